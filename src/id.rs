@@ -1,0 +1,136 @@
+//! The identifier that callers hold.
+
+mod text;
+
+#[cfg(feature = "serde")]
+mod serde;
+
+use std::fmt;
+
+pub use self::text::ParseIdError;
+
+/// A 64-bit identifier, encrypted or plain.
+///
+/// An `Id` is a number and nothing more: it does not know the layout or the
+/// secret it was made with. All 2<sup>64</sup> values are valid. It orders as
+/// an unsigned number, which follows time only if the ID is plain.
+///
+/// Its text form is canonical base32hex: the number in base 32, with the
+/// digits `0-9a-v`, in lowercase, without padding and without leading zeros;
+/// zero is `"0"`. That is 1 to 13 characters. [`Display`](fmt::Display) writes
+/// it without allocating, and [`FromStr`](std::str::FromStr) accepts nothing
+/// else, so two different texts are never the same ID. The alphabet is that of
+/// [RFC 4648, section 7](https://www.rfc-editor.org/rfc/rfc4648#section-7),
+/// used for a whole number as Randflake does. Texts do not sort as their
+/// numbers do, because they differ in length.
+///
+/// With the `serde` feature, an `Id` is a string in human-readable formats,
+/// which keeps it out of reach of JavaScript's 53-bit numbers, and a `u64` in
+/// binary ones.
+///
+/// # Examples
+///
+/// ```
+/// use ringflake::Id;
+///
+/// let id = Id::from_u64(12_037_510_499_902_272_547);
+/// assert_eq!(id.to_string(), "ae3ek0mnbbd13");
+/// assert_eq!("ae3ek0mnbbd13".parse(), Ok(id));
+/// assert_eq!(id.to_i64(), -6_409_233_573_807_279_069);
+/// ```
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct Id(u64);
+
+impl Id {
+    /// The ID with this number. Every `u64` is one.
+    #[inline]
+    pub const fn from_u64(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// The number, from 0 to 2<sup>64</sup> - 1.
+    #[inline]
+    pub const fn to_u64(self) -> u64 {
+        self.0
+    }
+
+    /// The ID with the same 64 bits as this signed number.
+    ///
+    /// For stores that have no unsigned 64-bit integer, as SQL's `BIGINT`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ringflake::Id;
+    ///
+    /// assert_eq!(Id::from_i64(-1), Id::from_u64(u64::MAX));
+    /// ```
+    #[inline]
+    pub const fn from_i64(number: i64) -> Self {
+        Self(number.cast_unsigned())
+    }
+
+    /// The signed number with the same 64 bits; negative for half of all IDs.
+    #[inline]
+    pub const fn to_i64(self) -> i64 {
+        self.0.cast_signed()
+    }
+
+    /// The ID whose number these 8 little-endian bytes hold.
+    #[inline]
+    pub const fn from_le_bytes(bytes: [u8; 8]) -> Self {
+        Self(u64::from_le_bytes(bytes))
+    }
+
+    /// The number as 8 little-endian bytes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ringflake::Id;
+    ///
+    /// let id = Id::from_u64(0x0102);
+    /// assert_eq!(id.to_le_bytes(), [2, 1, 0, 0, 0, 0, 0, 0]);
+    /// assert_eq!(Id::from_le_bytes(id.to_le_bytes()), id);
+    /// ```
+    #[inline]
+    pub const fn to_le_bytes(self) -> [u8; 8] {
+        self.0.to_le_bytes()
+    }
+
+    /// The same IDs as numbers, for code that fills them in.
+    pub(crate) fn as_u64_slice_mut(ids: &mut [Self]) -> &mut [u64] {
+        let numbers = std::ptr::from_mut(ids) as *mut [u64];
+        // SAFETY: `Id` is a transparent `u64`, so layout and length are the
+        // same; the one mutable borrow turns into the other.
+        unsafe { &mut *numbers }
+    }
+}
+
+impl fmt::Debug for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Id({self})")
+    }
+}
+
+impl From<u64> for Id {
+    #[inline]
+    fn from(number: u64) -> Self {
+        Self::from_u64(number)
+    }
+}
+
+impl From<Id> for u64 {
+    #[inline]
+    fn from(id: Id) -> Self {
+        id.to_u64()
+    }
+}
+
+impl From<Id> for i64 {
+    #[inline]
+    fn from(id: Id) -> Self {
+        id.to_i64()
+    }
+}

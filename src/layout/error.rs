@@ -1,0 +1,162 @@
+//! What can be wrong with a layout, or with a number for one.
+
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+use super::utc::{self, Utc};
+
+/// One of the three fields of a raw. Displays as `time`, `node` or `sequence`.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LayoutField {
+    /// The ticks since the epoch, in the highest bits.
+    Time,
+    /// The node, between the two others.
+    Node,
+    /// The number within tick and node, in the lowest bits.
+    Sequence,
+}
+
+impl fmt::Display for LayoutField {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Time => "time",
+            Self::Node => "node",
+            Self::Sequence => "sequence",
+        })
+    }
+}
+
+/// Why a [`Layout`](super::Layout) cannot be built, or cannot hold a number.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LayoutError {
+    /// A field has no bits.
+    ZeroWidth {
+        /// The first such field.
+        field: LayoutField,
+    },
+    /// The three widths add up to more than 64 bits.
+    TooManyBits {
+        /// Bits asked for the time field.
+        time: u32,
+        /// Bits asked for the node field.
+        node: u32,
+        /// Bits asked for the sequence field.
+        sequence: u32,
+    },
+    /// The tick is not a whole number of milliseconds from 1 to `u64::MAX`.
+    Tick {
+        /// The length asked for.
+        tick: Duration,
+    },
+    /// The epoch lies after the year 9999, the last that RFC 3339 can write.
+    EpochTooLate {
+        /// The epoch asked for, in milliseconds since 1970.
+        epoch_unix_ms: u64,
+    },
+    /// The last tick would end after `u64::MAX` milliseconds since 1970.
+    EndTooLate {
+        /// Bits of the time field.
+        time_bits: u32,
+        /// Length of a tick in milliseconds.
+        tick_ms: u64,
+        /// The epoch, in milliseconds since 1970.
+        epoch_unix_ms: u64,
+    },
+    /// A value does not fit its field.
+    OutOfRange {
+        /// The field.
+        field: LayoutField,
+        /// The value given.
+        value: u64,
+        /// The largest value allowed; the smallest is 0.
+        max: u64,
+    },
+    /// A raw has bits above the layout's.
+    ExtraBits {
+        /// The number given.
+        raw: u64,
+        /// Bits that the layout has, under 64.
+        total_bits: u32,
+    },
+    /// The layout has no ticks any more.
+    Expired {
+        /// When it ended, in milliseconds since 1970.
+        end_unix_ms: u64,
+        /// The time asked about, in milliseconds since 1970.
+        now_unix_ms: u64,
+    },
+}
+
+impl fmt::Display for LayoutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::ZeroWidth { field } => {
+                write!(
+                    f,
+                    "the {field} field has 0 bits; give each field at least 1"
+                )
+            }
+            Self::TooManyBits {
+                time,
+                node,
+                sequence,
+            } => {
+                let sum = u64::from(time) + u64::from(node) + u64::from(sequence);
+                write!(
+                    f,
+                    "{time} time, {node} node and {sequence} sequence bits are {sum}; \
+                     together they may be 3 to 64"
+                )
+            }
+            Self::Tick { tick } => write!(
+                f,
+                "a tick of {tick:?} is not a whole number of milliseconds from 1 to {}; \
+                 choose one such as 1s or 10ms",
+                u64::MAX
+            ),
+            Self::EpochTooLate { epoch_unix_ms } => write!(
+                f,
+                "the epoch {epoch_unix_ms} ms after 1970 is too late; \
+                 choose one from 0 to {} ({})",
+                utc::LATEST_UNIX_MS,
+                Utc(utc::LATEST_UNIX_MS)
+            ),
+            Self::EndTooLate {
+                time_bits,
+                tick_ms,
+                epoch_unix_ms,
+            } => write!(
+                f,
+                "2^{time_bits} ticks of {tick_ms} ms from {epoch_unix_ms} ms after 1970 \
+                 end later than {} ms after 1970; use fewer time bits or a shorter tick",
+                u64::MAX
+            ),
+            Self::OutOfRange { field, value, max } => write!(
+                f,
+                "{field} {value} is out of range: this layout has 0 to {max}; \
+                 use one of those, or a layout with a wider {field} field"
+            ),
+            Self::ExtraBits { raw, total_bits } => write!(
+                f,
+                "{raw:#x} has bits above the layout's {total_bits}; \
+                 it is still encrypted, or was made with another layout"
+            ),
+            Self::Expired {
+                end_unix_ms,
+                now_unix_ms,
+            } => write!(
+                f,
+                "the layout ran out of ticks at {} and the clock says {}; if the clock is \
+                 right, move to a layout with more time bits, and keep its IDs apart from \
+                 the old ones: a later epoch alone would issue the same numbers again",
+                Utc(end_unix_ms),
+                Utc(now_unix_ms)
+            ),
+        }
+    }
+}
+
+impl Error for LayoutError {}

@@ -1,0 +1,38 @@
+//! Unix milliseconds as RFC 3339 text.
+
+use std::fmt;
+use std::time::{Duration, UNIX_EPOCH};
+
+/// 9999-12-31T23:59:59.999Z: RFC 3339 has four digits for the year.
+pub(super) const LATEST_UNIX_MS: u64 = 253_402_300_799_999;
+
+/// Displays milliseconds since 1970 as a date and time in UTC, with a fraction
+/// if there is one. Times past the year 9999 are written as the number.
+pub(super) struct Utc(pub(super) u64);
+
+impl fmt::Display for Utc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(unix_ms) = *self;
+        if unix_ms > LATEST_UNIX_MS {
+            return write!(f, "{unix_ms} ms after 1970");
+        }
+        let time = UNIX_EPOCH + Duration::from_millis(unix_ms);
+        if unix_ms.is_multiple_of(1_000) {
+            humantime::format_rfc3339_seconds(time).fmt(f)
+        } else {
+            humantime::format_rfc3339_millis(time).fmt(f)
+        }
+    }
+}
+
+/// Reads RFC 3339 in UTC, from 1970 to 9999. The error says what is wrong.
+pub(super) fn parse_unix_ms(text: &str) -> Result<u64, String> {
+    let time = humantime::parse_rfc3339(text).map_err(|error| error.to_string())?;
+    let since_1970 = time
+        .duration_since(UNIX_EPOCH)
+        .map_err(|_| "it lies before 1970")?;
+    if !since_1970.subsec_nanos().is_multiple_of(1_000_000) {
+        return Err("it has a fraction of a millisecond".into());
+    }
+    u64::try_from(since_1970.as_millis()).map_err(|_| "it lies after the year 9999".into())
+}

@@ -1,0 +1,13 @@
+//! Encrypted, unique 64-bit IDs from a lock-free ring buffer.
+
+mod clock;
+mod id;
+mod layout;
+mod sync;
+
+pub use self::clock::{Clock, ManualClock, SystemClock};
+pub use self::id::{Id, ParseIdError};
+pub use self::layout::{
+    Layout, LayoutBuilder, LayoutError, LayoutField, NodeFields, NodeFieldsError, ParseLayoutError,
+    Parts,
+};
