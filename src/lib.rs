@@ -1,10 +1,12 @@
 //! Encrypted, unique 64-bit IDs from a lock-free ring buffer.
 
+mod cipher;
 mod clock;
 mod id;
 mod layout;
 mod sync;
 
+pub use self::cipher::{Backend, BackendUnavailable, Cipher, Secret, SecretError};
 pub use self::clock::{Clock, ManualClock, SystemClock};
 pub use self::id::{Id, ParseIdError};
 pub use self::layout::{

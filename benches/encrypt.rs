@@ -1,0 +1,66 @@
+//! What does it cost to encrypt a block, one at a time and in runs?
+//!
+//! `encrypt/scalar` is the reference, called block by block; the other rows are
+//! `encrypt_run` on each backend that this processor has. Each fills the same
+//! buffer, small enough to stay in the first cache. Before a row is timed, its
+//! IDs are checked against the reference and for uniqueness.
+
+use std::collections::HashSet;
+use std::hint::black_box;
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use ringflake::{Backend, Cipher, Secret};
+
+/// Blocks in a run: what a timeline claims at once, and a long one.
+const RUNS: [usize; 2] = [64, 1024];
+
+/// The first raw of the runs: aligned as claimed runs are, and not near the
+/// end of a stretch.
+const FIRST: u64 = 0x1234_5678_9abc_1000;
+
+fn encrypt(criterion: &mut Criterion) {
+    let secret = Secret::from_bytes(*b"0123456789abcdef");
+    let reference = Cipher::sparx64(&secret);
+    let mut group = criterion.benchmark_group("encrypt");
+    for length in RUNS {
+        group.throughput(Throughput::Elements(length as u64));
+        measure(&mut group, "scalar", &reference, length, |first, out| {
+            for (id, raw) in out.iter_mut().zip(first..) {
+                *id = reference.encrypt(raw);
+            }
+        });
+        for backend in Backend::available() {
+            let Ok(cipher) = Cipher::with_backend(&secret, backend) else {
+                continue;
+            };
+            let name = backend.to_string();
+            measure(&mut group, &name, &reference, length, |first, out| {
+                cipher.encrypt_run(first, out);
+            });
+        }
+    }
+    group.finish();
+}
+
+fn measure(
+    group: &mut criterion::BenchmarkGroup<'_, criterion::measurement::WallTime>,
+    name: &str,
+    reference: &Cipher,
+    length: usize,
+    fill: impl Fn(u64, &mut [u64]),
+) {
+    let mut out = vec![0; length];
+    fill(FIRST, &mut out);
+    for (&id, raw) in out.iter().zip(FIRST..) {
+        assert_eq!(id, reference.encrypt(raw), "{name}: raw {raw:#x}");
+    }
+    let distinct: HashSet<u64> = out.iter().copied().collect();
+    assert_eq!(distinct.len(), length, "{name}: duplicates");
+
+    group.bench_function(BenchmarkId::new(name, length), |bencher| {
+        bencher.iter(|| fill(black_box(FIRST), black_box(&mut out)));
+    });
+}
+
+criterion_group!(benches, encrypt);
+criterion_main!(benches);

@@ -1,0 +1,74 @@
+//! AVX-512BW: thirty-two blocks in a register.
+
+use std::arch::x86_64::*;
+use std::mem;
+
+use super::lanes::Lanes;
+use super::schedule::Schedule;
+use super::stretch::Stretch;
+
+/// Proof that this processor has AVX-512BW.
+#[derive(Clone, Copy)]
+pub(super) struct Avx512Bw(());
+
+impl Avx512Bw {
+    pub(super) fn detect() -> Option<Self> {
+        is_x86_feature_detected!("avx512bw").then_some(Self(()))
+    }
+
+    pub(super) fn encrypt(self, schedule: &Schedule, stretch: &Stretch, out: &mut [u64]) {
+        // SAFETY: `self` exists only where AVX-512BW was detected.
+        unsafe { encrypt(schedule, stretch, out) }
+    }
+}
+
+#[target_feature(enable = "avx512bw")]
+fn encrypt(schedule: &Schedule, stretch: &Stretch, out: &mut [u64]) {
+    let lanes = Lanes {
+        order: order(),
+        splat: |bits: u64| _mm512_set1_epi64(bits.cast_signed()),
+        xor: |a, b| _mm512_xor_si512(a, b),
+        add: |a, b| _mm512_add_epi16(a, b),
+        rotate_2: |v| _mm512_or_si512(_mm512_slli_epi16::<2>(v), _mm512_srli_epi16::<14>(v)),
+        rotate_9: |v| _mm512_or_si512(_mm512_slli_epi16::<9>(v), _mm512_srli_epi16::<7>(v)),
+        swap_bytes: |v| swap_bytes(v),
+        interleave: |words| interleave(words),
+    };
+    lanes.encrypt(schedule, stretch, out);
+}
+
+/// The order of lanes that [`interleave`] undoes.
+///
+/// Unpacking stays within 128 bits, so the pairs of lanes in a vector of blocks
+/// come from its four quarters in turn.
+#[target_feature(enable = "avx512bw")]
+#[inline]
+pub(super) fn order() -> __m512i {
+    // Listed from the last lane to the first.
+    _mm512_set_epi16(
+        31, 30, 23, 22, 15, 14, 7, 6, 29, 28, 21, 20, 13, 12, 5, 4, //
+        27, 26, 19, 18, 11, 10, 3, 2, 25, 24, 17, 16, 9, 8, 1, 0,
+    )
+}
+
+#[target_feature(enable = "avx512bw")]
+#[inline]
+pub(super) fn swap_bytes(v: __m512i) -> __m512i {
+    let swapped = _mm_setr_epi8(1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
+    _mm512_shuffle_epi8(v, _mm512_broadcast_i32x4(swapped))
+}
+
+#[target_feature(enable = "avx512bw")]
+#[inline]
+pub(super) fn interleave([a, b, c, d]: [__m512i; 4]) -> [u64; 32] {
+    let (ab_low, ab_high) = (_mm512_unpacklo_epi16(a, b), _mm512_unpackhi_epi16(a, b));
+    let (cd_low, cd_high) = (_mm512_unpacklo_epi16(c, d), _mm512_unpackhi_epi16(c, d));
+    let blocks = [
+        _mm512_unpacklo_epi32(ab_low, cd_low),
+        _mm512_unpackhi_epi32(ab_low, cd_low),
+        _mm512_unpacklo_epi32(ab_high, cd_high),
+        _mm512_unpackhi_epi32(ab_high, cd_high),
+    ];
+    // SAFETY: both sides are plain integers of the same size.
+    unsafe { mem::transmute::<[__m512i; 4], [u64; 32]>(blocks) }
+}

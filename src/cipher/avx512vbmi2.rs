@@ -1,0 +1,41 @@
+//! AVX-512 with VBMI2: as AVX-512BW, but a rotation is one instruction.
+
+use std::arch::x86_64::*;
+
+use super::avx512bw;
+use super::lanes::Lanes;
+use super::schedule::Schedule;
+use super::stretch::Stretch;
+
+/// Proof that this processor has AVX-512BW and AVX-512VBMI2.
+#[derive(Clone, Copy)]
+pub(super) struct Avx512Vbmi2(());
+
+impl Avx512Vbmi2 {
+    pub(super) fn detect() -> Option<Self> {
+        (is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vbmi2"))
+            .then_some(Self(()))
+    }
+
+    pub(super) fn encrypt(self, schedule: &Schedule, stretch: &Stretch, out: &mut [u64]) {
+        // SAFETY: `self` exists only where AVX-512BW and VBMI2 were detected.
+        unsafe { encrypt(schedule, stretch, out) }
+    }
+}
+
+#[target_feature(enable = "avx512bw,avx512vbmi2")]
+fn encrypt(schedule: &Schedule, stretch: &Stretch, out: &mut [u64]) {
+    let lanes = Lanes {
+        order: avx512bw::order(),
+        splat: |bits: u64| _mm512_set1_epi64(bits.cast_signed()),
+        xor: |a, b| _mm512_xor_si512(a, b),
+        add: |a, b| _mm512_add_epi16(a, b),
+        // Shifting a pair of equal words takes in at one end what falls off
+        // at the other.
+        rotate_2: |v| _mm512_shldi_epi16::<2>(v, v),
+        rotate_9: |v| _mm512_shldi_epi16::<9>(v, v),
+        swap_bytes: |v| avx512bw::swap_bytes(v),
+        interleave: |words| avx512bw::interleave(words),
+    };
+    lanes.encrypt(schedule, stretch, out);
+}

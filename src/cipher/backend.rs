@@ -1,0 +1,240 @@
+//! Which instruction set encrypts runs.
+//!
+//! The kernel in `lanes` is written once; a file for each instruction set gives
+//! it the vector operations, and this one chooses among them. A backend's type
+//! can be made only where its instructions were detected, so that holding an
+//! [`Engine`] is the proof that it may run.
+//!
+//! Two ways to do with less code were measured beside this one. The loops of
+//! `portable`, compiled anew for each instruction set, take 1.2 to 2.2 times as
+//! long. One kernel on the crate `fearless_simd` 1.2, without any unsafe code
+//! here, is as fast on AVX2 and on long runs of AVX-512, but takes 1.8 times as
+//! long on runs of 64, has nothing between AVX2 and the AVX-512 of Ice Lake, and
+//! adds seconds to the build of whoever uses this crate.
+
+use std::env;
+use std::error::Error;
+use std::ffi::OsStr;
+use std::fmt;
+
+use super::portable;
+use super::schedule::Schedule;
+use super::stretch::Stretch;
+
+#[cfg(target_arch = "x86_64")]
+use super::{avx2::Avx2, avx512bw::Avx512Bw, avx512vbmi2::Avx512Vbmi2, sse41::Sse41};
+
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+use super::neon::Neon;
+
+/// The environment variable that forces a backend.
+const VARIABLE: &str = "RINGFLAKE_BACKEND";
+
+/// An implementation of [`Cipher::encrypt_run`](crate::Cipher::encrypt_run).
+///
+/// All of them give the same IDs. `Display` gives the name that the environment
+/// variable `RINGFLAKE_BACKEND` takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Backend {
+    /// `portable`: plain loops, 64 blocks at a time, for any processor.
+    Portable,
+    /// `sse4.1`: 8 blocks in a register; x86-64.
+    Sse41,
+    /// `avx2`: 16 blocks in a register; x86-64.
+    Avx2,
+    /// `avx512bw`: 32 blocks in a register; x86-64.
+    Avx512Bw,
+    /// `avx512vbmi2`: as `avx512bw`, with rotations in one instruction.
+    Avx512Vbmi2,
+    /// `neon`: 8 blocks in a register; 64-bit Arm.
+    Neon,
+}
+
+impl Backend {
+    /// Every backend, the fastest first.
+    const ALL: [Self; 6] = [
+        Self::Avx512Vbmi2,
+        Self::Avx512Bw,
+        Self::Avx2,
+        Self::Sse41,
+        Self::Neon,
+        Self::Portable,
+    ];
+
+    /// The backends that this processor can run, the fastest first and
+    /// [`Portable`](Self::Portable) always last.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ringflake::Backend;
+    ///
+    /// assert_eq!(Backend::available().last(), Some(Backend::Portable));
+    /// ```
+    pub fn available() -> impl Iterator<Item = Self> {
+        Self::ALL
+            .into_iter()
+            .filter(|&backend| Engine::new(backend).is_some())
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Portable => "portable",
+            Self::Sse41 => "sse4.1",
+            Self::Avx2 => "avx2",
+            Self::Avx512Bw => "avx512bw",
+            Self::Avx512Vbmi2 => "avx512vbmi2",
+            Self::Neon => "neon",
+        }
+    }
+}
+
+impl fmt::Display for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// This processor cannot run the backend asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BackendUnavailable {
+    /// The backend asked for.
+    pub backend: Backend,
+}
+
+impl BackendUnavailable {
+    pub(super) fn new(backend: Backend) -> Self {
+        Self { backend }
+    }
+}
+
+impl fmt::Display for BackendUnavailable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "this processor cannot run the backend {}; choose one of {}",
+            self.backend, Available
+        )
+    }
+}
+
+impl Error for BackendUnavailable {}
+
+/// Displays the available backends as a list.
+struct Available;
+
+impl fmt::Display for Available {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, backend) in Backend::available().enumerate() {
+            if index > 0 {
+                f.write_str(", ")?;
+            }
+            write!(f, "{backend}")?;
+        }
+        Ok(())
+    }
+}
+
+/// A backend that this processor is known to run.
+#[derive(Clone, Copy)]
+pub(super) enum Engine {
+    Portable,
+    #[cfg(target_arch = "x86_64")]
+    Sse41(Sse41),
+    #[cfg(target_arch = "x86_64")]
+    Avx2(Avx2),
+    #[cfg(target_arch = "x86_64")]
+    Avx512Bw(Avx512Bw),
+    #[cfg(target_arch = "x86_64")]
+    Avx512Vbmi2(Avx512Vbmi2),
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    Neon(Neon),
+}
+
+impl Engine {
+    /// The engine of `backend`, if this processor can run it.
+    pub(super) fn new(backend: Backend) -> Option<Self> {
+        match backend {
+            Backend::Portable => Some(Self::Portable),
+            #[cfg(target_arch = "x86_64")]
+            Backend::Sse41 => Sse41::detect().map(Self::Sse41),
+            #[cfg(target_arch = "x86_64")]
+            Backend::Avx2 => Avx2::detect().map(Self::Avx2),
+            #[cfg(target_arch = "x86_64")]
+            Backend::Avx512Bw => Avx512Bw::detect().map(Self::Avx512Bw),
+            #[cfg(target_arch = "x86_64")]
+            Backend::Avx512Vbmi2 => Avx512Vbmi2::detect().map(Self::Avx512Vbmi2),
+            #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+            Backend::Neon => Neon::detect().map(Self::Neon),
+            _ => None,
+        }
+    }
+
+    /// The engine that the environment variable forces, or else the fastest.
+    pub(super) fn from_environment() -> Self {
+        let value = env::var_os(VARIABLE);
+        let forced = value.as_deref().and_then(Self::forced);
+        forced.unwrap_or_else(|| {
+            let fastest = Self::fastest();
+            if let Some(value) = value {
+                tracing::warn!(
+                    ?value,
+                    chosen = %fastest.backend(),
+                    available = %Available,
+                    "{VARIABLE} names no backend that this processor can run; \
+                     the fastest is used instead",
+                );
+            }
+            fastest
+        })
+    }
+
+    fn forced(value: &OsStr) -> Option<Self> {
+        let backend = Backend::ALL
+            .into_iter()
+            .find(|backend| value == backend.name())?;
+        Self::new(backend)
+    }
+
+    fn fastest() -> Self {
+        Backend::ALL
+            .into_iter()
+            .find_map(Self::new)
+            .unwrap_or(Self::Portable)
+    }
+
+    pub(super) fn backend(self) -> Backend {
+        match self {
+            Self::Portable => Backend::Portable,
+            #[cfg(target_arch = "x86_64")]
+            Self::Sse41(_) => Backend::Sse41,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(_) => Backend::Avx2,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Bw(_) => Backend::Avx512Bw,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Vbmi2(_) => Backend::Avx512Vbmi2,
+            #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+            Self::Neon(_) => Backend::Neon,
+        }
+    }
+
+    /// Fills `out`, at most as long as the stretch, with the stretch's IDs.
+    pub(super) fn encrypt(self, schedule: &Schedule, stretch: &Stretch, out: &mut [u64]) {
+        match self {
+            Self::Portable => portable::encrypt(schedule, stretch, out),
+            #[cfg(target_arch = "x86_64")]
+            Self::Sse41(sse41) => sse41.encrypt(schedule, stretch, out),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(avx2) => avx2.encrypt(schedule, stretch, out),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Bw(avx512bw) => avx512bw.encrypt(schedule, stretch, out),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Vbmi2(avx512vbmi2) => avx512vbmi2.encrypt(schedule, stretch, out),
+            #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+            Self::Neon(neon) => neon.encrypt(schedule, stretch, out),
+        }
+    }
+}

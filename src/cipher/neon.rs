@@ -1,0 +1,51 @@
+//! NEON: eight blocks in a register.
+
+use std::arch::aarch64::*;
+use std::arch::is_aarch64_feature_detected;
+
+use super::lanes::Lanes;
+use super::schedule::Schedule;
+use super::stretch::Stretch;
+
+/// Proof that this processor has NEON.
+#[derive(Clone, Copy)]
+pub(super) struct Neon(());
+
+impl Neon {
+    pub(super) fn detect() -> Option<Self> {
+        is_aarch64_feature_detected!("neon").then_some(Self(()))
+    }
+
+    pub(super) fn encrypt(self, schedule: &Schedule, stretch: &Stretch, out: &mut [u64]) {
+        // SAFETY: `self` exists only where NEON was detected.
+        unsafe { encrypt(schedule, stretch, out) }
+    }
+}
+
+#[target_feature(enable = "neon")]
+fn encrypt(schedule: &Schedule, stretch: &Stretch, out: &mut [u64]) {
+    let low = vcreate_u16(0x0003_0002_0001_0000);
+    let high = vcreate_u16(0x0007_0006_0005_0004);
+    let lanes = Lanes {
+        order: vcombine_u16(low, high),
+        splat: |bits: u64| vreinterpretq_u16_u64(vdupq_n_u64(bits)),
+        xor: |a, b| veorq_u16(a, b),
+        add: |a, b| vaddq_u16(a, b),
+        // The bits shifted out on the left are inserted on the right.
+        rotate_2: |v| vsriq_n_u16::<14>(vshlq_n_u16::<2>(v), v),
+        rotate_9: |v| vsriq_n_u16::<7>(vshlq_n_u16::<9>(v), v),
+        swap_bytes: |v| vreinterpretq_u16_u8(vrev16q_u8(vreinterpretq_u8_u16(v))),
+        interleave: |words| interleave(words),
+    };
+    lanes.encrypt(schedule, stretch, out);
+}
+
+#[target_feature(enable = "neon")]
+#[inline]
+fn interleave([a, b, c, d]: [uint16x8_t; 4]) -> [u64; 8] {
+    let mut blocks = [0; 8];
+    let words = blocks.as_mut_ptr().cast::<u16>();
+    // SAFETY: `blocks` has room for the 32 words that are written.
+    unsafe { vst4q_u16(words, uint16x8x4_t(a, b, c, d)) };
+    blocks
+}

@@ -1,0 +1,77 @@
+//! Runs on any processor: plain loops over arrays of words.
+//!
+//! Each loop does the same to all blocks of a batch and is simple enough for
+//! the compiler to vectorise with what the target guarantees (SSE2 on x86-64,
+//! NEON on 64-bit Arm). Going through memory once for every three rounds is
+//! what makes that dependable: the same operations on short arrays held in
+//! registers are left scalar on x86-64.
+
+use super::scalar;
+use super::schedule::{STEPS, Schedule, Subkey};
+use super::stretch::Stretch;
+
+/// Blocks in a batch. Their words take 512 bytes, well inside the first cache.
+const BATCH: usize = 64;
+
+/// Fills `out`, at most as long as the stretch, with the stretch's IDs.
+pub(super) fn encrypt(schedule: &Schedule, stretch: &Stretch, out: &mut [u64]) {
+    let mut stretch = *stretch;
+    for batch in out.chunks_mut(BATCH) {
+        encrypt_batch(schedule, &stretch, batch);
+        stretch.counter = stretch.counter.wrapping_add(batch.len() as u16);
+    }
+}
+
+fn encrypt_batch(schedule: &Schedule, stretch: &Stretch, out: &mut [u64]) {
+    let mut words = [
+        [0; BATCH],
+        [stretch.word_1; BATCH],
+        [stretch.right.0; BATCH],
+        [stretch.right.1; BATCH],
+    ];
+    let [a, b, c, d] = words.each_mut().map(|words| &mut words[..out.len()]);
+    for (word, offset) in a.iter_mut().zip(0..) {
+        *word = stretch.counter.wrapping_add(offset).swap_bytes();
+    }
+
+    // In the first step the right branch is the same in every block.
+    let (mut left, mut right) = ([a, b], [c, d]);
+    rounds(&mut left, schedule.subkey(0));
+    mix(&left, &mut right);
+    (left, right) = (right, left);
+
+    for step in 1..STEPS {
+        rounds(&mut left, schedule.subkey(2 * step));
+        rounds(&mut right, schedule.subkey(2 * step + 1));
+        mix(&left, &mut right);
+        (left, right) = (right, left);
+    }
+
+    let [a, b, c, d, ..] = schedule.subkey(2 * STEPS);
+    let [left_x, left_y] = left;
+    let [right_x, right_y] = right;
+    for index in 0..out.len() {
+        out[index] = scalar::unwords([
+            left_x[index] ^ a,
+            left_y[index] ^ b,
+            right_x[index] ^ c,
+            right_y[index] ^ d,
+        ]);
+    }
+}
+
+fn rounds([x, y]: &mut [&mut [u16]; 2], subkey: &Subkey) {
+    for (x, y) in x.iter_mut().zip(y.iter_mut()) {
+        (*x, *y) = scalar::rounds((*x, *y), subkey);
+    }
+}
+
+fn mix(left: &[&mut [u16]; 2], right: &mut [&mut [u16]; 2]) {
+    let [left_x, left_y] = left;
+    let [right_x, right_y] = right;
+    let left = left_x.iter().zip(left_y.iter());
+    let right = right_x.iter_mut().zip(right_y.iter_mut());
+    for ((left_x, left_y), (right_x, right_y)) in left.zip(right) {
+        (*right_x, *right_y) = scalar::mix((*left_x, *left_y), (*right_x, *right_y));
+    }
+}

@@ -1,0 +1,274 @@
+//! The key, and the ways to come by one.
+
+use std::error::Error;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+
+/// Bytes of a secret.
+const BYTES: usize = 16;
+
+/// Hexadecimal digits of a secret.
+const DIGITS: usize = 2 * BYTES;
+
+/// Bytes that a secret file may have: the digits and some white space.
+const FILE_LIMIT: usize = 64;
+
+/// A 128-bit key.
+///
+/// Whoever has it can tell when and where each ID was made, and make any ID.
+/// All generators of one namespace share one secret.
+///
+/// It is overwritten with zeros when dropped, and its `Debug` output is always
+/// `Secret(..)`. There is no `Display` and no serialisation;
+/// [`expose`](Self::expose) is the one way to the bytes.
+#[derive(Clone)]
+pub struct Secret([u8; BYTES]);
+
+impl Secret {
+    /// The secret made of these bytes. The caller's own copy of them is the
+    /// caller's to overwrite.
+    pub fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// Reads 32 hexadecimal digits, upper or lower case.
+    ///
+    /// # Errors
+    ///
+    /// [`SecretError::HexLength`] or [`SecretError::HexDigit`]; neither repeats
+    /// any of `digits`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ringflake::Secret;
+    ///
+    /// let secret = Secret::from_hex("00112233445566778899aabbccddeeff")?;
+    /// assert_eq!(secret.expose()[15], 0xff);
+    /// assert!(Secret::from_hex("0011").is_err());
+    /// # Ok::<(), ringflake::SecretError>(())
+    /// ```
+    pub fn from_hex(digits: &str) -> Result<Self, SecretError> {
+        Self::parse_hex(digits.as_bytes()).map_err(|fault| match fault {
+            HexFault::Length { found } => SecretError::HexLength { found },
+            HexFault::Digit { position } => SecretError::HexDigit { position },
+        })
+    }
+
+    /// Reads a file of exactly 16 raw bytes, or of 32 hexadecimal digits and
+    /// any white space after them, up to 64 bytes in all.
+    ///
+    /// The bytes pass through a buffer that is overwritten with zeros.
+    ///
+    /// # Errors
+    ///
+    /// [`SecretError::FileUnreadable`], [`SecretError::FileLength`] or
+    /// [`SecretError::FileDigit`], each with the path.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, SecretError> {
+        let path = path.as_ref();
+        // One byte more than allowed, to tell a file at the limit from a longer one.
+        let mut buffer = Zeroizing::new([0; FILE_LIMIT + 1]);
+        let length = File::open(path)
+            .and_then(|file| read_up_to(file, buffer.as_mut_slice()))
+            .map_err(|source| SecretError::FileUnreadable {
+                path: path.to_owned(),
+                source,
+            })?;
+        let contents = &buffer[..length];
+        if let Ok(bytes) = contents.try_into() {
+            return Ok(Self(bytes));
+        }
+        let digits = if length > FILE_LIMIT {
+            contents
+        } else {
+            contents.trim_ascii_end()
+        };
+        Self::parse_hex(digits).map_err(|fault| match fault {
+            HexFault::Length { .. } => SecretError::FileLength {
+                path: path.to_owned(),
+                found: length,
+            },
+            HexFault::Digit { position } => SecretError::FileDigit {
+                path: path.to_owned(),
+                position,
+            },
+        })
+    }
+
+    /// Draws a secret from the operating system's random source.
+    ///
+    /// May block early in the boot of a machine, until the source is ready.
+    ///
+    /// # Errors
+    ///
+    /// [`SecretError::Random`] if there is no such source or it fails.
+    #[cfg(feature = "getrandom")]
+    pub fn generate() -> Result<Self, SecretError> {
+        let mut secret = Self([0; BYTES]);
+        getrandom::fill(&mut secret.0).map_err(|error| SecretError::Random {
+            source: error.raw_os_error().map_or_else(
+                || io::Error::other(error.to_string()),
+                io::Error::from_raw_os_error,
+            ),
+        })?;
+        Ok(secret)
+    }
+
+    /// The bytes themselves, for writing a key file.
+    ///
+    /// Copies made of them are the caller's to protect and to overwrite.
+    pub fn expose(&self) -> &[u8; 16] {
+        &self.0
+    }
+
+    fn parse_hex(digits: &[u8]) -> Result<Self, HexFault> {
+        let digits: &[u8; DIGITS] = digits.try_into().map_err(|_| HexFault::Length {
+            found: digits.len(),
+        })?;
+        let mut secret = Self([0; BYTES]);
+        for (position, &digit) in digits.iter().enumerate() {
+            let value = match digit {
+                b'0'..=b'9' => digit - b'0',
+                b'a'..=b'f' => digit - b'a' + 10,
+                b'A'..=b'F' => digit - b'A' + 10,
+                _ => return Err(HexFault::Digit { position }),
+            };
+            let byte = &mut secret.0[position / 2];
+            *byte = *byte << 4 | value;
+        }
+        Ok(secret)
+    }
+}
+
+/// What is wrong with a text that should be hexadecimal digits.
+enum HexFault {
+    Length { found: usize },
+    Digit { position: usize },
+}
+
+/// Fills `buffer` from `reader` until either ends; the number of bytes read.
+fn read_up_to(mut reader: impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut length = 0;
+    while length < buffer.len() {
+        match reader.read(&mut buffer[length..]) {
+            Ok(0) => break,
+            Ok(count) => length += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(length)
+}
+
+impl Drop for Secret {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+impl ZeroizeOnDrop for Secret {}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+/// Why there is no [`Secret`]. Never contains any part of one.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum SecretError {
+    /// The text does not have 32 hexadecimal digits.
+    HexLength {
+        /// The length of the text in bytes.
+        found: usize,
+    },
+    /// A character of the text is no hexadecimal digit.
+    HexDigit {
+        /// Its place in the text, in bytes from 0.
+        position: usize,
+    },
+    /// The file could not be opened or read.
+    FileUnreadable {
+        /// The file.
+        path: PathBuf,
+        /// The operating system's answer.
+        source: io::Error,
+    },
+    /// The file has neither 16 bytes nor 32 hexadecimal digits.
+    FileLength {
+        /// The file.
+        path: PathBuf,
+        /// Its length in bytes; 65 stands for any length over 64.
+        found: usize,
+    },
+    /// A character of the file is no hexadecimal digit.
+    FileDigit {
+        /// The file.
+        path: PathBuf,
+        /// The character's place in the file, in bytes from 0.
+        position: usize,
+    },
+    /// The operating system's random source failed.
+    Random {
+        /// The operating system's answer.
+        source: io::Error,
+    },
+}
+
+impl fmt::Display for SecretError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::HexLength { found } => write!(
+                f,
+                "a secret is {DIGITS} hexadecimal digits, but {found} bytes of text were given"
+            ),
+            Self::HexDigit { position } => write!(
+                f,
+                "the character at position {position}, counted from 0, is no hexadecimal digit; \
+                 a secret is {DIGITS} of 0-9, a-f, A-F"
+            ),
+            Self::FileUnreadable { path, .. } => {
+                write!(f, "the secret file {} cannot be read", path.display())
+            }
+            Self::FileLength { path, found } => {
+                let more = if *found > FILE_LIMIT {
+                    "more than "
+                } else {
+                    ""
+                };
+                let found = FILE_LIMIT.min(*found);
+                write!(
+                    f,
+                    "the secret file {} has {more}{found} bytes; \
+                     it must have {BYTES} raw bytes or {DIGITS} hexadecimal digits",
+                    path.display()
+                )
+            }
+            Self::FileDigit { path, position } => write!(
+                f,
+                "the character at position {position}, counted from 0, of the secret file {} \
+                 is no hexadecimal digit; the file must have {DIGITS} of 0-9, a-f, A-F, \
+                 or {BYTES} raw bytes",
+                path.display()
+            ),
+            Self::Random { .. } => f.write_str(
+                "the operating system's random source failed; \
+                 bring a secret made elsewhere, or try again",
+            ),
+        }
+    }
+}
+
+impl Error for SecretError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::FileUnreadable { source, .. } | Self::Random { source } => Some(source),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! SSE4.1: eight blocks in a register.
+
+use std::arch::x86_64::*;
+use std::mem;
+
+use super::lanes::Lanes;
+use super::schedule::Schedule;
+use super::stretch::Stretch;
+
+/// Proof that this processor has SSE4.1.
+#[derive(Clone, Copy)]
+pub(super) struct Sse41(());
+
+impl Sse41 {
+    pub(super) fn detect() -> Option<Self> {
+        is_x86_feature_detected!("sse4.1").then_some(Self(()))
+    }
+
+    pub(super) fn encrypt(self, schedule: &Schedule, stretch: &Stretch, out: &mut [u64]) {
+        // SAFETY: `self` exists only where SSE4.1 was detected.
+        unsafe { encrypt(schedule, stretch, out) }
+    }
+}
+
+#[target_feature(enable = "sse4.1")]
+fn encrypt(schedule: &Schedule, stretch: &Stretch, out: &mut [u64]) {
+    let swapped = _mm_setr_epi8(1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
+    let lanes = Lanes {
+        order: _mm_setr_epi16(0, 1, 2, 3, 4, 5, 6, 7),
+        splat: |bits: u64| _mm_set1_epi64x(bits.cast_signed()),
+        xor: |a, b| _mm_xor_si128(a, b),
+        add: |a, b| _mm_add_epi16(a, b),
+        rotate_2: |v| _mm_or_si128(_mm_slli_epi16::<2>(v), _mm_srli_epi16::<14>(v)),
+        rotate_9: |v| _mm_or_si128(_mm_slli_epi16::<9>(v), _mm_srli_epi16::<7>(v)),
+        swap_bytes: |v| _mm_shuffle_epi8(v, swapped),
+        interleave: |words| interleave(words),
+    };
+    lanes.encrypt(schedule, stretch, out);
+}
+
+#[target_feature(enable = "sse4.1")]
+#[inline]
+fn interleave([a, b, c, d]: [__m128i; 4]) -> [u64; 8] {
+    let (ab_low, ab_high) = (_mm_unpacklo_epi16(a, b), _mm_unpackhi_epi16(a, b));
+    let (cd_low, cd_high) = (_mm_unpacklo_epi16(c, d), _mm_unpackhi_epi16(c, d));
+    let blocks = [
+        _mm_unpacklo_epi32(ab_low, cd_low),
+        _mm_unpackhi_epi32(ab_low, cd_low),
+        _mm_unpacklo_epi32(ab_high, cd_high),
+        _mm_unpackhi_epi32(ab_high, cd_high),
+    ];
+    // SAFETY: both sides are plain integers of the same size.
+    unsafe { mem::transmute::<[__m128i; 4], [u64; 8]>(blocks) }
+}
