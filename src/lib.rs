@@ -2,8 +2,10 @@
 
 mod cipher;
 mod clock;
+mod fork;
 mod id;
 mod layout;
+mod ring;
 mod sync;
 
 pub use self::cipher::{Backend, BackendUnavailable, Cipher, Secret, SecretError};
@@ -13,3 +15,4 @@ pub use self::layout::{
     Layout, LayoutBuilder, LayoutError, LayoutField, NodeFields, NodeFieldsError, ParseLayoutError,
     Parts,
 };
+pub use self::ring::{Permit, PushError, RingBuffer, RingError};

@@ -1,0 +1,238 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::*;
+
+#[test]
+fn holds_what_was_put_in() {
+    let mut one = WipeOnFork::new(41_u64).unwrap();
+    *one += 1;
+    assert_eq!(*one, 42);
+
+    let many = WipeOnFork::from_fn(1000, |i| AtomicU64::new(i as u64)).unwrap();
+    assert_eq!(many.len(), 1000);
+    for (i, value) in many.iter().enumerate() {
+        assert_eq!(value.load(Ordering::Relaxed), i as u64);
+    }
+    assert_eq!(format!("{one:?}"), "WipeOnFork(42)");
+}
+
+#[test]
+fn an_empty_slice_is_a_slice() {
+    let none = WipeOnFork::<[u64]>::from_fn(0, |_| unreachable!()).unwrap();
+    assert!(none.is_empty());
+}
+
+#[test]
+fn a_size_beyond_the_address_space_is_an_error() {
+    let error = WipeOnFork::<[u64]>::from_fn(usize::MAX / 8 + 1, |_| 0).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+    assert!(
+        error
+            .to_string()
+            .contains(&(usize::MAX / 8 + 1).to_string())
+    );
+}
+
+#[test]
+fn is_shared_and_sent_as_its_value_is() {
+    fn assert_both<T: Send + Sync>() {}
+    fn assert_send<T: Send>() {}
+    assert_both::<WipeOnFork<[AtomicU64]>>();
+    assert_send::<WipeOnFork<Cell<u64>>>();
+}
+
+#[cfg(all(unix, not(miri)))]
+mod forking {
+    use std::sync::atomic::AtomicBool;
+    use std::thread;
+
+    use super::super::pages::Method;
+    use super::super::registry;
+    use super::*;
+
+    /// Exit statuses of a child. A crash or a panic gives neither.
+    const YES: libc::c_int = 40;
+    const NO: libc::c_int = 41;
+
+    /// What `see` says in a child made by `make`, as the child's exit status;
+    /// none if there was no child or a signal ended it.
+    ///
+    /// The test process has many threads, so `see` must do what a signal
+    /// handler may do: read memory, fork again, nothing that locks, allocates
+    /// or panics.
+    fn status_of(
+        make: impl FnOnce() -> libc::c_long,
+        see: impl FnOnce() -> bool,
+    ) -> Option<libc::c_int> {
+        let child = make();
+        if child == 0 {
+            let status = if see() { YES } else { NO };
+            // SAFETY: ends the child without running anything of the parent's.
+            unsafe { libc::_exit(status) };
+        }
+        wait_for(child)
+    }
+
+    fn in_child(see: impl FnOnce() -> bool) -> bool {
+        match status_of(fork, see) {
+            Some(YES) => true,
+            Some(NO) => false,
+            other => panic!("no child, or one that ended with {other:?}"),
+        }
+    }
+
+    /// The exit status of a child; none if there is none, or a signal ended it.
+    fn wait_for(child: libc::c_long) -> Option<libc::c_int> {
+        let child = libc::pid_t::try_from(child).ok().filter(|&pid| pid > 0)?;
+        let mut status = 0;
+        // SAFETY: waits for a child of ours; `status` outlives the call.
+        let waited = unsafe { libc::waitpid(child, &mut status, 0) };
+        (waited == child && libc::WIFEXITED(status)).then(|| libc::WEXITSTATUS(status))
+    }
+
+    fn fork() -> libc::c_long {
+        // SAFETY: callers keep to what a child of a process with threads may do.
+        libc::c_long::from(unsafe { libc::fork() })
+    }
+
+    fn one(method: Method, value: u64) -> WipeOnFork<CachePadded<AtomicU64>> {
+        let value = CachePadded::new(AtomicU64::new(value));
+        WipeOnFork::new_in(|layout| Region::map_by(method, layout), value).unwrap()
+    }
+
+    fn many(method: Method, len: usize) -> WipeOnFork<[AtomicU64]> {
+        let map = |layout| Region::map_by(method, layout);
+        WipeOnFork::from_fn_in(map, len, |i| AtomicU64::new(i as u64 + 1)).unwrap()
+    }
+
+    fn methods() -> &'static [Method] {
+        if cfg!(target_os = "linux") {
+            &[Method::Mark, Method::Handler]
+        } else {
+            &[Method::Handler]
+        }
+    }
+
+    /// Shows that the tests below would notice memory that is not wiped.
+    #[test]
+    fn a_child_keeps_plain_memory() {
+        let plain = Box::new(AtomicU64::new(7));
+        assert!(in_child(|| plain.load(Ordering::Relaxed) == 7));
+    }
+
+    #[test]
+    fn a_child_reads_zero_and_the_parent_its_value() {
+        for &method in methods() {
+            let value = one(method, u64::MAX);
+            assert!(
+                in_child(|| value.load(Ordering::Relaxed) == 0),
+                "{method:?}"
+            );
+            assert_eq!(value.load(Ordering::Relaxed), u64::MAX, "{method:?}");
+        }
+    }
+
+    #[test]
+    fn the_method_chosen_by_default_wipes() {
+        let value = WipeOnFork::new(AtomicU64::new(7)).unwrap();
+        assert!(in_child(|| value.load(Ordering::Relaxed) == 0));
+        assert_eq!(value.load(Ordering::Relaxed), 7);
+    }
+
+    #[test]
+    fn every_page_of_a_slice_is_wiped() {
+        // Three pages and a bit, also where pages are 16 KiB.
+        const LEN: usize = 3 * 2048 + 5;
+        for &method in methods() {
+            let values = many(method, LEN);
+            let all_zero = || values.iter().all(|v| v.load(Ordering::Relaxed) == 0);
+            assert!(in_child(all_zero), "{method:?}");
+            let kept = |(i, v): (usize, &AtomicU64)| v.load(Ordering::Relaxed) == i as u64 + 1;
+            assert!(values.iter().enumerate().all(kept), "{method:?}");
+        }
+    }
+
+    #[test]
+    fn a_child_can_use_the_memory_and_its_own_child_reads_zero() {
+        for &method in methods() {
+            let value = one(method, 7);
+            let seen = in_child(|| {
+                value.store(8, Ordering::Relaxed);
+                let grandchild = fork();
+                if grandchild == 0 {
+                    let wiped = value.load(Ordering::Relaxed) == 0;
+                    // SAFETY: ends the grandchild and nothing else.
+                    unsafe { libc::_exit(if wiped { YES } else { NO }) };
+                }
+                wait_for(grandchild) == Some(YES) && value.load(Ordering::Relaxed) == 8
+            });
+            assert!(seen, "{method:?}");
+            assert_eq!(value.load(Ordering::Relaxed), 7, "{method:?}");
+        }
+    }
+
+    #[test]
+    fn entries_are_used_again() {
+        for round in 0..200 {
+            let values: Vec<_> = (0..8)
+                .map(|i| one(Method::Handler, round + i + 1))
+                .collect();
+            drop(values);
+        }
+        let values: Vec<_> = (0..8).map(|i| one(Method::Handler, i + 1)).collect();
+        assert!(in_child(|| values
+            .iter()
+            .all(|v| v.load(Ordering::Relaxed) == 0)));
+        for (i, value) in values.iter().enumerate() {
+            assert_eq!(value.load(Ordering::Relaxed), i as u64 + 1);
+        }
+        // Other tests have a few live at the same time. Without reuse there
+        // would be more than 1600.
+        assert!(registry::len() < 200, "{} nodes", registry::len());
+    }
+
+    /// A child whose registry named pages that were gone would be killed while
+    /// it wipes them. More threads than cores, so that some are stopped at
+    /// every point of `new` and of `drop` when the process forks.
+    #[test]
+    fn forks_while_other_threads_create_and_drop() {
+        const FORKS: usize = 150;
+        let stop = AtomicBool::new(false);
+        let value = one(Method::Handler, 7);
+        thread::scope(|scope| {
+            for pages in 1..=8 {
+                let stop = &stop;
+                // Different sizes, so that a gap is not filled at once by the
+                // next thread's region. Bare regions, since values would only
+                // take time to write.
+                let layout = Layout::from_size_align(pages * 4096, 8).unwrap();
+                scope.spawn(move || {
+                    while !stop.load(Ordering::Relaxed) {
+                        Region::map_by(Method::Handler, layout).unwrap();
+                    }
+                });
+            }
+            let wiped = (0..FORKS)
+                .map(|_| status_of(fork, || value.load(Ordering::Relaxed) == 0))
+                .filter(|&status| status == Some(YES))
+                .count();
+            // Before anything that could panic: the scope waits for the threads.
+            stop.store(true, Ordering::Relaxed);
+            assert_eq!(wiped, FORKS);
+        });
+        assert_eq!(value.load(Ordering::Relaxed), 7);
+    }
+
+    /// The kernel's mark holds without the C library's knowledge of the fork.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_raw_clone_is_wiped_by_the_mark() {
+        let value = one(Method::Mark, 7);
+        // SAFETY: without `CLONE_VM` this is a fork; the child only reads
+        // memory and exits.
+        let clone = || unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) };
+        let status = status_of(clone, || value.load(Ordering::Relaxed) == 0);
+        assert_eq!(status, Some(YES));
+        assert_eq!(value.load(Ordering::Relaxed), 7);
+    }
+}

@@ -1,0 +1,584 @@
+//! The ring: slots that are filled ahead of time and taken without waiting.
+//!
+//! # State
+//!
+//! Positions are 64-bit counts that never wrap in practice (2^63 positions at
+//! 10^9 a second last 292 years); position `p` lives in slot `p % capacity`,
+//! and `p / capacity` is its *round*. Counting starts at position `capacity`,
+//! round 1, so that 0 is never a live value: a forked child, in which the
+//! counters read 0, finds an empty ring that accepts nothing.
+//!
+//! ```text
+//!          cursor          tail        reserved      promised
+//!  taken     |  published    |  in copy    |  permits    |   room
+//! -----------+---------------+-------------+-------------+------------->
+//!            |<------------------- at most capacity --------------->|
+//! ```
+//!
+//! | word | moves when | by |
+//! |---|---|---|
+//! | `cursor` | IDs are taken | compare-exchange |
+//! | `tail` | a prefix of the reserved slots is published | compare-exchange, by whoever can |
+//! | `reserved` | a permit turns into slots | add; cannot fail |
+//! | `promised` | a permit is granted, or given back unused | compare-exchange, subtract |
+//!
+//! The *flag ring* holds one bit a slot, 64 slots a word. Position `p` is
+//! published when its bit equals the parity of its round, so publishing flips
+//! the bit and nothing is ever reset.
+//!
+//! # Taking
+//!
+//! Load `cursor`, compare with `tail`, read the slot, then compare-exchange
+//! `cursor`. The slot is read before the exchange: success proves that nobody
+//! else had the ID, and that no producer could have overwritten the slot,
+//! because producers stay below `cursor + capacity`.
+//!
+//! # Filling
+//!
+//! 1. *Permit*: raise `promised` by `n`, no further than `cursor + capacity`.
+//!    A permit is a count, not a place: dropped unused, by a panic for
+//!    instance, it is given back, and nothing is left behind.
+//! 2. *Reserve*: add `n` to `reserved`. This cannot fail, and what follows up
+//!    to step 4 can neither unwind nor call anybody else's code.
+//! 3. *Copy* the IDs into the slots.
+//! 4. *Publish*: flip their bits, then advance `tail` over every position
+//!    whose bit is set, whoever set it. A producer that is preempted between
+//!    2 and 4 holds back `tail`, never a consumer: the ring reads as empty,
+//!    and the next producer to finish, or the slow one itself, advances over
+//!    everything that is ready.
+//!
+//! # Why it is right
+//!
+//! *No ID twice (R1).* `cursor` only grows, by compare-exchange, so each
+//! position is passed by one successful exchange. The ID read for position `p`
+//! is the one published there: it is read after `tail > p` was seen (Acquire),
+//! and a later round's ID can only be written once `cursor > p`, in which case
+//! the exchange fails.
+//!
+//! *No slot overwritten early (R2).* Let a reservation end at `e`, and let `g`
+//! be the last granted permit among those reserved so far, this one included.
+//! At its grant `promised` covered all of them, so `e <= c + capacity` for the
+//! `cursor` value `c` that `g`'s owner had read with Acquire. `reserved` is
+//! only ever added to, with AcqRel, so this producer happens after that read,
+//! and with it after the takes that made the room.
+//!
+//! *Nothing published is lost (R1, R3).* Of the producers that have flipped
+//! the flags of a stretch, the one whose fence comes last sees all of them, and
+//! advances over the whole stretch. It can misread only if its `tail` is so old
+//! that another producer has already flipped a flag there for the next round.
+//! That producer's fence comes later still: were it the earlier, `tail` could
+//! not have been read so old after the later one. So the task falls to the
+//! other, which sees everything in turn.
+//!
+//! The scheme of taking is that of the bounded queues in crossbeam (after
+//! D. Vyukov's MPMC queue) without their per-slot stamps; the flag ring
+//! is that of Baidu's `uid-generator`, moved to the filling side.
+
+mod permit;
+
+use std::fmt;
+
+use crossbeam_utils::{Backoff, CachePadded};
+
+pub use self::permit::Permit;
+use crate::Id;
+use crate::fork::{WipeOnFork, ZeroIsValid};
+use crate::sync::atomic::AtomicU64;
+use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use crate::sync::atomic::fence;
+
+/// Flags in one word of the flag ring.
+#[cfg(not(all(loom, feature = "loom")))]
+const LANES: u64 = 64;
+/// Under loom a ring of four slots must still have flags in two words.
+#[cfg(all(loom, feature = "loom"))]
+const LANES: u64 = 2;
+
+/// A bounded ring of IDs, for any number of producers and consumers.
+///
+/// Taking and pushing are lock-free and never allocate. A consumer never waits
+/// for a producer: what is not yet published counts as absent.
+///
+/// The ring holds 8 bytes a slot and one bit a slot for publication, plus one
+/// page for its counters. In a child of `fork(2)` it is empty and stays so.
+///
+/// # Examples
+///
+/// ```
+/// use ringflake::{Id, RingBuffer};
+///
+/// let ring = RingBuffer::with_capacity(4)?;
+/// ring.push(Id::from_u64(7))?;
+/// assert_eq!(ring.take(), Some(Id::from_u64(7)));
+/// assert_eq!(ring.take(), None);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct RingBuffer {
+    slots: Box<[AtomicU64]>,
+    published: Box<[AtomicU64]>,
+    counters: WipeOnFork<Counters>,
+}
+
+/// The four counters, each on cache lines of its own.
+///
+/// They live in memory that a forked child reads as zero.
+#[repr(C)]
+struct Counters {
+    /// Position of the next ID to be taken. Written by consumers.
+    cursor: CachePadded<AtomicU64>,
+    /// First position that is not published. Written by producers.
+    tail: CachePadded<AtomicU64>,
+    /// First position that no producer has reserved.
+    reserved: CachePadded<AtomicU64>,
+    /// `reserved`, plus the permits that are out and unused.
+    promised: CachePadded<AtomicU64>,
+}
+
+// SAFETY: four atomic integers, for which all-zero bytes are the value 0.
+unsafe impl ZeroIsValid for Counters {}
+
+impl RingBuffer {
+    /// The largest capacity, in slots: 2^30, which takes 8 GiB.
+    pub const MAX_CAPACITY: usize = 1 << 30;
+
+    /// Makes an empty ring of `capacity` slots.
+    ///
+    /// # Errors
+    ///
+    /// [`RingError`] if `capacity` is no power of two between 1 and
+    /// [`RingBuffer::MAX_CAPACITY`], or if the memory can't be had.
+    pub fn with_capacity(capacity: usize) -> Result<Self, RingError> {
+        if !capacity.is_power_of_two() || capacity > Self::MAX_CAPACITY {
+            return Err(RingError::Capacity { capacity });
+        }
+        let start = capacity as u64;
+        let counter = || CachePadded::new(AtomicU64::new(start));
+        let counters = WipeOnFork::new(Counters {
+            cursor: counter(),
+            tail: counter(),
+            reserved: counter(),
+            promised: counter(),
+        })
+        .map_err(RingError::Memory)?;
+        Ok(Self {
+            slots: zeroed(capacity)?,
+            published: zeroed(capacity.div_ceil(LANES as usize))?,
+            counters,
+        })
+    }
+
+    /// The number of slots.
+    #[inline]
+    pub fn capacity(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The number of IDs that could be taken at some moment during the call.
+    #[inline]
+    pub fn len(&self) -> usize {
+        // `cursor` first: a tail that is read later can't lie before it.
+        let cursor = self.counters.cursor.load(Acquire);
+        let tail = self.counters.tail.load(Acquire);
+        // While this thread slept between the loads a whole ring may have gone by.
+        ((tail - cursor) as usize).min(self.capacity())
+    }
+
+    /// Whether the ring was empty at some moment during the call.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Takes the oldest ID, or `None` if the ring is empty.
+    ///
+    /// Lock-free; a few nanoseconds alone, more when consumers contend.
+    #[inline]
+    pub fn take(&self) -> Option<Id> {
+        self.take_leaving().map(|(id, _)| id)
+    }
+
+    /// Takes up to `out.len()` of the oldest IDs and returns how many.
+    ///
+    /// They are taken in one step: no other consumer gets one in between.
+    /// Fewer only if the ring held fewer. Lock-free.
+    #[inline]
+    pub fn take_batch(&self, out: &mut [Id]) -> usize {
+        self.take_batch_leaving(out).0
+    }
+
+    /// Puts one ID at the end.
+    ///
+    /// Lock-free, about 20 ns; [`reserve`](Self::reserve) spreads that over many.
+    ///
+    /// # Errors
+    ///
+    /// [`PushError`] gives the ID back if the ring is full.
+    pub fn push(&self, id: Id) -> Result<(), PushError> {
+        match self.reserve(1) {
+            Some(permit) => {
+                permit.push(&[id]);
+                Ok(())
+            }
+            None => Err(PushError(id)),
+        }
+    }
+
+    /// Puts as many of `ids` at the end as fit, from the front, and returns how many.
+    ///
+    /// They follow each other without a gap. Lock-free.
+    pub fn push_batch(&self, ids: &[Id]) -> usize {
+        match self.reserve(ids.len()) {
+            Some(permit) => permit.push(ids),
+            None => 0,
+        }
+    }
+
+    /// A permit to push up to `want` IDs, for fewer if there is room for fewer,
+    /// or `None` if the ring is full (or `want` is 0).
+    ///
+    /// Lock-free. The room is held until the permit is used or dropped.
+    pub fn reserve(&self, want: usize) -> Option<Permit<'_>> {
+        self.reserve_below(self.brim(), want)
+    }
+
+    /// [`take`](Self::take), and how many IDs it left at the least.
+    #[inline]
+    pub(crate) fn take_leaving(&self) -> Option<(Id, u64)> {
+        let backoff = Backoff::new();
+        loop {
+            // Acquire: pairs with the AcqRel exchange below, so that `tail` is
+            // at least what the consumer before saw, and with `settled_level`.
+            let cursor = self.counters.cursor.load(Acquire);
+            // Acquire: pairs with the Release in `advance_tail`; the slots
+            // below it are written.
+            let tail = self.counters.tail.load(Acquire);
+            debug_assert!(cursor <= tail, "R2");
+            if cursor == tail {
+                return None;
+            }
+            // Relaxed: ordered by `tail`; a stale or newer value makes the exchange fail.
+            let id = self.slot(cursor).load(Relaxed);
+            // Release: the slot was read before a producer may write it again
+            // (pairs with the Acquire in `brim`). Acquire: see `settled_level`.
+            let exchange =
+                self.counters
+                    .cursor
+                    .compare_exchange_weak(cursor, cursor + 1, AcqRel, Relaxed);
+            if exchange.is_ok() {
+                return Some((Id::from_u64(id), tail - cursor - 1));
+            }
+            backoff.spin();
+        }
+    }
+
+    /// [`take_batch`](Self::take_batch), and how many IDs it left at the least.
+    #[inline]
+    pub(crate) fn take_batch_leaving(&self, out: &mut [Id]) -> (usize, u64) {
+        self.take_with(out.len(), |ring, cursor, available| {
+            let (first, second) = ring.slots_from(cursor, available);
+            for (slot, id) in first.iter().chain(second).zip(out.iter_mut()) {
+                *id = Id::from_u64(slot.load(Relaxed));
+            }
+            available
+        })
+    }
+
+    /// Takes and drops the oldest IDs while `stale` says so, up to 64 in one
+    /// step, and returns how many.
+    pub(crate) fn retire_while(&self, stale: impl Fn(Id) -> bool) -> usize {
+        let step = |ring: &Self, cursor, available| {
+            let (first, second) = ring.slots_from(cursor, available);
+            first
+                .iter()
+                .chain(second)
+                .take_while(|slot| stale(Id::from_u64(slot.load(Relaxed))))
+                .count()
+        };
+        let mut retired = 0;
+        loop {
+            let (count, _) = self.take_with(LANES as usize, step);
+            retired += count;
+            if count == 0 {
+                return retired;
+            }
+        }
+    }
+
+    /// The taking loop: `read` looks at up to `want` slots from a position on
+    /// and says how many of them to take; it runs again if another consumer
+    /// was faster. Returns how many were taken, and how many were left.
+    #[inline]
+    fn take_with(
+        &self,
+        want: usize,
+        mut read: impl FnMut(&Self, u64, usize) -> usize,
+    ) -> (usize, u64) {
+        let backoff = Backoff::new();
+        loop {
+            // The orderings are those of `take_leaving`.
+            let cursor = self.counters.cursor.load(Acquire);
+            let tail = self.counters.tail.load(Acquire);
+            debug_assert!(cursor <= tail, "R2");
+            let level = tail - cursor;
+            // A `tail` much newer than `cursor` may lie more than a ring ahead;
+            // the exchange will fail, but the slots must not be read twice.
+            let available = level.min(want as u64).min(self.capacity() as u64) as usize;
+            if available == 0 {
+                return (0, level);
+            }
+            let count = read(self, cursor, available);
+            if count == 0 {
+                return (0, level);
+            }
+            let next = cursor + count as u64;
+            let exchange = self
+                .counters
+                .cursor
+                .compare_exchange_weak(cursor, next, AcqRel, Relaxed);
+            if exchange.is_ok() {
+                return (count, level - count as u64);
+            }
+            backoff.spin();
+        }
+    }
+
+    /// The position that producers may fill up to: `cursor + capacity`.
+    ///
+    /// A fill asks once and works towards the answer: polling `cursor` would
+    /// take its cache line from the consumers again and again.
+    pub(crate) fn brim(&self) -> u64 {
+        // Acquire: pairs with the Release exchange of the take that made the
+        // room; its read of the slot happened before what is written next.
+        self.counters.cursor.load(Acquire) + self.capacity() as u64
+    }
+
+    /// [`reserve`](Self::reserve) against a `brim` that was asked for before.
+    pub(crate) fn reserve_below(&self, brim: u64, want: usize) -> Option<Permit<'_>> {
+        // Relaxed throughout: `promised` only counts. What orders the slots is
+        // the Acquire in `brim` and the AcqRel on `reserved`.
+        let mut promised = self.counters.promised.load(Relaxed);
+        loop {
+            let count = brim.saturating_sub(promised).min(want as u64);
+            // `promised` starts at `capacity`: 0 is a forked child's.
+            if count == 0 || promised == 0 {
+                return None;
+            }
+            match self.counters.promised.compare_exchange_weak(
+                promised,
+                promised + count,
+                Relaxed,
+                Relaxed,
+            ) {
+                Ok(_) => return Some(Permit::new(self, count as usize)),
+                Err(now) => promised = now,
+            }
+        }
+    }
+
+    /// The level and the room, such that no take is overlooked: each take
+    /// either is counted here, or happens after this call and sees all that
+    /// its caller did before.
+    ///
+    /// Adding 0 is what makes it so. Takes and this are read-modify-writes of
+    /// one word, hence in one order: an earlier take is seen, a later one
+    /// acquires what was released here.
+    pub(crate) fn settled_level(&self) -> Level {
+        let cursor = self.counters.cursor.fetch_add(0, AcqRel);
+        let tail = self.counters.tail.load(Acquire);
+        let promised = self.counters.promised.load(Relaxed);
+        Level {
+            filled: tail - cursor,
+            room: (cursor + self.capacity() as u64).saturating_sub(promised),
+        }
+    }
+
+    /// IDs taken since the ring was made, retired ones included.
+    pub(crate) fn taken(&self) -> u64 {
+        // Relaxed: a figure for people.
+        let cursor = self.counters.cursor.load(Relaxed);
+        cursor.saturating_sub(self.capacity() as u64)
+    }
+
+    /// Writes `ids` into slots of their own and publishes them.
+    ///
+    /// The caller holds a permit for them. Nothing in here can unwind.
+    fn fill(&self, ids: &[Id]) {
+        let count = ids.len() as u64;
+        // AcqRel: each producer happens after those that reserved before it
+        // and so after the takes that made room for all of them.
+        let start = self.counters.reserved.fetch_add(count, AcqRel);
+        debug_assert!(
+            start + count <= self.brim(),
+            "R2: a reserved slot was not yet taken"
+        );
+        let (first, second) = self.slots_from(start, ids.len());
+        for (slot, id) in first.iter().chain(second).zip(ids) {
+            // Relaxed: published by the Release below.
+            slot.store(id.to_u64(), Relaxed);
+        }
+        self.publish(start, start + count);
+        self.advance_tail();
+    }
+
+    /// Flips the flags of the positions `start..end`.
+    fn publish(&self, start: u64, end: u64) {
+        let lanes = self.lanes();
+        let mut position = start;
+        while position < end {
+            let lane = position & (lanes - 1);
+            let count = (lanes - lane).min(end - position);
+            let bits = (u64::MAX >> (u64::BITS as u64 - count)) << lane;
+            // Release: the slots are written (pairs with `ready_from`). A
+            // flip, because other producers own other bits of the word.
+            self.flags(position).fetch_xor(bits, Release);
+            position += count;
+        }
+    }
+
+    /// Moves `tail` over everything that is published from there on.
+    fn advance_tail(&self) {
+        // SeqCst: pairs with this very fence in the other producers. Whoever
+        // passes it second sees the flags of both.
+        fence(SeqCst);
+        let mut tail = self.counters.tail.load(Acquire);
+        loop {
+            let ready = self.ready_from(tail);
+            if ready == tail {
+                return;
+            }
+            // Release: the slots below `ready` are written (pairs with the
+            // Acquire loads of `tail` in takes). Acquire on failure: the flags
+            // up to the new tail are needed no more, those after it are.
+            match self
+                .counters
+                .tail
+                .compare_exchange(tail, ready, AcqRel, Acquire)
+            {
+                Ok(_) => return,
+                Err(now) => tail = now,
+            }
+        }
+    }
+
+    /// The first position at or after `tail` that is not published.
+    fn ready_from(&self, tail: u64) -> u64 {
+        let lanes = self.lanes();
+        let mut position = tail;
+        loop {
+            // Acquire: pairs with the Release in `publish`.
+            let flags = self.flags(position).load(Acquire);
+            // The lowest bit of `position / capacity`.
+            let round_is_odd = position & self.capacity() as u64 != 0;
+            let ready = if round_is_odd { flags } else { !flags };
+            let lane = position & (lanes - 1);
+            let run = u64::from((ready >> lane).trailing_ones()).min(lanes - lane);
+            position += run;
+            if run < lanes - lane {
+                return position;
+            }
+        }
+    }
+
+    #[inline]
+    fn slot(&self, position: u64) -> &AtomicU64 {
+        let index = position as usize & (self.slots.len() - 1);
+        &self.slots[index]
+    }
+
+    /// The `count` slots from `position` on, in two parts where they wrap.
+    #[inline]
+    fn slots_from(&self, position: u64, count: usize) -> (&[AtomicU64], &[AtomicU64]) {
+        let start = position as usize & (self.slots.len() - 1);
+        let to_the_end = &self.slots[start..];
+        if count <= to_the_end.len() {
+            (&to_the_end[..count], &[])
+        } else {
+            (to_the_end, &self.slots[..count - to_the_end.len()])
+        }
+    }
+
+    fn flags(&self, position: u64) -> &AtomicU64 {
+        let index = position as usize & (self.slots.len() - 1);
+        &self.published[index / LANES as usize]
+    }
+
+    /// Flags in use per word: fewer than 64 only in a ring smaller than that.
+    fn lanes(&self) -> u64 {
+        LANES.min(self.capacity() as u64)
+    }
+}
+
+impl fmt::Debug for RingBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RingBuffer")
+            .field("len", &self.len())
+            .field("capacity", &self.capacity())
+            .finish()
+    }
+}
+
+/// What [`RingBuffer::settled_level`] saw.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Level {
+    /// IDs that can be taken.
+    pub(crate) filled: u64,
+    /// Slots that no permit covers.
+    pub(crate) room: u64,
+}
+
+fn zeroed(len: usize) -> Result<Box<[AtomicU64]>, RingError> {
+    let mut words = Vec::new();
+    words
+        .try_reserve_exact(len)
+        .map_err(|_| RingError::Memory(std::io::ErrorKind::OutOfMemory.into()))?;
+    words.resize_with(len, || AtomicU64::new(0));
+    Ok(words.into_boxed_slice())
+}
+
+/// The ring was full; here is the ID that it did not take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PushError(pub Id);
+
+impl fmt::Display for PushError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the ring is full; take some IDs first and push this one again")
+    }
+}
+
+impl std::error::Error for PushError {}
+
+/// Why a ring could not be made.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RingError {
+    /// The capacity is no power of two between 1 and [`RingBuffer::MAX_CAPACITY`].
+    Capacity {
+        /// The capacity that was asked for, in slots.
+        capacity: usize,
+    },
+    /// The operating system did not give the memory.
+    Memory(std::io::Error),
+}
+
+impl fmt::Display for RingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Capacity { capacity } => write!(
+                f,
+                "a ring of {capacity} slots can't be made: \
+                 the capacity must be a power of two from 1 to {}",
+                RingBuffer::MAX_CAPACITY
+            ),
+            Self::Memory(_) => f.write_str("the memory for the ring could not be had"),
+        }
+    }
+}
+
+impl std::error::Error for RingError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Capacity { .. } => None,
+            Self::Memory(error) => Some(error),
+        }
+    }
+}
