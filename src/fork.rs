@@ -108,10 +108,8 @@ unsafe impl<T: ZeroIsValid> ZeroIsValid for Cell<T> {}
 unsafe impl<T: ZeroIsValid> ZeroIsValid for CachePadded<T> {}
 // SAFETY: every element is valid at zero.
 unsafe impl<T: ZeroIsValid, const N: usize> ZeroIsValid for [T; N] {}
-// SAFETY: every element is valid at zero; the length is not part of the memory.
-unsafe impl<T: ZeroIsValid> ZeroIsValid for [T] {}
 
-/// Owns a value, or a slice, that reads as all-zero bytes in a forked child.
+/// Owns a value that reads as all-zero bytes in a forked child.
 ///
 /// The value starts at a page boundary where it is wiped. It can be sent and
 /// shared as `T` can.
@@ -120,16 +118,16 @@ unsafe impl<T: ZeroIsValid> ZeroIsValid for [T] {}
 /// integer in here must not be held across the call to `fork`, since the
 /// compiler may keep what it read; take a new one from the owner. Atomics and
 /// [`Cell`] have no such restriction.
-pub(crate) struct WipeOnFork<T: ?Sized> {
+pub(crate) struct WipeOnFork<T> {
     value: NonNull<T>,
     /// Held for its drop, which gives the memory back after the value's.
     _region: Region,
 }
 
 // SAFETY: the owner is to its value what `Box` is: the only way to it.
-unsafe impl<T: ?Sized + Send> Send for WipeOnFork<T> {}
+unsafe impl<T: Send> Send for WipeOnFork<T> {}
 // SAFETY: as above; a shared owner gives out shared references only.
-unsafe impl<T: ?Sized + Sync> Sync for WipeOnFork<T> {}
+unsafe impl<T: Sync> Sync for WipeOnFork<T> {}
 
 impl<T: ZeroIsValid> WipeOnFork<T> {
     /// Moves `value` into memory of its own.
@@ -155,47 +153,6 @@ impl<T: ZeroIsValid> WipeOnFork<T> {
     }
 }
 
-impl<T: ZeroIsValid> WipeOnFork<[T]> {
-    /// Makes a slice of `len` values, the `i`th from `value(i)`.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] when the slice would take more than
-    /// `isize::MAX` bytes; else as for [`WipeOnFork::new`].
-    pub(crate) fn from_fn(len: usize, value: impl FnMut(usize) -> T) -> io::Result<Self> {
-        Self::from_fn_in(Region::map, len, value)
-    }
-
-    fn from_fn_in(
-        map: impl FnOnce(Layout) -> io::Result<Region>,
-        len: usize,
-        mut value: impl FnMut(usize) -> T,
-    ) -> io::Result<Self> {
-        const { assert_fits::<T>() };
-        let layout = Layout::array::<T>(len).map_err(|_| {
-            io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!(
-                    "{len} values of {} bytes take more than the {} bytes that can be addressed",
-                    size_of::<T>(),
-                    isize::MAX
-                ),
-            )
-        })?;
-        let region = map(layout)?;
-        let first = region.start().cast::<T>();
-        for i in 0..len {
-            // SAFETY: `i < len`, and the region was made for `len` values.
-            let place = unsafe { first.add(i) };
-            // SAFETY: the region is ours alone, writable and aligned for `T`.
-            unsafe { place.write(value(i)) };
-        }
-        Ok(Self {
-            value: NonNull::slice_from_raw_parts(first, len),
-            _region: region,
-        })
-    }
-}
-
 /// Refuses, when compiled, types that can't be wiped or placed.
 const fn assert_fits<T>() {
     assert!(
@@ -210,7 +167,7 @@ const fn assert_fits<T>() {
     );
 }
 
-impl<T: ?Sized> Deref for WipeOnFork<T> {
+impl<T> Deref for WipeOnFork<T> {
     type Target = T;
 
     #[inline]
@@ -221,7 +178,7 @@ impl<T: ?Sized> Deref for WipeOnFork<T> {
     }
 }
 
-impl<T: ?Sized> DerefMut for WipeOnFork<T> {
+impl<T> DerefMut for WipeOnFork<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: as for `deref`, and `&mut self` rules out other references.
@@ -229,7 +186,7 @@ impl<T: ?Sized> DerefMut for WipeOnFork<T> {
     }
 }
 
-impl<T: ?Sized> Drop for WipeOnFork<T> {
+impl<T> Drop for WipeOnFork<T> {
     fn drop(&mut self) {
         // SAFETY: the value is valid, and nobody can reach it any more. The
         // region's own drop comes after this.
@@ -237,7 +194,7 @@ impl<T: ?Sized> Drop for WipeOnFork<T> {
     }
 }
 
-impl<T: ?Sized + fmt::Debug> fmt::Debug for WipeOnFork<T> {
+impl<T: fmt::Debug> fmt::Debug for WipeOnFork<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("WipeOnFork").field(&&**self).finish()
     }

@@ -1,0 +1,305 @@
+//! What a store says instead of yes.
+
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+use super::{Block, Epoch, Fingerprint};
+
+/// Why a store did not do what it was asked.
+///
+/// Except for [`Ambiguous`](Self::Ambiguous) nothing was granted, renewed,
+/// released or initialised.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The store has no record of the namespace.
+    NotInitialised {
+        /// The namespace's name.
+        namespace: String,
+    },
+    /// The store has a record of the namespace already.
+    AlreadyInitialised {
+        /// The namespace's name.
+        namespace: String,
+    },
+    /// The namespace was initialised with another secret.
+    FingerprintMismatch {
+        /// The namespace's name.
+        namespace: String,
+        /// The fingerprint on record.
+        recorded: Fingerprint,
+        /// The fingerprint of the secret at hand.
+        offered: Fingerprint,
+    },
+    /// The namespace was initialised with another layout or block size.
+    LayoutMismatch {
+        /// The namespace's name.
+        namespace: String,
+        /// The layout and block size on record.
+        recorded: String,
+        /// The layout and block size at hand.
+        offered: String,
+    },
+    /// The grant is not the block's last, or must not grow any more.
+    Fenced {
+        /// The block.
+        block: Block,
+        /// Which comparison failed.
+        fence: Fence,
+    },
+    /// Every block is held.
+    Exhausted {
+        /// How many blocks were asked for.
+        wanted: u32,
+        /// How many blocks the namespace has.
+        blocks: u64,
+        /// When the first of them becomes free at the earliest. Its holder will
+        /// renew it before that if it is alive.
+        retry_after: Duration,
+    },
+    /// The floor lies so far ahead that no grant can start there yet.
+    FloorAhead {
+        /// The floor, in ticks.
+        floor: u64,
+        /// The tick at which grants must end at present.
+        horizon_end: u64,
+        /// When the first grant becomes possible.
+        retry_after: Duration,
+    },
+    /// The layout has run out of ticks.
+    LayoutEnded {
+        /// The tick at which a grant would start.
+        start: u64,
+        /// How many ticks the layout has.
+        layout_ticks: u64,
+    },
+    /// The clocks of store and client are too far apart to grant anything.
+    ClockSkew {
+        /// The store's time, in milliseconds since 1970.
+        store_unix_ms: u64,
+        /// The client's time, in milliseconds since 1970.
+        client_unix_ms: u64,
+        /// How far apart they may be.
+        limit: Duration,
+    },
+    /// The store's clock shows a time before the layout's epoch.
+    BeforeEpoch {
+        /// The store's time, in milliseconds since 1970.
+        unix_ms: u64,
+        /// The epoch, in milliseconds since 1970.
+        epoch_unix_ms: u64,
+    },
+    /// The store is set up so that it can forget what it has confirmed.
+    NotDurable {
+        /// Which store, without credentials.
+        store: String,
+        /// The setting, its value, and what it should be.
+        reason: String,
+    },
+    /// The store can't be reached. The request was not carried out.
+    Unavailable {
+        /// The driver's error.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// The request was sent and its fate is unknown.
+    Ambiguous {
+        /// What was asked.
+        operation: &'static str,
+        /// The driver's error.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// A number in the request is out of range.
+    Invalid {
+        /// What the number is, with its unit.
+        what: &'static str,
+        /// The number.
+        value: u64,
+        /// The least that it may be.
+        min: u64,
+        /// The most that it may be.
+        max: u64,
+    },
+    /// The store holds something that this version did not write.
+    Corrupt {
+        /// What was found, and where.
+        detail: String,
+        /// The driver's error, if one told.
+        source: Option<Box<dyn Error + Send + Sync>>,
+    },
+}
+
+/// Which comparison of a guarded change failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fence {
+    /// The store has never granted the block, or has forgotten it.
+    NeverGranted,
+    /// The block was granted again since.
+    Epoch {
+        /// The epoch of the grant at hand.
+        held: Epoch,
+        /// The epoch of the block's last grant.
+        recorded: Epoch,
+    },
+    /// Somebody moved the end: a copy of this process, or a request whose reply
+    /// was lost.
+    End {
+        /// The end that the holder knows.
+        known: u64,
+        /// The end on record.
+        recorded: u64,
+    },
+    /// The floor has risen above the grant's end. What would be added may have
+    /// been granted to somebody by a store whose history was lost.
+    Floor {
+        /// The end that the holder knows.
+        known: u64,
+        /// The floor.
+        floor: u64,
+    },
+    /// The store was replaced by another, or restored, since the namespace's
+    /// last grant. The next grant raises the floor.
+    Incarnation,
+}
+
+impl fmt::Display for Fence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NeverGranted => write!(f, "the store knows of no grant"),
+            Self::Epoch { held, recorded } => {
+                write!(f, "epoch {held} was followed by epoch {recorded}")
+            }
+            Self::End { known, recorded } => {
+                write!(f, "its end is at tick {recorded}, not at {known}")
+            }
+            Self::Floor { known, floor } => {
+                write!(f, "its end at tick {known} is below the floor at {floor}")
+            }
+            Self::Incarnation => write!(f, "the store was replaced or restored"),
+        }
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotInitialised { namespace } => write!(
+                f,
+                "the store has no namespace {namespace:?}: initialise it; \
+                 if it was there before, its history is lost and must be declared unknown"
+            ),
+            Self::AlreadyInitialised { namespace } => write!(
+                f,
+                "the store has a namespace {namespace:?} already: use it, or choose another name"
+            ),
+            Self::FingerprintMismatch {
+                namespace,
+                recorded,
+                offered,
+            } => write!(
+                f,
+                "namespace {namespace:?} belongs to the secret with fingerprint {recorded}, \
+                 not {offered}: use that secret, or a namespace of its own for this one"
+            ),
+            Self::LayoutMismatch {
+                namespace,
+                recorded,
+                offered,
+            } => write!(
+                f,
+                "namespace {namespace:?} was initialised as {recorded}, not as {offered}: \
+                 use what is recorded, or a namespace and a secret of their own for this one"
+            ),
+            Self::Fenced { block, fence } => write!(
+                f,
+                "block {block} is fenced: {fence}; use what was confirmed, \
+                 then drop the block and acquire another"
+            ),
+            Self::Exhausted {
+                wanted,
+                blocks,
+                retry_after,
+            } => write!(
+                f,
+                "none of {wanted} blocks asked for is free, all {blocks} are held: \
+                 the first ends in {retry_after:?} if it is not renewed; \
+                 hold fewer blocks a process or make blocks smaller in a new namespace"
+            ),
+            Self::FloorAhead {
+                floor,
+                horizon_end,
+                retry_after,
+            } => write!(
+                f,
+                "grants start at the floor, tick {floor}, and must end by tick {horizon_end} at \
+                 present: try again in {retry_after:?}; the floor was raised over grants \
+                 that may have been lost"
+            ),
+            Self::LayoutEnded {
+                start,
+                layout_ticks,
+            } => write!(
+                f,
+                "a grant would start at tick {start}, but the layout has run out of its \
+                 {layout_ticks} ticks: move to a layout with a later epoch or more time bits"
+            ),
+            Self::ClockSkew {
+                store_unix_ms,
+                client_unix_ms,
+                limit,
+            } => write!(
+                f,
+                "the store's clock shows {store_unix_ms} ms and the client's {client_unix_ms} ms, \
+                 {} ms apart where {} ms are allowed: synchronise the one that is wrong",
+                store_unix_ms.abs_diff(*client_unix_ms),
+                limit.as_millis()
+            ),
+            Self::BeforeEpoch {
+                unix_ms,
+                epoch_unix_ms,
+            } => write!(
+                f,
+                "the store's clock shows {unix_ms} ms, before the layout's epoch at \
+                 {epoch_unix_ms} ms: set the clock"
+            ),
+            Self::NotDurable { store, reason } => write!(
+                f,
+                "{store} can lose what it has confirmed, and with it the promise of uniqueness: \
+                 {reason}; change the setting, or accept the risk explicitly when opening the store"
+            ),
+            Self::Unavailable { .. } => {
+                write!(f, "the store can't be reached; nothing was done, try again")
+            }
+            Self::Ambiguous { operation, .. } => write!(
+                f,
+                "the connection broke during {operation}, and whether it was done is unknown; \
+                 treat it as not granted, and don't send it again"
+            ),
+            Self::Invalid {
+                what,
+                value,
+                min,
+                max,
+            } => write!(f, "{what} is {value}: give {min} to {max}"),
+            Self::Corrupt { detail, .. } => write!(
+                f,
+                "the store holds what this version did not write: {detail}; \
+                 restore it, and declare the history unknown"
+            ),
+        }
+    }
+}
+
+impl Error for StoreError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Unavailable { source } | Self::Ambiguous { source, .. } => Some(&**source),
+            Self::Corrupt {
+                source: Some(source),
+                ..
+            } => Some(&**source),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! A lease without a store.
+
+use std::ops::Range;
+
+use super::{Lease, LeaseError};
+use crate::layout::Layout;
+
+/// Nodes that the caller knows to be its own: a StatefulSet's ordinal, a line
+/// in a configuration file.
+///
+/// It gives nodes only. Nothing coordinates and nothing is written down, so all
+/// that a store would see to is left to the caller.
+///
+/// # What the caller vouches for
+/// From the start tick on, nobody else issues an ID with one of these nodes
+/// under this layout and secret. "Nobody else" means every other process and
+/// machine, every other generator in this process, and **every earlier run of
+/// the same program**:
+///
+/// * An earlier run may have issued IDs in any part of the tick in which it
+///   ended. Without an explicit start the lease begins with the tick that is
+///   running, so a restart must wait for the next tick at least.
+/// * An earlier run may have borrowed: issued IDs with ticks that still lie in
+///   the future, up to its borrow limit ahead of its clock. A restart must wait
+///   that long after the end of the earlier run, or start after the last tick
+///   that it used, with [`starting_at_tick`](Self::starting_at_tick) or
+///   [`starting_at_unix_ms`](Self::starting_at_unix_ms).
+/// * "Now" is what the clock says. If it was set back since the earlier run,
+///   the wait is that much longer.
+///
+/// Where this is more than can be promised, use a
+/// [`LeaseStore`](super::LeaseStore): even an embedded one keeps the runs of a
+/// program apart.
+///
+/// # Examples
+/// ```
+/// use ringflake::{Layout, lease::StaticLease};
+///
+/// let layout = Layout::RANDFLAKE;
+/// // This replica is number 3, and has 32 nodes.
+/// let lease = StaticLease::assume_unique(layout, 3 * 32..4 * 32)
+///     // When the run before stopped for good, its borrowing included.
+///     .starting_at_unix_ms(1_760_000_000_000)
+///     .grant(1_760_000_005_000)?;
+/// assert_eq!(lease.nodes(), 96..128);
+/// assert_eq!(lease.ticks(), 30_000_000..layout.ticks());
+/// # Ok::<(), ringflake::lease::LeaseError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct StaticLease {
+    layout: Layout,
+    nodes: Range<u64>,
+    start: Start,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Start {
+    /// The tick that is running when the lease is granted.
+    Now,
+    Tick(u64),
+    UnixMs(u64),
+}
+
+impl StaticLease {
+    /// Assumes that nobody else issues IDs with these nodes; see
+    /// [what the caller vouches for](Self#what-the-caller-vouches-for).
+    ///
+    /// The range is checked by [`grant`](Self::grant).
+    pub fn assume_unique(layout: Layout, nodes: Range<u64>) -> Self {
+        Self {
+            layout,
+            nodes,
+            start: Start::Now,
+        }
+    }
+
+    /// Starts at this tick since the layout's epoch, below `layout.ticks()`. It
+    /// may lie in the future.
+    pub fn starting_at_tick(mut self, tick: u64) -> Self {
+        self.start = Start::Tick(tick);
+        self
+    }
+
+    /// Starts at this time, in milliseconds since 1970. It may lie in the
+    /// future.
+    ///
+    /// A time within a tick means the start of the next tick, since somebody
+    /// else may have used the part before. A time before the epoch means tick 0.
+    pub fn starting_at_unix_ms(mut self, unix_ms: u64) -> Self {
+        self.start = Start::UnixMs(unix_ms);
+        self
+    }
+
+    /// The lease on these nodes, from the start tick to the end of the layout.
+    ///
+    /// `now_unix_ms`, in milliseconds since 1970, counts only when no start was
+    /// given: the lease then starts with the tick that this time lies in.
+    ///
+    /// # Errors
+    /// When the nodes are none or reach past the layout's, when the layout has
+    /// run out of ticks, or when no start was given and the time is before the
+    /// layout's epoch.
+    pub fn grant(&self, now_unix_ms: u64) -> Result<Lease, LeaseError> {
+        let layout = &self.layout;
+        let start = match self.start {
+            Start::Now => layout.tick_at(now_unix_ms).ok_or(LeaseError::BeforeEpoch {
+                unix_ms: now_unix_ms,
+                epoch_unix_ms: layout.epoch_unix_ms(),
+            })?,
+            Start::Tick(tick) => tick,
+            Start::UnixMs(unix_ms) => first_tick_from(layout, unix_ms),
+        };
+        if start >= layout.ticks() {
+            return Err(LeaseError::LayoutEnded {
+                start,
+                layout_ticks: layout.ticks(),
+            });
+        }
+        Lease::new(*layout, self.nodes.clone(), start..layout.ticks())
+    }
+}
+
+/// The first tick that does not start before `unix_ms`.
+fn first_tick_from(layout: &Layout, unix_ms: u64) -> u64 {
+    match unix_ms
+        .checked_sub(1)
+        .and_then(|before| layout.tick_at(before))
+    {
+        Some(running) => running.saturating_add(1),
+        None => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LAYOUT: Layout = Layout::RANDFLAKE;
+
+    fn epoch() -> u64 {
+        LAYOUT.epoch_unix_ms()
+    }
+
+    fn nodes() -> StaticLease {
+        StaticLease::assume_unique(LAYOUT, 4..8)
+    }
+
+    #[test]
+    fn starts_with_the_tick_that_is_running() {
+        for (ms, tick) in [(0, 0), (999, 0), (1000, 1), (7500, 7)] {
+            let lease = nodes().grant(epoch() + ms).unwrap();
+            assert_eq!(lease.nodes(), 4..8);
+            assert_eq!(lease.ticks(), tick..LAYOUT.ticks(), "{ms}");
+        }
+    }
+
+    #[test]
+    fn starts_where_it_is_told_whatever_the_time() {
+        for now in [0, epoch(), u64::MAX] {
+            let lease = nodes().starting_at_tick(77).grant(now).unwrap();
+            assert_eq!(lease.ticks(), 77..LAYOUT.ticks());
+        }
+    }
+
+    #[test]
+    fn a_start_within_a_tick_means_the_next() {
+        for (ms, tick) in [(0, 0), (1, 1), (999, 1), (1000, 1), (1001, 2)] {
+            let lease = nodes().starting_at_unix_ms(epoch() + ms);
+            assert_eq!(lease.grant(0).unwrap().ticks().start, tick, "{ms}");
+        }
+        for before in [0, 1, epoch() - 1] {
+            let lease = nodes().starting_at_unix_ms(before);
+            assert_eq!(lease.grant(0).unwrap().ticks().start, 0, "{before}");
+        }
+    }
+
+    #[test]
+    fn refuses_a_clock_before_the_epoch() {
+        assert_eq!(
+            nodes().grant(epoch() - 1),
+            Err(LeaseError::BeforeEpoch {
+                unix_ms: epoch() - 1,
+                epoch_unix_ms: epoch()
+            })
+        );
+    }
+
+    #[test]
+    fn refuses_a_layout_that_has_ended() {
+        let end = LAYOUT.ticks();
+        let ended = Err(LeaseError::LayoutEnded {
+            start: end,
+            layout_ticks: end,
+        });
+        assert_eq!(nodes().grant(LAYOUT.tick_start_unix_ms(end)), ended);
+        assert_eq!(nodes().starting_at_tick(end).grant(0), ended);
+        assert!(nodes().starting_at_tick(end - 1).grant(0).is_ok());
+    }
+
+    #[test]
+    fn refuses_nodes_that_the_layout_has_not() {
+        let lease = StaticLease::assume_unique(LAYOUT, 0..LAYOUT.nodes() + 1);
+        assert!(matches!(
+            lease.grant(epoch()),
+            Err(LeaseError::NodesOutOfRange { .. })
+        ));
+    }
+}

@@ -1,0 +1,313 @@
+//! The rules by which a store decides.
+
+use std::fmt;
+use std::ops::Range;
+use std::time::Duration;
+
+use super::{BlockState, Fence, Floor, History, Init, Namespace, Renew, StoreError, StoreLimits};
+use crate::layout::Layout;
+
+/// What tells one history of a store from another: the identity of the server
+/// and of its timeline.
+///
+/// It must change whenever confirmed writes may have been lost: when a replica
+/// is promoted, a backup restored, the data directory made anew. A store where
+/// it does not needs [`bump_floor`](super::LeaseStore::bump_floor) by hand.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Incarnation(String);
+
+impl Incarnation {
+    /// The incarnation that the server calls by this name.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self(name.into())
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Incarnation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What a store keeps for a namespace as a whole, and the rules that follow from
+/// it.
+///
+/// The methods are pure. A store reads the record inside its transaction, asks
+/// them, and writes what they say. `now` is the store's time in ticks, from
+/// [`tick_at`](Self::tick_at).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoreRecord {
+    /// The namespace.
+    pub namespace: Namespace,
+    /// The limits.
+    pub limits: StoreLimits,
+    /// No grant starts before this tick.
+    pub floor: u64,
+    /// The server's incarnation when something was last granted.
+    pub incarnation: Incarnation,
+}
+
+impl StoreRecord {
+    /// A record read back from a store.
+    pub fn new(
+        namespace: Namespace,
+        limits: StoreLimits,
+        floor: u64,
+        incarnation: Incarnation,
+    ) -> Self {
+        Self {
+            namespace,
+            limits,
+            floor,
+            incarnation,
+        }
+    }
+
+    /// The first record of a namespace, at the store's time in milliseconds
+    /// since 1970.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] for a limit out of range,
+    /// [`StoreError::BeforeEpoch`].
+    pub fn create(
+        namespace: &Namespace,
+        init: &Init,
+        incarnation: &Incarnation,
+        store_unix_ms: u64,
+    ) -> Result<Self, StoreError> {
+        init.limits.validate(namespace.layout())?;
+        let mut record = Self::new(namespace.clone(), init.limits, 0, incarnation.clone());
+        let now = record.tick_at(store_unix_ms)?;
+        record.floor = match init.history {
+            History::New => now,
+            History::Unknown => record.floor_over_lost_grants(now),
+        };
+        Ok(record)
+    }
+
+    /// Compares the namespace that a client names with the one on record.
+    ///
+    /// # Errors
+    /// [`StoreError::LayoutMismatch`], [`StoreError::FingerprintMismatch`].
+    pub fn verify(&self, offered: &Namespace) -> Result<(), StoreError> {
+        fn shape(namespace: &Namespace) -> String {
+            format!(
+                "{} in blocks of {} nodes",
+                namespace.layout(),
+                namespace.block_nodes()
+            )
+        }
+
+        let recorded = &self.namespace;
+        let name = || recorded.name().to_owned();
+        if (recorded.layout(), recorded.block_bits()) != (offered.layout(), offered.block_bits()) {
+            return Err(StoreError::LayoutMismatch {
+                namespace: name(),
+                recorded: shape(recorded),
+                offered: shape(offered),
+            });
+        }
+        if recorded.fingerprint() != offered.fingerprint() {
+            return Err(StoreError::FingerprintMismatch {
+                namespace: name(),
+                recorded: recorded.fingerprint(),
+                offered: offered.fingerprint(),
+            });
+        }
+        Ok(())
+    }
+
+    /// The tick that the store's time, in milliseconds since 1970, lies in.
+    ///
+    /// # Errors
+    /// [`StoreError::BeforeEpoch`].
+    pub fn tick_at(&self, store_unix_ms: u64) -> Result<u64, StoreError> {
+        let layout = self.layout();
+        layout
+            .tick_at(store_unix_ms)
+            .ok_or(StoreError::BeforeEpoch {
+                unix_ms: store_unix_ms,
+                epoch_unix_ms: layout.epoch_unix_ms(),
+            })
+    }
+
+    /// Refuses two clocks, in milliseconds since 1970, that are further apart
+    /// than the limit: one that is years ahead would push marks there, and one
+    /// years behind would let grants be useless.
+    ///
+    /// # Errors
+    /// [`StoreError::ClockSkew`].
+    pub fn check_skew(&self, store_unix_ms: u64, client_unix_ms: u64) -> Result<(), StoreError> {
+        if store_unix_ms.abs_diff(client_unix_ms) <= self.limits.skew_ms() {
+            return Ok(());
+        }
+        Err(StoreError::ClockSkew {
+            store_unix_ms,
+            client_unix_ms,
+            limit: self.limits.skew(),
+        })
+    }
+
+    /// Takes note of the server's incarnation before something is granted. If it
+    /// is a new one, raises the floor over the grants that the change may have
+    /// lost and answers true; the record must then be written.
+    pub fn observe(&mut self, incarnation: &Incarnation, now: u64) -> bool {
+        if self.incarnation == *incarnation {
+            return false;
+        }
+        self.floor = self.floor.max(self.floor_over_lost_grants(now));
+        self.incarnation = incarnation.clone();
+        true
+    }
+
+    /// Raises the floor. It is never lowered.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] for a tick beyond the layout's.
+    pub fn raise_floor(&mut self, floor: Floor, now: u64) -> Result<(), StoreError> {
+        let floor = match floor {
+            Floor::OverLostGrants => self.floor_over_lost_grants(now),
+            Floor::Tick(tick) if tick < self.layout().ticks() => tick,
+            Floor::Tick(tick) => {
+                return Err(StoreError::Invalid {
+                    what: "the floor in ticks",
+                    value: tick,
+                    min: 0,
+                    max: self.layout().ticks() - 1,
+                });
+            }
+        };
+        self.floor = self.floor.max(floor);
+        Ok(())
+    }
+
+    /// The first tick above all that a lost grant can reach.
+    ///
+    /// A superseded primary grants for `failover` at the longest, the skew of
+    /// its clock included, and then up to the horizon from there. One tick more
+    /// makes up for where within a tick the clocks stand.
+    pub fn floor_over_lost_grants(&self, now: u64) -> u64 {
+        let failover = self.limits.failover_ms().div_ceil(self.layout().tick_ms());
+        now.saturating_add(self.horizon_ticks())
+            .saturating_add(failover)
+            .saturating_add(1)
+    }
+
+    /// The tick at which every grant and renewal must have ended that is made
+    /// now.
+    pub fn horizon_end(&self, now: u64) -> u64 {
+        now.saturating_add(self.horizon_ticks())
+            .min(self.layout().ticks())
+    }
+
+    /// The interval of a grant of `length` ticks on a block with this mark (0 if
+    /// it was never granted); none when it would be empty.
+    pub fn grant(&self, now: u64, hwm_end: u64, length: u64) -> Option<Range<u64>> {
+        let start = now.max(self.floor).max(hwm_end);
+        let end = start.saturating_add(length).min(self.horizon_end(now));
+        (start < end).then_some(start..end)
+    }
+
+    /// The first tick at which a block that was granted can be granted again, if
+    /// nobody renews it and the floor is not in the way.
+    pub fn free_from(&self, block: &BlockState) -> u64 {
+        if block.released {
+            // When the horizon ends one tick past the mark.
+            block
+                .hwm_end
+                .saturating_add(1)
+                .saturating_sub(self.horizon_ticks())
+        } else {
+            block.hwm_end
+        }
+    }
+
+    /// Where a grant that ends at `known_end` ends after a renewal.
+    pub fn renewed_end(&self, now: u64, known_end: u64, new_end: u64) -> u64 {
+        new_end.min(self.horizon_end(now)).max(known_end)
+    }
+
+    /// Why a grant must not be renewed, if so. `block` is what the store knows
+    /// of it, and `incarnation` the server's at present.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`].
+    pub fn check_renewal(
+        &self,
+        incarnation: &Incarnation,
+        block: Option<&BlockState>,
+        renew: &Renew,
+    ) -> Result<(), StoreError> {
+        let (held, known) = (renew.epoch, renew.known_end);
+        let fence = match block {
+            _ if self.incarnation != *incarnation => Fence::Incarnation,
+            None => Fence::NeverGranted,
+            Some(block) if block.epoch != held => Fence::Epoch {
+                held,
+                recorded: block.epoch,
+            },
+            Some(block) if block.hwm_end != known => Fence::End {
+                known,
+                recorded: block.hwm_end,
+            },
+            Some(_) if known < self.floor => Fence::Floor {
+                known,
+                floor: self.floor,
+            },
+            Some(_) => return Ok(()),
+        };
+        Err(StoreError::Fenced {
+            block: renew.block,
+            fence,
+        })
+    }
+
+    /// Why nothing could be granted, at the store's time in milliseconds since
+    /// 1970. `free_from` is the least [`free_from`](Self::free_from) of the
+    /// blocks that were granted.
+    pub fn refusal(&self, store_unix_ms: u64, now: u64, wanted: u32, free_from: u64) -> StoreError {
+        let layout = self.layout();
+        let start = now.max(self.floor);
+        let retry_after = |tick| {
+            let at = layout.tick_start_unix_ms(tick);
+            Duration::from_millis(at.saturating_sub(store_unix_ms))
+        };
+        if start >= layout.ticks() {
+            StoreError::LayoutEnded {
+                start,
+                layout_ticks: layout.ticks(),
+            }
+        } else if start >= self.horizon_end(now) {
+            StoreError::FloorAhead {
+                floor: self.floor,
+                horizon_end: self.horizon_end(now),
+                // When the horizon ends one tick past the floor.
+                retry_after: retry_after(
+                    self.floor
+                        .saturating_add(1)
+                        .saturating_sub(self.horizon_ticks()),
+                ),
+            }
+        } else {
+            StoreError::Exhausted {
+                wanted,
+                blocks: self.namespace.blocks(),
+                retry_after: retry_after(free_from),
+            }
+        }
+    }
+
+    fn layout(&self) -> &Layout {
+        self.namespace.layout()
+    }
+
+    fn horizon_ticks(&self) -> u64 {
+        self.limits.horizon_ms() / self.layout().tick_ms()
+    }
+}

@@ -1,0 +1,333 @@
+//! What every store of leases can do.
+
+use std::fmt;
+
+use super::{
+    Block, Epoch, Grant, Holder, Listing, Namespace, StoreError, StoreLimits, StoreRecord,
+    StoreReport,
+};
+
+/// The most blocks that one [`Acquire`] may ask for: with the namespace's record
+/// they fill a transaction of etcd, which takes 128 operations.
+pub const MAX_ACQUIRE: u32 = 127;
+
+/// Hands out disjoint rectangles of ID space.
+///
+/// The head of the [module](super) has the rules. Each method is one atomic step
+/// on the namespace's record and its blocks: a transaction, a script, a guarded
+/// write. A positive answer is given only once the step is durable.
+///
+/// A store blocks its caller for as long as its own time-outs allow. It runs on
+/// a thread that keeps leases alive, never on one that takes IDs. A store that
+/// has lost its connection opens a new one at the next call.
+///
+/// # For those who write a store
+/// * Compare the whole [`Namespace`] with the record inside the same step
+///   ([`StoreRecord::verify`]), in every method but `init`.
+/// * The store's own clock counts. A store without one uses the caller's
+///   `now_unix_ms`, and its comparisons decide.
+/// * After a failure that leaves open whether the step was taken, answer
+///   [`StoreError::Ambiguous`] and never repeat the step: the caller gives the
+///   grant up. A repetition, or a token to recognise one, could not tell two
+///   copies of one process apart.
+/// * Every number that is kept is below 2^63.
+pub trait LeaseStore: Send + fmt::Debug {
+    /// Makes the record of a namespace. Nothing else ever makes one, so that a
+    /// store that lost its memory does not start again at the beginning.
+    ///
+    /// # Errors
+    /// [`StoreError::AlreadyInitialised`], [`StoreError::Invalid`] for limits
+    /// out of range, and those of every method.
+    fn init(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError>;
+
+    /// Grants up to the number of blocks asked for, at least one, each for an
+    /// interval of its own.
+    ///
+    /// Which blocks is the store's choice, out of those whose mark lies at or
+    /// before now or the floor, and, when they are used up, those released. An
+    /// interval starts at `max(now, floor, hwm_end)` and has the length asked
+    /// for, or less where the horizon or the layout ends before.
+    ///
+    /// In this order: refuse clocks that are too far apart; where the server's
+    /// incarnation is not the recorded one, raise the floor over lost grants;
+    /// choose. The raised floor must be kept even when the choice then fails:
+    /// computed anew at each attempt, it would run away from the clock for ever.
+    ///
+    /// # Errors
+    /// [`StoreError::ClockSkew`], [`StoreError::FloorAhead`],
+    /// [`StoreError::Exhausted`], [`StoreError::LayoutEnded`],
+    /// [`StoreError::Invalid`], and those of every method.
+    fn acquire(
+        &mut self,
+        namespace: &Namespace,
+        acquire: &Acquire,
+    ) -> Result<Vec<Grant>, StoreError>;
+
+    /// Moves the end of a grant, and answers where it is now: at the end asked
+    /// for, or before it where the horizon or the layout ends, and never before
+    /// the end known.
+    ///
+    /// It compares and sets: the epoch and the end must be those on record, the
+    /// end known must not be below the floor, and the server's incarnation must
+    /// be the recorded one. The time is not compared with the grant's. A grant
+    /// that has passed can be renewed as long as nobody else has the block.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`] when a comparison fails,
+    /// [`StoreError::Invalid`] for a new end before the known one, and those of
+    /// every method.
+    fn renew(&mut self, namespace: &Namespace, renew: &Renew) -> Result<u64, StoreError>;
+
+    /// Notes that the holder of this grant is done with it, so that the block
+    /// can be granted again before its end has passed. The mark stays: the next
+    /// grant starts where this one ends. A renewal takes the note back.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`] when it is not the block's last grant, and those
+    /// of every method.
+    fn release(
+        &mut self,
+        namespace: &Namespace,
+        block: Block,
+        epoch: Epoch,
+    ) -> Result<(), StoreError>;
+
+    /// The record, and every block that was granted at least once, in order.
+    /// Changes nothing.
+    ///
+    /// # Errors
+    /// Those of every method.
+    fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError>;
+
+    /// Raises the floor, and answers where it is now. It is never lowered.
+    ///
+    /// `now_unix_ms` is the caller's time in milliseconds since 1970.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] for a tick beyond the layout's, and those of
+    /// every method.
+    fn bump_floor(
+        &mut self,
+        namespace: &Namespace,
+        floor: Floor,
+        now_unix_ms: u64,
+    ) -> Result<u64, StoreError>;
+
+    /// How the store stands: whether it is durable, whether its history is
+    /// whole, how far its clock is from the caller's. Changes nothing.
+    ///
+    /// `now_unix_ms` is the caller's time in milliseconds since 1970.
+    ///
+    /// # Errors
+    /// Of every method: [`StoreError::NotInitialised`],
+    /// [`StoreError::FingerprintMismatch`], [`StoreError::LayoutMismatch`],
+    /// [`StoreError::BeforeEpoch`], [`StoreError::NotDurable`],
+    /// [`StoreError::Unavailable`], [`StoreError::Ambiguous`],
+    /// [`StoreError::Corrupt`].
+    fn check(&mut self, namespace: &Namespace, now_unix_ms: u64)
+    -> Result<StoreReport, StoreError>;
+}
+
+/// What is known of a namespace before its record is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum History {
+    /// No ID of this layout and secret was ever issued with the tick that is
+    /// running or a later one. Grants start at once.
+    New,
+    /// IDs were issued under a record that is lost. Grants start above
+    /// everything that a lost grant can reach, and so only after
+    /// [`StoreLimits::failover`] has passed.
+    Unknown,
+}
+
+/// How to make the record of a namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Init {
+    /// What is known of the time before.
+    pub history: History,
+    /// The limits, for the life of the namespace.
+    pub limits: StoreLimits,
+    /// The caller's time, in milliseconds since 1970.
+    pub now_unix_ms: u64,
+}
+
+impl Init {
+    /// With the limits of [`StoreLimits::default`].
+    pub fn new(history: History, now_unix_ms: u64) -> Self {
+        Self {
+            history,
+            limits: StoreLimits::default(),
+            now_unix_ms,
+        }
+    }
+
+    /// With other limits.
+    #[must_use]
+    pub fn with_limits(mut self, limits: StoreLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+}
+
+/// A request for blocks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Acquire {
+    /// How many, from 1 to [`MAX_ACQUIRE`].
+    pub blocks: u32,
+    /// For how many ticks, from 1.
+    pub length: u64,
+    /// The caller's time, in milliseconds since 1970.
+    pub now_unix_ms: u64,
+    /// Who asks, for the listing.
+    pub holder: Option<Holder>,
+}
+
+impl Acquire {
+    /// For nobody in particular.
+    pub fn new(blocks: u32, length: u64, now_unix_ms: u64) -> Self {
+        Self {
+            blocks,
+            length,
+            now_unix_ms,
+            holder: None,
+        }
+    }
+
+    /// On behalf of this process.
+    #[must_use]
+    pub fn held_by(mut self, holder: Holder) -> Self {
+        self.holder = Some(holder);
+        self
+    }
+
+    /// Checks the numbers, before the store is asked.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] with the number and its range.
+    pub fn validate(&self) -> Result<(), StoreError> {
+        if !(1..=MAX_ACQUIRE).contains(&self.blocks) {
+            return Err(StoreError::Invalid {
+                what: "the number of blocks",
+                value: u64::from(self.blocks),
+                min: 1,
+                max: u64::from(MAX_ACQUIRE),
+            });
+        }
+        if self.length == 0 {
+            return Err(StoreError::Invalid {
+                what: "the length in ticks",
+                value: 0,
+                min: 1,
+                max: u64::MAX,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// A request to move the end of a grant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Renew {
+    /// The block.
+    pub block: Block,
+    /// The grant's epoch.
+    pub epoch: Epoch,
+    /// The grant's end as the holder knows it, in ticks.
+    pub known_end: u64,
+    /// The end that the holder wishes for, in ticks; not before the known one.
+    pub new_end: u64,
+    /// The caller's time, in milliseconds since 1970.
+    pub now_unix_ms: u64,
+}
+
+impl Renew {
+    /// Asks to let `grant` end at `new_end`.
+    pub fn new(grant: &Grant, new_end: u64, now_unix_ms: u64) -> Self {
+        Self {
+            block: grant.block,
+            epoch: grant.epoch,
+            known_end: grant.ticks.end,
+            new_end,
+            now_unix_ms,
+        }
+    }
+
+    /// Checks the numbers, before the store is asked.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] with the number and its range.
+    pub fn validate(&self) -> Result<(), StoreError> {
+        if self.new_end < self.known_end {
+            return Err(StoreError::Invalid {
+                what: "the new end in ticks",
+                value: self.new_end,
+                min: self.known_end,
+                max: u64::MAX,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Where to raise a floor to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Floor {
+    /// Above everything that a lost grant can reach: after a restore that the
+    /// store itself can't notice.
+    OverLostGrants,
+    /// To this tick since the layout's epoch, at most the layout's last.
+    Tick(u64),
+}
+
+impl<S: LeaseStore + ?Sized> LeaseStore for Box<S> {
+    fn init(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {
+        (**self).init(namespace, init)
+    }
+
+    fn acquire(
+        &mut self,
+        namespace: &Namespace,
+        acquire: &Acquire,
+    ) -> Result<Vec<Grant>, StoreError> {
+        (**self).acquire(namespace, acquire)
+    }
+
+    fn renew(&mut self, namespace: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
+        (**self).renew(namespace, renew)
+    }
+
+    fn release(
+        &mut self,
+        namespace: &Namespace,
+        block: Block,
+        epoch: Epoch,
+    ) -> Result<(), StoreError> {
+        (**self).release(namespace, block, epoch)
+    }
+
+    fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
+        (**self).list(namespace)
+    }
+
+    fn bump_floor(
+        &mut self,
+        namespace: &Namespace,
+        floor: Floor,
+        now_unix_ms: u64,
+    ) -> Result<u64, StoreError> {
+        (**self).bump_floor(namespace, floor, now_unix_ms)
+    }
+
+    fn check(
+        &mut self,
+        namespace: &Namespace,
+        now_unix_ms: u64,
+    ) -> Result<StoreReport, StoreError> {
+        (**self).check(namespace, now_unix_ms)
+    }
+}
