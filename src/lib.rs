@@ -5,18 +5,86 @@
 //! without waiting. What makes them unique is a [`Lease`]: ownership of a range
 //! of nodes over a range of ticks. No clock is part of that proof.
 //!
+//! ```
+//! use ringflake::{CachedGenerator, Layout, Secret, StaticLease};
+//!
+//! let secret = Secret::from_hex("000102030405060708090a0b0c0d0e0f")?;
+//! let ids = CachedGenerator::builder(Layout::RANDFLAKE)
+//!     .secret(&secret)
+//!     .lease(StaticLease::assume_unique(Layout::RANDFLAKE, 0..32))
+//!     .build()?;
+//!
+//! let id = ids.take()?;
+//! println!("{id}, {}", id.to_i64());
+//! assert_eq!(id.to_string().parse(), Ok(id));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Which one to use
+//!
+//! | you want | use |
+//! |---|---|
+//! | IDs in a few nanoseconds, from any thread | [`CachedGenerator::take`] |
+//! | many at once | [`CachedGenerator::take_batch`] |
+//! | the least cost for a thread that takes often | [`CachedGenerator::handle`] |
+//! | no threads and no memory, the time of each ID exact | [`DirectGenerator`] |
+//! | to read an ID back | [`Inspector`] |
+//! | the ring alone, for IDs of your own | [`RingBuffer`] |
+//!
+//! # How it works
+//!
+//! ```text
+//! Lease -> timeline --runs of raws--> Cipher --IDs--> RingBuffer --take--> Id
+//!             ^                                           |
+//!           Clock                          fill policies <+-> producer threads
+//! ```
+//!
+//! A *raw* is `tick | node | sequence`, high to low, as its [`Layout`] says. The
+//! timeline walks the lease's raws in one line, forward only, and claims them
+//! in runs of one tick and node; a raw is claimed once, whatever the clock
+//! does. A [`Cipher`] turns raws into IDs one to one. [`PaddingFill`],
+//! [`ThresholdFill`] and [`ScheduledFill`] say when the ring is filled, and
+//! [`OnEmpty`] what a take does should it run dry.
+//!
+//! A lease of N nodes has N x 2^sequence_bits IDs for each tick: that is the
+//! sustained ceiling (131,072 a second and node with [`Layout::RANDFLAKE`]).
+//! The ring gives bursts far above it, borrowed from future ticks up to the
+//! borrow limit.
+//!
+//! # Features
+//!
+//! All are off by default, and only add: `cli` (the command line), `serde`,
+//! `getrandom` ([`Secret`] from the operating system's random source), `loom`
+//! (only with `--cfg loom`, for the models in `loom-tests`).
+//!
+//! # Unsafe
+//!
+//! In three places: `fork` (pages that a forked child reads as zero; `ring` and
+//! `generator` declare what may live there), `id` (a slice of IDs seen as one of
+//! numbers), and the vector backends of `cipher`.
 
 mod cipher;
 mod clock;
+mod events;
+mod fill;
 mod fork;
+mod generator;
 mod id;
 mod layout;
 pub mod lease;
 mod ring;
+mod source;
 mod sync;
+mod timeline;
 
 pub use self::cipher::{Backend, BackendUnavailable, Cipher, Secret, SecretError};
 pub use self::clock::{Clock, ManualClock, SystemClock};
+pub use self::fill::{FillCause, PaddingFill, PolicyError, RingFull, ScheduledFill, ThresholdFill};
+pub use self::generator::{
+    BuildError, CachedGenerator, CachedGeneratorBuilder, ClockPolicy, DirectGenerator,
+    DirectGeneratorBuilder, FillCounts, Handle, Inspector, LeaseSource, OnEmpty, RingEmpty, Stats,
+    TakeError,
+};
 pub use self::id::{Id, ParseIdError};
 pub use self::layout::{
     Layout, LayoutBuilder, LayoutError, LayoutField, NodeFields, NodeFieldsError, ParseLayoutError,
@@ -24,3 +92,4 @@ pub use self::layout::{
 };
 pub use self::lease::{Lease, LeaseError, LeaseStore, StaticLease};
 pub use self::ring::{Permit, PushError, RingBuffer, RingError};
+pub use self::timeline::Refused;

@@ -1,0 +1,133 @@
+//! What is told to `tracing`, all in one place.
+//!
+//! The target is `ringflake`. What is normal is told at debug or below;
+//! dry rings and
+//! warnings are told at most once a second for each cause and generator. Nothing
+//! is told on the path of a take that finds an ID, and no event carries a
+//! secret or an ID.
+//!
+//! | event | level | fields |
+//! |---|---|---|
+//! | generator started | debug | capacity, threshold, producers, lease |
+//! | ring filled | trace | cause, count, micros |
+//! | ring ran dry | debug | suppressed |
+//! | borrowing near its limit | warn | borrowed, limit, suppressed |
+//! | refused | warn | reason, suppressed |
+//! | stale IDs retired | debug | count, max_age |
+//! | producer panicked | error | |
+//! | generator stopped | debug | |
+
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use crate::fill::FillCause;
+use crate::lease::Lease;
+use crate::timeline::Refused;
+
+pub(crate) fn started(capacity: usize, threshold: usize, producers: usize, lease: &Lease) {
+    tracing::debug!(target: "ringflake", capacity, threshold, producers, %lease, "generator started");
+}
+
+pub(crate) fn filled(cause: FillCause, count: u64, took: Duration) {
+    let micros = took.as_micros() as u64;
+    tracing::trace!(target: "ringflake", %cause, count, micros, "ring filled");
+}
+
+pub(crate) fn ran_dry(throttle: &Throttle) {
+    // Asked first: the throttle reads a clock, and dry takes can be many.
+    if tracing::enabled!(target: "ringflake", tracing::Level::DEBUG)
+        && let Some(suppressed) = throttle.admit()
+    {
+        tracing::debug!(target: "ringflake", suppressed, "ring ran dry");
+    }
+}
+
+pub(crate) fn borrowing_near_limit(throttle: &Throttle, borrowed: Duration, limit: Duration) {
+    if let Some(suppressed) = throttle.admit() {
+        tracing::warn!(
+            target: "ringflake", ?borrowed, ?limit, suppressed, "borrowing near its limit"
+        );
+    }
+}
+
+pub(crate) fn refused(throttle: &Throttle, reason: Refused) {
+    if let Some(suppressed) = throttle.admit() {
+        tracing::warn!(target: "ringflake", %reason, suppressed, "refused");
+    }
+}
+
+pub(crate) fn retired(count: u64, max_age: Duration) {
+    tracing::debug!(target: "ringflake", count, ?max_age, "stale IDs retired");
+}
+
+pub(crate) fn producer_panicked() {
+    tracing::error!(
+        target: "ringflake",
+        "a clock or a hook panicked in a producer thread; the fill will be tried again"
+    );
+}
+
+pub(crate) fn stopped() {
+    tracing::debug!(target: "ringflake", "generator stopped");
+}
+
+/// Lets one event a second through.
+#[derive(Debug)]
+pub(crate) struct Throttle {
+    /// When the last one passed, in milliseconds on [`uptime_ms`], plus one; 0 for never.
+    last: AtomicU64,
+    suppressed: AtomicU64,
+}
+
+impl Throttle {
+    const PERIOD_MS: u64 = 1000;
+
+    pub(crate) const fn new() -> Self {
+        Self {
+            last: AtomicU64::new(0),
+            suppressed: AtomicU64::new(0),
+        }
+    }
+
+    /// How many were held back since the last one that passed, or `None` if
+    /// this one is held back too.
+    fn admit(&self) -> Option<u64> {
+        self.admit_at(uptime_ms())
+    }
+
+    fn admit_at(&self, now_ms: u64) -> Option<u64> {
+        // Relaxed: the exchange decides alone who passes.
+        let last = self.last.load(Relaxed);
+        let passes = last == 0 || now_ms + 1 >= last + Self::PERIOD_MS;
+        if passes
+            && self
+                .last
+                .compare_exchange(last, now_ms + 1, Relaxed, Relaxed)
+                .is_ok()
+        {
+            Some(self.suppressed.swap(0, Relaxed))
+        } else {
+            self.suppressed.fetch_add(1, Relaxed);
+            None
+        }
+    }
+}
+
+fn uptime_ms() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed().as_millis() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_event_a_second_passes_and_the_rest_are_counted() {
+        let throttle = Throttle::new();
+        let passed = [0, 1, 999, 1000, 1001, 1999, 2000].map(|now| throttle.admit_at(now));
+        assert_eq!(passed, [Some(0), None, None, Some(2), None, None, Some(2)]);
+    }
+}

@@ -1,0 +1,46 @@
+//! Keeping the ring full: when, by whom, and how they are woken.
+//!
+//! Three policies decide when: [`PaddingFill`] at the start, [`ThresholdFill`]
+//! when a take leaves too few, [`ScheduledFill`] from time to time. They can
+//! be had apart or together. One or more producer threads do the work.
+//!
+//! # State
+//!
+//! `wanted` holds one bit per cause for which a fill is wanted ([`Requests`]).
+//!
+//! ```text
+//!              a take leaves fewer than the threshold
+//!   idle ------------------------------------------------> wanted
+//!    ^                  (first one only: one wake-up)         | a producer
+//!    |                                                        v sees the bit
+//!    |   brimful: clear the bit, then look at the level    filling
+//!    +--------------------------------------------------------+
+//!                      still under the threshold: wanted again
+//! ```
+//!
+//! # Why no wake-up is lost (R4)
+//!
+//! A take that finds the bit set does nothing, trusting that a producer will
+//! still look at the level. It will: the producer clears the bit first and
+//! then looks with `RingBuffer::settled_level`, which either counts that take,
+//! or is seen by it together with the cleared bit. A producer that finds the
+//! ring under the threshold but without room leaves it to whoever holds the
+//! missing permits; that producer settles after publishing. And a wake-up that
+//! comes between a producer's last look at `wanted` and its parking is kept by
+//! the thread's park token.
+//!
+//! A fill that is refused by the timeline, or that panics, leaves its bits set
+//! and is tried again after a pause, so a broken clock or hook wedges nothing.
+
+mod filler;
+mod policy;
+mod producers;
+mod requests;
+mod waiters;
+
+pub(crate) use self::filler::{Filler, FullHook};
+pub use self::policy::{
+    FillCause, PaddingFill, PolicyError, RingFull, ScheduledFill, ThresholdFill,
+};
+pub(crate) use self::producers::Producers;
+pub(crate) use self::requests::Requests;

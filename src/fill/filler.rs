@@ -1,0 +1,279 @@
+//! One fill: from the level as it is to the brim.
+
+use std::fmt;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use crossbeam_utils::CachePadded;
+
+use super::requests::Wanted;
+use super::waiters::Waiters;
+use super::{FillCause, Requests, RingFull, ScheduledFill};
+use crate::Id;
+use crate::events::{self, Throttle};
+use crate::ring::RingBuffer;
+use crate::source::Source;
+use crate::timeline::Refused;
+
+/// IDs made and published in one go: large enough that the cost of publishing
+/// is spread thin, small enough that block and ring lines stay in the first
+/// cache level.
+#[cfg(not(all(loom, feature = "loom")))]
+const BLOCK: usize = 1024;
+/// Under loom a fill of a few slots must still take several blocks.
+#[cfg(all(loom, feature = "loom"))]
+const BLOCK: usize = 2;
+
+/// Called with what happened when a scheduled fill found the ring full.
+pub(crate) type FullHook = Box<dyn Fn(RingFull) + Send + Sync>;
+
+/// The ring, what fills it, and the level under which it does.
+pub(crate) struct Filler {
+    ring: RingBuffer,
+    source: Source,
+    /// A take that leaves fewer than this asks for a fill; 0 for never.
+    threshold: u64,
+    schedule: Option<ScheduledFill>,
+    requests: Requests,
+    waiters: Waiters,
+    on_full: Option<FullHook>,
+    /// Written by the producers; on lines of their own, away from what takes read.
+    counters: CachePadded<FillCounters>,
+    throttles: CachePadded<Throttles>,
+}
+
+/// When the producers warned last.
+#[derive(Debug)]
+struct Throttles {
+    near_limit: Throttle,
+    refused: Throttle,
+}
+
+/// What the producers have done so far.
+#[derive(Debug, Default)]
+pub(crate) struct FillCounters {
+    /// Finished fills, by cause.
+    pub(crate) fills: [AtomicU64; FillCause::ALL.len()],
+    /// IDs that were dropped for their age.
+    pub(crate) retired: AtomicU64,
+    /// Fills that the timeline cut short.
+    pub(crate) refusals: AtomicU64,
+    /// Fills that ended in a panic of a clock or a hook.
+    pub(crate) panics: AtomicU64,
+}
+
+impl Filler {
+    pub(crate) fn new(
+        ring: RingBuffer,
+        source: Source,
+        threshold: usize,
+        schedule: Option<ScheduledFill>,
+        on_full: Option<FullHook>,
+    ) -> Self {
+        Self {
+            ring,
+            source,
+            threshold: threshold as u64,
+            schedule,
+            requests: Requests::new(),
+            waiters: Waiters::new(),
+            on_full,
+            counters: CachePadded::default(),
+            throttles: CachePadded::new(Throttles {
+                near_limit: Throttle::new(),
+                refused: Throttle::new(),
+            }),
+        }
+    }
+
+    /// Takes one ID from the ring, and asks for a fill if that leaves too few.
+    #[inline]
+    pub(crate) fn take(&self) -> Option<Id> {
+        let taken = self.ring.take_leaving();
+        self.note_level(taken.map_or(0, |(_, left)| left));
+        taken.map(|(id, _)| id)
+    }
+
+    /// Takes up to `out.len()` IDs from the ring, in one step.
+    #[inline]
+    pub(crate) fn take_batch(&self, out: &mut [Id]) -> usize {
+        let (count, left) = self.ring.take_batch_leaving(out);
+        self.note_level(left);
+        count
+    }
+
+    #[inline]
+    fn note_level(&self, left: u64) {
+        if left < self.threshold {
+            self.requests.request(FillCause::Threshold);
+        }
+    }
+
+    /// Waits for something to be published, until `attempt` gives a value.
+    pub(crate) fn wait<T>(
+        &self,
+        timeout: Duration,
+        attempt: impl FnMut() -> Option<T>,
+    ) -> Option<T> {
+        self.waiters.wait(timeout, attempt)
+    }
+
+    /// Fills to the brim as it is now, and returns how many IDs that took.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`] if the timeline ran into a limit; what was made before that
+    /// is in the ring.
+    pub(crate) fn fill(&self, cause: FillCause) -> Result<u64, Refused> {
+        let started = Instant::now();
+        // Asked for once: the consumers need the line that `cursor` lies on.
+        let brim = self.ring.brim();
+        let mut block = [Id::default(); BLOCK];
+        let mut made = 0;
+        let outcome = loop {
+            if self.requests.wanted().stop() {
+                break Ok(());
+            }
+            let Some(permit) = self.ring.reserve_below(brim, BLOCK) else {
+                break Ok(());
+            };
+            match self.source.mint(&mut block[..permit.len()]) {
+                Ok(count) => {
+                    made += permit.push(&block[..count]) as u64;
+                    self.waiters.notify();
+                }
+                Err(refused) => break Err(refused),
+            }
+        };
+        self.report(cause, made, started.elapsed(), outcome);
+        outcome.map(|()| made)
+    }
+
+    /// Serves the open requests `wanted`, the most pressing of which is `cause`.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`] if the ring could not be filled; the requests stay open.
+    pub(crate) fn serve(&self, cause: FillCause, wanted: Wanted) -> Result<(), Refused> {
+        // Puts the requests back if this fails or unwinds, since another
+        // producer may have settled them meanwhile on this one's account.
+        let unserved = Unserved {
+            requests: &self.requests,
+            wanted,
+        };
+        if cause == FillCause::Scheduled {
+            self.retire();
+        }
+        let made = self.fill(cause)?;
+        if cause == FillCause::Scheduled
+            && made == 0
+            && let Some(hook) = &self.on_full
+        {
+            hook(RingFull {
+                capacity: self.ring.capacity(),
+            });
+        }
+        unserved.settle();
+
+        // R4: first the request is cleared, then the level is looked at.
+        let level = self.ring.settled_level();
+        // Without room the missing IDs are in other producers' hands, who
+        // settle when they have published them.
+        if level.filled < self.threshold && level.room > 0 {
+            self.requests.request(FillCause::Threshold);
+        }
+        Ok(())
+    }
+
+    /// Drops what has grown too old in the ring.
+    fn retire(&self) {
+        let Some(max_age) = self.schedule.and_then(|schedule| schedule.age_limit()) else {
+            return;
+        };
+        let now = self.source.timeline().clock().unix_ms();
+        let retired = self
+            .ring
+            .retire_while(|id| self.source.age(id, now) > max_age) as u64;
+        if retired > 0 {
+            self.counters.retired.fetch_add(retired, Relaxed);
+            events::retired(retired, max_age);
+        }
+    }
+
+    fn report(&self, cause: FillCause, made: u64, took: Duration, outcome: Result<(), Refused>) {
+        if made > 0 {
+            self.counters.fills[cause as usize].fetch_add(1, Relaxed);
+        }
+        events::filled(cause, made, took);
+        match outcome {
+            Err(refused) => {
+                self.counters.refusals.fetch_add(1, Relaxed);
+                events::refused(&self.throttles.refused, refused);
+            }
+            Ok(()) => {
+                let timeline = self.source.timeline();
+                let (borrowed, limit) = (timeline.borrowed(), timeline.borrow_limit());
+                // From nine tenths on; a limit of zero is kept by refusing alone.
+                if !limit.is_zero() && borrowed >= limit - limit / 10 {
+                    events::borrowing_near_limit(&self.throttles.near_limit, borrowed, limit);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn ring(&self) -> &RingBuffer {
+        &self.ring
+    }
+
+    pub(crate) fn source(&self) -> &Source {
+        &self.source
+    }
+
+    pub(crate) fn threshold(&self) -> usize {
+        self.threshold as usize
+    }
+
+    pub(crate) fn schedule(&self) -> Option<ScheduledFill> {
+        self.schedule
+    }
+
+    pub(crate) fn requests(&self) -> &Requests {
+        &self.requests
+    }
+
+    pub(crate) fn counters(&self) -> &FillCounters {
+        &self.counters
+    }
+}
+
+impl fmt::Debug for Filler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Filler")
+            .field("ring", &self.ring)
+            .field("source", &self.source)
+            .field("threshold", &self.threshold)
+            .field("schedule", &self.schedule)
+            .field("counters", &self.counters)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Requests that a producer has taken on and not yet served.
+struct Unserved<'a> {
+    requests: &'a Requests,
+    wanted: Wanted,
+}
+
+impl Unserved<'_> {
+    fn settle(self) {
+        self.requests.settle(self.wanted);
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Unserved<'_> {
+    fn drop(&mut self) {
+        self.requests.reopen(self.wanted);
+    }
+}

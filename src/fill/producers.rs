@@ -1,0 +1,149 @@
+//! The threads that fill.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use super::{FillCause, Filler};
+use crate::events;
+use crate::sync;
+use crate::sync::thread::{self, JoinHandle};
+use crate::timeline::Refused;
+
+/// How long a producer rests after a panic of a clock or a hook.
+const PAUSE_AFTER_PANIC: Duration = Duration::from_millis(100);
+
+/// The shortest and the longest rest after a refusal. The longest lets a clock
+/// that was corrected be noticed soon.
+const PAUSE_AFTER_REFUSAL: (Duration, Duration) =
+    (Duration::from_millis(1), Duration::from_secs(1));
+
+/// Running producer threads. Dropping it stops and joins them.
+#[derive(Debug)]
+pub(crate) struct Producers {
+    filler: Arc<Filler>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Producers {
+    /// Starts `count` threads on `filler`; none are left running on an error.
+    pub(crate) fn spawn(filler: Arc<Filler>, count: usize) -> io::Result<Self> {
+        let mut threads = Vec::with_capacity(count);
+        let spawned = (0..count).try_for_each(|index| {
+            let filler = Arc::clone(&filler);
+            let keeps_schedule = index == 0;
+            let thread = thread::Builder::new()
+                .name(format!("ringflake-{index}"))
+                .spawn(move || produce(&filler, keeps_schedule))?;
+            threads.push(thread);
+            Ok(())
+        });
+        let handles = threads.iter().map(|thread| thread.thread().clone());
+        filler.requests().wake_these(handles.collect());
+        // On an error this stops and joins those that did start.
+        let producers = Self { filler, threads };
+        spawned.map(|()| producers)
+    }
+}
+
+impl Drop for Producers {
+    fn drop(&mut self) {
+        let threads = std::mem::take(&mut self.threads);
+        if self.filler.source().timeline().is_forked() {
+            // The threads are the parent's; here there is nothing to join.
+            std::mem::forget(threads);
+            return;
+        }
+        self.filler.requests().stop();
+        let here = thread::current().id();
+        let started = !threads.is_empty();
+        for thread in threads {
+            // A hook may own the last generator; its thread ends by itself.
+            if thread.thread().id() != here {
+                // Panics are caught in the loop; there is nothing to report.
+                let _ = thread.join();
+            }
+        }
+        if started {
+            events::stopped();
+        }
+    }
+}
+
+/// The life of a producer. The first of them also keeps the schedule.
+fn produce(filler: &Filler, keeps_schedule: bool) {
+    let mut schedule = filler
+        .schedule()
+        .filter(|_| keeps_schedule)
+        .map(|schedule| Timetable::new(schedule.period()));
+    loop {
+        let wanted = filler.requests().wanted();
+        if wanted.stop() {
+            return;
+        }
+        let due = schedule.as_mut().is_some_and(Timetable::is_due);
+        let cause = if due {
+            Some(FillCause::Scheduled)
+        } else {
+            wanted.cause()
+        };
+        let nap = match cause {
+            None => schedule.as_ref().map(Timetable::time_left),
+            Some(cause) => match catch_unwind(AssertUnwindSafe(|| filler.serve(cause, wanted))) {
+                Ok(Ok(())) => continue,
+                Ok(Err(refused)) => Some(pause_after(refused)),
+                Err(_) => {
+                    filler.counters().panics.fetch_add(1, Relaxed);
+                    events::producer_panicked();
+                    Some(PAUSE_AFTER_PANIC)
+                }
+            },
+        };
+        sync::park(nap);
+    }
+}
+
+fn pause_after(refused: Refused) -> Duration {
+    let (shortest, longest) = PAUSE_AFTER_REFUSAL;
+    match refused {
+        Refused::BorrowLimit { retry_after, .. } => retry_after.clamp(shortest, longest),
+        _ => longest,
+    }
+}
+
+/// When the next scheduled fill is due.
+struct Timetable {
+    period: Duration,
+    next: Instant,
+}
+
+impl Timetable {
+    fn new(period: Duration) -> Self {
+        Self {
+            period,
+            next: later(Instant::now(), period),
+        }
+    }
+
+    /// Whether a fill is due; if so, the next one is a period from now.
+    fn is_due(&mut self) -> bool {
+        let now = Instant::now();
+        let due = now >= self.next;
+        if due {
+            self.next = later(now, self.period);
+        }
+        due
+    }
+
+    fn time_left(&self) -> Duration {
+        self.next.saturating_duration_since(Instant::now())
+    }
+}
+
+/// `period` after `now`, or a century where the clock can't count that far.
+fn later(now: Instant, period: Duration) -> Instant {
+    const CENTURY: Duration = Duration::from_secs(100 * 365 * 86_400);
+    now.checked_add(period).unwrap_or(now + CENTURY)
+}

@@ -1,0 +1,250 @@
+//! How a cached generator is configured.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::cached::Shared;
+use super::setup::{Setup, to_ticks};
+use super::{BuildError, CachedGenerator, LeaseSource, OnEmpty, RingEmpty};
+use crate::cipher::{Cipher, Secret};
+use crate::clock::Clock;
+use crate::events;
+use crate::fill::{
+    FillCause, Filler, FullHook, PaddingFill, Producers, RingFull, ScheduledFill, ThresholdFill,
+};
+use crate::layout::Layout;
+use crate::ring::RingBuffer;
+use crate::source::Source;
+use crate::timeline::{Pace, Timeline};
+
+/// Called with what happened when a take finds the ring dry.
+pub(super) type EmptyHook = Box<dyn Fn(RingEmpty) + Send + Sync>;
+
+/// The most producer threads that a generator runs.
+const MAX_PRODUCERS: usize = 64;
+
+/// Configures a [`CachedGenerator`].
+///
+/// A lease and the choice between a secret and plain IDs are asked for; the
+/// rest has defaults: 65,536 slots (512 KiB), a padding fill before the first
+/// take, a threshold fill at one half, no scheduled fill, one producer, a
+/// borrow limit of 60 s, [`OnEmpty::Generate`].
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use ringflake::{CachedGenerator, Layout, OnEmpty, Secret, StaticLease};
+/// use ringflake::{ScheduledFill, ThresholdFill};
+///
+/// let secret = Secret::from_hex("000102030405060708090a0b0c0d0e0f")?;
+/// let ids = CachedGenerator::builder(Layout::RANDFLAKE)
+///     .secret(&secret)
+///     .lease(StaticLease::assume_unique(Layout::RANDFLAKE, 64..96))
+///     .capacity(1 << 14)
+///     .threshold_fill(ThresholdFill::percent(75))
+///     .scheduled_fill(
+///         ScheduledFill::every(Duration::from_secs(5)).max_age(Duration::from_secs(30)),
+///     )
+///     .on_empty(OnEmpty::Wait(Duration::from_millis(5)))
+///     .build()?;
+/// # assert_eq!(ids.stats().level, 1 << 14);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use = "nothing is built before `build`"]
+pub struct CachedGeneratorBuilder {
+    setup: Setup,
+    capacity: usize,
+    padding: PaddingFill,
+    threshold: Option<ThresholdFill>,
+    schedule: Option<ScheduledFill>,
+    producers: usize,
+    borrow_limit: Duration,
+    on_empty: OnEmpty,
+    empty_hook: Option<EmptyHook>,
+    full_hook: Option<FullHook>,
+}
+
+impl CachedGeneratorBuilder {
+    pub(super) fn new(layout: Layout) -> Self {
+        Self {
+            setup: Setup::new(layout),
+            capacity: 1 << 16,
+            padding: PaddingFill::default(),
+            threshold: Some(ThresholdFill::default()),
+            schedule: None,
+            producers: 1,
+            borrow_limit: Duration::from_secs(60),
+            on_empty: OnEmpty::default(),
+            empty_hook: None,
+            full_hook: None,
+        }
+    }
+
+    /// Encrypts the IDs with `secret`.
+    pub fn secret(mut self, secret: &Secret) -> Self {
+        self.setup.encrypt_with(secret);
+        self
+    }
+
+    /// Leaves the IDs as they are: sorted by tick, and readable by anybody.
+    pub fn plain(mut self) -> Self {
+        self.setup.cipher = Some(Cipher::plain());
+        self
+    }
+
+    /// The nodes and ticks to make IDs from: a [`Lease`](crate::Lease), or a
+    /// [`StaticLease`](crate::StaticLease) that begins when this is built.
+    pub fn lease(mut self, lease: impl Into<LeaseSource>) -> Self {
+        self.setup.lease = Some(lease.into());
+        self
+    }
+
+    /// Another clock than the system's.
+    pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
+        self.setup.clock = Arc::new(clock);
+        self
+    }
+
+    /// The number of slots: a power of two up to [`RingBuffer::MAX_CAPACITY`],
+    /// 8 bytes each.
+    pub fn capacity(mut self, slots: usize) -> Self {
+        self.capacity = slots;
+        self
+    }
+
+    /// Whether and how the ring is filled at the start.
+    pub fn padding_fill(mut self, fill: PaddingFill) -> Self {
+        self.padding = fill;
+        self
+    }
+
+    /// When takes ask for a fill; `None` for never.
+    pub fn threshold_fill(mut self, fill: impl Into<Option<ThresholdFill>>) -> Self {
+        self.threshold = fill.into();
+        self
+    }
+
+    /// A periodic fill; `None` (the default) for none.
+    pub fn scheduled_fill(mut self, fill: impl Into<Option<ScheduledFill>>) -> Self {
+        self.schedule = fill.into();
+        self
+    }
+
+    /// The number of producer threads, 1 to 64. They are only started if a
+    /// policy needs them.
+    pub fn producers(mut self, count: usize) -> Self {
+        self.producers = count;
+        self
+    }
+
+    /// How far ahead of the clock IDs may lie; whole ticks, rounded down.
+    ///
+    /// A full ring has borrowed `capacity / (nodes x 2^sequence_bits)` ticks.
+    /// A restart on the same nodes must wait for what was borrowed, or start
+    /// after it.
+    pub fn borrow_limit(mut self, limit: Duration) -> Self {
+        self.borrow_limit = limit;
+        self
+    }
+
+    /// What a take does when the ring is dry.
+    pub fn on_empty(mut self, answer: OnEmpty) -> Self {
+        self.on_empty = answer;
+        self
+    }
+
+    /// Calls `hook` each time that a take finds the ring dry, in the thread
+    /// that takes, before [`OnEmpty`] is followed. A panic in it is the taker's.
+    pub fn on_empty_hook(mut self, hook: impl Fn(RingEmpty) + Send + Sync + 'static) -> Self {
+        self.empty_hook = Some(Box::new(hook));
+        self
+    }
+
+    /// Calls `hook` each time that a scheduled fill finds the ring full, in
+    /// the producer's thread. A panic in it is caught and counted.
+    pub fn on_full_hook(mut self, hook: impl Fn(RingFull) + Send + Sync + 'static) -> Self {
+        self.full_hook = Some(Box::new(hook));
+        self
+    }
+
+    /// Checks everything, makes the ring, fills it and starts the producers.
+    ///
+    /// A padding fill that the borrow limit cuts short is no error: the ring
+    /// then holds what the limit allows.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] with the value that is wrong and what is allowed;
+    /// nothing is left running.
+    pub fn build(self) -> Result<CachedGenerator, BuildError> {
+        let capacity = self.capacity;
+        let threshold = match self.threshold {
+            Some(fill) => fill.in_slots(capacity).map_err(BuildError::Policy)?,
+            None => 0,
+        };
+        if let Some(schedule) = &self.schedule {
+            schedule.validate().map_err(BuildError::Policy)?;
+        }
+        if !(1..=MAX_PRODUCERS).contains(&self.producers) {
+            return Err(BuildError::Producers {
+                count: self.producers,
+            });
+        }
+        if matches!(self.on_empty, OnEmpty::Wait(_)) && threshold == 0 {
+            return Err(BuildError::WaitWithoutThreshold);
+        }
+        let setup = self.setup.check()?;
+        let ring = RingBuffer::with_capacity(capacity).map_err(BuildError::Ring)?;
+
+        let pace = Pace {
+            borrow_limit: to_ticks(&setup.layout, self.borrow_limit),
+            follows_clock: true,
+        };
+        let timeline = Timeline::new(setup.layout, setup.lease, setup.clock, pace)
+            .map_err(BuildError::System)?;
+        let source = Source::new(timeline, setup.cipher);
+        let filler = Arc::new(Filler::new(
+            ring,
+            source,
+            threshold,
+            self.schedule,
+            self.full_hook,
+        ));
+
+        let in_background = self.padding == PaddingFill::InBackground;
+        match self.padding {
+            // A refusal is counted and told; takes run into it when it matters.
+            PaddingFill::BeforeFirstTake => drop(filler.fill(FillCause::Padding)),
+            PaddingFill::InBackground => filler.requests().request(FillCause::Padding),
+            PaddingFill::Off => {}
+        }
+        let needed = threshold > 0 || self.schedule.is_some() || in_background;
+        let count = if needed { self.producers } else { 0 };
+        let producers = Producers::spawn(Arc::clone(&filler), count).map_err(BuildError::System)?;
+        events::started(
+            capacity,
+            threshold,
+            count,
+            filler.source().timeline().lease(),
+        );
+        let shared = Shared::new(self.on_empty, self.empty_hook, producers);
+        Ok(CachedGenerator::new(filler, shared))
+    }
+}
+
+impl fmt::Debug for CachedGeneratorBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CachedGeneratorBuilder")
+            .field("setup", &self.setup)
+            .field("capacity", &self.capacity)
+            .field("padding", &self.padding)
+            .field("threshold", &self.threshold)
+            .field("schedule", &self.schedule)
+            .field("producers", &self.producers)
+            .field("borrow_limit", &self.borrow_limit)
+            .field("on_empty", &self.on_empty)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,345 @@
+//! The generator without a ring.
+//!
+//! # State
+//!
+//! The leased nodes are divided into one or more *lanes*, each a timeline of
+//! its own over a part of the nodes and all the ticks, that never borrows. One
+//! lane is in use; its one atomic word is all that a take touches.
+//!
+//! ```text
+//!            claim in the lane in use
+//!   take --------------------------------> ID
+//!              | refused: the clock is behind the lane,
+//!              v          or the tick is used up
+//!   Refuse, Logical: the error       Wait: sleep and try again, up to a bound
+//!   RollbackBits, SwitchNode: the next lane that the clock is not behind
+//! ```
+//!
+//! # Why it is right
+//!
+//! Lanes are leases on disjoint nodes, and each timeline claims each of its
+//! raws once (U1 there), so which lane is in use is a hint: two threads that
+//! disagree about it still never claim the same raw, and no clock is needed
+//! for the proof.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::setup::{Checked, Setup, to_ticks};
+use super::{BuildError, Inspector, LeaseSource};
+use crate::Id;
+use crate::cipher::{Cipher, Secret};
+use crate::clock::Clock;
+use crate::layout::{Layout, LayoutError, Parts};
+use crate::lease::Lease;
+use crate::source::Source;
+use crate::sync::atomic::AtomicUsize;
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::timeline::{Pace, Refused, Timeline};
+
+/// The most lanes that a lease is divided into; each takes a page of memory.
+const MAX_LANES: u64 = 256;
+
+/// What a [`DirectGenerator`] does when the clock was set back, or a tick is
+/// used up. None of them can make a duplicate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ClockPolicy {
+    /// Fail at once, with the time to wait in the error.
+    Refuse,
+    /// Sleep until the clock has caught up, but fail rather than sleep longer
+    /// than this in one take.
+    Wait {
+        /// The longest that one take sleeps.
+        at_most: Duration,
+    },
+    /// Divide the leased nodes into 2^n equal parts, with n from 1 to 8 and
+    /// their number a multiple of 2^n. One part is in use; when the clock is
+    /// set back, the next one whose ticks are not yet used. A tick that is
+    /// used up fails, so that the parts are kept for the clock.
+    RollbackBits(u8),
+    /// Go on with another node of the lease, when the clock is set back and
+    /// also when a tick is used up.
+    SwitchNode,
+    /// Count ticks without following the clock: from the start of the lease
+    /// on, a tick is used to the end before the next begins. IDs are dense and
+    /// their time is only an order. The clock is read for one purpose, the bound.
+    Logical {
+        /// How far the count may be ahead of the clock.
+        at_most_ahead: Duration,
+    },
+}
+
+impl Default for ClockPolicy {
+    /// [`Wait`](Self::Wait), at most 15 ms: longer than the clock is slewed
+    /// for in a step, shorter than a caller would notice.
+    fn default() -> Self {
+        Self::Wait {
+            at_most: Duration::from_millis(15),
+        }
+    }
+}
+
+/// Makes each ID when it is asked for, without a ring and without threads.
+///
+/// Lock-free on one atomic word; a take costs a look at the clock, one
+/// exchange and one encryption, some 60 ns. IDs carry the time of their take
+/// to the tick, and never borrow from the future (except `Logical`), so a
+/// lease of N nodes gives at most N x 2^sequence_bits of them per tick.
+///
+/// Share it by reference or in an [`Arc`]. In a child of `fork(2)` every take
+/// fails with [`Refused::Forked`].
+///
+/// # Examples
+///
+/// ```
+/// use ringflake::{ClockPolicy, DirectGenerator, Layout, StaticLease};
+///
+/// let ids = DirectGenerator::builder(Layout::RANDFLAKE)
+///     .plain()
+///     .lease(StaticLease::assume_unique(Layout::RANDFLAKE, 8..16))
+///     .clock_policy(ClockPolicy::SwitchNode)
+///     .build()?;
+/// assert!((8..16).contains(&ids.inspect(ids.take()?)?.node));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct DirectGenerator {
+    lanes: Box<[Source]>,
+    /// The lane in use; a hint.
+    active: AtomicUsize,
+    policy: ClockPolicy,
+    lease: Lease,
+}
+
+impl DirectGenerator {
+    /// Starts building a generator for IDs of `layout`.
+    pub fn builder(layout: Layout) -> DirectGeneratorBuilder {
+        DirectGeneratorBuilder {
+            setup: Setup::new(layout),
+            policy: ClockPolicy::default(),
+        }
+    }
+
+    /// Makes one ID. Lock-free, but for the sleep of [`ClockPolicy::Wait`].
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`] where the policy does not help, at the end of the lease, and
+    /// in a forked child.
+    #[inline]
+    pub fn take(&self) -> Result<Id, Refused> {
+        let mut id = [Id::default()];
+        self.mint(&mut id)?;
+        Ok(id[0])
+    }
+
+    /// Fills `out` from the front and returns how many IDs that were: all of
+    /// it, or fewer if a limit was hit, but at least one unless `out` is empty.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`] as in [`take`](Self::take), if there was not even one.
+    pub fn take_batch(&self, out: &mut [Id]) -> Result<usize, Refused> {
+        let mut done = 0;
+        while done < out.len() {
+            match self.mint(&mut out[done..]) {
+                Ok(count) => done += count,
+                Err(refused) if done == 0 => return Err(refused),
+                Err(_) => break,
+            }
+        }
+        Ok(done)
+    }
+
+    /// The tick, node and sequence of `id`; see [`Inspector::inspect`].
+    ///
+    /// # Errors
+    ///
+    /// [`LayoutError`] if the ID was not made with this layout and secret, as
+    /// far as that can be told.
+    pub fn inspect(&self, id: Id) -> Result<Parts, LayoutError> {
+        self.inspector().inspect(id)
+    }
+
+    /// An inspector for this generator's IDs, for use elsewhere.
+    pub fn inspector(&self) -> Inspector {
+        let source = &self.lanes[0];
+        Inspector::new(*source.timeline().layout(), source.cipher().clone())
+    }
+
+    /// The lease that the IDs come from.
+    pub fn lease(&self) -> &Lease {
+        &self.lease
+    }
+
+    #[inline]
+    fn mint(&self, out: &mut [Id]) -> Result<usize, Refused> {
+        // Relaxed: a hint, in range because nothing else is ever stored.
+        let lane = self.active.load(Relaxed);
+        match self.lanes[lane].mint(out) {
+            Ok(count) => Ok(count),
+            Err(refused) => self.mint_by_policy(out, lane, refused),
+        }
+    }
+
+    #[cold]
+    fn mint_by_policy(
+        &self,
+        out: &mut [Id],
+        lane: usize,
+        refused: Refused,
+    ) -> Result<usize, Refused> {
+        if !matches!(refused, Refused::BorrowLimit { .. }) {
+            return Err(refused);
+        }
+        match self.policy {
+            ClockPolicy::Refuse | ClockPolicy::Logical { .. } => Err(refused),
+            ClockPolicy::Wait { at_most } => self.mint_after_a_wait(out, refused, at_most),
+            ClockPolicy::RollbackBits(_) if self.lanes[lane].timeline().used_up_the_tick() => {
+                Err(refused)
+            }
+            ClockPolicy::RollbackBits(_) | ClockPolicy::SwitchNode => {
+                self.mint_in_another_lane(out, lane, refused)
+            }
+        }
+    }
+
+    fn mint_after_a_wait(
+        &self,
+        out: &mut [Id],
+        mut refused: Refused,
+        at_most: Duration,
+    ) -> Result<usize, Refused> {
+        let started = Instant::now();
+        while let Refused::BorrowLimit { retry_after, .. } = refused {
+            let left = at_most.saturating_sub(started.elapsed());
+            if retry_after > left {
+                break;
+            }
+            std::thread::sleep(retry_after);
+            match self.lanes[0].mint(out) {
+                Ok(count) => return Ok(count),
+                Err(again) => refused = again,
+            }
+        }
+        Err(refused)
+    }
+
+    fn mint_in_another_lane(
+        &self,
+        out: &mut [Id],
+        lane: usize,
+        refused: Refused,
+    ) -> Result<usize, Refused> {
+        let others = (lane + 1..self.lanes.len()).chain(0..lane);
+        for other in others {
+            if let Ok(count) = self.lanes[other].mint(out) {
+                self.active.store(other, Relaxed);
+                return Ok(count);
+            }
+        }
+        Err(refused)
+    }
+}
+
+impl fmt::Debug for DirectGenerator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DirectGenerator")
+            .field("lease", &self.lease)
+            .field("policy", &self.policy)
+            .field("lanes", &self.lanes.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Configures a [`DirectGenerator`].
+#[derive(Debug)]
+#[must_use = "nothing is built before `build`"]
+pub struct DirectGeneratorBuilder {
+    setup: Setup,
+    policy: ClockPolicy,
+}
+
+impl DirectGeneratorBuilder {
+    /// Encrypts the IDs with `secret`.
+    pub fn secret(mut self, secret: &Secret) -> Self {
+        self.setup.encrypt_with(secret);
+        self
+    }
+
+    /// Leaves the IDs as they are: sorted by tick, and readable by anybody.
+    pub fn plain(mut self) -> Self {
+        self.setup.cipher = Some(Cipher::plain());
+        self
+    }
+
+    /// The nodes and ticks to make IDs from.
+    pub fn lease(mut self, lease: impl Into<LeaseSource>) -> Self {
+        self.setup.lease = Some(lease.into());
+        self
+    }
+
+    /// Another clock than the system's.
+    pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
+        self.setup.clock = Arc::new(clock);
+        self
+    }
+
+    /// What happens when the clock is set back or a tick is used up.
+    pub fn clock_policy(mut self, policy: ClockPolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Checks everything and makes the generator.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] with the value that is wrong and what is allowed.
+    pub fn build(self) -> Result<DirectGenerator, BuildError> {
+        let setup = self.setup.check()?;
+        let nodes = setup.lease.nodes();
+        let width = nodes.end - nodes.start;
+        let lanes = match self.policy {
+            ClockPolicy::Refuse | ClockPolicy::Wait { .. } | ClockPolicy::Logical { .. } => 1,
+            ClockPolicy::SwitchNode => width.min(MAX_LANES),
+            ClockPolicy::RollbackBits(bits @ 1..=8) if width.is_multiple_of(1 << bits) => 1 << bits,
+            ClockPolicy::RollbackBits(bits) => {
+                return Err(BuildError::RollbackBits { bits, nodes });
+            }
+        };
+        let pace = match self.policy {
+            ClockPolicy::Logical { at_most_ahead } => Pace {
+                borrow_limit: to_ticks(&setup.layout, at_most_ahead),
+                follows_clock: false,
+            },
+            _ => Pace {
+                borrow_limit: 0,
+                follows_clock: true,
+            },
+        };
+        let lanes = (0..lanes)
+            .map(|lane| make_lane(&setup, pace, lane, lanes))
+            .collect::<Result<_, _>>()?;
+        Ok(DirectGenerator {
+            lanes,
+            active: AtomicUsize::new(0),
+            policy: self.policy,
+            lease: setup.lease,
+        })
+    }
+}
+
+/// Lane `lane` of `lanes`: an even share of the nodes, and all the ticks.
+fn make_lane(setup: &Checked, pace: Pace, lane: u64, lanes: u64) -> Result<Source, BuildError> {
+    let nodes = setup.lease.nodes();
+    let width = u128::from(nodes.end - nodes.start);
+    // 128 bits: a node field can be 62 bits wide.
+    let share = |lane: u64| nodes.start + (width * u128::from(lane) / u128::from(lanes)) as u64;
+    let nodes = share(lane)..share(lane + 1);
+    let lease = Lease::new(setup.layout, nodes, setup.lease.ticks()).map_err(BuildError::Lease)?;
+    let clock = Arc::clone(&setup.clock);
+    let timeline = Timeline::new(setup.layout, lease, clock, pace).map_err(BuildError::System)?;
+    Ok(Source::new(timeline, setup.cipher.clone()))
+}

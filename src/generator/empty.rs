@@ -1,0 +1,73 @@
+//! What happens when the ring is dry.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::timeline::Refused;
+
+/// What a take does when it finds the ring empty.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum OnEmpty {
+    /// Make the ID right there, in the consumer's thread: a claim on the
+    /// timeline and an encryption, some 50 ns. A take then fails only when
+    /// the lease or the borrow limit does.
+    #[default]
+    Generate,
+    /// Fail with [`TakeError::Empty`].
+    Error,
+    /// Wait for a producer, at most this long, then fail with
+    /// [`TakeError::TimedOut`]. The waiting thread sleeps; needs a
+    /// [`ThresholdFill`](crate::ThresholdFill) to wake a producer.
+    Wait(Duration),
+}
+
+/// What the hook on an empty ring is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RingEmpty {
+    /// Takes that found the ring empty so far, this one included.
+    pub empties: u64,
+    /// What the take will do about it.
+    pub answer: OnEmpty,
+}
+
+/// Why a take gave no ID.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TakeError {
+    /// The ring is empty, and the generator is to say so ([`OnEmpty::Error`]).
+    Empty,
+    /// The ring stayed empty for as long as [`OnEmpty::Wait`] allows.
+    TimedOut {
+        /// The time that was waited.
+        waited: Duration,
+    },
+    /// The ring is empty and no ID can be made at the moment.
+    Refused(Refused),
+}
+
+impl From<Refused> for TakeError {
+    fn from(refused: Refused) -> Self {
+        Self::Refused(refused)
+    }
+}
+
+impl fmt::Display for TakeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str(
+                "the ring is empty: try again, raise the threshold or the capacity, \
+                 or choose OnEmpty::Generate",
+            ),
+            Self::TimedOut { waited } => write!(
+                f,
+                "the ring stayed empty for {waited:?}: raise the threshold, the capacity \
+                 or the number of producers, or choose OnEmpty::Generate"
+            ),
+            Self::Refused(refused) => refused.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for TakeError {}

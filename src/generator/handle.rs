@@ -1,0 +1,107 @@
+//! A consumer's own stock of IDs.
+
+use std::fmt;
+
+use super::{CachedGenerator, TakeError};
+use crate::Id;
+use crate::fork::{WipeOnFork, ZeroIsValid};
+
+/// IDs in one stock. A power of two, so that an index can be masked.
+const CHUNK: usize = 64;
+
+/// A small stock of IDs that one consumer has claimed from the ring in one step.
+///
+/// Made by [`CachedGenerator::handle`]. Not shared: each thread has its own.
+/// Dropping it gives what is left back to the ring, as far as there is room;
+/// the rest is counted as retired. Keeps its generator alive.
+///
+/// IDs in a handle are not retired by a scheduled fill: a thread that rests
+/// for an hour still has up to 64 that are an hour old.
+///
+/// # Examples
+///
+/// ```
+/// # use ringflake::{CachedGenerator, Layout, StaticLease};
+/// # let lease = StaticLease::assume_unique(Layout::RANDFLAKE, 0..32);
+/// # let ids = CachedGenerator::builder(Layout::RANDFLAKE).plain().lease(lease).build()?;
+/// let mut handle = ids.handle()?;
+/// let (a, b) = (handle.take()?, handle.take()?);
+/// assert_ne!(a, b);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Handle {
+    generator: CachedGenerator,
+    /// Reads as zero in a forked child, where it is therefore used up.
+    stock: WipeOnFork<Stock>,
+}
+
+#[repr(C)]
+struct Stock {
+    /// The next one to hand out.
+    next: usize,
+    /// How many of `ids` are filled.
+    filled: usize,
+    ids: [Id; CHUNK],
+}
+
+// SAFETY: two integers and an array of transparent integers, all of them valid
+// as zero bytes.
+unsafe impl ZeroIsValid for Stock {}
+
+impl Handle {
+    pub(super) fn new(generator: CachedGenerator) -> std::io::Result<Self> {
+        let stock = WipeOnFork::new(Stock {
+            next: 0,
+            filled: 0,
+            ids: [Id::default(); CHUNK],
+        })?;
+        Ok(Self { generator, stock })
+    }
+
+    /// Takes one ID: about a nanosecond, and every 64th time a batch from the ring.
+    ///
+    /// # Errors
+    ///
+    /// [`TakeError`] as in [`CachedGenerator::take`], if the stock is used up
+    /// and the ring is dry.
+    #[inline]
+    pub fn take(&mut self) -> Result<Id, TakeError> {
+        let stock = &mut *self.stock;
+        if stock.next < stock.filled {
+            // The mask changes nothing and saves the bounds check.
+            let id = stock.ids[stock.next % CHUNK];
+            stock.next += 1;
+            Ok(id)
+        } else {
+            self.restock()
+        }
+    }
+
+    #[cold]
+    fn restock(&mut self) -> Result<Id, TakeError> {
+        let stock = &mut *self.stock;
+        // On an error nothing is in stock, as before.
+        (stock.next, stock.filled) = (0, 0);
+        stock.filled = self.generator.take_batch(&mut stock.ids)?;
+        stock.next = 1;
+        Ok(stock.ids[0])
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        let stock = &*self.stock;
+        let left = &stock.ids[stock.next..stock.filled];
+        if !left.is_empty() {
+            self.generator.give_back(left);
+        }
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle")
+            .field("left", &(self.stock.filled - self.stock.next))
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,52 @@
+//! What a generator has done and how it stands.
+
+use std::time::Duration;
+
+/// A generator's figures at one moment.
+///
+/// Each is exact by itself; together they may be a few takes apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct Stats {
+    /// IDs in the ring.
+    pub level: usize,
+    /// Slots in the ring.
+    pub capacity: usize,
+    /// A take that leaves fewer IDs than this asks for a fill; 0 if none does.
+    pub threshold: usize,
+    /// IDs handed to consumers, those in handles included.
+    pub issued: u64,
+    /// Those of them that were made by the consumer because the ring was dry.
+    pub in_place: u64,
+    /// Finished fills, by cause.
+    pub fills: FillCounts,
+    /// Fills that stopped early at the borrow limit or the end of the lease.
+    pub refusals: u64,
+    /// Fills that ended in a panic of a clock or a hook.
+    pub panics: u64,
+    /// Takes and batches that found fewer IDs in the ring than they asked for.
+    pub empties: u64,
+    /// IDs that were dropped unissued: too old, or left over in a dropped
+    /// handle when the ring was full.
+    pub retired: u64,
+    /// How far the last ID that was made lies ahead of the clock, in whole ticks.
+    pub borrowed: Duration,
+    /// The most that may be borrowed.
+    pub borrow_limit: Duration,
+    /// When the lease ends, in Unix milliseconds.
+    pub lease_end_unix_ms: u64,
+}
+
+/// Finished fills, by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct FillCounts {
+    /// At the start.
+    pub padding: u64,
+    /// Because a take left too few.
+    pub threshold: u64,
+    /// Because the period was over.
+    pub scheduled: u64,
+}

@@ -1,0 +1,95 @@
+//! A lease as a line of positions.
+
+use crate::layout::Layout;
+use crate::lease::Lease;
+
+/// The geometry of a lease: which raw lies at which position.
+///
+/// All sequences of a node come before the next node, and all nodes of a tick
+/// before the next tick, so that the width of the lease is used before its
+/// depth.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    layout: Layout,
+    first_node: u64,
+    nodes: u64,
+    first_tick: u64,
+    /// One past the last position.
+    len: u64,
+}
+
+/// Consecutive raws of one tick and one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    /// The first of them.
+    pub(crate) first: u64,
+    /// How many; never 0.
+    pub(crate) len: usize,
+}
+
+impl Line {
+    /// The longest line: every position, and one past the last, fits a `u64`
+    /// that is stored one higher. Only a lease over all 2^64 raws of a layout
+    /// is longer; its last raws are then never issued.
+    const MAX_LEN: u64 = u64::MAX - 1;
+
+    pub(super) fn new(layout: Layout, lease: &Lease) -> Self {
+        let nodes = lease.nodes();
+        let ticks = lease.ticks();
+        let mut line = Self {
+            layout,
+            first_node: nodes.start,
+            nodes: nodes.end - nodes.start,
+            first_tick: ticks.start,
+            len: Self::MAX_LEN,
+        };
+        line.len = line.position_of(ticks.end);
+        line
+    }
+
+    pub(super) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Where `tick` begins: 0 for one before the lease, the end for one after it.
+    #[inline]
+    pub(super) fn position_of(&self, tick: u64) -> u64 {
+        let ticks = tick.saturating_sub(self.first_tick);
+        ticks
+            .checked_mul(self.nodes)
+            .and_then(|nodes| nodes.checked_mul(self.layout.sequences()))
+            .map_or(self.len, |position| position.min(self.len))
+    }
+
+    /// The tick that `position` lies in; the end of the lease for the end.
+    #[inline]
+    pub(super) fn tick_of(&self, position: u64) -> u64 {
+        self.first_tick + (position >> self.layout.sequence_bits()) / self.nodes
+    }
+
+    /// The raws of the positions `start..end`, which must lie in one run.
+    #[inline]
+    pub(super) fn run(&self, start: u64, end: u64) -> Run {
+        let row = start >> self.layout.sequence_bits();
+        let tick = self.first_tick + row / self.nodes;
+        let node = self.first_node + row % self.nodes;
+        let sequence = start & (self.layout.sequences() - 1);
+        // U3: the fields are in range, because the lease is (checked when it
+        // was made) and `end` is at most the line's.
+        debug_assert!(end <= self.len && tick < self.layout.ticks(), "U3");
+        Run {
+            first: self.layout.join(tick, node, sequence),
+            len: (end - start) as usize,
+        }
+    }
+
+    /// One past the last position of the run that `position` lies in.
+    #[inline]
+    pub(super) fn run_end(&self, position: u64) -> u64 {
+        (position | (self.layout.sequences() - 1)).saturating_add(1)
+    }
+}

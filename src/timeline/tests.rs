@@ -1,0 +1,255 @@
+//! The claiming cursor against its definition.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::clock::ManualClock;
+
+const EPOCH: u64 = 1_000_000;
+
+fn layout(time: u32, node: u32, sequence: u32, tick_ms: u64) -> Layout {
+    Layout::builder()
+        .bits(time, node, sequence)
+        .tick(Duration::from_millis(tick_ms))
+        .epoch_unix_ms(EPOCH)
+        .build()
+        .unwrap()
+}
+
+fn timeline(
+    layout: Layout,
+    nodes: Range<u64>,
+    ticks: Range<u64>,
+    borrow_limit: u64,
+    clock: &ManualClock,
+) -> Timeline {
+    let lease = Lease::new(layout, nodes, ticks).unwrap();
+    let pace = Pace {
+        borrow_limit,
+        follows_clock: true,
+    };
+    Timeline::new(layout, lease, Arc::new(clock.clone()), pace).unwrap()
+}
+
+fn raws(run: Run) -> Range<u64> {
+    run.first..run.first + run.len as u64
+}
+
+#[test]
+fn u1_claims_walk_all_nodes_of_a_tick_before_the_next_tick() {
+    let layout = layout(4, 3, 2, 1000);
+    let clock = ManualClock::new(EPOCH + 5_000);
+    let timeline = timeline(layout, 2..4, 5..8, 100, &clock);
+    let mut seen = Vec::new();
+    while let Ok(run) = timeline.claim(3) {
+        seen.extend(raws(run));
+    }
+    let mut expected = Vec::new();
+    for tick in 5..8 {
+        for node in 2..4 {
+            for sequence in 0..4 {
+                expected.push(layout.pack(tick, node, sequence).unwrap());
+            }
+        }
+    }
+    assert_eq!(seen, expected);
+}
+
+#[test]
+fn claims_end_aligned_after_an_odd_start() {
+    let clock = ManualClock::new(EPOCH);
+    let timeline = timeline(layout(8, 4, 10, 1000), 0..1, 0..8, 8, &clock);
+    let lengths = [10, 1024, 64, 1024, 1024].map(|want| timeline.claim(want).unwrap().len);
+    assert_eq!(lengths, [10, 1014, 64, 960, 1024]);
+}
+
+#[test]
+fn after_idling_the_cursor_skips_to_the_clock_and_never_back() {
+    let layout = layout(10, 2, 4, 1000);
+    let clock = ManualClock::new(EPOCH);
+    let timeline = timeline(layout, 0..1, 0..1024, 3, &clock);
+    let tick = |run: Run| layout.unpack(run.first).unwrap().tick;
+    assert_eq!(tick(timeline.claim(1).unwrap()), 0);
+    clock.advance(Duration::from_secs(500));
+    assert_eq!(tick(timeline.claim(1).unwrap()), 500);
+    clock.step_back(Duration::from_secs(2));
+    assert_eq!(
+        tick(timeline.claim(1).unwrap()),
+        500,
+        "borrowed, within the limit"
+    );
+    clock.step_back(Duration::from_secs(2));
+    assert_eq!(
+        timeline.claim(1),
+        Err(Refused::BorrowLimit {
+            retry_after: Duration::from_secs(1),
+            limit: Duration::from_secs(3),
+        })
+    );
+}
+
+#[test]
+fn u2_borrowing_stops_at_the_limit_and_says_how_long_to_wait() {
+    let clock = ManualClock::new(EPOCH + 250);
+    let timeline = timeline(layout(10, 2, 4, 1000), 0..1, 0..1024, 2, &clock);
+    let mut count = 0;
+    let refused = loop {
+        match timeline.claim(5) {
+            Ok(run) => count += run.len,
+            Err(refused) => break refused,
+        }
+    };
+    assert_eq!(count, 3 * 16, "the clock's tick and two more");
+    let Refused::BorrowLimit { retry_after, .. } = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(retry_after, Duration::from_millis(750));
+    clock.advance(retry_after - Duration::from_millis(1));
+    assert!(timeline.claim(1).is_err(), "a millisecond early");
+    clock.advance(Duration::from_millis(1));
+    assert!(timeline.claim(1).is_ok(), "in time");
+    assert_eq!(timeline.borrowed(), Duration::from_secs(2));
+}
+
+#[test]
+fn a_clock_before_the_epoch_borrows_only_what_reaches_past_it() {
+    let clock = ManualClock::new(EPOCH - 1_500);
+    let timeline = timeline(layout(10, 2, 2, 1000), 0..1, 0..1024, 3, &clock);
+    // Two ticks are missing to the epoch, so one and the current are left of three.
+    let mut count = 0;
+    let refused = loop {
+        match timeline.claim(64) {
+            Ok(run) => count += run.len,
+            Err(refused) => break refused,
+        }
+    };
+    assert_eq!(count, 2 * 4);
+    assert_eq!(
+        refused,
+        Refused::BorrowLimit {
+            retry_after: Duration::from_millis(500),
+            limit: Duration::from_secs(3),
+        }
+    );
+    clock.set(0);
+    let Err(Refused::BorrowLimit { retry_after, .. }) = timeline.claim(1) else {
+        panic!("a clock at 1970 can't issue");
+    };
+    assert_eq!(retry_after, Duration::from_millis(EPOCH - 1_000));
+}
+
+#[test]
+fn u2_the_lease_ends_whatever_the_clock_and_the_limit_say() {
+    let layout = layout(10, 2, 2, 1000);
+    for now in [EPOCH, EPOCH + 1_000, EPOCH + 2_000] {
+        let clock = ManualClock::new(now);
+        let timeline = timeline(layout, 1..3, 1..2, u64::MAX, &clock);
+        let mut count = 0;
+        let refused = loop {
+            match timeline.claim(64) {
+                Ok(run) => count += run.len,
+                Err(refused) => break refused,
+            }
+        };
+        assert_eq!(count, if now < EPOCH + 2_000 { 8 } else { 0 });
+        assert_eq!(
+            refused,
+            Refused::LeaseEnded {
+                end_unix_ms: EPOCH + 2_000,
+                now_unix_ms: now,
+            }
+        );
+    }
+}
+
+#[test]
+fn u3_a_lease_over_all_64_bits_ends_without_wrapping() {
+    let layout = Layout::RANDFLAKE;
+    let last = layout.ticks() - 1;
+    let clock = ManualClock::new(layout.tick_start_unix_ms(last));
+    let timeline = timeline(layout, 0..layout.nodes(), 0..layout.ticks(), 0, &clock);
+    let first = timeline.claim(64).unwrap();
+    assert_eq!(first.first, layout.pack(last, 0, 0).unwrap());
+
+    // The last raws of all: the cursor is moved next to them.
+    timeline.next.store(u64::MAX - 3, Relaxed);
+    let run = timeline.claim(64).unwrap();
+    assert_eq!(raws(run), u64::MAX - 4..u64::MAX - 1);
+    assert!(matches!(timeline.claim(1), Err(Refused::LeaseEnded { .. })));
+}
+
+#[test]
+fn a_wiped_cursor_is_a_forked_child_s() {
+    let clock = ManualClock::new(EPOCH);
+    let timeline = timeline(layout(10, 2, 2, 1000), 0..1, 0..1024, 3, &clock);
+    assert!(!timeline.is_forked());
+    timeline.next.store(0, Relaxed);
+    assert!(timeline.is_forked());
+    assert_eq!(timeline.claim(1), Err(Refused::Forked));
+}
+
+#[test]
+fn a_used_up_tick_is_told_from_a_clock_set_back() {
+    let clock = ManualClock::new(EPOCH + 3_000);
+    let timeline = timeline(layout(10, 1, 1, 1000), 0..1, 0..1024, 0, &clock);
+    assert_eq!(timeline.claim(2).unwrap().len, 2);
+    assert!(timeline.claim(1).is_err());
+    assert!(timeline.used_up_the_tick());
+    clock.step_back(Duration::from_secs(1));
+    assert!(timeline.claim(1).is_err());
+    assert!(!timeline.used_up_the_tick(), "two ticks ahead");
+    clock.set(EPOCH + 4_000);
+    assert_eq!(timeline.claim(1).unwrap().len, 1);
+    clock.step_back(Duration::from_secs(1));
+    assert!(!timeline.used_up_the_tick(), "in the middle of a tick");
+}
+
+proptest! {
+    /// U1, U2, U3: whatever the layout, the lease, the clock and the claims,
+    /// the raws are distinct, ascending, in the lease, in one run each, and no
+    /// further ahead of the clock than the limit.
+    #[test]
+    fn claims_keep_their_promises(
+        (time, node, sequence) in (3u32..8, 1u32..6, 1u32..8),
+        tick_ms in prop_oneof![Just(1u64), Just(10), Just(1000), 1..5000u64],
+        corner in any::<[u64; 4]>(),
+        borrow_limit in 0u64..5,
+        steps in prop::collection::vec((1usize..200, -3_000i64..6_000), 1..200),
+    ) {
+        let layout = layout(time, node, sequence, tick_ms);
+        let between = |a: u64, b: u64, end: u64| {
+            let (a, b) = (a % end, b % end);
+            a.min(b)..a.max(b) + 1
+        };
+        let nodes = between(corner[0], corner[1], layout.nodes());
+        let ticks = between(corner[2], corner[3], layout.ticks());
+        let clock = ManualClock::new(layout.tick_start_unix_ms(ticks.start));
+        let timeline = timeline(layout, nodes.clone(), ticks.clone(), borrow_limit, &clock);
+        let mut last = None;
+        for (want, step) in steps {
+            if step < 0 {
+                clock.step_back(Duration::from_millis(step.unsigned_abs()));
+            } else {
+                clock.advance(Duration::from_millis(step.unsigned_abs()));
+            }
+            let now = clock.unix_ms();
+            let Ok(run) = timeline.claim(want) else { continue };
+            prop_assert!((1..=want).contains(&run.len));
+            let (first, end) = (raws(run).start, raws(run).end - 1);
+            prop_assert!(last.is_none_or(|last| first > last), "ascending, none twice");
+            last = Some(end);
+            let (a, b) = (layout.unpack(first).unwrap(), layout.unpack(end).unwrap());
+            prop_assert_eq!((a.tick, a.node), (b.tick, b.node));
+            prop_assert!(nodes.contains(&a.node));
+            prop_assert!(ticks.contains(&a.tick));
+            let ahead = a.unix_ms.saturating_sub(now).div_ceil(tick_ms);
+            prop_assert!(ahead <= borrow_limit, "{ahead} ticks ahead");
+            let clocks_tick = layout.tick_at(now).unwrap_or(0);
+            prop_assert!(a.tick >= clocks_tick.min(ticks.end - 1), "never behind the clock");
+        }
+    }
+}
