@@ -1,0 +1,85 @@
+//! What the models share.
+//!
+//! With `--cfg loom`, which the configuration of this package sets, a model
+//! runs once for every interleaving that loom finds. Without it, it runs many
+//! times on real threads: weaker, but it keeps the models honest.
+//!
+//! # Who goes first
+//!
+//! loom 0.7 remembers only the last access to each object when it looks for
+//! races to reorder. A thread that loads a word and then exchanges it thereby
+//! hides an earlier load by another thread, and orders are missed. So every
+//! model runs once for each of its roles: that role starts, in the main
+//! thread, and the others are spawned. An order that is missed from one start
+//! is found from another.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+#[cfg(loom)]
+pub use loom::thread;
+#[cfg(not(loom))]
+pub use std::thread;
+
+/// What one thread of a model does.
+pub type Role<T> = Box<dyn FnOnce() -> T + Send>;
+
+/// Runs `body` for every interleaving with at most `preemptions` involuntary
+/// switches (`None`: for every one), once for each of its `roles` going
+/// first, and prints how many interleavings there were.
+pub fn explore(
+    name: &str,
+    roles: usize,
+    preemptions: Option<usize>,
+    body: impl Fn(usize) + Clone + Send + Sync + 'static,
+) {
+    let runs = Arc::new(AtomicUsize::new(0));
+    for first in 0..roles {
+        let (runs, body) = (Arc::clone(&runs), body.clone());
+        run(preemptions, move || {
+            runs.fetch_add(1, Ordering::Relaxed);
+            body(first);
+        });
+    }
+    println!("{name}: {} interleavings", runs.load(Ordering::Relaxed));
+}
+
+/// Runs the roles at once, role `first` in this thread, and gives their
+/// results in the order of the roles.
+pub fn race<T: Send + 'static, const N: usize>(first: usize, roles: [Role<T>; N]) -> [T; N] {
+    let mut mine = None;
+    let others: Vec<_> = roles
+        .into_iter()
+        .enumerate()
+        .filter_map(|(index, role)| {
+            if index == first {
+                mine = Some(role);
+                None
+            } else {
+                Some((index, thread::spawn(role)))
+            }
+        })
+        .collect();
+    let mine = mine.expect("`first` is one of the roles")();
+    let mut results: Vec<_> = others
+        .into_iter()
+        .map(|(index, thread)| (index, thread.join().expect("a role panicked")))
+        .collect();
+    results.insert(first, (first, mine));
+    let results: Vec<T> = results.into_iter().map(|(_, result)| result).collect();
+    results.try_into().ok().expect("one result a role")
+}
+
+#[cfg(loom)]
+fn run(preemptions: Option<usize>, body: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = preemptions;
+    builder.check(body);
+}
+
+#[cfg(not(loom))]
+fn run(_preemptions: Option<usize>, body: impl Fn() + Send + Sync + 'static) {
+    for _ in 0..2_000 {
+        body();
+    }
+}

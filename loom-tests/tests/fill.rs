@@ -1,0 +1,232 @@
+//! The ring with its producers: requests, sleeping, stopping.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use ringflake::{
+    CachedGenerator, CachedGeneratorBuilder, Clock, Id, Layout, ManualClock, OnEmpty, PaddingFill,
+    StaticLease, ThresholdFill,
+};
+use ringflake_loom_tests::{Role, explore, race, thread};
+
+const NOW: u64 = 1_763_000_000_000;
+
+/// A plain generator, so that IDs are raws, with `capacity` slots and a
+/// threshold at the brim: every take asks for a fill.
+fn builder(capacity: usize) -> CachedGeneratorBuilder {
+    CachedGenerator::builder(Layout::RANDFLAKE)
+        .plain()
+        .lease(StaticLease::assume_unique(Layout::RANDFLAKE, 0..1))
+        .clock(ManualClock::new(NOW))
+        .capacity(capacity)
+        .threshold_fill(ThresholdFill::slots(capacity))
+        .on_empty(OnEmpty::Error)
+}
+
+fn taking(ids: &CachedGenerator, times: usize) -> Role<Vec<Id>> {
+    let ids = ids.clone();
+    Box::new(move || (0..times).filter_map(|_| ids.take().ok()).collect())
+}
+
+fn assert_distinct(mut taken: Vec<Id>) {
+    let count = taken.len();
+    taken.sort_unstable();
+    taken.dedup();
+    assert_eq!(taken.len(), count, "U1: no ID twice");
+}
+
+/// A role that does nothing, so that the other one is a spawned thread.
+fn idling() -> Role<Vec<Id>> {
+    Box::new(Vec::new)
+}
+
+/// R4: a take that crosses the threshold while the producer settles, looks at
+/// the level or parks still leads to a fill. A wake-up that is lost leaves the
+/// next take asleep, and loom sees that nobody can run.
+#[test]
+fn threshold_crossing_against_a_producer_about_to_sleep() {
+    explore("crossing against a producer about to sleep", 2, Some(2), |first| {
+        let ids = builder(1)
+            .on_empty(OnEmpty::Wait(Duration::MAX))
+            .build()
+            .unwrap();
+        let taken = race(first, [taking(&ids, 3), idling()]).concat();
+        assert_eq!(taken.len(), 3);
+        assert_distinct(taken);
+        assert_eq!(ids.stats().panics, 0);
+    });
+}
+
+/// R4: the crossing itself asks; no later take has to do it. loom gives up on
+/// a loop that waits for what never comes.
+#[test]
+fn a_crossing_is_enough() {
+    explore("a crossing is enough", 2, Some(2), |first| {
+        let ids = builder(2).build().unwrap();
+        let taken = race(first, [taking(&ids, 2), idling()]);
+        while ids.stats().level < 2 {
+            thread::yield_now();
+        }
+        assert_distinct(taken.concat());
+    });
+}
+
+/// R4: the same with two consumers, of which only the first to cross asks.
+#[test]
+fn two_crossings_are_one_request() {
+    explore("two crossings, one request", 2, Some(1), |first| {
+        let ids = builder(2)
+            .on_empty(OnEmpty::Wait(Duration::MAX))
+            .build()
+            .unwrap();
+        let taken = race(first, [taking(&ids, 2), taking(&ids, 1)]).concat();
+        assert_eq!(taken.len(), 3);
+        assert_distinct(taken);
+        assert_eq!(ids.stats().panics, 0);
+    });
+}
+
+/// R3, R4: with two producers, whichever settles last, the ring fills up.
+#[test]
+fn two_producers_settle() {
+    explore("two producers settle", 1, Some(1), |_| {
+        let ids = builder(2)
+            .producers(2)
+            .on_empty(OnEmpty::Wait(Duration::MAX))
+            .build()
+            .unwrap();
+        let taken: Vec<_> = (0..4).map(|_| ids.take().unwrap()).collect();
+        assert_distinct(taken);
+        assert_eq!(ids.stats().panics, 0);
+    });
+}
+
+/// A consumer that waits for a dry ring is woken by what is published.
+#[test]
+fn waiting_take_against_fill() {
+    explore("waiting take against fill", 1, Some(3), |_| {
+        let ids = builder(1)
+            .padding_fill(PaddingFill::Off)
+            .on_empty(OnEmpty::Wait(Duration::MAX))
+            .build()
+            .unwrap();
+        let taken = vec![ids.take().unwrap(), ids.take().unwrap()];
+        assert_distinct(taken);
+        assert_eq!(ids.stats().panics, 0);
+    });
+}
+
+/// Dropping the last generator stops and joins the producers, wherever they are.
+#[test]
+fn drop_against_fill() {
+    explore("drop against fill", 1, Some(3), |_| {
+        let ids = builder(2)
+            .padding_fill(PaddingFill::InBackground)
+            .build()
+            .unwrap();
+        let taken = ids.take().into_iter().chain(ids.take()).collect();
+        drop(ids);
+        assert_distinct(taken);
+    });
+}
+
+/// The same while another clone still takes.
+#[test]
+fn drop_against_take() {
+    explore("drop against take and fill", 2, Some(2), |first| {
+        let ids = builder(1).build().unwrap();
+        let dropping = {
+            let ids = ids.clone();
+            Box::new(move || {
+                drop(ids);
+                Vec::new()
+            })
+        };
+        let taking = taking(&ids, 1);
+        drop(ids);
+        let [_, taken] = race(first, [dropping, taking]);
+        assert_eq!(taken.len(), 1);
+    });
+}
+
+/// R1: a handle's stock and single takes never share an ID.
+#[test]
+fn handle_against_take() {
+    explore("handle against take", 2, Some(3), |first| {
+        let ids = builder(2).threshold_fill(None).build().unwrap();
+        let stocking = {
+            let ids = ids.clone();
+            Box::new(move || {
+                let mut handle = ids.handle().unwrap();
+                // The rest goes back to the ring when the handle is dropped.
+                handle.take().into_iter().collect()
+            })
+        };
+        let [mut taken, stocked] = race(first, [taking(&ids, 1), stocking]);
+        taken.extend(stocked);
+        taken.extend(std::iter::from_fn(|| ids.take().ok()));
+        assert_eq!(taken.len(), 2);
+        assert_distinct(taken);
+    });
+}
+
+/// U1: what a consumer makes in place and what a producer makes differ.
+#[test]
+fn in_place_against_fill() {
+    explore("in place against fill", 1, Some(3), |_| {
+        let ids = builder(1)
+            .padding_fill(PaddingFill::Off)
+            .on_empty(OnEmpty::Generate)
+            .build()
+            .unwrap();
+        let taken = (0..3).map(|_| ids.take().unwrap()).collect();
+        assert_distinct(taken);
+        assert_eq!(ids.stats().panics, 0);
+    });
+}
+
+/// A clock that counts its readings and panics at one of them.
+#[derive(Clone, Debug, Default)]
+struct Breaking {
+    readings: Arc<AtomicUsize>,
+    breaks_at: Arc<AtomicUsize>,
+}
+
+impl Clock for Breaking {
+    fn unix_ms(&self) -> u64 {
+        let reading = self.readings.fetch_add(1, Ordering::Relaxed) + 1;
+        if reading == self.breaks_at.load(Ordering::Relaxed) {
+            std::panic::resume_unwind(Box::new("the clock breaks"));
+        }
+        NOW
+    }
+}
+
+/// R3, R4: a producer that dies in the middle of a fill, with a permit in its
+/// hands, wedges nothing: the request stays open, nobody needs to ask again,
+/// and the ring fills up.
+#[test]
+fn a_producer_that_dies_half_way_is_heard_of_again() {
+    explore("a fill that panics is tried again", 1, Some(2), |_| {
+        let clock = Breaking::default();
+        let ids = builder(1).clock(clock.clone()).build().unwrap();
+        let last = clock.readings.load(Ordering::Relaxed);
+        clock.breaks_at.store(last + 1, Ordering::Relaxed);
+        let there = ids.take().unwrap();
+        // Only the producer reads the clock here. No waiting take either: loom
+        // can switch threads while one unwinds, and a mutex that is unlocked
+        // meanwhile takes itself for poisoned.
+        while clock.readings.load(Ordering::Relaxed) < last + 2 {
+            thread::yield_now();
+        }
+        let filled = loop {
+            match ids.take() {
+                Ok(id) => break id,
+                Err(_) => thread::yield_now(),
+            }
+        };
+        assert_distinct(vec![there, filled]);
+        assert_eq!(ids.stats().panics, 1);
+    });
+}

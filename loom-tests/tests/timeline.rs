@@ -1,0 +1,139 @@
+//! The timeline, through the generator that has nothing else in it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringflake::{ClockPolicy, DirectGenerator, Id, Layout, Lease, ManualClock};
+use ringflake_loom_tests::{Role, explore, race};
+
+const EPOCH: u64 = 1_000_000;
+
+/// Two sequences, two nodes, four ticks of a second.
+fn layout() -> Layout {
+    Layout::builder()
+        .bits(2, 1, 1)
+        .tick(Duration::from_secs(1))
+        .epoch_unix_ms(EPOCH)
+        .build()
+        .unwrap()
+}
+
+fn direct(clock: &ManualClock, policy: ClockPolicy, ticks: std::ops::Range<u64>) -> Arc<DirectGenerator> {
+    let layout = layout();
+    let lease = Lease::new(layout, 0..2, ticks).unwrap();
+    let ids = DirectGenerator::builder(layout)
+        .plain()
+        .lease(lease)
+        .clock(clock.clone())
+        .clock_policy(policy)
+        .build();
+    Arc::new(ids.unwrap())
+}
+
+fn taking(ids: &Arc<DirectGenerator>, times: usize) -> Role<Vec<u64>> {
+    let ids = Arc::clone(ids);
+    Box::new(move || {
+        (0..times)
+            .filter_map(|_| ids.take().ok())
+            .map(Id::to_u64)
+            .collect()
+    })
+}
+
+fn taking_batch(ids: &Arc<DirectGenerator>, want: usize) -> Role<Vec<u64>> {
+    let ids = Arc::clone(ids);
+    Box::new(move || {
+        let mut out = vec![Id::default(); want];
+        let count = ids.take_batch(&mut out).unwrap_or(0);
+        out[..count].iter().map(|id| id.to_u64()).collect()
+    })
+}
+
+fn sorted(taken: [Vec<u64>; 2]) -> Vec<u64> {
+    let mut taken = taken.concat();
+    taken.sort_unstable();
+    taken
+}
+
+/// U1: claims that meet at the edge of a run cut it without a gap or an overlap.
+#[test]
+fn claims_at_the_edge_of_a_run() {
+    explore("claims at the edge of a run", 2, None, |first| {
+        let clock = ManualClock::new(EPOCH);
+        let ids = direct(&clock, ClockPolicy::Refuse, 0..4);
+        let taken = race(first, [taking(&ids, 1), taking_batch(&ids, 3)]);
+        assert_eq!(sorted(taken), [0, 1, 2, 3]);
+    });
+}
+
+/// U1, U2: claims that meet at the limit get what there is, and no more.
+#[test]
+fn claims_at_the_limit() {
+    explore("claims at the limit", 2, None, |first| {
+        let clock = ManualClock::new(EPOCH);
+        let ids = direct(&clock, ClockPolicy::Refuse, 0..4);
+        let taken = race(first, [taking(&ids, 3), taking(&ids, 3)]);
+        assert_eq!(sorted(taken), [0, 1, 2, 3], "one tick of two nodes");
+    });
+}
+
+/// U2: the same at the end of the lease, where the borrow limit is no help.
+#[test]
+fn claims_at_the_end_of_the_lease() {
+    explore("claims at the end of the lease", 2, None, |first| {
+        let clock = ManualClock::new(EPOCH);
+        let policy = ClockPolicy::Logical {
+            at_most_ahead: Duration::from_secs(100),
+        };
+        let ids = direct(&clock, policy, 3..4);
+        let taken = race(first, [taking_batch(&ids, 3), taking_batch(&ids, 3)]);
+        assert_eq!(sorted(taken), [12, 13, 14, 15]);
+    });
+}
+
+/// U1: a claim that skips to the clock and one that does not yet see it move
+/// never get the same raw, and the skip is never undone.
+#[test]
+fn clock_skip_against_claim() {
+    explore("clock skip against claim", 2, None, |first| {
+        let clock = ManualClock::new(EPOCH);
+        let ids = direct(&clock, ClockPolicy::Refuse, 0..4);
+        let skipping = {
+            let (ids, clock) = (Arc::clone(&ids), clock.clone());
+            Box::new(move || {
+                clock.advance(Duration::from_secs(2));
+                let after = ids.take().unwrap().to_u64();
+                assert!(after >= 8, "tick 2 or later");
+                vec![after]
+            })
+        };
+        let mut taken = sorted(race(first, [taking(&ids, 2), skipping]));
+        let count = taken.len();
+        taken.dedup();
+        assert_eq!(taken.len(), count);
+        assert!(ids.take().unwrap().to_u64() >= 8, "never back");
+    });
+}
+
+/// U1: a clock that steps back and forth between claims makes no raw twice,
+/// whichever lane a thread is sent to.
+#[test]
+fn clock_step_back_against_claim() {
+    explore("clock step back against claim", 2, None, |first| {
+        let clock = ManualClock::new(EPOCH + 2_000);
+        let ids = direct(&clock, ClockPolicy::SwitchNode, 0..4);
+        let stepping = {
+            let (ids, clock) = (Arc::clone(&ids), clock.clone());
+            Box::new(move || {
+                let before = ids.take().ok();
+                clock.step_back(Duration::from_secs(1));
+                let after = ids.take().ok();
+                before.into_iter().chain(after).map(Id::to_u64).collect()
+            })
+        };
+        let mut taken = sorted(race(first, [taking(&ids, 2), stepping]));
+        let count = taken.len();
+        taken.dedup();
+        assert_eq!(taken.len(), count);
+    });
+}

@@ -1,0 +1,303 @@
+#!/usr/bin/env python3
+"""Weakens the production code, one place at a time, and checks that a model notices.
+
+Each weakening below names the file, the text, what it is replaced by, and the
+model that must fail. The edit is made in a temporary copy; nothing here is
+touched.
+
+    python3 weaken.py            run them all; exit status 1 if one is not caught
+    python3 weaken.py --table    the same, and print the table for README.md
+    python3 weaken.py NAME ...   run some
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+LIMIT_SECONDS = 300
+
+
+class Weakening(NamedTuple):
+    name: str
+    invariant: str
+    what: str
+    file: str
+    old: str
+    new: str
+    suite: str
+    model: str
+
+
+RING = "src/ring.rs"
+PERMIT = "src/ring/permit.rs"
+TIMELINE = "src/timeline.rs"
+FILLER = "src/fill/filler.rs"
+REQUESTS = "src/fill/requests.rs"
+WAITERS = "src/fill/waiters.rs"
+
+TAKE_EXCHANGE = """.compare_exchange_weak(cursor, cursor + 1, AcqRel, Relaxed);"""
+READ_THEN_EXCHANGE = """            let id = self.slot(cursor).load(Relaxed);"""
+
+LOOK_AFTER_SETTLING = """\
+        unserved.settle();
+
+        // R4: first the request is cleared, then the level is looked at.
+        let level = self.ring.settled_level();
+"""
+LOOK_BEFORE_SETTLING = """\
+        let level = self.ring.settled_level();
+        unserved.settle();
+"""
+
+WEAKENINGS = [
+    Weakening(
+        "take-stores-cursor", "R1",
+        "a take stores `cursor` instead of exchanging it",
+        RING, "if exchange.is_ok() {\n                return Some((Id::from_u64(id)",
+        "if exchange.is_ok() || { self.counters.cursor.store(cursor + 1, Release); true } {\n"
+        "                return Some((Id::from_u64(id)",
+        "ring", "take_against_take_on_the_last_id",
+    ),
+    Weakening(
+        "take-reads-after", "R2",
+        "a take reads the slot after moving `cursor`",
+        RING, "return Some((Id::from_u64(id), tail - cursor - 1));",
+        "let id = { let _ = id; self.slot(cursor).load(Relaxed) };\n"
+        "                return Some((Id::from_u64(id), tail - cursor - 1));",
+        "ring", "take_against_fill_at_the_wrap",
+    ),
+    Weakening(
+        "take-tail-relaxed", "R1",
+        "a take loads `tail` with Relaxed",
+        RING, "let tail = self.counters.tail.load(Acquire);\n            debug_assert!(cursor <= tail, \"R2\");\n            if cursor == tail {",
+        "let tail = self.counters.tail.load(Relaxed);\n            debug_assert!(cursor <= tail, \"R2\");\n            if cursor == tail {",
+        "ring", "take_against_push",
+    ),
+    Weakening(
+        "take-cursor-relaxed", "R2",
+        "a take loads `cursor` with Relaxed",
+        RING, "let cursor = self.counters.cursor.load(Acquire);\n            // Acquire: pairs with the Release in `advance_tail`",
+        "let cursor = self.counters.cursor.load(Relaxed);\n            // Acquire: pairs with the Release in `advance_tail`",
+        "ring", "a_producer_and_two_consumers",
+    ),
+    Weakening(
+        "take-exchange-no-release", "R2",
+        "a take's exchange does not release",
+        RING, TAKE_EXCHANGE, TAKE_EXCHANGE.replace("AcqRel", "Acquire"),
+        "ring", "a_producer_and_two_consumers",
+    ),
+    Weakening(
+        "take-exchange-no-acquire", "R4",
+        "a take's exchange does not acquire",
+        RING, TAKE_EXCHANGE, TAKE_EXCHANGE.replace("AcqRel", "Release"),
+        "fill", "a_crossing_is_enough",
+    ),
+    Weakening(
+        "brim-too-far", "R2",
+        "a producer may go one slot past `cursor + capacity`",
+        RING, "self.counters.cursor.load(Acquire) + self.capacity() as u64",
+        "self.counters.cursor.load(Acquire) + self.capacity() as u64 + 1",
+        "ring", "take_against_fill_at_the_wrap",
+    ),
+    Weakening(
+        "promise-stored", "R2",
+        "a permit is granted by a store instead of an exchange",
+        RING, "Ok(_) => return Some(Permit::new(self, count as usize)),\n                Err(now) => promised = now,",
+        "Ok(_) => return Some(Permit::new(self, count as usize)),\n                Err(_) => {\n"
+        "                    self.counters.promised.store(promised + count, Relaxed);\n"
+        "                    return Some(Permit::new(self, count as usize));\n                }",
+        "ring", "producers_compete_for_room",
+    ),
+    Weakening(
+        "reserve-relaxed", "R2",
+        "slots are reserved with Relaxed",
+        RING, "self.counters.reserved.fetch_add(count, AcqRel)",
+        "self.counters.reserved.fetch_add(count, Relaxed)",
+        "ring", "room_passes_between_producers",
+    ),
+    Weakening(
+        "publish-before-copy", "R3",
+        "the flags are flipped before the slots are written",
+        RING, "        let (first, second) = self.slots_from(start, ids.len());\n        for (slot, id) in first.iter().chain(second).zip(ids) {",
+        "        self.publish(start, start + count);\n        let (first, second) = self.slots_from(start, ids.len());\n        for (slot, id) in first.iter().chain(second).zip(ids) {",
+        "ring", "two_producers_and_a_consumer",
+    ),
+    Weakening(
+        "publish-relaxed", "R3",
+        "the flags are flipped with Relaxed",
+        RING, "fetch_xor(bits, Release)", "fetch_xor(bits, Relaxed)",
+        "ring", "two_producers_and_a_consumer",
+    ),
+    Weakening(
+        "flags-read-relaxed", "R3",
+        "the flags are read with Relaxed",
+        RING, "let flags = self.flags(position).load(Acquire);",
+        "let flags = self.flags(position).load(Relaxed);",
+        "ring", "two_producers_and_a_consumer",
+    ),
+    Weakening(
+        "tail-no-release", "R1",
+        "`tail` is advanced without Release",
+        RING, ".compare_exchange(tail, ready, AcqRel, Acquire)",
+        ".compare_exchange(tail, ready, Acquire, Acquire)",
+        "ring", "two_producers_and_a_consumer",
+    ),
+    Weakening(
+        "no-fence", "R3",
+        "no fence between flipping the flags and reading the others'",
+        RING, "        fence(SeqCst);\n        let mut tail", "        let mut tail",
+        "ring", "two_producers_the_second_finishing_first",
+    ),
+    Weakening(
+        "no-help", "R3",
+        "a producer that finds `tail` moved by another gives up",
+        RING, "Err(now) => tail = now,\n            }\n        }\n    }\n\n    /// The first position",
+        "Err(_) => return,\n            }\n        }\n    }\n\n    /// The first position",
+        "ring", "two_producers_the_second_finishing_first",
+    ),
+    Weakening(
+        "own-segment-only", "R3",
+        "a producer advances `tail` over its own slots only",
+        RING, "        self.publish(start, start + count);\n        self.advance_tail();",
+        "        self.publish(start, start + count);\n"
+        "        let _ = self.counters.tail.compare_exchange(start, start + count, AcqRel, Acquire);\n"
+        "        if false { self.advance_tail(); }",
+        "ring", "two_producers_the_second_finishing_first",
+    ),
+    Weakening(
+        "permit-kept", "R3",
+        "a permit that is dropped is not given back",
+        PERMIT, "        if self.count > 0 {\n", "        if false {\n",
+        "ring", "a_producer_that_dies_half_way",
+    ),
+    Weakening(
+        "settle-after-look", "R4",
+        "the producer looks at the level before it clears the request",
+        FILLER, LOOK_AFTER_SETTLING, LOOK_BEFORE_SETTLING,
+        "fill", "threshold_crossing_against_a_producer_about_to_sleep",
+    ),
+    Weakening(
+        "level-by-load", "R4",
+        "the level is looked at with a plain load of `cursor`",
+        RING, "self.counters.cursor.fetch_add(0, AcqRel)", "self.counters.cursor.load(Acquire)",
+        "fill", "threshold_crossing_against_a_producer_about_to_sleep",
+    ),
+    Weakening(
+        "no-second-look", "R4",
+        "the producer does not look at the level after it has filled",
+        FILLER, "if level.filled < self.threshold && level.room > 0 {", "if false && level.filled < level.room {",
+        "fill", "threshold_crossing_against_a_producer_about_to_sleep",
+    ),
+    Weakening(
+        "no-wake-up", "R4",
+        "a request does not unpark",
+        REQUESTS, "                thread.unpark();\n", "                let _ = thread;\n",
+        "fill", "threshold_crossing_against_a_producer_about_to_sleep",
+    ),
+    Weakening(
+        "unserved-forgotten", "R4",
+        "a request is cleared when a producer takes it on, and a panic loses it",
+        FILLER, "        self.requests.reopen(self.wanted);\n", "        self.requests.settle(self.wanted);\n",
+        "fill", "a_producer_that_dies_half_way_is_heard_of_again",
+    ),
+    Weakening(
+        "waiter-no-fence", "wait",
+        "a waiting take does not fence between announcing itself and looking",
+        WAITERS, "            fence(SeqCst);\n            if let Some", "            if let Some",
+        "fill", "waiting_take_against_fill",
+    ),
+    Weakening(
+        "waiter-gate-open", "wait",
+        "a producer rings without passing the gate",
+        WAITERS, "            drop(self.lock());\n", "",
+        "fill", "waiting_take_against_fill",
+    ),
+    Weakening(
+        "stop-without-unpark", "drop",
+        "the producers are told to stop and not woken",
+        REQUESTS, "        self.raise(Wanted::STOP);\n", "        self.wanted.fetch_or(Wanted::STOP, AcqRel);\n",
+        "fill", "drop_against_fill",
+    ),
+    Weakening(
+        "claim-by-store", "U1",
+        "a claim stores the position instead of exchanging it",
+        TIMELINE, "Err(current) => word = current,",
+        "Err(_) => { self.next.store(end + 1, Relaxed); return Ok(self.line.run(start, end)) }",
+        "timeline", "claims_at_the_edge_of_a_run",
+    ),
+    Weakening(
+        "limit-once", "U2",
+        "the limit is checked before the loop only",
+        TIMELINE, "            if start >= limit {", "            if start >= limit && word == 1 {",
+        "timeline", "claims_at_the_limit",
+    ),
+    Weakening(
+        "skip-by-store", "U1",
+        "the skip to the clock is a store of its own",
+        TIMELINE, "        let mut word = self.next.load(Relaxed);\n        loop {",
+        "        let mut word = self.next.load(Relaxed);\n"
+        "        if floor >= word { self.next.store(floor + 1, Relaxed); word = floor + 1; }\n        loop {",
+        "timeline", "clock_skip_against_claim",
+    ),
+]
+
+
+def copy_of_the_project(to):
+    shutil.copytree(ROOT, to, ignore=shutil.ignore_patterns("target", ".git"))
+
+
+def run_model(project, weakening):
+    """The names of the failed models, or an error."""
+    command = ["cargo", "test", "--release", "--test", weakening.suite]
+    command += [weakening.model]
+    try:
+        run = subprocess.run(
+            command, cwd=project / "loom-tests", capture_output=True, text=True,
+            timeout=LIMIT_SECONDS, env={**os.environ, "RUST_BACKTRACE": "0"},
+        )
+    except subprocess.TimeoutExpired:
+        return "no end in sight"
+    if "could not compile" in run.stderr:
+        return "does not compile:\n" + run.stderr
+    if run.returncode == 0:
+        return "not caught"
+    # A deadlock that loom reports can end in a second panic, and an abort.
+    deadlock = "deadlock; threads" in run.stdout + run.stderr
+    if f"{weakening.model} ... FAILED" not in run.stdout and not deadlock:
+        return "failed in another way:\n" + run.stdout + run.stderr
+    return None
+
+
+def main(arguments):
+    wanted = [a for a in arguments if not a.startswith("-")]
+    chosen = [w for w in WEAKENINGS if not wanted or w.name in wanted]
+    problems = 0
+    with tempfile.TemporaryDirectory() as directory:
+        project = Path(directory) / "project"
+        copy_of_the_project(project)
+        for weakening in chosen:
+            path = project / weakening.file
+            text = path.read_text()
+            if text.count(weakening.old) != 1:
+                problem = f"the text to weaken stands {text.count(weakening.old)} times"
+            else:
+                path.write_text(text.replace(weakening.old, weakening.new))
+                problem = run_model(project, weakening)
+                path.write_text(text)
+            problems += problem is not None
+            print(f"{weakening.name}: {problem or 'caught by ' + weakening.model}", flush=True)
+    if "--table" in arguments:
+        print("\n| weakened | invariant | caught by |\n|---|---|---|")
+        for w in chosen:
+            print(f"| {w.what} | {w.invariant} | `{w.suite}::{w.model}` |")
+    print(f"{len(chosen) - problems} passed, {problems} failed")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
