@@ -1,0 +1,187 @@
+//! `ringflake bench`: how fast it is on this machine, beside its yardsticks.
+
+use std::collections::BTreeSet;
+use std::io::{self, BufWriter, Write};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use indicatif::ProgressBar;
+use ringflake::Secret;
+
+use self::figures::Figures;
+use self::race::Race;
+use self::workloads::NAMES;
+use crate::args::SecretArgs;
+use crate::data_dir::DataDir;
+use crate::secret;
+use crate::threads::ThreadCount;
+
+mod figures;
+mod race;
+mod workloads;
+
+/// Measure the speed on this machine
+///
+/// Everything runs in one process, at one thread and at one a core; a producer
+/// counts as a thread, so the live workloads have two at the least. The rounds
+/// of all workloads take turns, so that a change in the machine's speed meets
+/// all of them. The threads start together; the time is that from the first
+/// start to the last end. Each ID is counted and added to a checksum within the
+/// timed part, in the same way for every workload. Where the sum can be known
+/// it is compared. In one more round, which is not timed, each ID is kept, and
+/// they are compared with each other.
+///
+///   fetch_add           a shared counter: the yardstick
+///   array_queue_pop     crossbeam's ArrayQueue of 2^20 slots, filled before
+///   ring_take           the ring alone, of 2^20 slots, filled before
+///   ring_take_batch_64  the same, 64 IDs at a time
+///   handle_take         a handle each, on a generator whose ring was filled before
+///   live_take           one producer; the other threads take IDs singly
+///   live_batch_64       one producer; the other threads take 64 IDs at a time
+///   in_place            no ring: each thread claims and encrypts 64 IDs at a time
+///   encrypt_scalar      the cipher alone, one block at a time
+///   encrypt_batch       the cipher alone, runs of 64 blocks
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct BenchArgs {
+    /// One object a line, rather than a table
+    #[arg(long)]
+    json: bool,
+    /// How often each workload is timed
+    #[arg(long, value_name = "R", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    rounds: u16,
+    /// Only this workload; may be given more than once
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(NAMES))]
+    only: Vec<String>,
+    #[command(flatten)]
+    secret: SecretArgs,
+}
+
+/// One workload at one number of threads.
+struct Case {
+    name: &'static str,
+    /// All that work.
+    threads: usize,
+    /// Those of them that take IDs.
+    runners: usize,
+    race: Box<dyn Race>,
+    /// IDs a second in each round so far.
+    rates: Vec<f64>,
+    unique: Option<bool>,
+}
+
+pub(crate) fn run(args: &BenchArgs, data_dir: &DataDir) -> Result<ExitCode> {
+    let secret = secret::secret_or_random(&args.secret, data_dir)?;
+    let mut cases = Vec::new();
+    for name in NAMES {
+        if args.only.is_empty() || args.only.iter().any(|only| only == name) {
+            for threads in thread_counts(name, ThreadCount::cores().get()) {
+                cases.push(Case::new(name, threads, &secret)?);
+            }
+        }
+    }
+
+    // Drawn on a terminal only, and never while a race is on.
+    let bar = ProgressBar::new(cases.len() as u64 * (u64::from(args.rounds) + 1));
+    for case in &mut cases {
+        case.check()?;
+        bar.inc(1);
+    }
+    for _ in 0..args.rounds {
+        for case in &mut cases {
+            case.time()?;
+            bar.inc(1);
+        }
+    }
+    bar.finish_and_clear();
+
+    let all: Vec<_> = cases.into_iter().map(Case::figures).collect();
+    let mut out = BufWriter::new(io::stdout().lock());
+    if args.json {
+        figures::print_json(&all, &mut out)?;
+    } else {
+        figures::print_table(&all, &mut out)?;
+    }
+    out.flush()?;
+    match all.iter().find(|figures| figures.unique == Some(false)) {
+        Some(figures) => bail!("{} handed out an ID twice", figures.name),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// The numbers of threads to measure at, on this many cores.
+fn thread_counts(name: &str, cores: usize) -> BTreeSet<usize> {
+    let least = if has_producer(name) { 2 } else { 1 };
+    [least, cores.max(least)].into()
+}
+
+fn has_producer(name: &str) -> bool {
+    name.starts_with("live_")
+}
+
+fn makes_ids(name: &str) -> bool {
+    !name.starts_with("encrypt_")
+}
+
+impl Case {
+    fn new(name: &'static str, threads: usize, secret: &Secret) -> Result<Self> {
+        let runners = threads - usize::from(has_producer(name));
+        Ok(Self {
+            name,
+            threads,
+            runners,
+            race: workloads::by_name(name, runners, secret)?,
+            rates: Vec::new(),
+            unique: None,
+        })
+    }
+
+    fn check(&mut self) -> Result<()> {
+        if makes_ids(self.name) {
+            let unique = self.race.is_unique(self.runners);
+            self.unique = Some(unique.context(self.name)?);
+        }
+        Ok(())
+    }
+
+    fn time(&mut self) -> Result<()> {
+        let rate = self.race.time(self.runners).context(self.name)?;
+        self.rates.push(rate);
+        Ok(())
+    }
+
+    fn figures(self) -> Figures {
+        Figures::new(self.name, self.threads, self.rates, self.unique)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_live_ring_has_a_producer_among_its_threads() {
+        let counts = |name, cores| Vec::from_iter(thread_counts(name, cores));
+        assert_eq!(counts("ring_take", 8), [1, 8]);
+        assert_eq!(counts("ring_take", 1), [1]);
+        assert_eq!(counts("live_take", 8), [2, 8]);
+        assert_eq!(counts("live_take", 2), [2]);
+        assert_eq!(counts("live_batch_64", 1), [2]);
+        let secret = Secret::from_bytes([1; 16]);
+        assert_eq!(Case::new("live_take", 2, &secret).unwrap().runners, 1);
+        assert_eq!(Case::new("in_place", 2, &secret).unwrap().runners, 2);
+    }
+
+    #[test]
+    fn every_workload_hands_out_what_it_says_at_any_number_of_threads() {
+        let secret = Secret::from_bytes([1; 16]);
+        for name in NAMES {
+            let mut case = Case::new(name, 3, &secret).unwrap();
+            case.check().unwrap();
+            case.time().unwrap();
+            assert_eq!(case.unique, makes_ids(name).then_some(true), "{name}");
+        }
+    }
+}

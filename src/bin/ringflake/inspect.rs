@@ -1,0 +1,105 @@
+//! `ringflake inspect`: takes IDs apart.
+
+use std::fmt::Display;
+use std::io::{self, BufWriter, Read, Write};
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
+use ringflake::Inspector;
+
+use self::lines::Lines;
+use self::printer::{Format, Printer};
+use crate::args::{KeyArgs, LayoutArgs};
+use crate::data_dir::DataDir;
+use crate::ids::InputFormat;
+use crate::secret;
+
+mod lines;
+mod printer;
+
+/// Show when, on which node and as which number IDs were made
+///
+/// Takes IDs as arguments or, if there are none, one a line from stdin. One that
+/// is wrong is reported on stderr by its number, the others go on, and the exit
+/// status is 1. Inspecting is not authenticating: with most layouts any number
+/// stands for something, also under a wrong secret.
+#[derive(Debug, Args)]
+pub(crate) struct InspectArgs {
+    /// The IDs; none to read them from stdin
+    #[arg(value_name = "ID", allow_negative_numbers = true)]
+    ids: Vec<String>,
+    /// How they are written
+    #[arg(long, value_enum, default_value_t = InputFormat::Auto)]
+    input: InputFormat,
+    /// How the answers are written
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+    #[command(flatten)]
+    layout: LayoutArgs,
+    #[command(flatten)]
+    key: KeyArgs,
+}
+
+pub(crate) fn run(args: &InspectArgs, data_dir: &DataDir) -> Result<ExitCode> {
+    let layout = args.layout.layout;
+    let key = secret::kept_or_refused(&args.key, data_dir)?;
+    let mut desk = Desk {
+        input: args.input,
+        inspector: Inspector::new(layout, key.cipher()),
+        printer: Printer::new(args.format, &layout, BufWriter::new(io::stdout().lock())),
+        faults: 0,
+    };
+    desk.printer.header()?;
+    if args.ids.is_empty() {
+        desk.answer_lines(Lines::new(io::stdin()))?;
+    } else {
+        for (number, id) in (1_u64..).zip(&args.ids) {
+            desk.answer(format_args!("argument {number}"), id)?;
+        }
+    }
+    desk.printer.flush()?;
+    Ok(ExitCode::from(u8::from(desk.faults > 0)))
+}
+
+/// Where IDs come in and answers go out.
+struct Desk<W: Write> {
+    input: InputFormat,
+    inspector: Inspector,
+    printer: Printer<W>,
+    faults: u64,
+}
+
+impl<W: Write> Desk<W> {
+    fn answer_lines(&mut self, mut lines: Lines<impl Read>) -> Result<()> {
+        loop {
+            // Show what is known before waiting for more.
+            if lines.would_wait() {
+                self.printer.flush()?;
+            }
+            match lines.next()? {
+                None => return Ok(()),
+                Some((_, Ok(""))) => {}
+                Some((number, Ok(id))) => self.answer(format_args!("line {number}"), id)?,
+                Some((number, Err(fault))) => self.refuse(format_args!("line {number}"), fault),
+            }
+        }
+    }
+
+    fn answer(&mut self, place: impl Display, text: &str) -> Result<()> {
+        match self.input.read(text) {
+            Err(error) => self.refuse(place, error),
+            Ok(id) => match self.inspector.inspect(id) {
+                Err(error) => self.refuse(place, error),
+                Ok(parts) => self.printer.row(id, &parts)?,
+            },
+        }
+        Ok(())
+    }
+
+    fn refuse(&mut self, place: impl Display, reason: impl Display) {
+        self.faults += 1;
+        // A stderr that can't be written to is no reason to stop.
+        let _ = writeln!(io::stderr(), "{place}: {reason}");
+    }
+}

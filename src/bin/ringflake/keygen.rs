@@ -1,0 +1,48 @@
+//! `ringflake keygen`: makes a secret.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use clap::Args;
+use ringflake::Secret;
+
+use crate::data_dir::DataDir;
+use crate::report::say;
+use crate::secret;
+
+/// Make a secret: 32 hexadecimal digits in a file that only you may read
+///
+/// An existing file is never overwritten.
+#[derive(Debug, Args)]
+pub(crate) struct KeygenArgs {
+    /// Where to write it; - for stdout [default: the data directory]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &KeygenArgs, data_dir: &DataDir) -> Result<ExitCode> {
+    match &args.out {
+        Some(path) if path.as_os_str() == "-" => {
+            let text = secret::to_text(&Secret::generate()?);
+            io::stdout().write_all(text.as_bytes())?;
+        }
+        Some(path) => {
+            secret::make(path)?;
+            say(format_args!("wrote a secret to {}", path.display()));
+        }
+        None => {
+            let (path, made) = secret::make_kept(data_dir)?;
+            if !made {
+                bail!(
+                    "{} exists, and a secret is never overwritten: name another file \
+                     with --out, or another directory with --data-dir",
+                    path.display()
+                );
+            }
+            say(format_args!("wrote a secret to {}", path.display()));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,89 @@
+//! Threads: how many, and doing one thing in several of them.
+
+use std::num::NonZeroUsize;
+use std::panic;
+use std::str::FromStr;
+use std::thread;
+
+use anyhow::{Context, Result, bail};
+
+/// A number of threads, 1 to [`ThreadCount::MAX`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ThreadCount(usize);
+
+impl ThreadCount {
+    const MAX: usize = 1024;
+
+    /// As many as this machine runs at once.
+    pub(crate) fn cores() -> Self {
+        let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        Self(cores.min(Self::MAX))
+    }
+
+    pub(crate) fn get(self) -> usize {
+        self.0
+    }
+}
+
+impl FromStr for ThreadCount {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text.parse() {
+            Ok(count) if (1..=Self::MAX).contains(&count) => Ok(Self(count)),
+            _ => bail!("give a whole number from 1 to {}", Self::MAX),
+        }
+    }
+}
+
+/// Runs `work` in `count` threads at once and returns what each came to, or
+/// the first error. All have ended by then.
+pub(crate) fn in_threads<T: Send>(
+    count: usize,
+    work: impl Fn() -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    thread::scope(|scope| {
+        let spawn = |_| thread::Builder::new().spawn_scoped(scope, &work);
+        let threads = (0..count)
+            .map(spawn)
+            .collect::<std::io::Result<Vec<_>>>()
+            .context("a thread can't be started")?;
+        threads
+            .into_iter()
+            .map(|thread| {
+                thread
+                    .join()
+                    .unwrap_or_else(|panic| panic::resume_unwind(panic))
+            })
+            .collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+
+    #[test]
+    fn a_number_of_threads_is_at_least_one_and_bounded() {
+        assert_eq!("1".parse::<ThreadCount>().unwrap().get(), 1);
+        assert_eq!("1024".parse::<ThreadCount>().unwrap().get(), 1024);
+        for wrong in ["0", "1025", "-1", "two", ""] {
+            assert!(wrong.parse::<ThreadCount>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_work_runs_in_all_threads_at_once() {
+        let all_here = Barrier::new(3);
+        let leaders = in_threads(3, || Ok(all_here.wait().is_leader())).unwrap();
+        assert_eq!(leaders.iter().filter(|&&leader| leader).count(), 1);
+    }
+
+    #[test]
+    fn one_error_is_passed_on() {
+        let outcome: Result<Vec<()>> = in_threads(2, || bail!("no"));
+        assert_eq!(outcome.unwrap_err().to_string(), "no");
+    }
+}

@@ -1,0 +1,279 @@
+//! The oracle: has this raw been seen before, and was it ours to issue?
+//!
+//! Each raw of the lease has a place on a line, in the order in which a lease
+//! is used: tick, node, sequence. A bit a place, in pages made on demand, says
+//! whether it was seen. Setting a bit tells at the same time whether it was set
+//! before, so two threads that mark the same raw can't both find it new.
+//!
+//! A page in which every bit is set needs no memory any more: whatever falls
+//! on it is a duplicate. Since a lease is used nearly without gaps, the oracle
+//! stays small however long it is asked.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use ringflake::{Layout, Lease, Parts};
+
+/// Bits in one page: 8 KiB, little enough to be wasted when the clock moves on.
+const PAGE_BITS: u32 = 1 << 16;
+
+/// What has been seen of one lease, by any number of [`Marker`]s.
+#[derive(Debug)]
+pub(super) struct Oracle {
+    layout: Layout,
+    nodes: Range<u64>,
+    ticks: Range<u64>,
+    /// By number; `None` for a page that is full.
+    pages: RwLock<HashMap<u64, Option<Arc<Page>>>>,
+}
+
+#[derive(Debug)]
+struct Page {
+    words: Box<[AtomicU64]>,
+    /// Bits that are set, apart from those that markers still hold back.
+    seen: AtomicU32,
+}
+
+/// What the oracle says about a raw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    New,
+    Duplicate,
+    /// Not of this lease.
+    Outside,
+}
+
+impl Oracle {
+    pub(super) fn new(layout: Layout, lease: &Lease) -> Self {
+        Self {
+            layout,
+            nodes: lease.nodes(),
+            ticks: lease.ticks(),
+            pages: RwLock::default(),
+        }
+    }
+
+    /// A thread's access to the oracle.
+    pub(super) fn marker(&self) -> Marker<'_> {
+        Marker {
+            oracle: self,
+            current: None,
+        }
+    }
+
+    /// The place of a raw on the line; `None` outside the lease.
+    fn place(&self, parts: &Parts) -> Option<u64> {
+        if !self.ticks.contains(&parts.tick) || !self.nodes.contains(&parts.node) {
+            return None;
+        }
+        // No more than the number of raws in the layout, so it fits.
+        let width = self.nodes.end - self.nodes.start;
+        let row = (parts.tick - self.ticks.start) * width + (parts.node - self.nodes.start);
+        Some(row << self.layout.sequence_bits() | parts.sequence)
+    }
+
+    /// The page of this number, made if it is new; `None` if it is full.
+    fn page(&self, number: u64) -> Option<Arc<Page>> {
+        let pages = self.pages.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(page) = pages.get(&number) {
+            return page.clone();
+        }
+        drop(pages);
+        let mut pages = self.pages.write().unwrap_or_else(PoisonError::into_inner);
+        let page = pages.entry(number).or_insert_with(|| Some(Page::new()));
+        page.clone()
+    }
+
+    /// Gives up the memory of a page that is full.
+    fn retire(&self, number: u64) {
+        let mut pages = self.pages.write().unwrap_or_else(PoisonError::into_inner);
+        pages.insert(number, None);
+    }
+}
+
+impl Page {
+    fn new() -> Arc<Self> {
+        let words = PAGE_BITS / u64::BITS;
+        Arc::new(Self {
+            words: (0..words).map(|_| AtomicU64::new(0)).collect(),
+            seen: AtomicU32::new(0),
+        })
+    }
+
+    /// Sets a bit; whether it was clear before.
+    fn set(&self, bit: u32) -> bool {
+        let mask = 1 << (bit % u64::BITS);
+        // Relaxed: the bits publish nothing but themselves.
+        let before = self.words[(bit / u64::BITS) as usize].fetch_or(mask, Relaxed);
+        before & mask == 0
+    }
+}
+
+/// One thread's access to an [`Oracle`]. It keeps the page that it used last,
+/// because the next raw is nearly always on the same one.
+#[derive(Debug)]
+pub(super) struct Marker<'a> {
+    oracle: &'a Oracle,
+    current: Option<Current>,
+}
+
+#[derive(Debug)]
+struct Current {
+    number: u64,
+    /// `None` if it is full.
+    page: Option<Arc<Page>>,
+    /// Bits that were set through this marker and not counted yet.
+    set: u32,
+}
+
+impl Marker<'_> {
+    /// Marks the raw as seen.
+    pub(super) fn mark(&mut self, parts: &Parts) -> Verdict {
+        let Some(place) = self.oracle.place(parts) else {
+            return Verdict::Outside;
+        };
+        let (number, bit) = (
+            place / u64::from(PAGE_BITS),
+            (place % u64::from(PAGE_BITS)) as u32,
+        );
+        let current = self.turn_to(number);
+        let is_new = current.page.as_ref().is_some_and(|page| page.set(bit));
+        current.set += u32::from(is_new);
+        if is_new {
+            Verdict::New
+        } else {
+            Verdict::Duplicate
+        }
+    }
+
+    fn turn_to(&mut self, number: u64) -> &mut Current {
+        if self
+            .current
+            .as_ref()
+            .is_some_and(|current| current.number != number)
+        {
+            self.leave();
+        }
+        self.current.get_or_insert_with(|| Current {
+            number,
+            page: self.oracle.page(number),
+            set: 0,
+        })
+    }
+
+    /// Counts what was set on the current page, and puts it down.
+    fn leave(&mut self) {
+        if let Some(Current {
+            number,
+            page: Some(page),
+            set,
+        }) = self.current.take()
+        {
+            // Relaxed: bits are counted once each, so one marker gets to the sum.
+            if page.seen.fetch_add(set, Relaxed) + set == PAGE_BITS && set > 0 {
+                self.oracle.retire(number);
+            }
+        }
+    }
+}
+
+impl Drop for Marker<'_> {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    const LAYOUT: Layout = Layout::RANDFLAKE;
+
+    fn oracle() -> Oracle {
+        let lease = Lease::new(LAYOUT, 4..6, 100..200).unwrap();
+        Oracle::new(LAYOUT, &lease)
+    }
+
+    fn parts(tick: u64, node: u64, sequence: u64) -> Parts {
+        LAYOUT
+            .unpack(LAYOUT.pack(tick, node, sequence).unwrap())
+            .unwrap()
+    }
+
+    #[test]
+    fn a_raw_is_new_once_whoever_marks_it() {
+        let oracle = oracle();
+        let (mut one, mut two) = (oracle.marker(), oracle.marker());
+        for (tick, node, sequence) in [(100, 4, 0), (100, 4, 131_071), (100, 5, 0), (199, 5, 7)] {
+            let parts = parts(tick, node, sequence);
+            assert_eq!(one.mark(&parts), Verdict::New);
+            assert_eq!(one.mark(&parts), Verdict::Duplicate);
+            assert_eq!(two.mark(&parts), Verdict::Duplicate);
+        }
+    }
+
+    #[test]
+    fn every_raw_of_a_lease_has_a_place_of_its_own() {
+        let layout = Layout::builder().bits(4, 3, 2).build().unwrap();
+        let lease = Lease::new(layout, 3..6, 5..9).unwrap();
+        let oracle = Oracle::new(layout, &lease);
+        let raws = 0..1 << layout.total_bits();
+        let mut places: Vec<_> = raws
+            .filter_map(|raw| oracle.place(&layout.unpack(raw).unwrap()))
+            .collect();
+        places.sort_unstable();
+        assert_eq!(places, (0..3 * 4 * 4).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_is_not_of_the_lease_is_outside() {
+        let oracle = oracle();
+        let mut marker = oracle.marker();
+        for (tick, node) in [(99, 4), (200, 4), (100, 3), (100, 6)] {
+            assert_eq!(marker.mark(&parts(tick, node, 0)), Verdict::Outside);
+        }
+    }
+
+    #[test]
+    fn a_full_page_gives_up_its_memory_and_still_knows_duplicates() {
+        let oracle = oracle();
+        let mark = |sequences: Range<u64>, verdict| {
+            let mut marker = oracle.marker();
+            for sequence in sequences {
+                assert_eq!(marker.mark(&parts(100, 4, sequence)), verdict);
+            }
+        };
+        let page = u64::from(PAGE_BITS);
+        mark(0..page / 3, Verdict::New);
+        mark(page / 3..page - 1, Verdict::New);
+        assert!(oracle.page(0).is_some());
+        mark(page - 1..page, Verdict::New);
+        assert!(oracle.page(0).is_none());
+        mark(0..page, Verdict::Duplicate);
+        mark(page..page + 1, Verdict::New);
+    }
+
+    #[test]
+    fn threads_that_mark_the_same_raws_share_them_out() {
+        let oracle = oracle();
+        let count = || {
+            let mut marker = oracle.marker();
+            (0..100_000)
+                .filter(|&sequence| marker.mark(&parts(150, 5, sequence)) == Verdict::New)
+                .count()
+        };
+        let new: usize = thread::scope(|scope| {
+            let threads = [scope.spawn(count), scope.spawn(count)];
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .sum()
+        });
+        assert_eq!(new, 100_000);
+    }
+}
