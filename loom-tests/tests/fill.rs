@@ -46,16 +46,21 @@ fn idling() -> Role<Vec<Id>> {
 /// next take asleep, and loom sees that nobody can run.
 #[test]
 fn threshold_crossing_against_a_producer_about_to_sleep() {
-    explore("crossing against a producer about to sleep", 2, Some(2), |first| {
-        let ids = builder(1)
-            .on_empty(OnEmpty::Wait(Duration::MAX))
-            .build()
-            .unwrap();
-        let taken = race(first, [taking(&ids, 3), idling()]).concat();
-        assert_eq!(taken.len(), 3);
-        assert_distinct(taken);
-        assert_eq!(ids.stats().panics, 0);
-    });
+    explore(
+        "crossing against a producer about to sleep",
+        2,
+        Some(2),
+        |first| {
+            let ids = builder(1)
+                .on_empty(OnEmpty::Wait(Duration::MAX))
+                .build()
+                .unwrap();
+            let taken = race(first, [taking(&ids, 3), idling()]).concat();
+            assert_eq!(taken.len(), 3);
+            assert_distinct(taken);
+            assert_eq!(ids.stats().panics, 0);
+        },
+    );
 }
 
 /// R4: the crossing itself asks; no later take has to do it. loom gives up on

@@ -131,11 +131,16 @@ fn two_takes_against_fill_at_the_wrap() {
 /// can be taken when both have finished. Their flags lie in two words.
 #[test]
 fn two_producers_the_second_finishing_first() {
-    explore("two producers, the second finishing first", 2, Some(3), |first| {
-        let ring = ring(4, &[]);
-        let pushed = race(first, [pushing(&ring, &[1, 2]), pushing(&ring, &[3, 4])]);
-        assert_each_once(drain(&ring), pushed.concat());
-    });
+    explore(
+        "two producers, the second finishing first",
+        2,
+        Some(3),
+        |first| {
+            let ring = ring(4, &[]);
+            let pushed = race(first, [pushing(&ring, &[1, 2]), pushing(&ring, &[3, 4])]);
+            assert_each_once(drain(&ring), pushed.concat());
+        },
+    );
 }
 
 /// R3: the same with the flags of both in one word.
@@ -154,7 +159,11 @@ fn two_producers_in_one_word_of_flags() {
 fn two_producers_and_a_consumer() {
     explore("two producers and a consumer", 3, Some(3), |first| {
         let ring = ring(4, &[]);
-        let roles = [pushing(&ring, &[1, 2]), pushing(&ring, &[3]), taking(&ring, 2)];
+        let roles = [
+            pushing(&ring, &[1, 2]),
+            pushing(&ring, &[3]),
+            taking(&ring, 2),
+        ];
         let [a, b, taken] = race(first, roles);
         let left = drain(&ring);
         assert_each_once([taken, left].concat(), [a, b].concat());

@@ -18,7 +18,11 @@ fn layout() -> Layout {
         .unwrap()
 }
 
-fn direct(clock: &ManualClock, policy: ClockPolicy, ticks: std::ops::Range<u64>) -> Arc<DirectGenerator> {
+fn direct(
+    clock: &ManualClock,
+    policy: ClockPolicy,
+    ticks: std::ops::Range<u64>,
+) -> Arc<DirectGenerator> {
     let layout = layout();
     let lease = Lease::new(layout, 0..2, ticks).unwrap();
     let ids = DirectGenerator::builder(layout)

@@ -204,16 +204,112 @@ mod forking {
         assert_eq!(value.load(Ordering::Relaxed), 7);
     }
 
-    /// The kernel's mark holds without the C library's knowledge of the fork.
     #[cfg(target_os = "linux")]
-    #[test]
-    fn a_raw_clone_is_wiped_by_the_mark() {
-        let value = one(Method::Mark, 7);
-        // SAFETY: without `CLONE_VM` this is a fork; the child only reads
-        // memory and exits.
-        let clone = || unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) };
-        let status = status_of(clone, || value.load(Ordering::Relaxed) == 0);
-        assert_eq!(status, Some(YES));
-        assert_eq!(value.load(Ordering::Relaxed), 7);
+    mod linux {
+        use super::*;
+
+        /// The kernel's mark is what is taken where it can be had: it holds
+        /// where the C library doesn't know of the fork.
+        #[test]
+        fn a_raw_clone_is_wiped_by_the_mark() {
+            let value = WipeOnFork::new(AtomicU64::new(7)).unwrap();
+            // SAFETY: without `CLONE_VM` this is a fork; the child only reads
+            // memory and exits.
+            let clone = || unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) };
+            let status = status_of(clone, || value.load(Ordering::Relaxed) == 0);
+            assert_eq!(status, Some(YES));
+            assert_eq!(value.load(Ordering::Relaxed), 7);
+        }
+
+        /// As on a kernel that doesn't know the mark.
+        #[test]
+        fn the_handler_steps_in_where_the_mark_is_refused() {
+            on_thread_with(&[(libc::MADV_WIPEONFORK, libc::EINVAL)], || {
+                let error = WipeOnFork::new_in(|l| Region::map_by(Method::Mark, l), 7_u64);
+                assert_eq!(error.unwrap_err().kind(), io::ErrorKind::Unsupported);
+                wiped_by_default();
+            });
+        }
+
+        /// As under an emulator that answers "done" to any advice.
+        #[test]
+        fn the_handler_steps_in_where_the_mark_is_a_lie() {
+            on_thread_with(&[(libc::MADV_WIPEONFORK, 0), (-1, 0)], wiped_by_default);
+        }
+
+        /// Other errors are the caller's to know: the handler would be a weaker
+        /// promise than the system at hand can keep.
+        #[test]
+        fn other_refusals_are_errors() {
+            on_thread_with(&[(libc::MADV_WIPEONFORK, libc::ENOMEM)], || {
+                let error = WipeOnFork::new(7_u64).unwrap_err();
+                assert_eq!(error.raw_os_error(), Some(libc::ENOMEM));
+            });
+        }
+
+        fn wiped_by_default() {
+            let value = WipeOnFork::new(AtomicU64::new(7)).unwrap();
+            assert!(in_child(|| value.load(Ordering::Relaxed) == 0));
+            assert_eq!(value.load(Ordering::Relaxed), 7);
+        }
+
+        /// Runs `test` on a thread of its own, and so also in its children, with
+        /// a `madvise` that answers each of these advices with this error
+        /// without doing anything; 0 is success.
+        fn on_thread_with(answers: &[(libc::c_int, libc::c_int)], test: fn()) {
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    answer_madvise(answers);
+                    test();
+                });
+            });
+        }
+
+        /// Installs a seccomp filter for this thread.
+        fn answer_madvise(answers: &[(libc::c_int, libc::c_int)]) {
+            // Where `struct seccomp_data` has the number of the call, and the
+            // lower half of its third argument.
+            const NUMBER: u32 = 0;
+            const ADVICE: u32 = 16 + 2 * 8 + if cfg!(target_endian = "big") { 4 } else { 0 };
+
+            let op = |code: u32, k: u32, jt: u8, jf: u8| libc::sock_filter {
+                code: code as u16,
+                jt,
+                jf,
+                k,
+            };
+            let load = |offset| op(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, offset, 0, 0);
+            let skip =
+                |unless: u32, jf| op(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, unless, 0, jf);
+            let answer = |value| op(libc::BPF_RET | libc::BPF_K, value, 0, 0);
+
+            let mut program = vec![
+                load(NUMBER),
+                skip(libc::SYS_madvise as u32, 1 + 2 * answers.len() as u8),
+                load(ADVICE),
+            ];
+            for &(advice, error) in answers {
+                program.push(skip(advice as u32, 1));
+                program.push(answer(libc::SECCOMP_RET_ERRNO | error as u32));
+            }
+            program.push(answer(libc::SECCOMP_RET_ALLOW));
+            let program = libc::sock_fprog {
+                len: program.len() as u16,
+                filter: program.as_mut_ptr(),
+            };
+            // SAFETY: gives up privileges of this thread that the test has no
+            // use for.
+            let given_up = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+            assert_eq!(given_up, 0, "{}", io::Error::last_os_error());
+            // SAFETY: the program outlives the call, which copies it.
+            let installed = unsafe {
+                libc::prctl(
+                    libc::PR_SET_SECCOMP,
+                    libc::SECCOMP_MODE_FILTER,
+                    &raw const program,
+                )
+            };
+            assert_eq!(installed, 0, "{}", io::Error::last_os_error());
+        }
     }
 }

@@ -303,3 +303,52 @@ impl Error for StoreError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_driver_is_the_source_and_not_repeated() {
+        let driver = || Box::from("connection reset");
+        for error in [
+            StoreError::Unavailable { source: driver() },
+            StoreError::Ambiguous {
+                operation: "acquire",
+                source: driver(),
+            },
+            StoreError::Corrupt {
+                detail: "mark -3 of block 7".into(),
+                source: Some(driver()),
+            },
+        ] {
+            assert_eq!(error.source().unwrap().to_string(), "connection reset");
+            assert!(!error.to_string().contains("reset"), "{error}");
+        }
+    }
+
+    #[test]
+    fn messages_carry_the_numbers() {
+        let skew = StoreError::ClockSkew {
+            store_unix_ms: 20_000,
+            client_unix_ms: 13_000,
+            limit: Duration::from_secs(5),
+        };
+        let fenced = StoreError::Fenced {
+            block: Block::new(7),
+            fence: Fence::End {
+                known: 100,
+                recorded: 160,
+            },
+        };
+        for (error, numbers) in [
+            (skew, &["20000 ms", "13000 ms", "7000 ms", "5000 ms"][..]),
+            (fenced, &["block 7", "160", "100"]),
+        ] {
+            let text = error.to_string();
+            for number in numbers {
+                assert!(text.contains(number), "{number} is not in: {text}");
+            }
+        }
+    }
+}

@@ -200,7 +200,8 @@ mod tests {
             .unwrap();
         assert_eq!((lease.nodes(), lease.ticks()), (96..128, 10..20));
 
-        for beyond in [space.blocks(), u64::MAX] {
+        // The second is where the first node's number wraps around to 0.
+        for beyond in [space.blocks(), 1 << 59, u64::MAX] {
             let grant = Grant::new(Block::new(beyond), Epoch::FIRST, 10..20);
             assert!(grant.to_lease(&space).is_err(), "{beyond}");
         }

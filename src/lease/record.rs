@@ -233,8 +233,13 @@ impl StoreRecord {
         new_end.min(self.horizon_end(now)).max(known_end)
     }
 
-    /// Why a grant must not be renewed, if so. `block` is what the store knows
-    /// of it, and `incarnation` the server's at present.
+    /// Refuses to renew a grant that is not the block's last, or that must not
+    /// grow. `block` is what the store knows of it, and `incarnation` the
+    /// server's at present.
+    ///
+    /// Another incarnation refuses by itself, before an acquisition has raised
+    /// the floor: a stale record may well agree with the holder while a lost
+    /// grant begins right behind the end that both know.
     ///
     /// # Errors
     /// [`StoreError::Fenced`].

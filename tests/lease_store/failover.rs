@@ -1,0 +1,434 @@
+//! The reference store when its clock jumps, and when its history is lost.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringflake::lease::{
+    Acquire, Fence, Fingerprint, Floor, Grant, History, Incarnation, Init, LeaseStore,
+    MemorySnapshot, MemoryStore, Namespace, Renew, StoreError, StoreLimits,
+};
+use ringflake::{Clock, Layout, ManualClock};
+
+use super::conformance::Given;
+
+const LAYOUT: Layout = Layout::RANDFLAKE;
+/// Half a second into this tick every test begins.
+const START: u64 = 1_000_000;
+const HORIZON: u64 = 100;
+const FAILOVER: u64 = 14;
+const SKEW_MS: u64 = 2_000;
+
+fn limits() -> StoreLimits {
+    StoreLimits::default()
+        .with_horizon(Duration::from_secs(HORIZON))
+        .with_failover(Duration::from_secs(FAILOVER))
+        .with_skew(Duration::from_millis(SKEW_MS))
+}
+
+/// The time half a second into a tick.
+fn within(tick: u64) -> u64 {
+    LAYOUT.tick_start_unix_ms(tick) + 500
+}
+
+/// A server, its clock, and a client whose clock shows the same time.
+struct Rig {
+    clock: Arc<ManualClock>,
+    store: MemoryStore,
+    space: Namespace,
+}
+
+impl Rig {
+    /// A namespace of 2^17 / 2^`block_bits` blocks.
+    fn new(block_bits: u32) -> Self {
+        Self::with_history(block_bits, History::New)
+    }
+
+    fn with_history(block_bits: u32, history: History) -> Self {
+        let mut rig = Self::empty(&LAYOUT, block_bits, within(START));
+        let init = Init::new(history, within(START)).with_limits(limits());
+        rig.store.init(&rig.space, &init).unwrap();
+        rig
+    }
+
+    fn empty(layout: &Layout, block_bits: u32, now_unix_ms: u64) -> Self {
+        let clock = Arc::new(ManualClock::new(now_unix_ms));
+        Self {
+            store: MemoryStore::new(clock.clone()),
+            clock,
+            space: Namespace::new("test", layout, Fingerprint::PLAIN)
+                .and_then(|space| space.with_block_bits(block_bits))
+                .unwrap(),
+        }
+    }
+
+    /// Another server, of another incarnation, that starts from `snapshot`.
+    fn promote(&self, snapshot: &MemorySnapshot) -> Self {
+        let clock = Arc::new(ManualClock::new(self.clock.unix_ms()));
+        let store = MemoryStore::new(clock.clone());
+        store.restore(snapshot);
+        store.set_incarnation(Incarnation::new("promoted"));
+        Self {
+            clock,
+            store,
+            space: self.space.clone(),
+        }
+    }
+
+    fn set(&self, tick: u64) {
+        self.clock.set(within(tick));
+    }
+
+    fn acquire(&mut self, length: u64) -> Result<Grant, StoreError> {
+        let ask = Acquire::new(1, length, self.clock.unix_ms());
+        let mut grants = self.store.acquire(&self.space, &ask)?;
+        assert_eq!(grants.len(), 1);
+        Ok(grants.remove(0))
+    }
+
+    fn renew(&mut self, grant: &Grant, end: u64) -> Result<u64, StoreError> {
+        let renew = Renew::new(grant, end, self.clock.unix_ms());
+        self.store.renew(&self.space, &renew)
+    }
+
+    fn floor(&mut self) -> u64 {
+        self.store.list(&self.space).unwrap().record.floor
+    }
+}
+
+#[track_caller]
+fn fenced(result: Result<u64, StoreError>) -> Fence {
+    match result {
+        Err(StoreError::Fenced { fence, .. }) => fence,
+        other => panic!("{other:?} instead of a fence"),
+    }
+}
+
+#[test]
+fn a_grant_starts_at_the_latest_of_now_floor_and_mark() {
+    let mut rig = Rig::new(17);
+    let first = rig.acquire(10).unwrap();
+    assert_eq!(first.ticks, START..START + 10);
+
+    rig.set(START + 10);
+    let at_the_mark = rig.acquire(10).unwrap();
+    assert_eq!(at_the_mark.ticks, START + 10..START + 20);
+
+    rig.set(START + 50);
+    let now = rig.acquire(10).unwrap();
+    assert_eq!(now.ticks, START + 50..START + 60);
+
+    rig.store
+        .bump_floor(&rig.space, Floor::Tick(START + 90), 0)
+        .unwrap();
+    let floor = rig.acquire(10).unwrap();
+    assert_eq!(floor.ticks, START + 90..START + 100);
+}
+
+#[test]
+fn a_clock_that_steps_back_lowers_no_mark() {
+    let mut rig = Rig::new(17);
+    let mut given = Given::default();
+    let mut grant = rig.acquire(20).unwrap();
+    given.add(&grant);
+
+    // Years back, but after the epoch.
+    rig.set(1000);
+    // The holder keeps what it has; the horizon is far below.
+    let end = rig.renew(&grant, grant.ticks.end + 50).unwrap();
+    assert_eq!(end, grant.ticks.end);
+    match rig.acquire(10).unwrap_err() {
+        StoreError::FloorAhead { floor, .. } => assert_eq!(floor, START),
+        other => panic!("{other}"),
+    }
+
+    rig.set(START + 5);
+    grant.ticks.end = rig.renew(&grant, grant.ticks.end + 10).unwrap();
+    assert_eq!(grant.ticks.end, START + 30);
+    rig.set(START + 30);
+    given.extend(&grant, START + 30);
+    given.add(&rig.acquire(10).unwrap());
+}
+
+#[test]
+fn a_grant_that_has_passed_can_be_renewed_while_nobody_has_the_block() {
+    let mut rig = Rig::new(17);
+    let grant = rig.acquire(10).unwrap();
+    rig.set(START + 60);
+    let end = rig.renew(&grant, START + 80).unwrap();
+    assert_eq!(end, START + 80);
+}
+
+#[test]
+fn grants_and_renewals_end_at_the_horizon() {
+    let mut rig = Rig::new(5);
+    let grant = rig.acquire(HORIZON + 1).unwrap();
+    assert_eq!(grant.ticks, START..START + HORIZON);
+    rig.set(START + 1);
+    let end = rig.renew(&grant, START + HORIZON + 5).unwrap();
+    assert_eq!(end, START + HORIZON + 1);
+}
+
+#[test]
+fn grants_and_renewals_end_with_the_layout() {
+    let end = LAYOUT.ticks();
+    let mut rig = Rig::new(5);
+    rig.set(end - 10);
+    let mut grant = rig.acquire(20).unwrap();
+    assert_eq!(grant.ticks, end - 10..end);
+    assert_eq!(rig.renew(&grant, u64::MAX).unwrap(), end);
+    grant.to_lease(&rig.space).unwrap();
+
+    rig.set(end - 1);
+    grant = rig.acquire(20).unwrap();
+    assert_eq!(grant.ticks, end - 1..end);
+    rig.set(end);
+    match rig.acquire(20).unwrap_err() {
+        StoreError::LayoutEnded {
+            start,
+            layout_ticks,
+        } => assert_eq!((start, layout_ticks), (end, end)),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn clocks_may_be_apart_by_the_limit_and_no_more() {
+    let mut rig = Rig::new(5);
+    let now = rig.clock.unix_ms();
+    for (client, granted) in [
+        (now - SKEW_MS, true),
+        (now + SKEW_MS, true),
+        (now - SKEW_MS - 1, false),
+        (now + SKEW_MS + 1, false),
+        (0, false),
+        (u64::MAX, false),
+    ] {
+        let ask = Acquire::new(1, 10, client);
+        match rig.store.acquire(&rig.space, &ask) {
+            Ok(grants) => assert!(granted, "{client} was granted {}", grants[0]),
+            Err(StoreError::ClockSkew {
+                store_unix_ms,
+                client_unix_ms,
+                limit,
+            }) => {
+                assert!(!granted, "{client} was refused");
+                assert_eq!((store_unix_ms, client_unix_ms), (now, client));
+                assert_eq!(limit, Duration::from_millis(SKEW_MS));
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+}
+
+#[test]
+fn a_server_whose_clock_is_off_does_not_push_the_floor() {
+    let mut rig = Rig::new(5);
+    rig.store.set_incarnation(Incarnation::new("restarted"));
+    let client = rig.clock.unix_ms();
+    rig.set(START * 10);
+    let error = rig
+        .store
+        .acquire(&rig.space, &Acquire::new(1, 10, client))
+        .unwrap_err();
+    assert!(matches!(error, StoreError::ClockSkew { .. }), "{error}");
+    assert_eq!(rig.floor(), START);
+}
+
+#[test]
+fn a_server_before_the_epoch_is_an_error() {
+    let mut rig = Rig::new(5);
+    let before = LAYOUT.epoch_unix_ms() - 1;
+    rig.clock.set(before);
+    match rig.acquire(10).unwrap_err() {
+        StoreError::BeforeEpoch { unix_ms, .. } => assert_eq!(unix_ms, before),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn limits_count_in_whole_ticks_on_the_safe_side() {
+    let mut rig = Rig::empty(&LAYOUT, 5, within(START));
+    let limits = limits()
+        .with_horizon(Duration::from_millis(99_999))
+        .with_failover(Duration::from_millis(13_001));
+    let init = Init::new(History::Unknown, 0).with_limits(limits);
+    let record = rig.store.init(&rig.space, &init).unwrap();
+    assert_eq!(record.floor, START + 99 + 14 + 1);
+
+    let mut rig = Rig::empty(&Layout::TWITTER, 5, Layout::TWITTER.epoch_unix_ms() + 7);
+    let record = rig.store.init(&rig.space, &init).unwrap();
+    assert_eq!(record.floor, 7 + 99_999 + 13_001 + 1);
+}
+
+#[test]
+fn blocks_that_are_idle_come_before_those_released() {
+    // Two blocks.
+    let mut rig = Rig::new(16);
+    let short = rig.acquire(5).unwrap();
+    let long = rig.acquire(50).unwrap();
+    rig.store
+        .release(&rig.space, long.block, long.epoch)
+        .unwrap();
+    rig.set(START + 5);
+    let idle = rig.acquire(5).unwrap();
+    assert_eq!((idle.block, idle.ticks.start), (short.block, START + 5));
+    let released = rig.acquire(5).unwrap();
+    assert_eq!(
+        (released.block, released.ticks.start),
+        (long.block, START + 50)
+    );
+}
+
+/// Advances by what the error says, and to one millisecond before.
+fn retry_when_told(rig: &mut Rig, told: &dyn Fn(&StoreError) -> Duration) -> Grant {
+    let wait = told(&rig.acquire(5).unwrap_err());
+    assert!(wait > Duration::from_millis(1));
+    rig.clock.advance(wait - Duration::from_millis(1));
+    assert_eq!(told(&rig.acquire(5).unwrap_err()), Duration::from_millis(1));
+    rig.clock.advance(Duration::from_millis(1));
+    rig.acquire(5).unwrap()
+}
+
+#[test]
+fn a_refusal_says_when_to_come_back() {
+    let exhausted = |error: &StoreError| match error {
+        StoreError::Exhausted { retry_after, .. } => *retry_after,
+        other => panic!("{other}"),
+    };
+    let mut rig = Rig::new(17);
+    rig.acquire(50).unwrap();
+    let grant = retry_when_told(&mut rig, &exhausted);
+    assert_eq!(grant.ticks, START + 50..START + 55);
+
+    // Released, but its mark stands at the horizon.
+    let mut rig = Rig::new(17);
+    let held = rig.acquire(HORIZON).unwrap();
+    rig.store
+        .release(&rig.space, held.block, held.epoch)
+        .unwrap();
+    let grant = retry_when_told(&mut rig, &exhausted);
+    assert_eq!(grant.ticks, START + HORIZON..START + HORIZON + 1);
+
+    let mut rig = Rig::with_history(5, History::Unknown);
+    let grant = retry_when_told(&mut rig, &|error| match error {
+        StoreError::FloorAhead { retry_after, .. } => *retry_after,
+        other => panic!("{other}"),
+    });
+    let floor = START + HORIZON + FAILOVER + 1;
+    assert_eq!(grant.ticks, floor..floor + 1);
+}
+
+#[test]
+fn what_a_stale_replica_lacks_is_not_granted_again() {
+    let mut rig = Rig::new(17);
+    let mut given = Given::default();
+    let first = rig.acquire(10).unwrap();
+    given.add(&first);
+    let stale = rig.store.snapshot();
+
+    // Lost: a renewal up to the horizon.
+    let end = rig.renew(&first, u64::MAX).unwrap();
+    given.extend(&first, end);
+
+    rig.store.restore(&stale);
+    rig.store.set_incarnation(Incarnation::new("promoted"));
+    assert!(rig.store.check(&rig.space, 0).unwrap().history_lost());
+    // Right after, and once the mark on record has passed.
+    for tick in (START..START + 2 * HORIZON).step_by(5) {
+        rig.set(tick);
+        if let Ok(grant) = rig.acquire(3) {
+            given.add(&grant);
+        }
+    }
+    assert!(given.intervals() > 2, "nothing was granted afterwards");
+    assert!(!rig.store.check(&rig.space, 0).unwrap().history_lost());
+}
+
+#[test]
+fn what_a_superseded_primary_still_grants_is_not_granted_again() {
+    // Its clock is ahead by the skew, the new one's behind.
+    let mut old = Rig::new(17);
+    let mut given = Given::default();
+    let mut new = old.promote(&old.store.snapshot());
+    let skew = SKEW_MS / 1000;
+    let alive = FAILOVER - 2 * skew;
+
+    new.set(START - skew);
+    new.acquire(10).unwrap_err();
+    old.set(START + alive + skew);
+    given.add(&old.acquire(u64::MAX).unwrap());
+
+    for tick in START..START + 3 * HORIZON {
+        new.set(tick - skew);
+        if let Ok(grant) = new.acquire(10) {
+            given.add(&grant);
+        }
+    }
+    assert!(given.intervals() > 10, "nothing was granted afterwards");
+}
+
+#[test]
+fn renewals_end_with_the_history_that_they_belong_to() {
+    let mut rig = Rig::new(5);
+    let grant = rig.acquire(10).unwrap();
+    rig.store.set_incarnation(Incarnation::new("promoted"));
+
+    // Whoever comes first: the holder, or somebody who raises the floor.
+    assert_eq!(fenced(rig.renew(&grant, START + 20)), Fence::Incarnation);
+    assert_eq!(rig.floor(), START);
+    rig.acquire(10).unwrap_err();
+    let floor = START + HORIZON + FAILOVER + 1;
+    assert_eq!(
+        fenced(rig.renew(&grant, START + 20)),
+        Fence::Floor {
+            known: START + 10,
+            floor
+        }
+    );
+}
+
+/// The holder has what the replica has, while a later grant was lost.
+#[test]
+fn a_renewal_does_not_reach_into_a_lost_grant() {
+    let mut rig = Rig::new(17);
+    let mut given = Given::default();
+    let first = rig.acquire(10).unwrap();
+    given.add(&first);
+    let stale = rig.store.snapshot();
+    rig.set(START + 10);
+    let lost = rig.acquire(50).unwrap();
+    given.add(&lost);
+
+    rig.store.restore(&stale);
+    rig.store.set_incarnation(Incarnation::new("promoted"));
+    rig.acquire(10).unwrap_err();
+    if let Ok(end) = rig.renew(&first, START + 30) {
+        given.extend(&first, end);
+    }
+    assert_eq!(
+        rig.store.list(&rig.space).unwrap().blocks[0].hwm_end,
+        START + 10
+    );
+}
+
+#[test]
+fn the_floor_is_raised_once_for_each_change() {
+    let mut rig = Rig::new(5);
+    rig.acquire(10).unwrap();
+    rig.store.set_incarnation(Incarnation::new("promoted"));
+    let floor = START + HORIZON + FAILOVER + 1;
+    for tick in START..=START + FAILOVER + 1 {
+        rig.set(tick);
+        match rig.acquire(10).unwrap_err() {
+            StoreError::FloorAhead { floor: found, .. } => assert_eq!(found, floor),
+            other => panic!("{other}"),
+        }
+    }
+    rig.set(START + FAILOVER + 11);
+    assert_eq!(rig.acquire(10).unwrap().ticks, floor..floor + 10);
+
+    rig.store
+        .set_incarnation(Incarnation::new("promoted again"));
+    rig.acquire(10).unwrap_err();
+    assert_eq!(rig.floor(), floor + FAILOVER + 11);
+}
