@@ -43,6 +43,27 @@ WAITERS = "src/fill/waiters.rs"
 TAKE_EXCHANGE = """.compare_exchange_weak(cursor, cursor + 1, AcqRel, Relaxed);"""
 READ_THEN_EXCHANGE = """            let id = self.slot(cursor).load(Relaxed);"""
 
+COPY_THEN_PUBLISH = """\
+        // Relaxed: published by the Release below.
+        for (slot, id) in first.iter().zip(ids_first) {
+            slot.store(id.to_u64(), Relaxed);
+        }
+        for (slot, id) in second.iter().zip(ids_second) {
+            slot.store(id.to_u64(), Relaxed);
+        }
+        self.publish(start, start + count);
+"""
+PUBLISH_THEN_COPY = """\
+        self.publish(start, start + count);
+        // Relaxed: published by the Release below.
+        for (slot, id) in first.iter().zip(ids_first) {
+            slot.store(id.to_u64(), Relaxed);
+        }
+        for (slot, id) in second.iter().zip(ids_second) {
+            slot.store(id.to_u64(), Relaxed);
+        }
+"""
+
 LOOK_AFTER_SETTLING = """\
         unserved.settle();
 
@@ -123,8 +144,7 @@ WEAKENINGS = [
     Weakening(
         "publish-before-copy", "R3",
         "the flags are flipped before the slots are written",
-        RING, "        let (first, second) = self.slots_from(start, ids.len());\n        for (slot, id) in first.iter().chain(second).zip(ids) {",
-        "        self.publish(start, start + count);\n        let (first, second) = self.slots_from(start, ids.len());\n        for (slot, id) in first.iter().chain(second).zip(ids) {",
+        RING, COPY_THEN_PUBLISH, PUBLISH_THEN_COPY,
         "ring", "two_producers_and_a_consumer",
     ),
     Weakening(

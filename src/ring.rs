@@ -276,7 +276,12 @@ impl RingBuffer {
     pub(crate) fn take_batch_leaving(&self, out: &mut [Id]) -> (usize, u64) {
         self.take_with(out.len(), |ring, cursor, available| {
             let (first, second) = ring.slots_from(cursor, available);
-            for (slot, id) in first.iter().chain(second).zip(out.iter_mut()) {
+            let (out_first, out_second) = out.split_at_mut(first.len());
+            // Two loops rather than a chain: each is a plain copy.
+            for (slot, id) in first.iter().zip(out_first) {
+                *id = Id::from_u64(slot.load(Relaxed));
+            }
+            for (slot, id) in second.iter().zip(out_second) {
                 *id = Id::from_u64(slot.load(Relaxed));
             }
             available
@@ -412,8 +417,12 @@ impl RingBuffer {
             "R2: a reserved slot was not yet taken"
         );
         let (first, second) = self.slots_from(start, ids.len());
-        for (slot, id) in first.iter().chain(second).zip(ids) {
-            // Relaxed: published by the Release below.
+        let (ids_first, ids_second) = ids.split_at(first.len());
+        // Relaxed: published by the Release below.
+        for (slot, id) in first.iter().zip(ids_first) {
+            slot.store(id.to_u64(), Relaxed);
+        }
+        for (slot, id) in second.iter().zip(ids_second) {
             slot.store(id.to_u64(), Relaxed);
         }
         self.publish(start, start + count);
