@@ -412,6 +412,11 @@ impl RingBuffer {
         // AcqRel: each producer happens after those that reserved before it
         // and so after the takes that made room for all of them.
         let start = self.counters.reserved.fetch_add(count, AcqRel);
+        if start < self.capacity() as u64 {
+            // Counting starts at `capacity`: this is a forked child, and the
+            // permit its parent's. The flags are too, and would let old IDs pass.
+            return;
+        }
         debug_assert!(
             start + count <= self.brim(),
             "R2: a reserved slot was not yet taken"

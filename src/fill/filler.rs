@@ -103,6 +103,19 @@ impl Filler {
         count
     }
 
+    /// Puts back what a consumer has not used, and returns how many found room.
+    ///
+    /// None do where an age limit holds: behind younger ones, they would not
+    /// be found when they have grown too old.
+    pub(crate) fn put_back(&self, ids: &[Id]) -> usize {
+        if self.age_limit().is_some() {
+            return 0;
+        }
+        let pushed = self.ring.push_batch(ids);
+        self.waiters.notify();
+        pushed
+    }
+
     #[inline]
     fn note_level(&self, left: u64) {
         if left < self.threshold {
@@ -154,26 +167,21 @@ impl Filler {
     ///
     /// # Errors
     ///
-    /// [`Refused`] if the ring could not be filled; the requests stay open.
+    /// [`Refused`] if the ring could not be filled; the requests stay open, and
+    /// so does one for `cause`.
     pub(crate) fn serve(&self, cause: FillCause, wanted: Wanted) -> Result<(), Refused> {
-        // Puts the requests back if this fails or unwinds, since another
-        // producer may have settled them meanwhile on this one's account.
+        // Puts the requests back if this fails or unwinds: another producer
+        // may have settled them meanwhile on this one's account, and nobody
+        // but the timetable has asked for a scheduled fill, which may have
+        // retired what it can't replace.
         let unserved = Unserved {
             requests: &self.requests,
-            wanted,
+            wanted: wanted.with(cause),
         };
         if cause == FillCause::Scheduled {
             self.retire();
         }
         let made = self.fill(cause)?;
-        if cause == FillCause::Scheduled
-            && made == 0
-            && let Some(hook) = &self.on_full
-        {
-            hook(RingFull {
-                capacity: self.ring.capacity(),
-            });
-        }
         unserved.settle();
 
         // R4: first the request is cleared, then the level is looked at.
@@ -183,12 +191,21 @@ impl Filler {
         if level.filled < self.threshold && level.room > 0 {
             self.requests.request(FillCause::Threshold);
         }
+        // Last, so that a panic in it leaves nothing undone.
+        if cause == FillCause::Scheduled
+            && made == 0
+            && let Some(hook) = &self.on_full
+        {
+            hook(RingFull {
+                capacity: self.ring.capacity(),
+            });
+        }
         Ok(())
     }
 
     /// Drops what has grown too old in the ring.
     fn retire(&self) {
-        let Some(max_age) = self.schedule.and_then(|schedule| schedule.age_limit()) else {
+        let Some(max_age) = self.age_limit() else {
             return;
         };
         let now = self.source.timeline().clock().unix_ms();
@@ -220,6 +237,10 @@ impl Filler {
                 }
             }
         }
+    }
+
+    fn age_limit(&self) -> Option<Duration> {
+        self.schedule.and_then(|schedule| schedule.age_limit())
     }
 
     pub(crate) fn ring(&self) -> &RingBuffer {

@@ -30,6 +30,11 @@ impl Wanted {
         self.0 & Self::STOP != 0
     }
 
+    /// These requests and one for `cause`.
+    pub(crate) fn with(self, cause: FillCause) -> Self {
+        Self(self.0 | cause.bit())
+    }
+
     /// The most pressing cause, if there is any.
     pub(crate) fn cause(self) -> Option<FillCause> {
         FillCause::ALL

@@ -192,7 +192,7 @@ impl CachedGeneratorBuilder {
                 count: self.producers,
             });
         }
-        if matches!(self.on_empty, OnEmpty::Wait(_)) && threshold == 0 {
+        if matches!(self.on_empty, OnEmpty::Wait(_)) && self.threshold.is_none() {
             return Err(BuildError::WaitWithoutThreshold);
         }
         let setup = self.setup.check()?;

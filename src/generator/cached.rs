@@ -200,7 +200,7 @@ impl CachedGenerator {
 
     /// Puts back what a handle has left over, and counts what finds no room.
     pub(super) fn give_back(&self, ids: &[Id]) {
-        let pushed = self.filler.ring().push_batch(ids);
+        let pushed = self.filler.put_back(ids);
         let dropped = (ids.len() - pushed) as u64;
         self.shared.returned.fetch_add(ids.len() as u64, Relaxed);
         self.shared.dropped.fetch_add(dropped, Relaxed);
@@ -225,6 +225,10 @@ impl CachedGenerator {
         if let Some(hook) = &self.shared.hook {
             let empties = self.shared.dry.empties();
             hook(RingEmpty { empties, answer });
+            if self.filler.source().timeline().is_forked() {
+                // It forked, and what the ring gave before is the parent's.
+                return Err(Refused::Forked.into());
+            }
         }
         let (got, error) = match answer {
             OnEmpty::Generate => self.generate(&mut out[have..]),

@@ -130,7 +130,7 @@ impl DirectGenerator {
     #[inline]
     pub fn take(&self) -> Result<Id, Refused> {
         let mut id = [Id::default()];
-        self.mint(&mut id)?;
+        self.mint(&mut id, &mut None)?;
         Ok(id[0])
     }
 
@@ -142,8 +142,9 @@ impl DirectGenerator {
     /// [`Refused`] as in [`take`](Self::take), if there was not even one.
     pub fn take_batch(&self, out: &mut [Id]) -> Result<usize, Refused> {
         let mut done = 0;
+        let mut waits_since = None;
         while done < out.len() {
-            match self.mint(&mut out[done..]) {
+            match self.mint(&mut out[done..], &mut waits_since) {
                 Ok(count) => done += count,
                 Err(refused) if done == 0 => return Err(refused),
                 Err(_) => break,
@@ -173,13 +174,14 @@ impl DirectGenerator {
         &self.lease
     }
 
+    /// `waits_since` is when this take first had to wait, for the bound.
     #[inline]
-    fn mint(&self, out: &mut [Id]) -> Result<usize, Refused> {
+    fn mint(&self, out: &mut [Id], waits_since: &mut Option<Instant>) -> Result<usize, Refused> {
         // Relaxed: a hint, in range because nothing else is ever stored.
         let lane = self.active.load(Relaxed);
         match self.lanes[lane].mint(out) {
             Ok(count) => Ok(count),
-            Err(refused) => self.mint_by_policy(out, lane, refused),
+            Err(refused) => self.mint_by_policy(out, lane, refused, waits_since),
         }
     }
 
@@ -189,13 +191,17 @@ impl DirectGenerator {
         out: &mut [Id],
         lane: usize,
         refused: Refused,
+        waits_since: &mut Option<Instant>,
     ) -> Result<usize, Refused> {
-        if !matches!(refused, Refused::BorrowLimit { .. }) {
+        if refused == Refused::Forked {
             return Err(refused);
         }
         match self.policy {
             ClockPolicy::Refuse | ClockPolicy::Logical { .. } => Err(refused),
-            ClockPolicy::Wait { at_most } => self.mint_after_a_wait(out, refused, at_most),
+            ClockPolicy::Wait { at_most } => {
+                let started = *waits_since.get_or_insert_with(Instant::now);
+                self.mint_after_a_wait(out, refused, started, at_most)
+            }
             ClockPolicy::RollbackBits(_) if self.lanes[lane].timeline().used_up_the_tick() => {
                 Err(refused)
             }
@@ -209,9 +215,9 @@ impl DirectGenerator {
         &self,
         out: &mut [Id],
         mut refused: Refused,
+        started: Instant,
         at_most: Duration,
     ) -> Result<usize, Refused> {
-        let started = Instant::now();
         while let Refused::BorrowLimit { retry_after, .. } = refused {
             let left = at_most.saturating_sub(started.elapsed());
             if retry_after > left {
@@ -232,15 +238,28 @@ impl DirectGenerator {
         lane: usize,
         refused: Refused,
     ) -> Result<usize, Refused> {
+        let mut soonest = refused;
         let others = (lane + 1..self.lanes.len()).chain(0..lane);
         for other in others {
-            if let Ok(count) = self.lanes[other].mint(out) {
-                self.active.store(other, Relaxed);
-                return Ok(count);
+            match self.lanes[other].mint(out) {
+                Ok(count) => {
+                    self.active.store(other, Relaxed);
+                    return Ok(count);
+                }
+                Err(refused) => soonest = sooner(soonest, refused),
             }
         }
-        Err(refused)
+        Err(soonest)
     }
+}
+
+/// Of two refusals the one that ends first; that of a used-up lease never does.
+fn sooner(a: Refused, b: Refused) -> Refused {
+    let wait = |refused| match refused {
+        Refused::BorrowLimit { retry_after, .. } => retry_after,
+        _ => Duration::MAX,
+    };
+    if wait(b) < wait(a) { b } else { a }
 }
 
 impl fmt::Debug for DirectGenerator {
