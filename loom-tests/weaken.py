@@ -34,14 +34,17 @@ class Weakening(NamedTuple):
 
 
 RING = "src/ring.rs"
+LINE = "src/timeline/line.rs"
+PRODUCERS = "src/fill/producers.rs"
+HANDLE = "src/generator/handle.rs"
+DIRECT = "src/generator/direct.rs"
 PERMIT = "src/ring/permit.rs"
 TIMELINE = "src/timeline.rs"
 FILLER = "src/fill/filler.rs"
 REQUESTS = "src/fill/requests.rs"
 WAITERS = "src/fill/waiters.rs"
 
-TAKE_EXCHANGE = """.compare_exchange_weak(cursor, cursor + 1, AcqRel, Relaxed);"""
-READ_THEN_EXCHANGE = """            let id = self.slot(cursor).load(Relaxed);"""
+TAKE_EXCHANGE = """.compare_exchange(cursor, cursor + 1, AcqRel, Relaxed);"""
 
 COPY_THEN_PUBLISH = """\
         // Relaxed: published by the Release below.
@@ -62,6 +65,18 @@ PUBLISH_THEN_COPY = """\
         for (slot, id) in second.iter().zip(ids_second) {
             slot.store(id.to_u64(), Relaxed);
         }
+"""
+
+IDLE_THEN_LOOK = """\
+        self.idle.fetch_or(bit, Relaxed);
+        // Read by adding nothing: a request that was raised before is seen
+        // here, and whoever raises one after this sees the idle bit.
+        if self.wanted.fetch_or(0, AcqRel) == 0 {
+"""
+LOOK_THEN_IDLE = """\
+        let quiet = self.wanted.fetch_or(0, AcqRel) == 0;
+        self.idle.fetch_or(bit, Relaxed);
+        if quiet {
 """
 
 LOOK_AFTER_SETTLING = """\
@@ -216,7 +231,7 @@ WEAKENINGS = [
     Weakening(
         "no-wake-up", "R4",
         "a request does not unpark",
-        REQUESTS, "                thread.unpark();\n", "                let _ = thread;\n",
+        REQUESTS, "as usize) {\n            thread.unpark();\n", "as usize) {\n            let _ = thread;\n",
         "fill", "threshold_crossing_against_a_producer_about_to_sleep",
     ),
     Weakening(
@@ -240,7 +255,7 @@ WEAKENINGS = [
     Weakening(
         "stop-without-unpark", "drop",
         "the producers are told to stop and not woken",
-        REQUESTS, "        self.raise(Wanted::STOP);\n", "        self.wanted.fetch_or(Wanted::STOP, AcqRel);\n",
+        REQUESTS, "self.producers() {\n            thread.unpark();\n", "self.producers() {\n            let _ = thread;\n",
         "fill", "drop_against_fill",
     ),
     Weakening(
@@ -263,6 +278,78 @@ WEAKENINGS = [
         "        let mut word = self.next.load(Relaxed);\n"
         "        if floor >= word { self.next.store(floor + 1, Relaxed); word = floor + 1; }\n        loop {",
         "timeline", "clock_skip_against_claim",
+    ),
+    Weakening(
+        "batch-stores-cursor", "R1",
+        "a batch stores `cursor` instead of exchanging it",
+        RING, "if exchange.is_ok() {\n                return (count, level - count as u64);",
+        "if exchange.is_ok() || { self.counters.cursor.store(next, Release); true } {\n"
+        "                return (count, level - count as u64);",
+        "ring", "take_against_batch",
+    ),
+    Weakening(
+        "take-exchanges-late", "R1",
+        "a take moves `cursor` from wherever it is by then (Baidu's mistake)",
+        RING, "            let id = self.slot(cursor).load(Relaxed);\n",
+        "            let id = self.slot(cursor).load(Relaxed);\n"
+        "            let cursor = self.counters.cursor.load(Acquire);\n",
+        "ring", "two_takes_against_fill_at_the_wrap",
+    ),
+    Weakening(
+        "flags-stored", "R3",
+        "flags are flipped by a load and a store",
+        RING, "self.flags(position).fetch_xor(bits, Release);",
+        "let flags = self.flags(position);\n            flags.store(flags.load(Relaxed) ^ bits, Release);",
+        "ring", "two_producers_in_one_word_of_flags",
+    ),
+    Weakening(
+        "idle-after-look", "R4",
+        "a producer looks at the requests before it says that it is idle",
+        REQUESTS, IDLE_THEN_LOOK, LOOK_THEN_IDLE,
+        "fill", "two_consumers_cross",
+    ),
+    Weakening(
+        "look-by-load", "R4",
+        "a producer's last look before it sleeps is a plain load",
+        REQUESTS, "self.wanted.fetch_or(0, AcqRel) == 0", "self.wanted.load(Relaxed) == 0",
+        "fill", "two_producers_settle",
+    ),
+    Weakening(
+        "no-stop", "drop",
+        "the producers are joined without being told to stop",
+        PRODUCERS, "        self.filler.requests().stop();\n", "",
+        "fill", "drop_against_take",
+    ),
+    Weakening(
+        "handle-gives-back-all", "R1",
+        "a handle gives back what it has handed out, too",
+        HANDLE, "&stock.ids[stock.next..stock.filled]", "&stock.ids[..stock.filled]",
+        "fill", "handle_against_take",
+    ),
+    Weakening(
+        "give-back-unheard", "wait",
+        "what a handle gives back wakes nobody",
+        FILLER, "        self.waiters.notify();\n        pushed\n", "        pushed\n",
+        "fill", "waiting_take_against_give_back",
+    ),
+    Weakening(
+        "claim-stores-in-place", "U1",
+        "a claim stores the position instead of exchanging it",
+        TIMELINE, "Err(current) => word = current,",
+        "Err(_) => { self.next.store(end + 1, Relaxed); return Ok(self.line.run(start, end)) }",
+        "fill", "in_place_against_fill",
+    ),
+    Weakening(
+        "line-without-end", "U2",
+        "the line is not cut at the end of the lease",
+        LINE, "|position| position.min(self.len)", "|position| position",
+        "timeline", "claims_at_the_end_of_the_lease",
+    ),
+    Weakening(
+        "lanes-overlap", "U1",
+        "the lanes of a direct generator share a node",
+        DIRECT, "share(lane)..share(lane + 1)", "share(0)..share(lane + 1)",
+        "timeline", "clock_step_back_against_claim",
     ),
 ]
 

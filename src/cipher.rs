@@ -21,6 +21,7 @@
 //! `sse41`, `avx2`, `avx512bw`, `avx512vbmi2`, `neon`.
 
 use std::fmt;
+use std::sync::Arc;
 
 mod backend;
 mod lanes;
@@ -55,8 +56,8 @@ pub use self::secret::{Secret, SecretError};
 /// Runs are encrypted many blocks at a time by the [`Backend`] that was chosen
 /// when the key was set up; all backends give the same IDs.
 ///
-/// The expanded key stays in one heap allocation, which moving the `Cipher`
-/// does not copy, and is overwritten with zeros when it is dropped.
+/// The expanded key stays in one heap allocation, which clones share, and is
+/// overwritten with zeros when the last of them is dropped.
 ///
 /// # Examples
 ///
@@ -75,7 +76,7 @@ pub use self::secret::{Secret, SecretError};
 #[derive(Clone)]
 pub struct Cipher {
     /// `None` leaves raws as they are.
-    sparx: Option<Box<Sparx64>>,
+    sparx: Option<Arc<Sparx64>>,
 }
 
 #[derive(Clone)]
@@ -120,12 +121,12 @@ impl Cipher {
     }
 
     fn with_engine(secret: &Secret, engine: Engine) -> Self {
-        let mut sparx = Box::new(Sparx64 {
+        let mut sparx = Arc::new(Sparx64 {
             schedule: Schedule::zeroed(),
             engine,
         });
         // Filled where it stays, so that no copy is left behind on the stack.
-        sparx.schedule.expand(secret);
+        Arc::make_mut(&mut sparx).schedule.expand(secret);
         Self { sparx: Some(sparx) }
     }
 

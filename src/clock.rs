@@ -11,6 +11,10 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 /// A clock may be wrong, stop, or go backwards. That costs accuracy or
 /// availability, never uniqueness: no proof in this crate rests on it.
 ///
+/// One glitch forward is kept, though: what was claimed then lies in the future
+/// for good, and later claims are refused until the clock gets near to it again
+/// (with a static lease) or a new lease is had.
+///
 /// Implementations must be cheap, some tens of nanoseconds, and must not block:
 /// the clock is read whenever ID space is claimed.
 ///

@@ -11,12 +11,14 @@
 //! ```text
 //!              a take leaves fewer than the threshold
 //!   idle ------------------------------------------------> wanted
-//!    ^                  (first one only: one wake-up)         | a producer
+//!    ^            (first one only: one producer woken)        | a producer
 //!    |                                                        v sees the bit
 //!    |   brimful: clear the bit, then look at the level    filling
 //!    +--------------------------------------------------------+
 //!                      still under the threshold: wanted again
 //! ```
+//!
+//! A producer that has more than a block to make wakes another, and so on.
 //!
 //! # Why no wake-up is lost (R4)
 //!
@@ -25,9 +27,13 @@
 //! then looks with `RingBuffer::settled_level`, which either counts that take,
 //! or is seen by it together with the cleared bit. A producer that finds the
 //! ring under the threshold but without room leaves it to whoever holds the
-//! missing permits; that producer settles after publishing. And a wake-up that
-//! comes between a producer's last look at `wanted` and its parking is kept by
-//! the thread's park token.
+//! missing permits; that producer settles after publishing.
+//!
+//! A producer sleeps in two steps: it says that it is idle, then looks at
+//! `wanted` once more. Whoever raises a request does the reverse. Both touch
+//! `wanted` with a read-modify-write, so one of them sees the other; and an
+//! unparking that comes before the parking is kept by the thread's token. One
+//! that is stalled is awake and not idle, so wake-ups go to the others.
 //!
 //! A fill that is refused by the timeline, or that panics, leaves its bits set
 //! and is tried again after a pause, so a broken clock or hook wedges nothing.

@@ -74,25 +74,27 @@
 //! D. Vyukov's MPMC queue) without their per-slot stamps; the flag ring
 //! is that of Baidu's `uid-generator`, moved to the filling side.
 
+mod error;
 mod permit;
+mod retreat;
 
 use std::fmt;
 
 use crossbeam_utils::CachePadded;
 
+pub use self::error::{PushError, RingError};
 pub use self::permit::Permit;
+use self::retreat::Retreat;
 use crate::Id;
 use crate::fork::{WipeOnFork, ZeroIsValid};
+use crate::sync;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use crate::sync::atomic::fence;
 
-/// Flags in one word of the flag ring.
-#[cfg(not(all(loom, feature = "loom")))]
-const LANES: u64 = 64;
-/// Under loom a ring of four slots must still have flags in two words.
-#[cfg(all(loom, feature = "loom"))]
-const LANES: u64 = 2;
+/// Flags in one word of the flag ring; in a model two, so that a ring of four
+/// slots has two words.
+const LANES: u64 = sync::size(64, 2) as u64;
 
 /// A bounded ring of IDs, for any number of producers and consumers.
 ///
@@ -173,7 +175,8 @@ impl RingBuffer {
         self.slots.len()
     }
 
-    /// The number of IDs that could be taken at some moment during the call.
+    /// The number of IDs in the ring: exact while nobody takes or pushes, else
+    /// at least what it is at some moment during the call.
     #[inline]
     pub fn len(&self) -> usize {
         // `cursor` first: a tail that is read later can't lie before it.
@@ -183,7 +186,7 @@ impl RingBuffer {
         ((tail - cursor) as usize).min(self.capacity())
     }
 
-    /// Whether the ring was empty at some moment during the call.
+    /// Whether the ring was empty at some moment during the call, as [`take`](Self::take) would find it.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -192,6 +195,7 @@ impl RingBuffer {
     /// Takes the oldest ID, or `None` if the ring is empty.
     ///
     /// Lock-free; a few nanoseconds alone, more when consumers contend.
+    #[must_use = "an ID that is taken and dropped is lost"]
     #[inline]
     pub fn take(&self) -> Option<Id> {
         self.take_leaving().map(|(id, _)| id)
@@ -201,6 +205,7 @@ impl RingBuffer {
     ///
     /// They are taken in one step: no other consumer gets one in between.
     /// Fewer only if the ring held fewer. Lock-free.
+    #[must_use = "only as many of the IDs are new"]
     #[inline]
     pub fn take_batch(&self, out: &mut [Id]) -> usize {
         self.take_batch_leaving(out).0
@@ -212,20 +217,19 @@ impl RingBuffer {
     ///
     /// # Errors
     ///
-    /// [`PushError`] gives the ID back if the ring is full.
+    /// [`PushError`] gives the ID back if the ring is full, or its room promised
+    /// to others; always in a forked child.
     pub fn push(&self, id: Id) -> Result<(), PushError> {
-        match self.reserve(1) {
-            Some(permit) => {
-                permit.push(&[id]);
-                Ok(())
-            }
-            None => Err(PushError(id)),
+        match self.push_batch(&[id]) {
+            0 => Err(PushError(id)),
+            _ => Ok(()),
         }
     }
 
     /// Puts as many of `ids` at the end as fit, from the front, and returns how many.
     ///
     /// They follow each other without a gap. Lock-free.
+    #[must_use = "what did not fit is still the caller's"]
     pub fn push_batch(&self, ids: &[Id]) -> usize {
         match self.reserve(ids.len()) {
             Some(permit) => permit.push(ids),
@@ -236,7 +240,8 @@ impl RingBuffer {
     /// A permit to push up to `want` IDs, for fewer if there is room for fewer,
     /// or `None` if the ring is full (or `want` is 0).
     ///
-    /// Lock-free. The room is held until the permit is used or dropped.
+    /// Lock-free. The room is held until the permit is used or dropped; one that
+    /// is forgotten (`std::mem::forget`) holds it for good.
     pub fn reserve(&self, want: usize) -> Option<Permit<'_>> {
         self.reserve_below(self.brim(), want)
     }
@@ -263,7 +268,7 @@ impl RingBuffer {
             let exchange =
                 self.counters
                     .cursor
-                    .compare_exchange_weak(cursor, cursor + 1, AcqRel, Relaxed);
+                    .compare_exchange(cursor, cursor + 1, AcqRel, Relaxed);
             if exchange.is_ok() {
                 return Some((Id::from_u64(id), tail - cursor - 1));
             }
@@ -288,25 +293,26 @@ impl RingBuffer {
         })
     }
 
-    /// Takes and drops the oldest IDs while `stale` says so, up to 64 in one
-    /// step, and returns how many.
-    pub(crate) fn retire_while(&self, stale: impl Fn(Id) -> bool) -> usize {
-        let step = |ring: &Self, cursor, available| {
+    /// Takes and drops the oldest IDs as far as `stale` says so, up to 64 in
+    /// one step, and returns how many.
+    ///
+    /// IDs lie in the order of their ticks, but for those of producers that
+    /// filled at once. So a stale one answers for those before it, and a step
+    /// that is all stale is found to be so by its last.
+    pub(crate) fn retire_some(&self, stale: impl Fn(Id) -> bool) -> usize {
+        let is_stale = |slot: &AtomicU64| stale(Id::from_u64(slot.load(Relaxed)));
+        let (retired, _) = self.take_with(LANES as usize, |ring, cursor, available| {
             let (first, second) = ring.slots_from(cursor, available);
+            if first.iter().chain(second).next_back().is_some_and(is_stale) {
+                return available;
+            }
             first
                 .iter()
                 .chain(second)
-                .take_while(|slot| stale(Id::from_u64(slot.load(Relaxed))))
+                .take_while(|slot| is_stale(slot))
                 .count()
-        };
-        let mut retired = 0;
-        loop {
-            let (count, _) = self.take_with(LANES as usize, step);
-            retired += count;
-            if count == 0 {
-                return retired;
-            }
-        }
+        });
+        retired
     }
 
     /// The taking loop: `read` looks at up to `want` slots from a position on
@@ -339,7 +345,7 @@ impl RingBuffer {
             let exchange = self
                 .counters
                 .cursor
-                .compare_exchange_weak(cursor, next, AcqRel, Relaxed);
+                .compare_exchange(cursor, next, AcqRel, Relaxed);
             if exchange.is_ok() {
                 return (count, level - count as u64);
             }
@@ -406,8 +412,9 @@ impl RingBuffer {
 
     /// Writes `ids` into slots of their own and publishes them.
     ///
-    /// The caller holds a permit for them. Nothing in here can unwind.
-    fn fill(&self, ids: &[Id]) {
+    /// The caller holds a permit for them. Nothing in here can unwind. Returns
+    /// whether they are in the ring: not in a forked child.
+    fn fill(&self, ids: &[Id]) -> bool {
         let count = ids.len() as u64;
         // AcqRel: each producer happens after those that reserved before it
         // and so after the takes that made room for all of them.
@@ -415,7 +422,7 @@ impl RingBuffer {
         if start < self.capacity() as u64 {
             // Counting starts at `capacity`: this is a forked child, and the
             // permit its parent's. The flags are too, and would let old IDs pass.
-            return;
+            return false;
         }
         debug_assert!(
             start + count <= self.brim(),
@@ -432,6 +439,7 @@ impl RingBuffer {
         }
         self.publish(start, start + count);
         self.advance_tail();
+        true
     }
 
     /// Flips the flags of the positions `start..end`.
@@ -531,35 +539,6 @@ impl fmt::Debug for RingBuffer {
     }
 }
 
-/// How a consumer that lost the race for `cursor` stays away from it.
-///
-/// Two consumers that come back at once hand the cache line to and fro, and
-/// share 40 M IDs/s where one alone takes 200 M. One that stays away for the
-/// time of a few takes lets the other have them at full speed.
-/// `crossbeam_utils::Backoff` starts at a single spin in every take, which is
-/// too short to get there.
-#[derive(Clone, Copy)]
-struct Retreat {
-    spins: u32,
-}
-
-impl Retreat {
-    const FIRST: Self = Self { spins: 16 };
-    const LONGEST: u32 = 128;
-
-    /// Waits, and returns the wait for the next time.
-    // By value: a reference would keep the state in memory on the fast path.
-    #[inline]
-    fn wait(self) -> Self {
-        for _ in 0..self.spins {
-            std::hint::spin_loop();
-        }
-        Self {
-            spins: (self.spins * 2).min(Self::LONGEST),
-        }
-    }
-}
-
 /// What [`RingBuffer::settled_level`] saw.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Level {
@@ -576,52 +555,4 @@ fn zeroed(len: usize) -> Result<Box<[AtomicU64]>, RingError> {
         .map_err(|_| RingError::Memory(std::io::ErrorKind::OutOfMemory.into()))?;
     words.resize_with(len, || AtomicU64::new(0));
     Ok(words.into_boxed_slice())
-}
-
-/// The ring was full; here is the ID that it did not take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PushError(pub Id);
-
-impl fmt::Display for PushError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the ring is full; take some IDs first and push this one again")
-    }
-}
-
-impl std::error::Error for PushError {}
-
-/// Why a ring could not be made.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum RingError {
-    /// The capacity is no power of two between 1 and [`RingBuffer::MAX_CAPACITY`].
-    Capacity {
-        /// The capacity that was asked for, in slots.
-        capacity: usize,
-    },
-    /// The operating system did not give the memory.
-    Memory(std::io::Error),
-}
-
-impl fmt::Display for RingError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Capacity { capacity } => write!(
-                f,
-                "a ring of {capacity} slots can't be made: \
-                 the capacity must be a power of two from 1 to {}",
-                RingBuffer::MAX_CAPACITY
-            ),
-            Self::Memory(_) => f.write_str("the memory for the ring could not be had"),
-        }
-    }
-}
-
-impl std::error::Error for RingError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Capacity { .. } => None,
-            Self::Memory(error) => Some(error),
-        }
-    }
 }

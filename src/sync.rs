@@ -1,7 +1,8 @@
 //! The only switch between `std` and loom.
 //!
-//! Everything that another thread can see goes through these names, so that
-//! the models in `loom-tests` run the very code that ships.
+//! What the algorithms share between threads goes through these names, so that
+//! the models in `loom-tests` run the very code that ships. Figures for people,
+//! which nothing depends on, are plain `std` atomics.
 
 #[cfg(not(all(loom, feature = "loom")))]
 pub(crate) use self::std_impl::*;
@@ -15,6 +16,11 @@ mod std_impl {
 
     pub(crate) use std::sync::{Condvar, Mutex, MutexGuard, atomic};
     pub(crate) use std::thread;
+
+    /// A constant that is `size` here and smaller in a model.
+    pub(crate) const fn size(size: usize, _in_a_model: usize) -> usize {
+        size
+    }
 
     /// Parks the thread until it is unparked, or for `nap` if there is one.
     pub(crate) fn park(nap: Option<Duration>) {
@@ -31,6 +37,11 @@ mod loom_impl {
 
     pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard, atomic};
     pub(crate) use loom::thread;
+
+    /// A constant that a model makes small, so that a few steps reach everything.
+    pub(crate) const fn size(_size: usize, in_a_model: usize) -> usize {
+        in_a_model
+    }
 
     /// Parks the thread. A nap has no length in a model: it only lets others run.
     pub(crate) fn park(nap: Option<Duration>) {

@@ -28,8 +28,8 @@
 //! *U2.* Every position of the line is a cell of the lease, and no claim ends
 //! after the line.
 //!
-//! *U3.* The lease lies inside the layout, so does the line, and each run is
-//! checked once more where it is made.
+//! *U3.* Every claim is held against the end of the line, which is the lease's,
+//! and a lease lies inside its layout.
 //!
 //! Nothing is thrown away: what is not asked for stays on the line, and what
 //! the clock skips lies in the past, where the next claim would not look.
@@ -94,11 +94,7 @@ impl Timeline {
     #[inline]
     pub(crate) fn claim(&self, want: usize) -> Result<Run, Refused> {
         let now = self.now();
-        let floor = if self.pace.follows_clock {
-            self.line.position_of(now.tick)
-        } else {
-            0
-        };
+        let floor = self.floor(now);
         let limit = self.line.position_of(now.limit);
         // Relaxed throughout: that intervals are disjoint rests on the
         // exchange alone, and the word orders no other memory.
@@ -122,6 +118,16 @@ impl Timeline {
         }
     }
 
+    /// The first position that may still be claimed at `now`.
+    #[inline]
+    fn floor(&self, now: Now) -> u64 {
+        if self.pace.follows_clock {
+            self.line.position_of(now.tick)
+        } else {
+            0
+        }
+    }
+
     /// Where a claim of `want` from `start` ends, limits apart.
     #[inline]
     fn end_of(&self, start: u64, want: u64) -> u64 {
@@ -130,10 +136,24 @@ impl Timeline {
         if aligned > start { aligned } else { end }
     }
 
+    /// What a claim would be refused with at this moment, if it would be.
+    pub(crate) fn refused_now(&self) -> Option<Refused> {
+        let now = self.now();
+        match self.next.load(Relaxed) {
+            0 => Some(Refused::Forked),
+            word => {
+                let start = (word - 1).max(self.floor(now));
+                (start >= self.line.position_of(now.limit)).then(|| self.refusal(start, now))
+            }
+        }
+    }
+
     /// How far the last claimed raw lies ahead of the clock.
     pub(crate) fn borrowed(&self) -> Duration {
         // The word is one past the next position, which is one past the last.
-        let last = self.next.load(Relaxed).saturating_sub(2);
+        let Some(last) = self.next.load(Relaxed).checked_sub(2) else {
+            return Duration::ZERO;
+        };
         let tick = self.line.tick_of(last);
         let ticks = tick.saturating_sub(self.now().tick);
         self.ticks_to_duration(ticks)

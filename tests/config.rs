@@ -100,6 +100,20 @@ fn a_threshold_out_of_its_range() {
 }
 
 #[test]
+fn an_age_limit_shorter_than_a_tick() {
+    let limit = |max_age| ScheduledFill::every(Duration::from_secs(1)).max_age(max_age);
+    let too_short = Duration::from_millis(999);
+    let fill = limit(too_short);
+    let error = builder().scheduled_fill(fill).build().unwrap_err();
+    assert!(
+        matches!(error, BuildError::Policy(PolicyError::MaxAge { max_age, .. }) if max_age == too_short)
+    );
+    assert_says(&error, &["999ms", "1s"]);
+    let fill = limit(Duration::from_secs(1));
+    assert!(builder().scheduled_fill(fill).build().is_ok());
+}
+
+#[test]
 fn a_period_that_is_too_short() {
     for period in [Duration::ZERO, Duration::from_nanos(999_999)] {
         let fill = ScheduledFill::every(period);

@@ -14,16 +14,18 @@ use crate::Id;
 use crate::events::{self, Throttle};
 use crate::ring::RingBuffer;
 use crate::source::Source;
+use crate::sync;
 use crate::timeline::Refused;
 
 /// IDs made and published in one go: large enough that the cost of publishing
-/// is spread thin, small enough that block and ring lines stay in the first
-/// cache level.
-#[cfg(not(all(loom, feature = "loom")))]
-const BLOCK: usize = 1024;
-/// Under loom a fill of a few slots must still take several blocks.
-#[cfg(all(loom, feature = "loom"))]
-const BLOCK: usize = 2;
+/// is spread thin (from 128 on it no longer shows), small enough that block and
+/// ring lines stay in the first cache level. In a model two, so that a fill of a
+/// few slots takes several.
+const BLOCK: usize = sync::size(1024, 2);
+
+/// A block is published as it is rather than topped up with less than this:
+/// where runs are long, topping up would start the next one off its alignment.
+const TOP_UP: usize = sync::size(64, 1);
 
 /// Called with what happened when a scheduled fill found the ring full.
 pub(crate) type FullHook = Box<dyn Fn(RingFull) + Send + Sync>;
@@ -105,10 +107,16 @@ impl Filler {
 
     /// Puts back what a consumer has not used, and returns how many found room.
     ///
-    /// None do where an age limit holds: behind younger ones, they would not
-    /// be found when they have grown too old.
+    /// Where an age limit holds, only what is younger than a period: behind
+    /// younger ones it is found that much later when it has grown too old.
     pub(crate) fn put_back(&self, ids: &[Id]) -> usize {
-        if self.age_limit().is_some() {
+        let too_old = |schedule: ScheduledFill, id| {
+            let now = self.source.timeline().clock().unix_ms();
+            schedule.age_limit().is_some() && self.source.age(id, now) > schedule.period()
+        };
+        if let (Some(schedule), Some(&oldest)) = (self.schedule, ids.first())
+            && too_old(schedule, oldest)
+        {
             return 0;
         }
         let pushed = self.ring.push_batch(ids);
@@ -133,6 +141,7 @@ impl Filler {
     }
 
     /// Fills to the brim as it is now, and returns how many IDs that took.
+    /// When there is more to do than a block, another producer is woken.
     ///
     /// # Errors
     ///
@@ -143,24 +152,37 @@ impl Filler {
         // Asked for once: the consumers need the line that `cursor` lies on.
         let brim = self.ring.brim();
         let mut block = [Id::default(); BLOCK];
+        let mut alone = true;
         let mut made = 0;
-        let outcome = loop {
-            if self.requests.wanted().stop() {
-                break Ok(());
-            }
+        let mut outcome = Ok(());
+        while outcome.is_ok() && !self.requests.wanted().stop() {
             let Some(permit) = self.ring.reserve_below(brim, BLOCK) else {
-                break Ok(());
+                break;
             };
-            match self.source.mint(&mut block[..permit.len()]) {
-                Ok(count) => {
-                    made += permit.push(&block[..count]) as u64;
-                    self.waiters.notify();
-                }
-                Err(refused) => break Err(refused),
+            if alone && permit.len() == BLOCK {
+                alone = false;
+                self.requests.wake_one();
             }
-        };
+            let count;
+            (count, outcome) = self.mint_block(&mut block[..permit.len()]);
+            made += permit.push(&block[..count]) as u64;
+            self.waiters.notify();
+        }
         self.report(cause, made, started.elapsed(), outcome);
         outcome.map(|()| made)
+    }
+
+    /// Makes IDs until `block` is full or nearly so; returns how many, and what
+    /// ended it early.
+    fn mint_block(&self, block: &mut [Id]) -> (usize, Result<(), Refused>) {
+        let mut count = 0;
+        while count == 0 || block.len() - count >= TOP_UP {
+            match self.source.mint(&mut block[count..]) {
+                Ok(minted) => count += minted,
+                Err(refused) => return (count, Err(refused)),
+            }
+        }
+        (count, Ok(()))
     }
 
     /// Serves the open requests `wanted`, the most pressing of which is `cause`.
@@ -170,15 +192,16 @@ impl Filler {
     /// [`Refused`] if the ring could not be filled; the requests stay open, and
     /// so does one for `cause`.
     pub(crate) fn serve(&self, cause: FillCause, wanted: Wanted) -> Result<(), Refused> {
+        let wanted = wanted.with(cause);
         // Puts the requests back if this fails or unwinds: another producer
         // may have settled them meanwhile on this one's account, and nobody
         // but the timetable has asked for a scheduled fill, which may have
         // retired what it can't replace.
         let unserved = Unserved {
             requests: &self.requests,
-            wanted: wanted.with(cause),
+            wanted,
         };
-        if cause == FillCause::Scheduled {
+        if wanted.includes(FillCause::Scheduled) {
             self.retire();
         }
         let made = self.fill(cause)?;
@@ -194,6 +217,7 @@ impl Filler {
         // Last, so that a panic in it leaves nothing undone.
         if cause == FillCause::Scheduled
             && made == 0
+            && level.filled == self.ring.capacity() as u64
             && let Some(hook) = &self.on_full
         {
             hook(RingFull {
@@ -203,15 +227,31 @@ impl Filler {
         Ok(())
     }
 
+    /// Tells those who wait that a fill was refused: for some of them that
+    /// decides it.
+    pub(crate) fn wake_waiters(&self) {
+        self.waiters.notify();
+    }
+
     /// Drops what has grown too old in the ring.
     fn retire(&self) {
-        let Some(max_age) = self.age_limit() else {
+        let Some(max_age) = self.schedule.and_then(|schedule| schedule.age_limit()) else {
             return;
         };
         let now = self.source.timeline().clock().unix_ms();
-        let retired = self
-            .ring
-            .retire_while(|id| self.source.age(id, now) > max_age) as u64;
+        let stale = |id| self.source.age(id, now) > max_age;
+        // What is there now, and no more: consumers may bring on new IDs faster
+        // than they could be looked at.
+        let mut left = self.ring.len();
+        let mut retired = 0;
+        while left > 0 && !self.requests.wanted().stop() {
+            let count = self.ring.retire_some(stale);
+            if count == 0 {
+                break;
+            }
+            left = left.saturating_sub(count);
+            retired += count as u64;
+        }
         if retired > 0 {
             self.counters.retired.fetch_add(retired, Relaxed);
             events::retired(retired, max_age);
@@ -219,7 +259,7 @@ impl Filler {
     }
 
     fn report(&self, cause: FillCause, made: u64, took: Duration, outcome: Result<(), Refused>) {
-        if made > 0 {
+        if made > 0 && outcome.is_ok() {
             self.counters.fills[cause as usize].fetch_add(1, Relaxed);
         }
         events::filled(cause, made, took);
@@ -237,10 +277,6 @@ impl Filler {
                 }
             }
         }
-    }
-
-    fn age_limit(&self) -> Option<Duration> {
-        self.schedule.and_then(|schedule| schedule.age_limit())
     }
 
     pub(crate) fn ring(&self) -> &RingBuffer {

@@ -109,9 +109,10 @@ impl ScheduledFill {
 
     /// Retires IDs whose tick began longer ago than this, at each period.
     ///
-    /// They are dropped and counted, never issued; their raws are not used
-    /// again. An ID can reach `max_age` plus one period before it is retired.
-    /// Looking at one costs a decryption, about 30 ns.
+    /// At least one tick of the layout, because age counts from its start. They
+    /// are dropped and counted, never issued; their raws are not used again. An
+    /// ID can reach `max_age` plus one period before it is retired, plus another
+    /// if a dropped [`Handle`](crate::Handle) gave it back.
     pub const fn max_age(mut self, max_age: Duration) -> Self {
         self.max_age = Some(max_age);
         self
@@ -125,13 +126,17 @@ impl ScheduledFill {
         self.max_age
     }
 
-    pub(crate) fn validate(&self) -> Result<(), PolicyError> {
+    pub(crate) fn validate(&self, tick_ms: u64) -> Result<(), PolicyError> {
         if self.period < Self::MIN_PERIOD {
             return Err(PolicyError::Period {
                 period: self.period,
             });
         }
-        Ok(())
+        let tick = Duration::from_millis(tick_ms);
+        match self.max_age {
+            Some(max_age) if max_age < tick => Err(PolicyError::MaxAge { max_age, tick }),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -190,6 +195,13 @@ pub enum PolicyError {
         /// The ring's capacity.
         capacity: usize,
     },
+    /// An age limit is shorter than one tick, within which IDs are of one age.
+    MaxAge {
+        /// The limit that was given.
+        max_age: Duration,
+        /// The layout's tick.
+        tick: Duration,
+    },
     /// A period is shorter than [`ScheduledFill::MIN_PERIOD`].
     Period {
         /// The period that was given.
@@ -208,6 +220,11 @@ impl fmt::Display for PolicyError {
                 f,
                 "a threshold of {slots} slots can't be kept in a ring of {capacity}: \
                  choose 1 to {capacity}"
+            ),
+            Self::MaxAge { max_age, tick } => write!(
+                f,
+                "an age limit of {max_age:?} is shorter than the layout's tick: \
+                 choose at least {tick:?}"
             ),
             Self::Period { period } => write!(
                 f,

@@ -20,6 +20,9 @@ const PAUSE_AFTER_PANIC: Duration = Duration::from_millis(100);
 const PAUSE_AFTER_REFUSAL: (Duration, Duration) =
     (Duration::from_millis(1), Duration::from_secs(1));
 
+/// How long a producer rests when its lease is used up.
+const PAUSE_AT_THE_END: Duration = Duration::from_secs(60);
+
 /// Running producer threads. Dropping it stops and joins them.
 #[derive(Debug)]
 pub(crate) struct Producers {
@@ -33,10 +36,9 @@ impl Producers {
         let mut threads = Vec::with_capacity(count);
         let spawned = (0..count).try_for_each(|index| {
             let filler = Arc::clone(&filler);
-            let keeps_schedule = index == 0;
             let thread = thread::Builder::new()
                 .name(format!("ringflake-{index}"))
-                .spawn(move || produce(&filler, keeps_schedule))?;
+                .spawn(move || produce(&filler, index))?;
             threads.push(thread);
             Ok(())
         });
@@ -58,7 +60,6 @@ impl Drop for Producers {
         }
         self.filler.requests().stop();
         let here = thread::current().id();
-        let started = !threads.is_empty();
         for thread in threads {
             // A hook may own the last generator; its thread ends by itself.
             if thread.thread().id() != here {
@@ -66,17 +67,15 @@ impl Drop for Producers {
                 let _ = thread.join();
             }
         }
-        if started {
-            events::stopped();
-        }
+        events::stopped();
     }
 }
 
-/// The life of a producer. The first of them also keeps the schedule.
-fn produce(filler: &Filler, keeps_schedule: bool) {
+/// The life of producer `index`. The first of them also keeps the schedule.
+fn produce(filler: &Filler, index: usize) {
     let mut schedule = filler
         .schedule()
-        .filter(|_| keeps_schedule)
+        .filter(|_| index == 0)
         .map(|schedule| Timetable::new(schedule.period()));
     loop {
         let wanted = filler.requests().wanted();
@@ -89,27 +88,41 @@ fn produce(filler: &Filler, keeps_schedule: bool) {
         } else {
             wanted.cause()
         };
-        let nap = match cause {
-            None => schedule.as_ref().map(Timetable::time_left),
-            Some(cause) => match catch_unwind(AssertUnwindSafe(|| filler.serve(cause, wanted))) {
-                Ok(Ok(())) => continue,
-                Ok(Err(refused)) => Some(pause_after(refused)),
-                Err(_) => {
-                    filler.counters().panics.fetch_add(1, Relaxed);
-                    events::producer_panicked();
-                    Some(PAUSE_AFTER_PANIC)
-                }
-            },
+        let Some(cause) = cause else {
+            let nap = schedule.as_ref().map(Timetable::time_left);
+            filler.requests().rest(index, nap);
+            continue;
         };
-        sync::park(nap);
+        match catching(|| filler.serve(cause, wanted)) {
+            Some(Ok(())) => {}
+            Some(Err(refused)) => {
+                filler.wake_waiters();
+                sync::park(Some(pause_after(refused)));
+            }
+            None => {
+                filler.counters().panics.fetch_add(1, Relaxed);
+                catching(events::producer_panicked);
+                sync::park(Some(PAUSE_AFTER_PANIC));
+            }
+        }
     }
+}
+
+/// Runs `work`, which may call a user's clock, hook or subscriber, and gives
+/// `None` if it panics. What it panicked with is leaked: its drop is the user's
+/// too, and could panic again.
+fn catching<T>(work: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(work))
+        .map_err(std::mem::forget)
+        .ok()
 }
 
 fn pause_after(refused: Refused) -> Duration {
     let (shortest, longest) = PAUSE_AFTER_REFUSAL;
     match refused {
         Refused::BorrowLimit { retry_after, .. } => retry_after.clamp(shortest, longest),
-        _ => longest,
+        // Nothing to wait for, unless the clock is at fault and is corrected.
+        _ => PAUSE_AT_THE_END,
     }
 }
 

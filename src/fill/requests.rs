@@ -1,12 +1,14 @@
 //! The wants of the consumers, each asked for once.
 
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 
 use super::FillCause;
-use crate::sync::atomic::AtomicU32;
-use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use crate::sync;
+use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
+use crate::sync::atomic::{AtomicU32, AtomicU64};
 use crate::sync::thread::Thread;
 
 /// What the producers are asked to do: one bit a cause, and one to stop.
@@ -15,6 +17,8 @@ use crate::sync::thread::Thread;
 #[derive(Debug)]
 pub(crate) struct Requests {
     wanted: CachePadded<AtomicU32>,
+    /// The producers that sleep until something is wanted: one bit each.
+    idle: CachePadded<AtomicU64>,
     /// Set once, before the first consumer exists.
     producers: OnceLock<Box<[Thread]>>,
 }
@@ -30,6 +34,10 @@ impl Wanted {
         self.0 & Self::STOP != 0
     }
 
+    pub(crate) fn includes(self, cause: FillCause) -> bool {
+        self.0 & cause.bit() != 0
+    }
+
     /// These requests and one for `cause`.
     pub(crate) fn with(self, cause: FillCause) -> Self {
         Self(self.0 | cause.bit())
@@ -39,7 +47,7 @@ impl Wanted {
     pub(crate) fn cause(self) -> Option<FillCause> {
         FillCause::ALL
             .into_iter()
-            .find(|cause| self.0 & cause.bit() != 0)
+            .find(|&cause| self.includes(cause))
     }
 }
 
@@ -53,6 +61,7 @@ impl Requests {
     pub(crate) fn new() -> Self {
         Self {
             wanted: CachePadded::new(AtomicU32::new(0)),
+            idle: CachePadded::new(AtomicU64::new(0)),
             producers: OnceLock::new(),
         }
     }
@@ -67,7 +76,8 @@ impl Requests {
     /// Asks for a fill, unless one is asked for already.
     ///
     /// Lock-free: a load while a request is open. The first request of a
-    /// crossing wakes the producers, with one futex call for each that sleeps.
+    /// crossing wakes one producer that sleeps, with one futex call; that one
+    /// wakes another if there is more to do than a block.
     #[inline]
     pub(crate) fn request(&self, cause: FillCause) {
         // Relaxed: a caller whose take the producer did not count has
@@ -79,27 +89,53 @@ impl Requests {
 
     /// Tells the producers to end.
     pub(crate) fn stop(&self) {
-        self.raise(Wanted::STOP);
+        self.wanted.fetch_or(Wanted::STOP, AcqRel);
+        for thread in self.producers() {
+            thread.unpark();
+        }
     }
 
     #[cold]
     fn raise(&self, bit: u32) {
-        // AcqRel: pairs with `wanted`; what led to the request is seen by the
-        // producer that serves it.
-        if self.wanted.fetch_or(bit, AcqRel) & bit == 0
-            && let Some(threads) = self.producers.get()
-        {
-            for thread in threads {
-                thread.unpark();
-            }
+        // AcqRel: pairs with `rest`.
+        if self.wanted.fetch_or(bit, AcqRel) & bit == 0 {
+            self.wake_one();
         }
     }
 
-    /// What is wanted. May miss what is raised at this moment; its raiser
-    /// unparks afterwards.
+    /// Wakes one of the producers that sleep, to look at what is wanted.
+    pub(crate) fn wake_one(&self) {
+        // Relaxed: ordered by the word of requests, see `rest`. Of those that
+        // are awake each looks at it before it sleeps.
+        let idle = self.idle.load(Relaxed);
+        if let Some(thread) = self.producers().get(idle.trailing_zeros() as usize) {
+            thread.unpark();
+        }
+    }
+
+    /// Puts producer `index` to sleep until something is wanted, or for `nap`.
+    pub(crate) fn rest(&self, index: usize, nap: Option<Duration>) {
+        let bit = 1 << index;
+        // Relaxed: ordered by the next line.
+        self.idle.fetch_or(bit, Relaxed);
+        // Read by adding nothing: a request that was raised before is seen
+        // here, and whoever raises one after this sees the idle bit.
+        if self.wanted.fetch_or(0, AcqRel) == 0 {
+            sync::park(nap);
+        }
+        // Relaxed: until this is seen, a wake-up may be spent on this thread,
+        // which is about to look anyway.
+        self.idle.fetch_and(!bit, Relaxed);
+    }
+
+    fn producers(&self) -> &[Thread] {
+        self.producers.get().map_or(&[], |threads| threads)
+    }
+
+    /// What is wanted. May miss what is raised at this moment; `rest` will not.
     pub(crate) fn wanted(&self) -> Wanted {
-        // Acquire: pairs with `raise`.
-        Wanted(self.wanted.load(Acquire))
+        // Relaxed: only says what to do; what is done is ordered by the ring.
+        Wanted(self.wanted.load(Relaxed))
     }
 
     /// Marks the requests of `served` as done. The caller must look at the

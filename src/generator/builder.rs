@@ -156,14 +156,19 @@ impl CachedGeneratorBuilder {
     }
 
     /// Calls `hook` each time that a take finds the ring dry, in the thread
-    /// that takes, before [`OnEmpty`] is followed. A panic in it is the taker's.
+    /// that takes, before [`OnEmpty`] is followed. A panic in it is the taker's;
+    /// what the take had got goes back into the ring.
+    ///
+    /// The hook must not take from the same generator, nor own a clone of it:
+    /// the one would call the hook again, the other keep the generator alive.
     pub fn on_empty_hook(mut self, hook: impl Fn(RingEmpty) + Send + Sync + 'static) -> Self {
         self.empty_hook = Some(Box::new(hook));
         self
     }
 
     /// Calls `hook` each time that a scheduled fill finds the ring full, in
-    /// the producer's thread. A panic in it is caught and counted.
+    /// the producer's thread. A panic in it is caught and counted. Needs a
+    /// [`ScheduledFill`]; must not own a clone of the generator.
     pub fn on_full_hook(mut self, hook: impl Fn(RingFull) + Send + Sync + 'static) -> Self {
         self.full_hook = Some(Box::new(hook));
         self
@@ -172,7 +177,7 @@ impl CachedGeneratorBuilder {
     /// Checks everything, makes the ring, fills it and starts the producers.
     ///
     /// A padding fill that the borrow limit cuts short is no error: the ring
-    /// then holds what the limit allows.
+    /// then holds what the limit allows, and a producer goes on when it can.
     ///
     /// # Errors
     ///
@@ -185,7 +190,9 @@ impl CachedGeneratorBuilder {
             None => 0,
         };
         if let Some(schedule) = &self.schedule {
-            schedule.validate().map_err(BuildError::Policy)?;
+            schedule
+                .validate(self.setup.layout.tick_ms())
+                .map_err(BuildError::Policy)?;
         }
         if !(1..=MAX_PRODUCERS).contains(&self.producers) {
             return Err(BuildError::Producers {
@@ -213,14 +220,16 @@ impl CachedGeneratorBuilder {
             self.full_hook,
         ));
 
-        let in_background = self.padding == PaddingFill::InBackground;
-        match self.padding {
-            // A refusal is counted and told; takes run into it when it matters.
-            PaddingFill::BeforeFirstTake => drop(filler.fill(FillCause::Padding)),
-            PaddingFill::InBackground => filler.requests().request(FillCause::Padding),
-            PaddingFill::Off => {}
+        let padded = match self.padding {
+            PaddingFill::BeforeFirstTake => filler.fill(FillCause::Padding).is_ok(),
+            PaddingFill::InBackground => false,
+            PaddingFill::Off => true,
+        };
+        if !padded {
+            // Also what the borrow limit cut short: a producer goes on with it.
+            filler.requests().request(FillCause::Padding);
         }
-        let needed = threshold > 0 || self.schedule.is_some() || in_background;
+        let needed = threshold > 0 || self.schedule.is_some() || !padded;
         let count = if needed { self.producers } else { 0 };
         let producers = Producers::spawn(Arc::clone(&filler), count).map_err(BuildError::System)?;
         events::started(

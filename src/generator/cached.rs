@@ -1,9 +1,11 @@
 //! The generator with a ring.
 
 use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use super::builder::{CachedGeneratorBuilder, EmptyHook};
 use super::counters::DryCounters;
@@ -22,9 +24,9 @@ use crate::timeline::Refused;
 /// [`Handle`] are dropped, the producers are stopped and joined.
 ///
 /// Taking never blocks, unless [`OnEmpty::Wait`] asks for it, and neither
-/// allocates nor locks. A take that crosses the fill threshold wakes the
-/// producers, which is one system call for each that sleeps; a take that finds
-/// the ring dry reads the clock.
+/// allocates nor locks. A take that crosses the fill threshold wakes a
+/// producer, which is one system call if that sleeps; a take that finds the ring
+/// dry reads the clock, and may tell `tracing` of it, once a second.
 ///
 /// In a child of `fork(2)` every take fails with [`Refused::Forked`]: the IDs
 /// are the parent's. Build a new generator there.
@@ -115,7 +117,7 @@ impl CachedGenerator {
 
     /// Fills `out` from the front and returns how many IDs that were: all of
     /// `out`, or fewer if the ring ran dry and [`OnEmpty`] did not help, but at
-    /// least one unless `out` is empty.
+    /// least one unless `out` is empty. `Wait` does not wait for the rest.
     ///
     /// Lock-free; under a nanosecond an ID from a batch of 64 on.
     ///
@@ -135,8 +137,8 @@ impl CachedGenerator {
     /// A consumer's own small stock, taken from the ring 64 IDs at a time.
     ///
     /// For a thread that takes often: about a nanosecond a take, without
-    /// touching memory that other threads write. Costs a page of memory and
-    /// two system calls to make.
+    /// touching memory that other threads write. Costs a page of memory and a
+    /// few system calls to make, so make one a thread, not one a request.
     ///
     /// # Errors
     ///
@@ -198,6 +200,11 @@ impl CachedGenerator {
         }
     }
 
+    /// Slots in the ring.
+    pub(super) fn capacity(&self) -> usize {
+        self.filler.ring().capacity()
+    }
+
     /// Puts back what a handle has left over, and counts what finds no room.
     pub(super) fn give_back(&self, ids: &[Id]) {
         let pushed = self.filler.put_back(ids);
@@ -223,36 +230,60 @@ impl CachedGenerator {
         events::ran_dry(&self.shared.ran_dry);
         let answer = self.shared.on_empty;
         if let Some(hook) = &self.shared.hook {
+            // If the hook panics, what was taken goes back.
+            let taken = Taken {
+                generator: self,
+                ids: &out[..have],
+            };
             let empties = self.shared.dry.empties();
             hook(RingEmpty { empties, answer });
+            std::mem::forget(taken);
             if self.filler.source().timeline().is_forked() {
                 // It forked, and what the ring gave before is the parent's.
                 return Err(Refused::Forked.into());
             }
         }
-        let (got, error) = match answer {
+        let outcome = match answer {
             OnEmpty::Generate => self.generate(&mut out[have..]),
-            OnEmpty::Error => (0, Some(TakeError::Empty)),
             // Some are better at once than all of them later.
-            OnEmpty::Wait(_) if have > 0 => (0, None),
-            OnEmpty::Wait(timeout) => {
-                let took = self.filler.wait(timeout, || {
-                    Some(self.filler.take_batch(out)).filter(|&count| count > 0)
-                });
-                match took {
-                    Some(count) => (count, None),
-                    None => (0, Some(TakeError::TimedOut { waited: timeout })),
-                }
-            }
+            OnEmpty::Error | OnEmpty::Wait(_) if have > 0 => return Ok(have),
+            OnEmpty::Error => Err(self.reason().map_or(TakeError::Empty, TakeError::Refused)),
+            OnEmpty::Wait(timeout) => self.wait(out, timeout),
         };
-        match error {
-            Some(error) if have + got == 0 => Err(error),
-            _ => Ok(have + got),
+        match outcome {
+            Ok(got) => Ok(have + got),
+            Err(_) if have > 0 => Ok(have),
+            Err(error) => Err(error),
         }
     }
 
-    /// Makes IDs in place; returns how many, and what ended it early.
-    fn generate(&self, out: &mut [Id]) -> (usize, Option<TakeError>) {
+    /// Takes once there is something to take, or gives up.
+    fn wait(&self, out: &mut [Id], timeout: Duration) -> Result<usize, TakeError> {
+        let took = self.filler.wait(timeout, || {
+            let count = self.filler.take_batch(out);
+            if count > 0 {
+                return Some(Ok(count));
+            }
+            // Producers wake the waiting when they are refused: where that is
+            // for good, nothing will come.
+            match self.reason()? {
+                Refused::BorrowLimit { .. } => None,
+                refused => Some(Err(TakeError::Refused(refused))),
+            }
+        });
+        took.unwrap_or_else(|| {
+            let timed_out = TakeError::TimedOut { waited: timeout };
+            Err(self.reason().map_or(timed_out, TakeError::Refused))
+        })
+    }
+
+    /// Why no ID can be made at the moment, if none can.
+    fn reason(&self) -> Option<Refused> {
+        self.filler.source().timeline().refused_now()
+    }
+
+    /// Makes IDs in place; fewer than asked for at a limit, but at least one.
+    fn generate(&self, out: &mut [Id]) -> Result<usize, TakeError> {
         let mut done = 0;
         while done < out.len() {
             match self.filler.source().mint(&mut out[done..]) {
@@ -263,17 +294,35 @@ impl CachedGenerator {
                 Err(refused) => {
                     // The timeline is at its limit, but what it gave before may
                     // have reached the ring meanwhile.
-                    let count = self.filler.take_batch(&mut out[done..]);
-                    if count > 0 {
-                        done += count;
-                        continue;
+                    match self.filler.take_batch(&mut out[done..]) {
+                        0 if done > 0 => break,
+                        0 => {
+                            events::refused(&self.shared.refused, refused);
+                            return Err(refused.into());
+                        }
+                        count => done += count,
                     }
-                    events::refused(&self.shared.refused, refused);
-                    return (done, Some(refused.into()));
                 }
             }
         }
-        (done, None)
+        Ok(done)
+    }
+}
+
+// Everything inside is atomic, and a panic of a clock or a hook is where nothing
+// is half done.
+impl UnwindSafe for CachedGenerator {}
+impl RefUnwindSafe for CachedGenerator {}
+
+/// IDs that go back into the ring when this is dropped.
+struct Taken<'a> {
+    generator: &'a CachedGenerator,
+    ids: &'a [Id],
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        self.generator.give_back(self.ids);
     }
 }
 

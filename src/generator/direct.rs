@@ -23,6 +23,7 @@
 //! for the proof.
 
 use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -261,6 +262,10 @@ fn sooner(a: Refused, b: Refused) -> Refused {
     };
     if wait(b) < wait(a) { b } else { a }
 }
+
+// As for the cached one: atomic throughout.
+impl UnwindSafe for DirectGenerator {}
+impl RefUnwindSafe for DirectGenerator {}
 
 impl fmt::Debug for DirectGenerator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

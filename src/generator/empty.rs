@@ -14,10 +14,14 @@ pub enum OnEmpty {
     /// the lease or the borrow limit does.
     #[default]
     Generate,
-    /// Fail with [`TakeError::Empty`].
+    /// Fail with [`TakeError::Empty`], or with the reason if no ID can be made
+    /// at the moment. Without a threshold or a scheduled fill nothing fills the
+    /// ring again, and every later take fails.
     Error,
     /// Wait for a producer, at most this long, then fail with
-    /// [`TakeError::TimedOut`]. The waiting thread sleeps; needs a
+    /// [`TakeError::TimedOut`], or with the reason if none can be made; at once
+    /// where that is the end of the lease. The waiting thread sleeps, and takes
+    /// that come later can be served before it. Needs a
     /// [`ThresholdFill`](crate::ThresholdFill) to wake a producer.
     Wait(Duration),
 }

@@ -12,8 +12,9 @@ const CHUNK: usize = 64;
 /// A small stock of IDs that one consumer has claimed from the ring in one step.
 ///
 /// Made by [`CachedGenerator::handle`]. Not shared: each thread has its own.
-/// Dropping it gives what is left back to the ring, as far as there is room;
-/// the rest is counted as retired. Keeps its generator alive.
+/// Dropping it gives what is left back to the ring, as far as there is room and
+/// no age limit stands against it; the rest is counted as retired. Keeps its
+/// generator alive.
 ///
 /// IDs in a handle are not retired by a scheduled fill: a thread that rests
 /// for an hour still has up to 64 that are an hour old.
@@ -82,7 +83,9 @@ impl Handle {
         let stock = &mut *self.stock;
         // On an error nothing is in stock, as before.
         (stock.next, stock.filled) = (0, 0);
-        stock.filled = self.generator.take_batch(&mut stock.ids)?;
+        // A ring of fewer slots can't give more, and need not be found dry.
+        let want = CHUNK.min(self.generator.capacity());
+        stock.filled = self.generator.take_batch(&mut stock.ids[..want])?;
         stock.next = 1;
         Ok(stock.ids[0])
     }

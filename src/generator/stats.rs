@@ -4,7 +4,8 @@ use std::time::Duration;
 
 /// A generator's figures at one moment.
 ///
-/// Each is exact by itself; together they may be a few takes apart.
+/// They are read one after the other, so together they may be a few takes apart.
+/// Counts only grow, but for `issued`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -15,11 +16,12 @@ pub struct Stats {
     pub capacity: usize,
     /// A take that leaves fewer IDs than this asks for a fill; 0 if none does.
     pub threshold: usize,
-    /// IDs handed to consumers, those in handles included.
+    /// IDs handed to consumers, those in handles included. Goes down when a
+    /// handle is dropped that has some left.
     pub issued: u64,
-    /// Those of them that were made by the consumer because the ring was dry.
+    /// IDs that consumers made themselves, because the ring was dry.
     pub in_place: u64,
-    /// Finished fills, by cause.
+    /// Fills that reached the brim, by cause.
     pub fills: FillCounts,
     /// Fills that stopped early at the borrow limit or the end of the lease.
     pub refusals: u64,

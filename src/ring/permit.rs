@@ -21,7 +21,7 @@ use crate::sync::atomic::Ordering::Relaxed;
 /// let ring = RingBuffer::with_capacity(4)?;
 /// let permit = ring.reserve(6).expect("an empty ring has room");
 /// assert_eq!(permit.len(), 4);
-/// permit.push(&[Id::from_u64(1), Id::from_u64(2)]);
+/// assert_eq!(permit.push(&[Id::from_u64(1), Id::from_u64(2)]), 2);
 /// assert_eq!(ring.len(), 2);
 /// assert_eq!(ring.reserve(6).map(|permit| permit.len()), Some(2));
 /// # Ok::<(), ringflake::RingError>(())
@@ -45,14 +45,18 @@ impl<'a> Permit<'a> {
 
     /// Pushes `ids`, cut to [`len`](Self::len), and returns how many that was.
     ///
-    /// Lock-free; the room that is left over is given back.
+    /// Lock-free; the room that is left over is given back. A permit that was
+    /// carried through `fork(2)` pushes nothing in the child.
+    #[must_use = "what the permit did not cover is still the caller's"]
     pub fn push(mut self, ids: &[Id]) -> usize {
         let pushed = ids.len().min(self.count);
         if pushed > 0 {
             // Spent before the slots are reserved: from there on they are the
             // ring's, and nothing of them may be given back.
             self.count -= pushed;
-            self.ring.fill(&ids[..pushed]);
+            if !self.ring.fill(&ids[..pushed]) {
+                return 0;
+            }
         }
         pushed
     }

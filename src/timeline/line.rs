@@ -78,8 +78,7 @@ impl Line {
         let tick = self.first_tick + row / self.nodes;
         let node = self.first_node + row % self.nodes;
         let sequence = start & (self.layout.sequences() - 1);
-        // U3: the fields are in range, because the lease is (checked when it
-        // was made) and `end` is at most the line's.
+        // U3: the caller has held `end` against the line's.
         debug_assert!(end <= self.len && tick < self.layout.ticks(), "U3");
         Run {
             first: self.layout.join(tick, node, sequence),

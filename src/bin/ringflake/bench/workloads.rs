@@ -181,7 +181,7 @@ impl Queue for ArrayQueue<Id> {
 
 impl Queue for RingBuffer {
     fn fill(&self, ids: &[Id]) {
-        self.push_batch(ids);
+        assert_eq!(self.push_batch(ids), ids.len(), "the ring has room");
     }
 
     fn drain<S: Sink>(&self, sink: &mut S) {
@@ -196,7 +196,7 @@ struct Batched(RingBuffer);
 
 impl Queue for Batched {
     fn fill(&self, ids: &[Id]) {
-        self.0.push_batch(ids);
+        self.0.fill(ids);
     }
 
     fn drain<S: Sink>(&self, sink: &mut S) {

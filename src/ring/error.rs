@@ -1,0 +1,57 @@
+//! What can go wrong with a ring.
+
+use std::fmt;
+
+use super::RingBuffer;
+use crate::Id;
+
+/// The ring was full; here is the ID that it did not take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PushError(pub Id);
+
+impl fmt::Display for PushError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "the ring is full, or its room is promised to others: \
+             take some IDs first, then push this one again",
+        )
+    }
+}
+
+impl std::error::Error for PushError {}
+
+/// Why a ring could not be made.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RingError {
+    /// The capacity is no power of two between 1 and [`RingBuffer::MAX_CAPACITY`].
+    Capacity {
+        /// The capacity that was asked for, in slots.
+        capacity: usize,
+    },
+    /// The operating system did not give the memory.
+    Memory(std::io::Error),
+}
+
+impl fmt::Display for RingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Capacity { capacity } => write!(
+                f,
+                "a ring of {capacity} slots can't be made: \
+                 the capacity must be a power of two from 1 to {}",
+                RingBuffer::MAX_CAPACITY
+            ),
+            Self::Memory(_) => f.write_str("the memory for the ring could not be had"),
+        }
+    }
+}
+
+impl std::error::Error for RingError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Capacity { .. } => None,
+            Self::Memory(error) => Some(error),
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Mistakes that other generators made, each rebuilt in miniature.
+//!
+//! A mistake has one check, which is run twice: against the miniature, where
+//! it must find the mistake, and against this crate, where it must not. Races
+//! in a miniature are stepped through by hand, so that it is always caught.
+//!
+//! One mistake has no miniature, an option that is documented and does nothing:
+//! `tests/config.rs` shows that each option here does something.
+
+#[path = "mistakes/baidu.rs"]
+mod baidu;
+#[path = "common/eventually.rs"]
+mod eventually;
+#[path = "mistakes/guards.rs"]
+mod guards;
+#[path = "common/oracle.rs"]
+mod oracle;
+#[path = "mistakes/randflake.rs"]
+mod randflake;
+#[path = "common/small.rs"]
+mod small;
+
+/// What a check finds wrong.
+type Finding = Result<(), String>;
+
+/// Fails unless the check found the mistake in the miniature, for the expected
+/// reason, and nothing here.
+#[track_caller]
+fn assert_caught(mistaken: Finding, here: Finding, reason: &str) {
+    let found = mistaken.expect_err("the check must catch the mistake");
+    assert!(found.contains(reason), "caught for another reason: {found}");
+    assert_eq!(here, Ok(()));
+}
