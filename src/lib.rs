@@ -59,9 +59,10 @@
 //!
 //! # Unsafe
 //!
-//! In three places: `fork` (pages that a forked child reads as zero; `ring` and
-//! `generator` declare what may live there), `id` (a slice of IDs seen as one of
-//! numbers), and the vector backends of `cipher`.
+//! In four places: `fork` (pages that a forked child reads as zero; `ring` and
+//! `generator` declare what may live there), `ring::memory` (asking for huge
+//! pages), `id` (a slice of IDs seen as one of numbers), and the vector backends
+//! of `cipher`.
 
 mod cipher;
 mod clock;

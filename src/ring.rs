@@ -75,6 +75,7 @@
 //! is that of Baidu's `uid-generator`, moved to the filling side.
 
 mod error;
+mod memory;
 mod permit;
 mod retreat;
 
@@ -163,8 +164,8 @@ impl RingBuffer {
         })
         .map_err(RingError::Memory)?;
         Ok(Self {
-            slots: zeroed(capacity)?,
-            published: zeroed(capacity.div_ceil(LANES as usize))?,
+            slots: memory::zeroed(capacity)?,
+            published: memory::zeroed(capacity.div_ceil(LANES as usize))?,
             counters,
         })
     }
@@ -546,13 +547,4 @@ pub(crate) struct Level {
     pub(crate) filled: u64,
     /// Slots that no permit covers.
     pub(crate) room: u64,
-}
-
-fn zeroed(len: usize) -> Result<Box<[AtomicU64]>, RingError> {
-    let mut words = Vec::new();
-    words
-        .try_reserve_exact(len)
-        .map_err(|_| RingError::Memory(std::io::ErrorKind::OutOfMemory.into()))?;
-    words.resize_with(len, || AtomicU64::new(0));
-    Ok(words.into_boxed_slice())
 }
