@@ -1,27 +1,34 @@
 //! What is told to `tracing`, all in one place.
 //!
-//! The target is `ringflake`. What is normal is told at debug or below;
-//! dry rings and
-//! warnings are told at most once a second for each cause and generator. Nothing
-//! is told on the path of a take that finds an ID, and no event carries a
-//! secret or an ID.
+//! The target is always `ringflake`, and a message begins with the event's name.
+//! What is normal is told at debug or below. Events with the field `suppressed`
+//! are told at most once a second for each generator, and count there how many
+//! were held back since the last; `refused` is throttled apart for fills and for
+//! takes. An unusable backend is told once a process.
 //!
-//! | event | level | fields |
-//! |---|---|---|
-//! | generator started | debug | capacity, threshold, producers, lease |
-//! | ring filled | trace | cause, count, micros |
-//! | ring ran dry | debug | suppressed |
-//! | borrowing near its limit | warn | borrowed, limit, suppressed |
-//! | refused | warn | reason, suppressed |
-//! | stale IDs retired | debug | count, max_age |
-//! | producer panicked | error | |
-//! | generator stopped | debug | |
+//! Nothing is told on the path of a take that finds what it asks for; a direct
+//! generator tells nothing. No event carries a secret or an ID.
+//!
+//! | event | level | fields | told |
+//! |---|---|---|---|
+//! | generator started | debug | capacity, threshold, producers, lease | at the end of `build` |
+//! | ring filled | trace | cause, count, micros | at the end of a fill, also of one cut short |
+//! | ring ran dry | debug | suppressed | by a take that finds too few IDs |
+//! | borrowing near its limit | warn | borrowed, limit, suppressed | by a fill, from nine tenths on |
+//! | refused | warn | reason, suppressed | by a fill, or a take that generates |
+//! | stale IDs retired | debug | count, max_age | by a scheduled fill that dropped any |
+//! | producer panicked | error | suppressed | when a clock or a hook did |
+//! | generator stopped | debug | | when the last clone is dropped, but in a forked child |
+//! | unusable backend | warn | value, chosen, available | at a key's set-up |
 
+use std::ffi::OsStr;
+use std::fmt::Display;
 use std::sync::OnceLock;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
 
+use crate::cipher::Backend;
 use crate::fill::FillCause;
 use crate::lease::Lease;
 use crate::timeline::Refused;
@@ -62,15 +69,33 @@ pub(crate) fn retired(count: u64, max_age: Duration) {
     tracing::debug!(target: "ringflake", count, ?max_age, "stale IDs retired");
 }
 
-pub(crate) fn producer_panicked() {
-    tracing::error!(
-        target: "ringflake",
-        "a clock or a hook panicked in a producer thread; the fill will be tried again"
-    );
+pub(crate) fn producer_panicked(throttle: &Throttle) {
+    if let Some(suppressed) = throttle.admit() {
+        tracing::error!(
+            target: "ringflake",
+            suppressed,
+            "producer panicked in a clock or a hook; the fill will be tried again"
+        );
+    }
 }
 
 pub(crate) fn stopped() {
     tracing::debug!(target: "ringflake", "generator stopped");
+}
+
+pub(crate) fn unusable_backend(value: &OsStr, chosen: Backend, available: impl Display) {
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    // Asked first: what nobody hears is not told. Relaxed: the swap decides alone.
+    if tracing::enabled!(target: "ringflake", tracing::Level::WARN) && !TOLD.swap(true, Relaxed) {
+        tracing::warn!(
+            target: "ringflake",
+            ?value,
+            %chosen,
+            %available,
+            "unusable backend: RINGFLAKE_BACKEND names none that this processor can run; \
+             the fastest is used instead"
+        );
+    }
 }
 
 /// Lets one event a second through.

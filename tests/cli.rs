@@ -5,14 +5,14 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use ringflake::{Id, Layout};
+use ringflake::{Backend, Id, Layout};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -41,6 +41,7 @@ impl Home {
         command
             .args(args)
             .env_remove("RINGFLAKE_SECRET_FILE")
+            .env_remove("RINGFLAKE_BACKEND")
             .env("RINGFLAKE_DATA_DIR", self.data_dir())
             .stdin(Stdio::null());
         command
@@ -63,6 +64,18 @@ impl Home {
             scope.spawn(move || stdin.write_all(input).unwrap());
             child.wait_with_output().unwrap()
         })
+    }
+
+    /// Runs it with `input` on stdin, and with a stdout that nobody reads.
+    fn feed_unread(&self, args: &[&str], input: &[u8]) -> Output {
+        let (reader, writer) = io::pipe().unwrap();
+        drop(reader);
+        let mut command = self.command(args);
+        command.stdin(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.stdout(writer).spawn().unwrap();
+        // It may have ended before.
+        let _ = child.stdin.take().unwrap().write_all(input);
+        child.wait_with_output().unwrap()
     }
 
     /// What `inspect` says about IDs, each on a line.
@@ -205,7 +218,7 @@ fn each_format_writes_the_same_kind_of_ids() {
         };
         assert_eq!(ids.len(), 300, "{format}");
         let ids: Vec<_> = ids.iter().map(Id::to_string).collect();
-        let parts = home.inspect(&[], &ids.join("\n"));
+        let parts = home.inspect(&["--input", "base32hex"], &ids.join("\n"));
         assert_eq!(distinct(parts.iter().map(Parts::cell)), 300, "{format}");
         for parts in parts {
             assert!(
@@ -236,7 +249,7 @@ fn no_ids_are_no_output() {
 fn only_the_nodes_that_were_given_are_used() {
     let home = Home::new();
     let ids = home.print(&["generate", "-n", "200000", "--nodes", "5..8"]);
-    let parts = home.inspect(&[], &ids);
+    let parts = home.inspect(&["--input", "base32hex"], &ids);
     let nodes: BTreeSet<_> = parts.iter().map(|parts| parts.node).collect();
     assert!(nodes.iter().all(|node| (5..8).contains(node)), "{nodes:?}");
     assert_eq!(distinct(parts.iter().map(Parts::cell)), 200_000);
@@ -345,6 +358,33 @@ fn a_closed_pipe_ends_it_quietly() {
     assert_eq!(stderr(&succeed(child.wait_with_output().unwrap())), "");
 }
 
+#[test]
+fn a_stdout_that_nobody_reads_changes_no_verdict() {
+    let home = Home::new();
+    let inspect = ["inspect", "--plain", "--format"];
+    for format in ["table", "json"] {
+        let inspect = [&inspect[..], &[format]].concat();
+        for (input, status) in [("1\n2\n", 0), ("1\nn!\n2\n", 1)] {
+            let output = home.feed_unread(&inspect, input.as_bytes());
+            assert_eq!(output.status.code(), Some(status), "{format} {input:?}");
+            let faults = stderr(&output);
+            assert_eq!(faults.starts_with("line 2: "), status == 1, "{faults}");
+            assert_eq!(faults.lines().count(), status as usize, "{faults}");
+
+            let ids = Vec::from_iter(input.lines());
+            let output = home.feed_unread(&[&inspect[..], &ids].concat(), b"");
+            assert_eq!(output.status.code(), Some(status), "{format} {ids:?}");
+        }
+    }
+    for clean in [
+        &["generate"][..],
+        &["verify", "--plain", "-n", "1000"],
+        &["bench", "--rounds", "1", "--only", "encrypt_batch"],
+    ] {
+        succeed(home.feed_unread(clean, b""));
+    }
+}
+
 // --- the secret ---------------------------------------------------------
 
 #[test]
@@ -370,7 +410,7 @@ fn a_secret_is_made_once_kept_and_never_shown() {
 
     // Both runs used it: under another secret the times would be anywhere.
     let ids = stdout(&first);
-    for parts in home.inspect(&[], &ids) {
+    for parts in home.inspect(&["--input", "base32hex"], &ids) {
         assert!(parts.unix_ms.abs_diff(unix_ms()) < 60_000, "{parts:?}");
     }
     let shown = [
@@ -408,7 +448,7 @@ fn inspect_and_verify_make_no_secret() {
 fn a_secret_can_come_from_three_places_in_two_forms() {
     let home = Home::new();
     let ids = home.print(&["generate", "-n", "3"]);
-    let known = home.inspect(&[], &ids);
+    let known = home.inspect(&["--input", "base32hex"], &ids);
 
     let kept = home.data_dir().join("secret");
     let hex = fs::read_to_string(&kept).unwrap();
@@ -499,6 +539,8 @@ fn keygen_writes_where_it_is_told_and_never_overwrites() {
     let printed = home.print(&["keygen", "--out", "-"]);
     assert_eq!(printed.len(), 33);
     assert_ne!(printed, kept);
+    let message = fail(home.feed_unread(&["keygen", "--out", "-"], b""));
+    assert!(message.contains("is lost"), "{message}");
 }
 
 // --- runs on one machine ------------------------------------------------
@@ -517,7 +559,7 @@ fn runs_at_once_share_one_secret_and_no_id() {
     assert_eq!(makers.count(), 1);
 
     let ids: String = outputs.iter().map(stdout).collect();
-    let parts = home.inspect(&[], &ids);
+    let parts = home.inspect(&["--input", "base32hex"], &ids);
     assert_eq!(parts.len(), 160_000);
     assert_eq!(distinct(parts.iter().map(Parts::cell)), 160_000);
     for parts in parts {
@@ -623,7 +665,7 @@ fn a_mark_that_is_ahead_of_the_clock_is_respected_up_to_an_hour() {
     home.print(&["generate"]);
     move_marks(&home, 3_000_000);
     let ids = home.print(&["generate"]);
-    for parts in home.inspect(&[], &ids) {
+    for parts in home.inspect(&["--input", "base32hex"], &ids) {
         assert!(parts.unix_ms > unix_ms() + 2_900_000, "{parts:?}");
     }
     move_marks(&home, 3_700_000);
@@ -991,6 +1033,54 @@ fn bench_can_be_asked_for_one_name_and_prints_a_table() {
     assert_eq!(names, BTreeSet::from(["fetch_add", "in_place"]));
 }
 
+// --- the backend --------------------------------------------------------
+
+#[test]
+fn a_backend_that_can_not_be_had_is_refused_before_anything_is_done() {
+    let home = Home::new();
+    let foreign = if cfg!(target_arch = "x86_64") {
+        "neon"
+    } else {
+        "avx2"
+    };
+    for value in ["avx1024", "PORTABLE", foreign] {
+        for args in [
+            &["keygen"][..],
+            &["generate"],
+            &["inspect", "--plain", "5"],
+            &["verify", "-n", "1"],
+            &["bench"],
+        ] {
+            let mut command = home.command(args);
+            let output = command.env("RINGFLAKE_BACKEND", value).output().unwrap();
+            assert_eq!(stdout(&output), "", "{args:?}");
+            let message = fail(output);
+            assert!(message.contains(&format!("{value:?}")), "{message}");
+            for backend in Backend::available() {
+                assert!(message.contains(&backend.to_string()), "{message}");
+            }
+        }
+    }
+    assert!(!home.data_dir().exists());
+}
+
+#[test]
+fn bench_names_the_backend_on_stderr() {
+    let home = Home::new();
+    let args = ["bench", "--rounds", "1", "--only", "encrypt_scalar"];
+    let backend_under = |value: &str| {
+        let mut command = home.command(&args);
+        let output = command.env("RINGFLAKE_BACKEND", value).output().unwrap();
+        stderr(&succeed(output))
+    };
+    for backend in Backend::available() {
+        let line = format!("backend: {backend}\n");
+        assert_eq!(backend_under(&backend.to_string()), line);
+    }
+    let fastest = Backend::available().next().unwrap();
+    assert_eq!(backend_under(""), format!("backend: {fastest}\n"));
+}
+
 // --- exit statuses ------------------------------------------------------
 
 #[test]
@@ -1023,6 +1113,82 @@ fn a_wrong_command_line_exits_with_2() {
             stderr(&output)
         );
         assert_eq!(stdout(&output), "", "{args:?}");
+        let text = stderr(&output);
+        assert_eq!(text.lines().count(), 1, "{text}");
+        assert!(text.starts_with("ringflake: "), "{text}");
+        let see = match args.first() {
+            None | Some(&"fly") => "; see 'ringflake --help'\n".to_owned(),
+            Some(command) => format!("; see 'ringflake {command} --help'\n"),
+        };
+        assert!(text.ends_with(&see), "{text}");
+        for frame in ["error:", "Usage", "For more"] {
+            assert!(!text.contains(frame), "{text}");
+        }
+    }
+    assert!(!home.data_dir().exists());
+}
+
+/// Checks that the command line is wrong, and returns what is said about it.
+#[track_caller]
+fn misuse(home: &Home, args: &[&str]) -> String {
+    let output = home.run(args);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    stderr(&output)
+}
+
+#[test]
+fn a_wrong_command_line_is_told_what_would_be_right() {
+    let home = Home::new();
+    let text = misuse(&home, &["generate", "--format", "xml"]);
+    assert!(
+        text.contains("'xml'") && text.contains("u64le") && text.contains("--format"),
+        "{text}"
+    );
+    let text = misuse(&home, &["generate", "--plain", "--secret-file", "x"]);
+    assert!(
+        text.contains("--plain") && text.contains("--secret-file"),
+        "{text}"
+    );
+    assert!(misuse(&home, &["generat"]).contains("'generate'"));
+    let text = misuse(&home, &["--data-dir", "x", "verify", "--capacity", "x"]);
+    assert!(text.ends_with("'ringflake verify --help'\n"), "{text}");
+}
+
+#[test]
+fn empty_nodes_are_told_from_reversed_ones() {
+    let home = Home::new();
+    let said = |nodes| misuse(&home, &["generate", "--nodes", nodes]);
+    let reversed = said("32..0");
+    assert!(
+        reversed.contains("reversed") && reversed.contains(" 0..32;"),
+        "{reversed}"
+    );
+    assert!(said("5..5").contains("5..6"));
+    let last = said("18446744073709551615..18446744073709551615");
+    assert!(
+        last.contains("is empty") && !last.contains("18446744073709551616"),
+        "{last}"
+    );
+}
+
+#[test]
+fn advice_names_options_and_dates() {
+    let home = Home::new();
+    for command in ["generate", "verify"] {
+        let message = fail(home.run(&[command, "--layout", "js-safe"]));
+        assert!(message.contains("--plain"), "{message}");
+        assert!(!message.contains('`'), "{message}");
+
+        let layout = "28/22/13@2999-01-01T00:00:00Z/1s";
+        let message = fail(home.run(&[command, "--layout", layout]));
+        assert!(
+            message.contains("begins at 2999-01-01T00:00:00Z"),
+            "{message}"
+        );
+        assert!(
+            !message.contains(" ms") && !message.contains("tick"),
+            "{message}"
+        );
     }
     assert!(!home.data_dir().exists());
 }
@@ -1061,4 +1227,19 @@ fn help_and_version_are_printed() {
         let help = home.print(&[command, "--help"]);
         assert!(help.contains("--data-dir"), "{command}");
     }
+}
+
+#[test]
+fn help_warns_of_base32hex_ids_that_look_like_numbers() {
+    let home = Home::new();
+    let help = home.print(&["inspect", "--help"]);
+    let words = Vec::from_iter(help.split_whitespace()).join(" ");
+    assert!(
+        words.contains("digits alone is read as a decimal number"),
+        "{help}"
+    );
+    assert!(
+        words.contains("default output of generate into inspect --input base32hex"),
+        "{help}"
+    );
 }

@@ -4,8 +4,10 @@
 //! it must find the mistake, and against this crate, where it must not. Races
 //! in a miniature are stepped through by hand, so that it is always caught.
 //!
-//! One mistake has no miniature, an option that is documented and does nothing:
-//! `tests/config.rs` shows that each option here does something.
+//! Two mistakes have no miniature. An option that is documented and does nothing:
+//! `tests/config.rs` shows that each option here does something. A benchmark that
+//! returns a constant: each one here checks that its IDs are distinct, in
+//! `benches/common/unique.rs`.
 
 #[path = "mistakes/baidu.rs"]
 mod baidu;

@@ -20,6 +20,7 @@ use std::fmt;
 use super::portable;
 use super::schedule::Schedule;
 use super::stretch::Stretch;
+use crate::events;
 
 #[cfg(target_arch = "x86_64")]
 use super::{avx2::Avx2, avx512bw::Avx512Bw, avx512vbmi2::Avx512Vbmi2, sse41::Sse41};
@@ -179,13 +180,7 @@ impl Engine {
         forced.unwrap_or_else(|| {
             let fastest = Self::fastest();
             if let Some(value) = value {
-                tracing::warn!(
-                    ?value,
-                    chosen = %fastest.backend(),
-                    available = %Available,
-                    "{VARIABLE} names no backend that this processor can run; \
-                     the fastest is used instead",
-                );
+                events::unusable_backend(&value, fastest.backend(), Available);
             }
             fastest
         })

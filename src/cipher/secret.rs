@@ -233,7 +233,11 @@ impl fmt::Display for SecretError {
                  a secret is {DIGITS} of 0-9, a-f, A-F"
             ),
             Self::FileUnreadable { path, .. } => {
-                write!(f, "the secret file {} cannot be read", path.display())
+                write!(
+                    f,
+                    "the secret file {} cannot be read: check its path and permissions",
+                    path.display()
+                )
             }
             Self::FileLength { path, found } => {
                 let more = if *found > FILE_LIMIT {

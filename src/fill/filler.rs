@@ -50,6 +50,7 @@ pub(crate) struct Filler {
 struct Throttles {
     near_limit: Throttle,
     refused: Throttle,
+    panicked: Throttle,
 }
 
 /// What the producers have done so far.
@@ -85,6 +86,7 @@ impl Filler {
             throttles: CachePadded::new(Throttles {
                 near_limit: Throttle::new(),
                 refused: Throttle::new(),
+                panicked: Throttle::new(),
             }),
         }
     }
@@ -225,6 +227,12 @@ impl Filler {
             });
         }
         Ok(())
+    }
+
+    /// Counts and tells that a clock or a hook panicked in a producer.
+    pub(crate) fn note_panic(&self) {
+        self.counters.panics.fetch_add(1, Relaxed);
+        events::producer_panicked(&self.throttles.panicked);
     }
 
     /// Tells those who wait that a fill was refused: for some of them that

@@ -8,7 +8,8 @@ use std::time::Duration;
 #[non_exhaustive]
 pub enum PaddingFill {
     /// `build` returns once the ring is brimful, so that the first take finds
-    /// it so. About 2 ns a slot with vector instructions, 30 ns without.
+    /// it so. About a nanosecond a slot with AVX-512, some six without vector
+    /// instructions; the first touch of the memory can cost as much again.
     #[default]
     BeforeFirstTake,
     /// The producers fill while the first takes may already run.

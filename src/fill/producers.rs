@@ -3,7 +3,6 @@
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use super::{FillCause, Filler};
@@ -100,8 +99,7 @@ fn produce(filler: &Filler, index: usize) {
                 sync::park(Some(pause_after(refused)));
             }
             None => {
-                filler.counters().panics.fetch_add(1, Relaxed);
-                catching(events::producer_panicked);
+                catching(|| filler.note_panic());
                 sync::park(Some(PAUSE_AFTER_PANIC));
             }
         }

@@ -10,7 +10,10 @@ use super::registry::{self, Entry};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Method {
     /// The kernel, by `MADV_WIPEONFORK`.
-    #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+    #[cfg_attr(
+        not(target_os = "linux"),
+        allow(dead_code, reason = "only Linux knows the mark")
+    )]
     Mark,
     /// The child handler of the registry.
     Handler,

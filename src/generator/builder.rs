@@ -101,9 +101,11 @@ impl CachedGeneratorBuilder {
         self
     }
 
-    /// Another clock than the system's.
+    /// Another clock than the system's, which is [`CoarseClock`](crate::CoarseClock)
+    /// for ticks of 100 ms and more, and [`SystemClock`](crate::SystemClock) for
+    /// shorter ones.
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
-        self.setup.clock = Arc::new(clock);
+        self.setup.clock = Some(Arc::new(clock));
         self
     }
 

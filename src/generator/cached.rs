@@ -29,7 +29,9 @@ use crate::timeline::Refused;
 /// dry reads the clock, and may tell `tracing` of it, once a second.
 ///
 /// In a child of `fork(2)` every take fails with [`Refused::Forked`]: the IDs
-/// are the parent's. Build a new generator there.
+/// are the parent's. Build a new generator there. On Linux since 4.14 this holds
+/// for whatever call copies the process; elsewhere for `fork` alone, not for
+/// `_Fork` or a raw `clone`. A snapshot that is resumed twice can't be told.
 ///
 /// # Examples
 ///
@@ -121,6 +123,17 @@ impl CachedGenerator {
     ///
     /// Lock-free; under a nanosecond an ID from a batch of 64 on.
     ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use ringflake::{CachedGenerator, Id, Layout, StaticLease};
+    /// # let lease = StaticLease::assume_unique(Layout::RANDFLAKE, 0..32);
+    /// # let ids = CachedGenerator::builder(Layout::RANDFLAKE).plain().lease(lease).build()?;
+    /// let mut batch = [Id::default(); 100];
+    /// assert_eq!(ids.take_batch(&mut batch)?, 100);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`TakeError`] as in [`take`](Self::take), if there was not even one.
@@ -169,6 +182,18 @@ impl CachedGenerator {
     }
 
     /// The generator's figures at this moment. Reads counters and the clock.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use ringflake::{CachedGenerator, Layout, StaticLease};
+    /// # let lease = StaticLease::assume_unique(Layout::RANDFLAKE, 0..32);
+    /// # let ids = CachedGenerator::builder(Layout::RANDFLAKE).plain().lease(lease).build()?;
+    /// ids.take()?;
+    /// let stats = ids.stats();
+    /// assert_eq!((stats.issued, stats.empties), (1, 0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn stats(&self) -> Stats {
         let counters = self.filler.counters();
         let ring = self.filler.ring();

@@ -73,8 +73,8 @@ pub enum ClockPolicy {
 }
 
 impl Default for ClockPolicy {
-    /// [`Wait`](Self::Wait), at most 15 ms: longer than the clock is slewed
-    /// for in a step, shorter than a caller would notice.
+    /// [`Wait`](Self::Wait), at most 15 ms: enough for the small steps of a time
+    /// daemon and for the rest of a tick of 10 ms, and too short to be noticed.
     fn default() -> Self {
         Self::Wait {
             at_most: Duration::from_millis(15),
@@ -137,6 +137,9 @@ impl DirectGenerator {
 
     /// Fills `out` from the front and returns how many IDs that were: all of
     /// it, or fewer if a limit was hit, but at least one unless `out` is empty.
+    ///
+    /// Lock-free as [`take`](Self::take) is; a claim for each run of IDs rather
+    /// than for each ID.
     ///
     /// # Errors
     ///
@@ -304,9 +307,11 @@ impl DirectGeneratorBuilder {
         self
     }
 
-    /// Another clock than the system's.
+    /// Another clock than the system's, which is [`CoarseClock`](crate::CoarseClock)
+    /// for ticks of 100 ms and more, and [`SystemClock`](crate::SystemClock) for
+    /// shorter ones.
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
-        self.setup.clock = Arc::new(clock);
+        self.setup.clock = Some(Arc::new(clock));
         self
     }
 

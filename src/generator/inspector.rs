@@ -36,7 +36,7 @@ impl Inspector {
         Self { layout, cipher }
     }
 
-    /// The tick, node and sequence of `id`. About 30 ns.
+    /// The tick, node and sequence of `id`. Some twenty nanoseconds.
     ///
     /// # Errors
     ///

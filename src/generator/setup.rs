@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cipher::{Cipher, Secret};
-use crate::clock::{Clock, SystemClock};
+use crate::clock::{Clock, CoarseClock, SystemClock};
 use crate::fill::PolicyError;
 use crate::layout::{Layout, LayoutError};
 use crate::lease::{Lease, LeaseError, StaticLease};
@@ -47,7 +47,8 @@ pub(super) struct Setup {
     pub(super) layout: Layout,
     pub(super) cipher: Option<Cipher>,
     pub(super) lease: Option<LeaseSource>,
-    pub(super) clock: Arc<dyn Clock>,
+    /// The system's, unless another is given.
+    pub(super) clock: Option<Arc<dyn Clock>>,
 }
 
 /// A setup that was checked.
@@ -64,7 +65,7 @@ impl Setup {
             layout,
             cipher: None,
             lease: None,
-            clock: Arc::new(SystemClock),
+            clock: None,
         }
     }
 
@@ -79,7 +80,8 @@ impl Setup {
         if bits <= DOUBLE_BITS && !cipher.is_plain() {
             return Err(BuildError::EncryptionWidens { bits });
         }
-        let now_unix_ms = self.clock.unix_ms();
+        let clock = self.clock.unwrap_or_else(|| system_clock(layout.tick_ms()));
+        let now_unix_ms = clock.unix_ms();
         layout
             .check_alive(now_unix_ms)
             .map_err(BuildError::Layout)?;
@@ -97,8 +99,20 @@ impl Setup {
             layout,
             cipher,
             lease,
-            clock: self.clock,
+            clock,
         })
+    }
+}
+
+/// The system's clock, no more exact than ticks of this length need.
+fn system_clock(tick_ms: u64) -> Arc<dyn Clock> {
+    /// A tenth of this is the most that the coarse clock lags.
+    const COARSE_FROM_MS: u64 = 100;
+
+    if tick_ms >= COARSE_FROM_MS {
+        Arc::new(CoarseClock)
+    } else {
+        Arc::new(SystemClock)
     }
 }
 
@@ -192,7 +206,10 @@ impl fmt::Display for BuildError {
                  and a number of nodes that is a multiple of 2^bits",
                 nodes.start, nodes.end
             ),
-            Self::System(_) => f.write_str("the system refused memory or a thread"),
+            Self::System(_) => f.write_str(
+                "the system refused memory or a thread: see the cause, and the limits that \
+                 the process runs under",
+            ),
         }
     }
 }
@@ -207,6 +224,23 @@ impl std::error::Error for BuildError {
             Self::Ring(error) => error.source(),
             Self::System(error) => Some(error),
             _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_is_as_exact_as_ticks_need() {
+        for (tick_ms, clock) in [
+            (1, "SystemClock"),
+            (99, "SystemClock"),
+            (100, "CoarseClock"),
+            (1000, "CoarseClock"),
+        ] {
+            assert_eq!(format!("{:?}", system_clock(tick_ms)), clock);
         }
     }
 }

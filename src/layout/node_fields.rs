@@ -237,7 +237,9 @@ pub enum NodeFieldsError {
 impl fmt::Display for NodeFieldsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoFields => f.write_str("a node needs at least one field"),
+            Self::NoFields => {
+                f.write_str("a node needs at least one field: name one, with its bits")
+            }
             Self::ZeroWidth { name } => {
                 write!(f, "the field {name} has 0 bits; give it at least 1")
             }

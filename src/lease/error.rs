@@ -242,7 +242,9 @@ impl fmt::Display for StoreError {
             } => write!(
                 f,
                 "a grant would start at tick {start}, but the layout has run out of its \
-                 {layout_ticks} ticks: move to a layout with a later epoch or more time bits"
+                 {layout_ticks} ticks: move to a layout with more time bits, and \
+                 keep its IDs apart from the old ones: a later epoch alone would issue the \
+                 same numbers again"
             ),
             Self::ClockSkew {
                 store_unix_ms,

@@ -150,9 +150,11 @@ impl fmt::Display for Namespace {
 
 /// What a store keeps of the secret, to tell a wrong one.
 ///
-/// The first 16 bytes of HMAC-SHA256 over a fixed label and the namespace's
-/// name, keyed with the secret. It reveals nothing of the secret, and the same
-/// secret has different fingerprints in different namespaces.
+/// Meant to be the first 16 bytes of HMAC-SHA256, keyed with the secret, over a
+/// label that a deployment fixes once and the namespace's name. So made it reveals
+/// nothing of the secret, and the same secret has different fingerprints in
+/// different namespaces. It is the caller's to compute: this crate has no hash
+/// function, and a store only compares.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint([u8; 16]);
 

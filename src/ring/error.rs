@@ -42,7 +42,9 @@ impl fmt::Display for RingError {
                  the capacity must be a power of two from 1 to {}",
                 RingBuffer::MAX_CAPACITY
             ),
-            Self::Memory(_) => f.write_str("the memory for the ring could not be had"),
+            Self::Memory(_) => {
+                f.write_str("the memory for the ring could not be had: choose a smaller capacity")
+            }
         }
     }
 }

@@ -1,11 +1,12 @@
 //! The command line as a whole, and the options that commands share.
 
+use std::cmp::Ordering;
 use std::env;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use anyhow::{bail, ensure};
+use anyhow::bail;
 use clap::{Args, Parser, Subcommand};
 use ringflake::Layout;
 
@@ -98,15 +99,20 @@ impl FromStr for NodeRange {
         let Some((start, end)) = text.split_once("..") else {
             bail!("give two numbers as in 0..32");
         };
-        let (Ok(start), Ok(end)) = (start.parse(), end.parse()) else {
+        let (Ok(start), Ok(end)) = (start.parse::<u64>(), end.parse::<u64>()) else {
             bail!("give two whole numbers as in 0..32, the second of them not included");
         };
-        ensure!(
-            start < end,
-            "the range is empty: its end is not included, so write {start}..{} for node {start}",
-            u128::from(start) + 1
-        );
-        Ok(Self(start..end))
+        match start.cmp(&end) {
+            Ordering::Less => Ok(Self(start..end)),
+            Ordering::Greater => bail!("the bounds are reversed: write {end}..{start}"),
+            Ordering::Equal => match start.checked_add(1) {
+                Some(next) => bail!(
+                    "the range is empty: its end is not included, \
+                     so write {start}..{next} for node {start}"
+                ),
+                None => bail!("the range is empty: its end is not included"),
+            },
+        }
     }
 }
 
@@ -131,6 +137,16 @@ mod tests {
         }
         let empty = "3..3".parse::<NodeRange>().unwrap_err();
         assert!(empty.to_string().contains("3..4"), "{empty}");
-        assert!("18446744073709551615..5".parse::<NodeRange>().is_err());
+        let reversed = "18446744073709551615..5".parse::<NodeRange>().unwrap_err();
+        assert!(
+            reversed.to_string().ends_with("5..18446744073709551615"),
+            "{reversed}"
+        );
+        let last = "18446744073709551615..18446744073709551615";
+        let last = last.parse::<NodeRange>().unwrap_err().to_string();
+        assert!(
+            last.contains("is empty") && !last.contains(char::is_numeric),
+            "{last}"
+        );
     }
 }

@@ -8,13 +8,14 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use indicatif::ProgressBar;
-use ringflake::Secret;
+use ringflake::{Cipher, Secret};
 
 use self::figures::Figures;
 use self::race::Race;
 use self::workloads::NAMES;
 use crate::args::SecretArgs;
 use crate::data_dir::DataDir;
+use crate::report::forgive_closed_pipe;
 use crate::secret;
 use crate::threads::ThreadCount;
 
@@ -83,6 +84,13 @@ pub(crate) fn run(args: &BenchArgs, data_dir: &DataDir) -> Result<ExitCode> {
         }
     }
 
+    // A stderr that can't be written to is no reason to stop.
+    let _ = writeln!(
+        io::stderr(),
+        "backend: {}",
+        Cipher::sparx64(&secret).backend()
+    );
+
     // Drawn on a terminal only, and never while a race is on.
     let bar = ProgressBar::new(cases.len() as u64 * (u64::from(args.rounds) + 1));
     for case in &mut cases {
@@ -98,16 +106,25 @@ pub(crate) fn run(args: &BenchArgs, data_dir: &DataDir) -> Result<ExitCode> {
     bar.finish_and_clear();
 
     let all: Vec<_> = cases.into_iter().map(Case::figures).collect();
+    conclude(&all, print(args, &all))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(args: &BenchArgs, all: &[Figures]) -> io::Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
     if args.json {
-        figures::print_json(&all, &mut out)?;
+        figures::print_json(all, &mut out)?;
     } else {
-        figures::print_table(&all, &mut out)?;
+        figures::print_table(all, &mut out)?;
     }
-    out.flush()?;
+    out.flush()
+}
+
+/// The verdict, which counts for more than whether it could be printed.
+fn conclude(all: &[Figures], printed: io::Result<()>) -> Result<()> {
     match all.iter().find(|figures| figures.unique == Some(false)) {
         Some(figures) => bail!("{} handed out an ID twice", figures.name),
-        None => Ok(ExitCode::SUCCESS),
+        None => forgive_closed_pipe(printed),
     }
 }
 
@@ -172,6 +189,15 @@ mod tests {
         let secret = Secret::from_bytes([1; 16]);
         assert_eq!(Case::new("live_take", 2, &secret).unwrap().runners, 1);
         assert_eq!(Case::new("in_place", 2, &secret).unwrap().runners, 2);
+    }
+
+    #[test]
+    fn the_verdict_does_not_depend_on_a_reader() {
+        let closed = || Err(io::ErrorKind::BrokenPipe.into());
+        let figures = |unique| [Figures::new("x", 1, vec![1.0], Some(unique))];
+        assert!(conclude(&figures(true), closed()).is_ok());
+        let verdict = conclude(&figures(false), closed()).unwrap_err();
+        assert_eq!(verdict.to_string(), "x handed out an ID twice");
     }
 
     #[test]

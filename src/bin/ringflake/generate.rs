@@ -10,13 +10,14 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 use ringflake::{
-    CachedGenerator, Id, Layout, OnEmpty, PaddingFill, Secret, StaticLease, TakeError,
+    CachedGenerator, Id, Layout, OnEmpty, PaddingFill, Refused, Secret, StaticLease, TakeError,
 };
 
 use crate::args::{KeyArgs, LayoutArgs, NodeArgs};
 use crate::data_dir::DataDir;
 use crate::ids::OutputFormat;
 use crate::marks::{Marks, Wish};
+use crate::report::forgive_closed_pipe;
 use crate::secret::{self, Key};
 use crate::threads::{ThreadCount, in_threads};
 
@@ -58,6 +59,11 @@ pub(crate) struct GenerateArgs {
 }
 
 pub(crate) fn run(args: &GenerateArgs, data_dir: &DataDir) -> Result<ExitCode> {
+    forgive_closed_pipe(print(args, data_dir))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(args: &GenerateArgs, data_dir: &DataDir) -> Result<()> {
     let layout = args.layout.layout;
     let nodes = args.nodes.range(&layout);
     rehearse(args, &layout)?;
@@ -93,7 +99,7 @@ pub(crate) fn run(args: &GenerateArgs, data_dir: &DataDir) -> Result<ExitCode> {
         job.work(&generator, args.threads.get())?;
     }
     job.out().flush()?;
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Lets the library refuse what it will not do before anything is written.
@@ -181,9 +187,8 @@ fn take(generator: &CachedGenerator, ids: &mut [Id]) -> Result<usize> {
     while taken < ids.len() {
         match generator.take_batch(&mut ids[taken..]) {
             Ok(count) => taken += count,
-            // The producer is refused by nothing but the end of the lease.
-            Err(TakeError::TimedOut { .. }) if generator.stats().refusals > 0 => break,
-            // It was only slow.
+            Err(TakeError::Refused(Refused::LeaseEnded { .. })) => break,
+            // The producer was only slow.
             Err(TakeError::TimedOut { .. }) => {}
             Err(error) => return Err(error.into()),
         }

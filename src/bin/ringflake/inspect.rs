@@ -30,6 +30,9 @@ pub(crate) struct InspectArgs {
     #[arg(value_name = "ID", allow_negative_numbers = true)]
     ids: Vec<String>,
     /// How they are written
+    ///
+    /// Under auto, a base32hex ID of digits alone is read as a decimal number.
+    /// So pipe the default output of generate into inspect --input base32hex.
     #[arg(long, value_enum, default_value_t = InputFormat::Auto)]
     input: InputFormat,
     /// How the answers are written
@@ -48,9 +51,10 @@ pub(crate) fn run(args: &InspectArgs, data_dir: &DataDir) -> Result<ExitCode> {
         input: args.input,
         inspector: Inspector::new(layout, key.cipher()),
         printer: Printer::new(args.format, &layout, BufWriter::new(io::stdout().lock())),
+        closed: false,
         faults: 0,
     };
-    desk.printer.header()?;
+    desk.print(Printer::header)?;
     if args.ids.is_empty() {
         desk.answer_lines(Lines::new(io::stdin()))?;
     } else {
@@ -58,7 +62,7 @@ pub(crate) fn run(args: &InspectArgs, data_dir: &DataDir) -> Result<ExitCode> {
             desk.answer(format_args!("argument {number}"), id)?;
         }
     }
-    desk.printer.flush()?;
+    desk.print(Printer::flush)?;
     Ok(ExitCode::from(u8::from(desk.faults > 0)))
 }
 
@@ -67,15 +71,21 @@ struct Desk<W: Write> {
     input: InputFormat,
     inspector: Inspector,
     printer: Printer<W>,
+    /// Whether the reader of the answers went away.
+    closed: bool,
     faults: u64,
 }
 
 impl<W: Write> Desk<W> {
     fn answer_lines(&mut self, mut lines: Lines<impl Read>) -> Result<()> {
         loop {
-            // Show what is known before waiting for more.
+            // Show what is known before waiting for more. What has come in when
+            // the reader is gone is looked at for its faults, the rest is not.
             if lines.would_wait() {
-                self.printer.flush()?;
+                if self.closed {
+                    return Ok(());
+                }
+                self.print(Printer::flush)?;
             }
             match lines.next()? {
                 None => return Ok(()),
@@ -91,8 +101,19 @@ impl<W: Write> Desk<W> {
             Err(error) => self.refuse(place, error),
             Ok(id) => match self.inspector.inspect(id) {
                 Err(error) => self.refuse(place, error),
-                Ok(parts) => self.printer.row(id, &parts)?,
+                Ok(parts) => self.print(|printer| printer.row(id, &parts))?,
             },
+        }
+        Ok(())
+    }
+
+    /// Prints for as long as somebody reads.
+    fn print(&mut self, print: impl FnOnce(&mut Printer<W>) -> io::Result<()>) -> Result<()> {
+        if !self.closed {
+            match print(&mut self.printer) {
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => self.closed = true,
+                outcome => outcome?,
+            }
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use ringflake::Secret;
 
@@ -26,7 +26,10 @@ pub(crate) fn run(args: &KeygenArgs, data_dir: &DataDir) -> Result<ExitCode> {
     match &args.out {
         Some(path) if path.as_os_str() == "-" => {
             let text = secret::to_text(&Secret::generate()?);
-            io::stdout().write_all(text.as_bytes())?;
+            let mut out = io::stdout().lock();
+            out.write_all(text.as_bytes())
+                .and_then(|()| out.flush())
+                .context("the secret can't be written to stdout, and is lost")?;
         }
         Some(path) => {
             secret::make(path)?;

@@ -3,12 +3,14 @@
 
 use std::process::ExitCode;
 
+use anyhow::Result;
 use clap::Parser;
 
 use crate::args::{Cli, Command};
 use crate::data_dir::DataDir;
 
 mod args;
+mod backend;
 mod bench;
 mod data_dir;
 mod generate;
@@ -20,27 +22,38 @@ mod report;
 mod secret;
 mod threads;
 mod timestamp;
+mod usage;
 mod verify;
+mod words;
 
-/// Exits with 0, with 1 after a failure, and with 2 (clap's choice) after a
-/// wrong command line.
+/// Exits with 0, with 1 after a failure, and with 2 after a wrong command line.
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) if error.use_stderr() => {
+            report::say(usage::one_line(&error));
+            return ExitCode::from(2);
+        }
+        // Help and version, which are no errors.
+        Err(error) => error.exit(),
+    };
+    match run(cli) {
+        Ok(code) => code,
+        Err(error) => {
+            report::say(report::one_line(&error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<ExitCode> {
+    backend::check_variable()?;
     let data_dir = DataDir::new(cli.data_dir);
-    let outcome = match &cli.command {
+    match &cli.command {
         Command::Keygen(args) => keygen::run(args, &data_dir),
         Command::Generate(args) => generate::run(args, &data_dir),
         Command::Inspect(args) => inspect::run(args, &data_dir),
         Command::Verify(args) => verify::run(args, &data_dir),
         Command::Bench(args) => bench::run(args, &data_dir),
-    };
-    match outcome {
-        Ok(code) => code,
-        // Whoever reads has read enough.
-        Err(error) if report::is_closed_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            report::say(report::one_line(&error));
-            ExitCode::FAILURE
-        }
     }
 }

@@ -3,6 +3,10 @@
 use std::fmt;
 use std::io::{self, Write};
 
+use anyhow::Result;
+
+use crate::words;
+
 /// Writes one line to stderr, under the program's name.
 ///
 /// A stderr that can't be written to is no reason to stop.
@@ -16,7 +20,7 @@ pub(crate) fn say(text: impl fmt::Display) {
 pub(crate) fn one_line(error: &anyhow::Error) -> String {
     let mut parts: Vec<String> = Vec::new();
     for cause in error.chain() {
-        let text = cause.to_string();
+        let text = words::text(cause);
         if parts.last() != Some(&text) {
             parts.push(text);
         }
@@ -24,8 +28,15 @@ pub(crate) fn one_line(error: &anyhow::Error) -> String {
     parts.join(": ").replace(['\n', '\r'], " ")
 }
 
-/// Whether the reader of stdout went away.
-pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
+/// What printing came to, where a reader who went away has read enough.
+pub(crate) fn forgive_closed_pipe(printed: Result<(), impl Into<anyhow::Error>>) -> Result<()> {
+    match printed.map_err(Into::into) {
+        Err(error) if is_closed_pipe(&error) => Ok(()),
+        outcome => outcome,
+    }
+}
+
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()
         .filter_map(|cause| cause.downcast_ref::<io::Error>())
@@ -45,10 +56,10 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_pipe_is_recognised_below_its_context() {
+    fn a_closed_pipe_is_forgiven_below_its_context_and_nothing_else_is() {
         let closed = anyhow!(io::Error::from(io::ErrorKind::BrokenPipe)).context("writing");
-        assert!(is_closed_pipe(&closed));
-        let other = anyhow!(io::Error::from(io::ErrorKind::NotFound));
-        assert!(!is_closed_pipe(&other));
+        assert!(forgive_closed_pipe(Err(closed)).is_ok());
+        let other = io::Error::from(io::ErrorKind::StorageFull);
+        assert!(forgive_closed_pipe(Err(other)).is_err());
     }
 }

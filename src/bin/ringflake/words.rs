@@ -1,0 +1,65 @@
+//! The library's advice in the words of the command line.
+
+use std::error::Error;
+
+use ringflake::{BuildError, LeaseError};
+
+use crate::timestamp::in_words;
+
+/// The text of `error`, with options in place of the library's functions.
+pub(crate) fn text(error: &(dyn Error + 'static)) -> String {
+    if let Some(error) = error.downcast_ref() {
+        return build(error);
+    }
+    if let Some(error) = error.downcast_ref() {
+        return lease(error);
+    }
+    error.to_string()
+}
+
+fn build(error: &BuildError) -> String {
+    match error {
+        BuildError::NoCipher => "there is no secret: give one with --secret-file, or choose \
+             --plain for IDs that are sorted by time and readable by anybody"
+            .to_owned(),
+        BuildError::EncryptionWidens { bits } => format!(
+            "IDs of a layout of {bits} bits fit a double, but encrypted ones have 64 bits: \
+             choose --plain, or a wider --layout"
+        ),
+        BuildError::Lease(error) => lease(error),
+        error => error.to_string(),
+    }
+}
+
+fn lease(error: &LeaseError) -> String {
+    match error {
+        LeaseError::BeforeEpoch {
+            unix_ms,
+            epoch_unix_ms,
+        } => format!(
+            "the layout begins at {}, and the clock says {}: correct the clock if it is wrong, \
+             or choose a --layout with an epoch that has passed",
+            in_words(*epoch_unix_ms),
+            in_words(*unix_ms)
+        ),
+        error => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringflake::{CachedGenerator, Layout};
+
+    use super::*;
+
+    #[test]
+    fn a_missing_cipher_is_told_by_options() {
+        let error = CachedGenerator::builder(Layout::RANDFLAKE).build();
+        let text = text(&error.unwrap_err());
+        assert!(
+            text.contains("--secret-file") && text.contains("--plain"),
+            "{text}"
+        );
+        assert!(!text.contains('`'), "{text}");
+    }
+}
