@@ -39,6 +39,7 @@ PRODUCERS = "src/fill/producers.rs"
 HANDLE = "src/generator/handle.rs"
 DIRECT = "src/generator/direct.rs"
 PERMIT = "src/ring/permit.rs"
+PUBLISH = "src/ring/publish.rs"
 TIMELINE = "src/timeline.rs"
 FILLER = "src/fill/filler.rs"
 REQUESTS = "src/fill/requests.rs"
@@ -136,14 +137,14 @@ WEAKENINGS = [
     Weakening(
         "brim-too-far", "R2",
         "a producer may go one slot past `cursor + capacity`",
-        RING, "self.counters.cursor.load(Acquire) + self.capacity() as u64",
+        PUBLISH, "self.counters.cursor.load(Acquire) + self.capacity() as u64",
         "self.counters.cursor.load(Acquire) + self.capacity() as u64 + 1",
         "ring", "take_against_fill_at_the_wrap",
     ),
     Weakening(
         "promise-stored", "R2",
         "a permit is granted by a store instead of an exchange",
-        RING, "Ok(_) => return Some(Permit::new(self, count as usize)),\n                Err(now) => promised = now,",
+        PUBLISH, "Ok(_) => return Some(Permit::new(self, count as usize)),\n                Err(now) => promised = now,",
         "Ok(_) => return Some(Permit::new(self, count as usize)),\n                Err(_) => {\n"
         "                    self.counters.promised.store(promised + count, Relaxed);\n"
         "                    return Some(Permit::new(self, count as usize));\n                }",
@@ -152,53 +153,53 @@ WEAKENINGS = [
     Weakening(
         "reserve-relaxed", "R2",
         "slots are reserved with Relaxed",
-        RING, "self.counters.reserved.fetch_add(count, AcqRel)",
+        PUBLISH, "self.counters.reserved.fetch_add(count, AcqRel)",
         "self.counters.reserved.fetch_add(count, Relaxed)",
         "ring", "room_passes_between_producers",
     ),
     Weakening(
         "publish-before-copy", "R3",
         "the flags are flipped before the slots are written",
-        RING, COPY_THEN_PUBLISH, PUBLISH_THEN_COPY,
+        PUBLISH, COPY_THEN_PUBLISH, PUBLISH_THEN_COPY,
         "ring", "two_producers_and_a_consumer",
     ),
     Weakening(
         "publish-relaxed", "R3",
         "the flags are flipped with Relaxed",
-        RING, "fetch_xor(bits, Release)", "fetch_xor(bits, Relaxed)",
+        PUBLISH, "fetch_xor(bits, Release)", "fetch_xor(bits, Relaxed)",
         "ring", "two_producers_and_a_consumer",
     ),
     Weakening(
         "flags-read-relaxed", "R3",
         "the flags are read with Relaxed",
-        RING, "let flags = self.flags(position).load(Acquire);",
+        PUBLISH, "let flags = self.flags(position).load(Acquire);",
         "let flags = self.flags(position).load(Relaxed);",
         "ring", "two_producers_and_a_consumer",
     ),
     Weakening(
         "tail-no-release", "R1",
         "`tail` is advanced without Release",
-        RING, ".compare_exchange(tail, ready, AcqRel, Acquire)",
+        PUBLISH, ".compare_exchange(tail, ready, AcqRel, Acquire)",
         ".compare_exchange(tail, ready, Acquire, Acquire)",
         "ring", "two_producers_and_a_consumer",
     ),
     Weakening(
         "no-fence", "R3",
         "no fence between flipping the flags and reading the others'",
-        RING, "        fence(SeqCst);\n        let mut tail", "        let mut tail",
+        PUBLISH, "        fence(SeqCst);\n        let mut tail", "        let mut tail",
         "ring", "two_producers_the_second_finishing_first",
     ),
     Weakening(
         "no-help", "R3",
         "a producer that finds `tail` moved by another gives up",
-        RING, "Err(now) => tail = now,\n            }\n        }\n    }\n\n    /// The first position",
+        PUBLISH, "Err(now) => tail = now,\n            }\n        }\n    }\n\n    /// The first position",
         "Err(_) => return,\n            }\n        }\n    }\n\n    /// The first position",
         "ring", "two_producers_the_second_finishing_first",
     ),
     Weakening(
         "own-segment-only", "R3",
         "a producer advances `tail` over its own slots only",
-        RING, "        self.publish(start, start + count);\n        self.advance_tail();",
+        PUBLISH, "        self.publish(start, start + count);\n        self.advance_tail();",
         "        self.publish(start, start + count);\n"
         "        let _ = self.counters.tail.compare_exchange(start, start + count, AcqRel, Acquire);\n"
         "        if false { self.advance_tail(); }",
@@ -298,7 +299,7 @@ WEAKENINGS = [
     Weakening(
         "flags-stored", "R3",
         "flags are flipped by a load and a store",
-        RING, "self.flags(position).fetch_xor(bits, Release);",
+        PUBLISH, "self.flags(position).fetch_xor(bits, Release);",
         "let flags = self.flags(position);\n            flags.store(flags.load(Relaxed) ^ bits, Release);",
         "ring", "two_producers_in_one_word_of_flags",
     ),

@@ -77,6 +77,7 @@
 mod error;
 mod memory;
 mod permit;
+mod publish;
 mod retreat;
 
 use std::fmt;
@@ -85,17 +86,12 @@ use crossbeam_utils::CachePadded;
 
 pub use self::error::{PushError, RingError};
 pub use self::permit::Permit;
+use self::publish::LANES;
 use self::retreat::Retreat;
 use crate::Id;
 use crate::fork::{WipeOnFork, ZeroIsValid};
-use crate::sync;
 use crate::sync::atomic::AtomicU64;
-use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
-use crate::sync::atomic::fence;
-
-/// Flags in one word of the flag ring; in a model two, so that a ring of four
-/// slots has two words.
-const LANES: u64 = sync::size(64, 2) as u64;
+use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 /// A bounded ring of IDs, for any number of producers and consumers.
 ///
@@ -357,39 +353,6 @@ impl RingBuffer {
         }
     }
 
-    /// The position that producers may fill up to: `cursor + capacity`.
-    ///
-    /// A fill asks once and works towards the answer: polling `cursor` would
-    /// take its cache line from the consumers again and again.
-    pub(crate) fn brim(&self) -> u64 {
-        // Acquire: pairs with the Release exchange of the take that made the
-        // room; its read of the slot happened before what is written next.
-        self.counters.cursor.load(Acquire) + self.capacity() as u64
-    }
-
-    /// [`reserve`](Self::reserve) against a `brim` that was asked for before.
-    pub(crate) fn reserve_below(&self, brim: u64, want: usize) -> Option<Permit<'_>> {
-        // Relaxed throughout: `promised` only counts. What orders the slots is
-        // the Acquire in `brim` and the AcqRel on `reserved`.
-        let mut promised = self.counters.promised.load(Relaxed);
-        loop {
-            let count = brim.saturating_sub(promised).min(want as u64);
-            // `promised` starts at `capacity`: 0 is a forked child's.
-            if count == 0 || promised == 0 {
-                return None;
-            }
-            match self.counters.promised.compare_exchange_weak(
-                promised,
-                promised + count,
-                Relaxed,
-                Relaxed,
-            ) {
-                Ok(_) => return Some(Permit::new(self, count as usize)),
-                Err(now) => promised = now,
-            }
-        }
-    }
-
     /// The level and the room, such that no take is overlooked: each take
     /// either is counted here, or happens after this call and sees all that
     /// its caller did before.
@@ -414,97 +377,6 @@ impl RingBuffer {
         cursor.saturating_sub(self.capacity() as u64)
     }
 
-    /// Writes `ids` into slots of their own and publishes them.
-    ///
-    /// The caller holds a permit for them. Nothing in here can unwind. Returns
-    /// whether they are in the ring: not in a forked child.
-    fn fill(&self, ids: &[Id]) -> bool {
-        let count = ids.len() as u64;
-        // AcqRel: each producer happens after those that reserved before it
-        // and so after the takes that made room for all of them.
-        let start = self.counters.reserved.fetch_add(count, AcqRel);
-        if start < self.capacity() as u64 {
-            // Counting starts at `capacity`: this is a forked child, and the
-            // permit its parent's. The flags are too, and would let old IDs pass.
-            return false;
-        }
-        debug_assert!(
-            start + count <= self.brim(),
-            "R2: a reserved slot was not yet taken"
-        );
-        let (first, second) = self.slots_from(start, ids.len());
-        let (ids_first, ids_second) = ids.split_at(first.len());
-        // Relaxed: published by the Release below.
-        for (slot, id) in first.iter().zip(ids_first) {
-            slot.store(id.to_u64(), Relaxed);
-        }
-        for (slot, id) in second.iter().zip(ids_second) {
-            slot.store(id.to_u64(), Relaxed);
-        }
-        self.publish(start, start + count);
-        self.advance_tail();
-        true
-    }
-
-    /// Flips the flags of the positions `start..end`.
-    fn publish(&self, start: u64, end: u64) {
-        let lanes = self.lanes();
-        let mut position = start;
-        while position < end {
-            let lane = position & (lanes - 1);
-            let count = (lanes - lane).min(end - position);
-            let bits = (u64::MAX >> (u64::BITS as u64 - count)) << lane;
-            // Release: the slots are written (pairs with `ready_from`). A
-            // flip, because other producers own other bits of the word.
-            self.flags(position).fetch_xor(bits, Release);
-            position += count;
-        }
-    }
-
-    /// Moves `tail` over everything that is published from there on.
-    fn advance_tail(&self) {
-        // SeqCst: pairs with this very fence in the other producers. Whoever
-        // passes it second sees the flags of both.
-        fence(SeqCst);
-        let mut tail = self.counters.tail.load(Acquire);
-        loop {
-            let ready = self.ready_from(tail);
-            if ready == tail {
-                return;
-            }
-            // Release: the slots below `ready` are written (pairs with the
-            // Acquire loads of `tail` in takes). Acquire on failure: the flags
-            // up to the new tail are needed no more, those after it are.
-            match self
-                .counters
-                .tail
-                .compare_exchange(tail, ready, AcqRel, Acquire)
-            {
-                Ok(_) => return,
-                Err(now) => tail = now,
-            }
-        }
-    }
-
-    /// The first position at or after `tail` that is not published.
-    fn ready_from(&self, tail: u64) -> u64 {
-        let lanes = self.lanes();
-        let mut position = tail;
-        loop {
-            // Acquire: pairs with the Release in `publish`.
-            let flags = self.flags(position).load(Acquire);
-            // The lowest bit of `position / capacity`.
-            let round_is_odd = position & self.capacity() as u64 != 0;
-            let ready = if round_is_odd { flags } else { !flags };
-            let lane = position & (lanes - 1);
-            let run = u64::from((ready >> lane).trailing_ones()).min(lanes - lane);
-            position += run;
-            if run < lanes - lane {
-                return position;
-            }
-        }
-    }
-
     #[inline]
     fn slot(&self, position: u64) -> &AtomicU64 {
         let index = position as usize & (self.slots.len() - 1);
@@ -521,16 +393,6 @@ impl RingBuffer {
         } else {
             (to_the_end, &self.slots[..count - to_the_end.len()])
         }
-    }
-
-    fn flags(&self, position: u64) -> &AtomicU64 {
-        let index = position as usize & (self.slots.len() - 1);
-        &self.published[index / LANES as usize]
-    }
-
-    /// Flags in use per word: fewer than 64 only in a ring smaller than that.
-    fn lanes(&self) -> u64 {
-        LANES.min(self.capacity() as u64)
     }
 }
 
