@@ -370,6 +370,13 @@ impl RingBuffer {
         }
     }
 
+    /// Whether a producer holds a permit, or has slots that are not published.
+    pub(crate) fn has_more_to_come(&self) -> bool {
+        // `tail` first: a permit that is used up by then is counted in it.
+        let tail = self.counters.tail.load(Acquire);
+        self.counters.promised.load(Acquire) > tail
+    }
+
     /// IDs taken since the ring was made, retired ones included.
     pub(crate) fn taken(&self) -> u64 {
         // Relaxed: a figure for people.

@@ -274,7 +274,8 @@ pub enum Refused {
         /// The limit that was hit.
         limit: Duration,
     },
-    /// Every ID of the lease is used up, or the clock has passed its end.
+    /// Every ID of the lease is used up, or the clock has passed its end. What a
+    /// producer is just putting into the ring can still be taken afterwards.
     LeaseEnded {
         /// When the lease ends, in Unix milliseconds.
         end_unix_ms: u64,

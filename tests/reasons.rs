@@ -77,6 +77,31 @@ fn a_take_that_waits_is_told_when_the_lease_ends_meanwhile() {
 }
 
 #[test]
+fn takes_that_wait_get_the_last_id_of_the_lease_before_they_are_told_of_its_end() {
+    for _ in 0..200 {
+        let ids = CachedGenerator::builder(layout())
+            .secret(&secret())
+            .lease(lease(layout(), 0..1, 0..20))
+            .clock(clock_at(layout(), 0))
+            .borrow_limit(Duration::from_secs(60))
+            .capacity(32)
+            .producers(2)
+            .on_empty(OnEmpty::Wait(PATIENCE))
+            .build()
+            .unwrap();
+        let mut taken = 0;
+        let error = loop {
+            match ids.take() {
+                Ok(_) => taken += 1,
+                Err(error) => break error,
+            }
+        };
+        assert!(is_ended(error));
+        assert_eq!(taken, 20 * 16);
+    }
+}
+
+#[test]
 fn a_take_that_has_waited_in_vain_names_the_borrow_limit() {
     let clock = clock_at(layout(), 0);
     let ids = ids(&clock, OnEmpty::Wait(Duration::from_millis(20)));

@@ -92,17 +92,17 @@ fn produce(filler: &Filler, index: usize) {
             filler.requests().rest(index, nap);
             continue;
         };
-        match catching(|| filler.serve(cause, wanted)) {
-            Some(Ok(())) => {}
-            Some(Err(refused)) => {
-                filler.wake_waiters();
-                sync::park(Some(pause_after(refused)));
-            }
+        let pause = match catching(|| filler.serve(cause, wanted)) {
+            Some(Ok(())) => continue,
+            Some(Err(refused)) => pause_after(refused),
             None => {
                 catching(|| filler.note_panic());
-                sync::park(Some(PAUSE_AFTER_PANIC));
+                PAUSE_AFTER_PANIC
             }
-        }
+        };
+        // Who waits for what did not come may have to give up.
+        filler.wake_waiters();
+        sync::park(Some(pause));
     }
 }
 

@@ -290,10 +290,14 @@ impl CachedGenerator {
                 return Some(Ok(count));
             }
             // Producers wake the waiting when they are refused: where that is
-            // for good, nothing will come.
+            // for good, nothing will come but what they have claimed by then.
             match self.reason()? {
                 Refused::BorrowLimit { .. } => None,
-                refused => Some(Err(TakeError::Refused(refused))),
+                _ if self.filler.ring().has_more_to_come() => None,
+                refused => match self.filler.take_batch(out) {
+                    0 => Some(Err(TakeError::Refused(refused))),
+                    last => Some(Ok(last)),
+                },
             }
         });
         took.unwrap_or_else(|| {
