@@ -96,7 +96,7 @@ WEAKENINGS = [
         "take-stores-cursor", "R1",
         "a take stores `cursor` instead of exchanging it",
         RING, "if exchange.is_ok() {\n                return Some((Id::from_u64(id)",
-        "if exchange.is_ok() || { self.counters.cursor.store(cursor + 1, Release); true } {\n"
+        "if exchange.is_ok() || { self.counters.cursor.store(cursor + 1, crate::sync::atomic::Ordering::Release); true } {\n"
         "                return Some((Id::from_u64(id)",
         "ring", "take_against_take_on_the_last_id",
     ),
@@ -131,7 +131,7 @@ WEAKENINGS = [
     Weakening(
         "take-exchange-no-acquire", "R4",
         "a take's exchange does not acquire",
-        RING, TAKE_EXCHANGE, TAKE_EXCHANGE.replace("AcqRel", "Release"),
+        RING, TAKE_EXCHANGE, TAKE_EXCHANGE.replace("AcqRel", "crate::sync::atomic::Ordering::Release"),
         "fill", "a_crossing_is_enough",
     ),
     Weakening(
@@ -284,7 +284,7 @@ WEAKENINGS = [
         "batch-stores-cursor", "R1",
         "a batch stores `cursor` instead of exchanging it",
         RING, "if exchange.is_ok() {\n                return (count, level - count as u64);",
-        "if exchange.is_ok() || { self.counters.cursor.store(next, Release); true } {\n"
+        "if exchange.is_ok() || { self.counters.cursor.store(next, crate::sync::atomic::Ordering::Release); true } {\n"
         "                return (count, level - count as u64);",
         "ring", "take_against_batch",
     ),
