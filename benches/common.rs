@@ -4,6 +4,7 @@
 
 pub(crate) mod flags;
 pub(crate) mod measure;
+pub(crate) mod open_loop;
 pub(crate) mod race;
 pub(crate) mod reference;
 pub(crate) mod stock;

@@ -37,10 +37,10 @@ RING = "src/ring.rs"
 LINE = "src/timeline/line.rs"
 PRODUCERS = "src/fill/producers.rs"
 HANDLE = "src/generator/handle.rs"
-DIRECT = "src/generator/direct.rs"
 PERMIT = "src/ring/permit.rs"
 PUBLISH = "src/ring/publish.rs"
-TIMELINE = "src/timeline.rs"
+LANE = "src/timeline/lane.rs"
+TENANCY = "src/generator/tenancy.rs"
 FILLER = "src/fill/filler.rs"
 REQUESTS = "src/fill/requests.rs"
 WAITERS = "src/fill/waiters.rs"
@@ -83,13 +83,91 @@ LOOK_THEN_IDLE = """\
 LOOK_AFTER_SETTLING = """\
         unserved.settle();
 
-        // R4: first the request is cleared, then the level is looked at.
+        // R4: first the request is cleared and the threshold moved, then the
+        // level is looked at, then the threshold.
         let level = self.ring.settled_level();
 """
 LOOK_BEFORE_SETTLING = """\
         let level = self.ring.settled_level();
         unserved.settle();
 """
+
+MOVE_THEN_LOOK = """\
+        if let Some(before) = before {
+            let lowest = before.min(self.ring.len());
+            self.watermark.follow(self.ring.taken(), lowest as u64);
+        }
+        unserved.settle();
+
+        // R4: first the request is cleared and the threshold moved, then the
+        // level is looked at, then the threshold.
+        let level = self.ring.settled_level();
+        let spare = self.spare();
+        // Without room the missing IDs are in other producers' hands, who
+        // settle when they have published them.
+        if level.filled < self.watermark.threshold() && level.room > spare {
+"""
+LOOK_THEN_MOVE = """\
+        unserved.settle();
+        let level = self.ring.settled_level();
+        let spare = self.spare();
+        let threshold = self.watermark.threshold();
+        if let Some(before) = before {
+            let lowest = before.min(self.ring.len());
+            self.watermark.follow(self.ring.taken(), lowest as u64);
+        }
+        if level.filled < threshold && level.room > spare {
+"""
+
+CLAIM_BY_STORE = """\
+Err(_) => {
+                    cursor.store(end + 1, Relaxed);
+                    return Some(Claimed { run: line.run(start, end), may_pass_on: false });
+                }
+"""
+
+EXCHANGE_THEN_LOOK = """\
+            match cursor.compare_exchange_weak(word, end + 1, Acquire, Acquire) {
+                Ok(_) if self.still(&view) => {
+"""
+LOOK_THEN_EXCHANGE = """\
+            let still = self.still(&view);
+            match cursor.compare_exchange_weak(word, end + 1, Acquire, Acquire) {
+                Ok(_) if still => {
+"""
+
+MARK_AS_OPEN = """\
+        // Release: pairs with the Acquire in `view`.
+        self.generation.store(generation + 1, Release);
+"""
+RECTANGLE_AND_CURSOR = """\
+        // Release, here and below: whoever reads one of these values acquires
+        // the closed generation that came before it.
+        self.first_node.store(nodes.start, Release);
+        self.nodes.store(nodes.end - nodes.start, Release);
+        self.first_tick.store(ticks.start, Release);
+        self.end_tick.store(ticks.end, Release);
+        // A swap, though a store would do: loom does not order a store against
+        // the exchanges of claims under way.
+        cursor.swap(1, AcqRel);
+"""
+RECTANGLE_THEN_MARK = RECTANGLE_AND_CURSOR + MARK_AS_OPEN
+MARK_THEN_RECTANGLE = MARK_AS_OPEN + RECTANGLE_AND_CURSOR
+
+TAKE_A_PERMIT = """\
+        let Some(permit) = self.ring.reserve(ids.len()) else {
+            return 0;
+        };
+"""
+ASK_FOR_RECALLS = """\
+        // SeqCst: pairs with the fence in `recall`, as in `fill`.
+        fence(SeqCst);
+        if self.recalls() != recalls {
+            return 0;
+        }
+"""
+PERMIT_THEN_ASK = TAKE_A_PERMIT + ASK_FOR_RECALLS
+ASK_THEN_PERMIT = ASK_FOR_RECALLS + TAKE_A_PERMIT
 
 WEAKENINGS = [
     Weakening(
@@ -226,8 +304,15 @@ WEAKENINGS = [
     Weakening(
         "no-second-look", "R4",
         "the producer does not look at the level after it has filled",
-        FILLER, "if level.filled < self.threshold && level.room > 0 {", "if false && level.filled < level.room {",
+        FILLER, "if level.filled < self.watermark.threshold() && level.room > spare {",
+        "if false && level.filled < level.room + spare {",
         "fill", "threshold_crossing_against_a_producer_about_to_sleep",
+    ),
+    Weakening(
+        "look-then-move", "R4",
+        "the producer looks at the level before it moves the threshold",
+        FILLER, MOVE_THEN_LOOK, LOOK_THEN_MOVE,
+        "fill", "a_threshold_that_rises_against_a_take",
     ),
     Weakening(
         "no-wake-up", "R4",
@@ -262,22 +347,21 @@ WEAKENINGS = [
     Weakening(
         "claim-by-store", "U1",
         "a claim stores the position instead of exchanging it",
-        TIMELINE, "Err(current) => word = current,",
-        "Err(_) => { self.next.store(end + 1, Relaxed); return Ok(self.line.run(start, end)) }",
+        LANE, "Err(current) => word = current,", CLAIM_BY_STORE,
         "timeline", "claims_at_the_edge_of_a_run",
     ),
     Weakening(
         "limit-once", "U2",
         "the limit is checked before the loop only",
-        TIMELINE, "            if start >= limit {", "            if start >= limit && word == 1 {",
+        LANE, "            if start >= limit {", "            if start >= limit && word == 1 {",
         "timeline", "claims_at_the_limit",
     ),
     Weakening(
         "skip-by-store", "U1",
         "the skip to the clock is a store of its own",
-        TIMELINE, "        let mut word = self.next.load(Relaxed);\n        loop {",
-        "        let mut word = self.next.load(Relaxed);\n"
-        "        if floor >= word { self.next.store(floor + 1, Relaxed); word = floor + 1; }\n        loop {",
+        LANE, "        let mut word = cursor.load(Acquire);\n        loop {",
+        "        let mut word = cursor.load(Acquire);\n"
+        "        if floor >= word { cursor.store(floor + 1, Relaxed); word = floor + 1; }\n        loop {",
         "timeline", "clock_skip_against_claim",
     ),
     Weakening(
@@ -335,9 +419,8 @@ WEAKENINGS = [
     ),
     Weakening(
         "claim-stores-in-place", "U1",
-        "the same, of a consumer that makes an ID against a producer",
-        TIMELINE, "Err(current) => word = current,",
-        "Err(_) => { self.next.store(end + 1, Relaxed); return Ok(self.line.run(start, end)) }",
+        "a claim by a consumer stores the position instead of exchanging it",
+        LANE, "Err(current) => word = current,", CLAIM_BY_STORE,
         "fill", "in_place_against_fill",
     ),
     Weakening(
@@ -349,8 +432,112 @@ WEAKENINGS = [
     Weakening(
         "lanes-overlap", "U1",
         "the lanes of a direct generator share a node",
-        DIRECT, "share(lane)..share(lane + 1)", "share(0)..share(lane + 1)",
+        TENANCY, "cut(self.index)..cut(self.index + 1)", "cut(0)..cut(self.index + 1)",
         "timeline", "clock_step_back_against_claim",
+    ),
+    Weakening(
+        "lane-unasked", "U2",
+        "a claim does not look at its lane again",
+        LANE, "Ok(_) if self.still(&view) => {", "Ok(_) if self.still(&view) || true => {",
+        "leases", "claim_against_swap",
+    ),
+    Weakening(
+        "lane-asked-early", "U2",
+        "a claim looks at its lane again before it moves the cursor",
+        LANE, EXCHANGE_THEN_LOOK, LOOK_THEN_EXCHANGE,
+        "leases", "two_claims_against_swap",
+    ),
+    Weakening(
+        "lane-closed-unseen", "S4",
+        "a claim does not see that its lane is closed",
+        LANE, "if generation & 1 == 1 {\n            return None;", "if false {\n            return None;",
+        "leases", "close_against_claim",
+    ),
+    Weakening(
+        "lane-opened-early", "U2",
+        "a lane is marked as open before its rectangle is written",
+        LANE, RECTANGLE_THEN_MARK, MARK_THEN_RECTANGLE,
+        "leases", "claim_against_swap",
+    ),
+    Weakening(
+        "lane-open-relaxed", "U2",
+        "a lane is marked as open with Relaxed",
+        LANE, "self.generation.store(generation + 1, Release)", "self.generation.store(generation + 1, Relaxed)",
+        "leases", "claim_against_swap",
+    ),
+    Weakening(
+        "lane-mark-read-relaxed", "U2",
+        "a claim reads with Relaxed that its lane is open",
+        LANE, "let generation = self.generation.load(Acquire);", "let generation = self.generation.load(Relaxed);",
+        "leases", "claim_against_swap",
+    ),
+    Weakening(
+        "rectangle-stored-relaxed", "U2",
+        "a lane's rectangle is stored with Relaxed",
+        LANE, "self.first_node.store(nodes.start, Release)", "self.first_node.store(nodes.start, Relaxed)",
+        "leases", "claim_against_swap",
+    ),
+    Weakening(
+        "rectangle-read-relaxed", "U2",
+        "a lane's rectangle is read with Relaxed",
+        LANE, "let first_node = self.first_node.load(Acquire);", "let first_node = self.first_node.load(Relaxed);",
+        "leases", "claim_against_swap",
+    ),
+    Weakening(
+        "lane-cursor-relaxed", "U1",
+        "a lane's cursor is set back with Relaxed",
+        LANE, "cursor.swap(1, AcqRel)", "cursor.swap(1, Relaxed)",
+        "leases", "two_claims_against_swap",
+    ),
+    Weakening(
+        "claim-exchange-relaxed", "U1",
+        "a claim's exchange does not acquire",
+        LANE, "compare_exchange_weak(word, end + 1, Acquire, Acquire)",
+        "compare_exchange_weak(word, end + 1, Relaxed, Acquire)",
+        "leases", "two_claims_against_swap",
+    ),
+    Weakening(
+        "recall-no-fence", "S4",
+        "no fence between counting a recall and looking for permits",
+        FILLER, "        fence(SeqCst);\n        let more", "        let more",
+        "leases", "invalidate_against_fill",
+    ),
+    Weakening(
+        "fill-no-fence", "S4",
+        "no fence between getting a permit and making IDs for it",
+        FILLER, "            fence(SeqCst);\n            if alone", "            if alone",
+        "leases", "invalidate_against_fill",
+    ),
+    Weakening(
+        "recall-once", "S4",
+        "a recall does not wait for those that hold permits",
+        FILLER, "let more = self.ring.has_more_to_come();", "let more = false && self.ring.has_more_to_come();",
+        "leases", "invalidate_against_fill",
+    ),
+    Weakening(
+        "give-back-no-fence", "S4",
+        "no fence between getting a permit and asking whether all was recalled",
+        FILLER, "        fence(SeqCst);\n        if self.recalls() != recalls {", "        if self.recalls() != recalls {",
+        "leases", "invalidate_against_handle",
+    ),
+    Weakening(
+        "give-back-unasked", "S4",
+        "a handle gives back what was recalled",
+        FILLER, "if self.recalls() != recalls {", "if false && self.recalls() != recalls {",
+        "leases", "invalidate_against_handle",
+    ),
+    Weakening(
+        "give-back-asked-early", "S4",
+        "a handle asks whether all was recalled before it has a permit",
+        FILLER, PERMIT_THEN_ASK, ASK_THEN_PERMIT,
+        "leases", "invalidate_against_handle",
+    ),
+    Weakening(
+        "handle-unasked", "S4",
+        "a handle issues what was recalled",
+        HANDLE, "stock.next < stock.filled && stock.recalls == self.generator.recalls()",
+        "stock.next < stock.filled",
+        "leases", "invalidate_against_handle_take",
     ),
 ]
 

@@ -11,18 +11,29 @@
 //!
 //! | event | level | fields | told |
 //! |---|---|---|---|
-//! | generator started | debug | capacity, threshold, producers, lease | at the end of `build` |
+//! | generator started | debug | capacity, threshold, producers, leases | at the end of `build` |
 //! | ring filled | trace | cause, count, micros | at the end of a fill, also of one cut short |
 //! | ring ran dry | debug | suppressed | by a take that finds too few IDs |
 //! | borrowing near its limit | warn | borrowed, limit, suppressed | by a fill, from nine tenths on |
 //! | refused | warn | reason, suppressed | by a fill, or a take that generates |
 //! | stale IDs retired | debug | count, max_age | by a scheduled fill that dropped any |
 //! | producer panicked | error | suppressed | when a clock or a hook did |
+//! | lease acquired, lease closed | debug | grant | by the keeper of leases from a store |
+//! | lease extended | trace | grant | by the keeper |
+//! | lease given up | warn | grant | by `invalidate` |
+//! | leases ended | error | since_unix_ms | by the keeper, once the clock has passed the last |
+//! | leases in force again | info | | by the keeper, after that |
+//! | lease store asked | trace | request, micros | by the keeper, after each operation |
+//! | lease store failed | warn | request, error, cause, suppressed | by the keeper |
+//! | lease store recovered | info | since_unix_ms | by the keeper, at the first good answer |
+//! | store not durable | warn | store, reason | on a connection to a store that was accepted nevertheless |
+//! | launch not noted | warn | store, error | when `WORKER_NODE` does not take a row, at a store's first grant |
 //! | generator stopped | debug | | when the last clone is dropped, but in a forked child |
 //! | unusable backend | warn | value, chosen, available | at a key's set-up |
 
+use std::error::Error;
 use std::ffi::OsStr;
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -30,11 +41,77 @@ use std::time::{Duration, Instant};
 
 use crate::cipher::Backend;
 use crate::fill::FillCause;
-use crate::lease::Lease;
+use crate::lease::{Change, Lease, Request, StoreError, Trouble};
 use crate::timeline::Refused;
 
-pub(crate) fn started(capacity: usize, threshold: usize, producers: usize, lease: &Lease) {
-    tracing::debug!(target: "ringflake", capacity, threshold, producers, %lease, "generator started");
+pub(crate) fn started(capacity: usize, threshold: usize, producers: usize, leases: &[Lease]) {
+    let leases = Leases(leases);
+    tracing::debug!(target: "ringflake", capacity, threshold, producers, %leases, "generator started");
+}
+
+/// Prints one after the other.
+struct Leases<'a>(&'a [Lease]);
+
+impl Display for Leases<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, lease) in self.0.iter().enumerate() {
+            let separator = if index > 0 { "; " } else { "" };
+            write!(f, "{separator}{lease}")?;
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn lease_changed(change: &Change) {
+    match change {
+        Change::Opened(grant) => {
+            tracing::debug!(target: "ringflake", %grant, "lease acquired");
+        }
+        Change::Extended(grant) => {
+            tracing::trace!(target: "ringflake", %grant, "lease extended");
+        }
+        Change::Closed(grant) => {
+            tracing::debug!(target: "ringflake", %grant, "lease closed");
+        }
+        Change::Revoked(grant) => {
+            tracing::warn!(target: "ringflake", %grant, "lease given up");
+        }
+        Change::Expired { since_unix_ms } => {
+            tracing::error!(target: "ringflake", since_unix_ms, "leases ended");
+        }
+        Change::Revived => {
+            tracing::info!(target: "ringflake", "leases in force again");
+        }
+    }
+}
+
+fn name_of(request: &Request) -> &'static str {
+    match request {
+        Request::Acquire(_) => "acquire",
+        Request::Renew(_) => "renew",
+        Request::Release { .. } => "release",
+        Request::Check { .. } => "check",
+    }
+}
+
+pub(crate) fn lease_store_asked(request: &Request, took: Duration) {
+    let micros = took.as_micros() as u64;
+    tracing::trace!(target: "ringflake", request = name_of(request), micros, "lease store asked");
+}
+
+pub(crate) fn lease_store_failed(throttle: &Throttle, request: &Request, error: &StoreError) {
+    if let Some(suppressed) = throttle.admit() {
+        let cause = error.source().map(ToString::to_string).unwrap_or_default();
+        tracing::warn!(
+            target: "ringflake",
+            request = name_of(request), %error, cause, suppressed, "lease store failed"
+        );
+    }
+}
+
+pub(crate) fn lease_store_recovered(trouble: Trouble) {
+    let since_unix_ms = trouble.since_unix_ms;
+    tracing::info!(target: "ringflake", since_unix_ms, "lease store recovered");
 }
 
 pub(crate) fn filled(cause: FillCause, count: u64, took: Duration) {
@@ -96,6 +173,21 @@ pub(crate) fn unusable_backend(value: &OsStr, chosen: Backend, available: impl D
              the fastest is used instead"
         );
     }
+}
+
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
+pub(crate) fn best_effort_store(store: &str, reason: &str) {
+    tracing::warn!(
+        target: "ringflake",
+        store,
+        reason,
+        "store not durable: what it confirms can be lost, and IDs issued twice"
+    );
+}
+
+#[cfg(feature = "mysql")]
+pub(crate) fn launch_not_noted(store: &str, error: &dyn Display) {
+    tracing::warn!(target: "ringflake", store, %error, "launch not noted in WORKER_NODE");
 }
 
 /// Lets one event a second through.

@@ -2,7 +2,8 @@
 //!
 //! Three policies decide when: [`PaddingFill`] at the start, [`ThresholdFill`]
 //! when a take leaves too few, [`ScheduledFill`] from time to time. They can
-//! be had apart or together. One or more producer threads do the work.
+//! be had apart or together. One or more producer threads do the work. A
+//! threshold may move: `adaptive` has the law, `watermark` keeps to it.
 //!
 //! # State
 //!
@@ -38,12 +39,15 @@
 //! A fill that is refused by the timeline, or that panics, leaves its bits set
 //! and is tried again after a pause, so a broken clock or hook wedges nothing.
 
+mod adaptive;
 mod filler;
 mod policy;
 mod producers;
 mod requests;
 mod waiters;
+mod watermark;
 
+pub(crate) use self::adaptive::Law;
 pub(crate) use self::filler::{Filler, FullHook};
 pub use self::policy::{
     FillCause, PaddingFill, PolicyError, RingFull, ScheduledFill, ThresholdFill,

@@ -7,8 +7,10 @@ mod direct;
 mod empty;
 mod handle;
 mod inspector;
+mod options;
 mod setup;
 mod stats;
+mod tenancy;
 
 pub use self::builder::CachedGeneratorBuilder;
 pub use self::cached::CachedGenerator;

@@ -43,25 +43,70 @@ use std::ops::Range;
 
 use crate::layout::Layout;
 
+mod claim;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+#[cfg(any(feature = "etcd", feature = "redis"))]
+mod deadline;
 mod error;
+#[cfg(feature = "etcd")]
+mod etcd;
 mod fixed;
 mod grant;
+pub mod guide;
+mod keeper;
 mod limits;
+mod manager;
 mod memory;
+#[cfg(feature = "mysql")]
+mod mysql;
 mod namespace;
+mod open;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod record;
+#[cfg(feature = "redis")]
+mod redis;
 mod report;
+#[allow(dead_code, reason = "read by the stores that are features")]
+mod row;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod sql;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 mod store;
+mod trouble;
+#[cfg(any(feature = "etcd", feature = "redis"))]
+mod url;
 
+pub(crate) use self::claim::{Claim, Claimed};
 pub use self::error::{Fence, StoreError};
+#[cfg(feature = "etcd")]
+pub use self::etcd::EtcdStore;
 pub use self::fixed::StaticLease;
 pub use self::grant::{Block, BlockState, Epoch, Grant, Holder};
+pub(crate) use self::keeper::{Keeper, KeeperError, Tenant};
 pub use self::limits::StoreLimits;
+pub use self::manager::{
+    Answer, Change, Demand, Expiry, GrantState, GrantStatus, LeaseHealth, LeasePlan, LeaseStatus,
+    Manager, Moment, PlanError, Request, Step,
+};
 pub use self::memory::{MemorySnapshot, MemoryStore};
+#[cfg(feature = "mysql")]
+pub use self::mysql::MysqlStore;
 pub use self::namespace::{Fingerprint, Namespace, NamespaceError};
+pub use self::open::{OpenError, OpenOptions, open};
+#[cfg(feature = "postgres")]
+pub use self::postgres::PostgresStore;
 pub use self::record::{Incarnation, StoreRecord};
+#[cfg(feature = "redis")]
+pub use self::redis::RedisStore;
 pub use self::report::{Durability, Listing, StoreReport};
+#[cfg(feature = "sqlite")]
+pub use self::sqlite::SqliteStore;
 pub use self::store::{Acquire, Floor, History, Init, LeaseStore, MAX_ACQUIRE, Renew};
+pub(crate) use self::trouble::Outage;
+pub use self::trouble::{Trouble, TroubleKind};
 
 /// Ownership of a range of nodes times a half-open interval of ticks.
 ///
@@ -69,6 +114,9 @@ pub use self::store::{Acquire, Floor, History, Init, LeaseStore, MAX_ACQUIRE, Re
 /// is a claim, and making one with [`Lease::new`] makes the claim true no more
 /// than writing a deed makes one own a house. Get it from a [`StaticLease`] or
 /// from a [`Grant`] instead, unless this is a test.
+///
+/// A lease and its clones can be given to one generator, ever: a second one would
+/// begin where the first began.
 ///
 /// # Examples
 /// ```
@@ -85,6 +133,7 @@ pub struct Lease {
     layout: Layout,
     nodes: Range<u64>,
     ticks: Range<u64>,
+    claim: Claim,
 }
 
 impl Lease {
@@ -123,7 +172,18 @@ impl Lease {
             layout,
             nodes,
             ticks,
+            claim: Claim::default(),
         })
+    }
+
+    /// The same lease under a claim that others share.
+    pub(crate) fn with_claim(mut self, claim: Claim) -> Self {
+        self.claim = claim;
+        self
+    }
+
+    pub(crate) fn claim(&self) -> &Claim {
+        &self.claim
     }
 
     /// The layout that the nodes and ticks are counted in.

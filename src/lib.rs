@@ -53,16 +53,24 @@
 //!
 //! # Features
 //!
-//! All are off by default, and only add: `cli` (the command line), `serde`,
-//! `getrandom` ([`Secret`] from the operating system's random source), `loom`
-//! (only with `--cfg loom`, for the models in `loom-tests`).
+//! All are off by default, and only add:
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `sqlite`, `postgres`, `mysql`, `redis`, `etcd` | a [store of leases](lease::open) each, with its driver |
+//! | `conformance` | `lease::conformance`, the suite for a store of your own |
+//! | `serde` | serialization of [`Id`], [`Parts`] and [`Stats`] |
+//! | `getrandom` | [`Secret`] from the operating system's random source |
+//! | `cli` | the command line; with `sqlite` |
+//! | `loom` | only with `--cfg loom`, for the models in `loom-tests` |
 //!
 //! # Unsafe
 //!
-//! In five places: `fork` (pages that a forked child reads as zero; `ring` and
+//! In six places: `fork` (pages that a forked child reads as zero; `ring` and
 //! `generator` declare what may live there), `ring::memory` (asking for huge
 //! pages), `clock` (reading the coarse clock), `id` (a slice of IDs seen as one
-//! of numbers), and the vector backends of `cipher`.
+//! of numbers), the vector backends of `cipher`, and `lease::sqlite` (what the system
+//! knows of a file).
 
 mod cipher;
 mod clock;
@@ -77,6 +85,7 @@ mod ring;
 mod source;
 mod sync;
 mod timeline;
+mod unwind;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
@@ -98,3 +107,6 @@ pub use self::layout::{
 pub use self::lease::{Lease, LeaseError, LeaseStore, StaticLease};
 pub use self::ring::{Permit, PushError, RingBuffer, RingError};
 pub use self::timeline::Refused;
+#[cfg(feature = "loom")]
+#[doc(hidden)]
+pub use self::timeline::model::{LeaseTimeline, ModelLane};

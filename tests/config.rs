@@ -78,6 +78,13 @@ fn a_threshold_out_of_its_range() {
         );
         assert_says(&error, &[&percent.to_string(), "1 to 100"]);
     }
+    for (low, high) in [(0, 50), (50, 101), (60, 50), (0, 0), (u32::MAX, u32::MAX)] {
+        let fill = ThresholdFill::adaptive().between(low, high);
+        let error = builder().threshold_fill(fill).build().unwrap_err();
+        let expected = PolicyError::Bounds { low, high };
+        assert!(matches!(error, BuildError::Policy(policy) if policy == expected));
+        assert_says(&error, &[&low.to_string(), &high.to_string(), "1 to 100"]);
+    }
     for slots in [0, 65, usize::MAX] {
         let fill = ThresholdFill::slots(slots);
         let error = builder().threshold_fill(fill).build().unwrap_err();
@@ -93,6 +100,8 @@ fn a_threshold_out_of_its_range() {
         (ThresholdFill::percent(100), 64),
         (ThresholdFill::slots(1), 1),
         (ThresholdFill::slots(64), 64),
+        (ThresholdFill::adaptive(), 58),
+        (ThresholdFill::adaptive().between(1, 1), 1),
     ] {
         let ids = builder().threshold_fill(fill).build().unwrap();
         assert_eq!(ids.stats().threshold, slots);
@@ -461,10 +470,7 @@ fn the_lease_is_where_ids_come_from() {
             .borrow_limit(HOUR)
             .build()
             .unwrap();
-        assert_eq!(
-            (ids.lease().nodes(), ids.lease().ticks()),
-            (nodes.clone(), ticks.clone())
-        );
+        assert_eq!(ids.leases(), [lease(layout, nodes.clone(), ticks.clone())]);
         assert_eq!(
             ids.stats().lease_end_unix_ms,
             layout.tick_start_unix_ms(ticks.end)
@@ -482,7 +488,7 @@ fn a_static_lease_begins_when_the_generator_is_built() {
         .clock(clock_at(layout, 123))
         .build()
         .unwrap();
-    assert_eq!(ids.lease().ticks(), 123..layout.ticks());
+    assert_eq!(ids.leases()[0].ticks(), 123..layout.ticks());
     let parts = ids.inspect(ids.take().unwrap()).unwrap();
     assert_eq!((parts.tick, parts.node), (123, 20));
 }

@@ -134,7 +134,10 @@ fn inspect_works_beside_the_generator() {
     let parts = ids.inspector().inspect(id).unwrap();
     assert_eq!((parts.tick, parts.node, parts.sequence), (9, 3, 0));
     assert_eq!(ids.inspect(id), Ok(parts));
-    assert_eq!((ids.lease().nodes(), ids.lease().ticks()), (3..4, 9..10));
+    assert_eq!(
+        ids.leases(),
+        [ringflake::Lease::new(layout, 3..4, 9..10).unwrap()]
+    );
 }
 
 #[test]
@@ -299,7 +302,7 @@ fn wait_is_bounded_while_the_clock_stands_still() {
     assert_eq!(retry_ms(&ids), 10);
     // Each sleep takes 10 ms at least, so that there is room for three.
     let reads = clock.reads.load(Relaxed) - before;
-    assert!((2..=4).contains(&reads), "{reads} looks at the clock");
+    assert!((1..=4).contains(&reads), "{reads} looks at the clock");
 }
 
 #[test]

@@ -6,15 +6,19 @@
 mod eventually;
 #[path = "common/small.rs"]
 mod small;
+#[path = "leases/store.rs"]
+#[allow(dead_code, reason = "the tests of leases use the rest")]
+mod store;
 
 use std::fmt;
 use std::panic::resume_unwind;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use ringflake::lease::{Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace};
 use ringflake::{
     CachedGenerator, CachedGeneratorBuilder, Clock, Id, ManualClock, PaddingFill, Refused,
     ScheduledFill, TakeError, ThresholdFill,
@@ -25,6 +29,7 @@ use tracing::{Event, Level, Metadata, Subscriber};
 
 use crate::eventually::eventually;
 use crate::small::{clock_at, layout, lease, secret};
+use crate::store::{Fault, Faulty, Op};
 
 // Recording
 
@@ -32,6 +37,11 @@ use crate::small::{clock_at, layout, lease, secret};
 /// one test records at a time.
 static RECORDING: Mutex<()> = Mutex::new(());
 static TOLD: Mutex<Vec<Told>> = Mutex::new(Vec::new());
+
+/// What the subscriber does when the keeper of leases tells it something.
+static REACTION: Mutex<Option<Reaction>> = Mutex::new(None);
+
+type Reaction = Box<dyn Fn() + Send>;
 
 #[derive(Clone, Debug)]
 struct Told {
@@ -66,6 +76,10 @@ impl Told {
 }
 
 impl Visit for Told {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.fields.push((field.name(), value.to_owned()));
+    }
+
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         self.fields.push((field.name(), format!("{value:?}")));
     }
@@ -87,6 +101,11 @@ impl Subscriber for Recorder {
         };
         event.record(&mut told);
         unpoisoned(&TOLD).push(told);
+        if thread::current().name() == Some("ringflake-lease")
+            && let Some(reaction) = &*unpoisoned(&REACTION)
+        {
+            reaction();
+        }
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> tracing::span::Id {
@@ -119,10 +138,15 @@ impl Recording {
         let alone = unpoisoned(&RECORDING);
         SUBSCRIBED.call_once(|| tracing::subscriber::set_global_default(Recorder).unwrap());
         unpoisoned(&TOLD).clear();
+        unpoisoned(&REACTION).take();
         Self {
             started: Instant::now(),
             _alone: alone,
         }
+    }
+
+    fn react(&self, reaction: impl Fn() + Send + 'static) {
+        *unpoisoned(&REACTION) = Some(Box::new(reaction));
     }
 
     fn all(&self) -> Vec<Told> {
@@ -292,7 +316,199 @@ fn panicking_life() -> Vec<Id> {
     issued
 }
 
+/// A store with one namespace, and a clock that it shares with generators.
+struct Leased {
+    clock: ManualClock,
+    store: Faulty,
+}
+
+impl Leased {
+    fn new() -> Self {
+        let layout = layout(48, 8, 2);
+        let clock = clock_at(layout, 1_000);
+        let mut store = MemoryStore::new(Arc::new(clock.clone()));
+        let space = Namespace::new("events", &layout, Fingerprint::of(&secret(), "events"));
+        let init = Init::new(History::New, clock.unix_ms());
+        store.init(&space.unwrap(), &init).unwrap();
+        let store = Faulty::new(store);
+        Self { clock, store }
+    }
+
+    /// One block for 21 seconds.
+    fn build(&self) -> CachedGenerator {
+        CachedGenerator::builder(layout(48, 8, 2))
+            .secret(&secret())
+            .lease_store(self.store.clone())
+            .namespace("events")
+            .cover(Duration::from_secs(20))
+            .clock(self.clock.clone())
+            .borrow_limit(Duration::ZERO)
+            .capacity(64)
+            .build()
+            .unwrap()
+    }
+
+    fn advance(&self, secs: u64) {
+        self.clock.advance(Duration::from_secs(secs));
+    }
+
+    /// Lets it renew once.
+    fn renew(&self, ids: &CachedGenerator) {
+        let end = || ids.stats().lease_end_unix_ms;
+        let before = end();
+        self.advance(8);
+        eventually("the lease is renewed", || end() > before);
+    }
+}
+
+/// A lease that is renewed, and released at the end.
+fn quietly_leased_life() -> Vec<Id> {
+    let leased = Leased::new();
+    let ids = leased.build();
+    let issued = take_some(&ids, 2);
+    leased.renew(&ids);
+    issued
+}
+
+/// An outage past the end, a block that is fenced, and a call of `invalidate`.
+fn troubled_life() -> Vec<Id> {
+    let leased = Leased::new();
+    let ids = leased.build();
+    let mut issued = take_some(&ids, 2);
+    let status = || ids.lease_status().unwrap();
+
+    leased.store.fail(Fault::Down);
+    leased.advance(8);
+    eventually("the outage is noticed", || {
+        status().health.trouble.is_some()
+    });
+    leased.advance(20);
+    eventually("the end is noticed", || {
+        status().expired_since_unix_ms.is_some()
+    });
+    leased.store.heal();
+    eventually("a take succeeds", || {
+        let taken = ids.take();
+        issued.extend(&taken);
+        taken.is_ok()
+    });
+
+    leased.store.fail_next(Op::Renew, Fault::Fence);
+    leased.advance(8);
+    eventually("the block is replaced", || ids.leases().len() == 2);
+    leased.renew(&ids);
+    leased.renew(&ids);
+    eventually("the lost one is closed", || ids.leases().len() == 1);
+
+    ids.invalidate();
+    eventually("there is another", || ids.leases().len() == 1);
+    issued.extend(take_some(&ids, 2));
+    issued
+}
+
 // Each event
+
+#[test]
+fn leases_that_are_kept_are_told_at_debug_and_trace() {
+    let recording = Recording::start();
+    quietly_leased_life();
+    let loud = |told: &Told| told.level < Level::DEBUG;
+    assert!(!recording.all().iter().any(loud), "{:?}", recording.all());
+
+    let acquired = recording.one("lease acquired");
+    acquired.assert_shape(Level::DEBUG, &["grant"]);
+    assert_eq!(acquired.field("grant"), "block 0 epoch 1 ticks 1000..1021");
+    let extended = &recording.of("lease extended")[0];
+    extended.assert_shape(Level::TRACE, &["grant"]);
+    assert_eq!(extended.field("grant"), "block 0 epoch 1 ticks 1000..1029");
+    let closed = recording.one("lease closed");
+    closed.assert_shape(Level::DEBUG, &["grant"]);
+    assert!(closed.field("grant").starts_with("block 0 epoch 1"));
+
+    let asked = recording.of("lease store asked");
+    let longest = recording.started.elapsed().as_micros() as u64;
+    for asked in &asked {
+        asked.assert_shape(Level::TRACE, &["request", "micros"]);
+        assert!(asked.number("micros") <= longest, "{asked:?}");
+    }
+    let requests: Vec<_> = asked.iter().map(|asked| asked.field("request")).collect();
+    assert_eq!(requests[..2], ["acquire", "renew"]);
+    assert_eq!(requests.last(), Some(&"release"));
+    // The generator starts with what it was granted.
+    let started = recording.one("generator started");
+    assert_eq!(started.field("leases"), "nodes 0..32, ticks 1000..1021");
+}
+
+#[test]
+fn trouble_with_leases_is_told_with_its_beginning_and_its_end() {
+    let recording = Recording::start();
+    let begin = layout(48, 8, 2).tick_start_unix_ms(1_000);
+    troubled_life();
+
+    let failed = &recording.of("lease store failed")[0];
+    let fields = ["request", "error", "cause", "suppressed"];
+    failed.assert_shape(Level::WARN, &fields);
+    assert_eq!(failed.field("request"), "renew");
+    assert!(failed.field("error").contains("can't be reached"));
+    assert_eq!(failed.field("cause"), "the plug is pulled");
+    recording.assert_throttled("lease store failed");
+
+    let recovered = recording.one("lease store recovered");
+    recovered.assert_shape(Level::INFO, &["since_unix_ms"]);
+    assert_eq!(recovered.number("since_unix_ms"), begin + 8_000);
+
+    let ended = recording.one("leases ended");
+    ended.assert_shape(Level::ERROR, &["since_unix_ms"]);
+    assert_eq!(ended.number("since_unix_ms"), begin + 21_000);
+    let again = recording.one("leases in force again");
+    again.assert_shape(Level::INFO, &[]);
+    assert!(ended.at <= again.at);
+
+    let given_up = recording.one("lease given up");
+    given_up.assert_shape(Level::WARN, &["grant"]);
+    assert!(given_up.field("grant").starts_with("block 1 epoch 1"));
+    let acquired: Vec<_> = recording
+        .of("lease acquired")
+        .iter()
+        .map(|told| told.field("grant")[..7].to_owned())
+        .collect();
+    assert_eq!(acquired, ["block 0", "block 1", "block 2"]);
+}
+
+#[test]
+fn a_subscriber_that_panics_costs_no_lease() {
+    let recording = Recording::start();
+    recording.react(|| resume_unwind(Box::new("the subscriber fails")));
+    let leased = Leased::new();
+    let ids = leased.build();
+    leased.renew(&ids);
+    leased.store.fail_next(Op::Renew, Fault::Fence);
+    leased.advance(8);
+    eventually("the block is replaced", || ids.leases().len() == 2);
+    leased.renew(&ids);
+    leased.renew(&ids);
+    eventually("the lost one is closed", || ids.leases().len() == 1);
+    ids.invalidate();
+    eventually("there is another", || ids.leases().len() == 1);
+    take_some(&ids, 2);
+    drop(ids);
+    assert_eq!(leased.store.calls(Op::Release), 1);
+}
+
+#[test]
+fn a_subscriber_may_ask_how_the_leases_stand() {
+    let recording = Recording::start();
+    let leased = Leased::new();
+    let ids = leased.build();
+    let asks = ids.clone();
+    recording.react(move || drop(asks.lease_status()));
+    leased.renew(&ids);
+    ids.invalidate();
+    eventually("there is another", || ids.leases().len() == 1);
+    // The subscriber has a clone, and lets it go before the generator ends.
+    unpoisoned(&REACTION).take();
+    take_some(&ids, 2);
+}
 
 #[test]
 fn a_normal_life_is_told_at_debug_and_trace() {
@@ -304,12 +520,12 @@ fn a_normal_life_is_told_at_debug_and_trace() {
     let started = recording.one("generator started");
     started.assert_shape(
         Level::DEBUG,
-        &["capacity", "threshold", "producers", "lease"],
+        &["capacity", "threshold", "producers", "leases"],
     );
     let figures = ["capacity", "threshold", "producers"].map(|name| started.number(name));
     assert_eq!(figures, [256, 160, 1]);
     let lease = lease(layout(48, 8, 2), 0..1, 0..1000).to_string();
-    assert_eq!(started.field("lease"), lease);
+    assert_eq!(started.field("leases"), lease);
 
     let fills = recording.of("ring filled");
     for fill in &fills {
@@ -412,6 +628,8 @@ fn no_event_carries_a_secret_or_an_id() {
         refused_life().0,
         stale_life(),
         panicking_life(),
+        quietly_leased_life(),
+        troubled_life(),
     ];
     let all = recording.all();
     let events = [
@@ -422,6 +640,15 @@ fn no_event_carries_a_secret_or_an_id() {
         "refused",
         "stale IDs retired",
         "producer panicked",
+        "lease acquired",
+        "lease extended",
+        "lease closed",
+        "lease given up",
+        "leases ended",
+        "leases in force again",
+        "lease store asked",
+        "lease store failed",
+        "lease store recovered",
         "generator stopped",
     ];
     for event in events {

@@ -5,98 +5,29 @@
 
 #![cfg(unix)]
 
+#[path = "common/child.rs"]
+mod child;
 #[path = "common/oracle.rs"]
 mod oracle;
 #[path = "common/small.rs"]
 mod small;
 
-use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ringflake::{
     CachedGenerator, ClockPolicy, DirectGenerator, Handle, Id, Layout, OnEmpty, Permit, PushError,
     Refused, RingBuffer, ScheduledFill, TakeError,
 };
 
+use crate::child::{Checks, PANICKED, in_a_fork, wait_for};
 use crate::oracle::Oracle;
 use crate::small::{clock_at, layout, lease, secret};
 
 const HOUR: Duration = Duration::from_secs(3600);
-
-/// Runs `child` in a fork of this process and gives the status it exits with.
-fn in_a_fork(child: impl FnOnce() -> u8) -> Result<u8, String> {
-    // SAFETY: the child runs `child` and exits. It takes no lock that another
-    // thread of the parent could have held, as far as the tests can tell: to
-    // find that out, and see a child hang, is what they are for.
-    let pid = unsafe { libc::fork() };
-    match pid {
-        -1 => Err(io::Error::last_os_error().to_string()),
-        0 => {
-            let status = catch_unwind(AssertUnwindSafe(child)).unwrap_or(PANICKED);
-            // SAFETY: ends the child without running what the parent has
-            // registered for its own end.
-            unsafe { libc::_exit(i32::from(status)) }
-        }
-        pid => wait_for(pid),
-    }
-}
-
-const PANICKED: u8 = 255;
-
-fn wait_for(pid: libc::pid_t) -> Result<u8, String> {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    let mut status = 0;
-    loop {
-        // SAFETY: `status` is ours to write, and the child is nobody else's.
-        match unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG) } {
-            0 if Instant::now() < deadline => thread::sleep(Duration::from_micros(200)),
-            0 => {
-                // SAFETY: the process is our child, and not waited for yet.
-                unsafe { libc::kill(pid, libc::SIGKILL) };
-                // SAFETY: as above.
-                unsafe { libc::waitpid(pid, &raw mut status, 0) };
-                return Err("the child hung".to_owned());
-            }
-            waited if waited == pid && libc::WIFEXITED(status) => {
-                return Ok(libc::WEXITSTATUS(status) as u8);
-            }
-            waited if waited == pid => {
-                return Err(format!(
-                    "the child died by signal {}",
-                    libc::WTERMSIG(status)
-                ));
-            }
-            _ => return Err(io::Error::last_os_error().to_string()),
-        }
-    }
-}
-
-/// Numbers a child's checks, and gives the number of the first that fails.
-struct Checks {
-    number: u8,
-    failed: u8,
-}
-
-impl Checks {
-    fn new() -> Self {
-        Self {
-            number: 0,
-            failed: 0,
-        }
-    }
-
-    fn check(&mut self, holds: bool) {
-        self.number += 1;
-        if !holds && self.failed == 0 {
-            self.failed = self.number;
-        }
-    }
-}
 
 fn generator(layout: Layout, on_empty: OnEmpty) -> CachedGenerator {
     CachedGenerator::builder(layout)

@@ -92,6 +92,29 @@ fn two_consumers_cross() {
     });
 }
 
+/// R4: a take that looks at a threshold just before it rises still leads to a
+/// fill. A ring that is found empty raises the threshold from one to two; from then
+/// on a level of one is too low, whoever brought it about.
+#[test]
+fn a_threshold_that_rises_against_a_take() {
+    explore(
+        "a threshold that rises against a take",
+        2,
+        Some(1),
+        |first| {
+            let ids = builder(2)
+                .threshold_fill(ThresholdFill::adaptive().between(50, 100))
+                .build()
+                .unwrap();
+            let taken = race(first, [taking(&ids, 3), idling()]);
+            while ids.stats().level < ids.stats().threshold {
+                thread::yield_now();
+            }
+            assert_distinct(taken.concat());
+        },
+    );
+}
+
 /// R3, R4: with two producers, whichever settles last, the ring fills up.
 #[test]
 fn two_producers_settle() {

@@ -2,19 +2,21 @@
 
 use std::fmt;
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
 
 use super::requests::Wanted;
 use super::waiters::Waiters;
-use super::{FillCause, Requests, RingFull, ScheduledFill};
+use super::watermark::Watermark;
+use super::{FillCause, Law, Requests, RingFull, ScheduledFill};
 use crate::Id;
 use crate::events::{self, Throttle};
 use crate::ring::RingBuffer;
 use crate::source::Source;
 use crate::sync;
+use crate::sync::atomic::Ordering::{Relaxed, SeqCst};
+use crate::sync::atomic::fence;
 use crate::timeline::Refused;
 
 /// IDs made and published in one go: large enough that the cost of publishing
@@ -34,12 +36,14 @@ pub(crate) type FullHook = Box<dyn Fn(RingFull) + Send + Sync>;
 pub(crate) struct Filler {
     ring: RingBuffer,
     source: Source,
-    /// A take that leaves fewer than this asks for a fill; 0 for never.
-    threshold: u64,
+    watermark: Watermark,
     schedule: Option<ScheduledFill>,
     requests: Requests,
     waiters: Waiters,
     on_full: Option<FullHook>,
+    /// How often everything in the ring was recalled. Read by every take of a
+    /// handle, and hardly ever written.
+    recalls: CachePadded<sync::atomic::AtomicU64>,
     /// Written by the producers; on lines of their own, away from what takes read.
     counters: CachePadded<FillCounters>,
     throttles: CachePadded<Throttles>,
@@ -71,17 +75,19 @@ impl Filler {
         ring: RingBuffer,
         source: Source,
         threshold: usize,
+        law: Option<Law>,
         schedule: Option<ScheduledFill>,
         on_full: Option<FullHook>,
     ) -> Self {
         Self {
             ring,
             source,
-            threshold: threshold as u64,
+            watermark: law.map_or_else(|| Watermark::fixed(threshold), Watermark::moving),
             schedule,
             requests: Requests::new(),
             waiters: Waiters::new(),
             on_full,
+            recalls: CachePadded::new(sync::atomic::AtomicU64::new(0)),
             counters: CachePadded::default(),
             throttles: CachePadded::new(Throttles {
                 near_limit: Throttle::new(),
@@ -107,11 +113,12 @@ impl Filler {
         count
     }
 
-    /// Puts back what a consumer has not used, and returns how many found room.
+    /// Puts back what a consumer has not used, and returns how many found room:
+    /// none if everything was recalled since `recalls` was read.
     ///
     /// Where an age limit holds, only what is younger than a period: behind
     /// younger ones it is found that much later when it has grown too old.
-    pub(crate) fn put_back(&self, ids: &[Id]) -> usize {
+    pub(crate) fn put_back(&self, ids: &[Id], recalls: u64) -> usize {
         let too_old = |schedule: ScheduledFill, id| {
             let now = self.source.timeline().clock().unix_ms();
             schedule.age_limit().is_some() && self.source.age(id, now) > schedule.period()
@@ -121,14 +128,72 @@ impl Filler {
         {
             return 0;
         }
-        let pushed = self.ring.push_batch(ids);
+        let Some(permit) = self.ring.reserve(ids.len()) else {
+            return 0;
+        };
+        // SeqCst: pairs with the fence in `recall`, as in `fill`.
+        fence(SeqCst);
+        if self.recalls() != recalls {
+            return 0;
+        }
+        let pushed = permit.push(ids);
         self.waiters.notify();
         pushed
     }
 
+    /// How often everything was recalled so far. A handle whose stock is older
+    /// must not use it.
+    #[inline]
+    pub(crate) fn recalls(&self) -> u64 {
+        // Relaxed: a take that runs at the same time as the recall may come
+        // before it, and one that comes after it has it from its caller.
+        self.recalls.load(Relaxed)
+    }
+
+    /// Drops every ID in the ring and in every handle. Returns whether producers
+    /// or consumers that were at work have yet to bring in IDs from before;
+    /// then it must be called again.
+    ///
+    /// The caller has closed the lanes that no more IDs are to come from.
+    pub(crate) fn recall(&self) -> bool {
+        self.recalls.fetch_add(1, Relaxed);
+        // SeqCst: pairs with the fences in `fill` and `put_back`. Of a fill and
+        // a recall, the one whose fence comes second sees the other: either the
+        // fill finds the lanes closed, or its permit is seen here.
+        fence(SeqCst);
+        let more = self.ring.has_more_to_come();
+        // What is there now, and no more: where only some lanes were closed,
+        // the others fill on.
+        let mut left = self.ring.len();
+        let mut dropped = 0;
+        while left > 0 {
+            let count = self.ring.retire_some(|_| true);
+            if count == 0 {
+                break;
+            }
+            left = left.saturating_sub(count);
+            dropped += count as u64;
+        }
+        self.counters.retired.fetch_add(dropped, Relaxed);
+        more
+    }
+
+    /// Asks for a fill if the level is low: a recall lowers it, and asks for
+    /// nothing as long as there may be nothing to fill with.
+    pub(crate) fn ask_for_what_is_missing(&self) {
+        self.note_level(self.ring.len() as u64);
+    }
+
+    /// Lets producers that were refused try again at once, and those who wait
+    /// look again.
+    pub(crate) fn nudge(&self) {
+        self.requests.nudge();
+        self.waiters.notify();
+    }
+
     #[inline]
     fn note_level(&self, left: u64) {
-        if left < self.threshold {
+        if left < self.watermark.threshold() {
             self.requests.request(FillCause::Threshold);
         }
     }
@@ -150,9 +215,14 @@ impl Filler {
     /// [`Refused`] if the timeline ran into a limit; what was made before that
     /// is in the ring.
     pub(crate) fn fill(&self, cause: FillCause) -> Result<u64, Refused> {
+        self.fill_leaving(0, cause)
+    }
+
+    /// The same with so many slots left empty.
+    fn fill_leaving(&self, spare: u64, cause: FillCause) -> Result<u64, Refused> {
         let started = Instant::now();
         // Asked for once: the consumers need the line that `cursor` lies on.
-        let brim = self.ring.brim();
+        let brim = self.ring.brim() - spare;
         let mut block = [Id::default(); BLOCK];
         let mut alone = true;
         let mut made = 0;
@@ -161,6 +231,8 @@ impl Filler {
             let Some(permit) = self.ring.reserve_below(brim, BLOCK) else {
                 break;
             };
+            // SeqCst: pairs with the fence in `recall`.
+            fence(SeqCst);
             if alone && permit.len() == BLOCK {
                 alone = false;
                 self.requests.wake_one();
@@ -172,6 +244,13 @@ impl Filler {
         }
         self.report(cause, made, started.elapsed(), outcome);
         outcome.map(|()| made)
+    }
+
+    /// Slots that a fill leaves empty which takes have asked for: none unless the
+    /// threshold is adaptive.
+    fn spare(&self) -> u64 {
+        let capacity = self.ring.capacity() as u64;
+        capacity - self.watermark.targets().goal(capacity)
     }
 
     /// Makes IDs until `block` is full or nearly so; returns how many, and what
@@ -206,14 +285,24 @@ impl Filler {
         if wanted.includes(FillCause::Scheduled) {
             self.retire();
         }
-        let made = self.fill(cause)?;
+        // What was retired, or never there, was not taken: nothing is learnt from it,
+        // and the ring becomes brimful.
+        let takes_asked = cause == FillCause::Threshold && !wanted.includes(FillCause::Scheduled);
+        let before = (takes_asked && self.watermark.moves()).then(|| self.ring.len());
+        let made = self.fill_leaving(if takes_asked { self.spare() } else { 0 }, cause)?;
+        if let Some(before) = before {
+            let lowest = before.min(self.ring.len());
+            self.watermark.follow(self.ring.taken(), lowest as u64);
+        }
         unserved.settle();
 
-        // R4: first the request is cleared, then the level is looked at.
+        // R4: first the request is cleared and the threshold moved, then the
+        // level is looked at, then the threshold.
         let level = self.ring.settled_level();
+        let spare = self.spare();
         // Without room the missing IDs are in other producers' hands, who
         // settle when they have published them.
-        if level.filled < self.threshold && level.room > 0 {
+        if level.filled < self.watermark.threshold() && level.room > spare {
             self.requests.request(FillCause::Threshold);
         }
         // Last, so that a panic in it leaves nothing undone.
@@ -296,7 +385,7 @@ impl Filler {
     }
 
     pub(crate) fn threshold(&self) -> usize {
-        self.threshold as usize
+        self.watermark.threshold() as usize
     }
 
     pub(crate) fn schedule(&self) -> Option<ScheduledFill> {
@@ -317,7 +406,7 @@ impl fmt::Debug for Filler {
         f.debug_struct("Filler")
             .field("ring", &self.ring)
             .field("source", &self.source)
-            .field("threshold", &self.threshold)
+            .field("threshold", &self.watermark.threshold())
             .field("schedule", &self.schedule)
             .field("counters", &self.counters)
             .finish_non_exhaustive()

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::adaptive::Law;
+
 /// Fills the ring to the brim when a generator is built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -20,6 +22,10 @@ pub enum PaddingFill {
 
 /// Wakes a producer when a take leaves fewer IDs than a threshold.
 ///
+/// A fixed threshold fills the ring to the brim. An [`adaptive`](Self::adaptive)
+/// one moves with what is taken while a producer wakes up, and fills no more than
+/// the next moments need, so that IDs are fresher.
+///
 /// # Examples
 ///
 /// ```
@@ -27,6 +33,9 @@ pub enum PaddingFill {
 ///
 /// assert_eq!(ThresholdFill::percent(25).in_slots(1 << 16), Ok(1 << 14));
 /// assert!(ThresholdFill::slots(0).in_slots(1 << 16).is_err());
+///
+/// let fill = ThresholdFill::adaptive().between(10, 80);
+/// assert_eq!(fill.in_slots(1000), Ok(800));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ThresholdFill(Threshold);
@@ -35,6 +44,11 @@ pub struct ThresholdFill(Threshold);
 enum Threshold {
     Percent(u32),
     Slots(usize),
+    /// Between these shares of the capacity, in percent.
+    Adaptive {
+        low: u32,
+        high: u32,
+    },
 }
 
 impl ThresholdFill {
@@ -50,24 +64,68 @@ impl ThresholdFill {
         Self(Threshold::Slots(slots))
     }
 
-    /// The threshold for a ring of `capacity` slots: a take that leaves fewer
-    /// than this many asks for a fill.
+    /// A threshold that moves between 40 and 90 percent of the capacity.
+    ///
+    /// It follows how far the level falls below it until a fill catches up, which
+    /// is what is taken while a producer wakes up: one and a half times the worst
+    /// of the last minutes. A fill goes as far above it as is taken in some 10 ms,
+    /// up to an eighth of the capacity, rather than to the brim. Takes have
+    /// nothing to do with it; a producer looks at the clock once more for each fill.
+    ///
+    /// It knows no burst before the first of its kind: then the lower bound is
+    /// what helps, as a fixed threshold of that size would. So choose a capacity
+    /// of which the largest burst takes no more than that while a producer wakes
+    /// up, or other bounds. With several producers one of them at a time moves it,
+    /// and none waits.
+    pub const fn adaptive() -> Self {
+        Self(Threshold::Adaptive { low: 40, high: 90 })
+    }
+
+    /// An adaptive threshold between other bounds, in percent of the capacity:
+    /// 1 to 100, rounded up to whole slots, the first no more than the second.
+    /// It starts at the upper one.
+    #[must_use]
+    pub const fn between(self, low: u32, high: u32) -> Self {
+        Self(Threshold::Adaptive { low, high })
+    }
+
+    /// The threshold for a ring of `capacity` slots, to begin with: a take that
+    /// leaves fewer than this many asks for a fill. Of an adaptive one, the upper
+    /// bound.
     ///
     /// # Errors
     ///
     /// [`PolicyError`] if it is not between 1 and the capacity.
     pub fn in_slots(self, capacity: usize) -> Result<usize, PolicyError> {
         match self.0 {
-            Threshold::Percent(percent @ 1..=100) => {
-                // 128 bits: the product of a capacity and 100 fits whatever the capacity.
-                let slots = (capacity as u128 * u128::from(percent)).div_ceil(100);
-                Ok(slots as usize)
+            Threshold::Percent(percent @ 1..=100) => Ok(share(capacity, percent)),
+            Threshold::Adaptive { low, high } if 1 <= low && low <= high && high <= 100 => {
+                Ok(share(capacity, high))
             }
+            Threshold::Adaptive { low, high } => Err(PolicyError::Bounds { low, high }),
             Threshold::Percent(percent) => Err(PolicyError::Percent { percent }),
             Threshold::Slots(slots) if (1..=capacity).contains(&slots) => Ok(slots),
             Threshold::Slots(slots) => Err(PolicyError::Slots { slots, capacity }),
         }
     }
+
+    /// What moves the threshold of a ring of `capacity` slots, if anything does.
+    pub(crate) fn law(self, capacity: usize) -> Option<Law> {
+        match self.0 {
+            Threshold::Adaptive { low, high } => Some(Law::new(
+                share(capacity, low) as u64..=share(capacity, high) as u64,
+                capacity as u64,
+            )),
+            Threshold::Percent(_) | Threshold::Slots(_) => None,
+        }
+    }
+}
+
+/// A share of the capacity in slots, rounded up.
+fn share(capacity: usize, percent: u32) -> usize {
+    // 128 bits: the product of a capacity and 100 fits whatever the capacity.
+    let slots = (capacity as u128 * u128::from(percent)).div_ceil(100);
+    slots as usize
 }
 
 impl Default for ThresholdFill {
@@ -189,6 +247,14 @@ pub enum PolicyError {
         /// The percentage that was given.
         percent: u32,
     },
+    /// The bounds of an adaptive threshold are not between 1 and 100, or not in
+    /// order.
+    Bounds {
+        /// The lower one, in percent.
+        low: u32,
+        /// The upper one.
+        high: u32,
+    },
     /// A threshold in slots is not between 1 and the capacity.
     Slots {
         /// The threshold that was given.
@@ -216,6 +282,11 @@ impl fmt::Display for PolicyError {
             Self::Percent { percent } => write!(
                 f,
                 "a threshold of {percent} % can't be kept: choose 1 to 100 %"
+            ),
+            Self::Bounds { low, high } => write!(
+                f,
+                "a threshold can't be kept between {low} and {high} %: choose bounds from \
+                 1 to 100 %, the lower one first"
             ),
             Self::Slots { slots, capacity } => write!(
                 f,

@@ -1,7 +1,6 @@
 //! The threads that fill.
 
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,6 +9,7 @@ use crate::events;
 use crate::sync;
 use crate::sync::thread::{self, JoinHandle};
 use crate::timeline::Refused;
+use crate::unwind::catching;
 
 /// How long a producer rests after a panic of a clock or a hook.
 const PAUSE_AFTER_PANIC: Duration = Duration::from_millis(100);
@@ -104,15 +104,6 @@ fn produce(filler: &Filler, index: usize) {
         filler.wake_waiters();
         sync::park(Some(pause));
     }
-}
-
-/// Runs `work`, which may call a user's clock, hook or subscriber, and gives
-/// `None` if it panics. What it panicked with is leaked: its drop is the user's
-/// too, and could panic again.
-fn catching<T>(work: impl FnOnce() -> T) -> Option<T> {
-    catch_unwind(AssertUnwindSafe(work))
-        .map_err(std::mem::forget)
-        .ok()
 }
 
 fn pause_after(refused: Refused) -> Duration {

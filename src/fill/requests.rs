@@ -90,6 +90,11 @@ impl Requests {
     /// Tells the producers to end.
     pub(crate) fn stop(&self) {
         self.wanted.fetch_or(Wanted::STOP, AcqRel);
+        self.nudge();
+    }
+
+    /// Wakes every producer, also those that rest after a refusal.
+    pub(crate) fn nudge(&self) {
         for thread in self.producers() {
             thread.unpark();
         }

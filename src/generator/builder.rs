@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::cached::Shared;
+use super::options::shared_options;
 use super::setup::{Setup, to_ticks};
-use super::{BuildError, CachedGenerator, LeaseSource, OnEmpty, RingEmpty};
-use crate::cipher::{Cipher, Secret};
-use crate::clock::Clock;
+use super::tenancy::{Host, Share};
+use super::{BuildError, CachedGenerator, OnEmpty, RingEmpty};
 use crate::events;
 use crate::fill::{
     FillCause, Filler, FullHook, PaddingFill, Producers, RingFull, ScheduledFill, ThresholdFill,
@@ -16,7 +16,33 @@ use crate::fill::{
 use crate::layout::Layout;
 use crate::ring::RingBuffer;
 use crate::source::Source;
-use crate::timeline::{Pace, Timeline};
+use crate::sync;
+use crate::timeline::Pace;
+
+/// How often a recall waits for producers that are about to finish, before it
+/// leaves the rest to the next call.
+const PATIENCE: usize = 1000;
+
+impl Host for Arc<Filler> {
+    fn sources(&self) -> &[Source] {
+        std::slice::from_ref(self.source())
+    }
+
+    fn has_more(&self) {
+        self.ask_for_what_is_missing();
+        self.nudge();
+    }
+
+    fn stop_serving(&self) -> bool {
+        (0..PATIENCE).all(|_| {
+            let more = self.recall();
+            if more {
+                sync::thread::yield_now();
+            }
+            more
+        })
+    }
+}
 
 /// Called with what happened when a take finds the ring dry.
 pub(super) type EmptyHook = Box<dyn Fn(RingEmpty) + Send + Sync>;
@@ -26,8 +52,8 @@ const MAX_PRODUCERS: usize = 64;
 
 /// Configures a [`CachedGenerator`].
 ///
-/// A lease and the choice between a secret and plain IDs are asked for; the
-/// rest has defaults: 65,536 slots (512 KiB), a padding fill before the first
+/// A lease, or a store of leases, and the choice between a secret and plain IDs
+/// are asked for; the rest has defaults: 65,536 slots (512 KiB), a padding fill before the first
 /// take, a threshold fill at one half, no scheduled fill, one producer, a
 /// borrow limit of 60 s, [`OnEmpty::Generate`].
 ///
@@ -82,32 +108,7 @@ impl CachedGeneratorBuilder {
         }
     }
 
-    /// Encrypts the IDs with `secret`.
-    pub fn secret(mut self, secret: &Secret) -> Self {
-        self.setup.encrypt_with(secret);
-        self
-    }
-
-    /// Leaves the IDs as they are: sorted by tick, and readable by anybody.
-    pub fn plain(mut self) -> Self {
-        self.setup.cipher = Some(Cipher::plain());
-        self
-    }
-
-    /// The nodes and ticks to make IDs from: a [`Lease`](crate::Lease), or a
-    /// [`StaticLease`](crate::StaticLease) that begins when this is built.
-    pub fn lease(mut self, lease: impl Into<LeaseSource>) -> Self {
-        self.setup.lease = Some(lease.into());
-        self
-    }
-
-    /// Another clock than the system's, which is [`CoarseClock`](crate::CoarseClock)
-    /// for ticks of 100 ms and more, and [`SystemClock`](crate::SystemClock) for
-    /// shorter ones.
-    pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
-        self.setup.clock = Some(Arc::new(clock));
-        self
-    }
+    shared_options!();
 
     /// The number of slots: a power of two up to [`RingBuffer::MAX_CAPACITY`],
     /// 8 bytes each.
@@ -210,17 +211,19 @@ impl CachedGeneratorBuilder {
         let pace = Pace {
             borrow_limit: to_ticks(&setup.layout, self.borrow_limit),
             follows_clock: true,
+            serves_the_past: false,
         };
-        let timeline = Timeline::new(setup.layout, setup.lease, setup.clock, pace)
-            .map_err(BuildError::System)?;
+        let timeline = (setup.ground).timeline(Share::WHOLE, &setup.layout, setup.clock, pace)?;
         let source = Source::new(timeline, setup.cipher);
         let filler = Arc::new(Filler::new(
             ring,
             source,
             threshold,
+            self.threshold.and_then(|fill| fill.law(capacity)),
             self.schedule,
             self.full_hook,
         ));
+        let tenancy = setup.ground.settle(Arc::clone(&filler))?;
 
         let padded = match self.padding {
             PaddingFill::BeforeFirstTake => filler.fill(FillCause::Padding).is_ok(),
@@ -238,9 +241,9 @@ impl CachedGeneratorBuilder {
             capacity,
             threshold,
             count,
-            filler.source().timeline().lease(),
+            &filler.source().timeline().leases(),
         );
-        let shared = Shared::new(self.on_empty, self.empty_hook, producers);
+        let shared = Shared::new(self.on_empty, self.empty_hook, producers, tenancy.begin());
         Ok(CachedGenerator::new(filler, shared))
     }
 }

@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use super::builder::{CachedGeneratorBuilder, EmptyHook};
 use super::counters::DryCounters;
+use super::tenancy::Tenancy;
 use super::{FillCounts, Handle, Inspector, OnEmpty, RingEmpty, Stats, TakeError};
 use crate::Id;
 use crate::events::{self, Throttle};
 use crate::fill::{FillCause, Filler, Producers};
 use crate::layout::{Layout, LayoutError, Parts};
-use crate::lease::Lease;
+use crate::lease::{Lease, LeaseStatus};
 use crate::timeline::Refused;
 
 /// Hands out unique 64-bit IDs from a ring that producer threads keep full.
@@ -68,10 +69,17 @@ pub(super) struct Shared {
     refused: Throttle,
     /// Stops and joins the threads when the last clone is dropped.
     _producers: Producers,
+    /// Lets go of the leases, after that.
+    tenancy: Tenancy,
 }
 
 impl Shared {
-    pub(super) fn new(on_empty: OnEmpty, hook: Option<EmptyHook>, producers: Producers) -> Self {
+    pub(super) fn new(
+        on_empty: OnEmpty,
+        hook: Option<EmptyHook>,
+        producers: Producers,
+        tenancy: Tenancy,
+    ) -> Self {
         Self {
             on_empty,
             hook,
@@ -81,6 +89,7 @@ impl Shared {
             ran_dry: Throttle::new(),
             refused: Throttle::new(),
             _producers: producers,
+            tenancy,
         }
     }
 }
@@ -139,11 +148,13 @@ impl CachedGenerator {
     /// [`TakeError`] as in [`take`](Self::take), if there was not even one.
     #[inline]
     pub fn take_batch(&self, out: &mut [Id]) -> Result<usize, TakeError> {
+        // Before the take, for what may have to go back.
+        let recalls = self.filler.recalls();
         let count = self.filler.take_batch(out);
         if count == out.len() {
             Ok(count)
         } else {
-            self.take_batch_dry(out, count)
+            self.take_batch_dry(out, count, recalls)
         }
     }
 
@@ -176,9 +187,43 @@ impl CachedGenerator {
         Inspector::new(*source.timeline().layout(), source.cipher().clone())
     }
 
-    /// The lease that the IDs come from.
-    pub fn lease(&self) -> &Lease {
-        self.filler.source().timeline().lease()
+    /// The leases that new IDs come from at this moment: the one that was given,
+    /// or those that a store granted. Allocates.
+    pub fn leases(&self) -> Vec<Lease> {
+        self.filler.source().timeline().leases()
+    }
+
+    /// How the leases from a store stand; none if the lease was given.
+    pub fn lease_status(&self) -> Option<LeaseStatus> {
+        let forked = self.filler.source().timeline().is_forked();
+        // A child has a copy of the keeper's lock, but nobody to unlock it.
+        if forked {
+            None
+        } else {
+            self.shared.tenancy.status()
+        }
+    }
+
+    /// Gives up everything that a copy of this process may have too: the leases,
+    /// the IDs in the ring and in every [`Handle`]. For a process that was
+    /// resumed from a snapshot, which may be resumed a second time; call it
+    /// before the first take.
+    ///
+    /// When it returns, no ID that was made before will be taken any more, except
+    /// by takes that are under way. With a store, fresh leases are acquired in the
+    /// background, and takes fail with [`Refused::NoLease`] until they come. With
+    /// a given lease every take fails from now on, with [`Refused::Invalidated`].
+    ///
+    /// Blocks while producers or consumers finish what they have begun, some
+    /// microseconds if they are running; a clock that calls this would wait for
+    /// itself. Does nothing in a forked child, which has no leases anyway.
+    pub fn invalidate(&self) {
+        if self.filler.source().timeline().is_forked() {
+            return;
+        }
+        self.shared.tenancy.invalidate(&self.filler);
+        // Those who wait for IDs of a given lease wait in vain.
+        self.filler.nudge();
     }
 
     /// The generator's figures at this moment. Reads counters and the clock.
@@ -219,9 +264,7 @@ impl CachedGenerator {
             retired: aged + self.shared.dropped.load(Relaxed),
             borrowed: timeline.borrowed(),
             borrow_limit: timeline.borrow_limit(),
-            lease_end_unix_ms: timeline
-                .layout()
-                .tick_start_unix_ms(timeline.lease().ticks().end),
+            lease_end_unix_ms: timeline.end_unix_ms(),
         }
     }
 
@@ -231,23 +274,41 @@ impl CachedGenerator {
     }
 
     /// Puts back what a handle has left over, and counts what finds no room.
-    pub(super) fn give_back(&self, ids: &[Id]) {
-        let pushed = self.filler.put_back(ids);
-        let dropped = (ids.len() - pushed) as u64;
-        self.shared.returned.fetch_add(ids.len() as u64, Relaxed);
-        self.shared.dropped.fetch_add(dropped, Relaxed);
+    pub(super) fn give_back(&self, ids: &[Id], recalls: u64) {
+        let pushed = self.filler.put_back(ids, recalls);
+        self.shared.returned.fetch_add(pushed as u64, Relaxed);
+        self.count_dropped(ids.len() - pushed);
+    }
+
+    /// Counts IDs that were taken from the ring and will not be used.
+    pub(super) fn count_dropped(&self, count: usize) {
+        if count > 0 {
+            self.shared.returned.fetch_add(count as u64, Relaxed);
+            self.shared.dropped.fetch_add(count as u64, Relaxed);
+        }
+    }
+
+    /// See [`Filler::recalls`].
+    #[inline]
+    pub(super) fn recalls(&self) -> u64 {
+        self.filler.recalls()
     }
 
     #[cold]
     fn take_dry(&self) -> Result<Id, TakeError> {
         let mut id = [Id::default()];
-        self.take_batch_dry(&mut id, 0)?;
+        self.take_batch_dry(&mut id, 0, self.filler.recalls())?;
         Ok(id[0])
     }
 
     /// The rest of a take that got `have` IDs out of a ring that then was dry.
     #[cold]
-    fn take_batch_dry(&self, out: &mut [Id], have: usize) -> Result<usize, TakeError> {
+    fn take_batch_dry(
+        &self,
+        out: &mut [Id],
+        have: usize,
+        recalls: u64,
+    ) -> Result<usize, TakeError> {
         if self.filler.source().timeline().is_forked() {
             return Err(Refused::Forked.into());
         }
@@ -259,6 +320,7 @@ impl CachedGenerator {
             let taken = Taken {
                 generator: self,
                 ids: &out[..have],
+                recalls,
             };
             let empties = self.shared.dry.empties();
             hook(RingEmpty { empties, answer });
@@ -292,7 +354,7 @@ impl CachedGenerator {
             // Producers wake the waiting when they are refused: where that is
             // for good, nothing will come but what they have claimed by then.
             match self.reason()? {
-                Refused::BorrowLimit { .. } => None,
+                Refused::BorrowLimit { .. } | Refused::NoLease { .. } => None,
                 _ if self.filler.ring().has_more_to_come() => None,
                 refused => match self.filler.take_batch(out) {
                     0 => Some(Err(TakeError::Refused(refused))),
@@ -347,11 +409,13 @@ impl RefUnwindSafe for CachedGenerator {}
 struct Taken<'a> {
     generator: &'a CachedGenerator,
     ids: &'a [Id],
+    /// How often everything was recalled when they were taken.
+    recalls: u64,
 }
 
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
-        self.generator.give_back(self.ids);
+        self.generator.give_back(self.ids, self.recalls);
     }
 }
 

@@ -17,7 +17,8 @@
 //!
 //! # Why it is right
 //!
-//! Lanes are leases on disjoint nodes, and each timeline claims each of its
+//! Where a store leases blocks, each lane has its share of every block. Lanes
+//! have disjoint nodes, and each timeline claims each of its
 //! raws once (U1 there), so which lane is in use is a hint: two threads that
 //! disagree about it still never claim the same raw, and no clock is needed
 //! for the proof.
@@ -27,13 +28,13 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::setup::{Checked, Setup, to_ticks};
-use super::{BuildError, Inspector, LeaseSource};
+use super::options::shared_options;
+use super::setup::{Setup, to_ticks};
+use super::tenancy::{Host, Share, Tenancy};
+use super::{BuildError, Inspector};
 use crate::Id;
-use crate::cipher::{Cipher, Secret};
-use crate::clock::Clock;
 use crate::layout::{Layout, LayoutError, Parts};
-use crate::lease::Lease;
+use crate::lease::{Lease, LeaseStatus};
 use crate::source::Source;
 use crate::sync::atomic::AtomicUsize;
 use crate::sync::atomic::Ordering::Relaxed;
@@ -106,11 +107,11 @@ impl Default for ClockPolicy {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct DirectGenerator {
-    lanes: Box<[Source]>,
+    lanes: Arc<[Source]>,
     /// The lane in use; a hint.
     active: AtomicUsize,
     policy: ClockPolicy,
-    lease: Lease,
+    tenancy: Tenancy,
 }
 
 impl DirectGenerator {
@@ -173,9 +174,32 @@ impl DirectGenerator {
         Inspector::new(*source.timeline().layout(), source.cipher().clone())
     }
 
-    /// The lease that the IDs come from.
-    pub fn lease(&self) -> &Lease {
-        &self.lease
+    /// The leases that IDs come from at this moment, divided as the
+    /// [`ClockPolicy`] demands. Allocates.
+    pub fn leases(&self) -> Vec<Lease> {
+        let timelines = self.lanes.iter().map(Source::timeline);
+        timelines.flat_map(Timeline::leases).collect()
+    }
+
+    /// How the leases from a store stand; none if the lease was given.
+    pub fn lease_status(&self) -> Option<LeaseStatus> {
+        if self.is_forked() {
+            None
+        } else {
+            self.tenancy.status()
+        }
+    }
+
+    /// Gives up every lease, because a copy of this process may have it too; see
+    /// [`CachedGenerator::invalidate`](crate::CachedGenerator::invalidate).
+    pub fn invalidate(&self) {
+        if !self.is_forked() {
+            self.tenancy.invalidate(&self.lanes);
+        }
+    }
+
+    fn is_forked(&self) -> bool {
+        self.lanes[0].timeline().is_forked()
     }
 
     /// `waits_since` is when this take first had to wait, for the bound.
@@ -273,7 +297,7 @@ impl RefUnwindSafe for DirectGenerator {}
 impl fmt::Debug for DirectGenerator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DirectGenerator")
-            .field("lease", &self.lease)
+            .field("leases", &self.leases())
             .field("policy", &self.policy)
             .field("lanes", &self.lanes.len())
             .finish_non_exhaustive()
@@ -289,31 +313,7 @@ pub struct DirectGeneratorBuilder {
 }
 
 impl DirectGeneratorBuilder {
-    /// Encrypts the IDs with `secret`.
-    pub fn secret(mut self, secret: &Secret) -> Self {
-        self.setup.encrypt_with(secret);
-        self
-    }
-
-    /// Leaves the IDs as they are: sorted by tick, and readable by anybody.
-    pub fn plain(mut self) -> Self {
-        self.setup.cipher = Some(Cipher::plain());
-        self
-    }
-
-    /// The nodes and ticks to make IDs from.
-    pub fn lease(mut self, lease: impl Into<LeaseSource>) -> Self {
-        self.setup.lease = Some(lease.into());
-        self
-    }
-
-    /// Another clock than the system's, which is [`CoarseClock`](crate::CoarseClock)
-    /// for ticks of 100 ms and more, and [`SystemClock`](crate::SystemClock) for
-    /// shorter ones.
-    pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
-        self.setup.clock = Some(Arc::new(clock));
-        self
-    }
+    shared_options!();
 
     /// What happens when the clock is set back or a tick is used up.
     pub fn clock_policy(mut self, policy: ClockPolicy) -> Self {
@@ -328,7 +328,7 @@ impl DirectGeneratorBuilder {
     /// [`BuildError`] with the value that is wrong and what is allowed.
     pub fn build(self) -> Result<DirectGenerator, BuildError> {
         let setup = self.setup.check()?;
-        let nodes = setup.lease.nodes();
+        let nodes = setup.ground.nodes();
         let width = nodes.end - nodes.start;
         let lanes = match self.policy {
             ClockPolicy::Refuse | ClockPolicy::Wait { .. } | ClockPolicy::Logical { .. } => 1,
@@ -342,33 +342,45 @@ impl DirectGeneratorBuilder {
             ClockPolicy::Logical { at_most_ahead } => Pace {
                 borrow_limit: to_ticks(&setup.layout, at_most_ahead),
                 follows_clock: false,
+                serves_the_past: true,
             },
             _ => Pace {
                 borrow_limit: 0,
                 follows_clock: true,
+                serves_the_past: false,
             },
         };
-        let lanes = (0..lanes)
-            .map(|lane| make_lane(&setup, pace, lane, lanes))
-            .collect::<Result<_, _>>()?;
+        let lanes: Arc<[Source]> = (0..lanes)
+            .map(|index| {
+                let share = Share {
+                    index,
+                    count: lanes,
+                };
+                let clock = Arc::clone(&setup.clock);
+                let timeline = setup.ground.timeline(share, &setup.layout, clock, pace)?;
+                Ok(Source::new(timeline, setup.cipher.clone()))
+            })
+            .collect::<Result<_, BuildError>>()?;
+        let tenancy = setup.ground.settle(Arc::clone(&lanes))?.begin();
         Ok(DirectGenerator {
             lanes,
             active: AtomicUsize::new(0),
             policy: self.policy,
-            lease: setup.lease,
+            tenancy,
         })
     }
 }
 
-/// Lane `lane` of `lanes`: an even share of the nodes, and all the ticks.
-fn make_lane(setup: &Checked, pace: Pace, lane: u64, lanes: u64) -> Result<Source, BuildError> {
-    let nodes = setup.lease.nodes();
-    let width = u128::from(nodes.end - nodes.start);
-    // 128 bits: a node field can be 62 bits wide.
-    let share = |lane: u64| nodes.start + (width * u128::from(lane) / u128::from(lanes)) as u64;
-    let nodes = share(lane)..share(lane + 1);
-    let lease = Lease::new(setup.layout, nodes, setup.lease.ticks()).map_err(BuildError::Lease)?;
-    let clock = Arc::clone(&setup.clock);
-    let timeline = Timeline::new(setup.layout, lease, clock, pace).map_err(BuildError::System)?;
-    Ok(Source::new(timeline, setup.cipher.clone()))
+impl Host for Arc<[Source]> {
+    fn sources(&self) -> &[Source] {
+        self
+    }
+
+    /// Nobody waits for it.
+    fn has_more(&self) {}
+
+    /// Nothing is made before it is taken.
+    fn stop_serving(&self) -> bool {
+        false
+    }
 }

@@ -42,10 +42,12 @@ struct Stock {
     next: usize,
     /// How many of `ids` are filled.
     filled: usize,
+    /// How often everything was recalled when they were taken.
+    recalls: u64,
     ids: [Id; CHUNK],
 }
 
-// SAFETY: two integers and an array of transparent integers, all of them valid
+// SAFETY: three integers and an array of transparent integers, all of them valid
 // as zero bytes.
 unsafe impl ZeroIsValid for Stock {}
 
@@ -54,6 +56,7 @@ impl Handle {
         let stock = WipeOnFork::new(Stock {
             next: 0,
             filled: 0,
+            recalls: 0,
             ids: [Id::default(); CHUNK],
         })?;
         Ok(Self { generator, stock })
@@ -61,8 +64,8 @@ impl Handle {
 
     /// Takes one ID: about a nanosecond, and every 64th time a batch from the ring.
     ///
-    /// Touches nothing that other threads write, but for that batch, which is
-    /// lock-free.
+    /// Touches nothing that other threads write as long as nothing is recalled,
+    /// but for that batch, which is lock-free.
     ///
     /// # Errors
     ///
@@ -71,7 +74,7 @@ impl Handle {
     #[inline]
     pub fn take(&mut self) -> Result<Id, TakeError> {
         let stock = &mut *self.stock;
-        if stock.next < stock.filled {
+        if stock.next < stock.filled && stock.recalls == self.generator.recalls() {
             // The mask changes nothing and saves the bounds check.
             let id = stock.ids[stock.next % CHUNK];
             stock.next += 1;
@@ -84,8 +87,12 @@ impl Handle {
     #[cold]
     fn restock(&mut self) -> Result<Id, TakeError> {
         let stock = &mut *self.stock;
-        // On an error nothing is in stock, as before.
+        // What was recalled is given up; otherwise nothing is left.
+        self.generator.count_dropped(stock.filled - stock.next);
+        // On an error nothing is in stock.
         (stock.next, stock.filled) = (0, 0);
+        // Before the take: what a recall meets half-way counts as old.
+        stock.recalls = self.generator.recalls();
         // A ring of fewer slots can't give more, and need not be found dry.
         let want = CHUNK.min(self.generator.capacity());
         stock.filled = self.generator.take_batch(&mut stock.ids[..want])?;
@@ -99,7 +106,7 @@ impl Drop for Handle {
         let stock = &*self.stock;
         let left = &stock.ids[stock.next..stock.filled];
         if !left.is_empty() {
-            self.generator.give_back(left);
+            self.generator.give_back(left, stock.recalls);
         }
     }
 }

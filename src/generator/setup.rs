@@ -5,11 +5,15 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::tenancy::Ground;
 use crate::cipher::{Cipher, Secret};
 use crate::clock::{Clock, CoarseClock, SystemClock};
 use crate::fill::PolicyError;
 use crate::layout::{Layout, LayoutError};
-use crate::lease::{Lease, LeaseError, StaticLease};
+use crate::lease::{
+    Expiry, Holder, Lease, LeaseError, LeaseStore, NamespaceError, PlanError, StaticLease,
+    StoreError,
+};
 use crate::ring::RingError;
 
 /// The narrowest layout that may be encrypted is one bit wider than this.
@@ -45,18 +49,34 @@ impl From<StaticLease> for LeaseSource {
 #[derive(Debug)]
 pub(super) struct Setup {
     pub(super) layout: Layout,
-    pub(super) cipher: Option<Cipher>,
+    cipher: Option<Cipher>,
+    /// Kept for the namespace's fingerprint.
+    secret: Option<Secret>,
     pub(super) lease: Option<LeaseSource>,
+    pub(super) store: Option<Box<dyn LeaseStore>>,
+    pub(super) kept: KeptOptions,
     /// The system's, unless another is given.
     pub(super) clock: Option<Arc<dyn Clock>>,
+}
+
+/// What was said about leases from a store.
+#[derive(Debug, Default)]
+pub(super) struct KeptOptions {
+    pub(super) namespace: Option<String>,
+    pub(super) block_bits: Option<u32>,
+    pub(super) blocks: Option<u32>,
+    pub(super) widen_to: Option<u32>,
+    pub(super) cover: Option<Duration>,
+    pub(super) expiry: Option<Expiry>,
+    pub(super) holder: Option<Holder>,
 }
 
 /// A setup that was checked.
 pub(super) struct Checked {
     pub(super) layout: Layout,
     pub(super) cipher: Cipher,
-    pub(super) lease: Lease,
     pub(super) clock: Arc<dyn Clock>,
+    pub(super) ground: Ground,
 }
 
 impl Setup {
@@ -64,13 +84,22 @@ impl Setup {
         Self {
             layout,
             cipher: None,
+            secret: None,
             lease: None,
+            store: None,
+            kept: KeptOptions::default(),
             clock: None,
         }
     }
 
     pub(super) fn encrypt_with(&mut self, secret: &Secret) {
         self.cipher = Some(Cipher::sparx64(secret));
+        self.secret = Some(secret.clone());
+    }
+
+    pub(super) fn leave_plain(&mut self) {
+        self.cipher = Some(Cipher::plain());
+        self.secret = None;
     }
 
     pub(super) fn check(self) -> Result<Checked, BuildError> {
@@ -85,22 +114,40 @@ impl Setup {
         layout
             .check_alive(now_unix_ms)
             .map_err(BuildError::Layout)?;
-        let lease = match self.lease.ok_or(BuildError::NoLease)? {
-            LeaseSource::Granted(lease) => lease,
-            LeaseSource::Static(lease) => lease.grant(now_unix_ms).map_err(BuildError::Lease)?,
+        let ground = match (self.lease, self.store) {
+            (None, None) => return Err(BuildError::NoLease),
+            (Some(_), Some(_)) => return Err(BuildError::TwoLeases),
+            (Some(lease), None) => {
+                self.kept.check_unused()?;
+                Ground::given(lease, &layout, now_unix_ms)?
+            }
+            (None, Some(store)) => Ground::kept(store, self.kept, &layout, self.secret.as_ref())?,
         };
-        if *lease.layout() != layout {
-            return Err(BuildError::LeaseLayout {
-                lease: *lease.layout(),
-                generator: layout,
-            });
-        }
         Ok(Checked {
             layout,
             cipher,
-            lease,
             clock,
+            ground,
         })
+    }
+}
+
+impl KeptOptions {
+    /// Refuses what has no meaning without a store.
+    fn check_unused(&self) -> Result<(), BuildError> {
+        let given = [
+            ("namespace", self.namespace.is_some()),
+            ("block_bits", self.block_bits.is_some()),
+            ("blocks", self.blocks.is_some()),
+            ("widen_to", self.widen_to.is_some()),
+            ("cover", self.cover.is_some()),
+            ("expiry", self.expiry.is_some()),
+            ("holder", self.holder.is_some()),
+        ];
+        match given.into_iter().find(|&(_, given)| given) {
+            Some((option, _)) => Err(BuildError::NoStore { option }),
+            None => Ok(()),
+        }
     }
 }
 
@@ -139,6 +186,27 @@ pub enum BuildError {
     Layout(LayoutError),
     /// The static lease can't be granted.
     Lease(LeaseError),
+    /// Both a lease and a store were given.
+    TwoLeases,
+    /// Another generator in this process has the same lease, or had it.
+    LeaseTaken {
+        /// The lease's nodes.
+        nodes: std::ops::Range<u64>,
+    },
+    /// An option about leases from a store, but no store.
+    NoStore {
+        /// The option.
+        option: &'static str,
+    },
+    /// A store, but no namespace in it.
+    NoNamespace,
+    /// The namespace's name or block size is wrong.
+    Namespace(NamespaceError),
+    /// The number of blocks or the cover is out of its range.
+    Plan(PlanError),
+    /// The store gave no lease. Nothing is held in it, unless this is
+    /// [`StoreError::Ambiguous`]; then a block may lie idle until its end.
+    Store(StoreError),
     /// The lease is counted in another layout than the generator's.
     LeaseLayout {
         /// The lease's layout.
@@ -177,8 +245,29 @@ impl fmt::Display for BuildError {
             ),
             Self::NoLease => f.write_str(
                 "no lease was given: there is no default node, because two generators that \
-                 share one make duplicates; give a lease with `lease`",
+                 share one make duplicates; give a lease with `lease`, or a store with `lease_store`",
             ),
+            Self::TwoLeases => f.write_str(
+                "both a lease and a store were given: choose `lease` for nodes that nobody else \
+                 has, or `lease_store` to have them granted",
+            ),
+            Self::LeaseTaken { nodes } => write!(
+                f,
+                "the lease on nodes {}..{} is taken: another generator in this process was built \
+                 on it, and two would make duplicates; clone that generator, or get another lease",
+                nodes.start, nodes.end
+            ),
+            Self::NoStore { option } => write!(
+                f,
+                "`{option}` is about leases from a store, and none was given: \
+                 give one with `lease_store`, or leave `{option}` out"
+            ),
+            Self::NoNamespace => f.write_str(
+                "a store was given, but no namespace: name the ID space with `namespace`",
+            ),
+            Self::Namespace(error) => error.fmt(f),
+            Self::Plan(error) => error.fmt(f),
+            Self::Store(error) => error.fmt(f),
             Self::EncryptionWidens { bits } => write!(
                 f,
                 "IDs of a layout of {bits} bits fit a double, but encrypted ones have 64 bits: \
@@ -220,6 +309,9 @@ impl std::error::Error for BuildError {
             // These print the error they hold, so what comes next is its source.
             Self::Layout(error) => error.source(),
             Self::Lease(error) => error.source(),
+            Self::Namespace(error) => error.source(),
+            Self::Plan(error) => error.source(),
+            Self::Store(error) => error.source(),
             Self::Policy(error) => error.source(),
             Self::Ring(error) => error.source(),
             Self::System(error) => Some(error),

@@ -14,14 +14,16 @@ pub struct Stats {
     pub level: usize,
     /// Slots in the ring.
     pub capacity: usize,
-    /// A take that leaves fewer IDs than this asks for a fill; 0 if none does.
+    /// A take that leaves fewer IDs than this asks for a fill; 0 if none does. An
+    /// adaptive threshold moves.
     pub threshold: usize,
     /// IDs handed to consumers, those in handles included. Goes down when a
     /// handle is dropped that has some left.
     pub issued: u64,
     /// IDs that consumers made themselves, because the ring was dry.
     pub in_place: u64,
-    /// Fills that reached the brim, by cause.
+    /// Fills that reached the brim, or as far as an adaptive threshold wants, by
+    /// cause.
     pub fills: FillCounts,
     /// Fills that stopped early at the borrow limit or the end of the lease.
     pub refusals: u64,

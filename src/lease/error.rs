@@ -97,6 +97,29 @@ pub enum StoreError {
         /// The setting, its value, and what it should be.
         reason: String,
     },
+    /// The store is a copy of the one that granted before, or was put back to an
+    /// earlier state. It grants nothing: the other one may still be granting.
+    Copied {
+        /// Which store, without credentials.
+        store: String,
+        /// What the record was written for.
+        recorded: String,
+        /// What was found instead.
+        found: String,
+    },
+    /// The machine's clock was set by more than the limit while the machine ran.
+    /// Nothing is granted until it has kept the new time for a while.
+    ClockStepped {
+        /// The time that the machine's uptime leads to, in milliseconds since
+        /// 1970.
+        expected_unix_ms: u64,
+        /// The time that the clock shows, in milliseconds since 1970.
+        shown_unix_ms: u64,
+        /// How far they may be apart.
+        limit: Duration,
+        /// When the clock is believed, if it keeps this time until then.
+        retry_after: Duration,
+    },
     /// The store can't be reached. The request was not carried out.
     Unavailable {
         /// The driver's error.
@@ -270,6 +293,30 @@ impl fmt::Display for StoreError {
                 "{store} can lose what it has confirmed, and with it the promise of uniqueness: \
                  {reason}; change the setting, or accept the risk explicitly when opening the store"
             ),
+            Self::Copied {
+                store,
+                recorded,
+                found,
+            } => write!(
+                f,
+                "{store} is a copy, or was put back to an earlier state: it was written for \
+                 {recorded}, and this is {found}; go back to the original, or, if nobody can \
+                 use that any more, adopt this one by raising its floor over lost grants \
+                 (bump-floor)"
+            ),
+            Self::ClockStepped {
+                expected_unix_ms,
+                shown_unix_ms,
+                limit,
+                retry_after,
+            } => write!(
+                f,
+                "the machine's clock was set to {shown_unix_ms} ms where its uptime leads to \
+                 {expected_unix_ms} ms, {} ms apart where {} ms are allowed: set it right, or, \
+                 if it is right now, try again in {retry_after:?}",
+                expected_unix_ms.abs_diff(*shown_unix_ms),
+                limit.as_millis()
+            ),
             Self::Unavailable { .. } => {
                 write!(f, "the store can't be reached; nothing was done, try again")
             }
@@ -343,9 +390,25 @@ mod tests {
                 recorded: 160,
             },
         };
+        let stepped = StoreError::ClockStepped {
+            expected_unix_ms: 20_000,
+            shown_unix_ms: 99_000,
+            limit: Duration::from_secs(12),
+            retry_after: Duration::from_secs(60),
+        };
+        let copied = StoreError::Copied {
+            store: "sqlite:/a".into(),
+            recorded: "inode 1".into(),
+            found: "inode 2".into(),
+        };
         for (error, numbers) in [
             (skew, &["20000 ms", "13000 ms", "7000 ms", "5000 ms"][..]),
             (fenced, &["block 7", "160", "100"]),
+            (
+                stepped,
+                &["20000 ms", "99000 ms", "79000 ms", "12000 ms", "60s"],
+            ),
+            (copied, &["sqlite:/a", "inode 1", "inode 2", "bump-floor"]),
         ] {
             let text = error.to_string();
             for number in numbers {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Lease, LeaseError};
+use super::{Claim, Lease, LeaseError};
 use crate::layout::Layout;
 
 /// Nodes that the caller knows to be its own: a StatefulSet's ordinal, a line
@@ -32,6 +32,10 @@ use crate::layout::Layout;
 /// [`LeaseStore`](super::LeaseStore): even an embedded one keeps the runs of a
 /// program apart.
 ///
+/// One mistake is caught: a lease and its clones serve one generator at a time,
+/// and one with an explicit start a single one. Two leases that are made apart
+/// for the same nodes are two promises, and nothing compares them.
+///
 /// # Examples
 /// ```
 /// use ringflake::{Layout, lease::StaticLease};
@@ -52,6 +56,7 @@ pub struct StaticLease {
     layout: Layout,
     nodes: Range<u64>,
     start: Start,
+    claim: Claim,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +77,7 @@ impl StaticLease {
             layout,
             nodes,
             start: Start::Now,
+            claim: Claim::default(),
         }
     }
 
@@ -118,6 +124,13 @@ impl StaticLease {
             });
         }
         Lease::new(*layout, self.nodes.clone(), start..layout.ticks())
+            .map(|lease| lease.with_claim(self.claim.clone()))
+    }
+
+    /// Whether a second generator would begin where the first one did, whatever
+    /// the time.
+    pub(crate) fn starts_anew(&self) -> bool {
+        !matches!(self.start, Start::Now)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use super::{Lease, LeaseError, Namespace};
+use super::{Claim, Lease, LeaseError, Namespace};
 
 /// The index of an aligned block of nodes: block `i` of size 2^b holds the nodes
 /// `i * 2^b` up to `(i + 1) * 2^b`, the last not included.
@@ -73,19 +73,22 @@ pub struct Grant {
     /// The ticks since the layout's epoch, half-open. A renewal must name the
     /// end, and moves it.
     pub ticks: Range<u64>,
+    claim: Claim,
 }
 
 impl Grant {
     /// The grant of `block` for `ticks`.
-    pub const fn new(block: Block, epoch: Epoch, ticks: Range<u64>) -> Self {
+    pub fn new(block: Block, epoch: Epoch, ticks: Range<u64>) -> Self {
         Self {
             block,
             epoch,
             ticks,
+            claim: Claim::default(),
         }
     }
 
-    /// The rectangle that it makes the holder's.
+    /// The rectangle that it makes the holder's. All leases of one grant and of
+    /// its clones count as one, which one generator can be built on.
     ///
     /// # Errors
     /// When the block or the ticks are not of this namespace. A grant that a
@@ -96,6 +99,7 @@ impl Grant {
             namespace.nodes_of(self.block),
             self.ticks.clone(),
         )
+        .map(|lease| lease.with_claim(self.claim.clone()))
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use super::Block;
+use crate::cipher::Secret;
 use crate::layout::Layout;
 
 /// One ID space that a store divides: a name, a layout, a block size and the
@@ -150,17 +151,43 @@ impl fmt::Display for Namespace {
 
 /// What a store keeps of the secret, to tell a wrong one.
 ///
-/// Meant to be the first 16 bytes of HMAC-SHA256, keyed with the secret, over a
-/// label that a deployment fixes once and the namespace's name. So made it reveals
-/// nothing of the secret, and the same secret has different fingerprints in
-/// different namespaces. It is the caller's to compute: this crate has no hash
-/// function, and a store only compares.
+/// The first 16 bytes of HMAC-SHA256, keyed with the secret, over a fixed label
+/// and the namespace's name. It reveals nothing of the secret, and the same secret
+/// has different fingerprints in different namespaces.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint([u8; 16]);
 
 impl Fingerprint {
     /// Of a namespace whose IDs are not encrypted.
     pub const PLAIN: Self = Self([0; 16]);
+
+    /// Of `secret` in the namespace with this name: the first 16 bytes of
+    /// HMAC-SHA256(secret, "ringflake namespace\0" and the name).
+    ///
+    /// # Examples
+    /// ```
+    /// use ringflake::{Secret, lease::Fingerprint};
+    ///
+    /// let secret = Secret::from_hex("000102030405060708090a0b0c0d0e0f")?;
+    /// let orders = Fingerprint::of(&secret, "orders");
+    /// assert_eq!(orders, Fingerprint::of(&secret, "orders"));
+    /// assert_ne!(orders, Fingerprint::of(&secret, "invoices"));
+    /// # Ok::<(), ringflake::SecretError>(())
+    /// ```
+    pub fn of(secret: &Secret, name: &str) -> Self {
+        let mut mac = hmac_sha256::HMAC::new(secret.expose());
+        mac.update(Self::LABEL);
+        mac.update(name);
+        let digest = mac.finalize();
+        let (kept, _) = digest.split_at(16);
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(kept);
+        Self(bytes)
+    }
+
+    /// Ends in a byte that no name holds, so that label and name can't be shifted
+    /// against each other.
+    const LABEL: &[u8] = b"ringflake namespace\0";
 
     /// A fingerprint computed elsewhere, or read back from a store.
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
@@ -240,6 +267,14 @@ mod tests {
     use super::*;
 
     const LAYOUT: Layout = Layout::RANDFLAKE;
+
+    /// The answer is Python's, from `hmac.new(key, message, hashlib.sha256)`.
+    #[test]
+    fn a_fingerprint_is_an_hmac() {
+        let secret = Secret::from_hex("000102030405060708090a0b0c0d0e0f").unwrap();
+        let fingerprint = Fingerprint::of(&secret, "orders");
+        assert_eq!(fingerprint.to_string(), "351a6de2b26da6e2d8f3e44fcf7c8700");
+    }
 
     fn named(name: &str) -> Result<Namespace, NamespaceError> {
         Namespace::new(name, &LAYOUT, Fingerprint::PLAIN)

@@ -90,7 +90,8 @@ impl StoreReport {
     }
 
     /// Whether the store was replaced or restored since it last granted
-    /// something, so that the next grant will raise the floor.
+    /// something, so that the next grant will raise the floor; or, for a file that
+    /// was copied, will be refused.
     pub fn history_lost(&self) -> bool {
         self.record.incarnation != self.incarnation
     }

@@ -54,7 +54,8 @@ pub trait LeaseStore: Send + fmt::Debug {
     /// computed anew at each attempt, it would run away from the clock for ever.
     ///
     /// # Errors
-    /// [`StoreError::ClockSkew`], [`StoreError::FloorAhead`],
+    /// [`StoreError::ClockSkew`], [`StoreError::ClockStepped`],
+    /// [`StoreError::Copied`], [`StoreError::FloorAhead`],
     /// [`StoreError::Exhausted`], [`StoreError::LayoutEnded`],
     /// [`StoreError::Invalid`], and those of every method.
     fn acquire(

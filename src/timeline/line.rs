@@ -1,7 +1,8 @@
 //! A lease as a line of positions.
 
+use std::ops::Range;
+
 use crate::layout::Layout;
-use crate::lease::Lease;
 
 /// The geometry of a lease: which raw lies at which position.
 ///
@@ -9,11 +10,11 @@ use crate::lease::Lease;
 /// before the next tick, so that the width of the lease is used before its
 /// depth.
 #[derive(Clone, Debug)]
-pub(super) struct Line {
-    layout: Layout,
+pub(super) struct Line<'a> {
+    layout: &'a Layout,
     first_node: u64,
     nodes: u64,
-    first_tick: u64,
+    ticks: Range<u64>,
     /// One past the last position.
     len: u64,
 }
@@ -27,38 +28,44 @@ pub(crate) struct Run {
     pub(crate) len: usize,
 }
 
-impl Line {
+impl<'a> Line<'a> {
     /// The longest line: every position, and one past the last, fits a `u64`
     /// that is stored one higher. Only a lease over all 2^64 raws of a layout
     /// is longer; its last raws are then never issued.
     const MAX_LEN: u64 = u64::MAX - 1;
 
-    pub(super) fn new(layout: Layout, lease: &Lease) -> Self {
-        let nodes = lease.nodes();
-        let ticks = lease.ticks();
+    #[inline]
+    pub(super) fn new(layout: &'a Layout, first_node: u64, nodes: u64, ticks: Range<u64>) -> Self {
+        let end = ticks.end;
         let mut line = Self {
             layout,
-            first_node: nodes.start,
-            nodes: nodes.end - nodes.start,
-            first_tick: ticks.start,
+            first_node,
+            nodes,
+            ticks,
             len: Self::MAX_LEN,
         };
-        line.len = line.position_of(ticks.end);
+        line.len = line.position_of(end);
         line
     }
 
-    pub(super) fn layout(&self) -> &Layout {
-        &self.layout
-    }
-
+    #[inline]
     pub(super) fn len(&self) -> u64 {
         self.len
+    }
+
+    pub(super) fn nodes(&self) -> Range<u64> {
+        self.first_node..self.first_node + self.nodes
+    }
+
+    #[inline]
+    pub(super) fn ticks(&self) -> Range<u64> {
+        self.ticks.clone()
     }
 
     /// Where `tick` begins: 0 for one before the lease, the end for one after it.
     #[inline]
     pub(super) fn position_of(&self, tick: u64) -> u64 {
-        let ticks = tick.saturating_sub(self.first_tick);
+        let ticks = tick.saturating_sub(self.ticks.start);
         ticks
             .checked_mul(self.nodes)
             .and_then(|nodes| nodes.checked_mul(self.layout.sequences()))
@@ -68,14 +75,22 @@ impl Line {
     /// The tick that `position` lies in; the end of the lease for the end.
     #[inline]
     pub(super) fn tick_of(&self, position: u64) -> u64 {
-        self.first_tick + (position >> self.layout.sequence_bits()) / self.nodes
+        self.ticks.start + (position >> self.layout.sequence_bits()) / self.nodes
+    }
+
+    /// Whether a tick begins at `position`.
+    #[inline]
+    pub(super) fn begins_tick(&self, position: u64) -> bool {
+        let sequences = self.layout.sequences();
+        position & (sequences - 1) == 0
+            && (position >> self.layout.sequence_bits()).is_multiple_of(self.nodes)
     }
 
     /// The raws of the positions `start..end`, which must lie in one run.
     #[inline]
     pub(super) fn run(&self, start: u64, end: u64) -> Run {
         let row = start >> self.layout.sequence_bits();
-        let tick = self.first_tick + row / self.nodes;
+        let tick = self.ticks.start + row / self.nodes;
         let node = self.first_node + row % self.nodes;
         let sequence = start & (self.layout.sequences() - 1);
         // U3: the caller has held `end` against the line's.

@@ -31,8 +31,9 @@ fn timeline(
     let pace = Pace {
         borrow_limit,
         follows_clock: true,
+        serves_the_past: false,
     };
-    Timeline::new(layout, lease, Arc::new(clock.clone()), pace).unwrap()
+    Timeline::new(&lease, Arc::new(clock.clone()), pace).unwrap()
 }
 
 fn raws(run: Run) -> Range<u64> {
@@ -176,7 +177,7 @@ fn u3_a_lease_over_all_64_bits_ends_without_wrapping() {
     assert_eq!(first.first, layout.pack(last, 0, 0).unwrap());
 
     // The last raws of all: the cursor is moved next to them.
-    timeline.next.store(u64::MAX - 3, Relaxed);
+    timeline.cursor(0).store(u64::MAX - 3, Relaxed);
     let run = timeline.claim(64).unwrap();
     assert_eq!(raws(run), u64::MAX - 4..u64::MAX - 1);
     assert!(matches!(timeline.claim(1), Err(Refused::LeaseEnded { .. })));
@@ -187,7 +188,10 @@ fn a_wiped_cursor_is_a_forked_child_s() {
     let clock = ManualClock::new(EPOCH);
     let timeline = timeline(layout(10, 2, 2, 1000), 0..1, 0..1024, 3, &clock);
     assert!(!timeline.is_forked());
-    timeline.next.store(0, Relaxed);
+    timeline
+        .words
+        .iter()
+        .for_each(|word| word.store(0, Relaxed));
     assert!(timeline.is_forked());
     assert_eq!(timeline.claim(1), Err(Refused::Forked));
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// it only turns a hang into a failure.
 #[track_caller]
 pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while !condition() {
         assert!(Instant::now() < deadline, "it never came to this: {what}");
         thread::sleep(Duration::from_micros(200));

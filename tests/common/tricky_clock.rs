@@ -33,6 +33,8 @@ struct State {
     good: u64,
     panics: u64,
     reads: u64,
+    /// How long a producer's read takes.
+    delay: Duration,
 }
 
 impl TrickyClock {
@@ -44,6 +46,7 @@ impl TrickyClock {
             good: 0,
             panics: 0,
             reads: 0,
+            delay: Duration::ZERO,
         };
         Self(Arc::new(Shared {
             state: Mutex::new(state),
@@ -76,6 +79,12 @@ impl TrickyClock {
         (state.good, state.panics) = (good, panics);
     }
 
+    /// Lets each read by a producer take so long.
+    #[allow(dead_code, reason = "not every test needs it")]
+    pub(crate) fn delay_reads(&self, delay: Duration) {
+        self.state().delay = delay;
+    }
+
     /// How often producers have looked at the clock.
     pub(crate) fn reads(&self) -> u64 {
         self.state().reads
@@ -100,7 +109,7 @@ impl Clock for TrickyClock {
             state.held += 1;
             // Longer than `eventually` waits, but not for ever: a generator that
             // is dropped by a failing test joins its producers.
-            let patience = Duration::from_secs(30);
+            let patience = Duration::from_secs(90);
             let released = &self.0.released;
             let wait = released.wait_timeout_while(state, patience, |state| state.hold > 0);
             (state, _) = wait.unwrap();
@@ -114,6 +123,11 @@ impl Clock for TrickyClock {
             // Without the panic hook, which would write to the test's output.
             resume_unwind(Box::new("the clock fails"));
         }
-        state.unix_ms
+        let (unix_ms, delay) = (state.unix_ms, state.delay);
+        drop(state);
+        if !delay.is_zero() {
+            thread::sleep(delay);
+        }
+        unix_ms
     }
 }

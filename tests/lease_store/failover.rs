@@ -9,7 +9,7 @@ use ringflake::lease::{
 };
 use ringflake::{Clock, Layout, ManualClock};
 
-use super::conformance::Given;
+use ringflake::lease::conformance::Given;
 
 const LAYOUT: Layout = Layout::RANDFLAKE;
 /// Half a second into this tick every test begins.

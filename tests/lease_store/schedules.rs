@@ -10,7 +10,7 @@ use ringflake::lease::{
 };
 use ringflake::{Clock, Layout, ManualClock};
 
-use super::conformance::Given;
+use ringflake::lease::conformance::Given;
 
 const LAYOUT: Layout = Layout::RANDFLAKE;
 const START_MS: u64 = 1_760_000_000_000;

@@ -2,25 +2,30 @@
 
 use std::cmp::Ordering;
 use std::env;
+use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::{Result, bail};
 use clap::{Args, Parser, Subcommand};
 use ringflake::Layout;
+use ringflake::lease::{Fingerprint, Namespace, NamespaceError};
 
 use crate::bench::BenchArgs;
 use crate::generate::GenerateArgs;
 use crate::inspect::InspectArgs;
 use crate::keygen::KeygenArgs;
+use crate::store::StoreCommand;
+use crate::usage::Misuse;
 use crate::verify::VerifyArgs;
 
 /// Encrypted, unique 64-bit IDs from a lock-free ring buffer.
 #[derive(Debug, Parser)]
 #[command(version)]
 pub(crate) struct Cli {
-    /// The directory with the secret and the high-water marks
+    /// The directory with the secret and the record of leases
     /// [env: RINGFLAKE_DATA_DIR] [default: the platform's, such as
     /// ~/.local/share/ringflake]
     #[arg(long, global = true, value_name = "DIR")]
@@ -36,6 +41,8 @@ pub(crate) enum Command {
     Inspect(InspectArgs),
     Verify(VerifyArgs),
     Bench(BenchArgs),
+    #[command(subcommand)]
+    Store(StoreCommand),
 }
 
 #[derive(Debug, Args)]
@@ -64,22 +71,145 @@ pub(crate) struct KeyArgs {
     pub(crate) plain: bool,
 }
 
+/// A namespace of a store, with its layout and key.
+#[derive(Debug, Args)]
+pub(crate) struct PlaceArgs {
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+    #[command(flatten)]
+    pub(crate) layout: LayoutArgs,
+    #[command(flatten)]
+    pub(crate) key: KeyArgs,
+}
+
+/// Where IDs come from.
+#[derive(Debug, Args)]
+pub(crate) struct SupplyArgs {
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
+    #[command(flatten)]
+    pub(crate) leases: LeaseArgs,
+}
+
+/// Which store, and which ID space in it.
+#[derive(Debug, Args)]
+pub(crate) struct StoreArgs {
+    /// The store that leases come from, such as postgres://user@host/database.
+    /// A URL with a password is better given by the variable [env:
+    /// RINGFLAKE_STORE] [default: leases.db in the data directory, for all
+    /// runs on this machine that share it]
+    #[arg(long, value_name = "URL")]
+    store: Option<StoreUrl>,
+    /// The ID space in that store, under the name by which it was initialised
+    #[arg(long, value_name = "NS", value_parser = namespace_name)]
+    pub(crate) namespace: Option<String>,
+    /// The binary logarithm of the nodes in a block of that store, as the
+    /// namespace was initialised [default: 5]
+    #[arg(long, value_name = "B")]
+    pub(crate) block_bits: Option<u32>,
+    /// Accept a store that can lose what it has confirmed, such as a file in
+    /// memory; if it does, IDs may come twice [env: RINGFLAKE_BEST_EFFORT=1]
+    #[arg(long)]
+    best_effort: bool,
+}
+
+impl StoreArgs {
+    /// The store's URL; `None` for the one in the data directory.
+    pub(crate) fn url(&self) -> Option<String> {
+        match &self.store {
+            Some(StoreUrl(url)) => Some(url.clone()),
+            None => variable(STORE_VARIABLE),
+        }
+    }
+
+    /// Whether the URL is that of the environment.
+    pub(crate) fn is_from_environment(&self) -> bool {
+        self.store.is_none()
+    }
+
+    pub(crate) fn accepts_best_effort(&self) -> Result<bool> {
+        if self.best_effort {
+            return Ok(true);
+        }
+        match variable(BEST_EFFORT_VARIABLE).as_deref() {
+            None | Some("0") => Ok(false),
+            Some("1") => Ok(true),
+            Some(value) => Err(Misuse(format!(
+                "{BEST_EFFORT_VARIABLE} is {value:?}: give 1 to accept such a store, or 0"
+            ))
+            .into()),
+        }
+    }
+}
+
+const STORE_VARIABLE: &str = "RINGFLAKE_STORE";
+const BEST_EFFORT_VARIABLE: &str = "RINGFLAKE_BEST_EFFORT";
+
+/// A URL that may hold a password.
+#[derive(Clone)]
+struct StoreUrl(String);
+
+impl From<String> for StoreUrl {
+    fn from(url: String) -> Self {
+        Self(url)
+    }
+}
+
+impl fmt::Debug for StoreUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("StoreUrl").finish_non_exhaustive()
+    }
+}
+
+fn namespace_name(name: &str) -> Result<String, NamespaceError> {
+    Namespace::new(name, &Layout::RANDFLAKE, Fingerprint::PLAIN)?;
+    Ok(name.to_owned())
+}
+
+/// What a run wants of its leases.
+#[derive(Debug, Args)]
+pub(crate) struct LeaseArgs {
+    #[command(flatten)]
+    pub(crate) nodes: NodeArgs,
+    /// How many blocks of nodes to hold at the start; a run that gets ahead of
+    /// the clock takes more [default: 1; in leases.db, where a block is one
+    /// node, as many as the IDs fill, up to 256 and to one in 32 of all]
+    #[arg(long, value_name = "N")]
+    pub(crate) blocks: Option<u32>,
+    /// How far beyond the clock leases reach, and so for how long the run goes
+    /// on without its store [default: 60s, and 2s in the first moments]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) cover: Option<Duration>,
+    /// For how long to wait for nodes that other runs hold, or for a store that
+    /// fails once the run has begun
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "30s")]
+    pub(crate) wait: Duration,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct NodeArgs {
-    /// The nodes to use, from A up to but not including B [default: every
-    /// node of the layout]
+    /// The nodes to use, from A up to but not including B [default: those that
+    /// are free]
     #[arg(long, value_name = "A..B")]
     nodes: Option<NodeRange>,
 }
 
 impl NodeArgs {
-    /// The range given, which may lie outside `layout`, or all its nodes.
-    pub(crate) fn range(&self, layout: &Layout) -> Range<u64> {
-        match &self.nodes {
-            Some(NodeRange(range)) => range.clone(),
-            None => 0..layout.nodes(),
-        }
+    /// The range given, which may lie outside of the layout.
+    pub(crate) fn given(&self) -> Option<Range<u64>> {
+        self.nodes.as_ref().map(|NodeRange(range)| range.clone())
     }
+}
+
+/// A time with its unit, such as `90s` or `1h 30m`.
+pub(crate) fn time(text: &str) -> Result<Duration> {
+    /// humantime panics at sums beyond its range; so many digits can't add up.
+    const DIGITS: usize = 9;
+    let is_short = |digits: &str| digits.len() <= DIGITS;
+    if text.len() > 64 || !text.split(|c: char| !c.is_ascii_digit()).all(is_short) {
+        bail!("give a time with its unit, of at most {DIGITS} digits, such as 90s or 10min");
+    }
+    Ok(humantime::parse_duration(text)?)
 }
 
 /// The path in an environment variable; an empty one counts as none.
@@ -88,9 +218,15 @@ pub(crate) fn path_variable(name: &str) -> Option<PathBuf> {
     value.map(PathBuf::from)
 }
 
+/// The text in an environment variable; an empty one counts as none.
+fn variable(name: &str) -> Option<String> {
+    let value = env::var_os(name).filter(|value| !value.is_empty());
+    value.map(|value| value.to_string_lossy().into_owned())
+}
+
 /// A half-open range that is not empty, written `A..B`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct NodeRange(Range<u64>);
+pub(crate) struct NodeRange(Range<u64>);
 
 impl FromStr for NodeRange {
     type Err = anyhow::Error;
@@ -125,6 +261,28 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_url_is_not_shown() {
+        let line = ["ringflake", "generate", "--store", "redis://:hunter2@host"];
+        let cli = Cli::try_parse_from(line).unwrap();
+        assert!(!format!("{cli:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn a_time_has_a_unit() {
+        assert_eq!(time("90s").unwrap(), Duration::from_secs(90));
+        assert_eq!(time("1h 30m").unwrap(), Duration::from_secs(5400));
+        for wrong in [
+            "",
+            "5",
+            "-5s",
+            "5 lightyears",
+            "18446744073709551615s 1000ms",
+        ] {
+            assert!(time(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

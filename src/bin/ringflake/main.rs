@@ -1,5 +1,6 @@
 //! The command line of ringflake: makes a secret, generates IDs, takes them
-//! apart, and puts the generator to the test on the machine it runs on.
+//! apart, puts the generator to the test on the machine it runs on, and looks
+//! after the stores that leases come from.
 
 use std::process::ExitCode;
 
@@ -8,6 +9,7 @@ use clap::Parser;
 
 use crate::args::{Cli, Command};
 use crate::data_dir::DataDir;
+use crate::usage::Misuse;
 
 mod args;
 mod backend;
@@ -17,9 +19,10 @@ mod generate;
 mod ids;
 mod inspect;
 mod keygen;
-mod marks;
+mod leases;
 mod report;
 mod secret;
+mod store;
 mod threads;
 mod timestamp;
 mod usage;
@@ -40,8 +43,14 @@ fn main() -> ExitCode {
     match run(cli) {
         Ok(code) => code,
         Err(error) => {
-            report::say(report::one_line(&error));
-            ExitCode::FAILURE
+            let text = report::one_line(&error);
+            if error.is::<Misuse>() {
+                report::say(usage::advised(&text));
+                ExitCode::from(2)
+            } else {
+                report::say(text);
+                ExitCode::FAILURE
+            }
         }
     }
 }
@@ -55,5 +64,6 @@ fn run(cli: Cli) -> Result<ExitCode> {
         Command::Inspect(args) => inspect::run(args, &data_dir),
         Command::Verify(args) => verify::run(args, &data_dir),
         Command::Bench(args) => bench::run(args, &data_dir),
+        Command::Store(args) => store::run(args, &data_dir),
     }
 }

@@ -7,11 +7,35 @@ use anyhow::Result;
 
 use crate::words;
 
-/// Writes one line to stderr, under the program's name.
+/// Writes one line to stderr, under the program's name and without credentials.
 ///
 /// A stderr that can't be written to is no reason to stop.
 pub(crate) fn say(text: impl fmt::Display) {
-    let _ = writeln!(io::stderr(), "ringflake: {text}");
+    let text = without_credentials(&text.to_string());
+    // In one write, so that the lines of several processes stay whole.
+    let _ = io::stderr().write_all(format!("ringflake: {text}\n").as_bytes());
+}
+
+/// Blots out what stands before the host of a URL. No text should hold that, but
+/// not every text is ours, nor every argument in its place.
+fn without_credentials(text: &str) -> String {
+    const AUTHORITY: &str = "://";
+    let mut clean = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(AUTHORITY) {
+        let (before, after) = rest.split_at(at + AUTHORITY.len());
+        clean.push_str(before);
+        let end = after.find(char::is_whitespace).unwrap_or(after.len());
+        // A password may hold one, too.
+        rest = match after[..end].rfind('@') {
+            Some(at) => {
+                clean.push_str("...");
+                &after[at..]
+            }
+            None => after,
+        };
+    }
+    clean + rest
 }
 
 /// The error and its causes, joined by `: `, on one line.
@@ -53,6 +77,22 @@ mod tests {
     fn causes_are_joined_on_one_line_and_not_repeated() {
         let error = anyhow!("gone\naway").context("no file").context("no file");
         assert_eq!(one_line(&error), "no file: gone away");
+    }
+
+    #[test]
+    fn nothing_before_the_host_of_a_url_is_told() {
+        for (text, clean) in [
+            ("no URL, me@host", "no URL, me@host"),
+            ("'postgres://h/db' is", "'postgres://h/db' is"),
+            (
+                "'mysql://me:p@/w@h:3/db' or redis://:pw@h",
+                "'mysql://...@h:3/db' or redis://...@h",
+            ),
+            ("redis://me@h", "redis://...@h"),
+            ("://", "://"),
+        ] {
+            assert_eq!(without_credentials(text), clean);
+        }
     }
 
     #[test]

@@ -10,15 +10,16 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use ringflake::lease::Fingerprint;
 use ringflake::{CachedGeneratorBuilder, Cipher, Secret, SecretError};
 use zeroize::Zeroizing;
 
 use crate::args::{KeyArgs, SecretArgs, path_variable};
-use crate::data_dir::{self, DataDir};
+use crate::data_dir::{self, DataDir, Past};
 use crate::report::say;
 
 const VARIABLE: &str = "RINGFLAKE_SECRET_FILE";
-const FILE_NAME: &str = "secret";
+pub(crate) const FILE_NAME: &str = "secret";
 
 /// What IDs are encrypted with.
 #[derive(Debug)]
@@ -32,6 +33,14 @@ impl Key {
         match self {
             Self::Plain => Cipher::plain(),
             Self::Secret(secret) => Cipher::sparx64(secret),
+        }
+    }
+
+    /// What a store keeps of it under this namespace's name.
+    pub(crate) fn fingerprint(&self, name: &str) -> Fingerprint {
+        match self {
+            Self::Plain => Fingerprint::PLAIN,
+            Self::Secret(secret) => Fingerprint::of(secret, name),
         }
     }
 
@@ -71,25 +80,13 @@ pub(crate) fn kept_or_refused(args: &KeyArgs, data_dir: &DataDir) -> Result<Key>
     match kept(data_dir)? {
         Some(secret) => Ok(Key::Secret(secret)),
         None => bail!(
-            "there is no secret to read IDs with: give the one they were made with \
-             by --secret-file or {VARIABLE}, its directory by --data-dir, \
-             or --plain for IDs that are not encrypted"
+            "there is no secret: give the one that the IDs are made with by --secret-file or \
+             {VARIABLE}, its directory by --data-dir, or --plain for IDs that are not encrypted"
         ),
     }
 }
 
-/// A key for IDs that nobody will keep: a random one if there is no other.
-pub(crate) fn kept_or_random(args: &KeyArgs, data_dir: &DataDir) -> Result<Key> {
-    match chosen(args)? {
-        Some(key) => Ok(key),
-        None => Ok(Key::Secret(match kept(data_dir)? {
-            Some(secret) => secret,
-            None => Secret::generate()?,
-        })),
-    }
-}
-
-/// As [`kept_or_random`], where there must be a secret.
+/// A secret for IDs that nobody will keep: a random one if there is no other.
 pub(crate) fn secret_or_random(args: &SecretArgs, data_dir: &DataDir) -> Result<Secret> {
     let chosen = match file_of(args) {
         Some(path) => Some(read(&path)?),
@@ -117,16 +114,27 @@ pub(crate) fn make(path: &Path) -> Result<()> {
 /// Puts a new secret into the data directory, unless there is one; returns its
 /// path and whether it is new.
 ///
-/// Of several processes that do this at once, one puts its secret there: a
-/// name is linked at most once. It is complete and on the disk by then.
+/// Of several processes that do this at once, one puts its secret there. It is
+/// complete by the time it has its name, and on the disk when this returns. In a
+/// directory without a past the record of leases comes first: see [`data_dir`].
 pub(crate) fn make_kept(data_dir: &DataDir) -> Result<(PathBuf, bool)> {
-    let directory = data_dir.create()?;
+    let lock = data_dir.lock()?;
+    let directory = data_dir.path()?;
     let path = directory.join(FILE_NAME);
-    let number = getrandom::u64().map_err(io::Error::other)?;
-    let draft = directory.join(format!(".{FILE_NAME}-{number:016x}"));
     let context = || format!("the secret can't be written to {}", path.display());
-
+    let past = lock.past()?;
+    if past == Past::None {
+        lock.begin(past)?;
+    }
+    let draft = directory.join(format!(".{FILE_NAME}-new"));
+    // One that a process left which was killed.
+    match fs::remove_file(&draft) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+    .with_context(context)?;
     write_new(&draft, &Secret::generate()?).with_context(context)?;
+    // Unlike a renaming this never overwrites.
     let linked = fs::hard_link(&draft, &path);
     fs::remove_file(&draft).with_context(context)?;
     match linked {

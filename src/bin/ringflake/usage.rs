@@ -1,19 +1,35 @@
 //! Usage errors on one line.
 
 use std::env;
+use std::error;
+use std::fmt;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Error};
+use clap::{ArgMatches, CommandFactory, Error};
 
 use crate::args::Cli;
 
+/// A command line that is wrong in a way that clap can't tell.
+#[derive(Debug)]
+pub(crate) struct Misuse(pub(crate) String);
+
+impl fmt::Display for Misuse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl error::Error for Misuse {}
+
 /// What is wrong with the command line, and where to read on.
 pub(crate) fn one_line(error: &Error) -> String {
-    let see = match command() {
-        Some(command) => format!("ringflake {command} --help"),
-        None => "ringflake --help".to_owned(),
-    };
-    format!("{}; see '{see}'", reason(error))
+    advised(&reason(error))
+}
+
+/// A reason, and where to read on.
+pub(crate) fn advised(reason: &str) -> String {
+    let commands: String = commands().iter().map(|name| format!(" {name}")).collect();
+    format!("{reason}; see 'ringflake{commands} --help'")
 }
 
 /// clap's text without its frame.
@@ -32,9 +48,17 @@ fn reason(error: &Error) -> String {
     paragraphs.join("; ")
 }
 
-/// The command that the wrong command line names, if it gets that far.
-fn command() -> Option<String> {
+/// The command that the wrong command line names, as far as it gets.
+fn commands() -> Vec<String> {
     let parser = Cli::command().ignore_errors(true);
-    let matches = parser.try_get_matches_from(env::args_os()).ok()?;
-    matches.subcommand_name().map(str::to_owned)
+    let Ok(matches) = parser.try_get_matches_from(env::args_os()) else {
+        return Vec::new();
+    };
+    let mut names = Vec::new();
+    let mut deeper = matches.subcommand();
+    while let Some((name, matches)) = deeper {
+        names.push(name.to_owned());
+        deeper = ArgMatches::subcommand(matches);
+    }
+    names
 }

@@ -1,4 +1,4 @@
-//! `ringflake verify`: a live ring under load, and every ID checked.
+//! `ringflake verify`: a live ring at full speed, and every ID checked.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use clap::Args;
 use indicatif::ProgressBar;
-use ringflake::{CachedGenerator, Handle, Id, Inspector, Refused, StaticLease, Stats, TakeError};
+use ringflake::{CachedGeneratorBuilder, Handle, Id, Inspector, Refused, Stats, TakeError};
 
 use self::oracle::{Marker, Oracle, Verdict};
-use crate::args::{KeyArgs, LayoutArgs, NodeArgs};
+use crate::args::SupplyArgs;
 use crate::data_dir::DataDir;
+use crate::leases::{Appetite, Lull, Supply};
 use crate::report::forgive_closed_pipe;
-use crate::secret;
 use crate::threads::{ThreadCount, in_threads};
 
 mod oracle;
@@ -31,12 +31,16 @@ const BY_TAKE: usize = 64;
 /// IDs that are verified if neither a number nor a time is given.
 const DEFAULT_COUNT: u64 = 10_000_000;
 
-/// Run a live ring under load and check that no ID comes twice
+/// How far ahead of the clock IDs may lie.
+const BORROW_LIMIT: Duration = Duration::from_secs(60);
+
+/// Run a live ring and check that no ID comes twice
 ///
-/// Threads take IDs in all three ways, in batches, singly and through handles.
-/// Each ID is decrypted and marked in a bitmap. Nothing is kept, and the IDs
-/// are shown to nobody. Without a secret a random one is used. The exit status
-/// is 1 if an ID came twice or lay outside the lease.
+/// Leases, and the secret, are had as generate has them. Threads take IDs in all
+/// three ways, in batches, singly and through handles, as fast as they can. Each
+/// ID is decrypted, held against the leases that the store has confirmed, and
+/// marked in a bitmap. The IDs are shown to nobody. The exit status is 1 if one
+/// came twice or lay outside the leases.
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {
     /// How many IDs [default: 10,000,000, or no limit with --seconds]
@@ -55,42 +59,46 @@ pub(crate) struct VerifyArgs {
     #[arg(long, value_name = "C", default_value_t = 1 << 16)]
     capacity: usize,
     #[command(flatten)]
-    layout: LayoutArgs,
-    #[command(flatten)]
-    nodes: NodeArgs,
-    #[command(flatten)]
-    key: KeyArgs,
+    supply: SupplyArgs,
+}
+
+impl VerifyArgs {
+    /// Gives the ring its shape.
+    fn shape(&self, builder: CachedGeneratorBuilder) -> CachedGeneratorBuilder {
+        builder
+            .capacity(self.capacity)
+            .producers(self.producers)
+            .borrow_limit(BORROW_LIMIT)
+    }
 }
 
 pub(crate) fn run(args: &VerifyArgs, data_dir: &DataDir) -> Result<ExitCode> {
-    let layout = args.layout.layout;
-    let key = secret::kept_or_random(&args.key, data_dir)?;
-    let generator = key
-        .give_to(CachedGenerator::builder(layout))
-        .lease(StaticLease::assume_unique(
-            layout,
-            args.nodes.range(&layout),
-        ))
-        .capacity(args.capacity)
-        .producers(args.producers)
-        .build()?;
+    let layout = args.supply.place.layout.layout;
+    let threads = args.threads.unwrap_or_else(ThreadCount::cores).get();
     let default_count = match args.seconds {
         Some(_) => u64::MAX,
         None => DEFAULT_COUNT,
     };
+    let count = args.count.unwrap_or(default_count);
+    let time = args.seconds.map(Duration::from_secs);
+    let left_over = args.capacity.saturating_add(threads * BY_HANDLE);
+    let appetite = Appetite {
+        ids: count.saturating_add(left_over as u64),
+        span: time.map_or(Duration::MAX, |time| time.saturating_add(BORROW_LIMIT)),
+    };
+    let supply = Supply::new(&args.supply, data_dir, appetite, |it| args.shape(it))?;
     let trial = Trial {
-        oracle: Oracle::new(layout, generator.lease()),
-        inspector: Inspector::new(layout, key.cipher()),
-        generator,
-        count: args.count.unwrap_or(default_count),
+        oracle: Oracle::new(layout, supply.ledger()),
+        inspector: Inspector::new(layout, supply.key().cipher()),
+        supply: &supply,
+        count,
         undertaken: AtomicU64::new(0),
         started: Instant::now(),
-        time: args.seconds.map(Duration::from_secs),
+        time,
     };
-    let threads = args.threads.unwrap_or_else(ThreadCount::cores);
-    let tally = trial.run(threads.get())?;
+    let tally = trial.run(threads)?;
     let took = trial.started.elapsed();
-    let printed = print(&tally, took, &trial.generator.stats());
+    let printed = print(&tally, took, &supply.generator.stats());
     conclude(&tally, printed)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -99,7 +107,7 @@ pub(crate) fn run(args: &VerifyArgs, data_dir: &DataDir) -> Result<ExitCode> {
 fn conclude(tally: &Tally, printed: io::Result<()>) -> Result<()> {
     if tally.duplicates > 0 || tally.outside > 0 {
         bail!(
-            "{} IDs came twice and {} lay outside the lease",
+            "{} IDs came twice and {} lay outside the leases",
             tally.duplicates,
             tally.outside
         );
@@ -126,13 +134,26 @@ impl Tally {
             waits: self.waits + other.waits,
         }
     }
+
+    fn judge(&mut self, id: Id, inspector: &Inspector, marker: &mut Marker<'_>) {
+        self.ids += 1;
+        let verdict = match inspector.inspect(id) {
+            Ok(parts) => marker.mark(&parts),
+            Err(_) => Verdict::Outside,
+        };
+        match verdict {
+            Verdict::New => {}
+            Verdict::Duplicate => self.duplicates += 1,
+            Verdict::Outside => self.outside += 1,
+        }
+    }
 }
 
 /// What the threads share.
-struct Trial {
-    generator: CachedGenerator,
+struct Trial<'a> {
+    supply: &'a Supply,
     inspector: Inspector,
-    oracle: Oracle,
+    oracle: Oracle<'a>,
     /// IDs to be verified.
     count: u64,
     /// Those that threads have undertaken to verify; may pass `count`.
@@ -141,7 +162,7 @@ struct Trial {
     time: Option<Duration>,
 }
 
-impl Trial {
+impl Trial<'_> {
     fn run(&self, threads: usize) -> Result<Tally> {
         thread::scope(|scope| {
             let (working, at_work) = mpsc::channel();
@@ -174,7 +195,7 @@ impl Trial {
     fn consume(&self) -> Result<Tally> {
         let mut tally = Tally::default();
         let mut marker = self.oracle.marker();
-        let mut handle = self.generator.handle()?;
+        let mut handle = self.supply.generator.handle()?;
         let mut ids = [Id::default(); CHUNK];
         loop {
             let want = self.undertake();
@@ -183,7 +204,7 @@ impl Trial {
             }
             let taken = self.take(&mut ids[..want], &mut handle, &mut tally)?;
             for &id in &ids[..taken] {
-                self.judge(id, &mut marker, &mut tally);
+                tally.judge(id, &self.inspector, &mut marker);
             }
         }
     }
@@ -205,16 +226,20 @@ impl Trial {
     /// Fills `ids`, each part in its own way; fewer only if the time is up.
     fn take(&self, ids: &mut [Id], handle: &mut Handle, tally: &mut Tally) -> Result<usize> {
         const BATCH: usize = BY_HANDLE + BY_TAKE;
+        let mut lull = Lull::default();
         let mut taken = 0;
         while taken < ids.len() {
             let rest = &mut ids[taken..];
             let got = match taken {
                 0..BY_HANDLE => handle.take().map(|id| put(id, rest)),
-                BY_HANDLE..BATCH => self.generator.take().map(|id| put(id, rest)),
-                _ => self.generator.take_batch(rest),
+                BY_HANDLE..BATCH => self.supply.generator.take().map(|id| put(id, rest)),
+                _ => self.supply.generator.take_batch(rest),
             };
             match got {
-                Ok(count) => taken += count,
+                Ok(count) => {
+                    taken += count;
+                    lull.end();
+                }
                 Err(TakeError::Refused(Refused::BorrowLimit { retry_after, .. })) => {
                     tally.waits += 1;
                     let left = self.time_left().unwrap_or(Duration::MAX);
@@ -223,23 +248,17 @@ impl Trial {
                     }
                     thread::sleep(retry_after.min(left));
                 }
+                Err(TakeError::Refused(Refused::NoLease { .. })) => {
+                    tally.waits += 1;
+                    if self.time_left().is_some_and(|left| left.is_zero()) {
+                        break;
+                    }
+                    self.supply.wait_out(&mut lull)?;
+                }
                 Err(error) => return Err(error.into()),
             }
         }
         Ok(taken)
-    }
-
-    fn judge(&self, id: Id, marker: &mut Marker<'_>, tally: &mut Tally) {
-        tally.ids += 1;
-        let verdict = match self.inspector.inspect(id) {
-            Ok(parts) => marker.mark(&parts),
-            Err(_) => Verdict::Outside,
-        };
-        match verdict {
-            Verdict::New => {}
-            Verdict::Duplicate => tally.duplicates += 1,
-            Verdict::Outside => tally.outside += 1,
-        }
     }
 }
 
@@ -252,20 +271,21 @@ fn put(id: Id, ids: &mut [Id]) -> usize {
 fn print(tally: &Tally, took: Duration, stats: &Stats) -> io::Result<()> {
     let rate = tally.ids as f64 / took.as_secs_f64();
     let level = format!("{} of {}", stats.level, stats.capacity);
-    let mut out = io::stdout().lock();
-    for (title, value) in [
+    let rows = [
         ("IDs", tally.ids.to_string()),
         ("duplicates", tally.duplicates.to_string()),
-        ("outside the lease", tally.outside.to_string()),
+        ("outside the leases", tally.outside.to_string()),
         ("IDs/s", format!("{rate:.0}")),
         ("empties", stats.empties.to_string()),
-        ("waits at the borrow limit", tally.waits.to_string()),
+        ("waits at a limit", tally.waits.to_string()),
         (
             "seconds borrowed",
             format!("{:.3}", stats.borrowed.as_secs_f64()),
         ),
         ("level", level),
-    ] {
+    ];
+    let mut out = io::stdout().lock();
+    for (title, value) in rows {
         writeln!(out, "{title:<25}  {value:>18}")?;
     }
     Ok(())

@@ -1,31 +1,32 @@
 //! The oracle: has this raw been seen before, and was it ours to issue?
 //!
-//! Each raw of the lease has a place on a line, in the order in which a lease
-//! is used: tick, node, sequence. A bit a place, in pages made on demand, says
-//! whether it was seen. Setting a bit tells at the same time whether it was set
-//! before, so two threads that mark the same raw can't both find it new.
+//! Whether it was ours, the ledger of confirmed leases tells. For the other
+//! question each raw of the layout has a place on a line: node, tick, sequence.
+//! A bit a place, in pages made on demand, says whether it was seen. Setting a
+//! bit tells at the same time whether it was set before, so two threads that mark
+//! the same raw can't both find it new.
 //!
 //! A page in which every bit is set needs no memory any more: whatever falls
-//! on it is a duplicate. Since a lease is used nearly without gaps, the oracle
-//! stays small however long it is asked.
+//! on it is a duplicate. A node gives all its raws of a tick, and most ticks in a
+//! row, so pages fill up, and the oracle stays small however long it is asked.
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use ringflake::{Layout, Lease, Parts};
+use ringflake::{Layout, Parts};
+
+use crate::leases::{Extent, Ledger};
 
 /// Bits in one page: 8 KiB, little enough to be wasted when the clock moves on.
 const PAGE_BITS: u32 = 1 << 16;
 
-/// What has been seen of one lease, by any number of [`Marker`]s.
+/// What has been seen, by any number of [`Marker`]s.
 #[derive(Debug)]
-pub(super) struct Oracle {
+pub(super) struct Oracle<'a> {
     layout: Layout,
-    nodes: Range<u64>,
-    ticks: Range<u64>,
+    ledger: &'a Ledger,
     /// By number; `None` for a page that is full.
     pages: RwLock<HashMap<u64, Option<Arc<Page>>>>,
 }
@@ -42,16 +43,15 @@ struct Page {
 pub(super) enum Verdict {
     New,
     Duplicate,
-    /// Not of this lease.
+    /// Not of a lease that was confirmed.
     Outside,
 }
 
-impl Oracle {
-    pub(super) fn new(layout: Layout, lease: &Lease) -> Self {
+impl<'a> Oracle<'a> {
+    pub(super) fn new(layout: Layout, ledger: &'a Ledger) -> Self {
         Self {
             layout,
-            nodes: lease.nodes(),
-            ticks: lease.ticks(),
+            ledger,
             pages: RwLock::default(),
         }
     }
@@ -60,19 +60,16 @@ impl Oracle {
     pub(super) fn marker(&self) -> Marker<'_> {
         Marker {
             oracle: self,
+            extent: None,
             current: None,
         }
     }
 
-    /// The place of a raw on the line; `None` outside the lease.
-    fn place(&self, parts: &Parts) -> Option<u64> {
-        if !self.ticks.contains(&parts.tick) || !self.nodes.contains(&parts.node) {
-            return None;
-        }
-        // No more than the number of raws in the layout, so it fits.
-        let width = self.nodes.end - self.nodes.start;
-        let row = (parts.tick - self.ticks.start) * width + (parts.node - self.nodes.start);
-        Some(row << self.layout.sequence_bits() | parts.sequence)
+    /// The place of a raw on the line.
+    fn place(&self, parts: &Parts) -> u64 {
+        // The parts are the layout's, so this has as many bits as a raw.
+        let row = parts.node << self.layout.time_bits() | parts.tick;
+        row << self.layout.sequence_bits() | parts.sequence
     }
 
     /// The page of this number, made if it is new; `None` if it is full.
@@ -112,11 +109,13 @@ impl Page {
     }
 }
 
-/// One thread's access to an [`Oracle`]. It keeps the page that it used last,
-/// because the next raw is nearly always on the same one.
+/// One thread's access to an [`Oracle`]. It keeps the extent and the page that it
+/// used last, because the next raw is nearly always of the same ones.
 #[derive(Debug)]
 pub(super) struct Marker<'a> {
-    oracle: &'a Oracle,
+    oracle: &'a Oracle<'a>,
+    /// As it was then: its end may have moved out since.
+    extent: Option<Extent>,
     current: Option<Current>,
 }
 
@@ -132,9 +131,10 @@ struct Current {
 impl Marker<'_> {
     /// Marks the raw as seen.
     pub(super) fn mark(&mut self, parts: &Parts) -> Verdict {
-        let Some(place) = self.oracle.place(parts) else {
+        if !self.is_ours(parts) {
             return Verdict::Outside;
-        };
+        }
+        let place = self.oracle.place(parts);
         let (number, bit) = (
             place / u64::from(PAGE_BITS),
             (place % u64::from(PAGE_BITS)) as u32,
@@ -147,6 +147,18 @@ impl Marker<'_> {
         } else {
             Verdict::Duplicate
         }
+    }
+
+    fn is_ours(&mut self, parts: &Parts) -> bool {
+        let (node, tick) = (parts.node, parts.tick);
+        let is_known = |extent: &Extent| extent.contains(node, tick);
+        self.extent.as_ref().is_some_and(is_known) || self.look_up(node, tick)
+    }
+
+    #[cold]
+    fn look_up(&mut self, node: u64, tick: u64) -> bool {
+        self.extent = self.oracle.ledger.extent(node, tick);
+        self.extent.is_some()
     }
 
     fn turn_to(&mut self, number: u64) -> &mut Current {
@@ -188,15 +200,21 @@ impl Drop for Marker<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
     use std::thread;
+
+    use ringflake::lease::{Block, Epoch, Fingerprint, Grant, Namespace};
 
     use super::*;
 
     const LAYOUT: Layout = Layout::RANDFLAKE;
 
-    fn oracle() -> Oracle {
-        let lease = Lease::new(LAYOUT, 4..6, 100..200).unwrap();
-        Oracle::new(LAYOUT, &lease)
+    /// Nodes 4 and 5, for the ticks 100 to 199.
+    fn ledger() -> Ledger {
+        let space = Namespace::new("a", &LAYOUT, Fingerprint::PLAIN).unwrap();
+        let ledger = Ledger::new(space.with_block_bits(1).unwrap());
+        ledger.granted(&[Grant::new(Block::new(2), Epoch::FIRST, 100..200)]);
+        ledger
     }
 
     fn parts(tick: u64, node: u64, sequence: u64) -> Parts {
@@ -207,7 +225,8 @@ mod tests {
 
     #[test]
     fn a_raw_is_new_once_whoever_marks_it() {
-        let oracle = oracle();
+        let ledger = ledger();
+        let oracle = Oracle::new(LAYOUT, &ledger);
         let (mut one, mut two) = (oracle.marker(), oracle.marker());
         for (tick, node, sequence) in [(100, 4, 0), (100, 4, 131_071), (100, 5, 0), (199, 5, 7)] {
             let parts = parts(tick, node, sequence);
@@ -218,30 +237,49 @@ mod tests {
     }
 
     #[test]
-    fn every_raw_of_a_lease_has_a_place_of_its_own() {
+    fn every_raw_of_a_layout_has_a_place_of_its_own() {
         let layout = Layout::builder().bits(4, 3, 2).build().unwrap();
-        let lease = Lease::new(layout, 3..6, 5..9).unwrap();
-        let oracle = Oracle::new(layout, &lease);
+        let ledger = ledger();
+        let oracle = Oracle::new(layout, &ledger);
         let raws = 0..1 << layout.total_bits();
         let mut places: Vec<_> = raws
-            .filter_map(|raw| oracle.place(&layout.unpack(raw).unwrap()))
+            .map(|raw| oracle.place(&layout.unpack(raw).unwrap()))
             .collect();
         places.sort_unstable();
-        assert_eq!(places, (0..3 * 4 * 4).collect::<Vec<_>>());
+        assert_eq!(places, (0..1 << 9).collect::<Vec<_>>());
+        let last = LAYOUT.unpack(u64::MAX).unwrap();
+        assert_eq!(Oracle::new(LAYOUT, &ledger).place(&last), u64::MAX);
     }
 
     #[test]
-    fn what_is_not_of_the_lease_is_outside() {
-        let oracle = oracle();
+    fn what_was_not_granted_is_outside() {
+        let ledger = ledger();
+        let oracle = Oracle::new(LAYOUT, &ledger);
         let mut marker = oracle.marker();
         for (tick, node) in [(99, 4), (200, 4), (100, 3), (100, 6)] {
             assert_eq!(marker.mark(&parts(tick, node, 0)), Verdict::Outside);
+            assert_eq!(marker.mark(&parts(100, 4, tick * 8 + node)), Verdict::New);
         }
     }
 
     #[test]
+    fn what_is_granted_later_is_inside() {
+        let ledger = ledger();
+        let oracle = Oracle::new(LAYOUT, &ledger);
+        let mut marker = oracle.marker();
+        assert_eq!(marker.mark(&parts(199, 4, 0)), Verdict::New);
+        assert_eq!(marker.mark(&parts(200, 4, 0)), Verdict::Outside);
+        ledger.renewed(Block::new(2), 200, 201);
+        assert_eq!(marker.mark(&parts(200, 4, 0)), Verdict::New);
+        assert_eq!(marker.mark(&parts(201, 4, 0)), Verdict::Outside);
+        ledger.granted(&[Grant::new(Block::new(7), Epoch::FIRST, 300..301)]);
+        assert_eq!(marker.mark(&parts(300, 15, 0)), Verdict::New);
+    }
+
+    #[test]
     fn a_full_page_gives_up_its_memory_and_still_knows_duplicates() {
-        let oracle = oracle();
+        let ledger = ledger();
+        let oracle = Oracle::new(LAYOUT, &ledger);
         let mark = |sequences: Range<u64>, verdict| {
             let mut marker = oracle.marker();
             for sequence in sequences {
@@ -249,18 +287,20 @@ mod tests {
             }
         };
         let page = u64::from(PAGE_BITS);
+        let first = oracle.place(&parts(100, 4, 0)) / page;
         mark(0..page / 3, Verdict::New);
         mark(page / 3..page - 1, Verdict::New);
-        assert!(oracle.page(0).is_some());
+        assert!(oracle.page(first).is_some());
         mark(page - 1..page, Verdict::New);
-        assert!(oracle.page(0).is_none());
+        assert!(oracle.page(first).is_none());
         mark(0..page, Verdict::Duplicate);
         mark(page..page + 1, Verdict::New);
     }
 
     #[test]
     fn threads_that_mark_the_same_raws_share_them_out() {
-        let oracle = oracle();
+        let ledger = ledger();
+        let oracle = Oracle::new(LAYOUT, &ledger);
         let count = || {
             let mut marker = oracle.marker();
             (0..100_000)

@@ -1,0 +1,128 @@
+//! What the services of both clusters have in common: all but the store.
+
+use std::env;
+use std::error::Error;
+use std::process;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ringflake::lease::{
+    Fingerprint, History, Holder, Init, LeaseStatus, LeaseStore, Namespace, StoreError, StoreLimits,
+};
+use ringflake::{CachedGenerator, Clock, Layout, Secret, SystemClock};
+
+const LAYOUT: Layout = Layout::RANDFLAKE;
+const NAMESPACE: &str = "orders";
+
+/// The store may be away for five minutes before anybody notices.
+const COVER: Duration = Duration::from_secs(300);
+
+/// A tenth more than the cover, which all processes must agree on: it is written
+/// down by `init`.
+const HORIZON: Duration = Duration::from_secs(330);
+
+/// What the command line says.
+pub(crate) struct Arguments {
+    pub(crate) url: String,
+    init: bool,
+    running_time: Duration,
+}
+
+impl Arguments {
+    /// Reads them; ends the process with its usage where there is no URL.
+    pub(crate) fn read(example: &str, variable: &str, form: &str) -> Self {
+        let mut found = Self {
+            url: env::var(variable).unwrap_or_default(),
+            init: false,
+            running_time: Duration::from_secs(10),
+        };
+        let mut rest = env::args().skip(1);
+        let mut wrong = false;
+        while let Some(argument) = rest.next() {
+            match argument.as_str() {
+                "--init" => found.init = true,
+                "--seconds" => match rest.next().and_then(|count| count.parse().ok()) {
+                    Some(count) => found.running_time = Duration::from_secs(count),
+                    None => wrong = true,
+                },
+                option if option.starts_with('-') => wrong = true,
+                url => url.clone_into(&mut found.url),
+            }
+        }
+        if wrong || found.url.is_empty() {
+            eprintln!("usage: {example} [--init] [--seconds N] [{form}]");
+            eprintln!("without a URL, that of the variable {variable} is taken");
+            process::exit(2);
+        }
+        found
+    }
+}
+
+/// Makes IDs until the time is over.
+pub(crate) fn run(
+    mut store: impl LeaseStore + 'static,
+    arguments: &Arguments,
+) -> Result<(), Box<dyn Error>> {
+    // The same one in every process. A service reads it from a file:
+    // `Secret::from_file`.
+    let secret = Secret::from_hex("000102030405060708090a0b0c0d0e0f")?;
+    if arguments.init {
+        initialise(&mut store, &secret)?;
+    }
+
+    let ids = CachedGenerator::builder(LAYOUT)
+        .secret(&secret)
+        .lease_store(store)
+        .namespace(NAMESPACE)
+        .cover(COVER)
+        // For those who read `ringflake store ls`.
+        .holder(Holder::new(host(), process::id().to_string()))
+        .build()?;
+    for lease in ids.leases() {
+        eprintln!("process {} leases {lease}", process::id());
+    }
+
+    let started = Instant::now();
+    while started.elapsed() < arguments.running_time {
+        match ids.take() {
+            Ok(id) => println!("{id}"),
+            // No reason to end: IDs flow again once the store answers.
+            Err(refused) => eprintln!("no ID: {refused}"),
+        }
+        if let Some(status) = ids.lease_status() {
+            report(&status);
+        }
+        thread::sleep(Duration::from_millis(200));
+    }
+    Ok(())
+}
+
+/// Makes the namespace, unless it is there. In earnest this is a step of the
+/// deployment and not of each start, since `New` is true only once: a namespace
+/// that was lost must be made again as `Unknown`.
+fn initialise(store: &mut impl LeaseStore, secret: &Secret) -> Result<(), Box<dyn Error>> {
+    let space = Namespace::new(NAMESPACE, &LAYOUT, Fingerprint::of(secret, NAMESPACE))?;
+    let init = Init::new(History::New, SystemClock.unix_ms())
+        .with_limits(StoreLimits::default().with_horizon(HORIZON));
+    match store.init(&space, &init) {
+        Ok(_) => eprintln!("made the namespace {NAMESPACE}"),
+        Err(StoreError::AlreadyInitialised { .. }) => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(())
+}
+
+/// What a service would hand to its metrics: how long IDs flow on without the
+/// store, and what is wrong with it.
+fn report(status: &LeaseStatus) {
+    let ends = status.grants.iter().map(|held| held.grant.ticks.end);
+    let end_unix_ms = ends.max().map_or(0, |end| LAYOUT.tick_start_unix_ms(end));
+    let ride_through = Duration::from_millis(end_unix_ms.saturating_sub(SystemClock.unix_ms()));
+    if let Some(trouble) = &status.health.trouble {
+        eprintln!("{ride_through:.0?} left; {trouble}");
+    }
+}
+
+fn host() -> String {
+    env::var("HOSTNAME").unwrap_or_else(|_| "localhost".to_owned())
+}

@@ -1,0 +1,26 @@
+//! Leases out of a store: where a run has its nodes and ticks from.
+//!
+//! ```text
+//! command line -> Place: a namespace of a store, and its key
+//!              -> Terms: how much of it the run has use for
+//!              -> Supply: both together, which a generator is built on
+//!
+//! generator's keeper -> RunStore: the terms, and a Ledger of what is confirmed
+//!                    -> Embedded: the store in the data directory, made at its first use
+//!                       or any other store
+//! ```
+
+mod embedded;
+mod ledger;
+mod patience;
+mod place;
+mod run_store;
+mod supply;
+mod terms;
+
+pub(crate) use self::embedded::{begin_by_hand, limits};
+pub(crate) use self::ledger::{Extent, Ledger};
+pub(crate) use self::patience::Patience;
+pub(crate) use self::place::Place;
+pub(crate) use self::supply::{Lull, Supply};
+pub(crate) use self::terms::Appetite;

@@ -1,0 +1,135 @@
+//! What the store has confirmed to this run.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{PoisonError, RwLock};
+
+use ringflake::lease::{Block, Grant, Namespace};
+
+/// Every rectangle that the store has confirmed, entered before the generator
+/// hears of it. So an ID outside of all of them is one that nobody granted.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    namespace: Namespace,
+    /// By block, the intervals in the order in which they were granted; they
+    /// are disjoint.
+    granted: RwLock<HashMap<Block, Vec<Range<u64>>>>,
+}
+
+/// Nodes and ticks that are this run's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Extent {
+    nodes: Range<u64>,
+    ticks: Range<u64>,
+}
+
+impl Extent {
+    pub(crate) fn contains(&self, node: u64, tick: u64) -> bool {
+        self.nodes.contains(&node) && self.ticks.contains(&tick)
+    }
+}
+
+impl Ledger {
+    pub(crate) fn new(namespace: Namespace) -> Self {
+        Self {
+            namespace,
+            granted: RwLock::default(),
+        }
+    }
+
+    /// Enters grants.
+    pub(crate) fn granted(&self, grants: &[Grant]) {
+        let mut granted = self.granted.write().unwrap_or_else(PoisonError::into_inner);
+        for grant in grants {
+            let intervals = granted.entry(grant.block).or_default();
+            intervals.push(grant.ticks.clone());
+        }
+    }
+
+    /// Enters that the grant of `block` which ended at `known_end` ends at `end`.
+    pub(crate) fn renewed(&self, block: Block, known_end: u64, end: u64) {
+        let mut granted = self.granted.write().unwrap_or_else(PoisonError::into_inner);
+        let intervals = granted.entry(block).or_default();
+        if let Some(ticks) = intervals.iter_mut().find(|ticks| ticks.end == known_end) {
+            ticks.end = end;
+        }
+    }
+
+    /// Where the grant of `block` begins that ends at `end`.
+    pub(crate) fn start_of(&self, block: Block, end: u64) -> Option<u64> {
+        let granted = self.granted.read().unwrap_or_else(PoisonError::into_inner);
+        let intervals = granted.get(&block)?;
+        let ticks = intervals.iter().find(|ticks| ticks.end == end)?;
+        Some(ticks.start)
+    }
+
+    /// The extent that a node and a tick lie in, as it is now; none if they are
+    /// not this run's.
+    pub(crate) fn extent(&self, node: u64, tick: u64) -> Option<Extent> {
+        let granted = self.granted.read().unwrap_or_else(PoisonError::into_inner);
+        let block = self.namespace.block_of(node);
+        let intervals = granted.get(&block)?;
+        let ticks = intervals.iter().find(|ticks| ticks.contains(&tick))?;
+        Some(Extent {
+            nodes: self.namespace.nodes_of(block),
+            ticks: ticks.clone(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringflake::Layout;
+    use ringflake::lease::{Epoch, Fingerprint};
+
+    use super::*;
+
+    fn ledger() -> Ledger {
+        Ledger::new(Namespace::new("a", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap())
+    }
+
+    fn grant(block: u64, ticks: Range<u64>) -> Grant {
+        Grant::new(Block::new(block), Epoch::FIRST, ticks)
+    }
+
+    #[test]
+    fn what_was_granted_is_there_and_nothing_else() {
+        let ledger = ledger();
+        assert_eq!(ledger.extent(64, 10), None);
+        ledger.granted(&[grant(2, 10..20), grant(3, 15..25)]);
+        for (node, tick, ours) in [
+            (64, 10, true),
+            (95, 19, true),
+            (63, 10, false),
+            (64, 9, false),
+            (95, 20, false),
+            (96, 20, true),
+            (96, 14, false),
+            (128, 15, false),
+        ] {
+            let extent = ledger.extent(node, tick);
+            assert_eq!(extent.is_some(), ours, "{node}, {tick}");
+            assert!(extent.is_none_or(|extent| extent.contains(node, tick)));
+        }
+    }
+
+    #[test]
+    fn a_renewal_moves_the_end_of_its_grant_alone() {
+        let ledger = ledger();
+        // The block was lost and granted again.
+        ledger.granted(&[grant(0, 10..20)]);
+        ledger.granted(&[grant(0, 50..60)]);
+        ledger.renewed(Block::new(0), 60, 70);
+        assert_eq!(ledger.start_of(Block::new(0), 70), Some(50));
+        assert_eq!(ledger.start_of(Block::new(0), 60), None);
+        for (tick, ours) in [
+            (19, true),
+            (20, false),
+            (49, false),
+            (69, true),
+            (70, false),
+        ] {
+            assert_eq!(ledger.extent(0, tick).is_some(), ours, "{tick}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! `ringflake store bump-floor`: lets leases begin later.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
+use ringflake::lease::Floor;
+use serde::Serialize;
+
+use super::output::{self, Moment};
+use super::{CommonArgs, Desk, answer};
+use crate::data_dir::DataDir;
+
+/// Raise the floor: no lease begins before it
+///
+/// After a restore that the store can't notice by itself, and to take a copy of
+/// leases.db into use: once nobody uses the original any more, for good, run this
+/// with --over-lost-grants. Leases then begin above all that the original can have
+/// granted: the store's horizon ahead of the clock, and after its failover time.
+/// The floor is never lowered, so a wrong --to-tick can't be taken back.
+///
+/// JSON: namespace, old_floor and new_floor, each with tick, unix_ms and time (RFC
+/// 3339)
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct BumpFloorArgs {
+    #[command(flatten)]
+    to: ToArgs,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct ToArgs {
+    /// Above all that a lost lease can reach
+    #[arg(long)]
+    over_lost_grants: bool,
+    /// To this tick since the layout's epoch
+    #[arg(long, value_name = "N")]
+    to_tick: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Object<'a> {
+    namespace: &'a str,
+    old_floor: Moment,
+    new_floor: Moment,
+}
+
+pub(super) fn run(args: &BumpFloorArgs, data_dir: &DataDir) -> Result<ExitCode> {
+    let mut desk = Desk::open(&args.common, data_dir)?;
+    let namespace = desk.place.namespace.clone();
+    let report = desk.store.check(&namespace, desk.now_unix_ms);
+    let old_floor = desk.explained(report)?.record.floor;
+    let floor = args.to.to_tick.map_or(Floor::OverLostGrants, Floor::Tick);
+    let raised = desk.store.bump_floor(&namespace, floor, desk.now_unix_ms);
+    let object = Object {
+        namespace: namespace.name(),
+        old_floor: Moment::new(namespace.layout(), old_floor),
+        new_floor: Moment::new(namespace.layout(), desk.explained(raised)?),
+    };
+    let rows = [
+        ("namespace", object.namespace.to_owned()),
+        ("old floor", object.old_floor.in_words()),
+        ("new floor", object.new_floor.in_words()),
+    ];
+    answer(|out| output::print(out, args.common.format, &object, rows))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,128 @@
+//! `ringflake store init`: makes the record of a namespace.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use ringflake::lease::{History, Init, StoreLimits};
+use serde::Serialize;
+
+use super::output::{self, Moment};
+use super::{CommonArgs, Desk, answer};
+use crate::args::time;
+use crate::data_dir::DataDir;
+use crate::leases::{Place, begin_by_hand, limits};
+use crate::usage::Misuse;
+
+/// Make the record of a namespace, once for all who share it
+///
+/// The namespace has the layout, the block size and the secret that are given
+/// here, for ever; the store keeps a fingerprint of the secret, not the secret.
+/// leases.db needs this only where generate does not see to it itself.
+///
+/// --history says what is known of the time before:
+///   new      no ID of this layout and secret was ever made with the time that
+///            is running, or a later one. Leases start at once
+///   unknown  IDs were made, and what was recorded of them is lost. Leases start
+///            above all that may have been granted: after --failover, and
+///            --horizon ahead of the clock
+/// If in doubt it is unknown: the wrong "new" makes duplicates.
+///
+/// JSON: namespace, layout, block_nodes, blocks, history, horizon_ms,
+/// failover_ms, skew_limit_ms, floor with tick, unix_ms and time (RFC 3339)
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct InitArgs {
+    /// What is known of the time before: see above. There is no default
+    #[arg(long, value_enum, value_name = "HISTORY")]
+    history: Option<KnownHistory>,
+    /// How long after the store's time a lease may end: what a lost history costs
+    /// [default: 20min, in leases.db 2min]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    horizon: Option<Duration>,
+    /// How long a primary that was superseded can still grant leases, plus twice
+    /// the skew [default: 1min, in leases.db 2s]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    failover: Option<Duration>,
+    /// How far the clocks of store and client may be apart [default: 5s, in
+    /// leases.db 1s]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    skew: Option<Duration>,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum KnownHistory {
+    /// No ID was made yet
+    New,
+    /// IDs were made, and their record is lost
+    Unknown,
+}
+
+#[derive(Serialize)]
+struct Object<'a> {
+    namespace: &'a str,
+    layout: String,
+    block_nodes: u64,
+    blocks: u64,
+    history: &'a str,
+    horizon_ms: u128,
+    failover_ms: u128,
+    skew_limit_ms: u128,
+    floor: Moment,
+}
+
+pub(super) fn run(args: &InitArgs, data_dir: &DataDir) -> Result<ExitCode> {
+    let (history, word) = match args.history {
+        Some(KnownHistory::New) => (History::New, "new"),
+        Some(KnownHistory::Unknown) => (History::Unknown, "unknown"),
+        None => {
+            let text = "what is known of the time before? give --history new if no ID of this \
+                        layout and secret was ever made, and --history unknown if in doubt";
+            return Err(Misuse(text.to_owned()).into());
+        }
+    };
+    let place = Place::to_look_after(&args.common.place, data_dir)?;
+    let defaults = if place.file().is_some() {
+        begin_by_hand(data_dir)?;
+        limits(place.namespace.layout())
+    } else {
+        StoreLimits::default()
+    };
+    let limits = defaults
+        .with_horizon(args.horizon.unwrap_or(defaults.horizon()))
+        .with_failover(args.failover.unwrap_or(defaults.failover()))
+        .with_skew(args.skew.unwrap_or(defaults.skew()));
+    let mut desk = Desk::at(place)?;
+    let init = Init::new(history, desk.now_unix_ms).with_limits(limits);
+    let made = desk.store.init(&desk.place.namespace, &init);
+    let record = desk.explained(made)?;
+
+    let namespace = &record.namespace;
+    let object = Object {
+        namespace: namespace.name(),
+        layout: namespace.layout().to_string(),
+        block_nodes: namespace.block_nodes(),
+        blocks: namespace.blocks(),
+        history: word,
+        horizon_ms: record.limits.horizon().as_millis(),
+        failover_ms: record.limits.failover().as_millis(),
+        skew_limit_ms: record.limits.skew().as_millis(),
+        floor: Moment::new(namespace.layout(), record.floor),
+    };
+    let rows = [
+        ("namespace", object.namespace.to_owned()),
+        ("layout", object.layout.clone()),
+        (
+            "blocks",
+            format!("{} of {} nodes", object.blocks, object.block_nodes),
+        ),
+        ("limits", output::limits(&record.limits)),
+        ("history", object.history.to_owned()),
+        ("floor", object.floor.in_words()),
+    ];
+    answer(|out| output::print(out, args.common.format, &object, rows))?;
+    Ok(ExitCode::SUCCESS)
+}

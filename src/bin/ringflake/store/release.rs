@@ -1,0 +1,60 @@
+//! `ringflake store release`: frees a block whose holder is gone.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
+use ringflake::lease::{Block, Epoch};
+use serde::Serialize;
+
+use super::{CommonArgs, Desk, answer, output};
+use crate::data_dir::DataDir;
+
+/// Free a block whose holder is gone, before its lease has ended
+///
+/// Safe at any time, even if the holder is alive: its lease stays its own up to
+/// the end, where the next one begins. A holder that is alive takes the block
+/// back when it renews. Block and epoch are those of 'ringflake store ls'.
+///
+/// JSON: namespace, block, epoch, released (true)
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct ReleaseArgs {
+    /// The block
+    #[arg(long, value_name = "B")]
+    block: u64,
+    /// Which of its leases: its last
+    #[arg(long, value_name = "E")]
+    epoch: u64,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+#[derive(Serialize)]
+struct Object<'a> {
+    namespace: &'a str,
+    block: u64,
+    epoch: u64,
+    released: bool,
+}
+
+pub(super) fn run(args: &ReleaseArgs, data_dir: &DataDir) -> Result<ExitCode> {
+    let mut desk = Desk::open(&args.common, data_dir)?;
+    let (block, epoch) = (Block::new(args.block), Epoch::new(args.epoch));
+    let released = desk.store.release(&desk.place.namespace, block, epoch);
+    desk.explained(released)?;
+    let object = Object {
+        namespace: desk.place.namespace.name(),
+        block: args.block,
+        epoch: args.epoch,
+        released: true,
+    };
+    let rows = [
+        ("namespace", object.namespace.to_owned()),
+        ("block", object.block.to_string()),
+        ("epoch", object.epoch.to_string()),
+        ("state", "released".to_owned()),
+    ];
+    answer(|out| output::print(out, args.common.format, &object, rows))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,130 @@
+//! The options that both builders share.
+
+/// Adds to a builder with a field `setup` what both generators are built from.
+macro_rules! shared_options {
+    () => {
+        /// Encrypts the IDs with `secret`.
+        pub fn secret(mut self, secret: &crate::Secret) -> Self {
+            self.setup.encrypt_with(secret);
+            self
+        }
+
+        /// Leaves the IDs as they are: sorted by tick, and readable by anybody.
+        pub fn plain(mut self) -> Self {
+            self.setup.leave_plain();
+            self
+        }
+
+        /// The nodes and ticks to make IDs from: a [`Lease`](crate::Lease), or a
+        /// [`StaticLease`](crate::StaticLease) that begins when this is built.
+        /// Instead of [`lease_store`](Self::lease_store).
+        pub fn lease(mut self, lease: impl Into<crate::LeaseSource>) -> Self {
+            self.setup.lease = Some(lease.into());
+            self
+        }
+
+        /// Leases blocks of nodes from `store`, and keeps them: a thread renews
+        /// them well before they end, replaces those that are lost and takes more
+        /// when IDs are borrowed faster than the clock moves. Takes never wait for
+        /// it. Needs a [`namespace`](Self::namespace).
+        ///
+        /// [`build`](Self::build) asks the store for the first blocks, and so
+        /// blocks for as long as the store's time-out allows. Dropping the
+        /// generator releases them, and may block as long.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use std::sync::Arc;
+        /// use std::time::Duration;
+        /// use ringflake::lease::{Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace};
+        /// use ringflake::{CachedGenerator, Clock, Layout, SystemClock};
+        ///
+        /// // Once for all: `ringflake store init` does the same.
+        /// let mut store = MemoryStore::new(Arc::new(SystemClock));
+        /// let orders = Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::PLAIN)?;
+        /// store.init(&orders, &Init::new(History::New, SystemClock.unix_ms()))?;
+        ///
+        /// let ids = CachedGenerator::builder(Layout::RANDFLAKE)
+        ///     .plain()
+        ///     .lease_store(store)
+        ///     .namespace("orders")
+        ///     .blocks(2)
+        ///     .cover(Duration::from_secs(300))
+        ///     .build()?;
+        /// let node = ids.inspect(ids.take()?)?.node;
+        /// assert!(ids.leases().iter().any(|lease| lease.nodes().contains(&node)));
+        /// # Ok::<(), Box<dyn std::error::Error>>(())
+        /// ```
+        pub fn lease_store(mut self, store: impl crate::LeaseStore + 'static) -> Self {
+            self.setup.store = Some(Box::new(store));
+            self
+        }
+
+        /// The name of the ID space that the store divides, as it was
+        /// initialised. All who share it must have the same layout and secret.
+        pub fn namespace(mut self, name: impl Into<String>) -> Self {
+            self.setup.kept.namespace = Some(name.into());
+            self
+        }
+
+        /// The binary logarithm of the nodes in a block, as the namespace was
+        /// initialised: 5 unless given.
+        pub fn block_bits(mut self, bits: u32) -> Self {
+            self.setup.kept.block_bits = Some(bits);
+            self
+        }
+
+        /// How many blocks are held at all times, from 1 (the default) to
+        /// [`LeasePlan::MAX_BLOCKS`](crate::lease::LeasePlan::MAX_BLOCKS). Each
+        /// gives `2^block_bits x 2^sequence_bits` IDs a tick without borrowing.
+        pub fn blocks(mut self, count: u32) -> Self {
+            self.setup.kept.blocks = Some(count);
+            self
+        }
+
+        /// The most blocks that are held when borrowing grows; not fewer than
+        /// [`blocks`](Self::blocks), and by default eight times as many. What was
+        /// taken in addition is let go when it is no longer needed. A generator
+        /// that does not borrow does not widen.
+        pub fn widen_to(mut self, count: u32) -> Self {
+            self.setup.kept.widen_to = Some(count);
+            self
+        }
+
+        /// How far ahead of the clock leases are kept: the time that IDs flow on
+        /// without the store, 600 s by default. Bounded by the namespace's
+        /// horizon.
+        pub fn cover(mut self, cover: std::time::Duration) -> Self {
+            self.setup.kept.cover = Some(cover);
+            self
+        }
+
+        /// What happens when the clock has passed the end of every lease that is
+        /// held. Uniqueness does not depend on it.
+        ///
+        /// That it has is noticed within 250 ms, but not while the store is being
+        /// asked. Until then takes go on with what was made before the end.
+        pub fn expiry(mut self, expiry: crate::lease::Expiry) -> Self {
+            self.setup.kept.expiry = Some(expiry);
+            self
+        }
+
+        /// Under which name the blocks are listed in the store; by default the
+        /// machine's, where it can be had, and the process number.
+        pub fn holder(mut self, holder: crate::lease::Holder) -> Self {
+            self.setup.kept.holder = Some(holder);
+            self
+        }
+
+        /// Another clock than the system's, which is
+        /// [`CoarseClock`](crate::CoarseClock) for ticks of 100 ms and more, and
+        /// [`SystemClock`](crate::SystemClock) for shorter ones.
+        pub fn clock(mut self, clock: impl crate::Clock + 'static) -> Self {
+            self.setup.clock = Some(std::sync::Arc::new(clock));
+            self
+        }
+    };
+}
+
+pub(super) use shared_options;

@@ -1,0 +1,383 @@
+//! How a generator holds its leases: one that was given, or those that a keeper
+//! has from a store.
+
+use std::sync::Arc;
+
+use super::BuildError;
+use super::setup::{KeptOptions, LeaseSource};
+use crate::cipher::Secret;
+use crate::clock::Clock;
+use crate::layout::Layout;
+use crate::lease::{
+    Block, Change, Claimed, Demand, Expiry, Fingerprint, Grant, Holder, Keeper, KeeperError, Lease,
+    LeasePlan, LeaseStatus, LeaseStore, Manager, Namespace, Outage, Tenant,
+};
+use crate::source::Source;
+use crate::timeline::{LaneIndex, Pace, Timeline};
+
+/// What a generator to be has its nodes and ticks from.
+pub(super) enum Ground {
+    /// A lease that was given, and the claim on it.
+    Given {
+        lease: Lease,
+        claimed: Claimed,
+        /// Whether no other generator may be built on it after this one.
+        once: bool,
+    },
+    /// Leases to be had from a store.
+    Kept(Box<Kept>),
+}
+
+/// A store, and what to ask it for.
+pub(super) struct Kept {
+    store: Box<dyn LeaseStore>,
+    namespace: Namespace,
+    plan: LeasePlan,
+    outage: Arc<Outage>,
+}
+
+impl Ground {
+    /// The ground of a lease, if nobody has it.
+    pub(super) fn given(
+        source: LeaseSource,
+        layout: &Layout,
+        now_unix_ms: u64,
+    ) -> Result<Self, BuildError> {
+        let (lease, once) = match source {
+            LeaseSource::Granted(lease) => (lease, true),
+            LeaseSource::Static(lease) => {
+                let once = lease.starts_anew();
+                (lease.grant(now_unix_ms).map_err(BuildError::Lease)?, once)
+            }
+        };
+        if lease.layout() != layout {
+            return Err(BuildError::LeaseLayout {
+                lease: *lease.layout(),
+                generator: *layout,
+            });
+        }
+        let claimed = lease.claim().take().ok_or_else(|| BuildError::LeaseTaken {
+            nodes: lease.nodes(),
+        })?;
+        Ok(Self::Given {
+            lease,
+            claimed,
+            once,
+        })
+    }
+
+    /// The ground of a store.
+    pub(super) fn kept(
+        store: Box<dyn LeaseStore>,
+        options: KeptOptions,
+        layout: &Layout,
+        secret: Option<&Secret>,
+    ) -> Result<Self, BuildError> {
+        let name = options.namespace.ok_or(BuildError::NoNamespace)?;
+        let fingerprint = match secret {
+            Some(secret) => Fingerprint::of(secret, &name),
+            None => Fingerprint::PLAIN,
+        };
+        let mut namespace =
+            Namespace::new(name, layout, fingerprint).map_err(BuildError::Namespace)?;
+        if let Some(bits) = options.block_bits {
+            namespace = namespace
+                .with_block_bits(bits)
+                .map_err(BuildError::Namespace)?;
+        }
+        let mut plan = LeasePlan::new(options.blocks.unwrap_or(1));
+        if let Some(widen_to) = options.widen_to {
+            plan = plan.with_widen_to(widen_to);
+        }
+        if let Some(cover) = options.cover {
+            plan = plan.with_cover(cover);
+        }
+        if let Some(expiry) = options.expiry {
+            plan = plan.with_expiry(expiry);
+        }
+        let holder = options.holder.unwrap_or_else(this_process);
+        plan = plan.held_by(holder);
+        plan.validate(&namespace).map_err(BuildError::Plan)?;
+        Ok(Self::Kept(Box::new(Kept {
+            store,
+            namespace,
+            plan,
+            outage: Arc::default(),
+        })))
+    }
+
+    /// The nodes of what is claimed from together: the lease's, or those that
+    /// the first block would have.
+    pub(super) fn nodes(&self) -> std::ops::Range<u64> {
+        match self {
+            Self::Given { lease, .. } => lease.nodes(),
+            Self::Kept(kept) => kept.namespace.nodes_of(Block::new(0)),
+        }
+    }
+
+    /// The timeline of a share of the nodes, at the pace that the ground demands.
+    pub(super) fn timeline(
+        &self,
+        share: Share,
+        layout: &Layout,
+        clock: Arc<dyn Clock>,
+        mut pace: Pace,
+    ) -> Result<Timeline, BuildError> {
+        match self {
+            Self::Given { lease, .. } => {
+                let lease = share.of(lease).map_err(BuildError::Lease)?;
+                Timeline::new(&lease, clock, pace)
+            }
+            Self::Kept(kept) => {
+                // Whatever the generator would do with a lease that was given.
+                pace.serves_the_past = kept.plan.expiry == Expiry::Serve;
+                // Twice, for those that are used up while others replace them.
+                let lanes = 2 * kept.plan.widen_to as usize + 8;
+                Timeline::for_leases(*layout, lanes, clock, pace, Arc::clone(&kept.outage))
+            }
+        }
+        .map_err(BuildError::System)
+    }
+
+    /// Takes possession: `host` has its first leases when this returns.
+    pub(super) fn settle(self, host: impl Host) -> Result<Tenancy, BuildError> {
+        match self {
+            Self::Given { claimed, once, .. } => Ok(Tenancy::Given { claimed, once }),
+            Self::Kept(kept) => {
+                let Kept {
+                    store,
+                    namespace,
+                    plan,
+                    outage,
+                } = *kept;
+                let manager =
+                    Manager::new(namespace.clone(), plan, seed()).map_err(BuildError::Plan)?;
+                let estate = Estate {
+                    host,
+                    namespace: namespace.clone(),
+                    held: Vec::new(),
+                };
+                Keeper::start(store, manager, Box::new(estate), outage)
+                    .map(Tenancy::Kept)
+                    .map_err(|error| match error {
+                        KeeperError::Store(error) => BuildError::Store(error),
+                        KeeperError::System(error) => BuildError::System(error),
+                    })
+            }
+        }
+    }
+}
+
+/// The name of this machine, where it can be had, and the process number.
+fn this_process() -> Holder {
+    let kernel = || std::fs::read_to_string("/proc/sys/kernel/hostname");
+    let host = std::env::var("HOSTNAME").or_else(|_| kernel());
+    let host = host.unwrap_or_default();
+    Holder::new(host.trim_end(), std::process::id().to_string())
+}
+
+/// Spreads the requests of processes that start together. Nothing else depends
+/// on it, so the keys that the standard library draws for its maps will do.
+fn seed() -> u64 {
+    std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), std::process::id())
+}
+
+/// Part `index` of `count` equal parts of a lease's nodes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Share {
+    pub(super) index: u64,
+    pub(super) count: u64,
+}
+
+impl Share {
+    /// All of it.
+    pub(super) const WHOLE: Self = Self { index: 0, count: 1 };
+
+    fn of(self, lease: &Lease) -> Result<Lease, crate::LeaseError> {
+        let nodes = lease.nodes();
+        let width = u128::from(nodes.end - nodes.start);
+        // 128 bits: a node field can be 62 bits wide.
+        let cut =
+            |index: u64| nodes.start + (width * u128::from(index) / u128::from(self.count)) as u64;
+        let part = cut(self.index)..cut(self.index + 1);
+        Lease::new(*lease.layout(), part, lease.ticks())
+    }
+}
+
+/// A generator's hold on its leases. Dropping it lets go of them.
+#[derive(Debug)]
+pub(super) enum Tenancy {
+    /// A lease that was given.
+    Given {
+        claimed: Claimed,
+        /// Whether no other generator may be built on it after this one.
+        once: bool,
+    },
+    /// A lease that was given, and nobody will have again.
+    Spent,
+    /// A thread keeps leases from a store.
+    Kept(Keeper),
+}
+
+impl Tenancy {
+    /// From now on IDs are issued: nothing can fail any more that would give back
+    /// a lease of which nobody has had any.
+    pub(super) fn begin(self) -> Self {
+        match self {
+            Self::Given {
+                claimed,
+                once: true,
+            } => {
+                claimed.for_good();
+                Self::Spent
+            }
+            other => other,
+        }
+    }
+
+    pub(super) fn status(&self) -> Option<LeaseStatus> {
+        match self {
+            Self::Given { .. } | Self::Spent => None,
+            Self::Kept(keeper) => Some(keeper.status()),
+        }
+    }
+
+    /// Gives up the leases of `host`, its own, with all that was made from them.
+    /// A keeper then acquires others.
+    pub(super) fn invalidate(&self, host: &impl Host) {
+        match self {
+            Self::Given { .. } | Self::Spent => {
+                let timelines = host.sources().iter().map(Source::timeline);
+                timelines.for_each(Timeline::close_all);
+                while host.stop_serving() {}
+            }
+            Self::Kept(keeper) => keeper.invalidate(),
+        }
+    }
+}
+
+/// A generator, as those see it who bring it leases.
+pub(super) trait Host: Send + 'static {
+    /// What claims from the leases; each has an equal share of every grant.
+    fn sources(&self) -> &[Source];
+
+    /// There is more to claim than before.
+    fn has_more(&self);
+
+    /// What was made and not yet taken must not be served any more. Returns
+    /// whether this must be called again for what is still to come.
+    fn stop_serving(&self) -> bool;
+}
+
+/// The grants that a host has, and the lanes that they are claimed from.
+struct Estate<H> {
+    host: H,
+    namespace: Namespace,
+    held: Vec<Held>,
+}
+
+struct Held {
+    grant: Grant,
+    /// One for each source; none where its share of the nodes is empty.
+    lanes: Vec<Option<LaneIndex>>,
+}
+
+impl<H: Host> Estate<H> {
+    fn open(&mut self, grant: &Grant) {
+        let Ok(lease) = grant.to_lease(&self.namespace) else {
+            // Not of this namespace: nothing may be issued from it.
+            debug_assert!(false, "{grant} is none of {}", self.namespace);
+            return;
+        };
+        let sources = self.host.sources();
+        let count = sources.len() as u64;
+        let lanes = (0..count).zip(sources).map(|(index, source)| {
+            let part = Share { index, count }.of(&lease).ok()?;
+            source.timeline().open(&part)
+        });
+        self.held.push(Held {
+            grant: grant.clone(),
+            lanes: lanes.collect(),
+        });
+        self.host.has_more();
+    }
+
+    fn extend(&self, grant: &Grant) {
+        for held in self.held.iter().filter(|held| held.is(grant)) {
+            for (timeline, lane) in held.lanes(&self.host) {
+                timeline.extend(lane, grant.ticks.end);
+            }
+        }
+        self.host.has_more();
+    }
+
+    fn close(&mut self, grant: &Grant) {
+        let host = &self.host;
+        self.held.retain(|held| {
+            if held.is(grant) {
+                held.lanes(host)
+                    .for_each(|(timeline, lane)| timeline.close(lane));
+            }
+            !held.is(grant)
+        });
+    }
+}
+
+impl Held {
+    /// A block's epoch does not identify a grant: a store whose history was lost
+    /// can use a number again. Its beginning does, among those of one process.
+    fn is(&self, grant: &Grant) -> bool {
+        (self.grant.block, self.grant.ticks.start) == (grant.block, grant.ticks.start)
+    }
+
+    fn lanes<'a>(&'a self, host: &'a impl Host) -> impl Iterator<Item = (&'a Timeline, LaneIndex)> {
+        let lanes = self.lanes.iter().zip(host.sources());
+        lanes.filter_map(|(lane, source)| Some((source.timeline(), (*lane)?)))
+    }
+}
+
+impl<H: Host> Tenant for Estate<H> {
+    fn unix_ms(&self) -> u64 {
+        // There is at least one source.
+        let source = self.host.sources().first();
+        source.map_or(0, |source| source.timeline().clock().unix_ms())
+    }
+
+    fn demand(&self) -> Demand {
+        let timelines = || self.host.sources().iter().map(Source::timeline);
+        let borrow_limit = timelines().map(Timeline::borrow_limit).max();
+        let borrow_limit = borrow_limit.unwrap_or_default();
+        // Who has several borrows nothing. They are ahead of the clock after it
+        // was set back alone, and as long as one is not, IDs flow.
+        let borrowed = timelines().filter_map(Timeline::ahead).min();
+        Demand {
+            borrowed: borrowed.unwrap_or_default(),
+            borrow_limit,
+            room: timelines().map(Timeline::room).min().unwrap_or(0),
+        }
+    }
+
+    fn apply(&mut self, change: &Change) {
+        match change {
+            Change::Opened(grant) => self.open(grant),
+            Change::Extended(grant) => self.extend(grant),
+            Change::Closed(grant) | Change::Revoked(grant) => self.close(grant),
+            // Without a new grant, if the clock was set back.
+            Change::Revived => self.host.has_more(),
+            Change::Expired { .. } => {}
+        }
+    }
+
+    fn stop_serving(&self) -> bool {
+        self.host.stop_serving()
+    }
+}
+
+impl<H> std::fmt::Debug for Estate<H> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Estate")
+            .field("namespace", &self.namespace)
+            .field("held", &self.held.len())
+            .finish_non_exhaustive()
+    }
+}

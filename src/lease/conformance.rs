@@ -1,0 +1,599 @@
+//! What every store of leases must do, whatever it is made of.
+//!
+//! [`Suite`] runs one [`LeaseStore`] through all of it: those of this crate, and
+//! those that others write. It asks nothing of a store but the trait. Clocks that
+//! jump and histories that are lost need control over the server, and are for
+//! each store's own tests.
+//!
+//! Like the assertions of a test, it panics at the first thing that is wrong.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::ops::Range;
+use std::time::Duration;
+
+use super::{
+    Acquire, Block, Epoch, Fence, Fingerprint, Floor, Grant, History, Holder, Init, LeaseStore,
+    MAX_ACQUIRE, Namespace, Renew, StoreError, StoreLimits,
+};
+use crate::layout::Layout;
+
+/// The node bits of the layout, and so the block bits that make one block.
+const NODE_BITS: u32 = 17;
+
+/// A store under test.
+///
+/// # Examples
+/// ```
+/// use std::sync::Arc;
+/// use ringflake::lease::{MemoryStore, conformance::Suite};
+/// use ringflake::{Clock, SystemClock};
+///
+/// let server = MemoryStore::new(Arc::new(SystemClock));
+/// Suite::new(&|| Box::new(server.clone()), &|| SystemClock.unix_ms()).run();
+/// ```
+pub struct Suite<'a> {
+    open: &'a dyn Fn() -> Box<dyn LeaseStore>,
+    now: &'a dyn Fn() -> u64,
+}
+
+impl<'a> Suite<'a> {
+    /// `open` makes one more connection to the same server, on which none of the
+    /// namespaces that the suite makes exist yet. `now` is the time of this
+    /// machine, in milliseconds since 1970; the server's must be within two
+    /// seconds of it.
+    pub fn new(open: &'a dyn Fn() -> Box<dyn LeaseStore>, now: &'a dyn Fn() -> u64) -> Self {
+        Self { open, now }
+    }
+
+    /// Runs every test, each in a namespace of its own; takes a few hundred
+    /// operations of the store.
+    ///
+    /// # Panics
+    /// When the store does not conform.
+    pub fn run(&self) {
+        self.exists_only_once_initialised();
+        self.checks_the_limits();
+        self.refuses_another_secret_or_layout();
+        self.grants_disjoint_rectangles();
+        self.grants_no_more_than_there_is();
+        self.checks_the_request();
+        self.refuses_a_clock_that_is_off();
+        self.grants_up_to_the_horizon();
+        self.renews_by_comparison();
+        self.renews_up_to_the_horizon();
+        self.keeps_the_mark_at_a_release();
+        self.starts_at_the_floor();
+        self.fences_below_the_floor();
+        self.starts_above_an_unknown_history();
+        self.keeps_namespaces_apart();
+        self.lists_and_reports();
+        self.serves_many_connections();
+    }
+
+    fn exists_only_once_initialised(&self) {
+        let mut store = (self.open)();
+        let space = space("init", 5);
+        for_every_method(&mut *store, &space, (self.now)(), |error| {
+            assert!(
+                matches!(error, StoreError::NotInitialised { .. }),
+                "{error}"
+            );
+        });
+
+        let init = Init::new(History::New, (self.now)());
+        let record = store.init(&space, &init).unwrap();
+        assert_eq!(record.namespace, space);
+        assert_eq!(record.limits, StoreLimits::default());
+        assert_eq!(store.list(&space).unwrap().record, record);
+        store.acquire(&space, &self.ask(1, 10)).unwrap();
+
+        let known = store.list(&space).unwrap();
+        let error = store.init(&space, &init).unwrap_err();
+        assert!(
+            matches!(error, StoreError::AlreadyInitialised { .. }),
+            "{error}"
+        );
+        assert_eq!(store.list(&space).unwrap(), known);
+    }
+
+    fn checks_the_limits(&self) {
+        let mut store = (self.open)();
+        let space = space("limits", 5);
+        let limits = limits().with_failover(limits().skew());
+        let init = Init::new(History::New, (self.now)()).with_limits(limits);
+        let error = store.init(&space, &init).unwrap_err();
+        assert!(matches!(error, StoreError::Invalid { .. }), "{error}");
+        let error = store.list(&space).unwrap_err();
+        assert!(
+            matches!(error, StoreError::NotInitialised { .. }),
+            "{error}"
+        );
+    }
+
+    fn refuses_another_secret_or_layout(&self) {
+        let (mut store, space) = self.namespace("mismatch", 5);
+        store.acquire(&space, &self.ask(2, 10)).unwrap();
+        let known = store.list(&space).unwrap();
+
+        let secret = Namespace::new(space.name(), space.layout(), Fingerprint::PLAIN).unwrap();
+        for_every_method(&mut *store, &secret, (self.now)(), |error| {
+            assert!(
+                matches!(error, StoreError::FingerprintMismatch { .. }),
+                "{error}"
+            );
+        });
+        let layout = Namespace::new(space.name(), &Layout::TWITTER, space.fingerprint()).unwrap();
+        let blocks = space.clone().with_block_bits(6).unwrap();
+        for other in [layout, blocks] {
+            for_every_method(&mut *store, &other, (self.now)(), |error| {
+                assert!(
+                    matches!(error, StoreError::LayoutMismatch { .. }),
+                    "{error}"
+                );
+            });
+        }
+        assert_eq!(store.list(&space).unwrap(), known);
+    }
+
+    fn grants_disjoint_rectangles(&self) {
+        // Two blocks, so that the same ones come back all the time.
+        let (mut store, space) = self.namespace("disjoint", NODE_BITS - 1);
+        let mut given = Given::default();
+        for round in 0..20 {
+            let grants = store.acquire(&space, &self.ask(2, 1 + round % 3)).unwrap();
+            for mut grant in grants {
+                given.add(&grant);
+                grant.to_lease(&space).unwrap();
+                if round % 2 == 0 {
+                    let renew = Renew::new(&grant, grant.ticks.end + 2, (self.now)());
+                    let end = store.renew(&space, &renew).unwrap();
+                    given.extend(&grant, end);
+                    grant.ticks.end = end;
+                }
+                store.release(&space, grant.block, grant.epoch).unwrap();
+            }
+        }
+        assert!(given.intervals() >= 40, "{given:?}");
+    }
+
+    fn grants_no_more_than_there_is(&self) {
+        let (mut store, space) = self.namespace("exhausted", NODE_BITS - 2);
+        let first = store.acquire(&space, &self.ask(3, 60)).unwrap();
+        let rest = store.acquire(&space, &self.ask(100, 60)).unwrap();
+        let blocks: BTreeSet<_> = first.iter().chain(&rest).map(|g| g.block.index()).collect();
+        assert_eq!((first.len(), rest.len()), (3, 1));
+        assert_eq!(blocks, BTreeSet::from([0, 1, 2, 3]));
+
+        let known = store.list(&space).unwrap();
+        match store.acquire(&space, &self.ask(2, 60)).unwrap_err() {
+            StoreError::Exhausted {
+                wanted: 2,
+                blocks: 4,
+                retry_after,
+            } => {
+                let expected = Duration::from_secs(50)..=Duration::from_secs(63);
+                assert!(expected.contains(&retry_after), "{retry_after:?}");
+            }
+            other => panic!("{other}"),
+        }
+        assert_eq!(store.list(&space).unwrap(), known);
+    }
+
+    fn checks_the_request(&self) {
+        let (mut store, space) = self.namespace("invalid", 5);
+        for (blocks, length) in [(0, 10), (MAX_ACQUIRE + 1, 10), (1, 0)] {
+            let error = store
+                .acquire(&space, &self.ask(blocks, length))
+                .unwrap_err();
+            assert!(matches!(error, StoreError::Invalid { .. }), "{error}");
+        }
+        let most = store.acquire(&space, &self.ask(MAX_ACQUIRE, 10)).unwrap();
+        assert_eq!(most.len(), MAX_ACQUIRE as usize);
+
+        let back = Renew::new(&most[0], most[0].ticks.end - 1, (self.now)());
+        let error = store.renew(&space, &back).unwrap_err();
+        assert!(matches!(error, StoreError::Invalid { .. }), "{error}");
+
+        let beyond = Floor::Tick(space.layout().ticks());
+        let error = store.bump_floor(&space, beyond, (self.now)()).unwrap_err();
+        assert!(matches!(error, StoreError::Invalid { .. }), "{error}");
+    }
+
+    fn refuses_a_clock_that_is_off(&self) {
+        let (mut store, space) = self.namespace("skew", 5);
+        if store
+            .check(&space, (self.now)())
+            .unwrap()
+            .store_unix_ms
+            .is_none()
+        {
+            // It takes the caller's time, and there is nothing to compare.
+            return;
+        }
+        let now = (self.now)();
+        let hour = 3_600_000;
+        for client in [now - hour, now + hour] {
+            match store
+                .acquire(&space, &Acquire::new(1, 10, client))
+                .unwrap_err()
+            {
+                StoreError::ClockSkew { client_unix_ms, .. } => assert_eq!(client_unix_ms, client),
+                other => panic!("{other}"),
+            }
+        }
+        assert!(store.list(&space).unwrap().blocks.is_empty());
+    }
+
+    fn grants_up_to_the_horizon(&self) {
+        let (mut store, space) = self.namespace("horizon", 5);
+        let (before, horizon) = (self.tick(&space), limits().horizon().as_secs());
+        for length in [horizon + 100, u64::MAX] {
+            let grant = one(store.acquire(&space, &self.ask(1, length)));
+            let end = grant.ticks.end;
+            assert!(end >= before + horizon - 2, "{end} is early");
+            assert!(end <= self.tick(&space) + horizon + 2, "{end} is late");
+        }
+    }
+
+    fn renews_by_comparison(&self) {
+        let (mut store, space) = self.namespace("renew", 5);
+        let now = (self.now)();
+        let mut grant = one(store.acquire(&space, &self.ask(1, 10)));
+        let end = grant.ticks.end;
+
+        let mut wrong_epoch = grant.clone();
+        wrong_epoch.epoch = grant.epoch.next();
+        let mut wrong_end = grant.clone();
+        wrong_end.ticks.end = end - 1;
+        let mut wrong_block = grant.clone();
+        wrong_block.block = Block::new(space.blocks() - 1);
+        for (grant, expected) in [
+            (
+                wrong_epoch,
+                Fence::Epoch {
+                    held: grant.epoch.next(),
+                    recorded: grant.epoch,
+                },
+            ),
+            (
+                wrong_end,
+                Fence::End {
+                    known: end - 1,
+                    recorded: end,
+                },
+            ),
+            (wrong_block, Fence::NeverGranted),
+        ] {
+            let renew = Renew::new(&grant, end + 5, now);
+            fenced(store.renew(&space, &renew), &expected);
+        }
+        assert_eq!(store.list(&space).unwrap().blocks[0].hwm_end, end);
+
+        let renew = Renew::new(&grant, end + 5, now);
+        assert_eq!(store.renew(&space, &renew).unwrap(), end + 5);
+        assert_eq!(store.list(&space).unwrap().blocks[0].hwm_end, end + 5);
+        // The same request again, as a copy of this process would send it.
+        fenced(
+            store.renew(&space, &renew),
+            &Fence::End {
+                known: end,
+                recorded: end + 5,
+            },
+        );
+        // Nothing to add is no error, and shows that the grant still stands.
+        grant.ticks.end = end + 5;
+        let renew = Renew::new(&grant, end + 5, now);
+        assert_eq!(store.renew(&space, &renew).unwrap(), end + 5);
+    }
+
+    fn renews_up_to_the_horizon(&self) {
+        let (mut store, space) = self.namespace("renew-horizon", 5);
+        let mut grant = one(store.acquire(&space, &self.ask(1, 10)));
+        let horizon = limits().horizon().as_secs();
+        let before = self.tick(&space);
+        let renew = Renew::new(&grant, u64::MAX, (self.now)());
+        grant.ticks.end = store.renew(&space, &renew).unwrap();
+        assert!(grant.ticks.end >= before + horizon - 2, "{grant}");
+        assert!(
+            grant.ticks.end <= self.tick(&space) + horizon + 2,
+            "{grant}"
+        );
+        assert_eq!(
+            store.list(&space).unwrap().blocks[0].hwm_end,
+            grant.ticks.end
+        );
+    }
+
+    fn keeps_the_mark_at_a_release(&self) {
+        let (mut store, space) = self.namespace("release", NODE_BITS);
+        let first = one(store.acquire(&space, &self.ask(1, 30)));
+        fenced(
+            store.release(&space, first.block, first.epoch.next()),
+            &Fence::Epoch {
+                held: first.epoch.next(),
+                recorded: first.epoch,
+            },
+        );
+        fenced(
+            store.release(&space, Block::new(1), first.epoch),
+            &Fence::NeverGranted,
+        );
+        let error = store.acquire(&space, &self.ask(1, 30)).unwrap_err();
+        assert!(matches!(error, StoreError::Exhausted { .. }), "{error}");
+
+        store.release(&space, first.block, first.epoch).unwrap();
+        let known = store.list(&space).unwrap().blocks;
+        assert_eq!(
+            (known[0].hwm_end, known[0].released),
+            (first.ticks.end, true)
+        );
+
+        let second = one(store.acquire(&space, &self.ask(1, 30)));
+        assert_eq!(second.ticks.start, first.ticks.end);
+        assert_eq!(second.epoch, first.epoch.next());
+        let fence = Fence::Epoch {
+            held: first.epoch,
+            recorded: second.epoch,
+        };
+        let renew = Renew::new(&first, first.ticks.end + 5, (self.now)());
+        fenced(store.renew(&space, &renew), &fence);
+        fenced(store.release(&space, first.block, first.epoch), &fence);
+        assert!(!store.list(&space).unwrap().blocks[0].released);
+
+        // A holder that changes its mind takes the block back by renewing.
+        store.release(&space, second.block, second.epoch).unwrap();
+        let renew = Renew::new(&second, second.ticks.end + 5, (self.now)());
+        store.renew(&space, &renew).unwrap();
+        let error = store.acquire(&space, &self.ask(1, 30)).unwrap_err();
+        assert!(matches!(error, StoreError::Exhausted { .. }), "{error}");
+    }
+
+    fn starts_at_the_floor(&self) {
+        let (mut store, space) = self.namespace("floor", 5);
+        let floor = self.tick(&space) + 100;
+        let raised = store.bump_floor(&space, Floor::Tick(floor), (self.now)());
+        assert_eq!(raised.unwrap(), floor);
+        let lower = store.bump_floor(&space, Floor::Tick(floor - 50), (self.now)());
+        assert_eq!(lower.unwrap(), floor);
+        assert_eq!(store.list(&space).unwrap().record.floor, floor);
+
+        let grant = one(store.acquire(&space, &self.ask(1, 10)));
+        assert_eq!(grant.ticks, floor..floor + 10);
+    }
+
+    fn fences_below_the_floor(&self) {
+        let (mut store, space) = self.namespace("floor-fence", 5);
+        let grant = one(store.acquire(&space, &self.ask(1, 10)));
+        let end = grant.ticks.end;
+        let renew = Renew::new(&grant, end + 5, (self.now)());
+
+        let floor = Floor::Tick(end + 1);
+        store.bump_floor(&space, floor, (self.now)()).unwrap();
+        fenced(
+            store.renew(&space, &renew),
+            &Fence::Floor {
+                known: end,
+                floor: end + 1,
+            },
+        );
+        assert_eq!(store.list(&space).unwrap().blocks[0].hwm_end, end);
+
+        // At the floor is not below it.
+        let grant = one(store.acquire(&space, &self.ask(1, 10)));
+        let floor = Floor::Tick(grant.ticks.end);
+        store.bump_floor(&space, floor, (self.now)()).unwrap();
+        let renew = Renew::new(&grant, grant.ticks.end + 5, (self.now)());
+        assert_eq!(store.renew(&space, &renew).unwrap(), grant.ticks.end + 5);
+    }
+
+    fn starts_above_an_unknown_history(&self) {
+        let mut store = (self.open)();
+        let limits = limits();
+        let over = limits.horizon().as_secs() + limits.failover().as_secs() + 1;
+
+        let lost = space("unknown", 5);
+        let before = self.tick(&lost);
+        let init = Init::new(History::Unknown, (self.now)()).with_limits(limits);
+        let floor = store.init(&lost, &init).unwrap().floor;
+        let expected = before + over - 2..=self.tick(&lost) + over + 2;
+        assert!(expected.contains(&floor), "{floor}, not {expected:?}");
+        let error = store.acquire(&lost, &self.ask(1, 10)).unwrap_err();
+        assert!(matches!(error, StoreError::FloorAhead { .. }), "{error}");
+
+        let (mut store, bumped) = self.namespace("bumped", 5);
+        let before = self.tick(&bumped);
+        let floor = store
+            .bump_floor(&bumped, Floor::OverLostGrants, (self.now)())
+            .unwrap();
+        let expected = before + over - 2..=self.tick(&bumped) + over + 2;
+        assert!(expected.contains(&floor), "{floor}, not {expected:?}");
+        let error = store.acquire(&bumped, &self.ask(1, 10)).unwrap_err();
+        assert!(matches!(error, StoreError::FloorAhead { .. }), "{error}");
+    }
+
+    fn keeps_namespaces_apart(&self) {
+        let (mut store, left) = self.namespace("apart-1", NODE_BITS);
+        let (_, right) = self.namespace("apart-2", NODE_BITS);
+        one(store.acquire(&left, &self.ask(1, 10)));
+        assert!(store.list(&right).unwrap().blocks.is_empty());
+        let grant = one(store.acquire(&right, &self.ask(1, 20)));
+        assert_eq!(grant.block, Block::new(0));
+        store.release(&right, grant.block, grant.epoch).unwrap();
+        assert!(!store.list(&left).unwrap().blocks[0].released);
+    }
+
+    fn lists_and_reports(&self) {
+        let (mut store, space) = self.namespace("list", 5);
+        let holder = Holder::new("host-1", "4711");
+        let ask = self.ask(2, 10).held_by(holder.clone());
+        let held = store.acquire(&space, &ask).unwrap();
+        let released = one(store.acquire(&space, &self.ask(1, 10)));
+        store
+            .release(&space, released.block, released.epoch)
+            .unwrap();
+
+        let listing = store.list(&space).unwrap();
+        assert!(listing.blocks.is_sorted_by_key(|block| block.block));
+        assert_eq!(listing.blocks.len(), 3);
+        for grant in &held {
+            let found = listing.blocks.iter().find(|b| b.block == grant.block);
+            let found = found.unwrap();
+            assert_eq!((found.epoch, found.hwm_end), (grant.epoch, grant.ticks.end));
+            assert_eq!(found.holder.as_ref(), Some(&holder));
+            assert!(!found.released);
+        }
+
+        let now = (self.now)();
+        let report = store.check(&space, now).unwrap();
+        assert_eq!(report.record, listing.record);
+        assert_eq!(report.client_unix_ms, now);
+        assert!(!report.history_lost());
+        assert_eq!((report.granted_blocks, report.held_blocks), (3, 2));
+        assert!(report.skew_ms().is_none_or(|skew| skew <= 2000));
+        assert_eq!(store.list(&space).unwrap(), listing);
+    }
+
+    fn serves_many_connections(&self) {
+        let (mut store, space) = self.namespace("many", 5);
+        let now = (self.now)();
+        let connections: Vec<_> = (0..4).map(|_| (self.open)()).collect();
+        let grants: Vec<Grant> = std::thread::scope(|scope| {
+            let workers: Vec<_> = connections
+                .into_iter()
+                .map(|mut store| {
+                    let space = &space;
+                    scope.spawn(move || {
+                        (0..25)
+                            .flat_map(|_| store.acquire(space, &Acquire::new(3, 10, now)).unwrap())
+                            .collect::<Vec<_>>()
+                    })
+                })
+                .collect();
+            workers
+                .into_iter()
+                .flat_map(|worker| worker.join().unwrap())
+                .collect()
+        });
+        let mut given = Given::default();
+        grants.iter().for_each(|grant| given.add(grant));
+        assert_eq!(grants.len(), 4 * 25 * 3);
+        assert_eq!(store.list(&space).unwrap().blocks.len(), grants.len());
+    }
+
+    /// A connection and a fresh namespace on it.
+    fn namespace(&self, name: &str, block_bits: u32) -> (Box<dyn LeaseStore>, Namespace) {
+        let mut store = (self.open)();
+        let space = space(name, block_bits);
+        let init = Init::new(History::New, (self.now)()).with_limits(limits());
+        store.init(&space, &init).unwrap();
+        (store, space)
+    }
+
+    fn ask(&self, blocks: u32, length: u64) -> Acquire {
+        Acquire::new(blocks, length, (self.now)())
+    }
+
+    fn tick(&self, space: &Namespace) -> u64 {
+        space.layout().tick_at((self.now)()).unwrap()
+    }
+}
+
+fn space(name: &str, block_bits: u32) -> Namespace {
+    let print = Fingerprint::from_bytes(*b"conformance-test");
+    Namespace::new(name, &Layout::RANDFLAKE, print)
+        .and_then(|space| space.with_block_bits(block_bits))
+        .unwrap()
+}
+
+fn limits() -> StoreLimits {
+    StoreLimits::default()
+        .with_horizon(Duration::from_secs(900))
+        .with_failover(Duration::from_secs(30))
+}
+
+/// Calls every method but `init` with plausible arguments, and hands the errors
+/// to `expect`.
+fn for_every_method(
+    store: &mut dyn LeaseStore,
+    space: &Namespace,
+    now: u64,
+    expect: impl Fn(StoreError),
+) {
+    let grant = Grant::new(Block::new(0), Epoch::FIRST, 0..1);
+    expect(store.acquire(space, &Acquire::new(1, 10, now)).unwrap_err());
+    expect(store.renew(space, &Renew::new(&grant, 2, now)).unwrap_err());
+    expect(store.release(space, grant.block, grant.epoch).unwrap_err());
+    expect(store.list(space).unwrap_err());
+    expect(store.bump_floor(space, Floor::Tick(1), now).unwrap_err());
+    expect(store.check(space, now).unwrap_err());
+}
+
+fn one(grants: Result<Vec<Grant>, StoreError>) -> Grant {
+    let mut grants = grants.unwrap();
+    assert_eq!(grants.len(), 1);
+    grants.remove(0)
+}
+
+#[track_caller]
+fn fenced<T: std::fmt::Debug>(result: Result<T, StoreError>, expected: &Fence) {
+    match result {
+        Err(StoreError::Fenced { fence, .. }) => assert_eq!(fence, *expected),
+        other => panic!("{other:?}, not fenced by {expected:?}"),
+    }
+}
+
+impl fmt::Debug for Suite<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Suite").finish_non_exhaustive()
+    }
+}
+
+/// All intervals that a store ever gave, by block: an oracle for S1.
+#[derive(Clone, Debug, Default)]
+pub struct Given(BTreeMap<Block, Vec<Range<u64>>>);
+
+impl Given {
+    /// Takes down a grant.
+    ///
+    /// # Panics
+    /// When the grant overlaps with one before.
+    #[track_caller]
+    pub fn add(&mut self, grant: &Grant) {
+        self.add_ticks(grant.block, grant.ticks.clone());
+    }
+
+    /// Takes down where a renewal moved the end of a grant.
+    ///
+    /// # Panics
+    /// When what a renewal adds overlaps with a grant before.
+    #[track_caller]
+    pub fn extend(&mut self, grant: &Grant, end: u64) {
+        assert!(end >= grant.ticks.end, "{grant} was cut to {end}");
+        if end > grant.ticks.end {
+            self.add_ticks(grant.block, grant.ticks.end..end);
+        }
+    }
+
+    #[track_caller]
+    fn add_ticks(&mut self, block: Block, ticks: Range<u64>) {
+        assert!(!ticks.is_empty(), "block {block} was granted {ticks:?}");
+        let before = self.0.entry(block).or_default();
+        for other in before.iter() {
+            let apart = ticks.end <= other.start || other.end <= ticks.start;
+            assert!(apart, "block {block}: {ticks:?} overlaps with {other:?}");
+        }
+        before.push(ticks);
+    }
+
+    /// How many intervals there are.
+    pub fn intervals(&self) -> usize {
+        self.0.values().map(Vec::len).sum()
+    }
+
+    /// The end of the last interval of a block.
+    pub fn mark(&self, block: Block) -> u64 {
+        let ends = self.0.get(&block).into_iter().flatten().map(|t| t.end);
+        ends.max().unwrap_or(0)
+    }
+}

@@ -1,0 +1,55 @@
+//! How long an operation may still take.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+/// The moment at which an operation must have ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deadline {
+    start: Instant,
+    timeout: Duration,
+}
+
+impl Deadline {
+    /// An operation that begins now.
+    pub(crate) fn after(timeout: Duration) -> Self {
+        Self {
+            start: Instant::now(),
+            timeout,
+        }
+    }
+
+    /// What is left of it.
+    ///
+    /// # Errors
+    /// When it has passed: at least a millisecond must be left, since sockets
+    /// take no shorter time-out.
+    pub(crate) fn left(&self) -> io::Result<Duration> {
+        self.timeout
+            .checked_sub(self.start.elapsed())
+            .filter(|left| *left >= Duration::from_millis(1))
+            .ok_or_else(|| {
+                let text = format!("the operation did not end within {:?}", self.timeout);
+                io::Error::new(io::ErrorKind::TimedOut, text)
+            })
+    }
+
+    /// How long the operation has taken so far.
+    #[cfg(feature = "etcd")]
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.start.elapsed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_ends() {
+        let long = Deadline::after(Duration::from_secs(3600));
+        assert!(long.left().unwrap() <= Duration::from_secs(3600));
+        let over = Deadline::after(Duration::ZERO).left().unwrap_err();
+        assert_eq!(over.kind(), io::ErrorKind::TimedOut);
+    }
+}

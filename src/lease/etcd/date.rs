@@ -1,0 +1,95 @@
+//! The clock of a member, out of the `Date` of its replies.
+//!
+//! etcd's own interface tells no time, but the server of its JSON gateway sends
+//! the date as HTTP asks of it, to the second. The time of the member then lies
+//! in `[date, date + 1 s)`. What is decided by it uses the beginning of that
+//! second, so that no grant reaches beyond the horizon. Two clocks are apart by
+//! no less than the nearest moment at which the member can have sent its reply.
+//!
+//! The date belongs to a read that comes before the transaction, and the
+//! transaction is only done if nothing has changed since. So it is older than
+//! what it is used for, and never newer.
+
+use std::time::Duration;
+
+/// The start of the second that an HTTP date names, in milliseconds since 1970.
+///
+/// Of the three forms of RFC 9110 (section 5.6.7) this reads the one that servers
+/// must send: `Sun, 06 Nov 1994 08:49:37 GMT`.
+pub(super) fn parse(date: &str) -> Option<u64> {
+    const MONTHS: [&str; 12] = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ];
+    let (_weekday, rest) = date.split_once(", ")?;
+    let mut words = rest.split(' ');
+    let (day, month, year, time, zone) = (
+        words.next()?,
+        words.next()?,
+        words.next()?,
+        words.next()?,
+        words.next()?,
+    );
+    if zone != "GMT" || words.next().is_some() {
+        return None;
+    }
+    let month = 1 + MONTHS.iter().position(|name| *name == month)?;
+    let time = humantime::parse_rfc3339(&format!("{year}-{month:02}-{day}T{time}Z")).ok()?;
+    let since = time.duration_since(std::time::UNIX_EPOCH).ok()?;
+    u64::try_from(since.as_millis()).ok()
+}
+
+/// The member's time when the client's clock showed `client_ms`, as near to that
+/// as it can have been. The member's reply came `elapsed` later and tells
+/// `date_ms`. All in milliseconds, times since 1970.
+pub(super) fn nearest(date_ms: u64, elapsed: Duration, client_ms: u64) -> u64 {
+    let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+    client_ms.clamp(
+        date_ms.saturating_sub(elapsed_ms),
+        date_ms.saturating_add(999),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_date_of_http_is_read() {
+        assert_eq!(
+            parse("Sun, 06 Nov 1994 08:49:37 GMT"),
+            Some(784_111_777_000)
+        );
+        assert_eq!(parse("Thu, 01 Jan 1970 00:00:00 GMT"), Some(0));
+        for wrong in [
+            "",
+            "Sunday, 06-Nov-94 08:49:37 GMT",
+            "Sun Nov  6 08:49:37 1994",
+            "Sun, 06 Nov 1994 08:49:37 CET",
+            "Sun, 06 Nov 1994 08:49:37 GMT GMT",
+            "Sun, 06 Nov 1994 08:49 GMT",
+            "Sun, 31 Feb 1994 08:49:37 GMT",
+            "Sun, 06 Nox 1994 08:49:37 GMT",
+            "Sun, 06 Nov 1969 08:49:37 GMT",
+        ] {
+            assert_eq!(parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn clocks_are_apart_by_no_less_than_they_must_be() {
+        let second = Duration::from_secs(1);
+        for (elapsed, client, moment) in [
+            (Duration::ZERO, 5_000, 7_000),
+            (Duration::ZERO, 6_999, 7_000),
+            (Duration::ZERO, 7_500, 7_500),
+            (Duration::ZERO, 8_000, 7_999),
+            (Duration::ZERO, u64::MAX, 7_999),
+            (second, 5_000, 6_000),
+            (second, 6_500, 6_500),
+            (second, 8_000, 7_999),
+            (Duration::MAX, 0, 0),
+        ] {
+            assert_eq!(nearest(7_000, elapsed, client), moment, "{client}");
+        }
+    }
+}

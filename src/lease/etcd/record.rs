@@ -1,0 +1,258 @@
+//! What stands in the keys.
+
+use serde::{Deserialize, Serialize};
+
+use super::super::row::{RecordRow, corrupt};
+use super::super::{Block, BlockState, Epoch, Holder, Namespace, StoreError, StoreRecord};
+use super::wire::{KeyValue, Span};
+
+/// The value of a namespace's record: the columns of every store, and the raft
+/// term (see `history.rs`).
+#[derive(Debug, Serialize, Deserialize)]
+struct RecordValue {
+    format: i64,
+    name: String,
+    layout: String,
+    block_bits: i64,
+    fingerprint: String,
+    horizon_ms: i64,
+    failover_ms: i64,
+    skew_ms: i64,
+    floor: i64,
+    incarnation: String,
+    raft_term: u64,
+}
+
+/// The value of a block. It begins with the mark in 20 digits, so that etcd,
+/// which can sort by value, sorts by mark.
+#[derive(Debug, Serialize, Deserialize)]
+struct BlockValue {
+    hwm_end: String,
+    epoch: u64,
+    released: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    granted_unix_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    holder_host: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    holder_instance: Option<String>,
+}
+
+pub(super) fn record_key(namespace: &Namespace) -> String {
+    format!("ringflake/{}/record", namespace.name())
+}
+
+/// In 20 digits, so that the keys are in the order of the blocks.
+pub(super) fn block_key(namespace: &Namespace, block: Block) -> String {
+    format!("ringflake/{}/block/{:020}", namespace.name(), block.index())
+}
+
+/// The keys of all blocks.
+pub(super) fn all_blocks(namespace: &Namespace) -> Span {
+    let prefix = format!("ringflake/{}/block", namespace.name());
+    // '0' comes after '/'.
+    Span(format!("{prefix}/"), format!("{prefix}0"))
+}
+
+/// The keys of the blocks from `first` on, before `end`.
+pub(super) fn some_blocks(namespace: &Namespace, first: u64, end: u64) -> Span {
+    let key = |index| block_key(namespace, Block::new(index));
+    Span(key(first), key(end))
+}
+
+pub(super) fn encode_record(record: &StoreRecord, raft_term: u64) -> Result<String, StoreError> {
+    let row = RecordRow::new(record);
+    encode(&RecordValue {
+        format: row.format,
+        name: row.name,
+        layout: row.layout,
+        block_bits: row.block_bits,
+        fingerprint: row.fingerprint,
+        horizon_ms: row.horizon_ms,
+        failover_ms: row.failover_ms,
+        skew_ms: row.skew_ms,
+        floor: row.floor,
+        incarnation: row.incarnation,
+        raft_term,
+    })
+}
+
+/// The record and the raft term.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub(super) fn decode_record(
+    namespace: &Namespace,
+    kv: &KeyValue,
+) -> Result<(StoreRecord, u64), StoreError> {
+    let value: RecordValue = decode("the record", &kv.value)?;
+    if value.name != namespace.name() {
+        return Err(corrupt(format!("the record is of {:?}", value.name)));
+    }
+    let row = RecordRow {
+        format: value.format,
+        name: value.name,
+        layout: value.layout,
+        block_bits: value.block_bits,
+        fingerprint: value.fingerprint,
+        horizon_ms: value.horizon_ms,
+        failover_ms: value.failover_ms,
+        skew_ms: value.skew_ms,
+        floor: value.floor,
+        incarnation: value.incarnation,
+    };
+    Ok((row.into_record()?, value.raft_term))
+}
+
+pub(super) fn encode_block(block: &BlockState) -> Result<String, StoreError> {
+    let holder = block.holder.as_ref();
+    encode(&BlockValue {
+        hwm_end: format!("{:020}", block.hwm_end),
+        epoch: block.epoch.get(),
+        released: block.released,
+        granted_unix_ms: block.granted_unix_ms,
+        holder_host: holder.map(|holder| holder.host().to_owned()),
+        holder_instance: holder.map(|holder| holder.instance().to_owned()),
+    })
+}
+
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub(super) fn decode_block(namespace: &Namespace, kv: &KeyValue) -> Result<BlockState, StoreError> {
+    let block = decode_key(namespace, kv)?;
+    let value: BlockValue = decode(&format!("block {block}"), &kv.value)?;
+    let mark = Some(&value.hwm_end)
+        .filter(|digits| digits.len() == 20)
+        .and_then(|digits| digits.parse().ok())
+        .filter(|mark| *mark <= namespace.layout().ticks())
+        .ok_or_else(|| corrupt(format!("hwm_end {:?} of block {block}", value.hwm_end)))?;
+    let mut state = BlockState::new(block, Epoch::new(value.epoch), mark);
+    state.released = value.released;
+    state.granted_unix_ms = value.granted_unix_ms;
+    state.holder = value
+        .holder_host
+        .zip(value.holder_instance)
+        .map(|(host, instance)| Holder::new(host, instance));
+    Ok(state)
+}
+
+/// The block that a key names.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub(super) fn decode_key(namespace: &Namespace, kv: &KeyValue) -> Result<Block, StoreError> {
+    let Span(prefix, _) = all_blocks(namespace);
+    kv.key
+        .strip_prefix(prefix.as_bytes())
+        .and_then(|digits| std::str::from_utf8(digits).ok())
+        .and_then(|digits| digits.parse().ok())
+        .map(Block::new)
+        .filter(|block| block.index() < namespace.blocks())
+        .filter(|block| block_key(namespace, *block).as_bytes() == kv.key)
+        .ok_or_else(|| {
+            let key = String::from_utf8_lossy(&kv.key);
+            corrupt(format!("key {key:?} is of no block"))
+        })
+}
+
+fn encode(value: &impl Serialize) -> Result<String, StoreError> {
+    // Of texts and numbers alone; it can't fail.
+    serde_json::to_string(value).map_err(|error| StoreError::Corrupt {
+        detail: "a value that can't be written".into(),
+        source: Some(Box::new(error)),
+    })
+}
+
+fn decode<'a, T: Deserialize<'a>>(what: &str, value: &'a [u8]) -> Result<T, StoreError> {
+    serde_json::from_slice(value).map_err(|error| StoreError::Corrupt {
+        detail: what.to_owned(),
+        source: Some(Box::new(error)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::Layout;
+    use crate::lease::{Fingerprint, Incarnation, StoreLimits};
+
+    fn space() -> Namespace {
+        Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap()
+    }
+
+    fn kv(key: &str, value: &str) -> KeyValue {
+        KeyValue {
+            key: key.into(),
+            value: value.into(),
+            mod_revision: 1,
+        }
+    }
+
+    #[test]
+    fn values_are_read_as_they_were_written() {
+        let limits = StoreLimits::default();
+        let record = StoreRecord::new(space(), limits, 4711, Incarnation::new("7/1"));
+        let value = encode_record(&record, 9).unwrap();
+        let key = record_key(&space());
+        let read = decode_record(&space(), &kv(&key, &value)).unwrap();
+        assert_eq!(read, (record, 9));
+
+        let mut block = BlockState::new(Block::new(3), Epoch::new(u64::MAX), 1 << 30);
+        for holder in [None, Some(Holder::new("hôst \"1\"\n", ""))] {
+            block.holder = holder;
+            block.released = !block.released;
+            block.granted_unix_ms = Some(1);
+            let value = encode_block(&block).unwrap();
+            let key = block_key(&space(), block.block);
+            assert_eq!(decode_block(&space(), &kv(&key, &value)).unwrap(), block);
+        }
+    }
+
+    #[test]
+    fn keys_and_values_sort_as_blocks_and_marks_do() {
+        let numbers = [0, 9, 10, 4095];
+        let keys = numbers.map(|index| block_key(&space(), Block::new(index)));
+        assert!(keys.is_sorted());
+        let Span(first, end) = all_blocks(&space());
+        assert!(keys.iter().all(|key| *key >= first && *key < end));
+        assert!(record_key(&space()) >= end);
+
+        let value = |mark, epoch, released| {
+            let mut block = BlockState::new(Block::new(0), Epoch::new(epoch), mark);
+            block.released = released;
+            encode_block(&block).unwrap()
+        };
+        let values = [
+            value(9, 700, true),
+            value(10, 1, false),
+            value(1 << 30, 0, true),
+        ];
+        assert!(values.is_sorted());
+    }
+
+    #[test]
+    fn what_nobody_wrote_is_corrupt() {
+        let good = encode_block(&BlockState::new(Block::new(3), Epoch::FIRST, 5)).unwrap();
+        let key = block_key(&space(), Block::new(3));
+        for (key, value) in [
+            (&*key, ""),
+            (&key, "{}"),
+            (&key, &good.replace("00000000000000000005", "5")),
+            (
+                &key,
+                &good.replace("00000000000000000005", "0000000000000000000x"),
+            ),
+            (
+                &key,
+                &good.replace("00000000000000000005", "00000000001073741825"),
+            ),
+            (&key, &good.replace("\"epoch\":1", "\"epoch\":-1")),
+            ("ringflake/orders/block/3", &good),
+            ("ringflake/orders/block/00000000000000004096", &good),
+            ("ringflake/orders/block/x", &good),
+        ] {
+            let error = decode_block(&space(), &kv(key, value)).unwrap_err();
+            assert!(matches!(error, StoreError::Corrupt { .. }), "{key} {value}");
+        }
+    }
+}

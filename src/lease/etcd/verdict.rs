@@ -1,0 +1,155 @@
+//! What a failure says about the request.
+
+use std::io;
+
+/// What became of a request that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It was not carried out.
+    NotDone,
+    /// It was not carried out, since the token has expired.
+    LogIn,
+    /// It may have been carried out.
+    Unknown,
+}
+
+/// The verdict on a refusal by etcd: a code of gRPC and a message.
+///
+/// Those that mean "not done" are checked before a request is proposed to the
+/// cluster, or leave it without effect where it is applied. All others may come
+/// from a member that waited in vain for what the cluster decided.
+pub(super) fn of_refusal(code: u32, message: &str) -> Verdict {
+    const INVALID_ARGUMENT: u32 = 3;
+    const NOT_FOUND: u32 = 5;
+    const PERMISSION_DENIED: u32 = 7;
+    /// No space left, or too many requests.
+    const RESOURCE_EXHAUSTED: u32 = 8;
+    const FAILED_PRECONDITION: u32 = 9;
+    const OUT_OF_RANGE: u32 = 11;
+    const UNIMPLEMENTED: u32 = 12;
+    /// The alarm CORRUPT.
+    const DATA_LOSS: u32 = 15;
+    const UNAUTHENTICATED: u32 = 16;
+
+    match code {
+        UNAUTHENTICATED => Verdict::LogIn,
+        INVALID_ARGUMENT if message.contains("revision of auth store is old") => Verdict::LogIn,
+        INVALID_ARGUMENT | NOT_FOUND | PERMISSION_DENIED | RESOURCE_EXHAUSTED
+        | FAILED_PRECONDITION | OUT_OF_RANGE | UNIMPLEMENTED | DATA_LOSS => Verdict::NotDone,
+        _ => Verdict::Unknown,
+    }
+}
+
+/// The verdict on a reply that is not etcd's, by its HTTP status: from a server
+/// without the gateway, or a proxy before it.
+pub(super) fn of_status(status: u16) -> Verdict {
+    if (300..500).contains(&status) {
+        Verdict::NotDone
+    } else {
+        Verdict::Unknown
+    }
+}
+
+/// The verdict on a failure of the connection.
+pub(super) fn of_transport(error: &ureq::Error) -> Verdict {
+    use ureq::{Error, Timeout};
+
+    match error {
+        Error::HostNotFound
+        | Error::ConnectionFailed
+        | Error::TlsRequired
+        | Error::BadUri(_)
+        | Error::Http(_)
+        | Error::Timeout(Timeout::Resolve | Timeout::Connect) => Verdict::NotDone,
+        Error::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => Verdict::NotDone,
+        _ => Verdict::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ureq::Timeout;
+
+    use super::*;
+
+    #[test]
+    fn refusals_by_code() {
+        for (code, message, verdict) in [
+            (
+                3,
+                "etcdserver: too many operations in txn request",
+                Verdict::NotDone,
+            ),
+            (3, "etcdserver: user name is empty", Verdict::NotDone),
+            (
+                3,
+                "etcdserver: revision of auth store is old",
+                Verdict::LogIn,
+            ),
+            (7, "etcdserver: permission denied", Verdict::NotDone),
+            (
+                8,
+                "etcdserver: mvcc: database space exceeded",
+                Verdict::NotDone,
+            ),
+            (8, "etcdserver: too many requests", Verdict::NotDone),
+            (
+                9,
+                "etcdserver: authentication is not enabled",
+                Verdict::NotDone,
+            ),
+            (
+                11,
+                "etcdserver: mvcc: required revision has been compacted",
+                Verdict::NotDone,
+            ),
+            (15, "etcdserver: corrupt cluster", Verdict::NotDone),
+            (16, "etcdserver: invalid auth token", Verdict::LogIn),
+            (1, "context canceled", Verdict::Unknown),
+            (2, "unknown", Verdict::Unknown),
+            (4, "context deadline exceeded", Verdict::Unknown),
+            (13, "internal", Verdict::Unknown),
+            (14, "etcdserver: request timed out", Verdict::Unknown),
+            (14, "etcdserver: leader changed", Verdict::Unknown),
+            (14, "transport is closing", Verdict::Unknown),
+            (99, "what is this", Verdict::Unknown),
+        ] {
+            assert_eq!(of_refusal(code, message), verdict, "{code} {message}");
+        }
+    }
+
+    #[test]
+    fn replies_that_are_not_etcds() {
+        for (status, verdict) in [
+            (301, Verdict::NotDone),
+            (404, Verdict::NotDone),
+            (200, Verdict::Unknown),
+            (502, Verdict::Unknown),
+            (504, Verdict::Unknown),
+        ] {
+            assert_eq!(of_status(status), verdict, "{status}");
+        }
+    }
+
+    #[test]
+    fn failures_of_the_connection() {
+        let io = |kind| ureq::Error::Io(io::Error::from(kind));
+        for (error, verdict) in [
+            (ureq::Error::HostNotFound, Verdict::NotDone),
+            (ureq::Error::ConnectionFailed, Verdict::NotDone),
+            (ureq::Error::Timeout(Timeout::Connect), Verdict::NotDone),
+            (ureq::Error::Timeout(Timeout::Resolve), Verdict::NotDone),
+            (io(io::ErrorKind::ConnectionRefused), Verdict::NotDone),
+            (ureq::Error::Timeout(Timeout::Global), Verdict::Unknown),
+            (
+                ureq::Error::Timeout(Timeout::RecvResponse),
+                Verdict::Unknown,
+            ),
+            (io(io::ErrorKind::ConnectionReset), Verdict::Unknown),
+            (io(io::ErrorKind::BrokenPipe), Verdict::Unknown),
+            (io(io::ErrorKind::UnexpectedEof), Verdict::Unknown),
+        ] {
+            assert_eq!(of_transport(&error), verdict, "{error}");
+        }
+    }
+}

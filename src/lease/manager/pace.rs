@@ -1,0 +1,178 @@
+//! When to ask: jitter, top-ups and retries.
+
+use std::time::Duration;
+
+/// Pseudo-random numbers, to spread the requests of many processes.
+///
+/// Source: SplitMix64, Steele, Lea and Flood, "Fast splittable pseudorandom
+/// number generators", OOPSLA 2014.
+#[derive(Clone, Debug)]
+pub(super) struct Jitter(u64);
+
+impl Jitter {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Anything from nothing to `most`.
+    pub(super) fn up_to(&mut self, most: Duration) -> Duration {
+        // 32 bits divide the longest cover, a year, into steps of 7 ms.
+        let share = u32::try_from(self.next() >> 32).unwrap_or(u32::MAX);
+        most.mul_f64(f64::from(share) / f64::from(u32::MAX))
+    }
+
+    /// Anything from `least` to `most`.
+    pub(super) fn between(&mut self, least: Duration, most: Duration) -> Duration {
+        least + self.up_to(most.saturating_sub(least))
+    }
+}
+
+/// The times that follow from a plan's cover.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    pub(super) cover: Duration,
+    /// The longest step of the backoff when nothing is left, and how often to
+    /// retry what will not mend by itself.
+    pub(super) slow: Duration,
+    /// The shortest time between two top-ups of a grant.
+    pub(super) period: Duration,
+}
+
+impl Pace {
+    /// The first step of the backoff.
+    pub(super) const FIRST: Duration = Duration::from_millis(100);
+
+    pub(super) fn new(cover: Duration) -> Self {
+        Self {
+            cover,
+            slow: (cover / 20).min(Duration::from_secs(5)),
+            period: cover / 10,
+        }
+    }
+
+    /// How long after a reply that carried `reach` ahead to renew.
+    ///
+    /// A tenth to three twentieths: six more attempts fit in before the end. A
+    /// reply that carried nowhere, because this clock is ahead of all that the
+    /// store will give, is no reason to hurry.
+    pub(super) fn until_top_up(&self, reach: Duration, jitter: &mut Jitter) -> Duration {
+        if reach.is_zero() {
+            jitter.between(self.slow / 2, self.slow)
+        } else {
+            jitter.between(reach / 10, reach / 20 * 3).max(Self::FIRST)
+        }
+    }
+
+    /// The longest step of the backoff when the leases last for `left`. While
+    /// that is long nothing is urgent, and a store that comes back is not run
+    /// over.
+    pub(super) fn longest_step(&self, left: Duration) -> Duration {
+        (left.min(self.cover) / 20).max(self.slow)
+    }
+
+    /// How long to wait with what will not mend by itself.
+    pub(super) fn slowly(&self, jitter: &mut Jitter) -> Duration {
+        jitter.between(self.slow / 2, self.slow)
+    }
+}
+
+/// Holds back every request of a process after one that failed.
+///
+/// Source: "full jitter", Brooker, "Exponential backoff and jitter", AWS
+/// Architecture Blog, 2015.
+#[derive(Clone, Debug)]
+pub(super) struct Backoff {
+    failures: u32,
+    pub(super) until: Duration,
+}
+
+impl Backoff {
+    pub(super) fn new() -> Self {
+        Self {
+            failures: 0,
+            until: Duration::ZERO,
+        }
+    }
+
+    /// Waits for anything up to 100 ms, doubled with each failure up to the
+    /// longest step.
+    pub(super) fn fail(&mut self, now: Duration, longest: Duration, jitter: &mut Jitter) {
+        let step = Pace::FIRST.saturating_mul(1 << self.failures.min(16));
+        let wait = jitter.up_to(step.min(longest));
+        self.failures = self.failures.saturating_add(1);
+        self.until = now.saturating_add(wait);
+    }
+
+    pub(super) fn slow_down(&mut self, now: Duration, pace: &Pace, jitter: &mut Jitter) {
+        self.until = now.saturating_add(pace.slowly(jitter));
+    }
+
+    pub(super) fn succeed(&mut self) {
+        *self = Self::new();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COVER: Duration = Duration::from_secs(600);
+
+    #[test]
+    fn jitter_fills_its_range() {
+        let mut jitter = Jitter::new(1);
+        let (least, most) = (Duration::from_secs(60), Duration::from_secs(90));
+        let draws: Vec<_> = (0..1000).map(|_| jitter.between(least, most)).collect();
+        assert!(draws.iter().all(|draw| (least..=most).contains(draw)));
+        assert!(draws.iter().any(|draw| *draw < Duration::from_secs(62)));
+        assert!(draws.iter().any(|draw| *draw > Duration::from_secs(88)));
+        assert_eq!(jitter.between(most, least), most);
+    }
+
+    #[test]
+    fn top_ups_come_at_a_tenth_of_what_is_covered() {
+        let (pace, mut jitter) = (Pace::new(COVER), Jitter::new(2));
+        for reach in [COVER, Duration::from_secs(30), Duration::from_secs(2)] {
+            for _ in 0..1000 {
+                let wait = pace.until_top_up(reach, &mut jitter);
+                assert!(
+                    (reach / 10..=reach * 3 / 20).contains(&wait),
+                    "{wait:?} of {reach:?}"
+                );
+            }
+        }
+        for reach in [Duration::ZERO, Duration::from_millis(1)] {
+            assert!(pace.until_top_up(reach, &mut jitter) >= Pace::FIRST);
+        }
+    }
+
+    #[test]
+    fn retries_slow_down_to_a_twentieth_of_what_is_left_or_five_seconds() {
+        let (pace, mut jitter) = (Pace::new(COVER), Jitter::new(3));
+        for (left, longest) in [(0, 5), (100, 5), (200, 10), (600, 30), (9_999, 30)] {
+            let longest = Duration::from_secs(longest);
+            let step = pace.longest_step(Duration::from_secs(left));
+            assert_eq!(step, longest);
+            let mut waits = [Duration::ZERO; 12];
+            for _ in 0..2000 {
+                let mut backoff = Backoff::new();
+                for wait in &mut waits {
+                    backoff.fail(Duration::ZERO, step, &mut jitter);
+                    *wait = backoff.until.max(*wait);
+                }
+            }
+            for (failures, wait) in waits.iter().enumerate() {
+                let most = Duration::from_millis(100 << failures).min(longest);
+                assert!((most * 9 / 10..=most).contains(wait), "{wait:?}");
+            }
+        }
+    }
+}

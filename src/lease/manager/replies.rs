@@ -1,0 +1,286 @@
+//! What each answer means.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::super::{Acquire, Fence, Grant, Renew, StoreError};
+use super::{Answer, Change, GrantState, Holding, Manager, Moment, Pace, Request, Trouble};
+
+impl Manager {
+    pub(super) fn take_in(
+        &mut self,
+        at: Moment,
+        request: &Request,
+        answer: Answer,
+        changes: &mut Vec<Change>,
+    ) {
+        match (request, answer) {
+            (Request::Acquire(acquire), Answer::Acquired(result)) => match result {
+                Ok(grants) => self.acquired(at, acquire, grants, changes),
+                Err(error) => self.not_acquired(at, error),
+            },
+            (Request::Renew(renew), Answer::Renewed(result)) => match result {
+                Ok(end) => self.renewed(at, renew, end, changes),
+                Err(error) => self.not_renewed(at, renew, error),
+            },
+            (Request::Release { .. }, Answer::Released(result)) => match result {
+                // That the grant is not the block's last is a reply, too.
+                Ok(()) | Err(StoreError::Fenced { .. }) => self.heard(),
+                Err(error) => {
+                    // Others learn that the blocks are free when their marks pass.
+                    self.to_release.clear();
+                    self.store_fails(at, error);
+                }
+            },
+            (Request::Check { .. }, Answer::Checked(result)) => match result {
+                Ok(()) => self.heard(),
+                Err(error) => self.store_fails(at, error),
+            },
+            (request, _) => {
+                let lost = StoreError::Ambiguous {
+                    operation: "a request that was answered as another",
+                    source: "the answer is of another kind than the request".into(),
+                };
+                match request {
+                    Request::Renew(renew) => self.not_renewed(at, renew, lost),
+                    _ => self.store_fails(at, lost),
+                }
+            }
+        }
+    }
+
+    fn acquired(
+        &mut self,
+        at: Moment,
+        acquire: &Acquire,
+        grants: Vec<Grant>,
+        changes: &mut Vec<Change>,
+    ) {
+        self.store_works();
+        self.acquire_trouble = None;
+        let wanted = acquire.blocks as usize;
+        // Fewer than wanted is service. There is hope for more, but no hurry.
+        self.acquire_at = if grants.len() < wanted {
+            self.slowly(at)
+        } else {
+            at.elapsed
+        };
+        for grant in grants.into_iter().take(wanted) {
+            if let Err(why) = self.is_sound(&grant) {
+                let detail = format!("it granted {grant}, {why}");
+                self.acquire_at = self.slowly(at);
+                self.acquire_fails(at, corrupt(detail));
+            } else if self.releasing {
+                self.to_release.push_back((grant.block, grant.epoch));
+            } else {
+                self.open(at, grant, changes);
+            }
+        }
+    }
+
+    fn open(&mut self, at: Moment, grant: Grant, changes: &mut Vec<Change>) {
+        let mut held = Holding::new(grant);
+        let layout = self.namespace.layout();
+        self.reach = held.confirmed(at, layout, &self.pace, &mut self.jitter);
+        changes.push(Change::Opened(held.grant.clone()));
+        self.last_end = self.last_end.max(Some(held.grant.ticks.end));
+        self.holdings.push(held);
+        self.leave_what_is_replaced(at, changes);
+    }
+
+    /// A store that conforms never fails at this.
+    fn is_sound(&self, grant: &Grant) -> Result<(), &'static str> {
+        if grant.to_lease(&self.namespace).is_err() {
+            return Err("which is outside of the namespace");
+        }
+        let overlaps = |held: &Holding| {
+            let (ours, theirs) = (&held.grant.ticks, &grant.ticks);
+            held.grant.block == grant.block && ours.start < theirs.end && theirs.start < ours.end
+        };
+        if self.holdings.iter().any(overlaps) {
+            return Err("which overlaps with a grant held here");
+        }
+        Ok(())
+    }
+
+    fn not_acquired(&mut self, at: Moment, error: StoreError) {
+        match error {
+            StoreError::Exhausted { retry_after, .. }
+            | StoreError::FloorAhead { retry_after, .. } => {
+                self.store_works();
+                self.acquire_at = self.spread(at, retry_after);
+                let serves = matches!(error, StoreError::Exhausted { .. }) && self.serves(at);
+                if serves {
+                    self.acquire_trouble = None;
+                } else {
+                    self.acquire_fails(at, error);
+                }
+            }
+            // The store is well, but has no grant for us.
+            StoreError::ClockSkew { .. }
+            | StoreError::LayoutEnded { .. }
+            | StoreError::Invalid { .. }
+            | StoreError::Corrupt { .. }
+            | StoreError::Fenced { .. } => {
+                self.store_works();
+                self.acquire_at = self.slowly(at);
+                self.acquire_fails(at, error);
+            }
+            _ => self.store_fails(at, error),
+        }
+    }
+
+    fn renewed(&mut self, at: Moment, renew: &Renew, end: u64, changes: &mut Vec<Change>) {
+        if !(renew.known_end..=renew.new_end).contains(&end) {
+            let detail = format!(
+                "block {} was renewed to tick {end}, not between {} and {}",
+                renew.block, renew.known_end, renew.new_end
+            );
+            self.drain(renew, false);
+            self.store_fails(at, corrupt(detail));
+            return;
+        }
+        self.store_works();
+        let layout = self.namespace.layout();
+        let Some(held) = self.holdings.iter_mut().find(|h| h.is_subject_of(renew)) else {
+            return;
+        };
+        held.grant.ticks.end = end;
+        self.reach = held.confirmed(at, layout, &self.pace, &mut self.jitter);
+        self.last_end = self.last_end.max(Some(end));
+        if end > renew.known_end {
+            changes.push(Change::Extended(held.grant.clone()));
+        }
+    }
+
+    fn not_renewed(&mut self, at: Moment, renew: &Renew, error: StoreError) {
+        match error {
+            StoreError::Fenced { fence, .. } => {
+                self.store_works();
+                self.drain(renew, false);
+                // With the store's history every other grant has gone, too. One
+                // acquisition is to replace them all, once they have noticed.
+                let wait = match fence {
+                    Fence::Incarnation | Fence::Floor { .. } => self.breadth(at),
+                    _ => Pace::FIRST,
+                };
+                if self.acquire_at <= at.elapsed {
+                    let wait = self.jitter.up_to(wait);
+                    self.acquire_at = at.elapsed.saturating_add(wait);
+                }
+            }
+            StoreError::Ambiguous { .. } => {
+                // Whether its end was moved is unknown, but not whose the block
+                // is: it may be released.
+                self.drain(renew, true);
+                self.store_fails(at, error);
+            }
+            // One block's trouble, not the store's.
+            StoreError::Invalid { .. } | StoreError::Corrupt { .. } => {
+                self.heard();
+                let renew_at = self.slowly(at);
+                if let Some(held) = self.holdings.iter_mut().find(|h| h.is_subject_of(renew)) {
+                    held.postpone(renew_at);
+                }
+                note(&mut self.store_trouble, at, error);
+            }
+            _ => self.store_fails(at, error),
+        }
+    }
+
+    /// Stops renewing a grant, for good.
+    fn drain(&mut self, renew: &Renew, is_last: bool) {
+        if let Some(held) = self.holdings.iter_mut().find(|h| h.is_subject_of(renew)) {
+            held.state = GrantState::Draining;
+            held.is_last = is_last;
+        }
+    }
+
+    /// Something came back. The next failure still counts with those before:
+    /// a store that is overrun answers now and then.
+    fn heard(&mut self) {
+        self.backoff.until = Duration::ZERO;
+        self.unsure = false;
+    }
+
+    /// A reply of the kind that leases need came back.
+    fn store_works(&mut self) {
+        self.backoff.succeed();
+        self.unsure = false;
+        self.store_trouble = None;
+    }
+
+    /// Nothing can be had of the store at the moment, whatever is asked.
+    fn store_fails(&mut self, at: Moment, error: StoreError) {
+        let longest = self.pace.longest_step(self.held_left(at));
+        let (now, jitter) = (at.elapsed, &mut self.jitter);
+        match error {
+            StoreError::Unavailable { .. } => self.backoff.fail(now, longest, jitter),
+            StoreError::Ambiguous { .. } => {
+                // It may have more to do than it can. If every process of a fleet
+                // retries at this pace, that is no more than their top-ups are.
+                self.backoff
+                    .fail(now, longest.max(self.pace.period), jitter);
+                self.unsure = true;
+            }
+            _ => {
+                self.unsure = false;
+                self.backoff.slow_down(now, &self.pace, jitter);
+            }
+        }
+        note(&mut self.store_trouble, at, error);
+    }
+
+    /// How much is left of the held grant that ends first.
+    fn held_left(&self, at: Moment) -> Duration {
+        let layout = self.namespace.layout();
+        let held = self.holdings.iter().filter(|held| held.counts());
+        let left = held.map(|held| held.left_ms(layout, at.unix_ms)).min();
+        Duration::from_millis(left.unwrap_or(0))
+    }
+
+    fn acquire_fails(&mut self, at: Moment, error: StoreError) {
+        note(&mut self.acquire_trouble, at, error);
+    }
+
+    fn slowly(&mut self, at: Moment) -> Duration {
+        at.elapsed
+            .saturating_add(self.pace.slowly(&mut self.jitter))
+    }
+
+    /// After what the store advises, but within a top-up period, and not at the
+    /// same moment as everybody else who was advised so.
+    fn spread(&mut self, at: Moment, retry_after: Duration) -> Duration {
+        let least = retry_after.min(self.pace.period);
+        let breadth = self.breadth(at).max(least / 2);
+        let wait = self.jitter.between(least, least + breadth);
+        at.elapsed.saturating_add(wait.max(Pace::FIRST))
+    }
+
+    /// How far to spread an acquisition: widely while something is in force.
+    fn breadth(&self, at: Moment) -> Duration {
+        if self.serves(at) {
+            self.pace.period / 2
+        } else {
+            self.pace.slow
+        }
+    }
+}
+
+/// Takes down trouble; it began when the first of its kind did.
+fn note(trouble: &mut Option<Trouble>, at: Moment, error: StoreError) {
+    let since_unix_ms = trouble
+        .as_ref()
+        .map_or(at.unix_ms, |trouble| trouble.since_unix_ms);
+    *trouble = Some(Trouble {
+        since_unix_ms,
+        error: Arc::new(error),
+    });
+}
+
+fn corrupt(detail: String) -> StoreError {
+    StoreError::Corrupt {
+        detail,
+        source: None,
+    }
+}

@@ -1,0 +1,64 @@
+//! How the leases of a process stand.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::super::{Grant, StoreError};
+
+/// How the leases of a process stand.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct LeaseStatus {
+    /// The grants, in the order in which they came.
+    pub grants: Vec<GrantStatus>,
+    /// How many blocks are wanted at present. Fewer that are
+    /// [`Held`](GrantState::Held) mean that more are asked for.
+    pub target: u32,
+    /// How far ahead of the clock the last positive reply carried, at most the
+    /// plan's cover. Persistently less means that the store's horizon is shorter
+    /// than the cover, or that the clocks are apart.
+    pub reach: Duration,
+    /// Since when the clock has passed the end of every grant, in milliseconds
+    /// since 1970; none while a grant is in force.
+    pub expired_since_unix_ms: Option<u64>,
+    /// How it goes with the store.
+    pub health: LeaseHealth,
+}
+
+/// One grant of [`LeaseStatus`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GrantStatus {
+    /// The grant, with its end as confirmed.
+    pub grant: Grant,
+    /// What is done with it.
+    pub state: GrantState,
+}
+
+/// What is done with a grant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum GrantState {
+    /// It is renewed.
+    Held,
+    /// It is no longer needed: used up to its end, then released.
+    Lapsing,
+    /// The store refused to renew it, or may have renewed it without saying so:
+    /// what is confirmed is used, and the block given up.
+    Draining,
+}
+
+/// How it goes with the store.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct LeaseHealth {
+    /// Since when requests fail, by the wall clock, in milliseconds since 1970;
+    /// none while they succeed. Blocks that are refused because all are held
+    /// are no failure as long as one is in force here.
+    pub failing_since_unix_ms: Option<u64>,
+    /// What the last failing request was answered.
+    pub trouble: Option<Arc<StoreError>>,
+    /// When the next request is due, on the scale of
+    /// [`Moment::elapsed`](super::Moment::elapsed); none while one is under way,
+    /// and when everything is released.
+    pub next_attempt: Option<Duration>,
+}

@@ -1,0 +1,192 @@
+//! A store from a URL.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::LeaseStore;
+
+/// How stores are opened.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+/// use ringflake::lease::OpenOptions;
+///
+/// let options = OpenOptions::new().timeout(Duration::from_secs(2));
+/// assert!(!options.accepts_best_effort());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenOptions {
+    timeout: Duration,
+    best_effort: bool,
+}
+
+impl OpenOptions {
+    /// Five seconds for an operation, and durable stores only.
+    pub const fn new() -> Self {
+        Self {
+            timeout: Duration::from_secs(5),
+            best_effort: false,
+        }
+    }
+
+    /// How long one operation may take at most, connecting included; at least a
+    /// millisecond. After that its outcome is unknown.
+    #[must_use]
+    pub const fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Whether to use a store that can lose what it has confirmed, such as a
+    /// Redis without an append-only file. When it does, IDs may be issued twice:
+    /// the incarnation, where it tells, and the horizon are all that is left
+    /// between you and duplicates. Refused by default.
+    #[must_use]
+    pub const fn accept_best_effort(mut self, accept: bool) -> Self {
+        self.best_effort = accept;
+        self
+    }
+
+    /// See [`timeout`](Self::timeout).
+    pub const fn operation_timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// See [`accept_best_effort`](Self::accept_best_effort).
+    pub const fn accepts_best_effort(&self) -> bool {
+        self.best_effort
+    }
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Opens the store that `url` names.
+///
+/// | URL | feature | store |
+/// |---|---|---|
+/// | `sqlite:PATH` | `sqlite` | a file on this machine |
+/// | `postgres://USER:PASSWORD@HOST:PORT/DATABASE` | `postgres` | PostgreSQL |
+/// | `mysql://USER:PASSWORD@HOST:PORT/DATABASE` | `mysql` | MySQL or MariaDB |
+/// | `redis://USER:PASSWORD@HOST:PORT/NUMBER`, `rediss://` | `redis` | Redis |
+/// | `etcd://USER:PASSWORD@HOST:PORT,HOST:PORT`, `etcds://` | `etcd` | etcd |
+///
+/// No connection is made yet: the first operation does that, so that a store
+/// that is down is [`StoreError::Unavailable`](super::StoreError::Unavailable)
+/// there and not here.
+///
+/// # Errors
+/// [`OpenError`]; it never holds the URL, which may hold a password.
+pub fn open(url: &str, options: &OpenOptions) -> Result<Box<dyn LeaseStore>, OpenError> {
+    let scheme = match url.split_once(':') {
+        Some((scheme, _)) => scheme,
+        None => return Err(OpenError::NoScheme),
+    };
+    // Without a feature nothing reads them.
+    let _ = options;
+    match feature_of(scheme) {
+        #[cfg(feature = "etcd")]
+        Some("etcd") => Ok(Box::new(super::EtcdStore::from_url(url, options)?)),
+        #[cfg(feature = "mysql")]
+        Some("mysql") => Ok(Box::new(super::MysqlStore::from_url(url, options)?)),
+        #[cfg(feature = "postgres")]
+        Some("postgres") => Ok(Box::new(super::PostgresStore::from_url(url, options)?)),
+        #[cfg(feature = "redis")]
+        Some("redis") => Ok(Box::new(super::RedisStore::from_url(url, options)?)),
+        #[cfg(feature = "sqlite")]
+        Some("sqlite") => Ok(Box::new(super::SqliteStore::from_url(url, options)?)),
+        Some(feature) => Err(OpenError::FeatureOff { feature }),
+        None => Err(OpenError::Scheme {
+            scheme: scheme.to_owned(),
+        }),
+    }
+}
+
+/// The feature that knows this scheme.
+fn feature_of(scheme: &str) -> Option<&'static str> {
+    Some(match scheme {
+        "sqlite" => "sqlite",
+        "postgres" | "postgresql" => "postgres",
+        "mysql" | "mariadb" => "mysql",
+        "redis" | "rediss" => "redis",
+        "etcd" | "etcds" => "etcd",
+        _ => return None,
+    })
+}
+
+/// Why a URL names no store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// There is no `scheme:` at its start.
+    NoScheme,
+    /// No store has this scheme.
+    Scheme {
+        /// The scheme.
+        scheme: String,
+    },
+    /// The store exists, but this program was built without it.
+    FeatureOff {
+        /// The crate's feature.
+        feature: &'static str,
+    },
+    /// The rest of the URL, or an option, is wrong.
+    Invalid {
+        /// The scheme.
+        scheme: &'static str,
+        /// What is wrong and what is allowed, without the URL.
+        reason: String,
+    },
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const KNOWN: &str = "sqlite:, postgres://, mysql://, redis:// or etcd://";
+        match self {
+            Self::NoScheme => write!(f, "the store's URL has no scheme: begin it with {KNOWN}"),
+            Self::Scheme { scheme } => {
+                write!(f, "no store has the scheme {scheme:?}: use {KNOWN}")
+            }
+            Self::FeatureOff { feature } => write!(
+                f,
+                "this program was built without the {feature} store: \
+                 build it with the feature {feature:?}"
+            ),
+            Self::Invalid { scheme, reason } => write!(f, "the {scheme} URL is wrong: {reason}"),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(url: &str) -> OpenError {
+        open(url, &OpenOptions::new()).unwrap_err()
+    }
+
+    #[test]
+    fn a_url_begins_with_a_scheme_that_is_known() {
+        assert_eq!(refused("localhost"), OpenError::NoScheme);
+        assert_eq!(
+            refused("zookeeper://localhost"),
+            OpenError::Scheme {
+                scheme: "zookeeper".into()
+            }
+        );
+    }
+
+    #[test]
+    fn errors_hold_no_password() {
+        for url in ["hunter2", "unknown://me:hunter2@host/", ":hunter2"] {
+            let error = refused(url);
+            assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
+        }
+    }
+}

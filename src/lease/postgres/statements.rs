@@ -1,0 +1,263 @@
+//! The SQL that is sent.
+
+/// What tells the server's history from another one. The oldest server that
+/// this is written for has it all for any role.
+///
+/// The timeline is that of the log being written: the control file learns of a
+/// promotion only at the next checkpoint. The table's own number changes when a
+/// dump is restored over it, which replaces it.
+macro_rules! incarnation {
+    () => {
+        "CASE WHEN pg_is_in_recovery() THEN NULL ELSE concat_ws('/',
+            (SELECT system_identifier FROM pg_control_system()),
+            substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8),
+            to_regclass('ringflake_block')::oid) END"
+    };
+}
+
+/// The time at which it is evaluated. `now()` would be the transaction's begin,
+/// which lies before every lock that it had to wait for.
+macro_rules! unix_ms {
+    () => {
+        "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+    };
+}
+
+macro_rules! record_columns {
+    () => {
+        "format, name, layout, block_bits, fingerprint, horizon_ms, failover_ms, skew_ms, floor, \
+         incarnation"
+    };
+}
+
+macro_rules! block_columns {
+    () => {
+        "block, epoch, hwm_end, released, granted_unix_ms, holder_host, holder_instance"
+    };
+}
+
+pub(super) const COMMIT: &str = "COMMIT";
+/// Sent before a commit. A warning is all that the server says when somebody
+/// cancels its wait for a standby, so no setting may hold it back, and no other
+/// warning be mistaken for it: they are off until here. And in a transaction that
+/// has failed this fails, where a commit would be answered with a mere rollback.
+pub(super) const HEAR: &str = "SET LOCAL client_min_messages = warning";
+pub(super) const ROLLBACK: &str = "ROLLBACK";
+
+/// Of a transaction that writes. Whatever the role or the database set as a
+/// default, it is durable before it is confirmed.
+pub(super) const BEGIN: &str = "\
+    BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
+    SET LOCAL synchronous_commit = on;
+    SET LOCAL client_min_messages = error;";
+
+pub(super) const BEGIN_READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;";
+
+pub(super) const VERSION: &str = "SELECT current_setting('server_version_num')::int";
+
+pub(super) const CLOCK: &str = concat!("SELECT ", unix_ms!());
+
+/// Clock, incarnation, the settings that durability depends on, and the tables
+/// that a crash would empty.
+pub(super) const PRESENT: &str = concat!(
+    "SELECT ",
+    unix_ms!(),
+    ", ",
+    incarnation!(),
+    ", current_setting('fsync'), current_setting('full_page_writes'),
+        (SELECT string_agg(relname::text, ', ' ORDER BY relname) FROM pg_class
+        WHERE oid IN (to_regclass('ringflake_namespace'), to_regclass('ringflake_block'),
+                to_regclass('ringflake_ledger'))
+            AND relpersistence <> 'p')"
+);
+
+/// Lets one `init` at a time look for the tables. Freed when the transaction
+/// ends. The number is "ringflak" in ASCII.
+pub(super) const INIT_LOCK: &str = "SELECT pg_advisory_xact_lock(8244241983257469291)";
+
+/// Asked first, since `CREATE TABLE IF NOT EXISTS` wants a privilege that a role
+/// needs no more once they exist.
+pub(super) const HAS_TABLES: &str = "\
+    SELECT to_regclass('ringflake_namespace') IS NOT NULL
+        AND to_regclass('ringflake_block') IS NOT NULL
+        AND to_regclass('ringflake_ledger') IS NOT NULL";
+
+/// The exclusion constraint compares numbers as ranges of one, since equality
+/// in such an index would take an extension.
+pub(super) const CREATE_TABLES: &str = "
+    CREATE TABLE IF NOT EXISTS ringflake_namespace (
+        number bigint GENERATED ALWAYS AS IDENTITY UNIQUE,
+        name text COLLATE \"C\" PRIMARY KEY,
+        format bigint NOT NULL,
+        layout text NOT NULL,
+        block_bits bigint NOT NULL,
+        fingerprint text NOT NULL,
+        horizon_ms bigint NOT NULL,
+        failover_ms bigint NOT NULL,
+        skew_ms bigint NOT NULL,
+        floor bigint NOT NULL CHECK (floor >= 0),
+        incarnation text NOT NULL
+    );
+    CREATE TABLE IF NOT EXISTS ringflake_block (
+        namespace text COLLATE \"C\" NOT NULL REFERENCES ringflake_namespace (name),
+        block bigint NOT NULL CHECK (block >= 0),
+        epoch bigint NOT NULL DEFAULT 0 CHECK (epoch >= 0),
+        hwm_end bigint NOT NULL DEFAULT 0 CHECK (hwm_end >= 0),
+        released boolean NOT NULL DEFAULT false,
+        granted_unix_ms bigint,
+        holder_host text,
+        holder_instance text,
+        PRIMARY KEY (namespace, block)
+    );
+    CREATE INDEX IF NOT EXISTS ringflake_block_mark ON ringflake_block (namespace, hwm_end, block);
+    CREATE TABLE IF NOT EXISTS ringflake_ledger (
+        number bigint NOT NULL REFERENCES ringflake_namespace (number),
+        block bigint NOT NULL,
+        epoch bigint NOT NULL,
+        ticks int8range NOT NULL CHECK (NOT isempty(ticks)),
+        PRIMARY KEY (number, block, epoch),
+        CONSTRAINT ringflake_ledger_disjoint EXCLUDE USING gist (
+            int8range(block, block, '[]') WITH &&,
+            ticks WITH &&,
+            int8range(number, number, '[]') WITH &&
+        )
+    );";
+
+pub(super) const IS_RECORDED: &str =
+    "SELECT EXISTS (SELECT FROM ringflake_namespace WHERE name = $1)";
+
+pub(super) const CREATE_RECORD: &str = concat!(
+    "INSERT INTO ringflake_namespace (",
+    record_columns!(),
+    ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
+);
+
+pub(super) const CREATE_BLOCKS: &str = "\
+    INSERT INTO ringflake_block (namespace, block)
+    SELECT $1, block FROM generate_series(0, $2 - 1) AS block";
+
+macro_rules! record {
+    () => {
+        concat!(
+            "SELECT ",
+            record_columns!(),
+            " FROM ringflake_namespace WHERE name = $1"
+        )
+    };
+}
+
+pub(super) const RECORD: &str = record!();
+pub(super) const RECORD_SHARED: &str = concat!(record!(), " FOR SHARE");
+pub(super) const RECORD_EXCLUSIVE: &str = concat!(record!(), " FOR UPDATE");
+
+/// Blocks never granted have mark 0, and so come first.
+macro_rules! candidates {
+    () => {
+        concat!(
+            "SELECT ",
+            block_columns!(),
+            " FROM ringflake_block
+            WHERE namespace = $1 AND (hwm_end <= $2 OR released) AND hwm_end < $3
+            ORDER BY hwm_end, block LIMIT $4 FOR UPDATE"
+        )
+    };
+}
+
+pub(super) const CANDIDATES: &str = concat!(candidates!(), " SKIP LOCKED");
+pub(super) const CANDIDATES_WAITING: &str = candidates!();
+
+pub(super) const MARKS: &str = "\
+    SELECT min(hwm_end) FILTER (WHERE NOT released), min(hwm_end) FILTER (WHERE released)
+    FROM ringflake_block WHERE namespace = $1 AND epoch > 0";
+
+pub(super) const UPDATE_RECORD: &str =
+    "UPDATE ringflake_namespace SET floor = $2, incarnation = $3 WHERE name = $1";
+
+/// Marks and ledger in one statement. Answers how many rows of each hold now what
+/// was to be written.
+pub(super) const GRANT: &str = "\
+    WITH given AS (
+        SELECT * FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
+            AS given (block, epoch, start, hwm_end)
+    ), space AS (
+        SELECT number FROM ringflake_namespace WHERE name = $1
+    ), moved AS (
+        UPDATE ringflake_block AS b
+        SET epoch = given.epoch, hwm_end = given.hwm_end, released = false,
+            granted_unix_ms = $6, holder_host = $7, holder_instance = $8
+        FROM given WHERE b.namespace = $1 AND b.block = given.block
+        RETURNING b.block, b.epoch, b.hwm_end
+    ), forgotten AS (
+        DELETE FROM ringflake_ledger AS l USING space, given
+        WHERE l.number = space.number AND l.block = given.block AND upper(l.ticks) < $9
+    ), noted AS (
+        INSERT INTO ringflake_ledger (number, block, epoch, ticks)
+        SELECT space.number, given.block, given.epoch, int8range(given.start, given.hwm_end)
+        FROM given CROSS JOIN space
+        RETURNING block
+    )
+    SELECT (SELECT count(*) FROM moved JOIN given USING (block, epoch, hwm_end)),
+        (SELECT count(*) FROM noted)";
+
+/// The record of this very namespace, held in place until the end.
+macro_rules! verified_record {
+    () => {
+        "WITH record AS MATERIALIZED (
+            SELECT number, floor, incarnation, horizon_ms FROM ringflake_namespace
+            WHERE name = $1 AND format = $2 AND layout = $3 AND block_bits = $4
+                AND fingerprint = $5
+            FOR SHARE
+        )"
+    };
+}
+
+/// Whoever finds the row under another one's lock waits, and then compares
+/// again with what that one left.
+pub(super) const EXTEND: &str = concat!(
+    verified_record!(),
+    ", moved AS (
+        UPDATE ringflake_block AS b
+        SET hwm_end = greatest($8, least($9, $12,
+                (",
+    unix_ms!(),
+    " - $10) / $11 + record.horizon_ms / $11)),
+            released = false
+        FROM record
+        WHERE b.namespace = $1 AND b.block = $6 AND b.epoch = $7 AND b.epoch > 0
+            AND b.hwm_end = $8 AND record.floor <= $8 AND ",
+    unix_ms!(),
+    " >= $10
+            AND record.incarnation = ",
+    incarnation!(),
+    "
+            AND ($13 OR current_setting('fsync') = 'on'
+                AND current_setting('full_page_writes') = 'on')
+        RETURNING b.hwm_end
+    ), noted AS (
+        UPDATE ringflake_ledger AS l
+        SET ticks = int8range(lower(l.ticks), moved.hwm_end)
+        FROM moved, record
+        WHERE l.number = record.number AND l.block = $6 AND l.epoch = $7
+            AND upper(l.ticks) < moved.hwm_end
+    )
+    SELECT hwm_end FROM moved"
+);
+
+pub(super) const RELEASE: &str = concat!(
+    verified_record!(),
+    " UPDATE ringflake_block AS b SET released = true FROM record
+    WHERE b.namespace = $1 AND b.block = $6 AND b.epoch = $7 AND b.epoch > 0
+    RETURNING b.block"
+);
+
+pub(super) const GRANTED: &str = concat!(
+    "SELECT ",
+    block_columns!(),
+    " FROM ringflake_block WHERE namespace = $1 AND epoch > 0 ORDER BY block"
+);
+
+pub(super) const GRANTED_ONE: &str = concat!(
+    "SELECT ",
+    block_columns!(),
+    " FROM ringflake_block WHERE namespace = $1 AND epoch > 0 AND block = $2"
+);

@@ -1,0 +1,184 @@
+//! One connection, driven from a thread that blocks.
+//!
+//! The driver is asynchronous, which is what bounds an operation: its future is
+//! given up at the deadline, whatever the network does. It runs on a runtime of
+//! its own, of this thread alone.
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::{Context, Poll};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tokio::runtime::{self, Handle, Runtime};
+use tokio::time::timeout_at;
+use tokio_postgres::error::{DbError, Severity};
+use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres::{AsyncMessage, Client, Config, Connection, Error, Socket};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::super::sql::Cause;
+
+type Link = Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>;
+
+pub(super) struct Wire {
+    client: Client,
+    /// None once it has ended.
+    link: Option<Link>,
+    /// Why it has ended, where that is known.
+    end: Option<Error>,
+    /// The last warning that the server sent.
+    warning: Option<DbError>,
+    /// Dropped last, without waiting for anything.
+    runtime: Background,
+    /// For an operation.
+    timeout: Duration,
+    deadline: Instant,
+}
+
+impl Wire {
+    pub(super) fn connect(
+        config: &Config,
+        tls: MakeRustlsConnect,
+        timeout: Duration,
+        deadline: Instant,
+    ) -> Result<Self, Cause> {
+        let runtime = Background::new()?;
+        let connected =
+            runtime.block_on(async { timeout_at(deadline.into(), config.connect(tls)).await });
+        let connected = connected.and_then(Result::ok).ok_or(TimedOut(timeout))?;
+        let (client, link) = connected?;
+        Ok(Self {
+            client,
+            link: Some(link),
+            end: None,
+            warning: None,
+            runtime,
+            timeout,
+            deadline,
+        })
+    }
+
+    /// Sets the time by which the calls that follow must be answered.
+    pub(super) fn start(&mut self, deadline: Instant) {
+        self.deadline = deadline;
+    }
+
+    /// Lets `work` use the connection until the deadline.
+    pub(super) fn call<T>(&mut self, work: impl AsyncFnOnce(&Client) -> T) -> Result<T, TimedOut> {
+        let Self {
+            client,
+            link,
+            end,
+            warning,
+            runtime,
+            timeout,
+            deadline,
+        } = self;
+        *warning = None;
+        let work = async {
+            let mut work = pin!(work(client));
+            let answer = poll_fn(|cx| {
+                if let Poll::Ready(answer) = work.as_mut().poll(cx) {
+                    return Poll::Ready(answer);
+                }
+                move_bytes(link, end, warning, cx);
+                // What was read may have finished it; so does a connection that
+                // has ended.
+                work.as_mut().poll(cx)
+            });
+            timeout_at((*deadline).into(), answer).await
+        };
+        let answer = runtime.block_on(work);
+        answer.and_then(Result::ok).ok_or(TimedOut(*timeout))
+    }
+
+    /// A warning that came during the last call.
+    pub(super) fn take_warning(&mut self) -> Option<DbError> {
+        self.warning.take()
+    }
+
+    /// What to tell of `error`: "connection closed" says less than why.
+    pub(super) fn explain(&mut self, error: Error) -> Cause {
+        match self.end.take() {
+            Some(end) if error.is_closed() => end.into(),
+            _ => error.into(),
+        }
+    }
+}
+
+/// Sends what is queued and reads what is there.
+fn move_bytes(
+    link: &mut Option<Link>,
+    end: &mut Option<Error>,
+    warning: &mut Option<DbError>,
+    cx: &mut Context<'_>,
+) {
+    while let Some(open) = link {
+        match open.poll_message(cx) {
+            Poll::Pending => return,
+            Poll::Ready(Some(Ok(AsyncMessage::Notice(notice)))) => {
+                if notice.parsed_severity() == Some(Severity::Warning) {
+                    *warning = Some(notice);
+                }
+            }
+            Poll::Ready(Some(Ok(_))) => {}
+            // It must not be asked again, and answers all that wait when it goes.
+            Poll::Ready(Some(Err(error))) => {
+                *end = Some(error);
+                *link = None;
+            }
+            Poll::Ready(None) => *link = None,
+        }
+    }
+}
+
+/// The operation's time is up.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TimedOut(Duration);
+
+impl fmt::Display for TimedOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no answer within {:?}", self.0)
+    }
+}
+
+impl std::error::Error for TimedOut {}
+
+/// A runtime that can be dropped anywhere.
+struct Background(Option<Runtime>);
+
+impl Background {
+    fn new() -> std::io::Result<Self> {
+        let runtime = runtime::Builder::new_current_thread().enable_all().build();
+        runtime.map(Some).map(Self)
+    }
+
+    /// None once it is being dropped.
+    fn block_on<T>(&self, future: impl Future<Output = T>) -> Option<T> {
+        self.0.as_ref().map(|runtime| runtime.block_on(future))
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            // Not the usual way: inside of another runtime that one panics, and
+            // a name that is being looked up would hold it up.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Runs `operation` where a runtime may block: on this thread, or on another if
+/// this one is in the middle of running tasks.
+pub(super) fn off_runtime<T: Send>(operation: impl FnOnce() -> T + Send) -> T {
+    if Handle::try_current().is_err() {
+        return operation();
+    }
+    thread::scope(|scope| match scope.spawn(operation).join() {
+        Ok(answer) => answer,
+        Err(panic) => std::panic::resume_unwind(panic),
+    })
+}

@@ -1,0 +1,174 @@
+//! Where a Redis is, and what is asked of it.
+
+use std::fs;
+
+use redis::{ClientTlsConfig, ConnectionAddr, IntoConnectionInfo, RedisResult, TlsCertificates};
+
+use super::super::OpenError;
+use super::super::url::{Hidden, Host, StoreUrl};
+
+const PARAMETERS: [&str; 4] = ["wait", "ca", "cert", "key"];
+
+/// What a URL says.
+#[derive(Clone, Debug)]
+pub(super) struct Config {
+    pub(super) host: Host,
+    pub(super) user: Option<String>,
+    pub(super) password: Option<Hidden>,
+    pub(super) database: u32,
+    /// How many replicas must confirm a write; none for all that are online.
+    pub(super) wait: Option<u64>,
+    tls: Option<Tls>,
+}
+
+/// Prints nothing that is secret: `TlsCertificates` hides what it holds.
+#[derive(Clone, Debug)]
+struct Tls(TlsCertificates);
+
+impl Config {
+    /// # Errors
+    /// [`OpenError::Invalid`].
+    pub(super) fn from_url(url: &str) -> Result<Self, OpenError> {
+        let mut url = StoreUrl::parse(url, &["redis", "rediss"], 6379)?;
+        let [host] = &*url.hosts else {
+            return Err(url.wrong("give one host: the one that leads to the primary".into()));
+        };
+        let host = host.clone();
+        let database = match &*url.path {
+            "" => 0,
+            number => number
+                .parse()
+                .map_err(|_| url.wrong("give the database as a number".into()))?,
+        };
+        let wait =
+            match url.parameter("wait")? {
+                None => None,
+                Some(count) => Some(count.parse().ok().filter(|n| *n <= 100).ok_or_else(|| {
+                    url.wrong("give wait as a number of replicas, 0 to 100".into())
+                })?),
+            };
+        let mut file = |name| read_parameter(&mut url, name);
+        let (ca, cert, key) = (file("ca")?, file("cert")?, file("key")?);
+        let client_tls = match (cert, key) {
+            (None, None) => None,
+            (Some(client_cert), Some(client_key)) => Some(ClientTlsConfig {
+                client_cert,
+                client_key,
+            }),
+            _ => return Err(url.wrong("give cert and key, or neither".into())),
+        };
+        let secure = url.scheme() == "rediss";
+        if !secure && (ca.is_some() || client_tls.is_some()) {
+            return Err(url.wrong("ca, cert and key need rediss://".into()));
+        }
+        let tls = secure.then_some(Tls(TlsCertificates {
+            client_tls,
+            root_cert: ca,
+        }));
+        let config = Self {
+            host,
+            user: url.user.clone(),
+            password: url.password.clone(),
+            database,
+            wait,
+            tls,
+        };
+        if config.user.is_some() && config.password.is_none() {
+            return Err(url.wrong("a user needs a password".into()));
+        }
+        // Certificates that are none are found here and not at the first use.
+        config
+            .client()
+            .map_err(|error| url.wrong(format!("the certificates can't be used: {error}")))?;
+        url.finish(&PARAMETERS)?;
+        Ok(config)
+    }
+
+    /// The driver's client. It holds no credentials, so that it has nothing to
+    /// ask the server before time-outs are set.
+    ///
+    /// # Errors
+    /// The driver's, for certificates that can't be read.
+    pub(super) fn client(&self) -> RedisResult<redis::Client> {
+        let Host { name, port } = self.host.clone();
+        let Some(Tls(certificates)) = &self.tls else {
+            let info = ConnectionAddr::Tcp(name, port).into_connection_info()?;
+            return redis::Client::open(silent(info));
+        };
+        let address = ConnectionAddr::TcpTls {
+            host: name,
+            port,
+            insecure: false,
+            tls_params: None,
+        };
+        let info = address.into_connection_info()?;
+        redis::Client::build_with_tls(silent(info), certificates.clone())
+    }
+
+    pub(super) fn is_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+}
+
+fn silent(info: redis::ConnectionInfo) -> redis::ConnectionInfo {
+    let settings = info.redis_settings().clone().set_skip_set_lib_name();
+    let tcp = info.tcp_settings().clone().set_nodelay(true);
+    info.set_redis_settings(settings).set_tcp_settings(tcp)
+}
+
+/// The content of the file that a parameter names.
+fn read_parameter(url: &mut StoreUrl, name: &str) -> Result<Option<Vec<u8>>, OpenError> {
+    let Some(path) = url.parameter(name)? else {
+        return Ok(None);
+    };
+    fs::read(&path)
+        .map(Some)
+        .map_err(|error| url.wrong(format!("the file of {name} can't be read: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reason(url: &str) -> String {
+        match Config::from_url(url).unwrap_err() {
+            OpenError::Invalid { reason, .. } => reason,
+            other => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn a_url_says_where_and_what() {
+        let config = Config::from_url("redis://me:word@db:7000/3?wait=2").unwrap();
+        assert_eq!(config.host.to_string(), "db:7000");
+        assert_eq!(config.user.as_deref(), Some("me"));
+        assert_eq!(config.password.unwrap().expose(), "word");
+        assert_eq!((config.database, config.wait), (3, Some(2)));
+
+        let config = Config::from_url("redis://db").unwrap();
+        assert_eq!(config.host.to_string(), "db:6379");
+        assert_eq!((config.database, config.wait), (0, None));
+        assert!(!config.is_tls());
+        assert!(Config::from_url("rediss://db").unwrap().is_tls());
+    }
+
+    #[test]
+    fn what_is_wrong_is_refused() {
+        for (url, part) in [
+            ("redis://a,b", "one host"),
+            ("redis://a/first", "number"),
+            ("redis://a?wait=all", "wait"),
+            ("redis://a?wait=101", "wait"),
+            ("redis://a?wait=1&wait=2", "twice"),
+            ("redis://a?wiat=1", "wait, ca, cert, key"),
+            ("redis://me@a", "password"),
+            ("redis://a?ca=/dev/null", "rediss"),
+            ("rediss://a?cert=/dev/null", "neither"),
+            ("rediss://a?ca=/nowhere", "can't be read"),
+            ("rediss://a?cert=/dev/null&key=/dev/null", "can't be used"),
+        ] {
+            let reason = reason(url);
+            assert!(reason.contains(part), "{url}: {reason}");
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Whether a Redis keeps what it has confirmed, by its settings.
+//!
+//! All of these must hold for a reply to mean that the write is on disk:
+//! * `appendonly yes` and `appendfsync always`: Redis then writes and syncs the
+//!   file before it replies, and ends when it can't;
+//! * `no-appendfsync-on-rewrite no`, or else nothing is synced while the file is
+//!   rewritten;
+//! * nothing is evicted: `maxmemory 0` or `maxmemory-policy noeviction`;
+//! * replicas, which may be promoted, have confirmed it: `wait` is not 0 while
+//!   there are any.
+
+/// The settings of a server, as far as it tells them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Settings {
+    info: Vec<(String, String)>,
+    appendfsync: Option<String>,
+    no_appendfsync_on_rewrite: Option<String>,
+}
+
+impl Settings {
+    /// Out of the reply to `INFO`.
+    pub(super) fn from_info(info: &str) -> Self {
+        let pairs = info.lines().filter_map(|line| line.trim().split_once(':'));
+        Self {
+            info: pairs.map(|(k, v)| (k.to_owned(), v.to_owned())).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Adds what `CONFIG GET` answered for a setting. A server that is managed by
+    /// somebody else may refuse that.
+    pub(super) fn add_config(&mut self, name: &str, value: String) {
+        match name {
+            "appendfsync" => self.appendfsync = Some(value),
+            "no-appendfsync-on-rewrite" => self.no_appendfsync_on_rewrite = Some(value),
+            _ => {}
+        }
+    }
+
+    pub(super) fn version(&self) -> &str {
+        self.field("redis_version")
+    }
+
+    pub(super) fn replicas(&self) -> u64 {
+        self.field("connected_slaves").parse().unwrap_or(0)
+    }
+
+    fn field(&self, name: &str) -> &str {
+        let found = self.info.iter().find(|(key, _)| key == name);
+        found.map_or("", |(_, value)| value)
+    }
+
+    /// Every setting by which the server can lose what it has confirmed, and what
+    /// it should be; none if there is none. `wait` is how many replicas must
+    /// confirm a write, or none for all.
+    pub(super) fn weakness(&self, wait: Option<u64>) -> Option<String> {
+        let hidden = "hidden, since CONFIG GET is not permitted";
+        let major = self.version().split('.').next().unwrap_or_default();
+        let mut found = Vec::new();
+        let mut expect = |good: bool, what: &str, value: &str, should: &str| {
+            if !good {
+                found.push(format!("{what} is {value} and should be {should}"));
+            }
+        };
+
+        expect(
+            major.parse().is_ok_and(|major: u32| major >= 7),
+            "the version",
+            self.version(),
+            "7 or later",
+        );
+        expect(self.field("aof_enabled") == "1", "appendonly", "no", "yes");
+        let appendfsync = self.appendfsync.as_deref();
+        expect(
+            appendfsync == Some("always"),
+            "appendfsync",
+            appendfsync.unwrap_or(hidden),
+            "always",
+        );
+        let on_rewrite = self.no_appendfsync_on_rewrite.as_deref();
+        expect(
+            on_rewrite == Some("no"),
+            "no-appendfsync-on-rewrite",
+            on_rewrite.unwrap_or(hidden),
+            "no",
+        );
+        let status = self.field("aof_last_write_status");
+        expect(status == "ok", "aof_last_write_status", status, "ok");
+        let policy = self.field("maxmemory_policy");
+        expect(
+            policy == "noeviction" || self.field("maxmemory") == "0",
+            "maxmemory-policy",
+            policy,
+            "noeviction",
+        );
+        let replicas = self.replicas();
+        if wait == Some(0) && replicas > 0 {
+            found.push(format!(
+                "wait is 0 while {replicas} replicas are connected and should be \
+                 the number of those that can be promoted"
+            ));
+        }
+        (!found.is_empty()).then(|| found.join("; "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: [(&str, &str); 6] = [
+        ("redis_version", "7.0.15"),
+        ("aof_enabled", "1"),
+        ("aof_last_write_status", "ok"),
+        ("maxmemory", "0"),
+        ("maxmemory_policy", "allkeys-lru"),
+        ("connected_slaves", "0"),
+    ];
+
+    /// A good server, but for one line.
+    fn with(name: &str, value: &str) -> Settings {
+        let lines = GOOD.map(|(key, good)| {
+            let value = if key == name { value } else { good };
+            format!("{key}:{value}\r\n")
+        });
+        let mut settings = Settings::from_info(&format!("# Server\r\n{}", lines.concat()));
+        settings.add_config("appendfsync", "always".into());
+        settings.add_config("no-appendfsync-on-rewrite", "no".into());
+        settings
+    }
+
+    #[test]
+    fn a_server_that_keeps_everything_has_no_weakness() {
+        for (name, value) in [
+            ("", ""),
+            ("maxmemory_policy", "noeviction"),
+            ("redis_version", "8.2.0"),
+            ("connected_slaves", "2"),
+        ] {
+            assert_eq!(with(name, value).weakness(None), None, "{name} {value}");
+        }
+        let settings = with("connected_slaves", "2");
+        assert_eq!(settings.replicas(), 2);
+        assert_eq!(settings.weakness(Some(1)), None);
+        assert_eq!(with("", "").weakness(Some(0)), None);
+    }
+
+    #[test]
+    fn each_setting_is_named_with_what_it_should_be() {
+        for (name, value, told) in [
+            ("redis_version", "6.2.14", "6.2.14 and should be 7 or later"),
+            ("redis_version", "", "7 or later"),
+            ("aof_enabled", "0", "appendonly is no and should be yes"),
+            ("aof_last_write_status", "err", "err and should be ok"),
+        ] {
+            let reason = with(name, value).weakness(None).unwrap();
+            assert!(reason.contains(told), "{reason}");
+        }
+        let mut settings = with("maxmemory", "1000");
+        let reason = settings.weakness(None).unwrap();
+        assert!(reason.contains("allkeys-lru"), "{reason}");
+
+        settings = with("", "");
+        settings.add_config("appendfsync", "everysec".into());
+        settings.add_config("no-appendfsync-on-rewrite", "yes".into());
+        assert_eq!(
+            settings.weakness(None).unwrap(),
+            "appendfsync is everysec and should be always; \
+             no-appendfsync-on-rewrite is yes and should be no"
+        );
+
+        let reason = with("connected_slaves", "1").weakness(Some(0)).unwrap();
+        assert!(reason.contains("wait is 0"), "{reason}");
+    }
+
+    #[test]
+    fn what_the_server_hides_is_not_assumed() {
+        let info = GOOD.map(|(key, value)| format!("{key}:{value}\n")).concat();
+        let reason = Settings::from_info(&info).weakness(None).unwrap();
+        assert!(reason.contains("appendfsync is hidden"), "{reason}");
+        let reason = Settings::from_info("").weakness(None).unwrap();
+        assert!(reason.contains("appendonly"), "{reason}");
+    }
+}

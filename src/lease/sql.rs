@@ -1,0 +1,411 @@
+//! What the stores on SQL servers have in common: which steps an operation
+//! takes, in which order, and what its failures mean. The servers differ behind
+//! [`Session`].
+//!
+//! # Tables
+//! | table | a row for |
+//! |---|---|
+//! | `ringflake_namespace` | each namespace: the columns of [`RecordRow`] |
+//! | `ringflake_block` | each of its blocks, from `init` on; `epoch` 0 is one never granted |
+//!
+//! # An acquisition
+//! ```text
+//!                    incarnation on record
+//! begin, record shared ---------------------> candidates --> decide --> write, commit
+//!          | another                              ^  \none, or all refused
+//!          v                                      |   `--------> roll back
+//! roll back; begin, record exclusive --> observe -+   (a raised floor is committed)
+//! ```
+//! Each row of the picture is one transaction. The record is locked first, then
+//! the blocks; the clock is read after both.
+//!
+//! * **S1** A grant begins at or after the mark that was read under the block's
+//!   own row lock, and writes the next mark in the same transaction. Nobody else
+//!   writes the row before that transaction has ended.
+//! * **Floor and incarnation** Whoever changes them holds the record alone, so
+//!   they stand still while a shared lock is held. A shared lock is never turned
+//!   into an exclusive one: two transactions that tried it would wait for each
+//!   other. The transaction is given up, and another takes the exclusive lock at
+//!   once.
+//! * **Nobody queues** Blocks that others have locked are skipped. Only when
+//!   nothing is left is one waited for, and one alone, so that no circle of
+//!   waiters can form; then "exhausted" is true and not the chance of a moment.
+//! * **S2** The statements that decide go out once. What is not answered after
+//!   that is [`Failure::Unknown`]; before it, the server has nothing to commit
+//!   and rolls back by itself.
+//!
+//! A renewal and a release are a single guarded update, which finds its row or
+//! does not. Why it did not is looked up afterwards, and said by the rules of
+//! [`StoreRecord`].
+
+mod failure;
+mod rows;
+mod session;
+mod url;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+pub(super) use self::failure::{Cause, Failure, Stage, Verdict};
+pub(super) use self::rows::{BlockRow, Marks};
+pub(super) use self::session::{Lock, Locked, Present, Search, Session, Snapshot, Which, Writes};
+pub(super) use self::url::Url;
+use super::row::RecordRow;
+use super::{
+    Acquire, Block, BlockState, Epoch, Fence, Floor, Grant, Incarnation, Init, Listing, Namespace,
+    Renew, StoreError, StoreRecord, StoreReport,
+};
+
+/// The most blocks that a namespace may have in a SQL store, where each is a row
+/// that `init` writes.
+pub(super) const MAX_BLOCKS: u64 = 1 << 17;
+
+/// A connection that was idle for longer is tried before it is used: a server
+/// that went away in the meantime is then noticed while nothing is at stake.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// How long a transaction waits before it is repeated; doubled up to the second.
+const PAUSE: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(50)];
+
+/// The record under lock, and the time after that.
+struct Locking {
+    record: StoreRecord,
+    incarnation: Incarnation,
+    unix_ms: u64,
+    now: u64,
+}
+
+/// The operations of a store, over a session that is opened when needed and kept
+/// while it is sound.
+pub(super) struct Client<S: Session> {
+    server: S::Server,
+    timeout: Duration,
+    /// With the time of its last use.
+    session: Option<(S, Instant)>,
+}
+
+impl<S: Session> Client<S> {
+    pub(super) fn new(server: S::Server, timeout: Duration) -> Self {
+        Self {
+            server,
+            timeout,
+            session: None,
+        }
+    }
+
+    pub(super) fn server(&self) -> &S::Server {
+        &self.server
+    }
+
+    pub(super) fn init(
+        &mut self,
+        namespace: &Namespace,
+        init: &Init,
+    ) -> Result<StoreRecord, StoreError> {
+        let blocks = namespace.blocks();
+        if blocks > MAX_BLOCKS {
+            return Err(StoreError::Invalid {
+                what: "the number of blocks of the namespace",
+                value: blocks,
+                min: 1,
+                max: MAX_BLOCKS,
+            });
+        }
+        self.run(namespace, "init", |session| {
+            let already = || StoreError::AlreadyInitialised {
+                namespace: namespace.name().to_owned(),
+            };
+            let present = session.begin_init(namespace.name())?.ok_or_else(already)?;
+            let Present {
+                unix_ms,
+                incarnation,
+            } = present;
+            let record = StoreRecord::create(namespace, init, &incarnation, unix_ms)?;
+            match session.create(&RecordRow::new(&record), blocks) {
+                // Another one was faster.
+                Err(Failure::Duplicate(_)) => Err(already().into()),
+                created => created.map(|()| record),
+            }
+        })
+    }
+
+    pub(super) fn acquire(
+        &mut self,
+        namespace: &Namespace,
+        acquire: &Acquire,
+    ) -> Result<Vec<Grant>, StoreError> {
+        acquire.validate()?;
+        self.run(namespace, "acquire", |session| {
+            let mut at = lock_record(session, namespace, Lock::Shared)?;
+            at.record.check_skew(at.unix_ms, acquire.now_unix_ms)?;
+            let mut raised = false;
+            if at.record.incarnation != at.incarnation {
+                session.roll_back()?;
+                at = lock_record(session, namespace, Lock::Exclusive)?;
+                at.record.check_skew(at.unix_ms, acquire.now_unix_ms)?;
+                raised = at.record.observe(&at.incarnation, at.now);
+            }
+
+            let grants = choose(session, &mut at, acquire)?;
+            let refusal = match grants.as_slice() {
+                [] => Some(refuse(session, &at, acquire.blocks)?),
+                _ => None,
+            };
+            if raised || refusal.is_none() {
+                let writes = Writes {
+                    record: raised.then_some(&at.record),
+                    namespace,
+                    grants: &grants,
+                    granted_unix_ms: at.unix_ms,
+                    holder: acquire.holder.as_ref(),
+                };
+                let written = session.commit(&writes);
+                written.map_err(Failure::with_the_record_there)?;
+            }
+            refusal.map_or(Ok(grants), |refusal| Err(refusal.into()))
+        })
+    }
+
+    pub(super) fn renew(
+        &mut self,
+        namespace: &Namespace,
+        renew: &Renew,
+    ) -> Result<u64, StoreError> {
+        renew.validate()?;
+        self.run(namespace, "renew", |session| {
+            if let Some(end) = session.extend(namespace, renew)? {
+                return Ok(end);
+            }
+            let (at, block) = look_at(session, namespace, renew.block)?;
+            let block = block.as_ref();
+            at.record.check_renewal(&at.incarnation, block, renew)?;
+            Err(overtaken())
+        })
+    }
+
+    pub(super) fn release(
+        &mut self,
+        namespace: &Namespace,
+        block: Block,
+        epoch: Epoch,
+    ) -> Result<(), StoreError> {
+        self.run(namespace, "release", |session| {
+            if session.mark_released(namespace, block, epoch)? {
+                return Ok(());
+            }
+            let fence = match look_at(session, namespace, block)?.1 {
+                None => Fence::NeverGranted,
+                Some(known) if known.epoch != epoch => Fence::Epoch {
+                    held: epoch,
+                    recorded: known.epoch,
+                },
+                Some(_) => return Err(overtaken()),
+            };
+            Err(StoreError::Fenced { block, fence }.into())
+        })
+    }
+
+    pub(super) fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
+        self.run(namespace, "list", |session| {
+            let (at, blocks) = look(session, namespace, Which::Granted)?;
+            Ok(Listing::new(at.record, blocks))
+        })
+    }
+
+    pub(super) fn bump_floor(
+        &mut self,
+        namespace: &Namespace,
+        floor: Floor,
+    ) -> Result<u64, StoreError> {
+        self.run(namespace, "bump_floor", |session| {
+            let mut at = lock_record(session, namespace, Lock::Exclusive)?;
+            at.record.raise_floor(floor, at.now)?;
+            let writes = Writes {
+                record: Some(&at.record),
+                namespace,
+                grants: &[],
+                granted_unix_ms: at.unix_ms,
+                holder: None,
+            };
+            let written = session.commit(&writes);
+            written.map_err(Failure::with_the_record_there)?;
+            Ok(at.record.floor)
+        })
+    }
+
+    pub(super) fn check(
+        &mut self,
+        namespace: &Namespace,
+        now_unix_ms: u64,
+    ) -> Result<StoreReport, StoreError> {
+        self.run(namespace, "check", |session| {
+            let (at, blocks) = look(session, namespace, Which::Granted)?;
+            let held = |block: &&BlockState| block.hwm_end > at.now && !block.released;
+            let mut report = StoreReport::new(
+                session.describe(),
+                at.record,
+                at.incarnation,
+                session.durability(),
+                now_unix_ms,
+            );
+            report.store_unix_ms = Some(at.unix_ms);
+            report.granted_blocks = blocks.len() as u64;
+            report.held_blocks = blocks.iter().filter(held).count() as u64;
+            Ok(report)
+        })
+    }
+
+    /// Lets `errand` use the connection that is open, if one is, for what is no
+    /// operation of a store; closes it if that fails.
+    #[cfg(feature = "mysql")]
+    pub(super) fn also<E>(
+        &mut self,
+        errand: impl FnOnce(&mut S) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Some((mut session, _)) = self.session.take() else {
+            return Ok(());
+        };
+        errand(&mut session)?;
+        self.session = Some((session, Instant::now()));
+        Ok(())
+    }
+
+    pub(super) fn deadline(&self) -> Instant {
+        Instant::now() + self.timeout
+    }
+
+    /// Runs `step`, again and again while the server takes it back and time is
+    /// left, and says what its failure means.
+    fn run<T>(
+        &mut self,
+        namespace: &Namespace,
+        operation: &'static str,
+        mut step: impl FnMut(&mut S) -> Result<T, Failure>,
+    ) -> Result<T, StoreError> {
+        let name = || namespace.name().to_owned();
+        let deadline = self.deadline();
+        let mut session = self.open(deadline).map_err(|f| f.tell(operation, name()))?;
+        let [mut pause, longest] = PAUSE;
+        loop {
+            session.start(deadline);
+            let failure = match step(&mut session) {
+                Ok(answer) => {
+                    self.session = Some((session, Instant::now()));
+                    return Ok(answer);
+                }
+                Err(failure) => failure,
+            };
+            // A session that is not sound is dropped, which ends its connection
+            // and with that its transaction.
+            if !failure.leaves_session_sound() || session.roll_back().is_err() {
+                return Err(failure.tell(operation, name()));
+            }
+            if !matches!(failure, Failure::Again(_)) || Instant::now() + pause >= deadline {
+                self.session = Some((session, Instant::now()));
+                return Err(failure.tell(operation, name()));
+            }
+            thread::sleep(pause);
+            pause = longest.min(pause * 2);
+        }
+    }
+
+    fn open(&mut self, deadline: Instant) -> Result<S, Failure> {
+        if let Some((mut session, used)) = self.session.take() {
+            session.start(deadline);
+            if used.elapsed() < IDLE || session.ping().is_ok() {
+                return Ok(session);
+            }
+        }
+        S::connect(&self.server, deadline)
+    }
+}
+
+/// Another transaction came between an update and the look at why it failed.
+fn overtaken() -> Failure {
+    Failure::Again("another transaction changed the block at the same moment".into())
+}
+
+fn lock_record<S: Session>(
+    session: &mut S,
+    namespace: &Namespace,
+    lock: Lock,
+) -> Result<Locking, Failure> {
+    let (record, present) = session.begin(namespace.name(), lock)?;
+    verified(record, present, namespace)
+}
+
+fn verified(
+    record: Option<RecordRow>,
+    present: Present,
+    namespace: &Namespace,
+) -> Result<Locking, Failure> {
+    let record = record.ok_or(Failure::NoTable)?.into_record()?;
+    record.verify(namespace)?;
+    Ok(Locking {
+        now: record.tick_at(present.unix_ms)?,
+        record,
+        incarnation: present.incarnation,
+        unix_ms: present.unix_ms,
+    })
+}
+
+fn look<S: Session>(
+    session: &mut S,
+    namespace: &Namespace,
+    which: Which,
+) -> Result<(Locking, Vec<BlockState>), Failure> {
+    let snapshot = session.snapshot(namespace.name(), which)?;
+    let snapshot = snapshot.ok_or(Failure::NoTable)?;
+    let at = verified(Some(snapshot.record), snapshot.present, namespace)?;
+    let states = snapshot.blocks.into_iter().map(BlockRow::into_state);
+    Ok((at, states.collect::<Result<_, StoreError>>()?))
+}
+
+fn look_at<S: Session>(
+    session: &mut S,
+    namespace: &Namespace,
+    block: Block,
+) -> Result<(Locking, Option<BlockState>), Failure> {
+    let (at, blocks) = look(session, namespace, Which::One(block))?;
+    Ok((at, blocks.into_iter().next()))
+}
+
+/// Locks blocks and says what is granted of them; nothing if nothing can be.
+fn choose<S: Session>(
+    session: &mut S,
+    at: &mut Locking,
+    acquire: &Acquire,
+) -> Result<Vec<Grant>, Failure> {
+    let Locking { record, now, .. } = at;
+    let search = |now: u64, limit| Search {
+        namespace: record.namespace.name(),
+        idle_until: now.max(record.floor),
+        horizon_end: record.horizon_end(now),
+        limit,
+    };
+    let wanted = search(*now, acquire.blocks);
+    if wanted.idle_until >= wanted.horizon_end {
+        return Ok(Vec::new());
+    }
+    let mut blocks = session.candidates(&wanted, Locked::Skip)?;
+    if blocks.is_empty() {
+        blocks = session.candidates(&search(*now, 1), Locked::Wait)?;
+        at.unix_ms = session.clock()?;
+        *now = record.tick_at(at.unix_ms)?;
+    }
+    let mut grants = Vec::with_capacity(blocks.len());
+    for block in blocks {
+        let block = block.into_state()?;
+        if let Some(ticks) = record.grant(*now, block.hwm_end, acquire.length) {
+            grants.push(Grant::new(block.block, block.epoch.next(), ticks));
+        }
+    }
+    Ok(grants)
+}
+
+/// Why nothing could be granted.
+fn refuse<S: Session>(session: &mut S, at: &Locking, wanted: u32) -> Result<StoreError, Failure> {
+    let marks = session.marks(at.record.namespace.name())?;
+    let free_from = marks.free_from(&at.record)?.unwrap_or(at.now);
+    Ok(at.record.refusal(at.unix_ms, at.now, wanted, free_from))
+}

@@ -1,0 +1,144 @@
+//! What an operation asks of a connection.
+
+use std::time::Instant;
+
+use super::super::row::RecordRow;
+use super::super::{
+    Block, Durability, Epoch, Grant, Holder, Incarnation, Namespace, Renew, StoreRecord,
+};
+use super::{BlockRow, Failure, Marks};
+
+/// How the record is locked until the transaction ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::lease) enum Lock {
+    /// Against changes.
+    Shared,
+    /// To change it.
+    Exclusive,
+}
+
+/// What to do about blocks that another transaction has locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::lease) enum Locked {
+    /// Do without them.
+    Skip,
+    /// Wait for them.
+    Wait,
+}
+
+/// The server at the moment of asking.
+#[derive(Clone, Debug)]
+pub(in crate::lease) struct Present {
+    pub(in crate::lease) unix_ms: u64,
+    pub(in crate::lease) incarnation: Incarnation,
+}
+
+/// Which blocks can be granted: those with a mark at or before `idle_until` and
+/// those released, as long as the mark is before `horizon_end`.
+#[derive(Clone, Debug)]
+pub(in crate::lease) struct Search<'a> {
+    pub(in crate::lease) namespace: &'a str,
+    pub(in crate::lease) idle_until: u64,
+    pub(in crate::lease) horizon_end: u64,
+    pub(in crate::lease) limit: u32,
+}
+
+/// What an acquisition leaves behind.
+#[derive(Clone, Debug)]
+pub(in crate::lease) struct Writes<'a> {
+    /// The record, where it has changed.
+    pub(in crate::lease) record: Option<&'a StoreRecord>,
+    pub(in crate::lease) namespace: &'a Namespace,
+    pub(in crate::lease) grants: &'a [Grant],
+    pub(in crate::lease) granted_unix_ms: u64,
+    pub(in crate::lease) holder: Option<&'a Holder>,
+}
+
+/// A namespace as one moment saw it.
+#[derive(Clone, Debug)]
+pub(in crate::lease) struct Snapshot {
+    pub(in crate::lease) record: RecordRow,
+    pub(in crate::lease) present: Present,
+    pub(in crate::lease) blocks: Vec<BlockRow>,
+}
+
+/// Which blocks a snapshot holds.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::lease) enum Which {
+    /// Those that were granted, by index.
+    Granted,
+    /// This one, if it was granted.
+    One(Block),
+}
+
+/// A connection to a server, and what an operation asks of it.
+///
+/// A session answers [`Failure::Refused`] with
+/// [`NotDurable`](super::super::StoreError::NotDurable) wherever it hands out a [`Present`],
+/// if the server can lose what it confirms and nobody accepted that.
+pub(in crate::lease) trait Session: Sized {
+    /// How to reach the server.
+    type Server;
+
+    /// Connects, and checks what the server is and how it is set up.
+    fn connect(server: &Self::Server, deadline: Instant) -> Result<Self, Failure>;
+
+    /// Begins an operation that must be over by `deadline`.
+    fn start(&mut self, deadline: Instant);
+
+    /// One round trip, to see whether the server is there.
+    fn ping(&mut self) -> Result<(), Failure>;
+
+    /// Ends a transaction without effect, if there is one.
+    fn roll_back(&mut self) -> Result<(), Failure>;
+
+    /// Which server this is, without credentials.
+    fn describe(&self) -> String;
+
+    /// What was found out about it.
+    fn durability(&self) -> Durability;
+
+    /// Makes the tables where they are missing, and begins a transaction; none
+    /// if the namespace is on record.
+    fn begin_init(&mut self, namespace: &str) -> Result<Option<Present>, Failure>;
+
+    /// Writes the record and `blocks` rows, and commits.
+    fn create(&mut self, record: &RecordRow, blocks: u64) -> Result<(), Failure>;
+
+    /// Begins a transaction with the record locked, if there is one.
+    fn begin(
+        &mut self,
+        namespace: &str,
+        lock: Lock,
+    ) -> Result<(Option<RecordRow>, Present), Failure>;
+
+    /// Locks the blocks to be granted, the lowest mark first.
+    fn candidates(&mut self, search: &Search<'_>, locked: Locked)
+    -> Result<Vec<BlockRow>, Failure>;
+
+    /// The lowest marks of blocks that were granted.
+    fn marks(&mut self, namespace: &str) -> Result<Marks, Failure>;
+
+    /// The server's clock, in milliseconds since 1970.
+    fn clock(&mut self) -> Result<u64, Failure>;
+
+    /// Writes, and commits.
+    fn commit(&mut self, writes: &Writes<'_>) -> Result<(), Failure>;
+
+    /// Moves the end of a grant if everything agrees, in a transaction of its
+    /// own, and answers where it is now. The rules are those of
+    /// [`StoreRecord::check_renewal`] and [`StoreRecord::renewed_end`].
+    fn extend(&mut self, namespace: &Namespace, renew: &Renew) -> Result<Option<u64>, Failure>;
+
+    /// Notes a release if everything agrees, in a transaction of its own, and
+    /// answers whether it did.
+    fn mark_released(
+        &mut self,
+        namespace: &Namespace,
+        block: Block,
+        epoch: Epoch,
+    ) -> Result<bool, Failure>;
+
+    /// Reads, in a transaction of its own that locks nothing.
+    fn snapshot(&mut self, namespace: &str, which: Which) -> Result<Option<Snapshot>, Failure>;
+}

@@ -1,0 +1,245 @@
+//! Where a lease store may lie.
+//!
+//! SQLite is as durable as the sync of its file system, and keeps two writers
+//! apart no better than its locks do. Both hold on a local disk. They don't on a
+//! network file system: SQLite's own list of ways to corrupt a database names
+//! locks over a network first. And one machine's clock and one machine's
+//! identity are what this store counts on.
+//!
+//! So file systems are accepted from a list. One that is not on it is refused
+//! with its name or number, and can be used only by accepting best effort:
+//!
+//! | found | why it is refused |
+//! |---|---|
+//! | NFS, SMB, 9p, AFS, Ceph, GFS2, OCFS2, Lustre and others | the file is shared between machines |
+//! | FUSE (sshfs, s3fs, virtiofs, ...) | what lies behind can't be told |
+//! | tmpfs, ramfs | the file is gone after a reboot, and with it what was granted |
+//! | FAT, exFAT | a file's number changes from mount to mount, so that a copy can't be told |
+//! | anything else | nothing is known of it |
+//!
+//! An overlay, as containers have for their root, counts as what it mostly is:
+//! layers on a local disk. It keeps the file for as long as the container, so a
+//! volume is the better place.
+//!
+//! Two more arrangements put the journal where a process that recovers from a
+//! crash doesn't look for it, whatever the file system: a file with a second
+//! name (hard link), and a file that is mounted by itself into a container.
+//!
+//! Elsewhere than on Linux only the number of names is looked at.
+
+use std::io;
+use std::path::Path;
+
+use super::system;
+
+/// Why the store must not lie at `path`; none if it may. Either a file or the
+/// directory that it will be in.
+pub(super) fn objection(path: &Path) -> io::Result<Option<String>> {
+    match system::file_system_type(path)?.and_then(objection_to) {
+        Some(reason) => Ok(Some(reason)),
+        None => severed(path),
+    }
+}
+
+/// Why the journal beside `path` may not be the one that others look for.
+fn severed(path: &Path) -> io::Result<Option<String>> {
+    let found = path.metadata()?;
+    if !found.is_file() {
+        return Ok(None);
+    }
+    if let Some(names @ 2..) = names(&found) {
+        return Ok(Some(format!(
+            "the file has {names} names (hard links), and a crash while it is used by one \
+             of them can't be mended by the others: keep one"
+        )));
+    }
+    // Linux only; a process may be kept from reading it.
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    Ok(is_mounted(&mounts, &path.canonicalize()?).then(|| {
+        "the file is mounted by itself, so that its journal is not where others who \
+         mend it after a crash look: mount its directory instead"
+            .to_owned()
+    }))
+}
+
+#[cfg(unix)]
+fn names(found: &std::fs::Metadata) -> Option<u64> {
+    Some(std::os::unix::fs::MetadataExt::nlink(found))
+}
+
+#[cfg(not(unix))]
+fn names(_found: &std::fs::Metadata) -> Option<u64> {
+    None
+}
+
+/// Whether a file is itself a mount point, by the text of
+/// `/proc/self/mountinfo`, whose fifth column is the mount point.
+fn is_mounted(mounts: &str, path: &Path) -> bool {
+    // Blanks in it are written as octal numbers.
+    let escaped: String = path.to_string_lossy().chars().fold(
+        String::new(),
+        |mut escaped, character| match character {
+            ' ' | '\t' | '\n' | '\\' => escaped + &format!("\\{:03o}", u32::from(character)),
+            _ => {
+                escaped.push(character);
+                escaped
+            }
+        },
+    );
+    mounts
+        .lines()
+        .any(|line| line.split(' ').nth(4) == Some(&escaped))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Local,
+    Network,
+    Memory,
+    Unstable,
+    Fuse,
+}
+
+/// The file systems known. Sources: `linux/magic.h`, `statfs(2)`, and for those
+/// outside the kernel GNU coreutils' table of names.
+const KNOWN: &[(u32, &str, Kind)] = &[
+    (0xef53, "ext4", Kind::Local),
+    (0x5846_5342, "xfs", Kind::Local),
+    (0x9123_683e, "btrfs", Kind::Local),
+    (0xf2f5_2010, "f2fs", Kind::Local),
+    (0xca45_1a4e, "bcachefs", Kind::Local),
+    (0x2fc1_2fc1, "zfs", Kind::Local),
+    (0x3153_464a, "jfs", Kind::Local),
+    (0x3434, "nilfs2", Kind::Local),
+    (0x5265_4973, "reiserfs", Kind::Local),
+    (0x2405_1905, "ubifs", Kind::Local),
+    (0xf15f, "ecryptfs", Kind::Local),
+    (0x7366_746e, "ntfs3", Kind::Local),
+    (0x794c_7630, "overlayfs", Kind::Local),
+    (0x6969, "nfs", Kind::Network),
+    (0x517b, "smb", Kind::Network),
+    (0xff53_4d42, "cifs", Kind::Network),
+    (0xfe53_4d42, "smb2", Kind::Network),
+    (0x564c, "ncp", Kind::Network),
+    (0x0102_1997, "9p", Kind::Network),
+    (0x5346_414f, "afs", Kind::Network),
+    (0x6b41_4653, "afs", Kind::Network),
+    (0x7375_7245, "coda", Kind::Network),
+    (0x00c3_6400, "ceph", Kind::Network),
+    (0x0116_1970, "gfs2", Kind::Network),
+    (0x7461_636f, "ocfs2", Kind::Network),
+    (0x0bd0_0bd0, "lustre", Kind::Network),
+    (0x4750_4653, "gpfs", Kind::Network),
+    (0x1983_0326, "beegfs", Kind::Network),
+    (0x2003_0528, "orangefs", Kind::Network),
+    (0xaad7_aaea, "panfs", Kind::Network),
+    (0xbeef_dead, "snfs", Kind::Network),
+    (0x786f_4256, "vboxsf", Kind::Network),
+    (0xbacb_acbc, "vmhgfs", Kind::Network),
+    (0x7c7c_6673, "prl_fs", Kind::Network),
+    (0x6573_5546, "fuse", Kind::Fuse),
+    (0x0102_1994, "tmpfs", Kind::Memory),
+    (0x8584_58f6, "ramfs", Kind::Memory),
+    (0x9584_58f6, "hugetlbfs", Kind::Memory),
+    (0x4d44, "fat", Kind::Unstable),
+    (0x2011_bab0, "exfat", Kind::Unstable),
+];
+
+/// Why a store must not lie on a file system with this number; none if it may.
+fn objection_to(number: u32) -> Option<String> {
+    let Some((_, name, kind)) = KNOWN.iter().find(|(known, ..)| *known == number) else {
+        return Some(format!(
+            "the file system has the number {number:#x}, which is not among those known to be \
+             local and durable: move the file to ext4, xfs or btrfs on a disk of this machine"
+        ));
+    };
+    let reason = match kind {
+        Kind::Local => return None,
+        Kind::Network => {
+            "is shared between machines, and its locks and syncs don't hold: \
+             move the file to a disk of this machine, or use a store with a server"
+        }
+        Kind::Fuse => {
+            "does not tell what lies behind it: move the file to ext4, xfs or btrfs on a disk \
+             of this machine"
+        }
+        Kind::Memory => {
+            "is gone after a reboot, and with it all knowledge of what was granted: \
+             move the file to a disk"
+        }
+        Kind::Unstable => {
+            "numbers its files anew whenever it is mounted, so that a copy can't be told: \
+             move the file to ext4, xfs or btrfs on a disk of this machine"
+        }
+    };
+    Some(format!("the file system is {name}, which {reason}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn local_file_systems_are_accepted_and_no_others() {
+        for (number, name, accepted) in [
+            (0xef53, "ext4", true),
+            (0x5846_5342, "xfs", true),
+            (0x9123_683e, "btrfs", true),
+            (0x2fc1_2fc1, "zfs", true),
+            (0x794c_7630, "overlayfs", true),
+            (0x6969, "nfs", false),
+            (0xff53_4d42, "cifs", false),
+            (0xfe53_4d42, "smb2", false),
+            (0x517b, "smb", false),
+            (0x0102_1997, "9p", false),
+            (0x6573_5546, "fuse", false),
+            (0x5346_414f, "afs", false),
+            (0x00c3_6400, "ceph", false),
+            (0x0116_1970, "gfs2", false),
+            (0x7461_636f, "ocfs2", false),
+            (0x0bd0_0bd0, "lustre", false),
+            (0x0102_1994, "tmpfs", false),
+            (0x8584_58f6, "ramfs", false),
+            (0x4d44, "fat", false),
+            (0x1234_5678, "0x12345678", false),
+        ] {
+            match objection_to(number) {
+                None => assert!(accepted, "{name} was accepted"),
+                Some(reason) => {
+                    assert!(!accepted, "{name}: {reason}");
+                    assert!(reason.contains(name), "{name} is not in: {reason}");
+                    assert!(reason.contains("move the file"), "{reason}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_number_stands_for_two_kinds() {
+        for (index, (number, name, _)) in KNOWN.iter().enumerate() {
+            let twice = KNOWN[..index].iter().find(|(other, ..)| other == number);
+            assert_eq!(twice, None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_file_mounted_by_itself_is_found() {
+        let mounts = "23 28 0:21 / /proc rw,relatime shared:14 - proc proc rw\n\
+                      99 28 254:0 /srv/a /data/le\\040ases.db rw - ext4 /dev/vda rw\n";
+        assert!(is_mounted(mounts, Path::new("/data/le ases.db")));
+        assert!(!is_mounted(mounts, Path::new("/data/leases.db")));
+        assert!(!is_mounted(mounts, Path::new("/data")));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_second_name_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let (file, link) = (directory.path().join("a"), directory.path().join("b"));
+        std::fs::write(&file, "").unwrap();
+        assert_eq!(severed(&file).unwrap(), None);
+        std::fs::hard_link(&file, &link).unwrap();
+        assert!(severed(&file).unwrap().unwrap().contains("2 names"));
+        assert_eq!(severed(directory.path()).unwrap(), None);
+    }
+}

@@ -1,0 +1,188 @@
+//! What tells a file from its copies.
+//!
+//! A copy of a lease store grants the same rectangles as the original, and
+//! raising the floor once would not help: the original goes on granting, and
+//! soon passes any floor. So a copy must be refused, for as long as nobody says
+//! that the original is out of use. To know one, the record of each namespace
+//! carries the identity of the file that it was written for, and each operation
+//! compares it with the file at hand.
+//!
+//! # The identity
+//! * **The machine**: a hash of `/etc/machine-id` (see `machine-id(5)`), which
+//!   outlives reboots and which images for cloning leave empty. The hash is
+//!   keyed as that page asks, since the number itself is confidential.
+//! * **The inode number and the time of birth**, to the nanosecond, from
+//!   `statx(2)`. A copy is another inode, born later, whatever else it
+//!   preserves. `mv` within a file system, `chmod` and writing keep both.
+//!
+//! Left out: the device number, which may change at each boot; the file system's
+//! own number, which on some is made from the device number; the inode's
+//! generation, for which the file would have to be opened (see `system`). Two
+//! file systems that hold the same inode number born in the same nanosecond are
+//! two copies of one file system.
+//!
+//! # The witness
+//! `cp backup leases.db` keeps the inode and replaces what is in it. Against
+//! that, what happened is noted outside of the contents but on the inode: each
+//! change counts up `writes` in the namespace's record, and after the commit,
+//! before it is answered, the count is noted in the file's extended attribute
+//! `user.ringflake.NAME`. So contents that count less than the note are older
+//! than an answer that somebody has. The note needs no sync of its own: the
+//! commit was synced before, so the note is never ahead of the contents, whatever
+//! a loss of power takes away. Two processes that note at the same time may put
+//! down the lesser count; the next change puts that right.
+//!
+//! # Not noticed
+//! A whole disk, volume or virtual machine put back to a snapshot, or cloned
+//! together with its machine ID: everything is the same again. An overwriting in
+//! place that also overwrites extended attributes, or on a file system that has
+//! none. These need [`bump_floor`](crate::lease::LeaseStore::bump_floor) by hand.
+
+use std::io;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::system;
+use crate::lease::Namespace;
+
+/// The identity of the file at `path`, as a text for people, too.
+pub(super) fn identity(path: &Path) -> io::Result<String> {
+    let found = path.metadata().map_err(|error| at(path, &error))?;
+    Ok(describe(
+        machine()?.as_deref(),
+        inode(&found),
+        found.created().ok(),
+    ))
+}
+
+fn describe(machine: Option<&str>, inode: Option<u64>, born: Option<SystemTime>) -> String {
+    let unknown = || "unknown".to_owned();
+    let born = born.and_then(|born| born.duration_since(UNIX_EPOCH).ok());
+    format!(
+        "machine {}, inode {}, born {}",
+        machine.unwrap_or("unknown"),
+        inode.map_or_else(unknown, |inode| inode.to_string()),
+        born.map_or_else(unknown, |born| format!(
+            "{}.{:09}",
+            born.as_secs(),
+            born.subsec_nanos()
+        )),
+    )
+}
+
+#[cfg(unix)]
+fn inode(found: &std::fs::Metadata) -> Option<u64> {
+    Some(std::os::unix::fs::MetadataExt::ino(found))
+}
+
+#[cfg(not(unix))]
+fn inode(_found: &std::fs::Metadata) -> Option<u64> {
+    None
+}
+
+/// The machine's name for this purpose; none where it has none, as in many
+/// containers.
+fn machine() -> io::Result<Option<String>> {
+    for path in ["/etc/machine-id", "/var/lib/dbus/machine-id"] {
+        match std::fs::read_to_string(path) {
+            Ok(text) => {
+                if let Some(machine) = machine_of(&text) {
+                    return Ok(Some(machine));
+                }
+            }
+            // Any other failure would pass for another machine.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(at(path.as_ref(), &error)),
+        }
+    }
+    Ok(None)
+}
+
+/// Says where an error is from.
+fn at(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+/// Sixteen hexadecimal digits for the text of a machine ID; none for a file that
+/// is still to be filled in.
+fn machine_of(text: &str) -> Option<String> {
+    let id = text.trim();
+    if id.is_empty() || id == "uninitialized" {
+        return None;
+    }
+    let digest = hmac_sha256::HMAC::mac(b"ringflake sqlite lease store", id);
+    let (kept, _) = digest.split_at(8);
+    Some(kept.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// The number of writes to a namespace that the file itself has noted; 0 if none.
+pub(super) fn witnessed(path: &Path, namespace: &Namespace) -> u64 {
+    system::attribute(path, &attribute(namespace))
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(0)
+}
+
+/// Notes a number of writes on the file, unless a greater one is there.
+pub(super) fn witness(path: &Path, namespace: &Namespace, writes: u64) {
+    if witnessed(path, namespace) < writes {
+        system::set_attribute(path, &attribute(namespace), &writes.to_string());
+    }
+}
+
+fn attribute(namespace: &Namespace) -> String {
+    format!("user.ringflake.{}", namespace.name())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_file_keeps_its_identity_and_no_other_has_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let [file, moved, copy] = ["a", "b", "c"].map(|name| directory.path().join(name));
+        std::fs::write(&file, "1").unwrap();
+        let original = identity(&file).unwrap();
+        let machine = machine().unwrap().unwrap_or_else(|| "unknown".to_owned());
+        assert!(original.starts_with(&format!("machine {machine}, inode ")));
+        std::fs::write(&file, "2").unwrap();
+        assert_eq!(identity(&file).unwrap(), original);
+
+        std::fs::rename(&file, &moved).unwrap();
+        assert_eq!(identity(&moved).unwrap(), original);
+
+        std::fs::copy(&moved, &copy).unwrap();
+        assert_ne!(identity(&copy).unwrap(), original);
+    }
+
+    #[test]
+    fn each_part_counts() {
+        let born = UNIX_EPOCH + Duration::new(1_700_000_000, 5);
+        let one = describe(Some("aa"), Some(7), Some(born));
+        assert_eq!(one, "machine aa, inode 7, born 1700000000.000000005");
+        let later = born + Duration::from_nanos(1);
+        for other in [
+            describe(Some("ab"), Some(7), Some(born)),
+            describe(None, Some(7), Some(born)),
+            describe(Some("aa"), Some(8), Some(born)),
+            describe(Some("aa"), Some(7), Some(later)),
+            describe(Some("aa"), Some(7), None),
+        ] {
+            assert_ne!(other, one);
+        }
+    }
+
+    #[test]
+    fn a_machine_id_is_hashed_and_may_be_missing() {
+        let id = "0123456789abcdef0123456789abcdef";
+        let machine = machine_of(&format!("{id}\n")).unwrap();
+        assert_eq!(machine, machine_of(id).unwrap());
+        assert_eq!(machine.len(), 16);
+        assert!(!id.contains(&machine));
+        for empty in ["", "\n", "uninitialized\n"] {
+            assert_eq!(machine_of(empty), None);
+        }
+    }
+}

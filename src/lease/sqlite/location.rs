@@ -1,0 +1,169 @@
+//! Where the file is, and whether it may be there.
+
+use std::fs::{File, OpenOptions as FileOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::filesystem;
+use super::session::unavailable;
+use crate::lease::{Namespace, OpenError, OpenOptions, StoreError};
+
+/// The path of the file, and what is thought of the place.
+#[derive(Debug)]
+pub(super) struct Location {
+    /// Absolute, so that it never reads as a URI or as one of SQLite's special
+    /// names, and stays the same when the process changes its directory.
+    path: PathBuf,
+    accepts_best_effort: bool,
+    warned: bool,
+    pub(super) objection: fn(&Path) -> io::Result<Option<String>>,
+}
+
+impl Location {
+    /// The file at `path`, relative to the directory that the process is in.
+    pub(super) fn new(path: &Path, options: &OpenOptions) -> Result<Self, OpenError> {
+        if path == Path::new(":memory:") {
+            return Err(invalid(
+                "a database in memory is lost with its process: give a path, or use the \
+                 memory store",
+            ));
+        }
+        let name = path.as_os_str().as_encoded_bytes();
+        if path.file_name().is_none() || name.contains(&0) || name.ends_with(b"/") {
+            return Err(invalid(
+                "the path names no file: give one, such as sqlite:leases.db or \
+                 sqlite:///var/lib/app/leases.db",
+            ));
+        }
+        let path = std::path::absolute(path)
+            .map_err(|error| invalid(format!("the path can't be made absolute: {error}")))?;
+        Ok(Self {
+            path,
+            accepts_best_effort: options.accepts_best_effort(),
+            warned: false,
+            objection: filesystem::objection,
+        })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What the store is called in errors and reports.
+    pub(super) fn name(&self) -> String {
+        format!("sqlite:{}", self.path.display())
+    }
+
+    /// Sees that the file is there, and in a place that keeps it; answers what
+    /// was accepted at best effort.
+    pub(super) fn find(&mut self, namespace: &Namespace) -> Result<Option<String>, StoreError> {
+        match self.path.metadata() {
+            Ok(found) if found.is_file() => self.judge(&self.path.clone()),
+            Ok(_) => Err(unavailable(format!(
+                "{} is not a file: give the path of one",
+                self.path.display()
+            ))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.find_directory()?;
+                Err(StoreError::NotInitialised {
+                    namespace: namespace.name().to_owned(),
+                })
+            }
+            Err(error) => Err(failed(&self.path, &error)),
+        }
+    }
+
+    /// Makes the file, without any content, unless it exists. Its name is durable
+    /// when this returns.
+    pub(super) fn create(&mut self) -> Result<(), StoreError> {
+        let directory = self.find_directory()?.to_owned();
+        self.judge(&directory)?;
+        let mut options = FileOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        match options.open(&self.path) {
+            // To close it would drop the locks of another thread that has opened
+            // the file since. Lost is one descriptor, once in a file's life.
+            Ok(file) => std::mem::forget(file),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(failed(&self.path, &error)),
+        }
+        sync(&directory).map_err(|error| failed(&directory, &error))
+    }
+
+    fn find_directory(&self) -> Result<&Path, StoreError> {
+        let directory = self.path.parent().unwrap_or(&self.path);
+        match directory.metadata() {
+            Ok(found) if found.is_dir() => Ok(directory),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(directory, &error)),
+            _ => Err(unavailable(format!(
+                "there is no directory {}: make it, or mount what holds it",
+                directory.display()
+            ))),
+        }
+    }
+
+    /// Refuses a place that does not keep files, unless that was accepted.
+    fn judge(&mut self, path: &Path) -> Result<Option<String>, StoreError> {
+        let objection = (self.objection)(path).map_err(|error| failed(path, &error))?;
+        let Some(reason) = objection else {
+            return Ok(None);
+        };
+        if !self.accepts_best_effort {
+            return Err(StoreError::NotDurable {
+                store: self.name(),
+                reason,
+            });
+        }
+        if !self.warned {
+            self.warned = true;
+            let store = self.name();
+            tracing::warn!(target: "ringflake", store, reason, "store not durable");
+        }
+        Ok(Some(reason))
+    }
+}
+
+fn failed(path: &Path, error: &io::Error) -> StoreError {
+    unavailable(format!("{}: {error}", path.display()))
+}
+
+/// Makes the names in a directory durable, where the system can do that.
+fn sync(directory: &Path) -> io::Result<()> {
+    if cfg!(unix) {
+        File::open(directory)?.sync_all()
+    } else {
+        Ok(())
+    }
+}
+
+/// The path in a URL of this store.
+pub(super) fn path_in(url: &str) -> Result<&Path, OpenError> {
+    let rest = url
+        .strip_prefix("sqlite:")
+        .ok_or_else(|| invalid("it begins with sqlite:"))?;
+    let path = match rest.strip_prefix("//") {
+        Some(path) if path.starts_with('/') => path,
+        Some(_) => {
+            return Err(invalid(
+                "two slashes announce a host, and a file has none: write sqlite:leases.db or \
+                 sqlite:///var/lib/app/leases.db",
+            ));
+        }
+        None => rest,
+    };
+    if path.contains('?') {
+        return Err(invalid(
+            "it has no parameters: leave out the question mark and what follows",
+        ));
+    }
+    Ok(Path::new(path))
+}
+
+fn invalid(reason: impl Into<String>) -> OpenError {
+    OpenError::Invalid {
+        scheme: "sqlite",
+        reason: reason.into(),
+    }
+}

@@ -1,0 +1,378 @@
+//! The steps of the protocol, each in one transaction.
+
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use super::session::{Access, Session, Trouble, unavailable};
+use super::tables::{self, Space};
+use super::turn::Turn;
+use super::{SqliteStore, identity};
+use crate::lease::{
+    Acquire, Block, BlockState, Durability, Epoch, Fence, Floor, Grant, History, Incarnation, Init,
+    LeaseStore, Listing, Namespace, Renew, StoreError, StoreRecord, StoreReport,
+};
+
+/// A transaction on the file, and what was seen on the way to it.
+#[derive(Debug)]
+struct Opened {
+    name: String,
+    /// Why the file is kept at best effort, where that was accepted.
+    objection: Option<String>,
+    witnessed: u64,
+    arrived_unix_ms: u64,
+    session: Session,
+}
+
+impl SqliteStore {
+    fn open(&mut self, namespace: &Namespace, access: Access) -> Result<Opened, StoreError> {
+        const LONG: Duration = Duration::from_secs(365 * 24 * 3600);
+        let deadline = Instant::now() + self.timeout.min(LONG);
+        let arrived_unix_ms = self.clock.unix_ms();
+        let objection = self.location.find(namespace)?;
+        let name = self.location.name();
+        // Read before the lock is had, so that it is never later than what the
+        // lock shows.
+        let witnessed = identity::witnessed(self.path(), namespace);
+        let session = Session::begin(self.path(), access, &self.queue, deadline)
+            .map_err(|trouble| trouble.into_error(&name))?;
+        Ok(Opened {
+            name,
+            objection,
+            witnessed,
+            arrived_unix_ms,
+            session,
+        })
+    }
+
+    fn turn<'a>(&self, opened: &'a Opened, space: Space) -> Result<Turn<'a>, StoreError> {
+        let identity = identity::identity(self.path()).map_err(unavailable)?;
+        Ok(Turn {
+            connection: opened.session.connection(),
+            store: &opened.name,
+            objection: opened.objection.as_deref(),
+            space,
+            identity: Incarnation::new(identity),
+            witnessed: opened.witnessed,
+            arrived_unix_ms: opened.arrived_unix_ms,
+            unix_ms: self.clock.unix_ms(),
+            uptime: self.uptime.and_then(|read| read()),
+        })
+    }
+
+    /// Runs one step on a namespace that was initialised. What it answers is
+    /// kept, be it a refusal; its outer error undoes what it wrote.
+    fn run<T>(
+        &mut self,
+        operation: &'static str,
+        namespace: &Namespace,
+        access: Access,
+        step: impl FnOnce(&mut Turn<'_>) -> Result<Result<T, StoreError>, Trouble>,
+    ) -> Result<T, StoreError> {
+        let opened = self.open(namespace, access)?;
+        let told = |trouble: Trouble| trouble.into_error(&opened.name);
+        let space = tables::read_space(opened.session.connection(), &opened.name, namespace)
+            .map_err(told)?
+            .ok_or_else(|| StoreError::NotInitialised {
+                namespace: namespace.name().to_owned(),
+            })?;
+        space.record.verify(namespace)?;
+        let mut turn = self.turn(&opened, space)?;
+        let answer = step(&mut turn).map_err(told)?;
+        let writes = turn.space.writes;
+        match access {
+            Access::Read => answer,
+            Access::Write => {
+                let committed = self.commit(opened, operation, namespace, writes);
+                // A refusal is one, whether it could be noted or not.
+                answer.and_then(|answer| committed.map(|()| answer))
+            }
+        }
+    }
+
+    fn commit(
+        &self,
+        opened: Opened,
+        operation: &'static str,
+        namespace: &Namespace,
+        writes: u64,
+    ) -> Result<(), StoreError> {
+        opened.session.commit(operation)?;
+        identity::witness(self.path(), namespace, writes);
+        Ok(())
+    }
+
+    /// As [`acquire`](LeaseStore::acquire), out of these blocks alone: for a process
+    /// that is to have certain nodes.
+    ///
+    /// Time grows with the number of blocks ever granted, where that of `acquire`
+    /// grows with its logarithm.
+    ///
+    /// # Errors
+    /// [`StoreError::Exhausted`] when all of these blocks are held,
+    /// [`StoreError::Invalid`] for a range that is empty or ends after the last
+    /// block, and those of `acquire`.
+    ///
+    /// # Examples
+    /// ```
+    /// use ringflake::{Clock, Layout, SystemClock};
+    /// use ringflake::lease::{
+    ///     Acquire, Fingerprint, History, Init, LeaseStore, Namespace, OpenOptions, SqliteStore,
+    /// };
+    ///
+    /// let directory = tempfile::tempdir()?;
+    /// // The examples run on any file system. Leave this out.
+    /// let options = OpenOptions::new().accept_best_effort(true);
+    /// let mut store = SqliteStore::new(directory.path().join("leases.db"), &options)?;
+    /// let orders = Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::PLAIN)?;
+    /// let now = SystemClock.unix_ms();
+    /// store.init(&orders, &Init::new(History::New, now))?;
+    /// let grants = store.acquire_within(&orders, &Acquire::new(1, 600, now), 7..9)?;
+    /// assert_eq!(grants[0].block.index(), 7);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn acquire_within(
+        &mut self,
+        namespace: &Namespace,
+        acquire: &Acquire,
+        blocks: Range<u64>,
+    ) -> Result<Vec<Grant>, StoreError> {
+        acquire.validate()?;
+        let (min, max) = (blocks.start.saturating_add(1), namespace.blocks());
+        if !(min..=max).contains(&blocks.end) {
+            return Err(StoreError::Invalid {
+                what: "the end of the range of blocks",
+                value: blocks.end,
+                min,
+                max,
+            });
+        }
+        self.run("acquire", namespace, Access::Write, |turn| {
+            turn.refuse_copies()?;
+            if let Some(stepped) = turn.doubt_clock()? {
+                return Ok(Err(stepped));
+            }
+            let record = &turn.space.record;
+            let now = record.tick_at(turn.unix_ms)?;
+            // When it was asked, not after it has waited for the lock.
+            record.check_skew(turn.arrived_unix_ms, acquire.now_unix_ms)?;
+
+            let idle_until = now.max(record.floor);
+            let candidates = tables::candidates(
+                turn.connection,
+                namespace,
+                &blocks,
+                idle_until,
+                acquire.blocks,
+            )?;
+            let mut grants = Vec::with_capacity(candidates.len());
+            let mut granted = Vec::with_capacity(candidates.len());
+            for mut block in candidates {
+                if let Some(ticks) = record.grant(now, block.hwm_end, acquire.length) {
+                    block.epoch = block.epoch.next();
+                    block.hwm_end = ticks.end;
+                    block.released = false;
+                    block.granted_unix_ms = Some(turn.unix_ms);
+                    block.holder.clone_from(&acquire.holder);
+                    grants.push(Grant::new(block.block, block.epoch, ticks));
+                    granted.push(block);
+                }
+            }
+            if grants.is_empty() {
+                let free_from = tables::least_marks(turn.connection, namespace, &blocks)?
+                    .iter()
+                    .map(|block| record.free_from(block))
+                    .min();
+                let (wanted, free_from) = (acquire.blocks, free_from.unwrap_or(now));
+                return Err(record.refusal(turn.unix_ms, now, wanted, free_from).into());
+            }
+            tables::write_blocks(turn.connection, namespace, &granted)?;
+            turn.save()?;
+            Ok(Ok(grants))
+        })
+    }
+
+    /// As [`release`](LeaseStore::release) for each of these grants, in one
+    /// transaction. Those that are not their block's last are passed over.
+    ///
+    /// # Errors
+    /// Those of every method of [`LeaseStore`]; then none was released.
+    pub fn release_all(
+        &mut self,
+        namespace: &Namespace,
+        grants: &[(Block, Epoch)],
+    ) -> Result<(), StoreError> {
+        self.run("release", namespace, Access::Write, |turn| {
+            turn.refuse_copies()?;
+            let mut released = Vec::with_capacity(grants.len());
+            for &(block, epoch) in grants {
+                let known = tables::read_block(turn.connection, namespace, block)?;
+                released.extend(known.filter(|known| known.epoch == epoch).map(|known| {
+                    BlockState {
+                        released: true,
+                        ..known
+                    }
+                }));
+            }
+            tables::write_blocks(turn.connection, namespace, &released)?;
+            turn.save()?;
+            Ok(Ok(()))
+        })
+    }
+}
+
+impl LeaseStore for SqliteStore {
+    fn init(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {
+        // What is out of range must not leave a file behind.
+        let unix_ms = self.clock.unix_ms();
+        let record = StoreRecord::create(namespace, init, &Incarnation::new(""), unix_ms)?;
+        self.location.create()?;
+
+        let opened = self.open(namespace, Access::Write)?;
+        let told = |trouble: Trouble| trouble.into_error(&opened.name);
+        let connection = opened.session.connection();
+        if !tables::exist(connection, &opened.name).map_err(told)? {
+            tables::create(connection).map_err(told)?;
+        } else if tables::read_space(connection, &opened.name, namespace)
+            .map_err(told)?
+            .is_some()
+        {
+            return Err(StoreError::AlreadyInitialised {
+                namespace: namespace.name().to_owned(),
+            });
+        }
+        let mut turn = self.turn(&opened, Space::new(record))?;
+        if init.history == History::New {
+            turn.refuse_emptied()?;
+        }
+        let record = StoreRecord::create(namespace, init, &turn.identity, turn.unix_ms)?;
+        turn.space.record = record.clone();
+        turn.insert().map_err(told)?;
+        let writes = turn.space.writes;
+        self.commit(opened, "init", namespace, writes)?;
+        Ok(record)
+    }
+
+    fn acquire(
+        &mut self,
+        namespace: &Namespace,
+        acquire: &Acquire,
+    ) -> Result<Vec<Grant>, StoreError> {
+        self.acquire_within(namespace, acquire, 0..namespace.blocks())
+    }
+
+    fn renew(&mut self, namespace: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
+        renew.validate()?;
+        self.run("renew", namespace, Access::Write, |turn| {
+            turn.refuse_copies()?;
+            if let Some(stepped) = turn.doubt_clock()? {
+                return Ok(Err(stepped));
+            }
+            let record = &turn.space.record;
+            let now = record.tick_at(turn.unix_ms)?;
+            let known = tables::read_block(turn.connection, namespace, renew.block)?;
+            record.check_renewal(&turn.identity, known.as_ref(), renew)?;
+            let end = record.renewed_end(now, renew.known_end, renew.new_end);
+            if let Some(known) = known {
+                let renewed = BlockState {
+                    hwm_end: end,
+                    released: false,
+                    ..known
+                };
+                tables::write_blocks(turn.connection, namespace, &[renewed])?;
+            }
+            turn.save()?;
+            Ok(Ok(end))
+        })
+    }
+
+    fn release(
+        &mut self,
+        namespace: &Namespace,
+        block: Block,
+        epoch: Epoch,
+    ) -> Result<(), StoreError> {
+        self.run("release", namespace, Access::Write, |turn| {
+            turn.refuse_copies()?;
+            let known = tables::read_block(turn.connection, namespace, block)?;
+            let fence = match known {
+                Some(known) if known.epoch == epoch => {
+                    let released = BlockState {
+                        released: true,
+                        ..known
+                    };
+                    tables::write_blocks(turn.connection, namespace, &[released])?;
+                    turn.save()?;
+                    return Ok(Ok(()));
+                }
+                Some(known) => Fence::Epoch {
+                    held: epoch,
+                    recorded: known.epoch,
+                },
+                None => Fence::NeverGranted,
+            };
+            Err(StoreError::Fenced { block, fence }.into())
+        })
+    }
+
+    fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
+        self.run("list", namespace, Access::Read, |turn| {
+            let blocks = tables::read_blocks(turn.connection, namespace)?;
+            Ok(Ok(Listing::new(turn.space.record.clone(), blocks)))
+        })
+    }
+
+    fn bump_floor(
+        &mut self,
+        namespace: &Namespace,
+        floor: Floor,
+        _now_unix_ms: u64,
+    ) -> Result<u64, StoreError> {
+        self.run("bump_floor", namespace, Access::Write, |turn| {
+            if floor == Floor::OverLostGrants {
+                // A floor that is raised by a wrong clock is never lowered again.
+                if let Some(stepped) = turn.doubt_clock()? {
+                    return Ok(Err(stepped));
+                }
+                turn.adopt();
+            } else {
+                turn.refuse_copies()?;
+            }
+            let record = &mut turn.space.record;
+            let now = record.tick_at(turn.unix_ms)?;
+            record.raise_floor(floor, now)?;
+            let raised = record.floor;
+            turn.save()?;
+            Ok(Ok(raised))
+        })
+    }
+
+    fn check(
+        &mut self,
+        namespace: &Namespace,
+        now_unix_ms: u64,
+    ) -> Result<StoreReport, StoreError> {
+        self.run("check", namespace, Access::Read, |turn| {
+            tables::inspect(turn.connection, turn.store)?;
+            let store_unix_ms = turn.expected_unix_ms();
+            let now = turn.space.record.tick_at(store_unix_ms)?;
+            let (granted, held) = tables::count_blocks(turn.connection, namespace, now)?;
+            let durability = match turn.objection {
+                None => Durability::Durable,
+                Some(reason) => Durability::BestEffort {
+                    reason: reason.to_owned(),
+                },
+            };
+            let mut report = StoreReport::new(
+                turn.store,
+                turn.space.record.clone(),
+                turn.incarnation(),
+                durability,
+                now_unix_ms,
+            );
+            report.store_unix_ms = Some(store_unix_ms);
+            report.granted_blocks = granted;
+            report.held_blocks = held;
+            Ok(Ok(report))
+        })
+    }
+}

@@ -1,0 +1,142 @@
+//! What the operating system is asked directly. Linux only: elsewhere every
+//! question has the answer "unknown".
+//!
+//! All of it goes by path. A file of SQLite's must never be opened here: POSIX
+//! drops all locks that a process has on a file as soon as it closes any
+//! descriptor of that file.
+
+use std::io;
+use std::path::Path;
+
+/// The number by which Linux knows the kind of file system that `path` lies on,
+/// `f_type` of `statfs(2)`; none elsewhere.
+pub(super) fn file_system_type(path: &Path) -> io::Result<Option<u32>> {
+    imp::file_system_type(path)
+}
+
+/// How long the machine has been up, in milliseconds, the time for which it
+/// slept included. It can't be set, and starts again at 0 with each boot.
+pub(super) fn uptime_ms() -> Option<u64> {
+    imp::uptime_ms()
+}
+
+/// An extended attribute of a file; none also where there can be none.
+pub(super) fn attribute(path: &Path, name: &str) -> Option<String> {
+    imp::attribute(path, name)
+}
+
+/// Sets an extended attribute, where that can be done.
+pub(super) fn set_attribute(path: &Path, name: &str, value: &str) {
+    imp::set_attribute(path, name, value);
+}
+
+#[cfg(target_os = "linux")]
+mod imp {
+    use std::ffi::CString;
+    use std::io;
+    use std::mem::MaybeUninit;
+    use std::os::unix::ffi::OsStrExt;
+    use std::path::Path;
+
+    pub(super) fn file_system_type(path: &Path) -> io::Result<Option<u32>> {
+        let path = terminated(path)?;
+        let mut found = MaybeUninit::<libc::statfs>::uninit();
+        // SAFETY: a terminated string, and room for what the call writes.
+        if unsafe { libc::statfs(path.as_ptr(), found.as_mut_ptr()) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the call succeeded, and has filled it in.
+        let found = unsafe { found.assume_init() };
+        // Its type differs from platform to platform; the numbers have 32 bits.
+        #[allow(clippy::unnecessary_cast)]
+        Ok(Some(found.f_type as u32))
+    }
+
+    pub(super) fn uptime_ms() -> Option<u64> {
+        let mut time = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: room for what the call writes.
+        if unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut time) } != 0 {
+            return None;
+        }
+        let seconds = u64::try_from(time.tv_sec).ok()?;
+        let millis = u64::try_from(time.tv_nsec).ok()? / 1_000_000;
+        seconds.checked_mul(1000)?.checked_add(millis)
+    }
+
+    pub(super) fn attribute(path: &Path, name: &str) -> Option<String> {
+        let (path, name) = (terminated(path).ok()?, CString::new(name).ok()?);
+        let mut value = [0_u8; 64];
+        // SAFETY: two terminated strings, and a buffer of the length given.
+        let length = unsafe {
+            libc::getxattr(
+                path.as_ptr(),
+                name.as_ptr(),
+                value.as_mut_ptr().cast(),
+                value.len(),
+            )
+        };
+        let value = value.get(..usize::try_from(length).ok()?)?;
+        Some(String::from_utf8_lossy(value).into_owned())
+    }
+
+    pub(super) fn set_attribute(path: &Path, name: &str, value: &str) {
+        let (Ok(path), Ok(name)) = (terminated(path), CString::new(name)) else {
+            return;
+        };
+        // SAFETY: two terminated strings, and a buffer of the length given.
+        unsafe {
+            libc::setxattr(
+                path.as_ptr(),
+                name.as_ptr(),
+                value.as_ptr().cast(),
+                value.len(),
+                0,
+            )
+        };
+    }
+
+    fn terminated(path: &Path) -> io::Result<CString> {
+        Ok(CString::new(path.as_os_str().as_bytes())?)
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod imp {
+    use std::io;
+    use std::path::Path;
+
+    pub(super) fn file_system_type(_path: &Path) -> io::Result<Option<u32>> {
+        Ok(None)
+    }
+
+    pub(super) fn uptime_ms() -> Option<u64> {
+        None
+    }
+
+    pub(super) fn attribute(_path: &Path, _name: &str) -> Option<String> {
+        None
+    }
+
+    pub(super) fn set_attribute(_path: &Path, _name: &str, _value: &str) {}
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_system_answers() {
+        assert_eq!(file_system_type(Path::new("/proc")).unwrap(), Some(0x9fa0));
+        let missing = file_system_type(Path::new("/nowhere/at all")).unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+
+        let before = uptime_ms().unwrap();
+        assert!(uptime_ms().unwrap() >= before);
+        assert!(before > 0);
+
+        assert_eq!(attribute(Path::new("/proc/self/status"), "user.x"), None);
+    }
+}

@@ -1,0 +1,129 @@
+//! What a step of the protocol has before it, inside its transaction.
+
+use rusqlite::Connection;
+
+use super::clock_step::{self, Judgement, SETTLE, Uptime};
+use super::session::Trouble;
+use super::tables::{self, Space};
+use crate::lease::{Incarnation, StoreError};
+
+/// A namespace, the file that it is in, and the time.
+#[derive(Debug)]
+pub(super) struct Turn<'a> {
+    pub(super) connection: &'a Connection,
+    /// What the store is called.
+    pub(super) store: &'a str,
+    /// Why the file is kept at best effort, where that was accepted.
+    pub(super) objection: Option<&'a str>,
+    pub(super) space: Space,
+    /// Of the file at hand.
+    pub(super) identity: Incarnation,
+    /// The number of writes that the file has noted.
+    pub(super) witnessed: u64,
+    /// The clock before the lock was waited for, in milliseconds since 1970.
+    pub(super) arrived_unix_ms: u64,
+    /// The clock now that the lock is held, in milliseconds since 1970.
+    pub(super) unix_ms: u64,
+    pub(super) uptime: Option<Uptime>,
+}
+
+impl Turn<'_> {
+    /// The file's incarnation: the recorded one only if it is the file for which
+    /// the record was written, with nothing missing.
+    pub(super) fn incarnation(&self) -> Incarnation {
+        let writes = self.space.writes;
+        if self.witnessed <= writes {
+            return self.identity.clone();
+        }
+        Incarnation::new(format!(
+            "{}, with contents as of write {writes} where write {} was noted",
+            self.identity, self.witnessed
+        ))
+    }
+
+    /// Refuses a file that is not the one for which the record was written.
+    pub(super) fn refuse_copies(&self) -> Result<(), StoreError> {
+        let (recorded, found) = (&self.space.record.incarnation, self.incarnation());
+        if *recorded == found {
+            return Ok(());
+        }
+        Err(StoreError::Copied {
+            store: self.store.to_owned(),
+            recorded: recorded.to_string(),
+            found: found.to_string(),
+        })
+    }
+
+    /// Refuses a file that has noted writes to a namespace of which it knows
+    /// nothing.
+    pub(super) fn refuse_emptied(&self) -> Result<(), StoreError> {
+        if self.witnessed == 0 {
+            return Ok(());
+        }
+        Err(StoreError::Copied {
+            store: self.store.to_owned(),
+            recorded: format!("write {} to the namespace", self.witnessed),
+            found: "the same file with contents from before its first: initialise it with an \
+                    unknown history"
+                .to_owned(),
+        })
+    }
+
+    /// Makes the file at hand the one for which the record was written.
+    pub(super) fn adopt(&mut self) {
+        self.space.record.incarnation = self.identity.clone();
+    }
+
+    /// Why the clock is not believed, if it isn't; the doubt is then written.
+    pub(super) fn doubt_clock(&mut self) -> Result<Option<StoreError>, Trouble> {
+        let (pace, error) = match self.judge() {
+            None => return Ok(None),
+            Some(Judgement::Believed(pace)) => (pace, None),
+            Some(Judgement::Doubted(pace, _, error)) => (pace, Some(error)),
+        };
+        let pace = Some(pace);
+        let changed = self.space.pace != pace;
+        self.space.pace = pace;
+        if error.is_some() && changed {
+            self.save()?;
+        }
+        Ok(error)
+    }
+
+    /// The time by the clock if that is believed, and otherwise by the uptime, in
+    /// milliseconds since 1970.
+    pub(super) fn expected_unix_ms(&self) -> u64 {
+        match self.judge() {
+            Some(Judgement::Doubted(_, expected_unix_ms, _)) => expected_unix_ms,
+            Some(Judgement::Believed(_)) | None => self.unix_ms,
+        }
+    }
+
+    fn judge(&self) -> Option<Judgement> {
+        // A step as long as grants reach ahead anyway does no great harm.
+        let limit = self.space.record.limits.horizon().max(SETTLE);
+        let uptime = self.uptime.as_ref()?;
+        let recorded = self.space.pace.as_ref();
+        Some(clock_step::judge(recorded, uptime, self.unix_ms, limit))
+    }
+
+    /// Writes the record, and counts that.
+    pub(super) fn save(&mut self) -> Result<(), Trouble> {
+        self.count();
+        tables::update_space(self.connection, &self.space)
+    }
+
+    /// Writes the first record of a namespace.
+    pub(super) fn insert(&mut self) -> Result<(), Trouble> {
+        self.count();
+        if let Some(Judgement::Believed(pace)) = self.judge() {
+            self.space.pace = Some(pace);
+        }
+        tables::insert_space(self.connection, &self.space)
+    }
+
+    /// Above all that was noted, too: an adopted file has caught up.
+    fn count(&mut self) {
+        self.space.writes = self.space.writes.max(self.witnessed).saturating_add(1);
+    }
+}

@@ -1,0 +1,175 @@
+//! Why a store gives no lease.
+
+use std::fmt;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use super::StoreError;
+
+/// The kind of a [`StoreError`], and since when the store has answered with
+/// errors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Trouble {
+    /// What the store said last.
+    pub kind: TroubleKind,
+    /// When the first error since its last good answer came, by this machine's
+    /// clock, in milliseconds since 1970.
+    pub since_unix_ms: u64,
+}
+
+impl Trouble {
+    pub(crate) fn new(kind: TroubleKind, since_unix_ms: u64) -> Self {
+        Self {
+            kind,
+            since_unix_ms,
+        }
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            kind,
+            since_unix_ms,
+        } = self;
+        write!(f, "since Unix time {since_unix_ms} ms its store {kind}")
+    }
+}
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident $text:literal,)*) => {
+        /// The kind of a [`StoreError`], without its particulars.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum TroubleKind {
+            $($(#[$doc])* $kind,)*
+        }
+
+        impl TroubleKind {
+            const ALL: &[Self] = &[$(Self::$kind,)*];
+        }
+
+        impl fmt::Display for TroubleKind {
+            /// What the store does, to follow "the store".
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self {
+                    $(Self::$kind => $text,)*
+                })
+            }
+        }
+    };
+}
+
+kinds! {
+    /// [`StoreError::NotInitialised`].
+    NotInitialised "has no such namespace: initialise it, and declare a history that was lost",
+    /// [`StoreError::FingerprintMismatch`] or [`StoreError::LayoutMismatch`].
+    Mismatch "holds another secret, layout or block size for the namespace",
+    /// [`StoreError::Fenced`].
+    Fenced "has fenced the blocks that were held",
+    /// [`StoreError::Exhausted`].
+    Exhausted "has no free block: hold fewer a process, or make smaller ones",
+    /// [`StoreError::FloorAhead`].
+    FloorAhead "waits out the grants that a lost history may have made",
+    /// [`StoreError::LayoutEnded`].
+    LayoutEnded "has come to the end of the layout's ticks",
+    /// [`StoreError::Copied`].
+    Copied "is a copy of the file that the leases are in",
+    /// [`StoreError::ClockSkew`], [`StoreError::ClockStepped`] or
+    /// [`StoreError::BeforeEpoch`].
+    Clock "refuses because its clock and this machine's are too far apart, or before the epoch",
+    /// [`StoreError::NotDurable`].
+    NotDurable "is set up so that it can forget what it has confirmed",
+    /// [`StoreError::Unavailable`].
+    Unavailable "can't be reached",
+    /// [`StoreError::Ambiguous`].
+    Ambiguous "breaks off before it has answered",
+    /// Everything else.
+    Other "answers with an error",
+}
+
+impl TroubleKind {
+    /// The kind of `error`.
+    pub fn of(error: &StoreError) -> Self {
+        match error {
+            StoreError::NotInitialised { .. } => Self::NotInitialised,
+            StoreError::FingerprintMismatch { .. } | StoreError::LayoutMismatch { .. } => {
+                Self::Mismatch
+            }
+            StoreError::Fenced { .. } => Self::Fenced,
+            StoreError::Exhausted { .. } => Self::Exhausted,
+            StoreError::FloorAhead { .. } => Self::FloorAhead,
+            StoreError::LayoutEnded { .. } => Self::LayoutEnded,
+            StoreError::Copied { .. } => Self::Copied,
+            StoreError::ClockSkew { .. }
+            | StoreError::ClockStepped { .. }
+            | StoreError::BeforeEpoch { .. } => Self::Clock,
+            StoreError::NotDurable { .. } => Self::NotDurable,
+            StoreError::Unavailable { .. } => Self::Unavailable,
+            StoreError::Ambiguous { .. } => Self::Ambiguous,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// How a store fares, for those who only look: written by the thread that keeps
+/// leases, read by takes that find none.
+#[derive(Debug, Default)]
+pub(crate) struct Outage {
+    end_unix_ms: AtomicU64,
+    since_unix_ms: AtomicU64,
+    /// The kind's place in the list, plus one; 0 while all is well.
+    kind: AtomicU64,
+}
+
+impl Outage {
+    /// Takes down how things stand.
+    pub(crate) fn note(&self, end_unix_ms: u64, trouble: Option<Trouble>) {
+        // Relaxed: figures for people, which may be a moment apart.
+        self.end_unix_ms.store(end_unix_ms, Relaxed);
+        let kind = trouble.and_then(|trouble| {
+            let at = TroubleKind::ALL
+                .iter()
+                .position(|&kind| kind == trouble.kind)?;
+            self.since_unix_ms.store(trouble.since_unix_ms, Relaxed);
+            Some(at as u64 + 1)
+        });
+        // Release: pairs with the Acquire in `trouble`, which then finds a time.
+        self.kind.store(kind.unwrap_or(0), Release);
+    }
+
+    /// When the last lease ended or will end, in milliseconds since 1970; 0 if
+    /// none was held, or all were given up since.
+    pub(crate) fn end_unix_ms(&self) -> u64 {
+        self.end_unix_ms.load(Relaxed)
+    }
+
+    pub(crate) fn trouble(&self) -> Option<Trouble> {
+        // Acquire: pairs with the Release in `note`.
+        let at = self.kind.load(Acquire).checked_sub(1)?;
+        let kind = *TroubleKind::ALL.get(at as usize)?;
+        Some(Trouble::new(kind, self.since_unix_ms.load(Relaxed)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_noted_is_told() {
+        let outage = Outage::default();
+        assert_eq!((outage.end_unix_ms(), outage.trouble()), (0, None));
+        for &kind in TroubleKind::ALL {
+            let trouble = Trouble::new(kind, 17);
+            outage.note(99, Some(trouble));
+            assert_eq!(
+                (outage.end_unix_ms(), outage.trouble()),
+                (99, Some(trouble))
+            );
+        }
+        outage.note(99, None);
+        assert_eq!(outage.trouble(), None);
+    }
+}

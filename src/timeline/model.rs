@@ -1,0 +1,67 @@
+//! A timeline by itself, for the models in `loom-tests`.
+//!
+//! Only with the feature `loom`, which is no part of the crate's interface.
+
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::{LaneIndex, Pace, Run, Timeline};
+use crate::clock::ManualClock;
+use crate::lease::Lease;
+
+/// The lanes of a generator whose leases a store grants, without the rest of it.
+#[derive(Debug)]
+pub struct LeaseTimeline(Timeline);
+
+/// A grant's place on it.
+#[derive(Clone, Copy, Debug)]
+pub struct ModelLane(LaneIndex);
+
+impl LeaseTimeline {
+    /// With room for `lanes` grants; as much may be borrowed as the grants allow.
+    ///
+    /// # Errors
+    /// When the memory can't be had.
+    pub fn new(layout: crate::Layout, lanes: usize, clock: ManualClock) -> io::Result<Self> {
+        let pace = Pace {
+            borrow_limit: u64::MAX,
+            follows_clock: true,
+            serves_the_past: false,
+        };
+        Timeline::for_leases(layout, lanes, Arc::new(clock), pace, Arc::default()).map(Self)
+    }
+
+    /// Opens a lane, if there is room.
+    pub fn open(&self, lease: &Lease) -> Option<ModelLane> {
+        self.0.open(lease).map(ModelLane)
+    }
+
+    /// Lets a lane reach up to `end_tick`.
+    pub fn extend(&self, lane: ModelLane, end_tick: u64) {
+        self.0.extend(lane.0, end_tick);
+    }
+
+    /// Closes a lane.
+    pub fn close(&self, lane: ModelLane) {
+        self.0.close(lane.0);
+    }
+
+    /// Claims up to `want` raws, if there are any.
+    pub fn claim(&self, want: usize) -> Option<Range<u64>> {
+        self.0.claim(want).ok().map(raws)
+    }
+
+    /// The same from this lane, whatever it is open for, and from no other.
+    pub fn claim_from(&self, lane: ModelLane, want: usize) -> Option<Range<u64>> {
+        let LaneIndex(at) = lane.0;
+        let Timeline { layout, pace, .. } = &self.0;
+        let (lane, cursor) = (&self.0.lanes[at], self.0.cursor(at));
+        let claimed = lane.claim(cursor, layout, want, self.0.now(), *pace)?;
+        Some(raws(claimed.run))
+    }
+}
+
+fn raws(run: Run) -> Range<u64> {
+    run.first..run.first + run.len as u64
+}

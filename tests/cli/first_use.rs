@@ -1,0 +1,228 @@
+//! What a data directory knows of the IDs that were made from it.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use crate::home::{Home, distinct, fail, spawn, stderr, stdout, succeed, unix_ms};
+
+/// IDs made now begin at the clock, and not above a past that is lost.
+fn assert_new(home: &Home, ids: &str) {
+    for parts in home.inspect(&["--input", "base32hex"], ids) {
+        assert!(parts.unix_ms <= unix_ms(), "{parts:?}");
+    }
+}
+
+#[test]
+fn twenty_first_runs_at_once_begin_one_record() {
+    let home = Home::new();
+    let children: Vec<_> = (0..20)
+        .map(|number| {
+            let plain = if number % 4 == 0 {
+                &["--plain"][..]
+            } else {
+                &[]
+            };
+            let args = [&["generate", "--format", "u64"], plain].concat();
+            (plain.len(), spawn(&mut home.command(&args)))
+        })
+        .collect();
+    let mut ids = Vec::new();
+    for (plain, child) in children {
+        let output = succeed(child.wait_with_output().unwrap());
+        let lines = stdout(&output);
+        ids.extend(lines.lines().map(|line| (plain, line.to_owned())));
+    }
+    assert_eq!(ids.len(), 200);
+    assert_eq!(distinct(ids.iter()), 200);
+    let encrypted = ids.iter().filter(|(plain, _)| *plain == 0);
+    let encrypted: Vec<_> = encrypted.map(|(_, id)| id.as_str()).collect();
+    let parts = home.inspect(&["--input", "u64"], &encrypted.join("\n"));
+    assert_eq!(parts.len(), 150);
+    assert!(parts.iter().all(|parts| parts.unix_ms <= unix_ms()));
+}
+
+#[test]
+fn keygen_begins_the_record() {
+    let home = Home::new();
+    succeed(home.run(&["keygen"]));
+    assert_eq!(fs::read(home.data_dir().join("leases.db")).unwrap(), b"");
+    let output = succeed(home.run(&["generate"]));
+    assert_eq!(stderr(&output), "");
+    assert_new(&home, &stdout(&output));
+}
+
+#[test]
+fn a_store_that_was_removed_starts_above_all_that_it_may_have_granted() {
+    let home = Home::new();
+    let before = home.print(&["generate"]);
+    home.print(&["generate", "--layout", "twitter"]);
+    fs::remove_file(home.data_dir().join("leases.db")).unwrap();
+
+    let output = succeed(home.run(&["generate"]));
+    let said = stderr(&output);
+    assert!(
+        said.contains("no record") && said.contains("120 s"),
+        "{said}"
+    );
+    assert!(said.contains("waiting"), "{said}");
+    let after = stdout(&output);
+    for parts in home.inspect(&["--input", "base32hex"], &after) {
+        let ahead = parts.unix_ms - unix_ms();
+        assert!((115_000..130_000).contains(&ahead), "{parts:?}");
+    }
+    assert_eq!(
+        distinct(
+            [&before, &after]
+                .map(|ids| ids.lines())
+                .into_iter()
+                .flatten()
+        ),
+        20
+    );
+
+    // What was known of the other layout was lost with it.
+    let args = ["generate", "--layout", "twitter"];
+    let output = succeed(home.run(&args));
+    assert!(stderr(&output).contains("no record"), "{}", stderr(&output));
+    for parts in home.inspect(
+        &["--input", "base32hex", "--layout", "twitter"],
+        &stdout(&output),
+    ) {
+        assert!(parts.unix_ms > unix_ms() + 115_000, "{parts:?}");
+    }
+}
+
+#[test]
+fn what_is_declared_by_hand_holds_for_one_namespace() {
+    let home = Home::new();
+    home.print(&["generate", "--layout", "twitter"]);
+    fs::remove_file(home.data_dir().join("leases.db")).unwrap();
+    home.print(&["store", "init", "--history", "new"]);
+    let output = succeed(home.run(&["generate"]));
+    assert_eq!(stderr(&output), "");
+    assert_new(&home, &stdout(&output));
+    let output = succeed(home.run(&["generate", "--layout", "twitter"]));
+    assert!(stderr(&output).contains("no record"), "{}", stderr(&output));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_store_that_was_written_over_is_not_taken_for_new() {
+    // With extended attributes, as build directories have and memory may not.
+    let disk = tempfile::TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let home = Home::new();
+    let data_dir = disk.path().join("data");
+    let generate = ["generate", "--data-dir", data_dir.to_str().unwrap()];
+    let before = home.print(&generate);
+    fs::write(data_dir.join("leases.db"), "").unwrap();
+    let output = succeed(home.run(&generate));
+    assert!(stderr(&output).contains("no record"), "{}", stderr(&output));
+    let after = stdout(&output);
+    assert_eq!(distinct(before.lines().chain(after.lines())), 20);
+}
+
+#[test]
+fn a_secret_that_was_brought_here_has_an_unknown_past() {
+    let home = Home::new();
+    fs::create_dir(home.data_dir()).unwrap();
+    let secret = home.write_secret("secret", "00112233445566778899aabbccddeeff");
+    fs::rename(secret, home.data_dir().join("secret")).unwrap();
+    let output = home.run(&["generate", "--wait", "0s"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = stderr(&output);
+    assert!(
+        said.contains("no record") && said.contains("--wait"),
+        "{said}"
+    );
+}
+
+/// Runs the command that a message names between quotes, as a shell would.
+fn follow(home: &Home, message: &str) {
+    let command = message
+        .split('\'')
+        .find(|part| part.starts_with("ringflake "));
+    let words = command.unwrap_or_else(|| panic!("no command in {message}"));
+    let words: Vec<_> = words.split_whitespace().skip(1).collect();
+    succeed(home.run(&words));
+}
+
+fn copy(from: &Path, to: &Path) {
+    let copied = Command::new("cp")
+        .arg("-r")
+        .args([from, to])
+        .status()
+        .unwrap();
+    assert!(copied.success());
+}
+
+#[test]
+fn a_copied_directory_is_refused_until_it_is_adopted() {
+    let home = Home::new();
+    let before = home.print(&["generate"]);
+    let copied = home.file("copied");
+    copy(&home.data_dir(), &copied);
+    let copied = copied.to_str().unwrap();
+
+    let generate = ["generate", "--data-dir", copied];
+    let message = fail(home.run(&generate));
+    assert!(message.contains("is a copy"), "{message}");
+    let check = home.run(&["store", "check", "--data-dir", copied]);
+    assert_eq!(check.status.code(), Some(1));
+    assert!(stderr(&check).contains("copied"), "{}", stderr(&check));
+
+    // Another layout is not on record, and might be in use in both.
+    let other = ["generate", "--data-dir", copied, "--layout", "twitter"];
+    let refused = fail(home.run(&other));
+    assert!(refused.contains("is a copy"), "{refused}");
+
+    follow(&home, &message);
+    let started = Instant::now();
+    let after = home.print(&generate);
+    assert!(started.elapsed().as_secs() < 30);
+    let args = ["--input", "base32hex", "--data-dir", copied];
+    for parts in home.inspect(&args, &after) {
+        assert!(parts.unix_ms > unix_ms() + 115_000, "{parts:?}");
+    }
+    follow(&home, &refused);
+    home.print(&other);
+    // The original has not noticed.
+    let more = home.print(&["generate"]);
+    let all = [&before, &after, &more].map(|ids| ids.lines());
+    assert_eq!(distinct(all.into_iter().flatten()), 30);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_directory_in_memory_is_refused_unless_that_is_accepted() {
+    let memory = tempfile::TempDir::new_in("/dev/shm").unwrap();
+    let home = Home::new();
+    let generate = |accept: Option<&str>, args: &[&str]| {
+        let data_dir = memory.path().join("data");
+        let args = [
+            &["generate", "--data-dir", data_dir.to_str().unwrap()],
+            args,
+        ]
+        .concat();
+        let mut command = home.command(&args);
+        command.env_remove("RINGFLAKE_BEST_EFFORT");
+        if let Some(value) = accept {
+            command.env("RINGFLAKE_BEST_EFFORT", value);
+        }
+        command.output().unwrap()
+    };
+    let plain = &["--plain"][..];
+    for refused in [None, Some(""), Some("0")] {
+        let message = fail(generate(refused, plain));
+        assert!(
+            message.contains("tmpfs") && message.contains("--best-effort"),
+            "{message}"
+        );
+    }
+    succeed(generate(Some("1"), plain));
+    succeed(generate(None, &["--plain", "--best-effort"]));
+    let unclear = generate(Some("yes"), plain);
+    assert_eq!(unclear.status.code(), Some(2));
+    assert!(stderr(&unclear).contains("RINGFLAKE_BEST_EFFORT"));
+}

@@ -1,0 +1,186 @@
+//! Running the program, and reading what it prints.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A data directory of its own, which goes with the test.
+pub(crate) struct Home(TempDir);
+
+impl Home {
+    pub(crate) fn new() -> Self {
+        Self(TempDir::new().unwrap())
+    }
+
+    /// Where the data directory will be; it does not exist yet.
+    pub(crate) fn data_dir(&self) -> PathBuf {
+        self.0.path().join("data")
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ringflake"));
+        command
+            .args(args)
+            .env_remove("RINGFLAKE_SECRET_FILE")
+            .env_remove("RINGFLAKE_BACKEND")
+            .env_remove("RINGFLAKE_STORE")
+            // The directory for temporary files may lie in memory.
+            .env("RINGFLAKE_BEST_EFFORT", "1")
+            .env("RINGFLAKE_DATA_DIR", self.data_dir())
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    /// Runs it, which must succeed, and returns what it printed.
+    pub(crate) fn print(&self, args: &[&str]) -> String {
+        stdout(&succeed(self.run(args)))
+    }
+
+    /// Runs it with `input` on stdin.
+    pub(crate) fn feed(&self, args: &[&str], input: &[u8]) -> Output {
+        let mut child = spawn(self.command(args).stdin(Stdio::piped()));
+        let mut stdin = child.stdin.take().unwrap();
+        thread::scope(|scope| {
+            scope.spawn(move || stdin.write_all(input).unwrap());
+            child.wait_with_output().unwrap()
+        })
+    }
+
+    /// Runs it with `input` on stdin, and with a stdout that nobody reads.
+    pub(crate) fn feed_unread(&self, args: &[&str], input: &[u8]) -> Output {
+        let (reader, writer) = io::pipe().unwrap();
+        drop(reader);
+        let mut command = self.command(args);
+        command.stdin(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.stdout(writer).spawn().unwrap();
+        // It may have ended before.
+        let _ = child.stdin.take().unwrap().write_all(input);
+        child.wait_with_output().unwrap()
+    }
+
+    /// What `inspect` says about IDs, each on a line.
+    pub(crate) fn inspect(&self, args: &[&str], ids: &str) -> Vec<Parts> {
+        let args = [&["inspect", "--format", "json"], args].concat();
+        let output = succeed(self.feed(&args, ids.as_bytes()));
+        stdout(&output).lines().map(Parts::of).collect()
+    }
+
+    pub(crate) fn write_secret(&self, name: &str, contents: impl AsRef<[u8]>) -> String {
+        let path = self.file(name);
+        fs::write(&path, contents).unwrap();
+        set_mode(&path, 0o600);
+        path.to_str().unwrap().to_owned()
+    }
+}
+
+pub(crate) fn spawn(command: &mut Command) -> Child {
+    let piped = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    piped.spawn().unwrap()
+}
+
+pub(crate) fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+pub(crate) fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+#[track_caller]
+pub(crate) fn succeed(output: Output) -> Output {
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    output
+}
+
+/// Checks that it failed with one line on stderr, and returns that.
+#[track_caller]
+pub(crate) fn fail(output: Output) -> String {
+    let text = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert_eq!(text.lines().count(), 1, "{text}");
+    assert!(text.starts_with("ringflake: "), "{text}");
+    assert!(text.ends_with('\n'), "{text}");
+    text
+}
+
+pub(crate) fn mode(path: &Path) -> u32 {
+    use std::os::unix::fs::PermissionsExt;
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+pub(crate) fn set_mode(path: &Path, mode: u32) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+pub(crate) fn unix_ms() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    now.as_millis() as u64
+}
+
+/// One line of `inspect --format json`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Parts {
+    pub(crate) id: String,
+    pub(crate) unix_ms: u64,
+    pub(crate) timestamp: String,
+    pub(crate) node: u64,
+    pub(crate) sequence: u64,
+}
+
+impl Parts {
+    pub(crate) fn of(line: &str) -> Self {
+        let object: BTreeMap<String, Value> = serde_json::from_str(line).unwrap();
+        let names: Vec<_> = object.keys().map(String::as_str).collect();
+        assert_eq!(
+            names,
+            ["id", "node", "sequence", "timestamp", "timestamp_unix_ms"]
+        );
+        Self {
+            id: object["id"].as_str().unwrap().to_owned(),
+            unix_ms: object["timestamp_unix_ms"].as_u64().unwrap(),
+            timestamp: object["timestamp"].as_str().unwrap().to_owned(),
+            node: object["node"].as_u64().unwrap(),
+            sequence: object["sequence"].as_u64().unwrap(),
+        }
+    }
+
+    pub(crate) fn cell(&self) -> (u64, u64, u64) {
+        (self.unix_ms, self.node, self.sequence)
+    }
+}
+
+pub(crate) fn numbers(bytes: &[u8]) -> Vec<u64> {
+    let (numbers, rest) = bytes.as_chunks();
+    assert!(rest.is_empty(), "{} bytes too many", rest.len());
+    numbers
+        .iter()
+        .map(|&bytes| u64::from_le_bytes(bytes))
+        .collect()
+}
+
+pub(crate) fn distinct<T: Eq + std::hash::Hash>(items: impl IntoIterator<Item = T>) -> usize {
+    items.into_iter().collect::<HashSet<_>>().len()
+}
+
+/// Sends a signal to a child that was not waited for.
+pub(crate) fn signal(child: &Child, signal: i32) {
+    // SAFETY: two numbers; the child was not waited for, so its number is its own.
+    let sent = unsafe { libc::kill(child.id() as libc::pid_t, signal) };
+    assert_eq!(sent, 0, "signal {signal}");
+}

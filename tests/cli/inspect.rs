@@ -1,0 +1,219 @@
+//! What `inspect` reads and says.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, UNIX_EPOCH};
+
+use serde_json::Value;
+
+use crate::home::{Home, Parts, distinct, spawn, stderr, stdout, succeed};
+use crate::randflake;
+
+#[test]
+fn every_vector_is_read_in_every_form() {
+    let home = Home::new();
+    let secrets = randflake::column("secret_hex");
+    let seconds = randflake::numbers("timestamp_unix_s");
+    let nodes = randflake::numbers("node");
+    let sequences = randflake::numbers("sequence");
+    let texts = randflake::column("id_base32hex");
+    for secret in secrets.iter().collect::<BTreeSet<_>>() {
+        let file = home.write_secret("secret", secret);
+        let rows: Vec<_> = (0..64).filter(|&row| secrets[row] == *secret).collect();
+        for (form, column) in [
+            ("i64", "id_i64"),
+            ("u64", "id_u64"),
+            ("base32hex", "id_base32hex"),
+            ("auto", "id_i64"),
+            ("auto", "id_u64"),
+            ("auto", "id_base32hex"),
+        ] {
+            let ids = randflake::column(column);
+            let input: String = rows.iter().map(|&row| format!("{}\n", ids[row])).collect();
+            let args = ["--secret-file", &file, "--input", form];
+            let json = home.inspect(&args, &input);
+
+            let table = [&["inspect"], &args[..]].concat();
+            let table = stdout(&succeed(home.feed(&table, input.as_bytes())));
+            let mut lines = table.lines();
+            let titles: Vec<_> = lines.next().unwrap().split_whitespace().collect();
+            assert_eq!(
+                titles,
+                ["id", "timestamp", "unix_seconds", "node", "sequence"]
+            );
+            let table: Vec<Vec<_>> = lines
+                .map(|line| line.split_whitespace().collect())
+                .collect();
+
+            assert_eq!((json.len(), table.len()), (rows.len(), rows.len()));
+            for ((json, table), &row) in json.iter().zip(table).zip(&rows) {
+                assert_eq!(json.id, texts[row]);
+                assert_eq!(
+                    json.cell(),
+                    (seconds[row] * 1000, nodes[row], sequences[row])
+                );
+                let time = UNIX_EPOCH + Duration::from_secs(seconds[row]);
+                let time = humantime::format_rfc3339_seconds(time).to_string();
+                assert_eq!(json.timestamp, time);
+                let [second, node, sequence] =
+                    [seconds[row], nodes[row], sequences[row]].map(|number| number.to_string());
+                assert_eq!(table, [texts[row], &time, &second, &node, &sequence]);
+            }
+        }
+    }
+}
+
+#[test]
+fn ids_can_be_arguments_also_negative_ones() {
+    let home = Home::new();
+    let file = home.write_secret("secret", randflake::column("secret_hex")[0]);
+    let ids = ["i64", "u64", "base32hex"].map(|form| randflake::column(&format!("id_{form}"))[0]);
+    assert!(ids[0].starts_with('-'));
+    let args = [
+        &["inspect", "--format", "json", "--secret-file", &file],
+        &ids[..],
+    ]
+    .concat();
+    let text = home.print(&args);
+    assert_eq!(text.lines().count(), 3);
+    assert_eq!(distinct(text.lines()), 1);
+}
+
+#[test]
+fn bad_lines_are_told_by_their_number_and_the_rest_go_on() {
+    let home = Home::new();
+    let mut input = b"1\r\nn!\n\n  2  \n-\n\xff\xfe\n18446744073709551616\n".to_vec();
+    input.extend([b'9'; 100_000]);
+    input.extend(b"\n3");
+    let output = home.feed(&["inspect", "--plain", "--format", "json"], &input);
+    assert_eq!(output.status.code(), Some(1));
+    let ids: Vec<_> = stdout(&output)
+        .lines()
+        .map(|line| Parts::of(line).id)
+        .collect();
+    assert_eq!(ids, ["1", "2", "3"]);
+    let errors = stderr(&output);
+    let numbers: Vec<_> = errors
+        .lines()
+        .map(|line| line.split_once(": ").unwrap().0)
+        .collect();
+    assert_eq!(numbers, ["line 2", "line 5", "line 6", "line 7", "line 8"]);
+}
+
+#[test]
+fn bad_arguments_are_told_by_their_number_and_the_rest_go_on() {
+    let home = Home::new();
+    let output = home.run(&["inspect", "--plain", "--layout", "js-safe", "7", "x", "-1"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(stdout(&output).lines().count(), 2);
+    let errors = stderr(&output);
+    let lines: Vec<_> = errors.lines().collect();
+    assert_eq!(lines.len(), 2, "{errors}");
+    assert!(
+        lines[0].starts_with("argument 2: ") && lines[0].contains("'x'"),
+        "{errors}"
+    );
+    // It has 64 bits, and the layout 53.
+    assert!(
+        lines[1].starts_with("argument 3: ") && lines[1].contains("53"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn the_input_forms_are_strict() {
+    let home = Home::new();
+    for (form, id, right) in [
+        ("i64", "-1", true),
+        ("i64", "+1", false),
+        ("i64", "9223372036854775808", false),
+        ("u64", "9223372036854775808", true),
+        ("u64", "-1", false),
+        ("base32hex", "10", true),
+        ("base32hex", "010", false),
+        ("base32hex", "V", false),
+        ("auto", "010", true),
+        ("auto", "0x10", false),
+    ] {
+        let output = home.run(&["inspect", "--plain", "--input", form, "--", id]);
+        assert_eq!(output.status.success(), right, "{form} {id}");
+    }
+}
+
+#[test]
+fn times_have_milliseconds_where_ticks_are_shorter_than_a_second() {
+    let home = Home::new();
+    let table = home.print(&["inspect", "--plain", "--layout", "twitter", "4194304"]);
+    let cells: Vec<_> = table.lines().nth(1).unwrap().split_whitespace().collect();
+    assert_eq!(
+        cells,
+        [
+            "40000",
+            "2010-11-04T01:42:54.658Z",
+            "1288834974.658",
+            "0",
+            "0"
+        ]
+    );
+    let json = home.inspect(&["--plain", "--layout", "twitter"], "4194304");
+    assert_eq!(json[0].timestamp, "2010-11-04T01:42:54.658Z");
+}
+
+#[test]
+fn a_time_that_rfc_3339_can_not_write_is_null() {
+    let home = Home::new();
+    let layout = "44/10/10@2020-01-01T00:00:00Z/1s";
+    let args = [
+        "inspect",
+        "--plain",
+        "--layout",
+        layout,
+        "18446744073709551615",
+        "--format",
+    ];
+    let json: Value = serde_json::from_str(&home.print(&[&args[..], &["json"]].concat())).unwrap();
+    assert_eq!(json["timestamp"], Value::Null);
+    assert_eq!(json["timestamp_unix_ms"], 17_593_763_881_215_000_u64);
+    let table = home.print(&[&args[..], &["table"]].concat());
+    assert!(
+        table.contains("after 9999") && table.contains("17593763881215 "),
+        "{table}"
+    );
+}
+
+#[test]
+fn an_answer_does_not_wait_for_the_next_id() {
+    let home = Home::new();
+    let mut child = spawn(home.command(&["inspect", "--plain"]).stdin(Stdio::piped()));
+    let mut stdin = child.stdin.take().unwrap();
+    let (send, answers) = mpsc::channel();
+    let stdout = BufReader::new(child.stdout.take().unwrap());
+    let reader = thread::spawn(move || {
+        for line in stdout.lines() {
+            send.send(line.unwrap()).unwrap();
+        }
+    });
+    // Only to fail rather than hang.
+    let next = || answers.recv_timeout(Duration::from_secs(60)).unwrap();
+    assert!(next().starts_with("id "));
+    for id in ["1", "2", "3"] {
+        writeln!(stdin, "{id}").unwrap();
+        assert!(next().starts_with(id));
+    }
+    drop(stdin);
+    reader.join().unwrap();
+    assert!(answers.recv().is_err());
+    succeed(child.wait_with_output().unwrap());
+}
+
+#[test]
+fn generated_ids_come_back_from_inspect_200_000_in_a_row() {
+    let home = Home::new();
+    let ids = home.print(&["generate", "-n", "200000", "--threads", "2"]);
+    let parts = home.inspect(&["--input", "base32hex"], &ids);
+    assert!(ids.lines().eq(parts.iter().map(|parts| parts.id.as_str())));
+    assert_eq!(distinct(parts.iter().map(Parts::cell)), 200_000);
+}

@@ -1,0 +1,19 @@
+//! The command line, run as its users run it.
+
+#![cfg(all(feature = "cli", unix))]
+
+mod bench;
+#[path = "../common/eventually.rs"]
+mod eventually;
+mod first_use;
+mod generate;
+mod home;
+mod inspect;
+mod nodes;
+#[path = "../data/randflake.rs"]
+mod randflake;
+mod runs;
+mod secret;
+mod statuses;
+mod store;
+mod verify;

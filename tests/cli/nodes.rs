@@ -1,0 +1,87 @@
+//! Which nodes a run has, and what it does while others have them.
+
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::process::Child;
+
+use crate::home::{Home, Parts, distinct, fail, numbers, spawn, stderr, succeed};
+
+#[test]
+fn only_the_nodes_that_were_given_are_used() {
+    let home = Home::new();
+    // From the middle, from the end, and from a part of what was there before.
+    for nodes in [5..8, 131_070..131_072, 6..7, 0..9] {
+        let range = format!("{}..{}", nodes.start, nodes.end);
+        let ids = home.print(&["generate", "-n", "200000", "--nodes", &range]);
+        let parts = home.inspect(&["--input", "base32hex"], &ids);
+        let used: BTreeSet<_> = parts.iter().map(|parts| parts.node).collect();
+        assert!(used.iter().all(|node| nodes.contains(node)), "{used:?}");
+        assert_eq!(distinct(parts.iter().map(Parts::cell)), 200_000);
+    }
+    // Without, any will do.
+    let parts = home.inspect(&["--input", "base32hex"], &home.print(&["generate"]));
+    assert_eq!(parts.len(), 10);
+}
+
+/// A run on node 3 that holds it until its output is read.
+fn holder(home: &Home) -> Child {
+    let args = [
+        "generate", "--plain", "--nodes", "3..4", "--format", "u64le", "-n", "300000",
+    ];
+    let mut child = spawn(&mut home.command(&args));
+    let mut first = [0; 8];
+    child
+        .stdout
+        .as_mut()
+        .unwrap()
+        .read_exact(&mut first)
+        .unwrap();
+    child
+}
+
+#[test]
+fn a_run_waits_for_nodes_that_another_holds_and_then_gives_up() {
+    let home = Home::new();
+    let mut holder = holder(&home);
+    let args = [
+        "generate", "--plain", "--nodes", "3..4", "--format", "u64le",
+    ];
+    let message = fail(home.run(&[&args[..], &["--wait", "100ms"]].concat()));
+    assert!(
+        message.contains("another run") && message.contains("--wait"),
+        "{message}"
+    );
+    // Beside it there is room.
+    home.print(&["generate", "--plain", "--nodes", "4..5"]);
+    home.print(&["generate", "--plain"]);
+
+    let mut waiting = spawn(&mut home.command(&args));
+    let mut said = [0; 64];
+    let count = waiting.stderr.as_mut().unwrap().read(&mut said).unwrap();
+    let said = String::from_utf8_lossy(&said[..count]);
+    assert!(said.starts_with("ringflake: waiting: "), "{said}");
+    let mut bytes = Vec::new();
+    let mut stdout = holder.stdout.take().unwrap();
+    stdout.read_to_end(&mut bytes).unwrap();
+    succeed(holder.wait_with_output().unwrap());
+    assert_eq!(bytes.len(), 8 * 299_999);
+    let waited = numbers(&succeed(waiting.wait_with_output().unwrap()).stdout);
+    assert_eq!(waited.len(), 10);
+    let held = numbers(&bytes);
+    assert!(waited.iter().all(|id| !held.contains(id)));
+}
+
+#[test]
+fn a_run_on_too_few_nodes_takes_its_time() {
+    let home = Home::new();
+    // 4,096 IDs a second and node, and the horizon is two minutes away.
+    let args = [
+        "generate", "--plain", "--layout", "js-safe", "--nodes", "7..8", "--format", "u64le", "-n",
+        "500000",
+    ];
+    let output = succeed(home.run(&args));
+    let ids = numbers(&output.stdout);
+    assert_eq!(distinct(ids.iter().copied()), 500_000);
+    let said = stderr(&output);
+    assert!(said.contains("4096 IDs every 1000 ms"), "{said}");
+}

@@ -1,0 +1,200 @@
+//! A MariaDB server of a test's own, which can be stopped and killed.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use mysql::prelude::Queryable;
+use mysql::{Conn, OptsBuilder};
+use tempfile::TempDir;
+
+use crate::clock::Clock;
+use crate::server::{Server, as_user, directory, find, free_port};
+
+const PACKAGE: &str = "mariadb-server";
+/// Who runs the server where the test is root.
+const USER: &str = "mysql";
+const PASSWORD: &str = "Sesame-Street";
+
+/// A server in a directory of its own. It listens on 127.0.0.1 and keeps port
+/// and data through [`restart`](Self::restart). Gone when dropped.
+///
+/// A user `app` with the password [`MariaDb::PASSWORD`] may do what it likes in
+/// the database `app`, and nothing outside.
+#[derive(Debug)]
+pub(crate) struct MariaDb {
+    directory: TempDir,
+    program: PathBuf,
+    port: u16,
+    settings: Vec<String>,
+    clock: Option<Clock>,
+    server: Option<Server>,
+}
+
+impl MariaDb {
+    pub(crate) const PASSWORD: &str = PASSWORD;
+
+    /// A new server with these settings on its command line; none where MariaDB
+    /// is not installed, after saying that `test` is skipped for it.
+    pub(crate) fn start(test: &str, settings: &[&str]) -> Option<Self> {
+        Self::start_with(test, settings, None)
+    }
+
+    /// The same with a calendar clock that is the test's.
+    pub(crate) fn start_with_clock(test: &str, clock: Clock) -> Option<Self> {
+        Self::start_with(test, &[], Some(clock))
+    }
+
+    fn start_with(test: &str, settings: &[&str], clock: Option<Clock>) -> Option<Self> {
+        let program = find("mariadbd", PACKAGE, test)?;
+        let installer = find("mariadb-install-db", PACKAGE, test)?;
+        let mut mariadb = Self {
+            directory: directory(),
+            program,
+            port: free_port(),
+            settings: settings.iter().map(|s| (*s).to_owned()).collect(),
+            clock,
+            server: None,
+        };
+        let mut install = Command::new(installer);
+        install.args([
+            "--no-defaults",
+            "--skip-test-db",
+            "--auth-root-authentication-method=normal",
+            "--innodb-log-file-size=8M",
+        ]);
+        install.arg(mariadb.temporary());
+        install.arg(format!("--datadir={}", mariadb.data().display()));
+        install.current_dir(mariadb.directory.path());
+        as_user(&mut install, USER);
+        let done = install.output().unwrap();
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        assert!(
+            done.status.success(),
+            "{}{}",
+            text(&done.stdout),
+            text(&done.stderr)
+        );
+
+        mariadb.restart();
+        let mut admin = mariadb.admin();
+        for statement in [
+            "CREATE DATABASE app",
+            &format!("CREATE USER app@'%' IDENTIFIED BY '{PASSWORD}'"),
+            "GRANT ALL ON app.* TO app@'%'",
+        ] {
+            admin.query_drop(statement).unwrap();
+        }
+        Some(mariadb)
+    }
+
+    /// Of the database `app`, as the user `app`.
+    pub(crate) fn url(&self) -> String {
+        self.url_through(self.port)
+    }
+
+    /// The same through a proxy on this port.
+    pub(crate) fn url_through(&self, port: u16) -> String {
+        format!("mysql://app:{PASSWORD}@127.0.0.1:{port}/app")
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// A connection as the superuser; to the database `app`, once that is there.
+    pub(crate) fn admin(&self) -> Conn {
+        let mut admin = self.connect().unwrap();
+        // Whatever the server's defaults are in this test.
+        for setting in ["autocommit = 1", "sql_mode = ''", "TRANSACTION READ WRITE"] {
+            admin.query_drop(format!("SET SESSION {setting}")).unwrap();
+        }
+        let _ = admin.select_db("app");
+        admin
+    }
+
+    /// Other settings on the command line, from the next start on.
+    pub(crate) fn configure(&mut self, settings: &[&str]) {
+        self.settings = settings.iter().map(|s| (*s).to_owned()).collect();
+    }
+
+    /// The running process, for signals.
+    pub(crate) fn process(&self) -> &Server {
+        self.server.as_ref().unwrap()
+    }
+
+    /// The clock that it was started with.
+    pub(crate) fn clock(&self) -> &Clock {
+        self.clock.as_ref().expect("it has the machine's clock")
+    }
+
+    /// The running processes: one.
+    pub(crate) fn processes(&self) -> Vec<i32> {
+        vec![self.process().id() as i32]
+    }
+
+    /// Starts it again if it has ended by itself.
+    pub(crate) fn revive(&mut self) {
+        if self.server.as_mut().unwrap().has_ended() {
+            self.server = None;
+            self.restart();
+        }
+    }
+
+    /// Ends every connection and writes everything down.
+    pub(crate) fn stop(&mut self) {
+        self.server.take().unwrap().stop();
+    }
+
+    /// As after a crash: it ends at once, and nothing is written down.
+    pub(crate) fn kill(&mut self) {
+        self.server.take().unwrap().kill();
+    }
+
+    /// Starts it again after [`stop`](Self::stop) or [`kill`](Self::kill), on the
+    /// same directory and port.
+    pub(crate) fn restart(&mut self) {
+        assert!(self.server.is_none());
+        let directory = self.directory.path();
+        let mut command = Command::new(&self.program);
+        command.args([
+            "--no-defaults",
+            "--bind-address=127.0.0.1",
+            "--innodb-buffer-pool-size=16M",
+            "--innodb-log-file-size=8M",
+            "--key-buffer-size=1M",
+            "--performance-schema=OFF",
+            "--skip-name-resolve",
+        ]);
+        command.arg(self.temporary());
+        command.arg(format!("--port={}", self.port));
+        command.arg(format!("--datadir={}", self.data().display()));
+        command.arg(format!("--socket={}", directory.join("socket").display()));
+        command.arg(format!("--pid-file={}", directory.join("pid").display()));
+        command.args(&self.settings).current_dir(directory);
+        as_user(&mut command, USER);
+        if let Some(clock) = &self.clock {
+            clock.preload(&mut command);
+        }
+        let log = directory.join("log");
+        self.server = Some(Server::start(command, &log, || self.connect().is_ok()));
+    }
+
+    /// Where the data lie.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.directory.path().join("data")
+    }
+
+    /// Servers that share a place for temporary tables remove each other's.
+    fn temporary(&self) -> String {
+        format!("--tmpdir={}", self.directory.path().display())
+    }
+
+    fn connect(&self) -> mysql::Result<Conn> {
+        let options = OptsBuilder::new()
+            .ip_or_hostname(Some("127.0.0.1"))
+            .tcp_port(self.port)
+            .user(Some("root"))
+            .prefer_socket(false);
+        Conn::new(options)
+    }
+}

@@ -1,0 +1,335 @@
+//! The figures of `lease::guide` that no formula gives: managers are driven
+//! through simulated hours, and what happens is held against the pages.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringflake::lease::{
+    Acquire, Answer, Change, Demand, Fingerprint, Grant, History, Incarnation, Init, LeasePlan,
+    LeaseStore, Manager, MemoryStore, Moment, Namespace, Step, StoreError, StoreLimits,
+};
+use ringflake::{Clock, Layout, ManualClock};
+
+const LAYOUT: Layout = Layout::RANDFLAKE;
+const START_MS: u64 = 1_760_000_000_000;
+
+const fn secs(count: u64) -> Duration {
+    Duration::from_secs(count)
+}
+
+/// A store and its clock, which all processes share.
+struct World {
+    clock: ManualClock,
+    store: MemoryStore,
+    space: Namespace,
+}
+
+impl World {
+    fn new(limits: StoreLimits, block_bits: u32) -> Self {
+        let clock = ManualClock::new(START_MS);
+        let mut store = MemoryStore::new(Arc::new(clock.clone()));
+        let space = Namespace::new("guide", &LAYOUT, Fingerprint::PLAIN)
+            .and_then(|space| space.with_block_bits(block_bits))
+            .unwrap();
+        let init = Init::new(History::New, START_MS).with_limits(limits);
+        store.init(&space, &init).unwrap();
+        Self {
+            clock,
+            store,
+            space,
+        }
+    }
+
+    /// Seconds since the start.
+    fn now(&self) -> f64 {
+        (self.clock.unix_ms() - START_MS) as f64 / 1000.0
+    }
+}
+
+/// A process that wants little: it borrows nothing.
+struct Process {
+    manager: Manager,
+    borrow_limit: Duration,
+    open: Vec<Grant>,
+    acquisitions: u64,
+    exhausted: u64,
+    renewals: u64,
+}
+
+impl Process {
+    fn new(world: &World, plan: LeasePlan, borrow_limit: Duration, seed: u64) -> Self {
+        Self {
+            manager: Manager::new(world.space.clone(), plan, seed).unwrap(),
+            borrow_limit,
+            open: Vec::new(),
+            acquisitions: 0,
+            exhausted: 0,
+            renewals: 0,
+        }
+    }
+
+    /// Does all that is due.
+    fn run(&mut self, world: &mut World) {
+        let unix_ms = world.clock.unix_ms();
+        let at = Moment {
+            unix_ms,
+            elapsed: Duration::from_millis(unix_ms - START_MS),
+        };
+        let demand = Demand {
+            borrowed: Duration::ZERO,
+            borrow_limit: self.borrow_limit,
+            room: 64,
+        };
+        loop {
+            let (changes, step) = self.manager.next(at, demand);
+            self.apply(changes);
+            let Step::Ask(request) = step else { break };
+            let answer = request.send(&mut world.store, &world.space);
+            match &answer {
+                Answer::Acquired(Err(StoreError::Exhausted { .. })) => self.exhausted += 1,
+                Answer::Acquired(_) => self.acquisitions += 1,
+                Answer::Renewed(_) => self.renewals += 1,
+                _ => {}
+            }
+            let changes = self.manager.answer(at, answer);
+            self.apply(changes);
+        }
+    }
+
+    fn apply(&mut self, changes: Vec<Change>) {
+        let same = |grant: &Grant| {
+            let (block, start) = (grant.block, grant.ticks.start);
+            move |held: &Grant| (held.block, held.ticks.start) == (block, start)
+        };
+        for change in changes {
+            match change {
+                Change::Opened(grant) => self.open.push(grant),
+                Change::Extended(grant) => {
+                    let at = self.open.iter().position(same(&grant)).unwrap();
+                    self.open[at] = grant;
+                }
+                Change::Closed(grant) => self.open.retain(|held| !same(&grant)(held)),
+                _ => {}
+            }
+        }
+    }
+
+    /// How long IDs would go on without the store, in seconds.
+    fn ride_through(&self, world: &World) -> f64 {
+        let end = self.open.iter().map(|grant| grant.ticks.end).max().unwrap();
+        (LAYOUT.tick_start_unix_ms(end) - START_MS) as f64 / 1000.0 - world.now()
+    }
+
+    /// Whether an ID can be made, by the clock and the borrow limit.
+    fn can_serve(&self, world: &World) -> bool {
+        let now = LAYOUT.tick_at(world.clock.unix_ms()).unwrap();
+        let limit = now + self.borrow_limit.as_secs();
+        let mut open = self.open.iter();
+        open.any(|grant| grant.ticks.start <= limit && now < grant.ticks.end)
+    }
+}
+
+/// A process of one block, and its world with a horizon a tenth longer than the
+/// cover.
+fn alone(cover: u64) -> (World, Process) {
+    let limits = StoreLimits::default().with_horizon(secs(cover + cover / 10 + 1));
+    let world = World::new(limits, 5);
+    let plan = LeasePlan::new(1).with_cover(secs(cover));
+    let process = Process::new(&world, plan, secs(60), cover);
+    (world, process)
+}
+
+#[test]
+fn the_ride_through_is_85_hundredths_of_the_cover_at_least() {
+    for cover in [10, 60, 300, 600, 3600] {
+        let (mut world, mut process) = alone(cover);
+        let step = secs(cover) / 500;
+        let (mut least, mut most) = (f64::MAX, 0.0_f64);
+        for _ in 0..60 * 500 {
+            process.run(&mut world);
+            let left = process.ride_through(&world);
+            (least, most) = (least.min(left), most.max(left));
+            world.clock.advance(step);
+        }
+        let cover = cover as f64;
+        let short = 0.85 * cover - step.as_secs_f64();
+        assert!(
+            (short..=0.86 * cover).contains(&least),
+            "{least} of {cover}"
+        );
+        assert!((cover..=cover + 1.0).contains(&most), "{most} of {cover}");
+        assert_eq!(process.acquisitions, 1);
+    }
+}
+
+#[test]
+fn a_block_is_renewed_eight_times_a_cover() {
+    let mut world = World::new(StoreLimits::default(), 5);
+    let plan = LeasePlan::new(24);
+    let mut process = Process::new(&world, plan, secs(60), 1);
+    while world.now() < 10.0 * 600.0 {
+        process.run(&mut world);
+        world.clock.advance(secs(1));
+    }
+    let renewals_a_second = process.renewals as f64 / world.now();
+    // 0.32, as a process of 24 blocks has it on the page.
+    assert!(
+        (0.31..0.33).contains(&renewals_a_second),
+        "{renewals_a_second}"
+    );
+}
+
+/// The longest time that one of some processes was without IDs after the store
+/// lost its history, in seconds.
+fn longest_gap(cover: u64, horizon: u64, failover: u64, borrow_limit: u64, seed: u64) -> u64 {
+    let limits = StoreLimits::default()
+        .with_horizon(secs(horizon))
+        .with_failover(secs(failover));
+    let mut world = World::new(limits, 5);
+    let plan = LeasePlan::new(1).with_cover(secs(cover));
+    let mut process = Process::new(&world, plan, secs(borrow_limit), seed);
+    let lost = 2 * cover + seed * cover / 50;
+    let mut gap = 0;
+    for second in 0..lost + 2 * (cover + horizon) {
+        if second == lost {
+            world.store.set_incarnation(Incarnation::new("another"));
+        }
+        process.run(&mut world);
+        gap += u64::from(!process.can_serve(&world));
+        world.clock.advance(secs(1));
+    }
+    gap
+}
+
+#[test]
+fn the_gap_after_a_lost_history_is_bounded_as_the_page_says() {
+    for (cover, horizon, failover, borrow_limit, bound) in [
+        (600, 1200, 60, 60, 722),
+        (600, 660, 60, 60, 182),
+        (600, 660, 10, 60, 132),
+        (600, 660, 60, 250, 0),
+        (60, 66, 10, 60, 0),
+    ] {
+        let gap = |seed| longest_gap(cover, horizon, failover, borrow_limit, seed);
+        let gap = (0..12).map(gap).max().unwrap();
+        assert!(gap <= bound, "{gap} s of {bound} s at a cover of {cover} s");
+        // And the bound is near.
+        assert!(gap + cover / 10 >= bound, "{gap} s of {bound} s");
+    }
+}
+
+#[test]
+fn nothing_is_granted_for_the_failover_time_and_two_ticks() {
+    let mut world = World::new(StoreLimits::default().with_failover(secs(10)), 5);
+    world.store.set_incarnation(Incarnation::new("another"));
+    let acquire = |world: &mut World| {
+        let ask = Acquire::new(1, 600, world.clock.unix_ms());
+        world.store.acquire(&world.space, &ask)
+    };
+    for second in 0..12 {
+        let refused = acquire(&mut world);
+        let ahead = matches!(refused, Err(StoreError::FloorAhead { .. }));
+        assert!(ahead, "{refused:?} after {second} s");
+        world.clock.advance(secs(1));
+    }
+    let granted = acquire(&mut world).unwrap();
+    let now = LAYOUT.tick_at(world.clock.unix_ms()).unwrap();
+    // At the horizon, and a tick long.
+    assert_eq!(granted[0].ticks, now + 1199..now + 1200);
+}
+
+#[test]
+fn a_namespace_bears_as_many_kills_within_a_cover_as_it_has_blocks_to_spare() {
+    // 32 blocks, and ten processes of one.
+    let mut world = World::new(StoreLimits::default(), 12);
+    assert_eq!(world.space.blocks(), 32);
+    let mut seed = 0;
+    let mut start_ten = |world: &mut World| -> Vec<Process> {
+        let ten = (0..10).map(|_| {
+            seed += 1;
+            let mut process = Process::new(world, LeasePlan::new(1), secs(60), seed);
+            process.run(world);
+            process
+        });
+        ten.collect()
+    };
+    let served = |fleet: &[Process]| fleet.iter().filter(|p| !p.open.is_empty()).count();
+    // All are killed and started again, twice.
+    for _ in 0..3 {
+        assert_eq!(served(&start_ten(&mut world)), 10);
+    }
+    // Once more is one time too many: two blocks are left.
+    let fleet = start_ten(&mut world);
+    assert_eq!(served(&fleet), 2);
+    assert!(fleet.iter().any(|process| process.exhausted > 0));
+    // A cover later, the marks of the dead have passed.
+    world.clock.advance(secs(601));
+    assert_eq!(served(&start_ten(&mut world)), 10);
+}
+
+#[test]
+fn a_released_block_begins_at_its_mark() {
+    // One block.
+    let mut world = World::new(StoreLimits::default(), 17);
+    let ask = Acquire::new(1, 600, world.clock.unix_ms());
+    let first = world.store.acquire(&world.space, &ask).unwrap().remove(0);
+    let released = world.store.release(&world.space, first.block, first.epoch);
+    released.unwrap();
+    let next = world.store.acquire(&world.space, &ask).unwrap().remove(0);
+    assert_eq!(next.ticks.start, first.ticks.end);
+}
+
+/// The heading as the fragment of a link, as Markdown viewers make it.
+fn fragment(heading: &str) -> String {
+    let kept = heading.chars().filter_map(|c| match c {
+        ' ' => Some('-'),
+        '-' | '_' => Some(c),
+        c if c.is_alphanumeric() => Some(c.to_ascii_lowercase()),
+        _ => None,
+    });
+    kept.collect()
+}
+
+fn has_heading(page: &str, wanted: &str) -> bool {
+    let headings = page.lines().filter(|line| line.starts_with('#'));
+    let mut fragments = headings.map(|line| fragment(line.trim_start_matches('#').trim()));
+    fragments.any(|found| found == wanted)
+}
+
+/// Rustdoc sees to the links of the documentation; this to those of the files.
+#[test]
+fn every_link_of_a_page_leads_somewhere_in_the_repository_too() {
+    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lease/guide");
+    let read = |name: &str| fs::read_to_string(guide.join(name)).unwrap();
+    let shared = read("links.md");
+    let mut links = 0;
+    for entry in fs::read_dir(&guide).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if name == "links.md" {
+            continue;
+        }
+        let page = read(&name);
+        for link in page.split("][").skip(1) {
+            let (label, _) = link.split_once(']').unwrap();
+            let definition = format!("\n[{label}]: ");
+            assert!(format!("\n{shared}").contains(&definition), "{label}");
+            let (_, target) = page.split_once(&definition).expect(label);
+            let target = target.lines().next().unwrap();
+            let (file, wanted) = target.split_once('#').unwrap_or((target, ""));
+            assert!(guide.join(file).exists(), "{name}: {target}");
+            assert!(
+                wanted.is_empty() || has_heading(&read(file), wanted),
+                "{name}: {target}"
+            );
+            links += 1;
+        }
+        for link in page.split("](#").skip(1) {
+            let (wanted, _) = link.split_once(')').unwrap();
+            assert!(has_heading(&page, wanted), "{name}: #{wanted}");
+            links += 1;
+        }
+    }
+    assert!(links > 50, "{links} links were found");
+}

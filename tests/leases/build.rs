@@ -1,0 +1,359 @@
+//! What a builder refuses, and that nothing is held after that.
+
+use std::error::Error;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use ringflake::lease::{
+    Expiry, Fingerprint, Holder, MemoryStore, Namespace, NamespaceError, PlanError, StoreError,
+};
+use ringflake::{
+    BuildError, CachedGenerator, Clock, DirectGenerator, Layout, Lease, ManualClock, Secret,
+    SystemClock,
+};
+
+use crate::rig::{NAME, Rig, START};
+use crate::small::{layout, lease, secret};
+use crate::store::{Fault, Op};
+
+/// How each generator fails to be built from these options.
+macro_rules! refusals {
+    ($rig:expr, |$builder:ident| $options:expr) => {{
+        let cached = {
+            let $builder = CachedGenerator::builder($rig.layout).clock($rig.clock.clone());
+            $options.build().map(|_| ()).expect_err("cached")
+        };
+        let direct = {
+            let $builder = DirectGenerator::builder($rig.layout).clock($rig.clock.clone());
+            $options.build().map(|_| ()).expect_err("direct")
+        };
+        [cached, direct]
+    }};
+}
+
+/// That each is this error, and says so much.
+macro_rules! assert_refused {
+    ($rig:expr, |$builder:ident| $options:expr, $error:pat, $text:literal) => {
+        for error in refusals!($rig, |$builder| $options) {
+            assert!(matches!(error, $error), "{error:?}");
+            let text = error.to_string();
+            assert!(text.contains($text), "{text}");
+            // What comes next in the chain is not printed already.
+            let cause = error.source().map(ToString::to_string);
+            assert!(cause.is_none_or(|cause| !text.contains(&cause)), "{text}");
+            assert_eq!($rig.held_blocks(), 0, "{text}");
+        }
+    };
+}
+
+#[test]
+fn a_lease_or_a_store_is_asked_for_and_not_both() {
+    let rig = Rig::new();
+    assert_refused!(rig, |b| b.plain(), BuildError::NoLease, "`lease_store`");
+    let lease = || lease(rig.layout, 0..8, START..START + 10);
+    assert_refused!(
+        rig,
+        |b| b
+            .plain()
+            .lease(lease())
+            .lease_store(rig.store.clone())
+            .namespace(NAME),
+        BuildError::TwoLeases,
+        "`lease_store`"
+    );
+    assert_refused!(
+        rig,
+        |b| b.secret(&secret()).lease_store(rig.store.clone()),
+        BuildError::NoNamespace,
+        "`namespace`"
+    );
+    assert_eq!(rig.store.calls(Op::Acquire), 0);
+}
+
+#[test]
+fn options_about_a_store_need_one() {
+    let rig = Rig::new();
+    let lease = || lease(rig.layout, 0..8, START..START + 10);
+    macro_rules! assert_needs_a_store {
+        ($option:ident, $value:expr) => {
+            for error in refusals!(rig, |b| b.plain().lease(lease()).$option($value)) {
+                let BuildError::NoStore { option } = error else {
+                    panic!("{error:?}");
+                };
+                assert_eq!(option, stringify!($option));
+                assert!(error.to_string().contains(option), "{error}");
+            }
+        };
+    }
+    assert_needs_a_store!(namespace, NAME);
+    assert_needs_a_store!(block_bits, 3);
+    assert_needs_a_store!(blocks, 1);
+    assert_needs_a_store!(widen_to, 1);
+    assert_needs_a_store!(cover, Duration::from_secs(60));
+    assert_needs_a_store!(expiry, Expiry::Refuse);
+    assert_needs_a_store!(holder, Holder::new("a", "b"));
+}
+
+#[test]
+fn names_and_numbers_out_of_range_are_refused_before_the_store_is_asked() {
+    let rig = Rig::new();
+    macro_rules! assert_out_of_range {
+        (|$builder:ident| $options:expr, $error:pat, $text:literal) => {
+            assert_refused!(
+                rig,
+                |b| {
+                    let $builder = b
+                        .secret(&secret())
+                        .lease_store(rig.store.clone())
+                        .namespace(NAME)
+                        .block_bits(3);
+                    $options
+                },
+                $error,
+                $text
+            );
+        };
+    }
+    assert_out_of_range!(
+        |b| b.namespace(""),
+        BuildError::Namespace(NamespaceError::NameLength { bytes: 0 }),
+        "name"
+    );
+    assert_out_of_range!(
+        |b| b.block_bits(10),
+        BuildError::Namespace(NamespaceError::BlockBits { .. }),
+        "10"
+    );
+    assert_out_of_range!(
+        |b| b.blocks(0),
+        BuildError::Plan(PlanError::Blocks { value: 0, .. }),
+        "1 to 64"
+    );
+    assert_out_of_range!(
+        |b| b.blocks(257),
+        BuildError::Plan(PlanError::Blocks { value: 257, .. }),
+        "1 to 64"
+    );
+    assert_out_of_range!(
+        |b| b.blocks(4).widen_to(3),
+        BuildError::Plan(PlanError::WidenTo {
+            value: 3,
+            min: 4,
+            ..
+        }),
+        "give 4"
+    );
+    assert_out_of_range!(
+        |b| b.widen_to(257),
+        BuildError::Plan(PlanError::WidenTo { value: 257, .. }),
+        "256"
+    );
+    assert_out_of_range!(
+        |b| b.cover(Duration::from_millis(9_999)),
+        BuildError::Plan(PlanError::Cover { .. }),
+        "10s"
+    );
+    assert_eq!(rig.store.calls(Op::Acquire), 0);
+}
+
+#[test]
+fn more_than_256_blocks_are_refused_where_there_are_as_many() {
+    let store = MemoryStore::new(std::sync::Arc::new(SystemClock));
+    let error = CachedGenerator::builder(Layout::RANDFLAKE)
+        .plain()
+        .lease_store(store)
+        .namespace(NAME)
+        .blocks(257)
+        .build()
+        .unwrap_err();
+    let plan = |error| matches!(error, BuildError::Plan(PlanError::Blocks { max: 256, .. }));
+    assert!(plan(error));
+}
+
+#[test]
+fn a_namespace_that_is_another_is_refused() {
+    let rig = Rig::new();
+    macro_rules! assert_store_refuses {
+        (|$builder:ident| $options:expr, $error:pat, $text:literal) => {
+            assert_refused!(
+                rig,
+                |b| {
+                    let $builder = b.lease_store(rig.store.clone()).namespace(NAME);
+                    $options
+                },
+                BuildError::Store($error),
+                $text
+            );
+        };
+    }
+    let other = Secret::from_bytes([9; 16]);
+    assert_store_refuses!(
+        |b| b.secret(&other).block_bits(3),
+        StoreError::FingerprintMismatch { .. },
+        "secret"
+    );
+    assert_store_refuses!(
+        |b| b.plain().block_bits(3),
+        StoreError::FingerprintMismatch { .. },
+        "secret"
+    );
+    assert_store_refuses!(
+        |b| b.secret(&secret()),
+        StoreError::LayoutMismatch { .. },
+        "blocks of 32 nodes"
+    );
+    assert_store_refuses!(
+        |b| b.secret(&secret()).block_bits(3).namespace("nobodys"),
+        StoreError::NotInitialised { .. },
+        "nobodys"
+    );
+    let wider = layout(44, 10, 2);
+    let error = CachedGenerator::builder(wider)
+        .secret(&secret())
+        .clock(rig.clock.clone())
+        .lease_store(rig.store.clone())
+        .namespace(NAME)
+        .block_bits(3)
+        .build()
+        .unwrap_err();
+    assert!(matches!(
+        error,
+        BuildError::Store(StoreError::LayoutMismatch { .. })
+    ));
+    assert!(rig.blocks().is_empty());
+}
+
+#[test]
+fn a_store_that_gives_nothing_is_an_error_at_once() {
+    let rig = Rig::new();
+    macro_rules! assert_fails {
+        ($fault:expr, $error:pat, $text:literal) => {
+            rig.store.fail($fault);
+            assert_refused!(
+                rig,
+                |b| b
+                    .secret(&secret())
+                    .lease_store(rig.store.clone())
+                    .namespace(NAME)
+                    .block_bits(3),
+                BuildError::Store($error),
+                $text
+            );
+        };
+    }
+    assert_fails!(Fault::Down, StoreError::Unavailable { .. }, "reach");
+    assert_fails!(Fault::Panic, StoreError::Ambiguous { .. }, "operation");
+    assert_fails!(Fault::Nothing, StoreError::Corrupt { .. }, "no block");
+    let calls = [Op::Acquire, Op::Renew, Op::Release, Op::Check].map(|op| rig.store.calls(op));
+    assert_eq!(calls, [6, 0, 0, 0], "one attempt each");
+
+    // Who holds the last block holds it: nothing is taken away.
+    rig.store.heal();
+    let all = rig.cached().blocks(64).widen_to(64).build().unwrap();
+    let error = rig.cached().build().unwrap_err();
+    assert!(matches!(
+        error,
+        BuildError::Store(StoreError::Exhausted { blocks: 64, .. })
+    ));
+    assert_eq!(rig.held_blocks(), 64);
+    drop(all);
+    assert_eq!(rig.held_blocks(), 0);
+}
+
+/// What may lie idle is what nobody can know of.
+#[test]
+fn a_build_whose_first_reply_is_lost_costs_a_block_until_its_end() {
+    let rig = Rig::new();
+    rig.store.fail(Fault::Cut);
+    let error = rig.cached().build().unwrap_err();
+    assert!(matches!(
+        error,
+        BuildError::Store(StoreError::Ambiguous { .. })
+    ));
+    assert_eq!(rig.held_blocks(), 1);
+    assert_eq!(rig.store.calls(Op::Acquire), 1, "never sent again");
+    rig.store.heal();
+    let ids = rig.cached().build().unwrap();
+    assert_eq!(ids.leases()[0].nodes(), 8..16);
+}
+
+/// A clock that panics once it was read so often.
+#[derive(Debug)]
+struct Fragile {
+    clock: ManualClock,
+    left: AtomicUsize,
+}
+
+impl Clock for Fragile {
+    fn unix_ms(&self) -> u64 {
+        let fewer = |left: usize| left.checked_sub(1);
+        if self.left.fetch_update(Relaxed, Relaxed, fewer).is_err() {
+            // Without the panic hook, which would write to the test's output.
+            resume_unwind(Box::new("the clock fails"));
+        }
+        self.clock.unix_ms()
+    }
+}
+
+#[test]
+fn a_build_that_panics_gives_back_what_it_had() {
+    let rig = Rig::new();
+    let (mut panics, mut with_a_block) = (0, 0);
+    // The padding fill reads the clock some times, after the block was had.
+    for reads in 0..30 {
+        let fragile = || Fragile {
+            clock: rig.clock.clone(),
+            left: AtomicUsize::new(reads),
+        };
+        let before = rig.store.calls(Op::Acquire);
+        let build = || rig.cached().clock(fragile()).capacity(1024).build();
+        let built = catch_unwind(AssertUnwindSafe(build));
+        panics += u32::from(built.is_err());
+        if built.is_err() {
+            with_a_block += rig.store.calls(Op::Acquire) - before;
+        }
+        drop(built);
+        assert_eq!(rig.held_blocks(), 0, "after {reads} reads");
+    }
+    assert!(panics > 5 && with_a_block > 5, "{panics}, {with_a_block}");
+
+    let lease = lease(rig.layout, 0..8, START..START + 600);
+    let build = |clock: Fragile, lease: &Lease| {
+        CachedGenerator::builder(rig.layout)
+            .plain()
+            .lease(lease.clone())
+            .clock(clock)
+            .capacity(64)
+            .build()
+    };
+    let mut panics = 0;
+    for reads in 0..10 {
+        let fragile = Fragile {
+            clock: rig.clock.clone(),
+            left: AtomicUsize::new(reads),
+        };
+        match catch_unwind(AssertUnwindSafe(|| build(fragile, &lease))) {
+            Err(_) => panics += 1,
+            Ok(built) => {
+                built.expect("nobody has issued anything of the lease");
+                break;
+            }
+        }
+    }
+    assert!(panics > 1);
+}
+
+#[test]
+fn the_builders_show_no_secret() {
+    let rig = Rig::new();
+    let (cached, direct) = (rig.cached(), rig.direct());
+    let shown = format!("{cached:?} {direct:?}");
+    assert!(shown.contains("MemoryStore"), "{shown}");
+    let fingerprint = Namespace::new(NAME, &rig.layout, Fingerprint::of(&secret(), NAME));
+    assert_eq!(fingerprint.unwrap().fingerprint(), rig.space.fingerprint());
+    for leak in ["secrets for test", "736563", "115, 101, 99"] {
+        assert!(!shown.contains(leak), "{shown}");
+    }
+}

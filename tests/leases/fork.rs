@@ -1,0 +1,121 @@
+//! A forked child has none of its parent's leases, and leaves them alone.
+
+use std::sync::Arc;
+
+use ringflake::lease::{Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace};
+use ringflake::{CachedGenerator, Clock, DirectGenerator, Id, Refused, TakeError};
+
+use crate::child::{Checks, in_a_fork};
+use crate::rig::{Judge, Rig};
+use crate::small::secret;
+use crate::store::{Fault, Op};
+
+const FORKED: Result<Id, TakeError> = Err(TakeError::Refused(Refused::Forked));
+
+#[test]
+fn u1_a_child_has_no_leases_and_sends_nothing_for_its_parents() {
+    let rig = Rig::new();
+    let judge = Judge::new(&rig);
+    let mut ids = Some(rig.cached().blocks(2).widen_to(2).build().unwrap());
+    let mut direct = Some(rig.direct().build().unwrap());
+    let mut handle = ids.as_ref().map(|ids| ids.handle().unwrap());
+    judge.judge(handle.as_mut().unwrap().take().unwrap());
+    // Whatever the keepers are doing at that moment, the child must not wait.
+    for forks in 0..20 {
+        let statuses = || {
+            let cached = ids.as_ref().map(CachedGenerator::lease_status);
+            let direct = direct.as_ref().map(DirectGenerator::lease_status);
+            vec![cached.flatten(), direct.flatten()]
+        };
+        rig.let_them_renew(statuses);
+        if forks % 2 == 1 {
+            rig.make_renewals_due(statuses);
+        }
+        let status = in_a_fork(|| {
+            let calls =
+                || [Op::Acquire, Op::Renew, Op::Release, Op::Check].map(|op| rig.store.calls(op));
+            let before = calls();
+            let mut checks = Checks::new();
+            if let (Some(ids), Some(direct), Some(handle)) = (&ids, &direct, &mut handle) {
+                checks.check(ids.take() == FORKED);
+                checks.check(handle.take() == FORKED);
+                checks.check(direct.take() == Err(Refused::Forked));
+                checks.check(ids.lease_status().is_none());
+                checks.check(direct.lease_status().is_none());
+                checks.check(ids.leases().is_empty());
+                checks.check(direct.leases().is_empty());
+                ids.invalidate();
+                direct.invalidate();
+                checks.check(ids.take() == FORKED);
+                let stats = ids.stats();
+                checks.check((stats.level, stats.lease_end_unix_ms) == (0, 0));
+                checks.check(!format!("{ids:?} {direct:?}").is_empty());
+            }
+            // The drops must not wait for threads that are not here.
+            (handle, ids, direct) = (None, None, None);
+            checks.check(handle.is_none() && ids.is_none() && direct.is_none());
+            checks.check(calls() == before);
+            checks.failed
+        });
+        assert_eq!(status, Ok(0), "the check that failed");
+        judge.judge(handle.as_mut().unwrap().take().unwrap());
+    }
+    assert_eq!(rig.held_blocks(), 3);
+    assert_eq!(rig.store.calls(Op::Release), 0);
+    judge.judge(ids.as_ref().unwrap().take().unwrap());
+    judge.judge(direct.as_ref().unwrap().take().unwrap());
+}
+
+#[test]
+fn u1_a_child_makes_ids_with_leases_of_its_own() {
+    let rig = Rig::new();
+    let ids = rig.cached().build().unwrap();
+    ids.take().unwrap();
+    let status = in_a_fork(|| {
+        let mut checks = Checks::new();
+        // A store that both can reach would be another server; here, its own.
+        let mut store = MemoryStore::new(Arc::new(rig.clock.clone()));
+        let space = Namespace::new("child", &rig.layout, Fingerprint::of(&secret(), "child"));
+        let init = Init::new(History::New, rig.clock.unix_ms());
+        let initialised = space.is_ok_and(|space| store.init(&space, &init).is_ok());
+        checks.check(initialised);
+        let own = CachedGenerator::builder(rig.layout)
+            .secret(&secret())
+            .lease_store(store)
+            .namespace("child")
+            .clock(rig.clock.clone())
+            .capacity(64)
+            .build();
+        checks.check(own.as_ref().is_ok_and(|own| own.take().is_ok()));
+        checks.check(own.as_ref().is_ok_and(|own| own.lease_status().is_some()));
+        checks.check(ids.take() == FORKED);
+        // It stops its own keeper, and waits for it.
+        drop(own);
+        checks.failed
+    });
+    assert_eq!(status, Ok(0), "the check that failed");
+    assert!(ids.take().is_ok());
+}
+
+#[test]
+fn a_child_of_a_process_whose_store_hangs_does_not_hang() {
+    let rig = Rig::new();
+    let mut ids = Some(rig.cached().build().unwrap());
+    rig.store.hold();
+    rig.clock.advance(std::time::Duration::from_secs(300));
+    crate::eventually::eventually("an operation hangs", || rig.store.held() == 1);
+    let status = in_a_fork(|| {
+        let mut checks = Checks::new();
+        if let Some(ids) = &ids {
+            ids.invalidate();
+            checks.check(ids.lease_status().is_none());
+        }
+        ids = None;
+        checks.check(ids.is_none());
+        checks.failed
+    });
+    assert_eq!(status, Ok(0), "the check that failed");
+    rig.store.let_go();
+    rig.store.fail(Fault::Down);
+    assert!(ids.unwrap().take().is_ok());
+}

@@ -1,0 +1,286 @@
+//! What was made before `invalidate` is never issued after it.
+
+use std::collections::HashSet;
+use std::sync::Mutex;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::thread;
+use std::time::Duration;
+
+use ringflake::{
+    CachedGenerator, ClockPolicy, DirectGenerator, Handle, Id, OnEmpty, Refused, StaticLease,
+    TakeError,
+};
+
+use crate::eventually::eventually;
+use crate::rig::{EndsWhenDropped, Judge, Rig, SECOND, START, is_without_lease};
+use crate::small::lease;
+use crate::store::{Fault, Op};
+
+const INVALIDATED: Result<Id, TakeError> = Err(TakeError::Refused(Refused::Invalidated));
+
+#[test]
+fn s4_the_ring_every_handle_and_the_leases_are_given_up() {
+    let rig = Rig::new();
+    let judge = Judge::new(&rig);
+    let ids = rig.cached().blocks(2).widen_to(2).build().unwrap();
+    let mut handles: Vec<Handle> = (0..3).map(|_| ids.handle().unwrap()).collect();
+    for handle in &mut handles {
+        judge.judge(handle.take().unwrap());
+    }
+    eventually("the ring is full", || ids.stats().level == 64);
+
+    rig.store.hold();
+    ids.invalidate();
+    assert_eq!(ids.stats().level, 0);
+    assert_eq!(ids.leases(), []);
+    assert!(ids.lease_status().unwrap().grants.is_empty());
+    let dropped = handles.pop();
+    drop(dropped);
+    assert_eq!(ids.stats().level, 0, "what is given back is as old");
+    assert!(is_without_lease(&ids.take()));
+    for handle in &mut handles {
+        assert!(is_without_lease(&handle.take()));
+    }
+
+    rig.store.let_go();
+    eventually("there are other leases", || ids.leases().len() == 2);
+    eventually("R4: the ring is full again", || ids.stats().level == 64);
+    let blocks = |id| rig.space.block_of(ids.inspect(id).unwrap().node).index();
+    for _ in 0..200 {
+        for id in [ids.take(), handles[0].take(), handles[1].take()] {
+            let id = id.unwrap();
+            judge.judge(id);
+            assert!(blocks(id) >= 2, "from before");
+        }
+    }
+    // What may be another copy's is not released in its name.
+    assert_eq!(rig.store.calls(Op::Release), 0);
+    assert_eq!(rig.held_blocks(), 4);
+}
+
+#[test]
+fn s4_a_refusal_after_it_tells_of_no_lease_from_before() {
+    let rig = Rig::new();
+    let ids = rig.in_place().build().unwrap();
+    ids.take().unwrap();
+    rig.store.fail(Fault::Down);
+    ids.invalidate();
+    let Err(TakeError::Refused(Refused::NoLease { end_unix_ms, .. })) = ids.take() else {
+        panic!("a lease from before");
+    };
+    assert_eq!(end_unix_ms, 0);
+}
+
+#[test]
+fn s4_direct_generators_of_every_policy() {
+    for policy in [
+        ClockPolicy::Refuse,
+        ClockPolicy::default(),
+        ClockPolicy::RollbackBits(2),
+        ClockPolicy::SwitchNode,
+        ClockPolicy::Logical {
+            at_most_ahead: 60 * SECOND,
+        },
+    ] {
+        let rig = Rig::new();
+        let judge = Judge::new(&rig);
+        let ids = rig.direct().clock_policy(policy).build().unwrap();
+        judge.judge(ids.take().unwrap());
+        rig.store.hold();
+        ids.invalidate();
+        assert_eq!(ids.leases(), []);
+        assert!(matches!(ids.take(), Err(Refused::NoLease { .. })));
+        rig.store.let_go();
+        eventually("IDs of another block", || {
+            ids.take().is_ok_and(|id| {
+                judge.judge(id);
+                assert_eq!(rig.space.block_of(ids.inspect(id).unwrap().node).index(), 1);
+                true
+            })
+        });
+    }
+}
+
+#[test]
+fn s4_a_lease_that_was_given_is_given_up_for_good() {
+    let rig = Rig::new();
+    let given = || lease(rig.layout, 0..8, START..START + 500);
+    let cached = |answer| {
+        CachedGenerator::builder(rig.layout)
+            .plain()
+            .lease(given())
+            .clock(rig.clock.clone())
+            .capacity(256)
+            .on_empty(answer)
+            .build()
+            .unwrap()
+    };
+    for answer in [
+        OnEmpty::Generate,
+        OnEmpty::Error,
+        OnEmpty::Wait(1000 * SECOND),
+    ] {
+        let ids = cached(answer);
+        let mut handle = ids.handle().unwrap();
+        handle.take().unwrap();
+        ids.take().unwrap();
+        ids.invalidate();
+        assert_eq!(ids.take(), INVALIDATED, "{answer:?}");
+        assert_eq!(handle.take(), INVALIDATED);
+        drop(handle);
+        assert_eq!(ids.take(), INVALIDATED);
+        assert_eq!(ids.leases(), []);
+        assert_eq!(ids.stats().level, 0);
+        ids.invalidate();
+    }
+    let direct = DirectGenerator::builder(rig.layout)
+        .plain()
+        .lease(StaticLease::assume_unique(rig.layout, 0..8))
+        .clock(rig.clock.clone())
+        .build()
+        .unwrap();
+    direct.take().unwrap();
+    direct.invalidate();
+    assert_eq!(direct.take(), Err(Refused::Invalidated));
+    assert_eq!(direct.leases(), []);
+}
+
+#[test]
+fn those_who_wait_for_a_lease_that_was_given_are_told() {
+    let rig = Rig::new();
+    // One tick, which is used up at once.
+    let ids = CachedGenerator::builder(rig.layout)
+        .plain()
+        .lease(lease(rig.layout, 0..1, START..START + 500))
+        .clock(rig.clock.clone())
+        .borrow_limit(Duration::ZERO)
+        .capacity(4)
+        .on_empty(OnEmpty::Wait(1000 * SECOND))
+        .build()
+        .unwrap();
+    let mut batch = [Id::default(); 4];
+    assert_eq!(ids.take_batch(&mut batch), Ok(4));
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| ids.take());
+        eventually("the take finds it dry", || ids.stats().empties == 1);
+        ids.invalidate();
+        assert_eq!(waits.join().unwrap(), INVALIDATED);
+    });
+}
+
+/// A block is never come back to here, so each ID tells when it was made.
+#[test]
+fn s4_takes_that_begin_after_it_returns_get_nothing_from_before() {
+    let rig = Rig::new();
+    let judge = Judge::new(&rig);
+    let ids = rig.cached().capacity(256).producers(2).build().unwrap();
+    // How often it has returned, and the blocks that were given up by then.
+    let rounds = AtomicU64::new(0);
+    let given_up = Mutex::new(HashSet::new());
+    let over = AtomicBool::new(false);
+    let taken = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for way in 0..3 {
+            let (ids, judge, rounds, given_up, over, taken) =
+                (&ids, &judge, &rounds, &given_up, &over, &taken);
+            let space = &rig.space;
+            scope.spawn(move || {
+                let mut handle = Some(ids.handle().unwrap());
+                let mut batch = [Id::default(); 40];
+                while !over.load(Relaxed) {
+                    // Acquire: with the count come the blocks.
+                    let before = rounds.load(Acquire);
+                    let old: HashSet<u64> = match before {
+                        0 => HashSet::new(),
+                        _ => given_up.lock().unwrap().clone(),
+                    };
+                    // Those that were added since the count was read may be met.
+                    let certain = rounds.load(Acquire) == before;
+                    let count = match way {
+                        0 => ids.take_batch(&mut batch),
+                        1 => ids.take().map(|id| {
+                            batch[0] = id;
+                            1
+                        }),
+                        _ => handle.as_mut().unwrap().take().map(|id| {
+                            batch[0] = id;
+                            1
+                        }),
+                    };
+                    let count = match count {
+                        Ok(count) => count,
+                        Err(TakeError::Refused(
+                            Refused::NoLease { .. } | Refused::BorrowLimit { .. },
+                        )) => {
+                            // Gives back what it has, and takes a new one.
+                            if way == 2 {
+                                drop(handle.take());
+                                handle = Some(ids.handle().unwrap());
+                            }
+                            thread::yield_now();
+                            continue;
+                        }
+                        Err(other) => panic!("{other}"),
+                    };
+                    judge.judge_all(&batch[..count]);
+                    for &id in &batch[..count] {
+                        let block = space.block_of(ids.inspect(id).unwrap().node).index();
+                        assert!(!certain || !old.contains(&block), "block {block}");
+                    }
+                    taken.fetch_add(count as u64, Relaxed);
+                }
+            });
+        }
+        let ends_when_dropped = EndsWhenDropped(&over);
+        for round in 0..50 {
+            let block = || ids.leases().first().map(|it| it.nodes().start / 8);
+            eventually("there is another lease", || block().is_some());
+            let before = taken.load(Relaxed);
+            // It may have been used up by now.
+            rig.clock.advance(10 * SECOND);
+            eventually("it is used", || taken.load(Relaxed) > before + 100);
+            let block = block().unwrap();
+            ids.invalidate();
+            given_up.lock().unwrap().insert(block);
+            assert_eq!(rounds.fetch_add(1, AcqRel), round);
+        }
+        drop(ends_when_dropped);
+    });
+    eventually("the last is replaced, too", || rig.blocks().len() == 51);
+}
+
+#[test]
+fn s2_what_was_asked_for_before_it_is_dropped_when_it_comes() {
+    let rig = Rig::new();
+    let judge = Judge::new(&rig);
+    let ids = rig.in_place().build().unwrap();
+    rig.store.hold();
+    ids.invalidate();
+    eventually("another block is asked for", || rig.store.held() == 1);
+    ids.invalidate();
+    rig.store.let_go();
+    eventually("a third block is used", || {
+        ids.take().is_ok_and(|id| {
+            judge.judge(id);
+            assert_eq!(rig.space.block_of(ids.inspect(id).unwrap().node).index(), 2);
+            true
+        })
+    });
+    assert_eq!(rig.store.granted().len(), 3);
+}
+
+/// Nothing of the new leases is thrown away with the old, however busy it is.
+#[test]
+fn what_is_made_after_it_stays() {
+    let rig = Rig::new();
+    let ids = rig.cached().producers(4).build().unwrap();
+    for _ in 0..20 {
+        ids.invalidate();
+        eventually("the ring is full again", || ids.stats().level == 64);
+        rig.clock.advance(SECOND);
+    }
+    // 64 each time: those that were in the ring then.
+    assert_eq!(ids.stats().retired, 20 * 64);
+    assert_eq!(ids.stats().issued, 0);
+}

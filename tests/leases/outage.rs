@@ -1,0 +1,242 @@
+//! A store that is cut off: takes ride through, then fail, then go on.
+
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ringflake::lease::TroubleKind;
+use ringflake::{Clock, Id, ManualClock, OnEmpty, Refused, TakeError};
+
+use crate::eventually::eventually;
+use crate::rig::{Judge, Rig, SECOND, START, all_held, is_without_lease};
+use crate::store::{Fault, Op};
+
+/// Short, so that attempts come a second apart at most.
+const COVER: Duration = Duration::from_secs(20);
+
+/// The first tick that a grant of this cover does not have.
+const END: u64 = START + 21;
+
+/// The refusal, as it is while the store fails like this.
+#[track_caller]
+fn assert_no_lease(outcome: Result<Id, TakeError>, rig: &Rig, kind: TroubleKind, since: u64) {
+    let Err(TakeError::Refused(refused)) = outcome else {
+        panic!("{outcome:?}");
+    };
+    let Refused::NoLease {
+        end_unix_ms,
+        now_unix_ms,
+        trouble: Some(trouble),
+    } = refused
+    else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(end_unix_ms, rig.unix_ms(END));
+    assert_eq!(now_unix_ms, rig.clock.unix_ms());
+    assert_eq!((trouble.kind, trouble.since_unix_ms), (kind, since));
+    let text = refused.to_string();
+    for part in [end_unix_ms.to_string(), since.to_string(), kind.to_string()] {
+        assert!(text.contains(&part), "no {part} in {text}");
+    }
+}
+
+#[test]
+fn ids_flow_until_the_confirmed_end_and_then_fail_with_since_when_and_why() {
+    for (fault, kind) in [
+        (Fault::Down, TroubleKind::Unavailable),
+        (Fault::Cut, TroubleKind::Ambiguous),
+        (Fault::Panic, TroubleKind::Ambiguous),
+    ] {
+        let rig = Rig::new();
+        let judge = Judge::new(&rig);
+        let ids = rig.in_place().cover(COVER).build().unwrap();
+        let status = || ids.lease_status().unwrap();
+        let end = status().grants[0].grant.ticks.end;
+        assert_eq!(end, END);
+
+        rig.store.fail(fault);
+        // Less than seven tenths are left.
+        rig.set_tick(START + 8);
+        let failing = || status().health.failing_since_unix_ms;
+        eventually("the outage is noticed", || failing().is_some());
+        let since = rig.unix_ms(START + 8);
+        assert_eq!(failing(), Some(since));
+
+        // The ride-through is what was confirmed, to the millisecond.
+        for tick in START + 8..end {
+            rig.set_tick(tick);
+            judge.judge(ids.take().unwrap());
+        }
+        rig.clock.set(rig.unix_ms(end) - 1);
+        judge.judge(ids.take().unwrap());
+        rig.set_tick(end);
+        assert_no_lease(ids.take(), &rig, kind, since);
+        eventually("it is told", || {
+            status().expired_since_unix_ms == Some(rig.unix_ms(end))
+        });
+        rig.clock.advance(100 * SECOND);
+        assert_no_lease(ids.take(), &rig, kind, since);
+
+        rig.store.heal();
+        eventually("IDs flow again by themselves", || {
+            ids.take().map(|id| judge.judge(id)).is_ok()
+        });
+        eventually("all is well", || {
+            failing().is_none() && status().expired_since_unix_ms.is_none()
+        });
+    }
+}
+
+#[test]
+fn a_direct_generator_rides_through_and_comes_back() {
+    let rig = Rig::new();
+    let judge = Judge::new(&rig);
+    let ids = rig.direct().cover(COVER).build().unwrap();
+    rig.store.fail(Fault::Down);
+    for tick in START..END {
+        rig.set_tick(tick);
+        judge.judge(ids.take().unwrap());
+    }
+    rig.set_tick(END);
+    let refused = |outcome| matches!(outcome, Err(Refused::NoLease { .. }));
+    assert!(refused(ids.take()));
+    rig.store.heal();
+    eventually("IDs flow again", || {
+        ids.take().map(|id| judge.judge(id)).is_ok()
+    });
+}
+
+#[test]
+fn a_ring_is_full_again_after_an_outage_before_anybody_takes() {
+    let rig = Rig::new();
+    let judge = Judge::new(&rig);
+    let ids = rig.cached().cover(COVER).build().unwrap();
+    rig.store.fail(Fault::Down);
+    rig.set_tick(END);
+    eventually("the ring is emptied", || ids.stats().level == 0);
+    rig.store.heal();
+    eventually("R4: the ring is full again", || ids.stats().level == 64);
+    for _ in 0..64 {
+        let id = ids.take().unwrap();
+        judge.judge(id);
+        assert!(ids.inspect(id).unwrap().tick >= END);
+    }
+}
+
+#[test]
+fn a_waiting_take_gives_up_at_its_time_out_and_not_before() {
+    let rig = Rig::new();
+    let patience = Duration::from_millis(50);
+    let ids = rig.cached().on_empty(OnEmpty::Wait(patience));
+    let ids = ids.cover(COVER).build().unwrap();
+    rig.store.fail(Fault::Down);
+    rig.set_tick(END);
+    eventually("the ring is emptied", || ids.stats().level == 0);
+    let started = Instant::now();
+    assert!(is_without_lease(&ids.take()));
+    assert!(started.elapsed() >= patience);
+}
+
+#[test]
+fn a_waiting_take_is_woken_when_leases_come_back() {
+    let rig = Rig::new();
+    let judge = Judge::new(&rig);
+    // No test waits so long.
+    let ids = rig.cached().on_empty(OnEmpty::Wait(1000 * SECOND));
+    let ids = ids.cover(COVER).build().unwrap();
+    rig.store.fail(Fault::Down);
+    rig.set_tick(END);
+    eventually("the ring is emptied", || ids.stats().level == 0);
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| ids.take());
+        eventually("the take finds it dry", || ids.stats().empties == 1);
+        rig.store.heal();
+        judge.judge(waits.join().unwrap().unwrap());
+    });
+}
+
+#[test]
+fn a_store_that_panics_for_a_while_wedges_nothing() {
+    let rig = Rig::new();
+    let judge = Judge::new(&rig);
+    let ids = rig
+        .cached()
+        .cover(COVER)
+        .blocks(2)
+        .widen_to(2)
+        .build()
+        .unwrap();
+    for op in [Op::Renew, Op::Check, Op::Acquire, Op::Renew] {
+        rig.store.fail_next(op, Fault::Panic);
+    }
+    rig.clock.advance(8 * SECOND);
+    eventually("each operation has panicked", || rig.store.has_failed());
+    eventually("both blocks are replaced", || {
+        let status = ids.lease_status().unwrap();
+        rig.store.granted().len() == 4 && all_held(&status)
+    });
+    judge.judge(ids.take().unwrap());
+    let trouble = ids.lease_status().unwrap().health.trouble;
+    assert!(trouble.is_none(), "{trouble:?}");
+}
+
+/// A clock that panics in the thread that keeps leases.
+#[derive(Clone, Debug)]
+struct MoodyClock {
+    clock: ManualClock,
+    /// How many reads succeed before one fails; negative for no more failures.
+    good: Arc<AtomicI64>,
+}
+
+impl Clock for MoodyClock {
+    fn unix_ms(&self) -> u64 {
+        let is_keeper = thread::current().name() == Some("ringflake-lease");
+        if is_keeper && self.good.fetch_sub(1, Relaxed) == 0 {
+            // Without the panic hook, which would write to the test's output.
+            resume_unwind(Box::new(PanicsAgain));
+        }
+        self.clock.unix_ms()
+    }
+}
+
+/// Panics when it is dropped, too, unless somebody takes care of it.
+struct PanicsAgain;
+
+impl Drop for PanicsAgain {
+    fn drop(&mut self) {
+        resume_unwind(Box::new("the payload fails"));
+    }
+}
+
+#[test]
+fn a_clock_that_panics_at_any_moment_wedges_nothing() {
+    // Each look at the clock that a renewal takes is the one that fails once.
+    for good in 0..8 {
+        let rig = Rig::new();
+        let judge = Judge::new(&rig);
+        let clock = MoodyClock {
+            clock: rig.clock.clone(),
+            good: Arc::new(AtomicI64::new(-1)),
+        };
+        let ids = rig
+            .cached()
+            .clock(clock.clone())
+            .cover(COVER)
+            .build()
+            .unwrap();
+        rig.store.hold();
+        rig.clock.advance(8 * SECOND);
+        eventually("a renewal is under way", || rig.store.held() == 1);
+        clock.good.store(good, Relaxed);
+        rig.store.let_go();
+        eventually("the clock has failed", || clock.good.load(Relaxed) < 0);
+        for _ in 0..3 {
+            rig.let_them_renew(|| vec![ids.lease_status()]);
+            judge.judge(ids.take().unwrap());
+        }
+        assert_eq!(rig.store.calls(Op::Acquire), 1, "after {good}");
+    }
+}

@@ -1,0 +1,190 @@
+//! Every ID lies in a grant and comes once, whatever becomes of the leases.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
+use std::time::Duration;
+
+use ringflake::lease::LeaseStatus;
+use ringflake::{CachedGenerator, ClockPolicy, DirectGenerator, Id, Refused, TakeError};
+
+use crate::eventually::eventually;
+use crate::rig::{
+    BLOCK_IDS, COVER, EndsWhenDropped, Judge, Rig, SECOND, START, all_held, held_end,
+};
+use crate::store::{Fault, Op};
+
+/// Takes until `over`. The borrow limit is the one refusal that may come.
+fn consume<E: Into<TakeError>>(
+    judge: &Judge,
+    over: &AtomicBool,
+    mut take: impl FnMut(&mut [Id]) -> Result<usize, E>,
+) {
+    let mut batch = [Id::default(); 100];
+    while !over.load(Relaxed) {
+        match take(&mut batch).map_err(Into::into) {
+            Ok(count) => judge.judge_all(&batch[..count]),
+            Err(TakeError::Refused(Refused::BorrowLimit { .. })) => thread::yield_now(),
+            Err(other) => panic!("{other}"),
+        }
+    }
+}
+
+fn one<E>(batch: &mut [Id], id: Result<Id, E>) -> Result<usize, E> {
+    batch[0] = id?;
+    Ok(1)
+}
+
+const AN_HOUR: Duration = Duration::from_secs(3600);
+
+/// Every policy; where one sleeps, not at all, since the clock is a manual one.
+const POLICIES: [ClockPolicy; 5] = [
+    ClockPolicy::Refuse,
+    ClockPolicy::Wait {
+        at_most: Duration::ZERO,
+    },
+    ClockPolicy::RollbackBits(1),
+    ClockPolicy::SwitchNode,
+    ClockPolicy::Logical {
+        at_most_ahead: Duration::from_secs(60),
+    },
+];
+
+#[test]
+fn u1_u2_leases_are_extended_and_swapped_under_every_way_to_take_without_a_refusal() {
+    let rig = Rig::new();
+    let judge = Judge::new(&rig);
+    let ringed = rig.cached().blocks(2).widen_to(4).build().unwrap();
+    let tiny = rig.cached().capacity(4).producers(2).build().unwrap();
+    let in_place = rig.in_place().blocks(3).widen_to(3).build().unwrap();
+    let cached: [CachedGenerator; 3] = [ringed.clone(), tiny.clone(), in_place.clone()];
+    let direct = POLICIES.map(|policy| rig.direct().clock_policy(policy).build().unwrap());
+    let statuses = || -> Vec<LeaseStatus> {
+        let cached = cached.iter().map(CachedGenerator::lease_status);
+        let direct = direct.iter().map(DirectGenerator::lease_status);
+        cached.chain(direct).map(Option::unwrap).collect()
+    };
+
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let (judge, over) = (&judge, &over);
+        for ids in &cached {
+            scope.spawn(move || consume(judge, over, |batch| one(batch, ids.take())));
+            scope.spawn(move || consume(judge, over, |batch| ids.take_batch(batch)));
+            scope.spawn(move || {
+                let mut handle = ids.handle().unwrap();
+                consume(judge, over, |batch| one(batch, handle.take()));
+            });
+        }
+        for ids in &direct {
+            scope.spawn(move || consume(judge, over, |batch| ids.take_batch(batch)));
+        }
+
+        // The store fails in all ways but for good, and the clock goes on for
+        // several times the length of a grant.
+        let ends_when_dropped = EndsWhenDropped(over);
+        let faults = [
+            None,
+            Some(Fault::Fence),
+            None,
+            Some(Fault::Cut),
+            Some(Fault::Panic),
+        ];
+        for fault in faults.iter().cycle().take(15) {
+            if let Some(fault) = fault {
+                rig.store.fail_next(Op::Renew, *fault);
+            }
+            // A third of the cover, so that renewals are due and nothing runs out.
+            for _ in 0..COVER / 3 {
+                rig.clock.advance(SECOND);
+                thread::yield_now();
+            }
+            // Nothing is due before three tenths are gone.
+            let due = rig.tick() + COVER * 2 / 3;
+            eventually("every generator is well provided", || {
+                let provided = |status| all_held(status) && held_end(status) >= due;
+                rig.store.has_failed() && statuses().iter().all(provided)
+            });
+        }
+        drop(ends_when_dropped);
+    });
+    // Each was at work, the consumers and the grants.
+    assert!(judge.issued() > 50_000, "{}", judge.issued());
+    assert!(rig.store.granted().len() > 12, "some were replaced");
+    for ids in cached {
+        assert_eq!(ids.stats().panics, 0);
+    }
+}
+
+#[test]
+fn u1_u2_every_cell_of_a_lease_is_issued_once_under_several_threads() {
+    let rig = Rig::new();
+    let judge = Judge::new(&rig);
+    let ids = rig
+        .cached()
+        .blocks(2)
+        .widen_to(2)
+        .borrow_limit(AN_HOUR)
+        .build()
+        .unwrap();
+    // Nothing is added to what there is.
+    rig.store.fail(Fault::Down);
+    let cells: u64 = rig
+        .store
+        .granted()
+        .iter()
+        .map(|grant| (grant.ticks.end - grant.ticks.start) * BLOCK_IDS)
+        .sum();
+    thread::scope(|scope| {
+        for way in 0..3 {
+            let (ids, judge) = (&ids, &judge);
+            scope.spawn(move || {
+                let mut handle = ids.handle().unwrap();
+                let mut batch = [Id::default(); 70];
+                loop {
+                    let taken = match way {
+                        0 => one(&mut batch, ids.take()),
+                        1 => one(&mut batch, handle.take()),
+                        _ => ids.take_batch(&mut batch),
+                    };
+                    match taken {
+                        Ok(count) => judge.judge_all(&batch[..count]),
+                        Err(TakeError::Refused(Refused::NoLease { .. })) => break,
+                        Err(other) => panic!("{other}"),
+                    }
+                }
+            });
+        }
+    });
+    // What a handle gave back, or a producer had in its hands, is in the ring.
+    eventually("nothing is left", || {
+        while let Ok(id) = ids.take() {
+            judge.judge(id);
+        }
+        judge.issued() == cells
+    });
+    assert_eq!(ids.stats().borrowed, Duration::from_secs(COVER - 1));
+}
+
+#[test]
+fn takes_go_on_while_the_store_does_not_answer() {
+    let rig = Rig::new();
+    let judge = Judge::new(&rig);
+    let ids = rig.cached().build().unwrap();
+    rig.store.hold();
+    rig.clock.advance(Duration::from_secs(300));
+    eventually("an operation hangs", || rig.store.held() == 1);
+    let mut batch = [Id::default(); 200];
+    for _ in 0..5 {
+        assert_eq!(ids.take_batch(&mut batch), Ok(200));
+        judge.judge_all(&batch);
+    }
+    // Nor does a look at the leases wait for it.
+    assert_eq!(ids.lease_status().unwrap().grants.len(), 1);
+    assert_eq!(ids.leases().len(), 1);
+    assert_eq!(rig.store.held(), 1);
+    rig.store.let_go();
+    eventually("the renewal counts", || {
+        ids.leases()[0].ticks().end > START + COVER
+    });
+}

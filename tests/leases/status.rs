@@ -1,0 +1,176 @@
+//! What can be asked about leases.
+
+use std::time::Duration;
+
+use ringflake::lease::{GrantState, Holder, StoreError, StoreLimits};
+
+use crate::eventually::eventually;
+use crate::rig::{COVER, Rig, SECOND, START};
+use crate::store::{Fault, Op};
+
+#[test]
+fn the_status_names_each_grant_with_its_confirmed_end() {
+    let rig = Rig::new();
+    let ids = rig.cached().blocks(2).widen_to(2).build().unwrap();
+    let status = ids.lease_status().unwrap();
+    assert_eq!(status.target, 2);
+    assert_eq!(status.reach, 600 * SECOND);
+    assert_eq!(status.expired_since_unix_ms, None);
+    assert_eq!(status.health.failing_since_unix_ms, None);
+    assert!(status.health.trouble.is_none());
+    let granted = rig.store.granted();
+    let grants: Vec<_> = status
+        .grants
+        .iter()
+        .map(|held| held.grant.clone())
+        .collect();
+    assert_eq!(grants, granted);
+    for (held, nodes) in status.grants.iter().zip([0..8, 8..16]) {
+        assert_eq!(held.state, GrantState::Held);
+        assert_eq!(held.grant.ticks, START..START + COVER);
+        assert_eq!(rig.space.nodes_of(held.grant.block), nodes);
+    }
+    let leases = ids.leases();
+    assert_eq!(leases.len(), 2);
+    for grant in grants {
+        let lease = grant.to_lease(&rig.space).unwrap();
+        assert!(leases.contains(&lease), "{leases:?}");
+    }
+
+    rig.let_them_renew(|| vec![ids.lease_status()]);
+    let ends = |leases: Vec<ringflake::Lease>| -> Vec<u64> {
+        leases.iter().map(|lease| lease.ticks().end).collect()
+    };
+    let status = ids.lease_status().unwrap();
+    let confirmed = status.grants.iter().map(|held| held.grant.ticks.end);
+    assert_eq!(ends(ids.leases()), confirmed.collect::<Vec<_>>());
+}
+
+#[test]
+fn the_figures_have_the_end_of_the_last_lease() {
+    let rig = Rig::new();
+    let ids = rig.cached().build().unwrap();
+    let end = |tick| rig.unix_ms(tick);
+    assert_eq!(ids.stats().lease_end_unix_ms, end(START + COVER));
+    rig.let_them_renew(|| vec![ids.lease_status()]);
+    let renewed = ids.leases()[0].ticks().end;
+    assert!(renewed > START + COVER);
+    assert_eq!(ids.stats().lease_end_unix_ms, end(renewed));
+    rig.store.fail(Fault::Down);
+    ids.invalidate();
+    assert_eq!(ids.stats().lease_end_unix_ms, 0);
+    assert_eq!(ids.leases(), []);
+}
+
+#[test]
+fn a_horizon_that_is_shorter_than_the_cover_shows_in_the_reach() {
+    let horizon = Duration::from_secs(100);
+    let rig = Rig::with_limits(StoreLimits::default().with_horizon(horizon));
+    let ids = rig.cached().build().unwrap();
+    let status = ids.lease_status().unwrap();
+    assert_eq!(status.reach, horizon);
+    assert_eq!(ids.leases()[0].ticks(), START..START + 100);
+    assert!(status.health.trouble.is_none());
+    // And it is renewed well before that.
+    rig.let_them_renew(|| vec![ids.lease_status()]);
+    assert_eq!(rig.store.calls(Op::Acquire), 1);
+}
+
+#[test]
+fn a_grant_that_is_lost_drains_beside_its_successor() {
+    for (fault, calls) in [(Fault::Fence, 0), (Fault::Cut, 1)] {
+        let rig = Rig::new();
+        let ids = rig.cached().build().unwrap();
+        rig.store.fail_next(Op::Renew, fault);
+        rig.clock.advance(300 * SECOND);
+        let states = || {
+            let status = ids.lease_status().unwrap();
+            let states = status.grants.iter().map(|held| held.state);
+            states.collect::<Vec<_>>()
+        };
+        eventually("another block replaces it", || {
+            states() == [GrantState::Draining, GrantState::Held]
+        });
+        assert!(rig.store.calls(Op::Check) >= calls, "{fault:?}");
+        let grants = rig.store.granted();
+        assert_ne!(grants[0].block, grants[1].block);
+        // Whatever the store has done: what is used was confirmed.
+        assert_eq!(grants[0].ticks, START..START + COVER);
+        assert_eq!(ids.leases().len(), 2);
+
+        rig.set_tick(START + COVER);
+        eventually("it is closed at its end", || {
+            states() == [GrantState::Held] && ids.leases().len() == 1
+        });
+        assert!(ids.take().is_ok());
+    }
+}
+
+#[test]
+fn trouble_is_named_with_its_beginning() {
+    let rig = Rig::new();
+    let ids = rig.direct().cover(60 * SECOND).build().unwrap();
+    rig.store.fail(Fault::Down);
+    // A little more than the three tenths after which it is renewed at once.
+    rig.set_tick(START + 20);
+    let failing = || ids.lease_status().unwrap().health.failing_since_unix_ms;
+    eventually("a renewal fails", || failing().is_some());
+    assert_eq!(failing(), Some(rig.unix_ms(START + 20)));
+    rig.set_tick(START + 25);
+    let failed = rig.store.calls(Op::Renew);
+    eventually("it is tried again", || rig.store.calls(Op::Renew) > failed);
+    let health = ids.lease_status().unwrap().health;
+    assert_eq!(health.failing_since_unix_ms, Some(rig.unix_ms(START + 20)));
+    let trouble = health.trouble.unwrap();
+    assert!(matches!(*trouble, StoreError::Unavailable { .. }));
+    rig.store.heal();
+    eventually("it is over", || failing().is_none());
+}
+
+#[test]
+fn a_generator_whose_lease_was_given_has_no_status() {
+    let rig = Rig::new();
+    let lease = || crate::small::lease(rig.layout, 0..8, START..START + 100);
+    let cached = ringflake::CachedGenerator::builder(rig.layout)
+        .plain()
+        .lease(lease())
+        .clock(rig.clock.clone())
+        .capacity(64);
+    assert!(cached.build().unwrap().lease_status().is_none());
+    let direct = ringflake::DirectGenerator::builder(rig.layout)
+        .plain()
+        .lease(lease())
+        .clock(rig.clock.clone());
+    assert!(direct.build().unwrap().lease_status().is_none());
+}
+
+#[test]
+fn the_store_lists_who_holds_a_block() {
+    let rig = Rig::new();
+    let named = rig.cached().holder(Holder::new("db-7", "orders:8080"));
+    let _named = named.build().unwrap();
+    let _unnamed = rig.direct().build().unwrap();
+    let holders: Vec<_> = rig.blocks().into_iter().map(|block| block.holder).collect();
+    assert_eq!(holders[0], Some(Holder::new("db-7", "orders:8080")));
+    let unnamed = holders[1].as_ref().unwrap();
+    assert_eq!(unnamed.instance(), std::process::id().to_string());
+    if cfg!(target_os = "linux") {
+        assert!(!unnamed.host().is_empty());
+    }
+}
+
+#[test]
+fn debug_shows_leases_and_no_secret() {
+    let rig = Rig::new();
+    let cached = rig.cached().build().unwrap();
+    let direct = rig.direct().build().unwrap();
+    let handle = cached.handle().unwrap();
+    let status = cached.lease_status().unwrap();
+    let shown = format!("{cached:?} {direct:?} {handle:?} {status:?}");
+    for part in ["nodes: 0..8", "nodes: 8..16", "ticks: 1000..1601", "Held"] {
+        assert!(shown.contains(part), "no {part} in {shown}");
+    }
+    for leak in ["secrets for test", "736563", "115, 101, 99"] {
+        assert!(!shown.contains(leak), "{shown}");
+    }
+}

@@ -1,0 +1,210 @@
+//! How many blocks are held, and in which order they are used.
+
+use std::time::{Duration, Instant};
+
+use ringflake::lease::{GrantState, StoreLimits};
+use ringflake::{ClockPolicy, Id, Refused, TakeError};
+
+use crate::eventually::eventually;
+use crate::rig::{BLOCK_IDS, COVER, Judge, Rig, SECOND, START};
+
+#[test]
+fn all_blocks_of_a_tick_come_before_the_next_tick() {
+    let rig = Rig::new();
+    let judge = Judge::new(&rig);
+    let ids = rig.in_place().blocks(3).widen_to(3).build().unwrap();
+    for take in [1, 5, 64] {
+        let mut batch = vec![Id::default(); take];
+        // The first of the next tick.
+        rig.clock.advance(100 * SECOND);
+        let first = rig.tick();
+        let mut ticks = Vec::new();
+        // As a batch ends within a tick, some may be left of the last.
+        while ticks.len() < 10 * 3 * BLOCK_IDS as usize {
+            let count = ids.take_batch(&mut batch).unwrap();
+            judge.judge_all(&batch[..count]);
+            let tick = |id: &Id| ids.inspect(*id).unwrap().tick;
+            ticks.extend(batch[..count].iter().map(tick));
+        }
+        assert!(ticks.is_sorted(), "{take}: {ticks:?}");
+        for tick in first..first + 10 {
+            let of_it = ticks.iter().filter(|&&it| it == tick).count();
+            assert_eq!(of_it as u64, 3 * BLOCK_IDS, "{take}: tick {tick}");
+        }
+    }
+}
+
+#[test]
+fn a_block_that_comes_later_is_used_first_where_it_is_behind() {
+    let rig = Rig::new();
+    let judge = Judge::new(&rig);
+    let ids = rig.in_place().widen_to(2).build().unwrap();
+    let mut blocks = Vec::new();
+    let mut take = |count: u64| {
+        for _ in 0..count {
+            let id = ids.take().unwrap();
+            judge.judge(id);
+            let parts = ids.inspect(id).unwrap();
+            blocks.push((rig.space.block_of(parts.node).index(), parts.tick - START));
+        }
+    };
+    // More than half of what may be borrowed.
+    take(40 * BLOCK_IDS);
+    let wide = || ids.leases().len() == 2;
+    eventually("there is a second block", wide);
+    take(60 * BLOCK_IDS);
+    // It may have come while the first was still being taken from. All of it up to
+    // where the first was, and then both.
+    let second: Vec<_> = blocks.iter().filter(|it| it.0 == 1).collect();
+    let ticks: Vec<_> = second.iter().map(|it| it.1).collect();
+    assert_eq!(ticks[..BLOCK_IDS as usize], [0; BLOCK_IDS as usize]);
+    assert!(ticks.is_sorted());
+    assert!(ticks.len() as u64 >= 49 * BLOCK_IDS, "{}", ticks.len());
+    let last = blocks.iter().map(|it| it.1).max();
+    assert_eq!(last, Some(49), "as far ahead as both reach");
+}
+
+/// The clock goes with the real one, since the keeper's own pace counts.
+#[test]
+fn borrowing_takes_more_blocks_and_rest_lets_them_go() {
+    let rig = Rig::with_tick(Duration::from_millis(10), StoreLimits::default());
+    let started = Instant::now();
+    let begun = rig.unix_ms(START);
+    let let_time_pass = || {
+        let passed = started.elapsed().as_millis() as u64;
+        rig.clock.set(begun + passed);
+    };
+    let ids = rig
+        .in_place()
+        .blocks(2)
+        .widen_to(5)
+        .cover(SECOND)
+        .borrow_limit(SECOND / 2)
+        .build()
+        .unwrap();
+    let held = |state| {
+        let status = ids.lease_status().unwrap();
+        let grants = status.grants.iter().filter(|grant| grant.state == state);
+        (status.target, grants.count())
+    };
+    assert_eq!(held(GrantState::Held), (2, 2));
+    eventually("there are as many blocks as there may be", || {
+        let_time_pass();
+        while ids.take().is_ok() {}
+        held(GrantState::Held) == (5, 5) && rig.held_blocks() == 5
+    });
+
+    eventually("those in addition are let go", || {
+        let_time_pass();
+        held(GrantState::Held) == (2, 2) && held(GrantState::Lapsing).1 == 0
+    });
+    eventually("and the store is told", || rig.held_blocks() == 2);
+    let released = rig.blocks();
+    let released = released.iter().filter(|block| block.released).count();
+    // One that came too late to be renewed was replaced.
+    assert!(released >= 3, "{released}");
+    assert!(ids.take().is_ok());
+}
+
+#[test]
+fn a_clock_set_back_does_not_widen_what_never_borrows() {
+    let rig = Rig::new();
+    let ids = rig
+        .direct()
+        .widen_to(8)
+        .clock_policy(ClockPolicy::Refuse)
+        .build()
+        .unwrap();
+    rig.clock.advance(10 * SECOND);
+    ids.take().unwrap();
+    rig.clock.step_back(5 * SECOND);
+    assert!(matches!(ids.take(), Err(Refused::BorrowLimit { .. })));
+    // The keeper has looked at the demand when it renews.
+    rig.clock.advance(5 * SECOND);
+    rig.let_them_renew(|| vec![ids.lease_status()]);
+    rig.clock.step_back(5 * SECOND);
+    rig.let_them_renew(|| vec![ids.lease_status()]);
+    assert_eq!(ids.lease_status().unwrap().target, 1);
+    assert_eq!(rig.blocks().len(), 1);
+}
+
+/// Then every lease that was renewed meanwhile lies an hour ahead, whether it is
+/// used up or not.
+#[test]
+fn where_all_clocks_were_an_hour_on_and_are_right_again_ids_flow() {
+    for is_used_up in [false, true] {
+        let rig = Rig::new();
+        let judge = Judge::new(&rig);
+        let ids = rig.in_place().cover(10 * SECOND).build().unwrap();
+        let take = || ids.take().inspect(|&id| judge.judge(id));
+        take().unwrap();
+        rig.clock.advance(3600 * SECOND);
+        eventually("IDs flow an hour on", || {
+            take().is_ok_and(|id| ids.inspect(id).unwrap().tick >= START + 3600)
+        });
+        while is_used_up && take().is_ok() {}
+        rig.store.hold();
+        rig.clock.step_back(3600 * SECOND);
+        take().unwrap_err();
+        rig.store.let_go();
+        eventually("IDs flow again", || take().is_ok());
+        let blocks = rig.store.granted().len();
+        assert_eq!(blocks, 2, "one block took the other's place");
+    }
+}
+
+#[test]
+fn rollback_bits_keep_their_parts_also_where_a_block_is_held_for_later() {
+    let rig = Rig::new();
+    // All but one block were given away up to here.
+    drop(rig.cached().blocks(63).widen_to(63).build().unwrap());
+    let ids = rig
+        .direct()
+        .blocks(2)
+        .widen_to(2)
+        .clock_policy(ClockPolicy::RollbackBits(1))
+        .build()
+        .unwrap();
+    let starts: Vec<_> = rig.store.granted()[63..]
+        .iter()
+        .map(|grant| grant.ticks.start)
+        .collect();
+    assert_eq!(starts, [START, START + COVER]);
+
+    let judge = Judge::new(&rig);
+    let take = || ids.take().map(|id| judge.judge(id));
+    let half = BLOCK_IDS / 2;
+    for _ in 0..half {
+        take().unwrap();
+    }
+    let refused = take().unwrap_err();
+    let wait = |refused| match refused {
+        Refused::BorrowLimit { retry_after, .. } => retry_after,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(wait(refused), SECOND, "the tick is used up");
+    // The other half is for a clock that is set back.
+    rig.clock.advance(SECOND);
+    take().unwrap();
+    rig.clock.step_back(SECOND);
+    for _ in 0..half {
+        take().unwrap();
+    }
+    assert_eq!(wait(take().unwrap_err()), SECOND);
+}
+
+#[test]
+fn a_block_that_begins_in_the_future_waits_for_the_clock() {
+    let rig = Rig::new();
+    drop(rig.cached().blocks(64).widen_to(64).build().unwrap());
+    let judge = Judge::new(&rig);
+    let ids = rig.in_place().build().unwrap();
+    let Err(TakeError::Refused(Refused::BorrowLimit { retry_after, .. })) = ids.take() else {
+        panic!("all ticks up to the old ends were given away");
+    };
+    // The limit lies a minute ahead.
+    assert_eq!(retry_after, Duration::from_secs(COVER - 60));
+    assert_eq!(ids.leases()[0].ticks().start, START + COVER);
+    rig.clock.advance(retry_after);
+    judge.judge(ids.take().unwrap());
+}

@@ -1,0 +1,338 @@
+//! A store that can be told to leave a rule out.
+//!
+//! Without a mutation it does what `MemoryStore` does; the test
+//! `the_ledger_is_the_reference` holds it to that.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ringflake::lease::{
+    Acquire, Block, BlockState, Epoch, Fence, Floor, Grant, Incarnation, Init, LeaseStore, Listing,
+    Namespace, Renew, StoreError, StoreLimits, StoreRecord, StoreReport,
+};
+
+use crate::mutations::Mutation;
+
+/// One server with one namespace.
+#[derive(Clone, Debug)]
+pub(crate) struct Ledger {
+    pub(crate) incarnation: Incarnation,
+    pub(crate) now_unix_ms: u64,
+    /// The time that passes whatever the clock shows, for TTLs.
+    pub(crate) uptime_ms: u64,
+    /// What a client would send along to mark a repetition.
+    pub(crate) token: u64,
+    mutation: Option<Mutation>,
+    state: State,
+}
+
+/// What a server keeps.
+#[derive(Clone, Debug)]
+pub(crate) struct State {
+    record: StoreRecord,
+    blocks: Vec<BlockState>,
+    /// When the holder's time is up, by block.
+    times_up: Vec<u64>,
+    acquired: BTreeMap<u64, Vec<Grant>>,
+    renewed: BTreeMap<u64, u64>,
+}
+
+impl Ledger {
+    pub(crate) fn new(
+        namespace: &Namespace,
+        init: &Init,
+        mutation: Option<Mutation>,
+    ) -> Result<Self, StoreError> {
+        let incarnation = Incarnation::new("0");
+        let record = StoreRecord::create(namespace, init, &incarnation, init.now_unix_ms)?;
+        Ok(Self {
+            incarnation,
+            now_unix_ms: init.now_unix_ms,
+            uptime_ms: 0,
+            token: 0,
+            mutation,
+            state: State {
+                record,
+                blocks: Vec::new(),
+                times_up: vec![0; namespace.blocks() as usize],
+                acquired: BTreeMap::new(),
+                renewed: BTreeMap::new(),
+            },
+        })
+    }
+
+    pub(crate) fn state(&self) -> State {
+        self.state.clone()
+    }
+
+    pub(crate) fn put_back(&mut self, state: &State) {
+        self.state.clone_from(state);
+    }
+
+    fn lacks(&self, mutation: Mutation) -> bool {
+        self.mutation == Some(mutation)
+    }
+
+    fn verify(&self, namespace: &Namespace) -> Result<(), StoreError> {
+        match self.state.record.verify(namespace) {
+            Err(StoreError::FingerprintMismatch { .. })
+                if self.lacks(Mutation::FingerprintIgnored) =>
+            {
+                Ok(())
+            }
+            verdict => verdict,
+        }
+    }
+
+    fn now(&self) -> Result<u64, StoreError> {
+        self.state.record.tick_at(self.now_unix_ms)
+    }
+
+    /// The record as the rules of an acquisition see it.
+    fn rules_of_acquire(&self) -> StoreRecord {
+        let mut rules = self.state.record.clone();
+        if self.lacks(Mutation::AcquireIgnoresFloor) {
+            rules.floor = 0;
+        }
+        if self.lacks(Mutation::AcquireIgnoresHorizon) {
+            rules.limits = rules.limits.with_horizon(StoreLimits::MAX);
+        }
+        rules
+    }
+
+    /// Takes note of the incarnation.
+    fn observe(&mut self, now: u64) {
+        let (incarnation, limits) = (self.incarnation.clone(), self.state.record.limits);
+        let record = &mut self.state.record;
+        match self.mutation {
+            Some(Mutation::AcquireIgnoresIncarnation) => record.incarnation = incarnation,
+            Some(Mutation::FloorIgnoresFailover) => {
+                record.limits = limits.with_failover(Duration::ZERO);
+                record.observe(&incarnation, now);
+            }
+            Some(Mutation::FloorIgnoresHorizon) => {
+                record.limits = limits.with_horizon(Duration::ZERO);
+                record.observe(&incarnation, now);
+            }
+            _ => {
+                record.observe(&incarnation, now);
+            }
+        }
+        record.limits = limits;
+    }
+
+    /// The marks of what can be granted, the best first.
+    fn candidates(&self, now: u64, wanted: u32) -> Vec<BlockState> {
+        let (record, blocks) = (&self.state.record, &self.state.blocks);
+        let fresh = (blocks.len() as u64..record.namespace.blocks())
+            .map(|index| BlockState::new(Block::new(index), Epoch::new(0), 0))
+            .take(wanted as usize);
+        let idle_until = now.max(record.floor);
+        let mut idle: Vec<_> = blocks
+            .iter()
+            .filter(|block| {
+                if self.lacks(Mutation::TimeToLive) {
+                    self.state.times_up[block.block.index() as usize] <= self.uptime_ms
+                } else {
+                    block.hwm_end <= idle_until || block.released
+                }
+            })
+            .cloned()
+            .collect();
+        idle.sort_unstable_by_key(|block| (block.hwm_end, block.block));
+        if self.lacks(Mutation::AcquireIgnoresMark) || self.lacks(Mutation::TimeToLive) {
+            idle.iter_mut().for_each(|block| block.hwm_end = 0);
+        }
+        fresh.chain(idle).collect()
+    }
+
+    fn start_timer(&mut self, block: Block, now: u64, end: u64) {
+        let tick_ms = self.state.record.namespace.layout().tick_ms();
+        let left_ms = end.saturating_sub(now).saturating_mul(tick_ms);
+        self.state.times_up[block.index() as usize] = self.uptime_ms + left_ms;
+    }
+}
+
+impl LeaseStore for Ledger {
+    fn init(&mut self, namespace: &Namespace, _: &Init) -> Result<StoreRecord, StoreError> {
+        Err(StoreError::AlreadyInitialised {
+            namespace: namespace.name().to_owned(),
+        })
+    }
+
+    fn acquire(
+        &mut self,
+        namespace: &Namespace,
+        acquire: &Acquire,
+    ) -> Result<Vec<Grant>, StoreError> {
+        acquire.validate()?;
+        self.verify(namespace)?;
+        if self.lacks(Mutation::Tokens)
+            && let Some(grants) = self.state.acquired.get(&self.token)
+        {
+            return Ok(grants.clone());
+        }
+        let now = self.now()?;
+        if !self.lacks(Mutation::SkewIgnored) {
+            let record = &self.state.record;
+            record.check_skew(self.now_unix_ms, acquire.now_unix_ms)?;
+        }
+        let before = self.state.record.clone();
+        self.observe(now);
+
+        let rules = self.rules_of_acquire();
+        let mut grants = Vec::new();
+        for mut block in self.candidates(now, acquire.blocks) {
+            if grants.len() == acquire.blocks as usize {
+                break;
+            }
+            let Some(ticks) = rules.grant(now, block.hwm_end, acquire.length) else {
+                continue;
+            };
+            block.epoch = block.epoch.next();
+            block.hwm_end = ticks.end;
+            block.released = false;
+            block.granted_unix_ms = Some(self.now_unix_ms);
+            block.holder.clone_from(&acquire.holder);
+            self.start_timer(block.block, now, ticks.end);
+            grants.push(Grant::new(block.block, block.epoch, ticks));
+            match self.state.blocks.get_mut(block.block.index() as usize) {
+                Some(known) => *known = block,
+                None => self.state.blocks.push(block),
+            }
+        }
+        if grants.is_empty() {
+            let record = &self.state.record;
+            let free_from = self.state.blocks.iter().map(|b| record.free_from(b)).min();
+            let free_from = free_from.unwrap_or(now);
+            let refusal = record.refusal(self.now_unix_ms, now, acquire.blocks, free_from);
+            if self.lacks(Mutation::FloorNotKept) {
+                self.state.record = before;
+            }
+            return Err(refusal);
+        }
+        if self.lacks(Mutation::Tokens) {
+            self.state.acquired.insert(self.token, grants.clone());
+        }
+        Ok(grants)
+    }
+
+    fn renew(&mut self, namespace: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
+        renew.validate()?;
+        self.verify(namespace)?;
+        if self.lacks(Mutation::Tokens)
+            && let Some(end) = self.state.renewed.get(&self.token)
+        {
+            return Ok(*end);
+        }
+        let now = self.now()?;
+        let index = renew.block.index() as usize;
+        let mut rules = self.state.record.clone();
+        let mut known = self.state.blocks.get(index).cloned();
+        let mut incarnation = self.incarnation.clone();
+        match self.mutation {
+            Some(Mutation::RenewalIgnoresFloor) => rules.floor = 0,
+            Some(Mutation::RenewalIgnoresHorizon) => {
+                rules.limits = rules.limits.with_horizon(StoreLimits::MAX);
+            }
+            Some(Mutation::RenewalIgnoresIncarnation) => {
+                incarnation = rules.incarnation.clone();
+            }
+            Some(Mutation::RenewalIgnoresEpoch | Mutation::RenewalIgnoresEpochAndEnd) => {
+                known.iter_mut().for_each(|block| block.epoch = renew.epoch);
+            }
+            _ => {}
+        }
+        if self.lacks(Mutation::RenewalIgnoresEnd)
+            || self.lacks(Mutation::RenewalIgnoresEpochAndEnd)
+            || self.lacks(Mutation::RenewalKeepsMark)
+        {
+            // Where the mark stays behind, the end is not what to compare with.
+            known
+                .iter_mut()
+                .for_each(|block| block.hwm_end = renew.known_end);
+        }
+        rules.check_renewal(&incarnation, known.as_ref(), renew)?;
+        let end = rules.renewed_end(now, renew.known_end, renew.new_end);
+        self.start_timer(renew.block, now, end);
+        let cut = self.lacks(Mutation::RenewalCutsMark);
+        let mark = if cut {
+            end.min(rules.horizon_end(now))
+        } else {
+            end
+        };
+        if let Some(block) = self.state.blocks.get_mut(index) {
+            if self.mutation != Some(Mutation::RenewalKeepsMark) {
+                block.hwm_end = mark;
+            }
+            block.released = false;
+        }
+        if self.lacks(Mutation::Tokens) {
+            self.state.renewed.insert(self.token, end);
+        }
+        Ok(end)
+    }
+
+    fn release(
+        &mut self,
+        namespace: &Namespace,
+        block: Block,
+        epoch: Epoch,
+    ) -> Result<(), StoreError> {
+        self.verify(namespace)?;
+        let lowered = self
+            .lacks(Mutation::ReleaseLowersMark)
+            .then(|| self.now())
+            .transpose()?;
+        let fence = match self.state.blocks.get_mut(block.index() as usize) {
+            Some(known) if known.epoch == epoch => {
+                known.released = true;
+                if let Some(now) = lowered {
+                    known.hwm_end = known.hwm_end.min(now);
+                }
+                self.state.times_up[block.index() as usize] = 0;
+                return Ok(());
+            }
+            Some(known) => Fence::Epoch {
+                held: epoch,
+                recorded: known.epoch,
+            },
+            None => Fence::NeverGranted,
+        };
+        Err(StoreError::Fenced { block, fence })
+    }
+
+    fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
+        self.verify(namespace)?;
+        let State { record, blocks, .. } = &self.state;
+        Ok(Listing::new(record.clone(), blocks.clone()))
+    }
+
+    fn bump_floor(
+        &mut self,
+        namespace: &Namespace,
+        floor: Floor,
+        _: u64,
+    ) -> Result<u64, StoreError> {
+        self.verify(namespace)?;
+        let now = self.now()?;
+        self.state.record.raise_floor(floor, now)?;
+        Ok(self.state.record.floor)
+    }
+
+    fn check(
+        &mut self,
+        namespace: &Namespace,
+        now_unix_ms: u64,
+    ) -> Result<StoreReport, StoreError> {
+        self.verify(namespace)?;
+        self.now()?;
+        Ok(StoreReport::new(
+            "ledger",
+            self.state.record.clone(),
+            self.incarnation.clone(),
+            ringflake::lease::Durability::Volatile,
+            now_unix_ms,
+        ))
+    }
+}

@@ -1,0 +1,266 @@
+//! Who was given what and issued what, as only the simulation can know.
+
+use std::fmt;
+use std::ops::Range;
+
+use ringflake::lease::{Block, Grant};
+
+use crate::mutations::Promise;
+
+/// Cells of one tick and block.
+pub(crate) const CELLS: u64 = 4;
+
+/// A promise that was broken.
+#[derive(Clone, Debug)]
+pub(crate) struct Violation {
+    pub(crate) promise: Promise,
+    pub(crate) detail: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} is broken: {}", self.promise, self.detail)
+    }
+}
+
+pub(crate) fn broken(promise: Promise, detail: impl fmt::Display) -> Violation {
+    Violation {
+        promise,
+        detail: detail.to_string(),
+    }
+}
+
+/// Disjoint intervals in order, neighbours of one owner joined.
+#[derive(Clone, Debug, Default)]
+struct Intervals(Vec<(Range<u64>, usize)>);
+
+impl Intervals {
+    /// The first interval that ends after `from`.
+    fn first_after(&self, from: u64) -> usize {
+        // What is added lies near the end as a rule.
+        let behind = self.0.iter().rev();
+        self.0.len() - behind.take_while(|(known, _)| known.end > from).count()
+    }
+
+    /// The first overlap with `range`.
+    fn overlap(&self, range: &Range<u64>) -> Option<(Range<u64>, usize)> {
+        let (known, owner) = self.0.get(self.first_after(range.start))?;
+        let common = known.start.max(range.start)..known.end.min(range.end);
+        (!common.is_empty()).then_some((common, *owner))
+    }
+
+    /// Adds a range that overlaps with none.
+    fn add(&mut self, range: Range<u64>, owner: usize) {
+        let at = self.first_after(range.start);
+        if let Some((before, who)) = at.checked_sub(1).and_then(|i| self.0.get_mut(i))
+            && before.end == range.start
+            && *who == owner
+        {
+            before.end = range.end;
+            return;
+        }
+        self.0.insert(at, (range, owner));
+    }
+}
+
+/// What a positive reply made a process's, and how far it has issued.
+#[derive(Clone, Debug)]
+struct Confirmed {
+    block: Block,
+    ticks: Range<u64>,
+    /// In cells.
+    cursor: u64,
+}
+
+/// What a run ends at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Watch {
+    /// The first promise that is broken.
+    Promises,
+    /// The first cell that is issued twice: what the promises are for.
+    Duplicates,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Oracle {
+    pub(crate) watch: Watch,
+    /// Per block: what any server ever gave away, in ticks.
+    given: Vec<Intervals>,
+    /// Per block: what was issued, in cells.
+    issued: Vec<Intervals>,
+    /// Per process.
+    confirmed: Vec<Vec<Confirmed>>,
+    /// Cells that clones have in common and may both issue.
+    common: Vec<(Block, Range<u64>)>,
+    /// How many cells were issued, and how many of them twice.
+    pub(crate) cells: u64,
+    pub(crate) doubles: u64,
+    pub(crate) grants: u64,
+}
+
+impl Oracle {
+    pub(crate) fn new(blocks: u64, watch: Watch) -> Self {
+        Self {
+            watch,
+            given: vec![Intervals::default(); blocks as usize],
+            issued: vec![Intervals::default(); blocks as usize],
+            confirmed: Vec::new(),
+            common: Vec::new(),
+            cells: 0,
+            doubles: 0,
+            grants: 0,
+        }
+    }
+
+    /// S1: a server gave these ticks away, whether anybody learns of it or not.
+    pub(crate) fn give(
+        &mut self,
+        block: Block,
+        ticks: Range<u64>,
+        server: usize,
+    ) -> Result<(), Violation> {
+        if ticks.is_empty() || self.watch == Watch::Duplicates {
+            return Ok(());
+        }
+        self.grants += 1;
+        let given = &mut self.given[block.index() as usize];
+        if let Some((common, by)) = given.overlap(&ticks) {
+            return Err(broken(
+                Promise::S1,
+                format_args!(
+                    "server {server} gave ticks {ticks:?} of block {block}, \
+                     of which server {by} had given {common:?}"
+                ),
+            ));
+        }
+        given.add(ticks, server);
+        Ok(())
+    }
+
+    /// Makes room for one more process.
+    pub(crate) fn enter(&mut self) -> usize {
+        self.confirmed.push(Vec::new());
+        self.confirmed.len() - 1
+    }
+
+    /// A positive reply to an acquisition reached the process that asked.
+    pub(crate) fn confirm(&mut self, process: usize, grant: &Grant) {
+        self.confirmed[process].push(Confirmed {
+            block: grant.block,
+            ticks: grant.ticks.clone(),
+            cursor: 0,
+        });
+    }
+
+    /// A positive reply to a renewal did.
+    pub(crate) fn confirm_end(&mut self, process: usize, block: Block, known: u64, end: u64) {
+        let mut confirmed = self.confirmed[process].iter_mut();
+        if let Some(held) = confirmed.find(|c| c.block == block && c.ticks.end == known) {
+            held.ticks.end = end;
+        }
+    }
+
+    /// A process takes its grants to be gone.
+    pub(crate) fn forget(&mut self, process: usize) {
+        self.confirmed[process].clear();
+    }
+
+    /// `copy` is a copy of the memory of `process`.
+    pub(crate) fn copy(&mut self, process: usize) -> usize {
+        let confirmed = self.confirmed[process].clone();
+        self.confirmed.push(confirmed);
+        self.confirmed.len() - 1
+    }
+
+    /// Allows both copies to issue what the process has left of these grants.
+    pub(crate) fn allow_common(&mut self, process: usize, open: &[(Block, u64)]) {
+        for held in &self.confirmed[process] {
+            if open.contains(&(held.block, held.ticks.start)) {
+                let left = held.cursor.max(held.ticks.start * CELLS)..held.ticks.end * CELLS;
+                self.common.push((held.block, left));
+            }
+        }
+    }
+
+    /// Allows both copies to issue what a reply to both brought.
+    pub(crate) fn allow(&mut self, block: Block, ticks: Range<u64>) {
+        let cells = ticks.start * CELLS..ticks.end * CELLS;
+        self.common.push((block, cells));
+    }
+
+    /// S2, S3 and S4: a process issued these cells from the grant of `block` that
+    /// starts at tick `start`.
+    pub(crate) fn issue(
+        &mut self,
+        process: usize,
+        block: Block,
+        start: u64,
+        cells: Range<u64>,
+    ) -> Result<(), Violation> {
+        let mut confirmed = self.confirmed[process].iter_mut();
+        let held = confirmed.find(|c| c.block == block && c.ticks.start == start);
+        let (ticks, cursor) = held
+            .as_ref()
+            .map_or((0..0, 0), |held| (held.ticks.clone(), held.cursor));
+        if let Some(held) = held {
+            held.cursor = cells.end;
+        }
+        if self.watch == Watch::Promises {
+            if cells.start < ticks.start * CELLS || cells.end > ticks.end * CELLS {
+                return Err(broken(
+                    Promise::S2,
+                    format_args!(
+                        "process {process} issued cells {cells:?} of block {block}, \
+                         and has ticks {ticks:?}"
+                    ),
+                ));
+            }
+            if cells.start < cursor {
+                return Err(broken(
+                    Promise::S3,
+                    format_args!(
+                        "process {process} issued cells {cells:?} of block {block} \
+                         after all up to {cursor}"
+                    ),
+                ));
+            }
+        }
+        self.cells += cells.end - cells.start;
+        self.mark(process, block, cells)
+    }
+
+    /// S4: enters cells as issued.
+    fn mark(
+        &mut self,
+        process: usize,
+        block: Block,
+        mut cells: Range<u64>,
+    ) -> Result<(), Violation> {
+        let issued = &mut self.issued[block.index() as usize];
+        while let Some((mut twice, by)) = issued.overlap(&cells) {
+            let shared = self
+                .common
+                .iter()
+                .find(|(other, common)| *other == block && common.contains(&twice.start));
+            let Some((_, common)) = shared else {
+                return Err(broken(
+                    Promise::S4,
+                    format_args!(
+                        "process {process} issued cells {twice:?} of block {block}, \
+                         which process {by} had issued"
+                    ),
+                ));
+            };
+            twice.end = twice.end.min(common.end);
+            self.doubles += twice.end - twice.start;
+            if cells.start < twice.start {
+                issued.add(cells.start..twice.start, process);
+            }
+            cells.start = twice.end;
+        }
+        if !cells.is_empty() {
+            issued.add(cells, process);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,345 @@
+//! The servers of one simulated service, and the oracle's eye on them.
+
+use std::sync::Arc;
+
+use ringflake::ManualClock;
+use ringflake::lease::{
+    Acquire, Answer, Fingerprint, Floor, History, Incarnation, Init, LeaseStore, Listing,
+    MemorySnapshot, MemoryStore, Namespace, Request, StoreError,
+};
+
+use crate::ledger::{Ledger, State};
+use crate::mutations::{Mutation, Promise};
+use crate::oracle::{Oracle, Violation, Watch, broken};
+use crate::weather::{ALIVE_MS, LAYOUT, SKEW_LIMIT_MS, SKEW_MS, START_MS, Weather};
+
+/// What the servers run on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Backend {
+    /// The reference of the library.
+    Memory,
+    /// A store of the simulation, with all rules or without one.
+    Ledger(Option<Mutation>),
+}
+
+#[derive(Debug)]
+enum Store {
+    Memory(MemoryStore, Arc<ManualClock>),
+    Ledger(Box<Ledger>),
+}
+
+/// What a server holds.
+enum Snapshot {
+    Memory(MemorySnapshot),
+    Ledger(Box<State>),
+}
+
+impl Store {
+    fn new(backend: Backend, namespace: &Namespace, init: &Init) -> Self {
+        match backend {
+            Backend::Memory => {
+                let clock = Arc::new(ManualClock::new(init.now_unix_ms));
+                let mut store = MemoryStore::new(clock.clone());
+                store.init(namespace, init).expect("the limits are valid");
+                Self::Memory(store, clock)
+            }
+            Backend::Ledger(mutation) => {
+                let ledger = Ledger::new(namespace, init, mutation);
+                Self::Ledger(Box::new(ledger.expect("the limits are valid")))
+            }
+        }
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        match self {
+            Self::Memory(store, _) => Snapshot::Memory(store.snapshot()),
+            Self::Ledger(ledger) => Snapshot::Ledger(Box::new(ledger.state())),
+        }
+    }
+
+    fn restore(&mut self, snapshot: &Snapshot) {
+        match (self, snapshot) {
+            (Self::Memory(store, _), Snapshot::Memory(memory)) => store.restore(memory),
+            (Self::Ledger(ledger), Snapshot::Ledger(state)) => ledger.put_back(state),
+            _ => unreachable!("all servers of a service run on one backend"),
+        }
+    }
+
+    /// Another server of the same service, with what the snapshot holds.
+    fn promote(&self, snapshot: &Snapshot) -> Self {
+        let mut other = match self {
+            Self::Memory(..) => {
+                let clock = Arc::new(ManualClock::new(0));
+                Self::Memory(MemoryStore::new(clock.clone()), clock)
+            }
+            Self::Ledger(ledger) => Self::Ledger(ledger.clone()),
+        };
+        other.restore(snapshot);
+        other
+    }
+
+    fn set_incarnation(&mut self, name: u64) {
+        let incarnation = Incarnation::new(name.to_string());
+        match self {
+            Self::Memory(store, _) => store.set_incarnation(incarnation),
+            Self::Ledger(ledger) => ledger.incarnation = incarnation,
+        }
+    }
+
+    /// The store at this moment.
+    fn at(&mut self, unix_ms: u64, uptime_ms: u64, token: u64) -> &mut dyn LeaseStore {
+        match self {
+            Self::Memory(store, clock) => {
+                clock.set(unix_ms);
+                store
+            }
+            Self::Ledger(ledger) => {
+                ledger.now_unix_ms = unix_ms;
+                ledger.uptime_ms = uptime_ms;
+                ledger.token = token;
+                &mut **ledger
+            }
+        }
+    }
+}
+
+struct Server {
+    store: Store,
+    /// How far its clock is ahead of the true time.
+    ahead_ms: i64,
+    /// Whether that is more than a sound clock is off.
+    broken_clock: bool,
+    superseded_ms: Option<u64>,
+    down_until_ms: u64,
+    /// When it said that grants would be possible again, by its own clock.
+    opens_at_ms: Option<u64>,
+    /// Before its last operation, for one that answers before it has written.
+    before: Option<Snapshot>,
+    lazy: bool,
+}
+
+impl Server {
+    fn new(store: Store, ahead_ms: i64, lazy: bool) -> Self {
+        Self {
+            store,
+            ahead_ms,
+            broken_clock: false,
+            superseded_ms: None,
+            down_until_ms: 0,
+            opens_at_ms: None,
+            before: None,
+            lazy,
+        }
+    }
+}
+
+/// Who asks, as far as a server could tell.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Caller {
+    pub(crate) token: u64,
+    /// Whether its clock is further off than a sound one.
+    pub(crate) broken_clock: bool,
+}
+
+/// The servers, the last of which is the primary.
+pub(crate) struct Service {
+    servers: Vec<Server>,
+    replica: Snapshot,
+    incarnations: u64,
+    horizon: u64,
+    cover: u64,
+    namespace: Namespace,
+}
+
+impl Service {
+    pub(crate) fn new(backend: Backend, weather: &Weather) -> Self {
+        let init = Init::new(History::New, START_MS).with_limits(weather.limits);
+        let store = Store::new(backend, &weather.namespace, &init);
+        let lazy = backend == Backend::Ledger(Some(Mutation::LazyCommit));
+        Self {
+            replica: store.snapshot(),
+            servers: vec![Server::new(store, 0, lazy)],
+            incarnations: 0,
+            horizon: weather.horizon,
+            cover: weather.plan.cover.as_secs(),
+            namespace: weather.namespace.clone(),
+        }
+    }
+
+    pub(crate) fn primary(&self) -> usize {
+        self.servers.len() - 1
+    }
+
+    fn last(&mut self) -> &mut Server {
+        self.servers.last_mut().expect("there is always a primary")
+    }
+
+    pub(crate) fn answers(&self, server: usize, now_ms: u64) -> bool {
+        let server = &self.servers[server];
+        let superseded = server.superseded_ms;
+        now_ms >= server.down_until_ms && superseded.is_none_or(|at| now_ms <= at + ALIVE_MS)
+    }
+
+    pub(crate) fn replicate(&mut self) {
+        self.replica = self.last().store.snapshot();
+    }
+
+    pub(crate) fn fail_over(&mut self, now_ms: u64, ahead_ms: i64) {
+        self.incarnations += 1;
+        let incarnation = self.incarnations;
+        let last = self.servers.last_mut().expect("there is always a primary");
+        let mut store = last.store.promote(&self.replica);
+        store.set_incarnation(incarnation);
+        last.superseded_ms.get_or_insert(now_ms);
+        let lazy = last.lazy;
+        self.servers.push(Server::new(store, ahead_ms, lazy));
+    }
+
+    pub(crate) fn restart(&mut self, now_ms: u64, reincarnate: bool) {
+        if reincarnate {
+            self.incarnations += 1;
+        }
+        let incarnation = self.incarnations;
+        let server = self.last();
+        server.down_until_ms = now_ms + 300;
+        if reincarnate {
+            server.store.set_incarnation(incarnation);
+            server.opens_at_ms = None;
+        }
+        if let Some(before) = server.before.take() {
+            server.store.restore(&before);
+        }
+    }
+
+    pub(crate) fn set_clock(&mut self, ahead_ms: i64) {
+        let server = self.last();
+        server.ahead_ms = ahead_ms;
+        server.broken_clock = ahead_ms.unsigned_abs() > SKEW_MS;
+    }
+
+    pub(crate) fn bump_floor(&mut self, now_ms: u64, by: Option<u64>) {
+        let namespace = self.namespace.clone();
+        let server = self.last();
+        // An operator who sees that the clock is wrong leaves the floor alone.
+        if !server.broken_clock {
+            let unix_ms = (START_MS + now_ms).saturating_add_signed(server.ahead_ms);
+            let now = LAYOUT.tick_at(unix_ms).unwrap_or(0);
+            let floor = by.map_or(Floor::OverLostGrants, |by| Floor::Tick(now + by));
+            let store = server.store.at(unix_ms, now_ms, 0);
+            store
+                .bump_floor(&namespace, floor, unix_ms)
+                .expect("it is in range");
+            server.opens_at_ms = None;
+        }
+    }
+
+    /// What a client would find if it looked its grants up.
+    pub(crate) fn listing(&mut self, server: usize) -> Option<Listing> {
+        let namespace = self.namespace.clone();
+        let store: &mut dyn LeaseStore = match &mut self.servers[server].store {
+            Store::Memory(store, _) => store,
+            Store::Ledger(ledger) => &mut **ledger,
+        };
+        store.list(&namespace).ok()
+    }
+
+    /// Somebody with another secret asks for a block.
+    pub(crate) fn resist(&mut self, now_ms: u64, watch: Watch) -> Result<(), Violation> {
+        let secret = Fingerprint::from_bytes([9; 16]);
+        let space = Namespace::new(self.namespace.name(), &LAYOUT, secret)
+            .and_then(|space| space.with_block_bits(self.namespace.block_bits()))
+            .expect("it fits the layout");
+        let server = self.last();
+        let unix_ms = (START_MS + now_ms).saturating_add_signed(server.ahead_ms);
+        let store = server.store.at(unix_ms, now_ms, 1);
+        match store.acquire(&space, &Acquire::new(1, 5, unix_ms)) {
+            Err(StoreError::FingerprintMismatch { .. }) => Ok(()),
+            _ if watch == Watch::Duplicates => Ok(()),
+            other => Err(broken(
+                Promise::S5,
+                format_args!("another secret was answered {other:?}"),
+            )),
+        }
+    }
+
+    /// Carries a request out, and holds the reply against the promises.
+    pub(crate) fn execute(
+        &mut self,
+        index: usize,
+        now_ms: u64,
+        caller: Caller,
+        request: &Request,
+        oracle: &mut Oracle,
+    ) -> Result<Answer, Violation> {
+        let server = &mut self.servers[index];
+        let true_ms = START_MS + now_ms;
+        let unix_ms = true_ms.saturating_add_signed(server.ahead_ms);
+        if server.lazy {
+            server.before = Some(server.store.snapshot());
+        }
+        let store = server.store.at(unix_ms, now_ms, caller.token);
+        let answer = request.send(store, &self.namespace);
+        if oracle.watch == Watch::Duplicates {
+            return Ok(answer);
+        }
+
+        let tick = |unix_ms| LAYOUT.tick_at(unix_ms).unwrap_or(0);
+        // S7, by the server's clock, and by the true time where that is sound.
+        let mut latest = tick(unix_ms) + self.horizon;
+        if !server.broken_clock {
+            latest = latest.min(tick(true_ms + SKEW_MS) + self.horizon);
+        }
+        // One bad clock of two moves nothing out of reach.
+        let both_broken = server.broken_clock && caller.broken_clock;
+        let skew_ms = SKEW_MS + SKEW_LIMIT_MS;
+        let reach = tick(true_ms + skew_ms) + self.horizon.max(self.cover) + 2;
+
+        match (request, &answer) {
+            (Request::Acquire(_), Answer::Acquired(Ok(grants))) => {
+                server.opens_at_ms = None;
+                for grant in grants {
+                    oracle.give(grant.block, grant.ticks.clone(), index)?;
+                    bounded(grant.ticks.end, latest, Promise::S7)?;
+                    if !both_broken {
+                        bounded(grant.ticks.end, reach, Promise::Live)?;
+                    }
+                }
+            }
+            (Request::Renew(renew), Answer::Renewed(Ok(end))) if *end > renew.known_end => {
+                oracle.give(renew.block, renew.known_end..*end, index)?;
+                bounded(*end, latest, Promise::S7)?;
+                if !both_broken {
+                    bounded(*end, reach, Promise::Live)?;
+                }
+            }
+            (
+                Request::Acquire(_),
+                Answer::Acquired(Err(StoreError::FloorAhead { retry_after, .. })),
+            ) => {
+                let opens_at = unix_ms + retry_after.as_millis() as u64;
+                let said = *server.opens_at_ms.get_or_insert(opens_at);
+                if unix_ms >= said {
+                    return Err(broken(
+                        Promise::Live,
+                        format_args!(
+                            "server {index} has a floor ahead at {unix_ms}, \
+                             and had promised grants for {said}"
+                        ),
+                    ));
+                }
+            }
+            _ => {}
+        }
+        Ok(answer)
+    }
+}
+
+fn bounded(end: u64, latest: u64, promise: Promise) -> Result<(), Violation> {
+    if end <= latest {
+        return Ok(());
+    }
+    Err(broken(
+        promise,
+        format_args!("an end was moved to tick {end}, after {latest}"),
+    ))
+}

@@ -1,0 +1,74 @@
+//! The table: each rule, removed, is caught.
+
+use crate::mutations::{Row, TABLE};
+use crate::oracle::Watch;
+use crate::schedules::{must_hold, replay, spread};
+use crate::world::{Outcome, Run};
+
+/// Within how many seeds a mutation must be caught, and show a duplicate if it
+/// can lead to one.
+const CAUGHT_WITHIN: u64 = 3_000;
+
+fn first(run: impl Fn(u64) -> Run) -> Option<(Run, Outcome)> {
+    (0..CAUGHT_WITHIN).find_map(|seed| {
+        let run = run(seed);
+        let outcome = run.outcome();
+        outcome.violation.is_some().then_some((run, outcome))
+    })
+}
+
+/// The line of the table for one rule.
+fn line(row: &Row) -> String {
+    let Row {
+        mutation,
+        what,
+        breaks,
+        duplicates,
+    } = row;
+    let broken = first(|seed| Run::mutated(seed, *mutation));
+    let Some((run, outcome)) = broken else {
+        panic!("{mutation:?} was not caught within {CAUGHT_WITHIN} seeds");
+    };
+    let violation = outcome.violation.expect("it was caught");
+    assert!(
+        breaks.contains(&violation.promise),
+        "{mutation:?} should break {breaks:?}: {violation}\nsee it with: {}",
+        replay(run)
+    );
+    // With the rule in place the same seed is sound.
+    must_hold(Run::sound(run.seed));
+
+    let twice = first(|seed| Run {
+        watch: Watch::Duplicates,
+        ..Run::mutated(seed, *mutation)
+    });
+    assert_eq!(twice.is_some(), *duplicates, "{mutation:?}");
+    let twice = twice.map_or("none".to_owned(), |(run, outcome)| {
+        format!("{:>4} {:>5}", run.seed, outcome.steps)
+    });
+    let promise = format!("{:?}", violation.promise);
+    format!(
+        "{what:<60} | {promise:<4} {:>4} {:>5} | {twice:>10} | {mutation:?}",
+        run.seed, outcome.steps
+    )
+}
+
+#[test]
+fn every_mutation_is_caught() {
+    let mut lines = spread(0..TABLE.len() as u64, |index| {
+        (index, line(&TABLE[index as usize]))
+    });
+    lines.sort();
+    println!(
+        "{:<60} | {:<15} | {:<10} |\n{:<60} | {:>15} | {:>10} |",
+        "without this rule", "broken first", "duplicate", "", "     seed  step", "seed  step"
+    );
+    for (_, line) in lines {
+        println!("{line}");
+    }
+    println!(
+        "the table: cargo test --test simulator every_mutation -- --nocapture\n\
+         one of it: RINGFLAKE_SEED=<seed> RINGFLAKE_MUTATION=<name> \
+         cargo test --test simulator no_promise -- --nocapture"
+    );
+}

@@ -1,0 +1,201 @@
+//! What kind of schedule a seed makes.
+
+use std::time::Duration;
+
+use ringflake::Layout;
+use ringflake::lease::{Fingerprint, LeasePlan, Namespace, StoreLimits};
+
+use crate::dice::Dice;
+
+pub(crate) const LAYOUT: Layout = Layout::RANDFLAKE;
+/// The true time at which every schedule begins.
+pub(crate) const START_MS: u64 = 1_760_000_000_300;
+/// How far a server's clock is off at most, unless it is broken.
+pub(crate) const SKEW_MS: u64 = 1_000;
+/// How far the clocks of client and server may be apart for a grant.
+pub(crate) const SKEW_LIMIT_MS: u64 = 2_500;
+/// How long a superseded primary answers.
+pub(crate) const ALIVE_MS: u64 = 4_000;
+/// When a client gives up on a reply.
+pub(crate) const TIMEOUT_MS: u64 = 1_500;
+const DAY_MS: i64 = 86_400_000;
+
+/// One thing that goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    Partition,
+    Pause,
+    Crash,
+    ShutDown,
+    /// A snapshot is resumed beside the original, as nobody notices.
+    Clone,
+    /// The same, and a hook calls `invalidate` in the copy.
+    CloneWithHook,
+    Fork,
+    RestartGenerator,
+    Busy,
+    ClientClock,
+    ServerClock,
+    /// A server restarts with what it has written, as the same incarnation.
+    Restart,
+    /// The same, as another.
+    Reincarnate,
+    /// The replica catches up with the primary.
+    Replicate,
+    /// The replica takes over with what it has.
+    FailOver,
+    /// The same, while a process that agrees with the replica sleeps past its
+    /// end and others take its blocks.
+    FailOverBehindSleeper,
+    BumpFloor,
+    Impostor,
+}
+
+/// The faults that can go together in one schedule. Servers whose clocks jump
+/// are kept from those that lose history: the rule for that case assumes a bound
+/// on the skew.
+const PROCESSES: &[Fault] = &[
+    Fault::Partition,
+    Fault::Pause,
+    Fault::Crash,
+    Fault::ShutDown,
+    Fault::Clone,
+    Fault::CloneWithHook,
+    Fault::Fork,
+    Fault::RestartGenerator,
+    Fault::Busy,
+    Fault::ClientClock,
+    Fault::Impostor,
+];
+const SERVER_CLOCKS: &[Fault] = &[
+    Fault::ServerClock,
+    Fault::Restart,
+    Fault::Reincarnate,
+    Fault::BumpFloor,
+    Fault::ServerClock,
+];
+const HISTORY: &[Fault] = &[
+    Fault::Replicate,
+    Fault::FailOver,
+    Fault::FailOverBehindSleeper,
+    Fault::Restart,
+    Fault::Reincarnate,
+];
+
+/// The parameters of one schedule.
+#[derive(Clone, Debug)]
+pub(crate) struct Weather {
+    pub(crate) namespace: Namespace,
+    pub(crate) limits: StoreLimits,
+    pub(crate) horizon: u64,
+    pub(crate) plan: LeasePlan,
+    pub(crate) processes: usize,
+    /// When faults end, and when the schedule does.
+    pub(crate) calm_ms: u64,
+    pub(crate) end_ms: u64,
+    /// What goes wrong, and when.
+    pub(crate) faults: Vec<(u64, Fault)>,
+    /// Percentages, for each message.
+    pub(crate) lost: u64,
+    pub(crate) twice: u64,
+    pub(crate) slow: u64,
+    /// Whether what everybody's recovery needs is given, and is watched.
+    pub(crate) watch_recovery: bool,
+    pub(crate) loses_history: bool,
+}
+
+impl Weather {
+    pub(crate) fn new(dice: &mut Dice) -> Self {
+        let processes = dice.between(2, 3) as usize;
+        let watch_recovery = dice.chance(20);
+        // Few blocks, so that the same ones come back all the time; enough of
+        // them where everybody must get one in the end.
+        let block_bits = if watch_recovery {
+            11
+        } else {
+            dice.pick(&[15, 15, 16])
+        };
+        let namespace = Namespace::new("simulated", &LAYOUT, Fingerprint::from_bytes([7; 16]))
+            .and_then(|space| space.with_block_bits(block_bits))
+            .expect("it fits the layout");
+        let horizon = dice.pick(&[6, 12, 18, 24]);
+        let limits = StoreLimits::default()
+            .with_horizon(Duration::from_secs(horizon))
+            .with_failover(Duration::from_millis(ALIVE_MS + 2 * SKEW_MS))
+            .with_skew(Duration::from_millis(SKEW_LIMIT_MS));
+        let plan = LeasePlan::new(dice.pick(&[1, 1, 2]))
+            .with_widen_to(3)
+            .with_cover(Duration::from_secs(dice.pick(&[10, 10, 14])));
+
+        let loses_history = dice.chance(50);
+        let servers = if loses_history {
+            HISTORY
+        } else {
+            SERVER_CLOCKS
+        };
+        let mut kinds: Vec<Fault> = Vec::new();
+        for (among, percent) in [(PROCESSES, 35), (servers, 65)] {
+            kinds.extend(among.iter().filter(|_| dice.chance(percent)));
+        }
+        // Two clocks that are broken at once can agree on the wrong time.
+        let wild_clocks = !watch_recovery && dice.chance(30);
+        if !wild_clocks && kinds.contains(&Fault::ServerClock) {
+            kinds.retain(|kind| *kind != Fault::ClientClock);
+        }
+        let calm_ms = dice.between(10_000, 36_000);
+        let mut faults = Vec::new();
+        if !kinds.is_empty() {
+            for _ in 0..dice.between(2, 9) {
+                let (at, fault) = (dice.below(calm_ms), dice.pick(&kinds));
+                if fault == Fault::FailOver {
+                    // What the replica lacks is some seconds, as a rule.
+                    let lag = dice.below(8_000);
+                    faults.push((at.saturating_sub(lag), Fault::Replicate));
+                }
+                faults.push((at, fault));
+            }
+        }
+        let recovery_ms = horizon * 1000 + ALIVE_MS + 14_000;
+        let flaky = |dice: &mut Dice| if dice.chance(40) { dice.below(20) } else { 0 };
+        Self {
+            namespace,
+            limits,
+            horizon,
+            plan,
+            processes,
+            calm_ms,
+            end_ms: if watch_recovery {
+                calm_ms + recovery_ms
+            } else {
+                calm_ms
+            },
+            faults,
+            lost: flaky(dice),
+            twice: flaky(dice),
+            slow: flaky(dice),
+            watch_recovery,
+            loses_history,
+        }
+    }
+}
+
+/// How far a client's clock is set off.
+pub(crate) fn client_jump(dice: &mut Dice) -> i64 {
+    match dice.below(4) {
+        0 => dice.around(20_000),
+        1 => -3_600_000,
+        2 => 400 * DAY_MS,
+        // Before the layout's epoch.
+        _ => -400 * DAY_MS,
+    }
+}
+
+/// How far a server's clock is set off: never like a client's.
+pub(crate) fn server_jump(dice: &mut Dice) -> i64 {
+    match dice.below(4) {
+        0 => dice.around(25_000),
+        1 => 7_200_000,
+        2 => 3650 * DAY_MS,
+        _ => dice.pick(&[-200, -500]) * DAY_MS,
+    }
+}

@@ -1,0 +1,278 @@
+//! One schedule: processes, a network and a service, driven by a queue of events.
+
+mod faults;
+mod network;
+mod queue;
+
+use ringflake::lease::{Holder, Manager, Step};
+
+use self::queue::{Event, Queue};
+use crate::dice::Dice;
+use crate::met::{Met, Tally};
+use crate::mutations::{Mutation, Promise};
+use crate::oracle::{Oracle, Violation, Watch, broken};
+use crate::process::{Flight, Process};
+use crate::service::{Backend, Service};
+use crate::weather::Weather;
+
+/// What a schedule came to.
+#[derive(Clone, Debug)]
+pub(crate) struct Outcome {
+    /// How many events there were.
+    pub(crate) steps: u64,
+    /// The same for the same events.
+    pub(crate) digest: u64,
+    pub(crate) cells: u64,
+    pub(crate) doubles: u64,
+    pub(crate) grants: u64,
+    pub(crate) tally: Tally,
+    pub(crate) violation: Option<Violation>,
+}
+
+pub(crate) struct World {
+    weather: Weather,
+    dice: Dice,
+    mutation: Option<Mutation>,
+    now_ms: u64,
+    queue: Queue,
+    steps: u64,
+    digest: u64,
+    service: Service,
+    oracle: Oracle,
+    processes: Vec<Process>,
+    /// Copies that wait for the same replies as their originals.
+    twins: Vec<Twin>,
+    tally: Tally,
+    trace: bool,
+}
+
+/// A copy that may get a reply to a request of its original.
+struct Twin {
+    original: usize,
+    number: u64,
+    copy: usize,
+    /// Whether a hook ran in the copy.
+    hook: bool,
+}
+
+/// What to run, and how.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run {
+    pub(crate) seed: u64,
+    pub(crate) backend: Backend,
+    pub(crate) mutation: Option<Mutation>,
+    pub(crate) watch: Watch,
+    /// Whether to print every event.
+    pub(crate) trace: bool,
+}
+
+impl Run {
+    /// The schedule of a seed, with every rule in place.
+    pub(crate) fn sound(seed: u64) -> Self {
+        Self {
+            seed,
+            backend: Backend::Memory,
+            mutation: None,
+            watch: Watch::Promises,
+            trace: false,
+        }
+    }
+
+    /// The same without a rule.
+    pub(crate) fn mutated(seed: u64, mutation: Mutation) -> Self {
+        Self {
+            backend: Backend::Ledger(Some(mutation)),
+            mutation: Some(mutation),
+            ..Self::sound(seed)
+        }
+    }
+
+    pub(crate) fn outcome(self) -> Outcome {
+        let mut dice = Dice::new(self.seed);
+        let weather = Weather::new(&mut dice);
+        if self.trace {
+            println!("{self:?}: {weather:#?}");
+        }
+        let mut world = World {
+            service: Service::new(self.backend, &weather),
+            oracle: Oracle::new(weather.namespace.blocks(), self.watch),
+            weather,
+            dice,
+            mutation: self.mutation,
+            now_ms: 0,
+            queue: Queue::default(),
+            steps: 0,
+            digest: 0xcbf2_9ce4_8422_2325,
+            processes: Vec::new(),
+            twins: Vec::new(),
+            tally: Tally::new(),
+            trace: self.trace,
+        };
+        let violation = world.run().err();
+        Outcome {
+            steps: world.steps,
+            digest: world.digest,
+            cells: world.oracle.cells,
+            doubles: world.oracle.doubles,
+            grants: world.oracle.grants,
+            tally: world.tally,
+            violation,
+        }
+    }
+}
+
+impl World {
+    fn run(&mut self) -> Result<(), Violation> {
+        for name in 0..self.weather.processes {
+            let at_ms = self.dice.below(2_000);
+            self.queue.push(at_ms, Event::Start { name });
+        }
+        for (at_ms, fault) in self.weather.faults.clone() {
+            self.queue.push(at_ms, Event::Strike(fault));
+        }
+        self.queue.push(self.weather.calm_ms, Event::Calm);
+        while let Some((at_ms, event)) = self.queue.pop() {
+            if at_ms > self.weather.end_ms {
+                break;
+            }
+            self.now_ms = at_ms;
+            self.steps += 1;
+            if self.trace {
+                println!("{at_ms:>6} {:>4} {event:?}", self.steps);
+            }
+            self.happen(event)?;
+        }
+        self.check_recovery()
+    }
+
+    fn after(&mut self, ms: u64, event: Event) {
+        self.queue.push(self.now_ms + ms, event);
+    }
+
+    fn happen(&mut self, event: Event) -> Result<(), Violation> {
+        match event {
+            Event::Wake { process, alarm } => {
+                if self.processes[process].alarm == alarm && self.is_awake(process, &event) {
+                    self.drive(process)?;
+                }
+                Ok(())
+            }
+            Event::Arrive(message) => self.arrive(*message),
+            Event::Reply {
+                process,
+                number,
+                answer,
+            } => self.reply(process, number, answer),
+            Event::TimeOut { process, number } => {
+                let waits = |flight: &Flight| flight.number == number;
+                if self.processes[process].flight.as_ref().is_some_and(waits)
+                    && self.is_awake(process, &event)
+                {
+                    self.answer(process, None)?;
+                }
+                Ok(())
+            }
+            Event::Strike(fault) => self.strike(fault),
+            Event::Start { name } => {
+                self.start(name);
+                Ok(())
+            }
+            Event::Copy { process, hook } => {
+                self.copy(process, hook);
+                Ok(())
+            }
+            Event::Calm => {
+                self.calm();
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether a process can act now; if it is paused, it will later.
+    fn is_awake(&mut self, process: usize, event: &Event) -> bool {
+        let resumes_ms = self.processes[process].paused_until_ms;
+        if self.processes[process].dead {
+            return false;
+        }
+        if resumes_ms <= self.now_ms {
+            return true;
+        }
+        // What has piled up comes in any order.
+        let at_ms = resumes_ms + self.dice.below(3);
+        match *event {
+            Event::Wake { process, alarm } => {
+                self.queue.push(at_ms, Event::Wake { process, alarm });
+            }
+            Event::TimeOut { process, number } => {
+                self.queue.push(at_ms, Event::TimeOut { process, number });
+            }
+            _ => {}
+        }
+        false
+    }
+
+    fn start(&mut self, name: usize) {
+        let index = self.oracle.enter();
+        let holder = Holder::new("simulated", name.to_string());
+        let plan = self.weather.plan.clone().held_by(holder);
+        let seed = self.dice.roll();
+        let manager = Manager::new(self.weather.namespace.clone(), plan, seed);
+        let manager = manager.expect("the plan is valid");
+        let server = self.service.primary();
+        let process = Process::new(index, manager, self.mutation, server, &mut self.dice);
+        self.processes.push(process);
+        self.set_alarm(index, 0);
+    }
+
+    fn set_alarm(&mut self, process: usize, ms: u64) {
+        self.processes[process].alarm += 1;
+        let alarm = self.processes[process].alarm;
+        self.after(ms, Event::Wake { process, alarm });
+    }
+
+    /// Lets a process issue IDs, and do what its manager says.
+    fn drive(&mut self, index: usize) -> Result<(), Violation> {
+        let process = &mut self.processes[index];
+        if process.overslept(self.now_ms) {
+            self.tally.meet(Met::PastTheEnd);
+        }
+        process.issue(self.now_ms, &mut self.dice, &mut self.oracle)?;
+        match process.next(self.now_ms) {
+            Step::Ask(request) => {
+                process.number += 1;
+                self.send(index, request, false);
+            }
+            Step::Wait(wait) => {
+                let wait_ms = (wait.as_micros().div_ceil(1000) as u64).min(2_500);
+                self.set_alarm(index, wait_ms);
+            }
+            Step::Done => process.dead = true,
+        }
+        Ok(())
+    }
+
+    /// Whoever is still there must be served again by the end.
+    fn check_recovery(&self) -> Result<(), Violation> {
+        if !self.weather.watch_recovery || self.oracle.watch == Watch::Duplicates {
+            return Ok(());
+        }
+        for process in &self.processes {
+            let there = !process.dead && !process.stopping;
+            if there && !process.is_served(self.now_ms) {
+                return Err(broken(
+                    Promise::Live,
+                    format_args!(
+                        "process {} has no grant in force long after all is well",
+                        process.index
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn mix(&mut self, word: u64) {
+        let mixed = self.digest ^ word ^ (self.now_ms << 20);
+        self.digest = mixed.wrapping_mul(0x0000_0100_0000_01b3).rotate_left(7);
+    }
+}

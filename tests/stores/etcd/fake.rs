@@ -1,0 +1,299 @@
+//! Members that answer what a test wants: clocks that are off, none at all, and
+//! what a proxy says.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::thread;
+
+use ringflake::lease::{
+    Acquire, EtcdStore, Fence, Floor, History, Init, LeaseStore, Namespace, Renew, StoreError,
+};
+
+use super::{options, store};
+use crate::etcd_server::Etcd;
+use crate::kit::{acquire, ambiguous, fenced, init, now, space, unavailable};
+
+/// A server that passes each request on to a member, and each reply through
+/// `change`, and the port that it is at. One that is changed to nothing ends the
+/// connection. The server ends with the test's process.
+fn before(member: u16, change: impl Fn(&str, String) -> String + Send + Sync + 'static) -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for client in listener.incoming() {
+            let client = client.unwrap();
+            let mut server = TcpStream::connect(("127.0.0.1", member)).unwrap();
+            while let Some(request) = message(&client) {
+                server.write_all(request.as_bytes()).unwrap();
+                let Some(reply) = message(&server) else { break };
+                let reply = change(&request, reply);
+                if reply.is_empty() || (&client).write_all(reply.as_bytes()).is_err() {
+                    break;
+                }
+            }
+        }
+    });
+    port
+}
+
+/// The next request or reply, which has a length.
+fn message(mut stream: &TcpStream) -> Option<String> {
+    let mut bytes = Vec::new();
+    let mut byte = [0];
+    while !bytes.ends_with(b"\r\n\r\n") {
+        stream.read_exact(&mut byte).ok()?;
+        bytes.push(byte[0]);
+    }
+    let head = String::from_utf8(bytes.clone()).unwrap().to_lowercase();
+    let length = head
+        .split_once("content-length: ")
+        .and_then(|(_, rest)| rest.split_once("\r\n"))
+        .map_or(0, |(digits, _)| digits.parse().unwrap());
+    let start = bytes.len();
+    bytes.resize(start + length, 0);
+    stream.read_exact(&mut bytes[start..]).ok()?;
+    Some(String::from_utf8(bytes).unwrap())
+}
+
+fn with_date(reply: &str, date: Option<&str>) -> String {
+    let (head, rest) = reply.split_once("\r\nDate: ").unwrap();
+    let (_, rest) = rest.split_once("\r\n").unwrap();
+    match date {
+        Some(date) => format!("{head}\r\nDate: {date}\r\n{rest}"),
+        None => format!("{head}\r\n{rest}"),
+    }
+}
+
+fn is_write(request: &str) -> bool {
+    request.contains("request_put")
+}
+
+fn at(port: u16) -> EtcdStore {
+    store(&format!("etcd://127.0.0.1:{port}"))
+}
+
+fn blocks(etcd: &Etcd, space: &Namespace) -> usize {
+    store(&etcd.url()).list(space).unwrap().blocks.len()
+}
+
+#[test]
+fn a_member_whose_clock_is_off_grants_nothing() {
+    let test = "etcd::a_member_whose_clock_is_off_grants_nothing";
+    let Some(etcd) = Etcd::start(test) else {
+        return;
+    };
+    let space = space("off");
+    init(&mut store(&etcd.url()), &space);
+    let year_2045 = "Sun, 01 Jan 2045 00:00:00 GMT";
+    let port = before(etcd.port(0), move |_, reply| {
+        with_date(&reply, Some(year_2045))
+    });
+    match acquire(&mut at(port), &space).unwrap_err() {
+        StoreError::ClockSkew { store_unix_ms, .. } => {
+            let midnight = 2_366_841_600_000;
+            assert!(store_unix_ms <= midnight && store_unix_ms > midnight - 60_000);
+        }
+        other => panic!("{other}"),
+    }
+    let skew = at(port).check(&space, now()).unwrap().skew_ms().unwrap();
+    assert!(skew > 86_400_000, "{skew}");
+    assert_eq!(blocks(&etcd, &space), 0);
+}
+
+#[test]
+fn a_member_that_tells_no_date_grants_nothing() {
+    let test = "etcd::a_member_that_tells_no_date_grants_nothing";
+    let Some(etcd) = Etcd::start(test) else {
+        return;
+    };
+    let space = space("dateless");
+    init(&mut store(&etcd.url()), &space);
+    let port = before(etcd.port(0), |_, reply| with_date(&reply, None));
+    let text = unavailable(acquire(&mut at(port), &space));
+    assert!(text.contains("no date"), "{text}");
+    assert_eq!(blocks(&etcd, &space), 0);
+}
+
+#[test]
+fn a_client_whose_clock_is_within_the_second_is_not_refused() {
+    let test = "etcd::a_client_whose_clock_is_within_the_second_is_not_refused";
+    let Some(etcd) = Etcd::start(test) else {
+        return;
+    };
+    let space = space("second");
+    init(&mut store(&etcd.url()), &space);
+    // The limit is 5 s, and the date may be a second old.
+    for (ahead_ms, granted) in [
+        (-3_000, true),
+        (3_500, true),
+        (-7_000, false),
+        (7_500, false),
+    ] {
+        let ask = Acquire::new(1, 10, now().saturating_add_signed(ahead_ms));
+        let result = store(&etcd.url()).acquire(&space, &ask);
+        match result {
+            Ok(_) => assert!(granted, "{ahead_ms}"),
+            Err(StoreError::ClockSkew { .. }) => assert!(!granted, "{ahead_ms}"),
+            Err(other) => panic!("{other}"),
+        }
+    }
+}
+
+#[test]
+fn a_proxys_word_on_a_write_is_no_word_of_etcd() {
+    let test = "etcd::a_proxys_word_on_a_write_is_no_word_of_etcd";
+    let Some(etcd) = Etcd::start(test) else {
+        return;
+    };
+    let space = space("proxy");
+    init(&mut store(&etcd.url()), &space);
+    let refuse_writes = |status: &'static str, body: &'static str| {
+        before(etcd.port(0), move |request, reply| {
+            if !is_write(request) {
+                return reply;
+            }
+            let length = body.len();
+            format!("HTTP/1.1 {status} X\r\nContent-Length: {length}\r\n\r\n{body}")
+        })
+    };
+    let timed_out = r#"{"code":14,"message":"etcdserver: request timed out"}"#;
+    for (status, body) in [("503", timed_out), ("502", "<html>"), ("200", "no json")] {
+        let port = refuse_writes(status, body);
+        ambiguous(acquire(&mut at(port), &space));
+    }
+    // Each was done before the proxy replied.
+    assert_eq!(blocks(&etcd, &space), 3);
+
+    let full = r#"{"code":8,"message":"etcdserver: mvcc: database space exceeded"}"#;
+    let text = unavailable(acquire(&mut at(refuse_writes("429", full)), &space));
+    assert!(text.contains("space exceeded"), "{text}");
+}
+
+/// A write that is answered by another cluster than the one that was read.
+#[test]
+fn a_cluster_that_is_replaced_between_read_and_write_is_ambiguous() {
+    let test = "etcd::a_cluster_that_is_replaced_between_read_and_write_is_ambiguous";
+    let Some(etcd) = Etcd::start(test) else {
+        return;
+    };
+    let space = space("replaced");
+    init(&mut store(&etcd.url()), &space);
+    let port = before(etcd.port(0), |request, reply| {
+        if !is_write(request) {
+            return reply;
+        }
+        // As many digits as before, and as large but for the last.
+        let (head, rest) = reply.split_once("\"cluster_id\":\"").unwrap();
+        let (id, tail) = rest.split_once('"').unwrap();
+        let (most, last) = id.split_at(id.len() - 1);
+        let other = if last == "0" { "1" } else { "0" };
+        format!("{head}\"cluster_id\":\"{most}{other}\"{tail}")
+    });
+    let text = ambiguous(acquire(&mut at(port), &space));
+    assert!(text.contains("replaced"), "{text}");
+}
+
+/// The transaction must not be done on what was read before.
+#[test]
+fn what_changes_between_read_and_write_is_taken_in() {
+    let test = "etcd::what_changes_between_read_and_write_is_taken_in";
+    let Some(etcd) = Etcd::start(test) else {
+        return;
+    };
+    // One block for all, and somebody who does something at each first reading.
+    let meddle = |space: &Namespace, deed: fn(&mut EtcdStore, &Namespace)| {
+        let (url, space) = (etcd.url(), space.clone());
+        let done = AtomicBool::new(false);
+        at(before(etcd.port(0), move |_, reply| {
+            if !done.swap(true, SeqCst) {
+                deed(&mut store(&url), &space);
+            }
+            reply
+        }))
+    };
+    let begin = |name: &str| {
+        let space = space(name).with_block_bits(17).unwrap();
+        init(&mut store(&etcd.url()), &space);
+        space
+    };
+    let raise = |store: &mut EtcdStore, space: &Namespace| {
+        let tick = space.layout().tick_at(now()).unwrap() + 500;
+        store.bump_floor(space, Floor::Tick(tick), now()).unwrap();
+    };
+    let direct = || store(&etcd.url());
+
+    let space = begin("renew-floor");
+    let grant = acquire(&mut direct(), &space).unwrap();
+    let renew = Renew::new(&grant, grant.ticks.end + 5, now());
+    let fence = fenced(meddle(&space, raise).renew(&space, &renew));
+    assert!(matches!(fence, Fence::Floor { .. }), "{fence}");
+
+    let space = begin("acquire-floor");
+    let grant = acquire(&mut meddle(&space, raise), &space).unwrap();
+    let floor = direct().list(&space).unwrap().record.floor;
+    assert_eq!(grant.ticks.start, floor);
+
+    let space = begin("acquire-block");
+    let taken = |store: &mut EtcdStore, space: &Namespace| {
+        acquire(store, space).unwrap();
+    };
+    let error = acquire(&mut meddle(&space, taken), &space).unwrap_err();
+    assert!(matches!(error, StoreError::Exhausted { .. }), "{error}");
+
+    let space = begin("renew-block");
+    let grant = acquire(&mut direct(), &space).unwrap();
+    let taken = |store: &mut EtcdStore, space: &Namespace| {
+        let block = store.list(space).unwrap().blocks.remove(0);
+        store.release(space, block.block, block.epoch).unwrap();
+        acquire(store, space).unwrap();
+    };
+    let renew = Renew::new(&grant, grant.ticks.end + 5, now());
+    let fence = fenced(meddle(&space, taken).renew(&space, &renew));
+    assert!(matches!(fence, Fence::Epoch { .. }), "{fence}");
+
+    let space = begin("bump");
+    let tick = space.layout().tick_at(now()).unwrap() + 100;
+    let bumped = meddle(&space, raise).bump_floor(&space, Floor::Tick(tick), now());
+    assert!(bumped.unwrap() > tick, "the higher floor stays");
+
+    let space = super::space("init");
+    let other = |store: &mut EtcdStore, space: &Namespace| init(store, space);
+    let init = Init::new(History::New, now());
+    let error = meddle(&space, other).init(&space, &init).unwrap_err();
+    assert!(
+        matches!(error, StoreError::AlreadyInitialised { .. }),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_read_that_breaks_is_repeated() {
+    let test = "etcd::a_read_that_breaks_is_repeated";
+    let Some(etcd) = Etcd::start(test) else {
+        return;
+    };
+    let space = space("breaks");
+    init(&mut store(&etcd.url()), &space);
+    let replies = AtomicUsize::new(0);
+    let port = before(etcd.port(0), move |_, reply| {
+        match replies.fetch_add(1, SeqCst) {
+            0 => String::new(),
+            _ => reply,
+        }
+    });
+    acquire(&mut at(port), &space).unwrap();
+    assert_eq!(blocks(&etcd, &space), 1);
+}
+
+#[test]
+fn a_server_without_the_gateway_is_named_as_such() {
+    let test = "etcd::a_server_without_the_gateway_is_named_as_such";
+    let off = ["--enable-grpc-gateway=false"];
+    let Some(etcd) = Etcd::start_with(test, 1, &off) else {
+        return;
+    };
+    let mut store = EtcdStore::from_url(&etcd.url(), &options()).unwrap();
+    let text = unavailable(store.list(&space("orders")));
+    assert!(text.contains("--enable-grpc-gateway"), "{text}");
+}

@@ -1,0 +1,532 @@
+//! MariaDB, which stands for MySQL too.
+
+#[path = "../common/mariadb.rs"]
+#[allow(dead_code, reason = "the rest is for other tests")]
+mod server;
+
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use mysql::Conn;
+use mysql::prelude::Queryable;
+use ringflake::lease::{
+    Acquire, Durability, Fence, Grant, History, Holder, Init, LeaseStore, MysqlStore, OpenError,
+    OpenOptions, Renew, StoreError, open,
+};
+
+use self::server::MariaDb;
+use crate::eventually::eventually;
+use crate::sql::{self, Database, all_of, answers, made, now, space, take, tick};
+
+impl Database for MariaDb {
+    fn url(&self) -> String {
+        Self::url(self)
+    }
+
+    fn url_through(&self, port: u16) -> String {
+        Self::url_through(self, port)
+    }
+
+    fn port(&self) -> u16 {
+        Self::port(self)
+    }
+
+    fn stop(&mut self) {
+        Self::stop(self);
+    }
+
+    fn kill(&mut self) {
+        Self::kill(self);
+    }
+
+    fn restart(&mut self) {
+        Self::restart(self);
+    }
+
+    fn execute(&self, sql: &str) {
+        execute(&mut self.admin(), sql);
+    }
+
+    fn sessions(&self) -> u64 {
+        let all = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = 'app'";
+        self.admin().query_first(all).unwrap().unwrap()
+    }
+}
+
+#[track_caller]
+fn execute(connection: &mut Conn, sql: &str) {
+    if let Err(error) = connection.query_drop(sql) {
+        panic!("{sql}: {error}");
+    }
+}
+
+/// A server for the test of this name; ends the test where there is none.
+macro_rules! server {
+    ($test:literal $(, $setting:literal)*) => {
+        match MariaDb::start($test, &[$($setting),*]) {
+            Some(server) => server,
+            None => return,
+        }
+    };
+}
+
+/// Whether a transaction waits for a lock. (The list of transactions is a copy
+/// that is not renewed for those who ask too often.)
+fn waits(server: &MariaDb) -> bool {
+    let waiting = "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'";
+    let row: Option<(String, u64)> = server.admin().query_first(waiting).unwrap();
+    row.unwrap().1 > 0
+}
+
+#[track_caller]
+fn unavailable<T: std::fmt::Debug>(result: Result<T, StoreError>, why: &str) {
+    match result {
+        Err(error @ StoreError::Unavailable { .. }) => {
+            let text = all_of(&error);
+            assert!(text.contains(why), "{text}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[track_caller]
+fn not_durable<T: std::fmt::Debug>(result: Result<T, StoreError>, setting: &str) {
+    match result {
+        Err(StoreError::NotDurable { reason, .. }) => assert!(reason.contains(setting), "{reason}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn conforms() {
+    sql::conforms(&server!("mysql::conforms"));
+}
+
+/// With every default turned against the store that a session can turn back.
+#[test]
+fn conforms_whatever_the_defaults() {
+    let server = server!(
+        "mysql::conforms_whatever_the_defaults",
+        "--autocommit=0",
+        "--sql-mode=ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT,IGNORE_SPACE",
+        "--transaction-isolation=SERIALIZABLE",
+        "--transaction-read-only",
+        "--default-time-zone=+05:30",
+        "--default-storage-engine=MyISAM",
+        "--character-set-server=latin1",
+        "--log-bin",
+        "--sync-binlog=1"
+    );
+    sql::conforms(&server);
+}
+
+#[test]
+fn agrees_with_the_reference() {
+    sql::agrees_with_the_reference(&server!("mysql::agrees_with_the_reference"));
+}
+
+#[test]
+fn one_of_many_inits_wins() {
+    sql::one_of_many_inits_wins(&server!("mysql::one_of_many_inits_wins"));
+}
+
+#[test]
+fn rows_are_made_up_to_a_bound() {
+    sql::rows_are_made_up_to_a_bound(&server!("mysql::rows_are_made_up_to_a_bound"));
+}
+
+#[test]
+fn twenty_threads_get_disjoint_rectangles() {
+    let server = server!("mysql::twenty_threads_get_disjoint_rectangles");
+    sql::twenty_threads_get_disjoint_rectangles(&server);
+}
+
+#[test]
+fn a_new_incarnation_raises_the_floor_once() {
+    let server = server!("mysql::a_new_incarnation_raises_the_floor_once");
+    sql::a_new_incarnation_raises_the_floor_once(&server);
+}
+
+#[test]
+fn an_outage_is_unavailable_and_over_when_it_is_over() {
+    let mut server = server!("mysql::an_outage_is_unavailable_and_over_when_it_is_over");
+    sql::an_outage_is_unavailable_and_over_when_it_is_over(&mut server);
+}
+
+#[test]
+fn a_connection_that_died_while_idle_puts_nothing_in_doubt() {
+    let mut server = server!("mysql::a_connection_that_died_while_idle_puts_nothing_in_doubt");
+    sql::a_connection_that_died_while_idle_puts_nothing_in_doubt(&mut server);
+}
+
+#[test]
+fn silence_ends_with_the_time_out() {
+    sql::silence_ends_with_the_time_out(&server!("mysql::silence_ends_with_the_time_out"));
+}
+
+#[test]
+fn each_reply_lost_is_told_right() {
+    sql::each_reply_lost_is_told_right(&server!("mysql::each_reply_lost_is_told_right"));
+}
+
+#[test]
+fn no_answer_is_waited_for_in_vain() {
+    sql::no_answer_is_waited_for_in_vain(&server!("mysql::no_answer_is_waited_for_in_vain"));
+}
+
+#[test]
+fn a_kill_before_the_reply_leaves_the_mark_moved() {
+    let mut server = server!("mysql::a_kill_before_the_reply_leaves_the_mark_moved");
+    sql::a_kill_before_the_reply_leaves_the_mark_moved(&mut server);
+}
+
+#[test]
+fn no_error_shows_a_password() {
+    let server = server!("mysql::no_error_shows_a_password");
+    sql::no_error_shows_a_password(&server, MariaDb::PASSWORD);
+}
+
+#[test]
+fn holders_are_kept_as_they_are() {
+    sql::holders_are_kept_as_they_are(&server!("mysql::holders_are_kept_as_they_are"));
+}
+
+#[test]
+fn what_nobody_wrote_is_corrupt() {
+    sql::what_nobody_wrote_is_corrupt(
+        &server!("mysql::what_nobody_wrote_is_corrupt"),
+        &[
+            "UPDATE ringflake_namespace SET `format` = 2 WHERE name = '{name}'",
+            "UPDATE ringflake_namespace SET layout = 'none' WHERE name = '{name}'",
+            "UPDATE ringflake_namespace SET fingerprint = '' WHERE name = '{name}'",
+            "UPDATE ringflake_namespace SET skew_ms = -1 WHERE name = '{name}'",
+            "UPDATE ringflake_namespace SET floor = -1 WHERE name = '{name}'",
+            "UPDATE ringflake_block SET granted_unix_ms = -1 WHERE namespace = '{name}'",
+            "UPDATE ringflake_block SET hwm_end = -5 WHERE namespace = '{name}'",
+            "ALTER TABLE ringflake_block CHANGE COLUMN holder_host host TEXT",
+        ],
+    );
+}
+
+#[test]
+fn the_clock_is_read_after_the_locks() {
+    let server = server!("mysql::the_clock_is_read_after_the_locks");
+    let mut holding = server.admin();
+    sql::the_clock_is_read_after_the_locks(
+        &server,
+        &mut |statement| execute(&mut holding, statement),
+        &|| waits(&server),
+    );
+}
+
+#[test]
+fn acquirers_do_not_queue() {
+    let server = server!("mysql::acquirers_do_not_queue");
+    let mut holding = server.admin();
+    sql::acquirers_do_not_queue(
+        &server,
+        &mut |statement| execute(&mut holding, statement),
+        &|| waits(&server),
+    );
+}
+
+#[test]
+fn a_deadlock_is_repeated() {
+    let server = server!("mysql::a_deadlock_is_repeated");
+    let mut holding = server.admin();
+    sql::a_deadlock_is_repeated(
+        &server,
+        &mut |statement| execute(&mut holding, statement),
+        &|| waits(&server),
+    );
+}
+
+#[test]
+fn a_server_with_another_identity_raises_the_floor() {
+    let mut server = server!(
+        "mysql::a_server_with_another_identity_raises_the_floor",
+        "--server-id=1"
+    );
+    let mut store = server.store();
+    let space = made(&mut *store, "orders", 5);
+    let mut grant = take(&mut *store, &space, 3);
+
+    // The same server as before.
+    server.kill();
+    server.restart();
+    let mut store = server.store();
+    let renew = Renew::new(&grant, grant.ticks.end + 1, now());
+    grant.ticks.end = store.renew(&space, &renew).unwrap();
+
+    // A copy of it, as far as anybody can see.
+    server.stop();
+    server.configure(&["--server-id=2"]);
+    server.restart();
+    let mut store = server.store();
+    assert!(store.check(&space, now()).unwrap().history_lost());
+    let renew = Renew::new(&grant, grant.ticks.end + 1, now());
+    match store.renew(&space, &renew).unwrap_err() {
+        StoreError::Fenced { fence, .. } => assert_eq!(fence, Fence::Incarnation),
+        other => panic!("{other}"),
+    }
+    let before = tick(&space);
+    match store
+        .acquire(&space, &Acquire::new(1, 1, now()))
+        .unwrap_err()
+    {
+        StoreError::FloorAhead { floor, .. } => {
+            assert!(floor > before + 1200 + 60, "{floor}");
+        }
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_server_that_can_forget_is_refused() {
+    let mut server = server!(
+        "mysql::a_server_that_can_forget_is_refused",
+        "--log-bin",
+        "--sync-binlog=1"
+    );
+    let mut store = server.store();
+    let space = made(&mut *store, "orders", 5);
+    let grant = take(&mut *store, &space, 60);
+    let report = store.check(&space, now()).unwrap();
+    assert_eq!(report.durability, Durability::Durable);
+    assert!(report.store.starts_with("MariaDB 1"), "{}", report.store);
+
+    for (setting, bad) in [("innodb_flush_log_at_trx_commit", 2), ("sync_binlog", 0)] {
+        server.execute(&format!("SET GLOBAL {setting} = {bad}"));
+        // On the connection that was good a moment ago, and on a new one.
+        for store in [&mut store, &mut server.store()] {
+            let renew = Renew::new(&grant, grant.ticks.end + 1, now());
+            not_durable(store.acquire(&space, &Acquire::new(1, 60, now())), setting);
+            not_durable(store.renew(&space, &renew), setting);
+            not_durable(store.check(&space, now()), setting);
+        }
+        sql::best_effort_is_said_once_a_connection(&server, &space, setting);
+        server.execute(&format!("SET GLOBAL {setting} = 1"));
+        take(&mut *store, &space, 60);
+    }
+
+    server.execute("SET GLOBAL read_only = 1");
+    for error in answers(&mut *store, &space) {
+        unavailable::<()>(Err(error), "read-only");
+    }
+    server.execute("SET GLOBAL read_only = 0");
+
+    server.execute("ALTER TABLE ringflake_block ENGINE = Aria");
+    not_durable(server.store().list(&space), "ringflake_block (Aria)");
+
+    server.stop();
+    server.configure(&["--skip-innodb-doublewrite"]);
+    server.restart();
+    not_durable(server.store().list(&space), "innodb_doublewrite");
+}
+
+#[test]
+fn launches_are_noted_for_those_who_read_worker_node() {
+    let server = server!("mysql::launches_are_noted_for_those_who_read_worker_node");
+    let rows = |server: &MariaDb| -> Vec<(u64, String, String, i32, bool)> {
+        server
+            .admin()
+            .query(
+                "SELECT ID, HOST_NAME, PORT, TYPE, LAUNCH_DATE = UTC_DATE() AND CREATED = MODIFIED
+                    AND ABS(TIMESTAMPDIFF(SECOND, CREATED, NOW())) < 60
+                FROM WORKER_NODE ORDER BY ID",
+            )
+            .unwrap()
+    };
+    let mut store = server.store();
+    let space = made(&mut *store, "orders", 5);
+    assert_eq!(rows(&server), []);
+    let ask = Acquire::new(1, 10, now()).held_by(Holder::new("host-1", "8080"));
+    for _ in 0..3 {
+        store.acquire(&space, &ask).unwrap();
+    }
+    let named = (1, "host-1".to_owned(), "8080".to_owned(), 2, true);
+    assert_eq!(rows(&server), [named]);
+    // Of one without a name, the server knows where it is.
+    take(&mut *server.store(), &space, 10);
+    let seen = rows(&server).remove(1);
+    assert_eq!((seen.1.as_str(), seen.3, seen.4), ("127.0.0.1", 2, true));
+
+    // The table as Baidu publishes it, which was there first.
+    server.execute("DROP TABLE WORKER_NODE");
+    server.execute(
+        "CREATE TABLE WORKER_NODE (ID BIGINT NOT NULL AUTO_INCREMENT, HOST_NAME VARCHAR(64) NOT
+        NULL, PORT VARCHAR(64) NOT NULL, TYPE INT NOT NULL, LAUNCH_DATE DATE NOT NULL, MODIFIED
+        TIMESTAMP NOT NULL, CREATED TIMESTAMP NOT NULL, PRIMARY KEY (ID)) ENGINE = INNODB",
+    );
+    server.execute("INSERT INTO WORKER_NODE VALUES (41, 'java', '1', 1, NOW(), NOW(), NOW())");
+    made(&mut *server.store(), "more", 5);
+    server.store().acquire(&space, &ask).unwrap();
+    let ids: Vec<_> = rows(&server).into_iter().map(|row| row.0).collect();
+    assert_eq!(ids, [41, 42]);
+
+    // One that is not there, or is another one, is nobody's business.
+    for statement in [
+        "ALTER TABLE WORKER_NODE DROP COLUMN PORT",
+        "DROP TABLE WORKER_NODE",
+    ] {
+        server.execute(statement);
+        let mut store = server.store();
+        let heard = sql::warnings(|| {
+            let grant = take(&mut *store, &space, 10);
+            let renew = Renew::new(&grant, grant.ticks.end + 1, now());
+            store.renew(&space, &renew).unwrap();
+            take(&mut *store, &space, 10);
+        });
+        let [line]: [String; 1] = heard.try_into().unwrap();
+        assert!(
+            line.contains("launch not noted") && line.contains("WORKER_NODE"),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn a_user_needs_to_create_only_where_tables_are_missing() {
+    let server = server!("mysql::a_user_needs_to_create_only_where_tables_are_missing");
+    let password = MariaDb::PASSWORD;
+    server.execute(&format!("CREATE USER other@'%' IDENTIFIED BY '{password}'"));
+    let url = server.url().replace("//app:", "//other:");
+    let mut other = open(&url, &sql::patient()).unwrap();
+    let init = Init::new(History::New, now());
+    unavailable(other.init(&space("mine", 5), &init), "denied");
+
+    let orders = made(&mut *server.store(), "orders", 5);
+    unavailable(other.list(&orders), "denied");
+    for table in ["ringflake_namespace", "ringflake_block"] {
+        server.execute(&format!(
+            "GRANT SELECT, INSERT, UPDATE ON app.{table} TO other@'%'"
+        ));
+    }
+    other.init(&space("mine", 5), &init).unwrap();
+    let grant = take(&mut *other, &orders, 10);
+    let renew = Renew::new(&grant, grant.ticks.end + 1, now());
+    other.renew(&orders, &renew).unwrap();
+    other.release(&orders, grant.block, grant.epoch).unwrap();
+    other.check(&orders, now()).unwrap();
+
+    let mut store = open(&format!("{}-not", server.url()), &sql::patient()).unwrap();
+    unavailable(store.list(&orders), "app-not");
+}
+
+/// A server that is stopped in its tracks holds its connections and says nothing.
+#[test]
+fn a_frozen_server_ends_with_the_time_out() {
+    let server = server!("mysql::a_frozen_server_ends_with_the_time_out");
+    let timeout = Duration::from_secs(2);
+    let options = OpenOptions::new().timeout(timeout);
+    let mut store = open(&server.url(), &options).unwrap();
+    let space = made(&mut *server.store(), "orders", 5);
+    take(&mut *server.store(), &space, 10);
+    store.list(&space).unwrap();
+
+    server.process().signal(libc::SIGSTOP);
+    let began = Instant::now();
+    let outcome = store.list(&space);
+    let took = began.elapsed();
+    server.process().signal(libc::SIGCONT);
+    assert!(
+        matches!(outcome, Err(StoreError::Unavailable { .. })),
+        "{outcome:?}"
+    );
+    assert!(took < timeout + sql::SLACK, "{took:?}");
+    eventually("it answers again", || store.list(&space).is_ok());
+}
+
+#[test]
+fn tls_is_what_the_url_asks_for() {
+    let mut server = server!("mysql::tls_is_what_the_url_asks_for");
+    let url = server.url();
+    let space = made(&mut *server.store(), "orders", 5);
+    unavailable(
+        open(&format!("{url}?require_ssl=true"), &sql::patient())
+            .unwrap()
+            .list(&space),
+        "secure connection",
+    );
+
+    let directory = crate::server::directory();
+    let mut command = Command::new("openssl");
+    command.current_dir(directory.path()).args([
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+        "-days",
+        "2",
+        "-subj",
+        "/CN=test",
+        "-addext",
+        "subjectAltName=IP:127.0.0.1",
+        "-addext",
+        "basicConstraints=critical,CA:FALSE",
+        "-keyout",
+        "server.key",
+        "-out",
+        "server.crt",
+    ]);
+    crate::server::as_user(&mut command, "mysql");
+    let done = command.output().unwrap();
+    assert!(
+        done.status.success(),
+        "{}",
+        String::from_utf8_lossy(&done.stderr)
+    );
+    let own = directory.path().join("server.crt").display().to_string();
+    server.stop();
+    let key = directory.path().join("server.key").display().to_string();
+    server.configure(&[&format!("--ssl-cert={own}"), &format!("--ssl-key={key}")]);
+    server.restart();
+    server.execute("ALTER USER app@'%' REQUIRE SSL");
+
+    let check = |query: &str| {
+        let mut store = open(&format!("{url}{query}"), &sql::patient()).unwrap();
+        store.list(&space).map(drop)
+    };
+    unavailable(check(""), "Access denied");
+    check(&format!("?root_cert_path={own}")).unwrap();
+    check("?danger_accept_invalid_certs=true").unwrap();
+    let text = "invalid peer certificate";
+    unavailable(check("?require_ssl=true"), text);
+    unavailable(check("?root_cert_path=/nowhere"), "No such file");
+}
+
+#[test]
+fn it_can_be_used_from_many_threads_in_turn() {
+    let server = server!("mysql::it_can_be_used_from_many_threads_in_turn");
+    let mut store = server.store();
+    let space = made(&mut *store, "orders", 5);
+    let mut grants: Vec<Grant> = Vec::new();
+    for _ in 0..3 {
+        let space = space.clone();
+        let worker = thread::spawn(move || (take(&mut *store, &space, 10), store));
+        let (grant, back) = worker.join().unwrap();
+        grants.push(grant);
+        store = back;
+    }
+    assert_eq!(grants.len(), 3);
+}
+
+#[test]
+fn the_scheme_opens_it() {
+    let options = OpenOptions::new();
+    for scheme in ["mysql", "mariadb"] {
+        let store = open(&format!("{scheme}://me:hunter2@example.com/app"), &options).unwrap();
+        let shown = format!("{store:?}");
+        assert!(shown.contains("app at example.com:3306"), "{shown}");
+        assert!(
+            !shown.contains("hunter2") && !shown.contains("me:"),
+            "{shown}"
+        );
+    }
+    let error = MysqlStore::from_url("mysql://me:hunter2@h/app?ssl=1", &options).unwrap_err();
+    assert!(matches!(error, OpenError::Invalid { .. }), "{error}");
+}

@@ -1,0 +1,766 @@
+//! PostgreSQL.
+
+#[path = "../common/postgres.rs"]
+#[allow(dead_code, reason = "the rest is for other tests")]
+mod server;
+
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use ringflake::lease::conformance::Given;
+use ringflake::lease::{
+    Acquire, Durability, Fence, Floor, Grant, History, Init, LeaseStore, OpenError, OpenOptions,
+    PostgresStore, Renew, StoreError, StoreLimits, open,
+};
+
+use self::server::{Postgres, Session};
+use crate::eventually::eventually;
+use crate::sql::{self, Database, all_of, answers, made, mark, now, space, take, tick};
+
+impl Database for Postgres {
+    fn url(&self) -> String {
+        Self::url(self)
+    }
+
+    fn url_through(&self, port: u16) -> String {
+        Self::url_through(self, port)
+    }
+
+    fn port(&self) -> u16 {
+        Self::port(self)
+    }
+
+    fn stop(&mut self) {
+        Self::stop(self);
+    }
+
+    fn kill(&mut self) {
+        Self::kill(self);
+    }
+
+    fn restart(&mut self) {
+        Self::restart(self);
+    }
+
+    fn execute(&self, sql: &str) {
+        self.admin().execute(sql);
+    }
+
+    fn sessions(&self) -> u64 {
+        let all = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'ringflake'";
+        self.admin().value(all).parse().unwrap()
+    }
+}
+
+/// A server for the test of this name; ends the test where there is none.
+macro_rules! server {
+    ($test:literal) => {
+        match Postgres::start($test) {
+            Some(server) => server,
+            None => return,
+        }
+    };
+}
+
+/// Whether a session of the store waits for this.
+fn waits(admin: &Session, kind: &str) -> bool {
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'ringflake'
+        AND state = 'active' AND wait_event_type = ";
+    admin.value(&format!("{waiting}'{kind}'")) != "0"
+}
+
+#[track_caller]
+fn unavailable<T: std::fmt::Debug>(result: Result<T, StoreError>, why: &str) {
+    match result {
+        Err(error @ StoreError::Unavailable { .. }) => {
+            let text = all_of(&error);
+            assert!(text.contains(why), "{text}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn conforms() {
+    sql::conforms(&server!("postgres::conforms"));
+}
+
+#[test]
+fn agrees_with_the_reference() {
+    sql::agrees_with_the_reference(&server!("postgres::agrees_with_the_reference"));
+}
+
+#[test]
+fn one_of_many_inits_wins() {
+    sql::one_of_many_inits_wins(&server!("postgres::one_of_many_inits_wins"));
+}
+
+#[test]
+fn rows_are_made_up_to_a_bound() {
+    sql::rows_are_made_up_to_a_bound(&server!("postgres::rows_are_made_up_to_a_bound"));
+}
+
+#[test]
+fn twenty_threads_get_disjoint_rectangles() {
+    let server = server!("postgres::twenty_threads_get_disjoint_rectangles");
+    sql::twenty_threads_get_disjoint_rectangles(&server);
+}
+
+#[test]
+fn a_new_incarnation_raises_the_floor_once() {
+    let server = server!("postgres::a_new_incarnation_raises_the_floor_once");
+    sql::a_new_incarnation_raises_the_floor_once(&server);
+}
+
+#[test]
+fn an_outage_is_unavailable_and_over_when_it_is_over() {
+    let mut server = server!("postgres::an_outage_is_unavailable_and_over_when_it_is_over");
+    sql::an_outage_is_unavailable_and_over_when_it_is_over(&mut server);
+}
+
+#[test]
+fn a_connection_that_died_while_idle_puts_nothing_in_doubt() {
+    let mut server = server!("postgres::a_connection_that_died_while_idle_puts_nothing_in_doubt");
+    sql::a_connection_that_died_while_idle_puts_nothing_in_doubt(&mut server);
+}
+
+#[test]
+fn silence_ends_with_the_time_out() {
+    sql::silence_ends_with_the_time_out(&server!("postgres::silence_ends_with_the_time_out"));
+}
+
+#[test]
+fn each_reply_lost_is_told_right() {
+    sql::each_reply_lost_is_told_right(&server!("postgres::each_reply_lost_is_told_right"));
+}
+
+#[test]
+fn no_answer_is_waited_for_in_vain() {
+    sql::no_answer_is_waited_for_in_vain(&server!("postgres::no_answer_is_waited_for_in_vain"));
+}
+
+#[test]
+fn a_kill_before_the_reply_leaves_the_mark_moved() {
+    let mut server = server!("postgres::a_kill_before_the_reply_leaves_the_mark_moved");
+    sql::a_kill_before_the_reply_leaves_the_mark_moved(&mut server);
+}
+
+#[test]
+fn no_error_shows_a_password() {
+    let server = server!("postgres::no_error_shows_a_password");
+    sql::no_error_shows_a_password(&server, Postgres::PASSWORD);
+}
+
+#[test]
+fn holders_are_kept_as_they_are() {
+    sql::holders_are_kept_as_they_are(&server!("postgres::holders_are_kept_as_they_are"));
+}
+
+#[test]
+fn what_nobody_wrote_is_corrupt() {
+    sql::what_nobody_wrote_is_corrupt(
+        &server!("postgres::what_nobody_wrote_is_corrupt"),
+        &[
+            "UPDATE ringflake_namespace SET format = 2 WHERE name = '{name}'",
+            "UPDATE ringflake_namespace SET layout = 'none' WHERE name = '{name}'",
+            "UPDATE ringflake_namespace SET fingerprint = '' WHERE name = '{name}'",
+            "UPDATE ringflake_namespace SET skew_ms = -1 WHERE name = '{name}'",
+            "UPDATE ringflake_block SET granted_unix_ms = -1 WHERE namespace = '{name}'",
+            "ALTER TABLE ringflake_block DROP CONSTRAINT ringflake_block_hwm_end_check;
+             UPDATE ringflake_block SET hwm_end = -5 WHERE namespace = '{name}'",
+            "ALTER TABLE ringflake_block RENAME COLUMN holder_host TO host",
+        ],
+    );
+}
+
+#[test]
+fn the_clock_is_read_after_the_locks() {
+    let server = server!("postgres::the_clock_is_read_after_the_locks");
+    let (holding, admin) = (server.admin(), server.admin());
+    sql::the_clock_is_read_after_the_locks(
+        &server,
+        &mut |statement| holding.execute(statement),
+        &|| waits(&admin, "Lock"),
+    );
+}
+
+#[test]
+fn acquirers_do_not_queue() {
+    let server = server!("postgres::acquirers_do_not_queue");
+    let (holding, admin) = (server.admin(), server.admin());
+    sql::acquirers_do_not_queue(
+        &server,
+        &mut |statement| holding.execute(statement),
+        &|| waits(&admin, "Lock"),
+    );
+}
+
+#[test]
+fn a_deadlock_is_repeated() {
+    let server = server!("postgres::a_deadlock_is_repeated");
+    let (holding, admin) = (server.admin(), server.admin());
+    // Who looks for a deadlock first, finds it and pays for it.
+    admin.execute("ALTER ROLE app SET deadlock_timeout = '2s'");
+    holding.execute("SET deadlock_timeout = '1h'");
+    sql::a_deadlock_is_repeated(
+        &server,
+        &mut |statement| holding.execute(statement),
+        &|| waits(&admin, "Lock"),
+    );
+}
+
+#[test]
+fn the_database_itself_refuses_intervals_that_overlap() {
+    let server = server!("postgres::the_database_itself_refuses_intervals_that_overlap");
+    let mut store = server.store();
+    let only = made(&mut *store, "only", 17);
+    let other = made(&mut *store, "other", 17);
+    let mut grant = take(&mut *store, &only, 10);
+    let (start, end) = (grant.ticks.start, grant.ticks.end);
+    take(&mut *store, &other, 1000);
+
+    // By hand: the last tick is taken, the next one is not.
+    let owner = server.owner();
+    let insert = |epoch: u64, from: u64, to: u64| {
+        let number = "(SELECT number FROM ringflake_namespace WHERE name = 'only')";
+        owner.try_execute(&format!(
+            "INSERT INTO ringflake_ledger VALUES ({number}, 0, {epoch}, '[{from}, {to})')"
+        ))
+    };
+    let refused = |result: Result<(), tokio_postgres::Error>| {
+        let error = result.unwrap_err();
+        assert_eq!(error.code().unwrap().code(), "23P01", "{error:?}");
+    };
+    refused(insert(7, end - 1, end + 1));
+    refused(insert(7, start - 1, start + 1));
+    insert(7, end, end + 1).unwrap();
+    owner.execute("DELETE FROM ringflake_ledger WHERE epoch = 7");
+
+    // A renewal extends the grant's own row, and holds what it adds.
+    let renew = Renew::new(&grant, end + 20, now());
+    grant.ticks.end = store.renew(&only, &renew).unwrap();
+    assert_eq!(grant.ticks.end, end + 20);
+    refused(insert(7, end + 19, end + 30));
+
+    // A mark that went back, as no rule of this crate allows: the grant that
+    // would overlap is refused, and nothing is kept of it.
+    owner.execute("UPDATE ringflake_block SET hwm_end = 1 WHERE namespace = 'only'");
+    let error = store
+        .acquire(&only, &Acquire::new(1, 10, now()))
+        .unwrap_err();
+    assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");
+    assert!(
+        all_of(&error).contains("ringflake_ledger_disjoint"),
+        "{}",
+        all_of(&error)
+    );
+    assert_eq!(mark(&mut *store, &only, grant.block), Some(1));
+    assert_eq!(
+        server
+            .admin()
+            .value("SELECT count(*) FROM ringflake_ledger"),
+        "2"
+    );
+}
+
+#[test]
+fn a_renewal_that_would_overlap_is_refused() {
+    let server = server!("postgres::a_renewal_that_would_overlap_is_refused");
+    let mut store = server.store();
+    let only = made(&mut *store, "only", 17);
+    let grant = take(&mut *store, &only, 10);
+    let end = grant.ticks.end;
+    server.owner().execute(&format!(
+        "INSERT INTO ringflake_ledger VALUES (1, 0, 7, '[{}, {})')",
+        end + 3,
+        end + 5
+    ));
+    let renew = Renew::new(&grant, end + 20, now());
+    let error = store.renew(&only, &renew).unwrap_err();
+    assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");
+    assert_eq!(mark(&mut *store, &only, grant.block), Some(end));
+}
+
+#[test]
+fn the_ledger_holds_what_was_given_and_forgets_what_is_long_past() {
+    let server = server!("postgres::the_ledger_holds_what_was_given_and_forgets_what_is_long_past");
+    let mut store = server.store();
+    let space = made(&mut *store, "orders", 16);
+    let owner = server.owner();
+    let week = 7 * 24 * 3600;
+    let now_tick = tick(&space);
+    for (block, epoch, end) in [
+        (0, 100, now_tick - week - 100),
+        (0, 101, now_tick - week + 100),
+        (1, 100, now_tick - week - 100),
+    ] {
+        owner.execute(&format!(
+            "INSERT INTO ringflake_ledger VALUES (1, {block}, {epoch}, '[{}, {end})')",
+            end - 10
+        ));
+    }
+    let grant = take(&mut *store, &space, 10);
+    assert_eq!(grant.block.index(), 0);
+    let rows = owner.values("SELECT block || ' ' || epoch FROM ringflake_ledger ORDER BY 1");
+    // Of block 0 the old one is gone; block 1 is looked at when it is granted.
+    assert_eq!(rows, ["0 1", "0 101", "1 100"]);
+    let held = owner.value("SELECT ticks FROM ringflake_ledger WHERE epoch = 1");
+    assert_eq!(held, format!("[{},{})", grant.ticks.start, grant.ticks.end));
+}
+
+#[test]
+fn a_promoted_standby_that_lacks_writes_raises_the_floor() {
+    let mut primary = server!("postgres::a_promoted_standby_that_lacks_writes_raises_the_floor");
+    let space = space("orders", 17);
+    let mut store = primary.store();
+    let limits = StoreLimits::default()
+        .with_horizon(Duration::from_secs(4))
+        .with_failover(Duration::from_secs(6))
+        .with_skew(Duration::from_secs(3));
+    let init = Init::new(History::New, now()).with_limits(limits);
+    store.init(&space, &init).unwrap();
+    let mut given = Given::default();
+    let mut grant = take(&mut *store, &space, 1);
+    given.add(&grant);
+    let old = store.check(&space, now()).unwrap().incarnation;
+
+    let standby = primary.standby();
+    let behind = standby.admin();
+    let seen = || behind.value("SELECT max(hwm_end) FROM ringflake_block");
+    eventually("the standby has the first grant", || {
+        seen() == grant.ticks.end.to_string()
+    });
+    // From here on it is told nothing.
+    standby.configure("primary_conninfo = ''");
+    standby.reload("primary_conninfo", "");
+    eventually("it has hung up", || {
+        primary
+            .admin()
+            .value("SELECT count(*) FROM pg_stat_replication")
+            == "0"
+    });
+
+    // While it follows, it serves nobody.
+    let mut replica = standby.store();
+    for error in answers(&mut *replica, &space) {
+        assert!(matches!(error, StoreError::Unavailable { .. }), "{error}");
+        assert!(
+            all_of(&error).contains("standby in recovery"),
+            "{}",
+            all_of(&error)
+        );
+    }
+
+    // Writes that will be missing: the holder's renewal, and a grant behind it.
+    let renew = Renew::new(&grant, grant.ticks.end + 1, now());
+    let end = store.renew(&space, &renew).unwrap();
+    given.extend(&grant, end);
+    let known = grant.clone();
+    grant.ticks.end = end;
+    store.release(&space, grant.block, grant.epoch).unwrap();
+    let lost = take(&mut *store, &space, 1);
+    given.add(&lost);
+    primary.kill();
+    standby.promote();
+
+    // At once, though the control file says otherwise until the next checkpoint.
+    let report = replica.check(&space, now()).unwrap();
+    assert!(report.history_lost(), "{report:?}");
+    let timeline = |name: &str| name.split('/').nth(1).unwrap().to_owned();
+    assert_eq!(timeline(old.as_str()), "00000001");
+    assert_eq!(timeline(report.incarnation.as_str()), "00000002");
+
+    // The stale record agrees with a holder that has not renewed since.
+    let renew = Renew::new(&known, known.ticks.end + 1, now());
+    match replica.renew(&space, &renew).unwrap_err() {
+        StoreError::Fenced { fence, .. } => assert_eq!(fence, Fence::Incarnation),
+        other => panic!("{other}"),
+    }
+    let before = tick(&space);
+    let floor = match replica
+        .acquire(&space, &Acquire::new(1, 1, now()))
+        .unwrap_err()
+    {
+        StoreError::FloorAhead { floor, .. } => floor,
+        other => panic!("{other}"),
+    };
+    assert!(floor > before + 4 + 6 && floor > lost.ticks.end, "{floor}");
+    match replica.renew(&space, &renew).unwrap_err() {
+        StoreError::Fenced { fence, .. } => {
+            assert_eq!(
+                fence,
+                Fence::Floor {
+                    known: known.ticks.end,
+                    floor
+                }
+            );
+        }
+        other => panic!("{other}"),
+    }
+    let mut granted = Vec::new();
+    eventually("a grant at the floor", || {
+        let asked = replica.acquire(&space, &Acquire::new(1, 1, now()));
+        granted = asked.unwrap_or_default();
+        !granted.is_empty()
+    });
+    given.add(&granted[0]);
+    assert!(granted[0].ticks.start >= floor);
+}
+
+#[test]
+fn a_dump_restored_over_the_tables_is_noticed() {
+    let server = server!("postgres::a_dump_restored_over_the_tables_is_noticed");
+    let mut store = server.store();
+    let space = made(&mut *store, "orders", 17);
+    let grant = take(&mut *store, &space, 10);
+    let renew = Renew::new(&grant, grant.ticks.end + 1, now());
+
+    let at = format!(
+        "host=127.0.0.1 port={} user=app password={} dbname=app",
+        server.port(),
+        Postgres::PASSWORD
+    );
+    let file = server.data().join("dump");
+    server.run(
+        "pg_dump",
+        &["--clean", "--table=ringflake_*"],
+        &[("--dbname", Path::new(&at)), ("--file", &file)],
+    );
+    store.renew(&space, &renew).unwrap();
+    server.run(
+        "psql",
+        &["--quiet"],
+        &[("--dbname", Path::new(&at)), ("--file", &file)],
+    );
+
+    // What is on record agrees with the holder again, as before the renewal.
+    assert_eq!(
+        mark(&mut *store, &space, grant.block),
+        Some(grant.ticks.end)
+    );
+    match store.renew(&space, &renew).unwrap_err() {
+        StoreError::Fenced { fence, .. } => assert_eq!(fence, Fence::Incarnation),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_server_that_can_forget_is_refused() {
+    let mut server = server!("postgres::a_server_that_can_forget_is_refused");
+    let mut store = server.store();
+    let space = made(&mut *store, "orders", 5);
+    let grant = take(&mut *store, &space, 60);
+    let report = store.check(&space, now()).unwrap();
+    assert_eq!(report.durability, Durability::Durable);
+    assert!(report.store.starts_with("PostgreSQL "), "{}", report.store);
+
+    for setting in ["fsync", "full_page_writes"] {
+        server.configure(&format!("{setting} = off"));
+        server.reload(setting, "off");
+        // A session that is open learns of it a moment later than a new one.
+        eventually("the open session has the setting", || {
+            store.check(&space, now()).is_err()
+        });
+        // On the connection that was good a moment ago, and on a new one.
+        for store in [&mut store, &mut server.store()] {
+            let renew = Renew::new(&grant, grant.ticks.end + 1, now());
+            for error in [
+                store
+                    .acquire(&space, &Acquire::new(1, 60, now()))
+                    .unwrap_err(),
+                store.renew(&space, &renew).unwrap_err(),
+                store.check(&space, now()).unwrap_err(),
+            ] {
+                match error {
+                    StoreError::NotDurable { reason, .. } => {
+                        assert!(reason.contains(setting), "{reason}");
+                    }
+                    other => panic!("{}", all_of(&other)),
+                }
+            }
+        }
+        sql::best_effort_is_said_once_a_connection(&server, &space, setting);
+        server.configure(&format!("{setting} = on"));
+        server.reload(setting, "on");
+        eventually("the open session has the setting", || {
+            store.check(&space, now()).is_ok()
+        });
+        take(&mut *store, &space, 60);
+    }
+
+    // A crash would empty it.
+    for statement in [
+        "ALTER TABLE ringflake_ledger SET UNLOGGED",
+        "ALTER TABLE ringflake_block SET UNLOGGED",
+    ] {
+        server.execute(statement);
+    }
+    match store
+        .acquire(&space, &Acquire::new(1, 60, now()))
+        .unwrap_err()
+    {
+        StoreError::NotDurable { reason, .. } => {
+            assert!(
+                reason.contains("ringflake_block, ringflake_ledger"),
+                "{reason}"
+            );
+        }
+        other => panic!("{}", all_of(&other)),
+    }
+    server.stop();
+}
+
+/// `synchronous_commit` is on whatever the role's default, so a standby that is
+/// configured is waited for. A wait that somebody cancels is told as done, with
+/// no more than a warning.
+#[test]
+fn a_commit_that_no_standby_has_is_in_doubt() {
+    let server = server!("postgres::a_commit_that_no_standby_has_is_in_doubt");
+    let mut store = server.store();
+    let space = made(&mut *store, "orders", 5);
+    let grant = take(&mut *store, &space, 10);
+    server.execute("ALTER ROLE app SET synchronous_commit = off");
+    server.execute("ALTER ROLE app SET client_min_messages = error");
+    server.configure("synchronous_standby_names = 'nobody'");
+    server.reload("synchronous_standby_names", "nobody");
+    let admin = server.admin();
+
+    for renewal in [false, true] {
+        let mut store = server.store();
+        let (space, grant) = (&space, &grant);
+        let outcome = thread::scope(|scope| {
+            let worker = scope.spawn(move || {
+                if renewal {
+                    let renew = Renew::new(grant, grant.ticks.end + 1, now());
+                    store.renew(space, &renew).map(drop)
+                } else {
+                    store.acquire(space, &Acquire::new(1, 10, now())).map(drop)
+                }
+            });
+            let waiting = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+            eventually("the commit waits for the standby", || {
+                admin.value(&format!("SELECT count(*) {waiting}")) == "1"
+            });
+            admin.execute(&format!("SELECT pg_cancel_backend(pid) {waiting}"));
+            worker.join().unwrap()
+        });
+        let error = outcome.unwrap_err();
+        assert!(matches!(error, StoreError::Ambiguous { .. }), "{error}");
+        assert!(
+            all_of(&error).contains("synchronous replication"),
+            "{}",
+            all_of(&error)
+        );
+    }
+
+    // Nobody cancels: the time-out does not count as a confirmation.
+    let options = OpenOptions::new().timeout(Duration::from_millis(500));
+    let mut hasty = open(&server.url(), &options).unwrap();
+    let error = hasty
+        .acquire(&space, &Acquire::new(1, 10, now()))
+        .unwrap_err();
+    assert!(matches!(error, StoreError::Ambiguous { .. }), "{error}");
+    // So that the server can end.
+    server.configure("synchronous_standby_names = ''");
+    server.reload("synchronous_standby_names", "");
+}
+
+/// The server's other warnings are not taken for that one.
+#[test]
+fn a_trigger_that_warns_puts_nothing_in_doubt() {
+    let server = server!("postgres::a_trigger_that_warns_puts_nothing_in_doubt");
+    let mut store = server.store();
+    let space = made(&mut *store, "orders", 5);
+    server.execute(
+        "CREATE FUNCTION warn() RETURNS trigger LANGUAGE plpgsql
+         AS 'BEGIN RAISE WARNING ''somebody changes a row''; RETURN NEW; END';
+         CREATE TRIGGER warn BEFORE UPDATE ON ringflake_block
+         FOR EACH ROW EXECUTE FUNCTION warn()",
+    );
+    let grant = take(&mut *store, &space, 10);
+    let renew = Renew::new(&grant, grant.ticks.end + 1, now());
+    assert_eq!(store.renew(&space, &renew).unwrap(), grant.ticks.end + 1);
+}
+
+#[test]
+fn a_role_needs_to_create_only_where_tables_are_missing() {
+    let server = server!("postgres::a_role_needs_to_create_only_where_tables_are_missing");
+    let admin = server.admin();
+    admin.execute(&format!(
+        "CREATE ROLE other LOGIN PASSWORD '{}'",
+        Postgres::PASSWORD
+    ));
+    let url = server.url().replace("//app:", "//other:");
+    let mut other = open(&url, &sql::patient()).unwrap();
+    let init = Init::new(History::New, now());
+    unavailable(other.init(&space("mine", 5), &init), "permission denied");
+
+    let orders = made(&mut *server.store(), "orders", 5);
+    unavailable(other.list(&orders), "permission denied");
+    admin.execute(
+        "GRANT SELECT, INSERT, UPDATE, DELETE
+         ON ringflake_namespace, ringflake_block, ringflake_ledger TO other",
+    );
+    other.init(&space("mine", 5), &init).unwrap();
+    let grant = take(&mut *other, &orders, 10);
+    let renew = Renew::new(&grant, grant.ticks.end + 1, now());
+    other.renew(&orders, &renew).unwrap();
+    other.release(&orders, grant.block, grant.epoch).unwrap();
+    other.check(&orders, now()).unwrap();
+
+    let nowhere = format!("{}-not", server.url());
+    let mut store = open(&nowhere, &sql::patient()).unwrap();
+    unavailable(store.list(&orders), "does not exist");
+}
+
+/// A trigger, a rule or a policy can drop rows without an error.
+#[test]
+fn what_the_database_does_not_keep_is_not_granted() {
+    let server = server!("postgres::what_the_database_does_not_keep_is_not_granted");
+    let mut store = server.store();
+    let space = made(&mut *store, "orders", 5);
+    server.execute(
+        "CREATE FUNCTION ignore() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
+    );
+    for (event, table) in [
+        ("INSERT ON ringflake_ledger", "ringflake_ledger"),
+        ("UPDATE ON ringflake_block", "ringflake_block"),
+        ("UPDATE ON ringflake_namespace", "ringflake_namespace"),
+    ] {
+        server.execute(&format!(
+            "CREATE TRIGGER ignore BEFORE {event} FOR EACH ROW EXECUTE FUNCTION ignore()"
+        ));
+        let error = if table == "ringflake_namespace" {
+            let floor = Floor::Tick(tick(&space) + 1);
+            store.bump_floor(&space, floor, now()).unwrap_err()
+        } else {
+            store
+                .acquire(&space, &Acquire::new(2, 10, now()))
+                .unwrap_err()
+        };
+        assert!(
+            matches!(error, StoreError::Corrupt { .. }),
+            "{table}: {}",
+            all_of(&error)
+        );
+        server.execute(&format!("DROP TRIGGER ignore ON {table}"));
+    }
+    take(&mut *store, &space, 10);
+}
+
+#[test]
+fn it_can_be_used_and_dropped_inside_of_a_runtime() {
+    let server = server!("postgres::it_can_be_used_and_dropped_inside_of_a_runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let grants: Vec<Grant> = runtime.block_on(async {
+        let mut store = server.store();
+        let space = made(&mut *store, "orders", 5);
+        store.acquire(&space, &Acquire::new(3, 10, now())).unwrap()
+    });
+    assert_eq!(grants.len(), 3);
+}
+
+#[test]
+fn tls_is_what_the_url_asks_for() {
+    let mut server = server!("postgres::tls_is_what_the_url_asks_for");
+    let url = server.url();
+    let space = made(&mut *server.store(), "orders", 5);
+    let check = |url: &str| -> Result<bool, StoreError> {
+        let mut store = open(url, &sql::patient()).unwrap();
+        store.check(&space, now())?;
+        let encrypted = "SELECT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
+            WHERE application_name = 'ringflake'";
+        Ok(server.admin().values(encrypted).contains(&"t".to_owned()))
+    };
+    assert!(!check(&url).unwrap());
+    unavailable(check(&format!("{url}?sslmode=require")), "TLS");
+
+    let other = crate::server::directory();
+    for directory in [&server.data(), other.path()] {
+        certificate(directory);
+    }
+    let path = |directory: &Path| directory.join("server.crt").display().to_string();
+    let (own, other) = (path(&server.data()), path(other.path()));
+    server.configure("ssl = on");
+    server.stop();
+    server.restart();
+    let check = |query: &str| -> Result<bool, StoreError> {
+        let mut store = open(&format!("{url}{query}"), &sql::patient()).unwrap();
+        store.check(&space, now())?;
+        let encrypted = "SELECT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
+            WHERE application_name = 'ringflake'";
+        Ok(server.admin().values(encrypted) == ["t"])
+    };
+    for (query, encrypted) in [
+        ("", true),
+        ("?sslmode=prefer", true),
+        ("?sslmode=require", true),
+        ("?sslmode=require&channel_binding=require", true),
+        ("?sslmode=disable", false),
+        (&format!("?sslmode=verify-full&sslrootcert={own}"), true),
+        (&format!("?sslrootcert={own}"), true),
+    ] {
+        // Until the connection before has gone from the server's list.
+        eventually(query, || check(query).unwrap() == encrypted);
+    }
+    let text = "invalid peer certificate";
+    unavailable(
+        check(&format!("?sslmode=verify-full&sslrootcert={other}")),
+        text,
+    );
+    unavailable(check("?sslmode=verify-full"), text);
+    unavailable(check("?sslrootcert=/nowhere"), "sslrootcert");
+}
+
+/// A key and a certificate for 127.0.0.1 that signs itself.
+fn certificate(directory: &Path) {
+    let mut command = Command::new("openssl");
+    command.current_dir(directory).args([
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+        "-days",
+        "2",
+        "-subj",
+        "/CN=test",
+        "-addext",
+        "subjectAltName=IP:127.0.0.1",
+        "-addext",
+        "basicConstraints=critical,CA:FALSE",
+        "-keyout",
+        "server.key",
+        "-out",
+        "server.crt",
+    ]);
+    crate::server::as_user(&mut command, "postgres");
+    let done = command.output().unwrap();
+    assert!(
+        done.status.success(),
+        "{}",
+        String::from_utf8_lossy(&done.stderr)
+    );
+}
+
+#[test]
+fn the_scheme_opens_it() {
+    let options = OpenOptions::new();
+    for scheme in ["postgres", "postgresql"] {
+        let store = open(&format!("{scheme}://me:hunter2@example.com/app"), &options).unwrap();
+        let shown = format!("{store:?}");
+        assert!(shown.contains("app at example.com:5432"), "{shown}");
+        assert!(
+            !shown.contains("hunter2") && !shown.contains("me:"),
+            "{shown}"
+        );
+    }
+    let error = PostgresStore::from_url("postgres://me:hunter2@h/app?ssl=1", &options).unwrap_err();
+    assert!(matches!(error, OpenError::Invalid { .. }), "{error}");
+}

@@ -1,0 +1,679 @@
+//! Redis.
+
+mod failover;
+mod schedules;
+
+use std::fmt;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use ringflake::lease::conformance::Suite;
+use ringflake::lease::{
+    Acquire, Durability, Fence, Floor, History, Holder, Init, LeaseStore, OpenOptions, RedisStore,
+    Renew, StoreError, open,
+};
+use ringflake::{Layout, LayoutBuilder};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Record};
+use tracing::{Event, Metadata, Subscriber};
+
+use crate::clock::Clock;
+use crate::kit::{
+    acquire, ambiguous, corrupt, fenced, floor_ahead, herd, init, limits, now, space, unavailable,
+};
+use crate::proxy::{After, Fault, Proxy, Then};
+use crate::redis_server::Redis;
+
+fn options() -> OpenOptions {
+    OpenOptions::new().timeout(Duration::from_secs(20))
+}
+
+fn store(url: &str) -> RedisStore {
+    RedisStore::from_url(url, &options()).unwrap()
+}
+
+fn through(proxy: &Proxy) -> String {
+    format!("redis://127.0.0.1:{}", proxy.port())
+}
+
+#[test]
+fn it_conforms() {
+    let Some(redis) = Redis::start("redis::it_conforms") else {
+        return;
+    };
+    let connect = || open(&redis.url(), &options()).unwrap();
+    Suite::new(&connect, &now).run();
+}
+
+#[test]
+fn it_conforms_with_a_replica_that_confirms() {
+    let test = "redis::it_conforms_with_a_replica_that_confirms";
+    let Some(redis) = Redis::start(test) else {
+        return;
+    };
+    let Some(_replica) = Redis::start_replica(test, &redis) else {
+        return;
+    };
+    let url = format!("{}/1?wait=1", redis.url());
+    let connect = || open(&url, &options()).unwrap();
+    Suite::new(&connect, &now).run();
+}
+
+#[test]
+fn it_conforms_on_a_cluster_that_has_the_slot() {
+    let test = "redis::it_conforms_on_a_cluster_that_has_the_slot";
+    let Some(redis) = Redis::start_with(test, &["--cluster-enabled", "yes"]) else {
+        return;
+    };
+    let mut before = store(&redis.url());
+    let text = unavailable(before.list(&space("orders")));
+    assert!(text.contains("ClusterDown"), "{text}");
+
+    redis.command(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
+    crate::eventually::eventually("the cluster is up", || {
+        let info = format!("{:?}", redis.command(&["CLUSTER", "INFO"]));
+        info.contains("cluster_state:ok")
+    });
+    let connect = || open(&redis.url(), &options()).unwrap();
+    Suite::new(&connect, &now).run();
+}
+
+#[test]
+fn many_at_once_are_given_disjoint_rectangles() {
+    let test = "redis::many_at_once_are_given_disjoint_rectangles";
+    let Some(redis) = Redis::start(test) else {
+        return;
+    };
+    // Fewer blocks than are asked for, so that they come back.
+    let space = space("herd").with_block_bits(10).unwrap();
+    init(&mut store(&redis.url()), &space);
+    herd(&space, 20, 10, &|| Box::new(store(&redis.url())));
+}
+
+// Replies that are lost
+
+#[test]
+fn a_grant_whose_reply_is_lost_is_ambiguous_and_nobodys() {
+    let test = "redis::a_grant_whose_reply_is_lost_is_ambiguous_and_nobodys";
+    let Some(redis) = Redis::start(test) else {
+        return;
+    };
+    let proxy = Proxy::to(redis.port());
+    let space = space("lost");
+    let mut direct = store(&redis.url());
+    init(&mut direct, &space);
+
+    for then in [Then::Close, Then::Hang] {
+        let patience = OpenOptions::new().timeout(Duration::from_millis(500));
+        let mut cut = RedisStore::from_url(&through(&proxy), &patience).unwrap();
+        acquire(&mut cut, &space).unwrap();
+        let before = direct.list(&space).unwrap();
+
+        // The reply to PING passes.
+        proxy.set(Fault::LoseReplies {
+            after: After::Requests(1),
+            then,
+        });
+        let start = Instant::now();
+        let text = ambiguous(acquire(&mut cut, &space));
+        assert!(text.contains("acquire"), "{text}");
+        assert!(start.elapsed() < Duration::from_secs(15));
+        assert_eq!(proxy.lost(), 1 + u64::from(then == Then::Hang));
+
+        // Done it was, and it stays so.
+        let after = direct.list(&space).unwrap();
+        assert_eq!(after.blocks.len(), before.blocks.len() + 1);
+        let lost = after.blocks.last().unwrap();
+
+        proxy.set(Fault::None);
+        let next = acquire(&mut cut, &space).unwrap();
+        assert_ne!(next.block, lost.block);
+        let blocks = direct.list(&space).unwrap().blocks;
+        assert!(blocks.contains(lost));
+    }
+}
+
+#[test]
+fn a_renewal_whose_reply_is_lost_is_ambiguous_and_fences_the_holder() {
+    let test = "redis::a_renewal_whose_reply_is_lost_is_ambiguous_and_fences_the_holder";
+    let Some(redis) = Redis::start(test) else {
+        return;
+    };
+    let proxy = Proxy::to(redis.port());
+    let space = space("lost");
+    let mut cut = store(&through(&proxy));
+    init(&mut cut, &space);
+    let grant = acquire(&mut cut, &space).unwrap();
+    let end = grant.ticks.end;
+    // So that the script is known.
+    let renew = Renew::new(&grant, end, now());
+    cut.renew(&space, &renew).unwrap();
+
+    proxy.set(Fault::LoseReplies {
+        after: After::Requests(1),
+        then: Then::Close,
+    });
+    let renew = Renew::new(&grant, end + 5, now());
+    ambiguous(cut.renew(&space, &renew));
+    proxy.set(Fault::None);
+    assert_eq!(
+        fenced(cut.renew(&space, &renew)),
+        Fence::End {
+            known: end,
+            recorded: end + 5
+        }
+    );
+}
+
+#[test]
+fn every_operation_that_writes_can_be_ambiguous_and_no_other() {
+    let test = "redis::every_operation_that_writes_can_be_ambiguous_and_no_other";
+    let Some(redis) = Redis::start(test) else {
+        return;
+    };
+    let proxy = Proxy::to(redis.port());
+    let mut cut = store(&through(&proxy));
+    let orders = space("orders");
+    init(&mut cut, &orders);
+    let grant = acquire(&mut cut, &orders).unwrap();
+    // The scripts must be known, so that one request is the whole call.
+    cut.release(&orders, grant.block, grant.epoch).unwrap();
+    cut.bump_floor(&orders, Floor::Tick(0), now()).unwrap();
+    cut.list(&orders).unwrap();
+    cut.check(&orders, now()).unwrap();
+
+    let lose = |requests| {
+        proxy.set(Fault::LoseReplies {
+            after: After::Requests(requests),
+            then: Then::Close,
+        });
+    };
+    let open_again = |cut: &mut RedisStore| {
+        proxy.set(Fault::None);
+        cut.list(&orders).unwrap();
+    };
+    let unborn = space("unborn");
+    lose(1);
+    ambiguous(cut.init(&unborn, &Init::new(History::New, now())));
+    open_again(&mut cut);
+    lose(1);
+    ambiguous(cut.release(&orders, grant.block, grant.epoch));
+    open_again(&mut cut);
+    lose(1);
+    ambiguous(cut.bump_floor(&orders, Floor::OverLostGrants, now()));
+    open_again(&mut cut);
+    lose(1);
+    unavailable(cut.list(&orders));
+    // INFO, and CONFIG GET twice.
+    lose(3);
+    unavailable(cut.check(&orders, now()));
+    assert_eq!(proxy.lost(), 5);
+
+    open_again(&mut cut);
+    assert!(cut.list(&unborn).is_ok());
+}
+
+#[test]
+fn a_connection_that_fails_before_the_script_leaves_nothing_open() {
+    let test = "redis::a_connection_that_fails_before_the_script_leaves_nothing_open";
+    let Some(redis) = Redis::start(test) else {
+        return;
+    };
+    let proxy = Proxy::to(redis.port());
+    let space = space("cut");
+    let mut cut = store(&through(&proxy));
+    init(&mut cut, &space);
+    let before = cut.list(&space).unwrap();
+
+    proxy.set(Fault::Cut);
+    unavailable(acquire(&mut cut, &space));
+    proxy.set(Fault::None);
+    // Closed while idle: found out by the PING, and opened again.
+    acquire(&mut cut, &space).unwrap();
+    proxy.set(Fault::Cut);
+    proxy.set(Fault::None);
+    acquire(&mut cut, &space).unwrap();
+
+    // Lost in each step of connecting.
+    for requests in 0..3 {
+        proxy.set(Fault::Cut);
+        proxy.set(Fault::LoseReplies {
+            after: After::Requests(requests),
+            then: Then::Close,
+        });
+        unavailable(acquire(&mut cut, &space));
+    }
+    let after = store(&redis.url()).list(&space).unwrap();
+    assert_eq!(after.blocks.len(), before.blocks.len() + 2);
+}
+
+#[test]
+fn a_server_that_hangs_takes_no_longer_than_the_time_out() {
+    let test = "redis::a_server_that_hangs_takes_no_longer_than_the_time_out";
+    let Some(redis) = Redis::start(test) else {
+        return;
+    };
+    let space = space("hang");
+    init(&mut store(&redis.url()), &space);
+    let timeout = Duration::from_millis(300);
+    let patience = OpenOptions::new().timeout(timeout);
+    let mut connected = RedisStore::from_url(&redis.url(), &patience).unwrap();
+    connected.list(&space).unwrap();
+    let mut new = RedisStore::from_url(&redis.url(), &patience).unwrap();
+
+    redis.signal(libc::SIGSTOP);
+    for store in [&mut connected, &mut new] {
+        let start = Instant::now();
+        unavailable(acquire(store, &space));
+        let took = start.elapsed();
+        assert!(took >= timeout, "{took:?}");
+        assert!(took < Duration::from_secs(15), "{took:?}");
+    }
+    redis.signal(libc::SIGCONT);
+    assert!(connected.list(&space).unwrap().blocks.is_empty());
+}
+
+// Restarts
+
+#[test]
+fn what_was_confirmed_survives_a_restart_and_the_floor_rises() {
+    let test = "redis::what_was_confirmed_survives_a_restart_and_the_floor_rises";
+    let Some(mut redis) = Redis::start(test) else {
+        return;
+    };
+    let mut store = store(&redis.url());
+    for (name, end) in [
+        ("crash", Redis::kill as fn(&mut Redis)),
+        ("stop", Redis::stop),
+    ] {
+        let space = space(name);
+        init(&mut store, &space);
+        let holder = Holder::new("host", "instance");
+        let ask = Acquire::new(3, 60, now()).held_by(holder);
+        let grants = store.acquire(&space, &ask).unwrap();
+        let before = store.list(&space).unwrap();
+
+        end(&mut redis);
+        unavailable(acquire(&mut store, &space));
+        redis.restart();
+        assert_eq!(store.list(&space).unwrap(), before);
+        assert!(store.check(&space, now()).unwrap().history_lost());
+
+        let renew = Renew::new(&grants[0], grants[0].ticks.end + 5, now());
+        assert_eq!(fenced(store.renew(&space, &renew)), Fence::Incarnation);
+        let floor = floor_ahead(acquire(&mut store, &space));
+        // Once, not at every attempt.
+        assert_eq!(floor_ahead(acquire(&mut store, &space)), floor);
+        assert!(!store.check(&space, now()).unwrap().history_lost());
+        let fence = fenced(store.renew(&space, &renew));
+        assert!(matches!(fence, Fence::Floor { .. }), "{fence}");
+    }
+}
+
+#[test]
+fn a_server_whose_clock_is_off_grants_nothing_and_loses_nothing() {
+    let test = "redis::a_server_whose_clock_is_off_grants_nothing_and_loses_nothing";
+    let Some(redis) = Redis::start_with_clock(test, Clock::new()) else {
+        return;
+    };
+    let space = space("clock");
+    let mut store = store(&redis.url());
+    init(&mut store, &space);
+    let grant = acquire(&mut store, &space).unwrap();
+    let before = store.list(&space).unwrap();
+    let hour = 3_600_000;
+    for ahead_ms in [hour, -hour, 10 * 366 * 24 * hour] {
+        redis.clock().run_ahead(ahead_ms);
+        let report = store.check(&space, now()).unwrap();
+        let skew = report.skew_ms().unwrap();
+        assert!(skew.abs_diff(ahead_ms.unsigned_abs()) < 10_000, "{skew}");
+        let error = acquire(&mut store, &space).unwrap_err();
+        assert!(matches!(error, StoreError::ClockSkew { .. }), "{error}");
+        assert_eq!(store.list(&space).unwrap(), before);
+    }
+    redis.clock().run_ahead(0);
+    let renew = Renew::new(&grant, grant.ticks.end + 5, now());
+    let end = store.renew(&space, &renew).unwrap();
+    assert_eq!(end, grant.ticks.end + 5);
+}
+
+#[test]
+fn the_scripts_are_loaded_again_where_they_were_flushed() {
+    let test = "redis::the_scripts_are_loaded_again_where_they_were_flushed";
+    let Some(redis) = Redis::start(test) else {
+        return;
+    };
+    let space = space("flush");
+    let mut store = store(&redis.url());
+    init(&mut store, &space);
+    acquire(&mut store, &space).unwrap();
+    redis.command(&["SCRIPT", "FLUSH"]);
+    acquire(&mut store, &space).unwrap();
+}
+
+// Durability
+
+#[test]
+fn a_server_that_can_lose_what_it_confirmed_is_refused() {
+    let test = "redis::a_server_that_can_lose_what_it_confirmed_is_refused";
+    let space = space("weak");
+    for (arguments, told) in [
+        (&["--appendonly", "no"][..], "appendonly is no"),
+        (&["--appendfsync", "everysec"], "appendfsync is everysec"),
+        (&["--no-appendfsync-on-rewrite", "yes"], "no-appendfsync"),
+        (
+            &["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"],
+            "allkeys-lru",
+        ),
+    ] {
+        let Some(redis) = Redis::start_with(test, arguments) else {
+            return;
+        };
+        let mut strict = store(&redis.url());
+        match strict.list(&space).unwrap_err() {
+            StoreError::NotDurable { reason, store } => {
+                assert!(reason.contains(told), "{reason}");
+                assert!(store.contains(&redis.port().to_string()), "{store}");
+            }
+            other => panic!("{other}"),
+        }
+        let init = Init::new(History::New, now());
+        let error = strict.init(&space, &init).unwrap_err();
+        assert!(matches!(error, StoreError::NotDurable { .. }), "{error}");
+
+        let options = options().accept_best_effort(true);
+        let mut lenient = RedisStore::from_url(&redis.url(), &options).unwrap();
+        lenient.init(&space, &init).unwrap();
+        match lenient.check(&space, now()).unwrap().durability {
+            Durability::BestEffort { reason } => assert!(reason.contains(told), "{reason}"),
+            other => panic!("{other}"),
+        }
+    }
+}
+
+#[test]
+fn a_setting_that_changes_is_noticed_by_check() {
+    let test = "redis::a_setting_that_changes_is_noticed_by_check";
+    let Some(redis) = Redis::start(test) else {
+        return;
+    };
+    let space = space("changed");
+    let mut store = store(&redis.url());
+    init(&mut store, &space);
+    let report = store.check(&space, now()).unwrap();
+    assert_eq!(report.durability, Durability::Durable);
+    assert!(report.store.contains("redis 7"), "{}", report.store);
+
+    redis.command(&["CONFIG", "SET", "appendfsync", "everysec"]);
+    let error = store.check(&space, now()).unwrap_err();
+    assert!(matches!(error, StoreError::NotDurable { .. }), "{error}");
+    let error = acquire(&mut store, &space).unwrap_err();
+    assert!(matches!(error, StoreError::NotDurable { .. }), "{error}");
+}
+
+/// What was told to `tracing` by this thread.
+#[derive(Default)]
+struct Told(Mutex<Vec<String>>);
+
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.0 += &format!("{field}={value:?} ");
+    }
+}
+
+impl Subscriber for &'static Told {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "ringflake"
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line(format!("{} ", event.metadata().level()));
+        event.record(&mut line);
+        self.0.lock().unwrap().push(line.0);
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[test]
+fn a_best_effort_store_says_so_at_each_connection() {
+    let test = "redis::a_best_effort_store_says_so_at_each_connection";
+    let Some(redis) = Redis::start_with(test, &["--appendfsync", "no"]) else {
+        return;
+    };
+    let told: &'static Told = Box::leak(Box::default());
+    let _recording = tracing::subscriber::set_default(told);
+    let space = space("told");
+    let options = options().accept_best_effort(true);
+    let mut store = RedisStore::from_url(&redis.url(), &options).unwrap();
+    init(&mut store, &space);
+    store.list(&space).unwrap();
+    let lines = told.0.lock().unwrap().clone();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].starts_with("WARN "), "{lines:?}");
+    assert!(lines[0].contains("appendfsync is no"), "{lines:?}");
+
+    store.check(&space, now()).unwrap();
+    assert_eq!(told.0.lock().unwrap().len(), 2);
+}
+
+// Who may
+
+#[test]
+fn credentials_log_in_and_are_never_shown() {
+    let test = "redis::credentials_log_in_and_are_never_shown";
+    let word = "hunter2";
+    let Some(redis) = Redis::start_with(test, &["--requirepass", word]) else {
+        return;
+    };
+    let port = redis.port();
+    redis.command(&["ACL", "SETUSER", "me", "on", ">hunter2me", "~*", "+@all"]);
+    let orders = space("orders");
+    let mut good = store(&format!("redis://:{word}@127.0.0.1:{port}"));
+    init(&mut good, &orders);
+    let mut user = store(&format!("redis://me:hunter2me@127.0.0.1:{port}"));
+    acquire(&mut user, &orders).unwrap();
+
+    let text = unavailable(store(&redis.url()).list(&orders));
+    assert!(text.contains("NOAUTH"), "{text}");
+    for login in [":hunter2wrong", "me:hunter2wrong", "nobody:hunter2wrong"] {
+        let mut wrong = store(&format!("redis://{login}@127.0.0.1:{port}"));
+        let text = unavailable(wrong.list(&orders)) + &format!("{wrong:?}");
+        assert!(text.contains("WRONGPASS"), "{text}");
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+    for store in [good, user] {
+        let text = format!("{store:?}");
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+}
+
+/// Such a server repeats the arguments of what it does not know.
+#[test]
+fn a_server_without_auth_does_not_make_the_password_public() {
+    let test = "redis::a_server_without_auth_does_not_make_the_password_public";
+    let Some(redis) = Redis::start_with(test, &["--rename-command", "AUTH", ""]) else {
+        return;
+    };
+    let url = format!("redis://me:hunter2@127.0.0.1:{}", redis.port());
+    let text = unavailable(store(&url).list(&space("orders")));
+    assert!(text.contains("ERR"), "{text}");
+    assert!(!text.contains("hunter2"), "{text}");
+}
+
+#[test]
+fn the_rights_that_are_documented_are_enough() {
+    let test = "redis::the_rights_that_are_documented_are_enough";
+    let Some(redis) = Redis::start(test) else {
+        return;
+    };
+    let rights = "+evalsha +script|load +time +info +config|get +ping +wait +select +exists \
+                  +hset +hget +hmget +hdel +hgetall +zadd +zrem +zcard +zcount +zrange +zscore \
+                  +zmscore ~ringflake:*";
+    let mut words = vec!["ACL", "SETUSER", "me", "on", ">word"];
+    words.extend(rights.split_whitespace());
+    redis.command(&words);
+    let url = format!("redis://me:word@127.0.0.1:{}/2", redis.port());
+    let connect = || open(&url, &options()).unwrap();
+    Suite::new(&connect, &now).run();
+
+    // Without this one, what the server would do is hidden.
+    redis.command(&["ACL", "SETUSER", "me", "-config|get"]);
+    match store(&url).list(&space("orders")).unwrap_err() {
+        StoreError::NotDurable { reason, .. } => {
+            assert!(reason.contains("CONFIG GET is not permitted"), "{reason}");
+        }
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn it_conforms_over_tls_and_trusts_nobody_else() {
+    let test = "redis::it_conforms_over_tls_and_trusts_nobody_else";
+    let file = |name: &str| format!("{}/tests/data/tls/{name}", env!("CARGO_MANIFEST_DIR"));
+    let (ca, cert, key) = (file("ca.pem"), file("server.pem"), file("server.key"));
+    let port = crate::server::free_port().to_string();
+    let arguments = [
+        ["--tls-port", &port],
+        ["--tls-ca-cert-file", &ca],
+        ["--tls-cert-file", &cert],
+        ["--tls-key-file", &key],
+    ];
+    let Some(redis) = Redis::start_with(test, &arguments.concat()) else {
+        return;
+    };
+    let own = format!("cert={}&key={}", file("client.pem"), file("client.key"));
+    let url = format!("rediss://localhost:{port}?ca={ca}&{own}");
+    let connect = || open(&url, &options()).unwrap();
+    Suite::new(&connect, &now).run();
+
+    let orders = space("orders");
+    init(&mut store(&url), &orders);
+    for (what, url) in [
+        (
+            "another authority",
+            format!("rediss://localhost:{port}?{own}"),
+        ),
+        ("another name", url.replace("localhost", "127.0.0.2")),
+        (
+            "no certificate",
+            format!("rediss://localhost:{port}?ca={ca}"),
+        ),
+        (
+            "no TLS",
+            format!("rediss://localhost:{}?ca={ca}", redis.port()),
+        ),
+    ] {
+        let patience = OpenOptions::new().timeout(Duration::from_secs(2));
+        let mut store = RedisStore::from_url(&url, &patience).unwrap();
+        assert!(store.list(&orders).is_err(), "{what}");
+    }
+}
+
+// What is kept
+
+#[test]
+fn what_nobody_wrote_is_corrupt_and_left_alone() {
+    let test = "redis::what_nobody_wrote_is_corrupt_and_left_alone";
+    let Some(redis) = Redis::start(test) else {
+        return;
+    };
+    let mut store = store(&redis.url());
+    let first = "0000000000000000";
+    for (index, (damage, read)) in [
+        (&["HSET", "record", "floor", "abc"][..], true),
+        (&["HSET", "record", "floor", "-1"], true),
+        (&["HSET", "record", "floor", "1e3"], true),
+        (&["HSET", "record", "skew_ms", "99999999999999999999"], true),
+        (&["HSET", "record", "format", "2"], true),
+        (&["HSET", "record", "name", "another"], true),
+        (&["HDEL", "record", "incarnation"], true),
+        (&["ZADD", "hwm_end", "1.5", first], false),
+        (&["ZADD", "hwm_end", "-1", first], false),
+        (&["HDEL", "epoch", first], true),
+        (&["HSET", "epoch", first, "many"], true),
+        (&["DEL", "hwm_end"], false),
+        (&["SET", "epoch", "x"], true),
+        (&["SET", "hwm_end", "x"], true),
+        (&["SET", "record", "x"], true),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        // One block, whose mark has passed once it is damaged.
+        let space = space(&format!("damaged-{index}"))
+            .with_block_bits(17)
+            .unwrap();
+        init(&mut store, &space);
+        let grant = store
+            .acquire(&space, &Acquire::new(1, 1, now()))
+            .unwrap()
+            .remove(0);
+        crate::eventually::eventually("the mark has passed", || {
+            Layout::RANDFLAKE.tick_at(now()) >= Some(grant.ticks.end)
+        });
+        let key = format!("ringflake:{{{}}}:{}", space.name(), damage[1]);
+        let words = [&[damage[0], &key], &damage[2..]].concat();
+        redis.command(&words);
+        let dump = |kind: &str| {
+            let key = format!("ringflake:{{{}}}:{kind}", space.name());
+            redis.command(&["DUMP", &key])
+        };
+        let before = [dump("record"), dump("hwm_end"), dump("epoch")];
+
+        if damage[0] == "DEL" {
+            // The fresh block has an epoch already: no version leaves that.
+            let grant = acquire(&mut store, &space).unwrap();
+            assert_eq!(grant.epoch.get(), 2);
+            continue;
+        }
+        corrupt(acquire(&mut store, &space));
+        if read {
+            corrupt(store.list(&space));
+        }
+        assert_eq!(
+            [dump("record"), dump("hwm_end"), dump("epoch")],
+            before,
+            "{words:?}"
+        );
+    }
+}
+
+#[test]
+fn a_layout_beyond_what_doubles_hold_is_refused() {
+    let test = "redis::a_layout_beyond_what_doubles_hold_is_refused";
+    let Some(redis) = Redis::start(test) else {
+        return;
+    };
+    let mut store = store(&redis.url());
+    let with = |builder: LayoutBuilder| {
+        let layout = builder.tick(Duration::from_millis(1)).build().unwrap();
+        let print = ringflake::lease::Fingerprint::PLAIN;
+        ringflake::lease::Namespace::new("wide", &layout, print).unwrap()
+    };
+    let layout = Layout::builder().bits(52, 6, 6);
+    let space = with(layout.epoch_unix_ms(1));
+    let init = Init::new(History::New, now()).with_limits(limits());
+    match store.init(&space, &init).unwrap_err() {
+        StoreError::Invalid { value, max, .. } => {
+            assert_eq!((value, max), ((1 << 52) + 1, 1 << 52));
+        }
+        other => panic!("{other}"),
+    }
+    let space = with(layout.epoch_unix_ms(0));
+    store.init(&space, &init).unwrap();
+    let grant = acquire(&mut store, &space).unwrap();
+    assert_eq!(grant.ticks.end - grant.ticks.start, 60);
+}

@@ -1,0 +1,342 @@
+//! The scripts decide as the reference store does: random schedules on both,
+//! compared at every step.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use ringflake::lease::{
+    Acquire, Block, Epoch, Fingerprint, Floor, Grant, History, Holder, Incarnation, Init,
+    LeaseStore, MemoryStore, Namespace, RedisStore, Renew, StoreLimits,
+};
+use ringflake::{Layout, ManualClock};
+
+use super::options;
+use crate::clock::Clock;
+use crate::redis_server::Redis;
+
+const START_MS: u64 = 1_760_000_000_500;
+const DAY_MS: u64 = 86_400_000;
+const SKEW_MS: u64 = 2_000;
+
+/// The layouts of the schedules: seconds, a tick that no power of two divides,
+/// milliseconds, one that is about to end, and the widest one, near its end.
+fn layouts() -> [(Layout, u64); 5] {
+    let build = |bits: (u32, u32, u32), tick_ms, epoch| {
+        let layout = Layout::builder().bits(bits.0, bits.1, bits.2);
+        let layout = layout.tick(Duration::from_millis(tick_ms));
+        layout.epoch_unix_ms(epoch).build().unwrap()
+    };
+    let ending = Layout::JS_SAFE;
+    [
+        (Layout::RANDFLAKE, START_MS),
+        (build((31, 10, 12), 700, 1_700_000_000_123), START_MS),
+        (Layout::TWITTER, START_MS),
+        (ending, ending.end_unix_ms() - 30_000),
+        (build((52, 6, 6), 1, 0), (1 << 52) - 40_000_000),
+    ]
+}
+
+/// One server, and the reference with the same clock, secret and blocks.
+struct Twins {
+    redis: RedisStore,
+    memory: MemoryStore,
+    server: Redis,
+    clock: Arc<ManualClock>,
+    space: Namespace,
+    now_ms: u64,
+    limits: StoreLimits,
+    grants: Vec<Grant>,
+}
+
+impl Twins {
+    fn new(server: Redis) -> Self {
+        let clock = Arc::new(ManualClock::new(START_MS));
+        let memory = MemoryStore::new(clock.clone());
+        Self {
+            redis: RedisStore::from_url(&server.url(), &options()).unwrap(),
+            memory,
+            clock,
+            server,
+            space: Namespace::new("none", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap(),
+            now_ms: START_MS,
+            limits: StoreLimits::default(),
+            grants: Vec::new(),
+        }
+    }
+
+    /// A namespace that neither has seen.
+    fn begin(&mut self, number: u32, layout: usize, block_bits: u32, limits: StoreLimits) {
+        let (layout, start_ms) = layouts()[layout];
+        let bits = layout.nodes().ilog2() - block_bits;
+        self.space = Namespace::new(format!("s{number}"), &layout, Fingerprint::PLAIN)
+            .and_then(|space| space.with_block_bits(bits))
+            .unwrap();
+        self.limits = limits;
+        self.grants.clear();
+        self.set_time(start_ms);
+        self.observe_incarnation();
+    }
+
+    fn set_time(&mut self, unix_ms: u64) {
+        self.now_ms = unix_ms;
+        self.clock.set(unix_ms);
+        self.server.clock().stand_at(unix_ms);
+    }
+
+    /// Lets the reference have the server's incarnation.
+    fn observe_incarnation(&mut self) {
+        let field = |section: &str, name: &str| {
+            let info = self.server.info(section);
+            let line = info.lines().find_map(|line| line.strip_prefix(name));
+            line.unwrap().trim().to_owned()
+        };
+        let run_id = field("server", "run_id:");
+        let replid = field("replication", "master_replid:");
+        let incarnation = Incarnation::new(format!("{run_id}/{replid}"));
+        self.memory.set_incarnation(incarnation);
+    }
+
+    fn restart(&mut self) {
+        self.server.kill();
+        self.server.restart();
+        self.observe_incarnation();
+    }
+
+    /// The same call of both. They must answer the same, errors included, and
+    /// hold the same afterwards.
+    fn call<T: std::fmt::Debug>(
+        &mut self,
+        operation: impl Fn(&mut dyn LeaseStore, &Namespace) -> T,
+    ) -> T {
+        let mine = operation(&mut self.redis, &self.space);
+        let theirs = operation(&mut self.memory, &self.space);
+        assert_eq!(format!("{mine:?}"), format!("{theirs:?}"));
+        assert_eq!(
+            format!("{:?}", self.redis.list(&self.space)),
+            format!("{:?}", self.memory.list(&self.space))
+        );
+        mine
+    }
+
+    fn run(&mut self, op: &Op) {
+        let now_ms = self.now_ms;
+        match *op {
+            Op::Init { unknown } => {
+                let history = if unknown {
+                    History::Unknown
+                } else {
+                    History::New
+                };
+                let init = Init::new(history, now_ms).with_limits(self.limits);
+                let _ = self.call(|store, space| store.init(space, &init));
+            }
+            Op::Acquire {
+                blocks,
+                length,
+                ahead_ms,
+                named,
+            } => {
+                let client_ms = now_ms.saturating_add_signed(ahead_ms);
+                let mut ask = Acquire::new(blocks, length, client_ms);
+                if named {
+                    ask = ask.held_by(Holder::new("hôst 1", ""));
+                }
+                let result = self.call(|store, space| store.acquire(space, &ask));
+                self.grants.extend(result.into_iter().flatten());
+            }
+            Op::Renew { grant, by, off } => {
+                let Some(at) = grant.checked_rem(self.grants.len()) else {
+                    return;
+                };
+                let mut renew = Renew::new(&self.grants[at], 0, now_ms);
+                match off {
+                    Off::Nothing => {}
+                    Off::Epoch => renew.epoch = renew.epoch.next(),
+                    Off::End(end) => renew.known_end = end,
+                    Off::Block(block) => renew.block = Block::new(block),
+                }
+                renew.new_end = renew.known_end.saturating_add(by);
+                let result = self.call(|store, space| store.renew(space, &renew));
+                if let Ok(end) = result {
+                    self.grants[at].ticks.end = end;
+                }
+            }
+            Op::Release { grant, off } => {
+                let Some(at) = grant.checked_rem(self.grants.len()) else {
+                    return;
+                };
+                let (block, mut epoch) = (self.grants[at].block, self.grants[at].epoch);
+                if off {
+                    epoch = Epoch::new(u64::MAX);
+                }
+                let _ = self.call(|store, space| store.release(space, block, epoch));
+            }
+            Op::Bump { floor } => {
+                let floor = match floor {
+                    None => Floor::OverLostGrants,
+                    Some(by) => {
+                        let now = self.space.layout().tick_at(now_ms).unwrap_or(0);
+                        Floor::Tick(now.saturating_add(by))
+                    }
+                };
+                let _ = self.call(|store, space| store.bump_floor(space, floor, now_ms));
+            }
+            Op::Advance { ms } => self.set_time(now_ms + ms),
+            Op::Step { back, ms } => {
+                let to = if back {
+                    now_ms.saturating_sub(ms).max(1)
+                } else {
+                    now_ms + ms
+                };
+                self.set_time(to);
+            }
+            Op::Restart => self.restart(),
+            Op::Check => {
+                let facts = |store: &mut dyn LeaseStore, space: &Namespace| {
+                    let report = store.check(space, now_ms);
+                    report.map(|r| {
+                        let held = (r.granted_blocks, r.held_blocks);
+                        (r.record, r.incarnation, r.store_unix_ms, held)
+                    })
+                };
+                let _ = self.call(facts);
+            }
+            Op::Foreign { block_bits } => {
+                let space = self.space.clone().with_block_bits(block_bits).unwrap();
+                let ask = Acquire::new(1, 1, now_ms);
+                let _ = self.call(|store, _| store.acquire(&space, &ask));
+            }
+        }
+    }
+}
+
+/// What a client gets wrong about its grant.
+#[derive(Clone, Copy, Debug)]
+enum Off {
+    Nothing,
+    Epoch,
+    End(u64),
+    Block(u64),
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Init {
+        unknown: bool,
+    },
+    Acquire {
+        blocks: u32,
+        length: u64,
+        ahead_ms: i64,
+        named: bool,
+    },
+    Renew {
+        grant: usize,
+        by: u64,
+        off: Off,
+    },
+    Release {
+        grant: usize,
+        off: bool,
+    },
+    /// To this many ticks after now, or over lost grants.
+    Bump {
+        floor: Option<u64>,
+    },
+    Advance {
+        ms: u64,
+    },
+    Step {
+        back: bool,
+        ms: u64,
+    },
+    Restart,
+    Check,
+    Foreign {
+        block_bits: u32,
+    },
+}
+
+fn ticks() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        8 => 1..20_u64,
+        4 => 1..100_000_u64,
+        1 => Just((1 << 53) - 1),
+        1 => Just((1 << 53) + 1),
+        1 => Just(u64::MAX),
+    ]
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let skew = SKEW_MS as i64;
+    let ahead = prop_oneof![
+        12 => -skew..=skew,
+        1 => Just(skew),
+        1 => Just(-skew),
+        1 => Just(skew + 1),
+        1 => Just(-skew - 1),
+        1 => Just(i64::MAX),
+        1 => Just(i64::MIN),
+    ];
+    let off = prop_oneof![
+        10 => Just(Off::Nothing),
+        1 => Just(Off::Epoch),
+        1 => ticks().prop_map(Off::End),
+        1 => ticks().prop_map(Off::Block),
+    ];
+    prop_oneof![
+        1 => any::<bool>().prop_map(|unknown| Op::Init { unknown }),
+        12 => (1..=5_u32, ticks(), ahead, any::<bool>()).prop_map(
+            |(blocks, length, ahead_ms, named)| Op::Acquire { blocks, length, ahead_ms, named }
+        ),
+        10 => (any::<usize>(), ticks(), off)
+            .prop_map(|(grant, by, off)| Op::Renew { grant, by, off }),
+        5 => (any::<usize>(), prop::bool::weighted(0.1))
+            .prop_map(|(grant, off)| Op::Release { grant, off }),
+        1 => prop::option::of(ticks()).prop_map(|floor| Op::Bump { floor }),
+        10 => prop_oneof![0..3_000_u64, 0..100_000_u64].prop_map(|ms| Op::Advance { ms }),
+        1 => (any::<bool>(), prop_oneof![0..100_000_u64, Just(4000 * DAY_MS)])
+            .prop_map(|(back, ms)| Op::Step { back, ms }),
+        1 => Just(Op::Check),
+        1 => (0..6_u32).prop_map(|block_bits| Op::Foreign { block_bits }),
+    ]
+}
+
+fn schedule() -> impl Strategy<Value = (usize, u32, StoreLimits, Vec<Op>)> {
+    // Beyond a horizon of 60 s there are also ones of a tick and of a year.
+    let horizon = prop_oneof![8 => Just(60_000), 1 => Just(1_000), 1 => Just(31_000_000_001)];
+    let limits = (horizon, 2 * SKEW_MS..20_001).prop_map(|(horizon, failover)| {
+        StoreLimits::default()
+            .with_horizon(Duration::from_millis(horizon))
+            .with_failover(Duration::from_millis(failover))
+            .with_skew(Duration::from_millis(SKEW_MS))
+    });
+    let rest = prop::collection::vec(prop_oneof![60 => op(), 1 => Just(Op::Restart)], 1..60);
+    (0..5_usize, 0..4_u32, limits, rest).prop_map(|(layout, blocks, limits, rest)| {
+        let init = vec![Op::Init { unknown: false }];
+        (layout, blocks, limits, [init, rest].concat())
+    })
+}
+
+#[test]
+fn the_scripts_decide_as_the_reference() {
+    let test = "redis::schedules::the_scripts_decide_as_the_reference";
+    let Some(server) = Redis::start_with_clock(test, Clock::new()) else {
+        return;
+    };
+    let config = ProptestConfig {
+        cases: 300,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    let twins = std::cell::RefCell::new((Twins::new(server), 0));
+    proptest!(config, |((layout, blocks, limits, ops) in schedule())| {
+        let (twins, number) = &mut *twins.borrow_mut();
+        *number += 1;
+        twins.begin(*number, layout, blocks, limits);
+        for op in &ops {
+            twins.run(op);
+        }
+    });
+}

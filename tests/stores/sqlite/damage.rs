@@ -1,0 +1,181 @@
+//! Files that this store did not write, or not like that.
+
+use std::fs;
+
+use ringflake::lease::{LeaseStore, StoreError};
+use rusqlite::Connection;
+
+use super::{Place, acquire, ask, now, space};
+
+#[track_caller]
+fn corrupt<T: std::fmt::Debug>(result: Result<T, StoreError>, expected: &str) {
+    match result {
+        Err(error @ StoreError::Corrupt { .. }) => {
+            assert!(error.to_string().contains(expected), "{error}");
+        }
+        other => panic!("{other:?}, not corrupt: {expected}"),
+    }
+}
+
+/// Files that are no store: no method uses them, and none writes to them.
+#[track_caller]
+fn refused_by_all(place: &Place, expected: &str) {
+    let before = fs::read(&place.path).unwrap();
+    let mut store = place.store();
+    corrupt(acquire(&mut store, 10), expected);
+    corrupt(store.list(&space()), expected);
+    corrupt(store.check(&space(), now()), expected);
+    let init = ringflake::lease::Init::new(ringflake::lease::History::Unknown, now());
+    corrupt(store.init(&space(), &init), expected);
+    assert!(fs::read(&place.path).unwrap() == before);
+}
+
+#[test]
+fn a_file_that_is_no_database_is_left_alone() {
+    let place = Place::new();
+    fs::write(&place.path, "[leases]\n".repeat(500)).unwrap();
+    refused_by_all(&place, "is not a database of SQLite");
+}
+
+#[test]
+fn a_damaged_header_is_found() {
+    let place = Place::initialised();
+    let mut bytes = fs::read(&place.path).unwrap();
+    bytes[..16].fill(b'x');
+    fs::write(&place.path, bytes).unwrap();
+    refused_by_all(&place, "is not a database of SQLite");
+}
+
+#[test]
+fn a_file_cut_short_is_found() {
+    let place = Place::initialised();
+    acquire(&mut place.store(), 10).unwrap();
+    let length = place.path.metadata().unwrap().len();
+    let file = fs::File::options().write(true).open(&place.path).unwrap();
+    file.set_len(length / 2 / 4096 * 4096).unwrap();
+    drop(file);
+    refused_by_all(&place, "is damaged");
+}
+
+#[test]
+fn another_applications_database_is_left_alone() {
+    let tables = Place::new();
+    tables.raw().execute_batch("CREATE TABLE a (b)").unwrap();
+    refused_by_all(&tables, "another application");
+
+    let marked = Place::new();
+    let sql = "PRAGMA application_id = 77; CREATE TABLE a (b); DROP TABLE a;";
+    marked.raw().execute_batch(sql).unwrap();
+    refused_by_all(&marked, "0x4d");
+}
+
+#[test]
+fn tables_of_a_newer_version_are_left_alone() {
+    let place = Place::initialised();
+    place
+        .raw()
+        .execute_batch("PRAGMA user_version = 2")
+        .unwrap();
+    refused_by_all(&place, "version 2");
+}
+
+#[test]
+fn a_record_of_a_newer_format_is_left_alone() {
+    let place = Place::initialised();
+    let sql = "UPDATE ringflake_namespace SET format = 2";
+    assert_eq!(place.raw().execute(sql, []).unwrap(), 1);
+    corrupt(acquire(&mut place.store(), 10), "format 2");
+}
+
+/// Damages a store of three blocks by hand.
+fn damaged(sql: &str) -> Place {
+    let place = Place::initialised();
+    place.store().acquire(&space(), &ask(3, 10)).unwrap();
+    let raw = place.raw();
+    raw.execute_batch(sql).unwrap();
+    place
+}
+
+#[test]
+fn rows_that_no_version_writes_are_found() {
+    for (sql, expected) in [
+        (
+            "UPDATE ringflake_namespace SET layout = '31/31/31'",
+            "layout",
+        ),
+        ("UPDATE ringflake_namespace SET skew_ms = -1", "skew_ms"),
+        ("UPDATE ringflake_namespace SET writes = -1", "writes"),
+        (
+            "INSERT INTO ringflake_block (namespace, block, epoch, hwm_end, released) \
+             VALUES ('test', 4096, 1, 1, 0)",
+            "block 4096",
+        ),
+        (
+            "INSERT INTO ringflake_block (namespace, block, epoch, hwm_end, released) \
+             VALUES ('test', 9, 1, -5, 0)",
+            "hwm_end is -5",
+        ),
+        ("DROP TABLE ringflake_block", "tables"),
+        (
+            "ALTER TABLE ringflake_block RENAME COLUMN hwm_end TO mark",
+            "tables",
+        ),
+    ] {
+        let place = damaged(sql);
+        corrupt(place.store().list(&space()), expected);
+    }
+}
+
+#[test]
+fn damage_inside_is_found_by_a_check() {
+    let place = damaged("");
+    // An entry of an index that is of no row.
+    let raw = place.raw();
+    raw.execute_batch(
+        "PRAGMA writable_schema = ON;
+         UPDATE sqlite_schema SET sql = replace(sql, 'hwm_end, block', 'epoch, block')
+             WHERE name = 'ringflake_block_mark';",
+    )
+    .unwrap();
+    drop(raw);
+    corrupt(place.store().check(&space(), now()), "is damaged");
+}
+
+#[test]
+fn a_block_that_was_forgotten_is_not_fresh() {
+    // The middle one of three: a gap.
+    let place = damaged(
+        "DROP TRIGGER ringflake_block_is_never_forgotten;
+         DELETE FROM ringflake_block WHERE block = 1;",
+    );
+    let grant = acquire(&mut place.store(), 10).unwrap();
+    assert_eq!(grant.block.index(), 3);
+}
+
+#[test]
+fn the_tables_hold_the_rules_by_themselves() {
+    let place = Place::initialised();
+    acquire(&mut place.store(), 10).unwrap();
+    let known = place.list();
+    let raw: Connection = place.raw();
+    for sql in [
+        "UPDATE ringflake_block SET hwm_end = hwm_end - 1",
+        "UPDATE ringflake_block SET epoch = epoch - 1",
+        "UPDATE ringflake_block SET block = block + 1",
+        "DELETE FROM ringflake_block",
+        "UPDATE ringflake_namespace SET floor = floor - 1",
+        "UPDATE ringflake_namespace SET name = 'other'",
+        "DELETE FROM ringflake_namespace",
+        "INSERT INTO ringflake_block (namespace, block, epoch, hwm_end, released) \
+         VALUES ('test', 5, 1, 'soon', 0)",
+    ] {
+        let error = raw.execute(sql, []).unwrap_err();
+        let code = error.sqlite_error_code();
+        assert_eq!(
+            code,
+            Some(rusqlite::ErrorCode::ConstraintViolation),
+            "{sql}: {error}"
+        );
+    }
+    assert_eq!(place.list(), known);
+}

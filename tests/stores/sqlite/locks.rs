@@ -1,0 +1,102 @@
+//! Waiting for the lock.
+
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Barrier, OnceLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ringflake::lease::conformance::Given;
+use ringflake::lease::{LeaseStore, SqliteStore};
+use rusqlite::Connection;
+
+use super::{Place, acquire, options, space, unavailable};
+
+fn impatient(place: &Place, timeout: Duration) -> SqliteStore {
+    SqliteStore::new(&place.path, &options().timeout(timeout)).unwrap()
+}
+
+/// Takes the lock that `sql` takes, and holds it for as long as it lives.
+fn holding(place: &Place, sql: &str) -> Connection {
+    let raw = place.raw();
+    raw.execute_batch(sql).unwrap();
+    raw
+}
+
+#[test]
+fn a_lock_that_is_held_makes_the_store_unavailable_in_time() {
+    let place = Place::initialised();
+    let known = place.list();
+    let timeout = Duration::from_millis(150);
+    for held in [
+        "BEGIN IMMEDIATE",
+        "BEGIN EXCLUSIVE",
+        // A reader: the lock is had, and the commit has to wait.
+        "BEGIN; SELECT * FROM ringflake_namespace",
+    ] {
+        let raw = holding(&place, held);
+        let began = Instant::now();
+        let reason = unavailable(acquire(&mut impatient(&place, timeout), 10));
+        let took = began.elapsed();
+        assert!(reason.contains("locked"), "{held}: {reason}");
+        assert!(took >= timeout, "{held}: {took:?}");
+        // Slack for a machine under load; without a bound it would wait for ever.
+        assert!(took < Duration::from_secs(10), "{held}: {took:?}");
+        drop(raw);
+        assert_eq!(place.list(), known, "{held}");
+    }
+    acquire(&mut impatient(&place, timeout), 10).unwrap();
+}
+
+#[test]
+fn readers_do_not_wait_for_a_writer_that_has_not_begun_to_commit() {
+    let place = Place::initialised();
+    let _writer = holding(&place, "BEGIN IMMEDIATE");
+    let mut store = impatient(&place, Duration::from_millis(100));
+    store.list(&space()).unwrap();
+    store.check(&space(), super::now()).unwrap();
+}
+
+#[test]
+fn a_lock_that_is_given_back_in_time_is_waited_for() {
+    let place = Place::initialised();
+    let raw = holding(&place, "BEGIN IMMEDIATE");
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| acquire(&mut place.store(), 10));
+        // However long it takes to get there: the outcome is the same.
+        thread::sleep(Duration::from_millis(50));
+        drop(raw);
+        waiting.join().unwrap().unwrap();
+    });
+}
+
+#[test]
+fn twenty_connections_all_get_through_and_none_has_to_stand_back() {
+    const EACH: u32 = 30;
+    let place = Place::initialised();
+    let counts: [AtomicU32; 20] = Default::default();
+    let first_done = OnceLock::new();
+    let start = Barrier::new(counts.len());
+    let work = |count: &AtomicU32| {
+        let mut store = place.store();
+        start.wait();
+        let grant = |_| {
+            let grant = acquire(&mut store, 10).unwrap();
+            count.fetch_add(1, Relaxed);
+            grant
+        };
+        let grants: Vec<_> = (0..EACH).map(grant).collect();
+        first_done.get_or_init(|| counts.each_ref().map(|count| count.load(Relaxed)));
+        grants
+    };
+    let grants: Vec<_> = thread::scope(|scope| {
+        let workers = counts.each_ref().map(|count| scope.spawn(|| work(count)));
+        workers.map(|worker| worker.join().unwrap()).into()
+    });
+    let mut given = Given::default();
+    grants.iter().flatten().for_each(|grant| given.add(grant));
+    assert_eq!(place.list().blocks.len(), 20 * EACH as usize);
+    // Chance makes some come later than others, but none comes last each time.
+    let had = first_done.get().unwrap();
+    assert!(had.iter().all(|&had| had > 0), "{had:?}");
+}

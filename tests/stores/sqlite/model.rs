@@ -1,0 +1,177 @@
+//! The same steps on this store and on the reference, one by one: every answer
+//! and all that is kept must be the same.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use ringflake::lease::{
+    Acquire, Block, Epoch, Fingerprint, Floor, Grant, History, Holder, Incarnation, Init,
+    LeaseStore, MemoryStore, Namespace, Renew, StoreError, StoreLimits,
+};
+use ringflake::{Clock, Layout, ManualClock};
+
+use super::Place;
+
+const START_MS: u64 = 1_760_000_000_000;
+const HORIZON: u64 = 60;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Acquire {
+        blocks: u32,
+        length: u64,
+        named: bool,
+        off_ms: i64,
+    },
+    /// Of one of the grants had, with an end known that may be wrong.
+    Renew {
+        pick: usize,
+        wrong_by: i64,
+        longer: u64,
+    },
+    Release {
+        pick: usize,
+        wrong_by: u64,
+    },
+    Floor {
+        ahead: i64,
+    },
+    OverLostGrants,
+    Pass {
+        ms: i64,
+    },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let length = prop_oneof![4 => 1..HORIZON, 1 => Just(u64::MAX)];
+    let seldom_wrong = prop_oneof![6 => Just(0_i64), 1 => -2_i64..3];
+    let pass = prop_oneof![6 => 0_i64..40_000, 1 => -100_000_i64..200_000];
+    prop_oneof![
+        6 => (1_u32..4, length, any::<bool>(), prop_oneof![8 => Just(0_i64), 1 => -9_000_i64..9_000])
+            .prop_map(|(blocks, length, named, off_ms)| Step::Acquire { blocks, length, named, off_ms }),
+        4 => (any::<usize>(), seldom_wrong, 0..2 * HORIZON)
+            .prop_map(|(pick, wrong_by, longer)| Step::Renew { pick, wrong_by, longer }),
+        3 => (any::<usize>(), prop_oneof![4 => Just(0_u64), 1 => 0_u64..2])
+            .prop_map(|(pick, wrong_by)| Step::Release { pick, wrong_by }),
+        1 => (-50_i64..80).prop_map(|ahead| Step::Floor { ahead }),
+        1 => Just(Step::OverLostGrants),
+        4 => pass.prop_map(|ms| Step::Pass { ms }),
+    ]
+}
+
+struct Both<'a> {
+    stores: [&'a mut dyn LeaseStore; 2],
+    space: Namespace,
+    clock: ManualClock,
+    grants: Vec<Grant>,
+}
+
+impl Both<'_> {
+    /// Asks both, and compares the answers.
+    fn ask<T: std::fmt::Debug>(
+        &mut self,
+        ask: impl Fn(&mut dyn LeaseStore, &Namespace) -> Result<T, StoreError>,
+    ) -> Option<T> {
+        let space = self.space.clone();
+        let [one, other] = self.stores.each_mut().map(|store| ask(*store, &space));
+        // Errors can't be compared, but show all that they hold.
+        assert_eq!(format!("{one:?}"), format!("{other:?}"));
+        one.ok()
+    }
+
+    fn take(&mut self, step: &Step) {
+        let now = self.clock.unix_ms();
+        let grant = |pick: usize, grants: &[Grant]| {
+            let never = Grant::new(Block::new(3), Epoch::FIRST, 0..1);
+            let index = pick.checked_rem(grants.len());
+            index.map_or((grants.len(), never), |index| {
+                (index, grants[index].clone())
+            })
+        };
+        match *step {
+            Step::Acquire {
+                blocks,
+                length,
+                named,
+                off_ms,
+            } => {
+                let mut ask = Acquire::new(blocks, length, now.saturating_add_signed(off_ms));
+                if named {
+                    ask = ask.held_by(Holder::new("host", "1"));
+                }
+                let granted = self.ask(|store, space| store.acquire(space, &ask));
+                self.grants.extend(granted.into_iter().flatten());
+            }
+            Step::Renew {
+                pick,
+                wrong_by,
+                longer,
+            } => {
+                let (index, mut grant) = grant(pick, &self.grants);
+                grant.ticks.end = grant.ticks.end.saturating_add_signed(wrong_by);
+                let renew = Renew::new(&grant, grant.ticks.end.saturating_add(longer), now);
+                if let Some(end) = self.ask(|store, space| store.renew(space, &renew))
+                    && let Some(grant) = self.grants.get_mut(index)
+                {
+                    grant.ticks.end = end;
+                }
+            }
+            Step::Release { pick, wrong_by } => {
+                let (_, grant) = grant(pick, &self.grants);
+                let epoch = Epoch::new(grant.epoch.get() + wrong_by);
+                self.ask(|store, space| store.release(space, grant.block, epoch));
+            }
+            Step::Floor { ahead } => {
+                let tick = Layout::RANDFLAKE.tick_at(now).unwrap();
+                let floor = Floor::Tick(tick.saturating_add_signed(ahead));
+                self.ask(|store, space| store.bump_floor(space, floor, now));
+            }
+            Step::OverLostGrants => {
+                self.ask(|store, space| store.bump_floor(space, Floor::OverLostGrants, now));
+            }
+            Step::Pass { ms } => self.clock.set(now.saturating_add_signed(ms)),
+        }
+        self.ask(|store, space| store.list(space));
+        let counts = self.ask(|store, space| {
+            let report = store.check(space, now)?;
+            Ok((report.granted_blocks, report.held_blocks, report.skew_ms()))
+        });
+        assert!(counts.is_some());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_store_and_the_reference_give_the_same_answers(
+        steps in prop::collection::vec(step(), 1..60),
+    ) {
+        let place = Place::new();
+        let clock = ManualClock::new(START_MS);
+        let space = Namespace::new("test", &Layout::RANDFLAKE, Fingerprint::PLAIN)
+            .and_then(|space| space.with_block_bits(15))
+            .unwrap();
+        let limits = StoreLimits::default()
+            .with_horizon(Duration::from_secs(HORIZON))
+            .with_failover(Duration::from_secs(14));
+        let init = Init::new(History::New, START_MS).with_limits(limits);
+
+        let mut file = place.store_at(&clock);
+        let record = file.init(&space, &init).unwrap();
+        let mut memory = MemoryStore::new(Arc::new(clock.clone()));
+        memory.set_incarnation(Incarnation::new(record.incarnation.as_str()));
+        assert_eq!(memory.init(&space, &init).unwrap(), record);
+
+        let mut both = Both {
+            stores: [&mut file, &mut memory],
+            space,
+            clock,
+            grants: Vec::new(),
+        };
+        for step in &steps {
+            both.take(step);
+        }
+    }
+}
