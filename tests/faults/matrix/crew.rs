@@ -1,0 +1,487 @@
+//! The workers of a cell, and what they tell.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::panic::resume_unwind;
+use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use ringflake::lease::{History, Init, OpenOptions, open};
+use ringflake::{Clock as _, SystemClock};
+
+use super::clock::Clock;
+use super::ledger::{Ledger, Run};
+use super::report::{Row, Sample};
+use super::wire::{self, Flaw, Line, Task};
+use super::{Outcome, space};
+
+/// The workers of a cell.
+pub(crate) const WORKERS: u32 = 8;
+
+/// Turns a hang into a failure.
+const DEADLINE: Duration = Duration::from_secs(90);
+
+/// The space of a cell where there are far more blocks than workers: 128.
+pub(crate) const WIDE: u32 = 9;
+/// As many blocks as workers.
+pub(crate) const NARROW: u32 = 5;
+
+/// What the workers of a cell have in common.
+pub(crate) struct Terms {
+    pub(crate) node_bits: u32,
+    pub(crate) best_effort: bool,
+    /// Every second worker takes more than there is.
+    pub(crate) greedy: bool,
+    /// Shown to all workers, or to every second one.
+    pub(crate) clock: Option<(Clock, Shown)>,
+    pub(crate) flaw: Option<Flaw>,
+}
+
+/// Who shows the clock of the cell, and not the machine's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shown {
+    All,
+    Half,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Self {
+            node_bits: WIDE,
+            best_effort: false,
+            greedy: true,
+            clock: None,
+            flaw: None,
+        }
+    }
+}
+
+/// Processes that issue IDs, and everything that they said. Killed when dropped.
+pub(crate) struct Crew {
+    terms: Terms,
+    url: String,
+    namespace: String,
+    members: Vec<Member>,
+    told: Arc<Mutex<Told>>,
+    /// How many faults were done to it.
+    pub(crate) faults: u64,
+}
+
+struct Member {
+    number: u32,
+    run: Run,
+    /// Kills itself sooner or later.
+    doomed: bool,
+    child: Child,
+    orders: Option<ChildStdin>,
+    reader: Option<JoinHandle<()>>,
+}
+
+/// What came out of the workers' pipes.
+pub(crate) struct Told {
+    pub(crate) ledger: Ledger,
+    pub(crate) runs: Vec<Life>,
+    /// How many positive replies there were.
+    pub(crate) confirmed: u64,
+    pub(crate) borrowed_ms: Sample,
+    pub(crate) renewal_us: Sample,
+    /// Lines that no worker may say.
+    broken: Vec<String>,
+}
+
+/// One process.
+pub(crate) struct Life {
+    started: Instant,
+    pub(crate) ids: u64,
+    /// How many positive replies it has had.
+    pub(crate) confirmed: u64,
+    pub(crate) first_id: Option<Duration>,
+    /// Since when it is refused, and what it was told last.
+    pub(crate) refused: Option<(Instant, String)>,
+    pub(crate) longest_refusal: Duration,
+    pub(crate) forks: u64,
+    /// The last that its store said instead of yes.
+    pub(crate) last_failure: Option<String>,
+}
+
+impl Crew {
+    /// A namespace of its own on the store at `direct`, and eight workers that
+    /// reach it at `url`, each of which has issued IDs.
+    pub(crate) fn start(direct: &str, url: &str, name: &str, terms: Terms) -> Outcome<Self> {
+        let mut crew = Self::without_workers(direct, url, name, terms)?;
+        for number in 0..WORKERS {
+            crew.spawn(number, None);
+        }
+        crew.all_serve("at the start")?;
+        Ok(crew)
+    }
+
+    pub(crate) fn without_workers(
+        direct: &str,
+        url: &str,
+        name: &str,
+        terms: Terms,
+    ) -> Outcome<Self> {
+        let name = name.replace(' ', "-");
+        let space = space::namespace(&name, terms.node_bits);
+        if terms.flaw != Some(Flaw::TtlOnly) {
+            let options = OpenOptions::new().accept_best_effort(terms.best_effort);
+            let mut store = open(direct, &options).map_err(|error| error.to_string())?;
+            let init = Init::new(History::New, SystemClock.unix_ms());
+            store
+                .init(&space, &init.with_limits(space::limits()))
+                .map_err(|error| format!("init: {error:?}"))?;
+        }
+        let told = Told {
+            ledger: Ledger::new(space),
+            runs: Vec::new(),
+            confirmed: 0,
+            borrowed_ms: Sample::default(),
+            renewal_us: Sample::default(),
+            broken: Vec::new(),
+        };
+        Ok(Self {
+            terms,
+            url: url.to_owned(),
+            namespace: name,
+            members: Vec::new(),
+            told: Arc::new(Mutex::new(told)),
+            faults: 0,
+        })
+    }
+
+    /// Starts a worker of this number.
+    pub(crate) fn spawn(&mut self, number: u32, dies_after_reply: Option<u32>) -> Run {
+        let mut command = wire::command(&Task {
+            url: self.url.clone(),
+            best_effort: self.terms.best_effort,
+            namespace: self.namespace.clone(),
+            node_bits: self.terms.node_bits,
+            number,
+            greedy: self.terms.greedy && number % 2 == 1,
+            dies_after_reply,
+            flaw: self.terms.flaw,
+        });
+        if let Some((clock, shown)) = &self.terms.clock
+            && (*shown == Shown::All || number % 4 < 2)
+        {
+            clock.preload(&mut command);
+        }
+        let end_with_parent = || {
+            // SAFETY: numbers only.
+            unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+            Ok(())
+        };
+        // SAFETY: `prctl` may be called between fork and exec.
+        unsafe { command.pre_exec(end_with_parent) };
+        let started = Instant::now();
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let run = {
+            let mut told = self.told();
+            told.runs.push(Life::starting(started));
+            told.runs.len() - 1
+        };
+        let output = child.stdout.take().unwrap();
+        let told = Arc::clone(&self.told);
+        self.members.push(Member {
+            number,
+            run,
+            doomed: dies_after_reply.is_some(),
+            orders: child.stdin.take(),
+            child,
+            reader: Some(thread::spawn(move || read(run, output, &told))),
+        });
+        run
+    }
+
+    pub(crate) fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        let (clock, _) = self.terms.clock.as_ref().expect("the workers have a clock");
+        clock
+    }
+
+    /// The processes that are workers now, by number.
+    pub(crate) fn processes(&self) -> Vec<(u32, i32)> {
+        let process = |member: &Member| (member.number, member.child.id() as i32);
+        self.members.iter().map(process).collect()
+    }
+
+    /// The process number of a worker, and its place among all that ran.
+    pub(crate) fn process(&self, number: u32) -> (i32, Run) {
+        let member = self.members.iter().find(|member| member.number == number);
+        let member = member.expect("the worker lives");
+        (member.child.id() as i32, member.run)
+    }
+
+    /// Writes an order to every worker.
+    pub(crate) fn order(&mut self, order: &str) {
+        for member in &mut self.members {
+            if let Some(orders) = &mut member.orders {
+                // One that has died meanwhile is missed elsewhere.
+                let _ = writeln!(orders, "{order}");
+            }
+        }
+    }
+
+    /// Kills a worker and hears it out.
+    pub(crate) fn kill(&mut self, number: u32) {
+        let at = self.position(number);
+        let mut member = self.members.swap_remove(at);
+        if let Some(status) = member.child.try_wait().unwrap() {
+            self.check_death(&member, status);
+        }
+        member.bury();
+        self.faults += 1;
+    }
+
+    /// Nobody dies of anything but what was done to it.
+    fn check_death(&self, member: &Member, status: ExitStatus) {
+        if !(member.doomed && status.signal() == Some(libc::SIGKILL)) {
+            let text = format!("worker {} ended with {status}", member.number);
+            self.told().broken.push(text);
+        }
+    }
+
+    /// Lets a worker end as it likes, and hears it out.
+    pub(crate) fn end(&mut self, number: u32) -> Outcome<()> {
+        let at = self.position(number);
+        let mut member = self.members.swap_remove(at);
+        member.orders = None;
+        member.leave()
+    }
+
+    /// Those that have died by themselves, buried.
+    pub(crate) fn the_dead(&mut self) -> Vec<u32> {
+        let mut dead = Vec::new();
+        let mut at = 0;
+        while at < self.members.len() {
+            if let Some(status) = self.members[at].child.try_wait().unwrap() {
+                let mut member = self.members.swap_remove(at);
+                self.check_death(&member, status);
+                dead.push(member.number);
+                member.bury();
+            } else {
+                at += 1;
+            }
+        }
+        dead
+    }
+
+    fn position(&self, number: u32) -> usize {
+        let mut members = self.members.iter();
+        members
+            .position(|member| member.number == number)
+            .expect("the worker lives")
+    }
+
+    /// Waits until all workers have issued IDs from now on.
+    pub(crate) fn all_serve(&mut self, when: &str) -> Outcome<()> {
+        let numbers: Vec<u32> = self.members.iter().map(|member| member.number).collect();
+        self.these_serve(&numbers, when)
+    }
+
+    /// Waits until these workers have issued IDs from now on.
+    pub(crate) fn these_serve(&mut self, numbers: &[u32], when: &str) -> Outcome<()> {
+        let runs: Vec<Run> = numbers.iter().map(|&n| self.process(n).1).collect();
+        // One that has a lease of its own making asks nobody.
+        let asks = self.terms.flaw != Some(Flaw::StartsAnew);
+        let before: Vec<(u64, u64)> = {
+            let told = self.told();
+            let life = |run: &Run| &told.runs[*run];
+            let lives = runs.iter().map(life);
+            lives.map(|life| (life.ids, life.confirmed)).collect()
+        };
+        self.wait(&format!("every worker serves {when}"), |told| {
+            let mut pairs = runs.iter().zip(&before);
+            pairs.all(|(&run, &(ids, confirmed))| {
+                let life = &told.runs[run];
+                // Not what may still lie in the pipe.
+                life.ids >= ids + 1_000 && (!asks || life.confirmed > confirmed)
+            })
+        })
+    }
+
+    /// Waits until what was told is so.
+    pub(crate) fn wait(&mut self, what: &str, is_so: impl Fn(&Told) -> bool) -> Outcome<()> {
+        let deadline = Instant::now() + DEADLINE;
+        while !is_so(&self.told()) {
+            if Instant::now() > deadline {
+                return Err(format!("it never came to this: {what}; {}", self.state()));
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+
+    /// How the workers stand, for a message.
+    fn state(&self) -> String {
+        let told = self.told();
+        let state = |member: &Member| {
+            let life = &told.runs[member.run];
+            format!(
+                "worker {} (run {}): {} IDs, refused {:?}, last failure {:?}, grants {:?}",
+                member.number,
+                member.run,
+                life.ids,
+                life.refused.as_ref().map(|(_, why)| why),
+                life.last_failure,
+                told.ledger.grants_of(member.run),
+            )
+        };
+        let states: Vec<_> = self.members.iter().map(state).collect();
+        states.join("\n")
+    }
+
+    /// Lets all workers end, and judges what they did.
+    pub(crate) fn finish(mut self, store: &'static str, fault: &str) -> Outcome<Row> {
+        for member in &mut self.members {
+            member.orders = None;
+        }
+        while let Some(mut member) = self.members.pop() {
+            member.leave()?;
+        }
+        let told = self.told();
+        if let Some(line) = told.broken.first() {
+            return Err(format!("what no worker may do: {line}"));
+        }
+        let mut row = Row::new(store, fault, &told);
+        row.faults = self.faults;
+        Ok(row)
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        for member in &mut self.members {
+            let _ = member.child.kill();
+            let _ = member.child.wait();
+        }
+    }
+}
+
+impl Member {
+    /// Waits for one that was told to end.
+    fn leave(&mut self) -> Outcome<()> {
+        let deadline = Instant::now() + DEADLINE;
+        while self.child.try_wait().unwrap().is_none() {
+            if Instant::now() > deadline {
+                return Err(format!("worker {} does not end", self.number));
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        let status = self.child.wait().unwrap();
+        self.bury();
+        if status.success() {
+            Ok(())
+        } else {
+            Err(format!("worker {} ended with {status}", self.number))
+        }
+    }
+
+    fn bury(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if let Some(reader) = self.reader.take() {
+            // A panic in there is a mistake in here.
+            reader.join().unwrap_or_else(|panic| resume_unwind(panic));
+        }
+    }
+}
+
+impl Life {
+    fn starting(started: Instant) -> Self {
+        Self {
+            started,
+            ids: 0,
+            confirmed: 0,
+            first_id: None,
+            refused: None,
+            longest_refusal: Duration::ZERO,
+            forks: 0,
+            last_failure: None,
+        }
+    }
+}
+
+impl Told {
+    fn judge(&mut self, run: Run, ids: Vec<u64>) {
+        for id in ids {
+            self.broken.extend(self.ledger.issue(run, id).err());
+        }
+    }
+
+    fn hear(&mut self, run: Run, line: Line) {
+        let life = &mut self.runs[run];
+        match line {
+            Line::Ids(ids) => {
+                life.first_id.get_or_insert(life.started.elapsed());
+                life.ids += ids.len() as u64;
+                self.judge(run, ids);
+            }
+            Line::ChildIds(ids) => {
+                let text = format!("a forked child of run {run} issued {} IDs", ids.len());
+                self.broken.push(text);
+                self.judge(run, ids);
+            }
+            Line::Granted {
+                renewed,
+                block,
+                epoch,
+                start,
+                end,
+                micros,
+            } => {
+                self.confirmed += 1;
+                life.confirmed += 1;
+                let told = if renewed {
+                    self.renewal_us.add(micros);
+                    self.ledger.renew(run, block, epoch, start..end)
+                } else {
+                    self.ledger.grant(run, block, epoch, start..end);
+                    Ok(())
+                };
+                self.broken.extend(told.err());
+            }
+            Line::Failed { operation, error } => {
+                life.last_failure = Some(format!("{operation}: {error}"));
+            }
+            Line::Unbuilt { error } => life.last_failure = Some(error),
+            Line::Refused { error } => {
+                let since = life.refused.as_ref().map(|(since, _)| *since);
+                life.refused = Some((since.unwrap_or_else(Instant::now), error));
+            }
+            Line::Served { after_ms } => {
+                life.refused = None;
+                let refusal = Duration::from_millis(after_ms);
+                life.longest_refusal = life.longest_refusal.max(refusal);
+            }
+            Line::Borrowed { ms } => self.borrowed_ms.add(ms.max(0) as u64),
+            Line::Forked { status: 0 } => life.forks += 1,
+            Line::Forked { status } => {
+                let text = format!("a forked child of run {run} ended with {status}");
+                self.broken.push(text);
+            }
+        }
+    }
+}
+
+fn read(run: Run, output: ChildStdout, told: &Mutex<Told>) {
+    for line in BufReader::new(output).lines() {
+        let line = line.map_err(|error| error.to_string());
+        let line = line.and_then(|line| wire::hear(&line));
+        let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+        match line {
+            Ok(line) => told.hear(run, line),
+            Err(error) => told.broken.push(error),
+        }
+    }
+}

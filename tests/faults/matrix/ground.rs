@@ -1,0 +1,101 @@
+//! The servers of the matrix, and what can be done to each.
+
+mod etcd;
+mod served;
+mod sqlite;
+
+use self::served::Served;
+use super::proxy::Proxy;
+use super::{mariadb, postgres, redis};
+
+/// A kind of store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Sqlite,
+    Postgres,
+    MariaDb,
+    Redis,
+    Etcd,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Sqlite,
+        Self::Postgres,
+        Self::MariaDb,
+        Self::Redis,
+        Self::Etcd,
+    ];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Sqlite => "SQLite",
+            Self::Postgres => "PostgreSQL",
+            Self::MariaDb => "MariaDB",
+            Self::Redis => "Redis",
+            Self::Etcd => "etcd",
+        }
+    }
+
+    /// A store of this kind, or none where its server is not installed, after
+    /// saying so.
+    pub(crate) fn prepare(self) -> Option<Box<dyn Ground>> {
+        let test = format!("faults on {}", self.name());
+        Some(match self {
+            Self::Sqlite => Box::new(sqlite::Sqlite::new()),
+            Self::Postgres => Box::new(Served::<postgres::Postgres>::start(&test)?),
+            Self::MariaDb => Box::new(Served::<mariadb::MariaDb>::start(&test)?),
+            Self::Redis => Box::new(Served::<redis::Redis>::start(&test)?),
+            Self::Etcd => Box::new(etcd::Etcd::start(&test)?),
+        })
+    }
+}
+
+/// A store that faults can be done to.
+pub(crate) trait Ground {
+    fn kind(&self) -> Kind;
+
+    /// Where the overseer reaches the store, whatever is done to the workers.
+    fn direct_url(&self) -> String;
+
+    /// Where the workers reach it.
+    fn url(&self) -> String {
+        self.direct_url()
+    }
+
+    /// What lies between, where there is something.
+    fn proxy(&self) -> Option<&Proxy> {
+        None
+    }
+
+    /// Lets nobody reach the store any more, as when it is shut down in order.
+    fn stop(&mut self);
+
+    /// Ends the server at once, where there is one.
+    fn kill(&mut self) {
+        self.stop();
+    }
+
+    /// After [`stop`](Self::stop) or [`kill`](Self::kill).
+    fn start(&mut self);
+
+    /// Sets the server's calendar clock ahead of the machine's by so many
+    /// seconds; negative: back.
+    fn set_clock(&self, ahead: i64);
+
+    /// The processes that write what the store keeps; the workers' own, where
+    /// there is no server.
+    fn writers(&self, workers: &[i32]) -> Vec<i32>;
+
+    /// Starts what has ended because it could not write.
+    fn revive(&mut self) {}
+
+    /// Stops processes where they are, each at a moment at which it does not have
+    /// the store to itself.
+    fn stop_between_operations(&self, processes: &[i32]) {
+        for &process in processes {
+            // SAFETY: numbers only, of a child that was not waited for.
+            unsafe { libc::kill(process, libc::SIGSTOP) };
+        }
+    }
+}

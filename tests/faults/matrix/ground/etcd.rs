@@ -1,0 +1,65 @@
+//! A member of etcd behind a proxy. Its clock can't be set, since its runtime asks
+//! the kernel by itself; what counts is the date of its replies, and that is set on
+//! the way.
+
+use super::{Ground, Kind};
+use crate::matrix::etcd;
+use crate::matrix::proxy::{Fault, Proxy};
+
+pub(super) struct Etcd {
+    server: etcd::Etcd,
+    proxy: Proxy,
+}
+
+impl Etcd {
+    pub(super) fn start(test: &str) -> Option<Self> {
+        let server = etcd::Etcd::start(test)?;
+        let proxy = Proxy::to(server.port(0));
+        Some(Self { server, proxy })
+    }
+}
+
+impl Ground for Etcd {
+    fn kind(&self) -> Kind {
+        Kind::Etcd
+    }
+
+    fn direct_url(&self) -> String {
+        self.server.url()
+    }
+
+    fn url(&self) -> String {
+        format!("etcd://127.0.0.1:{}", self.proxy.port())
+    }
+
+    fn proxy(&self) -> Option<&Proxy> {
+        Some(&self.proxy)
+    }
+
+    fn stop(&mut self) {
+        self.server.stop(0);
+    }
+
+    fn kill(&mut self) {
+        self.server.kill(0);
+    }
+
+    fn start(&mut self) {
+        self.server.restart(0);
+    }
+
+    fn set_clock(&self, ahead: i64) {
+        self.proxy.set(match ahead {
+            0 => Fault::None,
+            ahead => Fault::Dates { ahead },
+        });
+    }
+
+    fn writers(&self, _: &[i32]) -> Vec<i32> {
+        vec![self.server.process(0).id() as i32]
+    }
+
+    fn revive(&mut self) {
+        self.server.revive(0);
+    }
+}
