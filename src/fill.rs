@@ -47,7 +47,7 @@ mod requests;
 mod waiters;
 mod watermark;
 
-pub(crate) use self::adaptive::Law;
+pub(crate) use self::adaptive::{Law, Seen, Targets};
 pub(crate) use self::filler::{Filler, FullHook};
 pub use self::policy::{
     FillCause, PaddingFill, PolicyError, RingFull, ScheduledFill, ThresholdFill,

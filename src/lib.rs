@@ -30,6 +30,7 @@
 //! | no threads and no memory, the time of each ID exact | [`DirectGenerator`] |
 //! | to read an ID back | [`Inspector`] |
 //! | the ring alone, for IDs of your own | [`RingBuffer`] |
+//! | to know how large a ring a load needs | [`plan::capacity_for`] |
 //!
 //! # How it works
 //!
@@ -81,6 +82,7 @@ mod generator;
 mod id;
 mod layout;
 pub mod lease;
+pub mod plan;
 mod ring;
 mod source;
 mod sync;

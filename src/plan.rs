@@ -1,0 +1,44 @@
+//! Planning: what a load asks of a ring.
+//!
+//! Everything here is arithmetic: no thread, no clock, no file.
+//!
+//! - [`Load`]: IDs asked for over time, from a [`Rate`], a [`Burst`] or a [`Trace`].
+//! - [`borrowing`]: how far ahead of the clock it drives a lease.
+//!
+//! - [`course()`]: the level of a ring over time, on a [`Machine`], as a [`Config`]
+//!   has it.
+//! - [`capacity_for`]: the least ring that does not run dry.
+//!
+//! ```
+//! use std::time::Duration;
+//! use ringflake::plan::{self, Load, Machine};
+//!
+//! let load = Load::steady("1M".parse()?).with_burst("20M:100ms/1s".parse()?);
+//! // A wake-up takes up to 200 us here; half as much again for safety.
+//! let machine = Machine::new("400M".parse()?, Duration::from_micros(200)).with_margin(1.5);
+//! let config = plan::capacity_for(&load, &machine)?;
+//! assert_eq!(config.capacity(), 8192);
+//!
+//! let course = plan::course(&load, &machine, &config, Duration::from_secs(10));
+//! assert_eq!(course.empties, 0.0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod borrow;
+mod burst;
+mod capacity;
+mod course;
+mod load;
+mod machine;
+mod rate;
+mod span;
+mod trace;
+
+pub use self::borrow::{Borrowing, borrowing, sustained};
+pub use self::burst::{Burst, BurstError};
+pub use self::capacity::{SizingError, capacity_for};
+pub use self::course::{Course, Point, course};
+pub use self::load::{Load, Piece};
+pub use self::machine::{Config, ConfigError, Machine};
+pub use self::rate::{Rate, RateError};
+pub use self::trace::{Trace, TraceError};

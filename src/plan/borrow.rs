@@ -1,0 +1,111 @@
+//! How far ahead of the clock a load drives its lease.
+//!
+//! A lease of some nodes holds so many IDs for each second. What is asked for
+//! beyond that is borrowed from the seconds to come, and paid back when less is
+//! asked for: a debt that grows by the difference of the two rates, and never
+//! falls below nothing, because what a second did not give away is not kept.
+
+use std::time::Duration;
+
+use super::{Load, Piece};
+use crate::layout::Layout;
+
+/// IDs a second that a lease on `nodes` nodes of `layout` has without borrowing.
+///
+/// # Examples
+///
+/// ```
+/// use ringflake::{Layout, plan};
+///
+/// assert_eq!(plan::sustained(&Layout::RANDFLAKE, 32), 4_194_304.0);
+/// ```
+pub fn sustained(layout: &Layout, nodes: u64) -> f64 {
+    nodes as f64 * layout.sequences() as f64 * 1000.0 / layout.tick_ms() as f64
+}
+
+/// What a load borrows; see [`borrowing`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Borrowing {
+    /// The most seconds that are borrowed at once, were there no limit.
+    pub most: f64,
+    /// When the limit is reached, in seconds from the beginning: from then on
+    /// takes are refused.
+    pub used_up_at: Option<f64>,
+}
+
+/// What `load` borrows in its first `seconds`, of a lease that has `sustained`
+/// IDs a second, where no more than `limit` may be borrowed.
+///
+/// The ring's own share, `capacity / sustained` seconds while it is full, comes
+/// on top. Takes as long as the load has pieces in that time.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use ringflake::plan::{self, Load};
+///
+/// let load = Load::steady("1M".parse()?);
+/// let borrowed = plan::borrowing(&load, 500e3, Duration::from_secs(60), 100.0);
+/// assert_eq!(borrowed.most, 100.0);
+/// assert_eq!(borrowed.used_up_at, Some(60.0));
+/// # Ok::<(), ringflake::plan::RateError>(())
+/// ```
+pub fn borrowing(load: &Load, sustained: f64, limit: Duration, seconds: f64) -> Borrowing {
+    let limit = limit.as_secs_f64() * sustained;
+    let mut debt = 0.0_f64;
+    let mut most = 0.0_f64;
+    let mut used_up_at = None;
+    for piece in load.pieces_until(seconds) {
+        let growth = piece.rate - sustained;
+        used_up_at = used_up_at.or_else(|| passes(debt, growth, limit, piece));
+        debt = (debt + growth * piece.seconds()).max(0.0);
+        most = most.max(debt);
+    }
+    Borrowing {
+        most: most / sustained,
+        used_up_at,
+    }
+}
+
+/// When a debt that grows like this is above `limit` within the piece.
+fn passes(debt: f64, growth: f64, limit: f64, piece: Piece) -> Option<f64> {
+    (debt + growth * piece.seconds() > limit).then(|| piece.from + (limit - debt).max(0.0) / growth)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn bursts() -> Load {
+        Load::steady("1M".parse().unwrap()).with_burst("20M:100ms/1s".parse().unwrap())
+    }
+
+    #[test]
+    fn a_burst_is_paid_back() {
+        // 1.6 M are borrowed in each burst, and 2.7 M can be paid back after it.
+        let borrowed = borrowing(&bursts(), 4e6, MINUTE, 100.0);
+        assert!((borrowed.most - 0.4).abs() < 1e-9, "{borrowed:?}");
+        assert_eq!(borrowed.used_up_at, None);
+    }
+
+    #[test]
+    fn what_is_never_paid_back_is_used_up() {
+        // 1.9 s more of the future with each second.
+        let borrowed = borrowing(&bursts(), 1e6, MINUTE, 100.0);
+        assert!((borrowed.most - 190.0).abs() < 1e-6, "{borrowed:?}");
+        let at = borrowed.used_up_at.unwrap();
+        // After 31 bursts 58.9 s, and the next one brings 1.9 in its 100 ms.
+        assert!((31.05..31.06).contains(&at), "{at}");
+    }
+
+    #[test]
+    fn a_second_that_was_not_used_is_not_kept() {
+        let trace: crate::plan::Trace = "0,0\n50,0\n99,5\n100,0\n".parse().unwrap();
+        let borrowed = borrowing(&trace.into(), 1.0, MINUTE, 1000.0);
+        assert!((borrowed.most - 4.0).abs() < 1e-9, "{borrowed:?}");
+    }
+}

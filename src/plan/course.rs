@@ -1,0 +1,587 @@
+//! The level of a ring over time, as a load and a machine make it.
+//!
+//! IDs are a flow here, and a ring is a tank. Between two events all rates stay
+//! the same, so it is enough to go from one event to the next:
+//!
+//! ```text
+//!                level under the threshold          wake_latency later
+//!     asleep ----------------------------> waking -------------------> filling
+//!        ^                                                                |
+//!        |              all made that was missing at the start            |
+//!        +----------------------------------------------------------------+
+//!                         under the threshold again: fill on
+//! ```
+//!
+//! The other events are a load that changes its rate, a ring that runs dry, and
+//! consumers that have caught up. This is the producer of [`CachedGenerator`] but
+//! for three things: IDs come one by one rather than in blocks, each wake-up lasts
+//! as long as the other, and consumers and producers do not slow each other down.
+//!
+//! [`CachedGenerator`]: crate::CachedGenerator
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::{Config, Load, Machine, Piece};
+use crate::fill::{Law, Seen, Targets};
+
+/// The level over time; see [`course`].
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Course {
+    /// The level at each event, in order. In between it runs straight.
+    pub level: Vec<Point>,
+    /// IDs that were asked for while the ring was empty, and that no producer
+    /// had made.
+    pub empties: f64,
+    /// The lowest level.
+    pub lowest: f64,
+    /// Fills.
+    pub fills: u64,
+    /// IDs taken, those of an empty ring included.
+    pub taken: f64,
+    /// The longest that an ID lay in the ring until it was taken, in seconds.
+    pub oldest: f64,
+    /// How long those that were taken from it lay there on average, in seconds.
+    pub mean_age: f64,
+}
+
+/// A ring at one moment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Point {
+    /// Since the beginning.
+    pub seconds: f64,
+    /// IDs in the ring.
+    pub level: f64,
+    /// The threshold, in slots.
+    pub threshold: u64,
+    /// Whether a fill is under way from here on.
+    pub filling: bool,
+}
+
+/// The level of the ring `config` on `machine` under `load`, from a full ring on,
+/// for at most as long as the load lasts.
+///
+/// A pure function. Takes time and memory for each fill and each piece of the
+/// load, so give no more time than you want to look at.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use ringflake::ThresholdFill;
+/// use ringflake::plan::{self, Config, Load, Machine};
+///
+/// // 20 M/s x 100 us: 2,000 IDs are taken while a producer wakes up.
+/// let load = Load::steady("20M".parse()?);
+/// let machine = Machine::new("500M".parse()?, Duration::from_micros(100));
+/// let empties = |percent| {
+///     let config = Config::new(1 << 12, ThresholdFill::percent(percent))?;
+///     let course = plan::course(&load, &machine, &config, Duration::from_secs(1));
+///     Ok::<_, plan::ConfigError>(course.empties)
+/// };
+/// assert_eq!(empties(50)?, 0.0);
+/// assert!(empties(25)? > 0.0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn course(load: &Load, machine: &Machine, config: &Config, duration: Duration) -> Course {
+    let mut tank = Tank::new(machine, config, Phase::AsItComes);
+    for piece in load.pieces_until(duration.as_secs_f64()) {
+        tank.run(piece);
+    }
+    tank.course()
+}
+
+/// Whether the ring runs dry in the worst case: if each rise of the rate comes
+/// when the level has just not reached the threshold.
+pub(super) fn runs_dry(load: &Load, machine: &Machine, config: &Config, seconds: f64) -> bool {
+    let mut tank = Tank::new(machine, config, Phase::Worst);
+    load.pieces_until(seconds).any(|piece| {
+        tank.run(piece);
+        tank.course.empties > 0.0
+    })
+}
+
+/// How the level stands when the rate rises.
+#[derive(Clone, Copy, PartialEq)]
+enum Phase {
+    AsItComes,
+    /// As low as it can be without a producer awake.
+    Worst,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Producer {
+    Asleep,
+    Waking {
+        at: f64,
+    },
+    Filling {
+        left: f64,
+        /// The level when it began.
+        from: f64,
+    },
+}
+
+/// A ring as a tank, at one moment.
+struct Tank {
+    capacity: f64,
+    fill_rate: f64,
+    take_rate: f64,
+    wake_latency: f64,
+    phase: Phase,
+    law: Option<Law>,
+    targets: Targets,
+    seconds: f64,
+    level: f64,
+    /// IDs that are asked for, and that the consumers have not come to.
+    waiting: f64,
+    producer: Producer,
+    last_rate: f64,
+    stock: Stock,
+    course: Course,
+}
+
+/// After so many steps within a piece no fill is followed by a pause: the producer
+/// is hardly faster than the consumers, or slower.
+const MANY_STEPS: u32 = 1_000;
+
+/// Less than this is nothing: an ID is either there or not.
+const NOTHING: f64 = 1e-6;
+
+impl Tank {
+    fn new(machine: &Machine, config: &Config, phase: Phase) -> Self {
+        let capacity = config.capacity() as f64;
+        let law = config.threshold().law(config.capacity());
+        let fixed = Targets {
+            threshold: config.threshold_in_slots(),
+            above: config.capacity() as u64,
+        };
+        let mut tank = Self {
+            capacity,
+            fill_rate: machine.fill_rate().per_second() as f64,
+            take_rate: machine.take_rate().per_second() as f64,
+            // A wake-up of no length would have endless events in no time.
+            wake_latency: machine.wake_latency().as_secs_f64().max(1e-6),
+            phase,
+            targets: law.as_ref().map_or(fixed, Law::targets),
+            law,
+            seconds: 0.0,
+            level: capacity,
+            waiting: 0.0,
+            producer: Producer::Asleep,
+            last_rate: 0.0,
+            stock: Stock::new(capacity),
+            course: Course {
+                level: Vec::new(),
+                empties: 0.0,
+                lowest: capacity,
+                fills: 0,
+                taken: 0.0,
+                oldest: 0.0,
+                mean_age: 0.0,
+            },
+        };
+        tank.note();
+        tank
+    }
+
+    fn course(mut self) -> Course {
+        self.course.oldest = self.stock.oldest;
+        self.course.mean_age = self.stock.mean_age();
+        self.course
+    }
+
+    /// The level at which a take asks for a fill: it leaves fewer than the
+    /// threshold.
+    fn crossing(&self) -> f64 {
+        self.targets.threshold as f64 - 1.0
+    }
+
+    fn run(&mut self, piece: Piece) {
+        if self.phase == Phase::Worst && piece.rate > self.last_rate {
+            self.fall_to_the_threshold();
+        }
+        self.last_rate = piece.rate;
+        let fills = self.course.fills;
+        let mut steps = 0;
+        while self.seconds < piece.until && !self.is_decided() {
+            self.ask();
+            self.step(piece);
+            steps += 1;
+            if self.phase == Phase::Worst && steps == MANY_STEPS {
+                self.look_ahead(piece);
+            }
+            if self.phase == Phase::Worst && self.course.fills > fills && self.is_settled() {
+                // From here on each fill is like the one before it.
+                self.seconds = piece.until;
+                self.fall_to_the_threshold();
+            }
+        }
+    }
+
+    /// Goes to the end of a piece at once, in which the producer fills without a
+    /// pause: the level has its trend, and either lasts that long or does not.
+    fn look_ahead(&mut self, piece: Piece) {
+        let left = piece.until - self.seconds;
+        let falls_by = (piece.rate.min(self.take_rate) - self.fill_rate) * left;
+        if falls_by > self.level {
+            self.course.empties += falls_by - self.level;
+        }
+        self.level = (self.level - falls_by.max(0.0)).max(0.0);
+        self.seconds = piece.until;
+    }
+
+    /// Whether the question of the worst case has its answer. What comes after it
+    /// could be endless: a ring that is dry again and again.
+    fn is_decided(&self) -> bool {
+        self.phase == Phase::Worst && self.course.empties > 0.0
+    }
+
+    /// Whether the producer is asleep, and nobody waits.
+    fn is_settled(&self) -> bool {
+        matches!(self.producer, Producer::Asleep) && self.waiting <= NOTHING
+    }
+
+    /// Lets the level be what it is when the producer is about to be woken.
+    fn fall_to_the_threshold(&mut self) {
+        if matches!(self.producer, Producer::Asleep) {
+            self.level = self.level.min(self.targets.threshold as f64);
+        }
+    }
+
+    /// Wakes the producer if the level is so low.
+    fn ask(&mut self) {
+        if matches!(self.producer, Producer::Asleep) && self.level <= self.crossing() + NOTHING {
+            let at = self.seconds + self.wake_latency;
+            self.producer = Producer::Waking { at };
+        }
+    }
+
+    /// On to the next event, which lies in the piece.
+    fn step(&mut self, piece: Piece) {
+        let catching_up = self.waiting > NOTHING;
+        let asked = if catching_up {
+            self.take_rate
+        } else {
+            piece.rate.min(self.take_rate)
+        };
+        let made = match self.producer {
+            Producer::Filling { .. } => self.fill_rate,
+            _ => 0.0,
+        };
+        let is_dry = self.level <= NOTHING && asked > made;
+        let mut time = piece.until - self.seconds;
+        let mut sooner = |other: f64| time = time.min(other.max(0.0));
+        match self.producer {
+            // Nothing is asleep at the crossing: `ask` was before this.
+            Producer::Asleep => sooner((self.level - self.crossing()) / asked),
+            Producer::Waking { at } => sooner(at - self.seconds),
+            Producer::Filling { left, .. } => sooner(left / made),
+        }
+        if !is_dry && asked > made {
+            sooner(self.level / (asked - made));
+        }
+        if catching_up && self.take_rate > piece.rate {
+            sooner(self.waiting / (self.take_rate - piece.rate));
+        }
+        self.pass(time, piece.rate, asked, made, is_dry);
+        self.turn();
+        self.note();
+    }
+
+    /// Lets time pass in which nothing happens.
+    fn pass(&mut self, time: f64, wanted: f64, asked: f64, made: f64, is_dry: bool) {
+        let (gave, made) = (asked * time, made * time);
+        let from_the_ring = if is_dry { made } else { gave };
+        self.level = if is_dry {
+            0.0
+        } else {
+            (self.level + made - gave).clamp(0.0, self.capacity)
+        };
+        self.course.empties += gave - from_the_ring;
+        self.course.taken += gave;
+        self.waiting = (self.waiting + (wanted - asked) * time).max(0.0);
+        self.stock.made(made, self.seconds, self.seconds + time);
+        self.stock
+            .taken(from_the_ring, self.seconds, self.seconds + time);
+        self.seconds += time;
+        self.course.lowest = self.course.lowest.min(self.level);
+        if let Producer::Filling { left, .. } = &mut self.producer {
+            *left -= made;
+        }
+    }
+
+    /// What the producer does next, if its time has come.
+    fn turn(&mut self) {
+        match self.producer {
+            Producer::Waking { at } if at <= self.seconds => self.begin_to_fill(),
+            Producer::Filling { left, from } if left <= NOTHING => {
+                self.course.fills += 1;
+                self.observe(from);
+                if self.level <= self.crossing() + NOTHING {
+                    self.begin_to_fill();
+                } else {
+                    self.producer = Producer::Asleep;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn begin_to_fill(&mut self) {
+        let goal = self.targets.goal(self.capacity as u64) as f64;
+        self.producer = Producer::Filling {
+            left: (goal - self.level).max(0.0),
+            from: self.level,
+        };
+    }
+
+    fn observe(&mut self, from: f64) {
+        if let Some(law) = &mut self.law {
+            self.targets = law.observe(Seen {
+                at: Duration::from_secs_f64(self.seconds),
+                taken: self.course.taken as u64,
+                lowest: from.min(self.level) as u64,
+            });
+        }
+    }
+
+    fn note(&mut self) {
+        if self.phase == Phase::Worst {
+            // Nobody looks at it.
+            return;
+        }
+        let filling = matches!(self.producer, Producer::Filling { .. });
+        self.course.level.push(Point {
+            seconds: self.seconds,
+            level: self.level,
+            threshold: self.targets.threshold,
+            filling,
+        });
+    }
+}
+
+/// When the IDs in the ring were made, the oldest first.
+struct Stock {
+    batches: VecDeque<Batch>,
+    /// The highest age at which one was taken.
+    oldest: f64,
+    /// The ages of those that were taken, added up, and how many there were.
+    ages: f64,
+    gone: f64,
+}
+
+/// IDs that were made evenly between two moments.
+struct Batch {
+    from: f64,
+    until: f64,
+    ids: f64,
+}
+
+impl Stock {
+    fn new(ids: f64) -> Self {
+        let batch = Batch {
+            from: 0.0,
+            until: 0.0,
+            ids,
+        };
+        Self {
+            batches: [batch].into(),
+            oldest: 0.0,
+            ages: 0.0,
+            gone: 0.0,
+        }
+    }
+
+    fn mean_age(&self) -> f64 {
+        if self.gone > 0.0 {
+            self.ages / self.gone
+        } else {
+            0.0
+        }
+    }
+
+    fn made(&mut self, ids: f64, from: f64, until: f64) {
+        if ids > 0.0 {
+            self.batches.push_back(Batch { from, until, ids });
+        }
+    }
+
+    /// Takes the oldest ones, evenly between two moments.
+    fn taken(&mut self, ids: f64, from: f64, until: f64) {
+        let mut left = ids;
+        while left > 0.0
+            && let Some(batch) = self.batches.front_mut()
+        {
+            let count = left.min(batch.ids);
+            let moment = |left: f64| from + (until - from) * (1.0 - left / ids);
+            let first_age = moment(left) - batch.from;
+            batch.from += (batch.until - batch.from) * (count / batch.ids);
+            batch.ids -= count;
+            left -= count;
+            let last_age = moment(left) - batch.from;
+            self.oldest = self.oldest.max(first_age).max(last_age);
+            self.ages += count * first_age.midpoint(last_age);
+            self.gone += count;
+            if batch.ids <= NOTHING {
+                self.batches.pop_front();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::fill::ThresholdFill;
+    use crate::plan::{Rate, Trace};
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn machine(fill_rate: u64, wake_micros: u64) -> Machine {
+        let wake = Duration::from_micros(wake_micros);
+        Machine::new(Rate::new(fill_rate).unwrap(), wake)
+    }
+
+    fn config(capacity: usize, percent: u32) -> Config {
+        Config::new(capacity, ThresholdFill::percent(percent)).unwrap()
+    }
+
+    fn steady(rate: u64) -> Load {
+        Load::steady(Rate::new(rate).unwrap())
+    }
+
+    #[track_caller]
+    fn assert_near(a: f64, b: f64) {
+        assert!((a - b).abs() <= 1e-3 * b.abs(), "{a} {b}");
+    }
+
+    #[test]
+    fn a_steady_load_goes_up_and_down() {
+        // 10 M/s, of 65,536 slots half: 32,769 until the crossing. 1,000 more are
+        // taken until the fill begins, which makes 33,769 at 100 M/s in 338 us,
+        // while 3,377 are taken.
+        let (machine, config) = (machine(100_000_000, 100), config(1 << 16, 50));
+        let run = course(&steady(10_000_000), &machine, &config, SECOND);
+        assert_eq!(run.empties, 0.0);
+        assert_near(run.lowest, 32_767.0 - 1000.0);
+        assert_near(run.taken, 1e7);
+        let top = run
+            .level
+            .iter()
+            .skip(2)
+            .map(|point| point.level)
+            .fold(0.0, f64::max);
+        assert_near(top, 65_536.0 - 3377.0);
+        // A cycle takes as long as what was made lasts: 3.38 ms.
+        assert!((290..=300).contains(&run.fills), "{}", run.fills);
+        // By Little's law the level divided by the rate.
+        let age = f64::midpoint(31_767.0, 62_159.0) / 1e7;
+        assert!((run.mean_age / age - 1.0).abs() < 0.02, "{}", run.mean_age);
+        // Taken just before a fill, after the whole ring has gone by since the
+        // last: no longer than that.
+        assert!((3e-3..=6.6e-3).contains(&run.oldest), "{}", run.oldest);
+    }
+
+    #[test]
+    fn a_single_burst_empties_what_is_missing() {
+        // 1 M IDs in 10 ms after a second of 32,768 IDs, which leaves the ring just
+        // above its threshold. Until the fill begins, 1 ms later, 100,000 are
+        // asked for, and 32,768 are there. Then as many are made as taken.
+        let trace: Trace = "0,32768\n1,1000000\n1.01,0\n2,0".parse().unwrap();
+        let (machine, config) = (machine(100_000_000, 1000), config(1 << 16, 50));
+        let run = course(&trace.into(), &machine, &config, Duration::from_secs(2));
+        assert_near(run.empties, 100_000.0 - 32_767.0);
+        assert_eq!(run.lowest, 0.0);
+        assert!(run.oldest >= 0.99);
+    }
+
+    #[test]
+    fn consumers_that_are_too_slow_wait() {
+        let fast = machine(100_000_000, 100).with_take_rate("1M".parse().unwrap());
+        let trace: Trace = "0,100000\n0.01,0\n1,0".parse().unwrap();
+        let run = course(&trace.into(), &fast, &config(1 << 10, 75), SECOND);
+        // At 10 M/s the ring would run dry in 100 us; at 1 M/s it does not.
+        assert_eq!(run.empties, 0.0);
+        assert_near(run.taken, 100_000.0);
+    }
+
+    #[test]
+    fn an_adaptive_threshold_keeps_less_in_the_ring() {
+        let machine = machine(400_000_000, 100);
+        let run = |fill| {
+            let config = Config::new(1 << 16, fill).unwrap();
+            course(
+                &steady(1_000_000),
+                &machine,
+                &config,
+                Duration::from_secs(10),
+            )
+        };
+        let (adaptive, fixed) = (
+            run(ThresholdFill::adaptive()),
+            run(ThresholdFill::percent(25)),
+        );
+        assert_eq!((adaptive.empties, fixed.empties), (0.0, 0.0));
+        let low = run(ThresholdFill::adaptive().between(10, 50));
+        assert!(
+            low.mean_age < fixed.mean_age,
+            "{} {}",
+            low.mean_age,
+            fixed.mean_age
+        );
+    }
+
+    fn any_load() -> impl Strategy<Value = Load> {
+        prop::collection::vec(0..100_000_u64, 1..20).prop_map(|counts| {
+            let line = |(at, count): (usize, &u64)| format!("0.{at:02},{}\n", count + 1);
+            let text: String = counts.iter().enumerate().map(line).collect();
+            text.parse::<Trace>().unwrap().into()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_lost(
+            load in any_load(),
+            fill_rate in 100_000..100_000_000_u64,
+            wake in 0..10_000_u64,
+            log in 4..16_u32,
+            percent in 1..=100_u32,
+        ) {
+            let config = config(1 << log, percent);
+            let run = course(&load, &machine(fill_rate, wake), &config, SECOND);
+            let asked = load.demanded_by(1.0);
+            prop_assert!((run.taken - asked).abs() < 1e-6 * asked);
+            prop_assert!(run.empties >= 0.0 && run.empties <= asked);
+            for point in &run.level {
+                prop_assert!(0.0 <= point.level && point.level <= f64::from(1 << log));
+            }
+            prop_assert!(run.level.is_sorted_by(|a, b| a.seconds <= b.seconds));
+            prop_assert!(0.0 <= run.mean_age && run.mean_age <= run.oldest + 1e-9);
+        }
+
+        #[test]
+        fn a_faster_producer_never_leaves_it_dry(
+            load in any_load(),
+            fill_rate in 100_000..50_000_000_u64,
+            faster in 1..4_u64,
+            wake in 0..5_000_u64,
+            log in 4..16_u32,
+            percent in 1..=75_u32,
+        ) {
+            let dry = |fill_rate, wake| {
+                let machine = machine(fill_rate, wake);
+                runs_dry(&load, &machine, &config(1 << log, percent), 1.0)
+            };
+            if !dry(fill_rate, wake) {
+                prop_assert!(!dry(fill_rate * faster, wake));
+                prop_assert!(!dry(fill_rate, wake / faster));
+            }
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! What is asked of a generator, over time.
+
+use std::fmt;
+use std::iter;
+use std::time::Duration;
+
+use super::span::Span;
+use super::{Burst, Rate, Trace};
+
+/// IDs asked for over time: a steady rate, with or without a burst that comes
+/// back, or a [`Trace`].
+///
+/// Time is in seconds from the beginning. IDs are a flow here, so there are
+/// fractions of them.
+///
+/// # Examples
+///
+/// ```
+/// use ringflake::plan::Load;
+///
+/// let load = Load::steady("1M".parse()?).with_burst("20M:100ms/1s".parse()?);
+/// assert_eq!(load.demanded_by(0.1), 2_000_000.0);
+/// assert_eq!(load.demanded_by(1.0), 2_900_000.0);
+/// assert_eq!((load.mean(), load.peak()), (2_900_000.0, 20_000_000.0));
+/// assert_eq!(load.to_string(), "1M/s, and 20M/s for the first 100ms of every 1s");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Load(Kind);
+
+#[derive(Clone, Debug, PartialEq)]
+enum Kind {
+    Steady(Rate),
+    Bursts(Bursts),
+    Trace(Trace),
+}
+
+/// A span of a load over which its rate stays the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Piece {
+    /// Its beginning, in seconds.
+    pub from: f64,
+    /// Its end, in seconds; infinite for a steady load.
+    pub until: f64,
+    /// IDs a second.
+    pub rate: f64,
+}
+
+impl Piece {
+    /// Its length, in seconds.
+    pub fn seconds(&self) -> f64 {
+        self.until - self.from
+    }
+
+    /// How many IDs are asked for in it.
+    pub fn ids(&self) -> f64 {
+        self.rate * self.seconds()
+    }
+}
+
+impl Load {
+    /// The same rate for ever.
+    pub const fn steady(rate: Rate) -> Self {
+        Self(Kind::Steady(rate))
+    }
+
+    /// This load with a burst, whose rate takes the place of the steady one
+    /// while it lasts. Each period begins with it, the first one too.
+    ///
+    /// A trace has its own bursts, and stays as it is.
+    #[must_use]
+    pub fn with_burst(self, burst: Burst) -> Self {
+        match self.0 {
+            Kind::Steady(rate) | Kind::Bursts(Bursts { rate, .. }) => {
+                Self(Kind::Bursts(Bursts { rate, burst }))
+            }
+            Kind::Trace(trace) => Self(Kind::Trace(trace)),
+        }
+    }
+
+    /// How many IDs are asked for in the first `seconds`; none before 0.
+    pub fn demanded_by(&self, seconds: f64) -> f64 {
+        let seconds = seconds.max(0.0);
+        match &self.0 {
+            Kind::Steady(rate) => rate.per_second() as f64 * seconds,
+            Kind::Bursts(bursts) => bursts.demanded_by(seconds),
+            Kind::Trace(trace) => {
+                let steps = trace.steps();
+                let index = steps.partition_point(|step| step.piece.until <= seconds);
+                match steps.get(index) {
+                    Some(step) => step.before + step.piece.rate * (seconds - step.piece.from),
+                    None => trace.ids() as f64,
+                }
+            }
+        }
+    }
+
+    /// When the first `ids` have been asked for, in seconds, or `None` if a
+    /// trace ends before that.
+    pub fn due_at(&self, ids: f64) -> Option<f64> {
+        if ids <= 0.0 {
+            return Some(0.0);
+        }
+        match &self.0 {
+            Kind::Steady(rate) => Some(ids / rate.per_second() as f64),
+            Kind::Bursts(bursts) => Some(bursts.due_at(ids)),
+            Kind::Trace(trace) => {
+                let steps = trace.steps();
+                let index = steps.partition_point(|step| step.after() < ids);
+                let step = steps.get(index)?;
+                Some(step.piece.from + (ids - step.before) / step.piece.rate)
+            }
+        }
+    }
+
+    /// The spans of one rate each, in order; without end unless it is a trace.
+    pub fn pieces(&self) -> Box<dyn Iterator<Item = Piece> + '_> {
+        match &self.0 {
+            Kind::Steady(rate) => Box::new(iter::once(Piece {
+                from: 0.0,
+                until: f64::INFINITY,
+                rate: rate.per_second() as f64,
+            })),
+            Kind::Bursts(bursts) => Box::new((0..).flat_map(|turn| bursts.pieces(turn))),
+            Kind::Trace(trace) => Box::new(trace.steps().iter().map(|step| step.piece)),
+        }
+    }
+
+    /// The same, cut off at `seconds`.
+    pub fn pieces_until(&self, seconds: f64) -> impl Iterator<Item = Piece> + '_ {
+        self.pieces()
+            .take_while(move |piece| piece.from < seconds)
+            .map(move |piece| Piece {
+                until: piece.until.min(seconds),
+                ..piece
+            })
+    }
+
+    /// IDs a second on average: over a period, or over the whole trace.
+    pub fn mean(&self) -> f64 {
+        match &self.0 {
+            Kind::Steady(rate) => rate.per_second() as f64,
+            Kind::Bursts(bursts) => bursts.ids_in_a_period() / bursts.burst.period().as_secs_f64(),
+            Kind::Trace(trace) => trace.ids() as f64 / trace.duration().as_secs_f64(),
+        }
+    }
+
+    /// The highest rate, in IDs a second.
+    pub fn peak(&self) -> f64 {
+        match &self.0 {
+            Kind::Steady(rate) => rate.per_second() as f64,
+            Kind::Bursts(bursts) => bursts.steady().max(bursts.high()),
+            Kind::Trace(trace) => {
+                let rates = trace.steps().iter().map(|step| step.piece.rate);
+                rates.fold(0.0, f64::max)
+            }
+        }
+    }
+
+    /// The time from one burst to the next, if it has a burst that comes back.
+    pub fn period(&self) -> Option<Duration> {
+        match &self.0 {
+            Kind::Bursts(bursts) => Some(bursts.burst.period()),
+            Kind::Steady(_) | Kind::Trace(_) => None,
+        }
+    }
+
+    /// How long it lasts, or `None` if it goes on for ever.
+    pub fn duration(&self) -> Option<Duration> {
+        match &self.0 {
+            Kind::Steady(_) | Kind::Bursts(_) => None,
+            Kind::Trace(trace) => Some(trace.duration()),
+        }
+    }
+}
+
+impl From<Trace> for Load {
+    fn from(trace: Trace) -> Self {
+        Self(Kind::Trace(trace))
+    }
+}
+
+impl fmt::Display for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kind::Steady(rate) => write!(f, "{rate}"),
+            Kind::Bursts(Bursts { rate, burst }) => write!(
+                f,
+                "{rate}, and {} for the first {} of every {}",
+                burst.rate(),
+                Span(burst.length()),
+                Span(burst.period())
+            ),
+            Kind::Trace(trace) => write!(
+                f,
+                "a trace of {} IDs in {} s",
+                trace.ids(),
+                trace.duration().as_secs_f64()
+            ),
+        }
+    }
+}
+
+/// A steady rate, and a burst at the beginning of each period.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Bursts {
+    rate: Rate,
+    burst: Burst,
+}
+
+impl Bursts {
+    fn steady(&self) -> f64 {
+        self.rate.per_second() as f64
+    }
+
+    fn high(&self) -> f64 {
+        self.burst.rate().per_second() as f64
+    }
+
+    fn ids_in_a_burst(&self) -> f64 {
+        self.high() * self.burst.length().as_secs_f64()
+    }
+
+    fn ids_in_a_period(&self) -> f64 {
+        let quiet = self.burst.period() - self.burst.length();
+        self.ids_in_a_burst() + self.steady() * quiet.as_secs_f64()
+    }
+
+    fn demanded_by(&self, seconds: f64) -> f64 {
+        let (period, length) = (self.burst.period(), self.burst.length().as_secs_f64());
+        let turn = (seconds / period.as_secs_f64()).floor();
+        let within = (seconds - turn * period.as_secs_f64()).max(0.0);
+        let quiet = (within - length).max(0.0);
+        turn * self.ids_in_a_period() + self.high() * within.min(length) + self.steady() * quiet
+    }
+
+    fn due_at(&self, ids: f64) -> f64 {
+        let turn = (ids / self.ids_in_a_period()).floor();
+        let within = (ids - turn * self.ids_in_a_period()).max(0.0);
+        let in_the_burst = within.min(self.ids_in_a_burst());
+        let start = turn * self.burst.period().as_secs_f64();
+        start + in_the_burst / self.high() + (within - in_the_burst) / self.steady()
+    }
+
+    /// The burst of a period, and what comes after it.
+    fn pieces(&self, turn: u64) -> [Piece; 2] {
+        let period = self.burst.period().as_secs_f64();
+        let from = turn as f64 * period;
+        let over = from + self.burst.length().as_secs_f64();
+        [
+            Piece {
+                from,
+                until: over,
+                rate: self.high(),
+            },
+            Piece {
+                from: over,
+                until: (turn + 1) as f64 * period,
+                rate: self.steady(),
+            },
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn rate(text: &str) -> Rate {
+        text.parse().unwrap()
+    }
+
+    fn bursts() -> Load {
+        Load::steady(rate("1M")).with_burst("20M:100ms/1s".parse().unwrap())
+    }
+
+    fn trace() -> Load {
+        Load::from("0,100\n1,0\n3,50\n".parse::<Trace>().unwrap())
+    }
+
+    #[track_caller]
+    fn assert_near(a: f64, b: f64) {
+        assert!((a - b).abs() <= 1e-6 * b.abs().max(1e-3), "{a} {b}");
+    }
+
+    #[test]
+    fn a_burst_replaces_the_steady_rate() {
+        for (seconds, ids) in [
+            (-1.0, 0.0),
+            (0.0, 0.0),
+            (0.05, 1e6),
+            (0.1, 2e6),
+            (0.2, 2.1e6),
+            (1.0, 2.9e6),
+            (1.05, 3.9e6),
+            (10.0, 29e6),
+        ] {
+            assert_near(bursts().demanded_by(seconds), ids);
+        }
+        assert_near(bursts().due_at(2.05e6).unwrap(), 0.15);
+        assert_near(bursts().due_at(4.9e6).unwrap(), 1.1);
+    }
+
+    #[test]
+    fn a_trace_ends() {
+        for (seconds, ids) in [
+            (0.5, 50.0),
+            (2.0, 100.0),
+            (4.0, 125.0),
+            (5.0, 150.0),
+            (99.0, 150.0),
+        ] {
+            assert_near(trace().demanded_by(seconds), ids);
+        }
+        assert_near(trace().due_at(100.0).unwrap(), 1.0);
+        assert_near(trace().due_at(101.0).unwrap(), 3.04);
+        assert_eq!(trace().due_at(151.0), None);
+        assert_eq!(trace().duration(), Some(Duration::from_secs(5)));
+        assert_eq!((trace().mean(), trace().peak()), (30.0, 100.0));
+        let still = trace().with_burst("20M:100ms/1s".parse().unwrap());
+        assert_eq!(still, trace());
+    }
+
+    #[test]
+    fn a_load_says_what_it_is() {
+        assert_eq!(Load::steady(rate("50k")).to_string(), "50k/s");
+        assert_eq!(trace().to_string(), "a trace of 150 IDs in 5 s");
+    }
+
+    #[test]
+    fn pieces_are_cut_off() {
+        let pieces: Vec<_> = bursts().pieces_until(1.05).collect();
+        assert_eq!(pieces.len(), 3);
+        assert_near(pieces[2].seconds(), 0.05);
+        assert_eq!(
+            Load::steady(rate("5/s"))
+                .pieces_until(3.0)
+                .next()
+                .unwrap()
+                .ids(),
+            15.0
+        );
+    }
+
+    fn any_load() -> impl Strategy<Value = Load> {
+        let rates = || (1..100_000_000_u64).prop_map(|rate| Rate::new(rate).unwrap());
+        let spans = (1..1000_u64, 1..1000_u64);
+        prop_oneof![
+            rates().prop_map(Load::steady),
+            (rates(), rates(), spans).prop_map(|(steady, high, (length, rest))| {
+                let length = Duration::from_millis(length);
+                let period = length + Duration::from_millis(rest);
+                Load::steady(steady).with_burst(Burst::new(high, length, period).unwrap())
+            }),
+            prop::collection::vec(0..100_000_u64, 1..30).prop_map(|counts| {
+                let lines = counts
+                    .iter()
+                    .enumerate()
+                    .map(|(at, count)| format!("{at},{}\n", count + 1));
+                Load::from(lines.collect::<String>().parse::<Trace>().unwrap())
+            }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn demand_is_the_sum_of_its_pieces(load in any_load(), seconds in 0.001..20.0_f64) {
+            let sum: f64 = load.pieces_until(seconds).map(|piece| piece.ids()).sum();
+            let demanded = load.demanded_by(seconds);
+            prop_assert!((sum - demanded).abs() <= 1e-6 * demanded.max(1.0), "{sum} {demanded}");
+        }
+
+        #[test]
+        fn due_is_the_inverse_of_demand(load in any_load(), seconds in 0.001..20.0_f64) {
+            let ids = load.demanded_by(seconds);
+            if let Some(due) = load.due_at(ids * (1.0 - 1e-9)) {
+                prop_assert!(due <= seconds + 1e-6, "{due} {seconds}");
+                prop_assert!((load.demanded_by(due) - ids).abs() <= 1e-6 * ids.max(1.0));
+            }
+        }
+
+        #[test]
+        fn no_piece_is_above_the_peak(load in any_load(), seconds in 0.001..20.0_f64) {
+            for piece in load.pieces_until(seconds) {
+                prop_assert!(piece.rate <= load.peak() && piece.seconds() > 0.0);
+            }
+            prop_assert!(load.mean() <= load.peak() * (1.0 + 1e-9));
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! What a plan has to know of the machine and of the ring.
+
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+use super::Rate;
+use crate::fill::{PolicyError, ThresholdFill};
+use crate::ring::RingBuffer;
+
+/// How fast a machine is, as measured or as assumed.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use ringflake::plan::Machine;
+///
+/// let machine = Machine::new("500M".parse()?, Duration::from_micros(80))
+///     .with_take_rate("150M".parse()?);
+/// # Ok::<(), ringflake::plan::RateError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Machine {
+    fill_rate: Rate,
+    wake_latency: Duration,
+    take_rate: Rate,
+}
+
+impl Machine {
+    /// A machine whose producers together make `fill_rate` IDs a second while
+    /// IDs are taken, and begin to `wake_latency` after they are asked.
+    ///
+    /// For a plan that holds, take the longest wake-up that is met, not the
+    /// usual one.
+    pub const fn new(fill_rate: Rate, wake_latency: Duration) -> Self {
+        Self {
+            fill_rate,
+            wake_latency,
+            take_rate: Rate::MAX,
+        }
+    }
+
+    /// The same with consumers that together take no more than `take_rate`: what
+    /// is asked for beyond that waits. Without it they take whatever is asked for.
+    #[must_use]
+    pub const fn with_take_rate(mut self, take_rate: Rate) -> Self {
+        self.take_rate = take_rate;
+        self
+    }
+
+    /// The same with wake-ups that last `factor` times as long.
+    ///
+    /// # Panics
+    ///
+    /// If `factor` is negative or not finite, or the product is too long for a
+    /// [`Duration`].
+    #[must_use]
+    pub fn with_margin(mut self, factor: f64) -> Self {
+        self.wake_latency = self.wake_latency.mul_f64(factor);
+        self
+    }
+
+    /// IDs a second that the producers make together.
+    pub const fn fill_rate(&self) -> Rate {
+        self.fill_rate
+    }
+
+    /// From the request to the first ID of the fill.
+    pub const fn wake_latency(&self) -> Duration {
+        self.wake_latency
+    }
+
+    /// IDs a second that the consumers take at the most.
+    pub const fn take_rate(&self) -> Rate {
+        self.take_rate
+    }
+}
+
+/// A ring and its threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    capacity: usize,
+    threshold: ThresholdFill,
+}
+
+impl Config {
+    /// A ring of `capacity` slots that is filled at `threshold`.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`] if a generator can't be built so.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ringflake::ThresholdFill;
+    /// use ringflake::plan::Config;
+    ///
+    /// assert!(Config::new(1 << 16, ThresholdFill::percent(50)).is_ok());
+    /// assert!(Config::new(1000, ThresholdFill::percent(50)).is_err());
+    /// ```
+    pub fn new(capacity: usize, threshold: ThresholdFill) -> Result<Self, ConfigError> {
+        if !capacity.is_power_of_two() || capacity > RingBuffer::MAX_CAPACITY {
+            return Err(ConfigError::Capacity { capacity });
+        }
+        threshold.in_slots(capacity).map_err(ConfigError::Policy)?;
+        Ok(Self {
+            capacity,
+            threshold,
+        })
+    }
+
+    /// Slots of the ring.
+    pub const fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// The threshold.
+    pub const fn threshold(&self) -> ThresholdFill {
+        self.threshold
+    }
+
+    /// The threshold in slots, to begin with; checked when this was made.
+    pub(super) fn threshold_in_slots(&self) -> u64 {
+        let slots = self.threshold.in_slots(self.capacity);
+        slots.unwrap_or(self.capacity) as u64
+    }
+}
+
+/// Why there is no ring like this.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The capacity is no power of two between 1 and [`RingBuffer::MAX_CAPACITY`].
+    Capacity {
+        /// The capacity that was given.
+        capacity: usize,
+    },
+    /// The threshold is out of its range.
+    Policy(PolicyError),
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Capacity { capacity } => write!(
+                f,
+                "a ring of {capacity} slots can't be had: choose a power of two from 1 to {}",
+                RingBuffer::MAX_CAPACITY
+            ),
+            Self::Policy(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for ConfigError {}
