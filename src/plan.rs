@@ -24,6 +24,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#[doc = include_str!("plan/guide.md")]
+pub mod guide {}
+
 mod borrow;
 mod burst;
 mod capacity;

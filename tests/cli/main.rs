@@ -16,4 +16,5 @@ mod runs;
 mod secret;
 mod statuses;
 mod store;
+mod tune;
 mod verify;

@@ -18,6 +18,7 @@ use crate::generate::GenerateArgs;
 use crate::inspect::InspectArgs;
 use crate::keygen::KeygenArgs;
 use crate::store::StoreCommand;
+use crate::tune::TuneArgs;
 use crate::usage::Misuse;
 use crate::verify::VerifyArgs;
 
@@ -41,6 +42,7 @@ pub(crate) enum Command {
     Inspect(InspectArgs),
     Verify(VerifyArgs),
     Bench(BenchArgs),
+    Tune(TuneArgs),
     #[command(subcommand)]
     Store(StoreCommand),
 }
@@ -226,7 +228,7 @@ fn variable(name: &str) -> Option<String> {
 
 /// A half-open range that is not empty, written `A..B`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NodeRange(Range<u64>);
+pub(crate) struct NodeRange(pub(crate) Range<u64>);
 
 impl FromStr for NodeRange {
     type Err = anyhow::Error;

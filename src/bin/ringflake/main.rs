@@ -20,11 +20,13 @@ mod ids;
 mod inspect;
 mod keygen;
 mod leases;
+mod load;
 mod report;
 mod secret;
 mod store;
 mod threads;
 mod timestamp;
+mod tune;
 mod usage;
 mod verify;
 mod words;
@@ -64,6 +66,7 @@ fn run(cli: Cli) -> Result<ExitCode> {
         Command::Inspect(args) => inspect::run(args, &data_dir),
         Command::Verify(args) => verify::run(args, &data_dir),
         Command::Bench(args) => bench::run(args, &data_dir),
+        Command::Tune(args) => tune::run(args),
         Command::Store(args) => store::run(args, &data_dir),
     }
 }

@@ -1,4 +1,4 @@
-//! `ringflake verify`: a live ring at full speed, and every ID checked.
+//! `ringflake verify`: a live ring at full speed or under a load, and every ID checked.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -17,9 +17,12 @@ use self::oracle::{Marker, Oracle, Verdict};
 use crate::args::SupplyArgs;
 use crate::data_dir::DataDir;
 use crate::leases::{Appetite, Lull, Supply};
+use crate::load::{LoadArgs, ThresholdArg};
 use crate::report::forgive_closed_pipe;
 use crate::threads::{ThreadCount, in_threads};
 
+mod backlog;
+mod loaded;
 mod oracle;
 
 /// IDs that a thread takes before it looks at them. The first ones come through
@@ -41,23 +44,39 @@ const BORROW_LIMIT: Duration = Duration::from_secs(60);
 /// ID is decrypted, held against the leases that the store has confirmed, and
 /// marked in a bitmap. The IDs are shown to nobody. The exit status is 1 if one
 /// came twice or lay outside the leases.
+///
+/// With --rate or --trace, IDs are taken singly at the moments when they are due,
+/// and checked in between. Latency counts from those moments, whatever comes in
+/// between. Above a million a second for each consumer, IDs are due in groups of
+/// up to 64. An empty is a take that found the ring dry, also if it then made its
+/// ID itself.
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {
     /// How many IDs [default: 10,000,000, or no limit with --seconds]
-    #[arg(short = 'n', value_name = "N")]
+    #[arg(short = 'n', value_name = "N", conflicts_with = "LoadArgs")]
     count: Option<u64>,
-    /// For how long at the most
+    /// For how long at the most [default under a load: 10, or as long as the trace]
     #[arg(long, value_name = "S")]
     seconds: Option<u64>,
     /// Threads that take IDs [default: one a core]
-    #[arg(long, value_name = "T")]
+    #[arg(long, value_name = "T", conflicts_with = "LoadArgs")]
     threads: Option<ThreadCount>,
+    #[command(flatten)]
+    load: LoadArgs,
+    /// Threads that take IDs under a load [default: one a core, but for one core
+    /// that is left to the producer]
+    #[arg(long, value_name = "N", requires = "LoadArgs")]
+    consumers: Option<ThreadCount>,
     /// Threads that fill the ring
     #[arg(long, value_name = "P", default_value_t = 1)]
     producers: usize,
     /// Slots of the ring, a power of two
     #[arg(long, value_name = "C", default_value_t = 1 << 16)]
     capacity: usize,
+    /// The level under which the ring is filled, as a share of the capacity, or
+    /// adaptive: one that follows the load
+    #[arg(long, value_name = "P%|adaptive", default_value = "50%")]
+    threshold: ThresholdArg,
     #[command(flatten)]
     supply: SupplyArgs,
 }
@@ -68,11 +87,19 @@ impl VerifyArgs {
         builder
             .capacity(self.capacity)
             .producers(self.producers)
+            .threshold_fill(self.threshold.0)
             .borrow_limit(BORROW_LIMIT)
     }
 }
 
 pub(crate) fn run(args: &VerifyArgs, data_dir: &DataDir) -> Result<ExitCode> {
+    match args.load.load()? {
+        Some(load) => loaded::run(args, &load, data_dir),
+        None => run_flat_out(args, data_dir),
+    }
+}
+
+fn run_flat_out(args: &VerifyArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let layout = args.supply.place.layout.layout;
     let threads = args.threads.unwrap_or_else(ThreadCount::cores).get();
     let default_count = match args.seconds {
@@ -271,7 +298,7 @@ fn put(id: Id, ids: &mut [Id]) -> usize {
 fn print(tally: &Tally, took: Duration, stats: &Stats) -> io::Result<()> {
     let rate = tally.ids as f64 / took.as_secs_f64();
     let level = format!("{} of {}", stats.level, stats.capacity);
-    let rows = [
+    print_rows(&[
         ("IDs", tally.ids.to_string()),
         ("duplicates", tally.duplicates.to_string()),
         ("outside the leases", tally.outside.to_string()),
@@ -283,7 +310,10 @@ fn print(tally: &Tally, took: Duration, stats: &Stats) -> io::Result<()> {
             format!("{:.3}", stats.borrowed.as_secs_f64()),
         ),
         ("level", level),
-    ];
+    ])
+}
+
+fn print_rows(rows: &[(&str, String)]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     for (title, value) in rows {
         writeln!(out, "{title:<25}  {value:>18}")?;

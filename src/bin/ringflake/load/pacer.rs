@@ -1,0 +1,157 @@
+//! Who takes how many IDs at which moment.
+//!
+//! Up to a million takes a second each consumer takes one ID at a time. Beyond
+//! that reading the timer would take longer than the takes, so IDs are due in
+//! small groups, as many a group as it takes to have a million of them a second:
+//! 20 IDs every microsecond stand for 20 M/s. The consumers take turns.
+//!
+//! All moments are fixed by the load alone. A consumer that is behind finds the
+//! groups that were due meanwhile waiting for it.
+
+use ringflake::plan::{Load, Piece};
+
+/// The most groups that one consumer takes in a second.
+const PACE: f64 = 1e6;
+
+/// The most IDs in a group.
+pub(super) const LARGEST: usize = 64;
+
+/// IDs that one consumer takes one after the other.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Group {
+    /// When the last of them is asked for, in seconds.
+    pub(super) due: f64,
+    pub(super) ids: usize,
+}
+
+/// The groups of one consumer, in order.
+pub(super) struct Pacer<'a> {
+    pieces: Box<dyn Iterator<Item = Piece> + 'a>,
+    piece: Piece,
+    /// IDs asked for before `piece`.
+    before: f64,
+    /// IDs in the groups so far, those of all consumers.
+    handed: u64,
+    /// Where `piece` ends, in whole IDs.
+    last: u64,
+    consumers: usize,
+    /// Groups until the next one of this consumer.
+    others: usize,
+}
+
+impl<'a> Pacer<'a> {
+    /// The groups of consumer `index` of `consumers`, in the first `seconds`.
+    pub(super) fn new(load: &'a Load, seconds: f64, consumers: usize, index: usize) -> Self {
+        Self {
+            pieces: Box::new(load.pieces_until(seconds)),
+            piece: Piece::default(),
+            before: 0.0,
+            handed: 0,
+            last: 0,
+            consumers,
+            others: index,
+        }
+    }
+
+    /// IDs in a group at the rate of the piece.
+    fn size(&self) -> u64 {
+        let size = (self.piece.rate / self.consumers as f64 / PACE).ceil() as u64;
+        size.clamp(1, LARGEST as u64)
+    }
+}
+
+/// Whole IDs; one that is short of it by no more than sums are off is whole.
+pub(super) fn whole(ids: f64) -> u64 {
+    (ids + 1e-3) as u64
+}
+
+impl Iterator for Pacer<'_> {
+    type Item = Group;
+
+    fn next(&mut self) -> Option<Group> {
+        loop {
+            while self.handed >= self.last {
+                self.before += self.piece.ids();
+                self.piece = self.pieces.next()?;
+                // Fractions of an ID are left to the next piece.
+                self.last = whole(self.before + self.piece.ids());
+            }
+            let ids = self.size().min(self.last - self.handed);
+            self.handed += ids;
+            if self.others > 0 {
+                self.others -= 1;
+                continue;
+            }
+            self.others = self.consumers - 1;
+            let into = (self.handed as f64 - self.before) / self.piece.rate;
+            return Some(Group {
+                due: self.piece.from + into.max(0.0),
+                ids: ids as usize,
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use ringflake::plan::{Burst, Rate};
+
+    use super::*;
+
+    fn load(steady: u64, high: u64) -> Load {
+        let rate = |rate| Rate::new(rate).unwrap();
+        let millis = std::time::Duration::from_millis;
+        let burst = Burst::new(rate(high), millis(3), millis(10)).unwrap();
+        Load::steady(rate(steady)).with_burst(burst)
+    }
+
+    #[test]
+    fn a_slow_load_is_taken_one_by_one_and_a_fast_one_in_groups() {
+        let slow = Load::steady("1M".parse().unwrap());
+        let groups: Vec<_> = Pacer::new(&slow, 0.001, 1, 0).collect();
+        assert_eq!(groups.len(), 1000);
+        assert!(groups.iter().all(|group| group.ids == 1));
+        assert!((groups[9].due - 10e-6).abs() < 1e-12);
+        let fast = Load::steady("20M".parse().unwrap());
+        let groups: Vec<_> = Pacer::new(&fast, 0.001, 2, 1).collect();
+        assert_eq!(groups.len(), 1000);
+        assert!(groups.iter().all(|group| group.ids == 10));
+        assert!((groups[0].due - 1e-6).abs() < 1e-12);
+    }
+
+    proptest! {
+        #[test]
+        fn every_id_is_due_once(
+            steady in 1..5_000_000_u64,
+            high in 1..50_000_000_u64,
+            millis in 1..30_u32,
+            consumers in 1..5_usize,
+        ) {
+            let load = load(steady, high);
+            let seconds = f64::from(millis) / 1000.0;
+            let mut ids = 0;
+            for index in 0..consumers {
+                let mut before = 0.0;
+                for group in Pacer::new(&load, seconds, consumers, index) {
+                    prop_assert!(before <= group.due && group.due <= seconds + 1e-9);
+                    prop_assert!((1..=LARGEST).contains(&group.ids));
+                    before = group.due;
+                    ids += group.ids;
+                }
+            }
+            let demanded = load.demanded_by(seconds);
+            prop_assert!(demanded - 1.0 < ids as f64 && ids as f64 <= demanded + 0.01, "{ids} {demanded}");
+        }
+
+        #[test]
+        fn no_id_is_due_before_it_is_asked_for(steady in 1..50_000_000_u64, high in 1..50_000_000_u64) {
+            let load = load(steady, high);
+            let mut taken = 0.0;
+            for group in Pacer::new(&load, 0.02, 1, 0) {
+                taken += group.ids as f64;
+                prop_assert!(taken <= load.demanded_by(group.due) + 0.01);
+            }
+        }
+    }
+}

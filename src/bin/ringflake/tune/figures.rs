@@ -1,0 +1,151 @@
+//! Numbers as people read them.
+
+/// A count of IDs or a rate, with three digits and a unit: `950`, `1.25 M`.
+pub(super) fn short(value: f64) -> String {
+    scaled(
+        value,
+        &[(1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k")],
+    )
+}
+
+/// The same without the space, for narrow places: `1.3k`.
+pub(super) fn tight(value: f64) -> String {
+    if value > 0.0 && value < 1.0 {
+        return "<1".to_owned();
+    }
+    for (unit, name) in [(1e9, "G"), (1e6, "M"), (1e3, "k")] {
+        if value >= unit * 0.9995 {
+            let value = value / unit;
+            let digits = usize::from(value < 9.95);
+            return format!("{value:.digits$}{name}");
+        }
+    }
+    format!("{value:.0}")
+}
+
+/// A time that is given in seconds: `1.5 us`, `20 ms`, `3 h`.
+pub(super) fn time(seconds: f64) -> String {
+    const MINUTE: f64 = 60.0;
+    const HOUR: f64 = 60.0 * MINUTE;
+    const DAY: f64 = 24.0 * HOUR;
+    const YEAR: f64 = 365.25 * DAY;
+    if seconds >= YEAR {
+        return format!("{} years", digits(seconds / YEAR));
+    }
+    let long = [(DAY, " days"), (HOUR, " h"), (MINUTE, " min")];
+    for (unit, name) in long {
+        if seconds >= 2.0 * unit {
+            return format!("{}{name}", digits(seconds / unit));
+        }
+    }
+    scaled(
+        seconds * 1e9,
+        &[(1e9, " s"), (1e6, " ms"), (1e3, " us"), (1.0, " ns")],
+    )
+}
+
+/// A number of bytes: `512 KiB`.
+pub(super) fn bytes(bytes: usize) -> String {
+    for (shift, name) in [(30, "GiB"), (20, "MiB"), (10, "KiB")] {
+        let unit = 1_usize << shift;
+        if bytes >= unit {
+            return format!("{} {name}", digits(bytes as f64 / unit as f64));
+        }
+    }
+    format!("{bytes} bytes")
+}
+
+/// A whole number in groups of three: `65,536`.
+pub(super) fn grouped(value: u64) -> String {
+    let plain = value.to_string();
+    let mut text = String::with_capacity(plain.len() + plain.len() / 3);
+    for (index, digit) in plain.chars().enumerate() {
+        if index > 0 && (plain.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn scaled(value: f64, units: &[(f64, &str)]) -> String {
+    for &(unit, name) in units {
+        // What would be rounded up to the unit is told in it.
+        if value >= unit * 0.9995 {
+            return format!("{}{name}", digits(value / unit));
+        }
+    }
+    match units.last() {
+        Some(&(1.0, name)) => format!("{}{name}", digits(value)),
+        _ => digits(value),
+    }
+}
+
+/// Three digits at least, and no zeros after the point that say nothing.
+fn digits(value: f64) -> String {
+    let decimals = match value.abs() {
+        0.0..9.995 => 2,
+        9.995..99.95 => 1,
+        _ => 0,
+    };
+    let text = format!("{value:.decimals$}");
+    match text.split_once('.') {
+        Some((whole, fraction)) if fraction.bytes().all(|digit| digit == b'0') => whole.to_owned(),
+        Some(_) => text.trim_end_matches('0').to_owned(),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_has_three_digits_and_the_unit_that_suits_it() {
+        for (value, text) in [
+            (0.0, "0"),
+            (950.0, "950"),
+            (999.6, "1 k"),
+            (1250.0, "1.25 k"),
+            (2.9e6, "2.9 M"),
+            (131_072.0 * 32.0, "4.19 M"),
+        ] {
+            assert_eq!(short(value), text);
+        }
+        for (value, text) in [
+            (0.0, "0"),
+            (0.2, "<1"),
+            (950.0, "950"),
+            (1250.0, "1.2k"),
+            (2e7, "20M"),
+        ] {
+            assert_eq!(tight(value), text);
+        }
+    }
+
+    #[test]
+    fn a_time_has_the_unit_that_suits_it() {
+        for (seconds, text) in [
+            (0.0, "0 ns"),
+            (3e-9, "3 ns"),
+            (2e-6, "2 us"),
+            (0.0505, "50.5 ms"),
+            (0.9999, "1 s"),
+            (59.0, "59 s"),
+            (600.0, "10 min"),
+            (32.0 * 365.25 * 86400.0, "32 years"),
+        ] {
+            assert_eq!(time(seconds), text);
+        }
+    }
+
+    #[test]
+    fn bytes_and_whole_numbers_are_grouped() {
+        assert_eq!(bytes(512), "512 bytes");
+        assert_eq!(bytes(8 << 16), "512 KiB");
+        assert_eq!(bytes(8 << 18), "2 MiB");
+        assert_eq!(grouped(7), "7");
+        assert_eq!(grouped(65_536), "65,536");
+        assert_eq!(grouped(1_048_576), "1,048,576");
+    }
+}

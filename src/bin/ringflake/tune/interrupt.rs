@@ -1,0 +1,40 @@
+//! Ctrl-C, which ends the measuring and not the telling.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+
+/// The exit status of a process that an interrupt ended.
+const INTERRUPTED: i32 = 130;
+
+/// Whether the run was asked to end.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// From now on the first signal is noted, and a second one ends the process
+    /// at once.
+    pub(super) fn listen() -> io::Result<Self> {
+        let interrupt = Self::default();
+        for signal in [SIGINT, SIGTERM] {
+            // In this order: the first signal finds the flag still down.
+            flag::register_conditional_shutdown(signal, INTERRUPTED, Arc::clone(&interrupt.0))?;
+            flag::register(signal, Arc::clone(&interrupt.0))?;
+        }
+        Ok(interrupt)
+    }
+
+    pub(super) fn came(&self) -> bool {
+        // Relaxed: nothing is read that was written before the signal.
+        self.0.load(Relaxed)
+    }
+
+    /// What the signal sets.
+    pub(super) fn flag(&self) -> &AtomicBool {
+        &self.0
+    }
+}

@@ -1,0 +1,122 @@
+//! `--json`: what a run found out, for machines.
+//!
+//! One object on one line. What it means is written down in the library's page
+//! `plan::guide`; names are only ever added.
+
+use serde_json::{Value, json};
+
+use super::outcome::Outcome;
+use super::report::PERCENTILES;
+use super::setting::Threshold;
+use super::snippet::Schedule;
+use super::trial::Trial;
+
+/// Grows when a name changes its meaning or goes.
+const VERSION: u32 = 1;
+
+pub(super) fn object(outcome: &Outcome, command: &str) -> Value {
+    let lease = &outcome.lease;
+    let load = &outcome.load;
+    json!({
+        "version": VERSION,
+        "command": command,
+        "interrupted": outcome.is_interrupted,
+        "took_s": outcome.took.as_secs_f64(),
+        "machine": {
+            "cores": outcome.cores,
+            "fill_ids_per_s": outcome.machine.fill_rate.round(),
+            "wake_p50_ns": nanos(outcome.machine.wake_usual),
+            "wake_p99_ns": nanos(outcome.machine.wake_slow),
+            "wake_max_ns": nanos(outcome.machine.wake_longest),
+            "take_ns": outcome.machine.take_cost * 1e9,
+        },
+        "load": {
+            "text": load.to_string(),
+            "mean_ids_per_s": load.mean(),
+            "peak_ids_per_s": load.peak(),
+            "consumers": outcome.consumers,
+            "part": outcome.part.map(|(from, length)| json!({
+                "from_s": from, "seconds": length,
+            })),
+        },
+        "goal": outcome.goal.as_ref().map(|goal| json!({
+            "quantile": goal.share,
+            "limit_ns": nanos(goal.limit.as_secs_f64()),
+            "kept": outcome.keeps_goal(),
+        })),
+        "lease": {
+            "layout": outcome.layout.to_string(),
+            "nodes": [lease.nodes.start, lease.nodes.end],
+            "sustained_ids_per_s": lease.sustained,
+            "share": lease.share(),
+            "most_borrowed_s": lease.most_borrowed,
+            "used_up_after_s": lease.used_up_at,
+        },
+        "recommendation": recommendation(outcome),
+        "warnings": outcome.warnings(),
+        "reasons": outcome.reasons(),
+        "settings": outcome.ranked().into_iter().map(setting).collect::<Vec<_>>(),
+    })
+}
+
+fn recommendation(outcome: &Outcome) -> Value {
+    let Some(recipe) = outcome.recipe() else {
+        return Value::Null;
+    };
+    let setting = recipe.setting;
+    let least = outcome.findings.least;
+    let pick = outcome.findings.trial_of_pick();
+    json!({
+        "capacity": setting.capacity,
+        "bytes": setting.bytes(),
+        "threshold": threshold(setting.threshold),
+        "schedule": recipe.schedule.map(|Schedule { period, max_age }| json!({
+            "period_s": period.as_secs_f64(),
+            "max_age_s": max_age.as_secs_f64(),
+        })),
+        "producers": recipe.producers,
+        "nodes": [recipe.nodes.start, recipe.nodes.end],
+        "least_capacity": least.map(|least| least.capacity),
+        "margin": least.map(|least| setting.capacity as f64 / least.capacity as f64),
+        "predicted_capacity": outcome.predicted_for(setting.threshold),
+        "played_s": pick.map(|trial| trial.seconds),
+        "lowest_level": pick.map(|trial| trial.lowest_level),
+        "proven": outcome.findings.is_proven,
+        "builder": recipe.code(),
+    })
+}
+
+fn setting(trial: &Trial) -> Value {
+    let latency: serde_json::Map<_, _> = PERCENTILES
+        .iter()
+        .zip(trial.latencies())
+        .map(|((name, _), seconds)| ((*name).to_owned(), nanos(seconds).into()))
+        .collect();
+    json!({
+        "capacity": trial.setting.capacity,
+        "threshold": threshold(trial.setting.threshold),
+        "plays": trial.plays,
+        "played_s": trial.seconds,
+        "taken": trial.taken,
+        "empties": trial.empties,
+        "refused": trial.refused,
+        "missed": trial.missed,
+        "fills": trial.fills,
+        "lowest_level": trial.lowest_level,
+        "mean_level": trial.mean_level().round(),
+        "most_borrowed_s": trial.most_borrowed,
+        "latency_ns": latency,
+    })
+}
+
+/// A percentage as a number, or a word.
+fn threshold(threshold: Threshold) -> Value {
+    match threshold {
+        Threshold::Percent(percent) => percent.into(),
+        Threshold::Adaptive => "adaptive".into(),
+    }
+}
+
+fn nanos(seconds: f64) -> u64 {
+    (seconds * 1e9).round() as u64
+}

@@ -1,0 +1,209 @@
+//! How many nodes a load needs, and how long they last.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use anyhow::Result;
+use ringflake::Layout;
+use ringflake::plan::{self, Load};
+
+use super::figures::{grouped, short, time};
+use super::stage::BORROW_LIMIT;
+use crate::usage::Misuse;
+
+/// More nodes than the mean rate needs: what is borrowed in a burst is paid
+/// back before the next one.
+const HEADROOM: f64 = 1.25;
+
+/// The share of the borrow limit that a load may use up.
+const BORROWED_SHARE: f64 = 0.25;
+
+/// The nodes to use, and what they have.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct LeasePlan {
+    pub(super) nodes: Range<u64>,
+    /// Whether they were given on the command line.
+    pub(super) is_given: bool,
+    /// IDs a second without borrowing.
+    pub(super) sustained: f64,
+    /// The most seconds that the load borrows, had it no limit.
+    pub(super) most_borrowed: f64,
+    /// After how many seconds the limit is reached.
+    pub(super) used_up_at: Option<f64>,
+    /// The load's mean rate.
+    mean: f64,
+    /// How many nodes would be enough; may be more than there are.
+    enough: u64,
+}
+
+impl LeasePlan {
+    pub(super) fn new(load: &Load, layout: &Layout, given: Option<Range<u64>>) -> Result<Self> {
+        let all = layout.nodes();
+        if let Some(nodes) = &given
+            && nodes.end > all
+        {
+            let text = format!(
+                "nodes {}..{} lie outside of the layout, which has {all}: give nodes below that",
+                nodes.start, nodes.end
+            );
+            return Err(Misuse(text).into());
+        }
+        let enough = enough(load, layout);
+        let nodes = given.clone().unwrap_or(0..enough.min(all));
+        let sustained = plan::sustained(layout, nodes.end - nodes.start);
+        let (most_borrowed, used_up_at) = borrowed(load, sustained);
+        Ok(Self {
+            nodes,
+            is_given: given.is_some(),
+            sustained,
+            most_borrowed,
+            used_up_at,
+            mean: load.mean(),
+            enough,
+        })
+    }
+
+    /// The share of the nodes' IDs that the load takes, on average.
+    pub(super) fn share(&self) -> f64 {
+        self.mean / self.sustained
+    }
+
+    /// Seconds that a brimful ring has borrowed.
+    pub(super) fn borrowed_by_ring(&self, capacity: usize) -> f64 {
+        capacity as f64 / self.sustained
+    }
+
+    /// What is wrong with it, in numbers.
+    pub(super) fn warning(&self) -> Option<String> {
+        if self.mean <= self.sustained && self.used_up_at.is_none() {
+            return None;
+        }
+        let count = self.nodes.end - self.nodes.start;
+        let limit = BORROW_LIMIT.as_secs();
+        let end = match self.used_up_at {
+            Some(at) => format!(
+                "after {} the {limit} s that may be borrowed are used up, and takes fail from \
+                 then on",
+                time(at)
+            ),
+            None => format!("up to {} are borrowed", time(self.most_borrowed)),
+        };
+        Some(format!(
+            "the load asks for {} IDs/s on average, and {count} {} {} IDs/s: {end}; {} nodes are \
+             enough",
+            short(self.mean),
+            if count == 1 { "node has" } else { "nodes have" },
+            short(self.sustained),
+            grouped(self.enough),
+        ))
+    }
+}
+
+/// The fewest nodes with headroom over the mean rate, on which bursts do not
+/// come near the borrow limit.
+fn enough(load: &Load, layout: &Layout) -> u64 {
+    let of_one = plan::sustained(layout, 1);
+    let mut nodes = (load.mean() * HEADROOM / of_one).ceil().max(1.0) as u64;
+    let allowed = BORROW_LIMIT.as_secs_f64() * BORROWED_SHARE;
+    let peak = (load.peak() / of_one).ceil() as u64;
+    // With as many as the peak asks for nothing is borrowed at all.
+    while nodes < peak && borrowed(load, of_one * nodes as f64).0 > allowed {
+        nodes = (nodes + nodes.div_ceil(8)).min(peak);
+    }
+    nodes
+}
+
+/// The most seconds that are borrowed, and when the limit is reached.
+fn borrowed(load: &Load, sustained: f64) -> (f64, Option<f64>) {
+    /// Bursts that are looked at; after that each is like the last.
+    const PERIODS: f64 = 1000.0;
+    const LONGEST: f64 = 3600.0;
+    let period = load.period().map(|period| period.as_secs_f64());
+    let horizon = match (load.duration(), period) {
+        (Some(whole), _) => whole.as_secs_f64(),
+        (None, Some(period)) => (period * PERIODS).min(LONGEST).max(period * 2.0),
+        (None, None) => LONGEST,
+    };
+    let borrowing = plan::borrowing(load, sustained, BORROW_LIMIT, horizon);
+    let grows = load.mean() - sustained;
+    let later = (load.duration().is_none() && grows > 0.0)
+        .then(|| BORROW_LIMIT.as_secs_f64() * sustained / grows);
+    (borrowing.most, borrowing.used_up_at.or(later))
+}
+
+/// How long the layout lasts, and what the load does to it.
+pub(super) fn lifetime(layout: &Layout, lease: &LeasePlan, now_unix_ms: u64) -> String {
+    let left: Duration = layout.remaining_lifetime(now_unix_ms);
+    let left = time(left.as_secs_f64());
+    let percent = 100.0 * lease.share();
+    if percent > 100.0 {
+        return format!(
+            "The layout lasts for {left} more, but not at this rate: it asks for {percent:.0} % of \
+             what its nodes have, and nothing makes up for that"
+        );
+    }
+    format!(
+        "The layout lasts for {left} more. This rate does not shorten that: it takes {percent:.2} % \
+         of the IDs that its nodes have in each tick, and what is left of a tick is not kept"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LAYOUT: Layout = Layout::RANDFLAKE;
+
+    fn plan(load: &Load, nodes: Option<Range<u64>>) -> LeasePlan {
+        LeasePlan::new(load, &LAYOUT, nodes).unwrap()
+    }
+
+    fn steady(rate: &str) -> Load {
+        Load::steady(rate.parse().unwrap())
+    }
+
+    #[test]
+    fn there_are_as_many_nodes_as_the_mean_needs_and_some_more() {
+        assert_eq!(plan(&steady("50k"), None).nodes, 0..1);
+        // 2.9 M/s on average; a node has 131,072.
+        let bursts = steady("1M").with_burst("20M:100ms/1s".parse().unwrap());
+        let plan = plan(&bursts, None);
+        assert_eq!(plan.nodes, 0..28);
+        assert_eq!(plan.warning(), None);
+        assert!(plan.share() < 0.8);
+        assert!((0.4..0.5).contains(&plan.most_borrowed), "{plan:?}");
+        assert!((plan.borrowed_by_ring(1 << 17) - 1.0 / 28.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn long_bursts_need_more_than_the_mean() {
+        let mean = steady("10M");
+        let bursts = steady("1k").with_burst("100M:2min/20min".parse().unwrap());
+        assert!(bursts.mean() < 10.1e6);
+        let (of_mean, of_bursts) = (plan(&mean, None), plan(&bursts, None));
+        assert!(of_bursts.nodes.end > of_mean.nodes.end);
+        assert!(of_bursts.most_borrowed <= 15.0, "{of_bursts:?}");
+    }
+
+    #[test]
+    fn a_load_above_the_ceiling_is_told_in_numbers() {
+        let plan = plan(&steady("1M"), Some(4..5));
+        let warning = plan.warning().unwrap();
+        for part in [
+            "1 M IDs/s",
+            "1 node has 131 k IDs/s",
+            "after 9.05 s",
+            "10 nodes",
+        ] {
+            assert!(warning.contains(part), "{part}: {warning}");
+        }
+        assert!(lifetime(&LAYOUT, &plan, 1_760_000_000_000).contains("not at this rate"));
+    }
+
+    #[test]
+    fn nodes_outside_of_the_layout_are_refused() {
+        let error = LeasePlan::new(&steady("1M"), &LAYOUT, Some(0..131_073)).unwrap_err();
+        assert!(error.is::<Misuse>());
+        assert!(error.to_string().contains("131072"), "{error}");
+    }
+}

@@ -1,0 +1,185 @@
+//! What this machine can do: how fast a producer fills, how long it takes to
+//! wake up, what a take costs.
+//!
+//! All of it is measured on real generators of this crate, with nobody else at
+//! them. Nothing of it is an average: medians stand for the usual, and the
+//! slowest wake-up in a hundred for what has to be reckoned with.
+
+use std::hint::{black_box, spin_loop};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use ringflake::{
+    CachedGenerator, CachedGeneratorBuilder, Id, Layout, OnEmpty, Secret, StaticLease,
+    ThresholdFill,
+};
+
+/// What was measured. Times are in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Machine {
+    /// IDs a second that one producer makes and puts into a ring.
+    pub(super) fill_rate: f64,
+    /// From the take that leaves too few to the first ID that is added, usually.
+    pub(super) wake_usual: f64,
+    /// The same, exceeded once in a hundred times.
+    pub(super) wake_slow: f64,
+    /// The longest that was seen.
+    pub(super) wake_longest: f64,
+    pub(super) take_cost: f64,
+}
+
+/// IDs that a producer puts into the ring in one step.
+const BLOCK: usize = 64;
+
+/// Slots of the ring whose filling is timed.
+const SLOTS: usize = if cfg!(debug_assertions) {
+    // A build that is not optimised is a hundred times slower.
+    1 << 13
+} else {
+    1 << 20
+};
+
+/// The longest that is waited for a ring to be full.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// For how long a core is kept busy by waiting.
+const IMPATIENCE: Duration = Duration::from_millis(2);
+
+impl Machine {
+    /// Measures for about `time`.
+    pub(super) fn measure(time: Duration) -> Result<Self> {
+        let mut wakes = wakes(time / 2)?;
+        let wake_usual = percentile(&mut wakes, 0.5);
+        Ok(Self {
+            fill_rate: fill_rate(time / 4, wake_usual)?,
+            wake_usual,
+            wake_slow: percentile(&mut wakes, 0.99),
+            wake_longest: percentile(&mut wakes, 1.0),
+            take_cost: take_cost(time / 4)?,
+        })
+    }
+}
+
+/// IDs that nobody will see: any lease will do, and the widest never borrows.
+fn builder() -> Result<CachedGeneratorBuilder> {
+    let layout = Layout::RANDFLAKE;
+    Ok(CachedGenerator::builder(layout)
+        .secret(&Secret::generate()?)
+        .lease(StaticLease::assume_unique(layout, 0..layout.nodes())))
+}
+
+/// How long a producer that sleeps needs until it has added something.
+fn wakes(time: Duration) -> Result<Vec<f64>> {
+    /// Long enough for a producer to fall asleep.
+    const REST: Duration = Duration::from_micros(500);
+    const FEWEST: usize = 20;
+    let capacity = 1 << 12;
+    let generator = builder()?
+        .capacity(capacity)
+        .threshold_fill(ThresholdFill::percent(100))
+        .build()?;
+    let mut ids = [Id::default(); BLOCK];
+    let mut wakes = Vec::new();
+    let began = Instant::now();
+    while wakes.len() < FEWEST || began.elapsed() < time {
+        thread::sleep(REST);
+        let start = Instant::now();
+        black_box(generator.take_batch(&mut ids)?);
+        wait_until_full(&generator, capacity)?;
+        wakes.push(start.elapsed().as_secs_f64());
+    }
+    Ok(wakes)
+}
+
+/// IDs a second, from how long half of a ring takes.
+fn fill_rate(time: Duration, wake: f64) -> Result<f64> {
+    const FEWEST: usize = 5;
+    let generator = builder()?.capacity(SLOTS).build()?;
+    let mut ids = vec![Id::default(); SLOTS / 2 + 1];
+    let mut times = Vec::new();
+    let began = Instant::now();
+    while times.len() < FEWEST || began.elapsed() < time {
+        let taken = generator.take_batch(&mut ids)?;
+        let start = Instant::now();
+        wait_until_full(&generator, SLOTS)?;
+        let filling = start.elapsed().as_secs_f64() - wake;
+        times.push(filling.max(1e-9) / taken as f64);
+    }
+    Ok(1.0 / percentile(&mut times, 0.5))
+}
+
+/// Seconds for a take from a ring that is full and stays untouched by others.
+fn take_cost(time: Duration) -> Result<f64> {
+    const FEWEST: usize = 3;
+    let capacity = 1 << 16;
+    let mut costs = Vec::new();
+    let began = Instant::now();
+    while costs.len() < FEWEST || began.elapsed() < time {
+        let generator = builder()?
+            .capacity(capacity)
+            .threshold_fill(None)
+            .on_empty(OnEmpty::Error)
+            .build()?;
+        let start = Instant::now();
+        for _ in 0..capacity {
+            black_box(generator.take()?);
+        }
+        costs.push(start.elapsed().as_secs_f64() / capacity as f64);
+    }
+    Ok(percentile(&mut costs, 0.5))
+}
+
+fn wait_until_full(generator: &CachedGenerator, capacity: usize) -> Result<()> {
+    let start = Instant::now();
+    while generator.stats().level < capacity {
+        let waited = start.elapsed();
+        if waited > PATIENCE {
+            bail!("a producer did not fill its ring within 20 s: the machine is too busy");
+        }
+        if waited > IMPATIENCE {
+            // The producer may want this very core.
+            thread::yield_now();
+        } else {
+            spin_loop();
+        }
+    }
+    Ok(())
+}
+
+/// The value that a share of `values` does not exceed; 0 if there are none.
+fn percentile(values: &mut [f64], share: f64) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    let rank = (share * values.len() as f64).ceil() as usize;
+    let index = rank.clamp(1, values.len().max(1)) - 1;
+    values.get(index).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_machine_can_do_something() {
+        let machine = Machine::measure(Duration::from_millis(20)).unwrap();
+        let Machine {
+            fill_rate,
+            wake_usual,
+            wake_slow,
+            wake_longest,
+            take_cost,
+        } = machine;
+        assert!(fill_rate > 1e4, "{machine:?}");
+        assert!(take_cost > 0.0, "{machine:?}");
+        assert!(0.0 < wake_usual && wake_usual <= wake_slow && wake_slow <= wake_longest);
+    }
+
+    #[test]
+    fn a_percentile_is_one_of_the_values() {
+        let mut values = [4.0, 1.0, 3.0, 2.0];
+        assert_eq!(percentile(&mut values, 0.5), 2.0);
+        assert_eq!(percentile(&mut values, 0.99), 4.0);
+        assert_eq!(percentile(&mut values, 1.0), 4.0);
+        assert_eq!(percentile(&mut [], 0.5), 0.0);
+    }
+}

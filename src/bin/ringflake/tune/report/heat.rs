@@ -1,0 +1,270 @@
+//! The grid of capacities and thresholds, with the pick marked.
+
+use anyhow::Result;
+use plotters::prelude::*;
+
+use super::canvas::{Area, Format, Words, centred, label, picture};
+use super::figure::Figure;
+use super::palette::{CLEAN, Colour, FEW, INK, LEFT_OUT, MANY, PAPER, QUIET, SLOW};
+use super::table::Table;
+use crate::tune::figures::{bytes, grouped, tight, time};
+
+/// What is known of one configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub(in super::super) enum CellOutcome {
+    /// It was played.
+    Played {
+        seconds: f64,
+        takes: u64,
+        empties: u64,
+        /// The latency that the goal is about, in seconds, if there is a goal,
+        /// and whether it was kept.
+        goal: Option<(f64, bool)>,
+        lowest_level: usize,
+    },
+    /// It was not, for this reason.
+    LeftOut(String),
+}
+
+/// One configuration.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Cell {
+    pub(in super::super) capacity: usize,
+    /// Which of the grid's thresholds.
+    pub(in super::super) threshold: usize,
+    pub(in super::super) outcome: CellOutcome,
+    /// The one that is recommended.
+    pub(in super::super) is_pick: bool,
+}
+
+/// All configurations.
+#[derive(Clone, Debug, Default)]
+pub(in super::super) struct Grid {
+    /// In ascending order.
+    pub(in super::super) capacities: Vec<usize>,
+    /// What they are called.
+    pub(in super::super) thresholds: Vec<String>,
+    pub(in super::super) cells: Vec<Cell>,
+}
+
+/// Empties of which there are more than this share of the takes are many.
+const MANY_SHARE: f64 = 1e-3;
+
+impl Cell {
+    /// The colour, and what is written on it.
+    fn face(&self) -> (Colour, String) {
+        match &self.outcome {
+            CellOutcome::LeftOut(_) => (LEFT_OUT, "-".to_owned()),
+            CellOutcome::Played {
+                empties: 0,
+                goal: Some((seconds, false)),
+                ..
+            } => (SLOW, format!("0 {}", time(*seconds))),
+            CellOutcome::Played { empties: 0, .. } => (CLEAN, "0".to_owned()),
+            CellOutcome::Played { takes, empties, .. } => {
+                let share = *empties as f64 / (*takes).max(1) as f64;
+                let colour = if share > MANY_SHARE { MANY } else { FEW };
+                (colour, tight(*empties as f64))
+            }
+        }
+    }
+}
+
+impl Grid {
+    pub(super) fn figure(&self) -> Result<Figure> {
+        let title = "Capacities and thresholds";
+        let text = self.words();
+        let words = Words {
+            id: "grid",
+            title,
+            text: &text,
+        };
+        let picture = if self.cells.is_empty() {
+            None
+        } else {
+            let height = |_| 40 + 40 * self.thresholds.len() as u32 + 66;
+            Some(picture(&words, height, |area, format| {
+                self.draw(area, format)
+            })?)
+        };
+        Ok(Figure {
+            title,
+            text,
+            picture,
+            table: self.table(),
+        })
+    }
+
+    fn words(&self) -> String {
+        let Some(pick) = self.cells.iter().find(|cell| cell.is_pick) else {
+            return "Each cell is a configuration, with the number of takes that found its ring \
+                    dry; those with a dash were not played. None could be recommended."
+                .to_owned();
+        };
+        format!(
+            "Each cell is a configuration, with the number of takes that found its ring dry; \
+             those with a dash were not played. The frame marks the pick: {} slots ({}), \
+             threshold {}.",
+            grouped(pick.capacity as u64),
+            bytes(pick.capacity * 8),
+            self.thresholds
+                .get(pick.threshold)
+                .map_or("", String::as_str),
+        )
+    }
+
+    /// The capacities that a picture has room for: all, or those around the pick.
+    fn columns(&self, format: Format) -> &[usize] {
+        let most = format.choose(11, 6);
+        let all = &self.capacities;
+        let pick = self.cells.iter().find(|cell| cell.is_pick);
+        let pick = pick.and_then(|cell| all.iter().position(|&it| it == cell.capacity));
+        let middle = pick.unwrap_or(all.len() / 2);
+        let first = middle.saturating_sub(most / 2);
+        let first = first.min(all.len().saturating_sub(most));
+        &all[first..all.len().min(first + most)]
+    }
+
+    fn draw(&self, area: &Area<'_>, format: Format) -> Result<()> {
+        let (left, top, bottom) = (format.choose(96, 72), 36, 66);
+        let (width, height) = area.dim_in_pixel();
+        let capacities = self.columns(format);
+        let columns = capacities.len().max(1) as f64;
+        let rows = self.thresholds.len().max(1) as f64;
+        let cell_width = (f64::from(width) - f64::from(left) - 8.0) / columns;
+        let cell_height = (f64::from(height) - f64::from(top + bottom)) / rows;
+        let corner = |column: f64, row: f64| {
+            let x = f64::from(left) + column * cell_width;
+            let y = f64::from(top) + row * cell_height;
+            (x as i32, y as i32)
+        };
+
+        let quiet = || centred(QUIET.drawn());
+        let head = format.choose("threshold, capacity in slots", "capacity in slots");
+        area.draw(&Text::new(head, (left, 2), label()))?;
+        for (column, &capacity) in capacities.iter().enumerate() {
+            let (x, _) = corner(column as f64 + 0.5, 0.0);
+            let name = match format {
+                Format::Wide => grouped(capacity as u64),
+                Format::Narrow => binary(capacity),
+            };
+            area.draw(&Text::new(name, (x, top - 9), quiet()))?;
+        }
+        for (row, name) in self.thresholds.iter().enumerate() {
+            let (_, y) = corner(0.0, row as f64 + 0.5);
+            area.draw(&Text::new(name.clone(), (left / 2, y), quiet()))?;
+        }
+        for cell in &self.cells {
+            let Some(column) = capacities.iter().position(|&it| it == cell.capacity) else {
+                continue;
+            };
+            let column = column as f64;
+            let (x, y) = corner(column, cell.threshold as f64);
+            let (right, below) = corner(column + 1.0, cell.threshold as f64 + 1.0);
+            let corners = [(x + 1, y + 1), (right - 1, below - 1)];
+            let (colour, face) = cell.face();
+            area.draw(&Rectangle::new(corners, colour.drawn().filled()))?;
+            let middle = ((x + right) / 2, (y + below) / 2);
+            area.draw(&Text::new(face, middle, centred(INK.drawn())))?;
+            if cell.is_pick {
+                frame(area, corners)?;
+            }
+        }
+        key(area, height as i32 - bottom + 12, format)
+    }
+
+    fn table(&self) -> Table {
+        let rows = self.cells.iter().map(|cell| {
+            let threshold = self.thresholds.get(cell.threshold).cloned();
+            let mut row = vec![
+                grouped(cell.capacity as u64),
+                bytes(cell.capacity * 8),
+                threshold.unwrap_or_default(),
+            ];
+            match &cell.outcome {
+                CellOutcome::LeftOut(reason) => {
+                    row.extend(["-", "-", "-", "-"].map(str::to_owned));
+                    row.push(format!("not played: {reason}"));
+                }
+                CellOutcome::Played {
+                    seconds,
+                    takes,
+                    empties,
+                    goal,
+                    lowest_level,
+                } => row.extend([
+                    time(*seconds),
+                    grouped(*takes),
+                    grouped(*empties),
+                    grouped(*lowest_level as u64),
+                    remark(cell.is_pick, *goal),
+                ]),
+            }
+            row
+        });
+        let head = [
+            "capacity",
+            "memory",
+            "threshold",
+            "played for",
+            "takes",
+            "empties",
+            "lowest level",
+            "remark",
+        ];
+        Table::new("Capacities and thresholds", &head, rows.collect())
+    }
+}
+
+fn remark(is_pick: bool, goal: Option<(f64, bool)>) -> String {
+    let goal = goal.map(|(seconds, kept)| {
+        let word = if kept { "keeps" } else { "misses" };
+        format!("{word} the goal with {}", time(seconds))
+    });
+    let pick = is_pick.then(|| "the pick".to_owned());
+    let parts: Vec<_> = pick.into_iter().chain(goal).collect();
+    parts.join(", ")
+}
+
+/// Two rectangles, one in the other, so that no colour is needed to see it.
+fn frame(area: &Area<'_>, [(x, y), (right, below)]: [(i32, i32); 2]) -> Result<()> {
+    for inset in 0..3 {
+        let corners = [(x + inset, y + inset), (right - inset, below - inset)];
+        area.draw(&Rectangle::new(corners, INK.drawn().stroke_width(1)))?;
+    }
+    let inner = [(x + 4, y + 4), (right - 4, below - 4)];
+    area.draw(&Rectangle::new(inner, PAPER.drawn().stroke_width(1)))?;
+    Ok(())
+}
+
+/// Says what the colours stand for.
+fn key(area: &Area<'_>, top: i32, format: Format) -> Result<()> {
+    let entries = [
+        (CLEAN, "no empties"),
+        (FEW, "some"),
+        (MANY, "over 1 in 1,000"),
+        (SLOW, "misses the goal"),
+        (LEFT_OUT, "not played"),
+    ];
+    let columns = format.choose(5, 2);
+    let step = format.choose(170, 172);
+    for (index, (colour, name)) in entries.into_iter().enumerate() {
+        let x = 8 + step * (index as i32 % columns);
+        let y = top + 18 * (index as i32 / columns);
+        let corners = [(x, y), (x + 16, y + 14)];
+        area.draw(&Rectangle::new(corners, colour.drawn().filled()))?;
+        area.draw(&Rectangle::new(corners, QUIET.drawn().stroke_width(1)))?;
+        let place = super::canvas::beside(INK.drawn());
+        area.draw(&Text::new(name, (x + 22, y + 7), place))?;
+    }
+    Ok(())
+}
+
+/// A power of two as people write it in narrow places.
+fn binary(capacity: usize) -> String {
+    match capacity.trailing_zeros() {
+        20.. => format!("{}Mi", capacity >> 20),
+        10.. => format!("{}Ki", capacity >> 10),
+        _ => capacity.to_string(),
+    }
+}

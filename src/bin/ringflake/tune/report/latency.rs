@@ -1,0 +1,155 @@
+//! Latency by percentile, one line a configuration.
+
+use anyhow::Result;
+use plotters::prelude::*;
+
+use super::canvas::{Area, Format, LEGEND_LINE, Words, label, legend, line, mark, picture};
+use super::figure::Figure;
+use super::palette::{GRID, QUIET};
+use super::table::Table;
+use crate::tune::figures::{grouped, time};
+
+/// The percentiles that are named: what is written, and the share.
+pub(in super::super) const PERCENTILES: [(&str, f64); 6] = [
+    ("p50", 0.5),
+    ("p90", 0.9),
+    ("p99", 0.99),
+    ("p99.9", 0.999),
+    ("p99.99", 0.9999),
+    ("max", 1.0),
+];
+
+/// The most lines that a picture holds.
+const MOST_LINES: usize = 6;
+
+/// How long takes lasted with one configuration.
+#[derive(Clone, Debug)]
+pub(in super::super) struct LatencyRow {
+    /// Which configuration.
+    pub(in super::super) name: String,
+    /// Seconds, for each of [`PERCENTILES`].
+    pub(in super::super) seconds: [f64; PERCENTILES.len()],
+    pub(in super::super) takes: u64,
+    pub(in super::super) empties: u64,
+}
+
+/// All rows; those that come first are drawn.
+pub(super) fn figure(rows: &[LatencyRow]) -> Result<Figure> {
+    let title = "Latency by percentile";
+    let drawn = &rows[..rows.len().min(MOST_LINES)];
+    let text = words(rows.len(), drawn);
+    let picture = if drawn.is_empty() {
+        None
+    } else {
+        let words = Words {
+            id: "latency",
+            title,
+            text: &text,
+        };
+        let names = drawn.iter().map(|row| row.name.clone()).collect::<Vec<_>>();
+        let below = LEGEND_LINE * names.len() as u32 + 8;
+        let height = |format: Format| format.choose(320, 280) + below;
+        Some(picture(&words, height, |area, format| {
+            let (above, _) = area.split_vertically(height(format) - below);
+            draw(area, &above, drawn, format)?;
+            legend(area, height(format) - below, &names)
+        })?)
+    };
+    Ok(Figure {
+        title,
+        text,
+        picture,
+        table: table(rows),
+    })
+}
+
+fn words(all: usize, drawn: &[LatencyRow]) -> String {
+    let Some(first) = drawn.first() else {
+        return "No latency was measured.".to_owned();
+    };
+    let mut text = format!(
+        "From the moment at which a take was due to its return, on a logarithmic axis, at named \
+         percentiles, one line for each configuration. With {}: ",
+        first.name
+    );
+    let named = PERCENTILES.iter().zip(first.seconds);
+    let figures: Vec<_> = named
+        .map(|((name, _), seconds)| format!("{name} {}", time(seconds)))
+        .collect();
+    text.push_str(&figures.join(", "));
+    text.push('.');
+    if all > drawn.len() {
+        text.push_str(&format!(
+            " {} of {all} configurations are drawn; the table has all of them.",
+            drawn.len()
+        ));
+    }
+    text
+}
+
+/// The decades, in seconds, between which all figures lie.
+fn decades(rows: &[LatencyRow]) -> (f64, f64) {
+    let figures = rows.iter().flat_map(|row| row.seconds);
+    let known = figures.filter(|seconds| seconds.is_finite() && *seconds > 0.0);
+    let (low, high) = known.fold((f64::MAX, f64::MIN), |(low, high), seconds| {
+        (low.min(seconds), high.max(seconds))
+    });
+    if low > high {
+        return (1e-8, 1e-5);
+    }
+    let from = 10_f64.powf(low.log10().floor());
+    let until = 10_f64.powf(high.log10().ceil());
+    (from, until.max(from * 10.0))
+}
+
+fn draw(root: &Area<'_>, area: &Area<'_>, rows: &[LatencyRow], format: Format) -> Result<()> {
+    let (from, until) = decades(rows);
+    let last = PERCENTILES.len() as f64 - 1.0;
+    let mut chart = ChartBuilder::on(area)
+        .margin(8)
+        .margin_right(format.choose(28, 22))
+        .x_label_area_size(28)
+        .y_label_area_size(58)
+        .build_cartesian_2d(-0.2..last + 0.2, (from..until).log_scale())?;
+    chart
+        .configure_mesh()
+        .disable_mesh()
+        .axis_style(QUIET.drawn())
+        .label_style(label())
+        // Written below, at the percentiles.
+        .x_labels(0)
+        .y_labels(8)
+        .y_label_formatter(&|seconds| time(*seconds))
+        .draw()?;
+    for (index, (name, _)) in PERCENTILES.iter().enumerate() {
+        let at = index as f64;
+        let rule = PathElement::new([(at, from), (at, until)], GRID.drawn());
+        chart.draw_series([rule])?;
+        let (x, y) = chart.backend_coord(&(at, from));
+        let place = super::canvas::centred(QUIET.drawn());
+        root.draw(&Text::new((*name).to_owned(), (x, y + 16), place))?;
+    }
+    for (index, row) in rows.iter().enumerate() {
+        let points: Vec<_> = (row.seconds.iter().enumerate())
+            .map(|(at, seconds)| (at as f64, seconds.clamp(from, until)))
+            .collect();
+        chart.draw_series(LineSeries::new(points.iter().copied(), line(index)))?;
+        for point in &points {
+            mark(root, chart.backend_coord(point), index)?;
+        }
+    }
+    Ok(())
+}
+
+fn table(rows: &[LatencyRow]) -> Table {
+    let mut head = vec!["configuration"];
+    head.extend(PERCENTILES.iter().map(|(name, _)| *name));
+    head.extend(["takes", "empties"]);
+    let rows = rows.iter().map(|row| {
+        let mut cells = vec![row.name.clone()];
+        cells.extend(row.seconds.iter().map(|&seconds| time(seconds)));
+        cells.extend([grouped(row.takes), grouped(row.empties)]);
+        cells
+    });
+    Table::new("Latency by percentile", &head, rows.collect())
+}

@@ -1,0 +1,147 @@
+//! The colours, each for a light page and for a dark one.
+//!
+//! Pictures are drawn in the light ones. The page's style sheet puts the dark
+//! ones in their place where the reader prefers that, by attribute selectors;
+//! so a picture that is cut out of the page still has its colours.
+
+use std::fmt::Write;
+
+use plotters::style::RGBColor;
+
+/// One colour in both of its forms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Colour {
+    light: (u8, u8, u8),
+    dark: (u8, u8, u8),
+}
+
+impl Colour {
+    const fn new(light: u32, dark: u32) -> Self {
+        const fn parts(rgb: u32) -> (u8, u8, u8) {
+            let [_, red, green, blue] = rgb.to_be_bytes();
+            (red, green, blue)
+        }
+        Self {
+            light: parts(light),
+            dark: parts(dark),
+        }
+    }
+
+    /// What it is drawn in.
+    pub(super) fn drawn(self) -> RGBColor {
+        let (red, green, blue) = self.light;
+        RGBColor(red, green, blue)
+    }
+}
+
+pub(super) const PAPER: Colour = Colour::new(0xFFFFFF, 0x14171A);
+pub(super) const INK: Colour = Colour::new(0x1B1F24, 0xE8EAED);
+/// Axes and what is written along them.
+pub(super) const QUIET: Colour = Colour::new(0x565D66, 0xA4ACB5);
+/// Lines that guide the eye and mean nothing.
+pub(super) const GRID: Colour = Colour::new(0xDFE3E8, 0x2D3339);
+
+/// Lines. Their markers and labels tell them apart as well.
+pub(super) const LINES: [Colour; 6] = [
+    Colour::new(0x0060A8, 0x6CB6F5),
+    Colour::new(0xA84300, 0xF59A5B),
+    Colour::new(0x00704E, 0x4CC9A0),
+    Colour::new(0x7A3FA0, 0xC9A0EC),
+    Colour::new(0xB3261E, 0xF28B82),
+    Colour::new(0x6B5B00, 0xD6C35A),
+];
+
+/// Cells, with [`INK`] on them.
+pub(super) const CLEAN: Colour = Colour::new(0xCFEADF, 0x123D30);
+pub(super) const SLOW: Colour = Colour::new(0xE5DCF3, 0x35284A);
+pub(super) const FEW: Colour = Colour::new(0xFBE3CF, 0x4A2C14);
+pub(super) const MANY: Colour = Colour::new(0xF3B995, 0x6E3A12);
+pub(super) const LEFT_OUT: Colour = Colour::new(0xEEF0F2, 0x22272C);
+
+const ALL: [Colour; 15] = [
+    PAPER, INK, QUIET, GRID, LINES[0], LINES[1], LINES[2], LINES[3], LINES[4], LINES[5], CLEAN,
+    SLOW, FEW, MANY, LEFT_OUT,
+];
+
+/// The rules that put the dark colours in place of the light ones.
+pub(super) fn dark_rules() -> String {
+    let mut rules = String::new();
+    for colour in ALL {
+        let (light, dark) = (hex(colour.light), hex(colour.dark));
+        for property in ["fill", "stroke"] {
+            // Writing to a string does not fail.
+            let _ = writeln!(
+                rules,
+                "svg [{property}=\"{light}\"] {{ {property}: {dark} }}"
+            );
+        }
+    }
+    rules
+}
+
+fn hex((red, green, blue): (u8, u8, u8)) -> String {
+    format!("#{red:02X}{green:02X}{blue:02X}")
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// The contrast of two colours, 1 to 21, as WCAG 2 defines it.
+    fn contrast(one: (u8, u8, u8), other: (u8, u8, u8)) -> f64 {
+        let part = |part: u8| match f64::from(part) / 255.0 {
+            part if part <= 0.04045 => part / 12.92,
+            part => ((part + 0.055) / 1.055).powf(2.4),
+        };
+        let luminance =
+            |(red, green, blue)| 0.2126 * part(red) + 0.7152 * part(green) + 0.0722 * part(blue);
+        let (one, other) = (luminance(one), luminance(other));
+        (one.max(other) + 0.05) / (one.min(other) + 0.05)
+    }
+
+    #[test]
+    fn what_is_read_stands_out_from_what_lies_behind_it() {
+        let on_paper = LINES
+            .iter()
+            .chain([&INK, &QUIET])
+            .map(|&colour| (colour, PAPER));
+        let on_cells = [CLEAN, SLOW, FEW, MANY, LEFT_OUT].map(|cell| (INK, cell));
+        for (text, behind) in on_paper.chain(on_cells) {
+            for (text, behind) in [(text.light, behind.light), (text.dark, behind.dark)] {
+                let contrast = contrast(text, behind);
+                assert!(
+                    contrast >= 4.5,
+                    "{} on {}: {contrast:.1}",
+                    hex(text),
+                    hex(behind)
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn contrast_is_that_of_the_definition() {
+        assert!((contrast((0, 0, 0), (255, 255, 255)) - 21.0).abs() < 1e-9);
+        assert!((contrast((0x77, 0x77, 0x77), (255, 255, 255)) - 4.48).abs() < 0.01);
+    }
+
+    #[test]
+    fn no_colour_is_there_twice() {
+        for (index, colour) in ALL.iter().enumerate() {
+            assert!(ALL[..index].iter().all(|other| other.light != colour.light));
+        }
+    }
+
+    /// Every colour that a picture uses has its dark form.
+    pub(in super::super) fn knows_all_colours_of(svg: &str) {
+        for attribute in ["fill=\"#", "stroke=\"#"] {
+            for part in svg.split(attribute).skip(1) {
+                let colour = format!("#{}", &part[..6]);
+                assert!(
+                    ALL.iter().any(|known| hex(known.light) == colour),
+                    "{colour}"
+                );
+            }
+        }
+    }
+}

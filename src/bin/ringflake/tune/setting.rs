@@ -1,0 +1,146 @@
+//! What can be chosen: the capacity of a ring, and when it is filled.
+
+use std::fmt;
+use std::str::FromStr;
+
+use anyhow::{Result, bail};
+use ringflake::{CachedGeneratorBuilder, RingBuffer, ThresholdFill};
+
+use super::figures::grouped;
+
+/// When a producer is woken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Threshold {
+    /// Of the capacity, 1 to 100.
+    Percent(u32),
+    /// Follows the load.
+    Adaptive,
+}
+
+impl Threshold {
+    pub(super) fn fill(self) -> ThresholdFill {
+        match self {
+            Self::Percent(percent) => ThresholdFill::percent(percent),
+            Self::Adaptive => ThresholdFill::adaptive(),
+        }
+    }
+
+    /// The highest share of the capacity, in percent, at which it can lie.
+    pub(super) fn percent_at_most(self) -> u32 {
+        match self {
+            Self::Percent(percent) => percent,
+            // In a hundred slots each is a percent.
+            Self::Adaptive => self.fill().in_slots(100).unwrap_or(100) as u32,
+        }
+    }
+}
+
+impl FromStr for Threshold {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        if text == "adaptive" {
+            return Ok(Self::Adaptive);
+        }
+        let number = text.strip_suffix('%').unwrap_or(text).trim_end();
+        match number.parse() {
+            Ok(percent @ 1..=100) => Ok(Self::Percent(percent)),
+            _ => bail!("give a share of the capacity from 1 to 100, such as 75%, or adaptive"),
+        }
+    }
+}
+
+impl fmt::Display for Threshold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Percent(percent) => write!(f, "{percent} %"),
+            Self::Adaptive => f.write_str("adaptive"),
+        }
+    }
+}
+
+/// The number of slots of a ring: a power of two.
+pub(super) fn capacity(text: &str) -> Result<usize> {
+    match text.parse::<usize>() {
+        Ok(slots) if slots.is_power_of_two() && slots <= RingBuffer::MAX_CAPACITY => Ok(slots),
+        Ok(slots) if (2..RingBuffer::MAX_CAPACITY).contains(&slots) => {
+            let above = slots.next_power_of_two();
+            bail!(
+                "a ring has a power of two of slots: give {} or {above}",
+                above / 2
+            )
+        }
+        _ => bail!(
+            "give a power of two from 1 to {}, such as 65536",
+            RingBuffer::MAX_CAPACITY
+        ),
+    }
+}
+
+/// One configuration of a ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Setting {
+    pub(super) capacity: usize,
+    pub(super) threshold: Threshold,
+}
+
+impl Setting {
+    pub(super) fn apply(self, builder: CachedGeneratorBuilder) -> CachedGeneratorBuilder {
+        builder
+            .capacity(self.capacity)
+            .threshold_fill(self.threshold.fill())
+    }
+
+    /// IDs that are left when a producer is woken; of an adaptive threshold the
+    /// most.
+    pub(super) fn slots_below(self) -> usize {
+        // A capacity that the ring accepts has such a threshold.
+        self.threshold.fill().in_slots(self.capacity).unwrap_or(0)
+    }
+
+    /// Bytes of its slots.
+    pub(super) fn bytes(self) -> usize {
+        self.capacity * size_of::<u64>()
+    }
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let slots = grouped(self.capacity as u64);
+        match self.threshold {
+            Threshold::Percent(percent) => write!(f, "{slots} slots, threshold {percent} %"),
+            Threshold::Adaptive => write!(f, "{slots} slots, adaptive threshold"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_threshold_is_a_percentage_or_adaptive() {
+        assert_eq!("75".parse::<Threshold>().unwrap(), Threshold::Percent(75));
+        assert_eq!("75%".parse::<Threshold>().unwrap(), Threshold::Percent(75));
+        assert_eq!("75 %".parse::<Threshold>().unwrap(), Threshold::Percent(75));
+        assert_eq!(
+            "adaptive".parse::<Threshold>().unwrap(),
+            Threshold::Adaptive
+        );
+        for wrong in ["", "0", "101", "120%", "-5", "half", "50%%"] {
+            let error = wrong.parse::<Threshold>().unwrap_err().to_string();
+            assert!(error.contains("1 to 100"), "{wrong}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_capacity_is_a_power_of_two() {
+        assert_eq!(capacity("65536").unwrap(), 65_536);
+        assert_eq!(capacity("1").unwrap(), 1);
+        let near = capacity("1000").unwrap_err().to_string();
+        assert!(near.contains("512 or 1024"), "{near}");
+        for wrong in ["", "0", "-1", "64k", "18446744073709551615"] {
+            assert!(capacity(wrong).is_err(), "{wrong}");
+        }
+    }
+}

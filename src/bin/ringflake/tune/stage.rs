@@ -1,0 +1,235 @@
+//! The real rings on which the load is played, and the time that there is.
+//!
+//! ```text
+//!   0         0.9                  1.9              2.6    3   x --seconds
+//!   +----------+--------------------+----------------+-----+
+//!   | search   | proof of the least |                  spare
+//!   |          |    ... proof of the pick            |
+//! ```
+//!
+//! A play is begun only if it ends within its stage, so the whole run ends well
+//! before three times `--seconds`.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use indicatif::ProgressBar;
+use ringflake::plan::Load;
+use ringflake::{CachedGenerator, Layout, Secret, StaticLease};
+
+use super::interrupt::Interrupt;
+use super::lease::LeasePlan;
+use super::search::{Player, Stage};
+use super::setting::Setting;
+use crate::load::{Driver, Played};
+
+/// How far ahead of the clock IDs may lie.
+pub(super) const BORROW_LIMIT: Duration = Duration::from_secs(60);
+
+/// What a play takes besides the load: threads that start, a ring that is made.
+const OVERHEAD: Duration = Duration::from_millis(120);
+
+/// Until when a stage may last, as shares of the time that was asked for.
+const SEARCH_ENDS: f64 = 0.9;
+const PROOF_ENDS: f64 = 1.9;
+const PICK_ENDS: f64 = 2.6;
+
+/// How long a setting is played until it counts as proven, likewise.
+const PROOF: f64 = 0.6;
+const PROOF_OF_PICK: f64 = 0.5;
+
+/// Plays a load on rings of this machine.
+pub(super) struct RealRings<'a> {
+    pub(super) load: &'a Load,
+    pub(super) layout: Layout,
+    pub(super) lease: &'a LeasePlan,
+    pub(super) secret: Secret,
+    pub(super) producers: usize,
+    pub(super) consumers: usize,
+    pub(super) interrupt: &'a Interrupt,
+    pub(super) bar: &'a ProgressBar,
+    /// When the first play could begin.
+    pub(super) started: Instant,
+    /// What was asked for with `--seconds`.
+    pub(super) time: Duration,
+    /// How long a play of the search is; those of the proofs are longer.
+    pub(super) play: Duration,
+}
+
+impl RealRings<'_> {
+    fn length(&self, stage: Stage) -> Duration {
+        let length = match stage {
+            Stage::Search => self.play,
+            Stage::Proof | Stage::Pick => self.play.max(self.time.mul_f64(PROOF / 4.0)),
+        };
+        let whole = self.load.duration().unwrap_or(Duration::MAX);
+        length.min(whole)
+    }
+
+    fn end_of(&self, stage: Stage) -> Duration {
+        self.time.mul_f64(match stage {
+            Stage::Search => SEARCH_ENDS,
+            Stage::Proof => PROOF_ENDS,
+            Stage::Pick => PICK_ENDS,
+        })
+    }
+
+    /// Whether a play that begins after so much time ends within its stage.
+    fn has_time(&self, stage: Stage, elapsed: Duration) -> bool {
+        elapsed + self.length(stage) + OVERHEAD <= self.end_of(stage)
+    }
+
+    fn generator(&self, setting: Setting) -> Result<CachedGenerator> {
+        let lease = StaticLease::assume_unique(self.layout, self.lease.nodes.clone());
+        let builder = CachedGenerator::builder(self.layout)
+            .secret(&self.secret)
+            .lease(lease)
+            .producers(self.producers)
+            .borrow_limit(BORROW_LIMIT);
+        Ok(setting.apply(builder).build()?)
+    }
+}
+
+impl Player for RealRings<'_> {
+    fn play(&mut self, setting: Setting, stage: Stage) -> Result<Option<Played>> {
+        let length = self.length(stage);
+        if self.interrupt.came() || !self.has_time(stage, self.started.elapsed()) {
+            return Ok(None);
+        }
+        self.bar.set_message(setting.to_string());
+        // The driver's own bar would begin anew with every play.
+        let unseen = ProgressBar::hidden();
+        let driver = Driver {
+            load: self.load,
+            consumers: self.consumers,
+            time: length,
+            stop: self.interrupt.flag(),
+            bar: &unseen,
+        };
+        let generator = self.generator(setting)?;
+        let (played, _) = driver.play(&generator, || ())?;
+        self.bar
+            .set_position(self.started.elapsed().as_millis() as u64);
+        // Of one that was broken off the figures are true all the same.
+        Ok(Some(played))
+    }
+
+    fn proof(&self, stage: Stage) -> f64 {
+        let share = match stage {
+            Stage::Search => 0.0,
+            Stage::Proof => PROOF,
+            Stage::Pick => PROOF_OF_PICK,
+        };
+        self.time.as_secs_f64() * share
+    }
+}
+
+/// How long a play has to be so that it meets what the load does: a period and
+/// the burst that follows, because the first one finds a ring that is brimful.
+/// At least a sixteenth of the time, at the most a quarter of it.
+pub(super) fn play_length(load: &Load, time: Duration) -> Duration {
+    const AFTERWARDS: f64 = 0.02;
+    let least = time.as_secs_f64() / 16.0;
+    let most = time.as_secs_f64() / 4.0;
+    let meets_all = match load.duration() {
+        Some(whole) => whole.as_secs_f64(),
+        // The burst, what follows it, and the next burst.
+        None => match (load.period(), load.pieces().next()) {
+            (Some(period), Some(burst)) => period.as_secs_f64() + burst.until + AFTERWARDS,
+            _ => least,
+        },
+    };
+    Duration::from_secs_f64(meets_all.clamp(least, most))
+}
+
+/// The part of a trace that empties rings the most, if not all of it can be
+/// played; and from when on it is.
+pub(super) fn worst_part(load: &Load, most: Duration) -> Option<(f64, Load)> {
+    let whole = load.duration()?.as_secs_f64();
+    let length = most.as_secs_f64();
+    if whole <= length {
+        return None;
+    }
+    let ids_from = |from: f64| load.demanded_by(from + length) - load.demanded_by(from);
+    // What is busiest begins or ends with a piece.
+    let begins = load.pieces().map(|piece| piece.from);
+    let ends = load.pieces().map(|piece| piece.until - length);
+    let starts = begins
+        .chain(ends)
+        .filter(|&at| at >= 0.0 && at + length <= whole + 1e-9);
+    let from = starts.max_by(|&one, &other| ids_from(one).total_cmp(&ids_from(other)))?;
+    Some((from, cut(load, from, length)?))
+}
+
+/// The load from a moment on, for so many seconds.
+fn cut(load: &Load, from: f64, length: f64) -> Option<Load> {
+    use std::fmt::Write;
+    let until = from + length;
+    let mut text = String::new();
+    for piece in load.pieces_until(until).filter(|piece| piece.until > from) {
+        let start = piece.from.max(from);
+        let half = (piece.until.min(until) - start) / 2.0;
+        let ids = (piece.rate * half).round();
+        // In halves, because the last line of a trace lasts as long as the one before.
+        writeln!(text, "{:.6},{ids}", start - from).ok()?;
+        writeln!(text, "{:.6},{ids}", start - from + half).ok()?;
+    }
+    let trace: ringflake::plan::Trace = text.parse().ok()?;
+    Some(trace.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIME: Duration = Duration::from_secs(20);
+
+    #[test]
+    fn a_play_meets_a_second_burst() {
+        let steady = Load::steady("1M".parse().unwrap());
+        let length = |load: &Load| play_length(load, TIME).as_secs_f64();
+        assert_eq!(length(&steady), 1.25);
+        let bursts = |text: &str| steady.clone().with_burst(text.parse().unwrap());
+        assert_eq!(length(&bursts("20M:1ms/10ms")), 1.25);
+        assert!((length(&bursts("20M:1s/2s")) - 3.02).abs() < 1e-9);
+        assert_eq!(length(&bursts("20M:1s/1h")), 5.0);
+    }
+
+    #[test]
+    fn no_play_is_begun_that_would_end_too_late() {
+        let load = Load::steady("1M".parse().unwrap());
+        let lease = LeasePlan::new(&load, &Layout::RANDFLAKE, None).unwrap();
+        let rings = RealRings {
+            load: &load,
+            layout: Layout::RANDFLAKE,
+            lease: &lease,
+            secret: Secret::from_bytes([1; 16]),
+            producers: 1,
+            consumers: 1,
+            interrupt: &Interrupt::default(),
+            bar: &ProgressBar::hidden(),
+            started: Instant::now(),
+            time: TIME,
+            play: play_length(&load, TIME),
+        };
+        for stage in [Stage::Search, Stage::Proof, Stage::Pick] {
+            assert!(rings.has_time(stage, Duration::ZERO));
+            assert!(!rings.has_time(stage, rings.end_of(stage)));
+            // With room for what comes before and after.
+            assert!(rings.end_of(stage) < TIME.mul_f64(2.7));
+        }
+    }
+
+    #[test]
+    fn of_a_long_trace_the_busiest_part_is_played() {
+        let trace: ringflake::plan::Trace = "0,10\n10,500\n20,700\n30,20\n".parse().unwrap();
+        let load = Load::from(trace);
+        assert!(worst_part(&load, Duration::from_secs(40)).is_none());
+        let (from, part) = worst_part(&load, Duration::from_secs(15)).unwrap();
+        assert_eq!(from, 15.0);
+        assert_eq!(part.duration(), Some(Duration::from_secs(15)));
+        assert!((part.demanded_by(15.0) - 950.0).abs() <= 1.0);
+        assert!((part.demanded_by(5.0) - 250.0).abs() <= 1.0);
+        assert!(worst_part(&Load::steady("1M".parse().unwrap()), TIME).is_none());
+    }
+}

@@ -1,0 +1,62 @@
+//! What a run found out, for people.
+
+use std::io::{self, Write};
+
+use super::figures::{grouped, short, time};
+use super::outcome::Outcome;
+use super::trial::Trial;
+
+pub(super) fn print(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "{}", outcome.verdict())?;
+    for (name, value) in outcome.choice() {
+        writeln!(out, "  {name:<10}  {value}")?;
+    }
+    for warning in outcome.warnings() {
+        writeln!(out, "\nWarning: {warning}.")?;
+    }
+    writeln!(out, "\nWhy")?;
+    for reason in outcome.reasons() {
+        writeln!(out, "- {reason}")?;
+    }
+    print_trials(outcome, out)?;
+    if let Some(recipe) = outcome.recipe() {
+        writeln!(out, "\nThe builder\n\n{}", recipe.code().trim_end())?;
+    }
+    Ok(())
+}
+
+fn print_trials(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
+    if outcome.findings.trials.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "\n{:>11}  {:>9}  {:>8}  {:>8}  {:>11}  {:>9}  {:>9}  {:>9}  {:>9}",
+        "capacity", "threshold", "played", "empties", "lowest", "p50", "p99", "p99.99", "max"
+    )?;
+    for trial in outcome.findings.trials.values() {
+        let mark = match Some(trial.setting) {
+            setting if setting == outcome.findings.pick => "  <- the pick",
+            setting if setting == outcome.findings.least => "  <- the least",
+            _ => "",
+        };
+        writeln!(out, "{}{mark}", row(trial))?;
+    }
+    Ok(())
+}
+
+fn row(trial: &Trial) -> String {
+    let latency = |share| time(trial.latency_at(share));
+    format!(
+        "{:>11}  {:>9}  {:>8}  {:>8}  {:>11}  {:>9}  {:>9}  {:>9}  {:>9}",
+        grouped(trial.setting.capacity as u64),
+        trial.setting.threshold.to_string(),
+        time(trial.seconds),
+        short(trial.empties as f64),
+        grouped(trial.lowest_level as u64),
+        latency(0.5),
+        latency(0.99),
+        latency(0.9999),
+        latency(1.0),
+    )
+}
