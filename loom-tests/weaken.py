@@ -11,15 +11,19 @@ touched.
 """
 
 import os
+import queue
 import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 LIMIT_SECONDS = 300
+# Models run on one core each, and so do copies of the project.
+COPIES = os.cpu_count() or 1
 
 
 class Weakening(NamedTuple):
@@ -553,6 +557,8 @@ def run_model(project, weakening):
     # RUSTFLAGS would replace the `--cfg loom` of the package.
     environment = {k: v for k, v in os.environ.items() if k != "RUSTFLAGS"}
     environment["RUST_BACKTRACE"] = "0"
+    # A weakening changes one function: all else is built once.
+    environment["CARGO_INCREMENTAL"] = "1"
     try:
         run = subprocess.run(
             command, cwd=project / "loom-tests", capture_output=True, text=True,
@@ -571,24 +577,48 @@ def run_model(project, weakening):
     return None
 
 
+def weaken(project, weakening):
+    """What is wrong with the weakening or the models, or None where it is caught."""
+    path = project / weakening.file
+    text = path.read_text()
+    if text.count(weakening.old) != 1:
+        return f"the text to weaken stands {text.count(weakening.old)} times"
+    path.write_text(text.replace(weakening.old, weakening.new))
+    try:
+        return run_model(project, weakening)
+    finally:
+        path.write_text(text)
+
+
+def weaken_all(chosen, directory):
+    """How many were not caught. Each copy of the project has one weakening at a time."""
+    free = queue.SimpleQueue()
+    for number in range(min(COPIES, len(chosen))):
+        copy_of_the_project(directory / str(number))
+        free.put(directory / str(number))
+
+    def one(weakening):
+        project = free.get()
+        try:
+            problem = weaken(project, weakening)
+        finally:
+            free.put(project)
+        print(f"{weakening.name}: {problem or 'caught by ' + weakening.model}", flush=True)
+        return problem is not None
+
+    with ThreadPoolExecutor(COPIES) as pool:
+        return sum(pool.map(one, chosen))
+
+
 def main(arguments):
     wanted = [a for a in arguments if not a.startswith("-")]
+    unknown = set(wanted) - {w.name for w in WEAKENINGS}
+    if unknown:
+        print("no weakening is called " + ", ".join(sorted(unknown)), file=sys.stderr)
+        return 2
     chosen = [w for w in WEAKENINGS if not wanted or w.name in wanted]
-    problems = 0
     with tempfile.TemporaryDirectory() as directory:
-        project = Path(directory) / "project"
-        copy_of_the_project(project)
-        for weakening in chosen:
-            path = project / weakening.file
-            text = path.read_text()
-            if text.count(weakening.old) != 1:
-                problem = f"the text to weaken stands {text.count(weakening.old)} times"
-            else:
-                path.write_text(text.replace(weakening.old, weakening.new))
-                problem = run_model(project, weakening)
-                path.write_text(text)
-            problems += problem is not None
-            print(f"{weakening.name}: {problem or 'caught by ' + weakening.model}", flush=True)
+        problems = weaken_all(chosen, Path(directory))
     if "--table" in arguments:
         print("\n| weakened | invariant | caught by |\n|---|---|---|")
         for w in chosen:
