@@ -61,7 +61,8 @@ const CAPACITIES: std::ops::RangeInclusive<u32> = 6..=24;
 /// Measures what the machine can do, plays the load on real rings of several
 /// capacities and thresholds, and recommends the one with the fewest slots that
 /// never runs dry, with a margin of 2: half of what is recommended had no empties
-/// in a long play, and a quarter of it had some.
+/// in a long play, and a quarter of it had some. The margin is 4 where the longest
+/// wake-up of the machine asks for it.
 ///
 /// IDs are taken at the moments when they are due, whatever came of those before.
 /// They are thrown away; no lease is taken and no secret is read. The machine
@@ -154,7 +155,7 @@ fn measure(
     let time = Duration::from_secs(u64::from(args.seconds));
     let bar = progress_bar(time);
     bar.set_message("this machine");
-    let machine = Machine::measure(time.mul_f64(0.05).min(Duration::from_secs(1)))?;
+    let machine = Machine::measure(time.mul_f64(0.1).min(Duration::from_secs(2)))?;
     let cores = ThreadCount::cores().get();
     let consumers = args.consumers.map_or(cores - 1, ThreadCount::get).max(1);
     let producers = match args.producers {

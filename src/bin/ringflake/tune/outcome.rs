@@ -43,6 +43,14 @@ pub(super) struct Outcome {
     pub(super) now_unix_ms: u64,
 }
 
+/// How many slots a ring has for what is taken while a producer is away.
+fn below_threshold(setting: Setting) -> String {
+    format!(
+        "{} below its threshold",
+        grouped(setting.slots_below() as u64)
+    )
+}
+
 impl Outcome {
     /// What to tell the builder, if anything can be recommended.
     pub(super) fn recipe(&self) -> Option<Recipe> {
@@ -105,12 +113,14 @@ impl Outcome {
                 ),
             };
         };
-        let seconds = self.findings.trial(pick).map_or(0.0, |trial| trial.seconds);
-        format!(
-            "{pick} ({}): no empties in {} of play.",
-            bytes(pick.bytes()),
-            time(seconds)
-        )
+        let bytes = bytes(pick.bytes());
+        match self.findings.trial(pick) {
+            Some(trial) => format!(
+                "{pick} ({bytes}): no empties in {} of play.",
+                time(trial.seconds)
+            ),
+            None => format!("{pick} ({bytes}), by what smaller ones did: it was not played."),
+        }
     }
 
     /// Names and values of what is recommended.
@@ -283,13 +293,20 @@ impl Outcome {
             capacity: least.capacity / 2,
             ..least
         };
-        let smaller = match self.findings.trial(half) {
-            Some(half) if half.empties > 0 => format!(
+        let smaller = match self.findings.witness(half) {
+            Some(dry) if dry.setting == half => format!(
                 "half of that had {} empties in {}",
-                grouped(half.empties),
-                time(half.seconds)
+                grouped(dry.empties),
+                time(dry.seconds)
             ),
-            _ => "a smaller one was not among the choices".to_owned(),
+            Some(dry) => format!(
+                "half of that bears no more than {} ({}), which had {} empties in {}",
+                dry.setting,
+                below_threshold(dry.setting),
+                grouped(dry.empties),
+                time(dry.seconds)
+            ),
+            None => "a smaller one was not among the choices".to_owned(),
         };
         let level = self.findings.trial(pick).map(|trial| {
             format!(
@@ -301,6 +318,10 @@ impl Outcome {
         let factor = pick.capacity / least.capacity;
         let margin = match factor {
             MARGIN => format!("The margin is {MARGIN}: "),
+            more if more > MARGIN => format!(
+                "The margin is {more}, because the longest wake-up would empty a smaller ring \
+                 if it came at the peak: "
+            ),
             _ => "There is no margin, for want of a larger ring: ".to_owned(),
         };
         Some(format!(
@@ -414,17 +435,15 @@ impl Outcome {
 
     /// Why a setting was not played.
     pub(super) fn why_not_played(&self, setting: Setting) -> &'static str {
-        let same = || {
-            let trials = self.findings.trials.values();
-            trials.filter(|trial| trial.setting.threshold == setting.threshold)
+        let smaller_clean = || {
+            self.findings.trials.values().any(|it| {
+                let smaller = it.setting.capacity < setting.capacity;
+                smaller && it.setting.threshold == setting.threshold && it.is_clean()
+            })
         };
-        let larger_dirty =
-            same().any(|it| it.setting.capacity > setting.capacity && !it.is_clean());
-        let smaller_clean =
-            same().any(|it| it.setting.capacity < setting.capacity && it.is_clean());
-        if larger_dirty {
-            "a larger ring had empties"
-        } else if smaller_clean {
+        if self.findings.is_dry(setting) {
+            "one that bears no less had empties"
+        } else if smaller_clean() {
             "a smaller ring had none"
         } else {
             "the time was over"

@@ -1,5 +1,16 @@
 //! Which settings are played, and which one is picked.
 //!
+//! # What an empty tells
+//!
+//! A ring runs dry when more is taken while a producer is away than lay below the
+//! threshold. So whatever emptied one ring would have emptied all with no more
+//! slots below theirs, had it met them at the same level: these count as *dry*, too,
+//! and are not played. What is rare, such as a producer that is away for
+//! milliseconds, has to be met once by any of the plays, and not once by each ring.
+//!
+//! (An adaptive threshold is dry with the fixed ones at its upper bound, but an
+//! empty of its own tells about smaller adaptive ones alone: it may have come down.)
+//!
 //! # The search
 //!
 //! For each threshold more slots only help, so the least capacity without
@@ -9,15 +20,16 @@
 //!
 //! # The proof
 //!
-//! So the least setting is then played for much longer. The first empty sends it
-//! one capacity up. What stands is *the least*: it had no empties for all of that
-//! time, and half of it had some.
+//! So the smallest setting that is not dry is then played for much longer. An empty
+//! sends the search to the next one. What stands is *the least*.
 //!
 //! # The pick
 //!
-//! Twice the least: a margin for what the plays did not meet. It is played in
-//! turn, and should it have empties, all begins again above it. So whatever was
-//! picked, it was never seen empty, and a quarter of it was, unless the time or
+//! Twice the least: a margin for what the plays did not meet. Four times, if the
+//! model asks for as much: then wake-ups were seen on this machine that would empty
+//! less at the peak, and the plays had the luck not to meet one there. It is played in
+//! turn, and should it have empties, it is dry, and so is the least. So whatever was
+//! picked was never seen empty, and half of the least is dry, unless the time or
 //! the capacities ran out, which is told.
 
 use std::collections::BTreeMap;
@@ -31,6 +43,9 @@ use crate::load::Played;
 
 /// How many times as large as the least capacity the pick is.
 pub(super) const MARGIN: usize = 2;
+
+/// The same where the model asks for more.
+const MARGIN_AT_MOST: usize = 4;
 
 /// What a play is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +81,7 @@ pub(super) struct Choices {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Findings {
     pub(super) trials: BTreeMap<Setting, Trial>,
-    /// The smallest setting that was never seen empty.
+    /// The smallest setting that is not dry.
     pub(super) least: Option<Setting>,
     pub(super) pick: Option<Setting>,
     /// Whether the least setting was played for as long as it should be.
@@ -81,34 +96,56 @@ impl Findings {
     pub(super) fn trial_of_pick(&self) -> Option<&Trial> {
         self.trial(self.pick?)
     }
+
+    /// Whether it ran dry, or one that can bear no less did.
+    pub(super) fn is_dry(&self, setting: Setting) -> bool {
+        self.witness(setting).is_some()
+    }
+
+    /// What shows that a setting is dry: the longest play of one with empties that
+    /// can bear no less.
+    pub(super) fn witness(&self, setting: Setting) -> Option<&Trial> {
+        let tells = |trial: &Trial| match trial.setting.threshold {
+            threshold if threshold == setting.threshold => {
+                trial.setting.capacity >= setting.capacity
+            }
+            Threshold::Percent(_) => trial.setting.slots_below() >= setting.slots_below(),
+            Threshold::Adaptive => false,
+        };
+        let dry = self.trials.values().filter(|trial| !trial.is_clean());
+        dry.filter(|trial| tells(trial))
+            .max_by(|one, other| one.seconds.total_cmp(&other.seconds))
+    }
 }
 
-/// Searches from `guess`, a capacity for each threshold.
+/// Searches from what the model says, a capacity for each threshold.
 pub(super) fn search<P: Player>(
     player: &mut P,
     choices: &Choices,
     goal: Option<&Goal>,
-    guess: impl Fn(Threshold) -> usize,
+    modelled: impl Fn(Threshold) -> usize,
 ) -> Result<Findings> {
     let mut search = Search {
         player,
         choices,
         goal,
+        modelled,
         findings: Findings::default(),
     };
-    search.find_boundaries(guess)?;
+    search.find_boundaries()?;
     search.settle()?;
     Ok(search.findings)
 }
 
-struct Search<'a, P> {
+struct Search<'a, P, M> {
     player: &'a mut P,
     choices: &'a Choices,
     goal: Option<&'a Goal>,
+    modelled: M,
     findings: Findings,
 }
 
-impl<P: Player> Search<'_, P> {
+impl<P: Player, M: Fn(Threshold) -> usize> Search<'_, P, M> {
     /// Plays once; whether the stage had the time for it.
     fn play(&mut self, setting: Setting, stage: Stage) -> Result<bool> {
         let Some(played) = self.player.play(setting, stage)? else {
@@ -120,15 +157,11 @@ impl<P: Player> Search<'_, P> {
         Ok(true)
     }
 
-    fn is_clean(&self, setting: Setting) -> bool {
-        self.findings.trial(setting).is_some_and(Trial::is_clean)
-    }
-
-    fn find_boundaries(&mut self, guess: impl Fn(Threshold) -> usize) -> Result<()> {
+    fn find_boundaries(&mut self) -> Result<()> {
         // By how many places the model was wrong so far.
         let mut places = 0;
         for &threshold in &self.choices.thresholds {
-            let from = guess(threshold);
+            let from = (self.modelled)(threshold);
             let modelled = self.choices.capacities.partition_point(|&it| it < from);
             let start = modelled.saturating_add_signed(places);
             let Some(least) = self.find_boundary(threshold, start)? else {
@@ -149,10 +182,10 @@ impl<P: Player> Search<'_, P> {
                 capacity: self.choices.capacities[index],
                 threshold,
             };
-            if !self.play(setting, Stage::Search)? {
+            if !self.findings.is_dry(setting) && !self.play(setting, Stage::Search)? {
                 return Ok(None);
             }
-            boundary.learn(index, self.is_clean(setting));
+            boundary.learn(index, !self.findings.is_dry(setting));
         }
         Ok(Some(boundary.clean))
     }
@@ -164,12 +197,9 @@ impl<P: Player> Search<'_, P> {
         let goal = self
             .goal
             .filter(|goal| trials.any(|trial| trial.is_clean() && trial.keeps(goal)));
-        let passes = |findings: &Findings, setting| {
-            let trial = findings.trial(setting);
-            trial.is_some_and(|it| it.is_clean() && goal.is_none_or(|goal| it.keeps(goal)))
-        };
+        let passes = |trial: &Trial| trial.is_clean() && goal.is_none_or(|goal| trial.keeps(goal));
         let mut above = 0;
-        while let Some(least) = self.candidate(above, &passes)? {
+        while let Some(least) = self.candidate(above, &passes) {
             let proven = self.prove(least, Stage::Proof, &passes)?;
             if proven == Proof::Failed {
                 continue;
@@ -177,93 +207,55 @@ impl<P: Player> Search<'_, P> {
             let pick = self.with_margin(least);
             let picked = self.prove(pick, Stage::Pick, &passes)?;
             if picked == Proof::Failed {
-                above = pick.capacity;
+                above = least.capacity;
                 continue;
             }
             self.findings.least = Some(least);
             self.findings.pick = Some(pick);
             self.findings.is_proven = proven == Proof::Stands && picked == Proof::Stands;
-            return Ok(());
+            break;
         }
-        self.settle_by_what_failed();
         Ok(())
     }
 
-    /// Where the time ran out before anything stood: the smallest ring above all
-    /// that had empties. Nobody played it for long, if at all, so it is not proven.
-    fn settle_by_what_failed(&mut self) {
-        let trials = &self.findings.trials;
-        let above_failures = self.choices.thresholds.iter().filter_map(|&threshold| {
-            let of_it = || (trials.values()).filter(|it| it.setting.threshold == threshold);
-            let failed = of_it().filter(|it| !it.is_clean());
-            let most = failed.map(|it| it.setting.capacity).max()?;
-            let mut larger = self.choices.capacities.iter().filter(|&&it| it > most);
-            let capacity = *larger.next()?;
-            Some(Setting {
+    /// The setting with the fewest slots, and more than `above`, that may be the
+    /// least. Where several are as small: one that was played, before one that was
+    /// not; and the one with the most left in its ring.
+    fn candidate(&self, above: usize, passes: &impl Fn(&Trial) -> bool) -> Option<Setting> {
+        let capacities = self.choices.capacities.iter().copied();
+        capacities.filter(|&it| it > above).find_map(|capacity| {
+            let settings = self.choices.thresholds.iter().map(|&threshold| Setting {
                 capacity,
                 threshold,
+            });
+            let wet = settings.filter(|&it| !self.findings.is_dry(it));
+            let worth = |setting: Setting| match self.findings.trial(setting) {
+                Some(trial) => passes(trial).then(|| 1.0 + trial.headroom()),
+                // Of those not played the one that can bear the most.
+                None => (self.is_next_to_dry(setting))
+                    .then(|| f64::from(setting.threshold.percent_that_stays()) / 100.0),
+            };
+            wet.filter_map(|setting| Some((worth(setting)?, setting)))
+                .max_by(|(one, _), (other, _)| one.total_cmp(other))
+                .map(|(_, setting)| setting)
+        })
+    }
+
+    /// Whether the next smaller ring with that threshold is dry.
+    fn is_next_to_dry(&self, setting: Setting) -> bool {
+        let mut smaller = self.choices.capacities.iter().copied();
+        let smaller = smaller.rfind(|&it| it < setting.capacity);
+        smaller.is_some_and(|capacity| {
+            self.findings.is_dry(Setting {
+                capacity,
+                ..setting
             })
-        });
-        if let Some(least) = above_failures.min_by_key(|setting| setting.capacity) {
-            self.findings.pick = Some(self.with_margin(least));
-            self.findings.least = Some(least);
-        }
-    }
-
-    /// The setting with the fewest slots, and more than `above`, that passes.
-    /// Where several are as small, the one with the most left in its ring.
-    fn candidate(
-        &mut self,
-        above: usize,
-        passes: &impl Fn(&Findings, Setting) -> bool,
-    ) -> Result<Option<Setting>> {
-        let capacities = self.choices.capacities.iter().copied();
-        for capacity in capacities.filter(|&it| it > above) {
-            let mut best: Option<(f64, Setting)> = None;
-            for &threshold in &self.choices.thresholds {
-                let setting = Setting {
-                    capacity,
-                    threshold,
-                };
-                // The next one up was never played where one play was enough.
-                let is_next = self.is_worth_a_play(setting);
-                if is_next && !self.play(setting, Stage::Proof)? {
-                    continue;
-                }
-                if passes(&self.findings, setting) {
-                    let headroom = self.findings.trials[&setting].headroom();
-                    if best.is_none_or(|(most, _)| headroom > most) {
-                        best = Some((headroom, setting));
-                    }
-                }
-            }
-            if let Some((_, setting)) = best {
-                return Ok(Some(setting));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Whether it was not played, half of it had empties, and no larger one had.
-    fn is_worth_a_play(&self, setting: Setting) -> bool {
-        let mut trials = self.findings.trials.values();
-        let is_beaten = trials.any(|it| {
-            let larger = it.setting.capacity > setting.capacity;
-            larger && it.setting.threshold == setting.threshold && !it.is_clean()
-        });
-        if is_beaten {
-            return false;
-        }
-        let half = Setting {
-            capacity: setting.capacity / 2,
-            ..setting
-        };
-        let half = self.findings.trial(half);
-        self.findings.trial(setting).is_none() && half.is_some_and(|it| !it.is_clean())
+        })
     }
 
     fn with_margin(&self, least: Setting) -> Setting {
-        let wanted = least.capacity * MARGIN;
+        let [twice, most] = [MARGIN, MARGIN_AT_MOST].map(|margin| least.capacity * margin);
+        let wanted = (self.modelled)(least.threshold).clamp(twice, most);
         let mut smaller = self.choices.capacities.iter().filter(|&&it| it <= wanted);
         Setting {
             capacity: smaller.next_back().copied().unwrap_or(least.capacity),
@@ -276,13 +268,13 @@ impl<P: Player> Search<'_, P> {
         &mut self,
         setting: Setting,
         stage: Stage,
-        passes: &impl Fn(&Findings, Setting) -> bool,
+        passes: &impl Fn(&Trial) -> bool,
     ) -> Result<Proof> {
         let needed = self.player.proof(stage);
         loop {
             let trial = self.findings.trial(setting);
             let seconds = trial.map_or(0.0, |trial| trial.seconds);
-            if trial.is_some() && !passes(&self.findings, setting) {
+            if trial.is_some_and(|trial| !passes(trial)) {
                 return Ok(Proof::Failed);
             }
             if seconds >= needed {
@@ -415,8 +407,13 @@ mod tests {
     }
 
     #[test]
-    fn the_pick_is_twice_the_least_and_a_quarter_of_it_has_empties() {
-        for guess in [64, 4096, 1 << 24] {
+    fn the_pick_is_twice_the_least_or_what_the_model_asks_for() {
+        for (guess, picked) in [
+            (64, 8192),
+            (4096, 8192),
+            (16_384, 16_384),
+            (1 << 24, 16_384),
+        ] {
             let mut fake = Fake::new(|_| 3000);
             let findings = find(&mut fake, guess);
             let least = findings.least.unwrap();
@@ -424,13 +421,13 @@ mod tests {
             assert_eq!(least.capacity, 4096);
             assert_eq!(least.threshold, Threshold::Percent(75));
             let pick = findings.pick.unwrap();
-            assert_eq!(pick.capacity, 8192);
+            assert_eq!(pick.capacity, picked);
             assert!(findings.is_proven);
-            let quarter = Setting {
-                capacity: pick.capacity / 4,
-                ..pick
+            let half = Setting {
+                capacity: least.capacity / 2,
+                ..least
             };
-            assert!(findings.trials[&quarter].empties > 0);
+            assert!(findings.is_dry(half));
             let plays: u32 = fake.plays.values().sum();
             assert!(plays < 50, "{plays} plays from {guess}");
         }
@@ -466,6 +463,36 @@ mod tests {
     }
 
     #[test]
+    fn an_empty_counts_for_every_ring_that_bears_no_more() {
+        let setting = |capacity, threshold| Setting {
+            capacity,
+            threshold,
+        };
+        let percent = |capacity, percent| setting(capacity, Threshold::Percent(percent));
+        let adaptive = |capacity| setting(capacity, Threshold::Adaptive);
+        let after = |dry: Setting| {
+            let mut findings = Findings::default();
+            let mut trial = Trial::new(dry);
+            trial.add(played(1, 100, 0));
+            findings.trials.insert(dry, trial);
+            findings
+        };
+        // 32,768 slots below its threshold, where the upper bound of an adaptive
+        // one is 90 %.
+        let findings = after(percent(65_536, 50));
+        for dry in [percent(32_768, 75), percent(131_072, 25), adaptive(32_768)] {
+            assert!(findings.is_dry(dry), "{dry}");
+            assert_eq!(findings.witness(dry).unwrap().setting, percent(65_536, 50));
+        }
+        for wet in [percent(65_536, 75), percent(131_072, 50), adaptive(65_536)] {
+            assert!(!findings.is_dry(wet), "{wet}");
+        }
+        let findings = after(adaptive(65_536));
+        assert!(findings.is_dry(adaptive(32_768)));
+        assert!(!findings.is_dry(percent(1024, 25)));
+    }
+
+    #[test]
     fn nothing_is_picked_where_every_ring_runs_dry() {
         let mut fake = Fake::new(|_| 1 << 30);
         let findings = find(&mut fake, 4096);
@@ -484,8 +511,9 @@ mod tests {
             findings
                 .trials
                 .values()
-                .all(|it| it.setting.capacity < least.capacity)
+                .all(|it| it.setting.slots_below() < least.slots_below())
         );
+        assert_eq!(findings.trial(least).map(|it| it.plays), None);
         assert_eq!(findings.pick.unwrap().capacity, least.capacity * MARGIN);
         assert!(!findings.is_proven);
     }

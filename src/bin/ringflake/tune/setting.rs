@@ -33,6 +33,14 @@ impl Threshold {
             Self::Adaptive => self.fill().in_slots(100).unwrap_or(100) as u32,
         }
     }
+
+    /// The share of the capacity, in percent, below which it never lies.
+    pub(super) fn percent_that_stays(self) -> u32 {
+        match self {
+            Self::Percent(percent) => percent,
+            Self::Adaptive => 0,
+        }
+    }
 }
 
 impl FromStr for Threshold {

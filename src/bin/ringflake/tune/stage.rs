@@ -35,8 +35,11 @@ const PROOF_ENDS: f64 = 1.9;
 const PICK_ENDS: f64 = 2.6;
 
 /// How long a setting is played until it counts as proven, likewise.
-const PROOF: f64 = 0.6;
-const PROOF_OF_PICK: f64 = 0.5;
+const PROOF: f64 = 0.4;
+const PROOF_OF_PICK: f64 = 0.6;
+
+/// How long each play of a proof is at the least, likewise.
+const PLAY_OF_PROOF: f64 = 0.15;
 
 /// Plays a load on rings of this machine.
 pub(super) struct RealRings<'a> {
@@ -60,7 +63,7 @@ impl RealRings<'_> {
     fn length(&self, stage: Stage) -> Duration {
         let length = match stage {
             Stage::Search => self.play,
-            Stage::Proof | Stage::Pick => self.play.max(self.time.mul_f64(PROOF / 4.0)),
+            Stage::Proof | Stage::Pick => self.play.max(self.time.mul_f64(PLAY_OF_PROOF)),
         };
         let whole = self.load.duration().unwrap_or(Duration::MAX);
         length.min(whole)
