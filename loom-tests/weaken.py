@@ -97,9 +97,8 @@ LOOK_BEFORE_SETTLING = """\
 """
 
 MOVE_THEN_LOOK = """\
-        if let Some(before) = before {
-            let lowest = before.min(self.ring.len());
-            self.watermark.follow(self.ring.taken(), lowest as u64);
+        if let Some((threshold, level)) = before {
+            self.learn(threshold, level);
         }
         unserved.settle();
 
@@ -115,12 +114,11 @@ LOOK_THEN_MOVE = """\
         unserved.settle();
         let level = self.ring.settled_level();
         let spare = self.spare();
-        let threshold = self.watermark.threshold();
-        if let Some(before) = before {
-            let lowest = before.min(self.ring.len());
-            self.watermark.follow(self.ring.taken(), lowest as u64);
+        let under = self.watermark.threshold();
+        if let Some((threshold, level)) = before {
+            self.learn(threshold, level);
         }
-        if level.filled < threshold && level.room > spare {
+        if level.filled < under && level.room > spare {
 """
 
 CLAIM_BY_STORE = """\

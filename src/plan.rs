@@ -4,7 +4,6 @@
 //!
 //! - [`Load`]: IDs asked for over time, from a [`Rate`], a [`Burst`] or a [`Trace`].
 //! - [`borrowing`]: how far ahead of the clock it drives a lease.
-//!
 //! - [`course()`]: the level of a ring over time, on a [`Machine`], as a [`Config`]
 //!   has it.
 //! - [`capacity_for`]: the least ring that does not run dry.
@@ -14,8 +13,8 @@
 //! use ringflake::plan::{self, Load, Machine};
 //!
 //! let load = Load::steady("1M".parse()?).with_burst("20M:100ms/1s".parse()?);
-//! // A wake-up takes up to 200 us here; half as much again for safety.
-//! let machine = Machine::new("400M".parse()?, Duration::from_micros(200)).with_margin(1.5);
+//! // A wake-up takes up to 150 us here; twice that to be safe.
+//! let machine = Machine::new("400M".parse()?, Duration::from_micros(150)).with_margin(2);
 //! let config = plan::capacity_for(&load, &machine)?;
 //! assert_eq!(config.capacity(), 8192);
 //!

@@ -44,7 +44,7 @@ fn best_fixed(load: &Load, machine: &Machine, capacity: usize) -> Option<Course>
 
 /// Rings that have a margin of two for their wake-ups, and larger ones.
 fn capacities(load: &Load, machine: &Machine) -> [usize; 3] {
-    let config = plan::capacity_for(load, &machine.with_margin(2.0)).unwrap();
+    let config = plan::capacity_for(load, &machine.with_margin(2)).unwrap();
     [1, 2, 4].map(|factor| factor * config.capacity())
 }
 

@@ -8,14 +8,20 @@
 //!
 //! # What it sees
 //!
-//! Once a fill is through, the producer tells it three numbers that it has had to
-//! look at anyway: the time, how many IDs have been taken so far, and the lowest
-//! level that it met, at the beginning or at the end. Of the takes it asks
-//! nothing.
+//! Once a fill is through, the producer tells it some numbers that it has had to
+//! look at anyway: the time, how many IDs have been taken so far, the lowest level
+//! that it met, at the beginning or at the end, and the threshold as it was when it
+//! began. Of the takes it asks nothing.
 //!
 //! The request was made at the threshold. So `threshold - lowest` is what was taken
 //! from there until the fill caught up: the *dip*, which is rate x latency, in
 //! slots, with all that delayed the producer in it. No clock is needed for that.
+//! Two producers that met the same dip may both tell of it, one of them when the
+//! threshold has moved for it; it is the same dip by the threshold of then.
+//!
+//! A level that was lowered by what was retired or recalled, or that is 0 because the
+//! ring was never filled, tells nothing of the consumers, and nothing is learnt from
+//! it.
 //!
 //! # What it does
 //!
@@ -63,6 +69,9 @@ const GUESS_HALF_LIFE: Duration = Duration::from_secs(1);
 /// The same for the rate.
 const PACE_HALF_LIFE: Duration = Duration::from_secs(1);
 
+/// Over less time no rate is measured.
+const SHORTEST: Duration = Duration::from_millis(1);
+
 /// How long what lies above the threshold should last.
 const BETWEEN_FILLS: Duration = Duration::from_millis(10);
 
@@ -92,10 +101,25 @@ pub(crate) struct Law {
 pub(crate) struct Seen {
     /// When it was through, since any fixed moment.
     pub(crate) at: Duration,
-    /// IDs taken since any fixed moment.
+    /// IDs taken since any fixed moment, those retired among them.
     pub(crate) taken: u64,
+    /// IDs retired or recalled since then.
+    pub(crate) retired: u64,
+    /// The threshold when it began.
+    pub(crate) threshold: u64,
     /// The lowest level that it met.
     pub(crate) lowest: u64,
+}
+
+impl Seen {
+    /// How far the level fell below the threshold. Where it fell to 0 its depth is
+    /// not known.
+    fn dip(self) -> u64 {
+        match self.lowest {
+            0 => self.threshold * 2,
+            lowest => self.threshold.saturating_sub(lowest),
+        }
+    }
 }
 
 /// What fills are to keep to.
@@ -143,23 +167,25 @@ impl Law {
 
     /// Moves the targets by what was seen of a fill.
     pub(crate) fn observe(&mut self, seen: Seen) -> Targets {
-        let threshold = self.targets.threshold;
-        let dip = match seen.lowest {
-            0 => threshold * 2,
-            lowest => threshold.saturating_sub(lowest),
+        let is_by_takes = match self.last {
+            Some(last) => seen.retired == last.retired,
+            None => seen.retired == 0 && seen.lowest > 0,
         };
-        if let Some(last) = self.last {
-            let passed = seen.at.saturating_sub(last.at);
-            let taken = seen.taken.saturating_sub(last.taken);
+        let last = *self.last.get_or_insert(seen);
+        let passed = seen.at.saturating_sub(last.at);
+        if passed >= SHORTEST {
             self.peak *= left_after(passed, PEAK_HALF_LIFE);
             self.guess *= left_after(passed, GUESS_HALF_LIFE);
             self.pace *= left_after(passed, PACE_HALF_LIFE);
-            if !passed.is_zero() {
+            if is_by_takes {
+                let taken = seen.taken.saturating_sub(last.taken);
                 self.pace = self.pace.max(taken as f64 / passed.as_secs_f64());
             }
+            self.last = Some(seen);
         }
-        self.peak = self.peak.max(dip as f64);
-        self.last = Some(seen);
+        if is_by_takes {
+            self.peak = self.peak.max(seen.dip() as f64);
+        }
         let wanted = (self.peak * RESERVE).max(self.guess).ceil() as u64;
         let lasting = (self.pace * BETWEEN_FILLS.as_secs_f64()) as u64;
         self.targets = Targets {
@@ -193,12 +219,15 @@ mod tests {
         Law::new(100..=6000, 8192)
     }
 
-    fn seen(seconds: u64, taken: u64, lowest: u64) -> Seen {
-        Seen {
+    /// Tells of a fill, which is the only one under way.
+    fn observe(law: &mut Law, seconds: u64, taken: u64, lowest: u64) -> Targets {
+        law.observe(Seen {
             at: Duration::from_secs(seconds),
             taken,
+            retired: 0,
+            threshold: law.targets().threshold,
             lowest,
-        }
+        })
     }
 
     #[test]
@@ -209,7 +238,7 @@ mod tests {
         for second in 0..20 {
             // 200 are taken while the producer wakes up.
             let lowest = law.targets().threshold - 200;
-            thresholds.push(law.observe(seen(second, 0, lowest)).threshold);
+            thresholds.push(observe(&mut law, second, 0, lowest).threshold);
         }
         assert_eq!(thresholds[..7], [6000, 3000, 1500, 750, 375, 300, 300]);
         assert_eq!(thresholds[19], 300);
@@ -219,25 +248,77 @@ mod tests {
     fn a_dip_raises_it_at_once_and_is_forgotten_in_minutes() {
         let mut law = Law::new(100..=6000, 8192);
         for minute in 0..20 {
-            law.observe(seen(minute * 60, 0, law.targets().threshold));
+            let threshold = law.targets().threshold;
+            observe(&mut law, minute * 60, 0, threshold);
         }
         assert_eq!(law.targets().threshold, 100);
-        assert_eq!(law.observe(seen(1200, 0, 20)).threshold, 120);
-        let at_the_bottom = law.observe(seen(1201, 0, 0)).threshold;
+        assert_eq!(observe(&mut law, 1200, 0, 20).threshold, 120);
+        let at_the_bottom = observe(&mut law, 1201, 0, 0).threshold;
         assert_eq!(at_the_bottom, 360);
-        let later = law.observe(seen(1261, 0, 360)).threshold;
+        let later = observe(&mut law, 1261, 0, 360).threshold;
         assert_eq!(later, 180);
+    }
+
+    /// At 100, where it has come to rest: what two fills tell that began there.
+    fn told_twice(first: Seen, second: Seen) -> u64 {
+        let mut law = Law::new(100..=6000, 8192);
+        for minute in 0..20 {
+            let threshold = law.targets().threshold;
+            observe(&mut law, minute * 60, 0, threshold);
+        }
+        assert_eq!(law.targets().threshold, 100);
+        law.observe(first);
+        law.observe(second).threshold
+    }
+
+    #[test]
+    fn a_dip_that_two_producers_tell_of_is_one() {
+        let seen = |lowest| Seen {
+            at: Duration::from_secs(1141),
+            taken: 0,
+            retired: 0,
+            threshold: 100,
+            lowest,
+        };
+        assert_eq!(told_twice(seen(0), seen(0)), 300);
+        assert_eq!(told_twice(seen(20), seen(20)), 120);
+    }
+
+    #[test]
+    fn what_was_retired_is_no_dip() {
+        let seen = |seconds, retired| Seen {
+            at: Duration::from_secs(seconds),
+            taken: retired,
+            retired,
+            threshold: 100,
+            lowest: 0,
+        };
+        assert_eq!(told_twice(seen(1141, 5000), seen(1142, 9000)), 100);
+        // The next one is the takes' own.
+        assert_eq!(told_twice(seen(1141, 5000), seen(1142, 5000)), 300);
+    }
+
+    #[test]
+    fn a_ring_that_was_never_filled_has_no_dip() {
+        let mut law = law();
+        observe(&mut law, 0, 0, 0);
+        for second in 1..20 {
+            let lowest = law.targets().threshold;
+            observe(&mut law, second, 0, lowest);
+        }
+        assert_eq!(law.targets().threshold, 100);
     }
 
     #[test]
     fn a_ring_that_runs_dry_comes_to_the_upper_bound() {
         let mut law = Law::new(1..=6000, 8192);
         for minute in 0..30 {
-            law.observe(seen(minute * 60, 0, law.targets().threshold));
+            let threshold = law.targets().threshold;
+            observe(&mut law, minute * 60, 0, threshold);
         }
         assert_eq!(law.targets().threshold, 1);
         for _ in 0..9 {
-            law.observe(seen(1800, 0, 0));
+            observe(&mut law, 1800, 0, 0);
         }
         assert_eq!(law.targets().threshold, 6000);
     }
@@ -245,15 +326,15 @@ mod tests {
     #[test]
     fn a_fill_goes_as_far_as_ten_milliseconds_take() {
         let mut law = law();
-        law.observe(seen(0, 0, 6000));
+        observe(&mut law, 0, 0, 6000);
         assert_eq!(law.targets().above, 512);
         // 100,000 a second.
-        let targets = law.observe(seen(1, 100_000, 6000));
+        let targets = observe(&mut law, 1, 100_000, 6000);
         assert_eq!(targets.above, 1000);
         // Half of that is remembered a second later.
-        assert_eq!(law.observe(seen(2, 100_000, 6000)).above, 512);
+        assert_eq!(observe(&mut law, 2, 100_000, 6000).above, 512);
         // An eighth of the ring at the most, as far as there is room.
-        let targets = law.observe(seen(3, 100_000_000, 6000));
+        let targets = observe(&mut law, 3, 100_000_000, 6000);
         assert_eq!(targets.above, 1024);
         let goal = |threshold| {
             let above = targets.above;
@@ -275,7 +356,9 @@ mod tests {
             let mut law = Law::new(bounds.clone(), capacity);
             for (micros, taken, lowest) in fills {
                 let at = Duration::from_micros(micros);
-                let targets = law.observe(Seen { at, taken, lowest });
+                let threshold = law.targets().threshold;
+                let retired = taken % 2;
+                let targets = law.observe(Seen { at, taken, retired, threshold, lowest });
                 prop_assert!(bounds.contains(&targets.threshold));
                 prop_assert!(targets.above >= 1);
                 let goal = targets.goal(capacity);
@@ -287,8 +370,8 @@ mod tests {
         fn a_deeper_dip_never_lowers_it(lowest in 1..6000_u64, less in 0..6000_u64) {
             let threshold = |lowest| {
                 let mut law = law();
-                law.observe(seen(0, 0, 6000));
-                law.observe(seen(600, 0, lowest)).threshold
+                observe(&mut law, 0, 0, 6000);
+                observe(&mut law, 600, 0, lowest).threshold
             };
             prop_assert!(threshold(lowest.saturating_sub(less)) >= threshold(lowest));
         }

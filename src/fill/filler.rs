@@ -8,7 +8,7 @@ use crossbeam_utils::CachePadded;
 
 use super::requests::Wanted;
 use super::waiters::Waiters;
-use super::watermark::Watermark;
+use super::watermark::{Totals, Watermark};
 use super::{FillCause, Law, Requests, RingFull, ScheduledFill};
 use crate::Id;
 use crate::events::{self, Throttle};
@@ -165,16 +165,14 @@ impl Filler {
         // What is there now, and no more: where only some lanes were closed,
         // the others fill on.
         let mut left = self.ring.len();
-        let mut dropped = 0;
         while left > 0 {
             let count = self.ring.retire_some(|_| true);
             if count == 0 {
                 break;
             }
             left = left.saturating_sub(count);
-            dropped += count as u64;
+            self.counters.retired.fetch_add(count as u64, Relaxed);
         }
-        self.counters.retired.fetch_add(dropped, Relaxed);
         more
     }
 
@@ -288,11 +286,11 @@ impl Filler {
         // What was retired, or never there, was not taken: nothing is learnt from it,
         // and the ring becomes brimful.
         let takes_asked = cause == FillCause::Threshold && !wanted.includes(FillCause::Scheduled);
-        let before = (takes_asked && self.watermark.moves()).then(|| self.ring.len());
+        let before = (takes_asked && self.watermark.moves())
+            .then(|| (self.watermark.threshold(), self.ring.len()));
         let made = self.fill_leaving(if takes_asked { self.spare() } else { 0 }, cause)?;
-        if let Some(before) = before {
-            let lowest = before.min(self.ring.len());
-            self.watermark.follow(self.ring.taken(), lowest as u64);
+        if let Some((threshold, level)) = before {
+            self.learn(threshold, level);
         }
         unserved.settle();
 
@@ -316,6 +314,16 @@ impl Filler {
             });
         }
         Ok(())
+    }
+
+    /// Lets the threshold follow what a fill met that is through: the threshold and
+    /// the level before it, and the level now.
+    fn learn(&self, threshold: u64, level: usize) {
+        let lowest = level.min(self.ring.len()) as u64;
+        self.watermark.follow(threshold, lowest, || Totals {
+            taken: self.ring.taken(),
+            retired: self.counters.retired.load(Relaxed),
+        });
     }
 
     /// Counts and tells that a clock or a hook panicked in a producer.
@@ -348,9 +356,10 @@ impl Filler {
             }
             left = left.saturating_sub(count);
             retired += count as u64;
+            // At once: a fill that finds the level lowered should know by whom.
+            self.counters.retired.fetch_add(count as u64, Relaxed);
         }
         if retired > 0 {
-            self.counters.retired.fetch_add(retired, Relaxed);
             events::retired(retired, max_age);
         }
     }

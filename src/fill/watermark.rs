@@ -35,6 +35,15 @@ pub(super) struct Watermark {
     law: Option<CachePadded<Mutex<Moving>>>,
 }
 
+/// IDs that have left the ring.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Totals {
+    /// All of them.
+    pub(super) taken: u64,
+    /// Those that nobody was given.
+    pub(super) retired: u64,
+}
+
 #[derive(Debug)]
 struct Moving {
     law: Law,
@@ -82,15 +91,24 @@ impl Watermark {
         self.law.is_some()
     }
 
-    /// Moves the threshold by the number of IDs taken so far, and the lowest level
-    /// that a fill met. Never waits.
-    pub(super) fn follow(&self, taken: u64, lowest: u64) {
+    /// Moves the threshold by the lowest level that a fill met, and the threshold
+    /// when it began. `totals` says how many IDs were taken and retired so far; it
+    /// is asked in turn. Never waits.
+    pub(super) fn follow(&self, threshold: u64, lowest: u64, totals: impl FnOnce() -> Totals) {
         let Some(mut moving) = self.law.as_ref().and_then(|law| law.try_lock().ok()) else {
             return;
         };
-        let at = moving.time.elapsed();
-        let seen = Seen { at, taken, lowest };
-        let targets = moving.law.observe(seen);
+        let Totals { taken, retired } = totals();
+        let targets = {
+            let at = moving.time.elapsed();
+            moving.law.observe(Seen {
+                at,
+                taken,
+                retired,
+                threshold,
+                lowest,
+            })
+        };
         // Written only if it moves: each write takes the line from the consumers.
         // Relaxed: released by `settled_level`, which comes after.
         if targets.threshold != self.threshold.load(Relaxed) {

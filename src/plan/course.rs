@@ -343,6 +343,8 @@ impl Tank {
             self.targets = law.observe(Seen {
                 at: Duration::from_secs_f64(self.seconds),
                 taken: self.course.taken as u64,
+                retired: 0,
+                threshold: law.targets().threshold,
                 lowest: from.min(self.level) as u64,
             });
         }

@@ -49,15 +49,11 @@ impl Machine {
         self
     }
 
-    /// The same with wake-ups that last `factor` times as long.
-    ///
-    /// # Panics
-    ///
-    /// If `factor` is negative or not finite, or the product is too long for a
-    /// [`Duration`].
+    /// The same with wake-ups that last `factor` times as long, at the most
+    /// [`Duration::MAX`].
     #[must_use]
-    pub fn with_margin(mut self, factor: f64) -> Self {
-        self.wake_latency = self.wake_latency.mul_f64(factor);
+    pub const fn with_margin(mut self, factor: u32) -> Self {
+        self.wake_latency = self.wake_latency.saturating_mul(factor);
         self
     }
 

@@ -60,9 +60,9 @@ const CAPACITIES: std::ops::RangeInclusive<u32> = 6..=24;
 ///
 /// Measures what the machine can do, plays the load on real rings of several
 /// capacities and thresholds, and recommends the one with the fewest slots that
-/// never runs dry, with a margin of 2: half of what is recommended had no empties
-/// in a long play, and a quarter of it had some. The margin is 4 where the longest
-/// wake-up of the machine asks for it.
+/// never runs dry, with a margin of 2: twice as much can be taken from it, before it
+/// is dry, as from the least one that had no empties in a long play. The margin is up
+/// to 4 where the longest wake-up of the machine asks for it.
 ///
 /// IDs are taken at the moments when they are due, whatever came of those before.
 /// They are thrown away; no lease is taken and no secret is read. The machine
@@ -175,7 +175,7 @@ fn measure(
     let play = stage::play_length(&load, time);
     // So that a machine that is slow to measure is played on all the same.
     let measured = Instant::now();
-    let worst = stage::worst_part(&load, play);
+    let worst = stage::worst_part(&load, play)?;
     let secret = Secret::generate()?;
     let mut stage = RealRings {
         load: worst.as_ref().map_or(&load, |(_, part)| part),

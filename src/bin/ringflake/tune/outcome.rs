@@ -43,14 +43,6 @@ pub(super) struct Outcome {
     pub(super) now_unix_ms: u64,
 }
 
-/// How many slots a ring has for what is taken while a producer is away.
-fn below_threshold(setting: Setting) -> String {
-    format!(
-        "{} below its threshold",
-        grouped(setting.slots_below() as u64)
-    )
-}
-
 impl Outcome {
     /// What to tell the builder, if anything can be recommended.
     pub(super) fn recipe(&self) -> Option<Recipe> {
@@ -213,7 +205,7 @@ impl Outcome {
         if let Some(pick) = self.findings.pick {
             reasons.push(self.about_burst(pick));
             reasons.extend(self.about_margin(pick));
-            reasons.extend(self.about_model(pick));
+            reasons.extend(self.about_model());
             reasons.extend(self.about_adaptive(pick));
             reasons.push(self.about_age(pick));
         }
@@ -289,25 +281,7 @@ impl Outcome {
             .findings
             .trial(least)
             .map_or(0.0, |trial| trial.seconds);
-        let half = Setting {
-            capacity: least.capacity / 2,
-            ..least
-        };
-        let smaller = match self.findings.witness(half) {
-            Some(dry) if dry.setting == half => format!(
-                "half of that had {} empties in {}",
-                grouped(dry.empties),
-                time(dry.seconds)
-            ),
-            Some(dry) => format!(
-                "half of that bears no more than {} ({}), which had {} empties in {}",
-                dry.setting,
-                below_threshold(dry.setting),
-                grouped(dry.empties),
-                time(dry.seconds)
-            ),
-            None => "a smaller one was not among the choices".to_owned(),
-        };
+        let smaller = self.about_smaller(least);
         let level = self.findings.trial(pick).map(|trial| {
             format!(
                 " At the lowest level that was seen it held {} IDs, {:.0} %.",
@@ -315,21 +289,60 @@ impl Outcome {
                 100.0 * trial.headroom()
             )
         });
-        let factor = pick.capacity / least.capacity;
-        let margin = match factor {
-            MARGIN => format!("The margin is {MARGIN}: "),
-            more if more > MARGIN => format!(
-                "The margin is {more}, because the longest wake-up would empty a smaller ring \
-                 if it came at the peak: "
-            ),
-            _ => "There is no margin, for want of a larger ring: ".to_owned(),
+        let margin = self.findings.margin()?;
+        let why = if margin < MARGIN as f64 {
+            ", for want of a larger ring"
+        } else if self.asks_for_more(pick) {
+            ", and the model asks for more, but a larger ring was not among the choices"
+        } else if margin > MARGIN as f64
+            && self.predicted_for(pick.threshold) == Some(pick.capacity)
+        {
+            ", because the longest wake-up would empty a smaller ring if it came at the peak"
+        } else {
+            ""
         };
+        let margin = short(margin);
         Some(format!(
-            "{margin}the least ring without empties has {} slots, in {} of play; {smaller}.{}",
-            grouped(least.capacity as u64),
+            "The margin is {margin}{why}: before it is dry, {margin} times as much can be taken \
+             from it as from the least ring without empties. That has {least}, and was played \
+             for {}; {smaller}.{}",
             time(seconds),
             level.unwrap_or_default()
         ))
+    }
+
+    /// Whether the longest wake-up would empty it at the peak, and there was none to
+    /// choose that is larger.
+    fn asks_for_more(&self, pick: Setting) -> bool {
+        self.choices.capacities.last() == Some(&pick.capacity)
+            && (self.predicted_for(pick.threshold)).is_some_and(|it| it > pick.capacity)
+    }
+
+    /// What is known of the next smaller ring.
+    fn about_smaller(&self, least: Setting) -> String {
+        let mut smaller = self.choices.capacities.iter().copied();
+        let Some(capacity) = smaller.rfind(|&it| it < least.capacity) else {
+            return "a smaller one was not among the choices".to_owned();
+        };
+        let smaller = Setting { capacity, ..least };
+        let slots = grouped(capacity as u64);
+        match (self.findings.witness(smaller), self.findings.trial(smaller)) {
+            (Some(dry), _) if dry.setting == smaller => format!(
+                "with {slots} it had {} empties in {}",
+                grouped(dry.empties),
+                time(dry.seconds)
+            ),
+            (Some(dry), _) => format!(
+                "with {slots} it bears no more than {} ({} below its threshold), which had {} \
+                 empties in {}",
+                dry.setting,
+                grouped(dry.setting.slots_below() as u64),
+                grouped(dry.empties),
+                time(dry.seconds)
+            ),
+            (None, Some(_)) => format!("with {slots} it missed the goal"),
+            (None, None) => format!("with {slots} it was not played"),
+        }
     }
 
     /// The least capacity by arithmetic alone.
@@ -339,19 +352,19 @@ impl Outcome {
         self.predicted.get(index).copied()
     }
 
-    fn about_model(&self, pick: Setting) -> Option<String> {
-        let predicted = self.predicted_for(pick.threshold)?;
-        let least = self.findings.least?.capacity;
-        let verdict = match predicted as f64 / least as f64 {
+    fn about_model(&self) -> Option<String> {
+        let least = self.findings.least?;
+        let predicted = self.predicted_for(least.threshold)?;
+        let verdict = match predicted as f64 / least.capacity as f64 {
             factor if factor > 1.0 => format!("{} times as many", short(factor)),
             factor if factor < 1.0 => format!("{} of that", short(factor)),
             _ => "the same".to_owned(),
         };
         Some(format!(
-            "The model, from the figures of the machine alone, says {} slots for this threshold, \
-             where {} were measured: {verdict}.",
+            "The model, from the figures of the machine alone, says that the least has {} slots \
+             with that threshold, where {} were measured: {verdict}.",
             grouped(predicted as u64),
-            grouped(least as u64),
+            grouped(least.capacity as u64),
         ))
     }
 
@@ -419,7 +432,8 @@ impl Outcome {
         )
     }
 
-    /// All that were played: the pick, the least, then those nearest to it in size.
+    /// All that were played: the pick, the least, then those nearest to it in size;
+    /// without a pick the largest first.
     pub(super) fn ranked(&self) -> Vec<&Trial> {
         let mut trials: Vec<_> = self.findings.trials.values().collect();
         let place = |trial: &Trial| match Some(trial.setting) {
@@ -427,8 +441,9 @@ impl Outcome {
             setting if setting == self.findings.least => 1,
             _ => 2,
         };
-        let pick = self.findings.pick.map_or(1, |pick| pick.capacity);
-        let distance = |trial: &Trial| trial.setting.capacity.ilog2().abs_diff(pick.ilog2());
+        let pick = self.findings.pick.map(|pick| pick.capacity);
+        let centre = pick.map_or(usize::BITS, usize::ilog2);
+        let distance = |trial: &Trial| trial.setting.capacity.ilog2().abs_diff(centre);
         trials.sort_by_key(|trial| (place(trial), distance(trial), trial.setting));
         trials
     }
@@ -445,6 +460,10 @@ impl Outcome {
             "one that bears no less had empties"
         } else if smaller_clean() {
             "a smaller ring had none"
+        } else if (self.findings.least).is_some_and(|it| it.capacity <= setting.capacity) {
+            "one that is no larger was chosen"
+        } else if self.is_interrupted {
+            "the run was broken off"
         } else {
             "the time was over"
         }

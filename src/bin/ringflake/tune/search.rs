@@ -25,12 +25,13 @@
 //!
 //! # The pick
 //!
-//! Twice the least: a margin for what the plays did not meet. Four times, if the
-//! model asks for as much: then wake-ups were seen on this machine that would empty
-//! less at the peak, and the plays had the luck not to meet one there. It is played in
-//! turn, and should it have empties, it is dry, and so is the least. So whatever was
-//! picked was never seen empty, and half of the least is dry, unless the time or
-//! the capacities ran out, which is told.
+//! The smallest ring that bears twice as much as the least: a margin for what the
+//! plays did not meet. Up to four times as much, if the model asks for it: then
+//! wake-ups were seen on this machine that would empty less at the peak, and the
+//! plays had the luck not to meet one there. It is played in turn, and should it
+//! have empties, it is dry, and so is the least. So whatever was picked was never
+//! seen empty, and half of the least is dry, unless the time or the capacities ran
+//! out, which is told.
 
 use std::collections::BTreeMap;
 
@@ -41,11 +42,11 @@ use super::setting::{Setting, Threshold};
 use super::trial::Trial;
 use crate::load::Played;
 
-/// How many times as large as the least capacity the pick is.
-pub(super) const MARGIN: usize = 2;
+/// How many times as much as the least the pick bears.
+pub(super) const MARGIN: u64 = 2;
 
-/// The same where the model asks for more.
-const MARGIN_AT_MOST: usize = 4;
+/// The same, if the model asks for more.
+const MARGIN_AT_MOST: u64 = 4;
 
 /// What a play is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +98,11 @@ impl Findings {
         self.trial(self.pick?)
     }
 
+    /// By which factor the pick bears more than the least.
+    pub(super) fn margin(&self) -> Option<f64> {
+        Some(self.pick?.bears() as f64 / self.least?.bears() as f64)
+    }
+
     /// Whether it ran dry, or one that can bear no less did.
     pub(super) fn is_dry(&self, setting: Setting) -> bool {
         self.witness(setting).is_some()
@@ -109,7 +115,7 @@ impl Findings {
             threshold if threshold == setting.threshold => {
                 trial.setting.capacity >= setting.capacity
             }
-            Threshold::Percent(_) => trial.setting.slots_below() >= setting.slots_below(),
+            Threshold::Percent(_) => trial.setting.bears() >= setting.bears(),
             Threshold::Adaptive => false,
         };
         let dry = self.trials.values().filter(|trial| !trial.is_clean());
@@ -192,36 +198,55 @@ impl<P: Player, M: Fn(Threshold) -> usize> Search<'_, P, M> {
 
     /// Finds the least setting and the pick, and puts them to the proof.
     fn settle(&mut self) -> Result<()> {
-        // A goal that nobody keeps can't be a reason to choose.
-        let mut trials = self.findings.trials.values();
-        let goal = self
-            .goal
-            .filter(|goal| trials.any(|trial| trial.is_clean() && trial.keeps(goal)));
-        let passes = |trial: &Trial| trial.is_clean() && goal.is_none_or(|goal| trial.keeps(goal));
+        let goal = self.goal.filter(|goal| {
+            let mut trials = self.findings.trials.values();
+            trials.any(|trial| !self.findings.is_dry(trial.setting) && trial.keeps(goal))
+        });
+        let keeps_goal = |trial: &Trial| goal.is_none_or(|goal| trial.keeps(goal));
+        // A goal that nobody keeps is no reason to recommend nothing.
+        if !self.settle_among(&keeps_goal)? && goal.is_some() {
+            self.settle_among(&|_| true)?;
+        }
+        Ok(())
+    }
+
+    /// The same among those that are good enough; whether there was any.
+    fn settle_among(&mut self, is_good: &impl Fn(&Trial) -> bool) -> Result<bool> {
+        let passes = |trial: &Trial| trial.is_clean() && is_good(trial);
         let mut above = 0;
-        while let Some(least) = self.candidate(above, &passes) {
+        while let Some(mut least) = self.candidate(above, true, &passes) {
             let proven = self.prove(least, Stage::Proof, &passes)?;
             if proven == Proof::Failed {
                 continue;
             }
-            let pick = self.with_margin(least);
+            if self.findings.trial(least).is_none() {
+                // There was no time for it: what was played counts for more.
+                least = self.candidate(above, false, &passes).unwrap_or(least);
+            }
+            let pick = self.with_margin(least, &passes);
             let picked = self.prove(pick, Stage::Pick, &passes)?;
             if picked == Proof::Failed {
+                // If it is not dry, and the least neither, it has missed the goal.
                 above = least.capacity;
                 continue;
             }
             self.findings.least = Some(least);
             self.findings.pick = Some(pick);
             self.findings.is_proven = proven == Proof::Stands && picked == Proof::Stands;
-            break;
+            return Ok(true);
         }
-        Ok(())
+        Ok(false)
     }
 
     /// The setting with the fewest slots, and more than `above`, that may be the
     /// least. Where several are as small: one that was played, before one that was
     /// not; and the one with the most left in its ring.
-    fn candidate(&self, above: usize, passes: &impl Fn(&Trial) -> bool) -> Option<Setting> {
+    fn candidate(
+        &self,
+        above: usize,
+        may_be_unplayed: bool,
+        passes: &impl Fn(&Trial) -> bool,
+    ) -> Option<Setting> {
         let capacities = self.choices.capacities.iter().copied();
         capacities.filter(|&it| it > above).find_map(|capacity| {
             let settings = self.choices.thresholds.iter().map(|&threshold| Setting {
@@ -231,8 +256,8 @@ impl<P: Player, M: Fn(Threshold) -> usize> Search<'_, P, M> {
             let wet = settings.filter(|&it| !self.findings.is_dry(it));
             let worth = |setting: Setting| match self.findings.trial(setting) {
                 Some(trial) => passes(trial).then(|| 1.0 + trial.headroom()),
-                // Of those not played the one that can bear the most.
-                None => (self.is_next_to_dry(setting))
+                // Of those not played the one that bears the most for certain.
+                None => (may_be_unplayed && self.is_next_to_dry(setting))
                     .then(|| f64::from(setting.threshold.percent_that_stays()) / 100.0),
             };
             wet.filter_map(|setting| Some((worth(setting)?, setting)))
@@ -253,14 +278,43 @@ impl<P: Player, M: Fn(Threshold) -> usize> Search<'_, P, M> {
         })
     }
 
-    fn with_margin(&self, least: Setting) -> Setting {
-        let [twice, most] = [MARGIN, MARGIN_AT_MOST].map(|margin| least.capacity * margin);
-        let wanted = (self.modelled)(least.threshold).clamp(twice, most);
-        let mut smaller = self.choices.capacities.iter().filter(|&&it| it <= wanted);
-        Setting {
-            capacity: smaller.next_back().copied().unwrap_or(least.capacity),
+    /// The fewest slots with the margin. Another fixed threshold may need fewer than
+    /// that of the least does; an adaptive one bears what it has learnt to, so it
+    /// is only held against itself.
+    fn with_margin(&self, least: Setting, passes: &impl Fn(&Trial) -> bool) -> Setting {
+        let is_comparable = |threshold| {
+            let both_fixed =
+                least.threshold != Threshold::Adaptive && threshold != Threshold::Adaptive;
+            both_fixed || threshold == least.threshold
+        };
+        let thresholds = self.choices.thresholds.iter().copied();
+        let comparable: Vec<_> = thresholds.filter(|&it| is_comparable(it)).collect();
+        let bears = |setting: Setting| {
+            let times = |margin| setting.bears() >= margin * least.bears();
+            let is_bad = self.findings.trial(setting).is_some_and(|it| !passes(it));
+            let is_modelled = setting.capacity >= (self.modelled)(setting.threshold);
+            !is_bad && times(MARGIN) && (is_modelled || times(MARGIN_AT_MOST))
+        };
+        let larger = self.choices.capacities.iter().copied();
+        let pick = larger
+            .filter(|&it| it >= least.capacity)
+            .find_map(|capacity| {
+                let settings = comparable.iter().map(|&threshold| Setting {
+                    capacity,
+                    threshold,
+                });
+                settings
+                    .filter(|&setting| bears(setting))
+                    .max_by_key(|setting| (setting.threshold == least.threshold, setting.bears()))
+            });
+        pick.unwrap_or(Setting {
+            capacity: self
+                .choices
+                .capacities
+                .last()
+                .map_or(least.capacity, |&it| it),
             ..least
-        }
+        })
     }
 
     /// Plays a setting until it has been played for long enough, or fails.
@@ -493,6 +547,112 @@ mod tests {
     }
 
     #[test]
+    fn the_pick_is_the_smallest_ring_with_the_margin() {
+        let mut choices = choices(&[75, 50]);
+        choices.thresholds.push(Threshold::Adaptive);
+        // 5,000 slots are needed, by the model.
+        let modelled = |threshold| match threshold {
+            Threshold::Percent(50) => 16_384,
+            _ => 8192,
+        };
+        let pick = |capacity, threshold| {
+            let least = Setting {
+                capacity,
+                threshold,
+            };
+            let search = Search {
+                player: &mut Fake::new(|_| 0),
+                choices: &choices,
+                goal: None,
+                modelled,
+                findings: Findings::default(),
+            };
+            let pick = search.with_margin(least, &Trial::is_clean);
+            (pick.capacity, pick.threshold)
+        };
+        let [higher, lower] = [75, 50].map(Threshold::Percent);
+        // 4,096 slots are twice as many and not enough; 6,144 are.
+        assert_eq!(pick(4096, lower), (8192, higher));
+        // 8,192 are twice as many and enough.
+        assert_eq!(pick(8192, lower), (16_384, lower));
+        // More than four times as many are not asked for.
+        assert_eq!(pick(1024, higher), (4096, higher));
+        assert_eq!(pick(4096, Threshold::Adaptive), (8192, Threshold::Adaptive));
+        assert_eq!(pick(1 << 24, higher), (1 << 24, higher));
+    }
+
+    #[test]
+    fn a_pick_is_not_one_that_is_known_to_miss_the_goal() {
+        let setting = |percent| Setting {
+            capacity: 8192,
+            threshold: Threshold::Percent(percent),
+        };
+        let mut slow = Trial::new(setting(50));
+        slow.add(played(0, 9000, 7));
+        let search = Search {
+            player: &mut Fake::new(|_| 0),
+            choices: &choices(&[75, 50]),
+            goal: None,
+            modelled: |_| 1,
+            findings: Findings {
+                trials: BTreeMap::from([(slow.setting, slow)]),
+                ..Findings::default()
+            },
+        };
+        let least = Setting {
+            capacity: 4096,
+            ..setting(50)
+        };
+        let goal: Goal = "p99=1us".parse().unwrap();
+        let pick = search.with_margin(least, &|trial: &Trial| trial.keeps(&goal));
+        assert_eq!(pick, setting(75));
+        assert_eq!(search.with_margin(least, &Trial::is_clean), setting(50));
+    }
+
+    #[test]
+    fn what_was_played_counts_for_more_than_what_was_not() {
+        let mut choices = choices(&[75]);
+        choices.thresholds.push(Threshold::Adaptive);
+        let mut fake = Fake::new(|_| 3000);
+        // Enough for the first threshold alone.
+        fake.left = [2, 0, 0];
+        let findings = search(&mut fake, &choices, None, |_| 4096).unwrap();
+        let least = Setting {
+            capacity: 4096,
+            threshold: Threshold::Percent(75),
+        };
+        assert_eq!(findings.least, Some(least));
+        // Half of it with an adaptive threshold might do, and nobody has seen it.
+        let half = Setting {
+            capacity: 2048,
+            threshold: Threshold::Adaptive,
+        };
+        assert!(!findings.is_dry(half) && findings.trial(half).is_none());
+        assert!(!findings.is_proven);
+    }
+
+    #[test]
+    fn a_goal_that_is_missed_in_the_end_is_no_reason_to_recommend_nothing() {
+        struct SlowLater(Fake);
+        impl Player for SlowLater {
+            fn play(&mut self, setting: Setting, stage: Stage) -> Result<Option<Played>> {
+                let empties = self.0.play(setting, stage)?.map_or(0, |it| it.empties);
+                let nanos = if stage == Stage::Search { 100 } else { 9000 };
+                Ok(Some(played(empties, nanos, 7)))
+            }
+            fn proof(&self, stage: Stage) -> f64 {
+                self.0.proof(stage)
+            }
+        }
+        let goal: Goal = "max=1us".parse().unwrap();
+        let mut slow = SlowLater(Fake::new(|_| 3000));
+        let findings = search(&mut slow, &choices(&[75, 50]), Some(&goal), |_| 4096).unwrap();
+        assert_eq!(findings.least.unwrap().capacity, 4096);
+        assert_eq!(findings.pick.unwrap().capacity, 8192);
+        assert!(!findings.trial_of_pick().unwrap().keeps(&goal));
+    }
+
+    #[test]
     fn nothing_is_picked_where_every_ring_runs_dry() {
         let mut fake = Fake::new(|_| 1 << 30);
         let findings = find(&mut fake, 4096);
@@ -514,7 +674,10 @@ mod tests {
                 .all(|it| it.setting.slots_below() < least.slots_below())
         );
         assert_eq!(findings.trial(least).map(|it| it.plays), None);
-        assert_eq!(findings.pick.unwrap().capacity, least.capacity * MARGIN);
+        assert_eq!(
+            findings.pick.unwrap().capacity,
+            least.capacity * MARGIN as usize
+        );
         assert!(!findings.is_proven);
     }
 

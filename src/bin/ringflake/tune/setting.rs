@@ -106,6 +106,12 @@ impl Setting {
         self.threshold.fill().in_slots(self.capacity).unwrap_or(0)
     }
 
+    /// How much can be taken from it while a producer is away, to be compared with
+    /// others; of an adaptive threshold the most.
+    pub(super) fn bears(self) -> u64 {
+        self.capacity as u64 * u64::from(self.threshold.percent_at_most())
+    }
+
     /// Bytes of its slots.
     pub(super) fn bytes(self) -> usize {
         self.capacity * size_of::<u64>()

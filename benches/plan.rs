@@ -1,0 +1,250 @@
+//! How far off is the model of `ringflake::plan`? And what is an adaptive threshold
+//! worth?
+//!
+//! ```sh
+//! cargo bench --bench plan [-- --only model|adaptive]
+//! ```
+//!
+//! Plays each of `tests/traces` on real rings, and finds the least capacity without
+//! an empty, which is held against that of `plan::capacity_for`. The threshold is
+//! 75 %, and one consumer takes each ID when it is due. Then, on rings of twice what
+//! is predicted, an adaptive threshold is held against the best of the fixed ones:
+//! of those without empties the one that keeps the freshest IDs.
+//!
+//! How late a producer wakes up is chance on a machine that is shared, and a longer
+//! play meets a later one; so the measured capacity would tell about the luck of the
+//! play. Here each wake-up is late on purpose: the generators have a clock that
+//! holds a producer up when it comes to a fill. The model is given the same time.
+//!
+//! Every ID is kept, decrypted and checked to be unique.
+
+use std::cell::Cell;
+use std::error::Error;
+use std::hint::spin_loop;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ringflake::plan::{self, Load, Machine, SizingError, Trace};
+use ringflake::{CachedGenerator, Clock, Id, OnEmpty, SystemClock, TakeError, ThresholdFill};
+
+use self::common::unique::Marks;
+use self::common::{flags, stock};
+
+mod common;
+
+const TRACES: [(&str, &str); 6] = [
+    ("steady", include_str!("../tests/traces/steady.csv")),
+    ("bursts", include_str!("../tests/traces/bursts.csv")),
+    ("ramp", include_str!("../tests/traces/ramp.csv")),
+    ("day", include_str!("../tests/traces/day.csv")),
+    ("on_off", include_str!("../tests/traces/on_off.csv")),
+    ("tenfold", include_str!("../tests/traces/tenfold.csv")),
+];
+
+/// How late a producer is: more than what chance adds.
+const LATE: Duration = Duration::from_millis(20);
+
+/// IDs a second that a producer makes, at the least. More than any of the traces
+/// asks for by so much that it does not matter how many more.
+const FILL_RATE: &str = "200M";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let (traces, time) = if flags::is_bench() {
+        (&TRACES[..], Duration::MAX)
+    } else {
+        (&TRACES[..1], Duration::from_millis(100))
+    };
+    let loads = traces
+        .iter()
+        .map(|&(name, text)| Ok((name, Load::from(text.parse::<Trace>()?))))
+        .collect::<Result<Vec<_>, Box<dyn Error>>>()?;
+    let only = flags::value_of("--only");
+    let wanted = |part: &str| only.as_ref().is_none_or(|only| only == part);
+    if wanted("model") {
+        hold_model_against_rings(&loads, time)?;
+    }
+    if wanted("adaptive") {
+        hold_adaptive_against_fixed(&loads, time)?;
+    }
+    println!("All IDs were unique.");
+    Ok(())
+}
+
+/// The capacity that the model says, for a threshold of 75 %.
+fn predicted(load: &Load) -> Result<usize, SizingError> {
+    let fill_rate = FILL_RATE.parse().expect("a rate");
+    let config = plan::capacity_for(load, &Machine::new(fill_rate, LATE))?;
+    Ok(config.capacity())
+}
+
+fn hold_model_against_rings(loads: &[(&str, Load)], time: Duration) -> Result<(), Box<dyn Error>> {
+    println!("| trace | peak, IDs/s | predicted | measured | predicted/measured |");
+    println!("|---|---:|---:|---:|---:|");
+    for (name, load) in loads {
+        let predicted = predicted(load)?;
+        let measured = least_capacity(load, time, predicted)?;
+        println!(
+            "| {name} | {:.2} M | {predicted} | {measured} | {} |",
+            load.peak() / 1e6,
+            predicted as f64 / measured as f64
+        );
+    }
+    println!();
+    Ok(())
+}
+
+fn hold_adaptive_against_fixed(
+    loads: &[(&str, Load)],
+    time: Duration,
+) -> Result<(), Box<dyn Error>> {
+    println!(
+        "| trace | capacity | best fixed | empties | IDs kept | adaptive: empties | IDs kept |"
+    );
+    println!("|---|---:|---:|---:|---:|---:|---:|");
+    for (name, load) in loads {
+        let capacity = 2 * predicted(load)?;
+        let mut best: Option<(u32, Played)> = None;
+        for percent in [25, 50, 75] {
+            let played = play(load, time, capacity, ThresholdFill::percent(percent))?;
+            // Fewer empties first, then fewer IDs kept.
+            if best.is_none_or(|(_, best)| played.rank() < best.rank()) {
+                best = Some((percent, played));
+            }
+        }
+        let (percent, fixed) = best.expect("three were played");
+        let adaptive = play(load, time, capacity, ThresholdFill::adaptive())?;
+        println!(
+            "| {name} | {capacity} | {percent} % | {} | {:.0} | {} | {:.0} |",
+            fixed.empties, fixed.mean_level, adaptive.empties, adaptive.mean_level
+        );
+    }
+    println!();
+    Ok(())
+}
+
+/// The least capacity without an empty, from `start` on.
+fn least_capacity(load: &Load, time: Duration, start: usize) -> Result<usize, Box<dyn Error>> {
+    let is_dry = |capacity| {
+        let played = play(load, time, capacity, ThresholdFill::percent(75))?;
+        Ok::<_, Box<dyn Error>>(played.empties > 0)
+    };
+    let mut capacity = start;
+    while is_dry(capacity)? {
+        capacity *= 2;
+    }
+    // One that failed was seen on the way up.
+    while capacity <= start && capacity > 1 && !is_dry(capacity / 2)? {
+        capacity /= 2;
+    }
+    Ok(capacity)
+}
+
+/// What became of a ring under a load.
+#[derive(Clone, Copy, Debug)]
+struct Played {
+    /// How often a take found it dry.
+    empties: u64,
+    /// IDs in it on average over time: by the mean rate, how old they become.
+    mean_level: f64,
+}
+
+impl Played {
+    /// The lower, the better.
+    fn rank(self) -> (u64, u64) {
+        (self.empties, self.mean_level as u64)
+    }
+}
+
+fn play(
+    load: &Load,
+    time: Duration,
+    capacity: usize,
+    fill: ThresholdFill,
+) -> Result<Played, Box<dyn Error>> {
+    let seconds = load.duration().unwrap_or(time).min(time).as_secs_f64();
+    let generator = stock::generator(0..stock::LAYOUT.nodes())
+        .clock(LateClock)
+        .capacity(capacity)
+        .threshold_fill(fill)
+        .on_empty(OnEmpty::Error)
+        .build()?;
+    // Written to beforehand, so that no page fault falls between takes.
+    let mut ids = vec![Id::default(); load.demanded_by(seconds) as usize];
+    let played = take_when_due(&generator, load, seconds, &mut ids)?;
+
+    let cipher = stock::cipher();
+    let mut marks = Marks::default();
+    for id in ids {
+        let raw = cipher.decrypt(id.to_u64());
+        assert!(marks.mark(raw), "{raw:#x} came twice");
+    }
+    Ok(played)
+}
+
+/// Takes as many `ids` as there are, none before its time.
+fn take_when_due(
+    generator: &CachedGenerator,
+    load: &Load,
+    seconds: f64,
+    ids: &mut [Id],
+) -> Result<Played, TakeError> {
+    /// Seconds between looks at the level.
+    const SAMPLING: f64 = 1e-4;
+    let origin = Instant::now();
+    let (mut empties, mut taken) = (0, 0);
+    let (mut levels, mut samples, mut next_sample) = (0.0, 0.0, 0.0);
+    while taken < ids.len() {
+        let now = origin.elapsed().as_secs_f64().min(seconds);
+        let due = (load.demanded_by(now) as usize).min(ids.len());
+        while taken < due {
+            match generator.take() {
+                Ok(id) => ids[taken] = id,
+                // What was due stays due.
+                Err(TakeError::Empty) => {
+                    empties += 1;
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
+            taken += 1;
+        }
+        if now >= next_sample {
+            levels += generator.stats().level as f64;
+            samples += 1.0;
+            next_sample = now + SAMPLING;
+        }
+        spin_loop();
+    }
+    Ok(Played {
+        empties,
+        mean_level: levels / samples,
+    })
+}
+
+/// Late when a producer asks for the time after a pause.
+#[derive(Debug)]
+struct LateClock;
+
+thread_local! {
+    static LAST_ASKED: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+impl Clock for LateClock {
+    fn unix_ms(&self) -> u64 {
+        /// Within a fill the time is asked for again and again.
+        const PAUSE: Duration = Duration::from_millis(1);
+        let is_producer = thread::current()
+            .name()
+            .is_some_and(|name| name.starts_with("ringflake-"));
+        let since = LAST_ASKED.get().map(|last| last.elapsed());
+        if is_producer && since.is_none_or(|since| since > PAUSE) {
+            // Not asleep: waking up would be late in turn.
+            let start = Instant::now();
+            while start.elapsed() < LATE {
+                spin_loop();
+            }
+        }
+        LAST_ASKED.set(Some(Instant::now()));
+        SystemClock.unix_ms()
+    }
+}
