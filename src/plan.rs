@@ -23,6 +23,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+// Of two definitions of a picture the first one counts: here the picture itself, since
+// rustdoc copies no files. Who reads the page in the repository has those.
+#[doc = include_str!("plan/guide/pictures.md")]
 #[doc = include_str!("plan/guide.md")]
 pub mod guide {}
 

@@ -1,11 +1,13 @@
 //! The figures of `lease::guide` that no formula gives: managers are driven
-//! through simulated hours, and what happens is held against the pages.
+//! through simulated hours, and what happens is held against the pages. And the
+//! links and pictures of the guides.
 
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use ringflake::lease::{
     Acquire, Answer, Change, Demand, Fingerprint, Grant, History, Incarnation, Init, LeasePlan,
     LeaseStore, Manager, MemoryStore, Moment, Namespace, Step, StoreError, StoreLimits,
@@ -332,4 +334,34 @@ fn every_link_of_a_page_leads_somewhere_in_the_repository_too() {
         }
     }
     assert!(links > 50, "{links} links were found");
+}
+
+/// Rustdoc copies no files, so it is given the pictures in the text.
+#[test]
+fn the_pictures_of_the_tuning_guide_are_those_of_the_files() {
+    let plan = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/plan");
+    let page = fs::read_to_string(plan.join("guide.md")).unwrap();
+    let pictures = fs::read_to_string(plan.join("guide/pictures.md")).unwrap();
+    let mut files = Vec::new();
+    for line in page.lines() {
+        let Some((label, file)) = line.split_once("]: guide/") else {
+            continue;
+        };
+        let label = label.trim_start_matches('[');
+        assert!(page.contains(&format!("][{label}]\n")), "{label}");
+        let start = format!("[{label}]: data:image/svg+xml;base64,");
+        let data = pictures.lines().find_map(|line| line.strip_prefix(&start));
+        let shown = BASE64_STANDARD.decode(data.expect(label)).unwrap();
+        assert_eq!(shown, fs::read(plan.join("guide").join(file)).unwrap());
+        files.push(file.to_owned());
+    }
+    let there = fs::read_dir(plan.join("guide")).unwrap();
+    let mut there: Vec<_> = there
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name != "pictures.md")
+        .collect();
+    files.sort();
+    there.sort();
+    assert_eq!(files, there);
+    assert!(!files.is_empty());
 }

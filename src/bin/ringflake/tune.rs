@@ -62,7 +62,8 @@ const CAPACITIES: std::ops::RangeInclusive<u32> = 6..=24;
 /// capacities and thresholds, and recommends the one with the fewest slots that
 /// never runs dry, with a margin of 2: twice as much can be taken from it, before it
 /// is dry, as from the least one that had no empties in a long play. The margin is up
-/// to 4 where the longest wake-up of the machine asks for it.
+/// to 4, where half as much again as is taken at the peak during the longest wake-up
+/// of the machine asks for it.
 ///
 /// IDs are taken at the moments when they are due, whatever came of those before.
 /// They are thrown away; no lease is taken and no secret is read. The machine
@@ -164,9 +165,8 @@ fn measure(
     };
     let mut choices = choices(args);
     let slots = model::slots_needed(&load, &machine, producers);
-    let guess = |threshold| slots.map_or(1, |slots| model::least_capacity(slots, threshold));
     let predicted: Vec<_> = (choices.thresholds.iter())
-        .filter_map(|&threshold| slots.map(|_| guess(threshold)))
+        .filter_map(|&threshold| Some(model::least_capacity(slots?, threshold)))
         .collect();
     if args.capacity.is_empty() {
         choices.capacities = model::pruned(choices.capacities, &predicted);
@@ -190,7 +190,7 @@ fn measure(
         time,
         play,
     };
-    let findings = search::search(&mut stage, &choices, args.goal.as_ref(), guess)?;
+    let findings = search::search(&mut stage, &choices, args.goal.as_ref(), slots)?;
     bar.finish_and_clear();
     Ok(Outcome {
         part: worst.as_ref().map(|(from, _)| (*from, play.as_secs_f64())),

@@ -9,7 +9,7 @@ use super::figures::{bytes, grouped, short, time};
 use super::goal::Goal;
 use super::lease::{LeasePlan, lifetime};
 use super::machine::Machine;
-use super::search::{Choices, Findings, MARGIN};
+use super::search::{Choices, Findings};
 use super::setting::{Setting, Threshold};
 use super::snippet::{Recipe, Schedule};
 use super::stage::BORROW_LIMIT;
@@ -290,14 +290,11 @@ impl Outcome {
             )
         });
         let margin = self.findings.margin()?;
-        let why = if margin < MARGIN as f64 {
+        let wanted = self.findings.wanted?;
+        let why = if pick.bears() < wanted.bears {
             ", for want of a larger ring"
-        } else if self.asks_for_more(pick) {
-            ", and the model asks for more, but a larger ring was not among the choices"
-        } else if margin > MARGIN as f64
-            && self.predicted_for(pick.threshold) == Some(pick.capacity)
-        {
-            ", because the longest wake-up would empty a smaller ring if it came at the peak"
+        } else if wanted.by_model {
+            ", for half as much again as the longest wake-up takes at the peak"
         } else {
             ""
         };
@@ -309,13 +306,6 @@ impl Outcome {
             time(seconds),
             level.unwrap_or_default()
         ))
-    }
-
-    /// Whether the longest wake-up would empty it at the peak, and there was none to
-    /// choose that is larger.
-    fn asks_for_more(&self, pick: Setting) -> bool {
-        self.choices.capacities.last() == Some(&pick.capacity)
-            && (self.predicted_for(pick.threshold)).is_some_and(|it| it > pick.capacity)
     }
 
     /// What is known of the next smaller ring.
@@ -374,8 +364,9 @@ impl Outcome {
             return None;
         }
         let mut trials = self.findings.trials.values();
-        let adaptive =
-            trials.find(|it| it.setting.threshold == Threshold::Adaptive && it.is_clean())?;
+        let adaptive = trials.find(|it| {
+            it.setting.threshold == Threshold::Adaptive && !self.findings.is_dry(it.setting)
+        })?;
         let fixed = Setting {
             threshold: pick.threshold,
             ..adaptive.setting

@@ -25,11 +25,12 @@
 //!
 //! # The pick
 //!
-//! The smallest ring that bears twice as much as the least: a margin for what the
-//! plays did not meet. Up to four times as much, if the model asks for it: then
-//! wake-ups were seen on this machine that would empty less at the peak, and the
-//! plays had the luck not to meet one there. It is played in turn, and should it
-//! have empties, it is dry, and so is the least. So whatever was picked was never
+//! The smallest ring that bears twice as much as the least, with the lowest
+//! threshold that does: a margin for what the plays did not meet. And half as much
+//! again as is taken at the peak during the longest wake-up that this machine was
+//! seen to have, if that is more, for the plays may have had the luck not to meet
+//! it there; but no more than four times the least. It is played in turn, and should
+//! it have empties, it is dry, and so is the least. So whatever was picked was never
 //! seen empty, and half of the least is dry, unless the time or the capacities ran
 //! out, which is told.
 
@@ -38,14 +39,19 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 
 use super::goal::Goal;
+use super::model::least_capacity;
 use super::setting::{Setting, Threshold};
 use super::trial::Trial;
 use crate::load::Played;
 
 /// How many times as much as the least the pick bears.
-pub(super) const MARGIN: u64 = 2;
+const MARGIN: u64 = 2;
 
-/// The same, if the model asks for more.
+/// How many times what the model asks for, in hundredths.
+const MARGIN_OF_MODEL: u64 = 150;
+
+/// What the pick bears at the most on the word of the model, as a multiple of the
+/// least.
 const MARGIN_AT_MOST: u64 = 4;
 
 /// What a play is for.
@@ -85,8 +91,18 @@ pub(super) struct Findings {
     /// The smallest setting that is not dry.
     pub(super) least: Option<Setting>,
     pub(super) pick: Option<Setting>,
+    /// How much the pick was to bear.
+    pub(super) wanted: Option<Wanted>,
     /// Whether the least setting was played for as long as it should be.
     pub(super) is_proven: bool,
+}
+
+/// How much a pick has to bear, as [`Setting::bears`] has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Wanted {
+    pub(super) bears: u64,
+    /// Whether it is the longest wake-up that asks for so much.
+    pub(super) by_model: bool,
 }
 
 impl Findings {
@@ -124,12 +140,13 @@ impl Findings {
     }
 }
 
-/// Searches from what the model says, a capacity for each threshold.
+/// Searches from what the model says: how many slots have to lie below a threshold,
+/// if any number is enough.
 pub(super) fn search<P: Player>(
     player: &mut P,
     choices: &Choices,
     goal: Option<&Goal>,
-    modelled: impl Fn(Threshold) -> usize,
+    modelled: Option<usize>,
 ) -> Result<Findings> {
     let mut search = Search {
         player,
@@ -143,15 +160,15 @@ pub(super) fn search<P: Player>(
     Ok(search.findings)
 }
 
-struct Search<'a, P, M> {
+struct Search<'a, P> {
     player: &'a mut P,
     choices: &'a Choices,
     goal: Option<&'a Goal>,
-    modelled: M,
+    modelled: Option<usize>,
     findings: Findings,
 }
 
-impl<P: Player, M: Fn(Threshold) -> usize> Search<'_, P, M> {
+impl<P: Player> Search<'_, P> {
     /// Plays once; whether the stage had the time for it.
     fn play(&mut self, setting: Setting, stage: Stage) -> Result<bool> {
         let Some(played) = self.player.play(setting, stage)? else {
@@ -167,7 +184,9 @@ impl<P: Player, M: Fn(Threshold) -> usize> Search<'_, P, M> {
         // By how many places the model was wrong so far.
         let mut places = 0;
         for &threshold in &self.choices.thresholds {
-            let from = (self.modelled)(threshold);
+            let from = self
+                .modelled
+                .map_or(1, |slots| least_capacity(slots, threshold));
             let modelled = self.choices.capacities.partition_point(|&it| it < from);
             let start = modelled.saturating_add_signed(places);
             let Some(least) = self.find_boundary(threshold, start)? else {
@@ -223,7 +242,8 @@ impl<P: Player, M: Fn(Threshold) -> usize> Search<'_, P, M> {
                 // There was no time for it: what was played counts for more.
                 least = self.candidate(above, false, &passes).unwrap_or(least);
             }
-            let pick = self.with_margin(least, &passes);
+            let wanted = self.wanted(least);
+            let pick = self.with_margin(least, wanted, &passes);
             let picked = self.prove(pick, Stage::Pick, &passes)?;
             if picked == Proof::Failed {
                 // If it is not dry, and the least neither, it has missed the goal.
@@ -232,6 +252,7 @@ impl<P: Player, M: Fn(Threshold) -> usize> Search<'_, P, M> {
             }
             self.findings.least = Some(least);
             self.findings.pick = Some(pick);
+            self.findings.wanted = Some(wanted);
             self.findings.is_proven = proven == Proof::Stands && picked == Proof::Stands;
             return Ok(true);
         }
@@ -278,23 +299,34 @@ impl<P: Player, M: Fn(Threshold) -> usize> Search<'_, P, M> {
         })
     }
 
-    /// The fewest slots with the margin. Another fixed threshold may need fewer than
+    /// How much a ring with a margin above the least has to bear.
+    fn wanted(&self, least: Setting) -> Wanted {
+        let [twice, most] = [MARGIN, MARGIN_AT_MOST].map(|margin| margin * least.bears());
+        // `bears` counts in hundredths of a slot, too.
+        let modelled = self
+            .modelled
+            .map_or(0, |slots| slots as u64 * MARGIN_OF_MODEL);
+        Wanted {
+            bears: modelled.clamp(twice, most),
+            by_model: modelled > twice,
+        }
+    }
+
+    /// The fewest slots that bear as much. Another fixed threshold may need fewer than
     /// that of the least does; an adaptive one bears what it has learnt to, so it
     /// is only held against itself.
-    fn with_margin(&self, least: Setting, passes: &impl Fn(&Trial) -> bool) -> Setting {
-        let is_comparable = |threshold| {
-            let both_fixed =
-                least.threshold != Threshold::Adaptive && threshold != Threshold::Adaptive;
-            both_fixed || threshold == least.threshold
-        };
+    fn with_margin(
+        &self,
+        least: Setting,
+        wanted: Wanted,
+        passes: &impl Fn(&Trial) -> bool,
+    ) -> Setting {
+        let is_fixed = |threshold| threshold != Threshold::Adaptive;
         let thresholds = self.choices.thresholds.iter().copied();
-        let comparable: Vec<_> = thresholds.filter(|&it| is_comparable(it)).collect();
-        let bears = |setting: Setting| {
-            let times = |margin| setting.bears() >= margin * least.bears();
-            let is_bad = self.findings.trial(setting).is_some_and(|it| !passes(it));
-            let is_modelled = setting.capacity >= (self.modelled)(setting.threshold);
-            !is_bad && times(MARGIN) && (is_modelled || times(MARGIN_AT_MOST))
-        };
+        let comparable: Vec<_> = thresholds
+            .filter(|&it| it == least.threshold || is_fixed(it) && is_fixed(least.threshold))
+            .collect();
+        let is_bad = |setting| self.findings.trial(setting).is_some_and(|it| !passes(it));
         let larger = self.choices.capacities.iter().copied();
         let pick = larger
             .filter(|&it| it >= least.capacity)
@@ -304,15 +336,11 @@ impl<P: Player, M: Fn(Threshold) -> usize> Search<'_, P, M> {
                     threshold,
                 });
                 settings
-                    .filter(|&setting| bears(setting))
-                    .max_by_key(|setting| (setting.threshold == least.threshold, setting.bears()))
+                    .filter(|&setting| setting.bears() >= wanted.bears && !is_bad(setting))
+                    .min_by_key(|setting| setting.bears())
             });
         pick.unwrap_or(Setting {
-            capacity: self
-                .choices
-                .capacities
-                .last()
-                .map_or(least.capacity, |&it| it),
+            capacity: (self.choices.capacities.last()).map_or(least.capacity, |&it| it),
             ..least
         })
     }
@@ -457,25 +485,29 @@ mod tests {
     }
 
     fn find(fake: &mut Fake, guess: usize) -> Findings {
-        search(fake, &choices(&[50, 75]), None, |_| guess).unwrap()
+        search(fake, &choices(&[50, 75]), None, Some(guess)).unwrap()
     }
 
     #[test]
-    fn the_pick_is_twice_the_least_or_what_the_model_asks_for() {
-        for (guess, picked) in [
-            (64, 8192),
-            (4096, 8192),
-            (16_384, 16_384),
-            (1 << 24, 16_384),
+    fn the_pick_bears_twice_the_least_and_more_if_the_model_asks_for_it() {
+        let [higher, lower] = [75, 50].map(Threshold::Percent);
+        for (modelled, capacity, threshold) in [
+            // 6,144 slots.
+            (32, 8192, higher),
+            (4000, 8192, higher),
+            // 8,192, and not the 6,750 that are asked for.
+            (4500, 16_384, lower),
+            // 12,288, four times the 3,072 of the least.
+            (1 << 22, 16_384, higher),
         ] {
             let mut fake = Fake::new(|_| 3000);
-            let findings = find(&mut fake, guess);
+            let findings = find(&mut fake, modelled);
             let least = findings.least.unwrap();
             // 75 % of 4,096 are 3,072.
             assert_eq!(least.capacity, 4096);
-            assert_eq!(least.threshold, Threshold::Percent(75));
+            assert_eq!(least.threshold, higher);
             let pick = findings.pick.unwrap();
-            assert_eq!(pick.capacity, picked);
+            assert_eq!((pick.capacity, pick.threshold), (capacity, threshold));
             assert!(findings.is_proven);
             let half = Setting {
                 capacity: least.capacity / 2,
@@ -483,7 +515,7 @@ mod tests {
             };
             assert!(findings.is_dry(half));
             let plays: u32 = fake.plays.values().sum();
-            assert!(plays < 50, "{plays} plays from {guess}");
+            assert!(plays < 50, "{plays} plays from {modelled}");
         }
     }
 
@@ -491,7 +523,7 @@ mod tests {
     fn rare_empties_are_found_by_the_proof() {
         // The third play of a setting meets something that the first ones do not.
         let mut fake = Fake::new(|play| if play == 3 { 12_000 } else { 3000 });
-        let findings = find(&mut fake, 4096);
+        let findings = find(&mut fake, 3000);
         assert_eq!(findings.least.unwrap().capacity, 16_384);
         assert_eq!(findings.pick.unwrap().capacity, 32_768);
         assert!(findings.is_proven);
@@ -505,7 +537,7 @@ mod tests {
             let all = PICKS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             if all == 25 { 20_000 } else { 3000 }
         });
-        let findings = find(&mut fake, 4096);
+        let findings = find(&mut fake, 3000);
         let pick = findings.pick.unwrap();
         assert!(findings.trials[&pick].is_clean());
         assert!(
@@ -547,66 +579,44 @@ mod tests {
     }
 
     #[test]
-    fn the_pick_is_the_smallest_ring_with_the_margin() {
+    fn the_pick_is_the_smallest_ring_that_bears_what_is_wanted() {
         let mut choices = choices(&[75, 50]);
         choices.thresholds.push(Threshold::Adaptive);
-        // 5,000 slots are needed, by the model.
-        let modelled = |threshold| match threshold {
-            Threshold::Percent(50) => 16_384,
-            _ => 8192,
-        };
-        let pick = |capacity, threshold| {
-            let least = Setting {
-                capacity,
-                threshold,
-            };
-            let search = Search {
-                player: &mut Fake::new(|_| 0),
-                choices: &choices,
-                goal: None,
-                modelled,
-                findings: Findings::default(),
-            };
-            let pick = search.with_margin(least, &Trial::is_clean);
-            (pick.capacity, pick.threshold)
-        };
-        let [higher, lower] = [75, 50].map(Threshold::Percent);
-        // 4,096 slots are twice as many and not enough; 6,144 are.
-        assert_eq!(pick(4096, lower), (8192, higher));
-        // 8,192 are twice as many and enough.
-        assert_eq!(pick(8192, lower), (16_384, lower));
-        // More than four times as many are not asked for.
-        assert_eq!(pick(1024, higher), (4096, higher));
-        assert_eq!(pick(4096, Threshold::Adaptive), (8192, Threshold::Adaptive));
-        assert_eq!(pick(1 << 24, higher), (1 << 24, higher));
-    }
-
-    #[test]
-    fn a_pick_is_not_one_that_is_known_to_miss_the_goal() {
-        let setting = |percent| Setting {
+        let mut slow = Trial::new(Setting {
             capacity: 8192,
-            threshold: Threshold::Percent(percent),
-        };
-        let mut slow = Trial::new(setting(50));
+            threshold: Threshold::Percent(50),
+        });
         slow.add(played(0, 9000, 7));
         let search = Search {
             player: &mut Fake::new(|_| 0),
-            choices: &choices(&[75, 50]),
+            choices: &choices,
             goal: None,
-            modelled: |_| 1,
+            modelled: None,
             findings: Findings {
                 trials: BTreeMap::from([(slow.setting, slow)]),
                 ..Findings::default()
             },
         };
-        let least = Setting {
-            capacity: 4096,
-            ..setting(50)
-        };
         let goal: Goal = "p99=1us".parse().unwrap();
-        let pick = search.with_margin(least, &|trial: &Trial| trial.keeps(&goal));
-        assert_eq!(pick, setting(75));
-        assert_eq!(search.with_margin(least, &Trial::is_clean), setting(50));
+        let pick_from = |capacity, threshold, passes: &dyn Fn(&Trial) -> bool| {
+            let least = Setting {
+                capacity,
+                threshold,
+            };
+            let pick = search.with_margin(least, search.wanted(least), &|trial| passes(trial));
+            (pick.capacity, pick.threshold)
+        };
+        let pick = |capacity, threshold| pick_from(capacity, threshold, &Trial::is_clean);
+        let [higher, lower] = [75, 50].map(Threshold::Percent);
+        assert_eq!(pick(4096, lower), (8192, lower));
+        assert_eq!(pick(4096, higher), (8192, higher));
+        // One that is known to miss the goal is passed over.
+        assert_eq!(
+            pick_from(4096, lower, &|trial: &Trial| trial.keeps(&goal)),
+            (8192, higher)
+        );
+        assert_eq!(pick(4096, Threshold::Adaptive), (8192, Threshold::Adaptive));
+        assert_eq!(pick(1 << 24, higher), (1 << 24, higher));
     }
 
     #[test]
@@ -616,7 +626,7 @@ mod tests {
         let mut fake = Fake::new(|_| 3000);
         // Enough for the first threshold alone.
         fake.left = [2, 0, 0];
-        let findings = search(&mut fake, &choices, None, |_| 4096).unwrap();
+        let findings = search(&mut fake, &choices, None, Some(3000)).unwrap();
         let least = Setting {
             capacity: 4096,
             threshold: Threshold::Percent(75),
@@ -646,7 +656,7 @@ mod tests {
         }
         let goal: Goal = "max=1us".parse().unwrap();
         let mut slow = SlowLater(Fake::new(|_| 3000));
-        let findings = search(&mut slow, &choices(&[75, 50]), Some(&goal), |_| 4096).unwrap();
+        let findings = search(&mut slow, &choices(&[75, 50]), Some(&goal), Some(3000)).unwrap();
         assert_eq!(findings.least.unwrap().capacity, 4096);
         assert_eq!(findings.pick.unwrap().capacity, 8192);
         assert!(!findings.trial_of_pick().unwrap().keeps(&goal));
@@ -655,7 +665,7 @@ mod tests {
     #[test]
     fn nothing_is_picked_where_every_ring_runs_dry() {
         let mut fake = Fake::new(|_| 1 << 30);
-        let findings = find(&mut fake, 4096);
+        let findings = find(&mut fake, 3000);
         assert_eq!((findings.least, findings.pick), (None, None));
         assert!(!findings.is_proven);
     }
@@ -665,7 +675,7 @@ mod tests {
         let mut fake = Fake::new(|_| 3000);
         // Three plays, all of rings that are too small.
         fake.left = [3, 0, 0];
-        let findings = find(&mut fake, 64);
+        let findings = find(&mut fake, 32);
         let least = findings.least.unwrap();
         assert!(
             findings
@@ -685,12 +695,12 @@ mod tests {
     fn what_time_is_left_decides_how_much_is_known() {
         let mut fake = Fake::new(|_| 3000);
         fake.left = [1000, 3, 0];
-        let findings = find(&mut fake, 4096);
+        let findings = find(&mut fake, 3000);
         assert_eq!(findings.pick.unwrap().capacity, 8192);
         assert!(!findings.is_proven);
         let mut fake = Fake::new(|_| 3000);
         fake.left = [0; 3];
-        assert_eq!(find(&mut fake, 4096).pick, None);
+        assert_eq!(find(&mut fake, 3000).pick, None);
     }
 
     #[test]
@@ -711,11 +721,11 @@ mod tests {
         let goal: Goal = "p99=1us".parse().unwrap();
         let mut slow = Slow(Fake::new(|_| 0));
         let choices = choices(&[75, 50]);
-        let findings = search(&mut slow, &choices, Some(&goal), |_| 4096).unwrap();
+        let findings = search(&mut slow, &choices, Some(&goal), Some(2048)).unwrap();
         assert_eq!(findings.pick.unwrap().threshold, Threshold::Percent(50));
         // One that nobody keeps is no reason to recommend nothing.
         let goal: Goal = "p99=1ns".parse().unwrap();
-        let findings = search(&mut slow, &choices, Some(&goal), |_| 4096).unwrap();
+        let findings = search(&mut slow, &choices, Some(&goal), Some(2048)).unwrap();
         assert_eq!(findings.pick.unwrap().capacity, 8192);
     }
 
