@@ -28,14 +28,14 @@
 //! ```text
 //! peak      = max(dip, peak halved each minute)      dip counts double at level 0,
 //! guess     = the upper bound, halved each second    where its depth is not known
-//! threshold = max(1.5 x peak, guess), within the bounds
+//! threshold = max(1.75 x peak, guess), within the bounds
 //!
 //! pace      = max(rate, pace halved each second)
 //! goal      = threshold + pace x 10 ms               a 16th of the ring to an 8th
 //! ```
 //!
 //! A dip raises the threshold at once, and is forgotten slowly: what came once in
-//! the last minutes can come again. Half as much again is kept in reserve. It
+//! the last minutes can come again. Three quarters more are kept in reserve. It
 //! starts at the upper bound, and comes down while there is nothing to be seen.
 //!
 //! A fill goes up to the goal and not to the brim. As long as the rate stays, the
@@ -58,7 +58,7 @@ use std::time::Duration;
 use crate::sync;
 
 /// The threshold, as a multiple of the peak.
-const RESERVE: f64 = 1.5;
+const RESERVE: f64 = 1.75;
 
 /// In how much time half of a peak is forgotten.
 const PEAK_HALF_LIFE: Duration = Duration::from_secs(60);
@@ -240,8 +240,8 @@ mod tests {
             let lowest = law.targets().threshold - 200;
             thresholds.push(observe(&mut law, second, 0, lowest).threshold);
         }
-        assert_eq!(thresholds[..7], [6000, 3000, 1500, 750, 375, 300, 300]);
-        assert_eq!(thresholds[19], 300);
+        assert_eq!(thresholds[..7], [6000, 3000, 1500, 750, 375, 350, 350]);
+        assert_eq!(thresholds[19], 350);
     }
 
     #[test]
@@ -252,11 +252,11 @@ mod tests {
             observe(&mut law, minute * 60, 0, threshold);
         }
         assert_eq!(law.targets().threshold, 100);
-        assert_eq!(observe(&mut law, 1200, 0, 20).threshold, 120);
+        assert_eq!(observe(&mut law, 1200, 0, 20).threshold, 140);
         let at_the_bottom = observe(&mut law, 1201, 0, 0).threshold;
-        assert_eq!(at_the_bottom, 360);
-        let later = observe(&mut law, 1261, 0, 360).threshold;
-        assert_eq!(later, 180);
+        assert_eq!(at_the_bottom, 490);
+        let later = observe(&mut law, 1261, 0, 490).threshold;
+        assert_eq!(later, 245);
     }
 
     /// At 100, where it has come to rest: what two fills tell that began there.
@@ -280,8 +280,8 @@ mod tests {
             threshold: 100,
             lowest,
         };
-        assert_eq!(told_twice(seen(0), seen(0)), 300);
-        assert_eq!(told_twice(seen(20), seen(20)), 120);
+        assert_eq!(told_twice(seen(0), seen(0)), 350);
+        assert_eq!(told_twice(seen(20), seen(20)), 140);
     }
 
     #[test]
@@ -295,7 +295,7 @@ mod tests {
         };
         assert_eq!(told_twice(seen(1141, 5000), seen(1142, 9000)), 100);
         // The next one is the takes' own.
-        assert_eq!(told_twice(seen(1141, 5000), seen(1142, 5000)), 300);
+        assert_eq!(told_twice(seen(1141, 5000), seen(1142, 5000)), 350);
     }
 
     #[test]

@@ -61,8 +61,8 @@ const CAPACITIES: std::ops::RangeInclusive<u32> = 6..=24;
 /// Measures what the machine can do, plays the load on real rings of several
 /// capacities and thresholds, and recommends the one with the fewest slots that
 /// never runs dry, with a margin of 2: twice as much can be taken from it, before it
-/// is dry, as from the least one that had no empties in a long play. The margin is up
-/// to 4, where half as much again as is taken at the peak during the longest wake-up
+/// is dry, as from the least one that had no empties in a long play. The margin is
+/// larger where half as much again as is taken at the peak during the longest wake-up
 /// of the machine asks for it.
 ///
 /// IDs are taken at the moments when they are due, whatever came of those before.

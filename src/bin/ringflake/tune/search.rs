@@ -29,10 +29,10 @@
 //! threshold that does: a margin for what the plays did not meet. And half as much
 //! again as is taken at the peak during the longest wake-up that this machine was
 //! seen to have, if that is more, for the plays may have had the luck not to meet
-//! it there; but no more than four times the least. It is played in turn, and should
-//! it have empties, it is dry, and so is the least. So whatever was picked was never
-//! seen empty, and half of the least is dry, unless the time or the capacities ran
-//! out, which is told.
+//! it there; but no more than four times the least, or eight times if there was no
+//! time to prove that. It is played in turn, and should it have empties, it is dry,
+//! and so is the least. So whatever was picked was never seen empty, and half of the
+//! least is dry, unless the time or the capacities ran out, which is told.
 
 use std::collections::BTreeMap;
 
@@ -51,8 +51,9 @@ const MARGIN: u64 = 2;
 const MARGIN_OF_MODEL: u64 = 150;
 
 /// What the pick bears at the most on the word of the model, as a multiple of the
-/// least.
+/// least; and where the least was not played for as long as it should be.
 const MARGIN_AT_MOST: u64 = 4;
+const MARGIN_ABOVE_UNPROVEN: u64 = 8;
 
 /// What a play is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -242,7 +243,7 @@ impl<P: Player> Search<'_, P> {
                 // There was no time for it: what was played counts for more.
                 least = self.candidate(above, false, &passes).unwrap_or(least);
             }
-            let wanted = self.wanted(least);
+            let wanted = self.wanted(least, proven);
             let pick = self.with_margin(least, wanted, &passes);
             let picked = self.prove(pick, Stage::Pick, &passes)?;
             if picked == Proof::Failed {
@@ -300,8 +301,12 @@ impl<P: Player> Search<'_, P> {
     }
 
     /// How much a ring with a margin above the least has to bear.
-    fn wanted(&self, least: Setting) -> Wanted {
-        let [twice, most] = [MARGIN, MARGIN_AT_MOST].map(|margin| margin * least.bears());
+    fn wanted(&self, least: Setting, proven: Proof) -> Wanted {
+        let at_most = match proven {
+            Proof::Stands => MARGIN_AT_MOST,
+            Proof::Failed | Proof::Unfinished => MARGIN_ABOVE_UNPROVEN,
+        };
+        let [twice, most] = [MARGIN, at_most].map(|margin| margin * least.bears());
         // `bears` counts in hundredths of a slot, too.
         let modelled = self
             .modelled
@@ -520,6 +525,19 @@ mod tests {
     }
 
     #[test]
+    fn the_model_has_more_of_a_say_where_the_least_is_not_proven() {
+        // 20,000 slots are asked for, where the least has 3,072.
+        for (left, capacity) in [(1000, 16_384), (0, 32_768)] {
+            let mut fake = Fake::new(|_| 3000);
+            fake.left = [1000, left, 1000];
+            let findings = find(&mut fake, 20_000);
+            assert_eq!(findings.least.unwrap().capacity, 4096);
+            assert_eq!(findings.pick.unwrap().capacity, capacity, "{left}");
+            assert_eq!(findings.is_proven, left > 0);
+        }
+    }
+
+    #[test]
     fn rare_empties_are_found_by_the_proof() {
         // The third play of a setting meets something that the first ones do not.
         let mut fake = Fake::new(|play| if play == 3 { 12_000 } else { 3000 });
@@ -603,7 +621,9 @@ mod tests {
                 capacity,
                 threshold,
             };
-            let pick = search.with_margin(least, search.wanted(least), &|trial| passes(trial));
+            let pick = search.with_margin(least, search.wanted(least, Proof::Stands), &|trial| {
+                passes(trial)
+            });
             (pick.capacity, pick.threshold)
         };
         let pick = |capacity, threshold| pick_from(capacity, threshold, &Trial::is_clean);
