@@ -94,7 +94,7 @@ pub(super) struct Findings {
     pub(super) pick: Option<Setting>,
     /// How much the pick was to bear.
     pub(super) wanted: Option<Wanted>,
-    /// Whether the least setting was played for as long as it should be.
+    /// Whether both were played for as long as they should be.
     pub(super) is_proven: bool,
 }
 
@@ -310,7 +310,7 @@ impl<P: Player> Search<'_, P> {
         // `bears` counts in hundredths of a slot, too.
         let modelled = self
             .modelled
-            .map_or(0, |slots| slots as u64 * MARGIN_OF_MODEL);
+            .map_or(0, |slots| (slots as u64).saturating_mul(MARGIN_OF_MODEL));
         Wanted {
             bears: modelled.clamp(twice, most),
             by_model: modelled > twice,
@@ -503,7 +503,7 @@ mod tests {
             // 8,192, and not the 6,750 that are asked for.
             (4500, 16_384, lower),
             // 12,288, four times the 3,072 of the least.
-            (1 << 22, 16_384, higher),
+            (usize::MAX, 16_384, higher),
         ] {
             let mut fake = Fake::new(|_| 3000);
             let findings = find(&mut fake, modelled);

@@ -196,9 +196,12 @@ fn cut(load: &Load, from: f64, length: f64) -> Result<Load> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering::Relaxed;
+
     use proptest::prelude::*;
 
     use super::*;
+    use crate::tune::setting::Threshold;
 
     const TIME: Duration = Duration::from_secs(20);
 
@@ -211,6 +214,39 @@ mod tests {
         assert_eq!(length(&bursts("20M:1ms/10ms")), 1.25);
         assert!((length(&bursts("20M:1s/2s")) - 3.02).abs() < 1e-9);
         assert_eq!(length(&bursts("20M:1s/1h")), 5.0);
+    }
+
+    #[test]
+    fn a_play_that_was_broken_off_does_not_show_that_all_went_well() {
+        let load = Load::steady("1k".parse().unwrap());
+        let lease = LeasePlan::new(&load, &Layout::RANDFLAKE, None).unwrap();
+        let interrupt = Interrupt::default();
+        let mut rings = RealRings {
+            load: &load,
+            layout: Layout::RANDFLAKE,
+            lease: &lease,
+            secret: Secret::from_bytes([1; 16]),
+            producers: 1,
+            consumers: 1,
+            interrupt: &interrupt,
+            bar: &ProgressBar::hidden(),
+            started: Instant::now(),
+            time: TIME,
+            play: play_length(&load, TIME),
+        };
+        let setting = Setting {
+            capacity: 1 << 12,
+            threshold: Threshold::Percent(50),
+        };
+        let played = std::thread::scope(|scope| {
+            // Some way into the play, which lasts for more than a second.
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(200));
+                interrupt.flag().store(true, Relaxed);
+            });
+            rings.play(setting, Stage::Search).unwrap()
+        });
+        assert!(played.is_none());
     }
 
     #[test]
