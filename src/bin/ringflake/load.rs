@@ -13,8 +13,10 @@ mod histogram;
 mod pacer;
 mod played;
 mod sampler;
+mod threshold;
 
-pub(crate) use self::args::{LoadArgs, ThresholdArg};
+pub(crate) use self::args::LoadArgs;
 pub(crate) use self::driver::{Driver, Keeper};
 pub(crate) use self::histogram::Histogram;
 pub(crate) use self::played::{Played, Sample};
+pub(crate) use self::threshold::Threshold;

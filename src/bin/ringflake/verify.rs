@@ -17,7 +17,7 @@ use self::oracle::{Marker, Oracle, Verdict};
 use crate::args::SupplyArgs;
 use crate::data_dir::DataDir;
 use crate::leases::{Appetite, Lull, Supply};
-use crate::load::{LoadArgs, ThresholdArg};
+use crate::load::{LoadArgs, Threshold};
 use crate::report::forgive_closed_pipe;
 use crate::threads::{ThreadCount, in_threads};
 
@@ -76,7 +76,7 @@ pub(crate) struct VerifyArgs {
     /// The level under which the ring is filled, as a share of the capacity, or
     /// adaptive: one that follows the load
     #[arg(long, value_name = "P%|adaptive", default_value = "50%")]
-    threshold: ThresholdArg,
+    threshold: Threshold,
     #[command(flatten)]
     supply: SupplyArgs,
 }
@@ -87,7 +87,7 @@ impl VerifyArgs {
         builder
             .capacity(self.capacity)
             .producers(self.producers)
-            .threshold_fill(self.threshold.0)
+            .threshold_fill(self.threshold.fill())
             .borrow_limit(BORROW_LIMIT)
     }
 }

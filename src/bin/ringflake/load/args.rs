@@ -2,11 +2,9 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::str::FromStr;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::Args;
-use ringflake::ThresholdFill;
 use ringflake::plan::{Burst, Load, Rate, Trace};
 
 #[derive(Debug, Args)]
@@ -39,47 +37,5 @@ impl LoadArgs {
             Some(burst) => load.map(|load| load.with_burst(burst)),
             None => load,
         })
-    }
-}
-
-/// A threshold as it is written: `25%`, or `adaptive`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ThresholdArg(pub(crate) ThresholdFill);
-
-impl FromStr for ThresholdArg {
-    type Err = anyhow::Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        if text == "adaptive" {
-            return Ok(Self(ThresholdFill::adaptive()));
-        }
-        let percent = text.strip_suffix('%').and_then(|text| text.parse().ok());
-        let Some(percent) = percent else {
-            bail!("give a share of the capacity as in 25%, or adaptive");
-        };
-        let fill = ThresholdFill::percent(percent);
-        // Any capacity will do: the share alone can be wrong.
-        fill.in_slots(1)?;
-        Ok(Self(fill))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_threshold_is_a_share_or_adaptive() {
-        let parse = |text: &str| text.parse::<ThresholdArg>().map(|arg| arg.0);
-        assert_eq!(parse("25%").unwrap(), ThresholdFill::percent(25));
-        assert_eq!(parse("adaptive").unwrap(), ThresholdFill::adaptive());
-        for wrong in ["", "%", "25", "-1%", "2.5%", "5 %", "always"] {
-            let error = parse(wrong).unwrap_err().to_string();
-            assert!(error.contains("25%"), "{error}");
-        }
-        for wrong in ["0%", "101%"] {
-            let error = parse(wrong).unwrap_err().to_string();
-            assert!(error.contains("1 to 100 %"), "{error}");
-        }
     }
 }

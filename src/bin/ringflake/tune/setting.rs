@@ -1,30 +1,14 @@
 //! What can be chosen: the capacity of a ring, and when it is filled.
 
 use std::fmt;
-use std::str::FromStr;
 
 use anyhow::{Result, bail};
-use ringflake::{CachedGeneratorBuilder, RingBuffer, ThresholdFill};
+use ringflake::{CachedGeneratorBuilder, RingBuffer};
 
 use super::figures::grouped;
-
-/// When a producer is woken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Threshold {
-    /// Of the capacity, 1 to 100.
-    Percent(u32),
-    /// Follows the load.
-    Adaptive,
-}
+pub(super) use crate::load::Threshold;
 
 impl Threshold {
-    pub(super) fn fill(self) -> ThresholdFill {
-        match self {
-            Self::Percent(percent) => ThresholdFill::percent(percent),
-            Self::Adaptive => ThresholdFill::adaptive(),
-        }
-    }
-
     /// The highest share of the capacity, in percent, at which it can lie.
     pub(super) fn percent_at_most(self) -> u32 {
         match self {
@@ -39,30 +23,6 @@ impl Threshold {
         match self {
             Self::Percent(percent) => percent,
             Self::Adaptive => 0,
-        }
-    }
-}
-
-impl FromStr for Threshold {
-    type Err = anyhow::Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        if text == "adaptive" {
-            return Ok(Self::Adaptive);
-        }
-        let number = text.strip_suffix('%').unwrap_or(text).trim_end();
-        match number.parse() {
-            Ok(percent @ 1..=100) => Ok(Self::Percent(percent)),
-            _ => bail!("give a share of the capacity from 1 to 100, such as 75%, or adaptive"),
-        }
-    }
-}
-
-impl fmt::Display for Threshold {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Percent(percent) => write!(f, "{percent} %"),
-            Self::Adaptive => f.write_str("adaptive"),
         }
     }
 }
@@ -131,21 +91,6 @@ impl fmt::Display for Setting {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_threshold_is_a_percentage_or_adaptive() {
-        assert_eq!("75".parse::<Threshold>().unwrap(), Threshold::Percent(75));
-        assert_eq!("75%".parse::<Threshold>().unwrap(), Threshold::Percent(75));
-        assert_eq!("75 %".parse::<Threshold>().unwrap(), Threshold::Percent(75));
-        assert_eq!(
-            "adaptive".parse::<Threshold>().unwrap(),
-            Threshold::Adaptive
-        );
-        for wrong in ["", "0", "101", "120%", "-5", "half", "50%%"] {
-            let error = wrong.parse::<Threshold>().unwrap_err().to_string();
-            assert!(error.contains("1 to 100"), "{wrong}: {error}");
-        }
-    }
 
     #[test]
     fn a_capacity_is_a_power_of_two() {
