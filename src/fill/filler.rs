@@ -137,7 +137,7 @@ impl Filler {
             return 0;
         }
         let pushed = permit.push(ids);
-        self.waiters.notify();
+        self.waiters.notify(pushed);
         pushed
     }
 
@@ -186,7 +186,7 @@ impl Filler {
     /// look again.
     pub(crate) fn nudge(&self) {
         self.requests.nudge();
-        self.waiters.notify();
+        self.wake_waiters();
     }
 
     #[inline]
@@ -237,8 +237,9 @@ impl Filler {
             }
             let count;
             (count, outcome) = self.mint_block(&mut block[..permit.len()]);
-            made += permit.push(&block[..count]) as u64;
-            self.waiters.notify();
+            let pushed = permit.push(&block[..count]);
+            self.waiters.notify(pushed);
+            made += pushed as u64;
         }
         self.report(cause, made, started.elapsed(), outcome);
         outcome.map(|()| made)
@@ -335,7 +336,7 @@ impl Filler {
     /// Tells those who wait that a fill was refused: for some of them that
     /// decides it.
     pub(crate) fn wake_waiters(&self) {
-        self.waiters.notify();
+        self.waiters.notify(usize::MAX);
     }
 
     /// Drops what has grown too old in the ring.
