@@ -43,6 +43,7 @@ mod adaptive;
 mod filler;
 mod policy;
 mod producers;
+mod recall;
 mod requests;
 mod waiters;
 mod watermark;
@@ -53,4 +54,5 @@ pub use self::policy::{
     FillCause, PaddingFill, PolicyError, RingFull, ScheduledFill, ThresholdFill,
 };
 pub(crate) use self::producers::Producers;
+pub(crate) use self::recall::RecallMark;
 pub(crate) use self::requests::Requests;

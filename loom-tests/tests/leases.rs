@@ -275,6 +275,55 @@ fn invalidate_against_handle_take() {
     });
 }
 
+/// A role that takes until the handle has restocked, which it does with less than
+/// the ring has.
+fn restocking(mut handle: Handle) -> Role<Option<Handle>> {
+    Box::new(move || {
+        // One is left in the stock; the second take brings in more.
+        let _ = handle.take();
+        let _ = handle.take();
+        Some(handle)
+    })
+}
+
+fn invalidating(ids: &CachedGenerator) -> Role<Option<Handle>> {
+    let ids = ids.clone();
+    Box::new(move || {
+        ids.invalidate();
+        None
+    })
+}
+
+/// S4: a handle that restocks while the ring is being emptied has nothing to give
+/// afterwards.
+#[test]
+fn invalidate_against_restock() {
+    explore("invalidate against restock", 2, Some(3), |first| {
+        let (ids, handle) = with_a_stock(8);
+        let roles = [invalidating(&ids), restocking(handle)];
+        for mut handle in race(first, roles).into_iter().flatten() {
+            let refused = handle.take().unwrap_err();
+            assert_eq!(refused, TakeError::Refused(Refused::Invalidated), "S4");
+        }
+    });
+}
+
+/// S4: nor does one that restocks and is dropped meanwhile give anything back.
+#[test]
+fn invalidate_against_restock_and_drop() {
+    explore("invalidate against restock and drop", 2, Some(3), |first| {
+        let (ids, handle) = with_a_stock(8);
+        let stocking = restocking(handle);
+        let dropping: Role<Option<Handle>> = Box::new(move || {
+            drop(stocking());
+            None
+        });
+        race(first, [invalidating(&ids), dropping]);
+        assert_eq!(ids.stats().level, 0, "S4");
+        assert!(ids.take().is_err(), "S4");
+    });
+}
+
 /// R1: of two threads that call it at once, neither drops what the other counts.
 #[test]
 fn invalidate_against_invalidate() {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
 
+use super::recall::Recalls;
 use super::requests::Wanted;
 use super::waiters::Waiters;
 use super::watermark::{Totals, Watermark};
@@ -34,18 +35,17 @@ pub(crate) type FullHook = Box<dyn Fn(RingFull) + Send + Sync>;
 
 /// The ring, what fills it, and the level under which it does.
 pub(crate) struct Filler {
-    ring: RingBuffer,
-    source: Source,
+    pub(super) ring: RingBuffer,
+    pub(super) source: Source,
     watermark: Watermark,
-    schedule: Option<ScheduledFill>,
+    pub(super) schedule: Option<ScheduledFill>,
     requests: Requests,
-    waiters: Waiters,
+    pub(super) waiters: Waiters,
     on_full: Option<FullHook>,
-    /// How often everything in the ring was recalled. Read by every take of a
-    /// handle, and hardly ever written.
-    recalls: CachePadded<sync::atomic::AtomicU64>,
+    /// On a line of its own: read by every take of a handle, and hardly ever written.
+    pub(super) recalls: CachePadded<Recalls>,
     /// Written by the producers; on lines of their own, away from what takes read.
-    counters: CachePadded<FillCounters>,
+    pub(super) counters: CachePadded<FillCounters>,
     throttles: CachePadded<Throttles>,
 }
 
@@ -87,7 +87,7 @@ impl Filler {
             requests: Requests::new(),
             waiters: Waiters::new(),
             on_full,
-            recalls: CachePadded::new(sync::atomic::AtomicU64::new(0)),
+            recalls: CachePadded::new(Recalls::new()),
             counters: CachePadded::default(),
             throttles: CachePadded::new(Throttles {
                 near_limit: Throttle::new(),
@@ -111,69 +111,6 @@ impl Filler {
         let (count, left) = self.ring.take_batch_leaving(out);
         self.note_level(left);
         count
-    }
-
-    /// Puts back what a consumer has not used, and returns how many found room:
-    /// none if everything was recalled since `recalls` was read.
-    ///
-    /// Where an age limit holds, only what is younger than a period: behind
-    /// younger ones it is found that much later when it has grown too old.
-    pub(crate) fn put_back(&self, ids: &[Id], recalls: u64) -> usize {
-        let too_old = |schedule: ScheduledFill, id| {
-            let now = self.source.timeline().clock().unix_ms();
-            schedule.age_limit().is_some() && self.source.age(id, now) > schedule.period()
-        };
-        if let (Some(schedule), Some(&oldest)) = (self.schedule, ids.first())
-            && too_old(schedule, oldest)
-        {
-            return 0;
-        }
-        let Some(permit) = self.ring.reserve(ids.len()) else {
-            return 0;
-        };
-        // SeqCst: pairs with the fence in `recall`, as in `fill`.
-        fence(SeqCst);
-        if self.recalls() != recalls {
-            return 0;
-        }
-        let pushed = permit.push(ids);
-        self.waiters.notify(pushed);
-        pushed
-    }
-
-    /// How often everything was recalled so far. A handle whose stock is older
-    /// must not use it.
-    #[inline]
-    pub(crate) fn recalls(&self) -> u64 {
-        // Relaxed: a take that runs at the same time as the recall may come
-        // before it, and one that comes after it has it from its caller.
-        self.recalls.load(Relaxed)
-    }
-
-    /// Drops every ID in the ring and in every handle. Returns whether producers
-    /// or consumers that were at work have yet to bring in IDs from before;
-    /// then it must be called again.
-    ///
-    /// The caller has closed the lanes that no more IDs are to come from.
-    pub(crate) fn recall(&self) -> bool {
-        self.recalls.fetch_add(1, Relaxed);
-        // SeqCst: pairs with the fences in `fill` and `put_back`. Of a fill and
-        // a recall, the one whose fence comes second sees the other: either the
-        // fill finds the lanes closed, or its permit is seen here.
-        fence(SeqCst);
-        let more = self.ring.has_more_to_come();
-        // What is there now, and no more: where only some lanes were closed,
-        // the others fill on.
-        let mut left = self.ring.len();
-        while left > 0 {
-            let count = self.ring.retire_some(|_| true);
-            if count == 0 {
-                break;
-            }
-            left = left.saturating_sub(count);
-            self.counters.retired.fetch_add(count as u64, Relaxed);
-        }
-        more
     }
 
     /// Asks for a fill if the level is low: a recall lowers it, and asks for

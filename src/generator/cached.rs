@@ -13,7 +13,7 @@ use super::tenancy::Tenancy;
 use super::{FillCounts, Handle, Inspector, OnEmpty, RingEmpty, Stats, TakeError};
 use crate::Id;
 use crate::events::{self, Throttle};
-use crate::fill::{FillCause, Filler, Producers};
+use crate::fill::{FillCause, Filler, Producers, RecallMark};
 use crate::layout::{Layout, LayoutError, Parts};
 use crate::lease::{Lease, LeaseStatus};
 use crate::timeline::Refused;
@@ -149,12 +149,12 @@ impl CachedGenerator {
     #[inline]
     pub fn take_batch(&self, out: &mut [Id]) -> Result<usize, TakeError> {
         // Before the take, for what may have to go back.
-        let recalls = self.filler.recalls();
+        let mark = self.filler.recall_mark();
         let count = self.filler.take_batch(out);
         if count == out.len() {
             Ok(count)
         } else {
-            self.take_batch_dry(out, count, recalls)
+            self.take_batch_dry(out, count, mark)
         }
     }
 
@@ -274,8 +274,8 @@ impl CachedGenerator {
     }
 
     /// Puts back what a handle has left over, and counts what finds no room.
-    pub(super) fn give_back(&self, ids: &[Id], recalls: u64) {
-        let pushed = self.filler.put_back(ids, recalls);
+    pub(super) fn give_back(&self, ids: &[Id], mark: RecallMark) {
+        let pushed = self.filler.put_back(ids, mark);
         self.shared.returned.fetch_add(pushed as u64, Relaxed);
         self.count_dropped(ids.len() - pushed);
     }
@@ -288,16 +288,21 @@ impl CachedGenerator {
         }
     }
 
-    /// See [`Filler::recalls`].
+    /// See [`RecallMark`].
+    pub(super) fn recall_mark(&self) -> RecallMark {
+        self.filler.recall_mark()
+    }
+
+    /// Whether nothing was recalled since `mark` was noted.
     #[inline]
-    pub(super) fn recalls(&self) -> u64 {
-        self.filler.recalls()
+    pub(super) fn is_unrecalled(&self, mark: RecallMark) -> bool {
+        self.filler.is_unrecalled(mark)
     }
 
     #[cold]
     fn take_dry(&self) -> Result<Id, TakeError> {
         let mut id = [Id::default()];
-        self.take_batch_dry(&mut id, 0, self.filler.recalls())?;
+        self.take_batch_dry(&mut id, 0, self.filler.recall_mark())?;
         Ok(id[0])
     }
 
@@ -307,7 +312,7 @@ impl CachedGenerator {
         &self,
         out: &mut [Id],
         have: usize,
-        recalls: u64,
+        mark: RecallMark,
     ) -> Result<usize, TakeError> {
         if self.filler.source().timeline().is_forked() {
             return Err(Refused::Forked.into());
@@ -320,7 +325,7 @@ impl CachedGenerator {
             let taken = Taken {
                 generator: self,
                 ids: &out[..have],
-                recalls,
+                mark,
             };
             let empties = self.shared.dry.empties();
             hook(RingEmpty { empties, answer });
@@ -409,13 +414,13 @@ impl RefUnwindSafe for CachedGenerator {}
 struct Taken<'a> {
     generator: &'a CachedGenerator,
     ids: &'a [Id],
-    /// How often everything was recalled when they were taken.
-    recalls: u64,
+    /// From before they were taken.
+    mark: RecallMark,
 }
 
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
-        self.generator.give_back(self.ids, self.recalls);
+        self.generator.give_back(self.ids, self.mark);
     }
 }
 

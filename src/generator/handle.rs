@@ -4,10 +4,13 @@ use std::fmt;
 
 use super::{CachedGenerator, TakeError};
 use crate::Id;
+use crate::fill::RecallMark;
 use crate::fork::{WipeOnFork, ZeroIsValid};
+use crate::sync;
 
-/// IDs in one stock. A power of two, so that an index can be masked.
-const CHUNK: usize = 64;
+/// IDs in one stock. A power of two, so that an index can be masked. In a model
+/// two, so that a ring of a few slots is more than a stock.
+const CHUNK: usize = sync::size(64, 2);
 
 /// A small stock of IDs that one consumer has claimed from the ring in one step.
 ///
@@ -42,8 +45,8 @@ struct Stock {
     next: usize,
     /// How many of `ids` are filled.
     filled: usize,
-    /// How often everything was recalled when they were taken.
-    recalls: u64,
+    /// The [`RecallMark`] from before they were taken.
+    mark: u64,
     ids: [Id; CHUNK],
 }
 
@@ -56,7 +59,7 @@ impl Handle {
         let stock = WipeOnFork::new(Stock {
             next: 0,
             filled: 0,
-            recalls: 0,
+            mark: 0,
             ids: [Id::default(); CHUNK],
         })?;
         Ok(Self { generator, stock })
@@ -74,7 +77,11 @@ impl Handle {
     #[inline]
     pub fn take(&mut self) -> Result<Id, TakeError> {
         let stock = &mut *self.stock;
-        if stock.next < stock.filled && stock.recalls == self.generator.recalls() {
+        if stock.next < stock.filled
+            && self
+                .generator
+                .is_unrecalled(RecallMark::from_word(stock.mark))
+        {
             // The mask changes nothing and saves the bounds check.
             let id = stock.ids[stock.next % CHUNK];
             stock.next += 1;
@@ -92,7 +99,7 @@ impl Handle {
         // On an error nothing is in stock.
         (stock.next, stock.filled) = (0, 0);
         // Before the take: what a recall meets half-way counts as old.
-        stock.recalls = self.generator.recalls();
+        stock.mark = self.generator.recall_mark().to_word();
         // A ring of fewer slots can't give more, and need not be found dry.
         let want = CHUNK.min(self.generator.capacity());
         stock.filled = self.generator.take_batch(&mut stock.ids[..want])?;
@@ -106,7 +113,8 @@ impl Drop for Handle {
         let stock = &*self.stock;
         let left = &stock.ids[stock.next..stock.filled];
         if !left.is_empty() {
-            self.generator.give_back(left, stock.recalls);
+            self.generator
+                .give_back(left, RecallMark::from_word(stock.mark));
         }
     }
 }

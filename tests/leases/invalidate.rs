@@ -2,19 +2,19 @@
 
 use std::collections::HashSet;
 use std::sync::Mutex;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ringflake::{
-    CachedGenerator, ClockPolicy, DirectGenerator, Handle, Id, OnEmpty, Refused, StaticLease,
-    TakeError,
+    CachedGenerator, ClockPolicy, DirectGenerator, Handle, Id, Layout, OnEmpty, Refused,
+    StaticLease, TakeError,
 };
 
 use crate::eventually::eventually;
 use crate::rig::{EndsWhenDropped, Judge, Rig, SECOND, START, is_without_lease};
-use crate::small::lease;
+use crate::small::{clock_at, lease};
 use crate::store::{Fault, Op};
 
 const INVALIDATED: Result<Id, TakeError> = Err(TakeError::Refused(Refused::Invalidated));
@@ -283,4 +283,58 @@ fn what_is_made_after_it_stays() {
     // 64 each time: those that were in the ring then.
     assert_eq!(ids.stats().retired, 20 * 64);
     assert_eq!(ids.stats().issued, 0);
+}
+
+/// A handle that restocks again and again, while the ring is being emptied too, and
+/// one that is dropped after each stock.
+#[test]
+fn s4_handles_that_restock_meanwhile_keep_nothing_old() {
+    const ROUNDS: usize = 20;
+    for round in 0..ROUNDS {
+        let layout = Layout::builder().bits(30, 17, 17).build().unwrap();
+        let ids = CachedGenerator::builder(layout)
+            .plain()
+            .lease(lease(layout, 0..1, START..START + 500))
+            .clock(clock_at(layout, START))
+            .capacity(1 << 19)
+            .threshold_fill(None)
+            .on_empty(OnEmpty::Error)
+            .build()
+            .unwrap();
+        let over = AtomicBool::new(false);
+        let old = AtomicU64::new(0);
+        let started = AtomicU64::new(0);
+        thread::scope(|scope| {
+            for dropping in [false, true] {
+                let (ids, over, old, started) = (&ids, &over, &old, &started);
+                scope.spawn(move || {
+                    let mut handle = ids.handle().unwrap();
+                    loop {
+                        // Acquire: whoever sees it begins after the recall.
+                        let after = over.load(Acquire);
+                        // One more than a stock.
+                        let taken = (0..=64).filter(|_| handle.take().is_ok()).count();
+                        if after {
+                            old.fetch_add(taken as u64, Relaxed);
+                            break;
+                        }
+                        if dropping {
+                            handle = ids.handle().unwrap();
+                        }
+                        started.fetch_add(1, Relaxed);
+                        // Slowly, so that the ring has enough for all the while.
+                        let pause = Instant::now() + Duration::from_micros(20);
+                        while Instant::now() < pause {
+                            thread::yield_now();
+                        }
+                    }
+                });
+            }
+            eventually("both take", || started.load(Relaxed) > 10);
+            ids.invalidate();
+            over.store(true, Release);
+        });
+        assert_eq!(old.load(Relaxed), 0, "IDs from before, round {round}");
+        assert_eq!(ids.stats().level, 0, "round {round}");
+    }
 }
