@@ -46,6 +46,7 @@ PUBLISH = "src/ring/publish.rs"
 LANE = "src/timeline/lane.rs"
 TENANCY = "src/generator/tenancy.rs"
 FILLER = "src/fill/filler.rs"
+RECALL = "src/fill/recall.rs"
 REQUESTS = "src/fill/requests.rs"
 WAITERS = "src/fill/waiters.rs"
 
@@ -76,10 +77,10 @@ IDLE_THEN_LOOK = """\
         self.idle.fetch_or(bit, Relaxed);
         // Read by adding nothing: a request that was raised before is seen
         // here, and whoever raises one after this sees the idle bit.
-        if self.wanted.fetch_or(0, AcqRel) == 0 {
+        if self.wanted.fetch_or(0, AcqRel) & Wanted::BITS == 0 {
 """
 LOOK_THEN_IDLE = """\
-        let quiet = self.wanted.fetch_or(0, AcqRel) == 0;
+        let quiet = self.wanted.fetch_or(0, AcqRel) & Wanted::BITS == 0;
         self.idle.fetch_or(bit, Relaxed);
         if quiet {
 """
@@ -164,12 +165,30 @@ TAKE_A_PERMIT = """\
 ASK_FOR_RECALLS = """\
         // SeqCst: pairs with the fence in `recall`, as in `fill`.
         fence(SeqCst);
-        if self.recalls() != recalls {
+        if !self.recalls.may_put_back(mark) {
             return 0;
         }
 """
 PERMIT_THEN_ASK = TAKE_A_PERMIT + ASK_FOR_RECALLS
 ASK_THEN_PERMIT = ASK_FOR_RECALLS + TAKE_A_PERMIT
+
+HANDLE_LOOKS = """\
+        if stock.next < stock.filled
+            && self
+                .generator
+                .is_unrecalled(RecallMark::from_word(stock.mark))
+        {
+"""
+
+RAISE_UNDER_THE_GATE = """\
+        let gate = self.lock();
+        // Relaxed: compared under the gate.
+        self.sequence.fetch_add(1, Relaxed);
+        drop(gate);
+"""
+RAISE_OUTSIDE = """\
+        self.sequence.fetch_add(1, Relaxed);
+"""
 
 WEAKENINGS = [
     Weakening(
@@ -319,7 +338,7 @@ WEAKENINGS = [
     Weakening(
         "no-wake-up", "R4",
         "a request does not unpark",
-        REQUESTS, "as usize) {\n            thread.unpark();\n", "as usize) {\n            let _ = thread;\n",
+        REQUESTS, "                    thread.unpark();\n                }\n                return;", "                    let _ = thread;\n                }\n                return;",
         "fill", "threshold_crossing_against_a_producer_about_to_sleep",
     ),
     Weakening(
@@ -337,13 +356,13 @@ WEAKENINGS = [
     Weakening(
         "waiter-gate-open", "wait",
         "a producer rings without passing the gate",
-        WAITERS, "            drop(self.lock());\n", "",
+        WAITERS, RAISE_UNDER_THE_GATE, RAISE_OUTSIDE,
         "fill", "waiting_take_against_fill",
     ),
     Weakening(
         "stop-without-unpark", "drop",
         "the producers are told to stop and not woken",
-        REQUESTS, "self.producers() {\n            thread.unpark();\n", "self.producers() {\n            let _ = thread;\n",
+        REQUESTS, ".for_each(Thread::unpark);", ".for_each(|_: &Thread| ());",
         "fill", "drop_against_fill",
     ),
     Weakening(
@@ -398,7 +417,7 @@ WEAKENINGS = [
     Weakening(
         "look-by-load", "R4",
         "a producer's last look before it sleeps is a plain load",
-        REQUESTS, "self.wanted.fetch_or(0, AcqRel) == 0", "self.wanted.load(Relaxed) == 0",
+        REQUESTS, "self.wanted.fetch_or(0, AcqRel) & Wanted::BITS == 0", "self.wanted.load(Relaxed) & Wanted::BITS == 0",
         "fill", "two_producers_settle",
     ),
     Weakening(
@@ -416,7 +435,7 @@ WEAKENINGS = [
     Weakening(
         "give-back-unheard", "wait",
         "what a handle gives back wakes nobody",
-        FILLER, "        self.waiters.notify();\n        pushed\n", "        pushed\n",
+        RECALL, "        self.waiters.notify(pushed);\n        pushed\n", "        pushed\n",
         "fill", "waiting_take_against_give_back",
     ),
     Weakening(
@@ -501,7 +520,7 @@ WEAKENINGS = [
     Weakening(
         "recall-no-fence", "S4",
         "no fence between counting a recall and looking for permits",
-        FILLER, "        fence(SeqCst);\n        let more", "        let more",
+        RECALL, "        fence(SeqCst);\n        let more", "        let more",
         "leases", "invalidate_against_fill",
     ),
     Weakening(
@@ -513,33 +532,56 @@ WEAKENINGS = [
     Weakening(
         "recall-once", "S4",
         "a recall does not wait for those that hold permits",
-        FILLER, "let more = self.ring.has_more_to_come();", "let more = false && self.ring.has_more_to_come();",
+        RECALL, "let more = self.ring.has_more_to_come();", "let more = false && self.ring.has_more_to_come();",
         "leases", "invalidate_against_fill",
     ),
     Weakening(
         "give-back-no-fence", "S4",
         "no fence between getting a permit and asking whether all was recalled",
-        FILLER, "        fence(SeqCst);\n        if self.recalls() != recalls {", "        if self.recalls() != recalls {",
+        RECALL, "        fence(SeqCst);\n        if !self.recalls.may_put_back(mark) {", "        if !self.recalls.may_put_back(mark) {",
         "leases", "invalidate_against_handle",
     ),
     Weakening(
         "give-back-unasked", "S4",
         "a handle gives back what was recalled",
-        FILLER, "if self.recalls() != recalls {", "if false && self.recalls() != recalls {",
+        RECALL, "if !self.recalls.may_put_back(mark) {", "if false && !self.recalls.may_put_back(mark) {",
         "leases", "invalidate_against_handle",
     ),
     Weakening(
         "give-back-asked-early", "S4",
         "a handle asks whether all was recalled before it has a permit",
-        FILLER, PERMIT_THEN_ASK, ASK_THEN_PERMIT,
+        RECALL, PERMIT_THEN_ASK, ASK_THEN_PERMIT,
         "leases", "invalidate_against_handle",
     ),
     Weakening(
         "handle-unasked", "S4",
         "a handle issues what was recalled",
-        HANDLE, "stock.next < stock.filled && stock.recalls == self.generator.recalls()",
-        "stock.next < stock.filled",
+        HANDLE, HANDLE_LOOKS, "        if stock.next < stock.filled {\n",
         "leases", "invalidate_against_handle_take",
+    ),
+    Weakening(
+        "recall-counted-once", "S4",
+        "a recall is counted when it begins, and not when it ends",
+        RECALL, "        self.recalls.end();\n", "",
+        "leases", "invalidate_against_restock",
+    ),
+    Weakening(
+        "give-back-amid-recall", "S4",
+        "a handle gives back what it took while a recall was under way",
+        RECALL, "word == mark.0 && word % FINISHED == 0", "word == mark.0",
+        "leases", "invalidate_against_restock_and_drop",
+    ),
+    Weakening(
+        "dry-take-silent", "R3",
+        "a take that leaves nothing wakes nobody while a request is open",
+        FILLER, "self.requests.insist(FillCause::Threshold);", "self.requests.request(FillCause::Threshold);",
+        "fill", "a_dry_take_against_a_stuck_producer",
+    ),
+    Weakening(
+        "waiter-sequence-kept", "wait",
+        "a producer wakes without raising the sequence",
+        WAITERS, "        self.sequence.fetch_add(1, Relaxed);\n        drop(gate);", "        drop(gate);",
+        "fill", "waiting_take_against_fill",
     ),
 ]
 

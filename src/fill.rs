@@ -21,6 +21,22 @@
 //!
 //! A producer that has more than a block to make wakes another, and so on.
 //!
+//! # One bad producer and the others (R3)
+//!
+//! A producer runs other people's code: a clock, a hook, a subscriber. Where that
+//! gets stuck or panics, it has a request taken on and perhaps a permit in its
+//! hands, and the others have to go on without it:
+//!
+//! * A permit is for at most `capacity / (2 x producers)`, so that all of them
+//!   together hold half of the ring, and the other half is there to be filled.
+//! * Whoever has got a permit and sees more room wakes another before it makes
+//!   anything.
+//! * Where the stuck one had all the room there was, the bit stays set and takes ask
+//!   nobody, until one leaves nothing: that one wakes another whatever the bit says.
+//!   Serving the request, that one clears the bit.
+//! * A panic leaves the bit set and wakes another.
+//! * The timetable belongs to all, see `timetable`.
+//!
 //! # Why no wake-up is lost (R4)
 //!
 //! A take that finds the bit set does nothing, trusting that a producer will
@@ -30,14 +46,12 @@
 //! ring under the threshold but without room leaves it to whoever holds the
 //! missing permits; that producer settles after publishing.
 //!
-//! A producer sleeps in two steps: it says that it is idle, then looks at
-//! `wanted` once more. Whoever raises a request does the reverse. Both touch
-//! `wanted` with a read-modify-write, so one of them sees the other; and an
-//! unparking that comes before the parking is kept by the thread's token. One
-//! that is stalled is awake and not idle, so wake-ups go to the others.
+//! How producers sleep and are woken is in `requests`, and how consumers wait for
+//! them in `waiters`.
 //!
 //! A fill that is refused by the timeline, or that panics, leaves its bits set
-//! and is tried again after a pause, so a broken clock or hook wedges nothing.
+//! and is tried again after a pause, so a broken clock or hook wedges nothing. A
+//! pause ends where the timetable says so, so that age limits are kept.
 
 mod adaptive;
 mod filler;
@@ -45,6 +59,7 @@ mod policy;
 mod producers;
 mod recall;
 mod requests;
+mod timetable;
 mod waiters;
 mod watermark;
 

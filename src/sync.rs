@@ -30,6 +30,17 @@ mod std_impl {
         }
     }
 
+    /// Lets others run that are waited for, after `tried` attempts: for longer from
+    /// one to the next, up to a millisecond. It sleeps, since a thread of a higher
+    /// priority that only yields keeps the one it waits for from running.
+    pub(crate) fn back_off(tried: u32) {
+        if tried < 4 {
+            thread::yield_now();
+        } else {
+            thread::sleep(Duration::from_micros(1 << tried.min(10)));
+        }
+    }
+
     /// The time since it was started.
     #[derive(Debug)]
     pub(crate) struct Stopwatch(Instant);
@@ -64,6 +75,11 @@ mod loom_impl {
             Some(_) => thread::yield_now(),
             None => thread::park(),
         }
+    }
+
+    /// Lets others run that are waited for.
+    pub(crate) fn back_off(_tried: u32) {
+        thread::yield_now();
     }
 
     /// Time goes by in a model when somebody looks: ten minutes each time.

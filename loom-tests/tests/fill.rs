@@ -1,7 +1,7 @@
 //! The ring with its producers: requests, sleeping, stopping.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use ringflake::{
@@ -277,5 +277,57 @@ fn a_producer_that_dies_half_way_is_heard_of_again() {
         };
         assert_distinct(vec![there, filled]);
         assert_eq!(ids.stats().panics, 1);
+    });
+}
+
+/// A clock in which the first producer to look at it, once that is wanted, stays
+/// until it is let go.
+#[derive(Clone, Debug)]
+struct Sticky {
+    consumer: thread::ThreadId,
+    sticks: Arc<AtomicBool>,
+    let_go: Arc<AtomicBool>,
+}
+
+impl Sticky {
+    /// For generators whose consumer is this thread.
+    fn new() -> Self {
+        Self {
+            consumer: thread::current().id(),
+            sticks: Arc::default(),
+            let_go: Arc::default(),
+        }
+    }
+}
+
+impl Clock for Sticky {
+    fn unix_ms(&self) -> u64 {
+        let is_producer = thread::current().id() != self.consumer;
+        if is_producer && self.sticks.swap(false, Ordering::Relaxed) {
+            while !self.let_go.load(Ordering::Relaxed) {
+                thread::yield_now();
+            }
+        }
+        NOW
+    }
+}
+
+/// R3: a producer that is stuck with all the room there was, and with the request
+/// taken on, does not keep the other one asleep.
+#[test]
+fn a_dry_take_against_a_stuck_producer() {
+    explore("a dry take against a stuck producer", 1, Some(1), |_| {
+        let clock = Sticky::new();
+        let ids = builder(2)
+            .producers(2)
+            .clock(clock.clone())
+            .on_empty(OnEmpty::Wait(Duration::MAX))
+            .build()
+            .unwrap();
+        clock.sticks.store(true, Ordering::Relaxed);
+        let taken = (0..3).map(|_| ids.take().unwrap()).collect();
+        clock.let_go.store(true, Ordering::Relaxed);
+        assert_distinct(taken);
+        assert_eq!(ids.stats().panics, 0);
     });
 }

@@ -8,6 +8,7 @@ use crossbeam_utils::CachePadded;
 
 use super::recall::Recalls;
 use super::requests::Wanted;
+use super::timetable::Timetable;
 use super::waiters::Waiters;
 use super::watermark::{Totals, Watermark};
 use super::{FillCause, Law, Requests, RingFull, ScheduledFill};
@@ -30,6 +31,13 @@ const BLOCK: usize = sync::size(1024, 2);
 /// where runs are long, topping up would start the next one off its alignment.
 const TOP_UP: usize = sync::size(64, 1);
 
+/// The most that one permit is for: [`BLOCK`], and less where that would leave the
+/// other producers no room to go on while this one is stuck. All of them at once
+/// can't hold more than half of the ring.
+fn block_of(capacity: usize, producers: usize) -> usize {
+    (capacity / (2 * producers.max(1))).clamp(1, BLOCK)
+}
+
 /// Called with what happened when a scheduled fill found the ring full.
 pub(crate) type FullHook = Box<dyn Fn(RingFull) + Send + Sync>;
 
@@ -39,6 +47,9 @@ pub(crate) struct Filler {
     pub(super) source: Source,
     watermark: Watermark,
     pub(super) schedule: Option<ScheduledFill>,
+    timetable: Option<Timetable>,
+    /// The most IDs that one permit is for, at most [`BLOCK`].
+    block: usize,
     requests: Requests,
     pub(super) waiters: Waiters,
     on_full: Option<FullHook>,
@@ -78,13 +89,16 @@ impl Filler {
         law: Option<Law>,
         schedule: Option<ScheduledFill>,
         on_full: Option<FullHook>,
+        producers: usize,
     ) -> Self {
         Self {
+            block: block_of(ring.capacity(), producers),
             ring,
             source,
             watermark: law.map_or_else(|| Watermark::fixed(threshold), Watermark::moving),
             schedule,
-            requests: Requests::new(),
+            timetable: schedule.map(|schedule| Timetable::new(schedule.period())),
+            requests: Requests::new(producers),
             waiters: Waiters::new(),
             on_full,
             recalls: CachePadded::new(Recalls::new()),
@@ -129,7 +143,12 @@ impl Filler {
     #[inline]
     fn note_level(&self, left: u64) {
         if left < self.watermark.threshold() {
-            self.requests.request(FillCause::Threshold);
+            if left > 0 {
+                self.requests.request(FillCause::Threshold);
+            } else {
+                // Whoever has taken the request on may be stuck.
+                self.requests.insist(FillCause::Threshold);
+            }
         }
     }
 
@@ -143,7 +162,8 @@ impl Filler {
     }
 
     /// Fills to the brim as it is now, and returns how many IDs that took.
-    /// When there is more to do than a block, another producer is woken.
+    /// When there is more to do than a block, another producer is woken: before
+    /// anything is made, since that may call a clock that gets stuck.
     ///
     /// # Errors
     ///
@@ -163,12 +183,12 @@ impl Filler {
         let mut made = 0;
         let mut outcome = Ok(());
         while outcome.is_ok() && !self.requests.wanted().stop() {
-            let Some(permit) = self.ring.reserve_below(brim, BLOCK) else {
+            let Some(permit) = self.ring.reserve_below(brim, self.block) else {
                 break;
             };
             // SeqCst: pairs with the fence in `recall`.
             fence(SeqCst);
-            if alone && permit.len() == BLOCK {
+            if alone && self.ring.has_room_below(brim) {
                 alone = false;
                 self.requests.wake_one();
             }
@@ -335,8 +355,14 @@ impl Filler {
         self.watermark.threshold() as usize
     }
 
-    pub(crate) fn schedule(&self) -> Option<ScheduledFill> {
-        self.schedule
+    /// Whether a scheduled fill is due, which the caller then has taken on.
+    pub(crate) fn take_due(&self) -> bool {
+        self.timetable.as_ref().is_some_and(Timetable::take_due)
+    }
+
+    /// How long until the next scheduled fill, if there are any.
+    pub(crate) fn time_left(&self) -> Option<Duration> {
+        self.timetable.as_ref().map(Timetable::time_left)
     }
 
     pub(crate) fn requests(&self) -> &Requests {
@@ -376,5 +402,31 @@ impl Unserved<'_> {
 impl Drop for Unserved<'_> {
     fn drop(&mut self) {
         self.requests.reopen(self.wanted);
+    }
+}
+
+#[cfg(all(test, not(all(loom, feature = "loom"))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_permits_together_leave_half_of_the_ring() {
+        for (capacity, producers, block) in [
+            (1, 1, 1),
+            (8, 64, 1),
+            (512, 1, 256),
+            (512, 4, 64),
+            (1 << 16, 1, BLOCK),
+            (1 << 16, 32, BLOCK),
+            (1 << 16, 64, BLOCK / 2),
+            // A generator without producers fills while it is built.
+            (512, 0, 256),
+        ] {
+            assert_eq!(
+                block_of(capacity, producers),
+                block,
+                "{capacity}, {producers}"
+            );
+        }
     }
 }

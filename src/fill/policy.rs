@@ -67,8 +67,8 @@ impl ThresholdFill {
     /// A threshold that moves between 40 and 90 percent of the capacity.
     ///
     /// It follows how far the level falls below it until a fill catches up, which
-    /// is what is taken while a producer wakes up: one and a half times the worst
-    /// of the last minutes. A fill goes as far above it as is taken in some 10 ms,
+    /// is what is taken while a producer wakes up: 1.75 times the worst of the last
+    /// minutes. A fill goes as far above it as is taken in some 10 ms,
     /// up to an eighth of the capacity, rather than to the brim. Takes have
     /// nothing to do with it; a producer looks at the clock once more for each fill.
     ///

@@ -2,11 +2,10 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::{FillCause, Filler};
 use crate::events;
-use crate::sync;
 use crate::sync::thread::{self, JoinHandle};
 use crate::timeline::Refused;
 use crate::unwind::catching;
@@ -41,8 +40,6 @@ impl Producers {
             threads.push(thread);
             Ok(())
         });
-        let handles = threads.iter().map(|thread| thread.thread().clone());
-        filler.requests().wake_these(handles.collect());
         // On an error this stops and joins those that did start.
         let producers = Self { filler, threads };
         spawned.map(|()| producers)
@@ -70,26 +67,22 @@ impl Drop for Producers {
     }
 }
 
-/// The life of producer `index`. The first of them also keeps the schedule.
+/// The life of producer `index`. Whichever of them finds the timetable due keeps it.
 fn produce(filler: &Filler, index: usize) {
-    let mut schedule = filler
-        .schedule()
-        .filter(|_| index == 0)
-        .map(|schedule| Timetable::new(schedule.period()));
+    let requests = filler.requests();
+    requests.enlist(index);
     loop {
-        let wanted = filler.requests().wanted();
+        let wanted = requests.wanted();
         if wanted.stop() {
             return;
         }
-        let due = schedule.as_mut().is_some_and(Timetable::is_due);
-        let cause = if due {
+        let cause = if filler.take_due() {
             Some(FillCause::Scheduled)
         } else {
             wanted.cause()
         };
         let Some(cause) = cause else {
-            let nap = schedule.as_ref().map(Timetable::time_left);
-            filler.requests().rest(index, nap);
+            requests.rest(index, filler.time_left());
             continue;
         };
         let pause = match catching(|| filler.serve(cause, wanted)) {
@@ -97,12 +90,17 @@ fn produce(filler: &Filler, index: usize) {
             Some(Err(refused)) => pause_after(refused),
             None => {
                 catching(|| filler.note_panic());
+                // What broke here may work elsewhere: a clock that has a state a
+                // thread, for one.
+                requests.wake_one();
                 PAUSE_AFTER_PANIC
             }
         };
         // Who waits for what did not come may have to give up.
         filler.wake_waiters();
-        sync::park(Some(pause));
+        // What grows too old is retired in time, whether it can be replaced or not.
+        let pause = filler.time_left().map_or(pause, |left| left.min(pause));
+        requests.pause(wanted, pause);
     }
 }
 
@@ -113,39 +111,4 @@ fn pause_after(refused: Refused) -> Duration {
         // Nothing to wait for, unless the clock is at fault and is corrected.
         _ => PAUSE_AT_THE_END,
     }
-}
-
-/// When the next scheduled fill is due.
-struct Timetable {
-    period: Duration,
-    next: Instant,
-}
-
-impl Timetable {
-    fn new(period: Duration) -> Self {
-        Self {
-            period,
-            next: later(Instant::now(), period),
-        }
-    }
-
-    /// Whether a fill is due; if so, the next one is a period from now.
-    fn is_due(&mut self) -> bool {
-        let now = Instant::now();
-        let due = now >= self.next;
-        if due {
-            self.next = later(now, self.period);
-        }
-        due
-    }
-
-    fn time_left(&self) -> Duration {
-        self.next.saturating_duration_since(Instant::now())
-    }
-}
-
-/// `period` after `now`, or a century where the clock can't count that far.
-fn later(now: Instant, period: Duration) -> Instant {
-    const CENTURY: Duration = Duration::from_secs(100 * 365 * 86_400);
-    now.checked_add(period).unwrap_or(now + CENTURY)
 }

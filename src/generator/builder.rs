@@ -19,9 +19,9 @@ use crate::source::Source;
 use crate::sync;
 use crate::timeline::Pace;
 
-/// How often a recall waits for producers that are about to finish, before it
-/// leaves the rest to the next call.
-const PATIENCE: usize = 1000;
+/// How often a recall is tried again while producers are about to finish, before it
+/// leaves the rest to the next call: some 10 ms.
+const RECALLS: u32 = 20;
 
 impl Host for Arc<Filler> {
     fn sources(&self) -> &[Source] {
@@ -34,10 +34,10 @@ impl Host for Arc<Filler> {
     }
 
     fn stop_serving(&self) -> bool {
-        (0..PATIENCE).all(|_| {
+        (0..RECALLS).all(|tried| {
             let more = self.recall();
             if more {
-                sync::thread::yield_now();
+                sync::back_off(tried);
             }
             more
         })
@@ -222,6 +222,7 @@ impl CachedGeneratorBuilder {
             self.threshold.and_then(|fill| fill.law(capacity)),
             self.schedule,
             self.full_hook,
+            self.producers,
         ));
         let tenancy = setup.ground.settle(Arc::clone(&filler))?;
 

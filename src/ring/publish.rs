@@ -48,6 +48,12 @@ impl RingBuffer {
         }
     }
 
+    /// Whether there is room below a `brim` that was asked for before.
+    pub(crate) fn has_room_below(&self, brim: u64) -> bool {
+        // Relaxed: whoever tries to have it gets to know.
+        self.counters.promised.load(Relaxed) < brim
+    }
+
     /// Writes `ids` into slots of their own and publishes them.
     ///
     /// The caller holds a permit for them. Nothing in here can unwind. Returns
