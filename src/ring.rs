@@ -79,6 +79,8 @@ mod memory;
 mod permit;
 mod publish;
 mod retreat;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 
