@@ -212,6 +212,58 @@ fn a_used_up_tick_is_told_from_a_clock_set_back() {
     assert!(!timeline.used_up_the_tick(), "in the middle of a tick");
 }
 
+/// Room for three grants from a store, up to two ticks ahead of the clock.
+fn timeline_for_leases(layout: Layout, serves_the_past: bool, clock: &ManualClock) -> Timeline {
+    let pace = Pace {
+        borrow_limit: 2,
+        follows_clock: true,
+        serves_the_past,
+    };
+    let clock = Arc::new(clock.clone());
+    Timeline::for_leases(layout, 3, clock, pace, Arc::default()).unwrap()
+}
+
+#[test]
+fn a_grant_that_the_clock_has_passed_is_used_last() {
+    let layout = layout(10, 2, 2, 1000);
+    let clock = ManualClock::new(EPOCH);
+    let timeline = timeline_for_leases(layout, true, &clock);
+    let open = |nodes, ticks| {
+        let lease = Lease::new(layout, nodes, ticks).unwrap();
+        timeline.open(&lease).unwrap();
+    };
+    open(0..1, 0..5);
+    open(1..2, 5..12);
+    clock.advance(Duration::from_secs(10));
+    let claimed = || {
+        let run = timeline.claim(4).unwrap();
+        let parts = layout.unpack(run.first).unwrap();
+        assert_eq!(run.len, 4, "a whole tick");
+        (parts.node, parts.tick)
+    };
+    // The lease in force to its end, and only then the rest of the one that ended.
+    let claims: Vec<_> = (0..7).map(|_| claimed()).collect();
+    let fresh = [(1, 10), (1, 11)];
+    let passed = [(0, 0), (0, 1), (0, 2), (0, 3), (0, 4)];
+    assert_eq!(claims, [&fresh[..], &passed].concat());
+}
+
+#[test]
+fn no_more_than_the_limit_counts_while_there_is_more_to_claim() {
+    let layout = layout(10, 2, 2, 1000);
+    let clock = ManualClock::new(EPOCH + 10_000);
+    let timeline = timeline_for_leases(layout, false, &clock);
+    let open = |nodes| timeline.open(&Lease::new(layout, nodes, 0..100).unwrap());
+    open(0..1).unwrap();
+    timeline.claim(1).unwrap();
+    // The last raw now lies ten ticks ahead, and the next one out of reach.
+    clock.set(EPOCH);
+    assert_eq!(timeline.borrowed(), Duration::from_secs(10));
+    assert_eq!(timeline.ahead(), Some(Duration::from_secs(10)));
+    open(1..2).unwrap();
+    assert_eq!(timeline.ahead(), Some(Duration::from_secs(2)));
+}
+
 proptest! {
     /// U1, U2, U3: whatever the layout, the lease, the clock and the claims,
     /// the raws are distinct, ascending, in the lease, in one run each, and no
