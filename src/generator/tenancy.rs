@@ -1,6 +1,9 @@
 //! How a generator holds its leases: one that was given, or those that a keeper
 //! has from a store.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use super::BuildError;

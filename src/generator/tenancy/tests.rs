@@ -1,0 +1,204 @@
+//! Leases that are brought to a host that counts what it is told.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use super::*;
+use crate::StaticLease;
+use crate::cipher::Cipher;
+use crate::clock::ManualClock;
+use crate::lease::{Epoch, MemoryStore};
+
+const EPOCH: u64 = 1_000_000;
+
+/// 8 blocks of 2 nodes, 4 IDs a node and tick, ticks of a second.
+fn layout() -> Layout {
+    Layout::builder()
+        .bits(10, 4, 2)
+        .tick(Duration::from_secs(1))
+        .epoch_unix_ms(EPOCH)
+        .build()
+        .unwrap()
+}
+
+fn namespace() -> Namespace {
+    Namespace::new("test", &layout(), Fingerprint::PLAIN)
+        .and_then(|space| space.with_block_bits(1))
+        .unwrap()
+}
+
+fn grant(block: u64, ticks: std::ops::Range<u64>) -> Grant {
+    Grant::new(Block::new(block), Epoch::FIRST, ticks)
+}
+
+/// Clones share everything.
+#[derive(Clone)]
+struct Counting(Arc<Told>);
+
+struct Told {
+    sources: Vec<Source>,
+    has_more: AtomicU64,
+    /// How often it has to be asked to stop, and how often it was.
+    patience: u64,
+    stops: AtomicU64,
+}
+
+impl Counting {
+    fn new(sources: usize, clock: &ManualClock, patience: u64) -> Self {
+        let source = |_| {
+            let pace = Pace {
+                borrow_limit: 20,
+                follows_clock: true,
+                serves_the_past: false,
+            };
+            let clock = Arc::new(clock.clone());
+            let timeline = Timeline::for_leases(layout(), 4, clock, pace, Arc::default());
+            Source::new(timeline.unwrap(), Cipher::plain())
+        };
+        Self(Arc::new(Told {
+            sources: (0..sources).map(source).collect(),
+            has_more: AtomicU64::new(0),
+            patience,
+            stops: AtomicU64::new(0),
+        }))
+    }
+
+    fn estate(&self) -> Estate<Self> {
+        Estate {
+            host: self.clone(),
+            namespace: namespace(),
+            held: Vec::new(),
+        }
+    }
+
+    fn told(&self) -> u64 {
+        self.0.has_more.load(Relaxed)
+    }
+
+    /// Nodes and ticks of the open lanes of each source.
+    fn leases(&self) -> Vec<Vec<(std::ops::Range<u64>, std::ops::Range<u64>)>> {
+        let leases = |source: &Source| source.timeline().leases();
+        let rectangle = |lease: Lease| (lease.nodes(), lease.ticks());
+        let sources = self.0.sources.iter();
+        sources
+            .map(|source| leases(source).into_iter().map(rectangle).collect())
+            .collect()
+    }
+}
+
+impl Host for Counting {
+    fn sources(&self) -> &[Source] {
+        &self.0.sources
+    }
+
+    fn has_more(&self) {
+        self.0.has_more.fetch_add(1, Relaxed);
+    }
+
+    fn stop_serving(&self) -> bool {
+        self.0.stops.fetch_add(1, Relaxed) + 1 < self.0.patience
+    }
+}
+
+#[test]
+fn a_grant_is_told_from_another_of_the_same_block() {
+    let clock = ManualClock::new(EPOCH);
+    let host = Counting::new(2, &clock, 1);
+    let mut estate = host.estate();
+    let (first, second) = (grant(3, 0..10), grant(3, 10..20));
+    estate.apply(&Change::Opened(first.clone()));
+    estate.apply(&Change::Opened(second));
+    estate.apply(&Change::Extended(grant(3, 10..30)));
+    assert_eq!(
+        host.leases(),
+        [
+            [(6..7, 0..10), (6..7, 10..30)],
+            [(7..8, 0..10), (7..8, 10..30)]
+        ]
+    );
+    estate.apply(&Change::Closed(first));
+    assert_eq!(host.leases(), [[(6..7, 10..30)], [(7..8, 10..30)]]);
+    estate.apply(&Change::Revoked(grant(3, 10..30)));
+    assert_eq!(host.leases(), [[], []]);
+}
+
+#[test]
+fn whatever_brings_more_to_claim_is_told() {
+    let clock = ManualClock::new(EPOCH);
+    let host = Counting::new(1, &clock, 1);
+    let mut estate = host.estate();
+    let more = [
+        Change::Opened(grant(0, 0..10)),
+        Change::Extended(grant(0, 0..20)),
+        Change::Revived,
+    ];
+    for (before, change) in (0..).zip(more) {
+        assert_eq!(host.told(), before);
+        estate.apply(&change);
+        assert_eq!(host.told(), before + 1, "{change:?}");
+    }
+    estate.apply(&Change::Expired { since_unix_ms: 0 });
+    estate.apply(&Change::Closed(grant(0, 0..20)));
+    assert_eq!(host.told(), 3, "nothing to claim came with these");
+}
+
+#[test]
+fn s4_a_given_lease_is_stopped_until_nothing_is_to_come() {
+    let clock = ManualClock::new(EPOCH);
+    let given = StaticLease::assume_unique(layout(), 0..2);
+    let claimed = given.grant(EPOCH).unwrap().claim().take().unwrap();
+    let once = false;
+    for tenancy in [Tenancy::Given { claimed, once }, Tenancy::Spent] {
+        let host = Counting::new(2, &clock, 5);
+        host.estate().apply(&Change::Opened(grant(0, 0..10)));
+        tenancy.invalidate(&host);
+        assert_eq!(host.0.stops.load(Relaxed), 5);
+        assert_eq!(host.leases(), [[], []]);
+    }
+}
+
+#[test]
+fn the_demand_is_that_of_whoever_is_least_ahead() {
+    let clock = ManualClock::new(EPOCH);
+    let host = Counting::new(2, &clock, 1);
+    let mut estate = host.estate();
+    estate.apply(&Change::Opened(grant(0, 0..100)));
+    let claim_ticks = |source: usize, ticks| {
+        for _ in 0..ticks {
+            host.0.sources[source].timeline().claim(4).unwrap();
+        }
+    };
+    claim_ticks(0, 10);
+    claim_ticks(1, 4);
+    let demand = estate.demand();
+    assert_eq!(demand.borrowed, Duration::from_secs(3));
+    assert_eq!(demand.borrow_limit, Duration::from_secs(20));
+    assert_eq!(demand.room, 3);
+}
+
+/// As many as may be held, as many that replace them while they are used up, and
+/// some for those that come and go.
+#[test]
+fn a_timeline_has_room_for_grants_and_for_what_replaces_them() {
+    for widen_to in [1, 2, 8, 100] {
+        let store = MemoryStore::new(Arc::new(ManualClock::new(EPOCH)));
+        let options = KeptOptions {
+            namespace: Some("test".to_owned()),
+            block_bits: Some(0),
+            widen_to: Some(widen_to),
+            ..KeptOptions::default()
+        };
+        let layout = Layout::RANDFLAKE;
+        let ground = Ground::kept(Box::new(store), options, &layout, None).unwrap();
+        let pace = Pace {
+            borrow_limit: 0,
+            follows_clock: true,
+            serves_the_past: false,
+        };
+        let clock = Arc::new(ManualClock::new(layout.tick_start_unix_ms(0)));
+        let timeline = ground.timeline(Share::WHOLE, &layout, clock, pace);
+        let room = timeline.unwrap().room();
+        assert!(room > 2 * widen_to as usize, "{widen_to}: {room}");
+    }
+}
