@@ -9,6 +9,7 @@ mod producers;
 #[path = "common/small.rs"]
 mod small;
 #[path = "common/tricky_clock.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
 mod tricky_clock;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -600,8 +601,18 @@ fn r3_a_producer_that_is_stopped_in_mid_fill_holds_back_nothing_but_its_own_bloc
         .build()
         .unwrap();
     let mut batch = vec![Id::default(); 3000];
-    clock.hold(1);
-    for _ in 0..5 {
+    // Both work, so that the clock knows them.
+    clock.hold(2);
+    assert_eq!(ids.take_batch(&mut batch), Ok(3000));
+    clock.wait_until_these_are_held(2);
+    clock.release();
+    eventually("the ring is brimful", || level(&ids) == 4 * BLOCK);
+    for round in 0..5 {
+        // One that is awake needs nobody to wake it.
+        clock.wait_until_asleep(2);
+        if round == 0 {
+            clock.hold(1);
+        }
         assert_eq!(ids.take_batch(&mut batch), Ok(3000));
         clock.wait_until_held();
         eventually("the other producer fills the rest", || {
@@ -610,6 +621,35 @@ fn r3_a_producer_that_is_stopped_in_mid_fill_holds_back_nothing_but_its_own_bloc
     }
     clock.release();
     eventually("its IDs come after all", || level(&ids) > 3 * BLOCK);
+}
+
+/// The producer without work has read the clock once a block, once at the end of a
+/// fill, and perhaps once more for a fill that found no room.
+#[test]
+fn without_room_a_producer_rests_though_the_level_is_low() {
+    const BLOCK: usize = 1024;
+    const FEW: u64 = 50;
+    let (builder, clock) = tricky_builder();
+    let ids = builder
+        .capacity(4 * BLOCK)
+        .threshold_fill(ThresholdFill::percent(100))
+        .producers(2)
+        .build()
+        .unwrap();
+    clock.hold(1);
+    let mut batch = vec![Id::default(); 4 * BLOCK];
+    assert_eq!(ids.take_batch(&mut batch), Ok(4 * BLOCK));
+    clock.wait_until_held();
+    eventually("the other producer fills the rest", || {
+        level(&ids) == 3 * BLOCK
+    });
+    eventually("it rests, or never does", || {
+        clock.reads() > FEW || clock.are_asleep(2)
+    });
+    let reads = clock.reads();
+    clock.release();
+    assert!(reads <= FEW, "it tried again and again: {reads} looks");
+    eventually("the ring is brimful", || level(&ids) == 4 * BLOCK);
 }
 
 // Hooks
@@ -999,15 +1039,19 @@ fn dropping_the_last_clone_in_a_hook_does_not_hang() {
 
 #[test]
 fn a_drop_during_a_fill_does_not_wait_for_the_brim() {
+    const BLOCKS: u64 = 4096;
     let (builder, clock) = tricky_builder();
     clock.hold(1);
+    let layout = layout(40, 8, 10);
     let ids = builder
-        .capacity(1 << 22)
+        // A run is a block: there are more of them than the ring has room for.
+        .lease(lease(layout, 0..16, 0..BLOCKS))
+        .capacity(BLOCKS as usize * 1024)
         .padding_fill(PaddingFill::InBackground)
         .build()
         .unwrap();
     clock.wait_until_held();
-    // 4096 blocks are ahead of the producer, one look at the clock for each.
+    // All blocks are ahead of the producer, one look at the clock for each.
     thread::scope(|scope| {
         let stopper = scope.spawn(move || drop(ids));
         // Longer than the drop needs to ask for the end, if it gets any time.
@@ -1016,7 +1060,7 @@ fn a_drop_during_a_fill_does_not_wait_for_the_brim() {
         stopper.join().unwrap();
     });
     let reads = clock.reads();
-    assert!(reads < 4_000, "{reads} blocks were filled");
+    assert!(reads < BLOCKS, "{reads} blocks were filled");
 }
 
 #[test]

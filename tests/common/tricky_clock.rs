@@ -1,6 +1,8 @@
 //! A clock that can stop its readers, or fail them.
 
+use std::fs;
 use std::panic::resume_unwind;
+use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
@@ -29,6 +31,10 @@ struct State {
     hold: usize,
     /// How many are.
     held: usize,
+    /// How often those that were stopped were let on.
+    releases: u64,
+    /// Where the system tells how the producers that have looked at the clock do.
+    producers: Vec<PathBuf>,
     /// Reads that succeed before the panics begin, and the panics.
     good: u64,
     panics: u64,
@@ -43,6 +49,8 @@ impl TrickyClock {
             unix_ms,
             hold: 0,
             held: 0,
+            releases: 0,
+            producers: Vec::new(),
             good: 0,
             panics: 0,
             reads: 0,
@@ -65,12 +73,56 @@ impl TrickyClock {
 
     /// Waits until a producer is stopped.
     pub(crate) fn wait_until_held(&self) {
-        eventually("a producer looks at the clock", || self.state().held > 0);
+        self.wait_until_these_are_held(1);
+    }
+
+    /// Waits until so many producers are stopped.
+    pub(crate) fn wait_until_these_are_held(&self, producers: usize) {
+        eventually("producers look at the clock", || {
+            self.state().held >= producers
+        });
     }
 
     pub(crate) fn release(&self) {
-        self.state().hold = 0;
+        let mut state = self.state();
+        state.hold = 0;
+        state.releases += 1;
         self.0.released.notify_all();
+    }
+
+    /// Lets a stopped producer go on to its next look at the clock, and waits until
+    /// it is there. No other may be at work.
+    pub(crate) fn step(&self) {
+        let before = {
+            let mut state = self.state();
+            state.releases += 1;
+            state.reads
+        };
+        self.0.released.notify_all();
+        eventually("the producer looks at the clock again", || {
+            let state = self.state();
+            state.reads > before && state.held > 0
+        });
+    }
+
+    /// Whether so many producers have looked at the clock so far, and all of them
+    /// sleep, at the clock or elsewhere. Where the system does not tell, those that
+    /// have looked count as asleep.
+    pub(crate) fn are_asleep(&self, producers: usize) -> bool {
+        let known = self.state().producers.clone();
+        let sleeps = |path: &PathBuf| {
+            // The state follows the name, which stands in parentheses.
+            let line = fs::read_to_string(path).unwrap_or_default();
+            line.rsplit(')')
+                .next()
+                .is_some_and(|rest| rest.starts_with(" S"))
+        };
+        known.len() == producers && (cfg!(not(target_os = "linux")) || known.iter().all(sleeps))
+    }
+
+    /// Waits until so many producers have looked at the clock, and all of them sleep.
+    pub(crate) fn wait_until_asleep(&self, producers: usize) {
+        eventually("all producers sleep", || self.are_asleep(producers));
     }
 
     /// After `good` more reads by producers, the next `panics` of them panic.
@@ -80,7 +132,6 @@ impl TrickyClock {
     }
 
     /// Lets each read by a producer take so long.
-    #[allow(dead_code, reason = "not every test needs it")]
     pub(crate) fn delay_reads(&self, delay: Duration) {
         self.state().delay = delay;
     }
@@ -95,6 +146,13 @@ impl TrickyClock {
     }
 }
 
+/// Where Linux tells how this thread does; elsewhere a name that differs for each.
+fn this_thread() -> PathBuf {
+    let here = fs::read_link("/proc/thread-self");
+    let here = here.unwrap_or_else(|_| format!("{:?}", thread::current().id()).into());
+    PathBuf::from("/proc").join(here).join("stat")
+}
+
 impl Clock for TrickyClock {
     fn unix_ms(&self) -> u64 {
         let mut state = self.state();
@@ -105,13 +163,19 @@ impl Clock for TrickyClock {
             return state.unix_ms;
         }
         state.reads += 1;
+        let here = this_thread();
+        if !state.producers.contains(&here) {
+            state.producers.push(here);
+        }
         if state.held < state.hold {
             state.held += 1;
             // Longer than `eventually` waits, but not for ever: a generator that
             // is dropped by a failing test joins its producers.
             let patience = Duration::from_secs(90);
             let released = &self.0.released;
-            let wait = released.wait_timeout_while(state, patience, |state| state.hold > 0);
+            let releases = state.releases;
+            let wait =
+                released.wait_timeout_while(state, patience, |state| state.releases == releases);
             (state, _) = wait.unwrap();
             state.held -= 1;
         }
