@@ -4,20 +4,26 @@
 mod eventually;
 #[path = "common/small.rs"]
 mod small;
+#[path = "common/tricky_clock.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod tricky_clock;
 
 use std::time::Duration;
 
-use ringflake::{CachedGenerator, Id, OnEmpty, ThresholdFill};
+use ringflake::{
+    CachedGenerator, CachedGeneratorBuilder, Id, OnEmpty, PaddingFill, ScheduledFill, ThresholdFill,
+};
 
 use crate::eventually::eventually;
 use crate::small::{clock_at, layout, lease, secret};
+use crate::tricky_clock::TrickyClock;
 
 const CAPACITY: usize = 1000_usize.next_power_of_two();
 
 /// 10 to 90 %: 103 to 922 slots.
 const BOUNDS: (usize, usize) = (103, 922);
 
-fn generator() -> CachedGenerator {
+fn builder() -> CachedGeneratorBuilder {
     let layout = layout(40, 8, 10);
     CachedGenerator::builder(layout)
         .secret(&secret())
@@ -27,20 +33,29 @@ fn generator() -> CachedGenerator {
         .on_empty(OnEmpty::Error)
         .capacity(CAPACITY)
         .threshold_fill(ThresholdFill::adaptive().between(10, 90))
-        .build()
-        .unwrap()
+}
+
+fn generator() -> CachedGenerator {
+    builder().build().unwrap()
 }
 
 /// Takes IDs until the level is just under the threshold, and waits for the fill.
+///
+/// A fill is counted before it moves the threshold, so a level that was just under
+/// the threshold may not be under it any more. Then some more are taken.
 fn cross(ids: &CachedGenerator) {
-    let stats = ids.stats();
-    if stats.level >= stats.threshold {
-        let mut batch = vec![Id::default(); stats.level + 1 - stats.threshold];
-        ids.take_batch(&mut batch).unwrap();
-    }
+    let before = ids.stats().fills.threshold;
     eventually("a crossing is a fill", || {
         let now = ids.stats();
-        now.fills.threshold > stats.fills.threshold && now.level >= now.threshold
+        let is_under = now.level < now.threshold;
+        if now.fills.threshold > before {
+            return !is_under;
+        }
+        if !is_under {
+            let mut batch = vec![Id::default(); now.level + 1 - now.threshold];
+            ids.take_batch(&mut batch).unwrap();
+        }
+        false
     });
 }
 
@@ -88,4 +103,66 @@ fn r4_no_wake_up_is_lost_while_it_moves() {
         let stats = ids.stats();
         stats.level >= stats.threshold
     });
+}
+
+#[test]
+fn a_level_that_fell_before_a_fill_raises_it() {
+    let clock = TrickyClock::new(layout(40, 8, 10).tick_start_unix_ms(0));
+    let ids = builder().clock(clock.clone()).build().unwrap();
+    eventually("it comes down", || {
+        cross(&ids);
+        ids.stats().threshold < BOUNDS.1 * 9 / 10
+    });
+    let before = ids.stats();
+    let mut batch = [Id::default(); CAPACITY];
+    ids.take_batch(&mut batch).unwrap();
+    eventually("there is a fill", || {
+        ids.stats().fills.threshold > before.fills.threshold
+    });
+    // It is counted before the producer looks back on it.
+    clock.wait_until_asleep(1);
+    assert_eq!(ids.stats().threshold, BOUNDS.1);
+}
+
+/// The level falls after the last IDs of a fill have come, and before the producer
+/// looks back on it. The next fill would see that, too, and is stopped before it is
+/// through.
+#[test]
+fn a_level_that_falls_at_the_end_of_a_fill_raises_it() {
+    let clock = TrickyClock::new(layout(40, 8, 10).tick_start_unix_ms(0));
+    let ids = builder().clock(clock.clone()).build().unwrap();
+    eventually("it comes down", || {
+        cross(&ids);
+        ids.stats().threshold < BOUNDS.1 * 9 / 10
+    });
+    clock.wait_until_asleep(1);
+
+    clock.hold(1);
+    let before = ids.stats();
+    let mut batch = [Id::default(); CAPACITY];
+    let crossing = before.level + 1 - before.threshold;
+    assert_eq!(ids.take_batch(&mut batch[..crossing]), Ok(crossing));
+    clock.wait_until_held();
+    // It looks at the clock once more when all is in the ring, and the fill counted.
+    while ids.stats().fills.threshold == before.fills.threshold {
+        clock.step();
+    }
+    let level = ids.stats().level;
+    assert_eq!(ids.take_batch(&mut batch), Ok(level));
+    assert_eq!(ids.stats().threshold, before.threshold);
+    clock.step();
+    let threshold = ids.stats().threshold;
+    clock.release();
+    assert_eq!(threshold, BOUNDS.1, "from {}", before.threshold);
+}
+
+#[test]
+fn a_scheduled_fill_goes_to_the_brim() {
+    let ids = builder()
+        .padding_fill(PaddingFill::Off)
+        .scheduled_fill(ScheduledFill::every(Duration::from_millis(1)))
+        .build()
+        .unwrap();
+    eventually("the ring is filled", || ids.stats().fills.scheduled > 0);
+    assert_eq!(ids.stats().level, CAPACITY);
 }
