@@ -1,0 +1,184 @@
+//! Scheduled fills: how often they come, whom they tell, and what they drop.
+
+#[path = "common/eventually.rs"]
+mod eventually;
+#[path = "common/small.rs"]
+mod small;
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ringflake::{
+    CachedGenerator, CachedGeneratorBuilder, Clock, OnEmpty, PaddingFill, ScheduledFill,
+    ThresholdFill,
+};
+
+use crate::eventually::eventually;
+use crate::small::{clock_at, layout, lease};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn builder() -> CachedGeneratorBuilder {
+    let layout = layout(40, 8, 10);
+    CachedGenerator::builder(layout)
+        .plain()
+        .lease(lease(layout, 0..16, 0..1_000))
+        .clock(clock_at(layout, 0))
+        .borrow_limit(HOUR)
+        .capacity(64)
+        .threshold_fill(None)
+        .on_empty(OnEmpty::Error)
+}
+
+/// When the hook on a full ring was called, on a generator that is built meanwhile,
+/// counted from before that.
+fn full_hook_calls(padding: PaddingFill, period: Duration, calls: usize) -> Vec<Duration> {
+    let (told, hear) = mpsc::channel();
+    let started = Instant::now();
+    let ids = builder()
+        .padding_fill(padding)
+        .scheduled_fill(ScheduledFill::every(period))
+        .on_full_hook(move |_| {
+            // The test may have heard enough.
+            let _ = told.send(started.elapsed());
+        })
+        .build()
+        .unwrap();
+    let calls = (0..calls).map(|_| hear.recv_timeout(PATIENCE).unwrap());
+    let calls = calls.collect();
+    drop(ids);
+    calls
+}
+
+#[test]
+fn scheduled_fills_are_a_period_apart() {
+    const PERIOD: Duration = Duration::from_millis(30);
+    let calls = full_hook_calls(PaddingFill::BeforeFirstTake, PERIOD, 5);
+    for (periods, at) in (1..).zip(calls) {
+        // Late ones put off those that follow, so none is ever early.
+        assert!(at >= PERIOD * periods, "number {periods} after {at:?}");
+    }
+}
+
+#[test]
+fn a_fill_that_made_ids_did_not_find_the_ring_full() {
+    const PERIOD: Duration = Duration::from_millis(200);
+    // The first fill makes all that there is room for, the second finds it full.
+    let calls = full_hook_calls(PaddingFill::Off, PERIOD, 1);
+    assert!(calls[0] >= PERIOD * 2, "told after {:?}", calls[0]);
+}
+
+#[test]
+fn a_handle_gives_back_nothing_if_its_oldest_is_too_old() {
+    const PERIOD: Duration = Duration::from_secs(10);
+    // 4 IDs a tick of a second: a handle's stock is 16 ticks long.
+    let layout = layout(50, 2, 2);
+    for (now, dropped) in [(0, 0), (10, 0), (11, 63), (15, 63), (20, 63)] {
+        let clock = clock_at(layout, 0);
+        let ids = builder_of_four(layout)
+            .clock(clock.clone())
+            .scheduled_fill(ScheduledFill::every(PERIOD).max_age(HOUR))
+            .build()
+            .unwrap();
+        let mut handle = ids.handle().unwrap();
+        assert_eq!(ids.inspect(handle.take().unwrap()).unwrap().tick, 0);
+        clock.advance(Duration::from_secs(now));
+        drop(handle);
+        // Of the rest 3 are of tick 0, and the youngest of tick 15.
+        assert_eq!(ids.stats().retired, dropped, "after {now} s");
+        assert_eq!(ids.stats().level as u64, 63 - dropped);
+    }
+}
+
+fn builder_of_four(layout: ringflake::Layout) -> CachedGeneratorBuilder {
+    CachedGenerator::builder(layout)
+        .plain()
+        .lease(lease(layout, 1..2, 0..100))
+        .borrow_limit(HOUR)
+        .capacity(64)
+        .threshold_fill(None)
+        .on_empty(OnEmpty::Error)
+}
+
+/// A clock by which the first producer is in another hour than the others, once it
+/// is told to be. All that the others make is too old for it.
+#[derive(Clone, Debug, Default)]
+struct TwoHours(Arc<Hours>);
+
+#[derive(Debug, Default)]
+struct Hours {
+    apart: AtomicBool,
+    /// How often the first producer has looked since.
+    looks: AtomicU64,
+    /// How often the others have.
+    others: AtomicU64,
+}
+
+impl Clock for TwoHours {
+    fn unix_ms(&self) -> u64 {
+        let Hours {
+            apart,
+            looks,
+            others,
+        } = &*self.0;
+        let layout = layout(40, 8, 10);
+        // Relaxed: each stands for itself.
+        match thread::current().name() {
+            Some("ringflake-0") if apart.load(Relaxed) => {
+                if looks.fetch_add(1, Relaxed) == 0 {
+                    // Where it looks for what is old. The others are at work by now,
+                    // or will be soon.
+                    let deadline = Instant::now() + Duration::from_millis(100);
+                    while others.load(Relaxed) < 8 && Instant::now() < deadline {
+                        thread::yield_now();
+                    }
+                }
+                layout.tick_start_unix_ms(7200)
+            }
+            Some("ringflake-1") if looks.load(Relaxed) > 0 => {
+                others.fetch_add(1, Relaxed);
+                layout.tick_start_unix_ms(0)
+            }
+            _ => layout.tick_start_unix_ms(0),
+        }
+    }
+}
+
+/// IDs that come in while it drops others are none of its business, or it might
+/// never end. How many come in depends on who runs when.
+#[test]
+fn a_retirement_ends_with_what_was_there_when_it_began() {
+    const CAPACITY: usize = 1 << 20;
+    // Those at the end of the last step of 64 may be more than were there.
+    const MOST: u64 = CAPACITY as u64 + 63;
+    for round in 0..10 {
+        let clock = TwoHours::default();
+        let layout = layout(40, 8, 10);
+        let ids = builder()
+            // It has ended for the first producer, which can't make any.
+            .lease(lease(layout, 0..64, 0..3_600))
+            .clock(clock.clone())
+            .capacity(CAPACITY)
+            .threshold_fill(ThresholdFill::percent(100))
+            .scheduled_fill(ScheduledFill::every(Duration::from_millis(10)).max_age(HOUR))
+            .producers(2)
+            .build()
+            .unwrap();
+        clock.0.apart.store(true, Relaxed);
+        eventually("the first producer looks", || {
+            clock.0.looks.load(Relaxed) > 0
+        });
+        eventually("its fill is refused", || {
+            // Each asks the other producer for a fill.
+            let _ = ids.take();
+            ids.stats().refusals > 0
+        });
+        let retired = ids.stats().retired;
+        assert!(retired <= MOST, "round {round}: {retired} were retired");
+    }
+}
