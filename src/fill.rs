@@ -59,6 +59,8 @@ mod policy;
 mod producers;
 mod recall;
 mod requests;
+#[cfg(test)]
+mod tests;
 mod timetable;
 mod waiters;
 mod watermark;

@@ -1,9 +1,9 @@
 //! What was made before `invalidate` is never issued after it.
 
 use std::collections::HashSet;
-use std::sync::Mutex;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -156,16 +156,20 @@ fn those_who_wait_for_a_lease_that_was_given_are_told() {
         .clock(rig.clock.clone())
         .borrow_limit(Duration::ZERO)
         .capacity(4)
-        .on_empty(OnEmpty::Wait(1000 * SECOND))
+        .on_empty(OnEmpty::Wait(60 * SECOND))
         .build()
         .unwrap();
     let mut batch = [Id::default(); 4];
     assert_eq!(ids.take_batch(&mut batch), Ok(4));
     thread::scope(|scope| {
-        let waits = scope.spawn(|| ids.take());
+        let (answered, answer) = mpsc::channel();
+        let ids = &ids;
+        scope.spawn(move || answered.send(ids.take()));
         eventually("the take finds it dry", || ids.stats().empties == 1);
+        // The time that it needs to fall asleep.
+        thread::sleep(Duration::from_millis(50));
         ids.invalidate();
-        assert_eq!(waits.join().unwrap(), INVALIDATED);
+        assert_eq!(answer.recv_timeout(20 * SECOND), Ok(INVALIDATED));
     });
 }
 

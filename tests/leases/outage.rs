@@ -240,3 +240,24 @@ fn a_clock_that_panics_at_any_moment_wedges_nothing() {
         assert_eq!(rig.store.calls(Op::Acquire), 1, "after {good}");
     }
 }
+
+/// A producer that was refused for want of a lease rests for a minute.
+#[test]
+fn r4_a_producer_at_rest_is_woken_by_a_new_lease() {
+    let rig = Rig::new();
+    let ids = rig.cached().cover(COVER).build().unwrap();
+    rig.store.fail(Fault::Down);
+    rig.set_tick(END + 60);
+    assert!(is_without_lease(&{
+        let mut batch = [Id::default(); 64];
+        let _ = ids.take_batch(&mut batch);
+        ids.take()
+    }));
+    eventually("the producer is refused", || ids.stats().refusals > 0);
+    let started = Instant::now();
+    rig.store.heal();
+    while ids.stats().level < 64 && started.elapsed() < 30 * SECOND {
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(ids.stats().level, 64, "half a minute later");
+}

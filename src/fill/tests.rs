@@ -1,0 +1,39 @@
+//! How producers are woken to end.
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use super::ScheduledFill;
+use crate::clock::ManualClock;
+use crate::{CachedGenerator, Layout, StaticLease};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// What needs no time has come after this.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[test]
+fn a_drop_wakes_all_producers_that_sleep() {
+    let now = Layout::RANDFLAKE.tick_start_unix_ms(1_000);
+    for (producers, schedule) in [(1, None), (4, None), (4, Some(ScheduledFill::every(HOUR)))] {
+        let ids = CachedGenerator::builder(Layout::RANDFLAKE)
+            .plain()
+            .lease(StaticLease::assume_unique(Layout::RANDFLAKE, 0..1))
+            .clock(ManualClock::new(now))
+            .capacity(64)
+            .scheduled_fill(schedule)
+            .producers(producers)
+            .build()
+            .unwrap();
+        // The time that they need to fall asleep: awake ones see that they are to end.
+        thread::sleep(Duration::from_millis(30));
+        let (returned, hear) = mpsc::channel();
+        // Not joined: where one sleeps on, the drop never returns.
+        thread::spawn(move || {
+            drop(ids);
+            returned.send(())
+        });
+        assert_eq!(hear.recv_timeout(PATIENCE), Ok(()), "{producers} producers");
+    }
+}
