@@ -295,26 +295,38 @@ impl RingBuffer {
         })
     }
 
-    /// Takes and drops the oldest IDs as far as `stale` says so, up to 64 in
-    /// one step, and returns how many.
+    /// Takes and drops the oldest IDs as far as `stale` says so, of those that are
+    /// there now: producers may bring on new ones faster than they could be looked
+    /// at. `dropped` is told of each step, of up to 64, and says whether to go on.
     ///
     /// IDs lie in the order of their ticks, but for those of producers that
     /// filled at once. So a stale one answers for those before it, and a step
     /// that is all stale is found to be so by its last.
-    pub(crate) fn retire_some(&self, stale: impl Fn(Id) -> bool) -> usize {
+    pub(crate) fn retire(
+        &self,
+        stale: impl Fn(Id) -> bool,
+        mut dropped: impl FnMut(usize) -> bool,
+    ) {
         let is_stale = |slot: &AtomicU64| stale(Id::from_u64(slot.load(Relaxed)));
-        let (retired, _) = self.take_with(LANES as usize, |ring, cursor, available| {
-            let (first, second) = ring.slots_from(cursor, available);
-            if first.iter().chain(second).next_back().is_some_and(is_stale) {
-                return available;
+        let mut left = self.len();
+        while left > 0 {
+            let step = left.min(LANES as usize);
+            let (retired, _) = self.take_with(step, |ring, cursor, available| {
+                let (first, second) = ring.slots_from(cursor, available);
+                if first.iter().chain(second).next_back().is_some_and(is_stale) {
+                    return available;
+                }
+                first
+                    .iter()
+                    .chain(second)
+                    .take_while(|slot| is_stale(slot))
+                    .count()
+            });
+            if retired == 0 || !dropped(retired) {
+                return;
             }
-            first
-                .iter()
-                .chain(second)
-                .take_while(|slot| is_stale(slot))
-                .count()
-        });
-        retired
+            left -= retired;
+        }
     }
 
     /// The taking loop: `read` looks at up to `want` slots from a position on

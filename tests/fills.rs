@@ -4,8 +4,6 @@
 mod eventually;
 #[path = "common/oracle.rs"]
 mod oracle;
-#[path = "fills/producers.rs"]
-mod producers;
 #[path = "common/small.rs"]
 mod small;
 #[path = "common/tricky_clock.rs"]

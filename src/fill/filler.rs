@@ -303,23 +303,20 @@ impl Filler {
         };
         let now = self.source.timeline().clock().unix_ms();
         let stale = |id| self.source.age(id, now) > max_age;
-        // What is there now, and no more: consumers may bring on new IDs faster
-        // than they could be looked at.
-        let mut left = self.ring.len();
         let mut retired = 0;
-        while left > 0 && !self.requests.wanted().stop() {
-            let count = self.ring.retire_some(stale);
-            if count == 0 {
-                break;
-            }
-            left = left.saturating_sub(count);
+        self.ring.retire(stale, |count| {
             retired += count as u64;
             // At once: a fill that finds the level lowered should know by whom.
-            self.counters.retired.fetch_add(count as u64, Relaxed);
-        }
+            self.count_retired(count);
+            !self.requests.wanted().stop()
+        });
         if retired > 0 {
             events::retired(retired, max_age);
         }
+    }
+
+    pub(super) fn count_retired(&self, count: usize) {
+        self.counters.retired.fetch_add(count as u64, Relaxed);
     }
 
     fn report(&self, cause: FillCause, made: u64, took: Duration, outcome: Result<(), Refused>) {

@@ -124,17 +124,14 @@ impl Filler {
         // fill finds the lanes closed, or its permit is seen here.
         fence(SeqCst);
         let more = self.ring.has_more_to_come();
-        // What is there now, and no more: where only some lanes were closed,
-        // the others fill on.
-        let mut left = self.ring.len();
-        while left > 0 {
-            let count = self.ring.retire_some(|_| true);
-            if count == 0 {
-                break;
-            }
-            left = left.saturating_sub(count);
-            self.counters.retired.fetch_add(count as u64, Relaxed);
-        }
+        // Only what is there now: where some lanes were left open, they fill on.
+        self.ring.retire(
+            |_| true,
+            |count| {
+                self.count_retired(count);
+                true
+            },
+        );
         self.recalls.end();
         more
     }

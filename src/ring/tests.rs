@@ -34,3 +34,53 @@ fn a_batch_reads_no_slot_twice() {
         assert_eq!(out[count..], [Id::default(); 8][count..], "untouched");
     }
 }
+
+/// A ring of 256 slots that holds the IDs from 0 to 199.
+fn two_hundred() -> RingBuffer {
+    let ring = RingBuffer::with_capacity(256).unwrap();
+    let ids: Vec<Id> = (0..200).map(Id::from_u64).collect();
+    assert_eq!(ring.push_batch(&ids), 200);
+    ring
+}
+
+#[test]
+fn only_what_was_there_is_retired() {
+    let ring = two_hundred();
+    let mut steps = Vec::new();
+    ring.retire(
+        |_| true,
+        |count| {
+            steps.push(count);
+            // A producer is as fast.
+            let more = vec![Id::from_u64(7); count];
+            assert_eq!(ring.push_batch(&more), count);
+            steps.len() < 100
+        },
+    );
+    assert_eq!(steps, [64, 64, 64, 8]);
+    assert_eq!(ring.len(), 200);
+}
+
+#[test]
+fn retiring_ends_at_the_first_that_is_not_stale() {
+    for fresh in [0, 1, 63, 64, 65, 130, 199] {
+        let ring = two_hundred();
+        let mut retired = 0;
+        ring.retire(
+            |id| id.to_u64() < fresh,
+            |count| {
+                retired += count as u64;
+                true
+            },
+        );
+        assert_eq!(retired, fresh);
+        assert_eq!(ring.take(), Some(Id::from_u64(fresh)));
+    }
+}
+
+#[test]
+fn retiring_ends_when_it_is_told_to() {
+    let ring = two_hundred();
+    ring.retire(|_| true, |_| false);
+    assert_eq!(ring.len(), 200 - 64);
+}

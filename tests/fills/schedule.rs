@@ -1,22 +1,12 @@
 //! Scheduled fills: how often they come, whom they tell, and what they drop.
 
-#[path = "common/eventually.rs"]
-mod eventually;
-#[path = "common/small.rs"]
-mod small;
-
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, mpsc};
-use std::thread;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use ringflake::{
-    CachedGenerator, CachedGeneratorBuilder, Clock, OnEmpty, PaddingFill, ScheduledFill,
-    ThresholdFill,
+    CachedGenerator, CachedGeneratorBuilder, OnEmpty, PaddingFill, ScheduledFill,
 };
 
-use crate::eventually::eventually;
 use crate::small::{clock_at, layout, lease};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -103,82 +93,4 @@ fn builder_of_four(layout: ringflake::Layout) -> CachedGeneratorBuilder {
         .capacity(64)
         .threshold_fill(None)
         .on_empty(OnEmpty::Error)
-}
-
-/// A clock by which the first producer is in another hour than the others, once it
-/// is told to be. All that the others make is too old for it.
-#[derive(Clone, Debug, Default)]
-struct TwoHours(Arc<Hours>);
-
-#[derive(Debug, Default)]
-struct Hours {
-    apart: AtomicBool,
-    /// How often the first producer has looked since.
-    looks: AtomicU64,
-    /// How often the others have.
-    others: AtomicU64,
-}
-
-impl Clock for TwoHours {
-    fn unix_ms(&self) -> u64 {
-        let Hours {
-            apart,
-            looks,
-            others,
-        } = &*self.0;
-        let layout = layout(40, 8, 10);
-        // Relaxed: each stands for itself.
-        match thread::current().name() {
-            Some("ringflake-0") if apart.load(Relaxed) => {
-                if looks.fetch_add(1, Relaxed) == 0 {
-                    // Where it looks for what is old. The others are at work by now,
-                    // or will be soon.
-                    let deadline = Instant::now() + Duration::from_millis(100);
-                    while others.load(Relaxed) < 8 && Instant::now() < deadline {
-                        thread::yield_now();
-                    }
-                }
-                layout.tick_start_unix_ms(7200)
-            }
-            Some("ringflake-1") if looks.load(Relaxed) > 0 => {
-                others.fetch_add(1, Relaxed);
-                layout.tick_start_unix_ms(0)
-            }
-            _ => layout.tick_start_unix_ms(0),
-        }
-    }
-}
-
-/// IDs that come in while it drops others are none of its business, or it might
-/// never end. How many come in depends on who runs when.
-#[test]
-fn a_retirement_ends_with_what_was_there_when_it_began() {
-    const CAPACITY: usize = 1 << 20;
-    // Those at the end of the last step of 64 may be more than were there.
-    const MOST: u64 = CAPACITY as u64 + 63;
-    for round in 0..10 {
-        let clock = TwoHours::default();
-        let layout = layout(40, 8, 10);
-        let ids = builder()
-            // It has ended for the first producer, which can't make any.
-            .lease(lease(layout, 0..64, 0..3_600))
-            .clock(clock.clone())
-            .capacity(CAPACITY)
-            .threshold_fill(ThresholdFill::percent(100))
-            .scheduled_fill(ScheduledFill::every(Duration::from_millis(10)).max_age(HOUR))
-            .producers(2)
-            .build()
-            .unwrap();
-        clock.0.apart.store(true, Relaxed);
-        eventually("the first producer looks", || {
-            clock.0.looks.load(Relaxed) > 0
-        });
-        eventually("its fill is refused", || {
-            // Each asks the other producer for a fill.
-            let _ = ids.take();
-            ids.stats().refusals > 0
-        });
-        let retired = ids.stats().retired;
-        assert!(retired <= MOST, "round {round}: {retired} were retired");
-    }
 }

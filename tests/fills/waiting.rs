@@ -1,7 +1,5 @@
 //! Consumers that wait for the last IDs of a lease.
 
-#[path = "common/eventually.rs"]
-mod eventually;
 #[path = "common/small.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod small;
