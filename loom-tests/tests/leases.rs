@@ -279,9 +279,10 @@ fn invalidate_against_handle_take() {
 /// the ring has.
 fn restocking(mut handle: Handle) -> Role<Option<Handle>> {
     Box::new(move || {
-        // One is left in the stock; the second take brings in more.
-        let _ = handle.take();
-        let _ = handle.take();
+        // Three are left in the stock; the fourth take brings in more.
+        for _ in 0..4 {
+            let _ = handle.take();
+        }
         Some(handle)
     })
 }

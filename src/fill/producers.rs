@@ -71,12 +71,15 @@ impl Drop for Producers {
 fn produce(filler: &Filler, index: usize) {
     let requests = filler.requests();
     requests.enlist(index);
+    // A thread can start late. What was asked for before comes first then: a padding
+    // fill should count as one.
+    let mut is_new = true;
     loop {
         let wanted = requests.wanted();
         if wanted.stop() {
             return;
         }
-        let cause = if filler.take_due() {
+        let cause = if !std::mem::take(&mut is_new) && filler.take_due() {
             Some(FillCause::Scheduled)
         } else {
             wanted.cause()

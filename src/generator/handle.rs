@@ -9,8 +9,8 @@ use crate::fork::{WipeOnFork, ZeroIsValid};
 use crate::sync;
 
 /// IDs in one stock. A power of two, so that an index can be masked. In a model
-/// two, so that a ring of a few slots is more than a stock.
-const CHUNK: usize = sync::size(64, 2);
+/// four, so that a ring of a few slots is more than a stock.
+const CHUNK: usize = sync::size(64, 4);
 
 /// A small stock of IDs that one consumer has claimed from the ring in one step.
 ///

@@ -1,12 +1,5 @@
 //! Consumers that wait for the last IDs of a lease.
 
-#[path = "common/small.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod small;
-#[path = "common/tricky_clock.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod tricky_clock;
-
 use std::fmt;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
