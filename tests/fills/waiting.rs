@@ -31,8 +31,10 @@ fn the_last_sixteen(layout: Layout) -> CachedGeneratorBuilder {
 #[derive(Clone)]
 struct Eventful {
     clock: TrickyClock,
-    event: Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>,
+    event: Arc<Mutex<Option<Event>>>,
 }
+
+type Event = Box<dyn FnOnce() + Send>;
 
 impl fmt::Debug for Eventful {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
