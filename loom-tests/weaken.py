@@ -45,6 +45,7 @@ PERMIT = "src/ring/permit.rs"
 PUBLISH = "src/ring/publish.rs"
 LANE = "src/timeline/lane.rs"
 TENANCY = "src/generator/tenancy.rs"
+TIMELINE = "src/timeline.rs"
 FILLER = "src/fill/filler.rs"
 RECALL = "src/fill/recall.rs"
 REQUESTS = "src/fill/requests.rs"
@@ -188,6 +189,28 @@ RAISE_UNDER_THE_GATE = """\
 """
 RAISE_OUTSIDE = """\
         self.sequence.fetch_add(1, Relaxed);
+"""
+
+LEVEL_CURSOR_FIRST = """\
+        let cursor = self.counters.cursor.load(Acquire);
+        let tail = self.counters.tail.load(Acquire);
+        // While this thread slept
+"""[:-1]
+LEVEL_TAIL_FIRST = """\
+        let tail = self.counters.tail.load(Acquire);
+        let cursor = self.counters.cursor.load(Acquire);
+        // While this thread slept
+"""[:-1]
+
+EXTEND = """\
+        self.lanes[lane.0].extend(end_tick);
+"""
+REOPEN = """\
+        let (at, view) = (lane.0, self.look(lane.0));
+        let Some((view, _)) = view else { return };
+        let (nodes, start) = (view.line.nodes(), view.line.ticks().start);
+        self.lanes[at].close();
+        self.lanes[at].open(self.cursor(at), &nodes, &(start..end_tick));
 """
 
 WEAKENINGS = [
@@ -582,6 +605,50 @@ WEAKENINGS = [
         "a producer wakes without raising the sequence",
         WAITERS, "        self.sequence.fetch_add(1, Relaxed);\n        drop(gate);", "        drop(gate);",
         "fill", "waiting_take_against_fill",
+    ),
+    Weakening(
+        "batch-beyond-the-ring", "R1",
+        "a batch is not cut at the capacity",
+        RING, "level.min(want as u64).min(self.capacity() as u64) as usize",
+        "level.min(want as u64) as usize",
+        "ring", "batch_of_more_than_the_ring_against_rounds",
+    ),
+    Weakening(
+        "level-beyond-the-ring", "level",
+        "the level is not cut at the capacity",
+        RING, "((tail - cursor) as usize).min(self.capacity())", "(tail - cursor) as usize",
+        "ring", "level_against_rounds",
+    ),
+    Weakening(
+        "level-tail-first", "level",
+        "the level is read from `tail` first",
+        RING, LEVEL_CURSOR_FIRST, LEVEL_TAIL_FIRST,
+        "ring", "level_against_rounds",
+    ),
+    Weakening(
+        "lane-open-reopened", "U2",
+        "a grant is put on a lane that is open",
+        TIMELINE, ".find(|&at| !self.lanes[at].is_open())?;", ".next()?;",
+        "leases", "claim_against_swap_by_two_threads",
+    ),
+    Weakening(
+        "extension-reopens", "U1",
+        "a renewal opens the lane again instead of moving its end",
+        TIMELINE, EXTEND, REOPEN,
+        "leases", "claims_against_extension",
+    ),
+    Weakening(
+        "no-other-lane", "U1",
+        "a claim that finds its lane used up does not look at the others",
+        TIMELINE, "None => self.claim_elsewhere(at, want, now),",
+        "None => Err(self.refusal(now)),",
+        "leases", "claims_move_on_to_the_other_lane",
+    ),
+    Weakening(
+        "recall-counts-early", "R1",
+        "a recall counts what it finds instead of what it drops",
+        RECALL, "self.ring.retire_some(|_| true);", "self.ring.retire_some(|_| true).max(left);",
+        "leases", "invalidate_against_invalidate",
     ),
 ]
 

@@ -171,8 +171,8 @@ fn claims_against_extension() {
     });
 }
 
-/// U1: threads that disagree about the lane in use claim different raws, and
-/// both lanes of a tick come before the next tick.
+/// U1: threads that disagree about the lane in use claim different raws, and one
+/// that finds its lane used up by then goes on with the other.
 #[test]
 fn claims_move_on_to_the_other_lane() {
     explore("claims move on to the other lane", 2, Some(3), |first| {
@@ -180,7 +180,7 @@ fn claims_move_on_to_the_other_lane() {
         timeline.open(&lease(1, 0..2)).unwrap();
         let taken = race(
             first,
-            [claiming(&timeline, 2, 2), claiming(&timeline, 2, 2)],
+            [claiming(&timeline, 3, 2), claiming(&timeline, 1, 2)],
         );
         let mut taken = taken.concat();
         taken.sort_unstable();

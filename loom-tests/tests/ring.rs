@@ -80,6 +80,52 @@ fn take_against_batch() {
     });
 }
 
+/// A role that takes what there is and pushes one of `numbers`, time and again, and
+/// tells what it took.
+fn going_round(ring: &Arc<RingBuffer>, numbers: &'static [u64]) -> Role<Vec<u64>> {
+    let ring = Arc::clone(ring);
+    Box::new(move || {
+        let mut taken = Vec::new();
+        for &number in numbers {
+            taken.extend(ring.take().map(Id::to_u64));
+            // Where another was faster, there is room all the same.
+            ring.push(Id::from_u64(number)).unwrap();
+        }
+        taken
+    })
+}
+
+/// R1: a batch that has loaded `cursor` before whole rounds went by finds more
+/// between it and `tail` than there are slots, and reads none of them twice.
+#[test]
+fn batch_of_more_than_the_ring_against_rounds() {
+    explore("batch of more than the ring", 2, None, |first| {
+        let ring = ring(1, &[1]);
+        let taken = race(first, [taking_batch(&ring, 4), going_round(&ring, &[2, 3])]);
+        let left = drain(&ring);
+        assert_each_once([taken.concat(), left].concat(), vec![1, 2, 3]);
+    });
+}
+
+/// A level that is read while rounds go by is one that the ring can have.
+#[test]
+fn level_against_rounds() {
+    explore("level against rounds", 2, None, |first| {
+        let ring = ring(1, &[1]);
+        let looking: Role<Vec<u64>> = {
+            let ring = Arc::clone(&ring);
+            Box::new(move || {
+                let level = ring.len();
+                assert!(level <= 1, "{level} in a ring of one");
+                Vec::new()
+            })
+        };
+        let [_, taken] = race(first, [looking, going_round(&ring, &[2, 3])]);
+        assert_eq!(taken, [1, 2]);
+        assert_eq!(drain(&ring), [3]);
+    });
+}
+
 /// R1: a take finds what was pushed before it, whole, also when the flags are
 /// in their second round.
 #[test]
