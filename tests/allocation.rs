@@ -153,12 +153,12 @@ fn p1_a_take_in_place_allocates_nothing() {
 
 #[test]
 fn p1_a_take_that_fails_allocates_nothing() {
-    let layout = layout(40, 8, 1);
     for answer in [
         OnEmpty::Generate,
         OnEmpty::Error,
         OnEmpty::Wait(Duration::from_micros(1)),
     ] {
+        let layout = layout(40, 8, 1);
         let ids = CachedGenerator::builder(layout)
             .plain()
             .lease(lease(layout, 0..1, 0..9))

@@ -22,7 +22,7 @@ use ringflake::{
 };
 
 use crate::eventually::eventually;
-use crate::small::{clock_at, layout, lease, secret};
+use crate::small::{clock_at, layout, lease, secret, secret_of_its_own};
 
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -31,7 +31,10 @@ const NOW_UNIX_MS: u64 = 1_750_000_000_000;
 
 /// One that builds.
 fn builder() -> CachedGeneratorBuilder {
-    let layout = layout(40, 8, 8);
+    builder_of(layout(40, 8, 8))
+}
+
+fn builder_of(layout: Layout) -> CachedGeneratorBuilder {
     CachedGenerator::builder(layout)
         .plain()
         .lease(lease(layout, 10..12, 0..1_000))
@@ -187,7 +190,7 @@ macro_rules! build {
         let builder = $builder.clock($setup.clock);
         let builder = match $setup.cipher {
             Some(Choice::Plain) => builder.plain(),
-            Some(Choice::Secret) => builder.secret(&secret()),
+            Some(Choice::Secret) => builder.secret(&secret_of_its_own()),
             None => builder,
         };
         let builder = match $setup.lease {
@@ -214,8 +217,8 @@ const BOTH: [Build; 2] = [build_cached, build_direct];
 #[test]
 fn no_cipher_and_no_lease() {
     let layout = Layout::RANDFLAKE;
-    let lease = || StaticLease::assume_unique(layout, 0..1);
-    for build in BOTH {
+    for (node, build) in (0..).zip(BOTH) {
+        let lease = || StaticLease::assume_unique(layout, node..node + 1);
         let mut setup = Setup::new(Choice::Plain, lease());
         setup.cipher = None;
         let error = build(layout, setup).unwrap_err();
@@ -336,8 +339,9 @@ fn a_lease_that_is_counted_in_another_layout() {
 
 #[test]
 fn an_error_leaves_nothing_behind() {
-    let clock = Arc::new(clock_at(layout(40, 8, 8), 0));
-    let builder = || builder().clock(Arc::clone(&clock));
+    let layout = layout(40, 8, 8);
+    let clock = Arc::new(clock_at(layout, 0));
+    let builder = || builder_of(layout).clock(Arc::clone(&clock));
     assert!(builder().capacity(5).build().is_err());
     assert!(builder().producers(0).build().is_err());
     assert!(
@@ -419,25 +423,28 @@ fn the_defaults_are_those_of_the_docs() {
 #[test]
 fn secret_and_plain_say_how_a_raw_becomes_an_id() {
     let layout = Layout::RANDFLAKE;
-    let with = |set: &dyn Fn(CachedGeneratorBuilder) -> CachedGeneratorBuilder| {
+    let with = |node, set: &dyn Fn(CachedGeneratorBuilder) -> CachedGeneratorBuilder| {
         let builder = CachedGenerator::builder(layout)
-            .lease(lease(layout, 3..4, 77..78))
+            .lease(lease(layout, node..node + 1, 77..78))
             .clock(clock_at(layout, 77))
             .capacity(4);
         let ids = set(builder).build().unwrap();
         let id = ids.take().unwrap();
         let parts = ids.inspect(id).unwrap();
-        assert_eq!((parts.tick, parts.node, parts.sequence), (77, 3, 0));
+        assert_eq!((parts.tick, parts.node, parts.sequence), (77, node, 0));
         id
     };
-    let raw = layout.pack(77, 3, 0).unwrap();
+    let raw = |node| layout.pack(77, node, 0).unwrap();
     let other = Secret::from_bytes([9; 16]);
-    assert_eq!(with(&|b| b.plain()).to_u64(), raw);
+    assert_eq!(with(3, &|b| b.plain()).to_u64(), raw(3));
     // The last choice counts.
-    assert_eq!(with(&|b| b.secret(&other).plain()).to_u64(), raw);
-    let encrypted = [with(&|b| b.secret(&secret())), with(&|b| b.secret(&other))];
+    assert_eq!(with(4, &|b| b.secret(&other).plain()).to_u64(), raw(4));
+    let encrypted = [
+        with(3, &|b| b.secret(&secret())),
+        with(3, &|b| b.secret(&other)),
+    ];
     assert_ne!(encrypted[0], encrypted[1]);
-    assert!(encrypted.iter().all(|id| id.to_u64() != raw));
+    assert!(encrypted.iter().all(|id| id.to_u64() != raw(3)));
 }
 
 #[test]
@@ -450,7 +457,7 @@ fn the_secret_is_in_no_debug_output() {
         .capacity(4);
     let direct = DirectGenerator::builder(layout)
         .secret(&secret)
-        .lease(lease(layout, 0..1, 0..layout.ticks()));
+        .lease(lease(layout, 1..2, 0..layout.ticks()));
     let mut shown = format!("{secret:?} {cached:?} {direct:?}");
     let (cached, direct) = (cached.build().unwrap(), direct.build().unwrap());
     let handle = cached.handle().unwrap();
@@ -464,7 +471,7 @@ fn the_secret_is_in_no_debug_output() {
 fn the_lease_is_where_ids_come_from() {
     let layout = layout(40, 8, 8);
     for (nodes, ticks) in [(0..1, 5..6), (200..256, 999..1_100)] {
-        let ids = builder()
+        let ids = builder_of(layout)
             .lease(lease(layout, nodes.clone(), ticks.clone()))
             .clock(clock_at(layout, 5))
             .borrow_limit(HOUR)
@@ -483,7 +490,7 @@ fn the_lease_is_where_ids_come_from() {
 #[test]
 fn a_static_lease_begins_when_the_generator_is_built() {
     let layout = layout(40, 8, 8);
-    let ids = builder()
+    let ids = builder_of(layout)
         .lease(StaticLease::assume_unique(layout, 20..30))
         .clock(clock_at(layout, 123))
         .build()
@@ -596,7 +603,7 @@ fn the_schedule_and_its_age_limit_and_hook_do_something() {
     let layout = layout(40, 8, 8);
     let clock = clock_at(layout, 0);
     let scheduled = ScheduledFill::every(Duration::from_millis(1)).max_age(SECOND);
-    let ids = builder()
+    let ids = builder_of(layout)
         .clock(clock.clone())
         .scheduled_fill(scheduled)
         .on_full_hook(move |_| {
@@ -615,8 +622,8 @@ fn the_schedule_and_its_age_limit_and_hook_do_something() {
 
 #[test]
 fn the_clock_policy_does_something() {
-    let layout = layout(40, 8, 8);
     let node_after_a_step_back = |policy| {
+        let layout = layout(40, 8, 8);
         let clock = clock_at(layout, 50);
         let ids = DirectGenerator::builder(layout)
             .plain()
@@ -650,7 +657,7 @@ fn the_clock_policy_does_something() {
 fn the_figures_are_what_happened() {
     let layout = layout(40, 8, 8);
     let clock = clock_at(layout, 0);
-    let ids = builder()
+    let ids = builder_of(layout)
         .clock(clock.clone())
         .borrow_limit(SECOND)
         .threshold_fill(None)

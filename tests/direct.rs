@@ -18,7 +18,7 @@ use ringflake::{
 };
 
 use crate::oracle::Oracle;
-use crate::small::{clock_at, layout, lease, secret};
+use crate::small::{clock_at, layout, lease, secret, secret_of_its_own};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -36,7 +36,7 @@ fn generator(
     policy: ClockPolicy,
 ) -> DirectGenerator {
     DirectGenerator::builder(layout)
-        .secret(&secret())
+        .secret(&secret_of_its_own())
         .lease(lease(layout, nodes, ticks))
         .clock(clock)
         .clock_policy(policy)

@@ -28,7 +28,7 @@ use tracing::span::{Attributes, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
 use crate::eventually::eventually;
-use crate::small::{clock_at, layout, lease, secret};
+use crate::small::{clock_at, lease, secret, secret_of_its_own, shared_layout};
 use crate::store::{Fault, Faulty, Op};
 
 // Recording
@@ -184,9 +184,9 @@ impl Recording {
 
 /// A generator of four IDs a tick of a second, under a clock that stands still.
 fn four_a_tick(borrow_limit: u64) -> CachedGeneratorBuilder {
-    let layout = layout(48, 8, 2);
+    let layout = shared_layout(48, 8, 2);
     CachedGenerator::builder(layout)
-        .secret(&secret())
+        .secret(&secret_of_its_own())
         .lease(lease(layout, 0..1, 0..1000))
         .clock(clock_at(layout, 0))
         .borrow_limit(Duration::from_secs(borrow_limit))
@@ -260,7 +260,7 @@ fn refusal(ids: &CachedGenerator) -> Refused {
 
 /// A ring of 64, all of which are retired after a minute.
 fn stale_life() -> Vec<Id> {
-    let layout = layout(48, 8, 2);
+    let layout = shared_layout(48, 8, 2);
     let clock = clock_at(layout, 0);
     let ids = four_a_tick(900)
         .capacity(64)
@@ -299,7 +299,7 @@ impl Clock for FailingClock {
 /// Three panics of a clock, and then the fill that they held up.
 fn panicking_life() -> Vec<Id> {
     let clock = FailingClock {
-        clock: clock_at(layout(48, 8, 2), 0),
+        clock: clock_at(shared_layout(48, 8, 2), 0),
         left: AtomicUsize::new(3),
     };
     let ids = four_a_tick(900)
@@ -324,7 +324,7 @@ struct Leased {
 
 impl Leased {
     fn new() -> Self {
-        let layout = layout(48, 8, 2);
+        let layout = shared_layout(48, 8, 2);
         let clock = clock_at(layout, 1_000);
         let mut store = MemoryStore::new(Arc::new(clock.clone()));
         let space = Namespace::new("events", &layout, Fingerprint::of(&secret(), "events"));
@@ -336,7 +336,7 @@ impl Leased {
 
     /// One block for 21 seconds.
     fn build(&self) -> CachedGenerator {
-        CachedGenerator::builder(layout(48, 8, 2))
+        CachedGenerator::builder(shared_layout(48, 8, 2))
             .secret(&secret())
             .lease_store(self.store.clone())
             .namespace("events")
@@ -442,7 +442,7 @@ fn leases_that_are_kept_are_told_at_debug_and_trace() {
 #[test]
 fn trouble_with_leases_is_told_with_its_beginning_and_its_end() {
     let recording = Recording::start();
-    let begin = layout(48, 8, 2).tick_start_unix_ms(1_000);
+    let begin = shared_layout(48, 8, 2).tick_start_unix_ms(1_000);
     troubled_life();
 
     let failed = &recording.of("lease store failed")[0];
@@ -524,7 +524,7 @@ fn a_normal_life_is_told_at_debug_and_trace() {
     );
     let figures = ["capacity", "threshold", "producers"].map(|name| started.number(name));
     assert_eq!(figures, [256, 160, 1]);
-    let lease = lease(layout(48, 8, 2), 0..1, 0..1000).to_string();
+    let lease = lease(shared_layout(48, 8, 2), 0..1, 0..1000).to_string();
     assert_eq!(started.field("leases"), lease);
 
     let fills = recording.of("ring filled");
@@ -664,7 +664,7 @@ fn no_event_carries_a_secret_or_an_id() {
     let hex: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
     let bytes = format!("{secret:?}");
     let mut forbidden = vec![
-        String::from_utf8_lossy(secret).into_owned(),
+        String::from_utf8_lossy(&secret[..8]).into_owned(),
         hex[..8].to_owned(),
         hex[24..].to_owned(),
         // Without the brackets, and not to the end.

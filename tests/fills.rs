@@ -24,7 +24,7 @@ use ringflake::{
 
 use crate::eventually::eventually;
 use crate::oracle::Oracle;
-use crate::small::{clock_at, layout, lease, secret};
+use crate::small::{clock_at, layout, lease, secret_of_its_own, shared_layout};
 use crate::tricky_clock::TrickyClock;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -35,9 +35,9 @@ const PATIENCE: Duration = Duration::from_secs(40);
 
 /// A generator with room for a million IDs that need no clock.
 fn builder() -> CachedGeneratorBuilder {
-    let layout = layout(40, 8, 10);
+    let layout = shared_layout(40, 8, 10);
     CachedGenerator::builder(layout)
-        .secret(&secret())
+        .secret(&secret_of_its_own())
         .lease(lease(layout, 0..16, 0..100))
         .clock(clock_at(layout, 0))
         .borrow_limit(HOUR)
@@ -46,7 +46,7 @@ fn builder() -> CachedGeneratorBuilder {
 
 /// One whose producers can be stopped, or made to panic, at the clock.
 fn tricky_builder() -> (CachedGeneratorBuilder, TrickyClock) {
-    let layout = layout(40, 8, 10);
+    let layout = shared_layout(40, 8, 10);
     let clock = TrickyClock::new(layout.tick_start_unix_ms(0));
     (builder().clock(clock.clone()), clock)
 }
@@ -125,8 +125,8 @@ fn padding_that_the_borrow_limit_cuts_short_is_no_error() {
 
 #[test]
 fn r4_padding_that_was_cut_short_goes_on_when_it_can() {
-    let layout = layout(40, 8, 4);
     for threshold in [None, Some(ThresholdFill::percent(50))] {
+        let layout = layout(40, 8, 4);
         let clock = clock_at(layout, 0);
         let ids = CachedGenerator::builder(layout)
             .plain()
@@ -183,7 +183,7 @@ fn r4_a_take_that_leaves_the_threshold_itself_asks_for_nothing() {
 fn r4_one_crossing_is_one_request_and_not_one_a_take() {
     // The clock stands still and all it lets through is in the ring, so that
     // each time a producer wakes is counted: as a refusal.
-    let layout = layout(40, 8, 10);
+    let layout = shared_layout(40, 8, 10);
     let ids = CachedGenerator::builder(layout)
         .plain()
         .lease(lease(layout, 0..1, 0..100))
@@ -312,7 +312,7 @@ fn r4_a_refused_fill_is_made_once_the_clock_goes_on() {
 
 #[test]
 fn without_a_threshold_nobody_fills() {
-    let clock = Arc::new(clock_at(layout(40, 8, 10), 0));
+    let clock = Arc::new(clock_at(shared_layout(40, 8, 10), 0));
     let ids = builder()
         .clock(Arc::clone(&clock))
         .capacity(64)
@@ -557,7 +557,7 @@ fn r4_each_policy_alone_and_all_together_with_several_producers() {
             (Some(ThresholdFill::percent(50)), Some(schedule)),
         ] {
             for producers in [1, 4] {
-                let clock = Arc::new(clock_at(layout(40, 8, 10), 0));
+                let clock = Arc::new(clock_at(shared_layout(40, 8, 10), 0));
                 let ids = builder()
                     .clock(Arc::clone(&clock))
                     .capacity(256)
@@ -713,7 +713,7 @@ fn the_hook_on_an_empty_ring_is_told_before_the_answer() {
 
 #[test]
 fn r3_a_hook_on_a_full_ring_that_panics_stops_no_fill() {
-    let clock = Arc::new(clock_at(layout(40, 8, 10), 0));
+    let clock = Arc::new(clock_at(shared_layout(40, 8, 10), 0));
     let ids = builder()
         .clock(Arc::clone(&clock))
         .capacity(64)
@@ -744,7 +744,7 @@ fn r3_a_hook_on_an_empty_ring_that_panics_spoils_nothing() {
         })
         .build()
         .unwrap();
-    let layout = layout(40, 8, 10);
+    let layout = shared_layout(40, 8, 10);
     let oracle = Oracle::new(layout, 0..16, 0..100);
     let mut handle = ids.handle().unwrap();
     let mut died = 0;
@@ -798,7 +798,7 @@ impl Clock for GrenadeClock {
         if producer && self.0.fetch_add(1, Relaxed) < 2 {
             resume_unwind(Box::new(Grenade));
         }
-        layout(40, 8, 10).tick_start_unix_ms(0)
+        shared_layout(40, 8, 10).tick_start_unix_ms(0)
     }
 }
 
@@ -985,7 +985,7 @@ fn on_empty_generate_says_why_it_can_not() {
 
 #[test]
 fn the_last_of_the_clones_and_handles_joins_the_producers() {
-    let clock = Arc::new(clock_at(layout(40, 8, 10), 0));
+    let clock = Arc::new(clock_at(shared_layout(40, 8, 10), 0));
     let ids = builder()
         .clock(Arc::clone(&clock))
         .capacity(64)
@@ -1009,7 +1009,7 @@ fn the_last_of_the_clones_and_handles_joins_the_producers() {
 #[test]
 fn dropping_the_last_clone_in_a_hook_does_not_hang() {
     for producers in [1, 3] {
-        let clock = Arc::new(clock_at(layout(40, 8, 10), 0));
+        let clock = Arc::new(clock_at(shared_layout(40, 8, 10), 0));
         let last = Arc::new(Mutex::new(None::<CachedGenerator>));
         let dropped = Arc::new(AtomicU64::new(0));
         let (to_drop, count) = (Arc::clone(&last), Arc::clone(&dropped));

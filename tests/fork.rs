@@ -25,13 +25,13 @@ use ringflake::{
 
 use crate::child::{Checks, PANICKED, in_a_fork, wait_for};
 use crate::oracle::Oracle;
-use crate::small::{clock_at, layout, lease, secret};
+use crate::small::{clock_at, layout, lease, secret_of_its_own};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
 fn generator(layout: Layout, on_empty: OnEmpty) -> CachedGenerator {
     CachedGenerator::builder(layout)
-        .secret(&secret())
+        .secret(&secret_of_its_own())
         .lease(lease(layout, 0..8, 0..400))
         .clock(clock_at(layout, 0))
         .borrow_limit(HOUR)
@@ -44,7 +44,7 @@ fn generator(layout: Layout, on_empty: OnEmpty) -> CachedGenerator {
 
 fn direct(layout: Layout, policy: ClockPolicy) -> DirectGenerator {
     DirectGenerator::builder(layout)
-        .secret(&secret())
+        .secret(&secret_of_its_own())
         .lease(lease(layout, 8..12, 0..400))
         .clock(clock_at(layout, 0))
         .clock_policy(policy)
@@ -277,7 +277,7 @@ fn u1_a_fork_in_the_middle_of_a_take_gives_the_child_nothing() {
             let is_child = Arc::clone(&in_child);
             let seen = Arc::clone(&statuses);
             let ids = CachedGenerator::builder(layout)
-                .secret(&secret())
+                .secret(&secret_of_its_own())
                 .lease(lease(layout, 0..1, 0..400))
                 .clock(clock_at(layout, 0))
                 .capacity(4)

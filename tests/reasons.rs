@@ -13,19 +13,19 @@ use ringflake::{
 };
 
 use crate::eventually::eventually;
-use crate::small::{clock_at, lease, secret};
+use crate::small::{clock_at, lease, secret_of_its_own};
 
 /// Longer than a test may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn layout() -> Layout {
-    small::layout(50, 8, 4)
+    small::shared_layout(50, 8, 4)
 }
 
 /// Two ticks of 16 IDs, none of them borrowed.
 fn ids(clock: &ManualClock, answer: OnEmpty) -> CachedGenerator {
     CachedGenerator::builder(layout())
-        .secret(&secret())
+        .secret(&secret_of_its_own())
         .lease(lease(layout(), 0..1, 0..2))
         .clock(clock.clone())
         .borrow_limit(Duration::ZERO)
@@ -80,7 +80,7 @@ fn a_take_that_waits_is_told_when_the_lease_ends_meanwhile() {
 fn takes_that_wait_get_the_last_id_of_the_lease_before_they_are_told_of_its_end() {
     for _ in 0..200 {
         let ids = CachedGenerator::builder(layout())
-            .secret(&secret())
+            .secret(&secret_of_its_own())
             .lease(lease(layout(), 0..1, 0..20))
             .clock(clock_at(layout(), 0))
             .borrow_limit(Duration::from_secs(60))

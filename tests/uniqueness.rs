@@ -21,7 +21,7 @@ use ringflake::{
 };
 
 use crate::oracle::Oracle;
-use crate::small::{clock_at, layout, lease, secret};
+use crate::small::{clock_at, layout, lease, secret_of_its_own, shared_layout};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -139,7 +139,7 @@ fn u1_every_way_to_take_at_once() {
         let (nodes, ticks) = (1000..1008, 5_000..5_100);
         let oracle = Oracle::new(layout, nodes.clone(), ticks.clone());
         let ids = CachedGenerator::builder(layout)
-            .secret(&secret())
+            .secret(&secret_of_its_own())
             .lease(lease(layout, nodes, ticks))
             .clock(clock_at(layout, 5_000))
             .borrow_limit(HOUR)
@@ -160,7 +160,7 @@ fn u1_a_consumer_that_waits_gets_each_id_once() {
     let layout = layout(40, 10, 8);
     let oracle = Oracle::new(layout, 0..4, 0..100);
     let ids = CachedGenerator::builder(layout)
-        .secret(&secret())
+        .secret(&secret_of_its_own())
         .lease(lease(layout, 0..4, 0..100))
         .clock(clock_at(layout, 0))
         .borrow_limit(HOUR)
@@ -198,7 +198,7 @@ fn u1_the_sequence_of_the_randflake_layout_rolls_over() {
     let layout = Layout::RANDFLAKE;
     let oracle = Oracle::new(layout, 131_070..131_072, 7..9);
     let ids = CachedGenerator::builder(layout)
-        .secret(&secret())
+        .secret(&secret_of_its_own())
         .lease(lease(layout, 131_070..131_072, 7..9))
         .clock(clock_at(layout, 7))
         .capacity(1 << 12)
@@ -222,7 +222,7 @@ fn u1_a_lease_gives_each_of_its_cells_once_and_then_ends() {
         for (capacity, producers) in [(1, 1), (32, 2), (1024, 3)] {
             let oracle = Oracle::new(layout, nodes.clone(), ticks.clone());
             let ids = CachedGenerator::builder(layout)
-                .secret(&secret())
+                .secret(&secret_of_its_own())
                 .lease(lease(layout, nodes.clone(), ticks.clone()))
                 .clock(clock_at(layout, ticks.start))
                 .borrow_limit(HOUR)
@@ -271,7 +271,7 @@ fn u1_the_clock_steps_back_and_forth_under_load() {
     let oracle = Oracle::new(layout, nodes.clone(), ticks.clone());
     let clock = clock_at(layout, 650);
     let ids = CachedGenerator::builder(layout)
-        .secret(&secret())
+        .secret(&secret_of_its_own())
         .lease(lease(layout, nodes, ticks))
         .clock(clock.clone())
         .borrow_limit(Duration::from_secs(20))
@@ -316,10 +316,10 @@ fn u1_the_clock_steps_back_and_forth_under_load() {
 /// Takes exactly `count` IDs under a clock that stands at `now_unix_ms`, in
 /// place or from a ring, and gives the refusal of the next take.
 fn refused_after(count: u64, now_unix_ms: u64, borrow_limit: Duration, ring: bool) -> Refused {
-    let layout = layout(40, 10, 4);
+    let layout = shared_layout(40, 10, 4);
     let oracle = Oracle::new(layout, 3..5, 0..200);
     let builder = CachedGenerator::builder(layout)
-        .secret(&secret())
+        .secret(&secret_of_its_own())
         .lease(lease(layout, 3..5, 0..200))
         .clock(ManualClock::new(now_unix_ms))
         .borrow_limit(borrow_limit)
@@ -346,7 +346,7 @@ fn refused_after(count: u64, now_unix_ms: u64, borrow_limit: Duration, ring: boo
 
 #[test]
 fn u2_a_frozen_clock_lets_through_what_may_be_borrowed() {
-    let layout = layout(40, 10, 4);
+    let layout = shared_layout(40, 10, 4);
     let now = layout.tick_start_unix_ms(20) + 300;
     for ring in [false, true] {
         // The clock's own tick, and 9 more: 2 nodes, 16 sequences.
@@ -362,7 +362,7 @@ fn u2_a_frozen_clock_lets_through_what_may_be_borrowed() {
 #[test]
 fn u2_a_clock_before_the_epoch_borrows_as_far_as_the_limit_reaches() {
     let limit = Duration::from_secs(60);
-    let epoch = layout(40, 10, 4).epoch_unix_ms();
+    let epoch = shared_layout(40, 10, 4).epoch_unix_ms();
     for (before_ms, ticks, retry_ms) in [
         (1, 60, 1),
         (999, 60, 999),
@@ -387,7 +387,7 @@ fn u2_a_clock_far_in_the_future_ends_the_lease_and_back_it_goes_on() {
     let oracle = Oracle::new(layout, 0..1, 50..60);
     let clock = clock_at(layout, 50);
     let ids = CachedGenerator::builder(layout)
-        .secret(&secret())
+        .secret(&secret_of_its_own())
         .lease(lease(layout, 0..1, 50..60))
         .clock(clock.clone())
         .padding_fill(PaddingFill::Off)
@@ -415,7 +415,7 @@ fn u1_a_restart_goes_on_where_the_first_lease_ends() {
     let start = |ticks: Range<u64>| {
         let clock = clock_at(layout, ticks.start.saturating_sub(15));
         CachedGenerator::builder(layout)
-            .secret(&secret())
+            .secret(&secret_of_its_own())
             .lease(lease(layout, 9..12, ticks))
             .clock(clock)
             .borrow_limit(HOUR)
@@ -445,7 +445,7 @@ fn u1_generators_side_by_side_on_adjacent_nodes() {
             let oracle = &oracle;
             scope.spawn(move || {
                 let ids = CachedGenerator::builder(layout)
-                    .secret(&secret())
+                    .secret(&secret_of_its_own())
                     .lease(lease(layout, nodes, 0..30))
                     .clock(clock_at(layout, 0))
                     .borrow_limit(HOUR)
@@ -484,7 +484,7 @@ fn u3_the_last_tick_of_the_randflake_layout() {
     let oracle = Oracle::new(layout, 131_071..131_072, last..last + 1);
     let clock = clock_at(layout, last);
     let ids = CachedGenerator::builder(layout)
-        .secret(&secret())
+        .secret(&secret_of_its_own())
         .lease(lease(layout, 131_071..131_072, last..last + 1))
         .clock(clock.clone())
         .capacity(1024)
@@ -592,7 +592,7 @@ fn grounds() -> impl Strategy<Value = Ground> {
             layout,
             nodes: node..(node + width).min(layout.nodes()),
             ticks: tick..tick + depth,
-            secret: (!plain).then(secret),
+            secret: (!plain).then(secret_of_its_own),
         }
     })
 }

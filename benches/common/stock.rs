@@ -34,11 +34,28 @@ pub(crate) fn cipher() -> Cipher {
     Cipher::sparx64(&secret())
 }
 
-/// A generator on `nodes` of the lease, ready to be configured further.
+/// [`LAYOUT`] with an epoch that is a millisecond earlier at each call. A process
+/// makes each ID once, so generators on the same nodes need layouts that differ.
+pub(crate) fn layout_of_its_own() -> Layout {
+    static CALLS: AtomicU64 = AtomicU64::new(1);
+    let earlier = CALLS.fetch_add(1, Relaxed);
+    let layout = Layout::builder()
+        .bits(
+            LAYOUT.time_bits(),
+            LAYOUT.node_bits(),
+            LAYOUT.sequence_bits(),
+        )
+        .tick(Duration::from_millis(LAYOUT.tick_ms()))
+        .epoch_unix_ms(LAYOUT.epoch_unix_ms() - earlier);
+    layout.build().expect("as valid as the other")
+}
+
+/// A generator on `nodes` of a lease, ready to be configured further.
 pub(crate) fn generator(nodes: Range<u64>) -> CachedGeneratorBuilder {
-    CachedGenerator::builder(LAYOUT)
+    let layout = layout_of_its_own();
+    CachedGenerator::builder(layout)
         .secret(&secret())
-        .lease(StaticLease::assume_unique(LAYOUT, nodes))
+        .lease(StaticLease::assume_unique(layout, nodes))
         .borrow_limit(BORROW_LIMIT)
 }
 

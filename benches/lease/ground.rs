@@ -12,7 +12,7 @@ use ringflake::lease::{
 };
 use ringflake::{CachedGenerator, CachedGeneratorBuilder, Clock, Layout, StaticLease, SystemClock};
 
-use crate::common::stock::secret;
+use crate::common::stock::{layout_of_its_own, secret};
 
 /// Nodes in a block, as a power of two.
 const BLOCK_BITS: u32 = 7;
@@ -63,11 +63,16 @@ impl Leases {
     /// # Panics
     /// When the configuration is wrong.
     pub(crate) fn build(self, meter: &Arc<Meter>) -> CachedGenerator {
-        let builder = CachedGenerator::builder(layout()).secret(&secret());
+        let layout = match self {
+            // Each is made once in a process, and no store keeps them apart.
+            Self::Fixed => layout_from(layout_of_its_own().epoch_unix_ms()),
+            _ => layout(),
+        };
+        let builder = CachedGenerator::builder(layout).secret(&secret());
         let ids = match self {
             Self::Fixed => {
                 let nodes = 0..u64::from(BLOCKS) << BLOCK_BITS;
-                let lease = StaticLease::assume_unique(layout(), nodes);
+                let lease = StaticLease::assume_unique(layout, nodes);
                 builder.lease(lease).build()
             }
             Self::Steady => kept(builder, meter, None).build(),
@@ -94,9 +99,14 @@ impl Leases {
 
 /// Ticks of a tenth of a second, so that a cover can be short.
 fn layout() -> Layout {
+    layout_from(Layout::RANDFLAKE.epoch_unix_ms())
+}
+
+fn layout_from(epoch_unix_ms: u64) -> Layout {
     Layout::builder()
         .bits(33, 17, 14)
         .tick(Duration::from_millis(100))
+        .epoch_unix_ms(epoch_unix_ms)
         .build()
         .expect("a layout of 64 bits")
 }

@@ -105,23 +105,22 @@ fn s4_direct_generators_of_every_policy() {
 #[test]
 fn s4_a_lease_that_was_given_is_given_up_for_good() {
     let rig = Rig::new();
-    let given = || lease(rig.layout, 0..8, START..START + 500);
-    let cached = |answer| {
+    let cached = |answer, node| {
         CachedGenerator::builder(rig.layout)
             .plain()
-            .lease(given())
+            .lease(lease(rig.layout, node..node + 8, START..START + 500))
             .clock(rig.clock.clone())
             .capacity(256)
             .on_empty(answer)
             .build()
             .unwrap()
     };
-    for answer in [
-        OnEmpty::Generate,
-        OnEmpty::Error,
-        OnEmpty::Wait(1000 * SECOND),
+    for (answer, node) in [
+        (OnEmpty::Generate, 8),
+        (OnEmpty::Error, 16),
+        (OnEmpty::Wait(1000 * SECOND), 24),
     ] {
-        let ids = cached(answer);
+        let ids = cached(answer, node);
         let mut handle = ids.handle().unwrap();
         handle.take().unwrap();
         ids.take().unwrap();

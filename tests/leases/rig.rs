@@ -16,7 +16,7 @@ use ringflake::{
 
 use crate::eventually::eventually;
 use crate::oracle::Oracle;
-use crate::small::{clock_at, secret};
+use crate::small::{clock_at, epoch_of_its_own, secret};
 use crate::store::Faulty;
 
 pub(crate) const NAME: &str = "test";
@@ -59,7 +59,7 @@ impl Rig {
     /// Short ticks let the cover be short, and the keeper's own pace quick.
     pub(crate) fn with_tick(tick: Duration, limits: StoreLimits) -> Self {
         let layout = Layout::builder().bits(44, 9, 2).tick(tick);
-        let layout = layout.build().unwrap();
+        let layout = layout.epoch_unix_ms(epoch_of_its_own()).build().unwrap();
         let clock = clock_at(layout, START);
         let mut store = MemoryStore::new(Arc::new(clock.clone()));
         let space = Namespace::new(NAME, &layout, Fingerprint::of(&secret(), NAME))

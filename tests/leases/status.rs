@@ -130,16 +130,16 @@ fn trouble_is_named_with_its_beginning() {
 #[test]
 fn a_generator_whose_lease_was_given_has_no_status() {
     let rig = Rig::new();
-    let lease = || crate::small::lease(rig.layout, 0..8, START..START + 100);
+    let lease = |node| crate::small::lease(rig.layout, node..node + 8, START..START + 100);
     let cached = ringflake::CachedGenerator::builder(rig.layout)
         .plain()
-        .lease(lease())
+        .lease(lease(0))
         .clock(rig.clock.clone())
         .capacity(64);
     assert!(cached.build().unwrap().lease_status().is_none());
     let direct = ringflake::DirectGenerator::builder(rig.layout)
         .plain()
-        .lease(lease())
+        .lease(lease(8))
         .clock(rig.clock.clone());
     assert!(direct.build().unwrap().lease_status().is_none());
 }

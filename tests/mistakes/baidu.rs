@@ -386,10 +386,12 @@ fn u3_the_time_field_runs_out_and_ids_turn_negative() {
     let mistaken = time_does_not_spill(&|tick| Some((tick << 35 | 1 << 13) as i64));
 
     let layout = Layout::BAIDU;
+    let node = Cell::new(0);
     let id_at = |clock: ManualClock, tick| {
+        let node = node.replace(node.get() + 1);
         let ids = CachedGenerator::builder(layout)
             .plain()
-            .lease(lease(layout, 1..2, 0..layout.ticks()))
+            .lease(lease(layout, node..node + 1, 0..layout.ticks()))
             .clock(clock.clone())
             .capacity(4)
             .padding_fill(PaddingFill::Off)

@@ -15,11 +15,12 @@ use ringflake::{
 
 use crate::eventually::eventually;
 use crate::oracle::Oracle;
-use crate::small::{clock_at, layout, lease};
+use crate::small::{clock_at, epoch_of_its_own, layout, lease};
 use crate::{Finding, assert_caught};
 
 fn milliseconds() -> Layout {
     let builder = Layout::builder().bits(42, 8, 6);
+    let builder = builder.epoch_unix_ms(epoch_of_its_own());
     builder.tick(Duration::from_millis(1)).build().unwrap()
 }
 
@@ -158,6 +159,7 @@ fn snowflaked_panics_when_the_clock_steps_back() {
             at_most_ahead: Duration::from_secs(1),
         },
     ] {
+        let layout = milliseconds();
         let clock = clock_at(layout, 50_000);
         let ids = direct(layout, &clock, policy);
         // Refused or not.
@@ -309,6 +311,7 @@ fn u2_cosid_and_yitter_go_on_when_their_guard_has_failed() {
             at_most_ahead: Duration::MAX,
         },
     ] {
+        let layout = crate::small::layout(40, 8, 3);
         let direct = DirectGenerator::builder(layout)
             .plain()
             .lease(lease(layout, 0..2, 40..50))

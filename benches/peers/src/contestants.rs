@@ -401,9 +401,10 @@ fn built(builder: CachedGeneratorBuilder) -> CachedGenerator {
 }
 
 fn direct() -> DirectGenerator {
-    DirectGenerator::builder(LAYOUT)
+    let layout = stock::layout_of_its_own();
+    DirectGenerator::builder(layout)
         .secret(&stock::secret())
-        .lease(StaticLease::assume_unique(LAYOUT, 0..LAYOUT.nodes()))
+        .lease(StaticLease::assume_unique(layout, 0..layout.nodes()))
         .build()
         .expect("the configuration is valid")
 }

@@ -176,12 +176,10 @@ fn measure(
     // So that a machine that is slow to measure is played on all the same.
     let measured = Instant::now();
     let worst = stage::worst_part(&load, play)?;
-    let secret = Secret::generate()?;
     let mut stage = RealRings {
         load: worst.as_ref().map_or(&load, |(_, part)| part),
         layout: args.layout.layout,
         lease: &lease,
-        secret,
         producers,
         consumers,
         interrupt,

@@ -54,10 +54,10 @@ pub(super) fn by_name(name: &str, runners: usize, secret: &Secret) -> Result<Box
         "array_queue_pop" => Box::new(Prefilled::new(ArrayQueue::new(PREFILLED), &cipher)),
         "ring_take" => Box::new(Prefilled::new(ring()?, &cipher)),
         "ring_take_batch_64" => Box::new(Prefilled::new(Batched(ring()?), &cipher)),
-        "handle_take" => Box::new(Generated::<ByHandle>::new(secret, full, Length::DRAIN)),
-        "live_take" => Box::new(Generated::<Singly>::new(secret, live, endless)),
-        "live_batch_64" => Box::new(Generated::<Batches>::new(secret, live, endless)),
-        "in_place" => Box::new(Generated::<Batches>::new(secret, without_ring, endless)),
+        "handle_take" => Box::new(Generated::<ByHandle>::new(full, Length::DRAIN)),
+        "live_take" => Box::new(Generated::<Singly>::new(live, endless)),
+        "live_batch_64" => Box::new(Generated::<Batches>::new(live, endless)),
+        "in_place" => Box::new(Generated::<Batches>::new(without_ring, endless)),
         "encrypt_scalar" => Box::new(EncryptScalar(cipher, Length::shares(SLOW, runners))),
         "encrypt_batch" => Box::new(EncryptBatch(cipher, endless)),
         _ => bail!("there is no workload {name}"),
@@ -213,7 +213,6 @@ impl Queue for Batched {
 
 /// A generator, a new one for each race, from which IDs are taken in the way `T`.
 struct Generated<T> {
-    secret: Secret,
     configure: fn(CachedGeneratorBuilder) -> CachedGeneratorBuilder,
     length: Length,
     generator: Option<CachedGenerator>,
@@ -228,12 +227,10 @@ trait Taking: Send + Sync {
 
 impl<T> Generated<T> {
     fn new(
-        secret: &Secret,
         configure: fn(CachedGeneratorBuilder) -> CachedGeneratorBuilder,
         length: Length,
     ) -> Self {
         Self {
-            secret: secret.clone(),
             configure,
             length,
             generator: None,
@@ -246,7 +243,8 @@ impl<T: Taking> Workload for Generated<T> {
     fn prepare(&mut self) -> Result<()> {
         let layout = Layout::RANDFLAKE;
         let builder = CachedGenerator::builder(layout)
-            .secret(&self.secret)
+            // IDs of its own: each is made once in a process.
+            .secret(&Secret::generate()?)
             .lease(StaticLease::assume_unique(layout, 0..layout.nodes()));
         // The old one ends first, so that its threads are in nobody's way.
         self.generator = None;

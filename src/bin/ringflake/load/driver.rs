@@ -242,7 +242,7 @@ impl<'a, K: Keeper> Consumer<'a, K> {
 
 #[cfg(test)]
 mod tests {
-    use ringflake::{Layout, OnEmpty, PaddingFill, StaticLease};
+    use ringflake::{Layout, OnEmpty, PaddingFill, Secret, StaticLease};
 
     use super::*;
 
@@ -269,8 +269,9 @@ mod tests {
 
     fn builder() -> ringflake::CachedGeneratorBuilder {
         let lease = StaticLease::assume_unique(Layout::RANDFLAKE, 0..256);
+        // IDs of its own: each is made once in a process.
         CachedGenerator::builder(Layout::RANDFLAKE)
-            .plain()
+            .secret(&Secret::generate().unwrap())
             .lease(lease)
     }
 

@@ -46,7 +46,6 @@ pub(super) struct RealRings<'a> {
     pub(super) load: &'a Load,
     pub(super) layout: Layout,
     pub(super) lease: &'a LeasePlan,
-    pub(super) secret: Secret,
     pub(super) producers: usize,
     pub(super) consumers: usize,
     pub(super) interrupt: &'a Interrupt,
@@ -85,7 +84,8 @@ impl RealRings<'_> {
     fn generator(&self, setting: Setting) -> Result<CachedGenerator> {
         let lease = StaticLease::assume_unique(self.layout, self.lease.nodes.clone());
         let builder = CachedGenerator::builder(self.layout)
-            .secret(&self.secret)
+            // IDs of its own: each is made once in a process.
+            .secret(&Secret::generate()?)
             .lease(lease)
             .producers(self.producers)
             .borrow_limit(BORROW_LIMIT);
@@ -225,7 +225,6 @@ mod tests {
             load: &load,
             layout: Layout::RANDFLAKE,
             lease: &lease,
-            secret: Secret::from_bytes([1; 16]),
             producers: 1,
             consumers: 1,
             interrupt: &interrupt,
@@ -257,7 +256,6 @@ mod tests {
             load: &load,
             layout: Layout::RANDFLAKE,
             lease: &lease,
-            secret: Secret::from_bytes([1; 16]),
             producers: 1,
             consumers: 1,
             interrupt: &Interrupt::default(),
