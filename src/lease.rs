@@ -7,7 +7,8 @@
 //! far, and a clock that is wrong can't make a duplicate.
 //!
 //! A [`Lease`] comes from one of two places:
-//! * [`StaticLease`], where the caller vouches that nobody else uses the nodes;
+//! * [`StaticLease`], where the caller vouches that nobody else uses the nodes, and
+//!   the process checks the part of it that is its own;
 //! * a [`LeaseStore`], which hands out disjoint rectangles to any number of
 //!   processes and machines.
 //!
@@ -67,6 +68,7 @@ mod postgres;
 mod record;
 #[cfg(feature = "redis")]
 mod redis;
+mod registry;
 mod report;
 #[allow(dead_code, reason = "read by the stores that are features")]
 mod row;
@@ -79,7 +81,7 @@ mod trouble;
 #[cfg(any(feature = "etcd", feature = "redis"))]
 mod url;
 
-pub(crate) use self::claim::{Claim, Claimed};
+pub(crate) use self::claim::{Claim, Claimed, Denied, Position};
 pub use self::error::{Fence, StoreError};
 #[cfg(feature = "etcd")]
 pub use self::etcd::EtcdStore;
@@ -101,6 +103,7 @@ pub use self::postgres::PostgresStore;
 pub use self::record::{Incarnation, StoreRecord};
 #[cfg(feature = "redis")]
 pub use self::redis::RedisStore;
+pub(crate) use self::registry::{Conflict, Space};
 pub use self::report::{Durability, Listing, StoreReport};
 #[cfg(feature = "sqlite")]
 pub use self::sqlite::SqliteStore;
@@ -115,8 +118,10 @@ pub use self::trouble::{Trouble, TroubleKind};
 /// than writing a deed makes one own a house. Get it from a [`StaticLease`] or
 /// from a [`Grant`] instead, unless this is a test.
 ///
-/// A lease and its clones can be given to one generator, ever: a second one would
-/// begin where the first began.
+/// A lease and its clones serve one generator at a time. The next one goes on
+/// after the last ID that was claimed. Within one process a generator is not built
+/// on a lease that meets what another generator has or had; see
+/// [`StaticLease`](StaticLease#what-this-process-checks).
 ///
 /// # Examples
 /// ```

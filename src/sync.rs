@@ -17,6 +17,10 @@ mod std_impl {
     pub(crate) use std::sync::{Condvar, Mutex, MutexGuard, atomic};
     pub(crate) use std::thread;
 
+    /// Whether this is a model: one process, which runs the same few steps again
+    /// and again as if nothing had been before.
+    pub(crate) const IN_A_MODEL: bool = false;
+
     /// A constant that is `size` here and smaller in a model.
     pub(crate) const fn size(size: usize, _in_a_model: usize) -> usize {
         size
@@ -63,6 +67,9 @@ mod loom_impl {
 
     pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard, atomic};
     pub(crate) use loom::thread;
+
+    /// Whether this is a model.
+    pub(crate) const IN_A_MODEL: bool = true;
 
     /// A constant that a model makes small, so that a few steps reach everything.
     pub(crate) const fn size(_size: usize, in_a_model: usize) -> usize {

@@ -27,7 +27,7 @@ pub(crate) use self::line::Run;
 use crate::clock::Clock;
 use crate::fork::WipeOnFork;
 use crate::layout::Layout;
-use crate::lease::{Lease, Outage, Trouble};
+use crate::lease::{Lease, Outage, Position, Trouble};
 use crate::sync;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed};
 use crate::sync::atomic::{AtomicU64, AtomicUsize};
@@ -63,6 +63,15 @@ pub(crate) struct Pace {
     pub(crate) serves_the_past: bool,
 }
 
+/// How far a timeline over one lease has come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Finished {
+    /// One past the last position that was claimed or skipped.
+    pub(crate) next: Position,
+    /// Whether the lease had not been closed before.
+    pub(crate) was_open: bool,
+}
+
 /// The place of a grant on a timeline, until it is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LaneIndex(usize);
@@ -71,11 +80,39 @@ impl Timeline {
     /// The most lanes that a timeline can have.
     pub(crate) const MAX_LANES: usize = WORDS - 1;
 
-    /// A timeline over one lease.
-    pub(crate) fn new(lease: &Lease, clock: Arc<dyn Clock>, pace: Pace) -> std::io::Result<Self> {
+    /// A timeline over one lease, of whose first tick `offset` raws were claimed
+    /// before.
+    pub(crate) fn new(
+        lease: &Lease,
+        offset: u64,
+        clock: Arc<dyn Clock>,
+        pace: Pace,
+    ) -> std::io::Result<Self> {
         let timeline = Self::with_lanes(*lease.layout(), 1, clock, pace)?;
         timeline.lanes[0].open(timeline.cursor(0), &lease.nodes(), &lease.ticks());
+        // Relaxed: nobody else has the timeline yet. The word is one past the
+        // next position.
+        timeline.cursor(0).store(offset.saturating_add(1), Relaxed);
         Ok(timeline)
+    }
+
+    /// Ends a timeline over one lease: nothing more is claimed, and everything
+    /// that was lies before `next`. Not for a forked child's copy.
+    pub(crate) fn finish(&self) -> Finished {
+        // Close before reading the cursor: a claim that stands has moved it.
+        let was_open = self.lanes[0].is_open();
+        self.close_all();
+        let line = self.lanes[0].line(&self.layout);
+        // Acquire: as in a claim.
+        let next = self.cursor(0).load(Acquire).saturating_sub(1);
+        let tick = line.tick_of(next);
+        Finished {
+            next: Position {
+                tick,
+                offset: next - line.position_of(tick),
+            },
+            was_open,
+        }
     }
 
     /// A timeline with leases to come from a store, up to

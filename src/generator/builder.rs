@@ -145,8 +145,8 @@ impl CachedGeneratorBuilder {
     /// How far ahead of the clock IDs may lie; whole ticks, rounded down.
     ///
     /// A full ring has borrowed `capacity / (nodes x 2^sequence_bits)` ticks.
-    /// A restart on the same nodes must wait for what was borrowed, or start
-    /// after it.
+    /// A restart of the process on the same nodes must wait for what was borrowed,
+    /// or start after it.
     pub fn borrow_limit(mut self, limit: Duration) -> Self {
         self.borrow_limit = limit;
         self

@@ -119,7 +119,7 @@ impl Setup {
             (Some(_), Some(_)) => return Err(BuildError::TwoLeases),
             (Some(lease), None) => {
                 self.kept.check_unused()?;
-                Ground::given(lease, &layout, now_unix_ms)?
+                Ground::given(lease, &layout, self.secret.as_ref(), now_unix_ms)?
             }
             (None, Some(store)) => Ground::kept(store, self.kept, &layout, self.secret.as_ref())?,
         };
@@ -188,10 +188,48 @@ pub enum BuildError {
     Lease(LeaseError),
     /// Both a lease and a store were given.
     TwoLeases,
-    /// Another generator in this process has the same lease, or had it.
+    /// Another generator of this process is using IDs that the lease holds too:
+    /// it has the same lease, or one that meets it.
     LeaseTaken {
         /// The lease's nodes.
         nodes: std::ops::Range<u64>,
+        /// The lease's ticks.
+        ticks: std::ops::Range<u64>,
+        /// The other generator's nodes.
+        other_nodes: std::ops::Range<u64>,
+        /// The other generator's ticks.
+        other_ticks: std::ops::Range<u64>,
+    },
+    /// A generator of this process that is gone may have issued IDs that the
+    /// lease holds too.
+    LeaseUsed {
+        /// The lease's nodes.
+        nodes: std::ops::Range<u64>,
+        /// The lease's ticks.
+        ticks: std::ops::Range<u64>,
+        /// The nodes of that generator.
+        used_nodes: std::ops::Range<u64>,
+        /// The ticks that it may have issued IDs of. Nothing stands against a
+        /// start at their end.
+        used_ticks: std::ops::Range<u64>,
+    },
+    /// The process that this one was forked from had a generator on some of the
+    /// nodes, and may go on with them. What the child drops changes nothing.
+    LeaseOfParent {
+        /// The lease's nodes.
+        nodes: std::ops::Range<u64>,
+        /// The lease's ticks.
+        ticks: std::ops::Range<u64>,
+        /// The parent's nodes.
+        parents_nodes: std::ops::Range<u64>,
+    },
+    /// The lease was given up when the generator that had it was invalidated: a
+    /// copy of this process may go on with it.
+    LeaseGivenUp {
+        /// The lease's nodes.
+        nodes: std::ops::Range<u64>,
+        /// The lease's ticks.
+        ticks: std::ops::Range<u64>,
     },
     /// An option about leases from a store, but no store.
     NoStore {
@@ -251,11 +289,47 @@ impl fmt::Display for BuildError {
                 "both a lease and a store were given: choose `lease` for nodes that nobody else \
                  has, or `lease_store` to have them granted",
             ),
-            Self::LeaseTaken { nodes } => write!(
+            Self::LeaseTaken {
+                nodes,
+                ticks,
+                other_nodes,
+                other_ticks,
+            } => write!(
                 f,
-                "the lease on nodes {}..{} is taken: another generator in this process was built \
-                 on it, and two would make duplicates; clone that generator, or get another lease",
-                nodes.start, nodes.end
+                "the lease on nodes {nodes:?}, ticks {ticks:?}, is taken: another generator of \
+                 this process has nodes {other_nodes:?}, ticks {other_ticks:?}, and two would make \
+                 duplicates; clone that generator, or drop it and build on the same lease again, \
+                 or use other nodes"
+            ),
+            Self::LeaseUsed {
+                nodes,
+                ticks,
+                used_nodes,
+                used_ticks,
+            } => write!(
+                f,
+                "the lease on nodes {nodes:?}, ticks {ticks:?}, was used in part: a generator of \
+                 this process may have issued IDs of nodes {used_nodes:?}, ticks {used_ticks:?}, \
+                 and they would be issued again; build on the lease that it had or a clone of it, \
+                 which goes on after them, or start at tick {} or later, or use other nodes",
+                used_ticks.end
+            ),
+            Self::LeaseOfParent {
+                nodes,
+                ticks,
+                parents_nodes,
+            } => write!(
+                f,
+                "the lease on nodes {nodes:?}, ticks {ticks:?}, meets what the parent of this \
+                 forked process had: it has used nodes {parents_nodes:?} and may go on with them, \
+                 whatever is dropped here; use nodes of the child's own, or build after the fork \
+                 and not before"
+            ),
+            Self::LeaseGivenUp { nodes, ticks } => write!(
+                f,
+                "the lease on nodes {nodes:?}, ticks {ticks:?}, was given up when its generator \
+                 was invalidated, since a copy of this process may go on with it: use nodes that \
+                 the copy does not have"
             ),
             Self::NoStore { option } => write!(
                 f,

@@ -12,21 +12,17 @@ use crate::cipher::Secret;
 use crate::clock::Clock;
 use crate::layout::Layout;
 use crate::lease::{
-    Block, Change, Claimed, Demand, Expiry, Fingerprint, Grant, Holder, Keeper, KeeperError, Lease,
-    LeasePlan, LeaseStatus, LeaseStore, Manager, Namespace, Outage, Tenant,
+    Block, Change, Claimed, Conflict, Demand, Denied, Expiry, Fingerprint, Grant, Holder, Keeper,
+    KeeperError, Lease, LeasePlan, LeaseStatus, LeaseStore, Manager, Namespace, Outage, Position,
+    Space, Tenant,
 };
 use crate::source::Source;
 use crate::timeline::{LaneIndex, Pace, Timeline};
 
 /// What a generator to be has its nodes and ticks from.
 pub(super) enum Ground {
-    /// A lease that was given, and the claim on it.
-    Given {
-        lease: Lease,
-        claimed: Claimed,
-        /// Whether no other generator may be built on it after this one.
-        once: bool,
-    },
+    /// What is left of a lease that was given, and the claim on it.
+    Given { lease: Lease, claimed: Box<Claimed> },
     /// Leases to be had from a store.
     Kept(Box<Kept>),
 }
@@ -40,18 +36,17 @@ pub(super) struct Kept {
 }
 
 impl Ground {
-    /// The ground of a lease, if nobody has it.
+    /// The ground of a lease, if nobody has it. A lease that was used goes on
+    /// after what was claimed from it.
     pub(super) fn given(
         source: LeaseSource,
         layout: &Layout,
+        secret: Option<&Secret>,
         now_unix_ms: u64,
     ) -> Result<Self, BuildError> {
-        let (lease, once) = match source {
-            LeaseSource::Granted(lease) => (lease, true),
-            LeaseSource::Static(lease) => {
-                let once = lease.starts_anew();
-                (lease.grant(now_unix_ms).map_err(BuildError::Lease)?, once)
-            }
+        let lease = match source {
+            LeaseSource::Granted(lease) => lease,
+            LeaseSource::Static(lease) => lease.grant(now_unix_ms).map_err(BuildError::Lease)?,
         };
         if lease.layout() != layout {
             return Err(BuildError::LeaseLayout {
@@ -59,14 +54,16 @@ impl Ground {
                 generator: *layout,
             });
         }
-        let claimed = lease.claim().take().ok_or_else(|| BuildError::LeaseTaken {
-            nodes: lease.nodes(),
-        })?;
-        Ok(Self::Given {
-            lease,
-            claimed,
-            once,
-        })
+        let space = Space::new(*layout, secret);
+        let claimed = lease
+            .claim()
+            .take(space, lease.nodes(), lease.ticks())
+            .map_err(|denied| denied_build(&lease, denied))?;
+        let left = claimed.rectangle();
+        let lease = Lease::new(*layout, left.nodes.clone(), left.ticks.clone())
+            .map_err(BuildError::Lease)?;
+        let claimed = Box::new(claimed);
+        Ok(Self::Given { lease, claimed })
     }
 
     /// The ground of a store.
@@ -127,9 +124,17 @@ impl Ground {
         mut pace: Pace,
     ) -> Result<Timeline, BuildError> {
         match self {
-            Self::Given { lease, .. } => {
-                let lease = share.of(lease).map_err(BuildError::Lease)?;
-                Timeline::new(&lease, clock, pace)
+            Self::Given { lease, claimed } => {
+                let start = claimed.start();
+                // To the sequence where all nodes are one line, as they were.
+                let (lease, offset) = if share.count == 1 {
+                    (share.of(lease), start.offset)
+                } else {
+                    let ticks = start.whole_tick()..lease.ticks().end;
+                    let whole = Lease::new(*layout, lease.nodes(), ticks);
+                    (whole.and_then(|lease| share.of(&lease)), 0)
+                };
+                Timeline::new(&lease.map_err(BuildError::Lease)?, offset, clock, pace)
             }
             Self::Kept(kept) => {
                 // Whatever the generator would do with a lease that was given.
@@ -145,7 +150,11 @@ impl Ground {
     /// Takes possession: `host` has its first leases when this returns.
     pub(super) fn settle(self, host: impl Host) -> Result<Tenancy, BuildError> {
         match self {
-            Self::Given { claimed, once, .. } => Ok(Tenancy::Given { claimed, once }),
+            Self::Given { claimed, .. } => Ok(Tenancy::Given(Given {
+                claimed: Some(claimed),
+                host: Box::new(host),
+                begun: false,
+            })),
             Self::Kept(kept) => {
                 let Kept {
                     store,
@@ -168,6 +177,32 @@ impl Ground {
                     })
             }
         }
+    }
+}
+
+/// Why nothing can be built on `lease`.
+fn denied_build(lease: &Lease, denied: Denied) -> BuildError {
+    let (nodes, ticks) = (lease.nodes(), lease.ticks());
+    match denied {
+        Denied::Conflict(Conflict::InUse(other)) => BuildError::LeaseTaken {
+            nodes,
+            ticks,
+            other_nodes: other.nodes,
+            other_ticks: other.ticks,
+        },
+        Denied::Conflict(Conflict::Used(used)) => BuildError::LeaseUsed {
+            nodes,
+            ticks,
+            used_nodes: used.nodes,
+            used_ticks: used.ticks,
+        },
+        Denied::Conflict(Conflict::Inherited(parents_nodes)) => BuildError::LeaseOfParent {
+            nodes,
+            ticks,
+            parents_nodes,
+        },
+        Denied::GivenUp => BuildError::LeaseGivenUp { nodes, ticks },
+        Denied::System(error) => BuildError::System(error),
     }
 }
 
@@ -207,40 +242,79 @@ impl Share {
     }
 }
 
-/// A generator's hold on its leases. Dropping it lets go of them.
+/// A generator's hold on its leases. Dropping it lets go of them, when its
+/// threads are joined and no take can be under way.
 #[derive(Debug)]
 pub(super) enum Tenancy {
     /// A lease that was given.
-    Given {
-        claimed: Claimed,
-        /// Whether no other generator may be built on it after this one.
-        once: bool,
-    },
-    /// A lease that was given, and nobody will have again.
-    Spent,
+    Given(Given),
     /// A thread keeps leases from a store.
     Kept(Keeper),
+}
+
+/// A lease that was given, and the generator that has it.
+pub(super) struct Given {
+    /// There until it is dropped.
+    claimed: Option<Box<Claimed>>,
+    host: Box<dyn Host>,
+    /// Whether IDs may have been issued.
+    begun: bool,
+}
+
+impl Given {
+    /// Closes the timelines and returns where they have come to, and whether the
+    /// lease was given up before.
+    fn finish(&self) -> (Position, bool) {
+        let timelines = self.host.sources().iter().map(Source::timeline);
+        let lines: Vec<_> = timelines.map(Timeline::finish).collect();
+        let given_up = lines.iter().any(|line| !line.was_open);
+        let next = match lines.as_slice() {
+            [line] => line.next,
+            // The next generator may divide the nodes in another way.
+            lines => {
+                let ticks = lines.iter().map(|line| line.next.whole_tick());
+                Position::start_of(ticks.max().unwrap_or_default())
+            }
+        };
+        (next, given_up)
+    }
+}
+
+impl Drop for Given {
+    fn drop(&mut self) {
+        // Without IDs, the claim leaves the lease as it was. So it does in a
+        // forked child, which finds no position to note.
+        if let Some(claimed) = self.claimed.take()
+            && self.begun
+        {
+            let (next, given_up) = self.finish();
+            claimed.finish(next, given_up);
+        }
+    }
+}
+
+impl std::fmt::Debug for Given {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Given")
+            .field("claimed", &self.claimed)
+            .field("begun", &self.begun)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Tenancy {
     /// From now on IDs are issued: nothing can fail any more that would give back
     /// a lease of which nobody has had any.
-    pub(super) fn begin(self) -> Self {
-        match self {
-            Self::Given {
-                claimed,
-                once: true,
-            } => {
-                claimed.for_good();
-                Self::Spent
-            }
-            other => other,
+    pub(super) fn begin(mut self) -> Self {
+        if let Self::Given(given) = &mut self {
+            given.begun = true;
         }
+        self
     }
 
     pub(super) fn status(&self) -> Option<LeaseStatus> {
         match self {
-            Self::Given { .. } | Self::Spent => None,
+            Self::Given(_) => None,
             Self::Kept(keeper) => Some(keeper.status()),
         }
     }
@@ -249,7 +323,7 @@ impl Tenancy {
     /// A keeper then acquires others.
     pub(super) fn invalidate(&self, host: &impl Host) {
         match self {
-            Self::Given { .. } | Self::Spent => {
+            Self::Given(_) => {
                 let timelines = host.sources().iter().map(Source::timeline);
                 timelines.for_each(Timeline::close_all);
                 while host.stop_serving() {}
@@ -260,7 +334,7 @@ impl Tenancy {
 }
 
 /// A generator, as those see it who bring it leases.
-pub(super) trait Host: Send + 'static {
+pub(super) trait Host: Send + Sync + 'static {
     /// What claims from the leases; each has an equal share of every grant.
     fn sources(&self) -> &[Source];
 

@@ -1,41 +1,225 @@
-//! One generator to a lease.
+//! One generator to a lease at a time, and where the next one goes on.
+//!
+//! # State
+//! ```text
+//!          take                  begin             finish
+//!   free ---------> taken --------------> in use ----------> free, further on
+//!    ^                |                                      given up, for ever
+//!    +----------------+
+//!    drop: the build failed
+//! ```
+//! The clones of a lease share its claim, and so do all leases of one grant. It
+//! keeps the position that the last generator came to, to the sequence, for each
+//! range of nodes and each [`Space`]: the next one on the same begins there. With
+//! another secret there is nothing to go on from, since those are other IDs.
+//!
+//! The claim knows only leases that share it; the [registry] knows them all, and
+//! has the last word.
+//!
+//! A generator that was invalidated gives its lease up: a copy of this process may
+//! go on with it, so nothing in it is known to be free. A lease that is made apart
+//! for the same nodes is another promise of the caller's.
+//!
+//! In a forked child nothing is let go: what the parent had is the parent's.
 
+use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Relaxed;
+use std::io;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
-/// Marks a lease as in use. The clones of a lease share it, so that two
-/// generators in one process can't both be built on it.
+use super::registry::{self, Conflict, EnterError, Entry, Rectangle, Space};
+
+/// Whether a lease is in use, and what was claimed from it.
 ///
 /// It is no part of what a lease is: two leases are equal without it.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Claim(Arc<AtomicBool>);
+#[derive(Clone, Default)]
+pub(crate) struct Claim(Arc<Mutex<State>>);
 
-impl Claim {
-    /// Takes the lease, unless it is taken.
-    pub(crate) fn take(&self) -> Option<Claimed> {
-        // Relaxed: the swap alone decides.
-        let taken = self.0.swap(true, Relaxed);
-        (!taken).then(|| Claimed(self.clone()))
+#[derive(Default)]
+struct State {
+    in_use: Option<Rectangle>,
+    given_up: bool,
+    /// One for each space and range of nodes that was claimed from.
+    reached: Vec<Reached>,
+}
+
+/// Where the claims of a generator ended.
+struct Reached {
+    space: Space,
+    nodes: Range<u64>,
+    next: Position,
+}
+
+/// A place on the line of a lease's nodes: the tick, and how many of its IDs come
+/// before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Position {
+    pub(crate) tick: u64,
+    pub(crate) offset: u64,
+}
+
+impl Position {
+    /// The start of `tick`.
+    pub(crate) fn start_of(tick: u64) -> Self {
+        Self { tick, offset: 0 }
+    }
+
+    /// The first tick that does not begin before it.
+    pub(crate) fn whole_tick(self) -> u64 {
+        self.tick + u64::from(self.offset > 0)
     }
 }
 
-/// A lease that was taken; dropping this lets it go again.
+/// Why a lease can't be had.
 #[derive(Debug)]
-pub(crate) struct Claimed(Claim);
+pub(crate) enum Denied {
+    Conflict(Conflict),
+    /// It was given up when its generator was invalidated.
+    GivenUp,
+    System(io::Error),
+}
+
+impl Claim {
+    /// Takes the lease on `nodes` for `ticks`, or what is left of it.
+    ///
+    /// # Errors
+    /// When it is in use, used up or given up, or meets another lease in the
+    /// registry.
+    pub(crate) fn take(
+        &self,
+        space: Space,
+        nodes: Range<u64>,
+        ticks: Range<u64>,
+    ) -> Result<Claimed, Denied> {
+        let in_use = |other: Rectangle| match registry::inherited(space, &nodes) {
+            Some(nodes) => Denied::Conflict(Conflict::Inherited(nodes)),
+            None => Denied::Conflict(Conflict::InUse(other)),
+        };
+        // Who holds the lock takes the lease, or lets it go; in a forked child it
+        // may be nobody.
+        let mut state = match self.0.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                return Err(in_use(Rectangle {
+                    nodes: nodes.clone(),
+                    ticks,
+                }));
+            }
+        };
+        if let Some(other) = &state.in_use {
+            return Err(in_use(other.clone()));
+        }
+        if state.given_up {
+            return Err(Denied::GivenUp);
+        }
+        let mut start = Position::start_of(ticks.start);
+        if let Some(reached) = state.reached(space, &nodes) {
+            start = start.max(reached.next);
+        }
+        let rectangle = Rectangle {
+            nodes,
+            ticks: start.tick..ticks.end,
+        };
+        if rectangle.ticks.is_empty() {
+            let used = Rectangle { ticks, ..rectangle };
+            return Err(Denied::Conflict(Conflict::Used(used)));
+        }
+        let entry =
+            registry::enter(space, rectangle.clone(), start.whole_tick()).map_err(|error| {
+                match error {
+                    EnterError::Conflict(conflict) => Denied::Conflict(conflict),
+                    EnterError::System(error) => Denied::System(error),
+                }
+            })?;
+        state.in_use = Some(rectangle.clone());
+        drop(state);
+        Ok(Claimed {
+            claim: self.clone(),
+            space,
+            rectangle,
+            start,
+            entry: Some(entry),
+        })
+    }
+}
+
+impl State {
+    fn reached(&self, space: Space, nodes: &Range<u64>) -> Option<&Reached> {
+        let mut all = self.reached.iter();
+        all.find(|reached| reached.space == space && reached.nodes == *nodes)
+    }
+
+    fn note(&mut self, space: Space, nodes: &Range<u64>, next: Position) {
+        let is_other = |reached: &Reached| reached.space != space || reached.nodes != *nodes;
+        self.reached.retain(is_other);
+        self.reached.push(Reached {
+            space,
+            nodes: nodes.clone(),
+            next,
+        });
+    }
+}
+
+/// A lease that was taken. Dropping this leaves it as it was before.
+#[derive(Debug)]
+pub(crate) struct Claimed {
+    claim: Claim,
+    space: Space,
+    rectangle: Rectangle,
+    start: Position,
+    /// None once it is let go.
+    entry: Option<Entry>,
+}
 
 impl Claimed {
-    /// Never lets the lease go: IDs may have been issued from it, and who
-    /// begins it anew would issue them again.
-    pub(crate) fn for_good(self) {
-        std::mem::forget(self);
+    /// The nodes, and the ticks from that in which it begins.
+    pub(crate) fn rectangle(&self) -> &Rectangle {
+        &self.rectangle
+    }
+
+    /// Where it begins.
+    pub(crate) fn start(&self) -> Position {
+        self.start
+    }
+
+    /// Lets the lease go: everything before `next` may have been issued, and
+    /// nothing more will be. `given_up` for one that nobody may go on with.
+    pub(crate) fn finish(mut self, next: Position, given_up: bool) {
+        self.let_go(Some(next), given_up);
+    }
+
+    fn let_go(&mut self, next: Option<Position>, given_up: bool) {
+        let Some(entry) = self.entry.take() else {
+            return;
+        };
+        if entry.is_inherited() {
+            return;
+        }
+        let mut state = self.claim.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // The registry first: what is free here is used there.
+        match next.filter(|next| *next > self.start) {
+            Some(next) => {
+                entry.leave(next.whole_tick());
+                state.note(self.space, &self.rectangle.nodes, next);
+            }
+            None => drop(entry),
+        }
+        state.in_use = None;
+        state.given_up |= given_up;
     }
 }
 
 impl Drop for Claimed {
     fn drop(&mut self) {
-        self.0.0.store(false, Relaxed);
+        self.let_go(None, false);
+    }
+}
+
+impl fmt::Debug for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Claim").finish_non_exhaustive()
     }
 }
 
@@ -54,15 +238,68 @@ impl Hash for Claim {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cipher::Secret;
+    use crate::layout::Layout;
+
+    fn space(name: &[u8; 16]) -> Space {
+        Space::new(Layout::RANDFLAKE, Some(&Secret::from_bytes(*name)))
+    }
+
+    fn at(tick: u64, offset: u64) -> Position {
+        Position { tick, offset }
+    }
 
     #[test]
     fn a_lease_is_taken_once_at_a_time() {
+        let space = space(b"taken once      ");
         let claim = Claim::default();
-        let claimed = claim.take().unwrap();
-        assert!(claim.clone().take().is_none());
-        assert!(Claim::default().take().is_some(), "another lease");
+        let claimed = claim.take(space, 0..8, 5..10).unwrap();
+        let again = claim.clone().take(space, 0..8, 5..10).unwrap_err();
+        assert!(
+            matches!(&again, Denied::Conflict(Conflict::InUse(other)) if other.ticks == (5..10)),
+            "{again:?}"
+        );
         drop(claimed);
-        claim.take().unwrap().for_good();
-        assert!(claim.take().is_none());
+        assert_eq!(claim.take(space, 0..8, 5..10).unwrap().start(), at(5, 0));
+    }
+
+    #[test]
+    fn the_next_one_begins_where_the_last_one_ended() {
+        let space = space(b"goes on         ");
+        let claim = Claim::default();
+        claim
+            .take(space, 0..8, 5..10)
+            .unwrap()
+            .finish(at(6, 77), false);
+        let next = claim.take(space, 0..8, 5..10).unwrap();
+        assert_eq!(next.start(), at(6, 77));
+        assert_eq!(next.rectangle().ticks, 6..10);
+        drop(next);
+        // A later start counts; other nodes and other secrets have their own.
+        assert_eq!(claim.take(space, 0..8, 8..10).unwrap().start(), at(8, 0));
+        assert_eq!(claim.take(space, 8..16, 5..10).unwrap().start(), at(5, 0));
+        let other = super::tests::space(b"goes on elsewhere"[..16].try_into().unwrap());
+        assert_eq!(claim.take(other, 0..8, 5..10).unwrap().start(), at(5, 0));
+        claim
+            .take(space, 0..8, 5..10)
+            .unwrap()
+            .finish(at(10, 0), false);
+        let used_up = claim.take(space, 0..8, 5..10).unwrap_err();
+        assert!(
+            matches!(&used_up, Denied::Conflict(Conflict::Used(used)) if used.ticks == (5..10)),
+            "{used_up:?}"
+        );
+    }
+
+    #[test]
+    fn a_lease_that_was_given_up_is_nobodys() {
+        let space = space(b"given up        ");
+        let claim = Claim::default();
+        claim
+            .take(space, 0..8, 5..10)
+            .unwrap()
+            .finish(at(6, 0), true);
+        let denied = claim.take(space, 0..8, 8..10).unwrap_err();
+        assert!(matches!(denied, Denied::GivenUp), "{denied:?}");
     }
 }

@@ -32,9 +32,25 @@ use crate::layout::Layout;
 /// [`LeaseStore`](super::LeaseStore): even an embedded one keeps the runs of a
 /// program apart.
 ///
-/// One mistake is caught: a lease and its clones serve one generator at a time,
-/// and one with an explicit start a single one. Two leases that are made apart
-/// for the same nodes are two promises, and nothing compares them.
+/// # What this process checks
+/// Within one process, a generator is not built if it could repeat an ID:
+///
+/// * A lease and its clones serve one generator at a time. The next one goes on
+///   after the last ID that was claimed, borrowed ones included, whatever start
+///   was given: to the sequence, or with the next tick where the nodes are
+///   divided among the parts of a [`ClockPolicy`](crate::ClockPolicy).
+/// * A lease made apart, in whatever way, is refused while a generator uses any
+///   of its nodes and ticks
+///   ([`LeaseTaken`](crate::BuildError::LeaseTaken)), and later unless it starts
+///   after the ticks that were used ([`LeaseUsed`](crate::BuildError::LeaseUsed)).
+/// * In a child of `fork(2)`, every node that the parent had until then is
+///   refused ([`LeaseOfParent`](crate::BuildError::LeaseOfParent)): it may go on,
+///   whatever the child drops. A process that forks before it builds, as a daemon
+///   does, keeps its nodes.
+///
+/// Generators with another layout or another secret are not compared. Neither are
+/// leases that a generator has from a store, so keep nodes of a store out of
+/// static leases.
 ///
 /// # Examples
 /// ```
@@ -125,12 +141,6 @@ impl StaticLease {
         }
         Lease::new(*layout, self.nodes.clone(), start..layout.ticks())
             .map(|lease| lease.with_claim(self.claim.clone()))
-    }
-
-    /// Whether a second generator would begin where the first one did, whatever
-    /// the time.
-    pub(crate) fn starts_anew(&self) -> bool {
-        !matches!(self.start, Start::Now)
     }
 }
 

@@ -88,7 +88,7 @@ impl Grant {
     }
 
     /// The rectangle that it makes the holder's. All leases of one grant and of
-    /// its clones count as one, which one generator can be built on.
+    /// its clones count as one, which serves one generator at a time.
     ///
     /// # Errors
     /// When the block or the ticks are not of this namespace. A grant that a

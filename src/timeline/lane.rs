@@ -145,6 +145,14 @@ impl Lane {
         self.generation.load(Relaxed) & 1 == 0
     }
 
+    /// The line of a lane that was opened once and never again.
+    pub(super) fn line<'a>(&self, layout: &'a Layout) -> Line<'a> {
+        // Relaxed: written before the timeline was shared, and never after.
+        let ticks = self.first_tick.load(Relaxed)..self.end_tick.load(Relaxed);
+        let nodes = self.nodes.load(Relaxed);
+        Line::new(layout, self.first_node.load(Relaxed), nodes, ticks)
+    }
+
     /// What the lane is open for, if it is.
     #[inline]
     pub(super) fn view<'a>(&self, layout: &'a Layout) -> Option<View<'a>> {

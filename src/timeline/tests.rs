@@ -33,7 +33,7 @@ fn timeline(
         follows_clock: true,
         serves_the_past: false,
     };
-    Timeline::new(&lease, Arc::new(clock.clone()), pace).unwrap()
+    Timeline::new(&lease, 0, Arc::new(clock.clone()), pace).unwrap()
 }
 
 fn raws(run: Run) -> Range<u64> {

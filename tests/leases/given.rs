@@ -1,4 +1,4 @@
-//! A lease that is given to a builder: one generator, and no second.
+//! A lease that is given to a builder: one generator at a time.
 
 use ringflake::lease::{Acquire, LeaseStore};
 use ringflake::{BuildError, CachedGenerator, DirectGenerator, Layout, LeaseSource, StaticLease};
@@ -28,24 +28,29 @@ fn assert_taken<T>(built: Result<T, BuildError>) {
     let Err(error) = built else {
         panic!("a second generator on one lease");
     };
-    let BuildError::LeaseTaken { nodes } = &error else {
+    let BuildError::LeaseTaken {
+        nodes, other_nodes, ..
+    } = &error
+    else {
         panic!("{error:?}");
     };
-    assert_eq!(*nodes, 8..16);
-    assert!(error.to_string().contains("8..16 is taken"), "{error}");
+    assert_eq!((nodes, other_nodes), (&(8..16), &(8..16)));
+    assert!(error.to_string().contains("is taken"), "{error}");
 }
 
 #[test]
-fn a_lease_is_one_generators_for_good() {
+fn a_lease_is_one_generators_at_a_time() {
     let rig = Rig::new();
     let lease = lease(rig.layout, 8..16, START..START + 100);
     let first = cached(rig.layout, lease.clone()).unwrap();
     assert_taken(cached(rig.layout, lease.clone()));
     assert_taken(direct(rig.layout, lease.clone()));
-    // IDs were issued, and a second one would begin where this one did.
+    // IDs were issued, and the second one goes on after them.
     drop(first);
-    assert_taken(cached(rig.layout, lease.clone()));
+    let second = cached(rig.layout, lease.clone()).unwrap();
     assert_taken(direct(rig.layout, lease));
+    let raw = second.take().unwrap().to_u64();
+    assert_eq!(raw, rig.layout.pack(START + 2, 8, 0).unwrap(), "after 64");
 }
 
 #[test]
@@ -58,10 +63,10 @@ fn all_leases_of_one_grant_are_one() {
     let first = direct(rig.layout, grant.to_lease(&rig.space).unwrap()).unwrap();
     assert_taken(cached(rig.layout, grant.to_lease(&rig.space).unwrap()));
     drop(first);
-    assert_taken(direct(
-        rig.layout,
-        grant.clone().to_lease(&rig.space).unwrap(),
-    ));
+    let again = grant.clone().to_lease(&rig.space).unwrap();
+    let second = direct(rig.layout, again).unwrap();
+    assert_taken(cached(rig.layout, grant.to_lease(&rig.space).unwrap()));
+    drop(second);
     let other = grants[0].to_lease(&rig.space).unwrap();
     assert!(cached(rig.layout, other).is_ok(), "another grant");
 }
@@ -79,24 +84,11 @@ fn a_static_lease_is_one_generators_at_a_time() {
     drop(second);
     assert_taken(direct(layout, nodes.clone()));
     drop(handle);
-    // It begins anew with the tick that is running then.
+    // It goes on where the first one ended.
     let third = direct(layout, nodes.clone()).unwrap();
     assert_taken(cached(layout, nodes.clone()));
     drop(third);
     assert!(cached(layout, nodes).is_ok());
-}
-
-#[test]
-fn a_static_lease_with_a_start_is_one_generators_for_good() {
-    let rig = Rig::new();
-    let nodes = || StaticLease::assume_unique(rig.layout, 8..16);
-    for begins in [
-        nodes().starting_at_tick(START),
-        nodes().starting_at_unix_ms(rig.unix_ms(START)),
-    ] {
-        drop(direct(rig.layout, begins.clone()).unwrap());
-        assert_taken(cached(rig.layout, begins));
-    }
 }
 
 #[test]
@@ -128,7 +120,7 @@ fn a_child_does_not_begin_its_parents_lease_anew() {
     let status = crate::child::in_a_fork(|| {
         let refused = matches!(
             direct(layout, lease.clone()),
-            Err(BuildError::LeaseTaken { .. })
+            Err(BuildError::LeaseOfParent { .. })
         );
         u8::from(!refused)
     });
