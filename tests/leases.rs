@@ -27,6 +27,8 @@ mod invalidate;
 mod oracle;
 #[path = "leases/outage.rs"]
 mod outage;
+#[path = "leases/reuse.rs"]
+mod reuse;
 #[path = "leases/rig.rs"]
 mod rig;
 #[path = "leases/serving.rs"]

@@ -1,13 +1,20 @@
 //! A forked child has none of its parent's leases, and leaves them alone.
 
+use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
 
 use ringflake::lease::{Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace};
-use ringflake::{CachedGenerator, Clock, DirectGenerator, Id, Refused, TakeError};
+use ringflake::{
+    BuildError, CachedGenerator, Clock, DirectGenerator, Id, Layout, LeaseSource, Refused,
+    StaticLease, TakeError,
+};
 
 use crate::child::{Checks, in_a_fork};
-use crate::rig::{Judge, Rig};
-use crate::small::secret;
+use crate::rig::{Judge, Rig, START};
+use crate::small::{clock_at, layout, lease, secret};
 use crate::store::{Fault, Op};
 
 const FORKED: Result<Id, TakeError> = Err(TakeError::Refused(Refused::Forked));
@@ -118,4 +125,103 @@ fn a_child_of_a_process_whose_store_hangs_does_not_hang() {
     rig.store.let_go();
     rig.store.fail(Fault::Down);
     assert!(ids.unwrap().take().is_ok());
+}
+
+fn on(layout: Layout, source: impl Into<LeaseSource>) -> Result<DirectGenerator, BuildError> {
+    DirectGenerator::builder(layout)
+        .secret(&secret())
+        .lease(source)
+        .clock(clock_at(layout, START))
+        .build()
+}
+
+fn nodes(layout: Layout, nodes: Range<u64>) -> StaticLease {
+    StaticLease::assume_unique(layout, nodes)
+}
+
+/// Whether it is refused as the parent's, on its nodes 8..16.
+fn is_parents<T>(built: Result<T, BuildError>) -> bool {
+    match built {
+        Err(BuildError::LeaseOfParent { parents_nodes, .. }) => parents_nodes == (8..16),
+        _ => false,
+    }
+}
+
+#[test]
+fn u1_a_child_can_build_on_nothing_of_its_parents() {
+    // Whether the parent's generator is there at the fork, or gone before it.
+    for gone in [false, true] {
+        let layout = layout(40, 8, 8);
+        let given = nodes(layout, 8..16);
+        let mut ids = Some(on(layout, given.clone()).unwrap());
+        ids.as_ref().unwrap().take().unwrap();
+        if gone {
+            ids = None;
+        }
+        let status = in_a_fork(|| {
+            let mut checks = Checks::new();
+            for _ in 0..2 {
+                checks.check(is_parents(on(layout, given.clone())));
+                checks.check(is_parents(on(layout, nodes(layout, 15..16))));
+                let later = nodes(layout, 0..9).starting_at_tick(START + 1_000_000);
+                checks.check(is_parents(on(layout, later)));
+                checks.check(is_parents(on(layout, lease(layout, 8..9, 0..1))));
+                // Nothing that is dropped here changes that.
+                ids = None;
+            }
+            let own = on(layout, nodes(layout, 16..24));
+            checks.check(own.as_ref().is_ok_and(|own| own.take().is_ok()));
+            drop(own);
+            // A child of the child has two parents.
+            let grandchild = in_a_fork(|| {
+                let mut checks = Checks::new();
+                checks.check(is_parents(on(layout, given.clone())));
+                let of_child = on(layout, nodes(layout, 23..24));
+                checks.check(matches!(of_child, Err(BuildError::LeaseOfParent { .. })));
+                let own = on(layout, nodes(layout, 24..25));
+                checks.check(own.is_ok_and(|own| own.take().is_ok()));
+                checks.failed
+            });
+            checks.check(grandchild == Ok(0));
+            checks.failed
+        });
+        assert_eq!(status, Ok(0), "gone: {gone}; the check that failed");
+        // The parent may go on, and build again.
+        if let Some(ids) = ids {
+            ids.take().unwrap();
+        }
+        on(layout, given).unwrap().take().unwrap();
+    }
+}
+
+#[test]
+fn a_child_of_a_process_that_builds_and_drops_does_not_hang() {
+    let layout = layout(40, 8, 8);
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for thread in 0..2 {
+            let over = &over;
+            scope.spawn(move || {
+                let given = nodes(layout, 100 + thread..101 + thread);
+                while !over.load(Relaxed) {
+                    let _ = on(layout, given.clone()).unwrap().take();
+                }
+            });
+        }
+        let _ids = on(layout, nodes(layout, 8..16)).unwrap();
+        let outcomes = (0..300).map(|_| {
+            in_a_fork(|| {
+                let mut checks = Checks::new();
+                checks.check(is_parents(on(layout, nodes(layout, 8..9))));
+                let own = on(layout, nodes(layout, 16..24));
+                checks.check(own.as_ref().is_ok_and(|own| own.take().is_ok()));
+                drop(own);
+                checks.check(on(layout, nodes(layout, 24..25)).is_ok());
+                checks.failed
+            })
+        });
+        let bad: Vec<_> = outcomes.filter(|outcome| *outcome != Ok(0)).collect();
+        over.store(true, Relaxed);
+        assert_eq!(bad, [], "what the children found");
+    });
 }

@@ -1,0 +1,411 @@
+//! A lease that is used again in one process: the next generator goes on where
+//! the last one ended, and one that would issue an ID again is not built.
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Barrier;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
+use std::time::Duration;
+
+use ringflake::{
+    BuildError, CachedGenerator, Clock, ClockPolicy, DirectGenerator, Id, Layout, LeaseSource,
+    ManualClock, Secret, StaticLease,
+};
+
+use crate::small::{clock_at, layout, lease, secret};
+
+const START: u64 = 1_000;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+const POLICIES: [ClockPolicy; 5] = [
+    ClockPolicy::Refuse,
+    ClockPolicy::Wait {
+        at_most: Duration::ZERO,
+    },
+    ClockPolicy::RollbackBits(2),
+    ClockPolicy::SwitchNode,
+    ClockPolicy::Logical {
+        at_most_ahead: HOUR,
+    },
+];
+
+/// One ID space, and a clock.
+struct Space {
+    layout: Layout,
+    clock: ManualClock,
+}
+
+impl Space {
+    fn new() -> Self {
+        let layout = layout(40, 8, 8);
+        let clock = clock_at(layout, START);
+        Self { layout, clock }
+    }
+
+    fn nodes(&self, nodes: Range<u64>) -> StaticLease {
+        StaticLease::assume_unique(self.layout, nodes)
+    }
+
+    fn cached_with(
+        &self,
+        secret: &Secret,
+        lease: impl Into<LeaseSource>,
+    ) -> Result<CachedGenerator, BuildError> {
+        CachedGenerator::builder(self.layout)
+            .secret(secret)
+            .lease(lease)
+            .clock(self.clock.clone())
+            .borrow_limit(HOUR)
+            .capacity(64)
+            .build()
+    }
+
+    fn cached(&self, lease: impl Into<LeaseSource>) -> Result<CachedGenerator, BuildError> {
+        self.cached_with(&secret(), lease)
+    }
+
+    fn direct(
+        &self,
+        policy: ClockPolicy,
+        lease: impl Into<LeaseSource>,
+    ) -> Result<DirectGenerator, BuildError> {
+        DirectGenerator::builder(self.layout)
+            .secret(&secret())
+            .lease(lease)
+            .clock(self.clock.clone())
+            .clock_policy(policy)
+            .build()
+    }
+}
+
+/// Collects IDs, none of which may come twice.
+#[derive(Default)]
+struct Seen(HashSet<Id>);
+
+impl Seen {
+    #[track_caller]
+    fn add(&mut self, id: Id) {
+        assert!(self.0.insert(id), "U1: {id} was issued twice");
+    }
+}
+
+#[track_caller]
+fn refused<T>(built: Result<T, BuildError>) -> (BuildError, String) {
+    let Err(error) = built else {
+        panic!("it was built, and makes duplicates");
+    };
+    let text = error.to_string();
+    (error, text)
+}
+
+#[test]
+fn u1_cached_after_cached_on_one_lease_repeats_nothing() {
+    let space = Space::new();
+    let mut seen = Seen::default();
+    for given in [
+        LeaseSource::from(space.nodes(0..4)),
+        space.nodes(4..8).starting_at_tick(START + 5).into(),
+        lease(space.layout, 8..12, START..START + 500).into(),
+        space
+            .nodes(12..16)
+            .starting_at_tick(7)
+            .grant(0)
+            .unwrap()
+            .into(),
+    ] {
+        for _ in 0..3 {
+            let ids = space.cached(given.clone()).unwrap();
+            for _ in 0..1_000 {
+                seen.add(ids.take().unwrap());
+            }
+        }
+    }
+    assert_eq!(seen.0.len(), 12_000);
+}
+
+#[test]
+fn u1_direct_after_direct_on_one_lease_repeats_nothing() {
+    for policy in POLICIES {
+        let space = Space::new();
+        let mut seen = Seen::default();
+        let nodes = space.nodes(0..8);
+        for run in 0..4 {
+            let ids = space.direct(policy, nodes.clone()).unwrap();
+            while seen.0.len() < 400 * (run + 1) {
+                match ids.take() {
+                    Ok(id) => seen.add(id),
+                    // The tick is used up, or the lanes were divided anew.
+                    Err(_) => space.clock.advance(Duration::from_secs(1)),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn u1_kinds_and_policies_in_turn_repeat_nothing() {
+    let space = Space::new();
+    let mut seen = Seen::default();
+    let nodes = space.nodes(0..8);
+    for policy in POLICIES.into_iter().chain(POLICIES) {
+        let ids = space.cached(nodes.clone()).unwrap();
+        (0..1_000).for_each(|_| seen.add(ids.take().unwrap()));
+        drop(ids);
+        let ids = space.direct(policy, nodes.clone()).unwrap();
+        for _ in 0..1_000 {
+            match ids.take() {
+                Ok(id) => seen.add(id),
+                Err(_) => space.clock.advance(Duration::from_secs(1)),
+            }
+        }
+    }
+}
+
+#[test]
+fn the_next_generator_goes_on_within_the_tick() {
+    let space = Space::new();
+    let nodes = space.nodes(0..8);
+    let mut expected = 0;
+    for policy in [ClockPolicy::Refuse, ClockPolicy::default()] {
+        for count in [1, 300, 7] {
+            let ids = space.direct(policy, nodes.clone()).unwrap();
+            for _ in 0..count {
+                let parts = ids.inspect(ids.take().unwrap()).unwrap();
+                let at = parts.node * 256 + parts.sequence;
+                assert_eq!((parts.tick, at), (START, expected), "{policy:?}");
+                expected += 1;
+            }
+        }
+    }
+}
+
+#[test]
+fn u1_what_was_borrowed_far_ahead_is_not_issued_again() {
+    let space = Space::new();
+    let mut seen = Seen::default();
+    let nodes = space.nodes(0..1);
+    let mut last = 0;
+    for _ in 0..3 {
+        let ids = space.cached(nodes.clone()).unwrap();
+        for _ in 0..50 * 256 {
+            let id = ids.take().unwrap();
+            seen.add(id);
+            last = ids.inspect(id).unwrap().tick;
+        }
+    }
+    assert!(last >= START + 149, "borrowed up to tick {last}");
+    // Another lease on the node can't begin before that is over.
+    let (error, text) = refused(space.cached(space.nodes(0..1)));
+    let BuildError::LeaseUsed {
+        used_nodes,
+        used_ticks,
+        ..
+    } = error
+    else {
+        panic!("{error:?}");
+    };
+    assert_eq!((used_nodes, used_ticks.start), (0..1, START));
+    assert!(used_ticks.end > last);
+    for hint in ["0..1", &format!("start at tick {}", used_ticks.end)] {
+        assert!(text.contains(hint), "{text}");
+    }
+    let before = space.nodes(0..1).starting_at_tick(used_ticks.end - 1);
+    refused(space.cached(before));
+    let after = space.nodes(0..1).starting_at_tick(used_ticks.end);
+    let ids = space.cached(after).unwrap();
+    (0..1_000).for_each(|_| seen.add(ids.take().unwrap()));
+}
+
+#[test]
+fn leases_that_meet_one_in_use_are_refused() {
+    let space = Space::new();
+    let first = space.cached(space.nodes(8..16)).unwrap();
+    let meets = |nodes: Range<u64>| space.nodes(nodes);
+    for given in [
+        LeaseSource::from(meets(8..16)),
+        meets(15..20).into(),
+        meets(0..9).into(),
+        meets(10..11).starting_at_tick(0).into(),
+        meets(10..11).starting_at_tick(START + 5_000).into(),
+        meets(10..11).starting_at_tick(7).grant(0).unwrap().into(),
+        lease(space.layout, 12..13, START + 10..START + 11).into(),
+        first.leases().remove(0).into(),
+    ] {
+        let (error, text) = refused(space.cached(given.clone()));
+        let BuildError::LeaseTaken {
+            other_nodes,
+            other_ticks,
+            ..
+        } = error
+        else {
+            panic!("{error:?}");
+        };
+        assert_eq!((other_nodes, other_ticks.start), (8..16, START));
+        for hint in ["8..16", "clone that generator", "other nodes"] {
+            assert!(text.contains(hint), "{text}");
+        }
+        refused(space.direct(ClockPolicy::Refuse, given));
+    }
+    // Side by side with it, and what no ID of it can be in.
+    let mut seen = Seen::default();
+    let others = [
+        space.cached(meets(0..8)).unwrap(),
+        space.cached(meets(16..17)).unwrap(),
+        space
+            .cached(lease(space.layout, 8..16, 0..START))
+            .map(|_| space.cached(meets(17..18)).unwrap())
+            .unwrap(),
+        first,
+    ];
+    for ids in &others {
+        (0..200).for_each(|_| seen.add(ids.take().unwrap()));
+    }
+}
+
+#[test]
+fn another_secret_makes_other_ids() {
+    let space = Space::new();
+    let nodes = || space.nodes(0..8);
+    let first = space.cached(nodes()).unwrap();
+    let other = Secret::from_bytes([7; 16]);
+    let second = space.cached_with(&other, nodes()).unwrap();
+    let plain = CachedGenerator::builder(space.layout)
+        .plain()
+        .lease(nodes())
+        .build();
+    let plain = plain.unwrap();
+    for ids in [&first, &second, &plain] {
+        ids.take().unwrap();
+    }
+    refused(space.cached_with(&other, nodes()));
+    drop((first, second));
+    refused(space.cached_with(&other, nodes()));
+    refused(space.cached(nodes()));
+}
+
+/// Panics at one of its readings.
+#[derive(Debug)]
+struct PanicsAt {
+    clock: ManualClock,
+    left: AtomicU32,
+}
+
+impl Clock for PanicsAt {
+    fn unix_ms(&self) -> u64 {
+        assert_ne!(
+            self.left.fetch_sub(1, Relaxed),
+            0,
+            "the reading to panic at"
+        );
+        self.clock.unix_ms()
+    }
+}
+
+#[test]
+fn a_build_that_fails_leaves_the_lease_as_it_was() {
+    let space = Space::new();
+    let nodes = space.nodes(8..16);
+    let builder = || {
+        CachedGenerator::builder(space.layout)
+            .secret(&secret())
+            .lease(nodes.clone())
+            .clock(space.clock.clone())
+    };
+    let error = builder().capacity(3).build().unwrap_err();
+    assert!(matches!(error, BuildError::Ring(_)), "{error:?}");
+    let error = space.direct(ClockPolicy::RollbackBits(4), nodes.clone());
+    assert!(matches!(error, Err(BuildError::RollbackBits { .. })));
+    // Before the padding fill, and in the middle of it.
+    for left in 0..4 {
+        let clock = PanicsAt {
+            clock: space.clock.clone(),
+            left: AtomicU32::new(left),
+        };
+        let builder = builder().clock(clock).capacity(4096);
+        let built = catch_unwind(AssertUnwindSafe(|| builder.build()));
+        assert!(built.is_err(), "it got by at reading {left}");
+    }
+    // With other nodes, and the very first ID.
+    let other = space
+        .direct(ClockPolicy::Refuse, space.nodes(0..16))
+        .unwrap();
+    drop(other);
+    let ids = space.direct(ClockPolicy::Refuse, nodes).unwrap();
+    let parts = ids.inspect(ids.take().unwrap()).unwrap();
+    assert_eq!((parts.tick, parts.node, parts.sequence), (START, 8, 0));
+}
+
+#[test]
+fn one_of_eight_builds_at_once_wins() {
+    for shared in [true, false] {
+        for _ in 0..50 {
+            let space = Space::new();
+            let nodes = space.nodes(8..16);
+            let barrier = Barrier::new(8);
+            let built = thread::scope(|scope| {
+                let build = || {
+                    let (space, barrier) = (&space, &barrier);
+                    let nodes = match shared {
+                        true => nodes.clone(),
+                        false => space.nodes(8..16),
+                    };
+                    scope.spawn(move || {
+                        barrier.wait();
+                        space.direct(ClockPolicy::Refuse, nodes)
+                    })
+                };
+                let threads: Vec<_> = (0..8).map(|_| build()).collect();
+                let joined = threads.into_iter().map(|thread| thread.join().unwrap());
+                joined.collect::<Vec<_>>()
+            });
+            let won = built.iter().filter(|built| built.is_ok()).count();
+            assert_eq!(won, 1, "shared: {shared}");
+            for built in built {
+                if let Err(error) = built {
+                    assert!(matches!(error, BuildError::LeaseTaken { .. }), "{error:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_given_up_is_not_used_again() {
+    let space = Space::new();
+    let nodes = space.nodes(8..16);
+    let ids = space.cached(nodes.clone()).unwrap();
+    ids.take().unwrap();
+    ids.invalidate();
+    drop(ids);
+    let (error, text) = refused(space.cached(nodes));
+    assert!(
+        matches!(error, BuildError::LeaseGivenUp { .. }),
+        "{error:?}"
+    );
+    assert!(text.contains("8..16"), "{text}");
+}
+
+#[test]
+fn a_lease_of_which_nothing_is_left_is_refused() {
+    let space = Space::new();
+    let short = lease(space.layout, 0..1, START..START + 2);
+    let ids = space.direct(
+        ClockPolicy::Logical {
+            at_most_ahead: HOUR,
+        },
+        short.clone(),
+    );
+    let ids = ids.unwrap();
+    assert_eq!((0..512).filter(|_| ids.take().is_ok()).count(), 512);
+    ids.take().unwrap_err();
+    drop(ids);
+    let (error, _) = refused(space.cached(short));
+    let BuildError::LeaseUsed { used_ticks, .. } = error else {
+        panic!("{error:?}");
+    };
+    assert_eq!(used_ticks, START..START + 2);
+}
