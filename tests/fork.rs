@@ -7,6 +7,8 @@
 
 #[path = "common/child.rs"]
 mod child;
+#[path = "fork/inside.rs"]
+mod inside;
 #[path = "common/oracle.rs"]
 mod oracle;
 #[path = "common/small.rs"]

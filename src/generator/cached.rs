@@ -330,18 +330,19 @@ impl CachedGenerator {
             let empties = self.shared.dry.empties();
             hook(RingEmpty { empties, answer });
             std::mem::forget(taken);
-            if self.filler.source().timeline().is_forked() {
-                // It forked, and what the ring gave before is the parent's.
-                return Err(Refused::Forked.into());
-            }
         }
         let outcome = match answer {
             OnEmpty::Generate => self.generate(&mut out[have..]),
             // Some are better at once than all of them later.
-            OnEmpty::Error | OnEmpty::Wait(_) if have > 0 => return Ok(have),
+            OnEmpty::Error | OnEmpty::Wait(_) if have > 0 => Ok(0),
             OnEmpty::Error => Err(self.reason().map_or(TakeError::Empty, TakeError::Refused)),
             OnEmpty::Wait(timeout) => self.wait(out, timeout),
         };
+        // After the last call of a hook, a clock or a subscriber: where one of them
+        // forked, what this take had got before is the parent's.
+        if self.filler.source().timeline().is_forked() {
+            return Err(Refused::Forked.into());
+        }
         match outcome {
             Ok(got) => Ok(have + got),
             Err(_) if have > 0 => Ok(have),

@@ -151,6 +151,8 @@ impl DirectGenerator {
         while done < out.len() {
             match self.mint(&mut out[done..], &mut waits_since) {
                 Ok(count) => done += count,
+                // What was made before a clock forked is the parent's.
+                Err(Refused::Forked) => return Err(Refused::Forked),
                 Err(refused) if done == 0 => return Err(refused),
                 Err(_) => break,
             }
@@ -209,11 +211,27 @@ impl DirectGenerator {
         let lane = self.active.load(Relaxed);
         match self.lanes[lane].mint(out) {
             Ok(count) => Ok(count),
-            Err(refused) => self.mint_by_policy(out, lane, refused, waits_since),
+            Err(refused) => self.mint_or_refuse(out, lane, refused, waits_since),
         }
     }
 
     #[cold]
+    fn mint_or_refuse(
+        &self,
+        out: &mut [Id],
+        lane: usize,
+        refused: Refused,
+        waits_since: &mut Option<Instant>,
+    ) -> Result<usize, Refused> {
+        let outcome = self.mint_by_policy(out, lane, refused, waits_since);
+        // After the last look at the clock, which may have forked.
+        if self.is_forked() {
+            Err(Refused::Forked)
+        } else {
+            outcome
+        }
+    }
+
     fn mint_by_policy(
         &self,
         out: &mut [Id],
@@ -221,9 +239,6 @@ impl DirectGenerator {
         refused: Refused,
         waits_since: &mut Option<Instant>,
     ) -> Result<usize, Refused> {
-        if refused == Refused::Forked {
-            return Err(refused);
-        }
         match self.policy {
             ClockPolicy::Refuse | ClockPolicy::Logical { .. } => Err(refused),
             ClockPolicy::Wait { at_most } => {

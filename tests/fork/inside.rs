@@ -1,0 +1,347 @@
+//! A fork in the middle of a take, made by the user's own code: a clock, or a
+//! subscriber of `tracing`.
+//!
+//! The child goes on with the take that it was forked in, takes again, and tells
+//! through a pipe every ID that it got. It must have got none.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::FromRawFd;
+use std::sync::atomic::AtomicI64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, ThreadId};
+use std::time::Duration;
+
+use ringflake::{
+    CachedGenerator, Clock, ClockPolicy, DirectGenerator, Id, Layout, ManualClock, OnEmpty,
+    Refused, TakeError,
+};
+use tracing::span;
+use tracing::{Event, Metadata, Subscriber};
+
+use crate::HOUR;
+use crate::child::wait_for;
+use crate::oracle::Oracle;
+use crate::small::{clock_at, layout, lease, secret_of_its_own};
+
+/// Forks the thread that made it, once, at one of its turns.
+#[derive(Debug)]
+struct Forker {
+    thread: ThreadId,
+    /// Turns that are left before it forks; negative if it does not.
+    left: AtomicI64,
+    /// The writing end of the pipe, in the child.
+    child: AtomicI64,
+    /// In the parent, what the child told.
+    told: Mutex<Option<Told>>,
+}
+
+/// What a child told.
+#[derive(Debug, PartialEq)]
+struct Told {
+    status: Result<u8, String>,
+    /// The IDs that it got.
+    ids: Vec<u64>,
+}
+
+/// The status of a child that was refused with anything but `Forked`.
+const OTHER_REFUSAL: u8 = 7;
+
+impl Forker {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            thread: thread::current().id(),
+            left: AtomicI64::new(-1),
+            child: AtomicI64::new(-1),
+            told: Mutex::new(None),
+        })
+    }
+
+    fn turn(&self) {
+        if thread::current().id() != self.thread || self.left.load(Relaxed) < 0 {
+            return;
+        }
+        if self.left.fetch_sub(1, Relaxed) > 0 {
+            return;
+        }
+        let mut ends = [0; 2];
+        // SAFETY: the array has room for the two that are written.
+        assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
+        // SAFETY: the child goes on with the take, writes to the pipe and exits.
+        match unsafe { libc::fork() } {
+            0 => self.child.store(ends[1].into(), Relaxed),
+            pid => {
+                // SAFETY: the descriptor is ours, and closed once.
+                unsafe { libc::close(ends[1]) };
+                // SAFETY: as above; the file closes it.
+                let mut pipe = unsafe { File::from_raw_fd(ends[0]) };
+                let status = wait_for(pid);
+                let mut bytes = Vec::new();
+                pipe.read_to_end(&mut bytes).unwrap();
+                let ids = bytes.chunks_exact(8);
+                let ids = ids.map(|id| u64::from_ne_bytes(id.try_into().unwrap()));
+                let ids = ids.collect();
+                *self.told.lock().unwrap() = Some(Told { status, ids });
+            }
+        }
+    }
+
+    /// Calls `take`, which gives what it put into the slice or its refusal, with a
+    /// fork at turn `at` of it. None if it has not so many turns.
+    fn told(
+        &self,
+        at: i64,
+        mut take: impl FnMut(&mut [Id]) -> Result<usize, Option<Refused>>,
+        mut issued: impl FnMut(Id),
+    ) -> Option<Told> {
+        let mut ids = [Id::default(); 40];
+        self.left.store(at, Relaxed);
+        let mut outcome = take(&mut ids);
+        let pipe = self.child.load(Relaxed);
+        if pipe < 0 {
+            self.left.store(-1, Relaxed);
+            ids[..outcome.unwrap_or(0)]
+                .iter()
+                .copied()
+                .for_each(&mut issued);
+            return self.told.lock().unwrap().take();
+        }
+        let mut status = 0;
+        for _ in 0..100 {
+            match outcome {
+                Ok(count) => ids[..count].iter().for_each(|id| {
+                    let bytes = id.to_u64().to_ne_bytes();
+                    // SAFETY: the bytes are ours, and the descriptor is the pipe's.
+                    let written = unsafe { libc::write(pipe as i32, bytes.as_ptr().cast(), 8) };
+                    assert_eq!(written, 8);
+                }),
+                Err(Some(Refused::Forked)) => {}
+                Err(_) => status = OTHER_REFUSAL,
+            }
+            outcome = take(&mut ids);
+        }
+        // SAFETY: ends the child, which is all it has left to do.
+        unsafe { libc::_exit(status.into()) }
+    }
+}
+
+/// A clock that stands still and forks.
+#[derive(Debug)]
+struct ForkingClock {
+    clock: ManualClock,
+    forker: Arc<Forker>,
+}
+
+impl Clock for ForkingClock {
+    fn unix_ms(&self) -> u64 {
+        self.forker.turn();
+        self.clock.unix_ms()
+    }
+}
+
+/// A subscriber that forks at events.
+struct ForkingSubscriber(Arc<Forker>);
+
+impl Subscriber for ForkingSubscriber {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "ringflake"
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn event(&self, _: &Event<'_>) {
+        self.0.turn();
+    }
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
+}
+
+/// A way to take from a cached generator.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    One,
+    Batch,
+    Handle,
+}
+
+fn refusal(error: TakeError) -> Option<Refused> {
+    match error {
+        TakeError::Refused(refused) => Some(refused),
+        _ => None,
+    }
+}
+
+/// Four IDs a tick, of which the ring holds as many.
+fn cached(
+    layout: Layout,
+    clock: ForkingClock,
+    answer: OnEmpty,
+    limit: Duration,
+) -> CachedGenerator {
+    CachedGenerator::builder(layout)
+        .secret(&secret_of_its_own())
+        .lease(lease(layout, 0..1, 0..400))
+        .clock(clock)
+        .borrow_limit(limit)
+        .capacity(4)
+        .on_empty(answer)
+        .build()
+        .unwrap()
+}
+
+/// Forks at each turn of each way to take, from a ring with four IDs and from one
+/// with none. Returns how often.
+fn forks_of_cached(use_clock: bool) -> usize {
+    let mut forks = 0;
+    for answer in [
+        OnEmpty::Generate,
+        OnEmpty::Error,
+        OnEmpty::Wait(Duration::from_millis(5)),
+    ] {
+        // How much may be borrowed, and how many IDs the ring has left.
+        for (way, limit, left) in [
+            (Way::One, HOUR, 0),
+            (Way::One, Duration::ZERO, 0),
+            (Way::Batch, HOUR, 4),
+            (Way::Batch, Duration::ZERO, 4),
+            (Way::Batch, Duration::ZERO, 0),
+            (Way::Handle, HOUR, 3),
+            (Way::Handle, HOUR, 0),
+            (Way::Handle, Duration::ZERO, 3),
+            (Way::Handle, Duration::ZERO, 0),
+        ] {
+            for at in 0.. {
+                let layout = layout(52, 8, 2);
+                let forker = Forker::new();
+                let idle = Forker::new();
+                let clock = ForkingClock {
+                    clock: clock_at(layout, 0),
+                    forker: Arc::clone(if use_clock { &forker } else { &idle }),
+                };
+                let ids = cached(layout, clock, answer, limit);
+                let oracle = Oracle::new(layout, 0..1, 0..400);
+                let mark = |id: Id| oracle.mark(ids.inspect(id).unwrap()).unwrap();
+                let mut handle = ids.handle().unwrap();
+                for _ in left..4 {
+                    mark(ids.take().unwrap());
+                }
+                let take = |out: &mut [Id]| {
+                    let taken = match way {
+                        Way::One => ids.take().map(|id| out[0] = id).map(|()| 1),
+                        Way::Batch => ids.take_batch(&mut out[..9]),
+                        Way::Handle => handle.take().map(|id| out[0] = id).map(|()| 1),
+                    };
+                    taken.map_err(refusal)
+                };
+                let told = || forker.told(at, take, mark);
+                let told = match use_clock {
+                    true => told(),
+                    false => {
+                        let subscriber = ForkingSubscriber(Arc::clone(&forker));
+                        tracing::subscriber::with_default(subscriber, told)
+                    }
+                };
+                let Some(told) = told else {
+                    break;
+                };
+                forks += 1;
+                let nothing = Told {
+                    status: Ok(0),
+                    ids: vec![],
+                };
+                let case = format!("{answer:?}, {way:?}, {limit:?}, {left} left, turn {at}");
+                assert_eq!(told, nothing, "U1: the child's, {case}");
+                // The parent goes on, and has each ID once.
+                for _ in 0..9 {
+                    ids.take().into_iter().for_each(mark);
+                }
+            }
+        }
+    }
+    forks
+}
+
+#[test]
+fn u1_a_clock_that_forks_gives_the_child_nothing() {
+    let forks = forks_of_cached(true);
+    assert!(forks >= 20, "only {forks} forks");
+}
+
+#[test]
+fn u1_a_subscriber_that_forks_gives_the_child_nothing() {
+    let forks = forks_of_cached(false);
+    assert!(forks >= 20, "only {forks} forks");
+}
+
+#[test]
+fn u1_a_clock_that_forks_in_a_direct_take() {
+    let mut forks = 0;
+    for policy in [
+        ClockPolicy::Refuse,
+        ClockPolicy::Wait {
+            at_most: Duration::from_millis(1),
+        },
+        ClockPolicy::RollbackBits(1),
+        ClockPolicy::SwitchNode,
+        ClockPolicy::Logical {
+            at_most_ahead: Duration::from_secs(2),
+        },
+    ] {
+        // As many IDs as a take wants, fewer, and with a clock set back.
+        for (sequence_bits, want, back) in
+            [(8, 1, 0), (8, 40, 0), (2, 40, 0), (2, 1, 1), (2, 40, 1)]
+        {
+            for at in 0.. {
+                let layout = layout(54 - sequence_bits, 8, sequence_bits);
+                let forker = Forker::new();
+                let clock = clock_at(layout, 5);
+                let ids = DirectGenerator::builder(layout)
+                    .secret(&secret_of_its_own())
+                    .lease(lease(layout, 8..12, 3..400))
+                    .clock(ForkingClock {
+                        clock: clock.clone(),
+                        forker: Arc::clone(&forker),
+                    })
+                    .clock_policy(policy)
+                    .build()
+                    .unwrap();
+                let oracle = Oracle::new(layout, 8..12, 3..400);
+                let mark = |id: Id| oracle.mark(ids.inspect(id).unwrap()).unwrap();
+                mark(ids.take().unwrap());
+                clock.step_back(Duration::from_secs(back));
+                let take = |out: &mut [Id]| ids.take_batch(&mut out[..want]).map_err(Some);
+                let one = |out: &mut [Id]| {
+                    let taken = ids.take().map(|id| out[0] = id);
+                    taken.map(|()| 1).map_err(Some)
+                };
+                let told = match want {
+                    1 => forker.told(at, one, mark),
+                    _ => forker.told(at, take, mark),
+                };
+                let Some(told) = told else {
+                    break;
+                };
+                forks += 1;
+                let nothing = Told {
+                    status: Ok(0),
+                    ids: vec![],
+                };
+                let case = format!("{policy:?}, {want} of {sequence_bits} bits, back {back}");
+                assert_eq!(told, nothing, "U1: the child's, {case}, turn {at}");
+                for _ in 0..9 {
+                    ids.take().into_iter().for_each(mark);
+                }
+            }
+        }
+    }
+    assert!(forks >= 40, "only {forks} forks");
+}
