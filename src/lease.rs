@@ -72,6 +72,7 @@ mod registry;
 mod report;
 #[allow(dead_code, reason = "read by the stores that are features")]
 mod row;
+mod show;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod sql;
 #[cfg(feature = "sqlite")]
@@ -133,7 +134,7 @@ pub use self::trouble::{Trouble, TroubleKind};
 /// assert_eq!(lease.to_string(), "nodes 32..64, ticks 1000..1600");
 /// # Ok::<(), ringflake::lease::LeaseError>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Lease {
     layout: Layout,
     nodes: Range<u64>,

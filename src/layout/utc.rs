@@ -8,7 +8,7 @@ pub(super) const LATEST_UNIX_MS: u64 = 253_402_300_799_999;
 
 /// Displays milliseconds since 1970 as a date and time in UTC, with a fraction
 /// if there is one. Times past the year 9999 are written as the number.
-pub(super) struct Utc(pub(super) u64);
+pub(crate) struct Utc(pub(crate) u64);
 
 impl fmt::Display for Utc {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

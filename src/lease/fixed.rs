@@ -1,9 +1,11 @@
 //! A lease without a store.
 
+use std::fmt;
 use std::ops::Range;
 
+use super::show::Named;
 use super::{Claim, Lease, LeaseError};
-use crate::layout::Layout;
+use crate::layout::{Layout, Utc};
 
 /// Nodes that the caller knows to be its own: a StatefulSet's ordinal, a line
 /// in a configuration file.
@@ -66,7 +68,7 @@ use crate::layout::Layout;
 /// assert_eq!(lease.ticks(), 30_000_000..layout.ticks());
 /// # Ok::<(), ringflake::lease::LeaseError>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[must_use]
 pub struct StaticLease {
     layout: Layout,
@@ -141,6 +143,24 @@ impl StaticLease {
         }
         Lease::new(*layout, self.nodes.clone(), start..layout.ticks())
             .map(|lease| lease.with_claim(self.claim.clone()))
+    }
+}
+
+impl fmt::Debug for StaticLease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let layout = &self.layout;
+        let mut shown = f.debug_struct("StaticLease");
+        shown.field("nodes", &self.nodes);
+        match self.start {
+            Start::Now => shown.field("start", &format_args!("now")),
+            Start::Tick(tick) if tick < layout.ticks() => {
+                let time = Utc(layout.tick_start_unix_ms(tick));
+                shown.field("start", &format_args!("tick {tick} ({time})"))
+            }
+            Start::Tick(tick) => shown.field("start", &format_args!("tick {tick}")),
+            Start::UnixMs(unix_ms) => shown.field("start", &format_args!("{}", Utc(unix_ms))),
+        };
+        shown.field("layout", &Named(layout)).finish()
     }
 }
 

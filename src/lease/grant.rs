@@ -63,7 +63,7 @@ impl fmt::Display for Epoch {
 }
 
 /// A block for an interval of ticks: a store's positive reply.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Grant {
     /// The block.
