@@ -81,6 +81,11 @@ mod store;
 mod trouble;
 #[cfg(any(feature = "etcd", feature = "redis"))]
 mod url;
+#[allow(
+    dead_code,
+    reason = "a person's word is passed on by the stores on SQL servers alone"
+)]
+mod voucher;
 
 pub(crate) use self::claim::{Claim, Claimed, Denied, Position};
 pub use self::error::{Fence, StoreError};
@@ -108,6 +113,8 @@ pub(crate) use self::registry::{Conflict, Space};
 pub use self::report::{Durability, Listing, StoreReport};
 #[cfg(feature = "sqlite")]
 pub use self::sqlite::SqliteStore;
+#[cfg(feature = "sqlite")]
+pub(crate) use self::sqlite::past;
 pub use self::store::{Acquire, Floor, History, Init, LeaseStore, MAX_ACQUIRE, Renew};
 pub(crate) use self::trouble::Outage;
 pub use self::trouble::{Trouble, TroubleKind};

@@ -2,8 +2,8 @@
 
 use std::error::Error;
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
@@ -97,6 +97,58 @@ impl Secret {
                 position,
             },
         })
+    }
+
+    /// Writes the secret to a new file that only its owner may read, as 32
+    /// hexadecimal digits and a newline, and syncs it. An existing file is never
+    /// overwritten. If it fails half-way the file is removed.
+    ///
+    /// # Errors
+    ///
+    /// The operating system's; [`io::ErrorKind::AlreadyExists`] for a file that is
+    /// there.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ringflake::Secret;
+    ///
+    /// let directory = tempfile::tempdir()?;
+    /// let path = directory.path().join("ringflake.key");
+    /// let secret = Secret::from_hex("00112233445566778899aabbccddeeff")?;
+    /// secret.to_new_file(&path)?;
+    /// assert_eq!(Secret::from_file(&path)?.expose(), secret.expose());
+    /// assert!(secret.to_new_file(&path).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn to_new_file(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        let path = path.as_ref();
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(path)?;
+        self.write_hex(&mut file)
+            .and_then(|()| file.sync_all())
+            .inspect_err(|_| {
+                // The first error is the one to report.
+                let _ = fs::remove_file(path);
+            })
+    }
+
+    /// Writes the text of a secret file: 32 hexadecimal digits and a newline.
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn write_hex(&self, out: &mut impl Write) -> io::Result<()> {
+        const HEX: &[u8; 16] = b"0123456789abcdef";
+        let mut text = Zeroizing::new([b'\n'; DIGITS + 1]);
+        for (digits, byte) in text.chunks_exact_mut(2).zip(&self.0) {
+            digits[0] = HEX[usize::from(byte >> 4)];
+            digits[1] = HEX[usize::from(byte & 0xf)];
+        }
+        out.write_all(text.as_slice())
     }
 
     /// Draws a secret from the operating system's random source.

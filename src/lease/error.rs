@@ -23,6 +23,13 @@ pub enum StoreError {
         /// The namespace's name.
         namespace: String,
     },
+    /// The store has no record of the namespace, and may have lost it.
+    HistoryUnknown {
+        /// The namespace's name.
+        namespace: String,
+        /// Why that can't be told.
+        reason: String,
+    },
     /// The namespace was initialised with another secret.
     FingerprintMismatch {
         /// The namespace's name.
@@ -215,6 +222,12 @@ impl fmt::Display for StoreError {
             Self::AlreadyInitialised { namespace } => write!(
                 f,
                 "the store has a namespace {namespace:?} already: use it, or choose another name"
+            ),
+            Self::HistoryUnknown { namespace, reason } => write!(
+                f,
+                "the store has no namespace {namespace:?}, and may have lost it: {reason}; \
+                 declare its history unknown (`History::Unknown`), or, if no ID was ever issued \
+                 in it, initialise it once by hand with 'ringflake store init --history new'"
             ),
             Self::FingerprintMismatch {
                 namespace,

@@ -239,6 +239,15 @@ impl LeaseStore for EtcdStore {
         }
     }
 
+    /// etcd confirms nothing that it has not written.
+    fn init_if_new(
+        &mut self,
+        namespace: &Namespace,
+        init: &Init,
+    ) -> Result<StoreRecord, StoreError> {
+        self.init(namespace, init)
+    }
+
     fn acquire(
         &mut self,
         namespace: &Namespace,

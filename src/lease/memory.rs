@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
+use super::voucher::Voucher;
 use super::{
     Acquire, Block, BlockState, Durability, Epoch, Fence, Floor, Grant, Incarnation, Init,
     LeaseStore, Listing, Namespace, Renew, StoreError, StoreRecord, StoreReport,
@@ -170,6 +171,15 @@ impl LeaseStore for MemoryStore {
             },
         );
         Ok(record)
+    }
+
+    fn init_if_new(
+        &mut self,
+        namespace: &Namespace,
+        init: &Init,
+    ) -> Result<StoreRecord, StoreError> {
+        Voucher::Program.check(namespace, init, Durability::Volatile)?;
+        self.init(namespace, init)
     }
 
     fn acquire(

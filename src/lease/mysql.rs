@@ -12,6 +12,7 @@ use std::fmt;
 use self::server::Server;
 use self::session::MySession;
 use super::sql::Client;
+use super::voucher::Voucher;
 use super::{
     Acquire, Block, Epoch, Floor, Grant, Init, LeaseStore, Listing, Namespace, OpenError,
     OpenOptions, Renew, StoreError, StoreRecord, StoreReport,
@@ -126,7 +127,15 @@ impl fmt::Debug for MysqlStore {
 
 impl LeaseStore for MysqlStore {
     fn init(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {
-        self.client.init(namespace, init)
+        self.client.init(namespace, init, Voucher::Person)
+    }
+
+    fn init_if_new(
+        &mut self,
+        namespace: &Namespace,
+        init: &Init,
+    ) -> Result<StoreRecord, StoreError> {
+        self.client.init(namespace, init, Voucher::Program)
     }
 
     fn acquire(

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use super::Block;
+use super::{Block, StoreError};
 use crate::cipher::Secret;
 use crate::layout::Layout;
 
@@ -89,6 +89,42 @@ impl Namespace {
         }
         self.block_bits = block_bits;
         Ok(self)
+    }
+
+    /// The same namespace with the fingerprint of another secret.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn with_fingerprint(mut self, fingerprint: Fingerprint) -> Self {
+        self.fingerprint = fingerprint;
+        self
+    }
+
+    /// Compares this namespace, which is on record, with the one that a client
+    /// names.
+    pub(crate) fn verify(&self, offered: &Self) -> Result<(), StoreError> {
+        fn shape(namespace: &Namespace) -> String {
+            format!(
+                "{} in blocks of {} nodes",
+                namespace.layout(),
+                namespace.block_nodes()
+            )
+        }
+
+        let name = || self.name.clone();
+        if (&self.layout, self.block_bits) != (&offered.layout, offered.block_bits) {
+            return Err(StoreError::LayoutMismatch {
+                namespace: name(),
+                recorded: shape(self),
+                offered: shape(offered),
+            });
+        }
+        if self.fingerprint != offered.fingerprint {
+            return Err(StoreError::FingerprintMismatch {
+                namespace: name(),
+                recorded: self.fingerprint,
+                offered: offered.fingerprint,
+            });
+        }
+        Ok(())
     }
 
     /// The name.

@@ -14,6 +14,7 @@ use self::server::Server;
 use self::session::PgSession;
 use self::wire::off_runtime;
 use super::sql::Client;
+use super::voucher::Voucher;
 use super::{
     Acquire, Block, Epoch, Floor, Grant, Init, LeaseStore, Listing, Namespace, OpenError,
     OpenOptions, Renew, StoreError, StoreRecord, StoreReport,
@@ -132,7 +133,15 @@ impl fmt::Debug for PostgresStore {
 
 impl LeaseStore for PostgresStore {
     fn init(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {
-        off_runtime(|| self.client.init(namespace, init))
+        off_runtime(|| self.client.init(namespace, init, Voucher::Person))
+    }
+
+    fn init_if_new(
+        &mut self,
+        namespace: &Namespace,
+        init: &Init,
+    ) -> Result<StoreRecord, StoreError> {
+        off_runtime(|| self.client.init(namespace, init, Voucher::Program))
     }
 
     fn acquire(

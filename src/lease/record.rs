@@ -96,31 +96,7 @@ impl StoreRecord {
     /// # Errors
     /// [`StoreError::LayoutMismatch`], [`StoreError::FingerprintMismatch`].
     pub fn verify(&self, offered: &Namespace) -> Result<(), StoreError> {
-        fn shape(namespace: &Namespace) -> String {
-            format!(
-                "{} in blocks of {} nodes",
-                namespace.layout(),
-                namespace.block_nodes()
-            )
-        }
-
-        let recorded = &self.namespace;
-        let name = || recorded.name().to_owned();
-        if (recorded.layout(), recorded.block_bits()) != (offered.layout(), offered.block_bits()) {
-            return Err(StoreError::LayoutMismatch {
-                namespace: name(),
-                recorded: shape(recorded),
-                offered: shape(offered),
-            });
-        }
-        if recorded.fingerprint() != offered.fingerprint() {
-            return Err(StoreError::FingerprintMismatch {
-                namespace: name(),
-                recorded: recorded.fingerprint(),
-                offered: offered.fingerprint(),
-            });
-        }
-        Ok(())
+        self.namespace.verify(offered)
     }
 
     /// The tick that the store's time, in milliseconds since 1970, lies in.

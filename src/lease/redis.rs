@@ -13,6 +13,7 @@ use self::connection::Connection;
 use self::script::{Answer, Script};
 use super::deadline::Deadline;
 use super::row::{RecordRow, corrupt};
+use super::voucher::Voucher;
 use super::{
     Acquire, Block, BlockState, Epoch, Fence, Floor, Grant, History, Holder, Incarnation, Init,
     LeaseStore, Listing, Namespace, OpenError, OpenOptions, Renew, StoreError, StoreRecord,
@@ -245,6 +246,21 @@ impl LeaseStore for RedisStore {
             }
             _ => Err(disagreement()),
         }
+    }
+
+    /// Looks at the server's settings on a connection of its own, which are those of
+    /// this moment.
+    fn init_if_new(
+        &mut self,
+        namespace: &Namespace,
+        init: &Init,
+    ) -> Result<StoreRecord, StoreError> {
+        let deadline = Deadline::after(self.options.operation_timeout());
+        self.connection = None;
+        let connection = Connection::open(&self.config, &self.options, &deadline)?;
+        Voucher::Program.check(namespace, init, connection.durability.clone())?;
+        self.connection = Some(connection);
+        self.init(namespace, init)
     }
 
     fn acquire(

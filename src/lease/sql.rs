@@ -51,6 +51,7 @@ pub(super) use self::rows::{BlockRow, Marks};
 pub(super) use self::session::{Lock, Locked, Present, Search, Session, Snapshot, Which, Writes};
 pub(super) use self::url::Url;
 use super::row::RecordRow;
+use super::voucher::Voucher;
 use super::{
     Acquire, Block, BlockState, Epoch, Fence, Floor, Grant, Incarnation, Init, Listing, Namespace,
     Renew, StoreError, StoreRecord, StoreReport,
@@ -101,6 +102,7 @@ impl<S: Session> Client<S> {
         &mut self,
         namespace: &Namespace,
         init: &Init,
+        voucher: Voucher,
     ) -> Result<StoreRecord, StoreError> {
         let blocks = namespace.blocks();
         if blocks > MAX_BLOCKS {
@@ -116,6 +118,7 @@ impl<S: Session> Client<S> {
                 namespace: namespace.name().to_owned(),
             };
             let present = session.begin_init(namespace.name())?.ok_or_else(already)?;
+            voucher.check(namespace, init, session.durability())?;
             let Present {
                 unix_ms,
                 incarnation,

@@ -3,7 +3,9 @@
 mod clock_step;
 mod filesystem;
 mod identity;
+mod init_if_new;
 mod location;
+pub(crate) mod past;
 mod process;
 mod queue;
 mod session;
@@ -53,7 +55,9 @@ use crate::clock::{Clock, SystemClock};
 /// must exist. No other method makes one: a missing file is [`NotInitialised`].
 /// Of twenty processes that call `init` at once, one succeeds; for the others it
 /// is [`AlreadyInitialised`], and they can go on. [`History::New`] is true only
-/// where no earlier file can have been.
+/// where no earlier file can have been. [`init_if_new`] sees to that by itself: it
+/// leaves a note in `leases.db.lock`, and refuses `New` where a file that was noted
+/// is gone, or one is there that was not.
 ///
 /// It holds the tables `ringflake_namespace` and `ringflake_block`, the latter
 /// with a row for each block that was ever granted, and beside it lies
@@ -122,6 +126,7 @@ use crate::clock::{Clock, SystemClock};
 /// [`Unavailable`]: crate::lease::StoreError::Unavailable
 /// [`bump_floor`]: crate::lease::LeaseStore::bump_floor
 /// [`init`]: crate::lease::LeaseStore::init
+/// [`init_if_new`]: crate::lease::LeaseStore::init_if_new
 ///
 /// # Examples
 /// ```

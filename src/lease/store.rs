@@ -40,6 +40,31 @@ pub trait LeaseStore: Send + fmt::Debug {
     /// out of range, and those of every method.
     fn init(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError>;
 
+    /// As [`init`](Self::init), for a program that says the same `history` at each
+    /// of its starts, whatever may have happened since the one before.
+    ///
+    /// So [`History::New`] is only a word on the first start, and this refuses it
+    /// where a namespace that is not there may have been lost: in a store that can
+    /// lose what it has confirmed, or that has lost something. A store that was
+    /// made by others refuses it unless it has this method.
+    ///
+    /// # Errors
+    /// [`StoreError::HistoryUnknown`], and those of [`init`](Self::init).
+    fn init_if_new(
+        &mut self,
+        namespace: &Namespace,
+        init: &Init,
+    ) -> Result<StoreRecord, StoreError> {
+        match init.history {
+            History::Unknown => self.init(namespace, init),
+            History::New => Err(StoreError::HistoryUnknown {
+                namespace: namespace.name().to_owned(),
+                reason: "this store doesn't say whether it can lose what it has confirmed"
+                    .to_owned(),
+            }),
+        }
+    }
+
     /// Grants up to the number of blocks asked for, at least one, each for an
     /// interval of its own.
     ///
@@ -288,6 +313,14 @@ pub enum Floor {
 impl<S: LeaseStore + ?Sized> LeaseStore for Box<S> {
     fn init(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {
         (**self).init(namespace, init)
+    }
+
+    fn init_if_new(
+        &mut self,
+        namespace: &Namespace,
+        init: &Init,
+    ) -> Result<StoreRecord, StoreError> {
+        (**self).init_if_new(namespace, init)
     }
 
     fn acquire(

@@ -93,7 +93,9 @@ impl TroubleKind {
     /// The kind of `error`.
     pub fn of(error: &StoreError) -> Self {
         match error {
-            StoreError::NotInitialised { .. } => Self::NotInitialised,
+            StoreError::NotInitialised { .. } | StoreError::HistoryUnknown { .. } => {
+                Self::NotInitialised
+            }
             StoreError::FingerprintMismatch { .. } | StoreError::LayoutMismatch { .. } => {
                 Self::Mismatch
             }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::filesystem;
 use super::session::unavailable;
-use crate::lease::{Namespace, OpenError, OpenOptions, StoreError};
+use crate::lease::{OpenError, OpenOptions, StoreError};
 
 /// The path of the file, and what is thought of the place.
 #[derive(Debug)]
@@ -55,19 +55,17 @@ impl Location {
     }
 
     /// Sees that the file is there, and in a place that keeps it; answers what
-    /// was accepted at best effort.
-    pub(super) fn find(&mut self, namespace: &Namespace) -> Result<Option<String>, StoreError> {
+    /// was accepted at best effort. None if there is no file.
+    pub(super) fn find(&mut self) -> Result<Option<Option<String>>, StoreError> {
         match self.path.metadata() {
-            Ok(found) if found.is_file() => self.judge(&self.path.clone()),
+            Ok(found) if found.is_file() => self.judge(&self.path.clone()).map(Some),
             Ok(_) => Err(unavailable(format!(
                 "{} is not a file: give the path of one",
                 self.path.display()
             ))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.find_directory()?;
-                Err(StoreError::NotInitialised {
-                    namespace: namespace.name().to_owned(),
-                })
+                Ok(None)
             }
             Err(error) => Err(failed(&self.path, &error)),
         }
@@ -76,8 +74,8 @@ impl Location {
     /// Makes the file, without any content, unless it exists. Its name is durable
     /// when this returns.
     pub(super) fn create(&mut self) -> Result<(), StoreError> {
+        self.admit()?;
         let directory = self.find_directory()?.to_owned();
-        self.judge(&directory)?;
         let mut options = FileOptions::new();
         options.write(true).create_new(true);
         #[cfg(unix)]
@@ -90,6 +88,13 @@ impl Location {
             Err(error) => return Err(failed(&self.path, &error)),
         }
         sync(&directory).map_err(|error| failed(&directory, &error))
+    }
+
+    /// Sees that the directory is there, and keeps files; answers what was accepted
+    /// at best effort.
+    pub(super) fn admit(&mut self) -> Result<Option<String>, StoreError> {
+        let directory = self.find_directory()?.to_owned();
+        self.judge(&directory)
     }
 
     fn find_directory(&self) -> Result<&Path, StoreError> {

@@ -24,11 +24,35 @@ struct Opened {
 }
 
 impl SqliteStore {
-    fn open(&mut self, namespace: &Namespace, access: Access) -> Result<Opened, StoreError> {
+    /// The namespaces that the file has on record, by name; none if there is no
+    /// file.
+    pub(crate) fn namespaces(&mut self) -> Result<Vec<Namespace>, StoreError> {
+        if self.location.find()?.is_none() {
+            return Ok(Vec::new());
+        }
+        let name = self.location.name();
+        Session::begin(self.path(), Access::Read, &self.queue, self.deadline())
+            .and_then(|session| tables::read_namespaces(session.connection(), &name))
+            .map_err(|trouble| trouble.into_error(&name))
+    }
+
+    /// Sees that the file's directory keeps files, before one is made there.
+    pub(crate) fn admit(&mut self) -> Result<(), StoreError> {
+        self.location.admit().map(drop)
+    }
+
+    fn deadline(&self) -> Instant {
         const LONG: Duration = Duration::from_secs(365 * 24 * 3600);
-        let deadline = Instant::now() + self.timeout.min(LONG);
+        Instant::now() + self.timeout.min(LONG)
+    }
+
+    fn open(&mut self, namespace: &Namespace, access: Access) -> Result<Opened, StoreError> {
+        let deadline = self.deadline();
         let arrived_unix_ms = self.clock.unix_ms();
-        let objection = self.location.find(namespace)?;
+        let found = self.location.find()?;
+        let objection = found.ok_or_else(|| StoreError::NotInitialised {
+            namespace: namespace.name().to_owned(),
+        })?;
         let name = self.location.name();
         // Read before the lock is had, so that it is never later than what the
         // lock shows.
@@ -250,6 +274,14 @@ impl LeaseStore for SqliteStore {
         let writes = turn.space.writes;
         self.commit(opened, "init", namespace, writes)?;
         Ok(record)
+    }
+
+    fn init_if_new(
+        &mut self,
+        namespace: &Namespace,
+        init: &Init,
+    ) -> Result<StoreRecord, StoreError> {
+        self.init_for_a_program(namespace, init)
     }
 
     fn acquire(

@@ -136,6 +136,26 @@ pub(super) fn inspect(connection: &Connection, store: &str) -> Result<(), Troubl
     Err(corrupt(format!("{store} is damaged: {found}")).into())
 }
 
+const RECORD: &str = "SELECT format, name, layout, block_bits, fingerprint, horizon_ms, \
+                             failover_ms, skew_ms, floor, incarnation, writes, clock_boot, \
+                             clock_offset_ms, clock_doubt_offset_ms, clock_doubt_since_ms \
+                      FROM ringflake_namespace";
+
+fn record_row(row: &Row<'_>) -> rusqlite::Result<RecordRow> {
+    Ok(RecordRow {
+        format: row.get(0)?,
+        name: row.get(1)?,
+        layout: row.get(2)?,
+        block_bits: row.get(3)?,
+        fingerprint: row.get(4)?,
+        horizon_ms: row.get(5)?,
+        failover_ms: row.get(6)?,
+        skew_ms: row.get(7)?,
+        floor: row.get(8)?,
+        incarnation: row.get(9)?,
+    })
+}
+
 /// The record of the namespace with this name, if it was initialised.
 pub(super) fn read_space(
     connection: &Connection,
@@ -147,26 +167,9 @@ pub(super) fn read_space(
     }
     let found = connection
         .query_row(
-            "SELECT format, name, layout, block_bits, fingerprint, horizon_ms, failover_ms, \
-                    skew_ms, floor, incarnation, writes, clock_boot, clock_offset_ms, \
-                    clock_doubt_offset_ms, clock_doubt_since_ms \
-             FROM ringflake_namespace WHERE name = ?1",
+            &format!("{RECORD} WHERE name = ?1"),
             [namespace.name()],
-            |row| {
-                let record = RecordRow {
-                    format: row.get(0)?,
-                    name: row.get(1)?,
-                    layout: row.get(2)?,
-                    block_bits: row.get(3)?,
-                    fingerprint: row.get(4)?,
-                    horizon_ms: row.get(5)?,
-                    failover_ms: row.get(6)?,
-                    skew_ms: row.get(7)?,
-                    floor: row.get(8)?,
-                    incarnation: row.get(9)?,
-                };
-                Ok((record, row.get(10)?, read_pace(row)?))
-            },
+            |row| Ok((record_row(row)?, row.get(10)?, read_pace(row)?)),
         )
         .optional()?;
     let Some((record, writes, pace)) = found else {
@@ -177,6 +180,19 @@ pub(super) fn read_space(
         writes: from_column("writes", writes)?,
         pace,
     }))
+}
+
+/// The namespaces that were initialised, by name.
+pub(super) fn read_namespaces(
+    connection: &Connection,
+    store: &str,
+) -> Result<Vec<Namespace>, Trouble> {
+    if !exist(connection, store)? {
+        return Ok(Vec::new());
+    }
+    let mut statement = connection.prepare(&format!("{RECORD} ORDER BY name"))?;
+    let rows = statement.query_map([], record_row)?;
+    rows.map(|row| Ok(row?.into_record()?.namespace)).collect()
 }
 
 fn read_pace(row: &Row<'_>) -> rusqlite::Result<Option<Pace>> {

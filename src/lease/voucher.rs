@@ -1,0 +1,36 @@
+//! Whose word it is that a namespace has no past.
+
+use super::{Durability, History, Init, Namespace, StoreError};
+
+/// Who says which history a namespace has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Voucher {
+    /// A person who knows this namespace, once.
+    Person,
+    /// A program that says the same at each of its starts.
+    Program,
+}
+
+impl Voucher {
+    /// Refuses a program's word that there is no past, where the store may have
+    /// lost it.
+    pub(super) fn check(
+        self,
+        namespace: &Namespace,
+        init: &Init,
+        durability: Durability,
+    ) -> Result<(), StoreError> {
+        match (self, init.history, durability) {
+            (Self::Person, ..) | (_, History::Unknown, _) | (_, _, Durability::Durable) => Ok(()),
+            (Self::Program, History::New, durability) => Err(StoreError::HistoryUnknown {
+                namespace: namespace.name().to_owned(),
+                reason: match durability {
+                    Durability::BestEffort { reason } => {
+                        format!("it is kept at best effort, since {reason}")
+                    }
+                    _ => "it is kept in memory, and forgotten with each process".to_owned(),
+                },
+            }),
+        }
+    }
+}
