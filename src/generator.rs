@@ -5,6 +5,9 @@ mod cached;
 mod counters;
 mod direct;
 mod empty;
+mod first_lease;
+#[cfg(feature = "sqlite")]
+mod from_local;
 mod handle;
 mod inspector;
 mod options;

@@ -82,6 +82,8 @@ mod generator;
 mod id;
 mod layout;
 pub mod lease;
+#[cfg(feature = "sqlite")]
+pub mod local;
 pub mod plan;
 mod ring;
 mod source;
@@ -89,7 +91,7 @@ mod sync;
 mod timeline;
 mod unwind;
 
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "sqlite"))]
 #[doc = include_str!("../README.md")]
 struct ReadmeExamples;
 
@@ -107,6 +109,8 @@ pub use self::layout::{
     Parts,
 };
 pub use self::lease::{Lease, LeaseError, LeaseStore, StaticLease};
+#[cfg(feature = "sqlite")]
+pub use self::local::{Local, LocalError, local, local_in};
 pub use self::ring::{Permit, PushError, RingBuffer, RingError};
 pub use self::timeline::Refused;
 #[cfg(feature = "loom")]

@@ -86,7 +86,7 @@ pub struct CachedGeneratorBuilder {
     threshold: Option<ThresholdFill>,
     schedule: Option<ScheduledFill>,
     producers: usize,
-    borrow_limit: Duration,
+    borrow_limit: Option<Duration>,
     on_empty: OnEmpty,
     empty_hook: Option<EmptyHook>,
     full_hook: Option<FullHook>,
@@ -101,7 +101,7 @@ impl CachedGeneratorBuilder {
             threshold: Some(ThresholdFill::default()),
             schedule: None,
             producers: 1,
-            borrow_limit: Duration::from_secs(60),
+            borrow_limit: None,
             on_empty: OnEmpty::default(),
             empty_hook: None,
             full_hook: None,
@@ -148,7 +148,7 @@ impl CachedGeneratorBuilder {
     /// A restart of the process on the same nodes must wait for what was borrowed,
     /// or start after it.
     pub fn borrow_limit(mut self, limit: Duration) -> Self {
-        self.borrow_limit = limit;
+        self.borrow_limit = Some(limit);
         self
     }
 
@@ -205,11 +205,12 @@ impl CachedGeneratorBuilder {
         if matches!(self.on_empty, OnEmpty::Wait(_)) && self.threshold.is_none() {
             return Err(BuildError::WaitWithoutThreshold);
         }
+        let borrow_limit = self.borrow_limit.unwrap_or(self.setup.borrow_limit());
         let setup = self.setup.check()?;
         let ring = RingBuffer::with_capacity(capacity).map_err(BuildError::Ring)?;
 
         let pace = Pace {
-            borrow_limit: to_ticks(&setup.layout, self.borrow_limit),
+            borrow_limit: to_ticks(&setup.layout, borrow_limit),
             follows_clock: true,
             serves_the_past: false,
         };

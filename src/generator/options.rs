@@ -61,6 +61,60 @@ macro_rules! shared_options {
             self
         }
 
+        /// Leases, namespace and secret from a data directory on this machine, made
+        /// at their first use: see [`Local`](crate::Local). Instead of
+        /// [`lease_store`](Self::lease_store), [`namespace`](Self::namespace),
+        /// [`block_bits`](Self::block_bits) and [`secret`](Self::secret). Needs the
+        /// feature `sqlite`.
+        ///
+        /// With [`plain`](Self::plain) the IDs are not encrypted, and have a
+        /// namespace of their own. The borrow limit of a ring is as long as leases
+        /// reach unless one is given.
+        #[cfg(feature = "sqlite")]
+        pub fn local(mut self, local: crate::local::Local) -> Self {
+            self.setup.local = Some(local);
+            self
+        }
+
+        /// Initialises the namespace with this history if the store has none of
+        /// this name when [`build`](Self::build) asks for the first lease. Of
+        /// several processes one does it, and all go on. Limits are those of
+        /// [`StoreLimits::default`](crate::lease::StoreLimits).
+        ///
+        /// With [`History::Unknown`](crate::lease::History) leases begin above all
+        /// that may have been granted, after the failover time: a minute. Until then
+        /// `build` fails with
+        /// [`StoreError::FloorAhead`](crate::lease::StoreError::FloorAhead), which
+        /// says when to try again; it waits for the last five seconds.
+        ///
+        /// [`History::New`](crate::lease::History) is your word, given at each start
+        /// of the program, that a namespace that is not there never was. It is
+        /// refused where the store may have lost it: a store at best effort, one in
+        /// memory, and a SQLite file that was removed, copied, or made by others.
+        /// What a server has lost through a restored backup or a dropped table it
+        /// can't know: don't let programs with this option start then before the
+        /// namespace is initialised by hand, with an unknown history.
+        ///
+        /// # Examples
+        ///
+        /// ```no_run
+        /// use ringflake::lease::{History, OpenOptions, open};
+        /// use ringflake::{CachedGenerator, Layout, Secret};
+        ///
+        /// let store = open("postgres://ids@db.example.com/ids", &OpenOptions::new())?;
+        /// let ids = CachedGenerator::builder(Layout::RANDFLAKE)
+        ///     .secret(&Secret::from_file("ringflake.key")?)
+        ///     .lease_store(store)
+        ///     .namespace("orders")
+        ///     .init_if_new(History::New)
+        ///     .build()?;
+        /// # Ok::<(), Box<dyn std::error::Error>>(())
+        /// ```
+        pub fn init_if_new(mut self, history: crate::lease::History) -> Self {
+            self.setup.kept.init_if_new = Some(history);
+            self
+        }
+
         /// The name of the ID space that the store divides, as it was
         /// initialised. All who share it must have the same layout and secret.
         pub fn namespace(mut self, name: impl Into<String>) -> Self {

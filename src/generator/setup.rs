@@ -11,7 +11,7 @@ use crate::clock::{Clock, CoarseClock, SystemClock};
 use crate::fill::PolicyError;
 use crate::layout::{Layout, LayoutError};
 use crate::lease::{
-    Expiry, Holder, Lease, LeaseError, LeaseStore, NamespaceError, PlanError, StaticLease,
+    Expiry, History, Holder, Lease, LeaseError, LeaseStore, NamespaceError, PlanError, StaticLease,
     StoreError,
 };
 use crate::ring::RingError;
@@ -21,6 +21,9 @@ use crate::ring::RingError;
 /// A layout of at most 53 bits is chosen so that its IDs fit a double exactly,
 /// and encryption always yields 64 bits.
 const DOUBLE_BITS: u32 = 53;
+
+/// How far ahead of the clock the IDs of a ring may lie unless it is said.
+pub(super) const DEFAULT_BORROW_LIMIT: Duration = Duration::from_secs(60);
 
 /// Where a generator's lease comes from.
 #[derive(Clone, Debug)]
@@ -54,6 +57,8 @@ pub(super) struct Setup {
     secret: Option<Secret>,
     pub(super) lease: Option<LeaseSource>,
     pub(super) store: Option<Box<dyn LeaseStore>>,
+    #[cfg(feature = "sqlite")]
+    pub(super) local: Option<crate::local::Local>,
     pub(super) kept: KeptOptions,
     /// The system's, unless another is given.
     pub(super) clock: Option<Arc<dyn Clock>>,
@@ -69,6 +74,9 @@ pub(super) struct KeptOptions {
     pub(super) cover: Option<Duration>,
     pub(super) expiry: Option<Expiry>,
     pub(super) holder: Option<Holder>,
+    pub(super) init_if_new: Option<History>,
+    /// Whether leases that begin in a moment are waited for.
+    pub(super) waits: bool,
 }
 
 /// A setup that was checked.
@@ -87,6 +95,8 @@ impl Setup {
             secret: None,
             lease: None,
             store: None,
+            #[cfg(feature = "sqlite")]
+            local: None,
             kept: KeptOptions::default(),
             clock: None,
         }
@@ -104,24 +114,32 @@ impl Setup {
 
     pub(super) fn check(self) -> Result<Checked, BuildError> {
         let layout = self.layout;
-        let cipher = self.cipher.ok_or(BuildError::NoCipher)?;
         let bits = layout.total_bits();
-        if bits <= DOUBLE_BITS && !cipher.is_plain() {
+        if bits <= DOUBLE_BITS && !self.is_plain()? {
             return Err(BuildError::EncryptionWidens { bits });
         }
-        let clock = self.clock.unwrap_or_else(|| system_clock(layout.tick_ms()));
+        let clock = self.clock.clone();
+        let clock = clock.unwrap_or_else(|| system_clock(layout.tick_ms()));
         let now_unix_ms = clock.unix_ms();
         layout
             .check_alive(now_unix_ms)
             .map_err(BuildError::Layout)?;
-        let ground = match (self.lease, self.store) {
+        #[cfg(feature = "sqlite")]
+        let this = self.with_local()?;
+        #[cfg(not(feature = "sqlite"))]
+        let this = self;
+        let cipher = this.cipher.ok_or(BuildError::NoCipher)?;
+        let ground = match (this.lease, this.store) {
             (None, None) => return Err(BuildError::NoLease),
             (Some(_), Some(_)) => return Err(BuildError::TwoLeases),
             (Some(lease), None) => {
-                self.kept.check_unused()?;
-                Ground::given(lease, &layout, self.secret.as_ref(), now_unix_ms)?
+                this.kept.check_unused()?;
+                Ground::given(lease, &layout, this.secret.as_ref(), now_unix_ms)?
             }
-            (None, Some(store)) => Ground::kept(store, self.kept, &layout, self.secret.as_ref())?,
+            (None, Some(store)) => {
+                let secret = this.secret.as_ref();
+                Ground::kept(store, this.kept, &layout, secret, &clock)?
+            }
         };
         Ok(Checked {
             layout,
@@ -129,6 +147,29 @@ impl Setup {
             clock,
             ground,
         })
+    }
+}
+
+impl Setup {
+    #[cfg(feature = "sqlite")]
+    pub(super) fn has_secret(&self) -> bool {
+        self.secret.is_some()
+    }
+
+    #[cfg(not(feature = "sqlite"))]
+    pub(super) fn borrow_limit(&self) -> Duration {
+        DEFAULT_BORROW_LIMIT
+    }
+
+    pub(super) fn is_plain(&self) -> Result<bool, BuildError> {
+        #[cfg(feature = "sqlite")]
+        if let Some(local) = &self.local
+            && self.cipher.is_none()
+        {
+            return Ok(local.is_plain());
+        }
+        let cipher = self.cipher.as_ref().ok_or(BuildError::NoCipher)?;
+        Ok(cipher.is_plain())
     }
 }
 
@@ -143,6 +184,7 @@ impl KeptOptions {
             ("cover", self.cover.is_some()),
             ("expiry", self.expiry.is_some()),
             ("holder", self.holder.is_some()),
+            ("init_if_new", self.init_if_new.is_some()),
         ];
         match given.into_iter().find(|&(_, given)| given) {
             Some((option, _)) => Err(BuildError::NoStore { option }),
@@ -245,6 +287,15 @@ pub enum BuildError {
     /// The store gave no lease. Nothing is held in it, unless this is
     /// [`StoreError::Ambiguous`]; then a block may lie idle until its end.
     Store(StoreError),
+    /// The namespace on this machine can't be used.
+    #[cfg(feature = "sqlite")]
+    Local(crate::local::LocalError),
+    /// An option beside `local` that says what `local` sees to.
+    #[cfg(feature = "sqlite")]
+    LocalHas {
+        /// The option.
+        option: &'static str,
+    },
     /// The lease is counted in another layout than the generator's.
     LeaseLayout {
         /// The lease's layout.
@@ -342,6 +393,14 @@ impl fmt::Display for BuildError {
             Self::Namespace(error) => error.fmt(f),
             Self::Plan(error) => error.fmt(f),
             Self::Store(error) => error.fmt(f),
+            #[cfg(feature = "sqlite")]
+            Self::Local(error) => error.fmt(f),
+            #[cfg(feature = "sqlite")]
+            Self::LocalHas { option } => write!(
+                f,
+                "`local` sees to what `{option}` says: leave `{option}` out, or use \
+                 `lease_store` in place of `local`"
+            ),
             Self::EncryptionWidens { bits } => write!(
                 f,
                 "IDs of a layout of {bits} bits fit a double, but encrypted ones have 64 bits: \
@@ -386,6 +445,8 @@ impl std::error::Error for BuildError {
             Self::Namespace(error) => error.source(),
             Self::Plan(error) => error.source(),
             Self::Store(error) => error.source(),
+            #[cfg(feature = "sqlite")]
+            Self::Local(error) => error.source(),
             Self::Policy(error) => error.source(),
             Self::Ring(error) => error.source(),
             Self::System(error) => Some(error),

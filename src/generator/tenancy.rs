@@ -7,6 +7,7 @@ mod tests;
 use std::sync::Arc;
 
 use super::BuildError;
+use super::first_lease::FirstLease;
 use super::setup::{KeptOptions, LeaseSource};
 use crate::cipher::Secret;
 use crate::clock::Clock;
@@ -72,8 +73,9 @@ impl Ground {
         options: KeptOptions,
         layout: &Layout,
         secret: Option<&Secret>,
+        clock: &Arc<dyn Clock>,
     ) -> Result<Self, BuildError> {
-        let name = options.namespace.ok_or(BuildError::NoNamespace)?;
+        let name = options.namespace.clone().ok_or(BuildError::NoNamespace)?;
         let fingerprint = match secret {
             Some(secret) => Fingerprint::of(secret, &name),
             None => Fingerprint::PLAIN,
@@ -85,19 +87,13 @@ impl Ground {
                 .with_block_bits(bits)
                 .map_err(BuildError::Namespace)?;
         }
-        let mut plan = LeasePlan::new(options.blocks.unwrap_or(1));
-        if let Some(widen_to) = options.widen_to {
-            plan = plan.with_widen_to(widen_to);
-        }
-        if let Some(cover) = options.cover {
-            plan = plan.with_cover(cover);
-        }
-        if let Some(expiry) = options.expiry {
-            plan = plan.with_expiry(expiry);
-        }
-        let holder = options.holder.unwrap_or_else(this_process);
-        plan = plan.held_by(holder);
-        plan.validate(&namespace).map_err(BuildError::Plan)?;
+        let plan = plan(&options, &namespace)?;
+        let store = if options.waits || options.init_if_new.is_some() {
+            let clock = Arc::clone(clock);
+            Box::new(FirstLease::new(store, options.init_if_new, clock))
+        } else {
+            store
+        };
         Ok(Self::Kept(Box::new(Kept {
             store,
             namespace,
@@ -204,6 +200,23 @@ fn denied_build(lease: &Lease, denied: Denied) -> BuildError {
         Denied::GivenUp => BuildError::LeaseGivenUp { nodes, ticks },
         Denied::System(error) => BuildError::System(error),
     }
+}
+
+/// What to ask a store for, checked against the namespace.
+pub(super) fn plan(options: &KeptOptions, namespace: &Namespace) -> Result<LeasePlan, BuildError> {
+    let mut plan = LeasePlan::new(options.blocks.unwrap_or(1));
+    if let Some(widen_to) = options.widen_to {
+        plan = plan.with_widen_to(widen_to);
+    }
+    if let Some(cover) = options.cover {
+        plan = plan.with_cover(cover);
+    }
+    if let Some(expiry) = options.expiry {
+        plan = plan.with_expiry(expiry);
+    }
+    plan = plan.held_by(options.holder.clone().unwrap_or_else(this_process));
+    plan.validate(namespace).map_err(BuildError::Plan)?;
+    Ok(plan)
 }
 
 /// The name of this machine, where it can be had, and the process number.

@@ -26,7 +26,8 @@ fn a_wrong_command_line_exits_with_2() {
         &["generate", "--cover", "5"],
         &["generate", "--wait", "18446744073709551615s 1000ms"],
         &["generate", "--store", "sqlite:x"],
-        &["generate", "--namespace", "orders"],
+        &["generate", "--namespace", "orders", "--nodes", "0..1"],
+        &["generate", "--namespace", "No name"],
         &["generate", "--store", "sqlite:x", "--namespace", "No name"],
         &["generate", "--block-bits", "5"],
         &[
@@ -51,7 +52,7 @@ fn a_wrong_command_line_exits_with_2() {
             "5",
         ],
         &["store", "release", "--block", "5"],
-        &["store", "check", "--namespace", "orders"],
+        &["store", "check", "--store", "sqlite:x"],
     ] {
         let output = home.run(args);
         assert_eq!(

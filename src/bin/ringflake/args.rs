@@ -56,7 +56,7 @@ pub(crate) struct LayoutArgs {
     pub(crate) layout: Layout,
 }
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct SecretArgs {
     /// A file with the secret, 32 hexadecimal digits or 16 raw bytes
     /// [env: RINGFLAKE_SECRET_FILE] [default: the one in the data directory]
@@ -64,7 +64,7 @@ pub(crate) struct SecretArgs {
     pub(crate) secret_file: Option<PathBuf>,
 }
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct KeyArgs {
     #[command(flatten)]
     pub(crate) secret: SecretArgs,
@@ -102,7 +102,9 @@ pub(crate) struct StoreArgs {
     /// runs on this machine that share it]
     #[arg(long, value_name = "URL")]
     store: Option<StoreUrl>,
-    /// The ID space in that store, under the name by which it was initialised
+    /// The ID space in that store, under the name by which it was initialised; or,
+    /// without a store, the one in the data directory that programs know by this
+    /// name, with a secret of its own
     #[arg(long, value_name = "NS", value_parser = namespace_name)]
     pub(crate) namespace: Option<String>,
     /// The binary logarithm of the nodes in a block of that store, as the
@@ -144,6 +146,11 @@ impl StoreArgs {
     }
 }
 
+/// Whether the environment names a store.
+pub(crate) fn has_store_variable() -> bool {
+    variable(STORE_VARIABLE).is_some()
+}
+
 const STORE_VARIABLE: &str = "RINGFLAKE_STORE";
 const BEST_EFFORT_VARIABLE: &str = "RINGFLAKE_BEST_EFFORT";
 
@@ -163,7 +170,8 @@ impl fmt::Debug for StoreUrl {
     }
 }
 
-fn namespace_name(name: &str) -> Result<String, NamespaceError> {
+/// A name as every store takes it.
+pub(crate) fn namespace_name(name: &str) -> Result<String, NamespaceError> {
     Namespace::new(name, &Layout::RANDFLAKE, Fingerprint::PLAIN)?;
     Ok(name.to_owned())
 }

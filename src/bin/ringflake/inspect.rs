@@ -10,9 +10,10 @@ use ringflake::Inspector;
 
 use self::lines::Lines;
 use self::printer::{Format, Printer};
-use crate::args::{KeyArgs, LayoutArgs};
+use crate::args::{KeyArgs, LayoutArgs, has_store_variable, namespace_name};
 use crate::data_dir::DataDir;
 use crate::ids::InputFormat;
+use crate::leases::Place;
 use crate::secret;
 
 mod lines;
@@ -42,11 +43,18 @@ pub(crate) struct InspectArgs {
     layout: LayoutArgs,
     #[command(flatten)]
     key: KeyArgs,
+    /// The ID space that the IDs were made in, whose secret is in the data directory;
+    /// with RINGFLAKE_STORE, that store's, and the secret is given as usual
+    #[arg(long, value_name = "NS", value_parser = namespace_name)]
+    namespace: Option<String>,
 }
 
 pub(crate) fn run(args: &InspectArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let layout = args.layout.layout;
-    let key = secret::kept_or_refused(&args.key, data_dir)?;
+    let key = match &args.namespace {
+        Some(name) if !has_store_variable() => Place::key_of(name, &args.key, &layout, data_dir)?,
+        _ => secret::kept_or_refused(&args.key, data_dir)?,
+    };
     let mut desk = Desk {
         input: args.input,
         inspector: Inspector::new(layout, key.cipher()),

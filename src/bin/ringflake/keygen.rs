@@ -25,9 +25,10 @@ pub(crate) struct KeygenArgs {
 pub(crate) fn run(args: &KeygenArgs, data_dir: &DataDir) -> Result<ExitCode> {
     match &args.out {
         Some(path) if path.as_os_str() == "-" => {
-            let text = secret::to_text(&Secret::generate()?);
+            let secret = Secret::generate()?;
             let mut out = io::stdout().lock();
-            out.write_all(text.as_bytes())
+            secret
+                .write_hex(&mut out)
                 .and_then(|()| out.flush())
                 .context("the secret can't be written to stdout, and is lost")?;
         }
@@ -36,7 +37,7 @@ pub(crate) fn run(args: &KeygenArgs, data_dir: &DataDir) -> Result<ExitCode> {
             say(format_args!("wrote a secret to {}", path.display()));
         }
         None => {
-            let (path, made) = secret::make_kept(data_dir)?;
+            let (path, made) = data_dir.find()?.keep_secret()?;
             if !made {
                 bail!(
                     "{} exists, and a secret is never overwritten: name another file \

@@ -6,11 +6,10 @@
 //!              -> Supply: both together, which a generator is built on
 //!
 //! generator's keeper -> RunStore: the terms, and a Ledger of what is confirmed
-//!                    -> Embedded: the store in the data directory, made at its first use
+//!                    -> LocalStore: the library's, in the data directory
 //!                       or any other store
 //! ```
 
-mod embedded;
 mod ledger;
 mod patience;
 mod place;
@@ -18,7 +17,6 @@ mod run_store;
 mod supply;
 mod terms;
 
-pub(crate) use self::embedded::{begin_by_hand, limits};
 pub(crate) use self::ledger::{Extent, Ledger};
 pub(crate) use self::patience::Patience;
 pub(crate) use self::place::Place;

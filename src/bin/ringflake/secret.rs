@@ -1,25 +1,22 @@
-//! Where the secret comes from, and how one is kept.
+//! Where the secret comes from.
 //!
 //! In this order: `--plain`; `--secret-file`; `RINGFLAKE_SECRET_FILE`; the file
 //! `secret` in the data directory. The commands differ in what they do when
-//! there is none of them.
+//! there is none of them. A namespace in the data directory that has a name has a
+//! secret of its own there, and no other is accepted for it.
 
-use std::fmt::Write as _;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use ringflake::lease::Fingerprint;
-use ringflake::{CachedGeneratorBuilder, Cipher, Secret, SecretError};
-use zeroize::Zeroizing;
+use ringflake::{CachedGeneratorBuilder, Cipher, Layout, Local, Secret, SecretError};
 
 use crate::args::{KeyArgs, SecretArgs, path_variable};
-use crate::data_dir::{self, DataDir, Past};
+use crate::data_dir::DataDir;
 use crate::report::say;
 
 const VARIABLE: &str = "RINGFLAKE_SECRET_FILE";
-pub(crate) const FILE_NAME: &str = "secret";
 
 /// What IDs are encrypted with.
 #[derive(Debug)]
@@ -44,6 +41,14 @@ impl Key {
         }
     }
 
+    /// The secret, if there is one.
+    pub(crate) fn secret(&self) -> Option<&Secret> {
+        match self {
+            Self::Plain => None,
+            Self::Secret(secret) => Some(secret),
+        }
+    }
+
     pub(crate) fn give_to(&self, builder: CachedGeneratorBuilder) -> CachedGeneratorBuilder {
         match self {
             Self::Plain => builder.plain(),
@@ -61,15 +66,20 @@ pub(crate) fn kept_or_made(args: &KeyArgs, data_dir: &DataDir) -> Result<Key> {
     if let Some(secret) = kept(data_dir)? {
         return Ok(Key::Secret(secret));
     }
-    let (path, made) = make_kept(data_dir)?;
+    let (path, made) = data_dir.find()?.keep_secret()?;
     if made {
-        say(format_args!(
-            "made a secret and keep it in {}; without it nobody can read these IDs",
-            path.display()
-        ));
+        say_made(&path);
     }
     // Read back, because another process may have been faster.
     Ok(Key::Secret(read(&path)?))
+}
+
+/// Says that a secret was made, and where it is.
+pub(crate) fn say_made(path: &Path) {
+    say(format_args!(
+        "made a secret and keep it in {}; without it nobody can read these IDs",
+        path.display()
+    ));
 }
 
 /// The key that IDs were made with; an error if there is none.
@@ -98,9 +108,68 @@ pub(crate) fn secret_or_random(args: &SecretArgs, data_dir: &DataDir) -> Result<
     }
 }
 
+/// The key of a namespace of this name in the data directory. Refuses another
+/// secret that the command line or the environment names.
+pub(crate) fn check_named(
+    args: &KeyArgs,
+    name: &str,
+    local: &Local,
+    layout: &Layout,
+    data_dir: &DataDir,
+) -> Result<()> {
+    let Some((path, source)) = given(&args.secret).filter(|_| !args.plain) else {
+        return Ok(());
+    };
+    let meant = data_dir.find()?.secret_of(name);
+    let given = read(&path)?;
+    if local
+        .secret(layout)
+        .is_ok_and(|kept| kept.is_some_and(|kept| kept.expose() == given.expose()))
+    {
+        return Ok(());
+    }
+    bail!(
+        "namespace {name} in the data directory has a secret of its own, {}, and {source} gives \
+         {}: leave that out, or leave out --namespace, and the IDs of this secret have a \
+         namespace to themselves",
+        meant.display(),
+        path.display()
+    )
+}
+
+/// The file, out of those that are known here, whose secret has this fingerprint in
+/// the namespace of this name.
+pub(crate) fn file_with(
+    print: Fingerprint,
+    name: &str,
+    args: &KeyArgs,
+    data_dir: &DataDir,
+) -> Option<PathBuf> {
+    let kept = data_dir.try_find();
+    let kept = kept
+        .iter()
+        .flat_map(|kept| [kept.secret(), kept.secret_of(name)]);
+    let named = [args.secret.secret_file.clone(), path_variable(VARIABLE)];
+    let mut files = named.into_iter().flatten().chain(kept);
+    files.find(|path| {
+        Secret::from_file(path).is_ok_and(|secret| Fingerprint::of(&secret, name) == print)
+    })
+}
+
+/// Where the secret comes from, for people.
+pub(crate) fn source(args: &KeyArgs, data_dir: &DataDir) -> String {
+    let path = given(&args.secret).map(|(path, _)| path);
+    let path = path.or_else(|| Some(data_dir.try_find()?.secret()));
+    match path {
+        _ if args.plain => "--plain".to_owned(),
+        Some(path) => format!("the one in {}", path.display()),
+        None => "the one at hand".to_owned(),
+    }
+}
+
 /// Writes a new secret to `path`, which must not exist.
 pub(crate) fn make(path: &Path) -> Result<()> {
-    match write_new(path, &Secret::generate()?) {
+    match Secret::generate()?.to_new_file(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => bail!(
             "{} exists, and a secret is never overwritten: name another file, or move it away",
             path.display()
@@ -109,54 +178,6 @@ pub(crate) fn make(path: &Path) -> Result<()> {
             outcome.with_context(|| format!("the secret can't be written to {}", path.display()))
         }
     }
-}
-
-/// Puts a new secret into the data directory, unless there is one; returns its
-/// path and whether it is new.
-///
-/// Of several processes that do this at once, one puts its secret there. It is
-/// complete by the time it has its name, and on the disk when this returns. In a
-/// directory without a past the record of leases comes first: see [`data_dir`].
-pub(crate) fn make_kept(data_dir: &DataDir) -> Result<(PathBuf, bool)> {
-    let lock = data_dir.lock()?;
-    let directory = data_dir.path()?;
-    let path = directory.join(FILE_NAME);
-    let context = || format!("the secret can't be written to {}", path.display());
-    let past = lock.past()?;
-    if past == Past::None {
-        lock.begin(past)?;
-    }
-    let draft = directory.join(format!(".{FILE_NAME}-new"));
-    // One that a process left which was killed.
-    match fs::remove_file(&draft) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
-    .with_context(context)?;
-    write_new(&draft, &Secret::generate()?).with_context(context)?;
-    // Unlike a renaming this never overwrites.
-    let linked = fs::hard_link(&draft, &path);
-    fs::remove_file(&draft).with_context(context)?;
-    match linked {
-        Ok(()) => {
-            data_dir::sync(directory).with_context(context)?;
-            Ok((path, true))
-        }
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok((path, false)),
-        Err(error) => Err(error).with_context(context),
-    }
-}
-
-/// The text of a secret file: 32 hexadecimal digits and a newline.
-pub(crate) fn to_text(secret: &Secret) -> Zeroizing<String> {
-    // Large enough from the start: growing would leave a copy behind.
-    let mut text = Zeroizing::new(String::with_capacity(2 * secret.expose().len() + 1));
-    for byte in secret.expose() {
-        // Writing to a string can't fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text.push('\n');
-    text
 }
 
 /// The key that the command line or the environment names, if they do.
@@ -170,16 +191,21 @@ fn chosen(args: &KeyArgs) -> Result<Option<Key>> {
 
 /// Not clap's `env`: that would make `--plain` clash with the variable.
 fn file_of(args: &SecretArgs) -> Option<PathBuf> {
-    let given = args.secret_file.clone();
-    given.or_else(|| path_variable(VARIABLE))
+    given(args).map(|(path, _)| path)
+}
+
+/// The file that is given, and by what.
+fn given(args: &SecretArgs) -> Option<(PathBuf, &'static str)> {
+    let option = args.secret_file.clone().map(|path| (path, "--secret-file"));
+    option.or_else(|| Some((path_variable(VARIABLE)?, VARIABLE)))
 }
 
 /// The secret in the data directory, if there is one.
 fn kept(data_dir: &DataDir) -> Result<Option<Secret>> {
-    let Some(path) = data_dir.file(FILE_NAME) else {
+    let Some(data_dir) = data_dir.try_find() else {
         return Ok(None);
     };
-    match read(&path) {
+    match read(&data_dir.secret()) {
         Ok(secret) => Ok(Some(secret)),
         Err(SecretError::FileUnreadable { source, .. })
             if source.kind() == io::ErrorKind::NotFound =>
@@ -202,7 +228,7 @@ fn warn_if_shared(path: &Path) {
     use std::os::unix::fs::PermissionsExt;
 
     const READABLE_BY_OTHERS: u32 = 0o044;
-    let Ok(metadata) = fs::metadata(path) else {
+    let Ok(metadata) = std::fs::metadata(path) else {
         return;
     };
     let mode = metadata.permissions().mode() & 0o777;
@@ -212,22 +238,4 @@ fn warn_if_shared(path: &Path) {
             path.display()
         ));
     }
-}
-
-/// Writes `secret` to a new file that only its owner may read, durably. The
-/// file is gone if that fails half-way.
-fn write_new(path: &Path, secret: &Secret) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(path)?;
-    let write = |mut file: File| {
-        file.write_all(to_text(secret).as_bytes())?;
-        file.sync_all()
-    };
-    write(file).inspect_err(|_| {
-        // The first error is the one to tell.
-        let _ = fs::remove_file(path);
-    })
 }

@@ -6,12 +6,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
-use ringflake::Layout;
-use ringflake::lease::{LeaseStore, Namespace, OpenOptions, StoreError};
+use ringflake::lease::{
+    Fingerprint, History, Init, LeaseStore, Namespace, OpenOptions, StoreError, StoreRecord,
+};
+use ringflake::local::LocalSpace;
+use ringflake::{Layout, Local, LocalError};
 
-use super::embedded;
 use crate::args::{KeyArgs, PlaceArgs};
 use crate::data_dir::DataDir;
+use crate::report::say;
 use crate::secret::{self, Key};
 use crate::usage::Misuse;
 
@@ -21,14 +24,13 @@ pub(crate) struct Place {
     pub(crate) namespace: Namespace,
     pub(crate) key: Key,
     pub(super) site: Site,
-    pub(super) options: OpenOptions,
-    /// What names the place on a command line.
-    words: String,
+    options: OpenOptions,
+    advice: Advice,
 }
 
 /// Where a store is.
 pub(super) enum Site {
-    DataDir(DataDir),
+    DataDir(Box<LocalSpace>),
     /// May hold a password.
     Url(String),
 }
@@ -42,54 +44,97 @@ impl fmt::Debug for Site {
     }
 }
 
+/// What the place is wanted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// To make IDs. In the data directory all that is missing is made; those who
+    /// share a store have to share a secret, so there it must be known.
+    MakeIds,
+    /// To make the namespace's record by hand.
+    Initialise,
+    /// To look after it. The secret must be known.
+    LookAfter,
+}
+
 impl Place {
-    /// The place to make IDs from. A secret for the store in the data directory is
-    /// made unless there is one; those who share a store have to share a secret,
-    /// so there it must be known.
+    /// The place to make IDs from.
     pub(crate) fn to_make_ids(args: &PlaceArgs, data_dir: &DataDir) -> Result<Self> {
-        Self::find(args, data_dir, secret::kept_or_made)
+        Self::find(args, data_dir, Purpose::MakeIds)
     }
 
-    /// The place to look after. Its secret must be known.
+    /// The place to make a record in.
+    pub(crate) fn to_initialise(args: &PlaceArgs, data_dir: &DataDir) -> Result<Self> {
+        Self::find(args, data_dir, Purpose::Initialise)
+    }
+
+    /// The place to look after.
     pub(crate) fn to_look_after(args: &PlaceArgs, data_dir: &DataDir) -> Result<Self> {
-        Self::find(args, data_dir, secret::kept_or_refused)
+        Self::find(args, data_dir, Purpose::LookAfter)
     }
 
-    fn find(
-        args: &PlaceArgs,
+    /// The key of the IDs in a namespace of the data directory.
+    pub(crate) fn key_of(
+        name: &str,
+        args: &KeyArgs,
+        layout: &Layout,
         data_dir: &DataDir,
-        own_key: impl FnOnce(&KeyArgs, &DataDir) -> Result<Key>,
-    ) -> Result<Self> {
+    ) -> Result<Key> {
+        let local = named(name, args, layout, data_dir)?;
+        let advice = Advice::new(args, data_dir, format!(" --namespace {name}"), true);
+        let secret = local.secret(layout).map_err(|error| advice.local(error))?;
+        Ok(secret.map_or(Key::Plain, Key::Secret))
+    }
+
+    fn find(args: &PlaceArgs, data_dir: &DataDir, purpose: Purpose) -> Result<Self> {
         let (store, layout) = (&args.store, &args.layout.layout);
         let options = OpenOptions::new().accept_best_effort(store.accepts_best_effort()?);
-        let mut words = String::new();
-        let (namespace, key, site) = match (store.url(), &store.namespace) {
-            (None, Some(_)) => {
-                return Err(misuse(
-                    "--namespace names an ID space in a --store: give both",
-                ));
+        match (store.url(), &store.namespace) {
+            (None, _) if store.block_bits.is_some() => Err(misuse(
+                "--block-bits is about a --store; leases.db has blocks of its own size",
+            )),
+            (None, name) => {
+                let mut words =
+                    format!(" --data-dir {}", quoted(data_dir.find()?.path().display()));
+                if let Some(name) = name {
+                    words += &format!(" --namespace {name}");
+                }
+                words += &words_of(args);
+                let advice = Advice::new(&args.key, data_dir, words, true);
+                let local = match name {
+                    Some(name) => named(name, &args.key, layout, data_dir)?,
+                    None => {
+                        let key = match purpose {
+                            Purpose::MakeIds => secret::kept_or_made(&args.key, data_dir)?,
+                            _ => secret::kept_or_refused(&args.key, data_dir)?,
+                        };
+                        data_dir.hold(Local::of_layout(key.secret()))?
+                    }
+                };
+                let local = local.accept_best_effort(options.accepts_best_effort());
+                let space = match purpose {
+                    Purpose::MakeIds => local.make(layout),
+                    Purpose::Initialise => local.make_secret(layout),
+                    Purpose::LookAfter => local.find(layout),
+                };
+                let space = space.map_err(|error| advice.local(error))?;
+                say_what_was_made(&space);
+                Ok(Self {
+                    namespace: space.namespace.clone(),
+                    key: space.secret.clone().map_or(Key::Plain, Key::Secret),
+                    site: Site::DataDir(Box::new(space)),
+                    options,
+                    advice,
+                })
             }
-            (None, None) if store.block_bits.is_some() => {
-                return Err(misuse(
-                    "--block-bits is about a --store; in leases.db a block is one node",
-                ));
-            }
-            (Some(_), None) => {
-                return Err(misuse(if store.is_from_environment() {
-                    "RINGFLAKE_STORE names a store with many ID spaces: say which with --namespace"
-                } else {
-                    "--store holds many ID spaces: say which with --namespace"
-                }));
-            }
-            (None, None) => {
-                words += &format!(" --data-dir {}", quoted(data_dir.path()?.display()));
-                let key = own_key(&args.key, data_dir)?;
-                let namespace = embedded::namespace(layout, &key)?;
-                (namespace, key, Site::DataDir(data_dir.clone()))
-            }
+            (Some(_), None) => Err(misuse(if store.is_from_environment() {
+                "RINGFLAKE_STORE names a store with many ID spaces: say which with --namespace"
+            } else {
+                "--store holds many ID spaces: say which with --namespace"
+            })),
             (Some(url), Some(name)) => {
                 // What it says about the URL is said before anything else.
                 ringflake::lease::open(&url, &options)?;
+                let mut words = String::new();
                 if !store.is_from_environment() {
                     words += " --store URL";
                 }
@@ -100,33 +145,22 @@ impl Place {
                     words += &format!(" --block-bits {bits}");
                     namespace = namespace.with_block_bits(bits)?;
                 }
-                (namespace, key, Site::Url(url))
+                words += &words_of(args);
+                Ok(Self {
+                    namespace,
+                    key,
+                    site: Site::Url(url),
+                    options,
+                    advice: Advice::new(&args.key, data_dir, words, false),
+                })
             }
-        };
-        if *layout != Layout::RANDFLAKE {
-            words += " --layout ";
-            words += &layout
-                .name()
-                .map_or_else(|| layout.to_string(), str::to_owned);
         }
-        if args.key.plain {
-            words += " --plain";
-        } else if let Some(path) = &args.key.secret.secret_file {
-            words += &format!(" --secret-file {}", quoted(path.display()));
-        }
-        Ok(Self {
-            namespace,
-            key,
-            site,
-            options,
-            words,
-        })
     }
 
     /// The file of a store in the data directory.
     pub(crate) fn file(&self) -> Option<PathBuf> {
         match &self.site {
-            Site::DataDir(data_dir) => data_dir.leases().ok(),
+            Site::DataDir(space) => Some(space.directory().leases()),
             Site::Url(_) => None,
         }
     }
@@ -134,22 +168,130 @@ impl Place {
     /// The store as it is. Connects to nothing yet.
     pub(crate) fn open(&self) -> Result<Box<dyn LeaseStore>> {
         Ok(match &self.site {
-            Site::DataDir(data_dir) => Box::new(embedded::open(data_dir, &self.options)?),
+            Site::DataDir(space) => Box::new(space.sqlite()?),
             Site::Url(url) => ringflake::lease::open(url, &self.options)?,
         })
     }
 
+    /// Makes the namespace's record.
+    pub(crate) fn init(&self, init: &Init) -> Result<StoreRecord> {
+        match &self.site {
+            Site::DataDir(space) => space.init(init).map_err(|error| self.advice.local(error)),
+            Site::Url(_) => {
+                let made = self.open()?.init(&self.namespace, init);
+                made.map_err(|error| self.explain(error))
+            }
+        }
+    }
+
     /// What a store said, and what to do about it.
     pub(crate) fn explain(&self, error: impl Into<Arc<StoreError>>) -> anyhow::Error {
-        let error = error.into();
+        self.advice.store(error.into())
+    }
+}
+
+/// The space of this name in the data directory. Refuses a secret that is given and
+/// is not its own.
+fn named(name: &str, args: &KeyArgs, layout: &Layout, data_dir: &DataDir) -> Result<Local> {
+    let mut local = data_dir.hold(Local::new(name))?;
+    if args.plain {
+        local = local.plain();
+    }
+    secret::check_named(args, name, &local, layout, data_dir)?;
+    Ok(local)
+}
+
+fn say_what_was_made(space: &LocalSpace) {
+    if let Some(path) = &space.made_secret {
+        secret::say_made(path);
+    }
+    if space.begun == Some(History::Unknown) {
+        say(format_args!(
+            "{} has no record of the IDs that may have been made before: those made now \
+             begin {} s ahead of the clock, above all of them",
+            space.directory().leases().display(),
+            Local::limits(space.namespace.layout()).horizon().as_secs()
+        ));
+    }
+}
+
+/// The layout and the key, as a command line names them.
+fn words_of(args: &PlaceArgs) -> String {
+    let layout = args.layout.layout;
+    let mut words = String::new();
+    if layout != Layout::RANDFLAKE {
+        words += " --layout ";
+        words += &layout
+            .name()
+            .map_or_else(|| layout.to_string(), str::to_owned);
+    }
+    if args.key.plain {
+        words += " --plain";
+    } else if let Some(path) = &args.key.secret.secret_file {
+        words += &format!(" --secret-file {}", quoted(path.display()));
+    }
+    words
+}
+
+/// What to do about a refusal, in the words of the command line.
+#[derive(Debug)]
+struct Advice {
+    /// What names the place on a command line.
+    words: String,
+    is_embedded: bool,
+    key: KeyArgs,
+    data_dir: DataDir,
+}
+
+impl Advice {
+    fn new(key: &KeyArgs, data_dir: &DataDir, words: String, is_embedded: bool) -> Self {
+        Self {
+            words,
+            is_embedded,
+            key: key.clone(),
+            data_dir: data_dir.clone(),
+        }
+    }
+
+    fn store(&self, error: Arc<StoreError>) -> anyhow::Error {
         let text = self.advice(&error).unwrap_or_else(|| error.to_string());
         Explained { text, error }.into()
+    }
+
+    fn local(&self, error: LocalError) -> anyhow::Error {
+        let words = &self.words;
+        match error {
+            LocalError::Store(error) => self.store(error.into()),
+            LocalError::Copied { directory } => anyhow::anyhow!(
+                "{} is a copy, and IDs of this layout may have been made from the original: go \
+                 back to that, or, if nobody can use it any more, run 'ringflake store init \
+                 --history unknown{words}'",
+                directory.display()
+            ),
+            LocalError::NoSecret { namespace, path } => anyhow::anyhow!(
+                "namespace {namespace} has no secret yet in {}: 'ringflake generate{words}' makes \
+                 one; to read IDs that were made in another directory, name that with --data-dir",
+                path.display()
+            ),
+            error => error.into(),
+        }
+    }
+
+    /// The rest of what is said of another secret on record.
+    fn other_secret(&self, namespace: &str, recorded: Fingerprint) -> String {
+        if recorded == Fingerprint::PLAIN {
+            return "its IDs are plain: give --plain".to_owned();
+        }
+        match secret::file_with(recorded, namespace, &self.key, &self.data_dir) {
+            Some(path) => format!("it is the one in {}: give that", path.display()),
+            None => "give that one with --secret-file".to_owned(),
+        }
     }
 
     /// In the words of the command line; none where the store's own will do.
     fn advice(&self, error: &StoreError) -> Option<String> {
         let words = &self.words;
-        let is_embedded = matches!(self.site, Site::DataDir(_));
+        let is_embedded = self.is_embedded;
         Some(match error {
             StoreError::NotInitialised { namespace } => format!(
                 "the store has no namespace {namespace}: run 'ringflake store init --history \
@@ -164,9 +306,10 @@ impl Place {
                 recorded,
                 offered,
             } => format!(
-                "namespace {namespace} belongs to another secret (its fingerprint is {recorded}, \
-                 not {offered}): give that one with --secret-file, or choose a {} of its own for \
-                 this one",
+                "namespace {namespace} belongs to another secret (its fingerprint is {recorded}) \
+                 than {} ({offered}): {}, or choose a {} of its own for this one",
+                secret::source(&self.key, &self.data_dir),
+                self.other_secret(namespace, *recorded),
                 if is_embedded {
                     "--data-dir"
                 } else {
@@ -185,11 +328,6 @@ impl Place {
             StoreError::NotDurable { store, reason } => format!(
                 "{store} can lose what it has confirmed, and then IDs come twice: {reason}; or \
                  accept the risk with --best-effort"
-            ),
-            StoreError::Copied { store, .. } if embedded::is_about_directory(error) => format!(
-                "{store} is a copy, and IDs of this layout may have been made from the original: \
-                 go back to that, or, if nobody can use it any more, run 'ringflake store init \
-                 --history unknown{words}'"
             ),
             StoreError::Copied {
                 store,

@@ -14,7 +14,6 @@ use ringflake::{
     StaticLease, SystemClock,
 };
 
-use super::embedded::Embedded;
 use super::place::Site;
 use super::run_store::RunStore;
 use super::terms::Terms;
@@ -54,13 +53,22 @@ impl Supply {
         let builder = || shape(CachedGenerator::builder(args.place.layout.layout));
         rehearse(args, builder())?;
 
+        if leases.nodes.given().is_some() && args.place.store.namespace.is_some() {
+            let text = "--nodes is about namespaces without a name: leave out one of the two";
+            return Err(Misuse(text.to_owned()).into());
+        }
         let place = Place::to_make_ids(&args.place, data_dir)?;
         let namespace = &place.namespace;
         let nodes = leases.nodes.given();
         let (terms, store): (_, Box<dyn LeaseStore>) = match &place.site {
-            Site::DataDir(data_dir) => (
+            Site::DataDir(_) if nodes.is_some() && namespace.block_bits() > 0 => {
+                let text = "--nodes is about namespaces without a name: this one has blocks of \
+                            several nodes, and the store chooses them";
+                return Err(Misuse(text.to_owned()).into());
+            }
+            Site::DataDir(space) => (
                 Terms::embedded(namespace, leases, appetite, nodes.as_ref()),
-                Box::new(Embedded::new(data_dir, &place.options, namespace, nodes)?),
+                Box::new(space.store()?.within(nodes)),
             ),
             Site::Url(_) => (Terms::shared(namespace, leases, appetite), place.open()?),
         };

@@ -11,9 +11,8 @@ use std::ops::Range;
 use std::time::Duration;
 
 use ringflake::lease::Namespace;
-use ringflake::{Clock, SystemClock};
+use ringflake::{Clock, Local, SystemClock};
 
-use super::embedded;
 use crate::args::LeaseArgs;
 
 /// The most blocks that a run holds, which is also the most that the library
@@ -68,7 +67,7 @@ impl Terms {
         nodes: Option<&Range<u64>>,
     ) -> Self {
         let most = match nodes {
-            // A block is one node.
+            // Given only where a block is one node.
             Some(nodes) => nodes.end - nodes.start,
             None => namespace.blocks() / SHARE,
         };
@@ -81,7 +80,7 @@ impl Terms {
         };
         let mut terms = Self::new(namespace, args, appetite, blocks, widen_to);
         // Up to the store's horizon; what is really asked for is cut below.
-        let horizon = embedded::limits(namespace.layout()).horizon();
+        let horizon = Local::limits(namespace.layout()).horizon();
         terms.keeper_cover = terms.keeper_cover.max(horizon);
         terms
     }

@@ -6,13 +6,14 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use ringflake::lease::{History, Init, StoreLimits};
+use ringflake::{Clock, Local, SystemClock};
 use serde::Serialize;
 
 use super::output::{self, Moment};
-use super::{CommonArgs, Desk, answer};
+use super::{CommonArgs, answer};
 use crate::args::time;
 use crate::data_dir::DataDir;
-use crate::leases::{Place, begin_by_hand, limits};
+use crate::leases::Place;
 use crate::usage::Misuse;
 
 /// Make the record of a namespace, once for all who share it
@@ -84,10 +85,9 @@ pub(super) fn run(args: &InitArgs, data_dir: &DataDir) -> Result<ExitCode> {
             return Err(Misuse(text.to_owned()).into());
         }
     };
-    let place = Place::to_look_after(&args.common.place, data_dir)?;
+    let place = Place::to_initialise(&args.common.place, data_dir)?;
     let defaults = if place.file().is_some() {
-        begin_by_hand(data_dir)?;
-        limits(place.namespace.layout())
+        Local::limits(place.namespace.layout())
     } else {
         StoreLimits::default()
     };
@@ -95,10 +95,8 @@ pub(super) fn run(args: &InitArgs, data_dir: &DataDir) -> Result<ExitCode> {
         .with_horizon(args.horizon.unwrap_or(defaults.horizon()))
         .with_failover(args.failover.unwrap_or(defaults.failover()))
         .with_skew(args.skew.unwrap_or(defaults.skew()));
-    let mut desk = Desk::at(place)?;
-    let init = Init::new(history, desk.now_unix_ms).with_limits(limits);
-    let made = desk.store.init(&desk.place.namespace, &init);
-    let record = desk.explained(made)?;
+    let init = Init::new(history, SystemClock.unix_ms()).with_limits(limits);
+    let record = place.init(&init)?;
 
     let namespace = &record.namespace;
     let object = Object {

@@ -1,0 +1,65 @@
+//! What `local` stands for: a store, a namespace and a secret.
+
+use super::setup::Setup;
+use super::tenancy::plan;
+use super::{BuildError, setup::DEFAULT_BORROW_LIMIT};
+use std::time::Duration;
+
+use crate::local::{Local, LocalError};
+
+impl Setup {
+    /// Makes the local space that was asked for and puts it in place of `local`.
+    /// What can be refused without it is refused before.
+    pub(super) fn with_local(mut self) -> Result<Self, BuildError> {
+        let Some(mut local) = self.local.take() else {
+            return Ok(self);
+        };
+        if self.lease.is_some() || self.store.is_some() {
+            return Err(BuildError::TwoLeases);
+        }
+        if self.has_secret() {
+            return Err(BuildError::Local(LocalError::SecretGiven));
+        }
+        let given = [
+            ("namespace", self.kept.namespace.is_some()),
+            ("block_bits", self.kept.block_bits.is_some()),
+            ("init_if_new", self.kept.init_if_new.is_some()),
+        ];
+        if let Some((option, _)) = given.into_iter().find(|&(_, given)| given) {
+            return Err(BuildError::LocalHas { option });
+        }
+        if self.is_plain()? {
+            local = local.plain();
+        }
+        self.kept
+            .cover
+            .get_or_insert(Local::limits(&self.layout).horizon());
+        let outline = local.outline(&self.layout).map_err(BuildError::Local)?;
+        plan(&self.kept, &outline)?;
+
+        let space = local.make(&self.layout).map_err(BuildError::Local)?;
+        let store = space.store().map_err(BuildError::Local)?;
+        match &space.secret {
+            Some(secret) => self.encrypt_with(secret),
+            None => self.leave_plain(),
+        }
+        self.kept.namespace = Some(space.namespace.name().to_owned());
+        self.kept.block_bits = Some(space.namespace.block_bits());
+        self.kept.waits = true;
+        self.store = Some(Box::new(store));
+        Ok(self)
+    }
+
+    /// How far ahead of the clock IDs may lie unless the builder says otherwise:
+    /// after a loss of `leases.db`, leases begin a horizon ahead.
+    pub(super) fn borrow_limit(&self) -> Duration {
+        match &self.local {
+            Some(_) => {
+                let limits = Local::limits(&self.layout);
+                let ahead = limits.horizon() + limits.failover();
+                ahead.max(DEFAULT_BORROW_LIMIT)
+            }
+            None => DEFAULT_BORROW_LIMIT,
+        }
+    }
+}

@@ -1,0 +1,635 @@
+//! IDs on one machine without any set-up: leases and secrets in a data directory.
+//!
+//! [`local`](local()) is all that a program needs. The data directory holds one
+//! file of leases for all namespaces, a secret for each namespace, and a lock:
+//!
+//! | file | content |
+//! |---|---|
+//! | `leases.lock` | locked while one of the others is made; a note on the past |
+//! | `leases.db` | the [`SqliteStore`] with the record of every namespace |
+//! | `NAME.secret` | the secret of the namespace `NAME` |
+//! | `secret` | the secret of the command line, for namespaces without a name |
+//!
+//! # States
+//! Of one namespace in one directory. Each arrow is taken by one process, which
+//! holds the lock; all of them together are one hold of it.
+//!
+//! ```text
+//! nothing --note--> noted --leases.db--> begun --NAME.secret--> keyed --record--> on record
+//!                     |                    |                      |
+//!                     v crash              v crash                v crash
+//!                  past: lost        past: recorded      history of NAME: unknown
+//! ```
+//! A process that finds the secret readable and the namespace on record takes no
+//! lock. From there on the store's own rules hold (see [`lease`](crate::lease)).
+//!
+//! # Why no ID comes twice
+//! 1. An ID is issued only under a grant of `leases.db`, to a namespace on record.
+//! 2. `leases.db` never grants a rectangle of one namespace twice, and a copy of it
+//!    grants nothing. So two equal IDs of one secret need two records.
+//! 3. A record begins with [`History::New`] only if both hold: the note says that
+//!    every record ever made in this directory is in `leases.db`
+//!    (none or recorded, in the table of `lease/sqlite/past.rs`); and the secret was made
+//!    under this very hold of the lock, or is the nameless one. In every other
+//!    case it begins with [`History::Unknown`], above all that may have been issued.
+//! 4. A secret has one namespace for each layout. Each named namespace has a secret
+//!    of its own, drawn at random. The nameless ones are chosen by the record: the
+//!    one whose fingerprint is the secret's, if there is one. Only if there is none
+//!    is one made, under the lock, after the record was read once more.
+//!
+//! A crash leaves a prefix of the arrows. Each prefix is a state of that table, or
+//! a secret without a record; rule 3 covers both.
+//!
+//! Rule 4 rests on `leases.db`. If that is lost, or is replaced by an older state
+//! of itself, the note says so from then on and rule 3 gives every later record an
+//! unknown history, whatever name it gets.
+//!
+//! # What it rests on
+//! * The secret of a named namespace is not copied to another machine and used
+//!   there to *make* IDs. Reading IDs elsewhere is fine.
+//! * The directory lies on a local disk; see [`SqliteStore`].
+//! * What a disk or a machine put back to a snapshot has lost, nobody here can
+//!   know: run `ringflake store bump-floor --over-lost-grants` then.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use self::directory::DataDir;
+pub use self::error::LocalError;
+use self::names::Which;
+pub use self::store::LocalStore;
+use crate::cipher::Secret;
+use crate::clock::{Clock, SystemClock};
+use crate::generator::{BuildError, CachedGenerator};
+use crate::layout::Layout;
+use crate::lease::past::{Lock, Past};
+use crate::lease::{
+    Fingerprint, History, Init, LeaseStore, Namespace, OpenOptions, SqliteStore, StoreError,
+    StoreLimits, StoreRecord,
+};
+
+mod directory;
+mod error;
+mod names;
+mod secret;
+mod store;
+
+/// A generator of encrypted IDs in the namespace `name` of this machine, safe from
+/// the first run on. Needs the feature `sqlite`.
+///
+/// Leases come from `leases.db` in the data directory: `RINGFLAKE_DATA_DIR` if that
+/// is set, and else the platform's, such as `~/.local/share/ringflake`. The first
+/// call makes the directory, the file and a secret of the namespace's own, for
+/// their owner alone. Any number of processes may call this at once, be killed and
+/// start again; no ID of a namespace comes twice.
+///
+/// The layout is [`Layout::RANDFLAKE`]. For another one, plain IDs or any other
+/// option see [`Local`]. `ringflake inspect --namespace NAME` reads the IDs.
+///
+/// Blocks for some file syncs: milliseconds, and longer while other processes
+/// start, too. Where the past of the directory is unknown it waits some seconds,
+/// until leases begin above all that may have been issued.
+///
+/// # Errors
+/// [`BuildError::Local`] for the name, the directory and the secret, and
+/// [`BuildError::Store`] for the leases. Each says what to do.
+///
+/// # Examples
+/// ```no_run
+/// let ids = ringflake::local("orders")?;
+/// println!("{}", ids.take()?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn local(name: impl Into<String>) -> Result<CachedGenerator, BuildError> {
+    CachedGenerator::builder(Layout::RANDFLAKE)
+        .local(Local::new(name))
+        .build()
+}
+
+/// As [`local`](local()), in this data directory.
+///
+/// # Errors
+/// Those of [`local`](local()).
+///
+/// # Examples
+/// ```no_run
+/// let ids = ringflake::local_in("/var/lib/app/ids", "orders")?;
+/// println!("{}", ids.take()?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn local_in(
+    directory: impl Into<PathBuf>,
+    name: impl Into<String>,
+) -> Result<CachedGenerator, BuildError> {
+    CachedGenerator::builder(Layout::RANDFLAKE)
+        .local(Local::new(name).in_directory(directory))
+        .build()
+}
+
+/// An ID space of this machine: a namespace in a data directory.
+///
+/// Given to a builder's [`local`](crate::CachedGeneratorBuilder::local) it is the
+/// generator's lease store, namespace and secret in one. The [module](self) says
+/// what is made where, and why no ID comes twice.
+///
+/// # Examples
+/// ```
+/// use ringflake::{CachedGenerator, Layout, Local};
+///
+/// let directory = tempfile::tempdir()?;
+/// // The examples run on any file system. Leave `accept_best_effort` out.
+/// let orders = Local::new("orders").in_directory(directory.path()).accept_best_effort(true);
+/// let ids = CachedGenerator::builder(Layout::RANDFLAKE)
+///     .local(orders.clone())
+///     .capacity(1 << 12)
+///     .build()?;
+/// let plain = CachedGenerator::builder(Layout::TWITTER).local(orders).plain().build()?;
+///
+/// assert!(directory.path().join("orders.secret").exists());
+/// println!("{} {}", ids.take()?, plain.take()?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Local {
+    which: Which,
+    plain: bool,
+    directory: Option<DataDir>,
+    best_effort: bool,
+}
+
+/// An ID space that was found or made.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct LocalSpace {
+    /// The namespace in `leases.db`.
+    pub namespace: Namespace,
+    /// The secret; none for plain IDs.
+    pub secret: Option<Secret>,
+    /// The file of the secret, if this call made it.
+    pub made_secret: Option<PathBuf>,
+    /// What the namespace's record began with, if this call made it.
+    pub begun: Option<History>,
+    local: Local,
+    directory: DataDir,
+}
+
+impl Local {
+    /// The namespace of this name, with a secret of its own. Its plain IDs are in a
+    /// namespace of their own, `NAME-plain`.
+    ///
+    /// A name is one of a [`Namespace`], at most 58 bytes long, and does not end in
+    /// `-plain`. It is checked when a generator is built.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self::of(Which::Named(name.into()), false)
+    }
+
+    /// The namespace without a name, as the command line uses it when none is
+    /// given: that of the layout and of this secret, or of plain IDs without one.
+    ///
+    /// A secret that is used in another data directory too, or on another machine,
+    /// needs a store that both share.
+    pub fn of_layout(secret: Option<&Secret>) -> Self {
+        Self::of(Which::OfLayout(secret.cloned()), secret.is_none())
+    }
+
+    fn of(which: Which, plain: bool) -> Self {
+        Self {
+            which,
+            plain,
+            directory: None,
+            best_effort: false,
+        }
+    }
+
+    /// Keeps leases and secrets in this directory. It need not exist. By default it
+    /// is that of [`DataDir::of_this_user`].
+    #[must_use]
+    pub fn in_directory(mut self, path: impl Into<PathBuf>) -> Self {
+        self.directory = Some(DataDir::new(path));
+        self
+    }
+
+    /// Plain IDs: not encrypted, sorted by time, in a namespace of their own.
+    #[must_use]
+    pub fn plain(mut self) -> Self {
+        self.plain = true;
+        self
+    }
+
+    /// Whether a directory is accepted that can lose what was written, such as one
+    /// in memory or on a network file system. If it does, IDs may come twice.
+    #[must_use]
+    pub fn accept_best_effort(mut self, accept: bool) -> Self {
+        self.best_effort = accept;
+        self
+    }
+
+    pub(crate) fn is_plain(&self) -> bool {
+        self.plain
+    }
+
+    /// What the namespace is called in `leases.db`, and the size of its blocks,
+    /// before anything was made. Only the secret is still missing.
+    ///
+    /// # Errors
+    /// [`LocalError::Name`], [`LocalError::ReservedName`].
+    pub(crate) fn outline(&self, layout: &Layout) -> Result<Namespace, LocalError> {
+        names::outline(&self.which, layout, self.plain)
+    }
+
+    /// How far ahead of the clock this namespace's leases reach at most.
+    pub fn horizon(layout: &Layout) -> Duration {
+        limits(layout).horizon()
+    }
+
+    /// The limits that a namespace of this layout is made with.
+    pub fn limits(layout: &Layout) -> StoreLimits {
+        limits(layout)
+    }
+
+    /// The space as it is. Makes nothing.
+    ///
+    /// # Errors
+    /// [`LocalError`]; [`LocalError::NoSecret`] if the space was never used.
+    pub fn find(&self, layout: &Layout) -> Result<LocalSpace, LocalError> {
+        let outline = self.outline(layout)?;
+        let directory = self.directory()?;
+        let secret = match self.kept_secret(&directory)? {
+            None if self.has_own_secret() => {
+                return Err(self.no_secret(&directory));
+            }
+            secret => secret,
+        };
+        let records = if directory.leases().exists() {
+            self.store(&directory)?.namespaces()?
+        } else {
+            Vec::new()
+        };
+        let found = self.on_record(&outline, &records, secret.as_ref())?;
+        let namespace = match found {
+            Some(namespace) => namespace,
+            None => self.choose(&outline, &records, secret.as_ref())?,
+        };
+        Ok(self.space(namespace, secret, directory))
+    }
+
+    /// The secret that is kept for a named space. Makes nothing, and looks at no
+    /// leases.
+    ///
+    /// # Errors
+    /// [`LocalError::NoSecret`] if there is none yet, and those of
+    /// [`find`](Self::find).
+    pub fn secret(&self, layout: &Layout) -> Result<Option<Secret>, LocalError> {
+        self.outline(layout)?;
+        let directory = self.directory()?;
+        match self.kept_secret(&directory)? {
+            None if self.has_own_secret() => Err(self.no_secret(&directory)),
+            secret => Ok(secret),
+        }
+    }
+
+    /// The file with the secret of a named space, there or not; none for plain IDs
+    /// and for a space without a name.
+    ///
+    /// # Errors
+    /// [`LocalError::NoHome`].
+    pub fn secret_file(&self) -> Result<Option<PathBuf>, LocalError> {
+        match &self.which {
+            Which::Named(name) if !self.plain => Ok(Some(self.directory()?.secret_of(name))),
+            _ => Ok(None),
+        }
+    }
+
+    /// The space, made and on record. Any number of processes may do this at once;
+    /// the [module](self) has the steps.
+    ///
+    /// # Errors
+    /// [`LocalError`].
+    pub fn make(&self, layout: &Layout) -> Result<LocalSpace, LocalError> {
+        let outline = self.outline(layout)?;
+        let directory = self.directory()?;
+        directory.create()?;
+        self.store(&directory)?.admit()?;
+        if let Some(space) = self.made(&outline, &directory)? {
+            return Ok(space);
+        }
+        let lock = directory.lock()?;
+        // Another process may have been faster.
+        if let Some(space) = self.made(&outline, &directory)? {
+            return Ok(space);
+        }
+        let past = directory.past(&lock)?;
+        if past == Past::AnothersCopy {
+            return Err(self.copied(&directory));
+        }
+        directory.begin(&lock, past)?;
+        let (secret, made_secret) = self.own_secret(&directory)?;
+        // One that was there has a past that is on no record.
+        let brought = self.has_own_secret() && made_secret.is_none();
+        let records = self.store(&directory)?.namespaces()?;
+        let namespace = self.choose(&outline, &records, secret.as_ref())?;
+        let mut space = self.space(namespace, secret, directory);
+        space.made_secret = made_secret;
+        space.begun = Some(space.begin(&lock, past, brought)?);
+        Ok(space)
+    }
+
+    /// The space with its secret, which is made if there is none, but no record:
+    /// for one that is to be initialised by hand.
+    ///
+    /// # Errors
+    /// [`LocalError`].
+    pub fn make_secret(&self, layout: &Layout) -> Result<LocalSpace, LocalError> {
+        let mut made_secret = None;
+        if self.has_own_secret() {
+            self.outline(layout)?;
+            let directory = self.directory()?;
+            directory.create()?;
+            self.store(&directory)?.admit()?;
+            let lock = directory.lock()?;
+            let past = directory.past(&lock)?;
+            if self.kept_secret(&directory)?.is_none() {
+                if past == Past::None {
+                    directory.begin(&lock, past)?;
+                }
+                self.refuse_lost_secret(layout, &directory)?;
+                (_, made_secret) = self.own_secret(&directory)?;
+            }
+        }
+        let mut space = self.find(layout)?;
+        space.made_secret = made_secret;
+        Ok(space)
+    }
+
+    /// The space, if its secret is there and it is on record.
+    fn made(
+        &self,
+        outline: &Namespace,
+        directory: &DataDir,
+    ) -> Result<Option<LocalSpace>, LocalError> {
+        if !directory.leases().exists() {
+            return Ok(None);
+        }
+        let records = self.store(directory)?.namespaces()?;
+        let secret = self.kept_secret(directory)?;
+        let namespace = self.on_record(outline, &records, secret.as_ref())?;
+        Ok(namespace.map(|namespace| self.space(namespace, secret, directory.clone())))
+    }
+
+    /// The namespace on record that is this space's.
+    fn on_record(
+        &self,
+        outline: &Namespace,
+        records: &[Namespace],
+        secret: Option<&Secret>,
+    ) -> Result<Option<Namespace>, LocalError> {
+        let Which::Named(name) = &self.which else {
+            return Ok(names::of_secret(outline, records, secret).cloned());
+        };
+        let Some(record) = records
+            .iter()
+            .find(|record| record.name() == outline.name())
+        else {
+            return Ok(None);
+        };
+        let directory = self.directory()?;
+        if self.has_own_secret() && secret.is_none() {
+            return Err(LocalError::SecretLost {
+                namespace: name.clone(),
+                path: directory.secret_of(name),
+            });
+        }
+        let offered = names::keyed(outline, secret);
+        if record.fingerprint() != offered.fingerprint() {
+            return Err(LocalError::OtherSecret {
+                namespace: name.clone(),
+                path: directory.secret_of(name),
+            });
+        }
+        record.verify(&offered)?;
+        Ok(Some(offered))
+    }
+
+    /// The namespace of a space that is not on record.
+    fn choose(
+        &self,
+        outline: &Namespace,
+        records: &[Namespace],
+        secret: Option<&Secret>,
+    ) -> Result<Namespace, LocalError> {
+        match &self.which {
+            Which::Named(_) => Ok(names::keyed(outline, secret)),
+            Which::OfLayout(_) => names::choose(outline, records, secret),
+        }
+    }
+
+    fn refuse_lost_secret(&self, layout: &Layout, directory: &DataDir) -> Result<(), LocalError> {
+        if !directory.leases().exists() {
+            return Ok(());
+        }
+        let records = self.store(directory)?.namespaces()?;
+        self.on_record(&self.outline(layout)?, &records, None)
+            .map(drop)
+    }
+
+    /// Whether the directory keeps the secret under the space's name.
+    fn has_own_secret(&self) -> bool {
+        matches!(self.which, Which::Named(_)) && !self.plain
+    }
+
+    fn kept_secret(&self, directory: &DataDir) -> Result<Option<Secret>, LocalError> {
+        match &self.which {
+            _ if self.plain => Ok(None),
+            Which::Named(name) => secret::read(&directory.secret_of(name)),
+            Which::OfLayout(secret) => Ok(secret.clone()),
+        }
+    }
+
+    /// The secret, made unless it is there; and its file, if it is new.
+    fn own_secret(
+        &self,
+        directory: &DataDir,
+    ) -> Result<(Option<Secret>, Option<PathBuf>), LocalError> {
+        match &self.which {
+            Which::Named(name) if !self.plain => {
+                let path = directory.secret_of(name);
+                let made = secret::keep(&path)?;
+                let secret = secret::read(&path)?;
+                if secret.is_none() {
+                    return Err(self.no_secret(directory));
+                }
+                Ok((secret, made.then_some(path)))
+            }
+            _ => Ok((self.kept_secret(directory)?, None)),
+        }
+    }
+
+    fn directory(&self) -> Result<DataDir, LocalError> {
+        match &self.directory {
+            Some(directory) => Ok(directory.clone()),
+            None => DataDir::of_this_user(),
+        }
+    }
+
+    fn store(&self, directory: &DataDir) -> Result<SqliteStore, LocalError> {
+        /// Twenty processes on a slow disk take turns in less.
+        const TIMEOUT: Duration = Duration::from_secs(30);
+        let options = OpenOptions::new()
+            .timeout(TIMEOUT)
+            .accept_best_effort(self.best_effort);
+        SqliteStore::new(directory.leases(), &options).map_err(LocalError::Place)
+    }
+
+    fn space(
+        &self,
+        namespace: Namespace,
+        secret: Option<Secret>,
+        directory: DataDir,
+    ) -> LocalSpace {
+        LocalSpace {
+            namespace,
+            secret,
+            made_secret: None,
+            begun: None,
+            local: self.clone(),
+            directory,
+        }
+    }
+
+    fn no_secret(&self, directory: &DataDir) -> LocalError {
+        let name = match &self.which {
+            Which::Named(name) => name.clone(),
+            Which::OfLayout(_) => String::new(),
+        };
+        LocalError::NoSecret {
+            path: directory.secret_of(&name),
+            namespace: name,
+        }
+    }
+
+    fn copied(&self, directory: &DataDir) -> LocalError {
+        LocalError::Copied {
+            directory: directory.path().to_owned(),
+        }
+    }
+}
+
+impl LocalSpace {
+    /// The directory.
+    pub fn directory(&self) -> &DataDir {
+        &self.directory
+    }
+
+    /// The store of leases. It makes the record anew should `leases.db` be lost
+    /// while it is in use.
+    ///
+    /// # Errors
+    /// [`LocalError::Place`] for a path that can't name a file.
+    pub fn store(&self) -> Result<LocalStore, LocalError> {
+        Ok(LocalStore::new(self.clone(), self.sqlite()?))
+    }
+
+    /// The store of leases as it is.
+    ///
+    /// # Errors
+    /// [`LocalError::Place`] for a path that can't name a file.
+    pub fn sqlite(&self) -> Result<SqliteStore, LocalError> {
+        self.local.store(&self.directory)
+    }
+
+    /// Makes the namespace's record by hand, with a history that somebody vouches
+    /// for. What is said holds for this namespace alone.
+    ///
+    /// # Errors
+    /// [`LocalError`]; [`StoreError::AlreadyInitialised`] if there is a record.
+    pub fn init(&self, init: &Init) -> Result<StoreRecord, LocalError> {
+        self.directory.create()?;
+        let mut store = self.sqlite()?;
+        store.admit()?;
+        let lock = self.directory.lock()?;
+        let past = self.directory.past(&lock)?;
+        self.directory.begin(&lock, past)?;
+        Ok(store.init(&self.namespace, init)?)
+    }
+
+    /// Makes the record of a namespace that was on record before, after the loss of
+    /// `leases.db`.
+    fn begin_again(&self) -> Result<(), LocalError> {
+        let lock = self.directory.lock()?;
+        let past = self.directory.past(&lock)?;
+        if past == Past::AnothersCopy {
+            return Err(self.local.copied(&self.directory));
+        }
+        self.directory.begin(&lock, past)?;
+        // Whoever has used it before knows that it has a past.
+        match self.begin(&lock, past, true) {
+            Err(LocalError::Store(StoreError::AlreadyInitialised { .. })) => Ok(()),
+            outcome => outcome.map(drop),
+        }
+    }
+
+    /// Makes the namespace's first record, under the lock.
+    fn begin(&self, lock: &Lock, past: Past, brought: bool) -> Result<History, LocalError> {
+        let mut history = match past {
+            Past::None | Past::Recorded if !brought => History::New,
+            _ => History::Unknown,
+        };
+        let mut made = self.first_record(history);
+        if let (History::New, Err(LocalError::Store(StoreError::Copied { .. }))) = (history, &made)
+        {
+            // The file had the namespace once, and was put back to an earlier
+            // state. Others were lost with it.
+            self.directory.begin(lock, Past::Lost)?;
+            history = History::Unknown;
+            made = self.first_record(history);
+        }
+        made?;
+        if history == History::Unknown {
+            let directory = self.directory.path().display().to_string();
+            let namespace = self.namespace.name();
+            tracing::warn!(target: "ringflake", directory, namespace, "history unknown");
+        }
+        Ok(history)
+    }
+
+    fn first_record(&self, history: History) -> Result<StoreRecord, LocalError> {
+        let limits = limits(self.namespace.layout());
+        let init = Init::new(history, SystemClock.unix_ms()).with_limits(limits);
+        Ok(self.sqlite()?.init(&self.namespace, &init)?)
+    }
+}
+
+/// The limits of a namespace. A history that is lost costs `failover` and one tick
+/// of waiting, and IDs that lie `horizon` ahead of the clock; nodes whose process was
+/// killed come free after `horizon` at the latest. There is no server that could be
+/// away for longer, nor a second primary, and all processes share one clock.
+fn limits(layout: &Layout) -> StoreLimits {
+    const HORIZON: Duration = Duration::from_secs(120);
+    let ten_ticks = Duration::from_millis(layout.tick_ms().saturating_mul(10));
+    StoreLimits::default()
+        .with_horizon(HORIZON.max(ten_ticks).min(StoreLimits::MAX))
+        .with_skew(Duration::from_secs(1))
+        .with_failover(Duration::from_secs(2))
+}
+
+fn fingerprint(secret: Option<&Secret>, name: &str) -> Fingerprint {
+    secret.map_or(Fingerprint::PLAIN, |secret| Fingerprint::of(secret, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limits_suit_every_tick() {
+        for tick in ["1ms", "1s", "3600s", "31622400s"] {
+            let layout = format!("20/17/17@2024-10-27T03:33:20Z/{tick}");
+            let directory = tempfile::tempdir().unwrap();
+            Local::of_layout(None)
+                .in_directory(directory.path())
+                .accept_best_effort(true)
+                .make(&layout.parse().unwrap())
+                .unwrap();
+        }
+    }
+}

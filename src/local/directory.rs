@@ -1,0 +1,168 @@
+//! The directory in which the processes of one machine remember things.
+
+use std::env;
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use etcetera::BaseStrategy;
+
+use super::{LocalError, secret};
+use crate::lease::past::{Lock, Past};
+
+const STORE_NAME: &str = "leases.db";
+const LOCK_NAME: &str = "leases.lock";
+const SECRET_NAME: &str = "secret";
+/// No namespace's name begins with a full stop, so no such file is `secret`.
+const SECRET_SUFFIX: &str = ".secret";
+
+/// Where leases and secrets are kept. It need not exist yet.
+///
+/// # Examples
+/// ```
+/// use ringflake::local::DataDir;
+///
+/// let directory = DataDir::new("/var/lib/app/ids");
+/// assert_eq!(directory.leases().to_str(), Some("/var/lib/app/ids/leases.db"));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataDir {
+    path: PathBuf,
+}
+
+impl DataDir {
+    /// The variable that names the directory where none is given.
+    pub const VARIABLE: &str = "RINGFLAKE_DATA_DIR";
+
+    /// The directory at `path`, relative to the one that the process is in now.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        Self {
+            // An empty path alone has no absolute one, and can't be made either.
+            path: std::path::absolute(&path).unwrap_or(path),
+        }
+    }
+
+    /// The directory that [`VARIABLE`](Self::VARIABLE) names, or else the
+    /// platform's: `$XDG_DATA_HOME/ringflake` or `~/.local/share/ringflake`, and
+    /// `%APPDATA%\ringflake` on Windows.
+    ///
+    /// # Errors
+    /// [`LocalError::NoHome`] if there is neither.
+    pub fn of_this_user() -> Result<Self, LocalError> {
+        let variable = env::var_os(Self::VARIABLE).filter(|value| !value.is_empty());
+        if let Some(path) = variable {
+            return Ok(Self::new(path));
+        }
+        let strategy = etcetera::choose_base_strategy().map_err(|_| LocalError::NoHome)?;
+        Ok(Self::new(strategy.data_dir().join("ringflake")))
+    }
+
+    /// The directory, as an absolute path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file with the leases.
+    pub fn leases(&self) -> PathBuf {
+        self.path.join(STORE_NAME)
+    }
+
+    /// The file with the secret of the namespaces without a name.
+    pub fn secret(&self) -> PathBuf {
+        self.path.join(SECRET_NAME)
+    }
+
+    /// The file with the secret of the namespace of this name.
+    pub fn secret_of(&self, namespace: &str) -> PathBuf {
+        self.path.join(format!("{namespace}{SECRET_SUFFIX}"))
+    }
+
+    /// Makes the secret of the namespaces without a name, unless there is one;
+    /// returns its file and whether it is new. In a directory without a past the
+    /// record of leases comes first.
+    ///
+    /// # Errors
+    /// [`LocalError::Directory`], [`LocalError::SecretFile`],
+    /// [`LocalError::Secret`].
+    pub fn keep_secret(&self) -> Result<(PathBuf, bool), LocalError> {
+        self.create()?;
+        let lock = self.lock()?;
+        let past = self.past(&lock)?;
+        if past == Past::None {
+            self.begin(&lock, past)?;
+        }
+        let path = self.secret();
+        let made = secret::keep(&path)?;
+        Ok((path, made))
+    }
+
+    /// Makes the directory, for its owner alone, unless it exists.
+    pub(super) fn create(&self) -> Result<(), LocalError> {
+        let mut builder = DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder
+            .create(&self.path)
+            .map_err(|source| self.failed(source))
+    }
+
+    /// Keeps other processes from the same for as long as the lock is held.
+    pub(super) fn lock(&self) -> Result<Lock, LocalError> {
+        let lock = Lock::of(&self.path.join(LOCK_NAME), self.leases());
+        lock.map_err(|source| self.failed(source))
+    }
+
+    /// What is known of the IDs made from this directory, which is locked.
+    pub(super) fn past(&self, lock: &Lock) -> Result<Past, LocalError> {
+        let past = self.has_secret().and_then(|secret| lock.past(secret));
+        past.map_err(|source| self.failed(source))
+    }
+
+    /// Makes `leases.db` unless it is there, and the note on this past.
+    pub(super) fn begin(&self, lock: &Lock, past: Past) -> Result<(), LocalError> {
+        lock.begin(past).map_err(|source| self.failed(source))
+    }
+
+    fn has_secret(&self) -> io::Result<bool> {
+        for entry in fs::read_dir(&self.path)? {
+            if is_secret(&entry?.file_name()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn failed(&self, source: io::Error) -> LocalError {
+        LocalError::Directory {
+            path: self.path.clone(),
+            source,
+        }
+    }
+}
+
+fn is_secret(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    name == SECRET_NAME.as_bytes() || name.ends_with(SECRET_SUFFIX.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_secret_in_a_directory_speaks_of_a_past() {
+        for name in ["secret", "orders.secret"] {
+            let path = tempfile::tempdir().unwrap();
+            let directory = DataDir::new(path.path());
+            let lock = directory.lock().unwrap();
+            assert_eq!(directory.past(&lock).unwrap(), Past::None);
+            fs::write(path.path().join(".orders.secret-new"), "a draft").unwrap();
+            assert_eq!(directory.past(&lock).unwrap(), Past::None);
+            fs::write(path.path().join(name), "x").unwrap();
+            assert_eq!(directory.past(&lock).unwrap(), Past::Lost, "{name}");
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Why there is no local ID space.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use crate::cipher::SecretError;
+use crate::lease::{Namespace, NamespaceError, OpenError, StoreError};
+
+/// Why an ID space of this machine can't be used. No ID was issued from it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum LocalError {
+    /// The name is none of a namespace. Nothing was made.
+    Name(NamespaceError),
+    /// The name is too long: a suffix must fit as well. Nothing was made.
+    NameLength {
+        /// Its length in bytes.
+        bytes: usize,
+    },
+    /// The name ends in `-plain`, as those of plain IDs do. Nothing was made.
+    ReservedName {
+        /// The name.
+        name: String,
+    },
+    /// The platform knows no home directory, and no other one was given.
+    NoHome,
+    /// The directory can't be made, or a file in it can't be used.
+    Directory {
+        /// The directory or the file.
+        path: PathBuf,
+        /// The operating system's answer.
+        source: io::Error,
+    },
+    /// The path of the directory is none in which a file can be.
+    Place(OpenError),
+    /// A secret can't be read, or none can be drawn.
+    Secret(SecretError),
+    /// A secret can't be written.
+    SecretFile {
+        /// The file.
+        path: PathBuf,
+        /// The operating system's answer.
+        source: io::Error,
+    },
+    /// There is no secret, and none was to be made.
+    NoSecret {
+        /// The namespace's name.
+        namespace: String,
+        /// Where its secret would be.
+        path: PathBuf,
+    },
+    /// The namespace is on record, but its secret is gone.
+    SecretLost {
+        /// The namespace's name.
+        namespace: String,
+        /// Where its secret was.
+        path: PathBuf,
+    },
+    /// The namespace was made with another secret than the one that is there now.
+    OtherSecret {
+        /// The namespace's name.
+        namespace: String,
+        /// The file of its secret.
+        path: PathBuf,
+    },
+    /// A secret was given beside a space that keeps its own.
+    SecretGiven,
+    /// The directory is a copy, and IDs may have been made from the original.
+    Copied {
+        /// The directory.
+        directory: PathBuf,
+    },
+    /// What the store of leases says.
+    Store(StoreError),
+}
+
+impl From<StoreError> for LocalError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl fmt::Display for LocalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(error) => error.fmt(f),
+            Self::NameLength { bytes } => write!(
+                f,
+                "the namespace's name has {bytes} bytes: give 1 to {}",
+                Namespace::MAX_NAME - "-plain".len()
+            ),
+            Self::ReservedName { name } => write!(
+                f,
+                "the namespace's name {name:?} ends in -plain, as those of plain IDs do: leave \
+                 that away and choose plain IDs, or take another name"
+            ),
+            Self::NoHome => f.write_str(
+                "there is no home directory to keep leases and secrets in: name a directory \
+                 with RINGFLAKE_DATA_DIR, or in the program",
+            ),
+            Self::Directory { path, .. } => write!(
+                f,
+                "{} can't be made or used to keep processes apart: see that this user may \
+                 write there, or name another directory with RINGFLAKE_DATA_DIR",
+                path.display()
+            ),
+            Self::Place(error) => error.fmt(f),
+            Self::Secret(error) => error.fmt(f),
+            Self::SecretFile { path, .. } => write!(
+                f,
+                "the secret can't be written to {}: see that this user may write there, and \
+                 that the disk has room",
+                path.display()
+            ),
+            Self::NoSecret { namespace, path } => write!(
+                f,
+                "namespace {namespace:?} has no secret yet in {}: the first program that makes \
+                 IDs in it makes one; to read IDs, name the directory that they were made in",
+                path.display()
+            ),
+            Self::SecretLost { namespace, path } => write!(
+                f,
+                "namespace {namespace:?} was used before, and its secret {} is gone: put it \
+                 back from a backup, or take another name",
+                path.display()
+            ),
+            Self::OtherSecret { namespace, path } => write!(
+                f,
+                "namespace {namespace:?} was made with another secret than the one that is now \
+                 in {}: put the first one back, or take another name",
+                path.display()
+            ),
+            Self::SecretGiven => f.write_str(
+                "a local namespace has a secret of its own: leave `secret` out, or use it with \
+                 `lease_store`",
+            ),
+            Self::Copied { directory } => write!(
+                f,
+                "{} is a copy, and IDs may have been made from the original: go back to that, \
+                 or, if nobody can use it any more, run 'ringflake store init --history \
+                 unknown' for the namespace",
+                directory.display()
+            ),
+            Self::Store(StoreError::NotDurable { store, reason }) => write!(
+                f,
+                "{store} can lose what it has confirmed, and then IDs come twice: {reason}; name \
+                 a directory on a local disk with RINGFLAKE_DATA_DIR, or accept the risk with \
+                 `Local::accept_best_effort`"
+            ),
+            Self::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for LocalError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            // These print the error they hold, so what comes next is its source.
+            Self::Name(error) => error.source(),
+            Self::Place(error) => error.source(),
+            Self::Secret(error) => error.source(),
+            Self::Store(error) => error.source(),
+            Self::Directory { source, .. } | Self::SecretFile { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}

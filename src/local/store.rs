@@ -1,0 +1,146 @@
+//! The store in the data directory, as one process uses it.
+
+use std::ops::Range;
+
+use super::{LocalError, LocalSpace};
+use crate::clock::{Clock, SystemClock};
+use crate::lease::{
+    Acquire, Block, Epoch, Floor, Grant, Init, LeaseStore, Listing, Namespace, Renew, SqliteStore,
+    StoreError, StoreRecord, StoreReport,
+};
+
+/// The leases of a [`LocalSpace`]: makes the record of its namespace anew if
+/// `leases.db` is lost, can be limited to certain blocks, and writes all releases
+/// at once when it is dropped.
+///
+/// As [`SqliteStore`] in everything else.
+#[derive(Debug)]
+pub struct LocalStore {
+    space: LocalSpace,
+    store: SqliteStore,
+    /// The blocks that may be had; all if none are named.
+    blocks: Option<Range<u64>>,
+    /// Released, but the file was not told yet.
+    released: Vec<(Block, Epoch)>,
+}
+
+impl LocalStore {
+    pub(super) fn new(space: LocalSpace, store: SqliteStore) -> Self {
+        Self {
+            space,
+            store,
+            blocks: None,
+            released: Vec::new(),
+        }
+    }
+
+    /// Acquires out of these blocks alone.
+    #[must_use]
+    pub fn within(mut self, blocks: Option<Range<u64>>) -> Self {
+        self.blocks = blocks;
+        self
+    }
+
+    fn try_acquire(
+        &mut self,
+        namespace: &Namespace,
+        acquire: &Acquire,
+    ) -> Result<Vec<Grant>, StoreError> {
+        match &self.blocks {
+            Some(blocks) => self
+                .store
+                .acquire_within(namespace, acquire, blocks.clone()),
+            None => self.store.acquire(namespace, acquire),
+        }
+    }
+}
+
+fn in_words_of_a_store(error: LocalError) -> StoreError {
+    match error {
+        LocalError::Store(error) => error,
+        LocalError::Copied { directory } => StoreError::Copied {
+            store: format!("the directory {}", directory.display()),
+            recorded: "a directory with a leases.lock of its own".to_owned(),
+            found: "another".to_owned(),
+        },
+        error => StoreError::Unavailable {
+            source: error.into(),
+        },
+    }
+}
+
+impl LeaseStore for LocalStore {
+    fn acquire(
+        &mut self,
+        namespace: &Namespace,
+        acquire: &Acquire,
+    ) -> Result<Vec<Grant>, StoreError> {
+        match self.try_acquire(namespace, acquire) {
+            Err(StoreError::NotInitialised { .. }) => {
+                self.space.begin_again().map_err(in_words_of_a_store)?;
+                let mut acquire = acquire.clone();
+                // Others may have been first, and slow.
+                acquire.now_unix_ms = SystemClock.unix_ms();
+                self.try_acquire(namespace, &acquire)
+            }
+            answer => answer,
+        }
+    }
+
+    fn renew(&mut self, namespace: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
+        self.store.renew(namespace, renew)
+    }
+
+    /// Notes it, and writes many at once: a release is informational, and a
+    /// process that ends releases all its blocks, one after the other.
+    fn release(
+        &mut self,
+        namespace: &Namespace,
+        block: Block,
+        epoch: Epoch,
+    ) -> Result<(), StoreError> {
+        const MANY: usize = 256;
+        self.released.push((block, epoch));
+        if self.released.len() < MANY {
+            return Ok(());
+        }
+        let released = std::mem::take(&mut self.released);
+        self.store.release_all(namespace, &released)
+    }
+
+    fn init(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {
+        self.store.init(namespace, init)
+    }
+
+    fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
+        self.store.list(namespace)
+    }
+
+    fn bump_floor(
+        &mut self,
+        namespace: &Namespace,
+        floor: Floor,
+        now_unix_ms: u64,
+    ) -> Result<u64, StoreError> {
+        self.store.bump_floor(namespace, floor, now_unix_ms)
+    }
+
+    fn check(
+        &mut self,
+        namespace: &Namespace,
+        now_unix_ms: u64,
+    ) -> Result<StoreReport, StoreError> {
+        self.store.check(namespace, now_unix_ms)
+    }
+}
+
+impl Drop for LocalStore {
+    /// Writes what was released, in one transaction.
+    fn drop(&mut self) {
+        if !self.released.is_empty() {
+            // A courtesy: the blocks come free by themselves.
+            let namespace = &self.space.namespace;
+            let _ = self.store.release_all(namespace, &self.released);
+        }
+    }
+}
