@@ -57,21 +57,19 @@ use std::time::Duration;
 pub use self::directory::DataDir;
 pub use self::error::LocalError;
 use self::names::Which;
+pub use self::space::LocalSpace;
 pub use self::store::LocalStore;
 use crate::cipher::Secret;
-use crate::clock::{Clock, SystemClock};
 use crate::generator::{BuildError, CachedGenerator};
 use crate::layout::Layout;
-use crate::lease::past::{Lock, Past};
-use crate::lease::{
-    Fingerprint, History, Init, LeaseStore, Namespace, OpenOptions, SqliteStore, StoreError,
-    StoreLimits, StoreRecord,
-};
+use crate::lease::past::Past;
+use crate::lease::{Fingerprint, Namespace, OpenOptions, SqliteStore, StoreLimits};
 
 mod directory;
 mod error;
 mod names;
 mod secret;
+mod space;
 mod store;
 
 /// A generator of encrypted IDs in the namespace `name` of this machine, safe from
@@ -157,22 +155,6 @@ pub struct Local {
     best_effort: bool,
 }
 
-/// An ID space that was found or made.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct LocalSpace {
-    /// The namespace in `leases.db`.
-    pub namespace: Namespace,
-    /// The secret; none for plain IDs.
-    pub secret: Option<Secret>,
-    /// The file of the secret, if this call made it.
-    pub made_secret: Option<PathBuf>,
-    /// What the namespace's record began with, if this call made it.
-    pub begun: Option<History>,
-    local: Local,
-    directory: DataDir,
-}
-
 impl Local {
     /// The namespace of this name, with a secret of its own. Its plain IDs are in a
     /// namespace of their own, `NAME-plain`.
@@ -237,14 +219,19 @@ impl Local {
         names::outline(&self.which, layout, self.plain)
     }
 
-    /// How far ahead of the clock this namespace's leases reach at most.
-    pub fn horizon(layout: &Layout) -> Duration {
-        limits(layout).horizon()
-    }
-
     /// The limits that a namespace of this layout is made with.
+    ///
+    /// A history that is lost costs the failover time and one tick of waiting, and
+    /// IDs that lie the horizon ahead of the clock; nodes whose process was killed
+    /// come free after the horizon at the latest. There is no server that could be
+    /// away for longer, nor a second primary, and all processes share one clock.
     pub fn limits(layout: &Layout) -> StoreLimits {
-        limits(layout)
+        const HORIZON: Duration = Duration::from_secs(120);
+        let ten_ticks = Duration::from_millis(layout.tick_ms().saturating_mul(10));
+        StoreLimits::default()
+            .with_horizon(HORIZON.max(ten_ticks).min(StoreLimits::MAX))
+            .with_skew(Duration::from_secs(1))
+            .with_failover(Duration::from_secs(2))
     }
 
     /// The space as it is. Makes nothing.
@@ -512,104 +499,6 @@ impl Local {
             directory: directory.path().to_owned(),
         }
     }
-}
-
-impl LocalSpace {
-    /// The directory.
-    pub fn directory(&self) -> &DataDir {
-        &self.directory
-    }
-
-    /// The store of leases. It makes the record anew should `leases.db` be lost
-    /// while it is in use.
-    ///
-    /// # Errors
-    /// [`LocalError::Place`] for a path that can't name a file.
-    pub fn store(&self) -> Result<LocalStore, LocalError> {
-        Ok(LocalStore::new(self.clone(), self.sqlite()?))
-    }
-
-    /// The store of leases as it is.
-    ///
-    /// # Errors
-    /// [`LocalError::Place`] for a path that can't name a file.
-    pub fn sqlite(&self) -> Result<SqliteStore, LocalError> {
-        self.local.store(&self.directory)
-    }
-
-    /// Makes the namespace's record by hand, with a history that somebody vouches
-    /// for. What is said holds for this namespace alone.
-    ///
-    /// # Errors
-    /// [`LocalError`]; [`StoreError::AlreadyInitialised`] if there is a record.
-    pub fn init(&self, init: &Init) -> Result<StoreRecord, LocalError> {
-        self.directory.create()?;
-        let mut store = self.sqlite()?;
-        store.admit()?;
-        let lock = self.directory.lock()?;
-        let past = self.directory.past(&lock)?;
-        self.directory.begin(&lock, past)?;
-        Ok(store.init(&self.namespace, init)?)
-    }
-
-    /// Makes the record of a namespace that was on record before, after the loss of
-    /// `leases.db`.
-    fn begin_again(&self) -> Result<(), LocalError> {
-        let lock = self.directory.lock()?;
-        let past = self.directory.past(&lock)?;
-        if past == Past::AnothersCopy {
-            return Err(self.local.copied(&self.directory));
-        }
-        self.directory.begin(&lock, past)?;
-        // Whoever has used it before knows that it has a past.
-        match self.begin(&lock, past, true) {
-            Err(LocalError::Store(StoreError::AlreadyInitialised { .. })) => Ok(()),
-            outcome => outcome.map(drop),
-        }
-    }
-
-    /// Makes the namespace's first record, under the lock.
-    fn begin(&self, lock: &Lock, past: Past, brought: bool) -> Result<History, LocalError> {
-        let mut history = match past {
-            Past::None | Past::Recorded if !brought => History::New,
-            _ => History::Unknown,
-        };
-        let mut made = self.first_record(history);
-        if let (History::New, Err(LocalError::Store(StoreError::Copied { .. }))) = (history, &made)
-        {
-            // The file had the namespace once, and was put back to an earlier
-            // state. Others were lost with it.
-            self.directory.begin(lock, Past::Lost)?;
-            history = History::Unknown;
-            made = self.first_record(history);
-        }
-        made?;
-        if history == History::Unknown {
-            let directory = self.directory.path().display().to_string();
-            let namespace = self.namespace.name();
-            tracing::warn!(target: "ringflake", directory, namespace, "history unknown");
-        }
-        Ok(history)
-    }
-
-    fn first_record(&self, history: History) -> Result<StoreRecord, LocalError> {
-        let limits = limits(self.namespace.layout());
-        let init = Init::new(history, SystemClock.unix_ms()).with_limits(limits);
-        Ok(self.sqlite()?.init(&self.namespace, &init)?)
-    }
-}
-
-/// The limits of a namespace. A history that is lost costs `failover` and one tick
-/// of waiting, and IDs that lie `horizon` ahead of the clock; nodes whose process was
-/// killed come free after `horizon` at the latest. There is no server that could be
-/// away for longer, nor a second primary, and all processes share one clock.
-fn limits(layout: &Layout) -> StoreLimits {
-    const HORIZON: Duration = Duration::from_secs(120);
-    let ten_ticks = Duration::from_millis(layout.tick_ms().saturating_mul(10));
-    StoreLimits::default()
-        .with_horizon(HORIZON.max(ten_ticks).min(StoreLimits::MAX))
-        .with_skew(Duration::from_secs(1))
-        .with_failover(Duration::from_secs(2))
 }
 
 fn fingerprint(secret: Option<&Secret>, name: &str) -> Fingerprint {

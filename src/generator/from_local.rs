@@ -1,10 +1,10 @@
 //! What `local` stands for: a store, a namespace and a secret.
 
-use super::setup::Setup;
-use super::tenancy::plan;
-use super::{BuildError, setup::DEFAULT_BORROW_LIMIT};
 use std::time::Duration;
 
+use super::BuildError;
+use super::setup::{DEFAULT_BORROW_LIMIT, Setup};
+use super::tenancy::plan;
 use crate::local::{Local, LocalError};
 
 impl Setup {
@@ -28,7 +28,7 @@ impl Setup {
         if let Some((option, _)) = given.into_iter().find(|&(_, given)| given) {
             return Err(BuildError::LocalHas { option });
         }
-        if self.is_plain()? {
+        if self.chose_plain() {
             local = local.plain();
         }
         self.kept

@@ -156,12 +156,17 @@ impl Setup {
         self.secret.is_some()
     }
 
+    #[cfg(feature = "sqlite")]
+    pub(super) fn chose_plain(&self) -> bool {
+        self.cipher.as_ref().is_some_and(Cipher::is_plain)
+    }
+
     #[cfg(not(feature = "sqlite"))]
     pub(super) fn borrow_limit(&self) -> Duration {
         DEFAULT_BORROW_LIMIT
     }
 
-    pub(super) fn is_plain(&self) -> Result<bool, BuildError> {
+    fn is_plain(&self) -> Result<bool, BuildError> {
         #[cfg(feature = "sqlite")]
         if let Some(local) = &self.local
             && self.cipher.is_none()

@@ -1,0 +1,115 @@
+//! An ID space of this machine, and how its first record is made.
+
+use std::path::PathBuf;
+
+use super::{DataDir, Local, LocalError, LocalStore};
+use crate::cipher::Secret;
+use crate::clock::{Clock, SystemClock};
+use crate::lease::past::{Lock, Past};
+use crate::lease::{History, Init, LeaseStore, Namespace, SqliteStore, StoreError, StoreRecord};
+
+/// An ID space that was found or made.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct LocalSpace {
+    /// The namespace in `leases.db`.
+    pub namespace: Namespace,
+    /// The secret; none for plain IDs.
+    pub secret: Option<Secret>,
+    /// The file of the secret, if this call made it.
+    pub made_secret: Option<PathBuf>,
+    /// What the namespace's record began with, if this call made it.
+    pub begun: Option<History>,
+    pub(super) local: Local,
+    pub(super) directory: DataDir,
+}
+
+impl LocalSpace {
+    /// The directory.
+    pub fn directory(&self) -> &DataDir {
+        &self.directory
+    }
+
+    /// The store of leases. It makes the record anew should `leases.db` be lost
+    /// while it is in use.
+    ///
+    /// # Errors
+    /// [`LocalError::Place`] for a path that can't name a file.
+    pub fn store(&self) -> Result<LocalStore, LocalError> {
+        Ok(LocalStore::new(self.clone(), self.sqlite()?))
+    }
+
+    /// The store of leases as it is.
+    ///
+    /// # Errors
+    /// [`LocalError::Place`] for a path that can't name a file.
+    pub fn sqlite(&self) -> Result<SqliteStore, LocalError> {
+        self.local.store(&self.directory)
+    }
+
+    /// Makes the namespace's record by hand, with a history that somebody vouches
+    /// for. What is said holds for this namespace alone.
+    ///
+    /// # Errors
+    /// [`LocalError`]; [`StoreError::AlreadyInitialised`] if there is a record.
+    pub fn init(&self, init: &Init) -> Result<StoreRecord, LocalError> {
+        self.directory.create()?;
+        let mut store = self.sqlite()?;
+        store.admit()?;
+        let lock = self.directory.lock()?;
+        let past = self.directory.past(&lock)?;
+        self.directory.begin(&lock, past)?;
+        Ok(store.init(&self.namespace, init)?)
+    }
+
+    /// Makes the record of a namespace that was on record before, after the loss of
+    /// `leases.db`.
+    pub(super) fn begin_again(&self) -> Result<(), LocalError> {
+        let lock = self.directory.lock()?;
+        let past = self.directory.past(&lock)?;
+        if past == Past::AnothersCopy {
+            return Err(self.local.copied(&self.directory));
+        }
+        self.directory.begin(&lock, past)?;
+        // Whoever has used it before knows that it has a past.
+        match self.begin(&lock, past, true) {
+            Err(LocalError::Store(StoreError::AlreadyInitialised { .. })) => Ok(()),
+            outcome => outcome.map(drop),
+        }
+    }
+
+    /// Makes the namespace's first record, under the lock.
+    pub(super) fn begin(
+        &self,
+        lock: &Lock,
+        past: Past,
+        brought: bool,
+    ) -> Result<History, LocalError> {
+        let mut history = match past {
+            Past::None | Past::Recorded if !brought => History::New,
+            _ => History::Unknown,
+        };
+        let mut made = self.first_record(history);
+        if let (History::New, Err(LocalError::Store(StoreError::Copied { .. }))) = (history, &made)
+        {
+            // The file had the namespace once, and was put back to an earlier
+            // state. Others were lost with it.
+            self.directory.begin(lock, Past::Lost)?;
+            history = History::Unknown;
+            made = self.first_record(history);
+        }
+        made?;
+        if history == History::Unknown {
+            let directory = self.directory.path().display().to_string();
+            let namespace = self.namespace.name();
+            tracing::warn!(target: "ringflake", directory, namespace, "history unknown");
+        }
+        Ok(history)
+    }
+
+    fn first_record(&self, history: History) -> Result<StoreRecord, LocalError> {
+        let limits = Local::limits(self.namespace.layout());
+        let init = Init::new(history, SystemClock.unix_ms()).with_limits(limits);
+        Ok(self.sqlite()?.init(&self.namespace, &init)?)
+    }
+}
