@@ -1,28 +1,20 @@
 //! The shortest way to encrypted, unique IDs, and back from an ID to its parts.
 //!
 //! ```sh
-//! cargo run --example quickstart
+//! cargo run --features sqlite --example quickstart
 //! ```
 
 use std::error::Error;
 
-use ringflake::{CachedGenerator, Id, Layout, Secret, StaticLease};
+use ringflake::Id;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // Whoever has the secret can read an ID; to all others it is a random
-    // number. A service keeps it in a file: `Secret::from_file`.
-    let secret = Secret::from_hex("000102030405060708090a0b0c0d0e0f")?;
-
-    // 32 nodes, which no other process may use while this one runs. That is
-    // for you to see to, hence the name; a lease store does it for a fleet.
-    let lease = StaticLease::assume_unique(Layout::RANDFLAKE, 0..32);
-
-    // One generator for the whole process. `build` returns with a full ring,
-    // and a thread in the background keeps it so.
-    let ids = CachedGenerator::builder(Layout::RANDFLAKE)
-        .secret(&secret)
-        .lease(lease)
-        .build()?;
+    // One generator for the whole process. This returns with a full ring, and a
+    // thread in the background keeps it so. A service says `local("orders")`, which
+    // keeps leases and secret in the user's data directory; this is an example, and
+    // keeps them with what it was built from.
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/target/quickstart");
+    let ids = ringflake::local_in(directory, "orders")?;
 
     // A take costs a few nanoseconds and waits for nobody.
     let id = ids.take()?;
@@ -33,12 +25,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     // The text is the ID and nothing is lost on the way.
     assert_eq!(id.to_string().parse::<Id>()?, id);
 
-    // With the secret, an ID tells when and on which node it was made.
+    // With the namespace's secret, an ID tells when and on which node it was made.
     let parts = ids.inspect(id)?;
     println!("Unix time    {} ms", parts.unix_ms);
     println!("node         {}", parts.node);
     println!("sequence     {}", parts.sequence);
-    assert!((0..32).contains(&parts.node));
+    assert!(ids.leases()[0].nodes().contains(&parts.node));
 
     // For many at once, one step instead of many.
     let mut batch = [Id::default(); 100];

@@ -5,25 +5,30 @@
 //! without waiting. What makes them unique is a [`Lease`]: ownership of a range
 //! of nodes over a range of ticks. No clock is part of that proof.
 //!
-//! ```
-//! use ringflake::{CachedGenerator, Layout, Secret, StaticLease};
-//!
-//! let secret = Secret::from_hex("000102030405060708090a0b0c0d0e0f")?;
-//! let ids = CachedGenerator::builder(Layout::RANDFLAKE)
-//!     .secret(&secret)
-//!     .lease(StaticLease::assume_unique(Layout::RANDFLAKE, 0..32))
-//!     .build()?;
+//! ```no_run
+//! # #[cfg(feature = "sqlite")]
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // With the feature `sqlite`: `cargo add ringflake --features sqlite`.
+//! let ids = ringflake::local("orders")?;
 //!
 //! let id = ids.take()?;
 //! println!("{id}, {}", id.to_i64());
 //! assert_eq!(id.to_string().parse(), Ok(id));
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # Ok(())
+//! # }
+//! # #[cfg(not(feature = "sqlite"))]
+//! # fn main() {}
 //! ```
+//!
+//! Any number of processes on one machine may do that at once, be killed and start
+//! again. More machines share a [store](lease::open) and a secret. Who has nodes to
+//! themselves by other means says so with a [`StaticLease`].
 //!
 //! # Which one to use
 //!
 //! | you want | use |
 //! |---|---|
+//! | IDs on one machine without any set-up | [`local`](local()) |
 //! | IDs in a few nanoseconds, from any thread | [`CachedGenerator::take`] |
 //! | many at once | [`CachedGenerator::take_batch`] |
 //! | the least cost for a thread that takes often | [`CachedGenerator::handle`] |
@@ -58,7 +63,8 @@
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `sqlite`, `postgres`, `mysql`, `redis`, `etcd` | a [store of leases](lease::open) each, with its driver |
+//! | `sqlite` | [`local`](local()), and the [store of leases](lease::open) in a file |
+//! | `postgres`, `mysql`, `redis`, `etcd` | a [store of leases](lease::open) each, with its driver |
 //! | `conformance` | `lease::conformance`, the suite for a store of your own |
 //! | `serde` | serialization of [`Id`], [`Parts`] and [`Stats`] |
 //! | `getrandom` | [`Secret`] from the operating system's random source |

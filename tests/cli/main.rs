@@ -9,6 +9,7 @@ mod first_use;
 mod generate;
 mod home;
 mod inspect;
+mod local;
 mod nodes;
 #[path = "../data/randflake.rs"]
 mod randflake;
