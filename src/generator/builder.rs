@@ -142,7 +142,8 @@ impl CachedGeneratorBuilder {
         self
     }
 
-    /// How far ahead of the clock IDs may lie; whole ticks, rounded down.
+    /// How far ahead of the clock IDs may lie; whole ticks, rounded down. 60 s by
+    /// default, and as far as leases reach where they are `local`.
     ///
     /// A full ring has borrowed `capacity / (nodes x 2^sequence_bits)` ticks.
     /// A restart of the process on the same nodes must wait for what was borrowed,

@@ -29,8 +29,8 @@ mod release;
 ///
 /// A namespace is an ID space: a layout, a block size and a secret, for ever. Its
 /// store leases blocks of nodes, each for an interval of time. By default these
-/// commands are about leases.db in the data directory, and there about the
-/// namespace of --layout and --plain.
+/// commands are about leases.db in the data directory, and there about --namespace,
+/// or without one about that of --layout, --plain and the secret.
 #[derive(Debug, Subcommand)]
 pub(crate) enum StoreCommand {
     Init(InitArgs),
