@@ -490,6 +490,8 @@ fn a_crash_between_any_two_steps_is_safe() {
             scope.spawn(move || {
                 let home = directory();
                 (crash.make)(home.path());
+                let secret = home.path().join("orders.secret");
+                let before = fs::read_to_string(&secret).ok();
                 let ids = ids(home.path());
                 let parts = take(&ids, 100);
                 let state = crash.state;
@@ -497,8 +499,9 @@ fn a_crash_between_any_two_steps_is_safe() {
                 assert!(crash.is_new || is_above_all(&parts), "{state}");
                 assert!(!home.path().join(".orders.secret-new").exists(), "{state}");
                 // It is whole from now on.
-                let text = fs::read_to_string(home.path().join("orders.secret")).unwrap();
+                let text = fs::read_to_string(&secret).unwrap();
                 assert_eq!(text.len(), 33, "{state}");
+                assert!(before.is_none_or(|before| before == text), "{state}");
                 let started = Instant::now();
                 let next = self::ids(home.path());
                 let wait = started.elapsed();
