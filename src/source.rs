@@ -53,3 +53,51 @@ impl Source {
         &self.cipher
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::clock::ManualClock;
+    use crate::layout::Layout;
+    use crate::lease::Lease;
+    use crate::timeline::Pace;
+
+    const LAYOUT: Layout = Layout::RANDFLAKE;
+
+    fn source() -> Source {
+        let lease = Lease::new(LAYOUT, 0..1, 0..10).unwrap();
+        let clock = Arc::new(ManualClock::new(LAYOUT.epoch_unix_ms()));
+        let pace = Pace {
+            borrow_limit: 0,
+            follows_clock: true,
+            serves_the_past: false,
+        };
+        let timeline = Timeline::new(&lease, clock, pace).unwrap();
+        Source::new(timeline, Cipher::plain())
+    }
+
+    #[test]
+    fn a_mint_says_how_many_it_wrote() {
+        let source = source();
+        let mut ids = [Id::default(); 200];
+        assert_eq!(source.mint(&mut ids[..1]), Ok(1));
+        assert_eq!(
+            source.mint(&mut ids[1..]),
+            Ok(191),
+            "up to a multiple of 64"
+        );
+        assert!(ids[..192].iter().map(|id| id.to_u64()).eq(0..192));
+        assert_eq!(ids[192..], [Id::default(); 8]);
+    }
+
+    #[test]
+    fn an_age_counts_from_the_beginning_of_the_tick() {
+        let source = source();
+        let id = Id::from_u64(LAYOUT.pack(3, 0, 5).unwrap());
+        let at = |ms| source.age(id, LAYOUT.epoch_unix_ms() + ms);
+        assert_eq!(at(3_250), Duration::from_millis(250));
+        assert_eq!(at(2_000), Duration::ZERO);
+    }
+}

@@ -152,6 +152,20 @@ mod fields {
     }
 
     #[test]
+    fn the_field_that_is_too_narrow_is_named() {
+        let layout = Layout::TWITTER;
+        for ((tick, node, sequence), begin, end) in [
+            ((1 << 41, 0, 0), "time 2199023255552 is", "wider time field"),
+            ((0, 1 << 10, 0), "node 1024 is", "wider node field"),
+            ((0, 0, 1 << 12), "sequence 4096 is", "wider sequence field"),
+        ] {
+            let message = layout.pack(tick, node, sequence).unwrap_err().to_string();
+            assert!(message.starts_with(begin), "{message}");
+            assert!(message.ends_with(end), "{message}");
+        }
+    }
+
+    #[test]
     fn a_raw_with_bits_above_the_layout_is_refused() {
         for (layout, bits) in [(Layout::JS_SAFE, 53), (Layout::BAIDU, 63)] {
             assert!(layout.unpack((1 << bits) - 1).is_ok());
@@ -423,6 +437,21 @@ mod building {
         assert_eq!(layout.unwrap().tick_ms(), 2);
     }
 
+    /// Its fault is the end, and not the tick.
+    #[test]
+    fn the_longest_tick_in_a_u64_is_a_tick() {
+        let builder = Layout::builder().epoch_unix_ms(0);
+        let tick_ms = u64::MAX;
+        assert_eq!(
+            builder.tick(Duration::from_millis(tick_ms)).build(),
+            Err(LayoutError::EndTooLate {
+                time_bits: 30,
+                tick_ms,
+                epoch_unix_ms: 0
+            })
+        );
+    }
+
     #[test]
     fn the_epoch_can_be_written_as_a_date() {
         let builder = Layout::builder();
@@ -692,6 +721,36 @@ mod node_fields {
             })
         );
         assert!(NodeFields::new(&[("a", 62)]).is_ok());
+    }
+
+    #[test]
+    fn each_fault_says_what_it_met_and_what_is_allowed() {
+        let twitter = NodeFields::DATACENTER_MACHINE;
+        let composed = |values: &[_]| twitter.compose(values).unwrap_err().to_string();
+        let made = |fields: &[_]| NodeFields::new(fields).unwrap_err().to_string();
+        for (message, parts) in [
+            (made(&[]), ["at least one field", "its bits"]),
+            (made(&[("a", 0)]), ["field a has 0 bits", "at least 1"]),
+            (made(&[("a", 63)]), ["63 bits", "1 to 62"]),
+            (made(&[("a", 1), ("a", 1)]), ["a stands", "once"]),
+            (
+                composed(&[("rack", 1)]),
+                ["\"rack\"", "are datacenter, machine"],
+            ),
+            (composed(&[("machine", 1)]), ["datacenter has no", "once"]),
+            (
+                composed(&[("machine", 32), ("datacenter", 1)]),
+                ["machine 32", "0 to 31"],
+            ),
+            (
+                twitter.split(1024).err().unwrap().to_string(),
+                ["node 1024", "0 to 1023"],
+            ),
+        ] {
+            for part in parts {
+                assert!(message.contains(part), "no {part:?} in: {message}");
+            }
+        }
     }
 
     proptest! {

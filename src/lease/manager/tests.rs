@@ -150,7 +150,7 @@ impl Rig {
         while let Step::Ask(request) = self.next() {
             self.send(&request);
             asked.push(request);
-            assert!(asked.len() < 10_000, "it never stops to ask: {asked:?}");
+            assert!(asked.len() < 1_000, "it never stops to ask");
         }
         asked
     }
@@ -189,13 +189,25 @@ impl Rig {
 
     /// Waits for the next request, and keeps it from the store.
     fn intercept(&mut self) -> Request {
-        loop {
+        for _ in 0..1_000 {
             match self.next() {
                 Step::Ask(request) => return request,
                 Step::Wait(wait) => self.advance(wait),
                 Step::Done => panic!("done"),
             }
         }
+        panic!("it never asks");
+    }
+
+    /// The same for an acquisition; the store has what comes before it.
+    fn intercept_acquisition(&mut self) -> Request {
+        for _ in 0..1_000 {
+            match self.intercept() {
+                request @ Request::Acquire(_) => return request,
+                request => self.send(&request),
+            }
+        }
+        panic!("it never asks for a block");
     }
 
     fn opened(&self) -> Vec<Grant> {
@@ -903,12 +915,7 @@ fn what_has_passed_takes_no_place() {
     let mut rig = Rig::new(LeasePlan::new(1).with_widen_to(1));
     rig.settle();
     rig.demand.borrowed = too_far();
-    let request = loop {
-        match rig.intercept() {
-            request @ Request::Acquire(_) => break request,
-            request => rig.send(&request),
-        }
-    };
+    let request = rig.intercept_acquisition();
     let answer = request.send(&mut rig.store, &rig.space);
     rig.clock.advance(secs(COVER + 10));
     rig.answer(answer);
@@ -1220,12 +1227,7 @@ fn grants_that_no_store_gives_are_not_opened() {
     rig.demand = BUSY;
     let held = rig.opened()[0].clone();
     let ask = |rig: &mut Rig, grants: Vec<Grant>| {
-        loop {
-            match rig.intercept() {
-                Request::Acquire(_) => break,
-                other => rig.send(&other),
-            }
-        }
+        rig.intercept_acquisition();
         rig.answer(Answer::Acquired(Ok(grants)));
     };
     let outside = Grant::new(Block::new(rig.space.blocks()), Epoch::FIRST, 1..2);
