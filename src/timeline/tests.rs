@@ -1,5 +1,8 @@
 //! The claiming cursor against its definition.
 
+mod geometry;
+mod lanes;
+
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,0 +1,153 @@
+//! One line and one lane by themselves: nothing here can go on for ever.
+
+use super::*;
+use crate::timeline::line::Line;
+
+/// Nodes 2 to 4, ticks 5 to 7, four sequences each: twelve positions a tick.
+fn line(layout: &Layout) -> Line<'_> {
+    Line::new(layout, 2, 3, 5..8)
+}
+
+#[test]
+fn a_line_counts_sequence_then_node_then_tick() {
+    let layout = layout(4, 3, 2, 1000);
+    let line = line(&layout);
+    assert_eq!((line.len(), line.nodes(), line.ticks()), (36, 2..5, 5..8));
+    for (position, tick, node, sequence) in [
+        (0, 5, 2, 0),
+        (3, 5, 2, 3),
+        (4, 5, 3, 0),
+        (17, 6, 3, 1),
+        (35, 7, 4, 3),
+    ] {
+        let run = line.run(position, position + 1);
+        assert_eq!(run.first, layout.pack(tick, node, sequence).unwrap());
+        assert_eq!(run.len, 1);
+        assert_eq!(line.tick_of(position), tick);
+    }
+    assert_eq!(line.run(17, 20).len, 3);
+    assert_eq!(line.tick_of(36), 8, "the end of the lease for the end");
+}
+
+#[test]
+fn a_tick_begins_where_its_first_node_does() {
+    let layout = layout(4, 3, 2, 1000);
+    let line = line(&layout);
+    let begin: Vec<_> = (0..=36).filter(|&at| line.begins_tick(at)).collect();
+    assert_eq!(begin, [0, 12, 24, 36]);
+    let places = [0, 4, 5, 6, 8, 9, u64::MAX].map(|tick| line.position_of(tick));
+    assert_eq!(places, [0, 0, 0, 12, 36, 36, 36]);
+}
+
+#[test]
+fn a_run_ends_with_its_node() {
+    let layout = layout(4, 3, 2, 1000);
+    let ends = [0, 3, 4, 5, 35].map(|at| line(&layout).run_end(at));
+    assert_eq!(ends, [4, 4, 8, 8, 36]);
+}
+
+/// A lease over everything has 2^64 raws: one more than a word can count.
+#[test]
+fn u3_the_longest_line_leaves_a_word_for_its_end() {
+    let layout = Layout::RANDFLAKE;
+    let line = Line::new(&layout, 0, layout.nodes(), 0..layout.ticks());
+    assert_eq!(line.len(), u64::MAX - 1);
+}
+
+#[test]
+fn a_lane_is_open_between_open_and_close() {
+    let layout = layout(4, 3, 2, 1000);
+    let (lane, cursor) = (Lane::closed(), AtomicU64::new(0));
+    assert!(!lane.is_open() && lane.view(&layout).is_none());
+    for first_node in [0, 3] {
+        lane.open(&cursor, &(first_node..first_node + 2), &(1..4));
+        assert!(lane.is_open());
+        let view = lane.view(&layout).unwrap();
+        assert_eq!(view.line.nodes(), first_node..first_node + 2);
+        assert_eq!(view.line.ticks(), 1..4);
+        assert!(lane.still(&view));
+        assert_eq!(cursor.swap(9, Relaxed), 1, "nothing is claimed");
+        lane.close();
+        lane.close();
+        assert!(!lane.is_open() && lane.view(&layout).is_none());
+        assert!(!lane.still(&view));
+    }
+}
+
+#[test]
+fn a_lane_reaches_further_and_never_less_far() {
+    let layout = layout(4, 3, 2, 1000);
+    let (lane, cursor) = (Lane::closed(), AtomicU64::new(0));
+    lane.open(&cursor, &(0..1), &(1..4));
+    for (end_tick, reached) in [(6, 6), (5, 6)] {
+        lane.extend(end_tick);
+        assert_eq!(lane.view(&layout).unwrap().line.ticks(), 1..reached);
+    }
+}
+
+#[test]
+fn the_next_tick_follows_the_clock_until_the_lane_is_used_up() {
+    let layout = layout(4, 3, 2, 1000);
+    let (lane, cursor) = (Lane::closed(), AtomicU64::new(0));
+    lane.open(&cursor, &(0..1), &(1..4));
+    let view = lane.view(&layout).unwrap();
+    let now = |tick| Now {
+        unix_ms: 0,
+        tick,
+        limit: tick + 1,
+    };
+    let pace = |follows_clock, serves_the_past| Pace {
+        borrow_limit: 0,
+        follows_clock,
+        serves_the_past,
+    };
+    for (word, tick, next) in [
+        (1, 0, Some(1)),
+        (1, 2, Some(2)),
+        (5, 0, Some(2)),
+        (12, 0, Some(3)),
+        (13, 0, None),
+        (1, 4, None),
+        (0, 0, None),
+    ] {
+        let found = view.next_tick(word, now(tick), pace(true, false));
+        assert_eq!(found, next, "{word} at {tick}");
+    }
+    // What the clock has passed is left to those that serve it.
+    assert_eq!([3, 4].map(|tick| view.is_passed(now(tick))), [false, true]);
+    assert_eq!(view.next_tick(5, now(9), pace(true, true)), Some(2));
+    assert_eq!(view.next_tick(5, now(3), pace(false, true)), Some(2));
+    assert_eq!(view.next_tick(5, now(3), pace(true, true)), Some(3));
+}
+
+#[test]
+fn a_claim_ends_with_its_run_the_limit_or_a_multiple_of_64() {
+    let layout = layout(8, 3, 8, 1000);
+    let pace = Pace {
+        borrow_limit: 0,
+        follows_clock: true,
+        serves_the_past: false,
+    };
+    let now = Now {
+        unix_ms: 0,
+        tick: 0,
+        limit: 1,
+    };
+    let (lane, cursor) = (Lane::closed(), AtomicU64::new(0));
+    lane.open(&cursor, &(0..2), &(0..4));
+    let claim = |want| {
+        let claimed = lane.claim(&cursor, &layout, want, now, pace)?;
+        Some((claimed.run.first, claimed.run.len, claimed.may_pass_on))
+    };
+    assert_eq!(claim(10), Some((0, 10, false)));
+    assert_eq!(claim(100), Some((10, 54, false)));
+    assert_eq!(claim(63), Some((64, 63, false)));
+    assert_eq!(claim(500), Some((127, 129, false)), "the end of the node");
+    assert_eq!(claim(256), Some((256, 256, true)), "the end of the tick");
+    assert_eq!(claim(1), None, "the limit");
+    lane.close();
+    assert_eq!(
+        lane.claim(&cursor, &layout, 1, now, pace).map(|c| c.run),
+        None
+    );
+}
