@@ -94,3 +94,78 @@ impl Holding {
         (*block, *epoch, ticks.end) == (renew.block, renew.epoch, renew.known_end)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::{Block, Epoch};
+    use super::*;
+
+    const LAYOUT: Layout = Layout::RANDFLAKE;
+
+    /// With this much left to the end of the grant.
+    fn at(left_ms: u64, elapsed: u64) -> Moment {
+        Moment {
+            unix_ms: LAYOUT.tick_start_unix_ms(10_000) - left_ms,
+            elapsed: Duration::from_secs(elapsed),
+        }
+    }
+
+    fn confirmed(left_ms: u64) -> (Holding, Duration) {
+        let grant = Grant::new(Block::new(3), Epoch::FIRST, 1..10_000);
+        let mut held = Holding::new(grant);
+        let (pace, mut jitter) = (Pace::new(Duration::from_secs(600)), Jitter::new(1));
+        let reach = held.confirmed(at(left_ms, 1000), &LAYOUT, &pace, &mut jitter);
+        (held, reach)
+    }
+
+    #[test]
+    fn a_renewal_is_due_at_once_below_seven_tenths() {
+        for (left_ms, reach, least) in [(600_000, 600, 420_000), (100_000, 100, 70_000)] {
+            let (held, carried) = confirmed(left_ms);
+            assert_eq!(carried, Duration::from_secs(reach));
+            let planned = held.due(at(left_ms, 1000), &LAYOUT);
+            assert!(planned > Duration::from_secs(1000));
+            assert_eq!(held.due(at(least, 1001), &LAYOUT), planned);
+            let soon = Duration::from_secs(1001);
+            assert_eq!(held.due(at(least - 1, 1001), &LAYOUT), soon);
+            assert_eq!(held.due(at(least - 1, 9999), &LAYOUT), planned, "overdue");
+        }
+        let (_, reach) = confirmed(900_000);
+        assert_eq!(reach, Duration::from_secs(600), "the cover at most");
+    }
+
+    #[test]
+    fn what_was_refused_is_postponed_whatever_is_left() {
+        let (mut held, _) = confirmed(600_000);
+        held.postpone(Duration::from_secs(2000));
+        assert_eq!(held.due(at(1, 1000), &LAYOUT), Duration::from_secs(2000));
+    }
+
+    #[test]
+    fn a_grant_counts_while_it_is_held_and_within_reach() {
+        for (state, out_of_reach, counts) in [
+            (GrantState::Held, false, true),
+            (GrantState::Held, true, false),
+            (GrantState::Lapsing, false, false),
+            (GrantState::Draining, true, false),
+        ] {
+            let (mut held, _) = confirmed(1);
+            (held.state, held.out_of_reach) = (state, out_of_reach);
+            assert_eq!(held.counts(), counts);
+            assert_eq!(held.is_held(), state == GrantState::Held);
+        }
+    }
+
+    #[test]
+    fn a_request_is_about_one_grant_with_one_end() {
+        let (held, _) = confirmed(1);
+        let renew = Renew::new(&held.grant, 20_000, 0);
+        assert!(held.is_subject_of(&renew));
+        let mut other = renew.clone();
+        other.known_end -= 1;
+        assert!(!held.is_subject_of(&other));
+        other = renew;
+        other.block = Block::new(4);
+        assert!(!held.is_subject_of(&other));
+    }
+}

@@ -137,6 +137,49 @@ mod tests {
         assert_eq!(jitter.between(most, least), most);
     }
 
+    /// The sequence of the reference implementation for the seed 1234567.
+    #[test]
+    fn jitter_is_splitmix64() {
+        let mut jitter = Jitter::new(1_234_567);
+        for number in [
+            6_457_827_717_110_365_317,
+            3_203_168_211_198_807_973,
+            9_817_491_932_198_370_423,
+        ] {
+            assert_eq!(jitter.next(), number);
+        }
+    }
+
+    #[test]
+    fn what_will_not_mend_is_retried_at_half_the_slow_pace_or_more() {
+        let (pace, mut jitter) = (Pace::new(COVER), Jitter::new(4));
+        let (half, slow) = (Duration::from_millis(2500), Duration::from_secs(5));
+        let near = Duration::from_millis(50);
+        let slowly = |jitter: &mut _| pace.slowly(jitter);
+        let carried_nowhere = |jitter: &mut _| pace.until_top_up(Duration::ZERO, jitter);
+        let backoff = |jitter: &mut _| {
+            let mut backoff = Backoff::new();
+            backoff.slow_down(COVER, &pace, jitter);
+            backoff.until - COVER
+        };
+        let ways: [&dyn Fn(&mut Jitter) -> Duration; 3] = [&slowly, &carried_nowhere, &backoff];
+        for way in ways {
+            let waits: Vec<_> = (0..1000).map(|_| way(&mut jitter)).collect();
+            let (least, most) = (waits.iter().min().unwrap(), waits.iter().max().unwrap());
+            assert!((half..half + near).contains(least), "{least:?}");
+            assert!((slow - near..=slow).contains(most), "{most:?}");
+        }
+    }
+
+    #[test]
+    fn success_ends_a_backoff() {
+        let mut backoff = Backoff::new();
+        backoff.fail(COVER, COVER, &mut Jitter::new(5));
+        assert!(backoff.until >= COVER && backoff.failures == 1);
+        backoff.succeed();
+        assert_eq!((backoff.until, backoff.failures), (Duration::ZERO, 0));
+    }
+
     #[test]
     fn top_ups_come_at_a_tenth_of_what_is_covered() {
         let (pace, mut jitter) = (Pace::new(COVER), Jitter::new(2));

@@ -268,6 +268,14 @@ fn starts_with_the_blocks_of_the_plan() {
 }
 
 #[test]
+fn a_manager_says_what_it_was_made_with() {
+    let plan = LeasePlan::new(3).with_cover(secs(77));
+    let rig = Rig::new(plan.clone());
+    assert_eq!(rig.manager.plan(), &plan);
+    assert_eq!(rig.manager.namespace(), &rig.space);
+}
+
+#[test]
 fn a_plan_that_is_none_is_refused() {
     let error = Manager::new(space(5), LeasePlan::new(0), 0).unwrap_err();
     assert!(matches!(error, PlanError::Blocks { value: 0, .. }));

@@ -78,3 +78,127 @@ fn borrowed(demand: Demand) -> Duration {
 fn high(demand: Demand, pace: &Pace) -> Duration {
     demand.borrow_limit.min(pace.cover) / 2
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::Fingerprint;
+    use super::*;
+    use crate::layout::Layout;
+
+    const LIMIT: Duration = Duration::from_secs(60);
+    /// Half of the limit.
+    const HIGH: Duration = Duration::from_secs(30);
+    /// An eighth of that.
+    const QUIET: Duration = Duration::from_millis(3750);
+    const MS: Duration = Duration::from_millis(1);
+
+    fn secs(secs: u64) -> Duration {
+        Duration::from_secs(secs)
+    }
+
+    /// Raised every 5 s at most, lowered every 60 s after 600 s.
+    fn pace() -> Pace {
+        Pace::new(secs(600))
+    }
+
+    fn width(blocks: u32, widen_to: u32) -> Width {
+        let space = Namespace::new("a", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap();
+        Width::new(&LeasePlan::new(blocks).with_widen_to(widen_to), &space)
+    }
+
+    fn demand(borrowed: Duration, room: usize) -> Demand {
+        Demand {
+            borrowed,
+            borrow_limit: LIMIT,
+            room,
+        }
+    }
+
+    #[test]
+    fn half_as_much_again_is_wanted_above_half_the_limit() {
+        let (mut width, pace) = (width(4, 32), pace());
+        let (high, busy) = (demand(HIGH, 99), demand(HIGH + MS, 99));
+        width.follow(secs(1000), 4, high, &pace);
+        assert_eq!(width.target, 4);
+        assert_eq!(width.changes_at(4, high, &pace), None);
+        width.follow(secs(1000), 3, busy, &pace);
+        assert_eq!(width.target, 4, "one has not come yet");
+        assert_eq!(width.changes_at(3, busy, &pace), None);
+        width.follow(secs(1000), 4, busy, &pace);
+        assert_eq!(width.target, 6);
+        assert_eq!(width.changes_at(5, busy, &pace), None);
+        assert_eq!(width.changes_at(6, busy, &pace), Some(secs(1005)));
+        width.follow(secs(1005) - MS, 6, busy, &pace);
+        assert_eq!(width.target, 6, "too soon");
+        width.follow(secs(1005), 6, busy, &pace);
+        assert_eq!(width.target, 9);
+        // The monotonic clock went back.
+        width.follow(secs(500), 9, busy, &pace);
+        assert_eq!(width.changes_at(9, busy, &pace), Some(secs(505)));
+    }
+
+    #[test]
+    fn no_more_is_wanted_than_there_is_room_for() {
+        let (mut width, pace) = (width(4, 7), pace());
+        let room = |room| demand(LIMIT, room);
+        width.follow(secs(1000), 4, room(0), &pace);
+        assert_eq!(width.target, 4);
+        assert_eq!(width.changes_at(4, room(0), &pace), None);
+        width.follow(secs(2000), 4, room(1), &pace);
+        assert_eq!(width.target, 5);
+        assert_eq!(width.changes_at(5, room(1), &pace), Some(secs(2005)));
+        width.follow(secs(3000), 5, room(99), &pace);
+        width.follow(secs(4000), 7, room(99), &pace);
+        assert_eq!(width.target, 7, "the plan's most");
+        assert_eq!(width.changes_at(7, room(99), &pace), None);
+    }
+
+    #[test]
+    fn one_less_is_wanted_at_a_time_after_a_quiet_cover() {
+        let (mut width, pace) = (width(2, 8), pace());
+        width.follow(secs(1000), 2, demand(LIMIT, 2), &pace);
+        width.follow(secs(1005), 3, demand(LIMIT, 1), &pace);
+        assert_eq!(width.target, 4);
+        let (quiet, loud) = (demand(QUIET, 1), demand(QUIET + MS, 1));
+        width.follow(secs(1500), 4, loud, &pace);
+        assert_eq!(width.changes_at(4, loud, &pace), None);
+        width.follow(secs(2000), 4, quiet, &pace);
+        assert_eq!(width.changes_at(4, quiet, &pace), Some(secs(2600)));
+        width.follow(secs(2600) - MS, 4, quiet, &pace);
+        assert_eq!(width.target, 4);
+        width.follow(secs(2600), 4, quiet, &pace);
+        assert_eq!(width.target, 3);
+        assert_eq!(width.changes_at(3, quiet, &pace), Some(secs(2660)));
+        width.follow(secs(2660), 3, quiet, &pace);
+        assert_eq!(width.target, 2);
+        assert_eq!(width.changes_at(2, quiet, &pace), None, "the plan's least");
+        width.follow(secs(9000), 2, quiet, &pace);
+        assert_eq!(width.target, 2);
+    }
+
+    #[test]
+    fn a_loud_moment_begins_the_quiet_cover_anew() {
+        let (mut width, pace) = (width(2, 8), pace());
+        width.follow(secs(1000), 2, demand(LIMIT, 1), &pace);
+        let (quiet, loud) = (demand(QUIET, 1), demand(QUIET + MS, 1));
+        width.follow(secs(2000), 3, quiet, &pace);
+        width.follow(secs(2500), 3, loud, &pace);
+        width.follow(secs(2599), 3, quiet, &pace);
+        assert_eq!(width.changes_at(3, quiet, &pace), Some(secs(3199)));
+        // The monotonic clock went back.
+        width.follow(secs(100), 3, quiet, &pace);
+        assert_eq!(width.changes_at(3, quiet, &pace), Some(secs(700)));
+    }
+
+    /// All that lies ahead there is a clock that was set back.
+    #[test]
+    fn a_generator_that_does_not_borrow_does_not_widen() {
+        let (mut width, pace) = (width(2, 8), pace());
+        let demand = Demand {
+            borrow_limit: Duration::ZERO,
+            ..demand(LIMIT, 99)
+        };
+        width.follow(secs(1000), 2, demand, &pace);
+        assert_eq!(width.target, 2);
+    }
+}
