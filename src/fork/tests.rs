@@ -208,6 +208,27 @@ mod forking {
     mod linux {
         use super::*;
 
+        /// 16 GiB of address space, of which no page is touched.
+        #[test]
+        fn what_is_dropped_leaves_the_address_space() {
+            const BYTES: usize = 256 << 20;
+            let mapped = || {
+                let sizes = std::fs::read_to_string("/proc/self/statm").unwrap();
+                let pages: usize = sizes.split(' ').next().unwrap().parse().unwrap();
+                pages * 4096
+            };
+            let before = mapped();
+            for &method in methods() {
+                for _ in 0..32 {
+                    let layout = Layout::from_size_align(BYTES, 8).unwrap();
+                    let region = Region::map_by(method, layout).unwrap();
+                    assert_eq!(region.start().as_ptr().align_offset(4096), 0);
+                }
+            }
+            // Other tests have their own memory at the same time.
+            assert!(mapped() < before + 8 * BYTES, "{} before", before);
+        }
+
         /// The kernel's mark is what is taken where it can be had: it holds
         /// where the C library doesn't know of the fork.
         #[test]
