@@ -85,6 +85,23 @@ mod tests {
     }
 
     #[test]
+    fn a_lease_has_so_many_ids_a_second() {
+        assert_eq!(sustained(&Layout::RANDFLAKE, 32), 4_194_304.0);
+        // 256 in each of the 100 ticks of a second.
+        assert_eq!(sustained(&Layout::SONYFLAKE_SIZED, 3), 76_800.0);
+    }
+
+    #[test]
+    fn a_limit_that_is_just_reached_is_not_passed() {
+        let load = Load::steady("2/s".parse().unwrap());
+        for (seconds, used_up_at) in [(60.0, None), (60.5, Some(60.0))] {
+            let borrowed = borrowing(&load, 1.0, MINUTE, seconds);
+            assert_eq!(borrowed.most, seconds);
+            assert_eq!(borrowed.used_up_at, used_up_at);
+        }
+    }
+
+    #[test]
     fn a_burst_is_paid_back() {
         // 1.6 M are borrowed in each burst, and 2.7 M can be paid back after it.
         let borrowed = borrowing(&bursts(), 4e6, MINUTE, 100.0);

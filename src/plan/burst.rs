@@ -194,6 +194,21 @@ mod tests {
         assert!(none.unwrap_err().to_string().contains("above 0"));
     }
 
+    #[test]
+    fn a_burst_is_a_rate_a_length_and_a_period() {
+        let burst: Burst = "20M:100ms/1s".parse().unwrap();
+        assert_eq!(burst.rate().per_second(), 20_000_000);
+        assert_eq!(burst.length(), Duration::from_millis(100));
+        assert_eq!(burst.period(), Duration::from_secs(1));
+        assert_eq!(burst.to_string(), "20M:100ms/1s");
+        // Without a unit of size that of time stays.
+        let slow: Burst = "20/s:100ms/1s".parse().unwrap();
+        assert_eq!(slow.to_string(), "20/s:100ms/1s");
+        let year = Burst::MAX_PERIOD;
+        assert_eq!(year, Duration::from_secs(31_536_000));
+        assert!(Burst::new(burst.rate(), Duration::from_secs(1), year).is_ok());
+    }
+
     proptest! {
         #[test]
         fn what_is_written_is_read_as_the_same(

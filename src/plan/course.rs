@@ -462,6 +462,136 @@ mod tests {
         assert!((a - b).abs() <= 1e-3 * b.abs(), "{a} {b}");
     }
 
+    /// 16 slots, filled at 8: a take that leaves 7 asks for it. 100 IDs a second
+    /// from a tenth of a second later on.
+    fn small() -> (Machine, Config) {
+        (machine(100, 100_000), config(16, 50))
+    }
+
+    /// Seconds, level, and whether a fill is under way.
+    #[track_caller]
+    fn assert_points(run: &Course, expected: &[(f64, f64, bool)]) {
+        assert_eq!(run.level.len(), expected.len(), "{:?}", run.level);
+        for (point, &(seconds, level, filling)) in run.level.iter().zip(expected) {
+            let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
+            assert!(
+                near(point.seconds, seconds) && near(point.level, level),
+                "{point:?}, not {level} at {seconds}"
+            );
+            assert_eq!((point.filling, point.threshold), (filling, 8), "{point:?}");
+        }
+    }
+
+    #[track_caller]
+    fn assert_figures(run: &Course, expected: [f64; 6]) {
+        let fills = run.fills as f64;
+        let figures = [
+            run.taken,
+            run.empties,
+            run.lowest,
+            fills,
+            run.oldest,
+            run.mean_age,
+        ];
+        for (figure, expected) in figures.into_iter().zip(expected) {
+            assert!((figure - expected).abs() < 1e-9, "{figures:?}");
+        }
+    }
+
+    #[test]
+    fn each_event_of_a_steady_load_has_its_moment() {
+        let (machine, config) = small();
+        let run = course(&steady(10), &machine, &config, Duration::from_millis(2950));
+        assert_points(
+            &run,
+            &[
+                (0.0, 16.0, false),
+                (0.9, 7.0, false),
+                (1.0, 6.0, true),
+                // Ten are made, and one is taken meanwhile.
+                (1.1, 15.0, false),
+                (1.9, 7.0, false),
+                (2.0, 6.0, true),
+                (2.1, 15.0, false),
+                (2.9, 7.0, false),
+                (2.95, 6.5, false),
+            ],
+        );
+        // Of the first 16 the last is taken at 1.6 s. The next ten are made from
+        // 1.0 to 1.1 s and taken until 2.6 s, and then four that are made until
+        // 2.04 s.
+        let ages = 16.0 * 0.8 + 10.0 * (0.6 + 1.5) / 2.0 + 3.5 * (0.6 + 0.915) / 2.0;
+        assert_figures(&run, [29.5, 0.0, 6.0, 2.0, 1.6, ages / 29.5]);
+    }
+
+    #[test]
+    fn each_event_of_a_dry_ring_has_its_moment() {
+        let (machine, config) = small();
+        let machine = machine.with_take_rate("200/s".parse().unwrap());
+        let trace: Trace = "0,20\n0.05,0\n2,0".parse().unwrap();
+        let run = course(&trace.into(), &machine, &config, SECOND);
+        assert_points(
+            &run,
+            &[
+                (0.0, 16.0, false),
+                (0.045, 7.0, false),
+                // Ten of the twenty have been taken, and the rest waits.
+                (0.05, 6.0, false),
+                (0.08, 0.0, false),
+                // Four found nothing.
+                (0.1, 0.0, false),
+                (0.145, 0.0, true),
+                (0.305, 16.0, false),
+                (1.0, 16.0, false),
+            ],
+        );
+        assert_figures(&run, [20.0, 4.0, 0.0, 1.0, 0.08, 0.04]);
+    }
+
+    #[test]
+    fn a_producer_that_is_too_slow_fills_without_a_pause() {
+        let (machine, config) = small();
+        let run = course(&steady(200), &machine, &config, SECOND);
+        let fills = (1..=5).map(|turn| (0.145 + 0.16 * f64::from(turn), 0.0, true));
+        let mut expected = vec![
+            (0.0, 16.0, false),
+            (0.045, 7.0, false),
+            (0.08, 0.0, false),
+            (0.145, 0.0, true),
+        ];
+        expected.extend(fills);
+        expected.push((1.0, 0.0, true));
+        assert_points(&run, &expected);
+        // From the ring 16, and from 0.145 s on half of what is asked for.
+        let mean_age = 16.0 * 0.04 / (16.0 + 85.5);
+        assert_figures(&run, [200.0, 200.0 - 101.5, 0.0, 5.0, 0.08, mean_age]);
+    }
+
+    /// Seven are left when the producer is asked, and a tenth of a second goes by.
+    #[test]
+    fn the_worst_case_is_a_take_just_above_the_threshold() {
+        let config = config(16, 50);
+        for (rate, dry) in [(70, false), (71, true)] {
+            let machine = machine(1000, 100_000);
+            assert_eq!(runs_dry(&steady(rate), &machine, &config, 10.0), dry);
+        }
+    }
+
+    #[test]
+    fn a_deficit_is_borne_as_long_as_the_ring_has_some_left() {
+        // From 512 slots 312 are taken in the 100 us of a wake-up. Of the 200 that
+        // are left 1,000 are missing in each second.
+        let (machine, config) = (machine(3_119_000, 100), config(1024, 50));
+        let load = Load::steady(Rate::new(3_120_000).unwrap());
+        for (seconds, dry) in [(0.15, false), (0.25, true)] {
+            assert_eq!(
+                runs_dry(&load, &machine, &config, seconds),
+                dry,
+                "{seconds}"
+            );
+        }
+    }
+
     #[test]
     fn a_steady_load_goes_up_and_down() {
         // 10 M/s, of 65,536 slots half: 32,769 until the crossing. 1,000 more are

@@ -325,8 +325,69 @@ mod tests {
     }
 
     #[test]
+    fn a_load_has_a_mean_a_peak_and_its_times() {
+        let steady = Load::steady(rate("50k"));
+        assert_eq!((steady.mean(), steady.peak()), (5e4, 5e4));
+        assert_eq!((steady.period(), steady.duration()), (None, None));
+        assert_eq!((bursts().mean(), bursts().peak()), (2.9e6, 2e7));
+        let period = Some(Duration::from_secs(1));
+        assert_eq!((bursts().period(), bursts().duration()), (period, None));
+        assert_eq!(trace().period(), None);
+        let dip = Load::steady(rate("5M")).with_burst("1M:1s/4s".parse().unwrap());
+        assert_eq!((dip.mean(), dip.peak()), (4e6, 5e6));
+        let other = bursts().with_burst("1M:1s/4s".parse().unwrap());
+        assert_eq!((other.mean(), other.peak()), (1e6, 1e6), "in its place");
+    }
+
+    #[test]
+    fn a_period_is_a_burst_and_the_rest() {
+        let pieces: Vec<_> = bursts().pieces().take(4).collect();
+        let expected = [
+            (0.0, 0.1, 2e7),
+            (0.1, 1.0, 1e6),
+            (1.0, 1.1, 2e7),
+            (1.1, 2.0, 1e6),
+        ];
+        for (piece, (from, until, rate)) in pieces.iter().zip(expected) {
+            assert_eq!((piece.from, piece.until, piece.rate), (from, until, rate));
+            assert_near(piece.ids(), rate * (until - from));
+        }
+        assert_eq!(pieces.len(), 4);
+    }
+
+    #[test]
+    fn a_steady_load_is_one_piece() {
+        let steady = Load::steady(rate("50k"));
+        assert_eq!(
+            (steady.demanded_by(3.0), steady.due_at(1e5)),
+            (1.5e5, Some(2.0))
+        );
+        assert_eq!(steady.due_at(-1.0), Some(0.0));
+        let all: Vec<_> = steady.pieces().collect();
+        let whole = Piece {
+            from: 0.0,
+            until: f64::INFINITY,
+            rate: 5e4,
+        };
+        assert_eq!(all, [whole]);
+        let cut: Vec<_> = steady.pieces_until(2.0).collect();
+        assert_eq!(
+            cut,
+            [Piece {
+                until: 2.0,
+                ..whole
+            }]
+        );
+        assert_eq!(steady.pieces_until(0.0).count(), 0);
+    }
+
+    #[test]
     fn a_load_says_what_it_is() {
         assert_eq!(Load::steady(rate("50k")).to_string(), "50k/s");
+        assert_eq!(
+            bursts().to_string(),
+            "1M/s, and 20M/s for the first 100ms of every 1s"
+        );
         assert_eq!(trace().to_string(), "a trace of 150 IDs in 5 s");
     }
 

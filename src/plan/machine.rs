@@ -151,3 +151,48 @@ impl fmt::Display for ConfigError {
 }
 
 impl Error for ConfigError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_is_as_it_was_described() {
+        let rate = |text: &str| text.parse::<Rate>().unwrap();
+        let micros = Duration::from_micros;
+        let machine = Machine::new(rate("500M"), micros(80));
+        assert_eq!(machine.fill_rate(), rate("500M"));
+        assert_eq!(machine.wake_latency(), micros(80));
+        assert_eq!(machine.take_rate(), Rate::MAX);
+        let other = machine.with_take_rate(rate("150M")).with_margin(3);
+        assert_eq!(other.fill_rate(), rate("500M"));
+        assert_eq!(other.wake_latency(), micros(240));
+        assert_eq!(other.take_rate(), rate("150M"));
+    }
+
+    #[test]
+    fn a_config_is_one_that_a_generator_can_have() {
+        let fill = ThresholdFill::percent(25);
+        for capacity in [1, 64, RingBuffer::MAX_CAPACITY] {
+            let config = Config::new(capacity, fill).unwrap();
+            assert_eq!((config.capacity(), config.threshold()), (capacity, fill));
+        }
+        let config = Config::new(64, fill).unwrap();
+        assert_eq!(config.threshold_in_slots(), 16);
+        for capacity in [0, 1000, 2 * RingBuffer::MAX_CAPACITY] {
+            let error = Config::new(capacity, fill).unwrap_err();
+            assert_eq!(error, ConfigError::Capacity { capacity });
+            let message = error.to_string();
+            assert!(
+                message.contains(&format!("of {capacity} slots")),
+                "{message}"
+            );
+            assert!(message.contains("a power of two from 1 to"), "{message}");
+        }
+        let error = Config::new(64, ThresholdFill::percent(101)).unwrap_err();
+        let ConfigError::Policy(policy) = &error else {
+            panic!("{error}");
+        };
+        assert_eq!(error.to_string(), policy.to_string());
+    }
+}
