@@ -228,6 +228,48 @@ mod backends {
         assert!(Cipher::plain().is_plain());
     }
 
+    /// Each is there where its instructions are, the fastest first.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn are_those_that_the_processor_has() {
+        let bw = is_x86_feature_detected!("avx512bw");
+        let has = [
+            (
+                Backend::Avx512Vbmi2,
+                bw && is_x86_feature_detected!("avx512vbmi2"),
+            ),
+            (Backend::Avx512Bw, bw),
+            (Backend::Avx2, is_x86_feature_detected!("avx2")),
+            (Backend::Sse41, is_x86_feature_detected!("sse4.1")),
+            (Backend::Portable, true),
+        ];
+        let expected: Vec<_> = has.iter().filter(|(_, has)| *has).collect();
+        assert!(Backend::available().eq(expected.iter().map(|(backend, _)| *backend)));
+    }
+
+    #[test]
+    fn have_names_that_a_refusal_lists() {
+        for (backend, name) in [
+            (Backend::Portable, "portable"),
+            (Backend::Sse41, "sse4.1"),
+            (Backend::Avx2, "avx2"),
+            (Backend::Avx512Bw, "avx512bw"),
+            (Backend::Avx512Vbmi2, "avx512vbmi2"),
+            (Backend::Neon, "neon"),
+        ] {
+            assert_eq!(backend.to_string(), name);
+        }
+        let foreign = if cfg!(target_arch = "x86_64") {
+            Backend::Neon
+        } else {
+            Backend::Avx2
+        };
+        let error = Cipher::with_backend(&Secret::from_bytes([1; 16]), foreign).unwrap_err();
+        let names: Vec<_> = Backend::available().map(|b| b.to_string()).collect();
+        let list = format!("choose one of {}", names.join(", "));
+        assert!(error.to_string().ends_with(&list), "{error}");
+    }
+
     #[test]
     fn for_another_processor_are_refused() {
         let foreign = if cfg!(target_arch = "x86_64") {
@@ -371,6 +413,8 @@ mod secrets {
         }
         let error = Secret::from_file(file(&[b'0'; 4096]).path()).unwrap_err();
         assert!(error.to_string().contains("more than 64 bytes"), "{error}");
+        let error = Secret::from_file(file(&[b'0'; 64]).path()).unwrap_err();
+        assert!(error.to_string().contains("has 64 bytes"), "{error}");
     }
 
     #[test]

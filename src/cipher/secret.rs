@@ -328,3 +328,57 @@ impl Error for SecretError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives one byte at a time, and is interrupted before each.
+    struct Slow {
+        bytes: Vec<u8>,
+        interrupted: bool,
+    }
+
+    impl Read for Slow {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            assert!(!buffer.is_empty(), "there is no room for more");
+            self.interrupted = !self.interrupted;
+            if self.interrupted {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            let Some(byte) = self.bytes.pop() else {
+                return Ok(0);
+            };
+            buffer[0] = byte;
+            Ok(1)
+        }
+    }
+
+    fn slow(bytes: &[u8]) -> Slow {
+        Slow {
+            bytes: bytes.iter().rev().copied().collect(),
+            interrupted: false,
+        }
+    }
+
+    #[test]
+    fn a_read_goes_on_to_the_end_of_either() {
+        let mut buffer = [0; 4];
+        assert_eq!(read_up_to(slow(b"abc"), &mut buffer).unwrap(), 3);
+        assert_eq!(&buffer, b"abc\0");
+        assert_eq!(read_up_to(slow(b"defghi"), &mut buffer).unwrap(), 4);
+        assert_eq!(&buffer, b"defg");
+    }
+
+    #[test]
+    fn a_read_that_fails_is_told() {
+        struct Broken;
+        impl Read for Broken {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+        }
+        let error = read_up_to(Broken, &mut [0; 4]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+    }
+}
