@@ -591,7 +591,7 @@ WEAKENINGS = [
     Weakening(
         "give-back-amid-recall", "S4",
         "a handle gives back what it took while a recall was under way",
-        RECALL, "word == mark.0 && word % FINISHED == 0", "word == mark.0",
+        RECALL, "word == mark.0 && word.is_multiple_of(FINISHED)", "word == mark.0",
         "leases", "invalidate_against_restock_and_drop",
     ),
     Weakening(

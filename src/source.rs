@@ -74,7 +74,7 @@ mod tests {
             follows_clock: true,
             serves_the_past: false,
         };
-        let timeline = Timeline::new(&lease, clock, pace).unwrap();
+        let timeline = Timeline::new(&lease, 0, clock, pace).unwrap();
         Source::new(timeline, Cipher::plain())
     }
 

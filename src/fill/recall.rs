@@ -85,7 +85,7 @@ impl Recalls {
     fn may_put_back(&self, mark: RecallMark) -> bool {
         // Relaxed: ordered by the fences in `put_back` and `recall`.
         let word = self.0.load(Relaxed);
-        word == mark.0 && word % FINISHED == 0
+        word == mark.0 && word.is_multiple_of(FINISHED)
     }
 
     fn begin(&self) {

@@ -146,16 +146,14 @@ fn whatever_brings_more_to_claim_is_told() {
 #[test]
 fn s4_a_given_lease_is_stopped_until_nothing_is_to_come() {
     let clock = ManualClock::new(EPOCH);
-    let given = StaticLease::assume_unique(layout(), 0..2);
-    let claimed = given.grant(EPOCH).unwrap().claim().take().unwrap();
-    let once = false;
-    for tenancy in [Tenancy::Given { claimed, once }, Tenancy::Spent] {
-        let host = Counting::new(2, &clock, 5);
-        host.estate().apply(&Change::Opened(grant(0, 0..10)));
-        tenancy.invalidate(&host);
-        assert_eq!(host.0.stops.load(Relaxed), 5);
-        assert_eq!(host.leases(), [[], []]);
-    }
+    let host = Counting::new(2, &clock, 5);
+    let lease = StaticLease::assume_unique(layout(), 0..2);
+    let ground = Ground::given(lease.into(), &layout(), None, EPOCH).unwrap();
+    let tenancy = ground.settle(host.clone()).unwrap();
+    host.estate().apply(&Change::Opened(grant(0, 0..10)));
+    tenancy.invalidate(&host);
+    assert_eq!(host.0.stops.load(Relaxed), 5);
+    assert_eq!(host.leases(), [[], []]);
 }
 
 #[test]
@@ -190,13 +188,13 @@ fn a_timeline_has_room_for_grants_and_for_what_replaces_them() {
             ..KeptOptions::default()
         };
         let layout = Layout::RANDFLAKE;
-        let ground = Ground::kept(Box::new(store), options, &layout, None).unwrap();
+        let clock: Arc<dyn Clock> = Arc::new(ManualClock::new(layout.tick_start_unix_ms(0)));
+        let ground = Ground::kept(Box::new(store), options, &layout, None, &clock).unwrap();
         let pace = Pace {
             borrow_limit: 0,
             follows_clock: true,
             serves_the_past: false,
         };
-        let clock = Arc::new(ManualClock::new(layout.tick_start_unix_ms(0)));
         let timeline = ground.timeline(Share::WHOLE, &layout, clock, pace);
         let room = timeline.unwrap().room();
         assert!(room > 2 * widen_to as usize, "{widen_to}: {room}");
