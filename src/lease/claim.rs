@@ -194,6 +194,7 @@ impl Claimed {
         let Some(entry) = self.entry.take() else {
             return;
         };
+        // The parent's, and so is whoever may hold the lock.
         if entry.is_inherited() {
             return;
         }

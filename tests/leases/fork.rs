@@ -208,10 +208,12 @@ fn a_child_of_a_process_that_builds_and_drops_does_not_hang() {
                 }
             });
         }
-        let _ids = on(layout, nodes(layout, 8..16)).unwrap();
+        let mut ids = Some(on(layout, nodes(layout, 8..16)).unwrap());
         let outcomes = (0..300).map(|_| {
             in_a_fork(|| {
                 let mut checks = Checks::new();
+                ids = None;
+                checks.check(ids.is_none());
                 checks.check(is_parents(on(layout, nodes(layout, 8..9))));
                 let own = on(layout, nodes(layout, 16..24));
                 checks.check(own.as_ref().is_ok_and(|own| own.take().is_ok()));
