@@ -647,7 +647,7 @@ WEAKENINGS = [
     Weakening(
         "recall-counts-early", "R1",
         "a recall counts what it finds instead of what it drops",
-        RECALL, "self.ring.retire_some(|_| true);", "self.ring.retire_some(|_| true).max(left);",
+        RING, "if retired == 0 || !dropped(retired) {", "if !dropped(step) || retired == 0 {",
         "leases", "invalidate_against_invalidate",
     ),
 ]

@@ -12,15 +12,15 @@ use ringflake::{
 };
 
 use crate::eventually::eventually;
-use crate::small::{clock_at, layout, lease, secret};
+use crate::small::{clock_at, lease, secret_of_its_own, shared_layout};
 use crate::tricky_clock::TrickyClock;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
 fn builder() -> CachedGeneratorBuilder {
-    let layout = layout(40, 8, 10);
+    let layout = shared_layout(40, 8, 10);
     CachedGenerator::builder(layout)
-        .secret(&secret())
+        .secret(&secret_of_its_own())
         .lease(lease(layout, 0..16, 0..1000))
         .clock(clock_at(layout, 0))
         .borrow_limit(HOUR)
@@ -29,7 +29,7 @@ fn builder() -> CachedGeneratorBuilder {
 }
 
 fn tricky_builder() -> (CachedGeneratorBuilder, TrickyClock) {
-    let clock = TrickyClock::new(layout(40, 8, 10).tick_start_unix_ms(0));
+    let clock = TrickyClock::new(shared_layout(40, 8, 10).tick_start_unix_ms(0));
     (builder().clock(clock.clone()), clock)
 }
 
@@ -59,7 +59,7 @@ fn drain(ids: &CachedGenerator) -> usize {
 fn r3_producers_go_on_beside_one_that_panics() {
     for capacity in [1, 16, 512, 4096] {
         let clock = BrokenInOne {
-            clock: clock_at(layout(40, 8, 10), 0),
+            clock: clock_at(shared_layout(40, 8, 10), 0),
             panics: Arc::default(),
         };
         let panics = Arc::clone(&clock.panics);
@@ -161,7 +161,7 @@ fn r3_a_stuck_producer_does_not_keep_the_timetable() {
 #[test]
 fn an_age_limit_is_kept_while_fills_are_refused() {
     const SLOTS: usize = 64;
-    let layout = layout(40, 8, 10);
+    let layout = shared_layout(40, 8, 10);
     let clock = clock_at(layout, 0);
     // One tick, one node: it is used up at once, and no other ID can be made.
     let ids = CachedGenerator::builder(layout)

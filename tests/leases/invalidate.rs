@@ -8,13 +8,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ringflake::{
-    CachedGenerator, ClockPolicy, DirectGenerator, Handle, Id, Layout, OnEmpty, Refused,
-    StaticLease, TakeError,
+    CachedGenerator, ClockPolicy, DirectGenerator, Handle, Id, OnEmpty, Refused, StaticLease,
+    TakeError,
 };
 
 use crate::eventually::eventually;
 use crate::rig::{EndsWhenDropped, Judge, Rig, SECOND, START, is_without_lease};
-use crate::small::{clock_at, lease};
+use crate::small::{clock_at, layout, lease};
 use crate::store::{Fault, Op};
 
 const INVALIDATED: Result<Id, TakeError> = Err(TakeError::Refused(Refused::Invalidated));
@@ -294,7 +294,7 @@ fn what_is_made_after_it_stays() {
 fn s4_handles_that_restock_meanwhile_keep_nothing_old() {
     const ROUNDS: usize = 20;
     for round in 0..ROUNDS {
-        let layout = Layout::builder().bits(30, 17, 17).build().unwrap();
+        let layout = layout(30, 17, 17);
         let ids = CachedGenerator::builder(layout)
             .plain()
             .lease(lease(layout, 0..1, START..START + 500))
