@@ -1128,6 +1128,46 @@ fn takes_back_what_is_lapsing_before_it_asks_for_more() {
 }
 
 #[test]
+fn takes_back_no_more_than_are_wanted() {
+    let mut rig = Rig::holding(4);
+    let held = |rig: &mut Rig, target| {
+        rig.manager.width.target = target;
+        let step = rig.next();
+        let states = rig.states();
+        // What is taken back is renewed at once.
+        if let Step::Ask(request) = step {
+            rig.send(&request);
+            rig.settle();
+        }
+        states.iter().filter(|s| **s == GrantState::Held).count()
+    };
+    for target in [2, 3, 1, 4] {
+        assert_eq!(held(&mut rig, target), target as usize);
+    }
+}
+
+#[test]
+fn while_a_reply_is_awaited_the_next_end_is() {
+    let mut rig = Rig::holding(2);
+    rig.manager.width.target = 1;
+    rig.run(secs(100));
+    let request = rig.intercept();
+    let status = rig.manager.status().grants;
+    let left = |state| {
+        let mut ends = status.iter().filter(|grant| grant.state == state);
+        let end = ends.next().unwrap().grant.ticks.end;
+        Duration::from_millis(LAYOUT.tick_start_unix_ms(end) - rig.clock.unix_ms())
+    };
+    let (held, lapsing) = (left(GrantState::Held), left(GrantState::Lapsing));
+    assert!(lapsing < held);
+    assert_eq!(rig.waits(), lapsing);
+    rig.advance(lapsing);
+    rig.waits();
+    assert_eq!(rig.states(), [GrantState::Held], "the other is closed");
+    rig.send(&request);
+}
+
+#[test]
 fn invalidate_gives_up_everything_at_once() {
     let mut rig = Rig::holding(2);
     let known = rig.opened();
