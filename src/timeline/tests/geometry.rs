@@ -1,4 +1,5 @@
-//! One line and one lane by themselves: nothing here can go on for ever.
+//! A line, a lane and the choice of one by themselves, without a claim that could go
+//! on for ever.
 
 use super::*;
 use crate::timeline::line::Line;
@@ -149,5 +150,47 @@ fn a_claim_ends_with_its_run_the_limit_or_a_multiple_of_64() {
     assert_eq!(
         lane.claim(&cursor, &layout, 1, now, pace).map(|c| c.run),
         None
+    );
+}
+
+#[test]
+fn the_earliest_lane_is_the_next_one() {
+    let layout = layout(4, 3, 2, 1000);
+    let clock = Arc::new(ManualClock::new(EPOCH));
+    let pace = Pace {
+        borrow_limit: 1,
+        follows_clock: true,
+        serves_the_past: true,
+    };
+    let timeline = Timeline::for_leases(layout, 4, clock, pace, Arc::default()).unwrap();
+    let now = |tick| Now {
+        unix_ms: EPOCH + tick * 1000,
+        tick,
+        limit: tick + 2,
+    };
+    assert_eq!(timeline.earliest(0, now(3)), None);
+    // In the places 1, 2, 3 and 0.
+    for (node, ticks) in [(0, 5..9), (1, 2..6), (2, 2..3), (3, 4..9)] {
+        let lease = Lease::new(layout, node..node + 1, ticks).unwrap();
+        timeline.open(&lease).unwrap();
+    }
+    assert_eq!(timeline.earliest(0, now(0)), Some((2, 2)));
+    // The first after the given one of those that begin at the same tick.
+    assert_eq!(timeline.earliest(2, now(0)), Some((3, 2)));
+    assert_eq!(timeline.earliest(3, now(0)), Some((2, 2)));
+    // Place 3 is passed, and comes after all others.
+    assert_eq!(timeline.earliest(2, now(3)), Some((2, 3)));
+    // Place 2 is used up: 16 positions, and the word is one past the next.
+    timeline.cursor(2).store(17, Relaxed);
+    assert_eq!(timeline.earliest(2, now(3)), Some((0, 4)));
+    timeline.cursor(0).store(9, Relaxed);
+    assert_eq!(timeline.earliest(2, now(3)), Some((1, 5)));
+    timeline.cursor(1).store(0, Relaxed);
+    assert_eq!(timeline.earliest(2, now(3)), Some((0, 6)), "a wiped cursor");
+    timeline.close(LaneIndex(0));
+    assert_eq!(
+        timeline.earliest(0, now(3)),
+        Some((3, 2)),
+        "what has passed"
     );
 }
