@@ -1,5 +1,7 @@
 //! Each transition by itself, and what holds in any order of them.
 
+mod edges;
+
 use std::sync::Arc;
 
 use proptest::prelude::*;

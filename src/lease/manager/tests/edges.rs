@@ -1,0 +1,135 @@
+//! Where one answer of a manager ends and the next begins, to the millisecond.
+
+use super::*;
+
+const MS: Duration = Duration::from_millis(1);
+
+#[test]
+fn with_nothing_to_hold_and_no_room_nothing_is_asked() {
+    let mut rig = Rig::new(LeasePlan::new(1));
+    rig.demand.room = 0;
+    assert_eq!(rig.waits(), secs(COVER));
+}
+
+#[test]
+fn what_has_passed_ends_no_wait() {
+    let mut rig = Rig::holding(1);
+    rig.intercept();
+    rig.advance(secs(COVER + 100));
+    assert_eq!(rig.waits(), secs(60), "a top-up period");
+}
+
+#[test]
+fn a_release_is_no_expiry() {
+    let mut rig = Rig::holding(2);
+    rig.manager.release();
+    rig.settle();
+    assert_eq!(rig.next(), Step::Done);
+    let expired = |change: &Change| matches!(change, Change::Expired { .. });
+    assert!(!rig.changes.iter().any(expired), "{:?}", rig.changes);
+}
+
+#[test]
+fn a_full_grant_is_followed_at_once_and_half_of_one_is_not() {
+    for (blocks, waits) in [(2, secs(0)..=secs(0)), (1, secs(2)..=secs(5))] {
+        let mut rig = Rig::new(LeasePlan::new(2));
+        let now = rig.clock.unix_ms();
+        let request = rig.asked();
+        assert_eq!(acquisition(&request).blocks, 2);
+        let some = Acquire::new(blocks, 60, now);
+        let granted = rig.store.acquire(&rig.space, &some);
+        rig.answer(Answer::Acquired(granted));
+        let wait = rig.manager.acquire_at - rig.elapsed;
+        assert!(waits.contains(&wait), "{wait:?} after {blocks}");
+    }
+}
+
+#[test]
+fn reach_is_lost_past_limit_and_cover_and_back_within_limit() {
+    let mut rig = Rig::new(LeasePlan::new(1).with_widen_to(1));
+    rig.settle();
+    let bearable = IDLE.borrow_limit + secs(COVER);
+    let steps = [
+        (bearable, false),
+        (bearable + MS, true),
+        (IDLE.borrow_limit + MS, true),
+        (IDLE.borrow_limit, false),
+        (bearable, false),
+    ];
+    for (borrowed, is_lost) in steps {
+        rig.demand.borrowed = borrowed;
+        let _ = rig.next();
+        assert_eq!(rig.manager.reach_ahead.is_lost, is_lost, "{borrowed:?}");
+        if borrowed == bearable + MS {
+            let wait = rig.manager.acquire_at - rig.elapsed;
+            assert!((secs(5) / 2..=secs(5)).contains(&wait), "{wait:?}");
+        }
+    }
+}
+
+#[test]
+fn exhausted_is_trouble_where_what_is_held_is_out_of_reach() {
+    for (borrowed, troubled) in [(secs(0), false), (too_far(), true)] {
+        let mut rig = Rig::new(LeasePlan::new(2));
+        let now = rig.clock.unix_ms();
+        rig.asked();
+        let one = rig.store.acquire(&rig.space, &Acquire::new(1, COVER, now));
+        rig.answer(Answer::Acquired(one));
+        rig.demand.borrowed = borrowed;
+        rig.intercept_acquisition();
+        rig.answer(Answer::Acquired(Err(StoreError::Exhausted {
+            wanted: 1,
+            blocks: 1,
+            retry_after: secs(1),
+        })));
+        assert_eq!(rig.trouble().is_some(), troubled, "{borrowed:?}");
+    }
+}
+
+/// With a thousand seeds: how long until the next acquisition.
+fn waits_after(error: impl Fn() -> StoreError, serves: bool) -> (Duration, Duration) {
+    let mut waits: Vec<_> = (0..1000)
+        .map(|seed| {
+            let mut rig = Rig::new(LeasePlan::new(2));
+            rig.manager = Manager::new(rig.space.clone(), LeasePlan::new(2), seed).unwrap();
+            rig.asked();
+            if serves {
+                let one = Acquire::new(1, COVER, rig.clock.unix_ms());
+                let one = rig.store.acquire(&rig.space, &one);
+                rig.answer(Answer::Acquired(one));
+                rig.intercept_acquisition();
+            }
+            rig.answer(Answer::Acquired(Err(error())));
+            rig.manager.acquire_at - rig.elapsed
+        })
+        .collect();
+    waits.sort_unstable();
+    (waits[0], waits[999])
+}
+
+#[test]
+fn advice_is_spread_by_half_of_it_or_by_half_a_period() {
+    for (advice, serves, least, most) in [
+        (2, false, 2, 7),
+        (40, false, 40, 60),
+        (999, false, 60, 90),
+        (2, true, 2, 32),
+        (40, true, 40, 70),
+    ] {
+        let exhausted = || StoreError::Exhausted {
+            wanted: 1,
+            blocks: 1,
+            retry_after: secs(advice),
+        };
+        let (shortest, longest) = waits_after(exhausted, serves);
+        let near = secs(most - least) / 50;
+        assert!(
+            (secs(least)..secs(least) + near).contains(&shortest),
+            "{advice}: {shortest:?}"
+        );
+        assert!(
+            (secs(most) - near..=secs(most)).contains(&longest),
+            "{advice}: {longest:?}"
+        );
+    }
+}
