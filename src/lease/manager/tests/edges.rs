@@ -133,3 +133,42 @@ fn advice_is_spread_by_half_of_it_or_by_half_a_period() {
         );
     }
 }
+
+/// So that what is held is renewed meanwhile.
+#[test]
+fn no_grant_for_us_is_no_trouble_of_the_store() {
+    for error in refusals() {
+        let (kind, of_the_store) = match &error {
+            StoreError::Corrupt { .. }
+            | StoreError::Invalid { .. }
+            | StoreError::LayoutEnded { .. }
+            | StoreError::ClockSkew { .. } => (error.to_string(), false),
+            _ => (error.to_string(), true),
+        };
+        let mut rig = Rig::new(LeasePlan::new(1));
+        rig.asked();
+        rig.answer(Answer::Acquired(Err(error)));
+        let manager = &rig.manager;
+        assert_eq!(manager.store_trouble.is_some(), of_the_store, "{kind}");
+        assert_eq!(manager.acquire_trouble.is_some(), !of_the_store, "{kind}");
+        assert_eq!(!manager.backoff.until.is_zero(), of_the_store, "{kind}");
+    }
+}
+
+#[test]
+fn a_fenced_grant_puts_off_no_acquisition_that_waits() {
+    for planned in [None, Some(secs(77))] {
+        let mut rig = Rig::holding(1);
+        let lost = renewal(&rig.intercept()).block;
+        if let Some(wait) = planned {
+            rig.manager.acquire_at = rig.elapsed + wait;
+        }
+        assert!(planned.is_some() || rig.manager.acquire_at < rig.elapsed);
+        rig.answer(Answer::Renewed(Err(fenced(lost))));
+        let wait = rig.manager.acquire_at.checked_sub(rig.elapsed).unwrap();
+        match planned {
+            Some(planned) => assert_eq!(wait, planned),
+            None => assert!(wait <= Pace::FIRST, "{wait:?}"),
+        }
+    }
+}
