@@ -252,14 +252,27 @@ mod sqlite {
         );
         assert!(!path.exists());
 
-        // One that was made by hand has no note.
+        // Nor is one that was made by hand.
         let by_hand = home.path().join("by-hand.db");
-        let init = Init::new(History::New, SystemClock.unix_ms());
         let space = Namespace::new("orders", &LAYOUT, Fingerprint::PLAIN).unwrap();
-        at(&by_hand).init(&space, &init).unwrap();
+        let init = |path: &Path, history| {
+            let init = Init::new(history, SystemClock.unix_ms());
+            at(path).init(&space, &init).unwrap();
+        };
+        init(&by_hand, History::New);
         new(&by_hand).unwrap();
-        let text = reason(attempt(&by_hand, "invoices", History::New));
+        attempt(&by_hand, "invoices", History::New).unwrap();
+        let brought = home.path().join("brought.db");
+        fs::rename(&by_hand, &brought).unwrap();
+        let text = reason(new(&by_hand));
+        assert!(text.contains("was removed"), "{text}");
+        new(&brought).unwrap();
+        let text = reason(attempt(&brought, "others", History::New));
         assert!(text.contains("note"), "{text}");
+        // Whoever says that something was lost says it of all.
+        let lost = home.path().join("lost.db");
+        init(&lost, History::Unknown);
+        reason(attempt(&lost, "invoices", History::New));
 
         // Copied together with its note.
         fs::rename(&aside, &path).unwrap();

@@ -90,9 +90,10 @@ macro_rules! shared_options {
         /// [`History::New`](crate::lease::History) is your word, given at each start
         /// of the program, that a namespace that is not there never was. It is
         /// refused where the store may have lost it: a store at best effort, one in
-        /// memory, and a SQLite file that was removed, copied, or made by others.
+        /// memory, and a SQLite file that was removed, copied, or put there by others.
         /// What a server has lost through a restored backup or a dropped table it
-        /// can't know: don't let programs with this option start then before the
+        /// can't know, nor that a SQLite file was removed together with the note in
+        /// `PATH.lock`: don't let programs with this option start then before the
         /// namespace is initialised by hand, with an unknown history.
         ///
         /// # Examples

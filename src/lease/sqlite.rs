@@ -55,9 +55,9 @@ use crate::clock::{Clock, SystemClock};
 /// must exist. No other method makes one: a missing file is [`NotInitialised`].
 /// Of twenty processes that call `init` at once, one succeeds; for the others it
 /// is [`AlreadyInitialised`], and they can go on. [`History::New`] is true only
-/// where no earlier file can have been. [`init_if_new`] sees to that by itself: it
-/// leaves a note in `leases.db.lock`, and refuses `New` where a file that was noted
-/// is gone, or one is there that was not.
+/// where no earlier file can have been. `init` leaves a note in
+/// `leases.db.lock`, by which [`init_if_new`] refuses `New` where a file that was noted is gone, or one is
+/// there that was not.
 ///
 /// It holds the tables `ringflake_namespace` and `ringflake_block`, the latter
 /// with a row for each block that was ever granted, and beside it lies

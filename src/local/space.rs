@@ -6,7 +6,7 @@ use super::{DataDir, Local, LocalError, LocalStore};
 use crate::cipher::Secret;
 use crate::clock::{Clock, SystemClock};
 use crate::lease::past::{Lock, Past};
-use crate::lease::{History, Init, LeaseStore, Namespace, SqliteStore, StoreError, StoreRecord};
+use crate::lease::{History, Init, Namespace, SqliteStore, StoreError, StoreRecord};
 
 /// An ID space that was found or made.
 #[derive(Clone, Debug)]
@@ -59,7 +59,7 @@ impl LocalSpace {
         let lock = self.directory.lock()?;
         let past = self.directory.past(&lock)?;
         self.directory.begin(&lock, past)?;
-        Ok(store.init(&self.namespace, init)?)
+        Ok(store.init_record(&self.namespace, init)?)
     }
 
     /// Makes the record of a namespace that was on record before, after the loss of
@@ -110,6 +110,6 @@ impl LocalSpace {
     fn first_record(&self, history: History) -> Result<StoreRecord, LocalError> {
         let limits = Local::limits(self.namespace.layout());
         let init = Init::new(history, SystemClock.unix_ms()).with_limits(limits);
-        Ok(self.sqlite()?.init(&self.namespace, &init)?)
+        Ok(self.sqlite()?.init_record(&self.namespace, &init)?)
     }
 }

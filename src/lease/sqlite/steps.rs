@@ -41,6 +41,42 @@ impl SqliteStore {
         self.location.admit().map(drop)
     }
 
+    /// Makes the file unless it is there, and the namespace's record in it.
+    pub(crate) fn init_record(
+        &mut self,
+        namespace: &Namespace,
+        init: &Init,
+    ) -> Result<StoreRecord, StoreError> {
+        // What is out of range must not leave a file behind.
+        let unix_ms = self.clock.unix_ms();
+        let record = StoreRecord::create(namespace, init, &Incarnation::new(""), unix_ms)?;
+        self.location.create()?;
+
+        let opened = self.open(namespace, Access::Write)?;
+        let told = |trouble: Trouble| trouble.into_error(&opened.name);
+        let connection = opened.session.connection();
+        if !tables::exist(connection, &opened.name).map_err(told)? {
+            tables::create(connection).map_err(told)?;
+        } else if tables::read_space(connection, &opened.name, namespace)
+            .map_err(told)?
+            .is_some()
+        {
+            return Err(StoreError::AlreadyInitialised {
+                namespace: namespace.name().to_owned(),
+            });
+        }
+        let mut turn = self.turn(&opened, Space::new(record))?;
+        if init.history == History::New {
+            turn.refuse_emptied()?;
+        }
+        let record = StoreRecord::create(namespace, init, &turn.identity, turn.unix_ms)?;
+        turn.space.record = record.clone();
+        turn.insert().map_err(told)?;
+        let writes = turn.space.writes;
+        self.commit(opened, "init", namespace, writes)?;
+        Ok(record)
+    }
+
     fn deadline(&self) -> Instant {
         const LONG: Duration = Duration::from_secs(365 * 24 * 3600);
         Instant::now() + self.timeout.min(LONG)
@@ -246,34 +282,7 @@ impl SqliteStore {
 
 impl LeaseStore for SqliteStore {
     fn init(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {
-        // What is out of range must not leave a file behind.
-        let unix_ms = self.clock.unix_ms();
-        let record = StoreRecord::create(namespace, init, &Incarnation::new(""), unix_ms)?;
-        self.location.create()?;
-
-        let opened = self.open(namespace, Access::Write)?;
-        let told = |trouble: Trouble| trouble.into_error(&opened.name);
-        let connection = opened.session.connection();
-        if !tables::exist(connection, &opened.name).map_err(told)? {
-            tables::create(connection).map_err(told)?;
-        } else if tables::read_space(connection, &opened.name, namespace)
-            .map_err(told)?
-            .is_some()
-        {
-            return Err(StoreError::AlreadyInitialised {
-                namespace: namespace.name().to_owned(),
-            });
-        }
-        let mut turn = self.turn(&opened, Space::new(record))?;
-        if init.history == History::New {
-            turn.refuse_emptied()?;
-        }
-        let record = StoreRecord::create(namespace, init, &turn.identity, turn.unix_ms)?;
-        turn.space.record = record.clone();
-        turn.insert().map_err(told)?;
-        let writes = turn.space.writes;
-        self.commit(opened, "init", namespace, writes)?;
-        Ok(record)
+        self.init_for_a_person(namespace, init)
     }
 
     fn init_if_new(

@@ -85,6 +85,7 @@ fn only_init_makes_a_file() {
     // As if the disk had been swapped for an empty one.
     fs::remove_file(&place.path).unwrap();
     fs::remove_file(place.journal()).unwrap();
+    fs::remove_file(place.beside("leases.db.lock")).unwrap();
     refused(acquire(&mut store, 10).unwrap_err());
 }
 
