@@ -31,7 +31,7 @@
 //!
 //! "Recorded" is about the directory. A secret of a namespace's own that is there
 //! while the namespace is not on record may have been brought from elsewhere; the
-//! [data directory](crate::local) takes its history for unknown.
+//! [data directory](mod@crate::local) takes its history for unknown.
 //!
 //! The note names the inode of the file that it is in and its time of birth,
 //! which a copy of the lock file does not have. `leases.db` itself tells a copy
