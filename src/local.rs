@@ -27,11 +27,12 @@
 //! 1. An ID is issued only under a grant of `leases.db`, to a namespace on record.
 //! 2. `leases.db` never grants a rectangle of one namespace twice, and a copy of it
 //!    grants nothing. So two equal IDs of one secret need two records.
-//! 3. A record begins with [`History::New`](crate::lease::History) only if both hold: the note says that
-//!    every record ever made in this directory is in `leases.db`
-//!    (none or recorded, in the table of `lease/sqlite/past.rs`); and the secret was made
-//!    under this very hold of the lock, or is the nameless one. In every other
-//!    case it begins with [`History::Unknown`](crate::lease::History), above all that may have been issued.
+//! 3. A record begins with [`History::New`](crate::lease::History) only if both
+//!    hold: the note says that every record ever made in this directory is in
+//!    `leases.db` (none or recorded, in the table of `lease/sqlite/past.rs`); and
+//!    the secret was made under this very hold of the lock, or is the nameless one.
+//!    In every other case it begins with [`History::Unknown`](crate::lease::History),
+//!    above all that may have been issued.
 //! 4. A secret has one namespace for each layout. Each named namespace has a secret
 //!    of its own, drawn at random. The nameless ones are chosen by the record: the
 //!    one whose fingerprint is the secret's, if there is one. Only if there is none
