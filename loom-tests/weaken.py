@@ -458,7 +458,7 @@ WEAKENINGS = [
     Weakening(
         "give-back-unheard", "wait",
         "what a handle gives back wakes nobody",
-        RECALL, "        self.waiters.notify(pushed);\n        pushed\n", "        pushed\n",
+        RECALL, "        self.waiters.notify();\n        pushed\n", "        pushed\n",
         "fill", "waiting_take_against_give_back",
     ),
     Weakening(

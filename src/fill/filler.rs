@@ -158,7 +158,8 @@ impl Filler {
         timeout: Duration,
         attempt: impl FnMut() -> Option<T>,
     ) -> Option<T> {
-        self.waiters.wait(timeout, attempt)
+        self.waiters
+            .wait(timeout, attempt, || !self.ring.is_empty())
     }
 
     /// Fills to the brim as it is now, and returns how many IDs that took.
@@ -194,9 +195,8 @@ impl Filler {
             }
             let count;
             (count, outcome) = self.mint_block(&mut block[..permit.len()]);
-            let pushed = permit.push(&block[..count]);
-            self.waiters.notify(pushed);
-            made += pushed as u64;
+            made += permit.push(&block[..count]) as u64;
+            self.waiters.notify();
         }
         self.report(cause, made, started.elapsed(), outcome);
         outcome.map(|()| made)
@@ -293,7 +293,7 @@ impl Filler {
     /// Tells those who wait that a fill was refused: for some of them that
     /// decides it.
     pub(crate) fn wake_waiters(&self) {
-        self.waiters.notify(usize::MAX);
+        self.waiters.notify_all();
     }
 
     /// Drops what has grown too old in the ring.

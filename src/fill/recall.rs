@@ -154,7 +154,7 @@ impl Filler {
             return 0;
         }
         let pushed = permit.push(ids);
-        self.waiters.notify(pushed);
+        self.waiters.notify();
         pushed
     }
 

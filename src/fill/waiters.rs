@@ -5,11 +5,14 @@
 //! An event count with a sequence number (D. Vyukov's eventcounts). A consumer
 //! announces itself in `count`, notes `sequence`, looks at what it waits for, and
 //! sleeps as long as the sequence is the one noted. A producer publishes, and if
-//! anybody is announced raises the sequence and wakes as many as there are IDs.
+//! anybody is announced raises the sequence and wakes one. Whoever leaves wakes the
+//! next, if there are IDs left. So as many wake up as there are IDs, and the
+//! producer pays for one of them.
 //!
 //! ```text
 //!   consumer: count + 1, note sequence, fence, attempt ---> gate: sequence as noted? sleep
-//!   producer: publish, fence, count > 0? ---> gate: sequence + 1; wake
+//!             leaving: count - 1, more in the ring? ------> as a producer
+//!   producer: publish, fence, count > 0? ---> gate: sequence + 1; wake one
 //! ```
 //!
 //! The gate is held for the comparison and the raising alone: no attempt is made
@@ -26,11 +29,13 @@
 //! has raised already read it before its fence, and the producer wrote it after its
 //! own: the attempt sees what was published.
 //!
-//! *No ID lies there while somebody sleeps.* Take the last moment at which the ring
-//! was empty. Each ID published since then has woken one that slept, if any did,
-//! and whoever is woken, or gives up by the time, makes an attempt. An attempt in a
-//! ring that is not empty takes at least one ID. So as many are taken as were
-//! published, or nobody is asleep any more.
+//! *No ID lies there while somebody sleeps.* Take the first publication after the
+//! last moment at which the ring was empty. It has woken one that slept, if any did.
+//! That one makes an attempt, also if its time is over by then, and as the ring is
+//! not empty it takes at least one ID. When it leaves, also by a panic, it sees
+//! whatever was published before it was woken, and wakes the next if anything of
+//! that is left; what was published later has woken others. So the chain ends when
+//! nobody is asleep or the ring is empty.
 //!
 //! A well-kept crate for this, `event-listener`, keeps its listeners in a list under
 //! a lock, also when they are dropped. An attempt runs a user's clock; if that forks,
@@ -58,12 +63,18 @@ pub(crate) struct Waiters {
 }
 
 /// A consumer that is announced. Also one that panics takes its leave.
-struct Announced<'a>(&'a AtomicUsize);
+struct Announced<'a, M: Fn() -> bool> {
+    waiters: &'a Waiters,
+    more: M,
+}
 
-impl Drop for Announced<'_> {
+impl<M: Fn() -> bool> Drop for Announced<'_, M> {
     fn drop(&mut self) {
         // Relaxed: one that is counted too long costs a producer a wake-up.
-        self.0.fetch_sub(1, Relaxed);
+        self.waiters.count.fetch_sub(1, Relaxed);
+        if (self.more)() {
+            self.waiters.notify();
+        }
     }
 }
 
@@ -77,42 +88,55 @@ impl Waiters {
         }
     }
 
-    /// Wakes up to `most` of those who wait. To be called after each publication.
+    /// Wakes one of those who wait, who wakes the next. To be called after each
+    /// publication.
     ///
     /// Costs a fence and a load while nobody does.
-    pub(crate) fn notify(&self, most: usize) {
-        // SeqCst: pairs with the fence in `wait`. Relaxed: ordered by it.
-        fence(SeqCst);
-        let waiting = self.count.load(Relaxed);
-        if waiting > 0 && most > 0 {
-            self.wake(most, waiting);
+    pub(crate) fn notify(&self) {
+        if self.anybody_waits() {
+            self.raise();
+            self.bell.notify_one();
         }
     }
 
-    #[cold]
-    fn wake(&self, most: usize, waiting: usize) {
-        let gate = self.lock();
-        // Relaxed: compared under the gate.
-        self.sequence.fetch_add(1, Relaxed);
-        drop(gate);
-        if most < waiting {
-            (0..most).for_each(|_| self.bell.notify_one());
-        } else {
+    /// Wakes all who wait: there may be nothing to wait for.
+    pub(crate) fn notify_all(&self) {
+        if self.anybody_waits() {
+            self.raise();
             self.bell.notify_all();
         }
     }
 
+    fn anybody_waits(&self) -> bool {
+        // SeqCst: pairs with the fence in `wait`. Relaxed: ordered by it.
+        fence(SeqCst);
+        self.count.load(Relaxed) > 0
+    }
+
+    #[cold]
+    fn raise(&self) {
+        let gate = self.lock();
+        // Relaxed: compared under the gate.
+        self.sequence.fetch_add(1, Relaxed);
+        drop(gate);
+    }
+
     /// Tries `attempt` until it gives something, between sleeps, for at most
-    /// `timeout`; at least once after that is over.
+    /// `timeout`; at least once after that is over. `more` says whether there is
+    /// something for another attempt.
     pub(crate) fn wait<T>(
         &self,
         timeout: Duration,
         mut attempt: impl FnMut() -> Option<T>,
+        more: impl Fn() -> bool,
     ) -> Option<T> {
         let started = Instant::now();
         // Relaxed: ordered by the fence.
         self.count.fetch_add(1, Relaxed);
-        let _announced = Announced(&self.count);
+        let _announced = Announced {
+            waiters: self,
+            more,
+        };
         let mut left = Some(timeout);
         loop {
             // Relaxed: see "the note is not too new".
@@ -168,12 +192,26 @@ mod tests {
         waiters.count.load(Relaxed)
     }
 
+    fn no_more() -> bool {
+        false
+    }
+
+    /// Runs until `condition` holds, for a minute at the most.
+    #[track_caller]
+    fn eventually(what: &str, condition: impl Fn() -> bool) {
+        let deadline = Instant::now() + MINUTE;
+        while !condition() {
+            assert!(Instant::now() < deadline, "it never came to this: {what}");
+            std::thread::yield_now();
+        }
+    }
+
     #[test]
     fn whoever_has_waited_is_not_counted_any_more() {
         let waiters = Waiters::new();
-        let seen = waiters.wait(HOUR, || Some(announced(&waiters)));
+        let seen = waiters.wait(HOUR, || Some(announced(&waiters)), no_more);
         assert_eq!(seen, Some(1));
-        assert_eq!(waiters.wait(Duration::ZERO, || None::<()>), None);
+        assert_eq!(waiters.wait(Duration::ZERO, || None::<()>, no_more), None);
         assert_eq!(announced(&waiters), 0);
     }
 
@@ -181,22 +219,27 @@ mod tests {
     fn a_panic_in_an_attempt_leaves_nobody_counted() {
         let waiters = Waiters::new();
         let died = catch_unwind(AssertUnwindSafe(|| {
-            waiters.wait(HOUR, || -> Option<()> { panic!("the clock breaks") })
+            waiters.wait(
+                HOUR,
+                || -> Option<()> { panic!("the clock breaks") },
+                no_more,
+            )
         }));
         assert!(died.is_err());
         assert_eq!(announced(&waiters), 0);
-        waiters.notify(1);
-        assert_eq!(waiters.wait(HOUR, || Some(1)), Some(1));
+        waiters.notify();
+        assert_eq!(waiters.wait(HOUR, || Some(1), no_more), Some(1));
     }
 
     #[test]
     fn an_attempt_is_made_when_the_time_is_over() {
         let waiters = Waiters::new();
         let mut attempts = 0;
-        let outcome = waiters.wait(Duration::from_millis(1), || {
+        let attempt = || {
             attempts += 1;
             None::<()>
-        });
+        };
+        let outcome = waiters.wait(Duration::from_millis(1), attempt, no_more);
         assert_eq!(outcome, None);
         assert!(attempts >= 2, "{attempts}");
     }
@@ -209,17 +252,20 @@ mod tests {
         std::thread::scope(|scope| {
             let waiters = &waiters;
             scope.spawn(move || {
-                waiters.wait(HOUR, || {
+                let attempt = || {
                     entered.send(()).unwrap();
                     wait_for.recv().ok()
-                })
+                };
+                waiters.wait(HOUR, attempt, no_more)
             });
             is_in.recv_timeout(MINUTE).unwrap();
             // Neither a wait nor a notification stops at the slow one.
             let (through, comes) = mpsc::channel();
             scope.spawn(move || {
-                waiters.notify(1);
-                through.send(waiters.wait(HOUR, || Some(7))).unwrap();
+                waiters.notify();
+                through
+                    .send(waiters.wait(HOUR, || Some(7), no_more))
+                    .unwrap();
             });
             let passed = comes.recv_timeout(MINUTE);
             let_go.send(()).unwrap();
@@ -227,48 +273,92 @@ mod tests {
         });
     }
 
-    /// Counts wake-ups of ten that sleep.
-    #[test]
-    fn no_more_are_woken_than_there_are_ids() {
-        let waiters = Waiters::new();
-        let attempts = AtomicUsize::new(0);
-        let over = AtomicBool::new(false);
-        let eventually = |what: &str, wanted: usize| {
-            let deadline = Instant::now() + MINUTE;
-            while attempts.load(Relaxed) < wanted {
-                assert!(Instant::now() < deadline, "{what}");
-                std::thread::yield_now();
+    /// Consumers that wait for the IDs that `ids` counts.
+    #[derive(Default)]
+    struct Consumers {
+        ids: AtomicUsize,
+        attempts: AtomicUsize,
+        served: AtomicUsize,
+        over: AtomicBool,
+    }
+
+    impl Consumers {
+        fn take(&self) -> Option<()> {
+            self.attempts.fetch_add(1, Relaxed);
+            let taken = self
+                .ids
+                .fetch_update(Relaxed, Relaxed, |ids| ids.checked_sub(1));
+            if taken.is_ok() {
+                self.served.fetch_add(1, Relaxed);
             }
-        };
-        std::thread::scope(|scope| {
-            for _ in 0..10 {
-                scope.spawn(|| {
-                    waiters.wait(HOUR, || {
-                        attempts.fetch_add(1, Relaxed);
-                        over.load(Relaxed).then_some(())
-                    })
-                });
-            }
-            eventually("all have looked once", 10);
-            // Until each of them sleeps, whoever is on the way there looks again.
-            let mut settled = 0;
-            while settled < 1000 {
-                let before = attempts.load(Relaxed);
+            (taken.is_ok() || self.over.load(Relaxed)).then_some(())
+        }
+
+        fn wait(&self, waiters: &Waiters) {
+            waiters.wait(HOUR, || self.take(), || self.ids.load(Relaxed) > 0);
+        }
+
+        /// Returns when all `count` have looked once and nobody moves.
+        fn until_asleep(&self, count: usize) {
+            eventually("all have looked", || self.attempts.load(Relaxed) >= count);
+            let mut quiet = 0;
+            while quiet < 1000 {
+                let before = self.attempts.load(Relaxed);
                 std::thread::yield_now();
-                settled = if attempts.load(Relaxed) == before {
-                    settled + 1
+                quiet = if self.attempts.load(Relaxed) == before {
+                    quiet + 1
                 } else {
                     0
                 };
             }
-            let before = attempts.load(Relaxed);
-            waiters.notify(3);
-            eventually("three are woken", before + 3);
-            let woken = attempts.load(Relaxed) - before;
-            over.store(true, Relaxed);
-            waiters.notify(usize::MAX);
-            assert!((3..10).contains(&woken), "{woken} woken for three IDs");
+        }
+    }
+
+    #[test]
+    fn one_publication_serves_as_many_as_it_has_ids() {
+        let waiters = Waiters::new();
+        let consumers = Consumers::default();
+        std::thread::scope(|scope| {
+            for _ in 0..10 {
+                scope.spawn(|| consumers.wait(&waiters));
+            }
+            consumers.until_asleep(10);
+            let before = consumers.attempts.load(Relaxed);
+            consumers.ids.store(3, Relaxed);
+            waiters.notify();
+            eventually("each wakes the next", || {
+                consumers.served.load(Relaxed) == 3
+            });
+            let attempts = consumers.attempts.load(Relaxed) - before;
+            consumers.over.store(true, Relaxed);
+            waiters.notify_all();
+            assert!(attempts < 10, "{attempts} woken for three IDs");
         });
         assert_eq!(announced(&waiters), 0);
+    }
+
+    #[test]
+    fn all_are_woken_where_there_may_be_nothing_to_wait_for() {
+        let waiters = Waiters::new();
+        let consumers = Consumers::default();
+        std::thread::scope(|scope| {
+            for _ in 0..10 {
+                scope.spawn(|| consumers.wait(&waiters));
+            }
+            consumers.until_asleep(10);
+            consumers.over.store(true, Relaxed);
+            waiters.notify_all();
+            let left = || announced(&waiters) == 0;
+            let deadline = Instant::now() + MINUTE;
+            while !left() && Instant::now() < deadline {
+                std::thread::yield_now();
+            }
+            let all = left();
+            // Lets the test end, whoever was forgotten.
+            while !left() {
+                waiters.notify();
+            }
+            assert!(all, "some were not woken");
+        });
     }
 }
