@@ -226,9 +226,7 @@ impl Tank {
     fn look_ahead(&mut self, piece: Piece) {
         let left = piece.until - self.seconds;
         let falls_by = (piece.rate.min(self.take_rate) - self.fill_rate) * left;
-        if falls_by > self.level {
-            self.course.empties += falls_by - self.level;
-        }
+        self.course.empties += (falls_by - self.level).max(0.0);
         self.level = (self.level - falls_by.max(0.0)).max(0.0);
         self.seconds = piece.until;
     }
@@ -574,6 +572,25 @@ mod tests {
         for (rate, dry) in [(70, false), (71, true)] {
             let machine = machine(1000, 100_000);
             assert_eq!(runs_dry(&steady(rate), &machine, &config, 10.0), dry);
+        }
+    }
+
+    #[test]
+    fn in_the_worst_case_each_rise_meets_the_ring_at_its_threshold() {
+        // One of 16, and then 15 before the producer wakes up.
+        let trace: Trace = "0,1\n1,15\n1.05,0\n2,0".parse().unwrap();
+        let (load, (machine, config)) = (trace.into(), small());
+        assert_eq!(course(&load, &machine, &config, 2 * SECOND).empties, 0.0);
+        assert!(runs_dry(&load, &machine, &config, 2.0));
+    }
+
+    #[test]
+    fn a_deficit_that_lasts_is_looked_ahead_to() {
+        // 524,288 slots, of which 1,000 are missing in each second.
+        let (machine, config) = (machine(3_119_000, 100), config(1 << 20, 50));
+        for (seconds, dry) in [(500.0, false), (550.0, true)] {
+            let dries = runs_dry(&steady(3_120_000), &machine, &config, seconds);
+            assert_eq!(dries, dry, "{seconds}");
         }
     }
 
