@@ -16,10 +16,15 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[test]
 fn a_drop_wakes_all_producers_that_sleep() {
     let now = Layout::RANDFLAKE.tick_start_unix_ms(1_000);
-    for (producers, schedule) in [(1, None), (4, None), (4, Some(ScheduledFill::every(HOUR)))] {
+    // Each on a node of its own: a process makes each ID once.
+    for (nodes, producers, schedule) in [
+        (500..501, 1, None),
+        (501..502, 4, None),
+        (502..503, 4, Some(ScheduledFill::every(HOUR))),
+    ] {
         let ids = CachedGenerator::builder(Layout::RANDFLAKE)
             .plain()
-            .lease(StaticLease::assume_unique(Layout::RANDFLAKE, 0..1))
+            .lease(StaticLease::assume_unique(Layout::RANDFLAKE, nodes))
             .clock(ManualClock::new(now))
             .capacity(64)
             .scheduled_fill(schedule)
