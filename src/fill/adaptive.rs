@@ -309,6 +309,46 @@ mod tests {
         assert_eq!(law.targets().threshold, 100);
     }
 
+    /// The threshold twenty seconds after the first fill, of which no other is left.
+    fn after_a_first_fill(retired: u64, lowest: u64) -> u64 {
+        let mut law = law();
+        law.observe(Seen {
+            at: Duration::ZERO,
+            taken: 0,
+            retired,
+            threshold: 6000,
+            lowest,
+        });
+        let threshold = law.targets().threshold;
+        let later = Seen {
+            at: Duration::from_secs(20),
+            taken: 0,
+            retired,
+            threshold,
+            lowest: threshold,
+        };
+        law.observe(later).threshold
+    }
+
+    #[test]
+    fn the_first_fill_counts_if_takes_alone_led_to_it() {
+        // A third of the half-life later, with the reserve.
+        let remembered =
+            (2000.0 * RESERVE * left_after(Duration::from_secs(20), PEAK_HALF_LIFE)).ceil();
+        assert_eq!(after_a_first_fill(0, 4000), remembered as u64);
+        assert_eq!(after_a_first_fill(1, 4000), 100, "some were retired");
+        assert_eq!(after_a_first_fill(0, 0), 100, "it was never filled");
+    }
+
+    #[test]
+    fn the_pace_is_per_second_whatever_the_time_between_fills() {
+        for (seconds, taken) in [(1, 80_000), (2, 160_000), (4, 320_000)] {
+            let mut law = law();
+            observe(&mut law, 0, 0, 6000);
+            assert_eq!(observe(&mut law, seconds, taken, 6000).above, 800);
+        }
+    }
+
     #[test]
     fn a_ring_that_runs_dry_comes_to_the_upper_bound() {
         let mut law = Law::new(1..=6000, 8192);
