@@ -4,11 +4,17 @@
 mod eventually;
 #[path = "common/oracle.rs"]
 mod oracle;
+#[path = "fills/producers.rs"]
+mod producers;
+#[path = "fills/schedule.rs"]
+mod schedule;
 #[path = "common/small.rs"]
 mod small;
 #[path = "common/tricky_clock.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod tricky_clock;
+#[path = "fills/waiting.rs"]
+mod waiting;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::AtomicU64;
@@ -1040,7 +1046,7 @@ fn a_drop_during_a_fill_does_not_wait_for_the_brim() {
     const BLOCKS: u64 = 4096;
     let (builder, clock) = tricky_builder();
     clock.hold(1);
-    let layout = layout(40, 8, 10);
+    let layout = shared_layout(40, 8, 10);
     let ids = builder
         // A run is a block: there are more of them than the ring has room for.
         .lease(lease(layout, 0..16, 0..BLOCKS))

@@ -3,11 +3,9 @@
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use ringflake::{
-    CachedGenerator, CachedGeneratorBuilder, OnEmpty, PaddingFill, ScheduledFill,
-};
+use ringflake::{CachedGenerator, CachedGeneratorBuilder, OnEmpty, PaddingFill, ScheduledFill};
 
-use crate::small::{clock_at, layout, lease};
+use crate::small::{clock_at, layout, lease, secret_of_its_own};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -87,7 +85,7 @@ fn a_handle_gives_back_nothing_if_its_oldest_is_too_old() {
 
 fn builder_of_four(layout: ringflake::Layout) -> CachedGeneratorBuilder {
     CachedGenerator::builder(layout)
-        .plain()
+        .secret(&secret_of_its_own())
         .lease(lease(layout, 1..2, 0..100))
         .borrow_limit(HOUR)
         .capacity(64)
