@@ -386,9 +386,14 @@ impl RingBuffer {
 
     /// Whether a producer holds a permit, or has slots that are not published.
     pub(crate) fn has_more_to_come(&self) -> bool {
+        self.to_come() > 0
+    }
+
+    /// How many IDs that is at the most.
+    pub(crate) fn to_come(&self) -> u64 {
         // `tail` first: a permit that is used up by then is counted in it.
         let tail = self.counters.tail.load(Acquire);
-        self.counters.promised.load(Acquire) > tail
+        self.counters.promised.load(Acquire).saturating_sub(tail)
     }
 
     /// IDs taken since the ring was made, retired ones included.

@@ -246,7 +246,14 @@ impl Filler {
         let takes_asked = cause == FillCause::Threshold && !wanted.includes(FillCause::Scheduled);
         let before = (takes_asked && self.watermark.moves())
             .then(|| (self.watermark.threshold(), self.ring.len()));
-        let made = self.fill_leaving(if takes_asked { self.spare() } else { 0 }, cause)?;
+        let spare = if takes_asked { self.spare() } else { 0 };
+        let mut made = self.fill_leaving(spare, cause)?;
+        if made == 0 && spare > 0 && (self.ring.len() as u64) < self.watermark.threshold() {
+            // All the room below the goal is in the hands of others, one of which may
+            // be stuck, and what they have does not count towards the goal then.
+            let spare = spare.saturating_sub(self.ring.to_come());
+            made = self.fill_leaving(spare, cause)?;
+        }
         if let Some((threshold, level)) = before {
             self.learn(threshold, level);
         }

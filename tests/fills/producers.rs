@@ -194,3 +194,26 @@ fn an_age_limit_is_kept_while_fills_are_refused() {
     assert!(ids.take().is_err());
     assert_eq!(ids.stats().retired, left as u64);
 }
+
+#[test]
+fn r3_an_adaptive_fill_leaves_room_beside_a_stuck_one() {
+    for (capacity, producers) in [(1024, 2), (4096, 2), (8192, 4)] {
+        let (builder, clock) = tricky_builder();
+        let ids = builder
+            .capacity(capacity)
+            .producers(producers)
+            .threshold_fill(ThresholdFill::adaptive().between(1, 5))
+            .build()
+            .unwrap();
+        clock.hold(1);
+        drain(&ids);
+        clock.wait_until_held();
+        for _ in 0..3 {
+            eventually("the others fill", || {
+                ids.take().is_ok() && ids.stats().level >= ids.stats().threshold
+            });
+            drain(&ids);
+        }
+        clock.release();
+    }
+}
