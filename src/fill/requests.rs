@@ -43,7 +43,7 @@ use crossbeam_utils::CachePadded;
 use super::FillCause;
 use crate::sync;
 use crate::sync::atomic::AtomicU64;
-use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
+use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::thread::{self, Thread};
 
 /// What the producers are asked to do.
@@ -188,9 +188,9 @@ impl Requests {
         let mut idle = self.idle.load(Relaxed);
         while idle != 0 {
             let lowest = idle & idle.wrapping_neg();
-            // Relaxed: the bit is a claim on one wake-up, and brings nothing
-            // along but what is ordered by the word of requests.
-            let before = self.idle.fetch_and(!lowest, Relaxed);
+            // Acquire: pairs with `rest`. Whoever claims the bit finds the thread's
+            // name, also where it has changed nothing in the word of requests.
+            let before = self.idle.fetch_and(!lowest, Acquire);
             if before & lowest != 0 {
                 let index = lowest.trailing_zeros() as usize;
                 if let Some(thread) = self.producers.get(index).and_then(OnceLock::get) {
@@ -205,8 +205,8 @@ impl Requests {
     /// Puts producer `index` to sleep until something is wanted, or for `nap`.
     pub(crate) fn rest(&self, index: usize, nap: Option<Duration>) {
         let bit = 1 << index;
-        // Relaxed: ordered by the next line.
-        self.idle.fetch_or(bit, Relaxed);
+        // Release: pairs with `wake_one`, for the name. Else ordered by the next line.
+        self.idle.fetch_or(bit, Release);
         // Read by adding nothing: a request that was raised before is seen
         // here, and whoever raises one after this sees the idle bit.
         if self.wanted.fetch_or(0, AcqRel) & Wanted::BITS == 0 {
@@ -230,8 +230,9 @@ impl Requests {
 
     /// What is wanted. May miss what is raised at this moment; `rest` will not.
     pub(crate) fn wanted(&self) -> Wanted {
-        // Relaxed: only says what to do; what is done is ordered by the ring.
-        Wanted(self.wanted.load(Relaxed))
+        // Acquire: pairs with `nudge`. A fill that comes after a nudge which is
+        // counted here finds what was nudged for, or `pause` would sleep through it.
+        Wanted(self.wanted.load(Acquire))
     }
 
     /// Marks the requests of `served` as done. The caller must look at the
