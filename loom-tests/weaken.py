@@ -75,14 +75,14 @@ PUBLISH_THEN_COPY = """\
 """
 
 IDLE_THEN_LOOK = """\
-        self.idle.fetch_or(bit, Relaxed);
+        self.idle.fetch_or(bit, Release);
         // Read by adding nothing: a request that was raised before is seen
         // here, and whoever raises one after this sees the idle bit.
         if self.wanted.fetch_or(0, AcqRel) & Wanted::BITS == 0 {
 """
 LOOK_THEN_IDLE = """\
         let quiet = self.wanted.fetch_or(0, AcqRel) & Wanted::BITS == 0;
-        self.idle.fetch_or(bit, Relaxed);
+        self.idle.fetch_or(bit, Release);
         if quiet {
 """
 
@@ -211,6 +211,23 @@ REOPEN = """\
         let (nodes, start) = (view.line.nodes(), view.line.ticks().start);
         self.lanes[at].close();
         self.lanes[at].open(self.cursor(at), &nodes, &(start..end_tick));
+"""
+
+NOTE_THEN_LOOK = """\
+            // Relaxed: see "the note is not too new".
+            let noted = self.sequence.load(Relaxed);
+            // SeqCst: pairs with the fence in `notify`.
+            fence(SeqCst);
+            if let Some(value) = attempt() {
+                return Some(value);
+            }
+"""
+LOOK_THEN_NOTE = """\
+            fence(SeqCst);
+            if let Some(value) = attempt() {
+                return Some(value);
+            }
+            let noted = self.sequence.load(Relaxed);
 """
 
 WEAKENINGS = [
@@ -599,6 +616,12 @@ WEAKENINGS = [
         "a take that leaves nothing wakes nobody while a request is open",
         FILLER, "self.requests.insist(FillCause::Threshold);", "self.requests.request(FillCause::Threshold);",
         "fill", "a_dry_take_against_a_stuck_producer",
+    ),
+    Weakening(
+        "waiter-noted-late", "wait",
+        "a waiting take notes the sequence after it has looked",
+        WAITERS, NOTE_THEN_LOOK, LOOK_THEN_NOTE,
+        "fill", "waiting_take_against_fill",
     ),
     Weakening(
         "waiter-sequence-kept", "wait",

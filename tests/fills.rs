@@ -17,15 +17,15 @@ mod tricky_clock;
 mod waiting;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use ringflake::{
-    CachedGenerator, CachedGeneratorBuilder, Clock, Id, Layout, OnEmpty, PaddingFill, Refused,
-    RingEmpty, ScheduledFill, Stats, TakeError, ThresholdFill,
+    CachedGenerator, CachedGeneratorBuilder, Clock, Id, Layout, ManualClock, OnEmpty, PaddingFill,
+    Refused, RingEmpty, ScheduledFill, Stats, TakeError, ThresholdFill,
 };
 
 use crate::eventually::eventually;
@@ -806,6 +806,51 @@ impl Clock for GrenadeClock {
         }
         shared_layout(40, 8, 10).tick_start_unix_ms(0)
     }
+}
+
+/// Panics when it is told to.
+#[derive(Clone, Debug)]
+struct Breaking {
+    clock: ManualClock,
+    broken: Arc<AtomicBool>,
+}
+
+impl Clock for Breaking {
+    fn unix_ms(&self) -> u64 {
+        if self.broken.load(Relaxed) {
+            resume_unwind(Box::new("the clock breaks"));
+        }
+        self.clock.unix_ms()
+    }
+}
+
+#[test]
+fn r1_a_clock_that_panics_in_a_batch_loses_nothing() {
+    let layout = layout(40, 8, 10);
+    let broken = Arc::new(AtomicBool::new(false));
+    let ids = CachedGenerator::builder(layout)
+        .plain()
+        .lease(lease(layout, 0..1, 0..100))
+        .clock(Breaking {
+            clock: clock_at(layout, 0),
+            broken: Arc::clone(&broken),
+        })
+        .capacity(4)
+        .threshold_fill(None)
+        .on_empty(OnEmpty::Generate)
+        .build()
+        .unwrap();
+    let mut batch = [Id::default(); 8];
+    broken.store(true, Relaxed);
+    // The ring has four, and the rest is to be made in place.
+    let died = catch_unwind(AssertUnwindSafe(|| ids.take_batch(&mut batch)));
+    assert!(died.is_err());
+    broken.store(false, Relaxed);
+    assert_eq!(level(&ids), 4, "they went back");
+    assert_eq!(ids.stats().issued, 0);
+    let mut taken = [Id::default(); 4];
+    assert_eq!(ids.take_batch(&mut taken), Ok(4));
+    assert_eq!(taken, batch[..4]);
 }
 
 #[test]

@@ -33,7 +33,7 @@ const TOP_UP: usize = sync::size(64, 1);
 
 /// The most that one permit is for: [`BLOCK`], and less where that would leave the
 /// other producers no room to go on while this one is stuck. All of them at once
-/// can't hold more than half of the ring.
+/// hold no more than half of the ring, as far as that has a slot for each.
 fn block_of(capacity: usize, producers: usize) -> usize {
     (capacity / (2 * producers.max(1))).clamp(1, BLOCK)
 }

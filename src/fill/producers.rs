@@ -63,7 +63,8 @@ impl Drop for Producers {
                 let _ = thread.join();
             }
         }
-        events::stopped();
+        // A panic here could meet one that is under way.
+        catching(events::stopped);
     }
 }
 

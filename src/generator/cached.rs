@@ -318,26 +318,27 @@ impl CachedGenerator {
             return Err(Refused::Forked.into());
         }
         self.shared.dry.ran_dry();
+        let (had, rest) = out.split_at_mut(have);
+        // If a hook, a clock or a subscriber panics, what was taken goes back.
+        let taken = Taken {
+            generator: self,
+            ids: had,
+            mark,
+        };
         events::ran_dry(&self.shared.ran_dry);
         let answer = self.shared.on_empty;
         if let Some(hook) = &self.shared.hook {
-            // If the hook panics, what was taken goes back.
-            let taken = Taken {
-                generator: self,
-                ids: &out[..have],
-                mark,
-            };
             let empties = self.shared.dry.empties();
             hook(RingEmpty { empties, answer });
-            std::mem::forget(taken);
         }
         let outcome = match answer {
-            OnEmpty::Generate => self.generate(&mut out[have..]),
+            OnEmpty::Generate => self.generate(rest),
             // Some are better at once than all of them later.
             OnEmpty::Error | OnEmpty::Wait(_) if have > 0 => Ok(0),
             OnEmpty::Error => Err(self.reason().map_or(TakeError::Empty, TakeError::Refused)),
-            OnEmpty::Wait(timeout) => self.wait(out, timeout),
+            OnEmpty::Wait(timeout) => self.wait(rest, timeout),
         };
+        std::mem::forget(taken);
         // After the last call of a hook, a clock or a subscriber: where one of them
         // forked, what this take had got before is the parent's.
         if self.filler.source().timeline().is_forked() {
