@@ -104,3 +104,19 @@ mod loom_impl {
         }
     }
 }
+
+#[cfg(all(test, not(all(loom, feature = "loom"))))]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn who_is_waited_for_long_gets_the_processor() {
+        // A sleep never ends early. Yielding would leave a thread of a lower
+        // priority where it is.
+        for (tried, least) in [(4, 16), (7, 128), (10, 1024), (1000, 1024)] {
+            let started = Instant::now();
+            super::back_off(tried);
+            assert!(started.elapsed() >= Duration::from_micros(least), "{tried}");
+        }
+    }
+}
