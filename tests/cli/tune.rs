@@ -186,12 +186,14 @@ fn an_interrupt_ends_the_measuring_and_not_the_telling() {
     let args = ["tune", "--rate", "20k", "--seconds", "9999", "--json"];
     let mut child = spawn(&mut home.command(&args));
     // It listens from before it measures, which is when it has read its arguments;
-    // until then a signal ends it.
+    // until then a signal ends it. It listens to this one first, and to the one that
+    // is looked for when that is through.
+    const SIGTERM: u64 = 1 << (libc::SIGTERM - 1);
     let listens = || {
         let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
         let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
         let caught = caught.map(|mask| u64::from_str_radix(mask.trim(), 16).unwrap());
-        caught.is_some_and(|mask| mask & 0b10 != 0)
+        caught.is_some_and(|mask| mask & SIGTERM != 0)
     };
     crate::eventually::eventually("it listens", listens);
     signal(&child, libc::SIGINT);
