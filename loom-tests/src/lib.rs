@@ -83,3 +83,13 @@ fn run(_preemptions: Option<usize>, body: impl Fn() + Send + Sync + 'static) {
         body();
     }
 }
+
+/// `unix_ms`, and without loom a second later at each call. There the runs of a
+/// model are one process, which makes each ID once: each needs a layout of its own.
+pub fn epoch_from(unix_ms: u64) -> u64 {
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
+    if cfg!(loom) {
+        return unix_ms;
+    }
+    unix_ms + 1000 * CALLS.fetch_add(1, Ordering::Relaxed) as u64
+}

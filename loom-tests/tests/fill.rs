@@ -8,16 +8,21 @@ use ringflake::{
     CachedGenerator, CachedGeneratorBuilder, Clock, Id, Layout, ManualClock, OnEmpty, PaddingFill,
     StaticLease, ThresholdFill,
 };
-use ringflake_loom_tests::{Role, explore, race, thread};
+use ringflake_loom_tests::{Role, epoch_from, explore, race, thread};
 
 const NOW: u64 = 1_763_000_000_000;
 
 /// A plain generator, so that IDs are raws, with `capacity` slots and a
 /// threshold at the brim: every take asks for a fill.
 fn builder(capacity: usize) -> CachedGeneratorBuilder {
-    CachedGenerator::builder(Layout::RANDFLAKE)
+    // Randflake's bits, from an epoch of its own on.
+    let layout = Layout::builder()
+        .epoch_unix_ms(epoch_from(Layout::RANDFLAKE.epoch_unix_ms()))
+        .build()
+        .unwrap();
+    CachedGenerator::builder(layout)
         .plain()
-        .lease(StaticLease::assume_unique(Layout::RANDFLAKE, 0..1))
+        .lease(StaticLease::assume_unique(layout, 0..1))
         .clock(ManualClock::new(NOW))
         .capacity(capacity)
         .threshold_fill(ThresholdFill::slots(capacity))

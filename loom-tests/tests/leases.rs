@@ -8,7 +8,7 @@ use ringflake::{
     CachedGenerator, Handle, Layout, Lease, LeaseTimeline, ManualClock, ModelLane, OnEmpty,
     PaddingFill, Refused, StaticLease, TakeError, ThresholdFill,
 };
-use ringflake_loom_tests::{Role, explore, race, thread};
+use ringflake_loom_tests::{Role, epoch_from, explore, race, thread};
 
 const EPOCH: u64 = 1_000_000;
 
@@ -190,14 +190,23 @@ fn claims_move_on_to_the_other_lane() {
     });
 }
 
+/// Randflake's bits, from an epoch of its own on.
+fn layout_of_its_own() -> Layout {
+    Layout::builder()
+        .epoch_unix_ms(epoch_from(Layout::RANDFLAKE.epoch_unix_ms()))
+        .build()
+        .unwrap()
+}
+
 /// S4: when `invalidate` returns, no ID from before can be taken any more,
 /// whatever the producer was doing.
 #[test]
 fn invalidate_against_fill() {
     explore("invalidate against fill", 1, Some(3), |_| {
-        let ids = CachedGenerator::builder(Layout::RANDFLAKE)
+        let layout = layout_of_its_own();
+        let ids = CachedGenerator::builder(layout)
             .plain()
-            .lease(StaticLease::assume_unique(Layout::RANDFLAKE, 0..1))
+            .lease(StaticLease::assume_unique(layout, 0..1))
             .clock(ManualClock::new(1_763_000_000_000))
             .capacity(1)
             .padding_fill(PaddingFill::InBackground)
@@ -216,9 +225,10 @@ fn invalidate_against_fill() {
 /// A generator that nobody fills again, and a handle that has handed out one of
 /// all that it had.
 fn with_a_stock(slots: usize) -> (CachedGenerator, Handle) {
-    let ids = CachedGenerator::builder(Layout::RANDFLAKE)
+    let layout = layout_of_its_own();
+    let ids = CachedGenerator::builder(layout)
         .plain()
-        .lease(StaticLease::assume_unique(Layout::RANDFLAKE, 0..1))
+        .lease(StaticLease::assume_unique(layout, 0..1))
         .clock(ManualClock::new(1_763_000_000_000))
         .capacity(slots)
         .threshold_fill(None)

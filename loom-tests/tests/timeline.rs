@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringflake::{ClockPolicy, DirectGenerator, Id, Layout, Lease, ManualClock};
-use ringflake_loom_tests::{Role, explore, race};
+use ringflake_loom_tests::{Role, epoch_from, explore, race};
 
 const EPOCH: u64 = 1_000_000;
 
@@ -13,17 +13,19 @@ fn layout() -> Layout {
     Layout::builder()
         .bits(2, 1, 1)
         .tick(Duration::from_secs(1))
-        .epoch_unix_ms(EPOCH)
+        .epoch_unix_ms(epoch_from(EPOCH))
         .build()
         .unwrap()
 }
 
+/// A generator whose clock is so many milliseconds after the epoch.
 fn direct(
-    clock: &ManualClock,
+    since_epoch_ms: u64,
     policy: ClockPolicy,
     ticks: std::ops::Range<u64>,
-) -> Arc<DirectGenerator> {
+) -> (ManualClock, Arc<DirectGenerator>) {
     let layout = layout();
+    let clock = ManualClock::new(layout.epoch_unix_ms() + since_epoch_ms);
     let lease = Lease::new(layout, 0..2, ticks).unwrap();
     let ids = DirectGenerator::builder(layout)
         .plain()
@@ -31,7 +33,7 @@ fn direct(
         .clock(clock.clone())
         .clock_policy(policy)
         .build();
-    Arc::new(ids.unwrap())
+    (clock, Arc::new(ids.unwrap()))
 }
 
 fn taking(ids: &Arc<DirectGenerator>, times: usize) -> Role<Vec<u64>> {
@@ -63,8 +65,7 @@ fn sorted(taken: [Vec<u64>; 2]) -> Vec<u64> {
 #[test]
 fn claims_at_the_edge_of_a_run() {
     explore("claims at the edge of a run", 2, None, |first| {
-        let clock = ManualClock::new(EPOCH);
-        let ids = direct(&clock, ClockPolicy::Refuse, 0..4);
+        let (_, ids) = direct(0, ClockPolicy::Refuse, 0..4);
         let taken = race(first, [taking(&ids, 1), taking_batch(&ids, 3)]);
         assert_eq!(sorted(taken), [0, 1, 2, 3]);
     });
@@ -74,8 +75,7 @@ fn claims_at_the_edge_of_a_run() {
 #[test]
 fn claims_at_the_limit() {
     explore("claims at the limit", 2, None, |first| {
-        let clock = ManualClock::new(EPOCH);
-        let ids = direct(&clock, ClockPolicy::Refuse, 0..4);
+        let (_, ids) = direct(0, ClockPolicy::Refuse, 0..4);
         let taken = race(first, [taking(&ids, 3), taking(&ids, 3)]);
         assert_eq!(sorted(taken), [0, 1, 2, 3], "one tick of two nodes");
     });
@@ -85,11 +85,10 @@ fn claims_at_the_limit() {
 #[test]
 fn claims_at_the_end_of_the_lease() {
     explore("claims at the end of the lease", 2, None, |first| {
-        let clock = ManualClock::new(EPOCH);
         let policy = ClockPolicy::Logical {
             at_most_ahead: Duration::from_secs(100),
         };
-        let ids = direct(&clock, policy, 3..4);
+        let (_, ids) = direct(0, policy, 3..4);
         let taken = race(first, [taking_batch(&ids, 3), taking_batch(&ids, 3)]);
         assert_eq!(sorted(taken), [12, 13, 14, 15]);
     });
@@ -100,8 +99,7 @@ fn claims_at_the_end_of_the_lease() {
 #[test]
 fn clock_skip_against_claim() {
     explore("clock skip against claim", 2, None, |first| {
-        let clock = ManualClock::new(EPOCH);
-        let ids = direct(&clock, ClockPolicy::Refuse, 0..4);
+        let (clock, ids) = direct(0, ClockPolicy::Refuse, 0..4);
         let skipping = {
             let (ids, clock) = (Arc::clone(&ids), clock.clone());
             Box::new(move || {
@@ -124,8 +122,7 @@ fn clock_skip_against_claim() {
 #[test]
 fn clock_step_back_against_claim() {
     explore("clock step back against claim", 2, None, |first| {
-        let clock = ManualClock::new(EPOCH + 2_000);
-        let ids = direct(&clock, ClockPolicy::SwitchNode, 0..4);
+        let (clock, ids) = direct(2_000, ClockPolicy::SwitchNode, 0..4);
         let stepping = {
             let (ids, clock) = (Arc::clone(&ids), clock.clone());
             Box::new(move || {
