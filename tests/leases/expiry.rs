@@ -21,9 +21,10 @@ fn refuse_gives_up_the_ring_and_every_handle() {
     let ids = rig.cached().cover(COVER).build().unwrap();
     let mut handles = [ids.handle().unwrap(), ids.handle().unwrap()];
     for handle in &mut handles {
+        // Takes all, so that the fill which follows goes to the brim.
         handle.take().unwrap();
+        eventually("the ring is full", || ids.stats().level == 64);
     }
-    eventually("the ring is full", || ids.stats().level == 64);
     rig.store.fail(Fault::Down);
     rig.set_tick(END);
     eventually("the ring is given up", || {
