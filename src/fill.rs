@@ -27,8 +27,9 @@
 //! gets stuck or panics, it has a request taken on and perhaps a permit in its
 //! hands, and the others have to go on without it:
 //!
-//! * A permit is for at most `capacity / (2 x producers)`, so that all of them
-//!   together hold half of the ring, and the other half is there to be filled.
+//! * A permit is for at most `capacity / (2 x producers)`, and for one ID at the
+//!   least. So where the ring has two slots for each, all of them together hold
+//!   half of it, and the other half is there to be filled.
 //! * Whoever has got a permit and sees more room wakes another before it makes
 //!   anything.
 //! * Where the stuck one had all the room there was, the bit stays set and takes ask
