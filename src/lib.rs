@@ -28,7 +28,7 @@
 //!
 //! | you want | use |
 //! |---|---|
-//! | IDs on one machine without any set-up | [`local`](local()) |
+//! | IDs on one machine without any set-up | [`local`][local-fn] |
 //! | IDs in a few nanoseconds, from any thread | [`CachedGenerator::take`] |
 //! | many at once | [`CachedGenerator::take_batch`] |
 //! | the least cost for a thread that takes often | [`CachedGenerator::handle`] |
@@ -63,7 +63,7 @@
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `sqlite` | [`local`](local()), and the [store of leases](lease::open) in a file |
+//! | `sqlite` | [`local`][local-fn], and the [store of leases](lease::open) in a file |
 //! | `postgres`, `mysql`, `redis`, `etcd` | a [store of leases](lease::open) each, with its driver |
 //! | `conformance` | `lease::conformance`, the suite for a store of your own |
 //! | `serde` | serialization of [`Id`], [`Parts`] and [`Stats`] |
@@ -78,6 +78,9 @@
 //! pages), `clock` (reading the coarse clock), `id` (a slice of IDs seen as one
 //! of numbers), the vector backends of `cipher`, and `lease::sqlite` (what the system
 //! knows of a file).
+//!
+#![cfg_attr(feature = "sqlite", doc = "[local-fn]: local()")]
+#![cfg_attr(not(feature = "sqlite"), doc = "[local-fn]: #features")]
 
 mod cipher;
 mod clock;
