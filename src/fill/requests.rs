@@ -185,21 +185,29 @@ impl Requests {
     pub(crate) fn wake_one(&self) {
         // Relaxed: ordered by the word of requests, see above. Of those that
         // are awake each looks at it before it sleeps.
-        let mut idle = self.idle.load(Relaxed);
+        let idle = self.idle.load(Relaxed);
+        let woken = self
+            .claim_one(idle)
+            .and_then(|index| self.producers.get(index));
+        if let Some(thread) = woken.and_then(OnceLock::get) {
+            thread.unpark();
+        }
+    }
+
+    /// Clears the idle bit of a producer and names it: of those that were `idle`, or
+    /// of those that are now, where somebody else was faster.
+    fn claim_one(&self, mut idle: u64) -> Option<usize> {
         while idle != 0 {
             let lowest = idle & idle.wrapping_neg();
             // Acquire: pairs with `rest`. Whoever claims the bit finds the thread's
             // name, also where it has changed nothing in the word of requests.
             let before = self.idle.fetch_and(!lowest, Acquire);
             if before & lowest != 0 {
-                let index = lowest.trailing_zeros() as usize;
-                if let Some(thread) = self.producers.get(index).and_then(OnceLock::get) {
-                    thread.unpark();
-                }
-                return;
+                return Some(lowest.trailing_zeros() as usize);
             }
-            idle = before & !lowest;
+            idle = before;
         }
+        None
     }
 
     /// Puts producer `index` to sleep until something is wanted, or for `nap`.
@@ -296,6 +304,16 @@ mod tests {
         requests.insist(FillCause::Threshold);
         assert_eq!(idle(&requests), 0);
         requests.insist(FillCause::Threshold);
+        assert_eq!(idle(&requests), 0);
+    }
+
+    #[test]
+    fn one_whom_another_has_woken_is_passed_over() {
+        let requests = Requests::new(3);
+        requests.idle.store(0b110, Relaxed);
+        assert_eq!(requests.claim_one(0b111), Some(1));
+        assert_eq!(requests.claim_one(0b111), Some(2));
+        assert_eq!(requests.claim_one(0b111), None);
         assert_eq!(idle(&requests), 0);
     }
 
