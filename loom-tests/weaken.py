@@ -630,6 +630,12 @@ WEAKENINGS = [
         "fill", "waiting_take_against_fill",
     ),
     Weakening(
+        "waiter-leaves-silently", "wait",
+        "one that has waited wakes nobody, though there is more",
+        WAITERS, "        if (self.more)() {\n            self.waiters.notify();\n        }\n", "",
+        "fill", "two_that_wait_against_one_publication",
+    ),
+    Weakening(
         "batch-beyond-the-ring", "R1",
         "a batch is not cut at the capacity",
         RING, "level.min(want as u64).min(self.capacity() as u64) as usize",

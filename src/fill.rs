@@ -56,6 +56,8 @@
 
 mod adaptive;
 mod filler;
+#[cfg(feature = "loom")]
+pub(crate) mod model;
 mod policy;
 mod producers;
 mod recall;

@@ -106,6 +106,9 @@ struct ReadmeExamples;
 
 pub use self::cipher::{Backend, BackendUnavailable, Cipher, Secret, SecretError};
 pub use self::clock::{Clock, CoarseClock, ManualClock, SystemClock};
+#[cfg(feature = "loom")]
+#[doc(hidden)]
+pub use self::fill::model::WaitingRoom;
 pub use self::fill::{FillCause, PaddingFill, PolicyError, RingFull, ScheduledFill, ThresholdFill};
 pub use self::generator::{
     BuildError, CachedGenerator, CachedGeneratorBuilder, ClockPolicy, DirectGenerator,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ringflake::{
     CachedGenerator, CachedGeneratorBuilder, Clock, Id, Layout, ManualClock, OnEmpty, PaddingFill,
-    StaticLease, ThresholdFill,
+    RingBuffer, StaticLease, ThresholdFill, WaitingRoom,
 };
 use ringflake_loom_tests::{Role, epoch_from, explore, race, thread};
 
@@ -221,6 +221,32 @@ fn waiting_take_against_give_back() {
         });
         let taken = race(first, [giving, taking(&ids, 2)]).concat();
         assert_eq!(taken.len(), 3);
+        assert_distinct(taken);
+    });
+}
+
+/// Of two consumers that wait, one publication of two IDs wakes one, and that one
+/// the other.
+#[test]
+fn two_that_wait_against_one_publication() {
+    explore("two that wait, one publication", 3, Some(3), |first| {
+        let room = Arc::new(WaitingRoom::new());
+        let ring = Arc::new(RingBuffer::with_capacity(2).unwrap());
+        let publishing: Role<Vec<Id>> = {
+            let (room, ring) = (Arc::clone(&room), Arc::clone(&ring));
+            Box::new(move || {
+                let ids = [1, 2].map(Id::from_u64);
+                assert_eq!(ring.push_batch(&ids), 2);
+                room.notify();
+                Vec::new()
+            })
+        };
+        let waiting = || -> Role<Vec<Id>> {
+            let (room, ring) = (Arc::clone(&room), Arc::clone(&ring));
+            Box::new(move || vec![room.wait(|| ring.take(), || !ring.is_empty())])
+        };
+        let taken = race(first, [waiting(), waiting(), publishing]).concat();
+        assert_eq!(taken.len(), 2);
         assert_distinct(taken);
     });
 }
