@@ -1,5 +1,8 @@
 //! One fill: from the level as it is to the brim.
 
+#[cfg(all(test, not(all(loom, feature = "loom"))))]
+mod tests;
+
 use std::fmt;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
@@ -406,31 +409,5 @@ impl Unserved<'_> {
 impl Drop for Unserved<'_> {
     fn drop(&mut self) {
         self.requests.reopen(self.wanted);
-    }
-}
-
-#[cfg(all(test, not(all(loom, feature = "loom"))))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn all_permits_together_leave_half_of_the_ring() {
-        for (capacity, producers, block) in [
-            (1, 1, 1),
-            (8, 64, 1),
-            (512, 1, 256),
-            (512, 4, 64),
-            (1 << 16, 1, BLOCK),
-            (1 << 16, 32, BLOCK),
-            (1 << 16, 64, BLOCK / 2),
-            // A generator without producers fills while it is built.
-            (512, 0, 256),
-        ] {
-            assert_eq!(
-                block_of(capacity, producers),
-                block,
-                "{capacity}, {producers}"
-            );
-        }
     }
 }

@@ -1,0 +1,412 @@
+//! One filler without its threads.
+//!
+//! The clock breaks where it is read without end, so what would hang fails.
+
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, OnceLock, Weak};
+
+use super::*;
+use crate::cipher::Cipher;
+use crate::clock::Clock;
+use crate::layout::Layout;
+use crate::lease::Lease;
+use crate::timeline::{Pace, Timeline};
+
+/// 64 IDs to a tick, so that each claim gives no more.
+fn layout() -> Layout {
+    Layout::builder().bits(30, 1, 6).build().unwrap()
+}
+
+/// In tick 0.
+fn now() -> u64 {
+    layout().epoch_unix_ms()
+}
+
+/// Stands still, and in a fill takes what the test tells it to.
+#[derive(Debug, Default)]
+struct Limited {
+    readings: AtomicUsize,
+    /// Taken from the ring at each reading.
+    takes: AtomicUsize,
+    later_ms: AtomicU64,
+    filler: OnceLock<Weak<Filler>>,
+}
+
+impl Clock for Limited {
+    fn unix_ms(&self) -> u64 {
+        let readings = self.readings.fetch_add(1, Relaxed);
+        assert!(readings < 1_000, "the fill does not end");
+        let mut ids = vec![Id::default(); self.takes.load(Relaxed)];
+        if let Some(filler) = self.filler.get().and_then(Weak::upgrade) {
+            assert_eq!(filler.ring.take_batch(&mut ids), ids.len());
+        }
+        now() + self.later_ms.load(Relaxed)
+    }
+}
+
+struct Setup {
+    capacity: usize,
+    threshold: usize,
+    ticks: u64,
+    law: Option<Law>,
+    schedule: Option<ScheduledFill>,
+}
+
+/// Of 256 slots, and a block of half of them.
+const SETUP: Setup = Setup {
+    capacity: 256,
+    threshold: 256,
+    ticks: 1_000,
+    law: None,
+    schedule: None,
+};
+
+struct Made {
+    filler: Arc<Filler>,
+    clock: Arc<Limited>,
+    found_full: Arc<AtomicUsize>,
+}
+
+impl Setup {
+    fn make(self) -> Made {
+        let clock = Arc::new(Limited::default());
+        let lease = Lease::new(layout(), 0..1, 0..self.ticks).unwrap();
+        let pace = Pace {
+            borrow_limit: u64::MAX,
+            follows_clock: true,
+            serves_the_past: true,
+        };
+        let timeline = Timeline::new(&lease, 0, clock.clone(), pace).unwrap();
+        let found_full = Arc::new(AtomicUsize::new(0));
+        let on_full: FullHook = {
+            let found_full = Arc::clone(&found_full);
+            Box::new(move |_| _ = found_full.fetch_add(1, Relaxed))
+        };
+        let filler = Arc::new(Filler::new(
+            RingBuffer::with_capacity(self.capacity).unwrap(),
+            Source::new(timeline, Cipher::plain()),
+            self.threshold,
+            self.law,
+            self.schedule,
+            Some(on_full),
+            1,
+        ));
+        clock.filler.set(Arc::downgrade(&filler)).unwrap();
+        Made {
+            filler,
+            clock,
+            found_full,
+        }
+    }
+}
+
+impl Made {
+    /// Serves what is wanted, for the most pressing cause.
+    fn serve(&self) -> Result<(), Refused> {
+        let wanted = self.filler.requests.wanted();
+        self.filler.serve(wanted.cause().unwrap(), wanted)
+    }
+
+    fn wanted(&self) -> Option<FillCause> {
+        self.filler.requests.wanted().cause()
+    }
+
+    fn fills(&self, cause: FillCause) -> u64 {
+        self.filler.counters.fills[cause as usize].load(Relaxed)
+    }
+}
+
+#[test]
+fn all_permits_together_leave_half_of_the_ring() {
+    for (capacity, producers, block) in [
+        (1, 1, 1),
+        (8, 64, 1),
+        (512, 1, 256),
+        (512, 4, 64),
+        (1 << 16, 1, BLOCK),
+        (1 << 16, 32, BLOCK),
+        (1 << 16, 64, BLOCK / 2),
+        // A generator without producers fills while it is built.
+        (512, 0, 256),
+    ] {
+        assert_eq!(
+            block_of(capacity, producers),
+            block,
+            "{capacity}, {producers}"
+        );
+    }
+}
+
+#[test]
+fn a_block_is_minted_up_to_its_last_64() {
+    // Claims end where a tick does, after 64 IDs.
+    for (len, minted) in [
+        (1, 1),
+        (64, 64),
+        (65, 64),
+        (127, 64),
+        (128, 128),
+        (191, 128),
+        (1_000, 960),
+    ] {
+        let Made { filler, .. } = SETUP.make();
+        let mut block = vec![Id::default(); len];
+        assert_eq!(filler.mint_block(&mut block), (minted, Ok(())), "{len}");
+        let raws = block[..minted].iter().map(|id| id.to_u64());
+        assert!(raws.eq(layout_run(minted)), "{len}");
+    }
+}
+
+/// The first so many raws of node 0.
+fn layout_run(count: usize) -> impl Iterator<Item = u64> {
+    (0..count as u64).map(|at| layout().pack(at / 64, 0, at % 64).unwrap())
+}
+
+#[test]
+fn a_block_that_is_refused_gives_what_was_made() {
+    let made = Setup { ticks: 2, ..SETUP }.make();
+    let mut block = [Id::default(); 256];
+    let (count, outcome) = made.filler.mint_block(&mut block);
+    assert_eq!(count, 128);
+    assert!(outcome.is_err());
+}
+
+#[test]
+fn a_fill_makes_what_is_missing_and_says_how_many() {
+    let made = SETUP.make();
+    assert_eq!(made.filler.fill(FillCause::Padding), Ok(256));
+    assert_eq!(made.filler.fill(FillCause::Padding), Ok(0));
+    assert_eq!(made.fills(FillCause::Padding), 1, "of which one made IDs");
+    let mut out = [Id::default(); 300];
+    assert_eq!(made.filler.ring.take_batch(&mut out), 256);
+    assert!(out[..256].iter().map(|id| id.to_u64()).eq(layout_run(256)));
+}
+
+#[test]
+fn a_fill_goes_to_the_brim_as_it_was() {
+    let made = SETUP.make();
+    made.filler.fill(FillCause::Padding).unwrap();
+    let mut out = [Id::default(); 128];
+    assert_eq!(made.filler.ring.take_batch(&mut out), 128);
+    // Two blocks of 64, and as many are taken meanwhile.
+    made.clock.takes.store(1, Relaxed);
+    let before = made.clock.readings.load(Relaxed);
+    assert_eq!(made.filler.fill(FillCause::Padding), Ok(128));
+    let readings = made.clock.readings.load(Relaxed) - before;
+    assert!(readings > 0);
+    assert_eq!(made.filler.ring.len(), 256 - readings);
+}
+
+#[test]
+fn a_fill_leaves_the_slots_that_it_is_told_to() {
+    let made = SETUP.make();
+    assert_eq!(made.filler.fill_leaving(64, FillCause::Threshold), Ok(192));
+    assert_eq!(made.filler.ring.len(), 192);
+}
+
+#[test]
+fn a_fill_ends_when_the_producers_are_to() {
+    let made = SETUP.make();
+    made.filler.requests.stop();
+    assert_eq!(made.filler.fill(FillCause::Padding), Ok(0));
+    assert!(made.filler.ring.is_empty());
+}
+
+#[test]
+fn a_request_that_is_served_is_settled() {
+    let made = SETUP.make();
+    made.filler.requests.request(FillCause::Threshold);
+    assert_eq!(made.serve(), Ok(()));
+    assert_eq!(made.filler.ring.len(), 256);
+    assert_eq!(made.wanted(), None);
+    assert_eq!(made.fills(FillCause::Threshold), 1);
+}
+
+#[test]
+fn a_request_that_is_refused_stays_open() {
+    let made = Setup { ticks: 2, ..SETUP }.make();
+    made.filler.requests.request(FillCause::Threshold);
+    made.serve().unwrap_err();
+    assert_eq!(made.filler.ring.len(), 128, "what was made before is there");
+    assert_eq!(made.wanted(), Some(FillCause::Threshold));
+    assert_eq!(made.filler.counters.refusals.load(Relaxed), 1);
+    assert_eq!(made.fills(FillCause::Threshold), 0);
+}
+
+/// Serves a threshold request while the fill's clock takes one ID at each reading.
+fn served_among_takes(threshold: usize) -> Made {
+    let made = Setup { threshold, ..SETUP }.make();
+    made.filler.fill(FillCause::Padding).unwrap();
+    let mut out = [Id::default(); 128];
+    assert_eq!(made.filler.ring.take_batch(&mut out), 128);
+    made.clock.takes.store(1, Relaxed);
+    made.filler.requests.request(FillCause::Threshold);
+    assert_eq!(made.serve(), Ok(()));
+    made
+}
+
+#[test]
+fn r4_what_is_taken_during_a_fill_is_asked_for_again() {
+    let made = served_among_takes(256);
+    assert!(made.filler.ring.len() < 256);
+    assert_eq!(made.wanted(), Some(FillCause::Threshold));
+}
+
+#[test]
+fn what_is_taken_during_a_fill_and_not_missed_is_not_asked_for() {
+    let level = served_among_takes(1).filler.ring.len();
+    assert!(level < 256);
+    let made = served_among_takes(level);
+    assert_eq!(made.filler.ring.len(), level);
+    assert_eq!(made.wanted(), None, "at the threshold, not under it");
+}
+
+#[test]
+fn what_others_have_in_hand_is_left_to_them() {
+    let made = SETUP.make();
+    let held = made.filler.ring.reserve(100).unwrap();
+    made.filler.requests.request(FillCause::Threshold);
+    assert_eq!(made.serve(), Ok(()));
+    assert_eq!(made.filler.ring.len(), 156);
+    assert_eq!(made.wanted(), None);
+    drop(held);
+}
+
+/// With a threshold that moves: what takes ask for is filled up to the goal.
+fn adaptive() -> (Made, usize) {
+    let law = Law::new(10..=100, 256);
+    let goal = law.targets().goal(256) as usize;
+    let made = Setup {
+        law: Some(law),
+        ..SETUP
+    }
+    .make();
+    (made, goal)
+}
+
+#[test]
+fn only_a_fill_that_takes_asked_for_stops_at_the_goal() {
+    use FillCause::{Padding, Scheduled, Threshold};
+    for (causes, full) in [
+        (&[Threshold][..], false),
+        (&[Padding], true),
+        (&[Scheduled], true),
+        (&[Threshold, Scheduled], true),
+    ] {
+        let (made, goal) = adaptive();
+        assert!((101..256).contains(&goal), "{goal}");
+        for &cause in causes {
+            made.filler.requests.request(cause);
+        }
+        // Whatever is the most pressing.
+        let wanted = made.filler.requests.wanted();
+        assert_eq!(made.filler.serve(causes[0], wanted), Ok(()));
+        let expected = if full { 256 } else { goal };
+        assert_eq!(made.filler.ring.len(), expected, "{causes:?}");
+        assert_eq!(made.wanted(), None);
+    }
+}
+
+#[test]
+fn r3_where_others_hold_all_room_below_the_goal_a_fill_goes_above_it() {
+    let (made, goal) = adaptive();
+    let held = made.filler.ring.reserve(goal).unwrap();
+    made.filler.requests.request(FillCause::Threshold);
+    assert_eq!(made.serve(), Ok(()));
+    assert_eq!(made.filler.ring.len(), goal, "not counting what they have");
+    drop(held);
+    // Not where the threshold is reached.
+    let (made, goal) = adaptive();
+    made.filler.fill_leaving(156, FillCause::Padding).unwrap();
+    assert_eq!(made.filler.ring.len(), made.filler.threshold());
+    let held = made.filler.ring.reserve(goal - 100).unwrap();
+    made.filler.requests.request(FillCause::Threshold);
+    assert_eq!(made.serve(), Ok(()));
+    assert_eq!(made.filler.ring.len(), 100);
+    drop(held);
+}
+
+#[test]
+fn the_hook_hears_of_a_scheduled_fill_that_finds_the_ring_full() {
+    let made = SETUP.make();
+    let told = || made.found_full.load(Relaxed);
+    for (cause, expected) in [
+        // Makes IDs, so the ring was not full.
+        (FillCause::Scheduled, 0),
+        (FillCause::Scheduled, 1),
+        (FillCause::Threshold, 1),
+        (FillCause::Scheduled, 2),
+    ] {
+        made.filler.requests.request(cause);
+        assert_eq!(made.serve(), Ok(()));
+        assert_eq!(told(), expected, "{cause:?}");
+    }
+    // Nothing can be made, and yet it is not full.
+    let held = made.filler.ring.take().map(|_| made.filler.ring.reserve(1));
+    made.filler.requests.request(FillCause::Scheduled);
+    assert_eq!(made.serve(), Ok(()));
+    assert_eq!(told(), 2);
+    drop(held);
+}
+
+#[test]
+fn a_scheduled_fill_replaces_what_has_grown_too_old() {
+    let max_age = Duration::from_secs(10);
+    let schedule = ScheduledFill::every(Duration::from_secs(3600)).max_age(max_age);
+    let made = Setup {
+        schedule: Some(schedule),
+        ..SETUP
+    }
+    .make();
+    made.filler.fill(FillCause::Padding).unwrap();
+    let first = |ring: &RingBuffer| ring.take().map(|id| id.to_u64());
+    assert_eq!(first(&made.filler.ring), layout_run(1).next());
+    let retired = || made.filler.counters.retired.load(Relaxed);
+    for (later_ms, expected) in [(10_000, 0), (10_001, 63), (12_500, 191)] {
+        made.clock.later_ms.store(later_ms, Relaxed);
+        made.filler.requests.request(FillCause::Scheduled);
+        assert_eq!(made.serve(), Ok(()));
+        assert_eq!(retired(), expected, "after {later_ms} ms");
+        assert_eq!(made.filler.ring.len(), 256);
+    }
+}
+
+#[test]
+fn a_take_below_the_threshold_asks_for_a_fill() {
+    let made = Setup {
+        threshold: 2,
+        ..SETUP
+    }
+    .make();
+    made.filler.fill_leaving(252, FillCause::Padding).unwrap();
+    for (left, wanted) in [
+        (3, None),
+        (2, None),
+        (1, Some(FillCause::Threshold)),
+        (0, Some(FillCause::Threshold)),
+    ] {
+        let taken = made.filler.take().map(|id| id.to_u64());
+        assert_eq!(taken, layout_run(4 - left).last());
+        assert_eq!(made.filler.ring.len(), left);
+        assert_eq!(made.wanted(), wanted, "{left} left");
+    }
+    assert_eq!(made.filler.take(), None);
+}
+
+#[test]
+fn a_batch_below_the_threshold_asks_for_a_fill() {
+    let made = SETUP.make();
+    made.filler.fill(FillCause::Padding).unwrap();
+    assert_eq!(made.wanted(), None);
+    let mut out = [Id::default(); 3];
+    assert_eq!(made.filler.take_batch(&mut out), 3);
+    assert!(out.iter().map(|id| id.to_u64()).eq(layout_run(3)));
+    assert_eq!(made.wanted(), Some(FillCause::Threshold));
+}
+
+#[test]
+fn what_a_recall_has_emptied_is_asked_for() {
+    let made = SETUP.make();
+    made.filler.ask_for_what_is_missing();
+    assert_eq!(made.wanted(), Some(FillCause::Threshold));
+}
