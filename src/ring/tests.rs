@@ -1,5 +1,7 @@
 //! Counters as a thread may load them: `cursor`, and `tail` much later.
 
+use std::cell::Cell;
+
 use super::*;
 
 /// A ring of four whose `tail` lies `ahead` positions after `cursor`: what a
@@ -66,8 +68,13 @@ fn retiring_ends_at_the_first_that_is_not_stale() {
     for fresh in [0, 1, 63, 64, 65, 130, 199] {
         let ring = two_hundred();
         let mut retired = 0;
+        let looks = Cell::new(0);
         ring.retire(
-            |id| id.to_u64() < fresh,
+            |id| {
+                looks.set(looks.get() + 1);
+                assert!(looks.get() < 1_000, "it does not end");
+                id.to_u64() < fresh
+            },
             |count| {
                 retired += count as u64;
                 true
