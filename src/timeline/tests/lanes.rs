@@ -108,6 +108,17 @@ fn u1_all_lanes_of_a_tick_come_before_the_next_tick() {
 }
 
 #[test]
+fn a_claim_moves_on_where_the_lane_in_use_has_nothing() {
+    let rig = Rig::new(2, 1);
+    let in_use = rig.open(0, 0..9).unwrap();
+    rig.open(1, 0..9).unwrap();
+    assert_eq!(rig.claim(1), Ok((0, 1, 1)));
+    // Neither claim reaches the limit, where one that goes too far would stay.
+    rig.timeline.close(LaneIndex(1 - in_use.0));
+    assert_eq!(rig.claim(1), Ok((0, 0, 1)));
+}
+
+#[test]
 fn a_lane_that_begins_later_waits_for_its_turn() {
     let rig = Rig::new(2, 5);
     rig.open(0, 3..9).unwrap();
