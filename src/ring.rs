@@ -152,7 +152,7 @@ impl RingBuffer {
     /// [`RingError`] if `capacity` is no power of two between 1 and
     /// [`RingBuffer::MAX_CAPACITY`], or if the memory can't be had.
     pub fn with_capacity(capacity: usize) -> Result<Self, RingError> {
-        if !capacity.is_power_of_two() || capacity > Self::MAX_CAPACITY {
+        if !Self::is_possible(capacity) {
             return Err(RingError::Capacity { capacity });
         }
         let start = capacity as u64;
@@ -169,6 +169,10 @@ impl RingBuffer {
             published: memory::zeroed(capacity.div_ceil(LANES as usize))?,
             counters,
         })
+    }
+
+    fn is_possible(capacity: usize) -> bool {
+        capacity.is_power_of_two() && capacity <= Self::MAX_CAPACITY
     }
 
     /// The number of slots.
@@ -309,7 +313,7 @@ impl RingBuffer {
     ) {
         let is_stale = |slot: &AtomicU64| stale(Id::from_u64(slot.load(Relaxed)));
         let mut left = self.len();
-        while left > 0 {
+        loop {
             let step = left.min(LANES as usize);
             let (retired, _) = self.take_with(step, |ring, cursor, available| {
                 let (first, second) = ring.slots_from(cursor, available);

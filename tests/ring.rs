@@ -1,5 +1,7 @@
 //! The ring by itself: order, limits, many threads, and the mistake it avoids.
 
+use std::error::Error;
+use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
@@ -97,6 +99,17 @@ fn a_bad_capacity_is_named_in_the_error() {
         assert!(matches!(error, RingError::Capacity { capacity: c } if c == capacity));
         assert!(error.to_string().contains(&capacity.to_string()));
     }
+}
+
+#[test]
+fn errors_say_what_to_do_and_what_was_behind_them() {
+    let full = PushError(Id::from_u64(1)).to_string();
+    assert!(full.contains("take some IDs first"), "{full}");
+    let error = RingError::Memory(ErrorKind::OutOfMemory.into());
+    assert!(error.to_string().contains("smaller capacity"), "{error}");
+    let behind = error.source().unwrap().downcast_ref::<io::Error>().unwrap();
+    assert_eq!(behind.kind(), ErrorKind::OutOfMemory);
+    assert!(RingError::Capacity { capacity: 3 }.source().is_none());
 }
 
 /// Every value from 0 to `total` goes in once, from `producers` threads, and is

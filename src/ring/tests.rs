@@ -1,4 +1,5 @@
-//! Counters as a thread may load them: `cursor`, and `tail` much later.
+//! What a ring says of itself, and counters as a thread may load them: `cursor`, and
+//! `tail` much later.
 
 use std::cell::Cell;
 
@@ -35,6 +36,49 @@ fn a_batch_reads_no_slot_twice() {
         assert_eq!(out[..count], ids[..count]);
         assert_eq!(out[count..], [Id::default(); 8][count..], "untouched");
     }
+}
+
+#[test]
+fn the_largest_capacity_is_allowed_and_no_larger_one() {
+    let largest = RingBuffer::MAX_CAPACITY;
+    for possible in [1, 2, 1 << 20, largest] {
+        assert!(RingBuffer::is_possible(possible), "{possible}");
+    }
+    for impossible in [0, 3, largest - 1, largest + 1, 2 * largest] {
+        assert!(!RingBuffer::is_possible(impossible), "{impossible}");
+    }
+}
+
+#[test]
+fn a_take_says_how_many_it_leaves() {
+    let ring = two_hundred();
+    assert_eq!(ring.take_leaving(), Some((Id::from_u64(0), 199)));
+    let mut out = [Id::default(); 150];
+    assert_eq!(ring.take_batch_leaving(&mut out), (150, 49));
+    assert_eq!(ring.take_batch_leaving(&mut []), (0, 49));
+    assert_eq!(ring.take_batch_leaving(&mut out), (49, 0));
+    assert_eq!(ring.take_batch_leaving(&mut out), (0, 0));
+    assert_eq!(ring.take_leaving(), None);
+    assert_eq!(ring.taken(), 200);
+}
+
+#[test]
+fn what_is_promised_is_neither_filled_nor_room() {
+    let ring = two_hundred();
+    let level = || {
+        let Level { filled, room } = ring.settled_level();
+        (filled, room, ring.to_come(), ring.has_more_to_come())
+    };
+    assert_eq!(level(), (200, 56, 0, false));
+    let permit = ring.reserve(16).unwrap();
+    assert_eq!(level(), (200, 40, 16, true));
+    assert_eq!(permit.push(&[Id::from_u64(200)]), 1);
+    assert_eq!(level(), (201, 55, 0, false));
+    let permit = ring.reserve(1);
+    assert_eq!(level(), (201, 54, 1, true));
+    drop(permit);
+    assert!(ring.take().is_some());
+    assert_eq!(level(), (200, 56, 0, false));
 }
 
 /// A ring of 256 slots that holds the IDs from 0 to 199.
