@@ -76,6 +76,17 @@ fn a_lane_is_open_between_open_and_close() {
 }
 
 #[test]
+fn u1_a_look_at_a_lane_does_not_stand_when_it_was_opened_again() {
+    let layout = layout(4, 3, 2, 1000);
+    let (lane, cursor) = (Lane::closed(), AtomicU64::new(0));
+    lane.open(&cursor, &(0..1), &(1..4));
+    let view = lane.view(&layout).unwrap();
+    lane.close();
+    lane.open(&cursor, &(0..1), &(1..4));
+    assert!(!lane.still(&view), "the same rectangle, another grant");
+}
+
+#[test]
 fn a_lane_reaches_further_and_never_less_far() {
     let layout = layout(4, 3, 2, 1000);
     let (lane, cursor) = (Lane::closed(), AtomicU64::new(0));
