@@ -50,15 +50,14 @@ impl<'a> Permit<'a> {
     #[must_use = "what the permit did not cover is still the caller's"]
     pub fn push(mut self, ids: &[Id]) -> usize {
         let pushed = ids.len().min(self.count);
-        if pushed > 0 {
-            // Spent before the slots are reserved: from there on they are the
-            // ring's, and nothing of them may be given back.
-            self.count -= pushed;
-            if !self.ring.fill(&ids[..pushed]) {
-                return 0;
-            }
+        // Spent before the slots are reserved: from there on they are the ring's,
+        // and nothing of them may be given back.
+        self.count -= pushed;
+        if self.ring.fill(&ids[..pushed]) {
+            pushed
+        } else {
+            0
         }
-        pushed
     }
 }
 

@@ -71,6 +71,7 @@ fn what_is_promised_is_neither_filled_nor_room() {
     };
     assert_eq!(level(), (200, 56, 0, false));
     let permit = ring.reserve(16).unwrap();
+    assert_eq!(permit.len(), 16);
     assert_eq!(level(), (200, 40, 16, true));
     assert_eq!(permit.push(&[Id::from_u64(200)]), 1);
     assert_eq!(level(), (201, 55, 0, false));
@@ -79,6 +80,31 @@ fn what_is_promised_is_neither_filled_nor_room() {
     drop(permit);
     assert!(ring.take().is_some());
     assert_eq!(level(), (200, 56, 0, false));
+}
+
+#[test]
+fn there_is_room_below_the_brim_until_all_of_it_is_promised() {
+    let ring = two_hundred();
+    let brim = ring.brim();
+    assert!(ring.has_room_below(brim) && !ring.has_room_below(brim - 56));
+    let first = ring.reserve_below(brim, 55).unwrap();
+    assert!(ring.has_room_below(brim));
+    let last = ring.reserve_below(brim, 9).unwrap();
+    assert_eq!((first.len(), last.len()), (55, 1));
+    assert!(!ring.has_room_below(brim) && ring.has_room_below(brim + 1));
+}
+
+/// Of what is pushed by ones, an ID to a flag, nothing waits for its neighbours.
+#[test]
+fn each_id_is_there_when_it_is_pushed() {
+    let ring = RingBuffer::with_capacity(128).unwrap();
+    for value in 0..300 {
+        ring.push(Id::from_u64(value)).unwrap();
+        assert_eq!(ring.take(), Some(Id::from_u64(value)));
+    }
+    let permit = ring.reserve(2).unwrap();
+    assert_eq!(permit.push(&[]), 0);
+    assert_eq!((ring.len(), ring.to_come()), (0, 0));
 }
 
 /// A ring of 256 slots that holds the IDs from 0 to 199.
