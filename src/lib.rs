@@ -85,6 +85,9 @@
 mod cipher;
 mod clock;
 mod events;
+#[cfg(all(test, not(all(loom, feature = "loom"))))]
+#[path = "../tests/common/eventually.rs"]
+mod eventually;
 mod fill;
 mod fork;
 mod generator;

@@ -259,27 +259,16 @@ impl Requests {
 
 #[cfg(all(test, not(all(loom, feature = "loom"))))]
 mod tests {
+    use super::*;
+    use crate::eventually::eventually;
     use std::sync::Arc;
     use std::sync::atomic::AtomicUsize;
-    use std::time::Instant;
-
-    use super::*;
 
     /// Long enough that a test which waits for it has failed.
     const HOUR: Duration = Duration::from_secs(3600);
 
     fn idle(requests: &Requests) -> u64 {
         requests.idle.load(Relaxed)
-    }
-
-    /// Runs until `condition` holds, for a minute at the most.
-    #[track_caller]
-    fn eventually(what: &str, condition: impl Fn() -> bool) {
-        let deadline = Instant::now() + Duration::from_secs(60);
-        while !condition() {
-            assert!(Instant::now() < deadline, "it never came to this: {what}");
-            std::thread::yield_now();
-        }
     }
 
     #[test]

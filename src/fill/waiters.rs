@@ -184,6 +184,7 @@ mod tests {
     use std::sync::mpsc;
 
     use super::*;
+    use crate::eventually::eventually;
 
     const HOUR: Duration = Duration::from_secs(3600);
     const MINUTE: Duration = Duration::from_secs(60);
@@ -194,16 +195,6 @@ mod tests {
 
     fn no_more() -> bool {
         false
-    }
-
-    /// Runs until `condition` holds, for a minute at the most.
-    #[track_caller]
-    fn eventually(what: &str, condition: impl Fn() -> bool) {
-        let deadline = Instant::now() + MINUTE;
-        while !condition() {
-            assert!(Instant::now() < deadline, "it never came to this: {what}");
-            std::thread::yield_now();
-        }
     }
 
     #[test]
