@@ -68,3 +68,37 @@ fn thread_number() -> usize {
         })
         .unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn each_thread_keeps_a_number_of_its_own() {
+        let numbers = || [thread_number(), thread_number()];
+        let others = (0..3).map(|_| thread::spawn(numbers).join().unwrap());
+        let mut all: Vec<_> = others.chain([numbers()]).collect();
+        assert!(all.iter().all(|[first, second]| first == second), "{all:?}");
+        assert!(all.iter().all(|&[number, _]| number < 1 << 20), "{all:?}");
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 4);
+    }
+
+    #[test]
+    fn the_sums_are_those_of_all_threads() {
+        let counters = DryCounters::default();
+        thread::scope(|scope| {
+            for count in 1..=20 {
+                let counters = &counters;
+                scope.spawn(move || {
+                    counters.ran_dry();
+                    counters.made_in_place(count);
+                });
+            }
+        });
+        assert_eq!((counters.empties(), counters.in_place()), (20, 210));
+    }
+}

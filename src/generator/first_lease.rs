@@ -9,6 +9,9 @@
 //! A namespace is initialised at most once, and never after its first lease: one
 //! that disappears while it is in use was lost.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};

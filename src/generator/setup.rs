@@ -444,15 +444,11 @@ impl fmt::Display for BuildError {
 impl std::error::Error for BuildError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            // These print the error they hold, so what comes next is its source.
-            Self::Layout(error) => error.source(),
-            Self::Lease(error) => error.source(),
-            Self::Namespace(error) => error.source(),
-            Self::Plan(error) => error.source(),
+            // These print the error they hold, so what comes next is its source. The
+            // other errors have none.
             Self::Store(error) => error.source(),
             #[cfg(feature = "sqlite")]
             Self::Local(error) => error.source(),
-            Self::Policy(error) => error.source(),
             Self::Ring(error) => error.source(),
             Self::System(error) => Some(error),
             _ => None,
@@ -474,5 +470,23 @@ mod tests {
         ] {
             assert_eq!(format!("{:?}", system_clock(tick_ms)), clock);
         }
+    }
+
+    #[test]
+    fn an_error_names_what_was_behind_it_and_prints_it_once() {
+        let behind = || std::io::Error::other("a disk that is full");
+        let unavailable = StoreError::Unavailable {
+            source: Box::new(behind()),
+        };
+        for error in [
+            BuildError::Store(unavailable),
+            BuildError::Ring(crate::RingError::Memory(behind())),
+            BuildError::System(behind()),
+        ] {
+            let source = std::error::Error::source(&error).unwrap();
+            assert_eq!(source.to_string(), "a disk that is full");
+            assert!(!error.to_string().contains("a disk"), "{error}");
+        }
+        assert!(std::error::Error::source(&BuildError::NoCipher).is_none());
     }
 }

@@ -200,3 +200,29 @@ fn a_timeline_has_room_for_grants_and_for_what_replaces_them() {
         assert!(room > 2 * widen_to as usize, "{widen_to}: {room}");
     }
 }
+
+#[test]
+fn u1_the_shares_of_a_lease_are_its_nodes_once() {
+    for (nodes, count, shares) in [
+        (9..16, 3, vec![9..11, 11..13, 13..16]),
+        (0..4, 4, vec![0..1, 1..2, 2..3, 3..4]),
+        (5..13, 1, vec![5..13]),
+    ] {
+        let lease = Lease::new(layout(), nodes, 3..9).unwrap();
+        let parts = (0..count).map(|index| Share { index, count }.of(&lease).unwrap());
+        let parts: Vec<_> = parts
+            .inspect(|part| assert_eq!(part.ticks(), 3..9))
+            .collect();
+        assert!(parts.iter().map(Lease::nodes).eq(shares), "{parts:?}");
+    }
+    let narrow = Lease::new(layout(), 0..1, 0..1).unwrap();
+    assert!(Share { index: 0, count: 2 }.of(&narrow).is_err());
+}
+
+#[test]
+fn processes_that_start_together_have_different_seeds() {
+    let mut seeds: Vec<_> = (0..100).map(|_| seed()).collect();
+    seeds.sort_unstable();
+    seeds.dedup();
+    assert_eq!(seeds.len(), 100);
+}

@@ -1,0 +1,229 @@
+use std::collections::VecDeque;
+use std::sync::Mutex;
+
+use super::*;
+use crate::clock::ManualClock;
+use crate::layout::Layout;
+use crate::lease::{Fingerprint, MemoryStore};
+
+const NOW: u64 = 1_760_000_000_000;
+
+type Calls = Arc<Mutex<Vec<&'static str>>>;
+
+/// A store that notes what it is asked, and first refuses some acquisitions.
+#[derive(Debug)]
+struct Scripted {
+    inner: MemoryStore,
+    refusals: VecDeque<StoreError>,
+    calls: Calls,
+}
+
+impl Scripted {
+    fn note(&self, call: &'static str) {
+        self.calls.lock().unwrap().push(call);
+    }
+}
+
+impl LeaseStore for Scripted {
+    fn acquire(
+        &mut self,
+        namespace: &Namespace,
+        acquire: &Acquire,
+    ) -> Result<Vec<Grant>, StoreError> {
+        self.note("acquire");
+        match self.refusals.pop_front() {
+            Some(refusal) => Err(refusal),
+            None => self.inner.acquire(namespace, acquire),
+        }
+    }
+
+    fn init(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {
+        self.note("init");
+        self.inner.init(namespace, init)
+    }
+
+    fn init_if_new(
+        &mut self,
+        namespace: &Namespace,
+        init: &Init,
+    ) -> Result<StoreRecord, StoreError> {
+        self.note("init_if_new");
+        self.inner.init(namespace, init)
+    }
+
+    fn renew(&mut self, namespace: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
+        self.note("renew");
+        self.inner.renew(namespace, renew)
+    }
+
+    fn release(
+        &mut self,
+        namespace: &Namespace,
+        block: Block,
+        epoch: Epoch,
+    ) -> Result<(), StoreError> {
+        self.note("release");
+        self.inner.release(namespace, block, epoch)
+    }
+
+    fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
+        self.note("list");
+        self.inner.list(namespace)
+    }
+
+    fn bump_floor(
+        &mut self,
+        namespace: &Namespace,
+        floor: Floor,
+        now_unix_ms: u64,
+    ) -> Result<u64, StoreError> {
+        self.note("bump_floor");
+        self.inner.bump_floor(namespace, floor, now_unix_ms)
+    }
+
+    fn check(
+        &mut self,
+        namespace: &Namespace,
+        now_unix_ms: u64,
+    ) -> Result<StoreReport, StoreError> {
+        self.note("check");
+        self.inner.check(namespace, now_unix_ms)
+    }
+}
+
+struct Case {
+    first: FirstLease,
+    space: Namespace,
+    calls: Calls,
+}
+
+/// A store in memory, with nothing in it, behind so many refusals.
+fn case(refusals: impl IntoIterator<Item = StoreError>, history: Option<History>) -> Case {
+    let clock = Arc::new(ManualClock::new(NOW));
+    let calls = Calls::default();
+    let store = Scripted {
+        inner: MemoryStore::new(clock.clone()),
+        refusals: refusals.into_iter().collect(),
+        calls: Arc::clone(&calls),
+    };
+    Case {
+        first: FirstLease::new(Box::new(store), history, clock),
+        space: Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap(),
+        calls,
+    }
+}
+
+impl Case {
+    fn acquire(&mut self) -> Result<Vec<Grant>, StoreError> {
+        let acquire = Acquire::new(1, 600, NOW);
+        self.first.acquire(&self.space, &acquire)
+    }
+
+    /// What the store was asked since the last call.
+    fn calls(&self) -> Vec<&'static str> {
+        std::mem::take(&mut self.calls.lock().unwrap())
+    }
+}
+
+fn not_initialised() -> StoreError {
+    let namespace = "orders".to_owned();
+    StoreError::NotInitialised { namespace }
+}
+
+fn floor_ahead(retry_after: Duration) -> StoreError {
+    StoreError::FloorAhead {
+        floor: 2,
+        horizon_end: 1,
+        retry_after,
+    }
+}
+
+#[test]
+fn what_is_not_initialised_is_initialised_once_and_before_the_first_lease() {
+    let mut case = case([], Some(History::New));
+    assert_eq!(case.acquire().unwrap().len(), 1);
+    assert_eq!(case.calls(), ["acquire", "init_if_new", "acquire"]);
+    // It is gone: that is no reason to begin anew.
+    let refusals = [not_initialised(), not_initialised()];
+    let mut again = self::case(refusals, Some(History::New));
+    again.first.init(&again.space, History::New).unwrap();
+    assert_eq!(again.calls(), ["init_if_new"]);
+    let gone = again.acquire().unwrap_err();
+    assert!(matches!(gone, StoreError::NotInitialised { .. }), "{gone}");
+    assert_eq!(again.calls(), ["acquire", "init_if_new", "acquire"]);
+}
+
+#[test]
+fn what_disappears_after_the_first_lease_is_not_initialised() {
+    let mut case = case([], Some(History::New));
+    case.first.granted = true;
+    let gone = case.acquire().unwrap_err();
+    assert!(matches!(gone, StoreError::NotInitialised { .. }), "{gone}");
+    assert_eq!(case.calls(), ["acquire"]);
+}
+
+#[test]
+fn without_a_history_nothing_is_initialised() {
+    let mut case = case([], None);
+    let missing = case.acquire().unwrap_err();
+    assert!(
+        matches!(missing, StoreError::NotInitialised { .. }),
+        "{missing}"
+    );
+    assert_eq!(case.calls(), ["acquire"]);
+}
+
+#[test]
+fn leases_that_begin_within_a_moment_are_waited_for() {
+    let soon = floor_ahead(Duration::from_millis(1));
+    let mut case = case([soon], Some(History::New));
+    assert_eq!(case.acquire().unwrap().len(), 1);
+    assert_eq!(
+        case.calls(),
+        ["acquire", "acquire", "init_if_new", "acquire"]
+    );
+}
+
+#[test]
+fn leases_that_begin_later_are_not_waited_for() {
+    let later = floor_ahead(PATIENCE + Duration::from_millis(1));
+    let mut case = case([later], Some(History::New));
+    let refused = case.acquire().unwrap_err();
+    assert!(
+        matches!(refused, StoreError::FloorAhead { .. }),
+        "{refused}"
+    );
+    assert_eq!(case.calls(), ["acquire"]);
+}
+
+#[test]
+fn everything_else_is_the_store_s_own() {
+    let mut case = case([], None);
+    let Case { first, space, .. } = &mut case;
+    let init = Init::new(History::New, NOW);
+    LeaseStore::init(first, space, &init).unwrap();
+    assert!(
+        LeaseStore::init_if_new(first, space, &init).is_err(),
+        "twice"
+    );
+    let grants = first.acquire(space, &Acquire::new(1, 600, NOW)).unwrap();
+    let (grant, end) = (&grants[0], grants[0].ticks.end + 10);
+    let renewed = first.renew(space, &Renew::new(grant, end, NOW));
+    assert_eq!(renewed.unwrap(), end);
+    first.release(space, grant.block, grant.epoch).unwrap();
+    assert_eq!(first.list(space).unwrap().blocks.len(), 1);
+    let floor = first.bump_floor(space, Floor::Tick(end + 5), NOW);
+    assert_eq!(floor.unwrap(), end + 5);
+    assert_eq!(first.check(space, NOW).unwrap().record.floor, end + 5);
+    let calls = [
+        "init",
+        "init_if_new",
+        "acquire",
+        "renew",
+        "release",
+        "list",
+        "bump_floor",
+        "check",
+    ];
+    assert_eq!(case.calls(), calls);
+}
