@@ -206,7 +206,7 @@ fn u1_the_shares_of_a_lease_are_its_nodes_once() {
     for (nodes, count, shares) in [
         (9..16, 3, vec![9..11, 11..13, 13..16]),
         (0..4, 4, vec![0..1, 1..2, 2..3, 3..4]),
-        (5..13, 1, vec![5..13]),
+        (5..13, 2, vec![5..9, 9..13]),
     ] {
         let lease = Lease::new(layout(), nodes, 3..9).unwrap();
         let parts = (0..count).map(|index| Share { index, count }.of(&lease).unwrap());
