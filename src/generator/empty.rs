@@ -76,3 +76,24 @@ impl fmt::Display for TakeError {
 }
 
 impl std::error::Error for TakeError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_take_that_gave_nothing_says_why_and_what_to_do() {
+        let waited = Duration::from_millis(30);
+        for (error, parts) in [
+            (TakeError::Empty, ["the ring is empty", "try again"]),
+            (TakeError::TimedOut { waited }, ["for 30ms", "producers"]),
+        ] {
+            let text = error.to_string();
+            for part in parts.into_iter().chain(["threshold", "OnEmpty::Generate"]) {
+                assert!(text.contains(part), "{text}");
+            }
+        }
+        let refused = TakeError::from(Refused::Forked);
+        assert_eq!(refused.to_string(), Refused::Forked.to_string());
+    }
+}
