@@ -482,6 +482,11 @@ mod tests {
             BuildError::Store(unavailable),
             BuildError::Ring(crate::RingError::Memory(behind())),
             BuildError::System(behind()),
+            #[cfg(feature = "sqlite")]
+            BuildError::Local(crate::LocalError::Directory {
+                path: "orders".into(),
+                source: behind(),
+            }),
         ] {
             let source = std::error::Error::source(&error).unwrap();
             assert_eq!(source.to_string(), "a disk that is full");
