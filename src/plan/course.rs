@@ -716,13 +716,16 @@ mod tests {
 
         #[test]
         fn a_faster_producer_never_leaves_it_dry(
-            load in any_load(),
+            rate in 1..10_000_000_u64,
             fill_rate in 100_000..50_000_000_u64,
             faster in 1..4_u64,
             wake in 0..5_000_u64,
             log in 4..16_u32,
             percent in 1..=75_u32,
         ) {
+            // Under a load that does not change. One that rises finds a slow producer
+            // awake more often.
+            let load = steady(rate);
             let dry = |fill_rate, wake| {
                 let machine = machine(fill_rate, wake);
                 runs_dry(&load, &machine, &config(1 << log, percent), 1.0)
@@ -731,6 +734,24 @@ mod tests {
                 prop_assert!(!dry(fill_rate * faster, wake));
                 prop_assert!(!dry(fill_rate, wake / faster));
             }
+        }
+
+        #[test]
+        fn a_threshold_that_outlasts_a_wake_up_is_enough_for_a_fast_producer(
+            load in any_load(),
+            more in 0..50_000_000_u64,
+            part in 0.0..1.0_f64,
+            log in 6..16_u32,
+            percent in 10..=75_u32,
+        ) {
+            let config = config(1 << log, percent);
+            let peak = load.peak();
+            // A take that leaves fewer than the threshold asks; one more is under way.
+            let outlasts = (config.threshold_in_slots() as f64 - 2.0) / peak;
+            let wake = (outlasts * part * 1e6) as u64;
+            let machine = machine(peak.ceil() as u64 + more, wake);
+            prop_assume!((wake.max(1) as f64) * 1e-6 <= outlasts);
+            prop_assert!(!runs_dry(&load, &machine, &config, 1.0));
         }
     }
 }
