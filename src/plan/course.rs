@@ -685,6 +685,13 @@ mod tests {
         );
     }
 
+    #[test]
+    fn what_was_never_taken_has_no_age() {
+        let (machine, config) = small();
+        let run = course(&steady(100), &machine, &config, Duration::ZERO);
+        assert_eq!((run.taken, run.mean_age), (0.0, 0.0));
+    }
+
     fn any_load() -> impl Strategy<Value = Load> {
         prop::collection::vec(0..100_000_u64, 1..20).prop_map(|counts| {
             let line = |(at, count): (usize, &u64)| format!("0.{at:02},{}\n", count + 1);
