@@ -378,7 +378,7 @@ WEAKENINGS = [
     Weakening(
         "no-wake-up", "R4",
         "a request does not unpark",
-        REQUESTS, "                    thread.unpark();\n                }\n                return;", "                    let _ = thread;\n                }\n                return;",
+        REQUESTS, "            thread.unpark();\n        }\n    }\n", "            let _ = thread;\n        }\n    }\n",
         "fill", "threshold_crossing_against_a_producer_about_to_sleep",
     ),
     Weakening(
