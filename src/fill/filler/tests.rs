@@ -17,6 +17,11 @@ fn layout() -> Layout {
     Layout::builder().bits(30, 1, 6).build().unwrap()
 }
 
+/// The first so many raws of node 0.
+fn first_raws(count: usize) -> impl Iterator<Item = u64> {
+    (0..count as u64).map(|at| layout().pack(at / 64, 0, at % 64).unwrap())
+}
+
 /// In tick 0.
 fn now() -> u64 {
     layout().epoch_unix_ms()
@@ -153,13 +158,8 @@ fn a_block_is_minted_up_to_its_last_64() {
         let mut block = vec![Id::default(); len];
         assert_eq!(filler.mint_block(&mut block), (minted, Ok(())), "{len}");
         let raws = block[..minted].iter().map(|id| id.to_u64());
-        assert!(raws.eq(layout_run(minted)), "{len}");
+        assert!(raws.eq(first_raws(minted)), "{len}");
     }
-}
-
-/// The first so many raws of node 0.
-fn layout_run(count: usize) -> impl Iterator<Item = u64> {
-    (0..count as u64).map(|at| layout().pack(at / 64, 0, at % 64).unwrap())
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn a_fill_makes_what_is_missing_and_says_how_many() {
     assert_eq!(made.fills(FillCause::Padding), 1, "of which one made IDs");
     let mut out = [Id::default(); 300];
     assert_eq!(made.filler.ring.take_batch(&mut out), 256);
-    assert!(out[..256].iter().map(|id| id.to_u64()).eq(layout_run(256)));
+    assert!(out[..256].iter().map(|id| id.to_u64()).eq(first_raws(256)));
 }
 
 #[test]
@@ -360,7 +360,7 @@ fn a_scheduled_fill_replaces_what_has_grown_too_old() {
     .make();
     made.filler.fill(FillCause::Padding).unwrap();
     let first = |ring: &RingBuffer| ring.take().map(|id| id.to_u64());
-    assert_eq!(first(&made.filler.ring), layout_run(1).next());
+    assert_eq!(first(&made.filler.ring), first_raws(1).next());
     let retired = || made.filler.counters.retired.load(Relaxed);
     for (later_ms, expected) in [(10_000, 0), (10_001, 63), (12_500, 191)] {
         made.clock.later_ms.store(later_ms, Relaxed);
@@ -386,7 +386,7 @@ fn a_take_below_the_threshold_asks_for_a_fill() {
         (0, Some(FillCause::Threshold)),
     ] {
         let taken = made.filler.take().map(|id| id.to_u64());
-        assert_eq!(taken, layout_run(4 - left).last());
+        assert_eq!(taken, first_raws(4 - left).last());
         assert_eq!(made.filler.ring.len(), left);
         assert_eq!(made.wanted(), wanted, "{left} left");
     }
@@ -400,7 +400,7 @@ fn a_batch_below_the_threshold_asks_for_a_fill() {
     assert_eq!(made.wanted(), None);
     let mut out = [Id::default(); 3];
     assert_eq!(made.filler.take_batch(&mut out), 3);
-    assert!(out.iter().map(|id| id.to_u64()).eq(layout_run(3)));
+    assert!(out.iter().map(|id| id.to_u64()).eq(first_raws(3)));
     assert_eq!(made.wanted(), Some(FillCause::Threshold));
 }
 
