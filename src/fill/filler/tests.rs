@@ -22,7 +22,7 @@ fn first_raws(count: usize) -> impl Iterator<Item = u64> {
     (0..count as u64).map(|at| layout().pack(at / 64, 0, at % 64).unwrap())
 }
 
-/// In tick 0.
+/// When tick 0 begins, in milliseconds since 1970.
 fn now() -> u64 {
     layout().epoch_unix_ms()
 }
@@ -50,16 +50,13 @@ impl Clock for Limited {
 }
 
 struct Setup {
-    capacity: usize,
     threshold: usize,
     ticks: u64,
     law: Option<Law>,
     schedule: Option<ScheduledFill>,
 }
 
-/// Of 256 slots, and a block of half of them.
 const SETUP: Setup = Setup {
-    capacity: 256,
     threshold: 256,
     ticks: 1_000,
     law: None,
@@ -73,6 +70,7 @@ struct Made {
 }
 
 impl Setup {
+    /// With 256 slots, and one producer's blocks of 128.
     fn make(self) -> Made {
         let clock = Arc::new(Limited::default());
         let lease = Lease::new(layout(), 0..1, 0..self.ticks).unwrap();
@@ -88,7 +86,7 @@ impl Setup {
             Box::new(move |_| _ = found_full.fetch_add(1, Relaxed))
         };
         let filler = Arc::new(Filler::new(
-            RingBuffer::with_capacity(self.capacity).unwrap(),
+            RingBuffer::with_capacity(256).unwrap(),
             Source::new(timeline, Cipher::plain()),
             self.threshold,
             self.law,
