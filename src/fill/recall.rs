@@ -185,6 +185,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_mark_survives_as_a_number() {
+        let recalls = Recalls::new();
+        for _ in 0..3 {
+            let mark = recalls.mark();
+            let word = mark.to_word();
+            assert!(recalls.is_unchanged_since(RecallMark::from_word(word)));
+            recalls.begin();
+            assert!(!recalls.is_unchanged_since(RecallMark::from_word(word)));
+            recalls.end();
+        }
+    }
+
+    #[test]
     fn no_state_of_the_count_comes_back() {
         let recalls = Recalls::new();
         let mut marks = vec![recalls.mark()];

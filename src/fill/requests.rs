@@ -54,7 +54,7 @@ pub(crate) struct Requests {
     /// The bits of [`Wanted`].
     wanted: CachePadded<AtomicU64>,
     /// The producers that sleep until something is wanted: one bit each.
-    idle: CachePadded<AtomicU64>,
+    pub(super) idle: CachePadded<AtomicU64>,
     /// Each entered by its thread, before that can sleep.
     producers: Box<[OnceLock<Thread>]>,
 }
@@ -374,6 +374,24 @@ mod tests {
         eventually("it is idle", || idle(&requests) == 1);
         requests.request(FillCause::Threshold);
         assert_over(sleeper);
+    }
+
+    #[test]
+    fn each_producer_has_a_bit_of_its_own() {
+        let requests = Arc::new(Requests::new(3));
+        let thread = {
+            let requests = Arc::clone(&requests);
+            std::thread::spawn(move || {
+                requests.enlist(2);
+                while requests.wanted().cause().is_none() {
+                    requests.rest(2, Some(HOUR));
+                }
+            })
+        };
+        eventually("it is idle", || idle(&requests) == 0b100);
+        requests.request(FillCause::Threshold);
+        thread.join().unwrap();
+        assert_eq!(idle(&requests), 0);
     }
 
     #[test]

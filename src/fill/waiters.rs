@@ -57,7 +57,7 @@ pub(crate) struct Waiters {
     /// How many are announced.
     count: CachePadded<AtomicUsize>,
     /// Changes with each wake-up, under the gate.
-    sequence: AtomicU64,
+    pub(super) sequence: AtomicU64,
     gate: Mutex<()>,
     bell: Condvar,
 }
@@ -204,6 +204,48 @@ mod tests {
         assert_eq!(seen, Some(1));
         assert_eq!(waiters.wait(Duration::ZERO, || None::<()>, no_more), None);
         assert_eq!(announced(&waiters), 0);
+    }
+
+    #[test]
+    fn a_notification_is_noted_where_somebody_waits_and_nowhere_else() {
+        let waiters = Waiters::new();
+        let noted = || waiters.sequence.load(Relaxed);
+        let ways: [fn(&Waiters); 2] = [Waiters::notify, Waiters::notify_all];
+        for notify in ways {
+            let before = noted();
+            notify(&waiters);
+            assert_eq!(noted(), before);
+            let attempt = || {
+                notify(&waiters);
+                Some(noted())
+            };
+            assert_eq!(waiters.wait(HOUR, attempt, no_more), Some(before + 1));
+        }
+    }
+
+    #[test]
+    fn whoever_waits_sleeps_between_attempts() {
+        let waiters = Waiters::new();
+        let mut attempts = 0;
+        let attempt = || {
+            attempts += 1;
+            None::<()>
+        };
+        waiters.wait(Duration::from_millis(50), attempt, no_more);
+        assert!(attempts < 100, "{attempts}");
+    }
+
+    #[test]
+    fn what_was_noted_before_is_not_slept_through() {
+        let waiters = Waiters::new();
+        let mut attempts = 0;
+        let attempt = || {
+            attempts += 1;
+            // Comes between the attempt and the sleep.
+            waiters.notify();
+            (attempts == 3).then_some(attempts)
+        };
+        assert_eq!(waiters.wait(MINUTE, attempt, no_more), Some(3));
     }
 
     #[test]

@@ -119,3 +119,59 @@ impl Watermark {
         }
     }
 }
+
+#[cfg(all(test, not(all(loom, feature = "loom"))))]
+mod tests {
+    use super::*;
+    use crate::eventually::eventually;
+
+    const HIGH: u64 = 1 << 40;
+
+    fn nothing() -> Totals {
+        Totals {
+            taken: 0,
+            retired: 0,
+        }
+    }
+
+    #[test]
+    fn one_without_a_law_stays() {
+        let fixed = Watermark::fixed(7);
+        assert!(!fixed.moves());
+        fixed.follow(7, 0, || panic!("nobody needs to know"));
+        assert_eq!(fixed.threshold(), 7);
+        assert_eq!(fixed.targets().goal(100), 100);
+    }
+
+    #[test]
+    fn the_threshold_goes_where_the_law_says() {
+        let moving = Watermark::moving(Law::new(1..=HIGH, 2 * HIGH));
+        assert!(moving.moves());
+        assert_eq!(moving.threshold(), HIGH);
+        eventually("it comes down", || {
+            moving.follow(HIGH, HIGH, nothing);
+            moving.threshold() < HIGH
+        });
+        assert_eq!(moving.targets().threshold, moving.threshold());
+    }
+
+    #[test]
+    fn so_does_the_goal_above_it() {
+        let moving = Watermark::moving(Law::new(1..=HIGH, 2 * HIGH));
+        let before = moving.targets().above;
+        let mut taken = 0;
+        eventually("it goes up", || {
+            taken += HIGH;
+            moving.follow(HIGH, HIGH, || Totals { taken, retired: 0 });
+            moving.targets().above > before
+        });
+    }
+
+    #[test]
+    fn what_is_in_another_hand_is_left_there() {
+        let moving = Watermark::moving(Law::new(1..=HIGH, 2 * HIGH));
+        let law = moving.law.as_ref().unwrap().lock();
+        moving.follow(HIGH, HIGH, || panic!("it waits"));
+        drop(law);
+    }
+}

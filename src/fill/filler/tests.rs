@@ -2,6 +2,8 @@
 //!
 //! The clock breaks where it is read without end, so what would hang fails.
 
+mod asking;
+
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -72,6 +74,10 @@ struct Made {
 impl Setup {
     /// With 256 slots, and one producer's blocks of 128.
     fn make(self) -> Made {
+        self.make_with(1)
+    }
+
+    fn make_with(self, producers: usize) -> Made {
         let clock = Arc::new(Limited::default());
         let lease = Lease::new(layout(), 0..1, 0..self.ticks).unwrap();
         let pace = Pace {
@@ -92,7 +98,7 @@ impl Setup {
             self.law,
             self.schedule,
             Some(on_full),
-            1,
+            producers,
         ));
         clock.filler.set(Arc::downgrade(&filler)).unwrap();
         Made {

@@ -1,0 +1,130 @@
+//! Whom a filler wakes, and what it learns.
+
+use std::time::Instant;
+
+use super::*;
+
+const BOTH: u64 = 0b11;
+
+fn idle(made: &Made) -> u64 {
+    made.filler.requests.idle.load(Relaxed)
+}
+
+/// How often those who wait were told to look again.
+fn rung(made: &Made) -> u64 {
+    made.filler.waiters.sequence.load(Relaxed)
+}
+
+#[test]
+fn only_an_empty_ring_asks_a_second_producer() {
+    let made = SETUP.make();
+    made.filler.requests.idle.store(BOTH, Relaxed);
+    for (left, still_idle) in [(1, 0b10), (1, 0b10), (0, 0)] {
+        made.filler.note_level(left);
+        assert_eq!(idle(&made), still_idle, "{left} left");
+    }
+}
+
+#[test]
+fn a_fill_of_more_than_a_block_wakes_one_other_producer() {
+    // Blocks of 16, so that several follow.
+    let made = SETUP.make_with(8);
+    made.filler.requests.idle.store(BOTH, Relaxed);
+    made.filler.fill(FillCause::Padding).unwrap();
+    assert_eq!(made.filler.ring.len(), 256);
+    assert_eq!(idle(&made), 0b10);
+    // Not for one block alone.
+    assert!(made.filler.ring.take_batch(&mut [Id::default(); 16]) == 16);
+    made.filler.fill(FillCause::Padding).unwrap();
+    assert_eq!(made.filler.ring.len(), 256);
+    assert_eq!(idle(&made), 0b10);
+}
+
+#[test]
+fn those_who_wait_hear_of_a_nudge_and_of_a_refusal() {
+    let made = SETUP.make();
+    let mut attempts = 0;
+    let outcome = made.filler.wait(Duration::ZERO, || {
+        attempts += 1;
+        let before = rung(&made);
+        match attempts {
+            1 => made.filler.nudge(),
+            _ => made.filler.wake_waiters(),
+        }
+        assert_eq!(rung(&made), before + 1);
+        (attempts == 2).then_some(())
+    });
+    assert_eq!(outcome, Some(()));
+}
+
+#[test]
+fn who_leaves_wakes_the_next_where_something_is_left() {
+    let made = SETUP.make();
+    let leave = || {
+        // Inside another wait, so that somebody can be woken.
+        made.filler.wait(Duration::ZERO, || {
+            let before = rung(&made);
+            made.filler.wait(Duration::ZERO, || Some(()));
+            Some(rung(&made) - before)
+        })
+    };
+    assert_eq!(leave(), Some(0), "the ring is empty");
+    made.filler.fill(FillCause::Padding).unwrap();
+    assert_eq!(leave(), Some(1));
+}
+
+/// With a threshold that comes down in some milliseconds of learning.
+fn brimful() -> (Made, u64) {
+    let law = Law::new(10..=250, 256);
+    let before = law.targets().threshold;
+    let made = Setup {
+        law: Some(law),
+        ..SETUP
+    }
+    .make();
+    made.filler.fill(FillCause::Padding).unwrap();
+    (made, before)
+}
+
+/// Serves `cause` twice, with so much time between.
+fn serve_twice(made: &Made, cause: FillCause) {
+    for _ in 0..2 {
+        made.filler.requests.request(cause);
+        assert_eq!(made.serve(), Ok(()));
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_millis(30) {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+#[test]
+fn the_threshold_learns_from_what_takes_have_asked_for_alone() {
+    for (cause, learns) in [
+        (FillCause::Threshold, true),
+        (FillCause::Padding, false),
+        (FillCause::Scheduled, false),
+    ] {
+        let (made, before) = brimful();
+        serve_twice(&made, cause);
+        assert_eq!(
+            made.filler.watermark.threshold() < before,
+            learns,
+            "{cause:?}"
+        );
+    }
+}
+
+#[test]
+fn a_recall_is_over_where_nobody_holds_anything() {
+    let made = SETUP.make();
+    made.filler.fill(FillCause::Padding).unwrap();
+    let mark = made.filler.recall_mark();
+    assert!(made.filler.is_unrecalled(mark));
+    assert!(!made.filler.recall());
+    assert!(made.filler.ring.is_empty());
+    assert!(!made.filler.is_unrecalled(mark));
+    let held = made.filler.ring.reserve(1);
+    assert!(made.filler.recall(), "a permit is out");
+    drop(held);
+}
