@@ -258,21 +258,28 @@ fn refusal(ids: &CachedGenerator) -> Refused {
     }
 }
 
-/// A ring of 64, all of which are retired after a minute.
+/// A ring of 64, all of which are retired after a minute; and then none for a while.
 fn stale_life() -> Vec<Id> {
     let layout = shared_layout(48, 8, 2);
     let clock = clock_at(layout, 0);
+    let found_full = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&found_full);
     let ids = four_a_tick(900)
         .capacity(64)
         .clock(clock.clone())
         .scheduled_fill(
             ScheduledFill::every(ScheduledFill::MIN_PERIOD).max_age(Duration::from_secs(5)),
         )
+        .on_full_hook(move |_| _ = count.fetch_add(1, Relaxed))
         .build()
         .unwrap();
     clock.advance(Duration::from_secs(60));
     eventually("the old ones are retired", || ids.stats().retired == 64);
     eventually("and replaced", || ids.stats().level == 64);
+    let before = found_full.load(Relaxed);
+    eventually("it is looked for others", || {
+        found_full.load(Relaxed) >= before + 2
+    });
     take_some(&ids, 8)
 }
 

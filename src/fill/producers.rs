@@ -44,6 +44,12 @@ impl Producers {
         let producers = Self { filler, threads };
         spawned.map(|()| producers)
     }
+
+    /// How many threads there are.
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> usize {
+        self.threads.len()
+    }
 }
 
 impl Drop for Producers {

@@ -68,7 +68,8 @@ pub(super) struct Shared {
     ran_dry: Throttle,
     refused: Throttle,
     /// Stops and joins the threads when the last clone is dropped.
-    _producers: Producers,
+    #[allow(dead_code, reason = "dropped, and counted by a test")]
+    producers: Producers,
     /// Lets go of the leases, after that.
     tenancy: Tenancy,
 }
@@ -88,7 +89,7 @@ impl Shared {
             dropped: AtomicU64::new(0),
             ran_dry: Throttle::new(),
             refused: Throttle::new(),
-            _producers: producers,
+            producers,
             tenancy,
         }
     }
@@ -434,3 +435,6 @@ impl fmt::Debug for CachedGenerator {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, not(all(loom, feature = "loom"))))]
+mod tests;

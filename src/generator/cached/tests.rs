@@ -1,0 +1,99 @@
+//! What a take does that finds the ring dry, where it can be told from outside only
+//! by how long it takes.
+
+use std::sync::mpsc;
+use std::thread;
+
+use super::super::tenancy::Host;
+use super::*;
+use crate::clock::ManualClock;
+use crate::eventually::eventually;
+use crate::fill::PaddingFill;
+use crate::lease::StaticLease;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// Eight IDs to a tick and node.
+fn layout() -> Layout {
+    Layout::builder().bits(30, 10, 3).build().unwrap()
+}
+
+/// What `work` gives, on a thread of its own: it may never come to it.
+#[track_caller]
+fn in_time<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send + 'static) -> T {
+    let (done, comes) = mpsc::channel();
+    thread::spawn(move || done.send(work()));
+    let mut outcome = None;
+    eventually(what, || {
+        outcome = comes.try_recv().ok();
+        outcome.is_some()
+    });
+    outcome.unwrap()
+}
+
+/// Eight slots, in the tick that this many are left after, which does not end.
+fn builder(node: u64, ticks_left: u64) -> CachedGeneratorBuilder {
+    let layout = layout();
+    let tick = layout.ticks() - 1 - ticks_left;
+    CachedGenerator::builder(layout)
+        .plain()
+        .lease(StaticLease::assume_unique(layout, node..node + 1))
+        .clock(ManualClock::new(layout.tick_start_unix_ms(tick)))
+        .borrow_limit(Duration::ZERO)
+        .capacity(8)
+}
+
+fn waiting(node: u64, ticks_left: u64) -> CachedGeneratorBuilder {
+    builder(node, ticks_left).on_empty(OnEmpty::Wait(HOUR))
+}
+
+#[test]
+fn a_batch_that_has_some_does_not_wait_for_the_rest() {
+    let ids = waiting(700, 5).build().unwrap();
+    let count = in_time("it takes what there is", move || {
+        ids.take_batch(&mut [Id::default(); 20])
+    });
+    assert_eq!(count, Ok(8));
+}
+
+#[test]
+fn a_wait_ends_with_the_first_that_comes() {
+    let ids = waiting(701, 5)
+        .padding_fill(PaddingFill::Off)
+        .build()
+        .unwrap();
+    let count = in_time("a producer comes", move || {
+        ids.take_batch(&mut [Id::default(); 3])
+    });
+    assert!(matches!(count, Ok(1..=3)), "{count:?}");
+}
+
+#[test]
+fn a_wait_for_what_will_never_come_is_refused_at_once() {
+    let ids = waiting(702, 0).build().unwrap();
+    let (taken, error) = in_time("it takes all and is refused", move || {
+        let mut taken = 0;
+        loop {
+            match ids.take() {
+                Ok(_) => taken += 1,
+                Err(error) => return (taken, error),
+            }
+        }
+    });
+    assert_eq!(taken, 8);
+    assert!(matches!(error, TakeError::Refused(_)), "{error:?}");
+}
+
+#[test]
+fn a_recall_is_over_at_once_where_nobody_is_at_work() {
+    let ids = builder(703, 5).threshold_fill(None).build().unwrap();
+    assert!(!in_time("it is over", move || ids.filler.stop_serving()));
+}
+
+#[test]
+fn who_needs_no_fill_has_no_producer() {
+    let none = builder(704, 5).threshold_fill(None).build().unwrap();
+    assert_eq!(none.shared.producers.count(), 0);
+    let one = builder(705, 5).build().unwrap();
+    assert_eq!(one.shared.producers.count(), 1);
+}
