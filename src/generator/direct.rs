@@ -399,3 +399,14 @@ impl Host for Arc<[Source]> {
         false
     }
 }
+
+#[cfg(all(test, not(all(loom, feature = "loom"))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_nothing_to_stop_serving() {
+        let none: Arc<[Source]> = Arc::default();
+        assert!(!none.stop_serving());
+    }
+}
