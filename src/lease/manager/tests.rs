@@ -1299,7 +1299,14 @@ fn grants_that_no_store_gives_are_not_opened() {
     successor.ticks = held.ticks.end..held.ticks.end + 5;
     let unasked = Grant::new(Block::new(9), Epoch::FIRST, 7..8);
     ask(&mut rig, vec![successor.clone(), unasked]);
-    assert_eq!(rig.opened(), [held, successor]);
+    assert_eq!(rig.opened(), [held.clone(), successor.clone()]);
+    // And what ends where one begins.
+    let after = held.ticks.end + 10;
+    let later = Grant::new(Block::new(9), Epoch::FIRST, after..after + 5);
+    let earlier = Grant::new(Block::new(9), Epoch::FIRST, after - 5..after);
+    ask(&mut rig, vec![later.clone()]);
+    ask(&mut rig, vec![earlier.clone()]);
+    assert_eq!(rig.opened(), [held, successor, later, earlier]);
 }
 
 #[test]
