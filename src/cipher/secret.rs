@@ -362,6 +362,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_written_is_what_is_read() {
+        let bytes = *b"\x00\x01\x0f\x10\x7f\x80\x9a\xff\xf0\x55\xaa\x33\xcc\x12\xed\xb7";
+        let secret = Secret::from_bytes(bytes);
+        let mut text = Vec::new();
+        secret.write_hex(&mut text).unwrap();
+        assert_eq!(text, b"00010f107f809afff055aa33cc12edb7\n");
+
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("secret");
+        secret.to_new_file(&path).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), text);
+        assert_eq!(Secret::from_file(&path).unwrap().expose(), &bytes);
+        let error = secret.to_new_file(&path).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+    }
+
+    #[test]
     fn a_read_goes_on_to_the_end_of_either() {
         let mut buffer = [0; 4];
         assert_eq!(read_up_to(slow(b"abc"), &mut buffer).unwrap(), 3);
@@ -372,13 +389,15 @@ mod tests {
 
     #[test]
     fn a_read_that_fails_is_told() {
-        struct Broken;
+        struct Broken(u32);
         impl Read for Broken {
             fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                self.0 += 1;
+                assert!(self.0 < 10, "it reads for ever");
                 Err(io::ErrorKind::BrokenPipe.into())
             }
         }
-        let error = read_up_to(Broken, &mut [0; 4]).unwrap_err();
+        let error = read_up_to(Broken(0), &mut [0; 4]).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
     }
 }
