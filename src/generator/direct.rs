@@ -402,7 +402,55 @@ impl Host for Arc<[Source]> {
 
 #[cfg(all(test, not(all(loom, feature = "loom"))))]
 mod tests {
+    use std::sync::atomic::{AtomicU64, AtomicUsize};
+
     use super::*;
+    use crate::clock::Clock;
+
+    /// Stands still, and breaks where it is read without end.
+    #[derive(Debug)]
+    struct Standing {
+        unix_ms: AtomicU64,
+        readings: AtomicUsize,
+    }
+
+    impl Clock for Standing {
+        fn unix_ms(&self) -> u64 {
+            let readings = self.readings.fetch_add(1, Relaxed);
+            assert!(readings < 50, "it waits for ever");
+            self.unix_ms.load(Relaxed)
+        }
+    }
+
+    #[test]
+    fn a_wait_is_as_long_as_it_may_be_and_no_longer() {
+        let layout = Layout::TWITTER;
+        let now = layout.tick_start_unix_ms(1_000_000);
+        let clock = Arc::new(Standing {
+            unix_ms: AtomicU64::new(now),
+            readings: AtomicUsize::new(0),
+        });
+        let ids = DirectGenerator::builder(layout)
+            .plain()
+            .lease(crate::StaticLease::assume_unique(layout, 710..711))
+            .clock(Arc::clone(&clock))
+            .clock_policy(ClockPolicy::Wait {
+                at_most: Duration::from_millis(35),
+            })
+            .build()
+            .unwrap();
+        ids.take().unwrap();
+        clock.unix_ms.store(now - 10, Relaxed);
+        let before = clock.readings.load(Relaxed);
+        let refused = ids.take().unwrap_err();
+        assert!(
+            matches!(refused, Refused::BorrowLimit { .. }),
+            "{refused:?}"
+        );
+        // Once, and again after each sleep, for which there is room.
+        let readings = clock.readings.load(Relaxed) - before;
+        assert!((2..=5).contains(&readings), "{readings}");
+    }
 
     #[test]
     fn there_is_nothing_to_stop_serving() {
