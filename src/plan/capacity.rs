@@ -148,6 +148,12 @@ mod tests {
         )
     }
 
+    #[test]
+    fn bursts_are_looked_at_for_so_many_of_their_periods() {
+        assert_eq!(horizon(&bursts("2M:10ms/10s")), 10.0 * f64::from(BURSTS));
+        assert_eq!(horizon(&Load::steady("1M".parse().unwrap())), STEADY);
+    }
+
     /// Each ring is dry again and again there, for longer than anybody waits.
     #[test]
     fn a_load_that_is_hardly_met_or_not_at_all_is_told_soon() {

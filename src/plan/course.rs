@@ -210,6 +210,8 @@ impl Tank {
             self.ask();
             self.step(piece);
             steps += 1;
+            #[cfg(test)]
+            assert!(steps < 1 << 22, "the model stands still");
             if self.phase == Phase::Worst && steps == MANY_STEPS {
                 self.look_ahead(piece);
             }
@@ -412,9 +414,13 @@ impl Stock {
     /// Takes the oldest ones, evenly between two moments.
     fn taken(&mut self, ids: f64, from: f64, until: f64) {
         let mut left = ids;
+        #[cfg(test)]
+        let mut taken = 0..self.batches.len() + 1;
         while left > 0.0
             && let Some(batch) = self.batches.front_mut()
         {
+            #[cfg(test)]
+            assert!(taken.next().is_some(), "nothing is taken");
             let count = left.min(batch.ids);
             let moment = |left: f64| from + (until - from) * (1.0 - left / ids);
             let first_age = moment(left) - batch.from;
@@ -544,6 +550,110 @@ mod tests {
             ],
         );
         assert_figures(&run, [20.0, 4.0, 0.0, 1.0, 0.08, 0.04]);
+    }
+
+    #[test]
+    fn a_level_that_falls_during_a_fill_has_its_moment() {
+        let (_, config) = small();
+        let machine = machine(100, 10_000);
+        let run = course(&steady(200), &machine, &config, Duration::from_millis(165));
+        assert_points(
+            &run,
+            &[
+                (0.0, 16.0, false),
+                (0.045, 7.0, false),
+                (0.055, 5.0, true),
+                (0.105, 0.0, true),
+                (0.165, 0.0, true),
+            ],
+        );
+    }
+
+    fn worst(machine: &Machine, config: &Config) -> Tank {
+        Tank::new(machine, config, Phase::Worst)
+    }
+
+    fn piece(rate: f64, until: f64) -> Piece {
+        Piece {
+            from: 0.0,
+            until,
+            rate,
+        }
+    }
+
+    #[test]
+    fn who_waits_is_served_at_the_rate_of_takes_until_nobody_does() {
+        let (machine, _) = small();
+        let machine = machine.with_take_rate("200/s".parse().unwrap());
+        let mut tank = worst(&machine, &config(64, 50));
+        tank.waiting = 10.0;
+        tank.step(piece(50.0, 1.0));
+        assert_near(tank.seconds, 10.0 / 150.0);
+        assert!(tank.waiting <= NOTHING, "{}", tank.waiting);
+    }
+
+    #[test]
+    fn the_worst_case_is_settled_asleep_and_decided_when_dry() {
+        let (machine, config) = small();
+        let mut tank = worst(&machine, &config);
+        assert!(tank.is_settled() && !tank.is_decided());
+        tank.waiting = 1.0;
+        assert!(!tank.is_settled());
+        tank.waiting = 0.0;
+        tank.producer = Producer::Waking { at: 1.0 };
+        assert!(!tank.is_settled());
+        tank.course.empties = 1.0;
+        assert!(tank.is_decided());
+        tank.phase = Phase::AsItComes;
+        assert!(!tank.is_decided());
+    }
+
+    #[test]
+    fn a_producer_that_rests_after_a_fill_does_so_after_each() {
+        let (machine, config) = small();
+        let mut tank = worst(&machine, &config);
+        tank.run(piece(10.0, 1e6));
+        assert_eq!((tank.course.fills, tank.seconds), (1, 1e6));
+        assert!(tank.level <= 8.0, "as before the next one");
+    }
+
+    #[test]
+    fn a_piece_of_the_same_rate_goes_on_where_the_last_one_ended() {
+        let (machine, config) = small();
+        let mut tank = worst(&machine, &config);
+        // The first rise comes at the threshold.
+        tank.run(piece(10.0, 0.01));
+        let before = tank.level;
+        assert_near(before, 7.9);
+        tank.level = 16.0;
+        tank.run(piece(10.0, 0.11));
+        assert_near(tank.level, 15.0);
+        tank.run(piece(11.0, 0.12));
+        assert!(tank.level < 8.0, "a rise is");
+    }
+
+    #[test]
+    fn where_no_fill_is_followed_by_a_pause_the_end_is_told_at_once() {
+        let mut tank = worst(&machine(100, 1_000), &config(64, 50));
+        tank.level = 50.0;
+        tank.look_ahead(piece(105.0, 4.0));
+        assert_eq!((tank.level, tank.seconds), (30.0, 4.0));
+        assert_eq!(tank.course.empties, 0.0);
+        tank.look_ahead(piece(105.0, 14.0));
+        assert_eq!((tank.level, tank.course.empties), (0.0, 20.0));
+        // Where more is made than taken, it stays where it is.
+        tank.level = 50.0;
+        tank.look_ahead(piece(95.0, 20.0));
+        assert_eq!((tank.level, tank.course.empties), (50.0, 20.0));
+
+        let mut tank = worst(&machine(999_999, 1_000), &config(1 << 16, 50));
+        tank.run(piece(1e6, 1e4));
+        assert!(
+            tank.course.fills <= u64::from(MANY_STEPS),
+            "{}",
+            tank.course.fills
+        );
+        assert_eq!((tank.seconds, tank.course.empties), (1e4, 0.0));
     }
 
     #[test]
