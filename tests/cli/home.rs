@@ -128,6 +128,13 @@ pub(crate) fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
+/// Whether these lie above all that can have been granted before `asked_ms`, when
+/// they were asked for: the horizon is 120 s.
+pub(crate) fn lie_above_all(parts: &[Parts], asked_ms: u64) -> bool {
+    let reach = asked_ms + 120_000..unix_ms() + 130_000;
+    parts.iter().all(|parts| reach.contains(&parts.unix_ms))
+}
+
 pub(crate) fn unix_ms() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     now.as_millis() as u64
