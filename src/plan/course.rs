@@ -415,12 +415,12 @@ impl Stock {
     fn taken(&mut self, ids: f64, from: f64, until: f64) {
         let mut left = ids;
         #[cfg(test)]
-        let mut taken = 0..self.batches.len() + 1;
+        let mut rounds = 0..=self.batches.len();
         while left > 0.0
             && let Some(batch) = self.batches.front_mut()
         {
             #[cfg(test)]
-            assert!(taken.next().is_some(), "nothing is taken");
+            assert!(rounds.next().is_some(), "nothing is taken");
             let count = left.min(batch.ids);
             let moment = |left: f64| from + (until - from) * (1.0 - left / ids);
             let first_age = moment(left) - batch.from;
