@@ -53,7 +53,8 @@ use crate::sync::thread::{self, Thread};
 pub(crate) struct Requests {
     /// The bits of [`Wanted`].
     wanted: CachePadded<AtomicU64>,
-    /// The producers that sleep until something is wanted: one bit each.
+    /// The producers that sleep until something is wanted: one bit each. The filler's
+    /// tests set and read it too.
     pub(super) idle: CachePadded<AtomicU64>,
     /// Each entered by its thread, before that can sleep.
     producers: Box<[OnceLock<Thread>]>,

@@ -56,7 +56,7 @@ use crate::sync::{Condvar, Mutex, MutexGuard};
 pub(crate) struct Waiters {
     /// How many are announced.
     count: CachePadded<AtomicUsize>,
-    /// Changes with each wake-up, under the gate.
+    /// Changes with each wake-up, under the gate. The filler's tests read it too.
     pub(super) sequence: AtomicU64,
     gate: Mutex<()>,
     bell: Condvar,
@@ -197,6 +197,17 @@ mod tests {
         false
     }
 
+    /// How often whoever waits this long, and for nothing, looks.
+    fn attempts_in(limit: Duration) -> usize {
+        let mut attempts = 0;
+        let attempt = || {
+            attempts += 1;
+            None::<()>
+        };
+        assert_eq!(Waiters::new().wait(limit, attempt, no_more), None);
+        attempts
+    }
+
     #[test]
     fn whoever_has_waited_is_not_counted_any_more() {
         let waiters = Waiters::new();
@@ -225,13 +236,7 @@ mod tests {
 
     #[test]
     fn whoever_waits_sleeps_between_attempts() {
-        let waiters = Waiters::new();
-        let mut attempts = 0;
-        let attempt = || {
-            attempts += 1;
-            None::<()>
-        };
-        waiters.wait(Duration::from_millis(50), attempt, no_more);
+        let attempts = attempts_in(Duration::from_millis(50));
         assert!(attempts < 100, "{attempts}");
     }
 
@@ -266,14 +271,7 @@ mod tests {
 
     #[test]
     fn an_attempt_is_made_when_the_time_is_over() {
-        let waiters = Waiters::new();
-        let mut attempts = 0;
-        let attempt = || {
-            attempts += 1;
-            None::<()>
-        };
-        let outcome = waiters.wait(Duration::from_millis(1), attempt, no_more);
-        assert_eq!(outcome, None);
+        let attempts = attempts_in(Duration::from_millis(1));
         assert!(attempts >= 2, "{attempts}");
     }
 

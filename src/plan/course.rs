@@ -210,6 +210,7 @@ impl Tank {
             self.ask();
             self.step(piece);
             steps += 1;
+            // A mistake in the arithmetic fails here by name instead of going on for ever.
             #[cfg(test)]
             assert!(steps < 1 << 22, "the model stands still");
             if self.phase == Phase::Worst && steps == MANY_STEPS {
@@ -419,6 +420,7 @@ impl Stock {
         while left > 0.0
             && let Some(batch) = self.batches.front_mut()
         {
+            // Each round takes a batch away, or is the last.
             #[cfg(test)]
             assert!(rounds.next().is_some(), "nothing is taken");
             let count = left.min(batch.ids);

@@ -31,7 +31,8 @@ fn in_time<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send + 'sta
     outcome.unwrap()
 }
 
-/// Eight slots, in the tick that this many are left after, which does not end.
+/// Eight slots, on a clock that stands still this many ticks before the last one of the
+/// layout.
 fn builder(node: u64, ticks_left: u64) -> CachedGeneratorBuilder {
     let layout = layout();
     let tick = layout.ticks() - 1 - ticks_left;

@@ -34,7 +34,7 @@ fn a_fill_of_more_than_a_block_wakes_one_other_producer() {
     assert_eq!(made.filler.ring.len(), 256);
     assert_eq!(idle(&made), 0b10);
     // Not for one block alone.
-    assert!(made.filler.ring.take_batch(&mut [Id::default(); 16]) == 16);
+    assert_eq!(made.filler.ring.take_batch(&mut [Id::default(); 16]), 16);
     made.filler.fill(FillCause::Padding).unwrap();
     assert_eq!(made.filler.ring.len(), 256);
     assert_eq!(idle(&made), 0b10);
@@ -73,8 +73,9 @@ fn who_leaves_wakes_the_next_where_something_is_left() {
     assert_eq!(leave(), Some(1));
 }
 
-/// With a threshold that comes down in some milliseconds of learning.
-fn brimful() -> (Made, u64) {
+/// A full ring whose threshold comes down in some milliseconds of learning, and that
+/// threshold.
+fn full_and_learning() -> (Made, u64) {
     let law = Law::new(10..=250, 256);
     let before = law.targets().threshold;
     let made = Setup {
@@ -86,7 +87,7 @@ fn brimful() -> (Made, u64) {
     (made, before)
 }
 
-/// Serves `cause` twice, with so much time between.
+/// Serves `cause` twice, 30 ms apart: time enough for the threshold to fall.
 fn serve_twice(made: &Made, cause: FillCause) {
     for _ in 0..2 {
         made.filler.requests.request(cause);
@@ -105,7 +106,7 @@ fn the_threshold_learns_from_what_takes_have_asked_for_alone() {
         (FillCause::Padding, false),
         (FillCause::Scheduled, false),
     ] {
-        let (made, before) = brimful();
+        let (made, before) = full_and_learning();
         serve_twice(&made, cause);
         assert_eq!(
             made.filler.watermark.threshold() < before,
