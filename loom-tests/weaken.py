@@ -158,20 +158,30 @@ RECTANGLE_AND_CURSOR = """\
 RECTANGLE_THEN_MARK = RECTANGLE_AND_CURSOR + MARK_AS_OPEN
 MARK_THEN_RECTANGLE = MARK_AS_OPEN + RECTANGLE_AND_CURSOR
 
-TAKE_A_PERMIT = """\
-        let Some(permit) = self.ring.reserve(ids.len()) else {
-            return 0;
-        };
+COUNT_AND_FENCE = """\
+        let counted = self.recalls.bringing();
+        // SeqCst: pairs with the fence in `recall`.
+        fence(SeqCst);
 """
 ASK_FOR_RECALLS = """\
-        // SeqCst: pairs with the fence in `recall`, as in `fill`.
-        fence(SeqCst);
-        if !self.recalls.may_put_back(mark) {
+        if !self.recalls.lets_in(mark) {
             return 0;
         }
 """
-PERMIT_THEN_ASK = TAKE_A_PERMIT + ASK_FOR_RECALLS
-ASK_THEN_PERMIT = ASK_FOR_RECALLS + TAKE_A_PERMIT
+COUNT_THEN_ASK = COUNT_AND_FENCE + ASK_FOR_RECALLS
+ASK_THEN_COUNT = ASK_FOR_RECALLS + COUNT_AND_FENCE
+
+NOTE_THE_MARK = "            let mark = self.recalls.mark();\n"
+MAKE_A_BLOCK = """\
+            if alone && self.ring.has_room_below(brim) {
+                alone = false;
+                self.requests.wake_one();
+            }
+            let count;
+            (count, outcome) = self.mint_block(&mut block[..permit.len()]);
+"""
+NOTE_THEN_MAKE = NOTE_THE_MARK + MAKE_A_BLOCK
+MAKE_THEN_NOTE = MAKE_A_BLOCK + NOTE_THE_MARK
 
 HANDLE_LOOKS = """\
         if stock.next < stock.filled
@@ -559,38 +569,56 @@ WEAKENINGS = [
     ),
     Weakening(
         "recall-no-fence", "S4",
-        "no fence between counting a recall and looking for permits",
-        RECALL, "        fence(SeqCst);\n        let more", "        let more",
-        "leases", "invalidate_against_fill",
-    ),
-    Weakening(
-        "fill-no-fence", "S4",
-        "no fence between getting a permit and making IDs for it",
-        FILLER, "            fence(SeqCst);\n            if alone", "            if alone",
+        "no fence between counting a recall and looking for those that bring in",
+        RECALL, "        fence(SeqCst);\n        // Acquire: pairs with the drop", "        // Acquire: pairs with the drop",
         "leases", "invalidate_against_fill",
     ),
     Weakening(
         "recall-once", "S4",
-        "a recall does not wait for those that hold permits",
-        RECALL, "let more = self.ring.has_more_to_come();", "let more = false && self.ring.has_more_to_come();",
+        "a recall does not wait for those that bring in",
+        RECALL, "let more = self.recalls.bringing.load(Acquire) > 0;", "let more = false;",
+        "leases", "invalidate_against_fill",
+    ),
+    Weakening(
+        "brought-in-relaxed", "S4",
+        "who has brought something in is counted no more before that can be seen",
+        RECALL, "self.0.bringing.fetch_sub(1, Release);", "self.0.bringing.fetch_sub(1, Relaxed);",
+        "leases", "invalidate_against_fill",
+    ),
+    Weakening(
+        "bring-in-no-fence", "S4",
+        "no fence between being counted and asking whether all was recalled",
+        RECALL, "        fence(SeqCst);\n        if !self.recalls.lets_in(mark) {", "        if !self.recalls.lets_in(mark) {",
+        "leases", "invalidate_against_fill",
+    ),
+    Weakening(
+        "fill-marked-late", "S4",
+        "a fill notes its mark when the IDs are made",
+        FILLER, NOTE_THEN_MAKE, MAKE_THEN_NOTE,
+        "leases", "invalidate_against_fill",
+    ),
+    Weakening(
+        "bring-in-unasked", "S4",
+        "a fill brings in what was recalled",
+        RECALL, "if !self.recalls.lets_in(mark) {", "if false && !self.recalls.lets_in(mark) {",
         "leases", "invalidate_against_fill",
     ),
     Weakening(
         "give-back-no-fence", "S4",
-        "no fence between getting a permit and asking whether all was recalled",
-        RECALL, "        fence(SeqCst);\n        if !self.recalls.may_put_back(mark) {", "        if !self.recalls.may_put_back(mark) {",
+        "the same fence, for a handle that is dropped",
+        RECALL, "        fence(SeqCst);\n        if !self.recalls.lets_in(mark) {", "        if !self.recalls.lets_in(mark) {",
         "leases", "invalidate_against_handle",
     ),
     Weakening(
         "give-back-unasked", "S4",
         "a handle gives back what was recalled",
-        RECALL, "if !self.recalls.may_put_back(mark) {", "if false && !self.recalls.may_put_back(mark) {",
+        RECALL, "if !self.recalls.lets_in(mark) {", "if false && !self.recalls.lets_in(mark) {",
         "leases", "invalidate_against_handle",
     ),
     Weakening(
         "give-back-asked-early", "S4",
-        "a handle asks whether all was recalled before it has a permit",
-        RECALL, PERMIT_THEN_ASK, ASK_THEN_PERMIT,
+        "a handle asks whether all was recalled before it is counted",
+        RECALL, COUNT_THEN_ASK, ASK_THEN_COUNT,
         "leases", "invalidate_against_handle",
     ),
     Weakening(

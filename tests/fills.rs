@@ -854,6 +854,47 @@ fn r1_a_clock_that_panics_in_a_batch_loses_nothing() {
 }
 
 #[test]
+fn r1_a_clock_that_goes_on_panicking_drops_what_may_be_too_old() {
+    let layout = layout(40, 8, 10);
+    let build = || {
+        let broken = Arc::new(AtomicBool::new(false));
+        let ids = CachedGenerator::builder(layout)
+            .secret(&secret_of_its_own())
+            .lease(lease(layout, 0..1, 0..100))
+            .clock(Breaking {
+                clock: clock_at(layout, 0),
+                broken: Arc::clone(&broken),
+            })
+            .capacity(4)
+            .threshold_fill(None)
+            .scheduled_fill(ScheduledFill::every(HOUR).max_age(2 * HOUR))
+            .on_empty(OnEmpty::Generate)
+            .build()
+            .unwrap();
+        (ids, broken)
+    };
+    // The rest of a batch is to be made, and what it has goes back: the clock is
+    // asked again while the first panic unwinds.
+    let (ids, broken) = build();
+    broken.store(true, Relaxed);
+    let mut batch = [Id::default(); 8];
+    let died = catch_unwind(AssertUnwindSafe(|| ids.take_batch(&mut batch)));
+    assert!(died.is_err());
+    broken.store(false, Relaxed);
+    // And so does what a handle has left.
+    let (others, broken) = build();
+    let mut handle = others.handle().unwrap();
+    handle.take().unwrap();
+    broken.store(true, Relaxed);
+    drop(handle);
+    broken.store(false, Relaxed);
+    for (ids, dropped) in [(ids, 4), (others, 3)] {
+        let stats = ids.stats();
+        assert_eq!((stats.level, stats.retired), (0, dropped));
+    }
+}
+
+#[test]
 fn r3_a_producer_outlives_whatever_a_clock_panics_with() {
     let ids = builder()
         .clock(GrenadeClock(AtomicU64::new(0)))

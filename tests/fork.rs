@@ -7,6 +7,8 @@
 
 #[path = "common/child.rs"]
 mod child;
+#[path = "common/eventually.rs"]
+mod eventually;
 #[path = "fork/inside.rs"]
 mod inside;
 #[path = "common/oracle.rs"]

@@ -20,8 +20,7 @@ use crate::events::{self, Throttle};
 use crate::ring::RingBuffer;
 use crate::source::Source;
 use crate::sync;
-use crate::sync::atomic::Ordering::{Relaxed, SeqCst};
-use crate::sync::atomic::fence;
+use crate::sync::atomic::Ordering::Relaxed;
 use crate::timeline::Refused;
 
 /// IDs made and published in one go: large enough that the cost of publishing
@@ -56,8 +55,7 @@ pub(crate) struct Filler {
     requests: Requests,
     pub(super) waiters: Waiters,
     on_full: Option<FullHook>,
-    /// On a line of its own: read by every take of a handle, and hardly ever written.
-    pub(super) recalls: CachePadded<Recalls>,
+    pub(super) recalls: Recalls,
     /// Written by the producers; on lines of their own, away from what takes read.
     pub(super) counters: CachePadded<FillCounters>,
     throttles: CachePadded<Throttles>,
@@ -104,7 +102,7 @@ impl Filler {
             requests: Requests::new(producers),
             waiters: Waiters::new(),
             on_full,
-            recalls: CachePadded::new(Recalls::new()),
+            recalls: Recalls::new(),
             counters: CachePadded::default(),
             throttles: CachePadded::new(Throttles {
                 near_limit: Throttle::new(),
@@ -190,16 +188,15 @@ impl Filler {
             let Some(permit) = self.ring.reserve_below(brim, self.block) else {
                 break;
             };
-            // SeqCst: pairs with the fence in `recall`.
-            fence(SeqCst);
+            // Before anything is made: what a recall meets half-way counts as old.
+            let mark = self.recalls.mark();
             if alone && self.ring.has_room_below(brim) {
                 alone = false;
                 self.requests.wake_one();
             }
             let count;
             (count, outcome) = self.mint_block(&mut block[..permit.len()]);
-            made += permit.push(&block[..count]) as u64;
-            self.waiters.notify();
+            made += self.bring_in(permit, &block[..count], mark) as u64;
         }
         self.report(cause, made, started.elapsed(), outcome);
         outcome.map(|()| made)
@@ -303,7 +300,10 @@ impl Filler {
     /// Tells those who wait that a fill was refused: for some of them that
     /// decides it.
     pub(crate) fn wake_waiters(&self) {
-        self.waiters.notify_all();
+        // Nobody does in a forked child, where the gate may be held for ever.
+        if !self.source.timeline().is_forked() {
+            self.waiters.notify_all();
+        }
     }
 
     /// Drops what has grown too old in the ring.

@@ -83,7 +83,8 @@ fn produce(filler: &Filler, index: usize) {
     let mut is_new = true;
     loop {
         let wanted = requests.wanted();
-        if wanted.stop() {
+        // A child that was forked by the code that a fill calls has nothing to fill.
+        if wanted.stop() || filler.source().timeline().is_forked() {
             return;
         }
         let cause = if !std::mem::take(&mut is_new) && filler.take_due() {

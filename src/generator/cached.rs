@@ -215,9 +215,11 @@ impl CachedGenerator {
     /// background, and takes fail with [`Refused::NoLease`] until they come. With
     /// a given lease every take fails from now on, with [`Refused::Invalidated`].
     ///
-    /// Blocks while producers or consumers finish what they have begun, some
-    /// microseconds if they are running; a clock that calls this would wait for
-    /// itself. Does nothing in a forked child, which has no leases anyway.
+    /// Blocks while producers or consumers put what they have made into the cache:
+    /// some microseconds if they are running. It waits for no producer that is in the
+    /// middle of making IDs, which are dropped when it comes back. A clock must not
+    /// call this: with a store it may be asked by the thread that is to answer. Does
+    /// nothing in a forked child, which has no leases anyway.
     pub fn invalidate(&self) {
         if self.filler.source().timeline().is_forked() {
             return;

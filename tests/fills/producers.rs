@@ -96,6 +96,29 @@ fn r3_producers_go_on_beside_one_that_is_stuck() {
 }
 
 #[test]
+fn s4_an_invalidation_waits_for_no_clock() {
+    let (builder, clock) = tricky_builder();
+    let ids = builder.capacity(1 << 16).build().unwrap();
+    clock.hold(1);
+    drain(&ids);
+    clock.wait_until_held();
+    let (done, comes) = std::sync::mpsc::channel();
+    let invalidating = {
+        let ids = ids.clone();
+        thread::spawn(move || {
+            ids.invalidate();
+            done.send(())
+        })
+    };
+    eventually("it is invalidated", || comes.try_recv().is_ok());
+    // What the stuck one makes now is given up.
+    clock.release();
+    eventually("the producers rest", || clock.are_asleep(4));
+    assert_eq!(ids.stats().level, 0);
+    invalidating.join().unwrap().unwrap();
+}
+
+#[test]
 fn r3_a_stuck_producer_with_little_to_do_does_not_run_the_ring_dry_for_long() {
     const CAPACITY: usize = 1 << 16;
     let (builder, clock) = tricky_builder();

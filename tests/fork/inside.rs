@@ -22,6 +22,7 @@ use tracing::{Event, Metadata, Subscriber};
 
 use crate::HOUR;
 use crate::child::wait_for;
+use crate::eventually::eventually;
 use crate::oracle::Oracle;
 use crate::small::{clock_at, layout, lease, secret_of_its_own};
 
@@ -280,6 +281,44 @@ fn u1_a_clock_that_forks_gives_the_child_nothing() {
 fn u1_a_subscriber_that_forks_gives_the_child_nothing() {
     let forks = forks_of_cached(false);
     assert!(forks >= 20, "only {forks} forks");
+}
+
+/// The threads of this process that have not ended.
+#[cfg(target_os = "linux")]
+fn threads() -> usize {
+    std::fs::read_dir("/proc/self/task").unwrap().count()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn r3_a_fork_inside_a_build_leaves_no_producer_at_work() {
+    let layout = layout(52, 8, 2);
+    let mut forks = 0;
+    for at in 0.. {
+        let forker = Forker::new();
+        let subscriber = ForkingSubscriber(Arc::clone(&forker));
+        let built = tracing::subscriber::with_default(subscriber, || {
+            let clock = ForkingClock {
+                clock: clock_at(layout, 0),
+                forker: Forker::new(),
+            };
+            forker.left.store(at, Relaxed);
+            cached(layout, clock, OnEmpty::Error, HOUR)
+        });
+        if forker.child.load(Relaxed) >= 0 {
+            let refused = built.take() == Err(TakeError::Refused(Refused::Forked));
+            // A producer that the child has started ends.
+            eventually("they end", || threads() == 1);
+            // SAFETY: ends the child, which is all it has left to do.
+            unsafe { libc::_exit((!refused).into()) }
+        }
+        let Some(told) = forker.told.lock().unwrap().take() else {
+            break;
+        };
+        assert_eq!(told.status, Ok(0), "turn {at}");
+        forks += 1;
+    }
+    assert!(forks > 0);
 }
 
 #[test]
