@@ -20,7 +20,7 @@
 //! # fn main() {}
 //! ```
 //!
-//! Any number of processes on one machine may do that at once, be killed and start
+//! Any number of processes of one user may do that at once, be killed and start
 //! again. More machines share a [store](lease::open) and a secret. Who has nodes to
 //! themselves by other means says so with a [`StaticLease`].
 //!

@@ -73,14 +73,16 @@ mod secret;
 mod space;
 mod store;
 
-/// A generator of encrypted IDs in the namespace `name` of this machine, safe from
-/// the first run on. Needs the feature `sqlite`.
+/// A generator of encrypted IDs in the namespace `name` of this user, safe from the
+/// first run on. Needs the feature `sqlite`.
 ///
 /// Leases come from `leases.db` in the data directory: `RINGFLAKE_DATA_DIR` if that
 /// is set, and else the platform's, such as `~/.local/share/ringflake`. The first
 /// call makes the directory, the file and a secret of the namespace's own, for
 /// their owner alone. Any number of processes may call this at once, be killed and
-/// start again; no ID of a namespace comes twice.
+/// start again; no ID of a namespace comes twice. Another user, and a container with
+/// a home of its own, has another directory and so another space with another secret:
+/// what is to share a space runs as one user on one directory, or uses a store.
 ///
 /// The layout is [`Layout::RANDFLAKE`]. For another one, plain IDs or any other
 /// option see [`Local`]. `ringflake inspect --namespace NAME` reads the IDs.
@@ -125,7 +127,7 @@ pub fn local_in(
         .build()
 }
 
-/// An ID space of this machine: a namespace in a data directory.
+/// An ID space of one machine: a namespace in a data directory.
 ///
 /// Given to a builder's [`local`](crate::CachedGeneratorBuilder::local) it is the
 /// generator's lease store, namespace and secret in one. The [module](self) says
@@ -193,6 +195,8 @@ impl Local {
     }
 
     /// Plain IDs: not encrypted, sorted by time, in a namespace of their own.
+    ///
+    /// Without a secret the spaces of two directories give the same IDs.
     #[must_use]
     pub fn plain(mut self) -> Self {
         self.plain = true;
@@ -288,6 +292,18 @@ impl Local {
         }
     }
 
+    /// Makes the directory, unless it exists, and nothing in it.
+    ///
+    /// # Errors
+    /// [`LocalError::NoHome`], [`LocalError::Directory`], and [`LocalError::Store`] with
+    /// [`NotDurable`](crate::lease::StoreError::NotDurable) where no leases may be kept.
+    pub fn make_directory(&self) -> Result<DataDir, LocalError> {
+        let directory = self.directory()?;
+        directory.create()?;
+        self.store(&directory)?.admit()?;
+        Ok(directory)
+    }
+
     /// The space, made and on record. Any number of processes may do this at once;
     /// the [module](self) has the steps.
     ///
@@ -295,9 +311,7 @@ impl Local {
     /// [`LocalError`].
     pub fn make(&self, layout: &Layout) -> Result<LocalSpace, LocalError> {
         let outline = self.outline(layout)?;
-        let directory = self.directory()?;
-        directory.create()?;
-        self.store(&directory)?.admit()?;
+        let directory = self.make_directory()?;
         if let Some(space) = self.made(&outline, &directory)? {
             return Ok(space);
         }
@@ -331,9 +345,7 @@ impl Local {
         let mut made_secret = None;
         if self.has_own_secret() {
             self.outline(layout)?;
-            let directory = self.directory()?;
-            directory.create()?;
-            self.store(&directory)?.admit()?;
+            let directory = self.make_directory()?;
             let lock = directory.lock()?;
             let past = directory.past(&lock)?;
             if self.kept_secret(&directory)?.is_none() {

@@ -208,12 +208,16 @@ fn a_directory_in_memory_is_refused_unless_that_is_accepted() {
     };
     let plain = &["--plain"][..];
     for refused in [None, Some(""), Some("0")] {
-        let message = fail(generate(refused, plain));
-        assert!(
-            message.contains("tmpfs") && message.contains("--best-effort"),
-            "{message}"
-        );
+        for args in [plain, &[]] {
+            let message = fail(generate(refused, args));
+            assert!(
+                message.contains("tmpfs") && message.contains("--best-effort"),
+                "{message}"
+            );
+        }
     }
+    let left_behind = fs::read_dir(memory.path().join("data")).unwrap();
+    assert_eq!(left_behind.count(), 0);
     succeed(generate(Some("1"), plain));
     succeed(generate(None, &["--plain", "--best-effort"]));
     let unclear = generate(Some("yes"), plain);

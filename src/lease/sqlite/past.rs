@@ -56,8 +56,10 @@ use std::time::UNIX_EPOCH;
 pub(crate) struct Lock {
     /// The store's.
     path: PathBuf,
-    /// Unlocked when it is closed, so also when this process is killed.
+    /// Unlocked when this is dropped, or this process is killed.
     file: File,
+    /// The process that locked it.
+    process: u32,
 }
 
 /// What is known of the leases granted from a file.
@@ -82,6 +84,7 @@ impl Lock {
         Ok(Self {
             path: path.into(),
             file,
+            process: std::process::id(),
         })
     }
 
@@ -135,6 +138,17 @@ impl Lock {
             inode(&found),
             born.map_or(0, |born| born.as_nanos()),
         ))
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing it would not do while a child that another thread has forked has
+        // the same open file; such a child, in turn, must not unlock it.
+        if self.process == std::process::id() {
+            // Nothing more can be done than to close it.
+            let _ = self.file.unlock();
+        }
     }
 }
 
@@ -195,6 +209,28 @@ mod tests {
 
     fn put(directory: &Path, name: &str, contents: &str) {
         fs::write(directory.join(name), contents).unwrap();
+    }
+
+    #[test]
+    fn a_lock_that_a_forked_child_has_inherited_is_let_go() {
+        let directory = directory();
+        let free = || {
+            let file = File::open(directory.path().join(LOCK_NAME)).unwrap();
+            file.try_lock().is_ok()
+        };
+        let held = lock(directory.path());
+        // The same open file, as a child has it.
+        let inherited = held.file.try_clone().unwrap();
+        assert!(!free());
+        drop(held);
+        assert!(free());
+        // And one that a child drops is its parent's still.
+        let mut parents = lock(directory.path());
+        parents.process += 1;
+        let locked = parents.file.try_clone().unwrap();
+        drop(parents);
+        assert!(!free());
+        drop((inherited, locked));
     }
 
     #[test]

@@ -104,7 +104,15 @@ impl Place {
                     Some(name) => named(name, &args.key, layout, data_dir)?,
                     None => {
                         let key = match purpose {
-                            Purpose::MakeIds => secret::kept_or_made(&args.key, data_dir)?,
+                            Purpose::MakeIds => {
+                                // One that is refused gets no secret.
+                                data_dir
+                                    .hold(Local::of_layout(None))?
+                                    .accept_best_effort(options.accepts_best_effort())
+                                    .make_directory()
+                                    .map_err(|error| advice.local(error))?;
+                                secret::kept_or_made(&args.key, data_dir)?
+                            }
                             _ => secret::kept_or_refused(&args.key, data_dir)?,
                         };
                         data_dir.hold(Local::of_layout(key.secret()))?
