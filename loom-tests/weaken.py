@@ -485,7 +485,7 @@ WEAKENINGS = [
     Weakening(
         "give-back-unheard", "wait",
         "what a handle gives back wakes nobody",
-        RECALL, "        self.waiters.notify();\n        pushed\n", "        pushed\n",
+        RECALL, "        if pushed > 0 {\n            self.waiters.notify();\n        }\n", "",
         "fill", "waiting_take_against_give_back",
     ),
     Weakening(
@@ -620,6 +620,12 @@ WEAKENINGS = [
         "a handle asks whether all was recalled before it is counted",
         RECALL, COUNT_THEN_ASK, ASK_THEN_COUNT,
         "leases", "invalidate_against_handle",
+    ),
+    Weakening(
+        "bringing-read-relaxed", "S4",
+        "a recall does not acquire what was brought in",
+        RECALL, "self.recalls.bringing.load(Acquire)", "self.recalls.bringing.load(Relaxed)",
+        "leases", "invalidate_against_fill",
     ),
     Weakening(
         "handle-unasked", "S4",

@@ -74,8 +74,10 @@ struct Throttles {
 pub(crate) struct FillCounters {
     /// Finished fills, by cause.
     pub(crate) fills: [AtomicU64; FillCause::ALL.len()],
-    /// IDs that were dropped for their age.
+    /// IDs that were dropped from the ring, for their age or by a recall.
     pub(crate) retired: AtomicU64,
+    /// IDs that never came into it, because of a recall.
+    pub(crate) given_up: AtomicU64,
     /// Fills that the timeline cut short.
     pub(crate) refusals: AtomicU64,
     /// Fills that ended in a panic of a clock or a hook.
@@ -131,7 +133,9 @@ impl Filler {
     /// Asks for a fill if the level is low: a recall lowers it, and asks for
     /// nothing as long as there may be nothing to fill with.
     pub(crate) fn ask_for_what_is_missing(&self) {
-        self.note_level(self.ring.len() as u64);
+        // Settled: a producer that cleared the request and then missed room that this
+        // thread has given up is met here, as by a take.
+        self.note_level(self.ring.settled_level().filled);
     }
 
     /// Lets producers that were refused try again at once, and those who wait
@@ -196,7 +200,11 @@ impl Filler {
             }
             let count;
             (count, outcome) = self.mint_block(&mut block[..permit.len()]);
-            made += self.bring_in(permit, &block[..count], mark) as u64;
+            let pushed = self.bring_in(permit, &block[..count], mark);
+            self.counters
+                .given_up
+                .fetch_add((count - pushed) as u64, Relaxed);
+            made += pushed as u64;
         }
         self.report(cause, made, started.elapsed(), outcome);
         outcome.map(|()| made)

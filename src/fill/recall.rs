@@ -36,9 +36,8 @@
 //! * *The mark was noted after the end.* The consumer acquired with it what the end
 //!   released, the retiring included, so it took IDs that were in the ring after
 //!   that. An old one can only have been brought in meanwhile, by a producer that
-//!   had made it or a consumer that gave it back, on a mark from before the end: a
-//!   producer that noted its mark afterwards has acquired that the lanes are
-//!   closed, and makes nothing old. Of bringing in and a recall the one whose fence
+//!   had made it or a consumer that gave it back, on a mark from before the end: what
+//!   a producer makes after it noted its mark afterwards is not old. Of bringing in and a recall the one whose fence
 //!   comes second sees the other: either the mark is no longer the word, and what
 //!   was to be brought in is given up; or it is counted, and the recall says that it
 //!   must be called again; or it is not counted any more, and what was published is
@@ -104,7 +103,8 @@ impl Recalls {
     /// To be noted before IDs are taken that are kept, or made.
     pub(super) fn mark(&self) -> RecallMark {
         // Acquire: pairs with the Release in `end`. What is taken after this was
-        // in the ring after that recall, and what is made is of lanes left open.
+        // in the ring after that recall, and what is made is not of lanes that were
+        // closed before it.
         RecallMark(self.word.load(Acquire))
     }
 

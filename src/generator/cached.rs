@@ -264,7 +264,7 @@ impl CachedGenerator {
             refusals: counters.refusals.load(Relaxed),
             panics: counters.panics.load(Relaxed),
             empties: self.shared.dry.empties(),
-            retired: aged + self.shared.dropped.load(Relaxed),
+            retired: aged + self.shared.dropped.load(Relaxed) + counters.given_up.load(Relaxed),
             borrowed: timeline.borrowed(),
             borrow_limit: timeline.borrow_limit(),
             lease_end_unix_ms: timeline.end_unix_ms(),
@@ -362,10 +362,15 @@ impl CachedGenerator {
                 return Some(Ok(count));
             }
             // Producers wake the waiting when they are refused: where that is
-            // for good, nothing will come but what they have claimed by then.
+            // for good, nothing will come but what they have claimed by then, and
+            // after an invalidation not even that.
             match self.reason()? {
                 Refused::BorrowLimit { .. } | Refused::NoLease { .. } => None,
-                _ if self.filler.ring().has_more_to_come() => None,
+                refused
+                    if refused != Refused::Invalidated && self.filler.ring().has_more_to_come() =>
+                {
+                    None
+                }
                 refused => match self.filler.take_batch(out) {
                     0 => Some(Err(TakeError::Refused(refused))),
                     last => Some(Ok(last)),

@@ -31,8 +31,8 @@ pub struct Stats {
     pub panics: u64,
     /// Takes and batches that found fewer IDs in the ring than they asked for.
     pub empties: u64,
-    /// IDs that were dropped unissued: too old, or left over in a dropped
-    /// handle when the ring was full.
+    /// IDs that were dropped unissued: too old, given up by an invalidation, or left
+    /// over in a dropped handle when the ring was full.
     pub retired: u64,
     /// How far the last ID that was made lies ahead of the clock, in whole ticks.
     pub borrowed: Duration,

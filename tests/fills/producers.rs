@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
 use ringflake::{
-    CachedGenerator, CachedGeneratorBuilder, Clock, Id, ManualClock, OnEmpty, ScheduledFill,
-    ThresholdFill,
+    CachedGenerator, CachedGeneratorBuilder, Clock, Id, ManualClock, OnEmpty, Refused,
+    ScheduledFill, TakeError, ThresholdFill,
 };
 
 use crate::eventually::eventually;
@@ -95,14 +96,34 @@ fn r3_producers_go_on_beside_one_that_is_stuck() {
     }
 }
 
+/// One producer that is stuck in the middle of a block: it has made some IDs, and
+/// looks at the clock for more.
+fn stuck_in_a_block(on_empty: OnEmpty) -> (CachedGenerator, TrickyClock) {
+    // Four IDs to a look at the clock, and 128 to a block.
+    let layout = shared_layout(52, 8, 2);
+    let clock = TrickyClock::new(layout.tick_start_unix_ms(0));
+    let ids = CachedGenerator::builder(layout)
+        .secret(&secret_of_its_own())
+        .lease(lease(layout, 0..1, 0..1000))
+        .clock(clock.clone())
+        .borrow_limit(HOUR)
+        .capacity(256)
+        .on_empty(on_empty)
+        .build()
+        .unwrap();
+    eventually("the producer sleeps", || ids.stats().level == 256);
+    clock.hold(1);
+    assert_eq!(ids.take_batch(&mut [Id::default(); 256]), Ok(256));
+    clock.wait_until_held();
+    clock.step();
+    (ids, clock)
+}
+
 #[test]
 fn s4_an_invalidation_waits_for_no_clock() {
-    let (builder, clock) = tricky_builder();
-    let ids = builder.capacity(1 << 16).build().unwrap();
-    clock.hold(1);
-    drain(&ids);
-    clock.wait_until_held();
-    let (done, comes) = std::sync::mpsc::channel();
+    let (ids, clock) = stuck_in_a_block(OnEmpty::Error);
+    let before = ids.stats();
+    let (done, comes) = mpsc::channel();
     let invalidating = {
         let ids = ids.clone();
         thread::spawn(move || {
@@ -111,11 +132,33 @@ fn s4_an_invalidation_waits_for_no_clock() {
         })
     };
     eventually("it is invalidated", || comes.try_recv().is_ok());
-    // What the stuck one makes now is given up.
-    clock.release();
-    eventually("the producers rest", || clock.are_asleep(4));
-    assert_eq!(ids.stats().level, 0);
     invalidating.join().unwrap().unwrap();
+    // What the stuck one had made is given up, and counted.
+    clock.release();
+    eventually("it comes back", || ids.stats().refusals > before.refusals);
+    let stats = ids.stats();
+    assert_eq!((stats.level, stats.issued), (0, 256));
+    assert!(stats.retired > 0);
+}
+
+#[test]
+fn s4_whoever_waits_hears_of_an_invalidation_though_a_producer_is_stuck() {
+    let (ids, clock) = stuck_in_a_block(OnEmpty::Wait(HOUR));
+    let (done, comes) = mpsc::channel();
+    let waiting = {
+        let ids = ids.clone();
+        thread::spawn(move || done.send(ids.take()))
+    };
+    eventually("it waits", || ids.stats().empties > 0);
+    ids.invalidate();
+    let mut outcome = None;
+    eventually("it is refused", || {
+        outcome = comes.try_recv().ok();
+        outcome.is_some()
+    });
+    assert_eq!(outcome, Some(Err(TakeError::Refused(Refused::Invalidated))));
+    clock.release();
+    waiting.join().unwrap().unwrap();
 }
 
 #[test]

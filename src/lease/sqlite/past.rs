@@ -56,7 +56,8 @@ use std::time::UNIX_EPOCH;
 pub(crate) struct Lock {
     /// The store's.
     path: PathBuf,
-    /// Unlocked when this is dropped, or this process is killed.
+    /// Unlocked when this is dropped. If this process is killed first, when the last
+    /// child that has inherited the open file is gone, too.
     file: File,
     /// The process that locked it.
     process: u32,
