@@ -36,12 +36,12 @@
 //! * *The mark was noted after the end.* The consumer acquired with it what the end
 //!   released, the retiring included, so it took IDs that were in the ring after
 //!   that. An old one can only have been brought in meanwhile, by a producer that
-//!   had made it or a consumer that gave it back, on a mark from before the end: what
-//!   a producer makes after it noted its mark afterwards is not old. Of bringing in and a recall the one whose fence
-//!   comes second sees the other: either the mark is no longer the word, and what
-//!   was to be brought in is given up; or it is counted, and the recall says that it
-//!   must be called again; or it is not counted any more, and what was published is
-//!   there to be retired.
+//!   had made it or a consumer that gave it back, and on a mark from before the end:
+//!   what a producer makes on a later mark is not old. Of the bringing in and the
+//!   recall, the one whose fence comes second sees the other: either the mark is no
+//!   longer the word, and what was to be brought in is given up; or the thread is
+//!   counted, and the recall says that it must be called again; or it is not counted
+//!   any more, and what it published is there to be retired.
 //!
 //! So once a recall has said that nothing is still to come, no old ID is in the
 //! ring, and none in a stock passes the look. A producer whose clock is stuck keeps

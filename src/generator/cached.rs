@@ -247,14 +247,14 @@ impl CachedGenerator {
         let ring = self.filler.ring();
         let timeline = self.filler.source().timeline();
         let fills = |cause: FillCause| counters.fills[cause as usize].load(Relaxed);
-        let aged = counters.retired.load(Relaxed);
+        let retired = counters.retired.load(Relaxed);
         let in_place = self.shared.dry.in_place();
         let returned = self.shared.returned.load(Relaxed);
         Stats {
             level: ring.len(),
             capacity: ring.capacity(),
             threshold: self.filler.threshold(),
-            issued: (ring.taken() + in_place).saturating_sub(aged + returned),
+            issued: (ring.taken() + in_place).saturating_sub(retired + returned),
             in_place,
             fills: FillCounts {
                 padding: fills(FillCause::Padding),
@@ -264,7 +264,7 @@ impl CachedGenerator {
             refusals: counters.refusals.load(Relaxed),
             panics: counters.panics.load(Relaxed),
             empties: self.shared.dry.empties(),
-            retired: aged + self.shared.dropped.load(Relaxed) + counters.given_up.load(Relaxed),
+            retired: retired + self.shared.dropped.load(Relaxed) + counters.given_up.load(Relaxed),
             borrowed: timeline.borrowed(),
             borrow_limit: timeline.borrow_limit(),
             lease_end_unix_ms: timeline.end_unix_ms(),
