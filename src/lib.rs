@@ -82,6 +82,10 @@
 #![cfg_attr(feature = "sqlite", doc = "[local-fn]: local()")]
 #![cfg_attr(not(feature = "sqlite"), doc = "[local-fn]: #features")]
 
+#[cfg(all(test, unix, not(all(loom, feature = "loom"))))]
+#[path = "../tests/common/child.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod child;
 mod cipher;
 mod clock;
 mod events;

@@ -58,6 +58,20 @@ fn those_who_wait_hear_of_a_nudge_and_of_a_refusal() {
 }
 
 #[test]
+#[cfg(unix)]
+fn a_forked_child_leaves_those_who_wait_alone() {
+    let made = SETUP.make();
+    let told = made.filler.wait(Duration::ZERO, || {
+        Some(crate::child::in_a_fork(|| {
+            let before = rung(&made);
+            made.filler.wake_waiters();
+            u8::from(rung(&made) != before)
+        }))
+    });
+    assert_eq!(told, Some(Ok(0)));
+}
+
+#[test]
 fn who_leaves_wakes_the_next_where_something_is_left() {
     let made = SETUP.make();
     let leave = || {
