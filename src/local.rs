@@ -5,8 +5,8 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `leases.lock` | locked while one of the others is made; a note on the past |
 //! | `leases.db` | the [`SqliteStore`] with the record of every namespace |
+//! | `leases.db.lock` | locked while one of the others is made; a note on the past |
 //! | `NAME.secret` | the secret of the namespace `NAME` |
 //! | `secret` | the secret of the command line, for namespaces without a name |
 //!
@@ -15,10 +15,11 @@
 //! holds the lock; all of them together are one hold of it.
 //!
 //! ```text
-//! nothing --note--> noted --leases.db--> begun --NAME.secret--> keyed --record--> on record
-//!                     |                    |                      |
-//!                     v crash              v crash                v crash
-//!                  past: lost        past: recorded      history of NAME: unknown
+//! nothing --note--> noted --leases.db, noted--> begun --mark, NAME.secret--> keyed --record--> on record
+//!                     |           |               |              |             |
+//!                     v crash     v crash         v crash        v crash       v crash
+//!                past: none    past: lost   past: recorded   a mark of    past: recorded
+//!                                                              nothing
 //! ```
 //! A process that finds the secret readable and the namespace on record takes no
 //! lock. From there on the store's own rules hold (see [`lease`](crate::lease)).
@@ -27,27 +28,29 @@
 //! 1. An ID is issued only under a grant of `leases.db`, to a namespace on record.
 //! 2. `leases.db` never grants a rectangle of one namespace twice, and a copy of it
 //!    grants nothing. So two equal IDs of one secret need two records.
-//! 3. A record begins with [`History::New`](crate::lease::History) only if both
-//!    hold: the note says that every record ever made in this directory is in
-//!    `leases.db` (none or recorded, in the table of `lease/sqlite/past.rs`); and
-//!    the secret was made under this very hold of the lock, or is the nameless one.
-//!    In every other case it begins with [`History::Unknown`](crate::lease::History),
-//!    above all that may have been issued.
-//! 4. A secret has one namespace for each layout. Each named namespace has a secret
+//! 3. A secret that is not on record makes IDs only if the note has its mark: it was
+//!    drawn here, and no other directory takes it without somebody's word. Plain IDs
+//!    have no secret; those of two directories are the same.
+//! 4. A record begins with [`History::New`](crate::lease::History) only if the note
+//!    says that every record ever made in this directory is in `leases.db` (none or
+//!    recorded, in the table of `lease/sqlite/past.rs`). In every other case it
+//!    begins with [`History::Unknown`](crate::lease::History), above all that may
+//!    have been issued from here.
+//! 5. A secret has one namespace for each layout. Each named namespace has a secret
 //!    of its own, drawn at random. The nameless ones are chosen by the record: the
 //!    one whose fingerprint is the secret's, if there is one. Only if there is none
 //!    is one made, under the lock, after the record was read once more.
 //!
 //! A crash leaves a prefix of the arrows. Each prefix is a state of that table, or
-//! a secret without a record; rule 3 covers both.
+//! a secret with its mark and without a record, from which no ID was made.
 //!
-//! Rule 4 rests on `leases.db`. If that is lost, or is replaced by an older state
-//! of itself, the note says so from then on and rule 3 gives every later record an
+//! Rule 5 rests on `leases.db`. If that is lost, or is replaced by an older state
+//! of itself, the note says so from then on and rule 4 gives every later record an
 //! unknown history, whatever name it gets.
 //!
 //! # What it rests on
-//! * The secret of a named namespace is not copied to another machine and used
-//!   there to *make* IDs. Reading IDs elsewhere is fine.
+//! * Nobody vouches, with `ringflake store init --history new`, for a secret that
+//!   makes IDs elsewhere. Reading IDs elsewhere is fine.
 //! * The directory lies on a local disk; see [`SqliteStore`].
 //! * What a disk or a machine put back to a snapshot has lost, nobody here can
 //!   know: run `ringflake store bump-floor --over-lost-grants` then.
@@ -63,8 +66,8 @@ pub use self::store::LocalStore;
 use crate::cipher::Secret;
 use crate::generator::{BuildError, CachedGenerator};
 use crate::layout::Layout;
-use crate::lease::past::Past;
-use crate::lease::{Fingerprint, Namespace, OpenOptions, SqliteStore, StoreLimits};
+use crate::lease::past::{Lock, Past};
+use crate::lease::{Fingerprint, History, Namespace, OpenOptions, SqliteStore, StoreLimits};
 
 mod directory;
 mod error;
@@ -320,19 +323,14 @@ impl Local {
         if let Some(space) = self.made(&outline, &directory)? {
             return Ok(space);
         }
-        let past = directory.past(&lock)?;
-        if past == Past::AnothersCopy {
-            return Err(self.copied(&directory));
-        }
-        directory.begin(&lock, past)?;
-        let (secret, made_secret) = self.own_secret(&directory)?;
-        // One that was there has a past that is on no record.
-        let brought = self.has_own_secret() && made_secret.is_none();
+        self.refuse_brought_secret(&directory, &lock)?;
+        let history = self.begin(&directory, &lock)?;
+        let (secret, made_secret) = self.own_secret(&directory, &lock)?;
         let records = self.store(&directory)?.namespaces()?;
         let namespace = self.choose(&outline, &records, secret.as_ref())?;
         let mut space = self.space(namespace, secret, directory);
         space.made_secret = made_secret;
-        space.begun = Some(space.begin(&lock, past, brought)?);
+        space.begun = Some(space.begin(&lock, history)?);
         Ok(space)
     }
 
@@ -347,13 +345,12 @@ impl Local {
             self.outline(layout)?;
             let directory = self.make_directory()?;
             let lock = directory.lock()?;
-            let past = directory.past(&lock)?;
             if self.kept_secret(&directory)?.is_none() {
-                if past == Past::None {
-                    directory.begin(&lock, past)?;
+                if self.past(&directory, &lock)? == Past::None {
+                    directory.begin(&lock, Past::None)?;
                 }
                 self.refuse_lost_secret(layout, &directory)?;
-                (_, made_secret) = self.own_secret(&directory)?;
+                (_, made_secret) = self.own_secret(&directory, &lock)?;
             }
         }
         let mut space = self.find(layout)?;
@@ -423,6 +420,40 @@ impl Local {
         }
     }
 
+    /// What is known of the past of the directory, which is locked.
+    fn past(&self, directory: &DataDir, lock: &Lock) -> Result<Past, LocalError> {
+        let secret = directory.has_secret()?;
+        Ok(self.store(directory)?.past(lock, secret)?)
+    }
+
+    /// Makes `leases.db` and the note on the past where they are missing, and answers
+    /// with what a namespace begins that is not on record.
+    fn begin(&self, directory: &DataDir, lock: &Lock) -> Result<History, LocalError> {
+        let past = self.past(directory, lock)?;
+        if past == Past::AnothersCopy {
+            return Err(self.copied(directory));
+        }
+        directory.begin(lock, past)?;
+        Ok(match past {
+            Past::None | Past::Recorded => History::New,
+            Past::Lost | Past::AnothersCopy => History::Unknown,
+        })
+    }
+
+    /// Refuses a secret that was not drawn here: others may be making IDs with it, and
+    /// this space is on no record that could tell.
+    fn refuse_brought_secret(&self, directory: &DataDir, lock: &Lock) -> Result<(), LocalError> {
+        match self.kept_secret(directory)? {
+            Some(secret) if !directory.has_drawn(lock, &secret)? => {
+                Err(LocalError::SecretBrought {
+                    path: self.secret_file()?,
+                    directory: directory.path().to_owned(),
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn refuse_lost_secret(&self, layout: &Layout, directory: &DataDir) -> Result<(), LocalError> {
         if !directory.leases().exists() {
             return Ok(());
@@ -449,11 +480,12 @@ impl Local {
     fn own_secret(
         &self,
         directory: &DataDir,
+        lock: &Lock,
     ) -> Result<(Option<Secret>, Option<PathBuf>), LocalError> {
         match &self.which {
             Which::Named(name) if !self.plain => {
                 let path = directory.secret_of(name);
-                let made = secret::keep(&path)?;
+                let made = secret::keep(&path, lock)?;
                 let secret = secret::read(&path)?;
                 if secret.is_none() {
                     return Err(self.no_secret(directory));

@@ -202,7 +202,7 @@ fn the_environment_names_the_directory_of_local() {
     let status = child(TEST, &data, &output).status().unwrap();
     assert!(status.success());
     assert_eq!(read(&output).len(), 1);
-    let expected = ["leases.db", "leases.db-journal", "leases.lock"];
+    let expected = ["leases.db", "leases.db-journal", "leases.db.lock"];
     assert_eq!(names(&data), [&expected[..], &["orders.secret"]].concat());
     let more = ringflake::local_in(&data, "orders").unwrap();
     assert_ne!(read(&output)[0], more.take().unwrap());
@@ -435,9 +435,15 @@ fn begun(data: &Path) {
     fs::remove_file(data.join("secret")).unwrap();
 }
 
+/// Notes the secret below as one that was drawn here.
+fn drawn(data: &Path) {
+    let secret = Secret::from_hex(SECRET.trim_end()).unwrap();
+    DataDir::new(data).note_new_secret(&secret).unwrap();
+}
+
 const SECRET: &str = "00112233445566778899aabbccddeeff\n";
 
-const CRASHES: [Crash; 7] = [
+const CRASHES: [Crash; 8] = [
     Crash {
         state: "an empty directory",
         is_new: true,
@@ -446,14 +452,27 @@ const CRASHES: [Crash; 7] = [
     Crash {
         state: "a lock file without a note",
         is_new: true,
-        make: |data| fs::write(data.join("leases.lock"), "").unwrap(),
+        make: |data| fs::write(data.join("leases.db.lock"), "").unwrap(),
     },
     Crash {
-        state: "a note, and no leases.db",
+        state: "a note, and no leases.db yet",
+        is_new: true,
+        make: |data| drawn(data),
+    },
+    Crash {
+        state: "a note that names a leases.db, and none",
         is_new: false,
         make: |data| {
             begun(data);
             fs::remove_file(data.join("leases.db")).unwrap();
+        },
+    },
+    Crash {
+        state: "a leases.db that is not named yet",
+        is_new: false,
+        make: |data| {
+            drawn(data);
+            fs::write(data.join("leases.db"), "").unwrap();
         },
     },
     Crash {
@@ -471,16 +490,12 @@ const CRASHES: [Crash; 7] = [
     },
     Crash {
         state: "a secret without a record",
-        is_new: false,
+        is_new: true,
         make: |data| {
             begun(data);
+            drawn(data);
             fs::write(data.join("orders.secret"), SECRET).unwrap();
         },
-    },
-    Crash {
-        state: "a secret that was brought here, and nothing else",
-        is_new: false,
-        make: |data| fs::write(data.join("orders.secret"), SECRET).unwrap(),
     },
 ];
 
@@ -510,6 +525,38 @@ fn a_crash_between_any_two_steps_is_safe() {
             });
         }
     });
+}
+
+#[test]
+fn a_secret_that_was_brought_is_refused_and_nothing_is_made() {
+    let home = directory();
+    let path = home.path().join("orders.secret");
+    for is_begun in [false, true] {
+        if is_begun {
+            begun(home.path());
+        }
+        fs::write(&path, SECRET).unwrap();
+        let before = names(home.path());
+        let error = refused(orders(home.path()));
+        assert!(
+            matches!(&error, LocalError::SecretBrought { path: Some(found), .. } if *found == path),
+            "{error:?}"
+        );
+        let text = error.to_string();
+        for way_out in ["lease_store", "--history new", "orders.secret"] {
+            assert!(text.contains(way_out), "{text}");
+        }
+        let mut made = names(home.path());
+        made.retain(|name| !before.contains(name) && name != "leases.db.lock");
+        assert!(made.is_empty(), "{made:?}");
+        fs::remove_file(&path).unwrap();
+    }
+    // A word for it is enough.
+    fs::write(&path, SECRET).unwrap();
+    let space = orders(home.path()).make_secret(&LAYOUT).unwrap();
+    let init = Init::new(History::New, SystemClock.unix_ms()).with_limits(Local::limits(&LAYOUT));
+    space.init(&init).unwrap();
+    assert!(is_new(&take(&ids(home.path()), 10)));
 }
 
 #[test]

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use etcetera::BaseStrategy;
 
 use super::{LocalError, secret};
+use crate::cipher::Secret;
 use crate::lease::past::{Lock, Past};
 
 const STORE_NAME: &str = "leases.db";
-const LOCK_NAME: &str = "leases.lock";
 const SECRET_NAME: &str = "secret";
 /// No namespace's name begins with a full stop, so no such file is `secret`.
 const SECRET_SUFFIX: &str = ".secret";
@@ -89,13 +89,30 @@ impl DataDir {
     pub fn keep_secret(&self) -> Result<(PathBuf, bool), LocalError> {
         self.create()?;
         let lock = self.lock()?;
-        let past = self.past(&lock)?;
-        if past == Past::None {
-            self.begin(&lock, past)?;
+        if self.past(&lock)? == Past::None {
+            self.begin(&lock, Past::None)?;
         }
         let path = self.secret();
-        let made = secret::keep(&path)?;
+        let made = secret::keep(&path, &lock)?;
         Ok((path, made))
+    }
+
+    /// Notes that this secret was drawn here, so that IDs can be made with it from
+    /// this directory though it is kept elsewhere: for one that was just drawn, and
+    /// that nobody else has noted.
+    ///
+    /// # Errors
+    /// [`LocalError::Directory`].
+    pub fn note_new_secret(&self, secret: &Secret) -> Result<(), LocalError> {
+        self.create()?;
+        let noted = self.lock()?.note_secret(&secret::mark(secret));
+        noted.map_err(|source| self.failed(source))
+    }
+
+    /// Whether this secret was drawn here. The directory is locked.
+    pub(super) fn has_drawn(&self, lock: &Lock, secret: &Secret) -> Result<bool, LocalError> {
+        let found = lock.has_secret(&secret::mark(secret));
+        found.map_err(|source| self.failed(source))
     }
 
     /// Makes the directory, for its owner alone, unless it exists.
@@ -111,13 +128,12 @@ impl DataDir {
 
     /// Keeps other processes from the same for as long as the lock is held.
     pub(super) fn lock(&self) -> Result<Lock, LocalError> {
-        let lock = Lock::of(&self.path.join(LOCK_NAME), self.leases());
-        lock.map_err(|source| self.failed(source))
+        Lock::of(self.leases()).map_err(|source| self.failed(source))
     }
 
-    /// What is known of the IDs made from this directory, which is locked.
-    pub(super) fn past(&self, lock: &Lock) -> Result<Past, LocalError> {
-        let past = self.has_secret().and_then(|secret| lock.past(secret));
+    /// What the note says of the IDs made from this directory, which is locked.
+    fn past(&self, lock: &Lock) -> Result<Past, LocalError> {
+        let past = lock.past(self.has_secret()?);
         past.map_err(|source| self.failed(source))
     }
 
@@ -126,13 +142,14 @@ impl DataDir {
         lock.begin(past).map_err(|source| self.failed(source))
     }
 
-    fn has_secret(&self) -> io::Result<bool> {
-        for entry in fs::read_dir(&self.path)? {
-            if is_secret(&entry?.file_name()) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+    /// Whether there is a secret, of whatever namespace.
+    pub(super) fn has_secret(&self) -> Result<bool, LocalError> {
+        let names = || -> io::Result<Vec<_>> {
+            let entries = fs::read_dir(&self.path)?;
+            entries.map(|entry| Ok(entry?.file_name())).collect()
+        };
+        let names = names().map_err(|source| self.failed(source))?;
+        Ok(names.iter().any(|name| is_secret(name)))
     }
 
     fn failed(&self, source: io::Error) -> LocalError {

@@ -65,6 +65,14 @@ pub enum LocalError {
         /// The file of its secret.
         path: PathBuf,
     },
+    /// The secret was not drawn in this directory, and has no record there: others may
+    /// be making IDs with it. Nothing was made.
+    SecretBrought {
+        /// The file of a named space's secret; none for one that was given.
+        path: Option<PathBuf>,
+        /// The directory.
+        directory: PathBuf,
+    },
     /// A secret was given beside a space that keeps its own.
     SecretGiven,
     /// The directory is a copy, and IDs may have been made from the original.
@@ -132,6 +140,17 @@ impl fmt::Display for LocalError {
                  in {}: put the first one back, or take another name",
                 path.display()
             ),
+            Self::SecretBrought { path, directory } => {
+                match path {
+                    Some(path) => write!(f, "the secret {}", path.display()),
+                    None => f.write_str("the secret that is given"),
+                }?;
+                write!(
+                    f,
+                    " was not made in {}, and IDs may be made with it elsewhere: where they are,                      share a store with `lease_store`; where nobody else has it, say so once, with                      `LocalSpace::init` or 'ringflake store init --history new'",
+                    directory.display()
+                )
+            }
             Self::SecretGiven => f.write_str(
                 "a local namespace has a secret of its own: leave `secret` out, or use it with \
                  `lease_store`",

@@ -7,7 +7,8 @@ use std::path::Path;
 
 use super::LocalError;
 use crate::cipher::{Secret, SecretError};
-use crate::lease::past::sync;
+use crate::lease::Fingerprint;
+use crate::lease::past::{Lock, sync};
 
 /// The secret in this file, if there is one.
 pub(super) fn read(path: &Path) -> Result<Option<Secret>, LocalError> {
@@ -22,12 +23,18 @@ pub(super) fn read(path: &Path) -> Result<Option<Secret>, LocalError> {
     }
 }
 
-/// Puts a new secret into this file, unless there is one; answers whether it did.
-/// The directory must be locked.
+/// What tells a secret that was drawn here, and gives nothing of it away.
+pub(super) fn mark(secret: &Secret) -> String {
+    // No namespace has a name with a space in it.
+    Fingerprint::of(secret, "drawn here").to_string()
+}
+
+/// Puts a new secret into this file, unless there is one, and its mark into the
+/// note; answers whether it did.
 ///
-/// The file is complete by the time it has its name, and on the disk when this
-/// returns. It is never overwritten.
-pub(super) fn keep(path: &Path) -> Result<bool, LocalError> {
+/// The mark is there first. The file is complete by the time it has its name, and on
+/// the disk when this returns. It is never overwritten.
+pub(super) fn keep(path: &Path, lock: &Lock) -> Result<bool, LocalError> {
     let failed = |source| LocalError::SecretFile {
         path: path.to_owned(),
         source,
@@ -47,6 +54,7 @@ pub(super) fn keep(path: &Path) -> Result<bool, LocalError> {
     }
     .map_err(failed)?;
     let secret = Secret::generate().map_err(LocalError::Secret)?;
+    lock.note_secret(&mark(&secret)).map_err(failed)?;
     secret.to_new_file(&draft).map_err(failed)?;
     // Unlike a renaming this never overwrites.
     let linked = fs::hard_link(&draft, path);

@@ -57,46 +57,33 @@ impl LocalSpace {
         let mut store = self.sqlite()?;
         store.admit()?;
         let lock = self.directory.lock()?;
-        let past = self.directory.past(&lock)?;
+        let past = store.past(&lock, self.directory.has_secret()?)?;
         self.directory.begin(&lock, past)?;
-        Ok(store.init_record(&self.namespace, init)?)
+        Ok(store.init_noted(&lock, &self.namespace, init)?)
     }
 
     /// Makes the record of a namespace that was on record before, after the loss of
     /// `leases.db`.
     pub(super) fn begin_again(&self) -> Result<(), LocalError> {
         let lock = self.directory.lock()?;
-        let past = self.directory.past(&lock)?;
-        if past == Past::AnothersCopy {
-            return Err(self.local.copied(&self.directory));
-        }
-        self.directory.begin(&lock, past)?;
+        self.local.begin(&self.directory, &lock)?;
         // Whoever has used it before knows that it has a past.
-        match self.begin(&lock, past, true) {
+        match self.begin(&lock, History::Unknown) {
             Err(LocalError::Store(StoreError::AlreadyInitialised { .. })) => Ok(()),
             outcome => outcome.map(drop),
         }
     }
 
     /// Makes the namespace's first record, under the lock.
-    pub(super) fn begin(
-        &self,
-        lock: &Lock,
-        past: Past,
-        brought: bool,
-    ) -> Result<History, LocalError> {
-        let mut history = match past {
-            Past::None | Past::Recorded if !brought => History::New,
-            _ => History::Unknown,
-        };
-        let mut made = self.first_record(history);
+    pub(super) fn begin(&self, lock: &Lock, mut history: History) -> Result<History, LocalError> {
+        let mut made = self.first_record(lock, history);
         if let (History::New, Err(LocalError::Store(StoreError::Copied { .. }))) = (history, &made)
         {
             // The file had the namespace once, and was put back to an earlier
             // state. Others were lost with it.
             self.directory.begin(lock, Past::Lost)?;
             history = History::Unknown;
-            made = self.first_record(history);
+            made = self.first_record(lock, history);
         }
         made?;
         if history == History::Unknown {
@@ -107,9 +94,9 @@ impl LocalSpace {
         Ok(history)
     }
 
-    fn first_record(&self, history: History) -> Result<StoreRecord, LocalError> {
+    fn first_record(&self, lock: &Lock, history: History) -> Result<StoreRecord, LocalError> {
         let limits = Local::limits(self.namespace.layout());
         let init = Init::new(history, SystemClock.unix_ms()).with_limits(limits);
-        Ok(self.sqlite()?.init_record(&self.namespace, &init)?)
+        Ok(self.sqlite()?.init_noted(lock, &self.namespace, &init)?)
     }
 }

@@ -60,7 +60,7 @@ fn in_words_of_a_store(error: LocalError) -> StoreError {
         LocalError::Store(error) => error,
         LocalError::Copied { directory } => StoreError::Copied {
             store: format!("the directory {}", directory.display()),
-            recorded: "a directory with a leases.lock of its own".to_owned(),
+            recorded: "a directory with a leases.db.lock of its own".to_owned(),
             found: "another".to_owned(),
         },
         error => StoreError::Unavailable {

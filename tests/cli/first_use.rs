@@ -4,7 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::home::{Home, distinct, fail, lie_above_all, spawn, stderr, stdout, succeed, unix_ms};
+use crate::home::{
+    Home, distinct, fail, lie_above_all, numbers, spawn, stderr, stdout, succeed, unix_ms,
+};
 
 /// IDs made now begin at the clock, and not above a past that is lost.
 fn assert_new(home: &Home, ids: &str) {
@@ -120,18 +122,59 @@ fn a_store_that_was_written_over_is_not_taken_for_new() {
 }
 
 #[test]
-fn a_secret_that_was_brought_here_has_an_unknown_past() {
+fn a_secret_that_was_brought_here_is_refused_until_somebody_vouches_for_it() {
     let home = Home::new();
-    fs::create_dir(home.data_dir()).unwrap();
-    let secret = home.write_secret("secret", "00112233445566778899aabbccddeeff");
-    fs::rename(secret, home.data_dir().join("secret")).unwrap();
-    let output = home.run(&["generate", "--wait", "0s"]);
-    assert_eq!(output.status.code(), Some(1));
-    let said = stderr(&output);
-    assert!(
-        said.contains("no record") && said.contains("--wait"),
-        "{said}"
-    );
+    let file = home.file("ringflake.key");
+    home.run(&["keygen", "--out", file.to_str().unwrap()]);
+    let given = ["--secret-file", file.to_str().unwrap()];
+    // Where it was made it makes IDs at once.
+    let ids = home.print(&[&["generate"], &given[..]].concat());
+    // As the container beside this one, or the next.
+    let other = home.file("other").to_str().unwrap().to_owned();
+    let generate = [&["generate", "--data-dir", &other], &given[..]].concat();
+    let message = fail(home.run(&generate));
+    for way_out in [
+        given[1],
+        "--store",
+        "--history new",
+        "--history unknown",
+        &other,
+    ] {
+        assert!(message.contains(way_out), "{way_out}: {message}");
+    }
+    assert!(!Path::new(&other).join("leases.db").exists());
+    follow(&home, &message);
+    let others = home.print(&generate);
+    // That is what was vouched for, and here it isn't true.
+    assert_eq!((ids.lines().count(), others.lines().count()), (10, 10));
+
+    // The same for one that is put where secrets are kept.
+    fs::remove_dir_all(&other).unwrap();
+    fs::create_dir(&other).unwrap();
+    fs::rename(&file, Path::new(&other).join("secret")).unwrap();
+    let message = fail(home.run(&generate[..3]));
+    assert!(message.contains("was not made in"), "{message}");
+}
+
+#[test]
+fn a_store_that_was_put_back_by_renaming_is_not_taken_for_new() {
+    let home = Home::new();
+    home.print(&["generate", "-n", "3"]);
+    let store = home.data_dir().join("leases.db");
+    let backup = home.file("backup");
+    fs::copy(&store, &backup).unwrap();
+    let plain = [
+        "generate", "--plain", "--nodes", "0..1", "-n", "300000", "--format", "u64le",
+    ];
+    let before = numbers(&succeed(home.run(&plain)).stdout);
+    fs::rename(&backup, &store).unwrap();
+    let output = succeed(home.run(&plain));
+    assert!(stderr(&output).contains("no record"), "{}", stderr(&output));
+    let after = numbers(&output.stdout);
+    assert_eq!(distinct(before.iter().chain(&after)), 600_000);
+    // What is on record in it is refused: it was written for another file.
+    let message = fail(home.run(&["generate", "-n", "3"]));
+    assert!(message.contains("put back"), "{message}");
 }
 
 /// Runs the command that a message names between quotes, as a shell would.

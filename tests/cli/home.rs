@@ -8,6 +8,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use ringflake::Secret;
+use ringflake::local::DataDir;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -78,6 +80,14 @@ impl Home {
         let args = [&["inspect", "--format", "json"], args].concat();
         let output = succeed(self.feed(&args, ids.as_bytes()));
         stdout(&output).lines().map(Parts::of).collect()
+    }
+
+    /// A secret as `keygen` makes one, in a file of this name.
+    pub(crate) fn keep_secret(&self, name: &str, hex: &str) -> String {
+        let secret = Secret::from_hex(hex).unwrap();
+        let data_dir = DataDir::new(self.data_dir());
+        data_dir.note_new_secret(&secret).unwrap();
+        self.write_secret(name, hex)
     }
 
     pub(crate) fn write_secret(&self, name: &str, contents: impl AsRef<[u8]>) -> String {

@@ -151,7 +151,7 @@ fn another_secret_for_a_namespace_is_refused_by_both_names() {
 #[test]
 fn secrets_in_one_directory_are_told_apart_for_good() {
     let home = Home::new();
-    let files = [("one", ONE), ("other", OTHER)].map(|(name, hex)| home.write_secret(name, hex));
+    let files = [("one", ONE), ("other", OTHER)].map(|(name, hex)| home.keep_secret(name, hex));
     let kept = home.print(&["generate"]);
     assert_eq!(namespace(&home, &[]), NAMELESS);
     let mut known = vec![NAMELESS.to_owned()];
@@ -230,6 +230,8 @@ fn a_loss_is_one_of_every_secret() {
         let at = ["--data-dir", data_dir.to_str().unwrap()];
         let other = home.write_secret("other.key", OTHER);
         let others = ["--secret-file", &other];
+        let drawn = Secret::from_hex(OTHER).unwrap();
+        DataDir::new(&data_dir).note_new_secret(&drawn).unwrap();
         home.print(&[&["generate"], &at[..]].concat());
         home.print(&[&["generate"], &at[..], &others].concat());
         let leases = data_dir.join("leases.db");

@@ -41,7 +41,7 @@ fn runs_at_once_share_one_secret_and_no_id() {
         .unwrap()
         .map(|entry| entry.unwrap().file_name())
         .collect();
-    let expected = ["leases.db", "leases.db-journal", "leases.lock", "secret"];
+    let expected = ["leases.db", "leases.db-journal", "leases.db.lock", "secret"];
     let expected = expected.map(|name| OsStr::new(name).to_owned());
     assert_eq!(names, BTreeSet::from(expected));
 }
@@ -189,7 +189,7 @@ fn runs_with_other_layouts_and_keys_have_leases_of_their_own() {
     home.print(&["generate", "--plain"]);
     home.print(&["generate", "--plain", "--layout", "twitter"]);
     home.print(&["generate", "--layout", "twitter"]);
-    let other = home.write_secret("other", "00112233445566778899aabbccddeeff");
+    let other = home.keep_secret("other", "00112233445566778899aabbccddeeff");
     home.print(&["generate", "--secret-file", &other]);
     let sonyflake = ["--layout", "sonyflake-sized", "--secret-file", &other];
     home.print(&[&["generate"], &sonyflake[..]].concat());

@@ -147,7 +147,7 @@ fn keygen_writes_where_it_is_told_and_never_overwrites() {
     assert!(message.contains("never overwritten"), "{message}");
     assert_eq!(fs::read_to_string(&file).unwrap(), text);
 
-    assert!(!home.data_dir().exists());
+    assert!(!home.data_dir().join("secret").exists());
     succeed(home.run(&["keygen"]));
     let kept = fs::read_to_string(home.data_dir().join("secret")).unwrap();
     assert_ne!(kept, text);

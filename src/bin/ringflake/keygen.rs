@@ -14,7 +14,8 @@ use crate::secret;
 
 /// Make a secret: 32 hexadecimal digits in a file that only you may read
 ///
-/// An existing file is never overwritten.
+/// An existing file is never overwritten. The data directory notes what was made, so
+/// that 'ringflake generate' takes it from there; in any other one it asks whose it is.
 #[derive(Debug, Args)]
 pub(crate) struct KeygenArgs {
     /// Where to write it; - for stdout [default: the data directory]
@@ -26,6 +27,7 @@ pub(crate) fn run(args: &KeygenArgs, data_dir: &DataDir) -> Result<ExitCode> {
     match &args.out {
         Some(path) if path.as_os_str() == "-" => {
             let secret = Secret::generate()?;
+            secret::note(&secret, data_dir);
             let mut out = io::stdout().lock();
             secret
                 .write_hex(&mut out)
@@ -33,7 +35,7 @@ pub(crate) fn run(args: &KeygenArgs, data_dir: &DataDir) -> Result<ExitCode> {
                 .context("the secret can't be written to stdout, and is lost")?;
         }
         Some(path) => {
-            secret::make(path)?;
+            secret::make(path, data_dir)?;
             say(format_args!("wrote a secret to {}", path.display()));
         }
         None => {

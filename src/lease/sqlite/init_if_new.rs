@@ -11,15 +11,13 @@
 //! | recorded | the namespace never was | taken |
 //! | lost, another's copy | refused | taken for this namespace |
 //!
-//! A file that was put there by other means has no note and counts as lost, since
-//! another may have been there before. A data directory has a note of its own, and
-//! makes its records without this one.
+//! A file that was put there by other means is not the one noted and counts as lost,
+//! since another may have been there before.
 
 use std::io;
-use std::path::PathBuf;
 
 use super::SqliteStore;
-use super::past::{Lock, Past};
+use super::past::{Lock, Past, lock_file};
 use super::session::unavailable;
 use crate::lease::voucher::Voucher;
 use crate::lease::{
@@ -41,22 +39,21 @@ impl SqliteStore {
             return self.init_for_a_person(namespace, init);
         }
         let lock = self.lock()?;
-        let past = lock.past(false).map_err(|error| self.failed(&error))?;
+        let past = self.past(&lock, false)?;
         let reason = match past {
             Past::None | Past::Recorded => {
-                lock.begin(past).map_err(|error| self.failed(&error))?;
-                match self.init_record(namespace, init) {
+                self.noted(lock.begin(past))?;
+                match self.init_noted(&lock, namespace, init) {
                     Err(StoreError::Copied { .. }) => {
                         // Others were lost with it.
-                        lock.begin(Past::Lost)
-                            .map_err(|error| self.failed(&error))?;
+                        self.noted(lock.begin(Past::Lost))?;
                         "it was put back to an earlier state"
                     }
                     outcome => return outcome,
                 }
             }
             Past::Lost if self.path().exists() => {
-                "no note beside it says that it is the first one there"
+                "going by the note beside it, it was brought here, or put back to an earlier state"
             }
             Past::Lost => "there was one, and it was removed",
             Past::AnothersCopy => "it was copied here together with the note beside it",
@@ -83,27 +80,50 @@ impl SqliteStore {
         StoreRecord::create(namespace, init, &Incarnation::new(""), self.clock.unix_ms())?;
         self.location.admit()?;
         let lock = self.lock()?;
-        let past = match lock.past(false).map_err(|error| self.failed(&error))? {
+        let past = match self.past(&lock, false)? {
             Past::None if init.history == History::Unknown => Past::Lost,
             past => past,
         };
-        lock.begin(past).map_err(|error| self.failed(&error))?;
+        self.noted(lock.begin(past))?;
+        self.init_noted(&lock, namespace, init)
+    }
+
+    /// Makes the record under the lock, once it was noted that there will be one more.
+    pub(crate) fn init_noted(
+        &mut self,
+        lock: &Lock,
+        namespace: &Namespace,
+        init: &Init,
+    ) -> Result<StoreRecord, StoreError> {
+        let known = self.namespaces()?;
+        if known.iter().any(|known| known.name() == namespace.name()) {
+            return Err(StoreError::AlreadyInitialised {
+                namespace: namespace.name().to_owned(),
+            });
+        }
+        self.noted(lock.note_records(known.len() as u64 + 1))?;
         self.init_record(namespace, init)
+    }
+
+    /// What is known of the past, where a secret may have been used (or not).
+    pub(crate) fn past(&mut self, lock: &Lock, secret: bool) -> Result<Past, StoreError> {
+        let past = self.noted(lock.past(secret))?;
+        if past == Past::Recorded {
+            let (found, noted) = (self.namespaces()?.len(), self.noted(lock.records())?);
+            if (found as u64) < noted {
+                return Ok(Past::Lost);
+            }
+        }
+        Ok(past)
     }
 
     /// Keeps others from making records by the note for as long as it is held.
     fn lock(&self) -> Result<Lock, StoreError> {
-        Lock::of(&self.lock_path(), self.path()).map_err(|error| self.failed(&error))
+        self.noted(Lock::of(self.path()))
     }
 
-    fn failed(&self, error: &io::Error) -> StoreError {
-        unavailable(format!("{}: {error}", self.lock_path().display()))
-    }
-
-    /// Where the note on the file's past is.
-    fn lock_path(&self) -> PathBuf {
-        let mut path = self.path().as_os_str().to_owned();
-        path.push(".lock");
-        path.into()
+    fn noted<T>(&self, outcome: io::Result<T>) -> Result<T, StoreError> {
+        outcome
+            .map_err(|error| unavailable(format!("{}: {error}", lock_file(self.path()).display())))
     }
 }

@@ -2,54 +2,64 @@
 //!
 //! Leases start at once where nothing was ever issued, and have to start above
 //! all that may have been issued where that is not known. So whoever needs a
-//! record that is not there has to know why it isn't. These files tell, and are
-//! only looked at under a lock that all processes share:
+//! record that is not there has to know why it isn't. A [note](note) beside the file
+//! tells, in a lock file, and is only looked at under a lock that all processes
+//! share:
 //!
-//! | `leases.db` | note in the lock file | any secret | the past |
+//! | `leases.db` | note | any secret | the past |
 //! |---|---|---|---|
-//! | missing | none | missing | none |
-//! | there | whole | | recorded: what `leases.db` doesn't know of never was |
-//! | missing | any | | lost: `leases.db` was removed |
-//! | missing | none | there | lost: the secret may have been used elsewhere |
-//! | there | none | | lost: `leases.db` was brought here |
-//! | there | "another was lost" | | lost: so what `leases.db` doesn't know of may have been |
-//! | | about another file | | another's: the directory is a copy |
+//! | missing | none, or begun | missing | none |
+//! | the one noted | whole | | recorded: what `leases.db` doesn't know of never was |
+//! | missing | names one | | lost: `leases.db` was removed |
+//! | another than noted | names one | | lost: it was put back, or brought here |
+//! | missing | none, or begun | there | lost: the secret may have been used elsewhere |
+//! | there | none, or begun | | lost: `leases.db` was brought here |
+//! | | "another was lost" | | lost: so what `leases.db` doesn't know of may have been |
+//! | | written in another file | | another's: the directory is a copy |
 //!
-//! The lock file is `leases.lock` in a data directory, and `PATH.lock` beside the
-//! file of any other store. Whether there is a secret matters in a data directory
-//! alone, which keeps them.
+//! The lock file is `PATH.lock` beside the file, and so `leases.db.lock` in a data
+//! directory: whoever opens the same file finds the same note. Whether there is a
+//! secret matters in a data directory alone, which keeps them.
 //!
 //! # Why it is right
-//! Where there is no past, the note is made before anything else, then an empty
-//! `leases.db`, then a secret, then the first record. Whatever a crash leaves of
-//! that, no ID was issued yet, and the table says "none", "recorded" or, where only
-//! a part became durable, "lost", which costs some seconds and is never wrong.
+//! Where there is no past, the note is begun before anything else; then comes an
+//! empty `leases.db`, then the line that names it, then a secret, then the first
+//! record. Whatever a crash leaves of that, no ID was issued yet, and the table says
+//! "none", "recorded" or "lost", which costs some seconds and is never wrong.
 //! From then on every lease is a change to `leases.db` that is durable before it is
 //! used. Once something was lost, the note says so before there is a `leases.db`
 //! again, and for good: each namespace was lost with it, not only the one that is
 //! asked for first.
 //!
-//! "Recorded" is about the directory. A secret of a namespace's own that is there
-//! while the namespace is not on record may have been brought from elsewhere; the
-//! [data directory](mod@crate::local) takes its history for unknown.
+//! A `leases.db` that was put back by renaming is another inode than the one noted,
+//! or the same one born at another time. One whose contents were overwritten in place
+//! is the same; then the count of records tells. The note says how many there will
+//! be before there are that many, so a file that has fewer is missing some
+//! (a count that was noted and never came true is taken for a loss, too).
+//!
+//! "Recorded" is about the directory. A secret that is there, or is given, while its
+//! namespace is not on record may have been brought from elsewhere. So each secret
+//! that is drawn here leaves its mark in the note, before it can be read anywhere;
+//! one without is [refused](mod@crate::local).
 //!
 //! The note names the inode of the file that it is in and its time of birth,
 //! which a copy of the lock file does not have. `leases.db` itself tells a copy
 //! only for the namespaces on record; two copies that both took another one for
 //! new would issue the same IDs.
 //!
-//! A secret that is given with `--secret-file` leaves no trace here of its use
-//! elsewhere. Those who share one have to share a store.
-//!
 //! # Locks
 //! Closing `leases.db` would drop the locks that other threads of this process have
 //! on it (see [`SqliteStore`](crate::lease::SqliteStore)). So it is never opened
 //! here but to make it, and then never closed.
 
-use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, Read, Seek, Write};
+mod note;
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
+
+use self::note::{Line, Note};
 
 /// The file of a store in the hands of one process.
 #[derive(Debug)]
@@ -77,13 +87,19 @@ pub(crate) enum Past {
 }
 
 impl Lock {
-    /// Waits until no other process has the lock file of the store at `path`, which
-    /// is made if it is missing.
-    pub(crate) fn of(lock: &Path, path: impl Into<PathBuf>) -> io::Result<Self> {
-        let file = options().create(true).truncate(false).open(lock)?;
+    /// Waits until no other process has the lock file of the store at `path`. The lock
+    /// file is made if it is missing.
+    pub(crate) fn of(path: impl Into<PathBuf>) -> io::Result<Self> {
+        let path = path.into();
+        // A link is no other file.
+        let path = path.canonicalize().unwrap_or(path);
+        let file = options()
+            .create(true)
+            .truncate(false)
+            .open(lock_file(&path))?;
         file.lock()?;
         Ok(Self {
-            path: path.into(),
+            path,
             file,
             process: std::process::id(),
         })
@@ -91,35 +107,34 @@ impl Lock {
 
     /// What is known of the past, where a secret may have been used (or not).
     pub(crate) fn past(&self, secret: bool) -> io::Result<Past> {
-        let mut note = String::new();
-        (&self.file).rewind()?;
-        (&self.file).read_to_string(&mut note)?;
-        let whole = self.note()?;
-        let store = fs::exists(&self.path)?;
-        Ok(if !note.starts_with(&whole) && !whole.starts_with(&note) {
-            Past::AnothersCopy
-        } else if store && note == whole {
-            Past::Recorded
-        } else if !store && note.is_empty() && !secret {
-            Past::None
-        } else {
-            Past::Lost
+        let note = self.note()?;
+        let store = self.store()?;
+        let is_blank = note.found == 0;
+        Ok(match (&note.written_in, store) {
+            (Some(file), _) if *file != identity(&self.file.metadata()?) => Past::AnothersCopy,
+            _ if note.lost => Past::Lost,
+            (Some(_), Some(found)) if note.store.as_ref() == Some(&found) => Past::Recorded,
+            (Some(_), None) if note.store.is_none() && !secret => Past::None,
+            (None, None) if is_blank && !secret => Past::None,
+            _ => Past::Lost,
         })
     }
 
     /// Makes an empty file unless there is one, and the note that goes with this
     /// past, so that from now on what is not on record was not granted.
     pub(crate) fn begin(&self, past: Past) -> io::Result<()> {
-        let note = match past {
-            Past::None => self.note()?,
-            Past::Lost => self.note()? + "another was lost\n",
+        match past {
+            Past::None => self.begin_note()?,
+            Past::Lost => {
+                self.begin_note()?;
+                if !self.note()?.lost {
+                    self.add(&Line::Lost)?;
+                }
+            }
             // What it says already holds.
-            Past::Recorded | Past::AnothersCopy => String::new(),
-        };
+            Past::Recorded | Past::AnothersCopy => return Ok(()),
+        }
         let directory = self.path.parent().unwrap_or(&self.path);
-        (&self.file).rewind()?;
-        (&self.file).write_all(note.as_bytes())?;
-        self.file.sync_all()?;
         sync(directory)?;
         match options().create_new(true).open(&self.path) {
             // See "Locks" above. Lost is one descriptor, once in a file's life.
@@ -127,18 +142,82 @@ impl Lock {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }
-        sync(directory)
+        sync(directory)?;
+        let store = self.store()?;
+        match store {
+            Some(store) if self.note()?.store.as_ref() != Some(&store) => {
+                self.add(&Line::Store(&store))
+            }
+            _ => Ok(()),
+        }
     }
 
-    fn note(&self) -> io::Result<String> {
-        let found = self.file.metadata()?;
-        let born = found.created().ok();
-        let born = born.and_then(|born| born.duration_since(UNIX_EPOCH).ok());
-        Ok(format!(
-            "leases.db was made beside this file, inode {}, born {}\n",
-            inode(&found),
-            born.map_or(0, |born| born.as_nanos()),
-        ))
+    /// The least number of records that the file has if nothing is missing.
+    pub(crate) fn records(&self) -> io::Result<u64> {
+        Ok(self.note()?.records)
+    }
+
+    /// Notes that the file is about to have so many records.
+    pub(crate) fn note_records(&self, records: u64) -> io::Result<()> {
+        match self.records()? {
+            noted if noted == records => Ok(()),
+            _ => self.add(&Line::Records(records)),
+        }
+    }
+
+    /// Whether a secret with this mark was drawn here.
+    pub(crate) fn has_secret(&self, mark: &str) -> io::Result<bool> {
+        Ok(self.note()?.secrets.contains(mark))
+    }
+
+    /// Notes that a secret with this mark is drawn here. Begins the note, but makes
+    /// no file of leases.
+    pub(crate) fn note_secret(&self, mark: &str) -> io::Result<()> {
+        self.begin_note()?;
+        self.add(&Line::Secret(mark))
+    }
+
+    /// Sees that there is a first line. One that is no note is replaced, and what it
+    /// may have said counts as lost.
+    fn begin_note(&self) -> io::Result<()> {
+        let note = self.note()?;
+        if note.written_in.is_some() {
+            return Ok(());
+        }
+        let here = identity(&self.file.metadata()?);
+        let mut text = Line::WrittenIn(&here).text();
+        if note.found > 0 {
+            text += &Line::Lost.text();
+        }
+        self.write(0, &text)
+    }
+
+    fn note(&self) -> io::Result<Note> {
+        let mut bytes = Vec::new();
+        (&self.file).rewind()?;
+        (&self.file).read_to_end(&mut bytes)?;
+        Ok(Note::parse(&bytes))
+    }
+
+    /// After the last whole line.
+    fn add(&self, line: &Line<'_>) -> io::Result<()> {
+        self.write(self.note()?.len as u64, &line.text())
+    }
+
+    fn write(&self, at: u64, text: &str) -> io::Result<()> {
+        self.file.set_len(at)?;
+        (&self.file).seek(SeekFrom::Start(at))?;
+        (&self.file).write_all(text.as_bytes())?;
+        self.file.sync_all()
+    }
+
+    /// Which file the store is, if there is one.
+    fn store(&self) -> io::Result<Option<String>> {
+        match self.path.metadata() {
+            Ok(found) => Ok(Some(identity(&found))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -151,6 +230,21 @@ impl Drop for Lock {
             let _ = self.file.unlock();
         }
     }
+}
+
+/// The lock file of the store at this path, with the note.
+pub(crate) fn lock_file(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    name.into()
+}
+
+/// What tells a file from its copies, in words.
+fn identity(found: &Metadata) -> String {
+    let born = found.created().ok();
+    let born = born.and_then(|born| born.duration_since(UNIX_EPOCH).ok());
+    let born = born.map_or(0, |born| born.as_nanos());
+    format!("inode {}, born {born}", inode(found))
 }
 
 fn options() -> OpenOptions {
@@ -182,6 +276,8 @@ pub(crate) fn sync(directory: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use tempfile::TempDir;
 
     use super::*;
@@ -191,11 +287,11 @@ mod tests {
     }
 
     const STORE_NAME: &str = "leases.db";
-    const LOCK_NAME: &str = "leases.lock";
+    const LOCK_NAME: &str = "leases.db.lock";
     const SECRET_NAME: &str = "secret";
 
     fn lock(directory: &Path) -> Lock {
-        Lock::of(&directory.join(LOCK_NAME), directory.join(STORE_NAME)).unwrap()
+        Lock::of(directory.join(STORE_NAME)).unwrap()
     }
 
     fn past(directory: &Path) -> Past {
@@ -251,15 +347,65 @@ mod tests {
         let whole = directory();
         begin(whole.path());
         let note = fs::read_to_string(whole.path().join(LOCK_NAME)).unwrap();
+        let lines: Vec<_> = note.lines().collect();
+        assert_eq!(lines.len(), 2, "{note}");
         let cut = directory();
         let cut = cut.path();
         put(cut, LOCK_NAME, "");
         assert_eq!(past(cut), Past::None);
-        // In place, so that it is the same file; up to where the inode begins.
         put(cut, LOCK_NAME, &note[..20]);
         assert_eq!(past(cut), Past::Lost);
         begin(cut);
         assert_eq!(past(cut), Past::Lost);
+
+        // In place, so that it is the same file.
+        let begun = directory();
+        let begun = begun.path();
+        lock(begun).note_secret("of a file elsewhere").unwrap();
+        assert_eq!(past(begun), Past::None, "no leases.db was made");
+        put(begun, SECRET_NAME, "x");
+        assert_eq!(past(begun), Past::Lost, "a secret was brought");
+        fs::remove_file(begun.join(SECRET_NAME)).unwrap();
+        put(begun, STORE_NAME, "");
+        assert_eq!(past(begun), Past::Lost, "it isn't named yet");
+        fs::remove_file(begun.join(STORE_NAME)).unwrap();
+        begin(begun);
+        assert_eq!(past(begun), Past::Recorded);
+        assert!(lock(begun).has_secret("of a file elsewhere").unwrap());
+    }
+
+    #[test]
+    fn a_file_that_was_put_back_has_lost_something_for_good() {
+        let directory = directory();
+        let directory = directory.path();
+        begin(directory);
+        let (store, backup) = (directory.join(STORE_NAME), directory.join("backup"));
+        fs::copy(&store, &backup).unwrap();
+        fs::rename(&backup, &store).unwrap();
+        assert_eq!(past(directory), Past::Lost);
+        begin(directory);
+        assert_eq!(past(directory), Past::Lost);
+        // The file that is there is known from then on.
+        lock(directory).note_records(3).unwrap();
+        assert_eq!(lock(directory).records().unwrap(), 3);
+        let note = fs::read_to_string(directory.join(LOCK_NAME)).unwrap();
+        begin(directory);
+        let same = fs::read_to_string(directory.join(LOCK_NAME)).unwrap();
+        assert_eq!(note, same);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_to_a_file_has_the_note_of_the_file() {
+        let (home, links) = (directory(), directory());
+        begin(home.path());
+        let link = links.path().join("link.db");
+        std::os::unix::fs::symlink(home.path().join(STORE_NAME), &link).unwrap();
+        assert_eq!(
+            Lock::of(&link).unwrap().past(false).unwrap(),
+            Past::Recorded
+        );
+        assert!(!lock_file(&link).exists());
     }
 
     #[test]

@@ -281,6 +281,17 @@ impl Advice {
                  one; to read IDs that were made in another directory, name that with --data-dir",
                 path.display()
             ),
+            LocalError::SecretBrought { path, directory } => anyhow::anyhow!(
+                "this secret, {}, was not made in {}, and IDs may be made with it elsewhere: where they are, \
+                 share a store with --store; where nobody else makes any with it, say so once: \
+                 'ringflake store init --history new{words}' if nobody has so far, and else \
+                 '--history unknown'",
+                path.map_or_else(
+                    || secret::source(&self.key, &self.data_dir),
+                    |path| path.display().to_string()
+                ),
+                directory.display()
+            ),
             error => error.into(),
         }
     }

@@ -1,0 +1,180 @@
+//! The note in a lock file, as text.
+//!
+//! | line | says |
+//! |---|---|
+//! | `note in the file inode 7, born 123` | first: which file the note was written in |
+//! | `leases.db is the file inode 8, born 456` | which file was made; the last such line counts |
+//! | `2 records` | how many namespaces `leases.db` has or is about to have |
+//! | `secret 0123...` | a secret with this mark was drawn here |
+//! | `another was lost` | something that was recorded once may be missing |
+//!
+//! Lines are only added, each before what it announces is done, and synced. One
+//! without its end was cut short by a crash, when nothing had been done yet: it
+//! counts for nothing, and is overwritten. A line that is none of these was written
+//! by another version, or by hand; what it says is not known.
+
+use std::collections::BTreeSet;
+
+const WRITTEN_IN: &str = "note in the file ";
+/// In place of the first line, before notes named the file of leases.
+const WRITTEN_BESIDE: &str = "leases.db was made beside this file, ";
+const STORE: &str = "leases.db is the file ";
+const RECORDS: &str = " records";
+const SECRET: &str = "secret ";
+const LOST: &str = "another was lost";
+
+/// What a note says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Note {
+    /// The file that it was written in.
+    pub(super) written_in: Option<String>,
+    /// The file of leases.
+    pub(super) store: Option<String>,
+    pub(super) records: u64,
+    pub(super) secrets: BTreeSet<String>,
+    /// Whether something may be missing, or something is not understood.
+    pub(super) lost: bool,
+    /// Bytes of whole lines.
+    pub(super) len: usize,
+    /// Bytes in all.
+    pub(super) found: usize,
+}
+
+/// A line to be added.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Line<'a> {
+    WrittenIn(&'a str),
+    Store(&'a str),
+    Records(u64),
+    Secret(&'a str),
+    Lost,
+}
+
+impl Note {
+    pub(super) fn parse(bytes: &[u8]) -> Self {
+        let mut note = Self {
+            found: bytes.len(),
+            ..Self::default()
+        };
+        for line in bytes.split_inclusive(|&byte| byte == b'\n') {
+            let Some(line) = line.strip_suffix(b"\n") else {
+                break;
+            };
+            note.len += line.len() + 1;
+            note.add(&String::from_utf8_lossy(line));
+        }
+        note
+    }
+
+    fn add(&mut self, line: &str) {
+        let is_first = self.written_in.is_none();
+        if let Some(file) = line.strip_prefix(WRITTEN_IN).filter(|_| is_first) {
+            self.written_in = Some(file.to_owned());
+        } else if let Some(file) = line.strip_prefix(WRITTEN_BESIDE).filter(|_| is_first) {
+            self.written_in = Some(file.to_owned());
+            self.lost = true;
+        } else if let Some(file) = line.strip_prefix(STORE) {
+            self.store = Some(file.to_owned());
+        } else if let Some(Ok(records)) = line.strip_suffix(RECORDS).map(str::parse) {
+            self.records = records;
+        } else if let Some(mark) = line.strip_prefix(SECRET) {
+            self.secrets.insert(mark.to_owned());
+        } else {
+            self.lost = true;
+        }
+    }
+}
+
+impl Line<'_> {
+    pub(super) fn text(&self) -> String {
+        match self {
+            Self::WrittenIn(file) => format!("{WRITTEN_IN}{file}\n"),
+            Self::Store(file) => format!("{STORE}{file}\n"),
+            Self::Records(records) => format!("{records}{RECORDS}\n"),
+            Self::Secret(mark) => format!("{SECRET}{mark}\n"),
+            Self::Lost => format!("{LOST}\n"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn line() -> impl Strategy<Value = (u8, u64)> {
+        (0..5_u8, any::<u64>())
+    }
+
+    /// What the lines say, read one by one.
+    fn expected(lines: &[(u8, u64)]) -> (Note, String) {
+        let mut note = Note {
+            written_in: Some("here".to_owned()),
+            ..Note::default()
+        };
+        let mut text = Line::WrittenIn("here").text();
+        for &(kind, number) in lines {
+            let name = number.to_string();
+            let line = match kind {
+                0 => {
+                    note.store = Some(name.clone());
+                    Line::Store(&name)
+                }
+                1 => {
+                    note.records = number;
+                    Line::Records(number)
+                }
+                2 => {
+                    note.secrets.insert(name.clone());
+                    Line::Secret(&name)
+                }
+                3 => {
+                    note.lost = true;
+                    Line::Lost
+                }
+                // A second first line is none.
+                _ => {
+                    note.lost = true;
+                    Line::WrittenIn(&name)
+                }
+            };
+            text += &line.text();
+        }
+        (note.len, note.found) = (text.len(), text.len());
+        (note, text)
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_added_is_read(lines in vec(line(), 0..20)) {
+            let (note, text) = expected(&lines);
+            prop_assert_eq!(Note::parse(text.as_bytes()), note);
+        }
+
+        #[test]
+        fn a_line_that_was_cut_short_says_nothing(lines in vec(line(), 1..20), cut in 1..10_usize) {
+            let (last, before) = lines.split_last().unwrap();
+            let (note, text) = expected(before);
+            let (_, longer) = expected(&lines);
+            let longer = &longer[..longer.len() - cut.min(longer.len() - text.len())];
+            let read = Note::parse(longer.as_bytes());
+            prop_assert_eq!(read, Note { found: longer.len(), ..note }, "{:?}", last);
+        }
+
+        #[test]
+        fn no_text_is_too_strange(bytes in vec(any::<u8>(), 0..200)) {
+            let note = Note::parse(&bytes);
+            prop_assert!(note.len <= note.found && note.found == bytes.len());
+        }
+    }
+
+    #[test]
+    fn a_note_that_does_not_name_the_file_of_leases_has_lost_something() {
+        let before = "leases.db was made beside this file, inode 7, born 123\n";
+        let note = Note::parse(before.as_bytes());
+        assert_eq!(note.written_in.as_deref(), Some("inode 7, born 123"));
+        assert!(note.lost);
+    }
+}
