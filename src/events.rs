@@ -109,6 +109,13 @@ pub(crate) fn lease_store_failed(throttle: &Throttle, request: &Request, error: 
     }
 }
 
+pub(crate) fn lease_history_lost() {
+    tracing::error!(
+        target: "ringflake",
+        "lease store has lost history: its floor is raised above all that was granted"
+    );
+}
+
 pub(crate) fn lease_store_recovered(trouble: Trouble) {
     let since_unix_ms = trouble.since_unix_ms;
     tracing::info!(target: "ringflake", since_unix_ms, "lease store recovered");

@@ -28,12 +28,20 @@
 //! | S5 | A namespace has one layout and one secret for ever; see [`Fingerprint`]. |
 //! | S6 | The store is linearizable, and durable before it answers. |
 //! | S7 | No grant and no renewal ends later than the store's time plus the horizon. |
+//! | S8 | A store that knows less than it has confirmed grants nothing until the floor lies above all that it may have forgotten. |
 //!
 //! S1 to S6 need no assumption on clocks. S7 is for the day on which S6 is
 //! broken: a backup is restored, or a replica takes over that lacks the latest
 //! writes. The store then shows another [`Incarnation`] than the one on record,
 //! and before anything is granted the namespace's floor rises above every
 //! interval that a lost grant can reach; see [`StoreLimits`].
+//!
+//! Rows that were put back in a server that goes on show no such change. But the
+//! processes know what they were told. Each request for blocks carries that, as
+//! [`Confirmed`]; a store that finds less on record raises the floor in that very step,
+//! and answers [`HistoryLost`](StoreError::HistoryLost). Whoever asks before one that knows better has asked can't be
+//! helped: a process that was told something since the lost state must live, and be
+//! the first to speak.
 //!
 //! The rules themselves are methods of [`StoreRecord`], so that every store that
 //! decides in this process decides in the same way. [`MemoryStore`] is the
@@ -45,6 +53,7 @@ use std::ops::Range;
 use crate::layout::Layout;
 
 mod claim;
+mod confirmed;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 #[cfg(any(feature = "etcd", feature = "redis"))]
@@ -88,6 +97,7 @@ mod url;
 mod voucher;
 
 pub(crate) use self::claim::{Claim, Claimed, Denied, Position};
+pub use self::confirmed::Confirmed;
 pub use self::error::{Fence, StoreError};
 #[cfg(feature = "etcd")]
 pub use self::etcd::EtcdStore;

@@ -13,8 +13,8 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::{
-    Acquire, Block, Epoch, Fence, Fingerprint, Floor, Grant, History, Holder, Init, LeaseStore,
-    MAX_ACQUIRE, Namespace, Renew, StoreError, StoreLimits,
+    Acquire, Block, Confirmed, Epoch, Fence, Fingerprint, Floor, Grant, History, Holder, Init,
+    LeaseStore, MAX_ACQUIRE, Namespace, Renew, StoreError, StoreLimits,
 };
 use crate::layout::Layout;
 
@@ -66,6 +66,9 @@ impl<'a> Suite<'a> {
         self.starts_at_the_floor();
         self.fences_below_the_floor();
         self.starts_above_an_unknown_history();
+        self.grants_where_it_knows_what_it_confirmed();
+        self.refuses_where_it_knows_less();
+        self.recovers_what_it_forgot();
         self.keeps_namespaces_apart();
         self.lists_and_reports();
         self.serves_many_connections();
@@ -410,6 +413,71 @@ impl<'a> Suite<'a> {
         assert!(expected.contains(&floor), "{floor}, not {expected:?}");
         let error = store.acquire(&bumped, &self.ask(1, 10)).unwrap_err();
         assert!(matches!(error, StoreError::FloorAhead { .. }), "{error}");
+    }
+
+    fn grants_where_it_knows_what_it_confirmed(&self) {
+        let (mut store, space) = self.namespace("history", 5);
+        let grants = store.acquire(&space, &self.ask(2, 10)).unwrap();
+        let told = |grant: &Grant| Confirmed::new(grant.block, grant.epoch, grant.ticks.end);
+        let evidence: Vec<_> = grants.iter().map(told).collect();
+        // What is on record, less than that, and nothing at all.
+        let mut less = evidence.clone();
+        less[0].end -= 1;
+        for evidence in [evidence.clone(), less, Vec::new()] {
+            let ask = self.ask(1, 10).with_evidence(evidence);
+            one(store.acquire(&space, &ask));
+        }
+    }
+
+    fn refuses_where_it_knows_less(&self) {
+        let changes: [fn(&mut Confirmed); 3] = [
+            |it| it.end += 1,
+            |it| it.epoch = it.epoch.next(),
+            |it| it.block = Block::new(4000),
+        ];
+        for (name, change) in ["lost-end", "lost-epoch", "lost-block"].iter().zip(changes) {
+            let (mut store, space) = self.namespace(name, 5);
+            let grants = store.acquire(&space, &self.ask(2, 10)).unwrap();
+            let known = store.list(&space).unwrap().blocks;
+            let told = |grant: &Grant| Confirmed::new(grant.block, grant.epoch, grant.ticks.end);
+            let mut evidence: Vec<_> = grants.iter().map(told).collect();
+            change(&mut evidence[1]);
+            let ask = self.ask(1, 10).with_evidence(evidence.clone());
+            match store.acquire(&space, &ask) {
+                Err(StoreError::HistoryLost { confirmed, .. }) => {
+                    assert_eq!(confirmed, evidence[1]);
+                }
+                other => panic!("{other:?}, with {evidence:?}"),
+            }
+            assert_eq!(store.list(&space).unwrap().blocks, known);
+        }
+    }
+
+    fn recovers_what_it_forgot(&self) {
+        let (mut store, space) = self.namespace("recover", NODE_BITS);
+        let grant = one(store.acquire(&space, &self.ask(1, 10)));
+        let told = |end| {
+            let told = Confirmed::new(grant.block, grant.epoch, end);
+            self.ask(1, 10).with_evidence(vec![told])
+        };
+        let end = grant.ticks.end;
+        // Above all that a lost grant can reach nothing is told.
+        let error = store.acquire(&space, &told(end + 1_000_000)).unwrap_err();
+        assert!(matches!(error, StoreError::Exhausted { .. }), "{error}");
+        // More urgent than that no block is free.
+        let before = self.tick(&space);
+        let error = store.acquire(&space, &told(end + 5)).unwrap_err();
+        assert!(matches!(error, StoreError::HistoryLost { .. }), "{error}");
+        let over = limits().horizon().as_secs() + limits().failover().as_secs() + 1;
+        let floor = store.list(&space).unwrap().record.floor;
+        assert!((before + over - 2..=self.tick(&space) + over + 2).contains(&floor));
+        // Once is enough.
+        let error = store.acquire(&space, &told(end + 5)).unwrap_err();
+        assert!(matches!(error, StoreError::FloorAhead { .. }), "{error}");
+        assert_eq!(store.list(&space).unwrap().record.floor, floor);
+        let renew = Renew::new(&grant, end + 5, (self.now)());
+        let known = end;
+        fenced(store.renew(&space, &renew), &Fence::Floor { known, floor });
     }
 
     fn keeps_namespaces_apart(&self) {

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-use super::{Block, Epoch, Fingerprint};
+use super::{Block, Confirmed, Epoch, Fingerprint};
 
 /// Why a store did not do what it was asked.
 ///
@@ -73,6 +73,15 @@ pub enum StoreError {
         horizon_end: u64,
         /// When the first grant becomes possible.
         retry_after: Duration,
+    },
+    /// The store knows less than it has confirmed: it was put back to an earlier
+    /// state, and shows no other sign of it. Its floor was raised over all that it may
+    /// have granted since; the same request finds it there.
+    HistoryLost {
+        /// What it had confirmed.
+        confirmed: Confirmed,
+        /// The epoch and the mark of the block on record, if there is any.
+        recorded: Option<(Epoch, u64)>,
     },
     /// The layout has run out of ticks.
     LayoutEnded {
@@ -272,6 +281,22 @@ impl fmt::Display for StoreError {
                  present: try again in {retry_after:?}; the floor was raised over grants \
                  that may have been lost"
             ),
+            Self::HistoryLost {
+                confirmed,
+                recorded,
+            } => {
+                write!(
+                    f,
+                    "the store has lost what it confirmed, {confirmed}: it knows "
+                )?;
+                match recorded {
+                    Some((epoch, mark)) => write!(f, "epoch {epoch} up to tick {mark}"),
+                    None => f.write_str("of no grant of that block"),
+                }?;
+                f.write_str(
+                    "; its floor is raised above all that was granted, and grants start there",
+                )
+            }
             Self::LayoutEnded {
                 start,
                 layout_ticks,
@@ -403,6 +428,10 @@ mod tests {
                 recorded: 160,
             },
         };
+        let lost = |recorded| StoreError::HistoryLost {
+            confirmed: Confirmed::new(Block::new(7), Epoch::new(3), 100),
+            recorded,
+        };
         let stepped = StoreError::ClockStepped {
             expected_unix_ms: 20_000,
             shown_unix_ms: 99_000,
@@ -422,6 +451,11 @@ mod tests {
                 &["20000 ms", "99000 ms", "79000 ms", "12000 ms", "60s"],
             ),
             (copied, &["sqlite:/a", "inode 1", "inode 2", "bump-floor"]),
+            (
+                lost(Some((Epoch::new(2), 60))),
+                &["block 7 epoch 3", "100", "epoch 2", "60"],
+            ),
+            (lost(None), &["block 7 epoch 3", "no grant", "floor"]),
         ] {
             let text = error.to_string();
             for number in numbers {

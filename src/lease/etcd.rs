@@ -23,8 +23,9 @@ use self::transaction::{Written, dated, range, unavailable};
 use self::wire::{MembersReply, StatusReply, TxnReply};
 use super::deadline::Deadline;
 use super::{
-    Acquire, Block, BlockState, Durability, Epoch, Fence, Floor, Grant, Init, LeaseStore, Listing,
-    Namespace, OpenError, OpenOptions, Renew, StoreError, StoreRecord, StoreReport,
+    Acquire, Block, BlockState, Confirmed, Durability, Epoch, Fence, Floor, Grant, Init,
+    LeaseStore, Listing, MAX_ACQUIRE, Namespace, OpenError, OpenOptions, Renew, StoreError,
+    StoreRecord, StoreReport,
 };
 
 /// Leases in an etcd cluster, version 3.4 or later.
@@ -175,6 +176,34 @@ impl EtcdStore {
         (ops, window)
     }
 
+    /// What is said of a cluster that knows less than it has confirmed. Read after what
+    /// is chosen from: whoever puts keys back has put back these, too, by then, or
+    /// changes what the write compares.
+    fn history_lost(
+        &mut self,
+        namespace: &Namespace,
+        record: &StoreRecord,
+        now: u64,
+        evidence: &[Confirmed],
+        deadline: &Deadline,
+    ) -> Result<Option<StoreError>, StoreError> {
+        for some in evidence.chunks(MAX_ACQUIRE as usize) {
+            let key = |it: &Confirmed| record::block_key(namespace, it.block);
+            let ops = some.iter().map(|it| wire::read(wire::get(&key(it))));
+            let reply = self.read(ops.collect(), deadline)?;
+            for (place, confirmed) in some.iter().enumerate() {
+                let known = range(&reply.body, place)?.kvs.first();
+                let known = known
+                    .map(|kv| record::decode_block(namespace, kv))
+                    .transpose()?;
+                if let Err(lost) = record.check_history(now, known.as_ref(), confirmed) {
+                    return Ok(Some(lost));
+                }
+            }
+        }
+        Ok(None)
+    }
+
     /// Which cluster this is, in words.
     ///
     /// # Errors
@@ -269,19 +298,24 @@ impl LeaseStore for EtcdStore {
             opened.record.check_skew(nearest, client_ms)?;
 
             let compare = vec![wire::unchanged(&record_key, opened.mod_revision)];
-            if opened.record.observe(&opened.incarnation, now) {
+            let mut raised = opened.record.observe(&opened.incarnation, now);
+            let evidence = &acquire.evidence;
+            let lost = self.history_lost(namespace, &opened.record, now, evidence, &deadline)?;
+            if lost.is_some() {
+                opened.record.raise_floor(Floor::OverLostGrants, now)?;
+                raised = true;
+            }
+            if raised {
                 // By itself: whatever becomes of the rest, the floor stays.
                 let term = opened.header.raft_term;
                 let value = record::encode_record(&opened.record, term)?;
                 let puts = vec![wire::put(&record_key, &value)];
-                self.write(
-                    "acquire",
-                    &opened.header,
-                    compare,
-                    puts,
-                    Vec::new(),
-                    &deadline,
-                )?;
+                let header = &opened.header;
+                let written =
+                    self.write("acquire", header, compare, puts, Vec::new(), &deadline)?;
+                if let (Some(lost), Written::Done) = (lost, written) {
+                    return Err(lost);
+                }
                 (ops, window) = self.view_ops(namespace, reading, u64::from(acquire.blocks));
                 reply = self.read(ops, &deadline)?;
                 continue;

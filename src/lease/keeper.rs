@@ -288,6 +288,9 @@ impl Courier {
             if let Some(error) = error {
                 events::lease_store_failed(&self.failures, request, error);
             }
+            if let Some(StoreError::HistoryLost { .. }) = error {
+                events::lease_history_lost();
+            }
         });
         let failed = error.is_some();
         let news = self.shared.desk().answered(answer);

@@ -82,6 +82,11 @@
 //!   [`invalidate`](Manager::invalidate); then nothing is used twice. A request
 //!   that was under way is answered to nobody.
 //!
+//! *S8.* What a positive reply told goes with every acquisition, also after the grant
+//! was given up or closed: it stays true. A store that knows less raises its floor in
+//! the same step. A renewal that is fenced for that reason is followed by an
+//! acquisition at once.
+//!
 //! *S5, S6, S7.* Kept by the store. A refusal on account of them opens nothing
 //! and extends nothing. An end is never assumed, only read from a reply, so it
 //! lies within the horizon.
@@ -91,6 +96,7 @@
 //! costs service: requests that are refused, or grants closed before their time.
 
 mod agenda;
+mod evidence;
 mod exchange;
 mod holding;
 mod pace;
@@ -104,6 +110,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use self::evidence::Evidence;
 pub use self::exchange::{Answer, Change, Demand, Moment, Request, Step};
 use self::holding::Holding;
 use self::pace::{Backoff, Jitter, Pace};
@@ -180,6 +187,8 @@ pub struct Manager {
     holdings: Vec<Holding>,
     /// Closed, but the store was not told yet.
     to_release: VecDeque<(Block, Epoch)>,
+    /// What the store must know, for as long as the process lives.
+    evidence: Evidence,
     flight: Option<Flight>,
     backoff: Backoff,
     /// Whether the last request's fate is unknown and nothing came back since.
@@ -229,6 +238,7 @@ impl Manager {
             plan,
             holdings: Vec::new(),
             to_release: VecDeque::new(),
+            evidence: Evidence::default(),
             flight: None,
             backoff: Backoff::new(),
             unsure: false,

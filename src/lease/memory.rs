@@ -199,6 +199,15 @@ impl LeaseStore for MemoryStore {
             .check_skew(store_unix_ms, acquire.now_unix_ms)?;
         space.record.observe(&incarnation, now);
 
+        for confirmed in &acquire.evidence {
+            let known = space.block(confirmed.block).cloned();
+            let record = &mut space.record;
+            if let Err(lost) = record.check_history(now, known.as_ref(), confirmed) {
+                record.raise_floor(Floor::OverLostGrants, now)?;
+                return Err(lost);
+            }
+        }
+
         let granted: Vec<_> = space
             .candidates(now, acquire.blocks)
             .into_iter()

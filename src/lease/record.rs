@@ -4,7 +4,9 @@ use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
-use super::{BlockState, Fence, Floor, History, Init, Namespace, Renew, StoreError, StoreLimits};
+use super::{
+    BlockState, Confirmed, Fence, Floor, History, Init, Namespace, Renew, StoreError, StoreLimits,
+};
 use crate::layout::Layout;
 
 /// What tells one history of a store from another: the identity of the server
@@ -163,6 +165,33 @@ impl StoreRecord {
         Ok(())
     }
 
+    /// Refuses where the store knows less of a block than it has confirmed. `known` is
+    /// what it knows. The caller then raises the floor
+    /// [over lost grants](Floor::OverLostGrants), and keeps that.
+    ///
+    /// What lies below the floor is settled: nothing is granted there again. What
+    /// lies above all that a lost grant can reach was confirmed by a clock that was
+    /// years ahead, and tells nothing of the state that was lost.
+    ///
+    /// # Errors
+    /// [`StoreError::HistoryLost`].
+    pub fn check_history(
+        &self,
+        now: u64,
+        known: Option<&BlockState>,
+        confirmed: &Confirmed,
+    ) -> Result<(), StoreError> {
+        let is_settled = confirmed.end <= self.floor;
+        let is_absurd = confirmed.end > self.floor_over_lost_grants(now);
+        if is_settled || is_absurd || !confirmed.is_forgotten(known) {
+            return Ok(());
+        }
+        Err(StoreError::HistoryLost {
+            confirmed: *confirmed,
+            recorded: known.map(|known| (known.epoch, known.hwm_end)),
+        })
+    }
+
     /// The first tick above all that a lost grant can reach.
     ///
     /// A superseded primary grants for `failover` at the longest, the skew of
@@ -228,6 +257,11 @@ impl StoreRecord {
         let (held, known) = (renew.epoch, renew.known_end);
         let fence = match block {
             _ if self.incarnation != *incarnation => Fence::Incarnation,
+            // Before the rest, which is then of no more interest: a loss is made up for.
+            _ if known < self.floor => Fence::Floor {
+                known,
+                floor: self.floor,
+            },
             None => Fence::NeverGranted,
             Some(block) if block.epoch != held => Fence::Epoch {
                 held,
@@ -236,10 +270,6 @@ impl StoreRecord {
             Some(block) if block.hwm_end != known => Fence::End {
                 known,
                 recorded: block.hwm_end,
-            },
-            Some(_) if known < self.floor => Fence::Floor {
-                known,
-                floor: self.floor,
             },
             Some(_) => return Ok(()),
         };

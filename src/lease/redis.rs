@@ -15,9 +15,9 @@ use super::deadline::Deadline;
 use super::row::{RecordRow, corrupt};
 use super::voucher::Voucher;
 use super::{
-    Acquire, Block, BlockState, Epoch, Fence, Floor, Grant, History, Holder, Incarnation, Init,
-    LeaseStore, Listing, Namespace, OpenError, OpenOptions, Renew, StoreError, StoreRecord,
-    StoreReport,
+    Acquire, Block, BlockState, Confirmed, Epoch, Fence, Floor, Grant, History, Holder,
+    Incarnation, Init, LeaseStore, Listing, Namespace, OpenError, OpenOptions, Renew, StoreError,
+    StoreRecord, StoreReport,
 };
 
 /// Leases in a Redis, version 7 or later, or a Valkey.
@@ -275,7 +275,7 @@ impl LeaseStore for RedisStore {
         };
         // Beyond the layout's ticks all lengths are the same.
         let length = acquire.length.min(namespace.layout().ticks());
-        let arguments = [
+        let mut arguments = [
             &*acquire.blocks.to_string(),
             &*length.to_string(),
             &*acquire.now_unix_ms.to_string(),
@@ -283,7 +283,14 @@ impl LeaseStore for RedisStore {
             host,
             instance,
         ]
-        .map(str::to_owned);
+        .map(str::to_owned)
+        .to_vec();
+        for Confirmed {
+            block, epoch, end, ..
+        } in &acquire.evidence
+        {
+            arguments.extend([name_of(*block), epoch.get().to_string(), end.to_string()]);
+        }
         let answer = self.run(Script::Acquire, namespace, &arguments)?;
         let record = answer.record()?;
         let now = record.tick_at(answer.unix_ms)?;
@@ -303,6 +310,17 @@ impl LeaseStore for RedisStore {
             "skew" => {
                 record.check_skew(answer.unix_ms, acquire.now_unix_ms)?;
                 Err(disagreement())
+            }
+            "forgotten" => {
+                let name = answer.text(0)?;
+                let mut evidence = acquire.evidence.iter();
+                let confirmed = evidence.find(|it| name_of(it.block) == name);
+                let confirmed = *confirmed.ok_or_else(disagreement)?;
+                let known = block_at(&answer, 1, confirmed.block)?;
+                Err(StoreError::HistoryLost {
+                    confirmed,
+                    recorded: known.map(|known| (known.epoch, known.hwm_end)),
+                })
             }
             "refused" => {
                 let freed = |mark: Option<u64>, released| {
@@ -425,8 +443,13 @@ fn name_of(block: Block) -> String {
 
 /// What a refusal says of the block.
 fn known_block(answer: &Answer, block: Block) -> Result<Option<BlockState>, StoreError> {
-    let epoch = answer.number(0)?.unwrap_or(0);
-    let mark = answer.number(1)?;
+    block_at(answer, 0, block)
+}
+
+/// The block's epoch and mark, at this place of the answer and the next.
+fn block_at(answer: &Answer, at: usize, block: Block) -> Result<Option<BlockState>, StoreError> {
+    let epoch = answer.number(at)?.unwrap_or(0);
+    let mark = answer.number(at + 1)?;
     Ok(mark.map(|mark| BlockState::new(block, Epoch::new(epoch), mark)))
 }
 

@@ -12,7 +12,7 @@
 //! ```text
 //!                    incarnation on record
 //! begin, record shared ---------------------> candidates --> decide --> write, commit
-//!          | another                              ^  \none, or all refused
+//!          | another                              ^  \none, all refused, or history lost
 //!          v                                      |   `--------> roll back
 //! roll back; begin, record exclusive --> observe -+   (a raised floor is committed)
 //! ```
@@ -30,6 +30,9 @@
 //! * **Nobody queues** Blocks that others have locked are skipped. Only when
 //!   nothing is left is one waited for, and one alone, so that no circle of
 //!   waiters can form; then "exhausted" is true and not the chance of a moment.
+//! * **S8** What the caller was told is compared with the rows after the blocks were
+//!   chosen. A transaction that puts rows back commits before that, and is seen; or
+//!   waits for the rows under lock.
 //! * **S2** The statements that decide go out once. What is not answered after
 //!   that is [`Failure::Unknown`]; before it, the server has nothing to commit
 //!   and rolls back by itself.
@@ -43,6 +46,7 @@ mod rows;
 mod session;
 mod url;
 
+use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -50,11 +54,11 @@ pub(super) use self::failure::{Cause, Failure, Stage, Verdict};
 pub(super) use self::rows::{BlockRow, Marks};
 pub(super) use self::session::{Lock, Locked, Present, Search, Session, Snapshot, Which, Writes};
 pub(super) use self::url::Url;
-use super::row::RecordRow;
+use super::row::{RecordRow, to_column};
 use super::voucher::Voucher;
 use super::{
-    Acquire, Block, BlockState, Epoch, Fence, Floor, Grant, Incarnation, Init, Listing, Namespace,
-    Renew, StoreError, StoreRecord, StoreReport,
+    Acquire, Block, BlockState, Confirmed, Epoch, Fence, Floor, Grant, Incarnation, Init, Listing,
+    Namespace, Renew, StoreError, StoreRecord, StoreReport,
 };
 
 /// The most blocks that a namespace may have in a SQL store, where each is a row
@@ -142,17 +146,29 @@ impl<S: Session> Client<S> {
             let mut at = lock_record(session, namespace, Lock::Shared)?;
             at.record.check_skew(at.unix_ms, acquire.now_unix_ms)?;
             let mut raised = false;
-            if at.record.incarnation != at.incarnation {
+            let mut grants = Vec::new();
+            let mut lost = None;
+            if at.record.incarnation == at.incarnation {
+                grants = choose(session, &mut at, acquire)?;
+                lost = history_lost(session, &at, &acquire.evidence)?;
+            }
+            if at.record.incarnation != at.incarnation || lost.is_some() {
                 session.roll_back()?;
                 at = lock_record(session, namespace, Lock::Exclusive)?;
                 at.record.check_skew(at.unix_ms, acquire.now_unix_ms)?;
                 raised = at.record.observe(&at.incarnation, at.now);
+                grants = choose(session, &mut at, acquire)?;
+                lost = history_lost(session, &at, &acquire.evidence)?;
+                if lost.is_some() {
+                    grants.clear();
+                    at.record.raise_floor(Floor::OverLostGrants, at.now)?;
+                    raised = true;
+                }
             }
-
-            let grants = choose(session, &mut at, acquire)?;
-            let refusal = match grants.as_slice() {
-                [] => Some(refuse(session, &at, acquire.blocks)?),
-                _ => None,
+            let refusal = match (lost, grants.as_slice()) {
+                (Some(lost), _) => Some(lost),
+                (None, []) => Some(refuse(session, &at, acquire.blocks)?),
+                (None, _) => None,
             };
             if raised || refusal.is_none() {
                 let writes = Writes {
@@ -404,6 +420,32 @@ fn choose<S: Session>(
         }
     }
     Ok(grants)
+}
+
+/// What is said of a database that knows less than it has confirmed. Read after what
+/// was chosen: whoever puts rows back has put back these, too, by then.
+fn history_lost<S: Session>(
+    session: &mut S,
+    at: &Locking,
+    evidence: &[Confirmed],
+) -> Result<Option<StoreError>, Failure> {
+    if evidence.is_empty() {
+        return Ok(None);
+    }
+    let blocks: Vec<_> = evidence
+        .iter()
+        .map(|it| to_column(it.block.index()))
+        .collect();
+    let known = session.known(at.record.namespace.name(), &blocks)?;
+    let known: BTreeMap<_, _> = known
+        .into_iter()
+        .map(|row| row.into_state().map(|state| (state.block, state)))
+        .collect::<Result<_, StoreError>>()?;
+    let check = |confirmed: &Confirmed| {
+        let known = known.get(&confirmed.block);
+        at.record.check_history(at.now, known, confirmed)
+    };
+    Ok(evidence.iter().find_map(|confirmed| check(confirmed).err()))
 }
 
 /// Why nothing could be granted.

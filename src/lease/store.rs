@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::{
-    Block, Epoch, Grant, Holder, Listing, Namespace, StoreError, StoreLimits, StoreRecord,
-    StoreReport,
+    Block, Confirmed, Epoch, Grant, Holder, Listing, Namespace, StoreError, StoreLimits,
+    StoreRecord, StoreReport,
 };
 
 /// The most blocks that one [`Acquire`] may ask for: with the namespace's record
@@ -75,14 +75,17 @@ pub trait LeaseStore: Send + fmt::Debug {
     ///
     /// In this order: refuse clocks that are too far apart; where the server's
     /// incarnation is not the recorded one, raise the floor over lost grants;
-    /// choose. The raised floor must be kept even when the choice then fails:
-    /// computed anew at each attempt, it would run away from the clock for ever.
+    /// choose. Where less is on record than the [evidence](Acquire::evidence) says
+    /// ([`StoreRecord::check_history`]), read no earlier than what is chosen, raise the
+    /// floor over lost grants and refuse, before any other refusal. A raised floor
+    /// must be kept even when the choice then fails: computed anew at each attempt, it
+    /// would run away from the clock for ever.
     ///
     /// # Errors
     /// [`StoreError::ClockSkew`], [`StoreError::ClockStepped`],
     /// [`StoreError::Copied`], [`StoreError::FloorAhead`],
-    /// [`StoreError::Exhausted`], [`StoreError::LayoutEnded`],
-    /// [`StoreError::Invalid`], and those of every method.
+    /// [`StoreError::Exhausted`], [`StoreError::HistoryLost`],
+    /// [`StoreError::LayoutEnded`], [`StoreError::Invalid`], and those of every method.
     fn acquire(
         &mut self,
         namespace: &Namespace,
@@ -209,6 +212,8 @@ pub struct Acquire {
     pub now_unix_ms: u64,
     /// Who asks, for the listing.
     pub holder: Option<Holder>,
+    /// What the store has confirmed to whoever asks, at most one for each block.
+    pub evidence: Vec<Confirmed>,
 }
 
 impl Acquire {
@@ -219,6 +224,7 @@ impl Acquire {
             length,
             now_unix_ms,
             holder: None,
+            evidence: Vec::new(),
         }
     }
 
@@ -226,6 +232,13 @@ impl Acquire {
     #[must_use]
     pub fn held_by(mut self, holder: Holder) -> Self {
         self.holder = Some(holder);
+        self
+    }
+
+    /// With what the store has confirmed before.
+    #[must_use]
+    pub fn with_evidence(mut self, evidence: Vec<Confirmed>) -> Self {
+        self.evidence = evidence;
         self
     }
 

@@ -72,6 +72,8 @@ kinds! {
     Exhausted "has no free block: hold fewer a process, or make smaller ones",
     /// [`StoreError::FloorAhead`].
     FloorAhead "waits out the grants that a lost history may have made",
+    /// [`StoreError::HistoryLost`].
+    HistoryLost "has lost what it had confirmed, and will grant above that",
     /// [`StoreError::LayoutEnded`].
     LayoutEnded "has come to the end of the layout's ticks",
     /// [`StoreError::Copied`].
@@ -102,6 +104,7 @@ impl TroubleKind {
             StoreError::Fenced { .. } => Self::Fenced,
             StoreError::Exhausted { .. } => Self::Exhausted,
             StoreError::FloorAhead { .. } => Self::FloorAhead,
+            StoreError::HistoryLost { .. } => Self::HistoryLost,
             StoreError::LayoutEnded { .. } => Self::LayoutEnded,
             StoreError::Copied { .. } => Self::Copied,
             StoreError::ClockSkew { .. }

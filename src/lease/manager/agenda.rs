@@ -116,7 +116,8 @@ impl Manager {
 
     fn acquisition(&self, at: Moment, missing: usize) -> Request {
         let blocks = u32::try_from(missing).unwrap_or(u32::MAX).min(MAX_ACQUIRE);
-        let acquire = Acquire::new(blocks, self.cover_ticks(), at.unix_ms);
+        let acquire =
+            Acquire::new(blocks, self.cover_ticks(), at.unix_ms).with_evidence(self.evidence.all());
         Request::Acquire(match &self.plan.holder {
             Some(holder) => acquire.held_by(holder.clone()),
             None => acquire,

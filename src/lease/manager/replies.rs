@@ -84,6 +84,7 @@ impl Manager {
         self.reach = held.confirmed(at, layout, &self.pace, &mut self.jitter);
         changes.push(Change::Opened(held.grant.clone()));
         self.last_end = self.last_end.max(Some(held.grant.ticks.end));
+        self.evidence.note(&held.grant);
         self.holdings.push(held);
         self.leave_what_is_replaced(at, changes);
     }
@@ -118,6 +119,7 @@ impl Manager {
             }
             // The store is well, but has no grant for us.
             StoreError::ClockSkew { .. }
+            | StoreError::HistoryLost { .. }
             | StoreError::LayoutEnded { .. }
             | StoreError::Invalid { .. }
             | StoreError::Corrupt { .. }
@@ -146,6 +148,7 @@ impl Manager {
             return;
         };
         held.grant.ticks.end = end;
+        self.evidence.note(&held.grant);
         self.reach = held.confirmed(at, layout, &self.pace, &mut self.jitter);
         self.last_end = self.last_end.max(Some(end));
         if end > renew.known_end {

@@ -1,6 +1,7 @@
 //! Each transition by itself, and what holds in any order of them.
 
 mod edges;
+mod history;
 
 use std::sync::Arc;
 
@@ -46,7 +47,10 @@ fn ambiguous() -> StoreError {
 fn fenced(block: Block) -> StoreError {
     StoreError::Fenced {
         block,
-        fence: Fence::NeverGranted,
+        fence: Fence::Epoch {
+            held: Epoch::FIRST,
+            recorded: Epoch::new(1_000_000),
+        },
     }
 }
 

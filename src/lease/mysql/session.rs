@@ -347,6 +347,13 @@ impl Session for MySession {
         rows.iter().map(block_row).collect()
     }
 
+    fn known(&mut self, namespace: &str, blocks: &[i64]) -> Result<Vec<BlockRow>, Failure> {
+        let mut parameters: Vec<Value> = vec![namespace.into()];
+        parameters.extend(blocks.iter().map(|&block| Value::from(block)));
+        let rows = self.rows(&sql::known(blocks.len()), parameters)?;
+        rows.iter().map(block_row).collect()
+    }
+
     fn marks(&mut self, namespace: &str) -> Result<Marks, Failure> {
         let row = self.row(sql::MARKS, (namespace,))?;
         Ok(Marks {

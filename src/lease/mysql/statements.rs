@@ -178,6 +178,15 @@ pub(super) const GRANTED_ONE: &str = concat!(
     " FROM ringflake_block WHERE `namespace` = ? AND `epoch` > 0 AND `block` = ?"
 );
 
+/// So many of the blocks. Parameters: the namespace, each block.
+pub(super) fn known(blocks: usize) -> String {
+    let (columns, list) = (block_columns!(), vec!["?"; blocks].join(", "));
+    format!(
+        "SELECT {columns} FROM ringflake_block
+        WHERE `namespace` = ? AND `epoch` > 0 AND `block` IN ({list})"
+    )
+}
+
 /// Moves the marks of `blocks` blocks. Parameters: block and mark of each, time,
 /// host and instance, the namespace, each block.
 pub(super) fn grant(blocks: usize) -> String {

@@ -376,6 +376,15 @@ impl Session for PgSession {
         rows.iter().map(block_row).collect()
     }
 
+    fn known(&mut self, namespace: &str, blocks: &[i64]) -> Result<Vec<BlockRow>, Failure> {
+        let parameters = [
+            (&namespace as _, Type::TEXT),
+            (&blocks as _, Type::INT8_ARRAY),
+        ];
+        let rows = self.query(sql::KNOWN, &parameters)?;
+        rows.iter().map(block_row).collect()
+    }
+
     fn marks(&mut self, namespace: &str) -> Result<Marks, Failure> {
         let row = first(self.query(sql::MARKS, &[(&namespace, Type::TEXT)])?)?;
         Ok(Marks {

@@ -256,6 +256,12 @@ pub(super) const GRANTED: &str = concat!(
     " FROM ringflake_block WHERE namespace = $1 AND epoch > 0 ORDER BY block"
 );
 
+pub(super) const KNOWN: &str = concat!(
+    "SELECT ",
+    block_columns!(),
+    " FROM ringflake_block WHERE namespace = $1 AND epoch > 0 AND block = ANY($2)"
+);
+
 pub(super) const GRANTED_ONE: &str = concat!(
     "SELECT ",
     block_columns!(),

@@ -1,10 +1,13 @@
--- Grants blocks: 'granted' with block, epoch, start and end of each; 'skew'; or
+-- Grants blocks: 'granted' with block, epoch, start and end of each; 'skew';
+-- 'forgotten' with a block, its epoch and its mark, if it has any; or
 -- 'refused' with the lowest mark of those that are held and of those released.
 
 local wanted, length = tonumber(ARGV[FIRST]), tonumber(ARGV[FIRST + 1])
 local client_ms = tonumber(ARGV[FIRST + 2])
 local has_holder = ARGV[FIRST + 3] == '1'
 local host, instance = ARGV[FIRST + 4], ARGV[FIRST + 5]
+-- Then block, epoch and end of each grant that was confirmed to the caller.
+local EVIDENCE = FIRST + 6
 
 -- Pairs of name and mark out of a reply WITHSCORES.
 local function pairs_of(reply)
@@ -76,6 +79,24 @@ local function lowest_held()
   end
 end
 
+-- Compares what is kept with what was confirmed: StoreRecord::check_history.
+local function check_history(record, now)
+  local over = floor_over_lost_grants(record, now)
+  for i = EVIDENCE, #ARGV, 3 do
+    local name, last = ARGV[i], tonumber(ARGV[i + 2])
+    if last > record.floor and last <= over then
+      local mark = redis.call('ZSCORE', HWM_END, name) or ''
+      local epoch = redis.call('HGET', EPOCH, name) or ''
+      if mark == '' or epoch == '' or number('epoch', epoch) < tonumber(ARGV[i + 1])
+          or number('hwm_end', mark) < last then
+        record.floor = math.max(record.floor, over)
+        write_record(record)
+        answer('forgotten', name, epoch, mark)
+      end
+    end
+  end
+end
+
 return run(function()
   local record = open_record_to_write()
   local now = tick_at_now()
@@ -88,6 +109,7 @@ return run(function()
     write_record(record)
   end
 
+  check_history(record, now)
   local from, horizon = math.max(now, record.floor), horizon_end(record, now)
   if from >= horizon then
     answer('refused', '', '')

@@ -116,6 +116,9 @@ pub(in crate::lease) trait Session: Sized {
     fn candidates(&mut self, search: &Search<'_>, locked: Locked)
     -> Result<Vec<BlockRow>, Failure>;
 
+    /// Those of these blocks that were granted, as they are now, without locks.
+    fn known(&mut self, namespace: &str, blocks: &[i64]) -> Result<Vec<BlockRow>, Failure>;
+
     /// The lowest marks of blocks that were granted.
     fn marks(&mut self, namespace: &str) -> Result<Marks, Failure>;
 

@@ -224,6 +224,14 @@ impl SqliteStore {
                 idle_until,
                 acquire.blocks,
             )?;
+            for confirmed in &acquire.evidence {
+                let known = tables::read_block(turn.connection, namespace, confirmed.block)?;
+                if let Err(lost) = record.check_history(now, known.as_ref(), confirmed) {
+                    turn.space.record.raise_floor(Floor::OverLostGrants, now)?;
+                    turn.save()?;
+                    return Ok(Err(lost));
+                }
+            }
             let mut grants = Vec::with_capacity(candidates.len());
             let mut granted = Vec::with_capacity(candidates.len());
             for mut block in candidates {

@@ -1,0 +1,41 @@
+//! What a process was told by a store, as evidence of what the store must know.
+
+use std::fmt;
+
+use super::{Block, BlockState, Epoch};
+
+/// What a positive reply has told of a block: that it was granted with this epoch,
+/// and up to this end.
+///
+/// A store that keeps its promises (S1, S6) knows at least as much for ever: epochs
+/// and marks never fall. One that knows less has lost part of its history, and would
+/// grant again what it has granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Confirmed {
+    /// The block.
+    pub block: Block,
+    /// The epoch of the grant.
+    pub epoch: Epoch,
+    /// Its end as the last reply had it, in ticks since the layout's epoch.
+    pub end: u64,
+}
+
+impl Confirmed {
+    /// Of a grant of `block` that reaches up to `end`.
+    pub const fn new(block: Block, epoch: Epoch, end: u64) -> Self {
+        Self { block, epoch, end }
+    }
+
+    /// Whether a store that knows this much of the block has forgotten something.
+    pub(super) fn is_forgotten(&self, known: Option<&BlockState>) -> bool {
+        known.is_none_or(|known| known.epoch < self.epoch || known.hwm_end < self.end)
+    }
+}
+
+impl fmt::Display for Confirmed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { block, epoch, end } = self;
+        write!(f, "block {block} epoch {epoch} up to tick {end}")
+    }
+}

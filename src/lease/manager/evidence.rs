@@ -1,0 +1,66 @@
+//! What the store has confirmed, block by block.
+
+use std::collections::BTreeMap;
+
+use super::super::{Block, Confirmed, Grant};
+
+/// The last that was confirmed of each block.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Evidence(BTreeMap<Block, Confirmed>);
+
+impl Evidence {
+    /// Four times what a plan can hold. Of more, those that end first are dropped: they
+    /// are the first to lie in the past, where nothing is granted any more.
+    const MOST: usize = 1024;
+
+    pub(super) fn note(&mut self, grant: &Grant) {
+        let confirmed = Confirmed::new(grant.block, grant.epoch, grant.ticks.end);
+        let known = self.0.entry(grant.block).or_insert(confirmed);
+        if known.end <= confirmed.end {
+            *known = confirmed;
+        }
+        if self.0.len() > Self::MOST
+            && let Some(first) = self.0.values().min_by_key(|known| known.end).copied()
+        {
+            self.0.remove(&first.block);
+        }
+    }
+
+    pub(super) fn all(&self) -> Vec<Confirmed> {
+        self.0.values().copied().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::Epoch;
+    use super::*;
+
+    fn grant(block: u64, epoch: u64, end: u64) -> Grant {
+        Grant::new(Block::new(block), Epoch::new(epoch), 0..end)
+    }
+
+    #[test]
+    fn the_latest_end_of_a_block_counts() {
+        let mut evidence = Evidence::default();
+        for (epoch, end) in [(1, 100), (1, 150), (2, 150), (2, 120)] {
+            evidence.note(&grant(7, epoch, end));
+        }
+        let latest = Confirmed::new(Block::new(7), Epoch::new(2), 150);
+        assert_eq!(evidence.all(), [latest]);
+    }
+
+    #[test]
+    fn what_ends_first_makes_room() {
+        let mut evidence = Evidence::default();
+        for block in 0..=Evidence::MOST as u64 {
+            evidence.note(&grant(block, 1, 5000 - block));
+        }
+        let all = evidence.all();
+        assert_eq!(all.len(), Evidence::MOST);
+        assert_eq!(
+            all.last().unwrap().block,
+            Block::new(Evidence::MOST as u64 - 1)
+        );
+    }
+}
