@@ -73,7 +73,7 @@ fn compare() -> Result<(), Box<dyn Error>> {
 
     // Once for all. `ringflake store init` does the same.
     let mut store = SqliteStore::new(&file, &OpenOptions::new())?;
-    let space = Namespace::new(NAMESPACE, &LAYOUT, Fingerprint::of(&secret()?, NAMESPACE))?;
+    let space = Namespace::new(NAMESPACE, &LAYOUT, Fingerprint::of(&secret()?))?;
     store.init(&space, &Init::new(History::New, SystemClock.unix_ms()))?;
 
     // All at once, and none knows of the others.

@@ -67,7 +67,7 @@ use crate::cipher::Secret;
 use crate::generator::{BuildError, CachedGenerator};
 use crate::layout::Layout;
 use crate::lease::past::{Lock, Past};
-use crate::lease::{Fingerprint, History, Namespace, OpenOptions, SqliteStore, StoreLimits};
+use crate::lease::{History, LeaseStore, Namespace, OpenOptions, SqliteStore, StoreLimits};
 
 mod directory;
 mod error;
@@ -367,10 +367,17 @@ impl Local {
         if !directory.leases().exists() {
             return Ok(None);
         }
-        let records = self.store(directory)?.namespaces()?;
+        let mut store = self.store(directory)?;
         let secret = self.kept_secret(directory)?;
-        let namespace = self.on_record(outline, &records, secret.as_ref())?;
-        Ok(namespace.map(|namespace| self.space(namespace, secret, directory.clone())))
+        let records = store.namespaces()?;
+        let Some(namespace) = self.on_record(outline, &records, secret.as_ref())? else {
+            return Ok(None);
+        };
+        // One that an earlier version made.
+        if !records.contains(&namespace) {
+            store.upgrade(&namespace, names::former(&namespace, secret.as_ref()))?;
+        }
+        Ok(Some(self.space(namespace, secret, directory.clone())))
     }
 
     /// The namespace on record that is this space's.
@@ -381,7 +388,8 @@ impl Local {
         secret: Option<&Secret>,
     ) -> Result<Option<Namespace>, LocalError> {
         let Which::Named(name) = &self.which else {
-            return Ok(names::of_secret(outline, records, secret).cloned());
+            let record = names::of_secret(outline, records, secret);
+            return Ok(record.map(|record| names::keyed(record, secret)));
         };
         let Some(record) = records
             .iter()
@@ -396,14 +404,14 @@ impl Local {
                 path: directory.secret_of(name),
             });
         }
-        let offered = names::keyed(outline, secret);
-        if record.fingerprint() != offered.fingerprint() {
+        if !names::is_of(record, secret) {
             return Err(LocalError::OtherSecret {
                 namespace: name.clone(),
                 path: directory.secret_of(name),
             });
         }
-        record.verify(&offered)?;
+        let offered = names::keyed(outline, secret);
+        names::keyed(record, secret).verify(&offered)?;
         Ok(Some(offered))
     }
 
@@ -544,10 +552,6 @@ impl Local {
             directory: directory.path().to_owned(),
         }
     }
-}
-
-fn fingerprint(secret: Option<&Secret>, name: &str) -> Fingerprint {
-    secret.map_or(Fingerprint::PLAIN, |secret| Fingerprint::of(secret, name))
 }
 
 #[cfg(test)]

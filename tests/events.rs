@@ -334,7 +334,7 @@ impl Leased {
         let layout = shared_layout(48, 8, 2);
         let clock = clock_at(layout, 1_000);
         let mut store = MemoryStore::new(Arc::new(clock.clone()));
-        let space = Namespace::new("events", &layout, Fingerprint::of(&secret(), "events"));
+        let space = Namespace::new("events", &layout, Fingerprint::of(&secret()));
         let init = Init::new(History::New, clock.unix_ms());
         store.init(&space.unwrap(), &init).unwrap();
         let store = Faulty::new(store);

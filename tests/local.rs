@@ -15,12 +15,13 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ringflake::lease::{Fingerprint, History, Init, StoreError};
+use ringflake::lease::{Fingerprint, History, Init, LeaseStore, StoreError};
 use ringflake::local::DataDir;
 use ringflake::{
     BuildError, CachedGenerator, CachedGeneratorBuilder, Cipher, Clock, DirectGenerator, Id,
     Inspector, Layout, Local, LocalError, Parts, Secret, StaticLease, SystemClock,
 };
+use rusqlite::Connection;
 use tempfile::TempDir;
 
 use crate::eventually::eventually;
@@ -525,6 +526,42 @@ fn a_crash_between_any_two_steps_is_safe() {
             });
         }
     });
+}
+
+/// What the version with format 1 left behind.
+fn write_back(leases: &Path, secret: &Secret) {
+    let file = Connection::open(leases).unwrap();
+    let former = Fingerprint::of_format_1(secret, "orders");
+    let sql = format!(
+        "DROP INDEX ringflake_namespace_secret;
+         PRAGMA user_version = 1;
+         UPDATE ringflake_namespace SET format = 1, fingerprint = '{former}';"
+    );
+    file.execute_batch(&sql).unwrap();
+}
+
+#[test]
+fn a_space_of_format_1_is_upgraded_by_the_first_that_makes_ids() {
+    let home = directory();
+    let before = take(&ids(home.path()), 10);
+    let space = orders(home.path()).find(&LAYOUT).unwrap();
+    let leases = space.directory().leases();
+    write_back(&leases, space.secret.as_ref().unwrap());
+
+    // Whoever looks changes nothing.
+    let space = orders(home.path()).find(&LAYOUT).unwrap();
+    let looked = space.sqlite().unwrap().list(&space.namespace);
+    assert!(
+        matches!(looked, Err(StoreError::Format { recorded: 1, .. })),
+        "{looked:?}"
+    );
+    let after = take(&ids(home.path()), 10);
+    let listing = space.sqlite().unwrap().list(&space.namespace).unwrap();
+    assert!(listing.blocks.len() > 1, "{listing:?}");
+    let mut raws = HashSet::new();
+    for parts in before.iter().chain(&after) {
+        assert!(raws.insert((parts.node, parts.tick, parts.sequence)));
+    }
 }
 
 #[test]

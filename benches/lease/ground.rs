@@ -118,7 +118,7 @@ fn kept(
 ) -> CachedGeneratorBuilder {
     let mut server = MemoryStore::new(Arc::new(SystemClock));
     let name = "benchmark";
-    let space = Namespace::new(name, &layout(), Fingerprint::of(&secret(), name))
+    let space = Namespace::new(name, &layout(), Fingerprint::of(&secret()))
         .and_then(|space| space.with_block_bits(BLOCK_BITS))
         .expect("a good name and size");
     // For the clock that is late.

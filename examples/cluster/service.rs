@@ -101,7 +101,7 @@ pub(crate) fn run(
 /// deployment and not of each start, since `New` is true only once: a namespace
 /// that was lost must be made again as `Unknown`.
 fn initialise(store: &mut impl LeaseStore, secret: &Secret) -> Result<(), Box<dyn Error>> {
-    let space = Namespace::new(NAMESPACE, &LAYOUT, Fingerprint::of(secret, NAMESPACE))?;
+    let space = Namespace::new(NAMESPACE, &LAYOUT, Fingerprint::of(secret))?;
     let init = Init::new(History::New, SystemClock.unix_ms())
         .with_limits(StoreLimits::default().with_horizon(HORIZON));
     match store.init(&space, &init) {

@@ -77,7 +77,7 @@ impl Ground {
     ) -> Result<Self, BuildError> {
         let name = options.namespace.clone().ok_or(BuildError::NoNamespace)?;
         let fingerprint = match secret {
-            Some(secret) => Fingerprint::of(secret, &name),
+            Some(secret) => Fingerprint::of(secret),
             None => Fingerprint::PLAIN,
         };
         let mut namespace =

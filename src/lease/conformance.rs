@@ -55,6 +55,7 @@ impl<'a> Suite<'a> {
         self.exists_only_once_initialised();
         self.checks_the_limits();
         self.refuses_another_secret_or_layout();
+        self.refuses_one_secret_in_two_namespaces();
         self.grants_disjoint_rectangles();
         self.grants_no_more_than_there_is();
         self.checks_the_request();
@@ -137,6 +138,30 @@ impl<'a> Suite<'a> {
             });
         }
         assert_eq!(store.list(&space).unwrap(), known);
+    }
+
+    fn refuses_one_secret_in_two_namespaces(&self) {
+        let (mut store, first) = self.namespace("first-use", 5);
+        let init = Init::new(History::New, (self.now)()).with_limits(limits());
+        for layout in [Layout::RANDFLAKE, Layout::TWITTER] {
+            let second = Namespace::new("second-use", &layout, first.fingerprint()).unwrap();
+            let error = store.init(&second, &init).unwrap_err();
+            assert!(
+                matches!(&error, StoreError::SecretInUse { namespace, other }
+                    if namespace == "second-use" && other == "first-use"),
+                "{error:?}"
+            );
+            let error = store.list(&second).unwrap_err();
+            assert!(
+                matches!(error, StoreError::NotInitialised { .. }),
+                "{error}"
+            );
+        }
+        for name in ["plain", "plain-too"] {
+            let plain = Namespace::new(name, &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap();
+            store.init(&plain, &init).unwrap();
+        }
+        assert!(!store.upgrade(&first, Fingerprint::PLAIN).unwrap());
     }
 
     fn grants_disjoint_rectangles(&self) {
@@ -567,8 +592,12 @@ impl<'a> Suite<'a> {
     }
 }
 
+/// Each has a secret of its own.
 fn space(name: &str, block_bits: u32) -> Namespace {
-    let print = Fingerprint::from_bytes(*b"conformance-test");
+    let secret = hmac_sha256::HMAC::mac(name, "conformance");
+    let mut print = [0; 16];
+    print.copy_from_slice(&secret[..16]);
+    let print = Fingerprint::from_bytes(print);
     Namespace::new(name, &Layout::RANDFLAKE, print)
         .and_then(|space| space.with_block_bits(block_bits))
         .unwrap()
@@ -595,6 +624,7 @@ fn for_every_method(
     expect(store.list(space).unwrap_err());
     expect(store.bump_floor(space, Floor::Tick(1), now).unwrap_err());
     expect(store.check(space, now).unwrap_err());
+    expect(store.upgrade(space, space.fingerprint()).unwrap_err());
 }
 
 fn one(grants: Result<Vec<Grant>, StoreError>) -> Grant {

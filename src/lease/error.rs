@@ -39,6 +39,22 @@ pub enum StoreError {
         /// The fingerprint of the secret at hand.
         offered: Fingerprint,
     },
+    /// Another namespace of the store has this secret already.
+    SecretInUse {
+        /// The name of the namespace that was to be made or upgraded.
+        namespace: String,
+        /// The one that has it.
+        other: String,
+    },
+    /// The namespace is on record in a format that this version does not write.
+    Format {
+        /// The namespace's name.
+        namespace: String,
+        /// The format on record.
+        recorded: i64,
+        /// The format that this version writes.
+        known: i64,
+    },
     /// The namespace was initialised with another layout or block size.
     LayoutMismatch {
         /// The namespace's name.
@@ -247,6 +263,29 @@ impl fmt::Display for StoreError {
                 "namespace {namespace:?} belongs to the secret with fingerprint {recorded}, \
                  not {offered}: use that secret, or a namespace of its own for this one"
             ),
+            Self::SecretInUse { namespace, other } => write!(
+                f,
+                "the secret of namespace {namespace:?} is that of namespace {other:?} already, \
+                 and with one secret both could issue the same IDs: give {namespace:?} a secret of \
+                 its own ('ringflake keygen' makes one), or use {other:?}"
+            ),
+            Self::Format {
+                namespace,
+                recorded,
+                known,
+            } => {
+                write!(
+                    f,
+                    "namespace {namespace:?} is on record in format {recorded}, and this version \
+                     writes format {known}: "
+                )?;
+                f.write_str(if (1..*known).contains(recorded) {
+                    "upgrade it once, with 'ringflake store upgrade'; programs of the version \
+                     before end with the leases that they have by then"
+                } else {
+                    "use a version as new as the one that wrote it, or a newer one"
+                })
+            }
             Self::LayoutMismatch {
                 namespace,
                 recorded,

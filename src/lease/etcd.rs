@@ -23,8 +23,8 @@ use self::transaction::{Written, dated, range, unavailable};
 use self::wire::{MembersReply, StatusReply, TxnReply};
 use super::deadline::Deadline;
 use super::{
-    Acquire, Block, BlockState, Confirmed, Durability, Epoch, Fence, Floor, Grant, Init,
-    LeaseStore, Listing, MAX_ACQUIRE, Namespace, OpenError, OpenOptions, Renew, StoreError,
+    Acquire, Block, BlockState, Confirmed, Durability, Epoch, Fence, Fingerprint, Floor, Grant,
+    Init, LeaseStore, Listing, MAX_ACQUIRE, Namespace, OpenError, OpenOptions, Renew, StoreError,
     StoreRecord, StoreReport,
 };
 
@@ -90,8 +90,9 @@ use super::{
 /// |---|---|
 /// | `ringflake/NAMESPACE/record` | layout, limits, floor, incarnation, raft term |
 /// | `ringflake/NAMESPACE/block/INDEX` | mark, epoch, released, holder |
+/// | `ringflake/.secret/FINGERPRINT` | the name of the namespace that has this secret |
 ///
-/// Values are JSON, to be read with `etcdctl get --prefix ringflake/`. A user with
+/// Values are JSON, but for names, to be read with `etcdctl get --prefix ringflake/`. A user with
 /// restricted rights needs to read and write these keys.
 ///
 /// # Cost
@@ -248,23 +249,29 @@ impl LeaseStore for EtcdStore {
                 namespace: namespace.name().to_owned(),
             })
         };
-        let ops = || vec![wire::read(wire::get(&key))];
-        let reply = self.read(ops(), &deadline)?;
-        if !range(&reply.body, 0)?.kvs.is_empty() {
-            return exists();
-        }
-        let header = reply.body.header;
-        let incarnation = history::new_incarnation(&header);
-        let date_ms = dated(reply.date_ms)?;
-        let record = StoreRecord::create(namespace, init, &incarnation, date_ms)?;
-        let value = record::encode_record(&record, header.raft_term)?;
-        let (compare, puts) = (
-            vec![wire::unchanged(&key, 0)],
-            vec![wire::put(&key, &value)],
-        );
-        match self.write("init", &header, compare, puts, ops(), &deadline)? {
-            Written::Done => Ok(record),
-            Written::Overtaken(_) => exists(),
+        let secret_key = record::secret_key(namespace.fingerprint());
+        let ops = || {
+            [&key, &secret_key]
+                .map(|key| wire::read(wire::get(key)))
+                .to_vec()
+        };
+        let mut reply = self.read(ops(), &deadline)?;
+        loop {
+            if !range(&reply.body, 0)?.kvs.is_empty() {
+                return exists();
+            }
+            let header = reply.body.header;
+            let incarnation = history::new_incarnation(&header);
+            let date_ms = dated(reply.date_ms)?;
+            let record = StoreRecord::create(namespace, init, &incarnation, date_ms)?;
+            let value = record::encode_record(&record, header.raft_term)?;
+            let mut compare = vec![wire::unchanged(&key, 0)];
+            let mut puts = vec![wire::put(&key, &value)];
+            claim_secret(namespace, &reply.body, &mut compare, &mut puts)?;
+            match self.write("init", &header, compare, puts, ops(), &deadline)? {
+                Written::Done => return Ok(record),
+                Written::Overtaken(again) => reply = again,
+            }
         }
     }
 
@@ -460,6 +467,37 @@ impl LeaseStore for EtcdStore {
         report.held_blocks = blocks.iter().filter(held).count() as u64;
         Ok(report)
     }
+
+    fn upgrade(&mut self, namespace: &Namespace, former: Fingerprint) -> Result<bool, StoreError> {
+        let deadline = self.deadline();
+        let key = record::record_key(namespace);
+        let secret_key = record::secret_key(namespace.fingerprint());
+        let ops = || {
+            [&key, &secret_key]
+                .map(|key| wire::read(wire::get(key)))
+                .to_vec()
+        };
+        let mut reply = self.read(ops(), &deadline)?;
+        loop {
+            let Some(kv) = range(&reply.body, 0)?.kvs.first() else {
+                return Err(StoreError::NotInitialised {
+                    namespace: namespace.name().to_owned(),
+                });
+            };
+            let (row, raft_term) = record::decode_row(namespace, kv)?;
+            let Some(row) = row.upgraded(namespace, former)? else {
+                return Ok(false);
+            };
+            let mut compare = vec![wire::unchanged(&key, kv.mod_revision)];
+            let mut puts = vec![wire::put(&key, &record::encode_row(row, raft_term)?)];
+            claim_secret(namespace, &reply.body, &mut compare, &mut puts)?;
+            let header = reply.body.header;
+            match self.write("upgrade", &header, compare, puts, ops(), &deadline)? {
+                Written::Done => return Ok(true),
+                Written::Overtaken(again) => reply = again,
+            }
+        }
+    }
 }
 
 impl fmt::Debug for EtcdStore {
@@ -469,6 +507,35 @@ impl fmt::Debug for EtcdStore {
             .field("options", &self.options)
             .finish_non_exhaustive()
     }
+}
+
+/// Adds the claim of the namespace's secret to a write of its record, whose key was
+/// read second.
+fn claim_secret(
+    namespace: &Namespace,
+    reply: &TxnReply,
+    compare: &mut Vec<Value>,
+    puts: &mut Vec<Value>,
+) -> Result<(), StoreError> {
+    if namespace.fingerprint() == Fingerprint::PLAIN {
+        return Ok(());
+    }
+    let key = record::secret_key(namespace.fingerprint());
+    let claimed = range(reply, 1)?.kvs.first();
+    if let Some(kv) = claimed
+        && kv.value != namespace.name().as_bytes()
+    {
+        return Err(StoreError::SecretInUse {
+            namespace: namespace.name().to_owned(),
+            other: String::from_utf8_lossy(&kv.value).into_owned(),
+        });
+    }
+    compare.push(wire::unchanged(
+        &key,
+        claimed.map_or(0, |kv| kv.mod_revision),
+    ));
+    puts.push(wire::put(&key, namespace.name()));
+    Ok(())
 }
 
 /// Makes `block` the state after its next grant, which is the answer; none where

@@ -5,8 +5,8 @@ use std::sync::{Arc, PoisonError};
 
 use super::voucher::Voucher;
 use super::{
-    Acquire, Block, BlockState, Durability, Epoch, Fence, Floor, Grant, Incarnation, Init,
-    LeaseStore, Listing, Namespace, Renew, StoreError, StoreRecord, StoreReport,
+    Acquire, Block, BlockState, Durability, Epoch, Fence, Fingerprint, Floor, Grant, Incarnation,
+    Init, LeaseStore, Listing, Namespace, Renew, StoreError, StoreRecord, StoreReport,
 };
 use crate::clock::Clock;
 use crate::sync::{Mutex, MutexGuard};
@@ -159,6 +159,16 @@ impl LeaseStore for MemoryStore {
         if server.spaces.contains_key(namespace.name()) {
             return Err(StoreError::AlreadyInitialised {
                 namespace: namespace.name().to_owned(),
+            });
+        }
+        let fingerprint = namespace.fingerprint();
+        if fingerprint != Fingerprint::PLAIN
+            && let Some(space) = (server.spaces.values())
+                .find(|space| space.record.namespace.fingerprint() == fingerprint)
+        {
+            return Err(StoreError::SecretInUse {
+                namespace: namespace.name().to_owned(),
+                other: space.record.namespace.name().to_owned(),
             });
         }
         let store_unix_ms = server.clock.unix_ms();

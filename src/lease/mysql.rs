@@ -14,8 +14,8 @@ use self::session::MySession;
 use super::sql::Client;
 use super::voucher::Voucher;
 use super::{
-    Acquire, Block, Epoch, Floor, Grant, Init, LeaseStore, Listing, Namespace, OpenError,
-    OpenOptions, Renew, StoreError, StoreRecord, StoreReport,
+    Acquire, Block, Epoch, Fingerprint, Floor, Grant, Init, LeaseStore, Listing, Namespace,
+    OpenError, OpenOptions, Renew, StoreError, StoreRecord, StoreReport,
 };
 use crate::events;
 
@@ -191,5 +191,9 @@ impl LeaseStore for MysqlStore {
         now_unix_ms: u64,
     ) -> Result<StoreReport, StoreError> {
         self.client.check(namespace, now_unix_ms)
+    }
+
+    fn upgrade(&mut self, namespace: &Namespace, former: Fingerprint) -> Result<bool, StoreError> {
+        self.client.upgrade(namespace, former)
     }
 }

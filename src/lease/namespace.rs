@@ -91,8 +91,7 @@ impl Namespace {
         Ok(self)
     }
 
-    /// The same namespace with the fingerprint of another secret.
-    #[cfg(feature = "sqlite")]
+    /// The same namespace with another fingerprint.
     pub(crate) fn with_fingerprint(mut self, fingerprint: Fingerprint) -> Self {
         self.fingerprint = fingerprint;
         self
@@ -185,45 +184,52 @@ impl fmt::Display for Namespace {
     }
 }
 
-/// What a store keeps of the secret, to tell a wrong one.
+/// What a store keeps of the secret, to tell a wrong one, and one that another
+/// namespace has already.
 ///
-/// The first 16 bytes of HMAC-SHA256, keyed with the secret, over a fixed label
-/// and the namespace's name. It reveals nothing of the secret, and the same secret
-/// has different fingerprints in different namespaces.
+/// The first 16 bytes of HMAC-SHA256, keyed with the secret, over a fixed label. It
+/// reveals nothing of the secret but where else it is used.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint([u8; 16]);
 
 impl Fingerprint {
-    /// Of a namespace whose IDs are not encrypted.
+    /// Of a namespace whose IDs are not encrypted. Any number of them may share a
+    /// store; what they issue are the same numbers.
     pub const PLAIN: Self = Self([0; 16]);
 
-    /// Of `secret` in the namespace with this name: the first 16 bytes of
-    /// HMAC-SHA256(secret, "ringflake namespace\0" and the name).
+    /// Of `secret`: the first 16 bytes of HMAC-SHA256(secret, "ringflake secret").
     ///
     /// # Examples
     /// ```
     /// use ringflake::{Secret, lease::Fingerprint};
     ///
     /// let secret = Secret::from_hex("000102030405060708090a0b0c0d0e0f")?;
-    /// let orders = Fingerprint::of(&secret, "orders");
-    /// assert_eq!(orders, Fingerprint::of(&secret, "orders"));
-    /// assert_ne!(orders, Fingerprint::of(&secret, "invoices"));
+    /// let fingerprint = Fingerprint::of(&secret);
+    /// assert_eq!(fingerprint.to_string(), "5428ccafa9b9632a919eb868cc9380dd");
     /// # Ok::<(), ringflake::SecretError>(())
     /// ```
-    pub fn of(secret: &Secret, name: &str) -> Self {
+    pub fn of(secret: &Secret) -> Self {
+        Self::mac(secret, &[b"ringflake secret"])
+    }
+
+    /// What a record of format 1 holds of `secret` in the namespace with this name:
+    /// the first 16 bytes of HMAC-SHA256(secret, "ringflake namespace\0" and the
+    /// name). For [`upgrade`](super::LeaseStore::upgrade).
+    pub fn of_format_1(secret: &Secret, name: &str) -> Self {
+        Self::mac(secret, &[b"ringflake namespace\0", name.as_bytes()])
+    }
+
+    fn mac(secret: &Secret, message: &[&[u8]]) -> Self {
         let mut mac = hmac_sha256::HMAC::new(secret.expose());
-        mac.update(Self::LABEL);
-        mac.update(name);
+        for part in message {
+            mac.update(part);
+        }
         let digest = mac.finalize();
         let (kept, _) = digest.split_at(16);
         let mut bytes = [0; 16];
         bytes.copy_from_slice(kept);
         Self(bytes)
     }
-
-    /// Ends in a byte that no name holds, so that label and name can't be shifted
-    /// against each other.
-    const LABEL: &[u8] = b"ringflake namespace\0";
 
     /// A fingerprint computed elsewhere, or read back from a store.
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
@@ -304,12 +310,14 @@ mod tests {
 
     const LAYOUT: Layout = Layout::RANDFLAKE;
 
-    /// The answer is Python's, from `hmac.new(key, message, hashlib.sha256)`.
+    /// The answers are Python's, from `hmac.new(key, message, hashlib.sha256)`.
     #[test]
     fn a_fingerprint_is_an_hmac() {
         let secret = Secret::from_hex("000102030405060708090a0b0c0d0e0f").unwrap();
-        let fingerprint = Fingerprint::of(&secret, "orders");
-        assert_eq!(fingerprint.to_string(), "351a6de2b26da6e2d8f3e44fcf7c8700");
+        let fingerprint = Fingerprint::of(&secret);
+        assert_eq!(fingerprint.to_string(), "5428ccafa9b9632a919eb868cc9380dd");
+        let former = Fingerprint::of_format_1(&secret, "orders");
+        assert_eq!(former.to_string(), "351a6de2b26da6e2d8f3e44fcf7c8700");
     }
 
     fn named(name: &str) -> Result<Namespace, NamespaceError> {

@@ -16,8 +16,8 @@ use self::wire::off_runtime;
 use super::sql::Client;
 use super::voucher::Voucher;
 use super::{
-    Acquire, Block, Epoch, Floor, Grant, Init, LeaseStore, Listing, Namespace, OpenError,
-    OpenOptions, Renew, StoreError, StoreRecord, StoreReport,
+    Acquire, Block, Epoch, Fingerprint, Floor, Grant, Init, LeaseStore, Listing, Namespace,
+    OpenError, OpenOptions, Renew, StoreError, StoreRecord, StoreReport,
 };
 
 /// A store in a PostgreSQL database, version 12 or later.
@@ -184,5 +184,9 @@ impl LeaseStore for PostgresStore {
         now_unix_ms: u64,
     ) -> Result<StoreReport, StoreError> {
         off_runtime(|| self.client.check(namespace, now_unix_ms))
+    }
+
+    fn upgrade(&mut self, namespace: &Namespace, former: Fingerprint) -> Result<bool, StoreError> {
+        off_runtime(|| self.client.upgrade(namespace, former))
     }
 }

@@ -12,12 +12,12 @@ use self::config::Config;
 use self::connection::Connection;
 use self::script::{Answer, Script};
 use super::deadline::Deadline;
-use super::row::{RecordRow, corrupt};
+use super::row::{FORMAT, RecordRow, corrupt};
 use super::voucher::Voucher;
 use super::{
-    Acquire, Block, BlockState, Confirmed, Epoch, Fence, Floor, Grant, History, Holder,
-    Incarnation, Init, LeaseStore, Listing, Namespace, OpenError, OpenOptions, Renew, StoreError,
-    StoreRecord, StoreReport,
+    Acquire, Block, BlockState, Confirmed, Epoch, Fence, Fingerprint, Floor, Grant, History,
+    Holder, Incarnation, Init, LeaseStore, Listing, Namespace, OpenError, OpenOptions, Renew,
+    StoreError, StoreRecord, StoreReport,
 };
 
 /// Leases in a Redis, version 7 or later, or a Valkey.
@@ -84,8 +84,8 @@ use super::{
 /// `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE][?PARAMETERS]`, or `rediss://`
 /// for TLS. `:PASSWORD@` alone logs in the default user. The port is 6379 by
 /// default, the database 0. HOST leads to the primary at all times: a name, a
-/// virtual address or a proxy that follows failovers. Redirections of a cluster
-/// are not followed, so there it is the node that has the namespace's slot.
+/// virtual address or a proxy that follows failovers. A Redis Cluster won't do: its
+/// redirections are not followed, and all namespaces share a key.
 ///
 /// | parameter | |
 /// |---|---|
@@ -105,6 +105,8 @@ use super::{
 /// | `hwm_end` | sorted set | block → mark, the queue out of which blocks are granted |
 /// | `released` | sorted set | block → mark, of those released only |
 /// | `epoch`, `granted_unix_ms`, `holder_host`, `holder_instance` | hashes | by block |
+///
+/// And `ringflake:secrets`, a hash, tells which namespace has a fingerprint.
 ///
 /// None of them expires. A user with restricted rights needs these keys and
 /// `EVALSHA`, `SCRIPT|LOAD`, `TIME`, `INFO`, `CONFIG|GET`, `PING`, `WAIT`,
@@ -240,6 +242,7 @@ impl LeaseStore for RedisStore {
             "exists" => Err(StoreError::AlreadyInitialised {
                 namespace: namespace.name().to_owned(),
             }),
+            "in_use" => Err(in_use(namespace, &answer)),
             "before" => {
                 record.tick_at(answer.unix_ms)?;
                 Err(disagreement())
@@ -433,6 +436,37 @@ impl LeaseStore for RedisStore {
         report.granted_blocks = answer.number(0)?.unwrap_or(0);
         report.held_blocks = answer.number(1)?.unwrap_or(0);
         Ok(report)
+    }
+
+    fn upgrade(&mut self, namespace: &Namespace, former: Fingerprint) -> Result<bool, StoreError> {
+        let old = match self.run(Script::Check, namespace, &[]) {
+            Ok(_) => return Ok(false),
+            Err(StoreError::Format { recorded, .. }) if recorded < FORMAT => recorded,
+            Err(error) => return Err(error),
+        };
+        let arguments = [old.to_string(), former.to_string()];
+        let answer = self.run(Script::Upgrade, namespace, &arguments)?;
+        match &*answer.tag {
+            "upgraded" => Ok(true),
+            "current" => Ok(false),
+            "in_use" => Err(in_use(namespace, &answer)),
+            "changed" => {
+                answer.row()?.upgraded(namespace, former)?;
+                Err(disagreement())
+            }
+            _ => Err(disagreement()),
+        }
+    }
+}
+
+/// Another namespace has the secret.
+fn in_use(namespace: &Namespace, answer: &Answer) -> StoreError {
+    match answer.text(0) {
+        Ok(other) => StoreError::SecretInUse {
+            namespace: namespace.name().to_owned(),
+            other: other.to_owned(),
+        },
+        Err(error) => error,
     }
 }
 

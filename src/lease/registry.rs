@@ -82,10 +82,7 @@ impl Space {
     pub(crate) fn new(layout: Layout, secret: Option<&Secret>) -> Self {
         Self {
             layout,
-            // Any name, as long as it is always the same.
-            fingerprint: secret.map_or(Fingerprint::PLAIN, |secret| {
-                Fingerprint::of(secret, "process")
-            }),
+            fingerprint: secret.map_or(Fingerprint::PLAIN, Fingerprint::of),
         }
     }
 }

@@ -7,8 +7,17 @@ use std::time::Duration;
 
 use super::{Fingerprint, Incarnation, Namespace, StoreError, StoreLimits, StoreRecord};
 
-/// The version of what is kept. A store that finds another one must not touch it.
-pub(crate) const FORMAT: i64 = 1;
+/// The version of what is kept. A record in another one is not touched, but for its
+/// upgrade.
+///
+/// | format | |
+/// |---|---|
+/// | 1 | the fingerprint is [`Fingerprint::of_format_1`] |
+/// | 2 | the fingerprint is [`Fingerprint::of`], and no other namespace has it |
+pub(crate) const FORMAT: i64 = 2;
+
+/// The oldest format that can be upgraded.
+const OLDEST: i64 = 1;
 
 /// The columns of a [`StoreRecord`]. All numbers are below 2^63.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,14 +58,56 @@ impl RecordRow {
     /// The record of these columns.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] for a column that no version of this crate writes.
+    /// [`StoreError::Format`], and [`StoreError::Corrupt`] for a column that no version
+    /// of this crate writes.
     pub(crate) fn into_record(self) -> Result<StoreRecord, StoreError> {
         if self.format != FORMAT {
-            return Err(corrupt(format!(
-                "namespace {:?} has format {}, and this version knows {FORMAT}",
-                self.name, self.format
-            )));
+            return Err(self.of_another_format());
         }
+        self.parse()
+    }
+
+    /// The columns in this version's format, if they are in an older one. `former` is
+    /// the fingerprint in that.
+    ///
+    /// # Errors
+    /// As [`into_record`](Self::into_record), and those of [`StoreRecord::verify`].
+    pub(crate) fn upgraded(
+        &self,
+        namespace: &Namespace,
+        former: Fingerprint,
+    ) -> Result<Option<Self>, StoreError> {
+        let offered = match self.format {
+            FORMAT => namespace.clone(),
+            OLDEST..FORMAT => namespace.clone().with_fingerprint(former),
+            _ => return Err(self.of_another_format()),
+        };
+        self.clone().parse()?.verify(&offered)?;
+        Ok((self.format != FORMAT).then(|| Self {
+            format: FORMAT,
+            fingerprint: namespace.fingerprint().to_string(),
+            ..self.clone()
+        }))
+    }
+
+    /// The namespace of these columns, in whichever known format they are.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn into_namespace(self) -> Result<Namespace, StoreError> {
+        if !(OLDEST..=FORMAT).contains(&self.format) {
+            return Err(self.of_another_format());
+        }
+        Ok(self.parse()?.namespace)
+    }
+
+    fn of_another_format(&self) -> StoreError {
+        StoreError::Format {
+            namespace: self.name.clone(),
+            recorded: self.format,
+            known: FORMAT,
+        }
+    }
+
+    fn parse(self) -> Result<StoreRecord, StoreError> {
         let name = self.name;
         let wrong = |column: &str, value: &str| {
             corrupt(format!("{column} {value:?} of namespace {name:?}"))
@@ -134,10 +185,45 @@ mod tests {
     }
 
     #[test]
+    fn a_record_in_another_format_is_refused_with_both() {
+        for (format, advice) in [(0, "newer"), (1, "store upgrade"), (3, "newer")] {
+            let mut row = RecordRow::new(&record());
+            row.format = format;
+            let error = row.clone().into_record().unwrap_err();
+            assert!(
+                matches!(&error, StoreError::Format { namespace, recorded, known: 2 }
+                    if namespace == "a" && *recorded == format),
+                "{error:?}"
+            );
+            assert!(error.to_string().contains(advice), "{error}");
+            let former = record().namespace.fingerprint();
+            let upgraded = row.upgraded(&record().namespace, former);
+            assert_eq!(upgraded.is_ok(), format == 1, "{upgraded:?}");
+        }
+    }
+
+    #[test]
+    fn an_upgrade_changes_the_format_and_the_fingerprint_and_verifies_the_rest() {
+        let now = record().namespace;
+        let former = Fingerprint::from_bytes([8; 16]);
+        let mut old = RecordRow::new(&record());
+        assert_eq!(old.upgraded(&now, former).unwrap(), None);
+        old.format = 1;
+        old.fingerprint = former.to_string();
+        let upgraded = old.upgraded(&now, former).unwrap().unwrap();
+        assert_eq!(upgraded, RecordRow::new(&record()));
+
+        let error = old.upgraded(&now, now.fingerprint()).unwrap_err();
+        assert!(matches!(error, StoreError::FingerprintMismatch { .. }));
+        let other = now.clone().with_block_bits(4).unwrap();
+        let error = old.upgraded(&other, former).unwrap_err();
+        assert!(matches!(error, StoreError::LayoutMismatch { .. }));
+    }
+
+    #[test]
     fn columns_that_nobody_writes_are_corrupt() {
         let row = RecordRow::new(&record());
-        let broken: [fn(&mut RecordRow); 7] = [
-            |row| row.format = 2,
+        let broken: [fn(&mut RecordRow); 6] = [
             |row| row.name = "Not a name".into(),
             |row| row.layout = "31/31/31".into(),
             |row| row.block_bits = 40,

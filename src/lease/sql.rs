@@ -5,7 +5,7 @@
 //! # Tables
 //! | table | a row for |
 //! |---|---|
-//! | `ringflake_namespace` | each namespace: the columns of [`RecordRow`] |
+//! | `ringflake_namespace` | each namespace: the columns of [`RecordRow`]; an index lets no two have one secret |
 //! | `ringflake_block` | each of its blocks, from `init` on; `epoch` 0 is one never granted |
 //!
 //! # An acquisition
@@ -57,8 +57,8 @@ pub(super) use self::url::Url;
 use super::row::{RecordRow, to_column};
 use super::voucher::Voucher;
 use super::{
-    Acquire, Block, BlockState, Confirmed, Epoch, Fence, Floor, Grant, Incarnation, Init, Listing,
-    Namespace, Renew, StoreError, StoreRecord, StoreReport,
+    Acquire, Block, BlockState, Confirmed, Epoch, Fence, Fingerprint, Floor, Grant, Incarnation,
+    Init, Listing, Namespace, Renew, StoreError, StoreRecord, StoreReport,
 };
 
 /// The most blocks that a namespace may have in a SQL store, where each is a row
@@ -128,10 +128,35 @@ impl<S: Session> Client<S> {
                 incarnation,
             } = present;
             let record = StoreRecord::create(namespace, init, &incarnation, unix_ms)?;
+            refuse_second_use(session, namespace)?;
             match session.create(&RecordRow::new(&record), blocks) {
-                // Another one was faster.
-                Err(Failure::Duplicate(_)) => Err(already().into()),
+                // Another one was faster, and has the name or the secret.
+                Err(Failure::Duplicate(cause)) => Err(Failure::Again(cause)),
                 created => created.map(|()| record),
+            }
+        })
+    }
+
+    pub(super) fn upgrade(
+        &mut self,
+        namespace: &Namespace,
+        former: Fingerprint,
+    ) -> Result<bool, StoreError> {
+        self.run(namespace, "upgrade", |session| {
+            let snapshot = session.snapshot(namespace.name(), Which::One(Block::new(0)))?;
+            let old = snapshot.ok_or(Failure::NoTable)?.record;
+            let Some(new) = old.upgraded(namespace, former)? else {
+                return Ok(false);
+            };
+            if session.begin_init(namespace.name())?.is_some() {
+                return Err(overtaken());
+            }
+            refuse_second_use(session, namespace)?;
+            match session.upgrade(&old, &new) {
+                Ok(true) => Ok(true),
+                Ok(false) => Err(overtaken()),
+                Err(Failure::Duplicate(cause)) => Err(Failure::Again(cause)),
+                Err(failure) => Err(failure),
             }
         })
     }
@@ -339,9 +364,26 @@ impl<S: Session> Client<S> {
     }
 }
 
-/// Another transaction came between an update and the look at why it failed.
+/// Another transaction came between a look and an update, or the other way round.
 fn overtaken() -> Failure {
-    Failure::Again("another transaction changed the block at the same moment".into())
+    Failure::Again("another transaction changed the same rows at that moment".into())
+}
+
+/// Refuses a secret that another namespace has. In the end an index does; this says
+/// which namespace it is.
+fn refuse_second_use<S: Session>(session: &mut S, namespace: &Namespace) -> Result<(), Failure> {
+    if namespace.fingerprint() == Fingerprint::PLAIN {
+        return Ok(());
+    }
+    let namespace_of = session.namespace_of(&namespace.fingerprint().to_string())?;
+    match namespace_of {
+        Some(other) if other != namespace.name() => Err(StoreError::SecretInUse {
+            namespace: namespace.name().to_owned(),
+            other,
+        }
+        .into()),
+        _ => Ok(()),
+    }
 }
 
 fn lock_record<S: Session>(

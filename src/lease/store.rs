@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::{
-    Block, Confirmed, Epoch, Grant, Holder, Listing, Namespace, StoreError, StoreLimits,
-    StoreRecord, StoreReport,
+    Block, Confirmed, Epoch, Fingerprint, Grant, Holder, Listing, Namespace, StoreError,
+    StoreLimits, StoreRecord, StoreReport,
 };
 
 /// The most blocks that one [`Acquire`] may ask for: with the namespace's record
@@ -30,14 +30,16 @@ pub const MAX_ACQUIRE: u32 = 127;
 ///   [`StoreError::Ambiguous`] and never repeat the step: the caller gives the
 ///   grant up. A repetition, or a token to recognise one, could not tell two
 ///   copies of one process apart.
+/// * Let no two namespaces have one fingerprint, but for [`Fingerprint::PLAIN`]: with
+///   one secret they could issue the same IDs, whatever their layouts.
 /// * Every number that is kept is below 2^63.
 pub trait LeaseStore: Send + fmt::Debug {
     /// Makes the record of a namespace. Nothing else ever makes one, so that a
     /// store that lost its memory does not start again at the beginning.
     ///
     /// # Errors
-    /// [`StoreError::AlreadyInitialised`], [`StoreError::Invalid`] for limits
-    /// out of range, and those of every method.
+    /// [`StoreError::AlreadyInitialised`], [`StoreError::SecretInUse`],
+    /// [`StoreError::Invalid`] for limits out of range, and those of every method.
     fn init(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError>;
 
     /// As [`init`](Self::init), for a program that says the same `history` at each
@@ -150,11 +152,29 @@ pub trait LeaseStore: Send + fmt::Debug {
     /// # Errors
     /// Of every method: [`StoreError::NotInitialised`],
     /// [`StoreError::FingerprintMismatch`], [`StoreError::LayoutMismatch`],
-    /// [`StoreError::BeforeEpoch`], [`StoreError::NotDurable`],
+    /// [`StoreError::Format`], [`StoreError::BeforeEpoch`], [`StoreError::NotDurable`],
     /// [`StoreError::Unavailable`], [`StoreError::Ambiguous`],
     /// [`StoreError::Corrupt`].
     fn check(&mut self, namespace: &Namespace, now_unix_ms: u64)
     -> Result<StoreReport, StoreError>;
+
+    /// Brings the namespace's record into the format that this version writes, and
+    /// answers whether there was anything to do. `former` is the secret's fingerprint
+    /// in the format before: [`Fingerprint::of_format_1`].
+    ///
+    /// Programs of the version before can't renew or acquire from then on, and end
+    /// with the grants that they have.
+    ///
+    /// A store that has never kept anything in another format need not write this: it
+    /// looks the namespace up, and answers that there was nothing to do.
+    ///
+    /// # Errors
+    /// [`StoreError::SecretInUse`], and those of every method: [`StoreError::Format`] for
+    /// a record that is newer.
+    fn upgrade(&mut self, namespace: &Namespace, former: Fingerprint) -> Result<bool, StoreError> {
+        let _ = former;
+        self.list(namespace).map(|_| false)
+    }
 }
 
 /// What is known of a namespace before its record is made.
@@ -376,5 +396,9 @@ impl<S: LeaseStore + ?Sized> LeaseStore for Box<S> {
         now_unix_ms: u64,
     ) -> Result<StoreReport, StoreError> {
         (**self).check(namespace, now_unix_ms)
+    }
+
+    fn upgrade(&mut self, namespace: &Namespace, former: Fingerprint) -> Result<bool, StoreError> {
+        (**self).upgrade(namespace, former)
     }
 }

@@ -66,6 +66,8 @@ kinds! {
     NotInitialised "has no such namespace: initialise it, and declare a history that was lost",
     /// [`StoreError::FingerprintMismatch`] or [`StoreError::LayoutMismatch`].
     Mismatch "holds another secret, layout or block size for the namespace",
+    /// [`StoreError::Format`].
+    Format "has the namespace in another version's format",
     /// [`StoreError::Fenced`].
     Fenced "has fenced the blocks that were held",
     /// [`StoreError::Exhausted`].
@@ -101,6 +103,7 @@ impl TroubleKind {
             StoreError::FingerprintMismatch { .. } | StoreError::LayoutMismatch { .. } => {
                 Self::Mismatch
             }
+            StoreError::Format { .. } => Self::Format,
             StoreError::Fenced { .. } => Self::Fenced,
             StoreError::Exhausted { .. } => Self::Exhausted,
             StoreError::FloorAhead { .. } => Self::FloorAhead,

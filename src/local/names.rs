@@ -6,7 +6,7 @@
 //! | of the layout | the layout's text, and with `-plain` for plain IDs | 1 |
 //! | of the layout, where that belongs to another secret | with `-` and 8 digits of the fingerprint | 1 |
 
-use super::{LocalError, fingerprint};
+use super::LocalError;
 use crate::cipher::Secret;
 use crate::layout::Layout;
 use crate::lease::{Fingerprint, Namespace};
@@ -77,8 +77,21 @@ fn of_layout(layout: &Layout) -> String {
 
 /// `outline` with the fingerprint of `secret`.
 pub(super) fn keyed(outline: &Namespace, secret: Option<&Secret>) -> Namespace {
-    let fingerprint = fingerprint(secret, outline.name());
+    let fingerprint = secret.map_or(Fingerprint::PLAIN, Fingerprint::of);
     outline.clone().with_fingerprint(fingerprint)
+}
+
+/// The fingerprint of `secret` that records in an older format hold.
+pub(super) fn former(outline: &Namespace, secret: Option<&Secret>) -> Fingerprint {
+    secret.map_or(Fingerprint::PLAIN, |secret| {
+        Fingerprint::of_format_1(secret, outline.name())
+    })
+}
+
+/// Whether the secret on record, in whichever format, is this one.
+pub(super) fn is_of(record: &Namespace, secret: Option<&Secret>) -> bool {
+    let found = record.fingerprint();
+    found == keyed(record, secret).fingerprint() || found == former(record, secret)
 }
 
 /// The namespace on record of this layout that belongs to this secret: there is
@@ -88,12 +101,12 @@ pub(super) fn of_secret<'a>(
     records: &'a [Namespace],
     secret: Option<&Secret>,
 ) -> Option<&'a Namespace> {
-    records.iter().find(|record| match secret {
-        None => record.name() == outline.name() && record.fingerprint() == Fingerprint::PLAIN,
-        Some(_) => {
-            record.layout() == outline.layout()
-                && record.fingerprint() == fingerprint(secret, record.name())
-        }
+    records.iter().find(|record| {
+        is_of(record, secret)
+            && match secret {
+                None => record.name() == outline.name(),
+                Some(_) => record.layout() == outline.layout(),
+            }
     })
 }
 

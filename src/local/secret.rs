@@ -25,8 +25,7 @@ pub(super) fn read(path: &Path) -> Result<Option<Secret>, LocalError> {
 
 /// What tells a secret that was drawn here, and gives nothing of it away.
 pub(super) fn mark(secret: &Secret) -> String {
-    // No namespace has a name with a space in it.
-    Fingerprint::of(secret, "drawn here").to_string()
+    Fingerprint::of(secret).to_string()
 }
 
 /// Puts a new secret into this file, unless there is one, and its mark into the

@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::{LocalError, LocalSpace};
 use crate::clock::{Clock, SystemClock};
 use crate::lease::{
-    Acquire, Block, Epoch, Floor, Grant, Init, LeaseStore, Listing, Namespace, Renew, SqliteStore,
-    StoreError, StoreRecord, StoreReport,
+    Acquire, Block, Epoch, Fingerprint, Floor, Grant, Init, LeaseStore, Listing, Namespace, Renew,
+    SqliteStore, StoreError, StoreRecord, StoreReport,
 };
 
 /// The leases of a [`LocalSpace`]: makes the record of its namespace anew if
@@ -131,6 +131,10 @@ impl LeaseStore for LocalStore {
         now_unix_ms: u64,
     ) -> Result<StoreReport, StoreError> {
         self.store.check(namespace, now_unix_ms)
+    }
+
+    fn upgrade(&mut self, namespace: &Namespace, former: Fingerprint) -> Result<bool, StoreError> {
+        self.store.upgrade(namespace, former)
     }
 }
 

@@ -58,7 +58,7 @@ fn keygen_begins_the_record() {
 fn a_store_that_was_removed_starts_above_all_that_it_may_have_granted() {
     let home = Home::new();
     let before = home.print(&["generate"]);
-    home.print(&["generate", "--layout", "twitter"]);
+    home.print(&["generate", "--plain", "--layout", "twitter"]);
     fs::remove_file(home.data_dir().join("leases.db")).unwrap();
 
     let asked_ms = unix_ms();
@@ -82,12 +82,12 @@ fn a_store_that_was_removed_starts_above_all_that_it_may_have_granted() {
         20
     );
 
-    // What was known of the other layout was lost with it.
-    let args = ["generate", "--layout", "twitter"];
+    // What was known of the other namespace was lost with it.
+    let args = ["generate", "--plain", "--layout", "twitter"];
     let asked_ms = unix_ms();
     let output = succeed(home.run(&args));
     assert!(stderr(&output).contains("no record"), "{}", stderr(&output));
-    let args = ["--input", "base32hex", "--layout", "twitter"];
+    let args = ["--plain", "--input", "base32hex", "--layout", "twitter"];
     let parts = home.inspect(&args, &stdout(&output));
     assert!(lie_above_all(&parts, asked_ms), "{parts:?}");
 }
@@ -95,13 +95,14 @@ fn a_store_that_was_removed_starts_above_all_that_it_may_have_granted() {
 #[test]
 fn what_is_declared_by_hand_holds_for_one_namespace() {
     let home = Home::new();
-    home.print(&["generate", "--layout", "twitter"]);
+    home.print(&["generate", "--plain", "--layout", "twitter"]);
+    succeed(home.run(&["keygen"]));
     fs::remove_file(home.data_dir().join("leases.db")).unwrap();
     home.print(&["store", "init", "--history", "new"]);
     let output = succeed(home.run(&["generate"]));
     assert_eq!(stderr(&output), "");
     assert_new(&home, &stdout(&output));
-    let output = succeed(home.run(&["generate", "--layout", "twitter"]));
+    let output = succeed(home.run(&["generate", "--plain", "--layout", "twitter"]));
     assert!(stderr(&output).contains("no record"), "{}", stderr(&output));
 }
 
@@ -211,8 +212,15 @@ fn a_copied_directory_is_refused_until_it_is_adopted() {
     assert_eq!(check.status.code(), Some(1));
     assert!(stderr(&check).contains("copied"), "{}", stderr(&check));
 
-    // Another layout is not on record, and might be in use in both.
-    let other = ["generate", "--data-dir", copied, "--layout", "twitter"];
+    // Another namespace is not on record, and might be in use in both.
+    let other = [
+        "generate",
+        "--data-dir",
+        copied,
+        "--plain",
+        "--layout",
+        "twitter",
+    ];
     let refused = fail(home.run(&other));
     assert!(refused.contains("is a copy"), "{refused}");
 

@@ -193,7 +193,7 @@ fn a_directory_from_before_goes_on_where_it_was() {
     let directory = DataDir::new(home.data_dir());
     directory.keep_secret().unwrap();
     let secret = Secret::from_hex(ONE).unwrap();
-    let space = Namespace::new(NAMELESS, &LAYOUT, Fingerprint::of(&secret, NAMELESS)).unwrap();
+    let space = Namespace::new(NAMELESS, &LAYOUT, Fingerprint::of(&secret)).unwrap();
     let space = space.with_block_bits(0).unwrap();
     let options = OpenOptions::new().accept_best_effort(true);
     let mut store = SqliteStore::new(directory.leases(), &options).unwrap();

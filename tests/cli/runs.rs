@@ -188,11 +188,17 @@ fn runs_with_other_layouts_and_keys_have_leases_of_their_own() {
     let kept = home.print(&["generate"]);
     home.print(&["generate", "--plain"]);
     home.print(&["generate", "--plain", "--layout", "twitter"]);
-    home.print(&["generate", "--layout", "twitter"]);
     let other = home.keep_secret("other", "00112233445566778899aabbccddeeff");
     home.print(&["generate", "--secret-file", &other]);
-    let sonyflake = ["--layout", "sonyflake-sized", "--secret-file", &other];
-    home.print(&[&["generate"], &sonyflake[..]].concat());
+    // Two layouts of one secret would make the same numbers.
+    for secret in [&[][..], &["--secret-file", &other]] {
+        let message = fail(home.run(&[&["generate", "--layout", "twitter"], secret].concat()));
+        for way_out in ["--namespace", "--secret-file", "keygen"] {
+            assert!(message.contains(way_out), "{message}");
+        }
+    }
+    let own = ["generate", "--layout", "twitter", "--namespace", "orders"];
+    home.print(&own);
     let held = home.print(&["store", "ls", "--plain", "--format", "json"]);
     assert_eq!(held.lines().count(), 1, "{held}");
     assert_eq!(kept.lines().count(), 10);

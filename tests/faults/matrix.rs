@@ -153,7 +153,7 @@ pub(crate) mod space {
     }
 
     pub(crate) fn namespace(name: &str, node_bits: u32) -> Namespace {
-        let fingerprint = Fingerprint::of(&secret(), name);
+        let fingerprint = Fingerprint::of(&secret());
         Namespace::new(name, &layout(node_bits), fingerprint)
             .and_then(|space| space.with_block_bits(BLOCK_BITS))
             .unwrap()

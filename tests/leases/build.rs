@@ -351,7 +351,7 @@ fn the_builders_show_no_secret() {
     let (cached, direct) = (rig.cached(), rig.direct());
     let shown = format!("{cached:?} {direct:?}");
     assert!(shown.contains("MemoryStore"), "{shown}");
-    let fingerprint = Namespace::new(NAME, &rig.layout, Fingerprint::of(&secret(), NAME));
+    let fingerprint = Namespace::new(NAME, &rig.layout, Fingerprint::of(&secret()));
     assert_eq!(fingerprint.unwrap().fingerprint(), rig.space.fingerprint());
     for leak in ["secrets for test", "736563", "115, 101, 99"] {
         assert!(!shown.contains(leak), "{shown}");

@@ -82,7 +82,7 @@ fn u1_a_child_makes_ids_with_leases_of_its_own() {
         let mut checks = Checks::new();
         // A store that both can reach would be another server; here, its own.
         let mut store = MemoryStore::new(Arc::new(rig.clock.clone()));
-        let space = Namespace::new("child", &rig.layout, Fingerprint::of(&secret(), "child"));
+        let space = Namespace::new("child", &rig.layout, Fingerprint::of(&secret()));
         let init = Init::new(History::New, rig.clock.unix_ms());
         let initialised = space.is_ok_and(|space| store.init(&space, &init).is_ok());
         checks.check(initialised);

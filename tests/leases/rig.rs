@@ -62,7 +62,7 @@ impl Rig {
         let layout = layout.epoch_unix_ms(epoch_of_its_own()).build().unwrap();
         let clock = clock_at(layout, START);
         let mut store = MemoryStore::new(Arc::new(clock.clone()));
-        let space = Namespace::new(NAME, &layout, Fingerprint::of(&secret(), NAME))
+        let space = Namespace::new(NAME, &layout, Fingerprint::of(&secret()))
             .and_then(|space| space.with_block_bits(BLOCK_BITS))
             .unwrap();
         let init = Init::new(History::New, clock.unix_ms()).with_limits(limits);

@@ -10,10 +10,12 @@ use ringflake::lease::{
     Acquire, Block, Durability, EtcdStore, Fence, Floor, Grant, History, Holder, Init, LeaseStore,
     MAX_ACQUIRE, OpenOptions, Renew, StoreError, open,
 };
+use serde_json::Value;
 
 use crate::etcd_server::Etcd;
 use crate::kit::{acquire, ambiguous, corrupt, fenced, herd, init, now, space, unavailable};
 use crate::proxy::{After, Fault, Proxy, Then};
+use crate::upgrade::upgrades_from_format_1 as upgrades;
 
 fn options() -> OpenOptions {
     OpenOptions::new().timeout(Duration::from_secs(20))
@@ -30,6 +32,23 @@ fn it_conforms() {
     };
     let connect = || open(&etcd.url(), &options()).unwrap();
     Suite::new(&connect, &now).run();
+}
+
+#[test]
+fn upgrades_from_format_1() {
+    let Some(etcd) = Etcd::start("etcd::upgrades_from_format_1") else {
+        return;
+    };
+    let connect = || open(&etcd.url(), &options()).unwrap();
+    upgrades(&connect, &|name, format, former| {
+        let key = format!("ringflake/{name}/record");
+        let record = etcd.ctl(0, &["get", &key, "--print-value-only"]);
+        let mut record: Value = serde_json::from_str(&record).unwrap();
+        record["format"] = format.into();
+        record["fingerprint"] = former.to_string().into();
+        etcd.ctl(0, &["put", &key, &record.to_string()]);
+        etcd.ctl(0, &["del", "--prefix", "ringflake/.secret/"]);
+    });
 }
 
 #[test]
@@ -478,7 +497,6 @@ fn what_nobody_wrote_is_corrupt_and_left_alone() {
     };
     let first = |name: &str| format!("ringflake/{name}/block/{:020}", 0);
     for (index, (block, from, to)) in [
-        (false, "\"format\":1", "\"format\":2"),
         (false, "\"floor\":", "\"floor\":-"),
         (false, "\"raft_term\"", "\"another\""),
         (false, "\"name\":\"d", "\"name\":\"e"),

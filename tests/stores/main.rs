@@ -43,3 +43,11 @@ mod sql;
 mod sqlite;
 #[cfg(feature = "sqlite")]
 mod sqlite_blocks;
+#[cfg(any(
+    feature = "etcd",
+    feature = "mysql",
+    feature = "postgres",
+    feature = "redis",
+    all(feature = "sqlite", unix)
+))]
+mod upgrade;

@@ -18,6 +18,7 @@ use ringflake::lease::{
 use self::server::MariaDb;
 use crate::eventually::eventually;
 use crate::sql::{self, Database, all_of, answers, made, now, space, take, tick};
+use crate::upgrade::upgrades_from_format_1 as upgrades;
 
 impl Database for MariaDb {
     fn url(&self) -> String {
@@ -122,6 +123,54 @@ fn conforms_whatever_the_defaults() {
 }
 
 #[test]
+fn upgrades_from_format_1() {
+    let server = server!("mysql::upgrades_from_format_1");
+    upgrades(&|| server.store(), &|name, format, former| {
+        let mut admin = server.admin();
+        let additions = [
+            "ALTER TABLE ringflake_namespace DROP CONSTRAINT IF EXISTS ringflake_namespace_numbers,
+                DROP KEY IF EXISTS ringflake_namespace_secret, DROP COLUMN IF EXISTS secret",
+            "ALTER TABLE ringflake_block DROP CONSTRAINT IF EXISTS ringflake_block_numbers",
+        ];
+        if format == 1 {
+            additions.iter().for_each(|sql| execute(&mut admin, sql));
+        }
+        execute(
+            &mut admin,
+            &format!(
+                "UPDATE ringflake_namespace SET format = {format}, fingerprint = '{former}'
+                WHERE name = '{name}'"
+            ),
+        );
+    });
+    for sql in [
+        "UPDATE ringflake_namespace SET floor = -1",
+        "UPDATE ringflake_block SET hwm_end = -1 WHERE epoch > 0",
+        "UPDATE ringflake_block SET epoch = -1 WHERE epoch > 0",
+    ] {
+        let error = server.admin().query_drop(sql).unwrap_err();
+        assert!(error.to_string().contains("CONSTRAINT"), "{error}");
+    }
+}
+
+/// What is left by somebody who was stopped between two changes to the tables.
+#[test]
+fn an_upgrade_goes_on_where_another_stopped() {
+    let server = server!("mysql::an_upgrade_goes_on_where_another_stopped");
+    let mut store = server.store();
+    made(&mut *store, "orders", 5);
+    let mut admin = server.admin();
+    execute(
+        &mut admin,
+        "ALTER TABLE ringflake_namespace DROP KEY ringflake_namespace_secret, DROP COLUMN secret",
+    );
+    made(&mut *store, "invoices", 5);
+    let columns = "SELECT COUNT(*) FROM information_schema.STATISTICS
+        WHERE INDEX_NAME = 'ringflake_namespace_secret' AND NON_UNIQUE = 0";
+    assert_eq!(admin.query_first(columns).unwrap(), Some(1));
+}
+
+#[test]
 fn agrees_with_the_reference() {
     sql::agrees_with_the_reference(&server!("mysql::agrees_with_the_reference"));
 }
@@ -197,14 +246,16 @@ fn what_nobody_wrote_is_corrupt() {
     sql::what_nobody_wrote_is_corrupt(
         &server!("mysql::what_nobody_wrote_is_corrupt"),
         &[
-            "UPDATE ringflake_namespace SET `format` = 2 WHERE name = '{name}'",
             "UPDATE ringflake_namespace SET layout = 'none' WHERE name = '{name}'",
             "UPDATE ringflake_namespace SET fingerprint = '' WHERE name = '{name}'",
             "UPDATE ringflake_namespace SET skew_ms = -1 WHERE name = '{name}'",
-            "UPDATE ringflake_namespace SET floor = -1 WHERE name = '{name}'",
+            "SET STATEMENT check_constraint_checks = 0 FOR
+             UPDATE ringflake_namespace SET floor = -1 WHERE name = '{name}'",
             "UPDATE ringflake_block SET granted_unix_ms = -1 WHERE namespace = '{name}'",
-            "UPDATE ringflake_block SET hwm_end = -5 WHERE namespace = '{name}'",
-            "ALTER TABLE ringflake_block CHANGE COLUMN holder_host host TEXT",
+            "SET STATEMENT check_constraint_checks = 0 FOR
+             UPDATE ringflake_block SET hwm_end = -5 WHERE namespace = '{name}'",
+            "SET STATEMENT check_constraint_checks = 0 FOR
+             ALTER TABLE ringflake_block CHANGE COLUMN holder_host host TEXT",
         ],
     );
 }

@@ -18,6 +18,7 @@ use ringflake::lease::{
 use self::server::{Postgres, Session};
 use crate::eventually::eventually;
 use crate::sql::{self, Database, all_of, answers, made, mark, now, space, take, tick};
+use crate::upgrade::upgrades_from_format_1 as upgrades;
 
 impl Database for Postgres {
     fn url(&self) -> String {
@@ -85,6 +86,22 @@ fn unavailable<T: std::fmt::Debug>(result: Result<T, StoreError>, why: &str) {
 #[test]
 fn conforms() {
     sql::conforms(&server!("postgres::conforms"));
+}
+
+#[test]
+fn upgrades_from_format_1() {
+    let server = server!("postgres::upgrades_from_format_1");
+    upgrades(&|| server.store(), &|name, format, former| {
+        if format == 1 {
+            server.execute("DROP INDEX IF EXISTS ringflake_namespace_secret");
+        }
+        server.execute(&format!(
+            "UPDATE ringflake_namespace SET format = {format}, fingerprint = '{former}'
+            WHERE name = '{name}'"
+        ));
+    });
+    let columns = "SELECT indexdef FROM pg_indexes WHERE indexname = 'ringflake_namespace_secret'";
+    assert!(server.admin().value(columns).contains("UNIQUE"));
 }
 
 #[test]
@@ -163,7 +180,6 @@ fn what_nobody_wrote_is_corrupt() {
     sql::what_nobody_wrote_is_corrupt(
         &server!("postgres::what_nobody_wrote_is_corrupt"),
         &[
-            "UPDATE ringflake_namespace SET format = 2 WHERE name = '{name}'",
             "UPDATE ringflake_namespace SET layout = 'none' WHERE name = '{name}'",
             "UPDATE ringflake_namespace SET fingerprint = '' WHERE name = '{name}'",
             "UPDATE ringflake_namespace SET skew_ms = -1 WHERE name = '{name}'",

@@ -23,6 +23,7 @@ use crate::kit::{
 };
 use crate::proxy::{After, Fault, Proxy, Then};
 use crate::redis_server::Redis;
+use crate::upgrade::upgrades_from_format_1 as upgrades;
 
 fn options() -> OpenOptions {
     OpenOptions::new().timeout(Duration::from_secs(20))
@@ -60,22 +61,27 @@ fn it_conforms_with_a_replica_that_confirms() {
 }
 
 #[test]
-fn it_conforms_on_a_cluster_that_has_the_slot() {
-    let test = "redis::it_conforms_on_a_cluster_that_has_the_slot";
+fn a_node_of_a_cluster_is_refused() {
+    let test = "redis::a_node_of_a_cluster_is_refused";
     let Some(redis) = Redis::start_with(test, &["--cluster-enabled", "yes"]) else {
         return;
     };
-    let mut before = store(&redis.url());
-    let text = unavailable(before.list(&space("orders")));
-    assert!(text.contains("ClusterDown"), "{text}");
+    let text = unavailable(store(&redis.url()).list(&space("orders")));
+    assert!(text.contains("Redis Cluster"), "{text}");
+}
 
-    redis.command(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
-    crate::eventually::eventually("the cluster is up", || {
-        let info = format!("{:?}", redis.command(&["CLUSTER", "INFO"]));
-        info.contains("cluster_state:ok")
-    });
+#[test]
+fn upgrades_from_format_1() {
+    let Some(redis) = Redis::start("redis::upgrades_from_format_1") else {
+        return;
+    };
     let connect = || open(&redis.url(), &options()).unwrap();
-    Suite::new(&connect, &now).run();
+    upgrades(&connect, &|name, format, former| {
+        let record = format!("ringflake:{{{name}}}:record");
+        let (format, former) = (format.to_string(), former.to_string());
+        redis.command(&["HSET", &record, "format", &format, "fingerprint", &former]);
+        redis.command(&["DEL", "ringflake:secrets"]);
+    });
 }
 
 #[test]
@@ -597,7 +603,6 @@ fn what_nobody_wrote_is_corrupt_and_left_alone() {
         (&["HSET", "record", "floor", "-1"], true),
         (&["HSET", "record", "floor", "1e3"], true),
         (&["HSET", "record", "skew_ms", "99999999999999999999"], true),
-        (&["HSET", "record", "format", "2"], true),
         (&["HSET", "record", "name", "another"], true),
         (&["HDEL", "record", "incarnation"], true),
         (&["ZADD", "hwm_end", "1.5", first], false),

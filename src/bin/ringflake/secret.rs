@@ -33,12 +33,16 @@ impl Key {
         }
     }
 
-    /// What a store keeps of it under this namespace's name.
-    pub(crate) fn fingerprint(&self, name: &str) -> Fingerprint {
-        match self {
-            Self::Plain => Fingerprint::PLAIN,
-            Self::Secret(secret) => Fingerprint::of(secret, name),
-        }
+    /// What a store keeps of it.
+    pub(crate) fn fingerprint(&self) -> Fingerprint {
+        self.secret().map_or(Fingerprint::PLAIN, Fingerprint::of)
+    }
+
+    /// What a store kept of it in format 1, in the namespace of this name.
+    pub(crate) fn former_fingerprint(&self, name: &str) -> Fingerprint {
+        self.secret().map_or(Fingerprint::PLAIN, |secret| {
+            Fingerprint::of_format_1(secret, name)
+        })
     }
 
     /// The secret, if there is one.
@@ -151,9 +155,7 @@ pub(crate) fn file_with(
         .flat_map(|kept| [kept.secret(), kept.secret_of(name)]);
     let named = [args.secret.secret_file.clone(), path_variable(VARIABLE)];
     let mut files = named.into_iter().flatten().chain(kept);
-    files.find(|path| {
-        Secret::from_file(path).is_ok_and(|secret| Fingerprint::of(&secret, name) == print)
-    })
+    files.find(|path| Secret::from_file(path).is_ok_and(|secret| Fingerprint::of(&secret) == print))
 }
 
 /// Where the secret comes from, for people.

@@ -13,6 +13,7 @@ use self::check::CheckArgs;
 use self::init::InitArgs;
 use self::ls::LsArgs;
 use self::release::ReleaseArgs;
+use self::upgrade::UpgradeArgs;
 use crate::args::PlaceArgs;
 use crate::data_dir::DataDir;
 use crate::leases::Place;
@@ -24,6 +25,7 @@ mod init;
 mod ls;
 mod output;
 mod release;
+mod upgrade;
 
 /// Look after the stores that leases come from
 ///
@@ -38,6 +40,7 @@ pub(crate) enum StoreCommand {
     Ls(LsArgs),
     BumpFloor(BumpFloorArgs),
     Release(ReleaseArgs),
+    Upgrade(UpgradeArgs),
 }
 
 /// What these commands share.
@@ -65,6 +68,7 @@ pub(crate) fn run(command: &StoreCommand, data_dir: &DataDir) -> Result<ExitCode
         StoreCommand::Ls(args) => ls::run(args, data_dir),
         StoreCommand::BumpFloor(args) => bump_floor::run(args, data_dir),
         StoreCommand::Release(args) => release::run(args, data_dir),
+        StoreCommand::Upgrade(args) => upgrade::run(args, data_dir),
     }
 }
 

@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::row::{RecordRow, corrupt};
-use super::super::{Block, BlockState, Epoch, Holder, Namespace, StoreError, StoreRecord};
+use super::super::{
+    Block, BlockState, Epoch, Fingerprint, Holder, Namespace, StoreError, StoreRecord,
+};
 use super::wire::{KeyValue, Span};
 
 /// The value of a namespace's record: the columns of every store, and the raft
@@ -42,6 +44,12 @@ pub(super) fn record_key(namespace: &Namespace) -> String {
     format!("ringflake/{}/record", namespace.name())
 }
 
+/// The key that holds the name of the namespace that has this secret; no namespace's
+/// name begins with a dot.
+pub(super) fn secret_key(fingerprint: Fingerprint) -> String {
+    format!("ringflake/.secret/{fingerprint}")
+}
+
 /// In 20 digits, so that the keys are in the order of the blocks.
 pub(super) fn block_key(namespace: &Namespace, block: Block) -> String {
     format!("ringflake/{}/block/{:020}", namespace.name(), block.index())
@@ -61,7 +69,10 @@ pub(super) fn some_blocks(namespace: &Namespace, first: u64, end: u64) -> Span {
 }
 
 pub(super) fn encode_record(record: &StoreRecord, raft_term: u64) -> Result<String, StoreError> {
-    let row = RecordRow::new(record);
+    encode_row(RecordRow::new(record), raft_term)
+}
+
+pub(super) fn encode_row(row: RecordRow, raft_term: u64) -> Result<String, StoreError> {
     encode(&RecordValue {
         format: row.format,
         name: row.name,
@@ -80,11 +91,23 @@ pub(super) fn encode_record(record: &StoreRecord, raft_term: u64) -> Result<Stri
 /// The record and the raft term.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`].
+/// [`StoreError::Format`], [`StoreError::Corrupt`].
 pub(super) fn decode_record(
     namespace: &Namespace,
     kv: &KeyValue,
 ) -> Result<(StoreRecord, u64), StoreError> {
+    let (row, raft_term) = decode_row(namespace, kv)?;
+    Ok((row.into_record()?, raft_term))
+}
+
+/// The record's columns, in whichever format they are, and the raft term.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub(super) fn decode_row(
+    namespace: &Namespace,
+    kv: &KeyValue,
+) -> Result<(RecordRow, u64), StoreError> {
     let value: RecordValue = decode("the record", &kv.value)?;
     if value.name != namespace.name() {
         return Err(corrupt(format!("the record is of {:?}", value.name)));
@@ -101,7 +124,7 @@ pub(super) fn decode_record(
         floor: value.floor,
         incarnation: value.incarnation,
     };
-    Ok((row.into_record()?, value.raft_term))
+    Ok((row, value.raft_term))
 }
 
 pub(super) fn encode_block(block: &BlockState) -> Result<String, StoreError> {
@@ -174,7 +197,7 @@ fn decode<'a, T: Deserialize<'a>>(what: &str, value: &'a [u8]) -> Result<T, Stor
 mod tests {
     use super::*;
     use crate::layout::Layout;
-    use crate::lease::{Fingerprint, Incarnation, StoreLimits};
+    use crate::lease::{Incarnation, StoreLimits};
 
     fn space() -> Namespace {
         Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap()

@@ -25,6 +25,11 @@ pub(super) fn verdict(code: u16, stage: Stage) -> Verdict {
     }
 }
 
+/// Whether a column, an index or a check could not be added because it is there.
+pub(super) fn is_there(code: u16) -> bool {
+    matches!(code, 1060 | 1061 | 1826 | 3822)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,10 +11,11 @@ use super::super::sql::{
     Which, Writes,
 };
 use super::super::{
-    Block, Durability, Epoch, Holder, Incarnation, Namespace, Renew, StoreError, StoreRecord,
+    Block, Durability, Epoch, Fingerprint, Holder, Incarnation, Namespace, Renew, StoreError,
+    StoreRecord,
 };
 use super::columns::{block_row, column, guard, record_row};
-use super::errno::verdict;
+use super::errno::{is_there, verdict};
 use super::flavour::Flavour;
 use super::server::Server;
 use super::statements::{self as sql, Statements};
@@ -59,6 +60,15 @@ impl MySession {
     fn run(&mut self, sql: &str) -> Result<(), Failure> {
         self.in_time()?;
         self.connection.query_drop(sql).map_err(before)
+    }
+
+    /// Adds to a table what it may have already.
+    fn add(&mut self, sql: &str) -> Result<(), Failure> {
+        self.in_time()?;
+        match self.connection.query_drop(sql) {
+            Err(Error::MySqlError(told)) if is_there(told.code) => Ok(()),
+            added => added.map_err(before),
+        }
     }
 
     fn begin_transaction(&mut self) -> Result<(), Failure> {
@@ -269,6 +279,11 @@ impl Session for MySession {
                 self.run(statement)?;
             }
         }
+        if column::<u64>(&self.row(sql::COUNT_ADDITIONS, ())?, 0)? == 0 {
+            for statement in sql::ADD {
+                self.add(statement)?;
+            }
+        }
         self.judge_engines()?;
         self.in_time()?;
         match self.connection.query_drop(sql::CREATE_WORKER_NODE) {
@@ -297,6 +312,7 @@ impl Session for MySession {
                 record.skew_ms,
                 record.floor,
                 &record.incarnation,
+                secret(record),
             ),
         )?;
         self.change(sql::CREATE_FIRST_BLOCK, (&record.name,))?;
@@ -307,6 +323,29 @@ impl Session for MySession {
             made *= 2;
         }
         self.end_transaction()
+    }
+
+    fn namespace_of(&mut self, fingerprint: &str) -> Result<Option<String>, Failure> {
+        let rows = self.rows(sql::NAMESPACE_OF, (fingerprint,))?;
+        rows.first().map(|row| column(row, 0)).transpose()
+    }
+
+    fn upgrade(&mut self, old: &RecordRow, new: &RecordRow) -> Result<bool, Failure> {
+        let changed = self.change(
+            sql::UPGRADE_RECORD,
+            (
+                new.format,
+                &new.fingerprint,
+                secret(new),
+                &old.name,
+                old.format,
+                &old.layout,
+                old.block_bits,
+                &old.fingerprint,
+            ),
+        )?;
+        self.end_transaction()?;
+        Ok(changed == 1)
     }
 
     fn begin(
@@ -456,6 +495,12 @@ impl Session for MySession {
             blocks: blocks.iter().map(block_row).collect::<Result<_, _>>()?,
         }))
     }
+}
+
+/// What no two records have alike.
+fn secret(record: &RecordRow) -> Option<&str> {
+    let is_plain = record.fingerprint == Fingerprint::PLAIN.to_string();
+    (!is_plain).then_some(&record.fingerprint)
 }
 
 fn before(error: Error) -> Failure {

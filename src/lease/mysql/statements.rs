@@ -64,6 +64,8 @@ pub(super) const COUNT_TABLES: &str = "\
     SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()
         AND TABLE_NAME IN ('ringflake_namespace', 'ringflake_block')";
 
+/// The fingerprint stands in `secret`, too, but for plain IDs: there it is none, which
+/// any number of rows may have.
 pub(super) const CREATE_TABLES: [&str; 2] = [
     "CREATE TABLE IF NOT EXISTS ringflake_namespace (
         `name` VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
@@ -75,7 +77,10 @@ pub(super) const CREATE_TABLES: [&str; 2] = [
         `failover_ms` BIGINT NOT NULL,
         `skew_ms` BIGINT NOT NULL,
         `floor` BIGINT NOT NULL,
-        `incarnation` VARCHAR(700) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL
+        `incarnation` VARCHAR(700) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+        `secret` CHAR(32) CHARACTER SET ascii COLLATE ascii_bin,
+        UNIQUE KEY ringflake_namespace_secret (`secret`),
+        CONSTRAINT ringflake_namespace_numbers CHECK (`floor` >= 0)
     ) ENGINE = InnoDB",
     "CREATE TABLE IF NOT EXISTS ringflake_block (
         `namespace` VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
@@ -87,8 +92,27 @@ pub(super) const CREATE_TABLES: [&str; 2] = [
         `holder_host` VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
         `holder_instance` VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
         PRIMARY KEY (`namespace`, `block`),
-        KEY ringflake_block_mark (`namespace`, `hwm_end`, `block`)
+        KEY ringflake_block_mark (`namespace`, `hwm_end`, `block`),
+        CONSTRAINT ringflake_block_numbers
+            CHECK (`block` >= 0 AND `epoch` >= 0 AND `hwm_end` >= 0)
     ) ENGINE = InnoDB",
+];
+
+/// Whether the tables have what was added since format 1.
+pub(super) const COUNT_ADDITIONS: &str = "\
+    SELECT COUNT(*) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE()
+        AND TABLE_NAME = 'ringflake_namespace' AND COLUMN_NAME = 'secret'";
+
+/// What tells that all was added comes last.
+pub(super) const ADD: [&str; 3] = [
+    "ALTER TABLE ringflake_block
+        ADD CONSTRAINT ringflake_block_numbers
+            CHECK (`block` >= 0 AND `epoch` >= 0 AND `hwm_end` >= 0)",
+    "ALTER TABLE ringflake_namespace
+        ADD CONSTRAINT ringflake_namespace_numbers CHECK (`floor` >= 0)",
+    "ALTER TABLE ringflake_namespace
+        ADD COLUMN `secret` CHAR(32) CHARACTER SET ascii COLLATE ascii_bin,
+        ADD UNIQUE KEY ringflake_namespace_secret (`secret`)",
 ];
 
 /// With the columns that Baidu's uid-generator publishes in `WORKER_NODE.sql`.
@@ -116,8 +140,14 @@ pub(super) const IS_RECORDED: &str =
 pub(super) const CREATE_RECORD: &str = concat!(
     "INSERT INTO ringflake_namespace (",
     record_columns!(),
-    ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    ", `secret`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 );
+
+pub(super) const NAMESPACE_OF: &str = "SELECT `name` FROM ringflake_namespace WHERE `secret` = ?";
+
+pub(super) const UPGRADE_RECORD: &str = "\
+    UPDATE ringflake_namespace SET `format` = ?, `fingerprint` = ?, `secret` = ?
+    WHERE `name` = ? AND `format` = ? AND `layout` = ? AND `block_bits` = ? AND `fingerprint` = ?";
 
 pub(super) const CREATE_FIRST_BLOCK: &str =
     "INSERT INTO ringflake_block (`namespace`, `block`) VALUES (?, 0)";

@@ -80,7 +80,8 @@ pub(super) const INIT_LOCK: &str = "SELECT pg_advisory_xact_lock(824424198325746
 pub(super) const HAS_TABLES: &str = "\
     SELECT to_regclass('ringflake_namespace') IS NOT NULL
         AND to_regclass('ringflake_block') IS NOT NULL
-        AND to_regclass('ringflake_ledger') IS NOT NULL";
+        AND to_regclass('ringflake_ledger') IS NOT NULL
+        AND to_regclass('ringflake_namespace_secret') IS NOT NULL";
 
 /// The exclusion constraint compares numbers as ranges of one, since equality
 /// in such an index would take an extension.
@@ -98,6 +99,8 @@ pub(super) const CREATE_TABLES: &str = "
         floor bigint NOT NULL CHECK (floor >= 0),
         incarnation text NOT NULL
     );
+    CREATE UNIQUE INDEX IF NOT EXISTS ringflake_namespace_secret
+        ON ringflake_namespace (fingerprint) WHERE fingerprint <> repeat('0', 32);
     CREATE TABLE IF NOT EXISTS ringflake_block (
         namespace text COLLATE \"C\" NOT NULL REFERENCES ringflake_namespace (name),
         block bigint NOT NULL CHECK (block >= 0),
@@ -131,6 +134,12 @@ pub(super) const CREATE_RECORD: &str = concat!(
     record_columns!(),
     ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
 );
+
+pub(super) const NAMESPACE_OF: &str = "SELECT name FROM ringflake_namespace WHERE fingerprint = $1";
+
+pub(super) const UPGRADE_RECORD: &str = "\
+    UPDATE ringflake_namespace SET format = $6, fingerprint = $7
+    WHERE name = $1 AND format = $2 AND layout = $3 AND block_bits = $4 AND fingerprint = $5";
 
 pub(super) const CREATE_BLOCKS: &str = "\
     INSERT INTO ringflake_block (namespace, block)

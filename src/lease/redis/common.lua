@@ -13,6 +13,9 @@
 
 local RECORD, HWM_END, RELEASED, EPOCH = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local GRANTED, HOST, INSTANCE = KEYS[5], KEYS[6], KEYS[7]
+-- Of all namespaces: which of them has a fingerprint.
+local SECRETS = KEYS[8]
+local PLAIN = string.rep('0', 32)
 
 -- What the record must agree with.
 local NAMESPACE = { format = ARGV[1], name = ARGV[2], layout = ARGV[3], block_bits = ARGV[4],
@@ -103,6 +106,21 @@ local function open_record()
     record[field] = number(field, record[field])
   end
   return record
+end
+
+-- Ends in 'in_use' with the name of another namespace that has the secret.
+local function refuse_second_use()
+  local other = redis.call('HGET', SECRETS, NAMESPACE.fingerprint)
+  if NAMESPACE.fingerprint ~= PLAIN and other and other ~= NAMESPACE.name then
+    answer('in_use', other)
+  end
+end
+
+-- Once the record is written.
+local function note_secret()
+  if NAMESPACE.fingerprint ~= PLAIN then
+    redis.call('HSET', SECRETS, NAMESPACE.fingerprint, NAMESPACE.name)
+  end
 end
 
 -- As `open_record`, for a script that will write.

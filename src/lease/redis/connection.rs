@@ -47,6 +47,13 @@ impl Connection {
         connection.log_in(config, deadline)?;
 
         let settings = connection.settings(deadline).map_err(unavailable)?;
+        if settings.is_cluster() {
+            return Err(StoreError::Unavailable {
+                source: "the server is a node of a Redis Cluster, where namespaces can't share a \
+                         key: use a Redis of its own"
+                    .into(),
+            });
+        }
         connection.server = format!(
             "redis {} at {}, database {}, {} replicas connected",
             settings.version(),
@@ -206,7 +213,7 @@ impl Answer {
     fn has_written(&self) -> bool {
         matches!(
             &*self.tag,
-            "made" | "granted" | "renewed" | "released" | "raised"
+            "made" | "granted" | "renewed" | "released" | "raised" | "upgraded"
         )
     }
 }

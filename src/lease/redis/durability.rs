@@ -41,6 +41,11 @@ impl Settings {
         self.field("redis_version")
     }
 
+    /// Whether the server is a node of a Redis Cluster.
+    pub(super) fn is_cluster(&self) -> bool {
+        self.field("cluster_enabled") == "1"
+    }
+
     pub(super) fn replicas(&self) -> u64 {
         self.field("connected_slaves").parse().unwrap_or(0)
     }

@@ -1,4 +1,4 @@
--- Makes the record: 'made', or 'exists'.
+-- Makes the record: 'made', 'exists' or 'in_use'.
 --
 -- The fields come in the order of FIELDS; those for the floor and the
 -- incarnation are decided here.
@@ -10,6 +10,7 @@ return run(function()
   if online < REPLICAS then
     answer('replicas')
   end
+  refuse_second_use()
   local record = {}
   for i, field in ipairs(FIELDS) do
     record[field] = ARGV[FIRST + i]
@@ -29,5 +30,6 @@ return run(function()
     redis.call('HSET', RECORD, field, fields[i])
   end
   write_record(record)
+  note_secret()
   answer('made')
 end)

@@ -22,6 +22,7 @@ pub(super) enum Script {
     BumpFloor,
     List,
     Check,
+    Upgrade,
 }
 
 macro_rules! source {
@@ -41,6 +42,7 @@ impl Script {
             Self::BumpFloor => "bump_floor",
             Self::List => "list",
             Self::Check => "check",
+            Self::Upgrade => "upgrade",
         }
     }
 
@@ -53,6 +55,7 @@ impl Script {
             Self::BumpFloor => source!("bump_floor.lua"),
             Self::List => source!("list.lua"),
             Self::Check => source!("check.lua"),
+            Self::Upgrade => source!("upgrade.lua"),
         }
     }
 
@@ -61,18 +64,20 @@ impl Script {
     }
 }
 
-/// The keys of a namespace. The braces make Redis Cluster keep them together.
-pub(super) fn keys(namespace: &Namespace) -> [String; 7] {
+/// The keys of a namespace, and the one that all namespaces share, which no name can
+/// be mistaken for.
+pub(super) fn keys(namespace: &Namespace) -> [String; 8] {
+    let own = |kind| format!("ringflake:{{{}}}:{kind}", namespace.name());
     [
-        "record",
-        "hwm_end",
-        "released",
-        "epoch",
-        "granted_unix_ms",
-        "holder_host",
-        "holder_instance",
+        own("record"),
+        own("hwm_end"),
+        own("released"),
+        own("epoch"),
+        own("granted_unix_ms"),
+        own("holder_host"),
+        own("holder_instance"),
+        "ringflake:secrets".to_owned(),
     ]
-    .map(|kind| format!("ringflake:{{{}}}:{kind}", namespace.name()))
 }
 
 /// The arguments that every script takes first.
@@ -152,6 +157,14 @@ impl Answer {
     /// # Errors
     /// [`StoreError::Corrupt`].
     pub(super) fn record(&self) -> Result<StoreRecord, StoreError> {
+        self.row()?.into_record()
+    }
+
+    /// The record's columns as the script left them.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`].
+    pub(super) fn row(&self) -> Result<RecordRow, StoreError> {
         let fields: Vec<&str> = self.fields.iter().map(text).collect::<Result<_, _>>()?;
         let [
             format,
@@ -172,7 +185,7 @@ impl Answer {
             text.parse()
                 .map_err(|_| corrupt(format!("{column} is {text:?}")))
         };
-        RecordRow {
+        Ok(RecordRow {
             format: integer("format", format)?,
             name: name.to_owned(),
             layout: layout.to_owned(),
@@ -183,8 +196,7 @@ impl Answer {
             skew_ms: integer("skew_ms", skew_ms)?,
             floor: integer("floor", floor)?,
             incarnation: incarnation.to_owned(),
-        }
-        .into_record()
+        })
     }
 
     /// A text that the tag says, by its place.
@@ -260,11 +272,18 @@ mod tests {
     }
 
     #[test]
-    fn all_keys_of_a_namespace_are_in_one_slot() {
-        let space = Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap();
-        for key in keys(&space) {
-            assert!(key.starts_with("ringflake:{orders}:"), "{key}");
+    fn namespaces_share_one_key_and_no_other() {
+        let keys = |name| {
+            let space = Namespace::new(name, &Layout::RANDFLAKE, Fingerprint::PLAIN);
+            keys(&space.unwrap())
+        };
+        let [own @ .., shared] = keys("secrets");
+        for (key, other) in own.iter().zip(keys("orders")) {
+            assert!(key.starts_with("ringflake:{secrets}:"), "{key}");
+            assert_ne!(*key, other);
+            assert_ne!(*key, shared);
         }
+        assert_eq!(keys("orders").last(), Some(&shared));
     }
 
     #[test]

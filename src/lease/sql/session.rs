@@ -98,12 +98,19 @@ pub(in crate::lease) trait Session: Sized {
     /// What was found out about it.
     fn durability(&self) -> Durability;
 
-    /// Makes the tables where they are missing, and begins a transaction; none
-    /// if the namespace is on record.
+    /// Makes the tables and what they have gained since where it is missing, and begins
+    /// a transaction; none if the namespace is on record.
     fn begin_init(&mut self, namespace: &str) -> Result<Option<Present>, Failure>;
+
+    /// The namespace that has this fingerprint in the present format.
+    fn namespace_of(&mut self, fingerprint: &str) -> Result<Option<String>, Failure>;
 
     /// Writes the record and `blocks` rows, and commits.
     fn create(&mut self, record: &RecordRow, blocks: u64) -> Result<(), Failure>;
+
+    /// Writes the format and the fingerprint of `new` if all that never changes is as
+    /// in `old`, commits, and answers whether it did.
+    fn upgrade(&mut self, old: &RecordRow, new: &RecordRow) -> Result<bool, Failure>;
 
     /// Begins a transaction with the record locked, if there is one.
     fn begin(

@@ -3,13 +3,15 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
+use rusqlite::Connection;
+
 use super::session::{Access, Session, Trouble, unavailable};
 use super::tables::{self, Space};
 use super::turn::Turn;
 use super::{SqliteStore, identity};
 use crate::lease::{
-    Acquire, Block, BlockState, Durability, Epoch, Fence, Floor, Grant, History, Incarnation, Init,
-    LeaseStore, Listing, Namespace, Renew, StoreError, StoreRecord, StoreReport,
+    Acquire, Block, BlockState, Durability, Epoch, Fence, Fingerprint, Floor, Grant, History,
+    Incarnation, Init, LeaseStore, Listing, Namespace, Renew, StoreError, StoreRecord, StoreReport,
 };
 
 /// A transaction on the file, and what was seen on the way to it.
@@ -55,16 +57,14 @@ impl SqliteStore {
         let opened = self.open(namespace, Access::Write)?;
         let told = |trouble: Trouble| trouble.into_error(&opened.name);
         let connection = opened.session.connection();
-        if !tables::exist(connection, &opened.name).map_err(told)? {
-            tables::create(connection).map_err(told)?;
-        } else if tables::read_space(connection, &opened.name, namespace)
-            .map_err(told)?
-            .is_some()
-        {
+        tables::make(connection, &opened.name).map_err(told)?;
+        let known = tables::read_row(connection, &opened.name, namespace).map_err(told)?;
+        if known.is_some() {
             return Err(StoreError::AlreadyInitialised {
                 namespace: namespace.name().to_owned(),
             });
         }
+        refuse_second_use(connection, namespace).map_err(told)?;
         let mut turn = self.turn(&opened, Space::new(record))?;
         if init.history == History::New {
             turn.refuse_emptied()?;
@@ -75,6 +75,30 @@ impl SqliteStore {
         let writes = turn.space.writes;
         self.commit(opened, "init", namespace, writes)?;
         Ok(record)
+    }
+
+    /// Writes the namespace's record in the present format, and answers whether it was
+    /// in another one. The tables gain what they lack.
+    fn upgrade_record(
+        &mut self,
+        namespace: &Namespace,
+        former: Fingerprint,
+    ) -> Result<bool, StoreError> {
+        let opened = self.open(namespace, Access::Write)?;
+        let told = |trouble: Trouble| trouble.into_error(&opened.name);
+        let connection = opened.session.connection();
+        let known = tables::read_row(connection, &opened.name, namespace).map_err(told)?;
+        let known = known.ok_or_else(|| StoreError::NotInitialised {
+            namespace: namespace.name().to_owned(),
+        })?;
+        let Some(upgraded) = known.upgraded(namespace, former)? else {
+            return Ok(false);
+        };
+        refuse_second_use(connection, namespace).map_err(told)?;
+        tables::make(connection, &opened.name).map_err(told)?;
+        tables::write_format(connection, &upgraded).map_err(told)?;
+        opened.session.commit("upgrade")?;
+        Ok(true)
     }
 
     fn deadline(&self) -> Instant {
@@ -288,6 +312,22 @@ impl SqliteStore {
     }
 }
 
+/// Refuses a secret that another namespace has. In the end an index does; this says
+/// which namespace it is.
+fn refuse_second_use(connection: &Connection, namespace: &Namespace) -> Result<(), Trouble> {
+    if namespace.fingerprint() == Fingerprint::PLAIN {
+        return Ok(());
+    }
+    match tables::read_name(connection, namespace.fingerprint())? {
+        Some(other) if other != namespace.name() => Err(StoreError::SecretInUse {
+            namespace: namespace.name().to_owned(),
+            other,
+        }
+        .into()),
+        _ => Ok(()),
+    }
+}
+
 impl LeaseStore for SqliteStore {
     fn init(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {
         self.init_for_a_person(namespace, init)
@@ -423,5 +463,9 @@ impl LeaseStore for SqliteStore {
             report.held_blocks = held;
             Ok(Ok(report))
         })
+    }
+
+    fn upgrade(&mut self, namespace: &Namespace, former: Fingerprint) -> Result<bool, StoreError> {
+        self.upgrade_record(namespace, former)
     }
 }

@@ -12,18 +12,20 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::clock_step::{Doubt, Pace};
 use super::session::Trouble;
-use crate::lease::row::{RecordRow, corrupt, from_column, to_column};
-use crate::lease::{Block, BlockState, Epoch, Holder, Namespace, StoreError, StoreRecord};
+use crate::lease::row::{FORMAT, RecordRow, corrupt, from_column, to_column};
+use crate::lease::{
+    Block, BlockState, Epoch, Fingerprint, Holder, Namespace, StoreError, StoreRecord,
+};
 
 /// Tells files of this store from those of others: "rflk".
 const APPLICATION: i64 = 0x7266_6c6b;
 
-/// The version of the tables, as `user_version`.
-const VERSION: i64 = 1;
+/// The version of the tables, as `user_version`. It is that of the records' format; a
+/// file may hold records that are older.
+const VERSION: i64 = FORMAT;
 
 const CREATE: &str = "
     PRAGMA application_id = 0x72666c6b;
-    PRAGMA user_version = 1;
 
     CREATE TABLE ringflake_namespace (
         name TEXT NOT NULL PRIMARY KEY,
@@ -77,6 +79,14 @@ const CREATE: &str = "
     END;
 ";
 
+/// From version 1 to 2.
+const UPGRADE: &str = "
+    CREATE UNIQUE INDEX ringflake_namespace_secret
+        ON ringflake_namespace (fingerprint)
+        WHERE fingerprint <> '00000000000000000000000000000000';
+    PRAGMA user_version = 2;
+";
+
 /// A namespace's record, and what this store keeps beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Space {
@@ -101,10 +111,10 @@ impl Space {
 pub(super) fn exist(connection: &Connection, store: &str) -> Result<bool, Trouble> {
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     match (pragma("application_id")?, pragma("user_version")?) {
-        (APPLICATION, VERSION) => Ok(true),
+        (APPLICATION, 1..=VERSION) => Ok(true),
         (APPLICATION, version) => Err(corrupt(format!(
-            "{store} has version {version}, and this program knows {VERSION}: \
-             use a program as new as the one that wrote it"
+            "{store} has version {version}, and this program knows those up to {VERSION}: use a \
+             program as new as the one that wrote it, or a newer one"
         ))
         .into()),
         (application, version) => {
@@ -122,9 +132,17 @@ pub(super) fn exist(connection: &Connection, store: &str) -> Result<bool, Troubl
     }
 }
 
-/// Makes the tables in a file without any content.
-pub(super) fn create(connection: &Connection) -> Result<(), Trouble> {
-    Ok(connection.execute_batch(CREATE)?)
+/// Makes the tables in a file without any content, and what they lack in an older
+/// one.
+pub(super) fn make(connection: &Connection, store: &str) -> Result<(), Trouble> {
+    if !exist(connection, store)? {
+        connection.execute_batch(CREATE)?;
+    }
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if version < VERSION {
+        connection.execute_batch(UPGRADE)?;
+    }
+    Ok(())
 }
 
 /// Looks for damage that reading some rows would not meet.
@@ -182,6 +200,39 @@ pub(super) fn read_space(
     }))
 }
 
+/// The columns of the namespace's record, in whichever format they are.
+pub(super) fn read_row(
+    connection: &Connection,
+    store: &str,
+    namespace: &Namespace,
+) -> Result<Option<RecordRow>, Trouble> {
+    if !exist(connection, store)? {
+        return Ok(None);
+    }
+    let sql = format!("{RECORD} WHERE name = ?1");
+    let found = connection.query_row(&sql, [namespace.name()], record_row);
+    Ok(found.optional()?)
+}
+
+/// The namespace that has this secret.
+pub(super) fn read_name(
+    connection: &Connection,
+    fingerprint: Fingerprint,
+) -> Result<Option<String>, Trouble> {
+    let sql = "SELECT name FROM ringflake_namespace WHERE fingerprint = ?1";
+    let found = connection.query_row(sql, [fingerprint.to_string()], |row| row.get(0));
+    Ok(found.optional()?)
+}
+
+/// Writes the format and the fingerprint of a record that is there.
+pub(super) fn write_format(connection: &Connection, row: &RecordRow) -> Result<(), Trouble> {
+    connection.execute(
+        "UPDATE ringflake_namespace SET format = ?2, fingerprint = ?3 WHERE name = ?1",
+        params![row.name, row.format, row.fingerprint],
+    )?;
+    Ok(())
+}
+
 /// The namespaces that were initialised, by name.
 pub(super) fn read_namespaces(
     connection: &Connection,
@@ -192,7 +243,7 @@ pub(super) fn read_namespaces(
     }
     let mut statement = connection.prepare(&format!("{RECORD} ORDER BY name"))?;
     let rows = statement.query_map([], record_row)?;
-    rows.map(|row| Ok(row?.into_record()?.namespace)).collect()
+    rows.map(|row| Ok(row?.into_namespace()?)).collect()
 }
 
 fn read_pace(row: &Row<'_>) -> rusqlite::Result<Option<Pace>> {

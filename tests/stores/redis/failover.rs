@@ -136,10 +136,7 @@ fn a_promoted_replica_with_writes_missing_gives_nothing_twice() {
     assert!(floor > end);
     assert_eq!(
         fenced(new.renew(&space, &renew)),
-        Fence::End {
-            known: end,
-            recorded
-        }
+        Fence::Floor { known: end, floor }
     );
 }
 

@@ -124,7 +124,7 @@ fn an_adopted_copy_starts_above_all_that_the_original_granted() {
     // What the original granted before is fenced there.
     let renew = Renew::new(&lost, lost.ticks.end + 5, pair.clock.unix_ms());
     match copy.renew(&space, &renew).unwrap_err() {
-        StoreError::Fenced { fence, .. } => assert!(matches!(fence, Fence::End { .. })),
+        StoreError::Fenced { fence, .. } => assert!(matches!(fence, Fence::Floor { .. })),
         other => panic!("{other}"),
     }
     // Each namespace is adopted by itself.

@@ -6,6 +6,7 @@ use ringflake::lease::{LeaseStore, StoreError};
 use rusqlite::Connection;
 
 use super::{Place, acquire, ask, now, space};
+use crate::upgrade::upgrades_from_format_1;
 
 #[track_caller]
 fn corrupt<T: std::fmt::Debug>(result: Result<T, StoreError>, expected: &str) {
@@ -74,17 +75,42 @@ fn tables_of_a_newer_version_are_left_alone() {
     let place = Place::initialised();
     place
         .raw()
-        .execute_batch("PRAGMA user_version = 2")
+        .execute_batch("PRAGMA user_version = 3")
         .unwrap();
-    refused_by_all(&place, "version 2");
+    refused_by_all(&place, "version 3");
 }
 
 #[test]
 fn a_record_of_a_newer_format_is_left_alone() {
     let place = Place::initialised();
-    let sql = "UPDATE ringflake_namespace SET format = 2";
+    let sql = "UPDATE ringflake_namespace SET format = 3";
     assert_eq!(place.raw().execute(sql, []).unwrap(), 1);
-    corrupt(acquire(&mut place.store(), 10), "format 2");
+    match acquire(&mut place.store(), 10) {
+        Err(error @ StoreError::Format { recorded: 3, .. }) => {
+            assert!(error.to_string().contains("newer"), "{error}");
+        }
+        other => panic!("{other:?}, not a refusal of format 3"),
+    }
+}
+
+#[test]
+fn a_file_of_format_1_is_upgraded() {
+    let place = Place::new();
+    upgrades_from_format_1(&|| Box::new(place.store()), &|name, format, former| {
+        let raw = place.raw();
+        if format == 1 {
+            let sql = "DROP INDEX IF EXISTS ringflake_namespace_secret; PRAGMA user_version = 1;";
+            raw.execute_batch(sql).unwrap();
+        }
+        raw.execute_batch(&format!(
+            "UPDATE ringflake_namespace SET format = {format}, fingerprint = '{former}'
+                 WHERE name = '{name}';"
+        ))
+        .unwrap();
+    });
+    let sql = "UPDATE ringflake_namespace SET fingerprint = '11'";
+    let error = place.raw().execute(sql, []).unwrap_err();
+    assert!(error.to_string().contains("UNIQUE"), "{error}");
 }
 
 /// Damages a store of three blocks by hand.

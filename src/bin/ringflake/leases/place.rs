@@ -148,7 +148,7 @@ impl Place {
                 }
                 words += &format!(" --namespace {name}");
                 let key = secret::kept_or_refused(&args.key, data_dir)?;
-                let mut namespace = Namespace::new(name, layout, key.fingerprint(name))?;
+                let mut namespace = Namespace::new(name, layout, key.fingerprint())?;
                 if let Some(bits) = store.block_bits {
                     words += &format!(" --block-bits {bits}");
                     namespace = namespace.with_block_bits(bits)?;
@@ -343,6 +343,26 @@ impl Advice {
                 "namespace {namespace} was initialised as {recorded}, not as {offered}: give \
                  --layout and --block-bits as they were, or choose another --namespace, with a \
                  secret of its own"
+            ),
+            StoreError::SecretInUse { namespace, other } => format!(
+                "the secret of namespace {namespace} is that of namespace {other} already, and with \
+                 one secret both could make the same IDs: {}",
+                if is_embedded {
+                    "give --namespace, which has a secret of its own, or another one with \
+                     --secret-file ('ringflake keygen --out FILE' makes one)"
+                } else {
+                    "give another one with --secret-file ('ringflake keygen --out FILE' makes one), \
+                     or use that --namespace"
+                }
+            ),
+            StoreError::Format {
+                namespace,
+                recorded,
+                known,
+            } if recorded < known => format!(
+                "namespace {namespace} is on record in format {recorded}, and this version writes \
+                 format {known}: run 'ringflake store upgrade{words}' once; programs of the \
+                 version before end with the leases that they have by then"
             ),
             StoreError::NotDurable { store, reason } => format!(
                 "{store} can lose what it has confirmed, and then IDs come twice: {reason}; or \

@@ -1,0 +1,53 @@
+//! `ringflake store upgrade`: brings a record into the present format.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
+use serde::Serialize;
+
+use super::output;
+use super::{CommonArgs, Desk, answer};
+use crate::data_dir::DataDir;
+
+/// Bring a namespace's record into the format that this version writes
+///
+/// Once for each namespace, and before anything of this version leases from it. What
+/// still runs of the version before ends with the leases that it has: renewed every
+/// minute or so, they reach for some minutes, which is the time to replace it in.
+/// A record that is in the present format is left as it is. leases.db in the data
+/// directory is upgraded by the first run that makes IDs.
+///
+/// JSON: namespace, upgraded
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct UpgradeArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+#[derive(Serialize)]
+struct Object<'a> {
+    namespace: &'a str,
+    upgraded: bool,
+}
+
+pub(super) fn run(args: &UpgradeArgs, data_dir: &DataDir) -> Result<ExitCode> {
+    let mut desk = Desk::open(&args.common, data_dir)?;
+    let namespace = desk.place.namespace.clone();
+    let former = desk.place.key.former_fingerprint(namespace.name());
+    let upgraded = desk.store.upgrade(&namespace, former);
+    let object = Object {
+        namespace: namespace.name(),
+        upgraded: desk.explained(upgraded)?,
+    };
+    let rows = [
+        ("namespace", object.namespace.to_owned()),
+        (
+            "upgraded",
+            if object.upgraded { "yes" } else { "no need" }.to_owned(),
+        ),
+    ];
+    answer(|out| output::print(out, args.common.format, &object, rows))?;
+    Ok(ExitCode::SUCCESS)
+}
