@@ -112,7 +112,7 @@ pub(crate) fn lease_store_failed(throttle: &Throttle, request: &Request, error: 
 pub(crate) fn lease_history_lost() {
     tracing::error!(
         target: "ringflake",
-        "lease store has lost history: its floor is raised above all that was granted"
+        "lease history lost"
     );
 }
 

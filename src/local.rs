@@ -36,10 +36,14 @@
 //!    recorded, in the table of `lease/sqlite/past.rs`). In every other case it
 //!    begins with [`History::Unknown`](crate::lease::History), above all that may
 //!    have been issued from here.
-//! 5. A secret has one namespace for each layout. Each named namespace has a secret
+//! 5. A secret has one namespace, and so one layout. Each named namespace has a secret
 //!    of its own, drawn at random. The nameless ones are chosen by the record: the
 //!    one whose fingerprint is the secret's, if there is one. Only if there is none
-//!    is one made, under the lock, after the record was read once more.
+//!    is one made, under the lock, after the record was read once more; the store
+//!    refuses it if another has the secret.
+//! 6. A secret that a store is given on the command line is no longer at home here:
+//!    the note says so, and rule 3 refuses it. One that is on record here is refused
+//!    for a store.
 //!
 //! A crash leaves a prefix of the arrows. Each prefix is a state of that table, or
 //! a secret with its mark and without a record, from which no ID was made.

@@ -106,7 +106,8 @@ use super::{
 /// | `released` | sorted set | block → mark, of those released only |
 /// | `epoch`, `granted_unix_ms`, `holder_host`, `holder_instance` | hashes | by block |
 ///
-/// And `ringflake:secrets`, a hash, tells which namespace has a fingerprint.
+/// And `ringflake:secrets`, a hash, tells which namespace has a fingerprint; `init` and
+/// `upgrade` need it.
 ///
 /// None of them expires. A user with restricted rights needs these keys and
 /// `EVALSHA`, `SCRIPT|LOAD`, `TIME`, `INFO`, `CONFIG|GET`, `PING`, `WAIT`,

@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
 
-use super::{LocalError, secret};
+use super::{LocalError, names, secret};
 use crate::cipher::Secret;
-use crate::lease::past::{Lock, Past};
+use crate::lease::past::{Lock, Past, lock_file};
+use crate::lease::{OpenOptions, SqliteStore};
 
 const STORE_NAME: &str = "leases.db";
 const SECRET_NAME: &str = "secret";
@@ -107,6 +108,35 @@ impl DataDir {
         self.create()?;
         let noted = self.lock()?.note_secret(&secret::mark(secret));
         noted.map_err(|source| self.failed(source))
+    }
+
+    /// Notes that IDs are about to be made with this secret under leases from
+    /// elsewhere, so that none are made with it from this directory: for one that a
+    /// store is given. Makes nothing where nothing is.
+    ///
+    /// # Errors
+    /// [`LocalError::SecretUsed`] if IDs are made with it from this directory,
+    /// [`LocalError::Directory`], [`LocalError::Store`].
+    pub fn give_away(&self, secret: &Secret) -> Result<(), LocalError> {
+        let failed = |source| self.failed(source);
+        let leases = self.leases();
+        if !fs::exists(lock_file(&leases)).map_err(failed)? {
+            return Ok(());
+        }
+        let lock = self.lock()?;
+        if leases.exists() {
+            let options = OpenOptions::new().accept_best_effort(true);
+            let mut store = SqliteStore::new(leases, &options).map_err(LocalError::Place)?;
+            let records = store.namespaces()?;
+            if let Some(used) = records.iter().find(|it| names::is_of(it, Some(secret))) {
+                return Err(LocalError::SecretUsed {
+                    namespace: used.name().to_owned(),
+                    directory: self.path.clone(),
+                });
+            }
+        }
+        let noted = lock.note_secret_elsewhere(&secret::mark(secret));
+        noted.map_err(failed)
     }
 
     /// Whether this secret was drawn here. The directory is locked.

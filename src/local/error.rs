@@ -73,6 +73,14 @@ pub enum LocalError {
         /// The directory.
         directory: PathBuf,
     },
+    /// IDs are made with the secret from this directory, and so can't be made with it
+    /// under leases from elsewhere.
+    SecretUsed {
+        /// The namespace that has it.
+        namespace: String,
+        /// The directory.
+        directory: PathBuf,
+    },
     /// A secret was given beside a space that keeps its own.
     SecretGiven,
     /// The directory is a copy, and IDs may have been made from the original.
@@ -151,6 +159,16 @@ impl fmt::Display for LocalError {
                     directory.display()
                 )
             }
+            Self::SecretUsed {
+                namespace,
+                directory,
+            } => write!(
+                f,
+                "IDs are made with this secret from leases.db in {} (namespace {namespace}), and \
+                 with leases from elsewhere as well they would come twice: use another secret \
+                 there ('ringflake keygen --out FILE' makes one)",
+                directory.display()
+            ),
             Self::SecretGiven => f.write_str(
                 "a local namespace has a secret of its own: leave `secret` out, or use it with \
                  `lease_store`",

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use serde_json::Value;
+
 use crate::home::{
     Home, distinct, fail, lie_above_all, numbers, spawn, stderr, stdout, succeed, unix_ms,
 };
@@ -155,6 +157,50 @@ fn a_secret_that_was_brought_here_is_refused_until_somebody_vouches_for_it() {
     fs::rename(&file, Path::new(&other).join("secret")).unwrap();
     let message = fail(home.run(&generate[..3]));
     assert!(message.contains("was not made in"), "{message}");
+}
+
+#[test]
+fn a_secret_makes_ids_from_leases_db_or_from_a_store_and_not_from_both() {
+    let home = Home::new();
+    let url = format!("sqlite:{}", home.file("shared.db").display());
+    let shared = ["--store", &url, "--namespace", "orders"];
+    let init = [&["store", "init", "--history", "new"], &shared[..]].concat();
+    let keygen = |name: &str| {
+        let path = home.file(name).to_str().unwrap().to_owned();
+        home.run(&["keygen", "--out", &path]);
+        ["--secret-file".to_owned(), path]
+    };
+
+    // First from leases.db.
+    let here = keygen("here.key");
+    let here = here.each_ref().map(String::as_str);
+    home.print(&[&["generate"], &here[..]].concat());
+    let message = fail(home.run(&[&init[..], &here].concat()));
+    assert!(message.contains("keygen --out"), "{message}");
+    assert!(!home.file("shared.db").exists());
+
+    // First from the store.
+    let there = keygen("there.key");
+    let there = there.each_ref().map(String::as_str);
+    home.print(&[&init[..], &there].concat());
+    home.print(&[&["generate"], &shared[..], &there].concat());
+    let message = fail(home.run(&[&["generate"], &there[..]].concat()));
+    assert!(message.contains("share a store"), "{message}");
+    // Also one that was never used there.
+    let given = keygen("given.key");
+    let given = given.each_ref().map(String::as_str);
+    let wrong = home.run(&[&["generate"], &shared[..], &given].concat());
+    assert_eq!(wrong.status.code(), Some(1));
+    let message = fail(home.run(&[&["generate"], &given[..]].concat()));
+    assert!(message.contains("share a store"), "{message}");
+
+    // A store that is leases.db is no other one.
+    let leases = format!("sqlite:{}", home.data_dir().join("leases.db").display());
+    let name = home.print(&[&["store", "check", "--format", "json"], &here[..]].concat());
+    let name: Value = serde_json::from_str(&name).unwrap();
+    let name = name["namespace"].as_str().unwrap();
+    let bits = ["--block-bits", "0", "--namespace", name];
+    home.print(&[&["generate", "--store", &leases], &bits[..], &here].concat());
 }
 
 #[test]

@@ -140,10 +140,13 @@ fn another_secret_for_a_namespace_is_refused_by_both_names() {
         let args = [command, &place, &["--secret-file", file]].concat();
         home.run(&args)
     };
-    succeed(with(&["store", "init", "--history", "new"], &copy));
+    succeed(home.run(&["keygen"]));
+    let meant = home.data_dir().join("secret");
+    let meant = meant.to_str().unwrap();
+    succeed(with(&["store", "init", "--history", "new"], meant));
     let message = fail(with(&["generate"], &other));
     assert!(
-        message.contains(&other) && message.contains(kept.to_str().unwrap()),
+        message.contains(&other) && message.contains(meant),
         "{message}"
     );
 }

@@ -13,7 +13,7 @@
 
 local RECORD, HWM_END, RELEASED, EPOCH = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local GRANTED, HOST, INSTANCE = KEYS[5], KEYS[6], KEYS[7]
--- Of all namespaces: which of them has a fingerprint.
+-- Of all namespaces: which of them has a fingerprint. Only where a secret is claimed.
 local SECRETS = KEYS[8]
 local PLAIN = string.rep('0', 32)
 

@@ -103,7 +103,7 @@ impl Connection {
         self.limit(deadline).map_err(unavailable)?;
         let code = redis::Script::new(script.source());
         let mut call = code.prepare_invoke();
-        for key in script::keys(namespace) {
+        for key in script::keys(script, namespace) {
             call.key(key);
         }
         let required = if script.writes() { wait } else { None };

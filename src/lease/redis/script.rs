@@ -64,20 +64,24 @@ impl Script {
     }
 }
 
-/// The keys of a namespace, and the one that all namespaces share, which no name can
-/// be mistaken for.
-pub(super) fn keys(namespace: &Namespace) -> [String; 8] {
-    let own = |kind| format!("ringflake:{{{}}}:{kind}", namespace.name());
-    [
-        own("record"),
-        own("hwm_end"),
-        own("released"),
-        own("epoch"),
-        own("granted_unix_ms"),
-        own("holder_host"),
-        own("holder_instance"),
-        "ringflake:secrets".to_owned(),
+/// The key that all namespaces share, and no name can be mistaken for.
+const SECRETS: &str = "ringflake:secrets";
+
+/// The keys of a script: those of the namespace, and the shared one where it is needed.
+pub(super) fn keys(script: Script, namespace: &Namespace) -> Vec<String> {
+    let own = [
+        "record",
+        "hwm_end",
+        "released",
+        "epoch",
+        "granted_unix_ms",
+        "holder_host",
+        "holder_instance",
     ]
+    .map(|kind| format!("ringflake:{{{}}}:{kind}", namespace.name()));
+    let shares = matches!(script, Script::Init | Script::Upgrade);
+    let shared = shares.then(|| SECRETS.to_owned());
+    own.into_iter().chain(shared).collect()
 }
 
 /// The arguments that every script takes first.
@@ -272,18 +276,24 @@ mod tests {
     }
 
     #[test]
-    fn namespaces_share_one_key_and_no_other() {
-        let keys = |name| {
-            let space = Namespace::new(name, &Layout::RANDFLAKE, Fingerprint::PLAIN);
-            keys(&space.unwrap())
-        };
-        let [own @ .., shared] = keys("secrets");
-        for (key, other) in own.iter().zip(keys("orders")) {
-            assert!(key.starts_with("ringflake:{secrets}:"), "{key}");
-            assert_ne!(*key, other);
-            assert_ne!(*key, shared);
+    fn a_service_needs_the_keys_of_its_namespace_alone() {
+        let space = Namespace::new("secrets", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap();
+        for script in [
+            Script::Acquire,
+            Script::Renew,
+            Script::Release,
+            Script::BumpFloor,
+            Script::List,
+            Script::Check,
+        ] {
+            let keys = keys(script, &space);
+            assert_eq!(keys.len(), 7);
+            let is_own = |key: &String| key.starts_with("ringflake:{secrets}:");
+            assert!(keys.iter().all(is_own), "{keys:?}");
         }
-        assert_eq!(keys("orders").last(), Some(&shared));
+        for script in [Script::Init, Script::Upgrade] {
+            assert_eq!(keys(script, &space)[7], SECRETS);
+        }
     }
 
     #[test]

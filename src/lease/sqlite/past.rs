@@ -177,6 +177,15 @@ impl Lock {
         self.add(&Line::Secret(mark))
     }
 
+    /// Notes that a secret with this mark is used elsewhere from now on, if it was drawn
+    /// here.
+    pub(crate) fn note_secret_elsewhere(&self, mark: &str) -> io::Result<()> {
+        if !self.has_secret(mark)? {
+            return Ok(());
+        }
+        self.add(&Line::SecretElsewhere(mark))
+    }
+
     /// Sees that there is a first line. One that is no note is replaced, and what it
     /// may have said counts as lost.
     fn begin_note(&self) -> io::Result<()> {

@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use ringflake::lease::{
-    Fingerprint, History, Init, LeaseStore, Namespace, OpenOptions, StoreError, StoreRecord,
+    Fingerprint, History, Init, LeaseStore, Namespace, OpenOptions, SqliteStore, StoreError,
+    StoreRecord,
 };
 use ringflake::local::LocalSpace;
-use ringflake::{Layout, Local, LocalError};
+use ringflake::{Layout, Local, LocalError, Secret};
 
 use crate::args::{KeyArgs, PlaceArgs};
 use crate::data_dir::DataDir;
@@ -154,12 +155,16 @@ impl Place {
                     namespace = namespace.with_block_bits(bits)?;
                 }
                 words += &words_of(args);
+                let advice = Advice::new(&args.key, data_dir, words, false);
+                if purpose != Purpose::LookAfter {
+                    advice.give_away(key.secret(), &url)?;
+                }
                 Ok(Self {
                     namespace,
                     key,
                     site: Site::Url(url),
                     options,
-                    advice: Advice::new(&args.key, data_dir, words, false),
+                    advice,
                 })
             }
         }
@@ -292,7 +297,39 @@ impl Advice {
                 ),
                 directory.display()
             ),
+            LocalError::SecretUsed {
+                namespace,
+                directory,
+            } => anyhow::anyhow!(
+                "IDs are made with this secret, {}, from leases.db in {} (namespace {namespace}), \
+                 and with leases of the store as well they would come twice: give the store a \
+                 secret of its own with --secret-file ('ringflake keygen --out FILE' makes one)",
+                secret::source(&self.key, &self.data_dir),
+                directory.display()
+            ),
             error => error.into(),
+        }
+    }
+
+    /// Sees that no IDs are made from the data directory with the secret of a store,
+    /// which may be the one in there.
+    fn give_away(&self, secret: Option<&Secret>, url: &str) -> Result<()> {
+        let (Some(secret), Some(directory)) = (secret, self.data_dir.try_find()) else {
+            return Ok(());
+        };
+        if let Ok(store) = SqliteStore::from_url(url, &OpenOptions::new())
+            && let (Ok(store), Ok(kept)) = (
+                store.path().canonicalize(),
+                directory.leases().canonicalize(),
+            )
+            && store == kept
+        {
+            return Ok(());
+        }
+        match directory.give_away(secret) {
+            Err(error @ LocalError::SecretUsed { .. }) => Err(self.local(error)),
+            // One that can't be used makes no IDs either.
+            Ok(()) | Err(_) => Ok(()),
         }
     }
 

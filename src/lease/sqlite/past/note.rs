@@ -6,6 +6,7 @@
 //! | `leases.db is the file inode 8, born 456` | which file was made; the last such line counts |
 //! | `2 records` | how many namespaces `leases.db` has or is about to have |
 //! | `secret 0123...` | a secret with this mark was drawn here |
+//! | `secret 0123... is used elsewhere` | and is no longer one of this place's own |
 //! | `another was lost` | something that was recorded once may be missing |
 //!
 //! Lines are only added, each before what it announces is done, and synced. One
@@ -21,6 +22,7 @@ const WRITTEN_BESIDE: &str = "leases.db was made beside this file, ";
 const STORE: &str = "leases.db is the file ";
 const RECORDS: &str = " records";
 const SECRET: &str = "secret ";
+const ELSEWHERE: &str = " is used elsewhere";
 const LOST: &str = "another was lost";
 
 /// What a note says.
@@ -47,6 +49,7 @@ pub(super) enum Line<'a> {
     Store(&'a str),
     Records(u64),
     Secret(&'a str),
+    SecretElsewhere(&'a str),
     Lost,
 }
 
@@ -77,8 +80,11 @@ impl Note {
             self.store = Some(file.to_owned());
         } else if let Some(Ok(records)) = line.strip_suffix(RECORDS).map(str::parse) {
             self.records = records;
-        } else if let Some(mark) = line.strip_prefix(SECRET) {
-            self.secrets.insert(mark.to_owned());
+        } else if let Some(secret) = line.strip_prefix(SECRET) {
+            match secret.strip_suffix(ELSEWHERE) {
+                Some(mark) => self.secrets.remove(mark),
+                None => self.secrets.insert(secret.to_owned()),
+            };
         } else {
             self.lost = true;
         }
@@ -92,6 +98,7 @@ impl Line<'_> {
             Self::Store(file) => format!("{STORE}{file}\n"),
             Self::Records(records) => format!("{records}{RECORDS}\n"),
             Self::Secret(mark) => format!("{SECRET}{mark}\n"),
+            Self::SecretElsewhere(mark) => format!("{SECRET}{mark}{ELSEWHERE}\n"),
             Self::Lost => format!("{LOST}\n"),
         }
     }
@@ -105,7 +112,8 @@ mod tests {
     use super::*;
 
     fn line() -> impl Strategy<Value = (u8, u64)> {
-        (0..5_u8, any::<u64>())
+        // Few enough numbers to have some twice.
+        (0..6_u8, prop_oneof![0..3_u64, any::<u64>()])
     }
 
     /// What the lines say, read one by one.
@@ -133,6 +141,10 @@ mod tests {
                 3 => {
                     note.lost = true;
                     Line::Lost
+                }
+                4 => {
+                    note.secrets.remove(&name);
+                    Line::SecretElsewhere(&name)
                 }
                 // A second first line is none.
                 _ => {
