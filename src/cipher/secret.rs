@@ -1,5 +1,8 @@
 //! The key, and the ways to come by one.
 
+#[cfg(unix)]
+mod trust;
+
 use std::error::Error;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -64,20 +67,33 @@ impl Secret {
     ///
     /// The bytes pass through a buffer that is overwritten with zeros.
     ///
+    /// On Unix the file and the directory that it lies in must belong to this user or
+    /// to root, and nobody else may write them, as ssh asks of its keys. Links are
+    /// followed first. A directory with the sticky bit may be written by all, and one's
+    /// own group counts as this user. What is no regular file, such as a pipe, is taken
+    /// as it is.
+    ///
     /// # Errors
     ///
-    /// [`SecretError::FileUnreadable`], [`SecretError::FileLength`] or
-    /// [`SecretError::FileDigit`], each with the path.
+    /// [`SecretError::FileUnreadable`], [`SecretError::FileNotTrusted`],
+    /// [`SecretError::FileLength`] or [`SecretError::FileDigit`], each with the path.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, SecretError> {
         let path = path.as_ref();
         // One byte more than allowed, to tell a file at the limit from a longer one.
         let mut buffer = Zeroizing::new([0; FILE_LIMIT + 1]);
-        let length = File::open(path)
-            .and_then(|file| read_up_to(file, buffer.as_mut_slice()))
-            .map_err(|source| SecretError::FileUnreadable {
+        let unreadable = |source| SecretError::FileUnreadable {
+            path: path.to_owned(),
+            source,
+        };
+        let file = File::open(path).map_err(unreadable)?;
+        #[cfg(unix)]
+        if let Some(reason) = trust::objection(&file, path).map_err(unreadable)? {
+            return Err(SecretError::FileNotTrusted {
                 path: path.to_owned(),
-                source,
-            })?;
+                reason,
+            });
+        }
+        let length = read_up_to(file, buffer.as_mut_slice()).map_err(unreadable)?;
         let contents = &buffer[..length];
         if let Ok(bytes) = contents.try_into() {
             return Ok(Self(bytes));
@@ -251,6 +267,13 @@ pub enum SecretError {
         /// The operating system's answer.
         source: io::Error,
     },
+    /// Somebody else can have put the file there, or written it.
+    FileNotTrusted {
+        /// The file.
+        path: PathBuf,
+        /// Who, and what to do about it.
+        reason: String,
+    },
     /// The file has neither 16 bytes nor 32 hexadecimal digits.
     FileLength {
         /// The file.
@@ -291,6 +314,12 @@ impl fmt::Display for SecretError {
                     path.display()
                 )
             }
+            Self::FileNotTrusted { path, reason } => write!(
+                f,
+                "the secret file {} may be somebody else's: {reason}, or read it yourself and \
+                 hand it over on a pipe",
+                path.display()
+            ),
             Self::FileLength { path, found } => {
                 let more = if *found > FILE_LIMIT {
                     "more than "

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_has_one_namespace_of_each_layout() {
+    fn a_secret_keeps_the_namespace_that_it_has() {
         let outline = outline_of(&LAYOUT, false);
         let mut records: Vec<Namespace> = Vec::new();
         for byte in 0..4 {

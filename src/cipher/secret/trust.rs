@@ -1,0 +1,223 @@
+//! Whether nobody else can have put a secret where it was found.
+//!
+//! Whoever can write the file, or the directory that it lies in, chooses the secret:
+//! then they can read every ID and make any. So file and directory must belong to this
+//! user or to root, and nobody else may write them, as ssh asks of its keys.
+//!
+//! * A group that is this process's own, or root's, counts as this user: with a umask of
+//!   002 that is what every user's files look like.
+//! * In a directory with the sticky bit, such as `/tmp` or the volume of a Kubernetes
+//!   secret, others can make files but not replace this one.
+//! * What is no regular file was opened by whoever started this process: a pipe, a
+//!   terminal. It is taken as it is.
+
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+const STICKY: u32 = 0o1000;
+const GROUP_WRITES: u32 = 0o020;
+const OTHERS_WRITE: u32 = 0o002;
+
+/// Who this process is.
+#[derive(Clone, Copy, Debug)]
+struct Us {
+    uid: u32,
+    gid: u32,
+}
+
+/// Who may write to a file or directory.
+#[derive(Clone, Copy, Debug)]
+struct Rights {
+    uid: u32,
+    gid: u32,
+    mode: u32,
+}
+
+/// What is wrong with the file that was opened at `path`, if anything is.
+pub(super) fn objection(file: &File, path: &Path) -> io::Result<Option<String>> {
+    let found = file.metadata()?;
+    if !found.is_file() {
+        return Ok(None);
+    }
+    let us = Us::now();
+    if let Some(reason) = us.object_to(Rights::of(&found)) {
+        return Ok(Some(format!("it {reason}")));
+    }
+    // One that has no name any more lies where nobody can replace it.
+    let Ok(real) = path.canonicalize() else {
+        return Ok(None);
+    };
+    let directory = real.parent().unwrap_or(&real);
+    let rights = Rights::of(&fs::metadata(directory)?);
+    let reason = us.object_to(rights.in_a_directory());
+    Ok(reason.map(|reason| format!("its directory, {}, {reason}", directory.display())))
+}
+
+impl Us {
+    fn now() -> Self {
+        Self {
+            // SAFETY: it reads a number that the process has, and can't fail.
+            uid: unsafe { libc::geteuid() },
+            // SAFETY: as above.
+            gid: unsafe { libc::getegid() },
+        }
+    }
+
+    fn object_to(self, rights: Rights) -> Option<String> {
+        let Rights { uid, gid, mode } = rights;
+        let shown = mode & 0o7777;
+        if uid != 0 && uid != self.uid {
+            return Some(format!(
+                "belongs to user {uid}, and this process is user {}: chown it",
+                self.uid
+            ));
+        }
+        let group_is_ours = gid == 0 || gid == self.gid;
+        if mode & OTHERS_WRITE != 0 {
+            return Some(format!(
+                "can be written by everybody (mode {shown:04o}): chmod o-w"
+            ));
+        }
+        (mode & GROUP_WRITES != 0 && !group_is_ours)
+            .then(|| format!("can be written by group {gid} (mode {shown:04o}): chmod g-w"))
+    }
+}
+
+impl Rights {
+    fn of(found: &Metadata) -> Self {
+        Self {
+            uid: found.uid(),
+            gid: found.gid(),
+            mode: found.mode(),
+        }
+    }
+
+    /// Who may replace what is in there.
+    fn in_a_directory(self) -> Self {
+        let writers = if self.mode & STICKY != 0 {
+            GROUP_WRITES | OTHERS_WRITE
+        } else {
+            0
+        };
+        Self {
+            mode: self.mode & !writers,
+            ..self
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::PathBuf;
+
+    use super::super::{Secret, SecretError};
+    use super::*;
+
+    const US: Us = Us {
+        uid: 1000,
+        gid: 1000,
+    };
+
+    fn rights(uid: u32, gid: u32, mode: u32) -> Rights {
+        Rights { uid, gid, mode }
+    }
+
+    #[test]
+    fn what_others_can_write_is_objected_to() {
+        for (found, said) in [
+            (rights(1000, 1000, 0o600), None),
+            (rights(0, 0, 0o644), None),
+            (rights(1000, 1000, 0o664), None),
+            (rights(1000, 0, 0o664), None),
+            (rights(1001, 1000, 0o600), Some("user 1001")),
+            (rights(1000, 100, 0o660), Some("group 100")),
+            (rights(0, 100, 0o620), Some("group 100")),
+            (rights(1000, 1000, 0o602), Some("everybody")),
+            (rights(0, 0, 0o666), Some("everybody")),
+        ] {
+            let reason = US.object_to(found);
+            assert_eq!(reason.is_some(), said.is_some(), "{found:?}: {reason:?}");
+            let reason = reason.unwrap_or_default();
+            assert!(reason.contains(said.unwrap_or_default()), "{reason}");
+        }
+    }
+
+    #[test]
+    fn a_sticky_directory_keeps_others_from_what_is_not_theirs() {
+        for (found, is_fine) in [
+            (rights(0, 0, 0o1777), true),
+            (rights(1000, 100, 0o1770), true),
+            (rights(0, 0, 0o777), false),
+            (rights(1001, 1000, 0o1700), false),
+        ] {
+            let reason = US.object_to(found.in_a_directory());
+            assert_eq!(reason.is_none(), is_fine, "{found:?}: {reason:?}");
+        }
+        // For a file it means nothing.
+        assert!(US.object_to(rights(1000, 1000, 0o1606)).is_some());
+    }
+
+    fn secret(directory: &Path) -> PathBuf {
+        let path = directory.join("secret");
+        Secret::from_bytes([7; 16]).to_new_file(&path).unwrap();
+        path
+    }
+
+    fn allow(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[track_caller]
+    fn refused(path: &Path, said: &str) {
+        match Secret::from_file(path) {
+            Err(error @ SecretError::FileNotTrusted { .. }) => {
+                let text = error.to_string();
+                assert!(text.contains(said) && text.contains("chmod"), "{text}");
+                assert!(text.contains(path.to_str().unwrap()), "{text}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_file_is_judged_with_its_directory_and_through_links() {
+        let home = tempfile::tempdir().unwrap();
+        let open = home.path().join("open");
+        fs::create_dir(&open).unwrap();
+        let path = secret(&open);
+        let link = home.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        for mode in [0o700, 0o755, 0o1777] {
+            allow(&open, mode);
+            Secret::from_file(&link).unwrap();
+        }
+        allow(&open, 0o777);
+        refused(&path, "its directory");
+        refused(&link, "its directory");
+        allow(&open, 0o700);
+        allow(&path, 0o622);
+        refused(&path, "it can be written");
+    }
+
+    #[test]
+    fn what_was_handed_over_open_is_taken() {
+        let home = tempfile::tempdir().unwrap();
+        let path = secret(home.path());
+        let file = File::open(&path).unwrap();
+        allow(home.path(), 0o777);
+        refused(&path, "its directory");
+        fs::remove_file(&path).unwrap();
+        let (reading, mut writing) = io::pipe().unwrap();
+        let secret = Secret::from_bytes([7; 16]);
+        secret.write_hex(&mut writing).unwrap();
+        drop(writing);
+        for open in [file.as_raw_fd(), reading.as_raw_fd()] {
+            let found = Secret::from_file(format!("/dev/fd/{open}")).unwrap();
+            assert_eq!(found.expose(), secret.expose());
+        }
+    }
+}
