@@ -12,6 +12,7 @@ mod handle;
 mod inspector;
 mod options;
 mod setup;
+mod shutdown;
 mod stats;
 mod tenancy;
 
@@ -22,4 +23,5 @@ pub use self::empty::{OnEmpty, RingEmpty, TakeError};
 pub use self::handle::Handle;
 pub use self::inspector::Inspector;
 pub use self::setup::{BuildError, LeaseSource};
+pub use self::shutdown::Shutdown;
 pub use self::stats::{FillCounts, Stats};

@@ -119,8 +119,8 @@ pub use self::fill::model::WaitingRoom;
 pub use self::fill::{FillCause, PaddingFill, PolicyError, RingFull, ScheduledFill, ThresholdFill};
 pub use self::generator::{
     BuildError, CachedGenerator, CachedGeneratorBuilder, ClockPolicy, DirectGenerator,
-    DirectGeneratorBuilder, FillCounts, Handle, Inspector, LeaseSource, OnEmpty, RingEmpty, Stats,
-    TakeError,
+    DirectGeneratorBuilder, FillCounts, Handle, Inspector, LeaseSource, OnEmpty, RingEmpty,
+    Shutdown, Stats, TakeError,
 };
 pub use self::id::{Id, ParseIdError};
 pub use self::layout::{

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::builder::{CachedGeneratorBuilder, EmptyHook};
 use super::counters::DryCounters;
 use super::tenancy::Tenancy;
-use super::{FillCounts, Handle, Inspector, OnEmpty, RingEmpty, Stats, TakeError};
+use super::{FillCounts, Handle, Inspector, OnEmpty, RingEmpty, Shutdown, Stats, TakeError};
 use crate::Id;
 use crate::events::{self, Throttle};
 use crate::fill::{FillCause, Filler, Producers, RecallMark};
@@ -68,7 +68,6 @@ pub(super) struct Shared {
     ran_dry: Throttle,
     refused: Throttle,
     /// Stops and joins the threads when the last clone is dropped.
-    #[allow(dead_code, reason = "dropped, and counted by a test")]
     producers: Producers,
     /// Lets go of the leases, after that.
     tenancy: Tenancy,
@@ -227,6 +226,40 @@ impl CachedGenerator {
         self.shared.tenancy.invalidate(&self.filler);
         // Those who wait for IDs of a given lease wait in vain.
         self.filler.nudge();
+    }
+
+    /// Stops the producers and releases the leases from a store, waiting for that no
+    /// longer than `patience`: for a service that ends, so that others can have its nodes
+    /// at once.
+    ///
+    /// Every other clone and every [`Handle`] has to be gone; while one is there, this
+    /// lets go of this clone alone. Dropping the last one does the same, but waits for
+    /// a second at most, for all generators of the process that are dropped at about that
+    /// time together. A store that does not answer delays neither.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use ringflake::{CachedGenerator, Layout, Shutdown, StaticLease};
+    ///
+    /// let lease = StaticLease::assume_unique(Layout::RANDFLAKE, 900..901);
+    /// let ids = CachedGenerator::builder(Layout::RANDFLAKE).plain().lease(lease).build()?;
+    /// let clone = ids.clone();
+    /// assert_eq!(clone.shutdown(Duration::from_secs(5)), Shutdown::InUse);
+    /// assert_eq!(ids.shutdown(Duration::from_secs(5)), Shutdown::Released);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn shutdown(self, patience: Duration) -> Shutdown {
+        let Self { filler, shared } = self;
+        let Some(shared) = Arc::into_inner(shared) else {
+            return Shutdown::InUse;
+        };
+        let Shared {
+            producers, tenancy, ..
+        } = shared;
+        drop((producers, filler));
+        tenancy.shut_down(patience)
     }
 
     /// The generator's figures at this moment. Reads counters and the clock.

@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 use super::options::shared_options;
 use super::setup::{Setup, to_ticks};
 use super::tenancy::{Host, Share, Tenancy};
-use super::{BuildError, Inspector};
+use super::{BuildError, Inspector, Shutdown};
 use crate::Id;
 use crate::layout::{Layout, LayoutError, Parts};
 use crate::lease::{Lease, LeaseStatus};
@@ -190,6 +190,12 @@ impl DirectGenerator {
         } else {
             self.tenancy.status()
         }
+    }
+
+    /// Releases the leases from a store, waiting for that no longer than `patience`; see
+    /// [`CachedGenerator::shutdown`](crate::CachedGenerator::shutdown).
+    pub fn shutdown(self, patience: Duration) -> Shutdown {
+        self.tenancy.shut_down(patience)
     }
 
     /// Gives up every lease, because a copy of this process may have it too; see

@@ -5,10 +5,11 @@
 mod tests;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::BuildError;
 use super::first_lease::FirstLease;
 use super::setup::{KeptOptions, LeaseSource};
+use super::{BuildError, Shutdown};
 use crate::cipher::Secret;
 use crate::clock::Clock;
 use crate::layout::Layout;
@@ -323,6 +324,20 @@ impl Tenancy {
             given.begun = true;
         }
         self
+    }
+
+    /// Lets go of the leases; those from a store are released, if that takes no longer
+    /// than `patience`.
+    pub(super) fn shut_down(self, patience: Duration) -> Shutdown {
+        let released = match self {
+            Self::Given(_) => true,
+            Self::Kept(keeper) => keeper.shut_down(patience),
+        };
+        if released {
+            Shutdown::Released
+        } else {
+            Shutdown::Unreleased
+        }
     }
 
     pub(super) fn status(&self) -> Option<LeaseStatus> {

@@ -16,6 +16,8 @@
 //! them comes between the manager and the tenant: what the manager has changed,
 //! the tenant is told.
 
+mod farewell;
+
 use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -24,6 +26,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use self::farewell::Ending;
 use super::{
     Answer, Change, Demand, Expiry, LeaseStatus, LeaseStore, Manager, Moment, Outage, Request,
     Step, StoreError, Trouble, TroubleKind,
@@ -55,7 +58,7 @@ pub(crate) trait Tenant: Send + fmt::Debug {
     fn stop_serving(&self) -> bool;
 }
 
-/// Keeps the leases of one tenant; letting it go releases them.
+/// Keeps the leases of one tenant; letting it go releases them, see [`farewell`].
 pub(crate) struct Keeper {
     shared: Arc<Shared>,
     /// Taken when dropped.
@@ -76,6 +79,7 @@ pub(crate) enum KeeperError {
 struct Shared {
     desk: Mutex<Desk>,
     stop: AtomicBool,
+    ending: Ending,
 }
 
 #[derive(Debug)]
@@ -135,6 +139,7 @@ impl Keeper {
                 ended: false,
             }),
             stop: AtomicBool::new(false),
+            ending: Ending::default(),
         });
         let courier = Courier {
             shared: Arc::clone(&shared),
@@ -144,7 +149,12 @@ impl Keeper {
         let (outcome, first) = mpsc::channel();
         let thread = thread::Builder::new()
             .name("ringflake-lease".to_owned())
-            .spawn(move || courier.run(&outcome))
+            .spawn(move || {
+                let shared = Arc::clone(&courier.shared);
+                // What can panic is caught inside, but for the drop of the store.
+                let released = catching(|| courier.run(&outcome));
+                shared.ending.tell(released.unwrap_or(false));
+            })
             .map_err(KeeperError::System)?;
         // From here on an error lets go of what the thread has, and of the thread.
         let keeper = Self {
@@ -176,6 +186,38 @@ impl Keeper {
         news.tell();
     }
 
+    /// Releases every lease, and waits for that as long as `patience`. Answers whether
+    /// all were released by then.
+    pub(crate) fn shut_down(mut self, patience: Duration) -> bool {
+        self.leave(|ending| ending.wait(patience))
+    }
+
+    /// Lets the thread go, and `wait` for its end.
+    fn leave(&mut self, wait: impl FnOnce(&Ending) -> Option<bool>) -> bool {
+        let Some(thread) = self.thread.take() else {
+            return false;
+        };
+        if !*self.at_home {
+            // The parent's; there is nothing to join, and nothing to release.
+            std::mem::forget(thread);
+            return false;
+        }
+        // Relaxed: the thread looks again after each operation and each nap.
+        self.shared.stop.store(true, Relaxed);
+        thread.thread().unpark();
+        // A hook may own the last generator, and a store may call it.
+        if thread.thread().id() == thread::current().id() {
+            return false;
+        }
+        let Some(released) = wait(&self.shared.ending) else {
+            // It goes on by itself.
+            return false;
+        };
+        // It has nothing left to do.
+        let _ = thread.join();
+        released
+    }
+
     fn wake(&self) {
         if let Some(thread) = &self.thread {
             thread.thread().unpark();
@@ -185,22 +227,7 @@ impl Keeper {
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        let Some(thread) = self.thread.take() else {
-            return;
-        };
-        if !*self.at_home {
-            // The parent's; there is nothing to join, and nothing to release.
-            std::mem::forget(thread);
-            return;
-        }
-        // Relaxed: the thread looks again after each operation and each nap.
-        self.shared.stop.store(true, Relaxed);
-        thread.thread().unpark();
-        // A hook may own the last generator, and a store may call it.
-        if thread.thread().id() != thread::current().id() {
-            // What can panic is caught inside, but for the drop of the store.
-            let _ = thread.join();
-        }
+        self.leave(Ending::wait_in_a_drop);
     }
 }
 
@@ -212,15 +239,13 @@ impl Shared {
 }
 
 impl Courier {
-    /// The life of the thread.
-    fn run(mut self, outcome: &mpsc::Sender<Result<(), StoreError>>) {
+    /// The life of the thread. Answers whether all leases were released in the end.
+    fn run(mut self, outcome: &mpsc::Sender<Result<(), StoreError>>) -> bool {
         let first = self.acquire_first();
         let failed = first.is_err();
         // It is waited for, except by a caller that forked meanwhile.
         let _ = outcome.send(first);
-        if !failed {
-            self.keep();
-        }
+        !failed && self.keep()
     }
 
     /// Asks until there is a first lease and nothing more to ask at once.
@@ -244,7 +269,7 @@ impl Courier {
         }
     }
 
-    fn keep(&mut self) {
+    fn keep(&mut self) -> bool {
         loop {
             // Relaxed: who sets it wakes this thread afterwards.
             let stop = self.shared.stop.load(Relaxed);
@@ -254,12 +279,12 @@ impl Courier {
                     let failed = self.hand_in(&request, answer, took);
                     if stop && failed {
                         // Releasing is a courtesy; the blocks come free by themselves.
-                        return;
+                        return false;
                     }
                 }
-                Step::Wait(_) if stop => return,
+                Step::Wait(_) if stop => return false,
                 Step::Wait(nap) => thread::park_timeout(nap.min(NAP)),
-                Step::Done => return,
+                Step::Done => return true,
             }
         }
     }

@@ -572,7 +572,7 @@ fn a_commit_that_no_standby_has_is_in_doubt() {
     }
 
     // Nobody cancels: the time-out does not count as a confirmation.
-    let options = OpenOptions::new().timeout(Duration::from_millis(500));
+    let options = OpenOptions::new().timeout(Duration::from_secs(3));
     let mut hasty = open(&server.url(), &options).unwrap();
     let error = hasty
         .acquire(&space, &Acquire::new(1, 10, now()))

@@ -1,0 +1,132 @@
+//! How long a generator that goes waits for its leases to be released.
+//!
+//! A release is a courtesy: a block comes free by itself when its end has passed. So it
+//! must not hold up an exit, however many generators there are and whatever their
+//! stores do. Who drops one waits for its thread, but all drops of a process together
+//! for no more than [`TOGETHER`]; what was waited comes back a minute for each second.
+//! Who shuts one down says how long.
+//!
+//! The thread goes on whether it is waited for or not, and ends with the store's answer
+//! or with the process.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long all drops of a process wait together.
+const TOGETHER: Duration = Duration::from_secs(1);
+
+/// How much longer it takes for a wait to be forgotten than it lasted.
+const FORGETS: u32 = 60;
+
+/// The end of a thread that keeps leases.
+#[derive(Debug, Default)]
+pub(super) struct Ending {
+    /// Whether all leases were released, once it has ended.
+    outcome: Mutex<Option<bool>>,
+    ended: Condvar,
+}
+
+impl Ending {
+    /// The thread has ended, and let go of its store.
+    pub(super) fn tell(&self, released: bool) {
+        *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(released);
+        self.ended.notify_all();
+    }
+
+    /// Waits for it, and answers whether all was released; none if that takes longer.
+    pub(super) fn wait(&self, patience: Duration) -> Option<bool> {
+        let outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self
+            .ended
+            .wait_timeout_while(outcome, patience, |outcome| outcome.is_none());
+        *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// The same for as long as a drop may.
+    pub(super) fn wait_in_a_drop(&self) -> Option<bool> {
+        static START: OnceLock<Instant> = OnceLock::new();
+        static PATIENCE: Patience = Patience::new();
+        let start = START.get_or_init(Instant::now);
+        let begun = start.elapsed();
+        let outcome = self.wait(PATIENCE.left(begun));
+        PATIENCE.spend(begun, start.elapsed());
+        outcome
+    }
+}
+
+/// What is left of the time that all drops may wait. Moments count from any start.
+#[derive(Debug)]
+struct Patience {
+    /// When all of it is there again, in microseconds.
+    whole_at: AtomicU64,
+}
+
+impl Patience {
+    const fn new() -> Self {
+        Self {
+            whole_at: AtomicU64::new(0),
+        }
+    }
+
+    fn left(&self, now: Duration) -> Duration {
+        // Relaxed: two that wait at once may both have what is left.
+        let whole_at = Duration::from_micros(self.whole_at.load(Relaxed));
+        TOGETHER.saturating_sub(whole_at.saturating_sub(now) / FORGETS)
+    }
+
+    /// Somebody has waited from `begun` until `now`.
+    fn spend(&self, begun: Duration, now: Duration) {
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let cost = micros(now.saturating_sub(begun).saturating_mul(FORGETS));
+        let (now, most) = (micros(now), micros(TOGETHER * FORGETS));
+        let spent = |whole_at: u64| Some(whole_at.max(now).saturating_add(cost).min(now + most));
+        // It never refuses, so there is nothing to be told.
+        let _ = self.whole_at.fetch_update(Relaxed, Relaxed, spent);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn secs(secs: u64) -> Duration {
+        Duration::from_secs(secs)
+    }
+
+    #[test]
+    fn all_drops_wait_a_second_together_and_forget_it_in_a_minute() {
+        let patience = Patience::new();
+        assert_eq!(patience.left(secs(0)), TOGETHER);
+        let half = Duration::from_millis(500);
+        patience.spend(secs(10), secs(10) + half);
+        assert_eq!(patience.left(secs(10) + half), half);
+        patience.spend(secs(10) + half, secs(11));
+        assert!(patience.left(secs(11)) < Duration::from_millis(10));
+        assert!(patience.left(secs(41)) > half);
+        assert_eq!(patience.left(secs(80)), TOGETHER);
+    }
+
+    #[test]
+    fn drops_at_the_same_time_cost_no_more_than_one() {
+        let patience = Patience::new();
+        for _ in 0..100 {
+            patience.spend(secs(10), secs(11));
+        }
+        assert_eq!(patience.left(secs(11)), secs(0));
+        assert_eq!(patience.left(secs(71)), TOGETHER);
+    }
+
+    #[test]
+    fn an_end_is_waited_for_and_no_longer_than_that() {
+        let ending = Ending::default();
+        assert_eq!(ending.wait(Duration::ZERO), None);
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| ending.wait(Duration::MAX));
+            ending.tell(true);
+            assert_eq!(waiter.join().unwrap(), Some(true));
+        });
+        assert_eq!(ending.wait_in_a_drop(), Some(true));
+    }
+}
