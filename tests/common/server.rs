@@ -22,9 +22,20 @@ const ELSEWHERE: [&str; 3] = ["/usr/sbin", "/usr/local/sbin", "/usr/lib/postgres
 /// # Panics
 /// When servers are required.
 pub(crate) fn find(program: &str, package: &str, test: &str) -> Option<PathBuf> {
+    let found = locate(program);
+    if found.is_none() {
+        let required = std::env::var_os(REQUIRED).is_some();
+        assert!(!required, "{test}: {program} is missing; install {package}");
+        eprintln!("SKIPPED {test}: {program} is not installed (Debian's package: {package})");
+    }
+    found
+}
+
+/// Where `program` is, if it is installed.
+pub(crate) fn locate(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let versions = fs::read_dir(ELSEWHERE[2]).into_iter().flatten().flatten();
-    let found = std::env::split_paths(&path)
+    std::env::split_paths(&path)
         .chain(ELSEWHERE.iter().map(PathBuf::from))
         // The newest first.
         .chain({
@@ -33,13 +44,7 @@ pub(crate) fn find(program: &str, package: &str, test: &str) -> Option<PathBuf> 
             versions.into_iter().rev()
         })
         .map(|directory| directory.join(program))
-        .find(|candidate| candidate.is_file());
-    if found.is_none() {
-        let required = std::env::var_os(REQUIRED).is_some();
-        assert!(!required, "{test}: {program} is missing; install {package}");
-        eprintln!("SKIPPED {test}: {program} is not installed (Debian's package: {package})");
-    }
-    found
+        .find(|candidate| candidate.is_file())
 }
 
 /// A port of 127.0.0.1 that nobody listened on a moment ago.

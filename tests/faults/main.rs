@@ -5,7 +5,8 @@
 //! is done to them, to the server or to what lies between. Every ID comes back
 //! through a pipe, so that a worker that is killed has told all that it issued,
 //! and so does every positive reply of the store, before the worker may use it.
-//! Three questions are asked of what came back (`ledger.rs`):
+//! Three questions are asked of what came back (`ledger.rs`), and what they find is on
+//! record before anybody judges it, of each cell however it ends (`report.rs`):
 //! * Was a cell of ID space issued twice? Each ID is decrypted and sets a bit.
 //! * Does each ID lie inside a grant of the very process that issued it?
 //! * Do two grants of a block share a tick?
@@ -15,7 +16,7 @@
 //!
 //! | variable | |
 //! |---|---|
-//! | `RINGFLAKE_FAULTS=long` | a thousand kills a store, a minute without a server; writes `tests/faults/REPORT.md`, one store after the other |
+//! | `RINGFLAKE_FAULTS=long` | a thousand kills a store, a minute without a server, one store after the other; writes `tests/faults/REPORT.md` if nothing was left out |
 //! | `RINGFLAKE_FAULT_CELLS=NAME` | only the cells whose name contains this |
 //! | `RINGFLAKE_REQUIRE_SERVERS` | a server that is missing is a failure |
 

@@ -1,5 +1,6 @@
 //! The matrix, and where each of its processes begins.
 
+mod case;
 mod cells;
 #[path = "../common/child.rs"]
 #[allow(dead_code, reason = "the checks of other tests are not needed here")]
@@ -42,13 +43,13 @@ mod witness;
 mod worker;
 
 use std::process::ExitCode;
-use std::sync::{Mutex, PoisonError};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
+use self::case::Case;
 use self::cells::Cell;
 use self::ground::Kind;
-use self::report::Row;
+use self::report::{Book, Row};
 
 pub(super) fn main() -> ExitCode {
     if let Some(task) = wire::task() {
@@ -60,45 +61,74 @@ pub(super) fn main() -> ExitCode {
         // Figures of one store are not to be another's noise.
         arguments.test_threads = Some(1);
     }
-    let rows: &'static Mutex<Vec<Row>> = Box::leak(Box::default());
+    let run_of_now = report::Run::of_now();
+    let book: &'static Book = Box::leak(Box::new(Book::new(scale, planned(scale))));
     let mut trials: Vec<_> = Kind::ALL
         .into_iter()
-        .map(|kind| {
-            Trial::test(kind.name(), move || {
-                run(kind, scale, |row| lock(rows).push(row))
-            })
-        })
+        .map(|kind| Trial::test(kind.name(), move || run(kind, scale, book)))
         .collect();
-    trials.push(Trial::test("controls", controls::run));
+    trials.push(Trial::test("controls", || controls::run(book)));
+    trials.extend(report::trials());
     let conclusion = libtest_mimic::run(&arguments, trials);
-    report::write(&lock(rows), scale);
+    book.write(&run_of_now);
     conclusion.exit_code()
 }
 
-/// Runs the matrix of one store, on servers of its own.
-fn run(kind: Kind, scale: Scale, mut done: impl FnMut(Row)) -> Result<(), Failed> {
-    let Some(mut ground) = kind.prepare() else {
-        // The reason is printed.
-        return Ok(());
+/// All cells, as long as none was run.
+fn planned(scale: Scale) -> Vec<Row> {
+    let of = |kind: Kind| {
+        let row = move |cell: Cell| {
+            let why = if !cell.is_of(scale) {
+                "it belongs to the long matrix"
+            } else if is_wanted(&cell) {
+                "its turn never came"
+            } else {
+                "RINGFLAKE_FAULT_CELLS leaves it out"
+            };
+            Row::not_run(kind.name(), cell.name, cell.promise, why)
+        };
+        cells::of(kind).into_iter().map(row)
     };
-    for cell in cells::of(kind) {
-        if wanted(&cell) {
-            eprintln!("faults: {}, {}", kind.name(), cell.name);
-            let row = (cell.run)(&mut *ground, scale)
-                .map_err(|why| Failed::from(format!("{}, {}: {why}", kind.name(), cell.name)))?;
-            row.verdict()?;
-            done(row);
+    Kind::ALL.into_iter().flat_map(of).collect()
+}
+
+/// Runs the matrix of one store, on servers of its own. Each cell is on record before
+/// it is judged, and those that fail hold up no other.
+fn run(kind: Kind, scale: Scale, book: &Book) -> Result<(), Failed> {
+    let cells = cells::of(kind).into_iter();
+    let cells = cells.filter(|cell| cell.is_of(scale) && is_wanted(cell));
+    let mut ground = None;
+    let mut failed = Vec::new();
+    for cell in cells {
+        if ground.is_none() {
+            ground = kind.prepare();
         }
+        let Some(at) = &mut ground else {
+            // The reason is printed, too.
+            let why = "its server is not installed";
+            book.enter(Row::not_run(kind.name(), cell.name, cell.promise, why));
+            continue;
+        };
+        eprintln!("faults: {}, {}", kind.name(), cell.name);
+        let case = Case::new(&mut **at, cell.name, scale);
+        let row = case::try_out(case, cell.promise, &*cell.run);
+        if let Some(why) = row.failure() {
+            let failure = format!("{}, {}: {why}", kind.name(), cell.name);
+            eprintln!("faults: FAILED {failure}");
+            failed.push(failure);
+            // What it leaves behind is not to be the next one's.
+            ground = None;
+        }
+        book.enter(row);
     }
-    Ok(())
+    if failed.is_empty() {
+        return Ok(());
+    }
+    Err(failed.join("\n").into())
 }
 
-fn wanted(cell: &Cell) -> bool {
+fn is_wanted(cell: &Cell) -> bool {
     std::env::var("RINGFLAKE_FAULT_CELLS").map_or(true, |part| cell.name.contains(&part))
-}
-
-fn lock(rows: &Mutex<Vec<Row>>) -> std::sync::MutexGuard<'_, Vec<Row>> {
-    rows.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// How much of each fault.

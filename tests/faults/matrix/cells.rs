@@ -6,26 +6,36 @@ mod failovers;
 mod outages;
 mod replies;
 
-use super::ground::{Ground, Kind};
-use super::report::Row;
+use super::case::Case;
+use super::ground::Kind;
 use super::{Outcome, Scale};
 
 /// Does it, and lets the workers go on until all serve again.
-type Run = dyn Fn(&mut dyn Ground, Scale) -> Outcome<Row>;
+type Run = dyn Fn(&mut Case<'_>) -> Outcome<()>;
 
 /// One fault, which can be done to a store.
 pub(crate) struct Cell {
     pub(crate) name: &'static str,
+    /// What it is judged by, where that is more or less than of all others.
+    pub(crate) promise: &'static str,
     pub(crate) run: Box<Run>,
+    /// Only where there is time.
+    is_long: bool,
 }
 
 impl Cell {
-    fn new(
-        name: &'static str,
-        run: impl Fn(&mut dyn Ground, &str, Scale) -> Outcome<Row> + 'static,
-    ) -> Self {
-        let run = Box::new(move |ground: &mut dyn Ground, scale: Scale| run(ground, name, scale));
-        Self { name, run }
+    fn new(name: &'static str, run: impl Fn(&mut Case<'_>) -> Outcome<()> + 'static) -> Self {
+        Self {
+            name,
+            promise: "",
+            run: Box::new(run),
+            is_long: false,
+        }
+    }
+
+    /// Whether it belongs to the matrix of this scale.
+    pub(crate) fn is_of(&self, scale: Scale) -> bool {
+        scale.long || !self.is_long
     }
 }
 

@@ -4,44 +4,55 @@
 use libtest_mimic::Failed;
 
 use super::Outcome;
+use super::case::Record;
 use super::cells::deaths;
 use super::crew::{Crew, NARROW, Terms, WIDE, WORKERS};
 use super::ground::{Ground, Kind};
-use super::report::Row;
+use super::report::{Book, Control, Figures};
 use super::wire::Flaw;
 
-pub(crate) fn run() -> Result<(), Failed> {
+pub(crate) fn run(book: &Book) -> Result<(), Failed> {
     let sqlite = Kind::Sqlite.prepare().expect("it needs no server");
-    caught(Flaw::StartsAnew, &*sqlite, |row| row.twice > 0)?;
-    caught(Flaw::PassesTheEnd, &*sqlite, |row| row.outside > 0)?;
-    caught(Flaw::IgnoresTheMark, &*sqlite, |row| {
-        row.twice > 0 && !row.overlaps.is_empty()
+    let caught = |flaw, ground: &dyn Ground, is_caught: fn(&Figures) -> bool| {
+        let figures = caught(flaw, ground, is_caught)?;
+        let flaw = format!("{flaw:?}");
+        book.caught(Control { flaw, figures });
+        Outcome::Ok(())
+    };
+    caught(Flaw::StartsAnew, &*sqlite, |it| it.twice > 0)?;
+    caught(Flaw::PassesTheEnd, &*sqlite, |it| it.outside > Some(0))?;
+    caught(Flaw::IgnoresTheMark, &*sqlite, |it| {
+        it.twice > 0 && !it.overlapping().is_empty()
     })?;
     if let Some(redis) = Kind::Redis.prepare() {
-        caught(Flaw::TtlOnly, &*redis, |row| {
-            row.twice > 0 && !row.overlaps.is_empty()
+        caught(Flaw::TtlOnly, &*redis, |it| {
+            it.twice > 0 && !it.overlapping().is_empty()
         })?;
     }
     Ok(())
 }
 
-fn caught(flaw: Flaw, ground: &dyn Ground, is_caught: impl Fn(&Row) -> bool) -> Outcome<()> {
+fn caught(
+    flaw: Flaw,
+    ground: &dyn Ground,
+    is_caught: impl Fn(&Figures) -> bool,
+) -> Outcome<Figures> {
     eprintln!("faults: the flaw {flaw:?}");
     let mut missed = Vec::new();
     // Some show only if one comes soon after the other.
     for attempt in 0..5 {
         let name = format!("{flaw:?}-{attempt}").to_lowercase();
-        let row = wrong(flaw, ground, &name)?;
-        if is_caught(&row) && row.verdict().is_err() {
-            return Ok(());
+        let figures = wrong(flaw, ground, &name)?;
+        if is_caught(&figures) && figures.verdict().is_err() {
+            return Ok(figures);
         }
-        missed.push(row);
+        missed.push(figures);
     }
     Err(format!("nobody has noticed: {missed:?}"))
 }
 
 /// Workers with a flaw, killed and ended.
-fn wrong(flaw: Flaw, ground: &dyn Ground, name: &str) -> Outcome<Row> {
+fn wrong(flaw: Flaw, ground: &dyn Ground, name: &str) -> Outcome<Figures> {
     let terms = Terms {
         flaw: Some(flaw),
         // Released blocks are given again only where there are few.
@@ -52,12 +63,16 @@ fn wrong(flaw: Flaw, ground: &dyn Ground, name: &str) -> Outcome<Row> {
         },
         ..Terms::default()
     };
-    let mut crew = Crew::start(&ground.direct_url(), &ground.url(), name, terms)?;
+    let record = Record::default();
+    let mut crew = Crew::start(&ground.direct_url(), &ground.url(), name, terms, &record)?;
     for number in 0..WORKERS {
         crew.kill(number);
         crew.spawn(number, None);
     }
     crew.all_serve("after the deaths")?;
     deaths::end_and_start(&mut crew, 2)?;
-    crew.finish(ground.kind().name(), name)
+    crew.finish()?;
+    record
+        .figures()
+        .ok_or_else(|| "it has no figures".to_owned())
 }

@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 use ringflake::lease::{History, Init, OpenOptions, open};
 use ringflake::{Clock as _, SystemClock};
 
+use super::case::Record;
 use super::clock::Clock;
 use super::ledger::{Ledger, Run};
-use super::report::{Row, Sample};
+use super::report::{Figures, Sample};
 use super::wire::{self, Flaw, Line, Task};
 use super::{Outcome, space};
 
@@ -58,15 +59,19 @@ impl Default for Terms {
     }
 }
 
-/// Processes that issue IDs, and everything that they said. Killed when dropped.
+/// Processes that issue IDs, and everything that they said. When dropped they are
+/// killed, heard out, and what they did is put on record.
 pub(crate) struct Crew {
     terms: Terms,
     url: String,
     namespace: String,
     members: Vec<Member>,
     told: Arc<Mutex<Told>>,
+    record: Record,
     /// How many faults were done to it.
     pub(crate) faults: u64,
+    /// The first tick of which something is promised.
+    pub(crate) promised_from: u64,
 }
 
 struct Member {
@@ -87,6 +92,8 @@ pub(crate) struct Told {
     pub(crate) confirmed: u64,
     pub(crate) borrowed_ms: Sample,
     pub(crate) renewal_us: Sample,
+    /// How often a store or a take was refused.
+    pub(crate) refusals: u64,
     /// Lines that no worker may say.
     broken: Vec<String>,
 }
@@ -109,8 +116,14 @@ pub(crate) struct Life {
 impl Crew {
     /// A namespace of its own on the store at `direct`, and eight workers that
     /// reach it at `url`, each of which has issued IDs.
-    pub(crate) fn start(direct: &str, url: &str, name: &str, terms: Terms) -> Outcome<Self> {
-        let mut crew = Self::without_workers(direct, url, name, terms)?;
+    pub(crate) fn start(
+        direct: &str,
+        url: &str,
+        name: &str,
+        terms: Terms,
+        record: &Record,
+    ) -> Outcome<Self> {
+        let mut crew = Self::without_workers(direct, url, name, terms, record)?;
         for number in 0..WORKERS {
             crew.spawn(number, None);
         }
@@ -123,6 +136,7 @@ impl Crew {
         url: &str,
         name: &str,
         terms: Terms,
+        record: &Record,
     ) -> Outcome<Self> {
         let name = name.replace(' ', "-");
         let space = space::namespace(&name, terms.node_bits);
@@ -140,6 +154,7 @@ impl Crew {
             confirmed: 0,
             borrowed_ms: Sample::default(),
             renewal_us: Sample::default(),
+            refusals: 0,
             broken: Vec::new(),
         };
         Ok(Self {
@@ -148,7 +163,9 @@ impl Crew {
             namespace: name,
             members: Vec::new(),
             told: Arc::new(Mutex::new(told)),
+            record: record.clone(),
             faults: 0,
+            promised_from: 0,
         })
     }
 
@@ -341,21 +358,18 @@ impl Crew {
         states.join("\n")
     }
 
-    /// Lets all workers end, and judges what they did.
-    pub(crate) fn finish(mut self, store: &'static str, fault: &str) -> Outcome<Row> {
+    /// Lets all workers end.
+    pub(crate) fn finish(mut self) -> Outcome<()> {
         for member in &mut self.members {
             member.orders = None;
         }
         while let Some(mut member) = self.members.pop() {
             member.leave()?;
         }
-        let told = self.told();
-        if let Some(line) = told.broken.first() {
-            return Err(format!("what no worker may do: {line}"));
+        match self.told().broken.first() {
+            Some(line) => Err(format!("what no worker may do: {line}")),
+            None => Ok(()),
         }
-        let mut row = Row::new(store, fault, &told);
-        row.faults = self.faults;
-        Ok(row)
     }
 }
 
@@ -364,7 +378,13 @@ impl Drop for Crew {
         for member in &mut self.members {
             let _ = member.child.kill();
             let _ = member.child.wait();
+            if let Some(reader) = member.reader.take() {
+                // What it said before it panicked was heard.
+                let _ = reader.join();
+            }
         }
+        let figures = Figures::of(&self.told(), self.faults, self.promised_from);
+        self.record.add(figures);
     }
 }
 
@@ -452,10 +472,12 @@ impl Told {
                 self.broken.extend(told.err());
             }
             Line::Failed { operation, error } => {
+                self.refusals += 1;
                 life.last_failure = Some(format!("{operation}: {error}"));
             }
             Line::Unbuilt { error } => life.last_failure = Some(error),
             Line::Refused { error } => {
+                self.refusals += 1;
                 let since = life.refused.as_ref().map(|(since, _)| *since);
                 life.refused = Some((since.unwrap_or_else(Instant::now), error));
             }

@@ -4,9 +4,11 @@ mod etcd;
 mod served;
 mod sqlite;
 
+use std::process::Command;
+
 use self::served::Served;
 use super::proxy::Proxy;
-use super::{mariadb, postgres, redis};
+use super::{mariadb, postgres, redis, server};
 
 /// A kind of store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +51,22 @@ impl Kind {
             Self::Etcd => Box::new(etcd::Etcd::start(&test)?),
         })
     }
+}
+
+/// What the servers say of themselves.
+pub(crate) fn versions() -> Vec<String> {
+    let version = |program: &str| {
+        let program = server::locate(program)?;
+        let output = Command::new(program).arg("--version").output().ok()?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        // Without the path by which it was called.
+        let line = text.lines().next()?.trim();
+        Some(line.rsplit('/').next().unwrap_or(line).to_owned())
+    };
+    let sqlite = format!("SQLite {}", rusqlite::version());
+    let servers = ["postgres", "mariadbd", "redis-server", "etcd"];
+    let served = servers.into_iter().filter_map(version);
+    std::iter::once(sqlite).chain(served).collect()
 }
 
 /// A store that faults can be done to.

@@ -34,7 +34,8 @@ pub(crate) struct Ledger {
     /// Of each process, in the order in which they came.
     grants: HashMap<Run, Vec<Tenure>>,
     pub(crate) issued: u64,
-    pub(crate) twice: u64,
+    /// How many were issued a second time, by tick.
+    twice: BTreeMap<u64, u64>,
     pub(crate) outside: u64,
     /// The first few that are wrong.
     pub(crate) examples: Vec<String>,
@@ -50,7 +51,7 @@ impl Ledger {
             cells: HashMap::new(),
             grants: HashMap::new(),
             issued: 0,
-            twice: 0,
+            twice: BTreeMap::new(),
             outside: 0,
             examples: Vec::new(),
         }
@@ -104,7 +105,7 @@ impl Ledger {
         let is_new = *cell & bit == 0;
         *cell |= bit;
         if !is_new {
-            self.twice += 1;
+            *self.twice.entry(parts.tick).or_default() += 1;
             self.example(format!("run {run} issued {parts:?} again"));
         }
         let block = self.space.block_of(parts.node).index();
@@ -125,8 +126,13 @@ impl Ledger {
         }
     }
 
-    /// The pairs of grants of one block that share a tick.
-    pub(crate) fn overlaps(&self) -> Vec<String> {
+    /// How many IDs were issued a second time, of those that lie in this tick or after.
+    pub(crate) fn twice_from(&self, tick: u64) -> u64 {
+        self.twice.range(tick..).map(|(_, count)| count).sum()
+    }
+
+    /// The pairs of grants of one block that share a tick, this one or a later one.
+    pub(crate) fn overlaps(&self, from: u64) -> Vec<String> {
         let mut by_block: BTreeMap<u64, Vec<(Run, &Tenure)>> = BTreeMap::new();
         for (&run, grants) in &self.grants {
             for grant in grants {
@@ -140,6 +146,7 @@ impl Ledger {
             for grant in grants {
                 if let Some(before) = reaches_furthest
                     && grant.1.ticks.start < before.1.ticks.end
+                    && from < before.1.ticks.end.min(grant.1.ticks.end)
                 {
                     overlaps.push(format!("runs {before:?} and {grant:?}"));
                 }

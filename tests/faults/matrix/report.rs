@@ -1,15 +1,19 @@
-//! What came out, as figures.
+//! What came out, as figures. Each cell has its row, whether it passed or not; what
+//! was not run has one, too.
 
-use std::fmt::Write as _;
+mod page;
+mod tests;
+
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::crew::Told;
-use super::{Outcome, Scale, space};
+use super::{Outcome, Scale};
 
-/// The command that makes the report that is kept.
-const COMMAND: &str = "RINGFLAKE_FAULTS=long cargo test --release --all-features --test faults";
+pub(crate) use self::page::Run;
+pub(crate) use self::tests::trials;
 
 /// Numbers to take percentiles of.
 #[derive(Clone, Debug, Default)]
@@ -30,23 +34,50 @@ impl Sample {
 }
 
 /// A cell of the matrix.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Row {
-    store: &'static str,
-    fault: String,
-    ids: u64,
-    pub(crate) twice: u64,
-    pub(crate) outside: u64,
-    pub(crate) overlaps: Vec<String>,
-    examples: Vec<String>,
-    pub(crate) faults: u64,
-    starts: usize,
-    longest_refusal: Duration,
-    borrowed_ms: Sample,
-    renewal_us: Sample,
-    first_id_ms: Sample,
+    pub(crate) store: &'static str,
+    pub(crate) fault: &'static str,
+    /// What it is judged by.
+    pub(crate) promise: &'static str,
+    pub(crate) verdict: Verdict,
+    /// None where no process was started.
+    pub(crate) figures: Option<Figures>,
     /// How long the workers could serve without the store, and did.
     pub(crate) ride_through: Option<RideThrough>,
+}
+
+/// How a cell has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Passed,
+    /// Something did not come out as it must.
+    Failed(String),
+    Panicked(String),
+    /// For this reason.
+    NotRun(String),
+}
+
+/// What the processes of a cell did.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Figures {
+    pub(crate) ids: u64,
+    /// How many were issued a second time, where the promise holds.
+    pub(crate) twice: u64,
+    /// How many were issued twice where none is made.
+    pub(crate) excused: u64,
+    /// None where grants are not told.
+    pub(crate) outside: Option<u64>,
+    pub(crate) overlaps: Option<Vec<String>>,
+    pub(crate) examples: Vec<String>,
+    pub(crate) faults: u64,
+    pub(crate) starts: usize,
+    /// How often a store or a take was refused, as far as that was told.
+    pub(crate) refusals: u64,
+    pub(crate) longest_refusal: Duration,
+    pub(crate) borrowed_ms: Sample,
+    pub(crate) renewal_us: Sample,
+    pub(crate) first_id_ms: Sample,
 }
 
 /// How long the first of the workers to be refused served without its store.
@@ -56,160 +87,185 @@ pub(crate) struct RideThrough {
     pub(crate) measured: Duration,
 }
 
-impl Row {
-    pub(crate) fn new(store: &'static str, fault: &str, told: &Told) -> Self {
+impl Figures {
+    /// What was told. Of what lies before the tick `promised_from`, nothing was promised.
+    pub(crate) fn of(told: &Told, faults: u64, promised_from: u64) -> Self {
         let mut first_id_ms = Sample::default();
         let first = |life: &super::crew::Life| life.first_id;
         for time in told.runs.iter().filter_map(first) {
             first_id_ms.add(time.as_millis() as u64);
         }
         let refusals = told.runs.iter().map(|life| life.longest_refusal);
+        let ledger = &told.ledger;
+        let twice = ledger.twice_from(promised_from);
         Self {
-            store,
-            fault: fault.to_owned(),
-            ids: told.ledger.issued,
-            twice: told.ledger.twice,
-            outside: told.ledger.outside,
-            overlaps: told.ledger.overlaps(),
-            examples: told.ledger.examples.clone(),
-            faults: 0,
+            ids: ledger.issued,
+            twice,
+            excused: ledger.twice_from(0) - twice,
+            outside: Some(ledger.outside),
+            overlaps: Some(ledger.overlaps(promised_from)),
+            examples: ledger.examples.clone(),
+            faults,
             starts: told.runs.len(),
+            refusals: told.refusals,
             longest_refusal: refusals.max().unwrap_or_default(),
             borrowed_ms: told.borrowed_ms.clone(),
             renewal_us: told.renewal_us.clone(),
             first_id_ms,
-            ride_through: None,
         }
+    }
+
+    /// Adds those of other processes.
+    pub(crate) fn add(&mut self, more: Self) {
+        self.ids += more.ids;
+        self.twice += more.twice;
+        self.excused += more.excused;
+        self.outside = self.outside.zip(more.outside).map(|(a, b)| a + b);
+        let both = self.overlaps.take().zip(more.overlaps);
+        self.overlaps = both.map(|(a, b)| [a, b].concat());
+        self.examples.extend(more.examples);
+        self.faults += more.faults;
+        self.starts += more.starts;
+        self.refusals += more.refusals;
+        self.longest_refusal = self.longest_refusal.max(more.longest_refusal);
+        self.borrowed_ms.0.extend(more.borrowed_ms.0);
+        self.renewal_us.0.extend(more.renewal_us.0);
+        self.first_id_ms.0.extend(more.first_id_ms.0);
+    }
+
+    pub(crate) fn overlapping(&self) -> &[String] {
+        self.overlaps.as_deref().unwrap_or_default()
     }
 
     /// Whether nothing was issued twice or without a grant, and no two grants
     /// share anything.
     pub(crate) fn verdict(&self) -> Outcome<()> {
-        let wrong = self.twice + self.outside + self.overlaps.len() as u64;
+        let outside = self.outside.unwrap_or(0);
+        let wrong = self.twice + outside + self.overlapping().len() as u64;
         if wrong == 0 && self.ids > 0 {
             return Ok(());
         }
         Err(format!(
-            "{}, {}: of {} IDs {} were issued twice and {} without a grant; {:?}; grants that \
+            "of {} IDs {} were issued twice and {outside} without a grant; {:?}; grants that \
              overlap: {:?}",
-            self.store,
-            self.fault,
             self.ids,
             self.twice,
-            self.outside,
             self.examples,
-            self.overlaps.iter().take(5).collect::<Vec<_>>()
+            self.overlapping().iter().take(5).collect::<Vec<_>>()
         ))
     }
+}
 
-    fn line(&self) -> String {
-        let seconds = |ms: Option<u64>| match ms {
-            Some(ms) => format!("{:.1}", ms as f64 / 1e3),
-            None => "–".to_owned(),
-        };
-        let borrowed = |percent| seconds(self.borrowed_ms.percentile(percent));
-        let milliseconds = |us: Option<u64>| match us {
-            Some(us) => format!("{:.1}", us as f64 / 1e3),
-            None => "–".to_owned(),
-        };
-        let whole = |ms: Option<u64>| ms.map_or("–".to_owned(), |ms| ms.to_string());
-        let ride = self.ride_through.map_or("–".to_owned(), |ride| {
-            format!(
-                "{:.1} / {:.1}",
-                ride.measured.as_secs_f64(),
-                ride.predicted.as_secs_f64()
-            )
-        });
-        format!(
-            "| {} | {} | {} | {} | {} | {} | {} | {} | {} / {} / {} | {} | {} / {} | {ride} |",
-            self.store,
-            self.fault,
-            self.ids,
-            self.twice,
-            self.outside,
-            self.overlaps.len(),
-            self.faults,
-            seconds(Some(self.longest_refusal.as_millis() as u64)),
-            borrowed(50),
-            borrowed(99),
-            borrowed(100),
-            milliseconds(self.renewal_us.percentile(99)),
-            whole(self.first_id_ms.percentile(50)),
-            whole(self.first_id_ms.percentile(100)),
-        )
+impl Row {
+    pub(crate) fn not_run(
+        store: &'static str,
+        fault: &'static str,
+        promise: &'static str,
+        why: impl Into<String>,
+    ) -> Self {
+        Self {
+            store,
+            fault,
+            promise,
+            verdict: Verdict::NotRun(why.into()),
+            figures: None,
+            ride_through: None,
+        }
+    }
+
+    /// Why it did not pass, if it was run.
+    pub(crate) fn failure(&self) -> Option<String> {
+        match &self.verdict {
+            Verdict::Passed | Verdict::NotRun(_) => None,
+            Verdict::Failed(why) => Some(why.clone()),
+            Verdict::Panicked(why) => Some(format!("panicked: {why}")),
+        }
     }
 }
 
-/// Writes what a long run found to where it is kept, and what a short one found to
-/// where the build lies.
-pub(crate) fn write(rows: &[Row], scale: Scale) {
-    if rows.is_empty() {
-        return;
-    }
-    let path = if scale.long {
-        concat!(env!("CARGO_MANIFEST_DIR"), "/tests/faults/REPORT.md").into()
-    } else {
-        PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("faults.md")
-    };
-    match fs::write(&path, text(rows, scale)) {
-        Ok(()) => eprintln!("faults: the report is {}", path.display()),
-        Err(error) => eprintln!("faults: no report in {}: {error}", path.display()),
-    }
+/// All cells that there are, and what became of each.
+#[derive(Debug)]
+pub(crate) struct Book {
+    scale: Scale,
+    rows: Mutex<Vec<Row>>,
+    controls: Mutex<Vec<Control>>,
 }
 
-fn text(rows: &[Row], scale: Scale) -> String {
-    let mut text = String::new();
-    let total = |of: fn(&Row) -> u64| rows.iter().map(of).sum::<u64>();
-    let command = match scale.long {
-        true => COMMAND,
-        false => COMMAND.split_once(' ').unwrap().1,
-    };
-    let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    let _ = write!(
-        text,
-        "# What faults did\n\
-         \n\
-         Written by `{command}`, on a machine with {cores} processors that also ran the servers. \
-         {} cells, {} processes, {} IDs: {} issued twice, {} without a grant, {} grants that \
-         overlap.\n\
-         \n\
-         Eight workers each, with one block of {} IDs a second: half of them take 2,000 a second, \
-         and half take whatever there is, up to {} s ahead of the clock. Cover {} s, horizon {} s, \
-         failover {} s, skew {} s, ticks of {} ms. `main.rs` says how each ID is judged.\n\
-         \n\
-         * **refusal**: the longest time for which a worker had no IDs, in seconds; where a worker \
-         was stopped, that counts.\n\
-         * **borrowed**: how far IDs were ahead of their worker's clock, in seconds: median, 99 of \
-         100, most. Where clocks were set back, that is by how much: what the ring held is still \
-         given out.\n\
-         * **renewal**: the time that 99 of 100 renewals took at the most, in milliseconds, from \
-         call to reply.\n\
-         * **first ID**: from the start of a process to its first ID, in milliseconds: median, \
-         most.\n\
-         * **ride-through**: from the moment when the store was gone until a worker was refused \
-         for it, the shortest of those that take no more than their block has; and what its \
-         lease's end had promised then, in seconds.\n\
-         \n\
-         | store | fault | IDs | twice | outside | overlaps | faults | refusal | borrowed | \
-         renewal | first ID | ride-through |\n\
-         |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
-        rows.len(),
-        rows.iter().map(|row| row.starts).sum::<usize>(),
-        total(|row| row.ids),
-        total(|row| row.twice),
-        total(|row| row.outside),
-        total(|row| row.overlaps.len() as u64),
-        4 * 64 * 10,
-        space::BORROW.as_secs(),
-        space::COVER.as_secs(),
-        space::HORIZON.as_secs(),
-        space::FAILOVER.as_secs(),
-        space::SKEW.as_secs(),
-        space::TICK.as_millis(),
-    );
-    for row in rows {
-        text += &row.line();
-        text.push('\n');
+/// A flaw that was found out, and by what.
+#[derive(Clone, Debug)]
+pub(crate) struct Control {
+    pub(crate) flaw: String,
+    pub(crate) figures: Figures,
+}
+
+impl Book {
+    /// With these cells, none of which has been run.
+    pub(crate) fn new(scale: Scale, planned: Vec<Row>) -> Self {
+        Self {
+            scale,
+            rows: Mutex::new(planned),
+            controls: Mutex::default(),
+        }
     }
-    text
+
+    fn rows(&self) -> MutexGuard<'_, Vec<Row>> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn controls(&self) -> MutexGuard<'_, Vec<Control>> {
+        self.controls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// In place of what was known of the same cell.
+    pub(crate) fn enter(&self, row: Row) {
+        let mut rows = self.rows();
+        let place = rows
+            .iter_mut()
+            .find(|known| (known.store, known.fault) == (row.store, row.fault));
+        *place.expect("it was planned") = row;
+    }
+
+    pub(crate) fn caught(&self, control: Control) {
+        self.controls().push(control);
+    }
+
+    fn was_run(&self) -> bool {
+        let is_run = |row: &Row| !matches!(row.verdict, Verdict::NotRun(_));
+        self.rows().iter().any(is_run)
+    }
+
+    /// Whether it is the report of all that there is, at length. Who failed is in it.
+    fn is_whole(&self) -> bool {
+        let is_run = |row: &Row| !matches!(row.verdict, Verdict::NotRun(_));
+        self.scale.long && self.rows().iter().all(is_run)
+    }
+
+    /// Writes the whole to `kept`, and a part of it to `scratch`. Answers where it is;
+    /// none where nothing was run.
+    ///
+    /// # Errors
+    /// Those of the file.
+    fn write_to(&self, run: &Run, kept: &Path, scratch: &Path) -> Outcome<Option<PathBuf>> {
+        if !self.was_run() {
+            return Ok(None);
+        }
+        let whole = self.is_whole();
+        let path = if whole { kept } else { scratch };
+        let text = page::text(&self.rows(), &self.controls(), run, whole);
+        match fs::write(path, text) {
+            Ok(()) => Ok(Some(path.to_owned())),
+            Err(error) => Err(format!("no report in {}: {error}", path.display())),
+        }
+    }
+
+    /// Writes the whole to where it is kept, and a part of it to where the build lies.
+    pub(crate) fn write(&self, run: &Run) {
+        let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/faults/REPORT.md");
+        let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join("faults.md");
+        match self.write_to(run, Path::new(kept), &scratch) {
+            Ok(Some(path)) => eprintln!("faults: the report is {}", path.display()),
+            Ok(None) => {}
+            Err(error) => eprintln!("faults: {error}"),
+        }
+    }
 }

@@ -3,10 +3,10 @@
 use std::thread;
 
 use super::Cell;
+use crate::matrix::case::Case;
 use crate::matrix::clock::Clock;
 use crate::matrix::crew::{Crew, Shown, Terms};
-use crate::matrix::ground::{Ground, Kind};
-use crate::matrix::report::Row;
+use crate::matrix::ground::Kind;
 use crate::matrix::{Outcome, space};
 
 const HOUR: i64 = 3600;
@@ -37,14 +37,12 @@ pub(super) fn of(kind: Kind) -> Vec<Cell> {
     .into_iter()
     // A file has no clock but those of who opens it.
     .filter(|(_, whose, _)| kind != Kind::Sqlite || *whose != Whose::Server)
-    .map(|(name, whose, ahead)| {
-        Cell::new(name, move |ground, name, _| set(ground, name, whose, ahead))
-    })
+    .map(|(name, whose, ahead)| Cell::new(name, move |case| set(case, whose, ahead)))
     .collect()
 }
 
 /// The clocks are wrong for longer than a lease lasts, and right again.
-fn set(ground: &mut dyn Ground, name: &str, whose: Whose, ahead: i64) -> Outcome<Row> {
+fn set(case: &mut Case<'_>, whose: Whose, ahead: i64) -> Outcome<()> {
     let shown = match whose {
         Whose::Workers => Shown::Half,
         Whose::Server | Whose::Everybody => Shown::All,
@@ -53,19 +51,19 @@ fn set(ground: &mut dyn Ground, name: &str, whose: Whose, ahead: i64) -> Outcome
         clock: Some((Clock::new(), shown)),
         ..Terms::default()
     };
-    let mut crew = Crew::start(&ground.direct_url(), &ground.url(), name, terms)?;
-    let turn = |crew: &Crew, ground: &dyn Ground, ahead: i64| {
+    let mut crew = case.crew(terms)?;
+    let turn = |crew: &Crew, ahead: i64| {
         if whose != Whose::Server {
             crew.clock().run_ahead(ahead * 1000);
         }
-        if whose != Whose::Workers && ground.kind() != Kind::Sqlite {
-            ground.set_clock(ahead);
+        if whose != Whose::Workers && case.ground.kind() != Kind::Sqlite {
+            case.ground.set_clock(ahead);
         }
     };
-    turn(&crew, ground, ahead);
+    turn(&crew, ahead);
     crew.faults += 1;
     thread::sleep(space::COVER + space::COVER / 2);
-    turn(&crew, ground, 0);
+    turn(&crew, 0);
     crew.all_serve("once the clocks are right")?;
     // The first, one for what is out of reach, and some that a slow machine costs.
     let told = crew.told();
@@ -76,5 +74,5 @@ fn set(ground: &mut dyn Ground, name: &str, whose: Whose, ahead: i64) -> Outcome
         }
     }
     drop(told);
-    crew.finish(ground.kind().name(), name)
+    crew.finish()
 }

@@ -5,17 +5,16 @@ use std::hash::{BuildHasher, RandomState};
 use std::thread;
 use std::time::Duration;
 
+use crate::matrix::case::Case;
 use crate::matrix::crew::{Crew, NARROW, Terms, Told, WORKERS};
-use crate::matrix::ground::Ground;
 use crate::matrix::ledger::{Run, Tenure};
-use crate::matrix::report::Row;
-use crate::matrix::{Outcome, Scale, worker};
+use crate::matrix::{Outcome, worker};
 
 /// Workers are killed at any moment, and every second one that follows dies when
 /// the store has committed a grant or a renewal, and before it has its reply.
-pub(super) fn killed(ground: &mut dyn Ground, name: &str, scale: Scale) -> Outcome<Row> {
-    let mut crew = Crew::start(&ground.direct_url(), &ground.url(), name, Terms::default())?;
-    let deaths = scale.pick(50, 1_000);
+pub(super) fn killed(case: &mut Case<'_>) -> Outcome<()> {
+    let mut crew = case.crew(Terms::default())?;
+    let deaths = case.scale.pick(50, 1_000);
     let jitter = RandomState::new();
     while crew.faults < deaths {
         let random = jitter.hash_one(crew.faults);
@@ -37,22 +36,22 @@ pub(super) fn killed(ground: &mut dyn Ground, name: &str, scale: Scale) -> Outco
         crew.spawn(number, None);
     }
     crew.all_serve("after the deaths")?;
-    crew.finish(ground.kind().name(), name)
+    crew.finish()
 }
 
 /// Workers end in order and others begin with the blocks that they released.
-pub(super) fn ended(ground: &mut dyn Ground, name: &str, scale: Scale) -> Outcome<Row> {
+pub(super) fn ended(case: &mut Case<'_>) -> Outcome<()> {
     let terms = Terms {
         node_bits: NARROW,
         ..Terms::default()
     };
-    let mut crew = Crew::start(&ground.direct_url(), &ground.url(), name, terms)?;
-    end_and_start(&mut crew, scale.pick(2, 10))?;
+    let mut crew = case.crew(terms)?;
+    end_and_start(&mut crew, case.scale.pick(2, 10))?;
     let blocks = handed_on(&crew);
     if blocks < WORKERS as usize {
         return Err(format!("only {blocks} blocks were handed on"));
     }
-    crew.finish(ground.kind().name(), name)
+    crew.finish()
 }
 
 /// Ends and starts every worker so many times.
@@ -84,19 +83,19 @@ fn handed_on(crew: &Crew) -> usize {
 }
 
 /// Two workers are stopped until others have their blocks, and go on then.
-pub(super) fn stopped(ground: &mut dyn Ground, name: &str, scale: Scale) -> Outcome<Row> {
+pub(super) fn stopped(case: &mut Case<'_>) -> Outcome<()> {
     let terms = Terms {
         node_bits: NARROW,
         ..Terms::default()
     };
-    let mut crew = Crew::start(&ground.direct_url(), &ground.url(), name, terms)?;
+    let mut crew = case.crew(terms)?;
     let mut next = WORKERS;
-    for _ in 0..scale.pick(1, 5) {
+    for _ in 0..case.scale.pick(1, 5) {
         let numbers: Vec<u32> = crew.processes().iter().map(|(number, _)| *number).collect();
         let (stopped, others) = numbers.split_at(2);
         let processes: Vec<_> = stopped.iter().map(|&n| crew.process(n)).collect();
         let ids: Vec<_> = processes.iter().map(|(id, _)| *id).collect();
-        ground.stop_between_operations(&ids);
+        case.ground.stop_between_operations(&ids);
         crew.faults += 2;
         // All eight blocks are held, so these get what the two had.
         let newcomers = [next, next + 1];
@@ -120,7 +119,7 @@ pub(super) fn stopped(ground: &mut dyn Ground, name: &str, scale: Scale) -> Outc
         }
         crew.all_serve("after the two went on")?;
     }
-    crew.finish(ground.kind().name(), name)
+    crew.finish()
 }
 
 /// Whether the last block of a process was granted to another since.
@@ -134,9 +133,9 @@ fn is_taken_over(told: &Told, run: Run) -> bool {
 }
 
 /// Every worker forks while it takes, and its child tries to take as well.
-pub(super) fn forked(ground: &mut dyn Ground, name: &str, scale: Scale) -> Outcome<Row> {
-    let mut crew = Crew::start(&ground.direct_url(), &ground.url(), name, Terms::default())?;
-    for round in 1..=scale.pick(5, 50) {
+pub(super) fn forked(case: &mut Case<'_>) -> Outcome<()> {
+    let mut crew = case.crew(Terms::default())?;
+    for round in 1..=case.scale.pick(5, 50) {
         crew.order(worker::FORK);
         crew.faults += u64::from(WORKERS);
         crew.wait("every child has ended", |told| {
@@ -144,13 +143,13 @@ pub(super) fn forked(ground: &mut dyn Ground, name: &str, scale: Scale) -> Outco
         })?;
     }
     crew.all_serve("after the forks")?;
-    crew.finish(ground.kind().name(), name)
+    crew.finish()
 }
 
 /// Every worker is told that it was resumed from a snapshot.
-pub(super) fn invalidated(ground: &mut dyn Ground, name: &str, scale: Scale) -> Outcome<Row> {
-    let mut crew = Crew::start(&ground.direct_url(), &ground.url(), name, Terms::default())?;
-    for round in 1..=scale.pick(2, 10) {
+pub(super) fn invalidated(case: &mut Case<'_>) -> Outcome<()> {
+    let mut crew = case.crew(Terms::default())?;
+    for round in 1..=case.scale.pick(2, 10) {
         crew.order(worker::INVALIDATE);
         crew.faults += u64::from(WORKERS);
         crew.wait("every worker has another block", |told| {
@@ -159,5 +158,5 @@ pub(super) fn invalidated(ground: &mut dyn Ground, name: &str, scale: Scale) -> 
         })?;
         crew.all_serve("with another block")?;
     }
-    crew.finish(ground.kind().name(), name)
+    crew.finish()
 }

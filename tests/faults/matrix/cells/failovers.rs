@@ -3,15 +3,14 @@
 use std::thread;
 use std::time::Duration;
 
-use crate::matrix::crew::{Crew, Terms};
-use crate::matrix::ground::Ground;
+use crate::matrix::case::Case;
+use crate::matrix::crew::Terms;
 use crate::matrix::proxy::Proxy;
-use crate::matrix::report::Row;
-use crate::matrix::{Outcome, Scale, etcd, redis, space};
+use crate::matrix::{Outcome, etcd, redis, space};
 
 /// A replica that lacks the last writes becomes the primary, while the old one
 /// goes on for a third of what a failover may take.
-pub(super) fn replica(ground: &mut dyn Ground, name: &str, scale: Scale) -> Outcome<Row> {
+pub(super) fn replica(case: &mut Case<'_>) -> Outcome<()> {
     let test = "faults on Redis";
     let Some(mut primary) = redis::Redis::start(test) else {
         return Err("Redis was there a moment ago".to_owned());
@@ -23,8 +22,8 @@ pub(super) fn replica(ground: &mut dyn Ground, name: &str, scale: Scale) -> Outc
         best_effort: true,
         ..Terms::default()
     };
-    let mut crew = Crew::start(&url(primary.port()), &url(proxy.port()), name, terms)?;
-    for round in 0..scale.pick(1, 3) {
+    let mut crew = case.crew_at(&url(primary.port()), &url(proxy.port()), terms)?;
+    for round in 0..case.scale.pick(1, 3) {
         let replica = redis::Redis::start_replica(test, &primary).unwrap();
         replica.promote();
         // From here on all writes are missing: renewals, and these grants.
@@ -41,17 +40,17 @@ pub(super) fn replica(ground: &mut dyn Ground, name: &str, scale: Scale) -> Outc
         crew.all_serve("on what was the replica")?;
         primary = replica;
     }
-    crew.finish(ground.kind().name(), name)
+    crew.finish()
 }
 
 /// Of three members the leader is killed, and comes back.
-pub(super) fn leader(ground: &mut dyn Ground, name: &str, scale: Scale) -> Outcome<Row> {
+pub(super) fn leader(case: &mut Case<'_>) -> Outcome<()> {
     let Some(mut cluster) = etcd::Etcd::start_with("faults on etcd", 3, &[]) else {
         return Err("etcd was there a moment ago".to_owned());
     };
     let url = cluster.url();
-    let mut crew = Crew::start(&url, &url, name, Terms::default())?;
-    for _ in 0..scale.pick(2, 10) {
+    let mut crew = case.crew_at(&url, &url, Terms::default())?;
+    for _ in 0..case.scale.pick(2, 10) {
         let leader = cluster.leader();
         cluster.kill(leader);
         crew.faults += 1;
@@ -59,5 +58,5 @@ pub(super) fn leader(ground: &mut dyn Ground, name: &str, scale: Scale) -> Outco
         cluster.restart(leader);
         thread::sleep(Duration::from_millis(500));
     }
-    crew.finish(ground.kind().name(), name)
+    crew.finish()
 }

@@ -5,25 +5,25 @@ use std::time::{Duration, Instant};
 
 use ringflake::{Clock as _, SystemClock};
 
-use crate::matrix::crew::{Crew, Terms, WORKERS};
-use crate::matrix::ground::Ground;
+use crate::matrix::case::Case;
+use crate::matrix::crew::{Terms, WORKERS};
 use crate::matrix::limits::forbid_writing;
-use crate::matrix::report::{RideThrough, Row};
-use crate::matrix::{Outcome, Scale, space};
+use crate::matrix::report::RideThrough;
+use crate::matrix::{Outcome, space};
 
 /// What the first to be refused may lack of what its lease promised: it may have
 /// taken ahead what a tick or two hold.
 const SHORT_OF: Duration = Duration::from_millis(500);
 
 /// The store is shut down until long after every lease has ended.
-pub(super) fn away(ground: &mut dyn Ground, name: &str, scale: Scale) -> Outcome<Row> {
-    let mut crew = Crew::start(&ground.direct_url(), &ground.url(), name, Terms::default())?;
+pub(super) fn away(case: &mut Case<'_>) -> Outcome<()> {
+    let mut crew = case.crew(Terms::default())?;
     // Those that take no more than they have.
     let paced: Vec<_> = (0..WORKERS)
         .step_by(2)
         .map(|number| crew.process(number).1)
         .collect();
-    ground.stop();
+    case.ground.stop();
     crew.faults += 1;
     let gone = Instant::now();
     let (now_ms, mut promised) = (SystemClock.unix_ms(), Vec::new());
@@ -60,37 +60,36 @@ pub(super) fn away(ground: &mut dyn Ground, name: &str, scale: Scale) -> Outcome
             });
         }
     }
-    let minute = scale.pick(Duration::ZERO, Duration::from_secs(60));
+    let minute = case.scale.pick(Duration::ZERO, Duration::from_secs(60));
     thread::sleep(minute.saturating_sub(gone.elapsed()));
-    ground.start();
+    case.ground.start();
     crew.all_serve("once the store is back")?;
-    let mut row = crew.finish(ground.kind().name(), name)?;
-    row.ride_through = shortest;
-    Ok(row)
+    case.ride_through(shortest);
+    crew.finish()
 }
 
 /// The server is killed and started again.
-pub(super) fn killed(ground: &mut dyn Ground, name: &str, scale: Scale) -> Outcome<Row> {
-    let mut crew = Crew::start(&ground.direct_url(), &ground.url(), name, Terms::default())?;
-    for _ in 0..scale.pick(2, 5) {
-        ground.kill();
+pub(super) fn killed(case: &mut Case<'_>) -> Outcome<()> {
+    let mut crew = case.crew(Terms::default())?;
+    for _ in 0..case.scale.pick(2, 5) {
+        case.ground.kill();
         crew.faults += 1;
-        ground.start();
+        case.ground.start();
         crew.all_serve("on the server that was killed")?;
     }
-    crew.finish(ground.kind().name(), name)
+    crew.finish()
 }
 
 /// Whoever writes what the store keeps can't any more, for longer than a lease
 /// lasts.
-pub(super) fn disk_full(ground: &mut dyn Ground, name: &str, scale: Scale) -> Outcome<Row> {
-    let mut crew = Crew::start(&ground.direct_url(), &ground.url(), name, Terms::default())?;
-    for _ in 0..scale.pick(1, 3) {
+pub(super) fn disk_full(case: &mut Case<'_>) -> Outcome<()> {
+    let mut crew = case.crew(Terms::default())?;
+    for _ in 0..case.scale.pick(1, 3) {
         let workers: Vec<_> = crew.processes().iter().map(|(_, id)| *id).collect();
         // Twice, since a parent may have had a child that was not on the list.
         let mut writers = Vec::new();
         for _ in 0..2 {
-            writers = ground.writers(&workers);
+            writers = case.ground.writers(&workers);
             for &writer in &writers {
                 forbid_writing(writer, true)?;
             }
@@ -110,8 +109,8 @@ pub(super) fn disk_full(ground: &mut dyn Ground, name: &str, scale: Scale) -> Ou
         for &writer in &writers {
             forbid_writing(writer, false)?;
         }
-        ground.revive();
+        case.ground.revive();
         crew.all_serve("once there is room")?;
     }
-    crew.finish(ground.kind().name(), name)
+    crew.finish()
 }

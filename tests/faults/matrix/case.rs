@@ -1,0 +1,116 @@
+//! A cell while it is run, and what is left of it however it ends.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::crew::{Crew, Terms};
+use super::ground::Ground;
+use super::report::{Figures, RideThrough, Row, Verdict};
+use super::{Outcome, Scale};
+
+/// What a cell has to work with.
+pub(crate) struct Case<'a> {
+    pub(crate) ground: &'a mut dyn Ground,
+    pub(crate) name: &'static str,
+    pub(crate) scale: Scale,
+    record: Record,
+}
+
+/// What is known of a cell. It outlives the cell, so that one that fails is shown
+/// with its figures.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Record(Arc<Mutex<Known>>);
+
+#[derive(Debug, Default)]
+struct Known {
+    figures: Option<Figures>,
+    ride_through: Option<RideThrough>,
+}
+
+impl Record {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds what some processes did.
+    pub(crate) fn add(&self, more: Figures) {
+        let mut known = self.known();
+        match &mut known.figures {
+            Some(figures) => figures.add(more),
+            none => *none = Some(more),
+        }
+    }
+
+    pub(crate) fn figures(&self) -> Option<Figures> {
+        self.known().figures.clone()
+    }
+}
+
+impl<'a> Case<'a> {
+    pub(crate) fn new(ground: &'a mut dyn Ground, name: &'static str, scale: Scale) -> Self {
+        Self {
+            ground,
+            name,
+            scale,
+            record: Record::default(),
+        }
+    }
+
+    pub(crate) fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// Eight workers on this store, in a namespace that is named after the cell, each
+    /// of which has issued IDs.
+    pub(crate) fn crew(&self, terms: Terms) -> Outcome<Crew> {
+        self.crew_at(&self.ground.direct_url(), &self.ground.url(), terms)
+    }
+
+    /// The same on the store at `direct`, which they reach at `url`.
+    pub(crate) fn crew_at(&self, direct: &str, url: &str, terms: Terms) -> Outcome<Crew> {
+        Crew::start(direct, url, self.name, terms, &self.record)
+    }
+
+    pub(crate) fn ride_through(&self, ride: Option<RideThrough>) {
+        self.record.known().ride_through = ride;
+    }
+}
+
+/// Runs a cell to whatever end, then judges what is left of it.
+pub(crate) fn try_out(
+    mut case: Case<'_>,
+    promise: &'static str,
+    run: impl FnOnce(&mut Case<'_>) -> Outcome<()>,
+) -> Row {
+    let record = case.record.clone();
+    let (store, fault) = (case.ground.kind().name(), case.name);
+    // What it has used is thrown away where it did not pass.
+    let ended = catch_unwind(AssertUnwindSafe(|| run(&mut case)));
+    drop(case);
+    let known = record.known();
+    let figures = known.figures.clone();
+    let wrong = match &figures {
+        Some(figures) => figures.verdict(),
+        None => Err("it has no figures".to_owned()),
+    };
+    let verdict = match (ended, wrong) {
+        (Err(panic), _) => Verdict::Panicked(message(&*panic)),
+        (Ok(Ok(())), Ok(())) => Verdict::Passed,
+        (Ok(Err(why)), Ok(())) | (Ok(Ok(())), Err(why)) => Verdict::Failed(why),
+        (Ok(Err(why)), Err(more)) => Verdict::Failed(format!("{why}; {more}")),
+    };
+    Row {
+        store,
+        fault,
+        promise,
+        verdict,
+        figures,
+        ride_through: known.ride_through,
+    }
+}
+
+fn message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "without a message".to_owned())
+}

@@ -1,0 +1,208 @@
+//! That the report shows what failed, and that a part of it replaces no whole.
+
+use std::fs;
+
+use libtest_mimic::{Failed, Trial};
+
+use super::{Book, Figures, Row, Run, Verdict};
+use crate::matrix::case::{Case, try_out};
+use crate::matrix::ground::Kind;
+use crate::matrix::{Outcome, Scale};
+
+/// This program has no harness that would find them.
+pub(crate) fn trials() -> Vec<Trial> {
+    let all: [(&str, fn() -> Result<(), Failed>); 5] = [
+        (
+            "report::a_cell_that_fails_is_shown_with_its_figures",
+            a_cell_that_fails_is_shown_with_its_figures,
+        ),
+        (
+            "report::a_cell_that_panics_is_shown_with_its_figures",
+            a_cell_that_panics_is_shown_with_its_figures,
+        ),
+        (
+            "report::figures_fail_a_cell_that_finds_nothing_wrong",
+            figures_fail_a_cell_that_finds_nothing_wrong,
+        ),
+        (
+            "report::a_part_does_not_overwrite_the_whole",
+            a_part_does_not_overwrite_the_whole,
+        ),
+        (
+            "report::the_head_says_when_what_and_where",
+            the_head_says_when_what_and_where,
+        ),
+    ];
+    let trial = |(name, test): (&str, fn() -> _)| Trial::test(name, test);
+    all.into_iter().map(trial).collect()
+}
+
+fn figures(twice: u64) -> Figures {
+    Figures {
+        ids: 4321,
+        twice,
+        outside: Some(0),
+        overlaps: Some(Vec::new()),
+        faults: 7,
+        starts: 8,
+        refusals: 3,
+        ..Figures::default()
+    }
+}
+
+fn run() -> Run {
+    Run {
+        command: "this".to_owned(),
+        date: "today".to_owned(),
+        commit: "abc".to_owned(),
+        machine: "a machine".to_owned(),
+    }
+}
+
+/// A cell that leaves these figures and ends like this.
+fn tried(figures: Figures, end: impl FnOnce() -> Outcome<()>) -> Row {
+    let mut ground = Kind::Sqlite.prepare().unwrap();
+    let case = Case::new(&mut *ground, "a fault", Scale { long: true });
+    try_out(case, "", |case| {
+        case.record().add(figures);
+        end()
+    })
+}
+
+/// The page of a matrix of this one cell.
+fn page(row: &Row) -> String {
+    super::page::text(std::slice::from_ref(row), &[], &run(), true)
+}
+
+#[track_caller]
+fn holds(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part:?} is not in {text}");
+    }
+}
+
+fn a_cell_that_fails_is_shown_with_its_figures() -> Result<(), Failed> {
+    let row = tried(figures(0), || Err("it never came to this".to_owned()));
+    assert_eq!(row.failure().unwrap(), "it never came to this");
+    holds(
+        &page(&row),
+        &[
+            "1 cells: 0 passed, 1 failed, 0 were not run. 8 processes, 4321 IDs: 0 issued twice",
+            "* **SQLite, a fault** failed: it never came to this",
+            "| SQLite | a fault | **failed** | 4321 | 0 | 0 | 0 | 7 | 3 |",
+        ],
+    );
+    Ok(())
+}
+
+fn a_cell_that_panics_is_shown_with_its_figures() -> Result<(), Failed> {
+    let row = tried(figures(0), || panic!("of {}", 13));
+    assert_eq!(row.failure().unwrap(), "panicked: of 13");
+    holds(
+        &page(&row),
+        &[
+            "0 passed, 1 failed",
+            "* **SQLite, a fault** panicked: of 13",
+            "| SQLite | a fault | **panicked** | 4321 |",
+        ],
+    );
+    Ok(())
+}
+
+fn figures_fail_a_cell_that_finds_nothing_wrong() -> Result<(), Failed> {
+    assert_eq!(tried(figures(0), || Ok(())).verdict, Verdict::Passed);
+    let row = tried(figures(99), || Ok(()));
+    holds(
+        &row.failure().unwrap(),
+        &["of 4321 IDs 99 were issued twice"],
+    );
+    holds(
+        &page(&row),
+        &["4321 IDs: 99 issued twice", "**failed** | 4321 | 99 |"],
+    );
+    // Where nothing is promised they are told, and fail nothing.
+    let excused = Figures {
+        excused: 5,
+        ..figures(0)
+    };
+    let row = tried(excused, || Ok(()));
+    assert_eq!(row.verdict, Verdict::Passed);
+    holds(
+        &page(&row),
+        &[
+            "0 issued twice (and 5 where nothing is promised)",
+            "| 0 +5 |",
+        ],
+    );
+    // Who did nothing has shown nothing.
+    let row = tried(Figures::default(), || Ok(()));
+    assert!(row.failure().is_some());
+    Ok(())
+}
+
+fn a_part_does_not_overwrite_the_whole() -> Result<(), Failed> {
+    let directory = tempfile::tempdir()?;
+    let (kept, scratch) = (directory.path().join("kept"), directory.path().join("part"));
+    let planned = || {
+        let row = |fault| Row::not_run("SQLite", fault, "", "its turn never came");
+        vec![row("a fault"), row("another")]
+    };
+    let write = |long, rows: &[Row]| {
+        let book = Book::new(Scale { long }, planned());
+        rows.iter().for_each(|row| book.enter(row.clone()));
+        book.write_to(&run(), &kept, &scratch)
+    };
+    let one = tried(figures(0), || Ok(()));
+    let failed = tried(figures(1), || Ok(()));
+    let other = Row {
+        fault: "another",
+        ..one.clone()
+    };
+    assert_eq!(write(true, &[])?, None);
+    // The whole, whether all is well or not.
+    assert_eq!(
+        write(true, &[failed, other.clone()])?,
+        Some(kept.clone()),
+        "a failure belongs to the whole"
+    );
+    holds(&fs::read_to_string(&kept)?, &["1 passed, 1 failed"]);
+    assert_eq!(
+        write(true, &[one.clone(), other.clone()])?,
+        Some(kept.clone())
+    );
+    let whole = fs::read_to_string(&kept)?;
+    holds(&whole, &["2 passed, 0 failed, 0 were not run"]);
+    // A filter, and the short matrix.
+    for (long, rows) in [(true, &[one.clone()][..]), (false, &[one, other][..])] {
+        assert_eq!(write(long, rows)?, Some(scratch.clone()));
+        holds(&fs::read_to_string(&scratch)?, &["no report on the whole"]);
+        assert_eq!(fs::read_to_string(&kept)?, whole);
+    }
+    let part = write(true, &[tried(figures(0), || Ok(()))])?;
+    holds(
+        &fs::read_to_string(part.unwrap())?,
+        &[
+            "1 were not run",
+            "| SQLite | another | not run: its turn never came | – |",
+        ],
+    );
+    Ok(())
+}
+
+fn the_head_says_when_what_and_where() -> Result<(), Failed> {
+    let row = tried(figures(0), || Ok(()));
+    holds(
+        &page(&row),
+        &[
+            "Written by `this`",
+            "**date**: today",
+            "**commit**: abc",
+            "**machine**: a machine",
+        ],
+    );
+    let now = Run::of_now();
+    holds(&now.date, &[" UTC"]);
+    assert!(!now.commit.is_empty());
+    holds(&now.machine, &["processors", "Linux ", "SQLite 3."]);
+    Ok(())
+}
