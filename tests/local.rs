@@ -583,6 +583,7 @@ fn a_secret_that_was_brought_is_refused_and_nothing_is_made() {
         for way_out in ["lease_store", "--history new", "orders.secret"] {
             assert!(text.contains(way_out), "{text}");
         }
+        assert!(!text.contains("  "), "{text}");
         let mut made = names(home.path());
         made.retain(|name| !before.contains(name) && name != "leases.db.lock");
         assert!(made.is_empty(), "{made:?}");

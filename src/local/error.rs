@@ -155,7 +155,9 @@ impl fmt::Display for LocalError {
                 }?;
                 write!(
                     f,
-                    " was not made in {}, and IDs may be made with it elsewhere: where they are,                      share a store with `lease_store`; where nobody else has it, say so once, with                      `LocalSpace::init` or 'ringflake store init --history new'",
+                    " was not made in {}, and IDs may be made with it elsewhere: where they are, \
+                     share a store with `lease_store`; where nobody else has it, say so once, with \
+                     `LocalSpace::init` or 'ringflake store init --history new'",
                     directory.display()
                 )
             }
