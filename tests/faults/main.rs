@@ -11,6 +11,10 @@
 //! * Does each ID lie inside a grant of the very process that issued it?
 //! * Do two grants of a block share a tick?
 //!
+//! Where a store is put back to an earlier state, some of that is nobody's to promise;
+//! such a cell says what it is judged by, and counts what lies outside of it. The cells
+//! of the command line (`cells/command_line.rs`) compare what its runs have printed.
+//!
 //! `controls.rs` runs stores and generators that are wrong, each in one way, and
 //! each must be found out.
 //!

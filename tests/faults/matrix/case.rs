@@ -25,6 +25,7 @@ pub(crate) struct Record(Arc<Mutex<Known>>);
 struct Known {
     figures: Option<Figures>,
     ride_through: Option<RideThrough>,
+    remarks: Vec<String>,
 }
 
 impl Record {
@@ -71,6 +72,17 @@ impl<'a> Case<'a> {
         Crew::start(direct, url, self.name, terms, &self.record)
     }
 
+    /// A crew on this store without a worker yet.
+    pub(crate) fn idle_crew(&self, terms: Terms) -> Outcome<Crew> {
+        let (direct, url) = (self.ground.direct_url(), self.ground.url());
+        Crew::without_workers(&direct, &url, self.name, terms, &self.record)
+    }
+
+    /// Says something beside the figures.
+    pub(crate) fn remark(&self, text: impl Into<String>) {
+        self.record.known().remarks.push(text.into());
+    }
+
     pub(crate) fn ride_through(&self, ride: Option<RideThrough>) {
         self.record.known().ride_through = ride;
     }
@@ -106,6 +118,7 @@ pub(crate) fn try_out(
         verdict,
         figures,
         ride_through: known.ride_through,
+        remark: known.remarks.join("; "),
     }
 }
 

@@ -1,10 +1,13 @@
 //! The faults, one after the other.
 
 mod clocks;
+mod command_line;
 pub(crate) mod deaths;
 mod failovers;
+mod files;
 mod outages;
 mod replies;
+mod rows;
 
 use super::case::Case;
 use super::ground::Kind;
@@ -33,6 +36,17 @@ impl Cell {
         }
     }
 
+    fn promising(self, promise: &'static str) -> Self {
+        Self { promise, ..self }
+    }
+
+    fn long(self) -> Self {
+        Self {
+            is_long: true,
+            ..self
+        }
+    }
+
     /// Whether it belongs to the matrix of this scale.
     pub(crate) fn is_of(&self, scale: Scale) -> bool {
         scale.long || !self.is_long
@@ -54,6 +68,19 @@ pub(crate) fn of(kind: Kind) -> Vec<Cell> {
     if kind != Kind::Sqlite {
         cells.push(Cell::new("server killed", outages::killed));
         cells.push(Cell::new("replies lost", replies::lost));
+    }
+    cells.extend([
+        Cell::new("rows put back", rows::put_back).promising(rows::ALL_KNOW),
+        Cell::new("rows put back to the first", rows::put_back_to_the_first)
+            .promising(rows::ALL_KNOW)
+            .long(),
+        Cell::new("rows put back for newcomers", rows::put_back_for_newcomers)
+            .promising(rows::ONE_DOES_NOT)
+            .long(),
+    ]);
+    if kind == Kind::Sqlite {
+        cells.extend(files::of());
+        cells.extend(command_line::of());
     }
     match kind {
         Kind::Redis => cells.push(Cell::new("replica without the writes", failovers::replica)),

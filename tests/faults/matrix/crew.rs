@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use ringflake::lease::{History, Init, OpenOptions, open};
+use ringflake::lease::{History, Init, LeaseStore, OpenOptions, open};
 use ringflake::{Clock as _, SystemClock};
 
 use super::case::Record;
@@ -24,6 +24,9 @@ pub(crate) const WORKERS: u32 = 8;
 /// Turns a hang into a failure.
 const DEADLINE: Duration = Duration::from_secs(90);
 
+/// What a store says that finds less on record than it has confirmed.
+const LOST: &str = "the store has lost what it confirmed";
+
 /// The space of a cell where there are far more blocks than workers: 128.
 pub(crate) const WIDE: u32 = 9;
 /// As many blocks as workers.
@@ -38,6 +41,8 @@ pub(crate) struct Terms {
     /// Shown to all workers, or to every second one.
     pub(crate) clock: Option<(Clock, Shown)>,
     pub(crate) flaw: Option<Flaw>,
+    /// The workers make the namespace, which they take for new at each start.
+    pub(crate) takes_it_for_new: bool,
 }
 
 /// Who shows the clock of the cell, and not the machine's.
@@ -55,6 +60,7 @@ impl Default for Terms {
             greedy: true,
             clock: None,
             flaw: None,
+            takes_it_for_new: false,
         }
     }
 }
@@ -63,6 +69,8 @@ impl Default for Terms {
 /// killed, heard out, and what they did is put on record.
 pub(crate) struct Crew {
     terms: Terms,
+    /// Where the overseer reaches the store.
+    direct: String,
     url: String,
     namespace: String,
     members: Vec<Member>,
@@ -94,6 +102,8 @@ pub(crate) struct Told {
     pub(crate) renewal_us: Sample,
     /// How often a store or a take was refused.
     pub(crate) refusals: u64,
+    /// How often a store has said that it has lost what it confirmed.
+    pub(crate) lost: u64,
     /// Lines that no worker may say.
     broken: Vec<String>,
 }
@@ -124,11 +134,16 @@ impl Crew {
         record: &Record,
     ) -> Outcome<Self> {
         let mut crew = Self::without_workers(direct, url, name, terms, record)?;
-        for number in 0..WORKERS {
-            crew.spawn(number, None);
-        }
-        crew.all_serve("at the start")?;
+        crew.spawn_all()?;
         Ok(crew)
+    }
+
+    /// Starts eight workers and waits until each has issued IDs.
+    pub(crate) fn spawn_all(&mut self) -> Outcome<()> {
+        for number in 0..WORKERS {
+            self.spawn(number, None);
+        }
+        self.all_serve("at the start")
     }
 
     pub(crate) fn without_workers(
@@ -140,9 +155,8 @@ impl Crew {
     ) -> Outcome<Self> {
         let name = name.replace(' ', "-");
         let space = space::namespace(&name, terms.node_bits);
-        if terms.flaw != Some(Flaw::TtlOnly) {
-            let options = OpenOptions::new().accept_best_effort(terms.best_effort);
-            let mut store = open(direct, &options).map_err(|error| error.to_string())?;
+        if terms.flaw != Some(Flaw::TtlOnly) && !terms.takes_it_for_new {
+            let mut store = opened(direct, &terms)?;
             let init = Init::new(History::New, SystemClock.unix_ms());
             store
                 .init(&space, &init.with_limits(space::limits()))
@@ -155,10 +169,12 @@ impl Crew {
             borrowed_ms: Sample::default(),
             renewal_us: Sample::default(),
             refusals: 0,
+            lost: 0,
             broken: Vec::new(),
         };
         Ok(Self {
             terms,
+            direct: direct.to_owned(),
             url: url.to_owned(),
             namespace: name,
             members: Vec::new(),
@@ -180,6 +196,7 @@ impl Crew {
             greedy: self.terms.greedy && number % 2 == 1,
             dies_after_reply,
             flaw: self.terms.flaw,
+            takes_it_for_new: self.terms.takes_it_for_new,
         });
         if let Some((clock, shown)) = &self.terms.clock
             && (*shown == Shown::All || number % 4 < 2)
@@ -224,6 +241,28 @@ impl Crew {
     pub(crate) fn clock(&self) -> &Clock {
         let (clock, _) = self.terms.clock.as_ref().expect("the workers have a clock");
         clock
+    }
+
+    pub(crate) fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// Its store, for the overseer.
+    pub(crate) fn store(&self) -> Outcome<Box<dyn LeaseStore>> {
+        opened(&self.direct, &self.terms)
+    }
+
+    /// The floor that is on record.
+    pub(crate) fn floor(&self) -> Outcome<u64> {
+        let space = self.told().ledger.namespace().clone();
+        let listing = self.store()?.list(&space);
+        let listing = listing.map_err(|error| format!("list: {error}"))?;
+        Ok(listing.record.floor)
+    }
+
+    /// The processes that are workers now, by the order in which they were started.
+    pub(crate) fn runs(&self) -> Vec<Run> {
+        self.members.iter().map(|member| member.run).collect()
     }
 
     /// The processes that are workers now, by number.
@@ -327,6 +366,15 @@ impl Crew {
         })
     }
 
+    /// Waits until each worker has a grant that begins at this tick or later.
+    pub(crate) fn all_have_grants_from(&mut self, tick: u64, what: &str) -> Outcome<()> {
+        let runs = self.runs();
+        self.wait(&format!("every worker has a grant {what}"), |told| {
+            let begins = |run: &Run| told.ledger.grants_of(*run).last().map(|it| it.ticks.start);
+            runs.iter().all(|run| begins(run) >= Some(tick))
+        })
+    }
+
     /// Waits until what was told is so.
     pub(crate) fn wait(&mut self, what: &str, is_so: impl Fn(&Told) -> bool) -> Outcome<()> {
         let deadline = Instant::now() + DEADLINE;
@@ -371,6 +419,11 @@ impl Crew {
             None => Ok(()),
         }
     }
+}
+
+fn opened(url: &str, terms: &Terms) -> Outcome<Box<dyn LeaseStore>> {
+    let options = OpenOptions::new().accept_best_effort(terms.best_effort);
+    open(url, &options).map_err(|error| error.to_string())
 }
 
 impl Drop for Crew {
@@ -473,6 +526,7 @@ impl Told {
             }
             Line::Failed { operation, error } => {
                 self.refusals += 1;
+                self.lost += u64::from(error.contains(LOST));
                 life.last_failure = Some(format!("{operation}: {error}"));
             }
             Line::Unbuilt { error } => life.last_failure = Some(error),

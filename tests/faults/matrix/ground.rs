@@ -1,11 +1,13 @@
 //! The servers of the matrix, and what can be done to each.
 
 mod etcd;
+mod rows;
 mod served;
 mod sqlite;
 
 use std::process::Command;
 
+pub(crate) use self::rows::PutBack;
 use self::served::Served;
 use super::proxy::Proxy;
 use super::{mariadb, postgres, redis, server};
@@ -100,6 +102,10 @@ pub(crate) trait Ground {
     /// Sets the server's calendar clock ahead of the machine's by so many
     /// seconds; negative: back.
     fn set_clock(&self, ahead: i64);
+
+    /// Keeps what the store has on record of a namespace now, to be put back later
+    /// while everything goes on.
+    fn keep_rows(&self, namespace: &str) -> PutBack;
 
     /// The processes that write what the store keeps; the workers' own, where
     /// there is no server.

@@ -45,6 +45,7 @@ pub(crate) struct Row {
     pub(crate) figures: Option<Figures>,
     /// How long the workers could serve without the store, and did.
     pub(crate) ride_through: Option<RideThrough>,
+    pub(crate) remark: String,
 }
 
 /// How a cell has ended.
@@ -170,6 +171,7 @@ impl Row {
             verdict: Verdict::NotRun(why.into()),
             figures: None,
             ride_through: None,
+            remark: String::new(),
         }
     }
 

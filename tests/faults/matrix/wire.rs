@@ -26,6 +26,8 @@ pub(crate) struct Task {
     /// that is told to anybody.
     pub(crate) dies_after_reply: Option<u32>,
     pub(crate) flaw: Option<Flaw>,
+    /// Makes the namespace where there is none.
+    pub(crate) takes_it_for_new: bool,
 }
 
 /// What a worker does wrong, so that it is seen to be found out.

@@ -8,6 +8,7 @@ use ringflake::lease::{
     StoreRecord, StoreReport,
 };
 
+use super::space;
 use super::wire::{Flaw, Line, say};
 
 /// By so much do flawed workers go too far.
@@ -93,6 +94,16 @@ fn failed<T>(operation: &str, result: Result<T, StoreError>) -> Result<T, StoreE
 impl LeaseStore for Witness {
     fn init(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {
         self.store.init(namespace, init)
+    }
+
+    /// With the limits of all cells.
+    fn init_if_new(
+        &mut self,
+        namespace: &Namespace,
+        init: &Init,
+    ) -> Result<StoreRecord, StoreError> {
+        let init = init.clone().with_limits(space::limits());
+        failed("init", self.store.init_if_new(namespace, &init))
     }
 
     fn acquire(

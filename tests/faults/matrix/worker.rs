@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ringflake::lease::{OpenOptions, StaticLease, open};
+use ringflake::lease::{History, OpenOptions, StaticLease, open};
 use ringflake::{
     CachedGenerator, Clock, Handle, Id, Refused, SystemClock, TakeError, ThresholdFill,
 };
@@ -86,6 +86,10 @@ fn build(task: &Task) -> Result<CachedGenerator, String> {
         }
         Some(Flaw::TtlOnly) => Box::new(TtlOnly::open(&task.url)),
         _ => open(&task.url, &options).map_err(|error| error.to_string())?,
+    };
+    let builder = match task.takes_it_for_new {
+        true => builder.init_if_new(History::New),
+        false => builder,
     };
     builder
         .lease_store(Witness::new(store, task.dies_after_reply, task.flaw))

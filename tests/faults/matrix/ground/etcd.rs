@@ -2,7 +2,7 @@
 //! the kernel by itself; what counts is the date of its replies, and that is set on
 //! the way.
 
-use super::{Ground, Kind};
+use super::{Ground, Kind, PutBack, rows};
 use crate::matrix::etcd;
 use crate::matrix::proxy::{Fault, Proxy};
 
@@ -53,6 +53,10 @@ impl Ground for Etcd {
             0 => Fault::None,
             ahead => Fault::Dates { ahead },
         });
+    }
+
+    fn keep_rows(&self, namespace: &str) -> PutBack {
+        rows::of_etcd(self.server.port(0), namespace)
     }
 
     fn writers(&self, _: &[i32]) -> Vec<i32> {

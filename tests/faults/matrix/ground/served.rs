@@ -1,6 +1,6 @@
 //! A server behind a proxy, with a calendar clock of its own.
 
-use super::{Ground, Kind};
+use super::{Ground, Kind, PutBack, rows};
 use crate::matrix::clock::Clock;
 use crate::matrix::proxy::Proxy;
 use crate::matrix::{mariadb, postgres, redis};
@@ -51,6 +51,10 @@ impl<S: Server> Ground for Served<S> {
         self.server.clock().run_ahead(ahead * 1000);
     }
 
+    fn keep_rows(&self, namespace: &str) -> PutBack {
+        self.server.keep_rows(namespace)
+    }
+
     fn writers(&self, _: &[i32]) -> Vec<i32> {
         self.server.processes()
     }
@@ -72,10 +76,11 @@ pub(super) trait Server: Sized {
     fn revive(&mut self);
     fn clock(&self) -> &Clock;
     fn processes(&self) -> Vec<i32>;
+    fn keep_rows(&self, namespace: &str) -> PutBack;
 }
 
 macro_rules! servers {
-    ($($server:ty: $kind:expr;)*) => {$(
+    ($($server:ty: $kind:expr, $rows:expr;)*) => {$(
         impl Server for $server {
             const KIND: Kind = $kind;
 
@@ -114,12 +119,16 @@ macro_rules! servers {
             fn processes(&self) -> Vec<i32> {
                 self.processes()
             }
+
+            fn keep_rows(&self, namespace: &str) -> PutBack {
+                $rows(self, namespace)
+            }
         }
     )*};
 }
 
 servers! {
-    mariadb::MariaDb: Kind::MariaDb;
-    postgres::Postgres: Kind::Postgres;
-    redis::Redis: Kind::Redis;
+    mariadb::MariaDb: Kind::MariaDb, |server, _: &str| rows::of_mariadb(server);
+    postgres::Postgres: Kind::Postgres, |server, _: &str| rows::of_postgres(server);
+    redis::Redis: Kind::Redis, |server: &redis::Redis, name: &str| rows::of_redis(&server.url(), name);
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use super::{Ground, Kind};
+use super::{Ground, Kind, PutBack, rows};
 use crate::matrix::server;
 
 pub(super) struct Sqlite {
@@ -50,6 +50,10 @@ impl Ground for Sqlite {
 
     fn set_clock(&self, _: i64) {
         unreachable!("the file has no clock of its own")
+    }
+
+    fn keep_rows(&self, namespace: &str) -> PutBack {
+        rows::of_sqlite(&self.path(), namespace)
     }
 
     fn writers(&self, workers: &[i32]) -> Vec<i32> {

@@ -1,6 +1,7 @@
 //! The page that is written: who ran what on which machine, what failed, and a row
 //! for each cell.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::process::Command;
@@ -119,7 +120,7 @@ pub(super) fn text(rows: &[Row], controls: &[Control], run: &Run, whole: bool) -
             Verdict::Failed(why) => ("failed", why),
             Verdict::Panicked(why) => ("panicked", why),
         };
-        let why = why.replace('\n', " ");
+        let why = why.trim().replace('\n', " ");
         let _ = writeln!(text, "* **{}, {}** {how}: {why}", row.store, row.fault);
     }
     let _ = write!(
@@ -130,7 +131,7 @@ pub(super) fn text(rows: &[Row], controls: &[Control], run: &Run, whole: bool) -
          failover {} s, skew {} s, ticks of {} ms. `main.rs` says how each ID is judged.\n\
          \n\
          * **twice**: what was issued twice although that was promised not to be; after +, what \
-         was issued twice where nothing is promised, below.\n\
+         was issued twice where nothing is promised, and the remark below says when.\n\
          * **outside**, **overlaps**: without a grant of the very process, and pairs of grants \
          that share a tick; – where a process tells no grants.\n\
          * **refused**: how often a store or a take was refused, as far as that was told.\n\
@@ -243,15 +244,32 @@ fn line(row: &Row) -> String {
     )
 }
 
-/// What the cells are judged by, where that is more than that no ID comes twice.
+/// What cells are judged by, where that is more or less than that no ID comes twice.
 fn promises(rows: &[Row]) -> String {
     let mut text = String::new();
-    for row in rows.iter().filter(|row| !row.promise.is_empty()) {
-        if text.is_empty() {
-            text += "\n## What is promised there\n\n\
-                     | store | fault | promise |\n|---|---|---|\n";
+    let is_told = |row: &&Row| row.figures.is_some() && !row.promise.is_empty();
+    let promises: Vec<&str> = rows.iter().filter(is_told).map(|row| row.promise).collect();
+    if !promises.is_empty() {
+        text += "\n## What is promised there\n\n";
+    }
+    let mut told = BTreeSet::new();
+    for promise in promises {
+        if told.insert(promise) {
+            let of_it = rows
+                .iter()
+                .filter(is_told)
+                .filter(|row| row.promise == promise);
+            let names: BTreeSet<_> = of_it.map(|row| format!("*{}*", row.fault)).collect();
+            let names: Vec<_> = names.into_iter().collect();
+            let _ = writeln!(text, "* {}: {promise}.", names.join("; "));
         }
-        let _ = writeln!(text, "| {} | {} | {} |", row.store, row.fault, row.promise);
+    }
+    let mut remarked = rows.iter().filter(|row| !row.remark.is_empty()).peekable();
+    if remarked.peek().is_some() {
+        text += "\n## Remarks\n\n";
+    }
+    for row in remarked {
+        let _ = writeln!(text, "* {}, *{}*: {}.", row.store, row.fault, row.remark);
     }
     text
 }

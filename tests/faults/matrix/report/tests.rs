@@ -11,7 +11,8 @@ use crate::matrix::{Outcome, Scale};
 
 /// This program has no harness that would find them.
 pub(crate) fn trials() -> Vec<Trial> {
-    let all: [(&str, fn() -> Result<(), Failed>); 5] = [
+    type Test = fn() -> Result<(), Failed>;
+    let all: [(&str, Test); 5] = [
         (
             "report::a_cell_that_fails_is_shown_with_its_figures",
             a_cell_that_fails_is_shown_with_its_figures,
@@ -33,7 +34,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             the_head_says_when_what_and_where,
         ),
     ];
-    let trial = |(name, test): (&str, fn() -> _)| Trial::test(name, test);
+    let trial = |(name, test): (&str, Test)| Trial::test(name, test);
     all.into_iter().map(trial).collect()
 }
 

@@ -1,0 +1,200 @@
+//! `leases.db` put back from a backup, by renaming the backup or by writing over what
+//! is there. Its inode tells the one, a note on the inode the other, and a note beside
+//! the file both; so nobody gets a grant from it before somebody vouches for that.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use ringflake::lease::{Floor, History, Init, OpenOptions, open};
+use ringflake::{Clock as _, SystemClock};
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use super::Cell;
+use super::rows::{TWICE_AS_MANY, other_blocks};
+use crate::matrix::case::Case;
+use crate::matrix::crew::{Crew, Terms, WORKERS};
+use crate::matrix::{Outcome, space};
+
+const PROMISE: &str = "every request is refused, of whoever knew the file and of newcomers, until \
+                       somebody raises the floor or declares the history unknown; then IDs are \
+                       issued again, and nothing at all comes twice";
+
+/// How a backup comes in the place of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum How {
+    Renamed,
+    /// As `cp` does it: the file stays the same one.
+    Overwritten,
+}
+
+/// What is done to which workers.
+#[derive(Clone, Copy, Debug)]
+struct Restore {
+    how: How,
+    /// Workers live through it.
+    under_way: bool,
+    /// The backup knows the namespace. If not, the programs that use it take it for
+    /// new, as they do at each start.
+    is_known: bool,
+}
+
+pub(super) fn of() -> Vec<Cell> {
+    use How::{Overwritten, Renamed};
+
+    let cell = |name, how, under_way, is_known| {
+        let restore = Restore {
+            how,
+            under_way,
+            is_known,
+        };
+        Cell::new(name, move |case| put_back(case, restore)).promising(PROMISE)
+    };
+    vec![
+        cell("file renamed back", Renamed, false, true).long(),
+        cell("file written over", Overwritten, false, true).long(),
+        cell("file renamed back under workers", Renamed, true, true).long(),
+        cell("file written over under workers", Overwritten, true, true),
+        cell("first file renamed back", Renamed, false, false),
+        cell("first file written over", Overwritten, false, false).long(),
+        cell(
+            "first file renamed back under workers",
+            Renamed,
+            true,
+            false,
+        )
+        .long(),
+        cell(
+            "first file written over under workers",
+            Overwritten,
+            true,
+            false,
+        )
+        .long(),
+    ]
+}
+
+/// With extended attributes, as build directories have and memory may not.
+pub(super) fn directory() -> TempDir {
+    TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+fn put_back(case: &mut Case<'_>, restore: Restore) -> Outcome<()> {
+    let directory = directory();
+    let file = directory.path().join("leases.db");
+    let backup = directory.path().join("backup");
+    let url = format!("sqlite:{}", file.display());
+    begin(&url)?;
+    let terms = Terms {
+        node_bits: TWICE_AS_MANY,
+        takes_it_for_new: !restore.is_known,
+        ..Terms::default()
+    };
+    if !restore.is_known {
+        copy(&file, &backup)?;
+    }
+    let mut crew = case.crew_at(&url, &url, terms)?;
+    if restore.is_known {
+        between_operations(&file, || copy(&file, &backup))?;
+    }
+    other_blocks(&mut crew)?;
+    if !restore.under_way {
+        for number in 0..WORKERS {
+            crew.end(number)?;
+        }
+    }
+    between_operations(&file, || match restore.how {
+        How::Renamed => fs::rename(&backup, &file).map_err(|error| error.to_string()),
+        How::Overwritten => copy(&backup, &file),
+    })?;
+    crew.faults += 1;
+    if restore.under_way {
+        all_refused(&mut crew)?;
+    }
+    let newcomers = if restore.under_way {
+        WORKERS..WORKERS + 2
+    } else {
+        0..WORKERS
+    };
+    for number in newcomers {
+        crew.spawn(number, None);
+    }
+    all_refused(&mut crew)?;
+    let floor = vouch(&crew, restore.is_known)?;
+    crew.all_have_grants_from(floor, "above the floor")?;
+    crew.all_serve("once somebody has vouched for it")?;
+    // For what was issued ahead of the clock to be met again, if it ever is.
+    thread::sleep(space::COVER / 2);
+    crew.finish()
+}
+
+/// A file with the record of another namespace.
+fn begin(url: &str) -> Outcome<()> {
+    let others = space::namespace("others", TWICE_AS_MANY);
+    let mut store = open(url, &OpenOptions::new()).map_err(|error| error.to_string())?;
+    let init = Init::new(History::New, SystemClock.unix_ms());
+    let begun = store.init_if_new(&others, &init);
+    begun.map(drop).map_err(|error| error.to_string())
+}
+
+/// In a process of its own: to close the file in this one would drop its locks.
+pub(super) fn copy(from: &Path, to: &Path) -> Outcome<()> {
+    let status = Command::new("cp").arg(from).arg(to).status();
+    let status = status.map_err(|error| format!("cp: {error}"))?;
+    let done = status.success().then_some(());
+    done.ok_or_else(|| format!("cp: {status}"))
+}
+
+/// Does it while nobody is within a transaction.
+fn between_operations(file: &Path, act: impl FnOnce() -> Outcome<()>) -> Outcome<()> {
+    let text = |error: rusqlite::Error| error.to_string();
+    let connection = Connection::open(file).map_err(text)?;
+    connection
+        .busy_timeout(Duration::from_secs(20))
+        .map_err(text)?;
+    connection.execute_batch("BEGIN EXCLUSIVE").map_err(text)?;
+    act()?;
+    connection.execute_batch("ROLLBACK").map_err(text)
+}
+
+/// Every worker is told why it gets nothing, and none gets anything.
+fn all_refused(crew: &mut Crew) -> Outcome<()> {
+    const REASONS: [&str; 4] = [
+        "is a copy, or was put back to an earlier state",
+        "and may have lost it",
+        "the store has no namespace",
+        "has lost what it confirmed",
+    ];
+    let runs = crew.runs();
+    crew.wait("every worker is refused, and told why", |told| {
+        runs.iter().all(|&run| {
+            let said = told.runs[run].last_failure.as_deref().unwrap_or_default();
+            REASONS.iter().any(|reason| said.contains(reason))
+        })
+    })?;
+    let confirmed = crew.told().confirmed;
+    thread::sleep(space::COVER / 3);
+    match crew.told().confirmed - confirmed {
+        0 => Ok(()),
+        some => Err(format!(
+            "{some} requests were granted by a file that was put back"
+        )),
+    }
+}
+
+/// What the refusal names as the way out. Answers the floor from then on.
+fn vouch(crew: &Crew, is_known: bool) -> Outcome<u64> {
+    let space = crew.told().ledger.namespace().clone();
+    let mut store = crew.store()?;
+    let now = SystemClock.unix_ms();
+    let floor = if is_known {
+        store.bump_floor(&space, Floor::OverLostGrants, now)
+    } else {
+        let init = Init::new(History::Unknown, now).with_limits(space::limits());
+        store.init(&space, &init).map(|record| record.floor)
+    };
+    floor.map_err(|error| format!("the way out is closed: {error}"))
+}
