@@ -112,6 +112,57 @@ impl MariaDb {
         admin
     }
 
+    /// What a server needs on its command line to be followed by others. The number
+    /// must be its own.
+    pub(crate) fn binary_log(number: u32) -> [String; 3] {
+        let number = format!("--server-id={number}");
+        ["--log-bin", "--sync-binlog=1", &number].map(str::to_owned)
+    }
+
+    /// Takes over from now on what `primary` writes. Both must have the same now.
+    pub(crate) fn follow(&self, primary: &Self) {
+        let (file, position) = primary.log_position();
+        let mut admin = self.admin();
+        for statement in [
+            format!(
+                "CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = {}, \
+                 MASTER_USER = 'root', MASTER_LOG_FILE = '{file}', MASTER_LOG_POS = {position}, \
+                 MASTER_CONNECT_RETRY = 1",
+                primary.port
+            ),
+            "START SLAVE".to_owned(),
+        ] {
+            admin.query_drop(statement).unwrap();
+        }
+    }
+
+    /// Waits until it has all that `primary` has written by now.
+    pub(crate) fn catch_up(&self, primary: &Self) {
+        let (file, position) = primary.log_position();
+        let wait = format!("SELECT MASTER_POS_WAIT('{file}', {position}, 60)");
+        let events: Option<Option<i64>> = self.admin().query_first(wait).unwrap();
+        assert!(events.flatten() >= Some(0), "{events:?}");
+    }
+
+    /// Takes nothing more over.
+    pub(crate) fn follow_nobody(&self) {
+        let mut admin = self.admin();
+        admin.query_drop("STOP SLAVE").unwrap();
+        admin.query_drop("RESET SLAVE ALL").unwrap();
+    }
+
+    /// Lets nobody but the superuser write any more.
+    pub(crate) fn forbid_writing(&self) {
+        let mut admin = self.admin();
+        admin.query_drop("SET GLOBAL read_only = 1").unwrap();
+    }
+
+    fn log_position(&self) -> (String, u64) {
+        let status = self.admin().query_first("SHOW MASTER STATUS").unwrap();
+        let (file, position, _, _): (String, u64, String, String) = status.unwrap();
+        (file, position)
+    }
+
     /// Other settings on the command line, from the next start on.
     pub(crate) fn configure(&mut self, settings: &[&str]) {
         self.settings = settings.iter().map(|s| (*s).to_owned()).collect();

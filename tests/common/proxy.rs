@@ -5,7 +5,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// No test needs more connections at once; one that opens them in a loop is
 /// stopped here.
@@ -24,6 +24,10 @@ pub(crate) enum Fault {
         /// What becomes of a connection that has lost one.
         then: Then,
     },
+    /// A connection on which nobody has spoken for so long is forgotten, as by a router
+    /// that keeps no idle flows: nothing passes on it any more, and neither side is
+    /// told.
+    ForgetIdle(Duration),
     /// Every connection is closed, and new ones are closed as soon as they are
     /// accepted.
     Cut,
@@ -86,6 +90,8 @@ struct Inner {
     stopped: AtomicBool,
     /// How many replies were lost.
     lost: AtomicU64,
+    /// How many connections were forgotten.
+    forgotten: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -105,6 +111,10 @@ struct Connection {
     losing: AtomicBool,
     /// The reply to the latest request was counted as lost.
     counted: AtomicBool,
+    /// Nothing passes any more, for good.
+    forgotten: AtomicBool,
+    /// When one side has spoken last.
+    spoken: Mutex<Instant>,
 }
 
 impl Proxy {
@@ -117,6 +127,7 @@ impl Proxy {
             server_port: AtomicU16::new(server_port),
             stopped: AtomicBool::new(false),
             lost: AtomicU64::new(0),
+            forgotten: AtomicU64::new(0),
             state: Mutex::new(State {
                 fault: Fault::None,
                 connections: Vec::new(),
@@ -160,6 +171,11 @@ impl Proxy {
     /// the server, and it has answered them.
     pub(crate) fn lost(&self) -> u64 {
         self.inner.lost.load(SeqCst)
+    }
+
+    /// How many connections were forgotten so far.
+    pub(crate) fn forgotten(&self) -> u64 {
+        self.inner.forgotten.load(SeqCst)
     }
 }
 
@@ -217,6 +233,8 @@ impl Inner {
             asked: AtomicBool::new(false),
             losing: AtomicBool::new(false),
             counted: AtomicBool::new(false),
+            forgotten: AtomicBool::new(false),
+            spoken: Mutex::new(Instant::now()),
         });
         // Under the lock, so that a cut misses no connection.
         let mut state = self.state();
@@ -232,6 +250,9 @@ impl Inner {
     fn pump_requests(&self, connection: &Connection) {
         let mut buffer = [0; 16 * 1024];
         while let Some(bytes) = read(&connection.client, &mut buffer) {
+            if self.forgets(connection) {
+                continue;
+            }
             // Before the server can see it, so that no reply is faster.
             if !connection.asked.swap(true, SeqCst) {
                 connection.counted.store(false, SeqCst);
@@ -241,6 +262,23 @@ impl Inner {
                 return;
             }
         }
+    }
+
+    /// Whether what is said now comes too late.
+    fn forgets(&self, connection: &Connection) -> bool {
+        let fault = self.state().fault;
+        let mut spoken = connection
+            .spoken
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let idle = spoken.elapsed();
+        *spoken = Instant::now();
+        if matches!(fault, Fault::ForgetIdle(most) if idle > most)
+            && !connection.forgotten.swap(true, SeqCst)
+        {
+            self.forgotten.fetch_add(1, SeqCst);
+        }
+        connection.forgotten.load(SeqCst)
     }
 
     /// Decides on the replies to a request that begins.
@@ -260,6 +298,9 @@ impl Inner {
     fn pump_replies(&self, connection: &Connection) {
         let mut buffer = [0; 16 * 1024];
         while let Some(bytes) = read(&connection.server, &mut buffer) {
+            if self.forgets(connection) {
+                continue;
+            }
             connection.asked.store(false, SeqCst);
             self.shift_date(bytes);
             let passing = self.passing(connection, bytes);
@@ -297,7 +338,7 @@ impl Inner {
     fn passing<'a>(&self, connection: &Connection, reply: &'a [u8]) -> &'a [u8] {
         let mut state = self.state();
         let pass = match &mut state.fault {
-            Fault::None | Fault::Cut | Fault::Dates { .. } => reply.len(),
+            Fault::None | Fault::Cut | Fault::Dates { .. } | Fault::ForgetIdle(_) => reply.len(),
             Fault::Delay(delay) => {
                 let delay = *delay;
                 drop(state);

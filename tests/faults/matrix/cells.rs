@@ -68,6 +68,7 @@ pub(crate) fn of(kind: Kind) -> Vec<Cell> {
     if kind != Kind::Sqlite {
         cells.push(Cell::new("server killed", outages::killed));
         cells.push(Cell::new("replies lost", replies::lost));
+        cells.push(Cell::new("idle flows forgotten", replies::forgotten).long());
     }
     cells.extend([
         Cell::new("rows put back", rows::put_back).promising(rows::ALL_KNOW),
@@ -85,7 +86,9 @@ pub(crate) fn of(kind: Kind) -> Vec<Cell> {
     match kind {
         Kind::Redis => cells.push(Cell::new("replica without the writes", failovers::replica)),
         Kind::Etcd => cells.push(Cell::new("leader killed", failovers::leader)),
-        Kind::Sqlite | Kind::Postgres | Kind::MariaDb => {}
+        Kind::Postgres => cells.extend(failovers::of::<failovers::PostgresPair>()),
+        Kind::MariaDb => cells.extend(failovers::of::<failovers::MariaDbPair>()),
+        Kind::Sqlite => {}
     }
     cells
 }

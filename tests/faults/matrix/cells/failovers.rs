@@ -3,10 +3,18 @@
 use std::thread;
 use std::time::Duration;
 
+use super::Cell;
+use super::rows::{TWICE_AS_MANY, other_blocks};
 use crate::matrix::case::Case;
 use crate::matrix::crew::Terms;
+use crate::matrix::mariadb::MariaDb;
+use crate::matrix::postgres::Postgres;
 use crate::matrix::proxy::Proxy;
 use crate::matrix::{Outcome, etcd, redis, space};
+
+const NOTICED: &str = "the server that takes over is known for another one, and raises the floor \
+                       above all that the first may have granted and go on granting until it \
+                       ends, within the time that a failover may take; nothing at all comes twice";
 
 /// A replica that lacks the last writes becomes the primary, while the old one
 /// goes on for a third of what a failover may take.
@@ -59,4 +67,175 @@ pub(super) fn leader(case: &mut Case<'_>) -> Outcome<()> {
         thread::sleep(Duration::from_millis(500));
     }
     crew.finish()
+}
+
+/// How a server that follows another comes in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// The first has ended in order, and the other has all that it had.
+    Planned,
+    /// The first is killed, and what it wrote last is nowhere else.
+    WithLoss,
+    /// The same, but the first goes on for a while, and grants.
+    TwoAtOnce,
+}
+
+/// The cells of a server and another that follows it.
+pub(super) fn of<P: Pair + 'static>() -> Vec<Cell> {
+    let cell =
+        |name, way| Cell::new(name, move |case| take_over::<P>(case, way)).promising(NOTICED);
+    vec![
+        cell("follower takes over", Way::Planned).long(),
+        cell("follower without the writes", Way::WithLoss),
+        cell("two primaries at once", Way::TwoAtOnce).long(),
+    ]
+}
+
+/// A server, and another that has what the first has written, a little later.
+pub(super) trait Pair: Sized {
+    /// None where it is not installed.
+    fn start() -> Option<Self>;
+    /// Both ports, the first server's first.
+    fn ports(&self) -> [u16; 2];
+    fn url_through(&self, port: u16) -> String;
+    /// Ends the first in order, with all that it had in the other.
+    fn end_first(&mut self);
+    fn kill_first(&mut self);
+    /// From here on what the first writes is missing in the other.
+    fn part(&self);
+    /// Makes the other a server that can be written.
+    fn promote(&self);
+}
+
+fn take_over<P: Pair>(case: &mut Case<'_>, way: Way) -> Outcome<()> {
+    let Some(mut pair) = P::start() else {
+        return Err("the server was there a moment ago".to_owned());
+    };
+    let [first, other] = pair.ports();
+    let proxy = Proxy::to(first);
+    let url = |port| pair.url_through(port);
+    let terms = Terms {
+        node_bits: TWICE_AS_MANY,
+        ..Terms::default()
+    };
+    let mut crew = case.crew_at(&url(first), &url(proxy.port()), terms)?;
+    if way == Way::Planned {
+        pair.end_first();
+        pair.promote();
+        proxy.redirect(other);
+    } else {
+        pair.part();
+        other_blocks(&mut crew)?;
+        if way == Way::WithLoss {
+            pair.kill_first();
+        }
+        pair.promote();
+        proxy.redirect(other);
+    }
+    if way == Way::TwoAtOnce {
+        // Connections that are open still reach the first; these don't.
+        for number in 0..4 {
+            crew.kill(number);
+            crew.spawn(number, None);
+        }
+        let before = crew.told().confirmed;
+        thread::sleep(space::FAILOVER / 3);
+        let confirmed = crew.told().confirmed - before;
+        pair.kill_first();
+        if confirmed == 0 {
+            return Err("the first server has granted nothing any more".to_owned());
+        }
+        case.remark(format!(
+            "the first confirmed {confirmed} requests beside the other"
+        ));
+    }
+    crew.faults += 1;
+    crew.all_serve("on the other server")?;
+    // For what was issued ahead of the clock to be met again, if it ever is.
+    thread::sleep(space::COVER / 2);
+    crew.finish()
+}
+
+pub(super) struct PostgresPair {
+    first: Postgres,
+    standby: Postgres,
+}
+
+impl Pair for PostgresPair {
+    fn start() -> Option<Self> {
+        let first = Postgres::start("faults on PostgreSQL")?;
+        let standby = first.standby();
+        Some(Self { first, standby })
+    }
+
+    fn ports(&self) -> [u16; 2] {
+        [self.first.port(), self.standby.port()]
+    }
+
+    fn url_through(&self, port: u16) -> String {
+        self.first.url_through(port)
+    }
+
+    /// It waits for those that follow it.
+    fn end_first(&mut self) {
+        self.first.stop();
+    }
+
+    fn kill_first(&mut self) {
+        self.first.kill();
+    }
+
+    fn part(&self) {
+        self.standby.configure("primary_conninfo = ''");
+        self.standby.reload("primary_conninfo", "");
+    }
+
+    fn promote(&self) {
+        self.standby.promote();
+    }
+}
+
+pub(super) struct MariaDbPair {
+    first: MariaDb,
+    replica: MariaDb,
+}
+
+impl Pair for MariaDbPair {
+    fn start() -> Option<Self> {
+        let start = |number| {
+            let settings = MariaDb::binary_log(number);
+            let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+            MariaDb::start("faults on MariaDB", &settings)
+        };
+        let (first, replica) = (start(1)?, start(2)?);
+        replica.follow(&first);
+        Some(Self { first, replica })
+    }
+
+    fn ports(&self) -> [u16; 2] {
+        [self.first.port(), self.replica.port()]
+    }
+
+    fn url_through(&self, port: u16) -> String {
+        self.first.url_through(port)
+    }
+
+    fn end_first(&mut self) {
+        self.first.forbid_writing();
+        self.replica.catch_up(&self.first);
+        self.first.stop();
+    }
+
+    fn kill_first(&mut self) {
+        self.first.kill();
+    }
+
+    fn part(&self) {
+        self.replica.catch_up(&self.first);
+        self.replica.follow_nobody();
+    }
+
+    fn promote(&self) {
+        self.replica.follow_nobody();
+    }
 }

@@ -1,8 +1,10 @@
-//! Replies that are lost on the way, while what was asked for is done.
+//! What is lost on the way: replies, while what was asked for is done, and requests.
+
+use std::time::Duration;
 
 use crate::matrix::Outcome;
 use crate::matrix::case::Case;
-use crate::matrix::crew::Terms;
+use crate::matrix::crew::{Terms, WORKERS};
 use crate::matrix::proxy::{After, Fault, Then};
 
 /// One after the other: the connection ends, or stays open and silent.
@@ -20,5 +22,26 @@ pub(super) fn lost(case: &mut Case<'_>) -> Outcome<()> {
         crew.faults += proxy.lost() - before;
     }
     crew.all_serve("with all replies")?;
+    crew.finish()
+}
+
+/// Something between forgets flows that are idle, sooner than anybody comes by again:
+/// the next request is lost on the way, and no side is told.
+pub(super) fn forgotten(case: &mut Case<'_>) -> Outcome<()> {
+    const IDLE: Duration = Duration::from_millis(150);
+
+    let mut crew = case.crew(Terms::default())?;
+    let proxy = case.ground.proxy().expect("there is something between");
+    proxy.set(Fault::ForgetIdle(IDLE));
+    for _ in 0..case.scale.pick(1, 5) {
+        let before = proxy.forgotten();
+        crew.wait("as many connections as workers are forgotten", |_| {
+            proxy.forgotten() >= before + u64::from(WORKERS)
+        })?;
+        crew.all_serve("on new connections")?;
+        crew.faults += proxy.forgotten() - before;
+    }
+    proxy.set(Fault::None);
+    crew.all_serve("once no flow is forgotten")?;
     crew.finish()
 }
