@@ -1,6 +1,7 @@
 //! The store in PostgreSQL.
 
 mod columns;
+mod lock;
 mod server;
 mod session;
 mod sqlstate;

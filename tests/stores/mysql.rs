@@ -289,6 +289,7 @@ fn a_deadlock_is_repeated() {
     sql::a_deadlock_is_repeated(
         &server,
         &mut |statement| execute(&mut holding, statement),
+        "UPDATE ringflake_namespace SET skew_ms = skew_ms + 1",
         &|| waits(&server),
     );
 }

@@ -65,6 +65,8 @@ macro_rules! server {
     };
 }
 
+mod renewals;
+
 /// Whether a session of the store waits for this.
 fn waits(admin: &Session, kind: &str) -> bool {
     let waiting = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'ringflake'
@@ -223,6 +225,7 @@ fn a_deadlock_is_repeated() {
     sql::a_deadlock_is_repeated(
         &server,
         &mut |statement| holding.execute(statement),
+        "SELECT pg_advisory_xact_lock(1919315051, 471239387)",
         &|| waits(&admin, "Lock"),
     );
 }

@@ -434,10 +434,12 @@ pub(crate) fn acquirers_do_not_queue(
 }
 
 /// A transaction that the server sacrifices to another one is repeated. The other
-/// one takes its locks the wrong way round, as no store does.
+/// one takes its locks the wrong way round, as no store does: a block's and then, by
+/// `hold_record`, what keeps the record of "orders" to itself.
 pub(crate) fn a_deadlock_is_repeated(
     server: &dyn Database,
     lock: &mut dyn FnMut(&str),
+    hold_record: &str,
     is_waited_for: &dyn Fn() -> bool,
 ) {
     let mut store = server.store();
@@ -450,7 +452,7 @@ pub(crate) fn a_deadlock_is_repeated(
         let (store, space) = (&mut store, &space);
         let worker = scope.spawn(move || store.renew(space, &renew));
         eventually("the renewal waits", is_waited_for);
-        lock("UPDATE ringflake_namespace SET skew_ms = skew_ms + 1");
+        lock(hold_record);
         lock("COMMIT");
         assert_eq!(worker.join().unwrap().unwrap(), grant.ticks.end + 1);
     });

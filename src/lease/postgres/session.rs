@@ -17,6 +17,7 @@ use super::super::{
     Block, Durability, Epoch, Grant, Holder, Incarnation, Namespace, Renew, StoreError, StoreRecord,
 };
 use super::columns::{Guard, Parameter, block_row, column, first, record_row};
+use super::lock::RecordLock;
 use super::server::Server;
 use super::sqlstate::verdict;
 use super::statements as sql;
@@ -84,12 +85,18 @@ impl PgSession {
         self.confirmed()
     }
 
-    /// Runs one guarded statement, as a transaction of its own.
-    fn guarded(&mut self, sql: &str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, Failure> {
-        let begin = self.begin.as_str();
+    /// Runs one guarded statement, as a transaction of its own in which the record
+    /// stands still.
+    fn guarded(
+        &mut self,
+        lock: RecordLock,
+        sql: &str,
+        parameters: &[Parameter<'_>],
+    ) -> Result<Vec<Row>, Failure> {
+        let begin = format!("{}; {}", self.begin, lock.shared());
         let answers = self.wire.call(async |client| {
             join4(
-                client.batch_execute(begin),
+                client.batch_execute(&begin),
                 client.query_typed(sql, parameters),
                 client.batch_execute(sql::HEAR),
                 client.batch_execute(sql::COMMIT),
@@ -97,6 +104,13 @@ impl PgSession {
             .await
         });
         let (begun, rows, sound, committed) = answers.map_err(in_doubt)?;
+        let (begun, rows) = match (begun, rows) {
+            // Refused for the lock, which was not to be had.
+            (Err(first), Err(then)) if was_spoken(&first) && was_spoken(&then) => {
+                (Ok(()), Err(first))
+            }
+            other => other,
+        };
         let rows = self.answered_along(rows)?;
         // Without a transaction the statement has committed by itself.
         self.answered(begun, Stage::Commit)?;
@@ -135,9 +149,8 @@ impl PgSession {
     /// What a statement was answered that a commit was sent along with. If the
     /// server says that it failed, the commit found nothing to commit.
     fn answered_along<T>(&mut self, answer: Result<T, Error>) -> Result<T, Failure> {
-        let spoken = |error: &Error| error.as_db_error().is_some_and(|told| !ends(told));
         let stage = match &answer {
-            Err(error) if spoken(error) => Stage::Before,
+            Err(error) if was_spoken(error) => Stage::Before,
             _ => Stage::Commit,
         };
         self.answered(answer, stage)
@@ -351,16 +364,18 @@ impl Session for PgSession {
         namespace: &str,
         lock: Lock,
     ) -> Result<(Option<RecordRow>, Present), Failure> {
-        let record = match lock {
-            Lock::Shared => sql::RECORD_SHARED,
-            Lock::Exclusive => sql::RECORD_EXCLUSIVE,
+        let (begin, record) = match lock {
+            Lock::Shared => (self.begin.clone(), sql::RECORD_SHARED),
+            Lock::Exclusive => {
+                let lock = RecordLock::of(namespace).exclusive();
+                (format!("{}; {lock}", self.begin), sql::RECORD_EXCLUSIVE)
+            }
         };
         self.in_transaction = true;
-        let begin = self.begin.as_str();
         let name: Parameter<'_> = (&namespace, Type::TEXT);
         let answers = self.wire.call(async |client| {
             join3(
-                client.batch_execute(begin),
+                client.batch_execute(&begin),
                 client.query_typed(record, std::slice::from_ref(&name)),
                 client.query_typed(sql::PRESENT, &[]),
             )
@@ -470,7 +485,8 @@ impl Session for PgSession {
             (&accepts, Type::BOOL),
         ];
         parameters.extend(more);
-        let rows = self.guarded(sql::EXTEND, &parameters)?;
+        let lock = RecordLock::of(namespace.name());
+        let rows = self.guarded(lock, sql::EXTEND, &parameters)?;
         let Some(row) = rows.first() else {
             return Ok(None);
         };
@@ -484,7 +500,8 @@ impl Session for PgSession {
         epoch: Epoch,
     ) -> Result<bool, Failure> {
         let guard = Guard::new(namespace, block, epoch);
-        let rows = self.guarded(sql::RELEASE, &guard.parameters())?;
+        let lock = RecordLock::of(namespace.name());
+        let rows = self.guarded(lock, sql::RELEASE, &guard.parameters())?;
         Ok(!rows.is_empty())
     }
 
@@ -532,6 +549,11 @@ fn a_week_before(writes: &Writes<'_>) -> u64 {
     const WEEK_MS: u64 = 7 * 24 * 3600 * 1000;
     let then = writes.granted_unix_ms.saturating_sub(WEEK_MS);
     writes.namespace.layout().tick_at(then).unwrap_or(0)
+}
+
+/// Whether the server says so, and goes on.
+fn was_spoken(error: &Error) -> bool {
+    error.as_db_error().is_some_and(|told| !ends(told))
 }
 
 /// Whether an error ends the connection, and may have nothing to do with the

@@ -208,14 +208,14 @@ pub(super) const GRANT: &str = "\
     SELECT (SELECT count(*) FROM moved JOIN given USING (block, epoch, hwm_end)),
         (SELECT count(*) FROM noted)";
 
-/// The record of this very namespace, held in place until the end.
+/// The record of this very namespace. The transaction has
+/// [its lock](super::lock) by then, which holds it in place until the end.
 macro_rules! verified_record {
     () => {
         "WITH record AS MATERIALIZED (
             SELECT number, floor, incarnation, horizon_ms FROM ringflake_namespace
             WHERE name = $1 AND format = $2 AND layout = $3 AND block_bits = $4
                 AND fingerprint = $5
-            FOR SHARE
         )"
     };
 }
