@@ -76,6 +76,12 @@ use super::{
 /// Nothing is kept in the session, not even a prepared statement, so a pooler may
 /// stand in between that hands out connections by transaction.
 ///
+/// # Locks
+/// Renewals lock no row but their own block's, and so make no multixacts. What keeps the
+/// namespace's record in place is an advisory lock of the database, of the class
+/// 1919315051, until the end of the transaction: shared by renewals and releases, held
+/// alone by whoever raises the floor.
+///
 /// # Incarnation
 /// The cluster's system identifier, the timeline that is being written, and the
 /// number of the table `ringflake_block`. It changes at once when a standby is
