@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ringflake::lease::{
-    Acquire, Block, BlockState, Epoch, Fence, Floor, Grant, Incarnation, Init, LeaseStore, Listing,
-    Namespace, Renew, StoreError, StoreLimits, StoreRecord, StoreReport,
+    Acquire, Block, BlockState, Confirmed, Epoch, Fence, Floor, Grant, Incarnation, Init,
+    LeaseStore, Listing, Namespace, Renew, StoreError, StoreLimits, StoreRecord, StoreReport,
 };
 
 use crate::mutations::Mutation;
@@ -121,6 +121,40 @@ impl Ledger {
         record.limits = limits;
     }
 
+    /// Looks whether what was confirmed is on record.
+    fn check_history(&mut self, now: u64, evidence: &[Confirmed]) -> Result<(), StoreError> {
+        for confirmed in evidence {
+            let record = &self.state.record;
+            let known = self.state.blocks.get(confirmed.block.index() as usize);
+            let found = match self.mutation {
+                Some(Mutation::UnknownBlockIsNoLoss) if known.is_none() => Ok(()),
+                Some(Mutation::LowerEndIsNoLoss) => {
+                    let mut known = known.cloned();
+                    let end = confirmed.end;
+                    known.iter_mut().for_each(|known| known.hwm_end = end);
+                    record.check_history(now, known.as_ref(), confirmed)
+                }
+                Some(Mutation::SettledLossIsOne) => {
+                    let mut record = record.clone();
+                    record.floor = 0;
+                    record.check_history(now, known, confirmed)
+                }
+                _ => record.check_history(now, known, confirmed),
+            };
+            let Err(lost) = found else { continue };
+            let mut raised = record.clone();
+            if self.lacks(Mutation::LossIgnoresHorizon) {
+                raised.limits = raised.limits.with_horizon(Duration::ZERO);
+            }
+            raised.raise_floor(Floor::OverLostGrants, now)?;
+            if !self.lacks(Mutation::LossIsNotKept) {
+                self.state.record.floor = raised.floor;
+            }
+            return Err(lost);
+        }
+        Ok(())
+    }
+
     /// The marks of what can be granted, the best first.
     fn candidates(&self, now: u64, wanted: u32) -> Vec<BlockState> {
         let (record, blocks) = (&self.state.record, &self.state.blocks);
@@ -179,6 +213,7 @@ impl LeaseStore for Ledger {
         }
         let before = self.state.record.clone();
         self.observe(now);
+        self.check_history(now, &acquire.evidence)?;
 
         let rules = self.rules_of_acquire();
         let mut grants = Vec::new();

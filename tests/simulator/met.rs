@@ -39,6 +39,9 @@ events! {
     ReplyToBoth: "reply to both copies",
     Ambiguous: "outcome unknown",
     PastTheEnd: "awake past the end of a lease",
+    HistoryLost: "history lost, and noticed",
+    GivenAgain: "given again before that was noticed",
+    RollBack: "rolled back",
     FailOver: "stale failover",
     OldPrimary: "answered by a superseded primary",
     Restart: "server restarted",
@@ -68,6 +71,10 @@ impl Tally {
 
     pub(crate) fn meet(&mut self, met: Met) {
         self.0[met as usize] += 1;
+    }
+
+    pub(crate) fn has_met(&self, met: Met) -> bool {
+        self.0[met as usize] > 0
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
@@ -105,6 +112,7 @@ impl Tally {
                 },
                 StoreError::Exhausted { .. } => Met::Exhausted,
                 StoreError::FloorAhead { .. } => Met::FloorAhead,
+                StoreError::HistoryLost { .. } => Met::HistoryLost,
                 StoreError::ClockSkew { .. } => Met::ClockSkew,
                 StoreError::BeforeEpoch { .. } => Met::BeforeEpoch,
                 StoreError::Unavailable { .. } => Met::Unavailable,

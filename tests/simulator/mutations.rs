@@ -46,7 +46,13 @@ pub(crate) enum Mutation {
     SkewIgnored,
     FingerprintIgnored,
     LazyCommit,
+    UnknownBlockIsNoLoss,
+    LowerEndIsNoLoss,
+    SettledLossIsOne,
+    LossIgnoresHorizon,
+    LossIsNotKept,
     // The client's side.
+    BringsNoEvidence,
     AdoptsAmbiguousAcquire,
     AdoptsAmbiguousRenewal,
     ResendsAmbiguous,
@@ -141,11 +147,33 @@ pub(crate) const TABLE: &[Row] = {
         row(
             Tokens,
             "idempotency tokens: a repeated request gets the same reply",
-            &[S1, S4],
+            &[S1, S2, S4],
         ),
         harmless(SkewIgnored, "no comparison of the clocks", &[Live]),
         harmless(FingerprintIgnored, "no comparison of the secret", &[S5]),
         row(LazyCommit, "the store answers before it has written", &[S1]),
+        row(
+            UnknownBlockIsNoLoss,
+            "a block that was forgotten whole is no loss",
+            &[S1],
+        ),
+        row(
+            LowerEndIsNoLoss,
+            "an end below the one confirmed is no loss",
+            &[S1],
+        ),
+        harmless(
+            SettledLossIsOne,
+            "a loss below the floor counts as one again",
+            &[Live],
+        ),
+        row(LossIgnoresHorizon, "after a loss, floor without H", &[S1]),
+        row(LossIsNotKept, "after a loss, the floor is not kept", &[S1]),
+        row(
+            BringsNoEvidence,
+            "an acquisition without what was confirmed",
+            &[S1],
+        ),
         row(
             AdoptsAmbiguousAcquire,
             "an ambiguous acquire is looked up and adopted",
@@ -161,7 +189,7 @@ pub(crate) const TABLE: &[Row] = {
             "an ambiguous renewal is sent again, its fence believed",
             &[S2],
         ),
-        row(IgnoresFence, "a fence is ignored", &[S2]),
+        row(IgnoresFence, "a fence is ignored", &[S1, S2]),
         row(
             TakesLateReplies,
             "a late reply is taken for the one awaited",

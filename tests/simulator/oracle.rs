@@ -1,9 +1,13 @@
 //! Who was given what and issued what, as only the simulation can know.
+//!
+//! A server that is put back to an earlier state has forgotten what was given since.
+//! That alone it may give once more, and only until a process asks it for blocks that
+//! was told more than it knows: rule S8 promises no more, and no less.
 
 use std::fmt;
 use std::ops::Range;
 
-use ringflake::lease::{Block, Grant};
+use ringflake::lease::{Block, Epoch, Grant, Listing, Renew};
 
 use crate::mutations::Promise;
 
@@ -72,6 +76,30 @@ struct Confirmed {
     cursor: u64,
 }
 
+/// The last that a process was told of a block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Told {
+    block: Block,
+    epoch: Epoch,
+    end: u64,
+}
+
+impl Told {
+    /// Whether a server with this record knows less, of what is not settled yet: above
+    /// the floor, and within what it can have granted.
+    fn is_forgotten(&self, now: u64, listing: &Listing) -> bool {
+        let record = &listing.record;
+        if self.end <= record.floor || self.end > record.floor_over_lost_grants(now) {
+            return false;
+        }
+        let known = listing
+            .blocks
+            .iter()
+            .find(|known| known.block == self.block);
+        known.is_none_or(|known| known.epoch < self.epoch || known.hwm_end < self.end)
+    }
+}
+
 /// What a run ends at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Watch {
@@ -90,12 +118,18 @@ pub(crate) struct Oracle {
     issued: Vec<Intervals>,
     /// Per process.
     confirmed: Vec<Vec<Confirmed>>,
+    /// Per process, and for good: what it can bring before a server that has forgotten.
+    told: Vec<Vec<Told>>,
+    /// What a server has forgotten, as long as nobody who knows better has asked.
+    forgotten: Vec<(usize, Block, Range<u64>)>,
     /// Cells that clones have in common and may both issue.
     common: Vec<(Block, Range<u64>)>,
     /// How many cells were issued, and how many of them twice.
     pub(crate) cells: u64,
     pub(crate) doubles: u64,
     pub(crate) grants: u64,
+    /// How many ticks were given a second time by a server that had forgotten them.
+    pub(crate) again: u64,
 }
 
 impl Oracle {
@@ -105,41 +139,110 @@ impl Oracle {
             given: vec![Intervals::default(); blocks as usize],
             issued: vec![Intervals::default(); blocks as usize],
             confirmed: Vec::new(),
+            told: Vec::new(),
+            forgotten: Vec::new(),
             common: Vec::new(),
             cells: 0,
             doubles: 0,
             grants: 0,
+            again: 0,
         }
     }
 
-    /// S1: a server gave these ticks away, whether anybody learns of it or not.
+    /// S1: a server gave these ticks away, whether anybody learns of it or not. What it
+    /// had forgotten it may give once more.
     pub(crate) fn give(
         &mut self,
         block: Block,
-        ticks: Range<u64>,
+        mut ticks: Range<u64>,
         server: usize,
     ) -> Result<(), Violation> {
-        if ticks.is_empty() || self.watch == Watch::Duplicates {
-            return Ok(());
+        self.grants += u64::from(!ticks.is_empty());
+        while let Some((common, by)) = self.given[block.index() as usize].overlap(&ticks) {
+            let forgiven = self.forgive(server, block, &common);
+            if forgiven.is_empty() && self.watch == Watch::Promises {
+                return Err(broken(
+                    Promise::S1,
+                    format_args!(
+                        "server {server} gave ticks {ticks:?} of block {block}, \
+                         of which server {by} had given {common:?}"
+                    ),
+                ));
+            }
+            let given = &mut self.given[block.index() as usize];
+            if ticks.start < common.start {
+                given.add(ticks.start..common.start, server);
+            }
+            ticks.start = if forgiven.is_empty() {
+                common.end
+            } else {
+                forgiven.end
+            };
         }
-        self.grants += 1;
-        let given = &mut self.given[block.index() as usize];
-        if let Some((common, by)) = given.overlap(&ticks) {
-            return Err(broken(
-                Promise::S1,
-                format_args!(
-                    "server {server} gave ticks {ticks:?} of block {block}, \
-                     of which server {by} had given {common:?}"
-                ),
-            ));
+        if !ticks.is_empty() {
+            self.given[block.index() as usize].add(ticks, server);
         }
-        given.add(ticks, server);
         Ok(())
+    }
+
+    /// Takes as much off the beginning of these ticks as the server had forgotten; both
+    /// who have it may issue it.
+    fn forgive(&mut self, server: usize, block: Block, ticks: &Range<u64>) -> Range<u64> {
+        let mut forgotten = self.forgotten.iter_mut();
+        let Some((.., range)) = forgotten.find(|(who, which, range)| {
+            (*who, *which) == (server, block) && range.contains(&ticks.start)
+        }) else {
+            return ticks.start..ticks.start;
+        };
+        let forgiven = ticks.start..ticks.end.min(range.end);
+        let rest = forgiven.end..range.end;
+        range.end = forgiven.start;
+        self.forgotten.push((server, block, rest));
+        self.again += forgiven.end - forgiven.start;
+        self.allow(block, forgiven.clone());
+        forgiven
+    }
+
+    /// A server was put back to what this listing holds. It gives for new what any
+    /// server gave since.
+    pub(crate) fn roll_back(&mut self, server: usize, listing: &Listing) {
+        for (index, given) in self.given.iter().enumerate() {
+            let block = Block::new(index as u64);
+            let known = listing.blocks.iter().find(|known| known.block == block);
+            let mark = known.map_or(0, |known| known.hwm_end);
+            let lost = given.0.iter().filter(|(range, _)| range.end > mark);
+            self.forgotten
+                .extend(lost.map(|(range, _)| (server, block, range.start.max(mark)..range.end)));
+        }
+    }
+
+    /// Somebody who was told more than this listing holds has asked the server for
+    /// blocks: it gives nothing for new any more.
+    pub(crate) fn remind(&mut self, server: usize, now: u64, listing: &Listing, told: &[Told]) {
+        if told.iter().any(|told| told.is_forgotten(now, listing)) {
+            self.forgotten.retain(|(who, ..)| *who != server);
+        }
+    }
+
+    /// What this process was told so far.
+    pub(crate) fn told(&self, process: usize) -> Vec<Told> {
+        self.told[process].clone()
+    }
+
+    fn tell(&mut self, process: usize, block: Block, epoch: Epoch, end: u64) {
+        let told = &mut self.told[process];
+        match told.iter_mut().find(|told| told.block == block) {
+            // A late grant of a server that has forgotten says nothing new.
+            Some(told) if told.end > end => {}
+            Some(told) => (told.epoch, told.end) = (epoch, end),
+            None => told.push(Told { block, epoch, end }),
+        }
     }
 
     /// Makes room for one more process.
     pub(crate) fn enter(&mut self) -> usize {
         self.confirmed.push(Vec::new());
+        self.told.push(Vec::new());
         self.confirmed.len() - 1
     }
 
@@ -150,14 +253,17 @@ impl Oracle {
             ticks: grant.ticks.clone(),
             cursor: 0,
         });
+        self.tell(process, grant.block, grant.epoch, grant.ticks.end);
     }
 
     /// A positive reply to a renewal did.
-    pub(crate) fn confirm_end(&mut self, process: usize, block: Block, known: u64, end: u64) {
+    pub(crate) fn confirm_end(&mut self, process: usize, renew: &Renew, end: u64) {
         let mut confirmed = self.confirmed[process].iter_mut();
-        if let Some(held) = confirmed.find(|c| c.block == block && c.ticks.end == known) {
+        let is_it = |c: &&mut Confirmed| c.block == renew.block && c.ticks.end == renew.known_end;
+        if let Some(held) = confirmed.find(is_it) {
             held.ticks.end = end;
         }
+        self.tell(process, renew.block, renew.epoch, end);
     }
 
     /// A process takes its grants to be gone.
@@ -169,6 +275,7 @@ impl Oracle {
     pub(crate) fn copy(&mut self, process: usize) -> usize {
         let confirmed = self.confirmed[process].clone();
         self.confirmed.push(confirmed);
+        self.told.push(self.told[process].clone());
         self.confirmed.len() - 1
     }
 

@@ -129,8 +129,13 @@ impl Process {
             borrow_limit: Duration::from_secs(60),
             room: 6usize.saturating_sub(self.lanes.len()),
         };
-        let (changes, step) = self.manager.next(self.at(now_ms), demand);
+        let (changes, mut step) = self.manager.next(self.at(now_ms), demand);
         self.apply(changes);
+        if let Step::Ask(Request::Acquire(acquire)) = &mut step
+            && self.lacks(Mutation::BringsNoEvidence)
+        {
+            acquire.evidence.clear();
+        }
         step
     }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::Instant;
 
-use crate::met::Tally;
+use crate::met::{Met, Tally};
 use crate::mutations::{Mutation, TABLE};
 use crate::oracle::Watch;
 use crate::service::Backend;
@@ -58,7 +58,7 @@ impl fmt::Display for Total {
             (self.cells, "cells issued"),
             (
                 self.doubles,
-                "of them twice, by copies of a process without a hook",
+                "of them twice, by copies without a hook and by stores that forgot",
             ),
         ] {
             writeln!(f, "{number:>12} {what}")?;
@@ -214,8 +214,8 @@ fn the_ledger_is_the_reference() {
 }
 
 /// A renewal compares epoch and end, and the end alone would do: a later grant of
-/// the block ends later than any end that an earlier holder can know. The epoch
-/// is there to tell the holder what happened.
+/// the block ends later than any end that an earlier holder can know, unless the
+/// store forgets. The epoch is there to tell the holder what happened.
 #[test]
 fn the_comparison_of_ends_implies_that_of_epochs() {
     spread(0..3_000, |seed| {
@@ -223,12 +223,12 @@ fn the_comparison_of_ends_implies_that_of_epochs() {
             backend: Backend::Ledger(None),
             ..Run::sound(seed)
         };
+        let sound = sound.outcome();
+        if sound.tally.has_met(Met::RollBack) {
+            return;
+        }
         let without = Run::mutated(seed, Mutation::RenewalIgnoresEpoch);
-        assert_eq!(
-            without.outcome().digest,
-            sound.outcome().digest,
-            "seed {seed}"
-        );
+        assert_eq!(without.outcome().digest, sound.digest, "seed {seed}");
     });
 }
 

@@ -10,7 +10,7 @@ use ringflake::lease::{
 
 use crate::ledger::{Ledger, State};
 use crate::mutations::{Mutation, Promise};
-use crate::oracle::{Oracle, Violation, Watch, broken};
+use crate::oracle::{Oracle, Told, Violation, Watch, broken};
 use crate::weather::{ALIVE_MS, LAYOUT, SKEW_LIMIT_MS, SKEW_MS, START_MS, Weather};
 
 /// What the servers run on.
@@ -78,12 +78,20 @@ impl Store {
         other
     }
 
-    fn set_incarnation(&mut self, name: u64) {
-        let incarnation = Incarnation::new(name.to_string());
+    fn set_incarnation(&mut self, incarnation: Incarnation) {
         match self {
             Self::Memory(store, _) => store.set_incarnation(incarnation),
             Self::Ledger(ledger) => ledger.incarnation = incarnation,
         }
+    }
+
+    /// What a client would find if it looked its grants up.
+    fn listing(&mut self, namespace: &Namespace) -> Option<Listing> {
+        let store: &mut dyn LeaseStore = match self {
+            Self::Memory(store, _) => store,
+            Self::Ledger(ledger) => &mut **ledger,
+        };
+        store.list(namespace).ok()
     }
 
     /// The store at this moment.
@@ -105,6 +113,8 @@ impl Store {
 
 struct Server {
     store: Store,
+    /// Which history it takes itself for.
+    incarnation: Incarnation,
     /// How far its clock is ahead of the true time.
     ahead_ms: i64,
     /// Whether that is more than a sound clock is off.
@@ -119,9 +129,11 @@ struct Server {
 }
 
 impl Server {
-    fn new(store: Store, ahead_ms: i64, lazy: bool) -> Self {
+    /// A store that takes itself for this incarnation.
+    fn new(store: Store, incarnation: Incarnation, ahead_ms: i64, lazy: bool) -> Self {
         Self {
             store,
+            incarnation,
             ahead_ms,
             broken_clock: false,
             superseded_ms: None,
@@ -145,6 +157,7 @@ pub(crate) struct Caller {
 pub(crate) struct Service {
     servers: Vec<Server>,
     replica: Snapshot,
+    backup: Snapshot,
     incarnations: u64,
     horizon: u64,
     cover: u64,
@@ -154,11 +167,14 @@ pub(crate) struct Service {
 impl Service {
     pub(crate) fn new(backend: Backend, weather: &Weather) -> Self {
         let init = Init::new(History::New, START_MS).with_limits(weather.limits);
-        let store = Store::new(backend, &weather.namespace, &init);
+        let mut store = Store::new(backend, &weather.namespace, &init);
         let lazy = backend == Backend::Ledger(Some(Mutation::LazyCommit));
+        let first = store.listing(&weather.namespace).expect("it was made");
+        let incarnation = first.record.incarnation;
         Self {
             replica: store.snapshot(),
-            servers: vec![Server::new(store, 0, lazy)],
+            backup: store.snapshot(),
+            servers: vec![Server::new(store, incarnation, 0, lazy)],
             incarnations: 0,
             horizon: weather.horizon,
             cover: weather.plan.cover.as_secs(),
@@ -186,28 +202,48 @@ impl Service {
 
     pub(crate) fn fail_over(&mut self, now_ms: u64, ahead_ms: i64) {
         self.incarnations += 1;
-        let incarnation = self.incarnations;
+        let incarnation = Incarnation::new(self.incarnations.to_string());
         let last = self.servers.last_mut().expect("there is always a primary");
         let mut store = last.store.promote(&self.replica);
-        store.set_incarnation(incarnation);
+        store.set_incarnation(incarnation.clone());
         last.superseded_ms.get_or_insert(now_ms);
         let lazy = last.lazy;
-        self.servers.push(Server::new(store, ahead_ms, lazy));
+        let server = Server::new(store, incarnation, ahead_ms, lazy);
+        self.servers.push(server);
     }
 
     pub(crate) fn restart(&mut self, now_ms: u64, reincarnate: bool) {
         if reincarnate {
             self.incarnations += 1;
         }
-        let incarnation = self.incarnations;
+        let incarnation = Incarnation::new(self.incarnations.to_string());
         let server = self.last();
         server.down_until_ms = now_ms + 300;
         if reincarnate {
-            server.store.set_incarnation(incarnation);
+            server.store.set_incarnation(incarnation.clone());
+            server.incarnation = incarnation;
             server.opens_at_ms = None;
         }
         if let Some(before) = server.before.take() {
             server.store.restore(&before);
+        }
+    }
+
+    pub(crate) fn back_up(&mut self) {
+        self.backup = self.last().store.snapshot();
+    }
+
+    pub(crate) fn roll_back(&mut self, oracle: &mut Oracle) {
+        let index = self.primary();
+        let server = self.servers.last_mut().expect("there is always a primary");
+        server.store.restore(&self.backup);
+        server.opens_at_ms = None;
+        server.before = None;
+        let listing = server.store.listing(&self.namespace);
+        let listing = listing.expect("it was made");
+        // What was written as another incarnation raises the floor by itself.
+        if listing.record.incarnation == server.incarnation {
+            oracle.roll_back(index, &listing);
         }
     }
 
@@ -235,12 +271,7 @@ impl Service {
 
     /// What a client would find if it looked its grants up.
     pub(crate) fn listing(&mut self, server: usize) -> Option<Listing> {
-        let namespace = self.namespace.clone();
-        let store: &mut dyn LeaseStore = match &mut self.servers[server].store {
-            Store::Memory(store, _) => store,
-            Store::Ledger(ledger) => &mut **ledger,
-        };
-        store.list(&namespace).ok()
+        self.servers[server].store.listing(&self.namespace)
     }
 
     /// Somebody with another secret asks for a block.
@@ -269,6 +300,7 @@ impl Service {
         now_ms: u64,
         caller: Caller,
         request: &Request,
+        told: &[Told],
         oracle: &mut Oracle,
     ) -> Result<Answer, Violation> {
         let server = &mut self.servers[index];
@@ -277,13 +309,38 @@ impl Service {
         if server.lazy {
             server.before = Some(server.store.snapshot());
         }
+        let tick = |unix_ms| LAYOUT.tick_at(unix_ms).unwrap_or(0);
+        let listing = server.store.listing(&self.namespace);
         let store = server.store.at(unix_ms, now_ms, caller.token);
         let answer = request.send(store, &self.namespace);
+        match (&answer, listing) {
+            // Before anything was looked at.
+            (
+                Answer::Acquired(Err(
+                    StoreError::ClockSkew { .. } | StoreError::BeforeEpoch { .. },
+                )),
+                _,
+            ) => {}
+            (Answer::Acquired(_), Some(listing)) => {
+                oracle.remind(index, tick(unix_ms), &listing, told);
+            }
+            _ => {}
+        }
+        match (request, &answer) {
+            (Request::Acquire(_), Answer::Acquired(Ok(grants))) => {
+                for grant in grants {
+                    oracle.give(grant.block, grant.ticks.clone(), index)?;
+                }
+            }
+            (Request::Renew(renew), Answer::Renewed(Ok(end))) if *end > renew.known_end => {
+                oracle.give(renew.block, renew.known_end..*end, index)?;
+            }
+            _ => {}
+        }
         if oracle.watch == Watch::Duplicates {
             return Ok(answer);
         }
 
-        let tick = |unix_ms| LAYOUT.tick_at(unix_ms).unwrap_or(0);
         // S7, by the server's clock, and by the true time where that is sound.
         let mut latest = tick(unix_ms) + self.horizon;
         if !server.broken_clock {
@@ -298,7 +355,6 @@ impl Service {
             (Request::Acquire(_), Answer::Acquired(Ok(grants))) => {
                 server.opens_at_ms = None;
                 for grant in grants {
-                    oracle.give(grant.block, grant.ticks.clone(), index)?;
                     bounded(grant.ticks.end, latest, Promise::S7)?;
                     if !both_broken {
                         bounded(grant.ticks.end, reach, Promise::Live)?;
@@ -306,7 +362,6 @@ impl Service {
                 }
             }
             (Request::Renew(renew), Answer::Renewed(Ok(end))) if *end > renew.known_end => {
-                oracle.give(renew.block, renew.known_end..*end, index)?;
                 bounded(*end, latest, Promise::S7)?;
                 if !both_broken {
                     bounded(*end, reach, Promise::Live)?;
@@ -327,6 +382,10 @@ impl Service {
                         ),
                     ));
                 }
+            }
+            // The floor was raised, and what was said before is void.
+            (Request::Acquire(_), Answer::Acquired(Err(StoreError::HistoryLost { .. }))) => {
+                server.opens_at_ms = None;
             }
             _ => {}
         }

@@ -7,10 +7,13 @@ use crate::world::{Outcome, Run};
 
 /// Within how many seeds a mutation must be caught, and show a duplicate if it
 /// can lead to one.
-const CAUGHT_WITHIN: u64 = 3_000;
+const CAUGHT_WITHIN: u64 = 20_000;
 
-fn first(run: impl Fn(u64) -> Run) -> Option<(Run, Outcome)> {
-    (0..CAUGHT_WITHIN).find_map(|seed| {
+/// For how many seeds one that leads to none is watched.
+const WATCHED_FOR: u64 = 3_000;
+
+fn first(seeds: u64, run: impl Fn(u64) -> Run) -> Option<(Run, Outcome)> {
+    (0..seeds).find_map(|seed| {
         let run = run(seed);
         let outcome = run.outcome();
         outcome.violation.is_some().then_some((run, outcome))
@@ -25,7 +28,7 @@ fn line(row: &Row) -> String {
         breaks,
         duplicates,
     } = row;
-    let broken = first(|seed| Run::mutated(seed, *mutation));
+    let broken = first(CAUGHT_WITHIN, |seed| Run::mutated(seed, *mutation));
     let Some((run, outcome)) = broken else {
         panic!("{mutation:?} was not caught within {CAUGHT_WITHIN} seeds");
     };
@@ -38,7 +41,12 @@ fn line(row: &Row) -> String {
     // With the rule in place the same seed is sound.
     must_hold(Run::sound(run.seed));
 
-    let twice = first(|seed| Run {
+    let seeds = if *duplicates {
+        CAUGHT_WITHIN
+    } else {
+        WATCHED_FOR
+    };
+    let twice = first(seeds, |seed| Run {
         watch: Watch::Duplicates,
         ..Run::mutated(seed, *mutation)
     });

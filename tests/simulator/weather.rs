@@ -47,6 +47,10 @@ pub(crate) enum Fault {
     /// The same, while a process that agrees with the replica sleeps past its
     /// end and others take its blocks.
     FailOverBehindSleeper,
+    /// A copy is made of what the primary holds.
+    Backup,
+    /// The primary holds that copy again, and goes on as the same incarnation.
+    RollBack,
     BumpFloor,
     Impostor,
 }
@@ -80,6 +84,7 @@ const HISTORY: &[Fault] = &[
     Fault::FailOverBehindSleeper,
     Fault::Restart,
     Fault::Reincarnate,
+    Fault::RollBack,
 ];
 
 /// The parameters of one schedule.
@@ -151,6 +156,10 @@ impl Weather {
                     // What the replica lacks is some seconds, as a rule.
                     let lag = dice.below(8_000);
                     faults.push((at.saturating_sub(lag), Fault::Replicate));
+                }
+                if fault == Fault::RollBack {
+                    // Of any age.
+                    faults.push((dice.below(at + 1), Fault::Backup));
                 }
                 faults.push((at, fault));
             }

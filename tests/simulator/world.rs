@@ -109,6 +109,9 @@ impl Run {
             trace: self.trace,
         };
         let violation = world.run().err();
+        if world.oracle.again > 0 {
+            world.tally.meet(Met::GivenAgain);
+        }
         Outcome {
             steps: world.steps,
             digest: world.digest,

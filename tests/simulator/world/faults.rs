@@ -57,6 +57,11 @@ impl World {
                     self.after(soon, Event::Strike(Fault::FailOver));
                 }
             }
+            Fault::Backup => self.service.back_up(),
+            Fault::RollBack => {
+                self.tally.meet(Met::RollBack);
+                self.service.roll_back(&mut self.oracle);
+            }
             Fault::Restart | Fault::Reincarnate => {
                 self.tally.meet(Met::Restart);
                 self.service.restart(now_ms, fault == Fault::Reincarnate);

@@ -41,6 +41,7 @@ impl World {
                 token: process.token(),
                 broken_clock,
             },
+            told: self.oracle.told(index),
             request,
         };
         let cut_off = self.now_ms < process.cut_off_until_ms;
@@ -93,6 +94,7 @@ impl World {
             number,
             server,
             caller,
+            told,
             request,
         } = message;
         if !self.service.answers(server, self.now_ms) {
@@ -104,7 +106,7 @@ impl World {
         }
         let answer = self
             .service
-            .execute(server, now_ms, caller, &request, oracle)?;
+            .execute(server, now_ms, caller, &request, &told, oracle)?;
         if self.trace {
             println!("       server {server} answers {answer:?}");
         }
@@ -186,8 +188,7 @@ impl World {
                         .for_each(|grant| self.oracle.confirm(index, grant));
                 }
                 (Request::Renew(renew), Answer::Renewed(Ok(end))) => {
-                    self.oracle
-                        .confirm_end(index, renew.block, renew.known_end, *end);
+                    self.oracle.confirm_end(index, renew, *end);
                 }
                 _ => {}
             }

@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 
 use ringflake::lease::{Answer, Request};
 
+use crate::oracle::Told;
 use crate::service::Caller;
 use crate::weather::Fault;
 
@@ -48,6 +49,8 @@ pub(super) struct Message {
     pub(super) number: u64,
     pub(super) server: usize,
     pub(super) caller: Caller,
+    /// What the process had been told when it asked.
+    pub(super) told: Vec<Told>,
     pub(super) request: Request,
 }
 
