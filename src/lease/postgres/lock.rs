@@ -15,7 +15,8 @@
 //! ```
 //! A change of the record is a floor raised by hand, over lost history, or for a new
 //! incarnation. Nothing else writes the row after `init`, before which there is no
-//! grant.
+//! grant, but an upgrade: it changes the format and the fingerprint, and who compares
+//! with what they were is refused.
 //!
 //! * **A renewal sees every change that was committed before it.** The lock is a
 //!   statement of its own: a statement's snapshot is older than the locks that it
