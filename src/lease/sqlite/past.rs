@@ -2,7 +2,7 @@
 //!
 //! Leases start at once where nothing was ever issued, and have to start above
 //! all that may have been issued where that is not known. So whoever needs a
-//! record that is not there has to know why it isn't. A [note](note) beside the file
+//! record that is not there has to know why it isn't. A [note] beside the file
 //! tells, in a lock file, and is only looked at under a lock that all processes
 //! share:
 //!
