@@ -178,12 +178,15 @@ pub(crate) mod space {
         layout.tick(TICK).build().unwrap()
     }
 
-    pub(crate) fn secret() -> Secret {
-        Secret::from_bytes(*b"sixteen secrets!")
+    /// Each namespace has its own.
+    pub(crate) fn secret(name: &str) -> Secret {
+        let digest = hmac_sha256::Hash::hash(name.as_bytes());
+        let (first, _) = digest.split_at(16);
+        Secret::from_bytes(first.try_into().unwrap())
     }
 
     pub(crate) fn namespace(name: &str, node_bits: u32) -> Namespace {
-        let fingerprint = Fingerprint::of(&secret());
+        let fingerprint = Fingerprint::of(&secret(name));
         Namespace::new(name, &layout(node_bits), fingerprint)
             .and_then(|space| space.with_block_bits(BLOCK_BITS))
             .unwrap()

@@ -45,9 +45,10 @@ impl Ledger {
     pub(crate) fn new(space: Namespace) -> Self {
         let layout = *space.layout();
         assert!(layout.sequences() <= 64, "a word has a bit for each");
+        let cipher = Cipher::sparx64(&space::secret(space.name()));
         Self {
             space,
-            inspector: Inspector::new(layout, Cipher::sparx64(&space::secret())),
+            inspector: Inspector::new(layout, cipher),
             cells: HashMap::new(),
             grants: HashMap::new(),
             issued: 0,

@@ -61,7 +61,7 @@ pub(crate) fn run(task: &Task) -> ! {
 fn build(task: &Task) -> Result<CachedGenerator, String> {
     let layout = space::layout(task.node_bits);
     let builder = CachedGenerator::builder(layout)
-        .secret(&space::secret())
+        .secret(&space::secret(&task.namespace))
         .capacity(1024)
         .producers(1)
         .threshold_fill(ThresholdFill::percent(50))
