@@ -54,7 +54,8 @@
 //!
 //! # What it rests on
 //! * Nobody vouches, with `ringflake store init --history new`, for a secret that
-//!   makes IDs elsewhere. Reading IDs elsewhere is fine.
+//!   makes IDs elsewhere, nor uses one elsewhere that was drawn here but by a store
+//!   that the command line is told of here. Reading IDs elsewhere is fine.
 //! * The directory lies on a local disk; see [`SqliteStore`].
 //! * What a disk or a machine put back to a snapshot has lost, nobody here can
 //!   know: run `ringflake store bump-floor --over-lost-grants` then.
@@ -71,7 +72,7 @@ use crate::cipher::Secret;
 use crate::generator::{BuildError, CachedGenerator};
 use crate::layout::Layout;
 use crate::lease::past::{Lock, Past};
-use crate::lease::{History, LeaseStore, Namespace, OpenOptions, SqliteStore, StoreLimits};
+use crate::lease::{History, Namespace, OpenOptions, SqliteStore, StoreLimits};
 
 mod directory;
 mod error;
@@ -371,16 +372,13 @@ impl Local {
         if !directory.leases().exists() {
             return Ok(None);
         }
-        let mut store = self.store(directory)?;
+        // The records first: the secret of one that is there is there, too.
+        let records = self.store(directory)?.namespaces()?;
         let secret = self.kept_secret(directory)?;
-        let records = store.namespaces()?;
         let Some(namespace) = self.on_record(outline, &records, secret.as_ref())? else {
             return Ok(None);
         };
-        // One that an earlier version made.
-        if !records.contains(&namespace) {
-            store.upgrade(&namespace, names::former(&namespace, secret.as_ref()))?;
-        }
+        self.refuse_secret_elsewhere(directory, secret.as_ref())?;
         Ok(Some(self.space(namespace, secret, directory.clone())))
     }
 
@@ -462,6 +460,21 @@ impl Local {
                     directory: directory.path().to_owned(),
                 })
             }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a secret that a store was given: IDs are made with it there.
+    fn refuse_secret_elsewhere(
+        &self,
+        directory: &DataDir,
+        secret: Option<&Secret>,
+    ) -> Result<(), LocalError> {
+        match secret {
+            Some(secret) if directory.is_elsewhere(secret)? => Err(LocalError::SecretBrought {
+                path: self.secret_file()?,
+                directory: directory.path().to_owned(),
+            }),
             _ => Ok(()),
         }
     }

@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ringflake::lease::{Fingerprint, History, Init, LeaseStore, StoreError};
+use ringflake::lease::{Acquire, Fingerprint, History, Init, LeaseStore, StoreError};
 use ringflake::local::DataDir;
 use ringflake::{
     BuildError, CachedGenerator, CachedGeneratorBuilder, Cipher, Clock, DirectGenerator, Id,
@@ -528,25 +528,31 @@ fn a_crash_between_any_two_steps_is_safe() {
     });
 }
 
-/// What the version with format 1 left behind.
-fn write_back(leases: &Path, secret: &Secret) {
-    let file = Connection::open(leases).unwrap();
+/// What the version with format 1 left behind: another lock file, and nothing in it.
+fn write_back(directory: &DataDir, secret: &Secret) {
+    let leases = directory.leases();
+    let file = Connection::open(&leases).unwrap();
     let former = Fingerprint::of_format_1(secret, "orders");
     let sql = format!(
         "DROP INDEX ringflake_namespace_secret;
          PRAGMA user_version = 1;
-         UPDATE ringflake_namespace SET format = 1, fingerprint = '{former}';"
+         UPDATE ringflake_namespace SET format = 1;
+         UPDATE ringflake_namespace SET fingerprint = '{former}' WHERE name = 'orders';"
     );
     file.execute_batch(&sql).unwrap();
+    let lock = directory.path().join("leases.db.lock");
+    fs::remove_file(lock).unwrap();
+    fs::write(directory.path().join("leases.lock"), "").unwrap();
 }
 
 #[test]
 fn a_space_of_format_1_is_upgraded_by_the_first_that_makes_ids() {
     let home = directory();
-    let before = take(&ids(home.path()), 10);
+    let plain = || builder(orders(home.path()).plain()).build().unwrap();
+    let (before, plain_before) = (take(&ids(home.path()), 10), take(&plain(), 10));
     let space = orders(home.path()).find(&LAYOUT).unwrap();
-    let leases = space.directory().leases();
-    write_back(&leases, space.secret.as_ref().unwrap());
+    let secret = space.secret.clone().unwrap();
+    write_back(space.directory(), &secret);
 
     // Whoever looks changes nothing.
     let space = orders(home.path()).find(&LAYOUT).unwrap();
@@ -558,10 +564,53 @@ fn a_space_of_format_1_is_upgraded_by_the_first_that_makes_ids() {
     let after = take(&ids(home.path()), 10);
     let listing = space.sqlite().unwrap().list(&space.namespace).unwrap();
     assert!(listing.blocks.len() > 1, "{listing:?}");
-    let mut raws = HashSet::new();
-    for parts in before.iter().chain(&after) {
-        assert!(raws.insert((parts.node, parts.tick, parts.sequence)));
+    let plain_after = take(&plain(), 10);
+    for parts in [[before, after], [plain_before, plain_after]] {
+        let mut raws = HashSet::new();
+        for parts in parts.concat() {
+            assert!(raws.insert((parts.node, parts.tick, parts.sequence)));
+        }
     }
+    // It is at home here, and a loss is one.
+    let used = space.directory().give_away(&secret).unwrap_err();
+    assert!(matches!(used, LocalError::SecretUsed { .. }), "{used:?}");
+    fs::remove_file(space.directory().leases()).unwrap();
+    assert!(is_above_all(&take(&ids(home.path()), 10)));
+    assert!(is_above_all(&take(&plain(), 10)));
+}
+
+#[test]
+fn a_loss_in_a_directory_of_format_1_is_noticed() {
+    let home = directory();
+    let plain = || builder(orders(home.path()).plain()).build().unwrap();
+    take(&plain(), 10);
+    fs::remove_file(home.path().join("leases.db.lock")).unwrap();
+    fs::write(home.path().join("leases.lock"), "").unwrap();
+    fs::remove_file(home.path().join("leases.db")).unwrap();
+    assert!(is_above_all(&take(&plain(), 10)));
+}
+
+#[test]
+fn a_secret_that_a_store_was_given_makes_no_ids_here_whatever_is_put_back() {
+    let home = directory();
+    let space = orders(home.path()).make(&LAYOUT).unwrap();
+    let (directory, secret) = (space.directory(), space.secret.as_ref().unwrap());
+    let mut running = space.store().unwrap();
+    let leases = directory.leases();
+    let away = home.path().join("away");
+    fs::rename(&leases, &away).unwrap();
+    directory.give_away(secret).unwrap();
+
+    let now = SystemClock.unix_ms();
+    let refused_here = running.acquire(&space.namespace, &Acquire::new(1, 60, now));
+    assert!(refused_here.is_err(), "{refused_here:?}");
+    assert!(!leases.exists());
+    fs::rename(&away, &leases).unwrap();
+    let error = refused(orders(home.path()));
+    assert!(
+        matches!(error, LocalError::SecretBrought { .. }),
+        "{error:?}"
+    );
 }
 
 #[test]

@@ -10,11 +10,13 @@ use etcetera::BaseStrategy;
 
 use super::{LocalError, names, secret};
 use crate::cipher::Secret;
-use crate::lease::past::{Lock, Past, lock_file};
+use crate::lease::past::{Lock, Past, is_elsewhere};
 use crate::lease::{OpenOptions, SqliteStore};
 
 const STORE_NAME: &str = "leases.db";
 const SECRET_NAME: &str = "secret";
+/// The lock file of before there was format 2.
+const FORMER_LOCK_NAME: &str = "leases.lock";
 /// No namespace's name begins with a full stop, so no such file is `secret`.
 const SECRET_SUFFIX: &str = ".secret";
 
@@ -112,31 +114,60 @@ impl DataDir {
 
     /// Notes that IDs are about to be made with this secret under leases from
     /// elsewhere, so that none are made with it from this directory: for one that a
-    /// store is given. Makes nothing where nothing is.
+    /// store is given. Makes no directory. Waits for processes that are making something
+    /// in it, some milliseconds as a rule; there is no limit.
     ///
     /// # Errors
     /// [`LocalError::SecretUsed`] if IDs are made with it from this directory,
-    /// [`LocalError::Directory`], [`LocalError::Store`].
+    /// [`LocalError::Directory`], [`LocalError::Place`], [`LocalError::Store`].
     pub fn give_away(&self, secret: &Secret) -> Result<(), LocalError> {
-        let failed = |source| self.failed(source);
-        let leases = self.leases();
-        if !fs::exists(lock_file(&leases)).map_err(failed)? {
+        if !fs::exists(&self.path).map_err(|source| self.failed(source))? {
             return Ok(());
         }
         let lock = self.lock()?;
-        if leases.exists() {
-            let options = OpenOptions::new().accept_best_effort(true);
-            let mut store = SqliteStore::new(leases, &options).map_err(LocalError::Place)?;
-            let records = store.namespaces()?;
-            if let Some(used) = records.iter().find(|it| names::is_of(it, Some(secret))) {
-                return Err(LocalError::SecretUsed {
-                    namespace: used.name().to_owned(),
-                    directory: self.path.clone(),
-                });
-            }
-        }
+        self.refuse_used(secret)?;
         let noted = lock.note_secret_elsewhere(&secret::mark(secret));
-        noted.map_err(failed)
+        noted.map_err(|source| self.failed(source))
+    }
+
+    /// Refuses a secret that IDs are made with from this directory. Makes nothing.
+    ///
+    /// # Errors
+    /// [`LocalError::SecretUsed`], [`LocalError::Place`], [`LocalError::Store`].
+    pub fn refuse_used(&self, secret: &Secret) -> Result<(), LocalError> {
+        let leases = self.leases();
+        if !leases.exists() {
+            return Ok(());
+        }
+        let options = OpenOptions::new().accept_best_effort(true);
+        let mut store = SqliteStore::new(leases, &options).map_err(LocalError::Place)?;
+        let records = store.namespaces()?;
+        match records.iter().find(|it| names::is_of(it, Some(secret))) {
+            Some(used) => Err(LocalError::SecretUsed {
+                namespace: used.name().to_owned(),
+                directory: self.path.clone(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the note says that IDs are made with this secret elsewhere. Takes no
+    /// lock.
+    pub(super) fn is_elsewhere(&self, secret: &Secret) -> Result<bool, LocalError> {
+        let found = is_elsewhere(&self.leases(), &secret::mark(secret));
+        found.map_err(|source| self.failed(source))
+    }
+
+    /// Notes the mark of a secret that is at home here by somebody's word, or by a record
+    /// of before there were marks. The directory is locked.
+    pub(super) fn adopt(&self, lock: &Lock, secret: Option<&Secret>) -> Result<(), LocalError> {
+        match secret {
+            Some(secret) if !self.has_drawn(lock, secret)? => {
+                let noted = lock.note_secret(&secret::mark(secret));
+                noted.map_err(|source| self.failed(source))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Whether this secret was drawn here. The directory is locked.
@@ -172,7 +203,8 @@ impl DataDir {
         lock.begin(past).map_err(|source| self.failed(source))
     }
 
-    /// Whether there is a secret, of whatever namespace.
+    /// Whether there is a secret, of whatever namespace, or anything else that speaks of
+    /// IDs that were made.
     pub(super) fn has_secret(&self) -> Result<bool, LocalError> {
         let names = || -> io::Result<Vec<_>> {
             let entries = fs::read_dir(&self.path)?;
@@ -192,7 +224,9 @@ impl DataDir {
 
 fn is_secret(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
-    name == SECRET_NAME.as_bytes() || name.ends_with(SECRET_SUFFIX.as_bytes())
+    name == SECRET_NAME.as_bytes()
+        || name.ends_with(SECRET_SUFFIX.as_bytes())
+        || name == FORMER_LOCK_NAME.as_bytes()
 }
 
 #[cfg(test)]
@@ -201,7 +235,7 @@ mod tests {
 
     #[test]
     fn every_secret_in_a_directory_speaks_of_a_past() {
-        for name in ["secret", "orders.secret"] {
+        for name in ["secret", "orders.secret", "leases.lock"] {
             let path = tempfile::tempdir().unwrap();
             let directory = DataDir::new(path.path());
             let lock = directory.lock().unwrap();

@@ -66,7 +66,8 @@ pub enum LocalError {
         path: PathBuf,
     },
     /// The secret was not drawn in this directory, and has no record there: others may
-    /// be making IDs with it. Nothing was made.
+    /// be making IDs with it. Or it was given to a store. No secret and no record were
+    /// made.
     SecretBrought {
         /// The file of a named space's secret; none for one that was given.
         path: Option<PathBuf>,
@@ -155,9 +156,10 @@ impl fmt::Display for LocalError {
                 }?;
                 write!(
                     f,
-                    " was not made in {}, and IDs may be made with it elsewhere: where they are, \
-                     share a store with `lease_store`; where nobody else has it, say so once, with \
-                     `LocalSpace::init` or 'ringflake store init --history new'",
+                    " was not made in {}, or was given to a store since, and IDs may be made \
+                     with it elsewhere: where they are, share a store with `lease_store`; where \
+                     nobody else has it, say so once, with `LocalSpace::init` or 'ringflake store \
+                     init': --history new if no ID was ever made with it, and else --history unknown",
                     directory.display()
                 )
             }

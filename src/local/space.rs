@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::{DataDir, Local, LocalError, LocalStore};
+use super::{DataDir, Local, LocalError, LocalStore, names};
 use crate::cipher::Secret;
 use crate::clock::{Clock, SystemClock};
 use crate::lease::past::{Lock, Past};
-use crate::lease::{History, Init, Namespace, SqliteStore, StoreError, StoreRecord};
+use crate::lease::{History, Init, LeaseStore, Namespace, SqliteStore, StoreError, StoreRecord};
 
 /// An ID space that was found or made.
 #[derive(Clone, Debug)]
@@ -57,15 +57,44 @@ impl LocalSpace {
         let mut store = self.sqlite()?;
         store.admit()?;
         let lock = self.directory.lock()?;
+        let secret = self.secret.as_ref();
+        match secret.map_or(Ok(()), |secret| self.directory.refuse_used(secret)) {
+            // Also where that one is in an older format.
+            Err(LocalError::SecretUsed {
+                namespace: other, ..
+            }) if other != self.namespace.name() => {
+                let namespace = self.namespace.name().to_owned();
+                return Err(StoreError::SecretInUse { namespace, other }.into());
+            }
+            Ok(()) | Err(LocalError::SecretUsed { .. }) => {}
+            Err(error) => return Err(error),
+        }
         let past = store.past(&lock, self.directory.has_secret()?)?;
         self.directory.begin(&lock, past)?;
-        Ok(store.init_noted(&lock, &self.namespace, init)?)
+        let record = store.init_noted(&lock, &self.namespace, init)?;
+        self.directory.adopt(&lock, secret)?;
+        Ok(record)
+    }
+
+    /// Brings the record of an earlier version into the present format.
+    pub(super) fn upgrade(&self) -> Result<(), LocalError> {
+        let lock = self.directory.lock()?;
+        let secret = self.secret.as_ref();
+        // What else that version has made there is not known.
+        let past = self.local.past(&self.directory, &lock)?;
+        self.directory.begin(&lock, past)?;
+        let former = names::former(&self.namespace, secret);
+        self.sqlite()?.upgrade(&self.namespace, former)?;
+        self.directory.adopt(&lock, secret)
     }
 
     /// Makes the record of a namespace that was on record before, after the loss of
     /// `leases.db`.
     pub(super) fn begin_again(&self) -> Result<(), LocalError> {
         let lock = self.directory.lock()?;
+        let secret = self.secret.as_ref();
+        self.local
+            .refuse_secret_elsewhere(&self.directory, secret)?;
         self.local.begin(&self.directory, &lock)?;
         // Whoever has used it before knows that it has a past.
         match self.begin(&lock, History::Unknown) {

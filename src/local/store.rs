@@ -83,6 +83,12 @@ impl LeaseStore for LocalStore {
                 acquire.now_unix_ms = SystemClock.unix_ms();
                 self.try_acquire(namespace, &acquire)
             }
+            Err(StoreError::Format {
+                recorded, known, ..
+            }) if recorded < known => {
+                self.space.upgrade().map_err(in_words_of_a_store)?;
+                self.try_acquire(namespace, acquire)
+            }
             answer => answer,
         }
     }

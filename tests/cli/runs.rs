@@ -198,7 +198,12 @@ fn runs_with_other_layouts_and_keys_have_leases_of_their_own() {
         }
     }
     let own = ["generate", "--layout", "twitter", "--namespace", "orders"];
-    home.print(&own);
+    let output = succeed(home.run(&own));
+    assert!(
+        !stderr(&output).contains("no record"),
+        "{}",
+        stderr(&output)
+    );
     let held = home.print(&["store", "ls", "--plain", "--format", "json"]);
     assert_eq!(held.lines().count(), 1, "{held}");
     assert_eq!(kept.lines().count(), 10);

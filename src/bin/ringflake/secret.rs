@@ -172,17 +172,17 @@ pub(crate) fn source(args: &KeyArgs, data_dir: &DataDir) -> String {
 /// Writes a new secret to `path`, which must not exist.
 pub(crate) fn make(path: &Path, data_dir: &DataDir) -> Result<()> {
     let secret = Secret::generate()?;
+    // Before anybody can read it.
+    note(&secret, data_dir);
     match secret.to_new_file(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => bail!(
             "{} exists, and a secret is never overwritten: name another file, or move it away",
             path.display()
         ),
         outcome => {
-            outcome.with_context(|| format!("the secret can't be written to {}", path.display()))?
+            outcome.with_context(|| format!("the secret can't be written to {}", path.display()))
         }
     }
-    note(&secret, data_dir);
-    Ok(())
 }
 
 /// Leaves word of a new secret in the data directory, if there can be one.

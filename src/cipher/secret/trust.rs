@@ -14,7 +14,7 @@
 use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{self, Path};
 
 const STICKY: u32 = 0o1000;
 const GROUP_WRITES: u32 = 0o020;
@@ -49,10 +49,16 @@ pub(super) fn objection(file: &File, path: &Path) -> io::Result<Option<String>> 
     let Ok(real) = path.canonicalize() else {
         return Ok(None);
     };
-    let directory = real.parent().unwrap_or(&real);
-    let rights = Rights::of(&fs::metadata(directory)?);
-    let reason = us.object_to(rights.in_a_directory());
-    Ok(reason.map(|reason| format!("its directory, {}, {reason}", directory.display())))
+    // Nor must anybody replace a link to it.
+    for place in [path::absolute(path)?, real] {
+        let directory = place.parent().unwrap_or(&place);
+        let rights = Rights::of(&fs::metadata(directory)?);
+        if let Some(reason) = us.object_to(rights.in_a_directory()) {
+            let directory = directory.display();
+            return Ok(Some(format!("its directory, {directory}, {reason}")));
+        }
+    }
+    Ok(None)
 }
 
 impl Us {
@@ -199,6 +205,11 @@ mod tests {
         refused(&path, "its directory");
         refused(&link, "its directory");
         allow(&open, 0o700);
+        // A link that others can replace leads to what they choose.
+        allow(home.path(), 0o777);
+        Secret::from_file(&path).unwrap();
+        refused(&link, "its directory");
+        allow(home.path(), 0o700);
         allow(&path, 0o622);
         refused(&path, "it can be written");
     }

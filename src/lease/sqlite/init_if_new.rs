@@ -59,7 +59,10 @@ impl SqliteStore {
             Past::AnothersCopy => "it was copied here together with the note beside it",
         };
         // Another process may have been faster.
-        if let Ok(_) | Err(StoreError::FingerprintMismatch { .. }) = self.list(namespace) {
+        let recorded = self.list(namespace);
+        if let Ok(_) | Err(StoreError::FingerprintMismatch { .. } | StoreError::Format { .. }) =
+            recorded
+        {
             return Err(StoreError::AlreadyInitialised {
                 namespace: namespace.name().to_owned(),
             });
@@ -88,29 +91,25 @@ impl SqliteStore {
         self.init_noted(&lock, namespace, init)
     }
 
-    /// Makes the record under the lock, once it was noted that there will be one more.
+    /// Makes the record under the lock, and notes that there is one more.
     pub(crate) fn init_noted(
         &mut self,
         lock: &Lock,
         namespace: &Namespace,
         init: &Init,
     ) -> Result<StoreRecord, StoreError> {
-        let known = self.namespaces()?;
-        if known.iter().any(|known| known.name() == namespace.name()) {
-            return Err(StoreError::AlreadyInitialised {
-                namespace: namespace.name().to_owned(),
-            });
-        }
-        self.noted(lock.note_records(known.len() as u64 + 1))?;
-        self.init_record(namespace, init)
+        let record = self.init_record(namespace, init)?;
+        let records = self.namespaces()?.len() as u64;
+        self.noted(lock.note_records(records))?;
+        Ok(record)
     }
 
     /// What is known of the past, where a secret may have been used (or not).
     pub(crate) fn past(&mut self, lock: &Lock, secret: bool) -> Result<Past, StoreError> {
         let past = self.noted(lock.past(secret))?;
         if past == Past::Recorded {
-            let (found, noted) = (self.namespaces()?.len(), self.noted(lock.records())?);
-            if (found as u64) < noted {
+            let records = self.namespaces()?.len() as u64;
+            if self.noted(lock.note_records(records))? {
                 return Ok(Past::Lost);
             }
         }

@@ -33,9 +33,10 @@
 //!
 //! A `leases.db` that was put back by renaming is another inode than the one noted,
 //! or the same one born at another time. One whose contents were overwritten in place
-//! is the same; then the count of records tells. The note says how many there will
-//! be before there are that many, so a file that has fewer is missing some
-//! (a count that was noted and never came true is taken for a loss, too).
+//! is the same; then the count of records tells: the note says how many there are at
+//! least, once they are there, and a file that has fewer is missing some. A crash
+//! between a record and its line leaves a count that is too low, until the next look
+//! under the lock.
 //!
 //! "Recorded" is about the directory. A secret that is there, or is given, while its
 //! namespace is not on record may have been brought from elsewhere. So each secret
@@ -152,17 +153,13 @@ impl Lock {
         }
     }
 
-    /// The least number of records that the file has if nothing is missing.
-    pub(crate) fn records(&self) -> io::Result<u64> {
-        Ok(self.note()?.records)
-    }
-
-    /// Notes that the file is about to have so many records.
-    pub(crate) fn note_records(&self, records: u64) -> io::Result<()> {
-        match self.records()? {
-            noted if noted == records => Ok(()),
-            _ => self.add(&Line::Records(records)),
+    /// Notes that the file has so many records, and answers whether it had more.
+    pub(crate) fn note_records(&self, records: u64) -> io::Result<bool> {
+        let noted = self.note()?.records;
+        if noted < records {
+            self.add(&Line::Records(records))?;
         }
+        Ok(noted > records)
     }
 
     /// Whether a secret with this mark was drawn here.
@@ -177,12 +174,12 @@ impl Lock {
         self.add(&Line::Secret(mark))
     }
 
-    /// Notes that a secret with this mark is used elsewhere from now on, if it was drawn
-    /// here.
+    /// Notes that a secret with this mark is used elsewhere from now on.
     pub(crate) fn note_secret_elsewhere(&self, mark: &str) -> io::Result<()> {
-        if !self.has_secret(mark)? {
+        if self.note()?.elsewhere.contains(mark) {
             return Ok(());
         }
+        self.begin_note()?;
         self.add(&Line::SecretElsewhere(mark))
     }
 
@@ -246,6 +243,17 @@ pub(crate) fn lock_file(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
     name.into()
+}
+
+/// Whether the note of the store at this path says that a secret with this mark is used
+/// elsewhere. Takes no lock, and makes nothing.
+pub(crate) fn is_elsewhere(path: &Path, mark: &str) -> io::Result<bool> {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    match std::fs::read(lock_file(&path)) {
+        Ok(bytes) => Ok(Note::parse(&bytes).elsewhere.contains(mark)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// What tells a file from its copies, in words.
@@ -395,8 +403,10 @@ mod tests {
         begin(directory);
         assert_eq!(past(directory), Past::Lost);
         // The file that is there is known from then on.
-        lock(directory).note_records(3).unwrap();
-        assert_eq!(lock(directory).records().unwrap(), 3);
+        for (records, had_more) in [(3, false), (3, false), (2, true), (4, false)] {
+            let noted = lock(directory).note_records(records).unwrap();
+            assert_eq!(noted, had_more, "{records}");
+        }
         let note = fs::read_to_string(directory.join(LOCK_NAME)).unwrap();
         begin(directory);
         let same = fs::read_to_string(directory.join(LOCK_NAME)).unwrap();

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use ringflake::lease::{
     Fingerprint, History, Init, LeaseStore, Namespace, OpenOptions, SqliteStore, StoreError,
     StoreRecord,
 };
-use ringflake::local::LocalSpace;
+use ringflake::local::{self, LocalSpace};
 use ringflake::{Layout, Local, LocalError, Secret};
 
 use crate::args::{KeyArgs, PlaceArgs};
@@ -157,7 +158,7 @@ impl Place {
                 words += &words_of(args);
                 let advice = Advice::new(&args.key, data_dir, words, false);
                 if purpose != Purpose::LookAfter {
-                    advice.give_away(key.secret(), &url)?;
+                    advice.refuse_used(key.secret(), &url)?;
                 }
                 Ok(Self {
                     namespace,
@@ -192,8 +193,19 @@ impl Place {
             Site::DataDir(space) => space.init(init).map_err(|error| self.advice.local(error)),
             Site::Url(_) => {
                 let made = self.open()?.init(&self.namespace, init);
-                made.map_err(|error| self.explain(error))
+                let record = made.map_err(|error| self.explain(error))?;
+                self.secret_was_given()?;
+                Ok(record)
             }
+        }
+    }
+
+    /// Notes in the data directory that a store has accepted the secret, and IDs are made
+    /// with it under its leases.
+    pub(crate) fn secret_was_given(&self) -> Result<()> {
+        match &self.site {
+            Site::DataDir(_) => Ok(()),
+            Site::Url(url) => self.advice.give_away(self.key.secret(), url),
         }
     }
 
@@ -287,10 +299,10 @@ impl Advice {
                 path.display()
             ),
             LocalError::SecretBrought { path, directory } => anyhow::anyhow!(
-                "this secret, {}, was not made in {}, and IDs may be made with it elsewhere: where they are, \
-                 share a store with --store; where nobody else makes any with it, say so once: \
-                 'ringflake store init --history new{words}' if nobody has so far, and else \
-                 '--history unknown'",
+                "this secret, {}, was not made in {}, or was given to a store since, and IDs may be \
+                 made with it elsewhere: where they are, share a store with --store; where nobody \
+                 else makes any with it, say so once: 'ringflake store init --history new{words}' if \
+                 nobody ever has, and else '--history unknown'",
                 path.map_or_else(
                     || secret::source(&self.key, &self.data_dir),
                     |path| path.display().to_string()
@@ -311,9 +323,23 @@ impl Advice {
         }
     }
 
-    /// Sees that no IDs are made from the data directory with the secret of a store,
-    /// which may be the one in there.
+    /// Refuses a secret for a store that makes IDs from the data directory.
+    fn refuse_used(&self, secret: Option<&Secret>, url: &str) -> Result<()> {
+        self.beside(secret, url, local::DataDir::refuse_used)
+    }
+
+    /// Sees that no IDs are made from the data directory with the secret of a store.
     fn give_away(&self, secret: Option<&Secret>, url: &str) -> Result<()> {
+        self.beside(secret, url, local::DataDir::give_away)
+    }
+
+    /// Does something about the data directory, unless the store is the one in there.
+    fn beside(
+        &self,
+        secret: Option<&Secret>,
+        url: &str,
+        work: impl FnOnce(&local::DataDir, &Secret) -> Result<(), LocalError>,
+    ) -> Result<()> {
         let (Some(secret), Some(directory)) = (secret, self.data_dir.try_find()) else {
             return Ok(());
         };
@@ -326,10 +352,15 @@ impl Advice {
         {
             return Ok(());
         }
-        match directory.give_away(secret) {
-            Err(error @ LocalError::SecretUsed { .. }) => Err(self.local(error)),
-            // One that can't be used makes no IDs either.
-            Ok(()) | Err(_) => Ok(()),
+        match work(&directory, secret) {
+            // This user makes no IDs there.
+            Err(LocalError::Directory { source, .. })
+                if source.kind() == io::ErrorKind::PermissionDenied
+                    || source.kind() == io::ErrorKind::ReadOnlyFilesystem =>
+            {
+                Ok(())
+            }
+            outcome => outcome.map_err(|error| self.local(error)),
         }
     }
 

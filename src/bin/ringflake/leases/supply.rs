@@ -94,6 +94,7 @@ impl Supply {
             Err(BuildError::Store(error)) => return Err(place.explain(error)),
             outcome => outcome?,
         };
+        place.secret_was_given()?;
         Ok(Self {
             generator,
             place,

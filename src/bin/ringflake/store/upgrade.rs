@@ -15,6 +15,7 @@ use crate::data_dir::DataDir;
 /// Once for each namespace, and before anything of this version leases from it. What
 /// still runs of the version before ends with the leases that it has: renewed every
 /// minute or so, they reach for some minutes, which is the time to replace it in.
+/// In a file of SQLite that goes for all of its namespaces at once.
 /// A record that is in the present format is left as it is. leases.db in the data
 /// directory is upgraded by the first run that makes IDs.
 ///

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `note in the file inode 7, born 123` | first: which file the note was written in |
 //! | `leases.db is the file inode 8, born 456` | which file was made; the last such line counts |
-//! | `2 records` | how many namespaces `leases.db` has or is about to have |
+//! | `2 records` | how many namespaces `leases.db` has at least |
 //! | `secret 0123...` | a secret with this mark was drawn here |
 //! | `secret 0123... is used elsewhere` | and is no longer one of this place's own |
 //! | `another was lost` | something that was recorded once may be missing |
@@ -33,7 +33,10 @@ pub(super) struct Note {
     /// The file of leases.
     pub(super) store: Option<String>,
     pub(super) records: u64,
+    /// Marks of secrets that were drawn here, and of those that are used elsewhere. What
+    /// was said last counts.
     pub(super) secrets: BTreeSet<String>,
+    pub(super) elsewhere: BTreeSet<String>,
     /// Whether something may be missing, or something is not understood.
     pub(super) lost: bool,
     /// Bytes of whole lines.
@@ -81,10 +84,12 @@ impl Note {
         } else if let Some(Ok(records)) = line.strip_suffix(RECORDS).map(str::parse) {
             self.records = records;
         } else if let Some(secret) = line.strip_prefix(SECRET) {
-            match secret.strip_suffix(ELSEWHERE) {
-                Some(mark) => self.secrets.remove(mark),
-                None => self.secrets.insert(secret.to_owned()),
+            let (mark, from, to) = match secret.strip_suffix(ELSEWHERE) {
+                Some(mark) => (mark, &mut self.secrets, &mut self.elsewhere),
+                None => (secret, &mut self.elsewhere, &mut self.secrets),
             };
+            from.remove(mark);
+            to.insert(mark.to_owned());
         } else {
             self.lost = true;
         }
@@ -135,6 +140,7 @@ mod tests {
                     Line::Records(number)
                 }
                 2 => {
+                    note.elsewhere.remove(&name);
                     note.secrets.insert(name.clone());
                     Line::Secret(&name)
                 }
@@ -144,6 +150,7 @@ mod tests {
                 }
                 4 => {
                     note.secrets.remove(&name);
+                    note.elsewhere.insert(name.clone());
                     Line::SecretElsewhere(&name)
                 }
                 // A second first line is none.
