@@ -26,6 +26,9 @@
 //! | lease store asked | trace | request, micros | by the keeper, after each operation |
 //! | lease store failed | warn | request, error, cause, suppressed | by the keeper |
 //! | lease store recovered | info | since_unix_ms | by the keeper, at the first good answer |
+//! | upstream lease store failed | warn | error, cause, suppressed | by a tier, for the machine; its processes go on |
+//! | upstream lease store recovered | info | since_unix_ms | by a tier, at the first errand that is done |
+//! | machine's blocks given up | warn | store, recorded, found | by a tier whose file is a copy or was put back |
 //! | store not durable | warn | store, reason | on a connection to a store that was accepted nevertheless |
 //! | launch not noted | warn | store, error | when `WORKER_NODE` does not take a row, at a store's first grant |
 //! | generator stopped | debug | | when the last clone is dropped, but in a forked child |
@@ -113,6 +116,28 @@ pub(crate) fn lease_history_lost() {
     tracing::error!(
         target: "ringflake",
         "lease history lost"
+    );
+}
+
+pub(crate) fn lease_upstream_failed(throttle: &Throttle, error: &StoreError) {
+    if let Some(suppressed) = throttle.admit() {
+        let cause = error.source().map(ToString::to_string).unwrap_or_default();
+        tracing::warn!(
+            target: "ringflake",
+            %error, cause, suppressed, "upstream lease store failed"
+        );
+    }
+}
+
+pub(crate) fn lease_upstream_recovered(since_unix_ms: u64) {
+    tracing::info!(target: "ringflake", since_unix_ms, "upstream lease store recovered");
+}
+
+#[cfg(feature = "sqlite")]
+pub(crate) fn lease_tier_given_up(store: &str, recorded: &str, found: &str) {
+    tracing::warn!(
+        target: "ringflake",
+        store, recorded, found, "machine's blocks given up"
     );
 }
 

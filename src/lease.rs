@@ -87,6 +87,7 @@ mod sql;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod store;
+mod tier;
 mod trouble;
 #[cfg(any(feature = "etcd", feature = "redis"))]
 mod url;
@@ -126,6 +127,7 @@ pub use self::sqlite::SqliteStore;
 #[cfg(feature = "sqlite")]
 pub(crate) use self::sqlite::past;
 pub use self::store::{Acquire, Floor, History, Init, LeaseStore, MAX_ACQUIRE, Renew};
+pub use self::tier::{MemoryTier, TierSnapshot, TierStore};
 pub(crate) use self::trouble::Outage;
 pub use self::trouble::{Trouble, TroubleKind};
 

@@ -216,6 +216,9 @@ pub enum Fence {
     /// The store was replaced by another, or restored, since the namespace's
     /// last grant. The next grant raises the floor.
     Incarnation,
+    /// The store is a tier, and the machine has lost the block to the upstream store,
+    /// or gives it up.
+    Upstream,
 }
 
 impl fmt::Display for Fence {
@@ -232,6 +235,7 @@ impl fmt::Display for Fence {
                 write!(f, "its end at tick {known} is below the floor at {floor}")
             }
             Self::Incarnation => write!(f, "the store was replaced or restored"),
+            Self::Upstream => write!(f, "the machine doesn't have the block any more"),
         }
     }
 }

@@ -74,6 +74,7 @@ impl Default for OpenOptions {
 /// | `mysql://USER:PASSWORD@HOST:PORT/DATABASE` | `mysql` | MySQL or MariaDB |
 /// | `redis://USER:PASSWORD@HOST:PORT/NUMBER`, `rediss://` | `redis` | Redis |
 /// | `etcd://USER:PASSWORD@HOST:PORT,HOST:PORT`, `etcds://` | `etcd` | etcd |
+/// | `tier:PATH?upstream=URL` | `sqlite` | a file on this machine, fed by another store |
 ///
 /// No connection is made yet: the first operation does that, so that a store
 /// that is down is [`StoreError::Unavailable`](super::StoreError::Unavailable)
@@ -98,6 +99,10 @@ pub fn open(url: &str, options: &OpenOptions) -> Result<Box<dyn LeaseStore>, Ope
         #[cfg(feature = "redis")]
         Some("redis") => Ok(Box::new(super::RedisStore::from_url(url, options)?)),
         #[cfg(feature = "sqlite")]
+        Some("sqlite") if scheme == "tier" => {
+            Ok(Box::new(super::TierStore::from_url(url, options)?))
+        }
+        #[cfg(feature = "sqlite")]
         Some("sqlite") => Ok(Box::new(super::SqliteStore::from_url(url, options)?)),
         Some(feature) => Err(OpenError::FeatureOff { feature }),
         None => Err(OpenError::Scheme {
@@ -109,7 +114,7 @@ pub fn open(url: &str, options: &OpenOptions) -> Result<Box<dyn LeaseStore>, Ope
 /// The feature that knows this scheme.
 fn feature_of(scheme: &str) -> Option<&'static str> {
     Some(match scheme {
-        "sqlite" => "sqlite",
+        "sqlite" | "tier" => "sqlite",
         "postgres" | "postgresql" => "postgres",
         "mysql" | "mariadb" => "mysql",
         "redis" | "rediss" => "redis",
@@ -145,7 +150,7 @@ pub enum OpenError {
 
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const KNOWN: &str = "sqlite:, postgres://, mysql://, redis:// or etcd://";
+        const KNOWN: &str = "sqlite:, postgres://, mysql://, redis://, etcd:// or tier:";
         match self {
             Self::NoScheme => write!(f, "the store's URL has no scheme: begin it with {KNOWN}"),
             Self::Scheme { scheme } => {

@@ -1,5 +1,6 @@
 //! The store in a file, for the processes of one machine.
 
+mod alive;
 mod clock_step;
 mod filesystem;
 mod identity;
@@ -12,6 +13,7 @@ mod session;
 mod steps;
 mod system;
 mod tables;
+mod tier;
 mod turn;
 
 use std::path::Path;
@@ -21,6 +23,7 @@ use std::time::Duration;
 use self::clock_step::Uptime;
 use self::location::Location;
 use self::queue::Queue;
+use self::tables::Kind;
 use super::{OpenError, OpenOptions};
 use crate::clock::{Clock, SystemClock};
 
@@ -154,6 +157,7 @@ use crate::clock::{Clock, SystemClock};
 #[derive(Debug)]
 pub struct SqliteStore {
     location: Location,
+    kind: Kind,
     queue: Queue,
     timeout: Duration,
     clock: Arc<dyn Clock>,
@@ -188,6 +192,7 @@ impl SqliteStore {
     pub fn new(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self, OpenError> {
         Ok(Self {
             location: Location::new(path.as_ref(), options)?,
+            kind: Kind::Store,
             queue: Queue::default(),
             timeout: options.operation_timeout(),
             clock: Arc::new(SystemClock),

@@ -14,6 +14,8 @@ pub(super) struct Location {
     /// Absolute, so that it never reads as a URI or as one of SQLite's special
     /// names, and stays the same when the process changes its directory.
     path: PathBuf,
+    /// `sqlite`, unless it is the file of another store.
+    pub(super) scheme: &'static str,
     accepts_best_effort: bool,
     warned: bool,
     pub(super) objection: fn(&Path) -> io::Result<Option<String>>,
@@ -39,6 +41,7 @@ impl Location {
             .map_err(|error| invalid(format!("the path can't be made absolute: {error}")))?;
         Ok(Self {
             path,
+            scheme: "sqlite",
             accepts_best_effort: options.accepts_best_effort(),
             warned: false,
             objection: filesystem::objection,
@@ -51,7 +54,7 @@ impl Location {
 
     /// What the store is called in errors and reports.
     pub(super) fn name(&self) -> String {
-        format!("sqlite:{}", self.path.display())
+        format!("{}:{}", self.scheme, self.path.display())
     }
 
     /// Sees that the file is there, and in a place that keeps it; answers what

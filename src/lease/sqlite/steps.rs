@@ -16,13 +16,13 @@ use crate::lease::{
 
 /// A transaction on the file, and what was seen on the way to it.
 #[derive(Debug)]
-struct Opened {
-    name: String,
+pub(super) struct Opened {
+    pub(super) name: String,
     /// Why the file is kept at best effort, where that was accepted.
     objection: Option<String>,
     witnessed: u64,
     arrived_unix_ms: u64,
-    session: Session,
+    pub(super) session: Session,
 }
 
 impl SqliteStore {
@@ -34,7 +34,10 @@ impl SqliteStore {
         }
         let name = self.location.name();
         Session::begin(self.path(), Access::Read, &self.queue, self.deadline())
-            .and_then(|session| tables::read_namespaces(session.connection(), &name))
+            .and_then(|session| {
+                tables::refuse_other_kind(session.connection(), &name, self.kind)?;
+                tables::read_namespaces(session.connection(), &name)
+            })
             .map_err(|trouble| trouble.into_error(&name))
     }
 
@@ -57,7 +60,7 @@ impl SqliteStore {
         let opened = self.open(namespace, Access::Write)?;
         let told = |trouble: Trouble| trouble.into_error(&opened.name);
         let connection = opened.session.connection();
-        tables::make(connection, &opened.name).map_err(told)?;
+        tables::make(connection, &opened.name, self.kind).map_err(told)?;
         let known = tables::read_row(connection, &opened.name, namespace).map_err(told)?;
         if known.is_some() {
             return Err(StoreError::AlreadyInitialised {
@@ -95,7 +98,7 @@ impl SqliteStore {
             return Ok(false);
         };
         refuse_second_use(connection, namespace).map_err(told)?;
-        tables::make(connection, &opened.name).map_err(told)?;
+        tables::make(connection, &opened.name, self.kind).map_err(told)?;
         tables::write_format(connection, &upgraded).map_err(told)?;
         opened.session.commit("upgrade")?;
         Ok(true)
@@ -106,7 +109,11 @@ impl SqliteStore {
         Instant::now() + self.timeout.min(LONG)
     }
 
-    fn open(&mut self, namespace: &Namespace, access: Access) -> Result<Opened, StoreError> {
+    pub(super) fn open(
+        &mut self,
+        namespace: &Namespace,
+        access: Access,
+    ) -> Result<Opened, StoreError> {
         let deadline = self.deadline();
         let arrived_unix_ms = self.clock.unix_ms();
         let found = self.location.find()?;
@@ -118,6 +125,10 @@ impl SqliteStore {
         // lock shows.
         let witnessed = identity::witnessed(self.path(), namespace);
         let session = Session::begin(self.path(), access, &self.queue, deadline)
+            .and_then(|session| {
+                tables::refuse_other_kind(session.connection(), &name, self.kind)?;
+                Ok(session)
+            })
             .map_err(|trouble| trouble.into_error(&name))?;
         Ok(Opened {
             name,
@@ -128,7 +139,11 @@ impl SqliteStore {
         })
     }
 
-    fn turn<'a>(&self, opened: &'a Opened, space: Space) -> Result<Turn<'a>, StoreError> {
+    pub(super) fn turn<'a>(
+        &self,
+        opened: &'a Opened,
+        space: Space,
+    ) -> Result<Turn<'a>, StoreError> {
         let identity = identity::identity(self.path()).map_err(unavailable)?;
         Ok(Turn {
             connection: opened.session.connection(),
@@ -145,7 +160,7 @@ impl SqliteStore {
 
     /// Runs one step on a namespace that was initialised. What it answers is
     /// kept, be it a refusal; its outer error undoes what it wrote.
-    fn run<T>(
+    pub(super) fn run<T>(
         &mut self,
         operation: &'static str,
         namespace: &Namespace,
@@ -173,7 +188,7 @@ impl SqliteStore {
         }
     }
 
-    fn commit(
+    pub(super) fn commit(
         &self,
         opened: Opened,
         operation: &'static str,
@@ -314,7 +329,10 @@ impl SqliteStore {
 
 /// Refuses a secret that another namespace has. In the end an index does; this says
 /// which namespace it is.
-fn refuse_second_use(connection: &Connection, namespace: &Namespace) -> Result<(), Trouble> {
+pub(super) fn refuse_second_use(
+    connection: &Connection,
+    namespace: &Namespace,
+) -> Result<(), Trouble> {
     if namespace.fingerprint() == Fingerprint::PLAIN {
         return Ok(());
     }

@@ -17,15 +17,35 @@ use crate::lease::{
     Block, BlockState, Epoch, Fingerprint, Holder, Namespace, StoreError, StoreRecord,
 };
 
-/// Tells files of this store from those of others: "rflk".
-const APPLICATION: i64 = 0x7266_6c6b;
-
 /// The version of the tables, as `user_version`. It is that of the records' format; a
 /// file may hold records that are older.
 const VERSION: i64 = FORMAT;
 
+/// What a file is for. Blocks of one kind are not the other's to grant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Store,
+    /// A machine's ledgers, with tables of their own beside these; see `tier`.
+    Tier,
+}
+
+impl Kind {
+    /// Tells the files apart: "rflk" and "rflt".
+    fn application(self) -> i64 {
+        match self {
+            Self::Store => 0x7266_6c6b,
+            Self::Tier => 0x7266_6c74,
+        }
+    }
+
+    fn of_application(application: i64) -> Option<Self> {
+        [Self::Store, Self::Tier]
+            .into_iter()
+            .find(|kind| kind.application() == application)
+    }
+}
+
 const CREATE: &str = "
-    PRAGMA application_id = 0x72666c6b;
 
     CREATE TABLE ringflake_namespace (
         name TEXT NOT NULL PRIMARY KEY,
@@ -110,14 +130,15 @@ impl Space {
 /// Whether the tables are there; false for a file without any content.
 pub(super) fn exist(connection: &Connection, store: &str) -> Result<bool, Trouble> {
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-    match (pragma("application_id")?, pragma("user_version")?) {
-        (APPLICATION, 1..=VERSION) => Ok(true),
-        (APPLICATION, version) => Err(corrupt(format!(
+    let application = pragma("application_id")?;
+    match (Kind::of_application(application), pragma("user_version")?) {
+        (Some(_), 1..=VERSION) => Ok(true),
+        (Some(_), version) => Err(corrupt(format!(
             "{store} has version {version}, and this program knows those up to {VERSION}: use a \
              program as new as the one that wrote it, or a newer one"
         ))
         .into()),
-        (application, version) => {
+        (None, version) => {
             let things: i64 =
                 connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
             if (application, version, things) == (0, 0, 0) {
@@ -132,11 +153,31 @@ pub(super) fn exist(connection: &Connection, store: &str) -> Result<bool, Troubl
     }
 }
 
+/// Refuses a file that is for something else; one without any content is for both.
+pub(super) fn refuse_other_kind(
+    connection: &Connection,
+    store: &str,
+    kind: Kind,
+) -> Result<(), Trouble> {
+    let application = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    let advice = match (kind, Kind::of_application(application)) {
+        (Kind::Store, Some(Kind::Tier)) => {
+            "is the file of a tier: its URL is tier:PATH?upstream=URL"
+        }
+        (Kind::Tier, Some(Kind::Store)) => {
+            "is a store: give the tier a file of its own, which need not exist"
+        }
+        _ => return Ok(()),
+    };
+    Err(corrupt(format!("{store} {advice}")).into())
+}
+
 /// Makes the tables in a file without any content, and what they lack in an older
 /// one.
-pub(super) fn make(connection: &Connection, store: &str) -> Result<(), Trouble> {
+pub(super) fn make(connection: &Connection, store: &str, kind: Kind) -> Result<(), Trouble> {
     if !exist(connection, store)? {
         connection.execute_batch(CREATE)?;
+        connection.pragma_update(None, "application_id", kind.application())?;
     }
     let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if version < VERSION {

@@ -1,0 +1,162 @@
+//! Which processes are alive, of those that share a file.
+//!
+//! Each keeps a file of its own locked, in a directory beside; the system lets go of
+//! the lock when the process ends, however that happens. No rule of the protocol
+//! depends on it: what a process that is taken for dead was granted stays granted up
+//! to its end. It is for those that start after a crash, so that they need not wait for
+//! that end.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// The signs of this process, one for each file that it shares.
+static SIGNS: Mutex<Vec<Sign>> = Mutex::new(Vec::new());
+
+/// A file that is locked for as long as the process lives.
+#[derive(Debug)]
+struct Sign {
+    of: PathBuf,
+    name: String,
+    /// A forked child inherits its parent's signs, and needs its own.
+    process: u32,
+    _locked: File,
+}
+
+/// The name of this process's sign among those of the file at `path`; none where it
+/// can't have one.
+pub(super) fn sign(path: &Path) -> Option<String> {
+    let mut signs = lock()?;
+    let process = std::process::id();
+    let known = (signs.iter()).find(|sign| sign.of == path && sign.process == process);
+    if let Some(sign) = known {
+        return Some(sign.name.clone());
+    }
+    let sign = Sign::new(path, process).ok()?;
+    let name = sign.name.clone();
+    signs.push(sign);
+    Some(name)
+}
+
+/// In a forked child, another thread of the parent may have it locked for ever.
+fn lock() -> Option<MutexGuard<'static, Vec<Sign>>> {
+    const ATTEMPTS: u32 = 50;
+    for _ in 0..ATTEMPTS {
+        match SIGNS.try_lock() {
+            Ok(signs) => return Some(signs),
+            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(1)),
+        }
+    }
+    None
+}
+
+impl Sign {
+    fn new(path: &Path, process: u32) -> io::Result<Self> {
+        let directory = directory(path);
+        let mut builder = fs::DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        match builder.create(&directory) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        for other in fs::read_dir(&directory)? {
+            // Those that ended are removed.
+            is_gone(path, &other?.file_name().to_string_lossy());
+        }
+        // Process numbers are used again, and each container has its own.
+        let nanos = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_nanos());
+        let name = format!("{process}-{nanos}");
+        let sign = directory.join(&name);
+        let locked = File::create_new(&sign)?;
+        locked.try_lock()?;
+        // Somebody who looked in between has taken it for one of a process that ended.
+        sign.metadata()?;
+        Ok(Self {
+            of: path.to_owned(),
+            name,
+            process,
+            _locked: locked,
+        })
+    }
+}
+
+/// Whether the process with this sign, of the file at `path`, has ended. One of which
+/// that can't be told is alive.
+pub(super) fn is_gone(path: &Path, name: &str) -> bool {
+    // A name that leads out of the directory is nobody's.
+    if name.is_empty() || name.contains(['/', '\\', '.']) {
+        return true;
+    }
+    let sign = directory(path).join(name);
+    match File::open(&sign) {
+        Ok(file) => {
+            let is_gone = file.try_lock().is_ok();
+            if is_gone {
+                let _ = fs::remove_file(&sign);
+            }
+            is_gone
+        }
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}
+
+fn directory(path: &Path) -> PathBuf {
+    let mut directory = path.as_os_str().to_owned();
+    directory.push(".alive");
+    directory.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_alive_until_its_lock_is_gone() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("tier.db");
+        let name = sign(&path).unwrap();
+        assert_eq!(
+            sign(&path),
+            Some(name.clone()),
+            "one for all of the process"
+        );
+        assert!(!is_gone(&path, &name));
+        // Another process, as far as the lock goes.
+        let other = Sign::new(&path, 7).unwrap();
+        let (other_name, sign_of_other) = (other.name.clone(), directory(&path).join(&other.name));
+        assert!(!is_gone(&path, &other_name));
+        drop(other);
+        assert!(sign_of_other.exists());
+        assert!(is_gone(&path, &other_name));
+        assert!(!sign_of_other.exists() && is_gone(&path, &other_name));
+        assert!(!is_gone(&path, &name));
+    }
+
+    #[test]
+    fn who_comes_removes_the_signs_of_those_that_ended() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("tier.db");
+        drop(Sign::new(&path, 7).unwrap());
+        let name = sign(&path).unwrap();
+        let left = fs::read_dir(directory(&path)).unwrap();
+        let left: Vec<_> = left.map(|file| file.unwrap().file_name()).collect();
+        assert_eq!(left, [name.as_str()]);
+    }
+
+    #[test]
+    fn a_name_that_leads_elsewhere_is_nobodys() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("tier.db");
+        let name = sign(&path).unwrap();
+        let back = format!("../tier.db.alive/{name}");
+        assert!(is_gone(&path, &back) && is_gone(&path, ""));
+        assert!(!is_gone(&path, &name));
+    }
+}

@@ -1,0 +1,311 @@
+//! A tier's ledgers in a file.
+//!
+//! The namespace's record and the blocks of the sub-grants stand in the tables of every
+//! store, with their triggers; beside them what was granted upstream, and how the
+//! errands stand. All of a namespace is read at each step: a machine has few blocks.
+//!
+//! A file that is not where it was, or that has noted more than is in it, is no reason
+//! to refuse: what it has of the upstream store is given up. What others hold of the
+//! original is theirs, and no mark of this file matters to anybody then.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::SqliteStore;
+use super::alive;
+use super::session::{Access, Trouble};
+use super::steps::refuse_second_use;
+use super::tables::{self, Kind, Space};
+use super::turn::Turn;
+use crate::events;
+use crate::lease::row::{corrupt, from_column, to_column};
+use crate::lease::tier::Operation;
+use crate::lease::tier::errand::{Errands, UpstreamTrouble};
+use crate::lease::tier::ledger::{Ledger, Sight, Standing, UpstreamGrant};
+use crate::lease::{Block, BlockState, Epoch, Namespace, OpenError, OpenOptions, StoreError};
+
+const CREATE: &str = "
+    CREATE TABLE ringflake_upstream (
+        namespace TEXT NOT NULL REFERENCES ringflake_namespace (name),
+        block INTEGER NOT NULL,
+        epoch INTEGER NOT NULL,
+        start_tick INTEGER NOT NULL,
+        end_tick INTEGER NOT NULL CHECK (start_tick < end_tick),
+        used_by TEXT,
+        standing TEXT NOT NULL CHECK (standing IN ('held', 'draining', 'closed')),
+        PRIMARY KEY (namespace, block)
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE ringflake_tier (
+        namespace TEXT NOT NULL PRIMARY KEY REFERENCES ringflake_namespace (name),
+        reach INTEGER NOT NULL,
+        errand_began_unix_ms INTEGER,
+        failing_since_unix_ms INTEGER,
+        failed_last_unix_ms INTEGER,
+        failures INTEGER,
+        failure TEXT
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TRIGGER ringflake_upstream_end_never_falls BEFORE UPDATE ON ringflake_upstream
+        WHEN new.end_tick < old.end_tick
+            OR new.namespace <> old.namespace OR new.block <> old.block
+            OR (new.start_tick <> old.start_tick AND new.start_tick < old.end_tick)
+    BEGIN
+        SELECT RAISE(ABORT, 'what was granted upstream never grows back');
+    END;
+    CREATE TRIGGER ringflake_upstream_is_never_forgotten BEFORE DELETE ON ringflake_upstream
+    BEGIN
+        SELECT RAISE(ABORT, 'what was granted upstream is never forgotten');
+    END;
+";
+
+impl SqliteStore {
+    /// The file of a tier. Touches no file.
+    pub(in crate::lease) fn of_tier(path: &Path, options: &OpenOptions) -> Result<Self, OpenError> {
+        let mut store = Self::new(path, options)?;
+        store.kind = Kind::Tier;
+        store.location.scheme = "tier";
+        Ok(store)
+    }
+
+    /// What the store is called, without credentials.
+    pub(in crate::lease) fn name(&self) -> String {
+        self.location.name()
+    }
+
+    /// The machine's clock, in milliseconds since 1970.
+    pub(in crate::lease) fn unix_ms(&self) -> u64 {
+        self.clock.unix_ms()
+    }
+
+    /// Writes the first ledger of a namespace, and makes the file if it is missing.
+    /// Does nothing if another process was faster.
+    pub(in crate::lease) fn create_ledger(&mut self, ledger: &Ledger) -> Result<(), StoreError> {
+        let namespace = &ledger.record.namespace.clone();
+        self.location.create()?;
+        let opened = self.open(namespace, Access::Write)?;
+        let told = |trouble: Trouble| trouble.into_error(&opened.name);
+        let connection = opened.session.connection();
+        let make = || {
+            if !tables::exist(connection, &opened.name)? {
+                tables::make(connection, &opened.name, Kind::Tier)?;
+                connection.execute_batch(CREATE)?;
+            }
+            tables::read_row(connection, &opened.name, namespace)
+        };
+        if make().map_err(told)?.is_some() {
+            return Ok(());
+        }
+        refuse_second_use(connection, namespace).map_err(told)?;
+        let mut turn = self.turn(&opened, Space::new(ledger.record.clone()))?;
+        turn.adopt();
+        turn.insert()
+            .and_then(|()| insert(connection, ledger))
+            .map_err(told)?;
+        let writes = turn.space.writes;
+        self.commit(opened, "init", namespace, writes)
+    }
+
+    /// Runs one step on the ledger of a namespace, in one transaction.
+    pub(in crate::lease) fn change_ledger<T>(
+        &mut self,
+        operation: Operation,
+        namespace: &Namespace,
+        step: impl FnOnce(&mut Ledger, &Sight) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let path = self.path().to_owned();
+        // Without one its blocks are free when their marks pass, as in every store.
+        let user = (operation.needs_signs)
+            .then(|| alive::sign(&path))
+            .flatten();
+        self.run(operation.name, namespace, Access::Write, |turn| {
+            let before = read(turn, namespace)?;
+            let mut ledger = before.clone();
+            let found = turn.incarnation();
+            if found != ledger.record.incarnation {
+                let recorded = ledger.record.incarnation.as_str();
+                events::lease_tier_given_up(turn.store, recorded, found.as_str());
+                turn.adopt();
+                ledger.forget(&turn.identity);
+            }
+            if operation.needs_clock
+                && let Some(stepped) = turn.doubt_clock()?
+            {
+                return Ok(Err(stepped));
+            }
+            if operation.needs_signs {
+                ledger.bury(|user| alive::is_gone(&path, user));
+            }
+            let sight = Sight {
+                user,
+                arrived_unix_ms: turn.arrived_unix_ms,
+                unix_ms: turn.unix_ms,
+            };
+            let answer = step(&mut ledger, &sight);
+            if Ledger::is_to_be_kept(&answer) {
+                write(turn.connection, &before, &ledger)?;
+                turn.space.record = ledger.record;
+                turn.save()?;
+            }
+            Ok(answer)
+        })
+    }
+}
+
+fn read(turn: &Turn<'_>, namespace: &Namespace) -> Result<Ledger, Trouble> {
+    let connection = turn.connection;
+    let blocks = tables::read_blocks(connection, namespace)?;
+    let blocks = blocks.into_iter().map(|block| (block.block, block));
+    let (reach, errands) = read_errands(connection, namespace)?;
+    Ok(Ledger {
+        record: turn.space.record.clone(),
+        reach,
+        upstream: read_upstream(connection, namespace)?,
+        blocks: blocks.collect(),
+        errands,
+    })
+}
+
+fn read_upstream(
+    connection: &Connection,
+    namespace: &Namespace,
+) -> Result<BTreeMap<Block, UpstreamGrant>, Trouble> {
+    let mut statement = connection.prepare(
+        "SELECT block, epoch, start_tick, end_tick, standing, used_by FROM ringflake_upstream \
+         WHERE namespace = ?1",
+    )?;
+    let rows = statement.query_and_then([namespace.name()], |row| {
+        let start = from_column("start_tick", row.get(2)?)?;
+        let end = from_column("end_tick", row.get(3)?)?;
+        let standing: String = row.get(4)?;
+        let upstream = UpstreamGrant {
+            epoch: Epoch::new(from_column("epoch", row.get(1)?)?),
+            ticks: start..end,
+            standing: parse_standing(&standing)?,
+            used_by: row.get(5)?,
+        };
+        Ok((Block::new(from_column("block", row.get(0)?)?), upstream))
+    })?;
+    rows.collect()
+}
+
+fn read_errands(connection: &Connection, namespace: &Namespace) -> Result<(u64, Errands), Trouble> {
+    let found = connection
+        .query_row(
+            "SELECT reach, errand_began_unix_ms, failing_since_unix_ms, failed_last_unix_ms, \
+                    failures, failure \
+             FROM ringflake_tier WHERE namespace = ?1",
+            [namespace.name()],
+            |row| {
+                let since: Option<i64> = row.get(2)?;
+                let last: Option<i64> = row.get(3)?;
+                let failures: Option<u32> = row.get(4)?;
+                let message: Option<String> = row.get(5)?;
+                let trouble = since.zip(last).zip(failures).zip(message);
+                Ok((row.get(0)?, row.get::<_, Option<i64>>(1)?, trouble))
+            },
+        )
+        .optional()?;
+    let Some((reach, began, trouble)) = found else {
+        let name = namespace.name();
+        return Err(corrupt(format!("ringflake_tier has no row of namespace {name:?}")).into());
+    };
+    let millis = |column: &str, value: i64| from_column(column, value);
+    let trouble = match trouble {
+        None => None,
+        Some((((since, last), failures), message)) => Some(UpstreamTrouble {
+            since_unix_ms: millis("failing_since_unix_ms", since)?,
+            last_unix_ms: millis("failed_last_unix_ms", last)?,
+            failures,
+            message,
+        }),
+    };
+    let began_unix_ms = match began {
+        None => None,
+        Some(began) => Some(millis("errand_began_unix_ms", began)?),
+    };
+    let errands = Errands {
+        began_unix_ms,
+        trouble,
+    };
+    Ok((from_column("reach", reach)?, errands))
+}
+
+fn insert(connection: &Connection, ledger: &Ledger) -> Result<(), Trouble> {
+    connection.execute(
+        "INSERT INTO ringflake_tier (namespace, reach) VALUES (?1, ?2)",
+        params![ledger.record.namespace.name(), to_column(ledger.reach)],
+    )?;
+    Ok(())
+}
+
+/// Writes what has changed, but for the record.
+fn write(connection: &Connection, before: &Ledger, after: &Ledger) -> Result<(), Trouble> {
+    let namespace = &after.record.namespace;
+    let blocks: Vec<BlockState> = (after.blocks.iter())
+        .filter(|(block, state)| before.blocks.get(block) != Some(state))
+        .map(|(_, state)| state.clone())
+        .collect();
+    tables::write_blocks(connection, namespace, &blocks)?;
+
+    let mut statement = connection.prepare(
+        "INSERT INTO ringflake_upstream \
+             (namespace, block, epoch, start_tick, end_tick, standing, used_by) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) \
+         ON CONFLICT (namespace, block) DO UPDATE SET \
+             epoch = excluded.epoch, start_tick = excluded.start_tick, \
+             end_tick = excluded.end_tick, standing = excluded.standing, \
+             used_by = excluded.used_by",
+    )?;
+    for (block, upstream) in &after.upstream {
+        if before.upstream.get(block) != Some(upstream) {
+            statement.execute(params![
+                namespace.name(),
+                to_column(block.index()),
+                to_column(upstream.epoch.get()),
+                to_column(upstream.ticks.start),
+                to_column(upstream.ticks.end),
+                standing(upstream.standing),
+                upstream.used_by,
+            ])?;
+        }
+    }
+    if before.errands != after.errands {
+        let errands = &after.errands;
+        let trouble = errands.trouble.as_ref();
+        connection.execute(
+            "UPDATE ringflake_tier \
+             SET errand_began_unix_ms = ?2, failing_since_unix_ms = ?3, \
+                 failed_last_unix_ms = ?4, failures = ?5, failure = ?6 \
+             WHERE namespace = ?1",
+            params![
+                namespace.name(),
+                errands.began_unix_ms.map(to_column),
+                trouble.map(|trouble| to_column(trouble.since_unix_ms)),
+                trouble.map(|trouble| to_column(trouble.last_unix_ms)),
+                trouble.map(|trouble| trouble.failures),
+                trouble.map(|trouble| &trouble.message),
+            ],
+        )?;
+    }
+    Ok(())
+}
+
+fn standing(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Held => "held",
+        Standing::Draining => "draining",
+        Standing::Closed => "closed",
+    }
+}
+
+fn parse_standing(text: &str) -> Result<Standing, StoreError> {
+    match text {
+        "held" => Ok(Standing::Held),
+        "draining" => Ok(Standing::Draining),
+        "closed" => Ok(Standing::Closed),
+        other => Err(corrupt(format!("standing is {other:?}"))),
+    }
+}
