@@ -43,6 +43,8 @@ mod sql;
 mod sqlite;
 #[cfg(feature = "sqlite")]
 mod sqlite_blocks;
+#[cfg(all(feature = "sqlite", unix))]
+mod tier;
 #[cfg(any(
     feature = "etcd",
     feature = "mysql",
