@@ -11,5 +11,6 @@ mod process;
 mod schedules;
 mod service;
 mod table;
+mod tiers;
 mod weather;
 mod world;

@@ -76,7 +76,7 @@ pub(crate) fn replay(run: Run) -> String {
     format!("RINGFLAKE_SEED={seed}{mutation} cargo test --test simulator no_promise -- --nocapture")
 }
 
-fn number(variable: &str) -> Option<u64> {
+pub(crate) fn number(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
     let number = text.replace('_', "").parse();
     Some(number.unwrap_or_else(|_| panic!("{variable}={text} is not a number")))

@@ -1,0 +1,174 @@
+//! Who was told what.
+
+use super::*;
+
+/// All that was ever told.
+#[derive(Debug, Default)]
+pub(super) struct Oracle {
+    /// To processes: by block, and disjoint.
+    given: BTreeMap<Block, Vec<Range<u64>>>,
+    /// To machines.
+    passed: BTreeMap<Block, Vec<Range<u64>>>,
+    pub(super) objection: Option<String>,
+    pub(super) met: Met,
+}
+
+impl Oracle {
+    /// A process was told that these ticks are its own.
+    pub(super) fn give(&mut self, block: Block, ticks: Range<u64>) {
+        self.met.given += 1;
+        let before = self.given.entry(block).or_default();
+        let meets = |other: &&Range<u64>| ticks.start < other.end && other.start < ticks.end;
+        let twice = before.iter().find(meets).cloned();
+        before.push(ticks.clone());
+        if let Some(other) = twice {
+            self.object(format!("S1: block {block} {ticks:?} after {other:?}"));
+        }
+        let passed = self.passed.get(&block).into_iter().flatten();
+        if !covers(passed, &ticks) {
+            self.object(format!("S9: block {block} {ticks:?} was not passed on"));
+        }
+    }
+
+    /// A machine was told so.
+    pub(super) fn pass(&mut self, block: Block, ticks: Range<u64>) {
+        self.met.passed += 1;
+        self.passed.entry(block).or_default().push(ticks);
+    }
+
+    pub(super) fn object(&mut self, objection: String) {
+        self.objection.get_or_insert(objection);
+    }
+}
+
+/// Whether all of these ticks lie in some of the intervals.
+fn covers<'a>(intervals: impl Iterator<Item = &'a Range<u64>>, ticks: &Range<u64>) -> bool {
+    let mut intervals: Vec<_> = intervals.collect();
+    intervals.sort_by_key(|interval| interval.start);
+    let mut next = ticks.start;
+    for interval in intervals {
+        if interval.start <= next {
+            next = next.max(interval.end);
+        }
+    }
+    next >= ticks.end
+}
+
+/// How often what happened.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Met {
+    pub(super) given: u64,
+    pub(super) given_while_away: u64,
+    pub(super) passed: u64,
+    pub(super) swallowed: u64,
+    pub(super) overtaken: u64,
+    pub(super) lost: u64,
+    pub(super) put_back: u64,
+    pub(super) put_back_meanwhile: u64,
+    pub(super) server_put_back: u64,
+    exhausted: u64,
+    floor_ahead: u64,
+    unavailable: u64,
+    history_lost: u64,
+    fenced_upstream: u64,
+    fenced: u64,
+    clock_skew: u64,
+}
+
+impl Met {
+    pub(super) fn refused(&mut self, error: &StoreError) {
+        match error {
+            StoreError::Exhausted { .. } => self.exhausted += 1,
+            StoreError::FloorAhead { .. } => self.floor_ahead += 1,
+            StoreError::Unavailable { .. } => self.unavailable += 1,
+            StoreError::HistoryLost { .. } => self.history_lost += 1,
+            StoreError::ClockSkew { .. } => self.clock_skew += 1,
+            StoreError::Fenced {
+                fence: Fence::Upstream,
+                ..
+            } => self.fenced_upstream += 1,
+            StoreError::Fenced { .. } => self.fenced += 1,
+            _ => {}
+        }
+    }
+
+    fn all(&self) -> [(u64, &'static str); 16] {
+        [
+            (self.given, "intervals given to processes"),
+            (
+                self.given_while_away,
+                "requests answered while the upstream store was away",
+            ),
+            (self.passed, "intervals granted to machines"),
+            (self.swallowed, "replies swallowed"),
+            (self.overtaken, "requests overtaken by another process"),
+            (self.lost, "ledgers lost"),
+            (self.put_back, "ledgers put back or copied"),
+            (
+                self.put_back_meanwhile,
+                "of them while a request was under way",
+            ),
+            (self.server_put_back, "upstream stores put back"),
+            (self.exhausted, "refused: exhausted"),
+            (self.floor_ahead, "refused: floor ahead"),
+            (self.unavailable, "refused: unavailable"),
+            (self.history_lost, "refused: history lost"),
+            (self.fenced_upstream, "fenced: the machine lost the block"),
+            (self.fenced, "fenced otherwise"),
+            (self.clock_skew, "refused: clock skew"),
+        ]
+    }
+
+    pub(super) fn add(&mut self, other: &Self) {
+        let Self {
+            given,
+            given_while_away,
+            passed,
+            swallowed,
+            overtaken,
+            lost,
+            put_back,
+            put_back_meanwhile,
+            server_put_back,
+            exhausted,
+            floor_ahead,
+            unavailable,
+            history_lost,
+            fenced_upstream,
+            fenced,
+            clock_skew,
+        } = other;
+        self.given += given;
+        self.given_while_away += given_while_away;
+        self.passed += passed;
+        self.swallowed += swallowed;
+        self.overtaken += overtaken;
+        self.lost += lost;
+        self.put_back += put_back;
+        self.put_back_meanwhile += put_back_meanwhile;
+        self.server_put_back += server_put_back;
+        self.exhausted += exhausted;
+        self.floor_ahead += floor_ahead;
+        self.unavailable += unavailable;
+        self.history_lost += history_lost;
+        self.fenced_upstream += fenced_upstream;
+        self.fenced += fenced;
+        self.clock_skew += clock_skew;
+    }
+
+    /// Schedules that never come by something say nothing of it.
+    pub(super) fn assert_all_met(&self) {
+        for (times, what) in self.all() {
+            assert!(times > 0, "no schedule has met: {what}");
+        }
+    }
+}
+
+impl fmt::Display for Met {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (times, what) in self.all() {
+            writeln!(f, "{times:>12} {what}")?;
+        }
+        Ok(())
+    }
+}

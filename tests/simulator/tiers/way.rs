@@ -1,0 +1,197 @@
+//! The way from a machine to the upstream store, and what happens meanwhile.
+
+use ringflake::lease::{Epoch, Floor, Listing, StoreRecord, StoreReport};
+
+use super::*;
+
+/// How the network is, and what it will do next.
+#[derive(Debug)]
+pub(super) struct Net {
+    dice: Dice,
+    flaw: Option<Flaw>,
+    is_healed: bool,
+    pub(super) is_away: bool,
+}
+
+/// What becomes of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Answered,
+    NeverSent,
+    ReplyLost,
+    RequestLost,
+}
+
+/// What is done to a ledger while a request is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Loss {
+    Noticed,
+    Unnoticed,
+}
+
+impl Net {
+    pub(super) fn new(seed: u64, flaw: Option<Flaw>) -> Self {
+        Self {
+            dice: Dice::new(!seed),
+            flaw,
+            is_healed: false,
+            is_away: false,
+        }
+    }
+
+    pub(super) fn heal(&mut self) {
+        (self.is_away, self.is_healed) = (false, true);
+    }
+
+    fn fate(&mut self) -> Fate {
+        match self.dice.below(20) {
+            _ if self.is_healed => Fate::Answered,
+            _ if self.is_away => Fate::NeverSent,
+            0 => Fate::NeverSent,
+            1 => Fate::ReplyLost,
+            2 => Fate::RequestLost,
+            _ => Fate::Answered,
+        }
+    }
+
+    fn losing(&mut self) -> Option<Loss> {
+        if self.happens(3) {
+            return Some(Loss::Noticed);
+        }
+        let loses = self.flaw == Some(Flaw::WritesAreLost) && self.happens(20);
+        loses.then_some(Loss::Unnoticed)
+    }
+
+    fn happens(&mut self, percent: u64) -> bool {
+        !self.is_healed && self.dice.chance(percent)
+    }
+}
+
+/// The upstream store as a process of a machine sees it.
+pub(super) struct Way {
+    pub(super) server: MemoryStore,
+    pub(super) net: Arc<Mutex<Net>>,
+    pub(super) oracle: Arc<Mutex<Oracle>>,
+    pub(super) tier: MemoryTier,
+    /// The process that goes on while this one waits.
+    pub(super) other: Option<Arc<Mutex<Option<Process>>>>,
+}
+
+impl fmt::Debug for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Way").finish_non_exhaustive()
+    }
+}
+
+impl Way {
+    fn pass<T>(
+        &mut self,
+        operation: &'static str,
+        ask: impl FnOnce(&mut MemoryStore) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        // What is put back meanwhile, if it is.
+        let losing = lock(&self.net).losing();
+        let before = losing.map(|loss| (self.tier.snapshot(), loss));
+        self.meanwhile(None);
+        let fate = lock(&self.net).fate();
+        let lost = || StoreError::Ambiguous {
+            operation,
+            source: "no reply".into(),
+        };
+        let answer = match fate {
+            Fate::Answered => ask(&mut self.server),
+            Fate::NeverSent => Err(StoreError::Unavailable {
+                source: "no way".into(),
+            }),
+            Fate::ReplyLost => {
+                let _ = ask(&mut self.server);
+                lock(&self.oracle).met.swallowed += 1;
+                Err(lost())
+            }
+            Fate::RequestLost => Err(lost()),
+        };
+        self.meanwhile(before.as_ref());
+        answer
+    }
+
+    /// Others of the machine go on.
+    fn meanwhile(&mut self, before: Option<&(TierSnapshot, Loss)>) {
+        match before {
+            None => {}
+            Some((before, Loss::Noticed)) => {
+                lock(&self.oracle).met.put_back_meanwhile += 1;
+                self.tier.put_back(before);
+            }
+            Some((before, Loss::Unnoticed)) => self.tier.put_back_unnoticed(before),
+        }
+        let net = || lock(&self.net);
+        let Some(other) = &self.other else { return };
+        if !net().happens(40) {
+            return;
+        }
+        let mut dice = Dice::new(net().dice.roll());
+        // Not there if it waits itself.
+        let process = lock(other).take();
+        if let Some(mut process) = process {
+            lock(&self.oracle).met.overtaken += 1;
+            process.act(&mut dice, &self.oracle);
+            *lock(other) = Some(process);
+        }
+    }
+
+    fn flaw(&self) -> Option<Flaw> {
+        lock(&self.net).flaw
+    }
+}
+
+impl LeaseStore for Way {
+    fn init(&mut self, space: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {
+        self.pass("init", |server| server.init(space, init))
+    }
+
+    fn acquire(&mut self, space: &Namespace, ask: &Acquire) -> Result<Vec<Grant>, StoreError> {
+        let mut grants = self.pass("acquire", |server| server.acquire(space, ask))?;
+        if self.flaw() == Some(Flaw::GrantsBeginEarly) {
+            for grant in &mut grants {
+                grant.ticks.start -= 3;
+            }
+        } else {
+            for grant in &grants {
+                lock(&self.oracle).pass(grant.block, grant.ticks.clone());
+            }
+        }
+        Ok(grants)
+    }
+
+    fn renew(&mut self, space: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
+        let answer = self.pass("renew", |server| server.renew(space, renew));
+        let answer = match (self.flaw(), answer) {
+            (Some(Flaw::LostRenewalsAreAdopted), Err(StoreError::Ambiguous { .. }))
+            | (Some(Flaw::FencesAreIgnored), Err(StoreError::Fenced { .. })) => {
+                return Ok(renew.new_end);
+            }
+            (Some(Flaw::RenewalsAreRoundedUp), Ok(_)) => return Ok(renew.new_end),
+            (_, answer) => answer?,
+        };
+        if answer > renew.known_end {
+            lock(&self.oracle).pass(renew.block, renew.known_end..answer);
+        }
+        Ok(answer)
+    }
+
+    fn release(&mut self, space: &Namespace, block: Block, epoch: Epoch) -> Result<(), StoreError> {
+        self.pass("release", |server| server.release(space, block, epoch))
+    }
+
+    fn list(&mut self, space: &Namespace) -> Result<Listing, StoreError> {
+        self.pass("list", |server| server.list(space))
+    }
+
+    fn bump_floor(&mut self, space: &Namespace, floor: Floor, now: u64) -> Result<u64, StoreError> {
+        self.pass("bump_floor", |server| server.bump_floor(space, floor, now))
+    }
+
+    fn check(&mut self, space: &Namespace, now: u64) -> Result<StoreReport, StoreError> {
+        self.pass("check", |server| server.check(space, now))
+    }
+}
