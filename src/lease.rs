@@ -43,6 +43,13 @@
 //! helped: a process that was told something since the lost state must live, and be
 //! the first to speak.
 //!
+//! A [`TierStore`] stands between the processes of a machine and a store. One rule more
+//! is its own:
+//!
+//! | | rule |
+//! |---|---|
+//! | S9 | A sub-grant lies inside one upstream grant whose reply was durable before; marks never go back on either side. |
+//!
 //! The rules themselves are methods of [`StoreRecord`], so that every store that
 //! decides in this process decides in the same way. [`MemoryStore`] is the
 //! reference.

@@ -5,10 +5,11 @@
 //! |---|---|
 //! | decide whether to rely on it | [`promises`] |
 //! | choose blocks, cover, horizon and the other numbers | [`sizing`] |
+//! | want processes to start while the store is away | [`tier`] |
 //! | are on call | [`runbook`], then the page of the store |
 //! | set a store up, back it up, move it | [`runbook_sqlite`], [`runbook_postgres`], [`runbook_mysql`], [`runbook_redis`], [`runbook_etcd`] |
 //!
-//! The rules themselves, S1 to S7, stand at the head of [`lease`](super); how a
+//! The rules themselves, S1 to S9, stand at the head of [`lease`](super); how a
 //! generator is built on a store, at
 //! [`lease_store`](crate::CachedGeneratorBuilder::lease_store).
 
@@ -46,4 +47,5 @@ pages! {
     runbook_mysql "guide/runbook_mysql.md",
     runbook_redis "guide/runbook_redis.md",
     runbook_etcd "guide/runbook_etcd.md",
+    tier "guide/tier.md",
 }

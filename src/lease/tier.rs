@@ -93,9 +93,9 @@ const SUB_GRANT: Duration = Duration::from_secs(120);
 /// # How long that is
 /// Upstream blocks are taken for as long as the namespace's
 /// [horizon](super::StoreLimits::with_horizon) allows, and renewed when a tenth of it
-/// has passed, or a little later. So nine tenths of the horizon is what a machine gets
-/// over at least. The [sizing guide](super::guide) says what a long horizon costs on the
-/// day on which the upstream store loses its history.
+/// has passed, or five minutes where that is less. So a machine gets over nine tenths of
+/// the horizon, or the horizon less five minutes. The [guide](super::guide::tier) says
+/// what a long one costs on the day on which the upstream store loses its history.
 ///
 /// A process that starts while one that was killed still had a block need not wait: a
 /// file beside the tier's, in `PATH.alive`, is locked for as long as a process lives.
@@ -244,7 +244,7 @@ impl TierStore {
             Err(StoreError::NotInitialised { .. }) => {
                 let now_unix_ms = self.place.unix_ms();
                 let upstream = self.upstream.check(namespace, now_unix_ms)?.record;
-                self.place.create(self.first(upstream))?;
+                self.place.create(self.first(upstream, now_unix_ms))?;
                 self.place.change(operation, namespace, &mut step)
             }
             answer => answer,
@@ -252,13 +252,14 @@ impl TierStore {
     }
 
     /// The ledger of a machine that has nothing yet.
-    fn first(&self, upstream: StoreRecord) -> Ledger {
+    fn first(&self, upstream: StoreRecord, unix_ms: u64) -> Ledger {
         let tick = Duration::from_millis(upstream.namespace.layout().tick_ms());
         let horizon = upstream.limits.horizon();
         let reach = upstream.limits.horizon_ms() / upstream.namespace.layout().tick_ms();
         let limits = (upstream.limits).with_horizon(self.sub_grant.max(tick).min(horizon));
         Ledger {
             record: StoreRecord { limits, ..upstream },
+            first_epoch: Epoch::new(unix_ms),
             reach,
             upstream: Default::default(),
             blocks: Default::default(),
@@ -468,7 +469,10 @@ impl LeaseStore for TierStore {
             Err(StoreError::NotInitialised { .. }) => {
                 let now_unix_ms = self.place.unix_ms();
                 let upstream = self.upstream.check(namespace, now_unix_ms)?.record;
-                Ok(Listing::new(self.first(upstream).record, Vec::new()))
+                Ok(Listing::new(
+                    self.first(upstream, now_unix_ms).record,
+                    Vec::new(),
+                ))
             }
             listing => listing,
         }
@@ -488,7 +492,7 @@ impl LeaseStore for TierStore {
         self.change(operation, namespace, |ledger, at| {
             if floor == Floor::OverLostGrants {
                 let here = ledger.record.incarnation.clone();
-                ledger.forget(&here);
+                ledger.forget(&here, at.unix_ms);
             }
             let now = ledger.record.tick_at(at.unix_ms)?;
             ledger.record.raise_floor(floor, now)?;
@@ -506,7 +510,7 @@ impl LeaseStore for TierStore {
             Err(StoreError::NotInitialised { .. }) => {
                 let mut report = self.upstream.check(namespace, now_unix_ms)?;
                 (report.granted_blocks, report.held_blocks) = (0, 0);
-                report.record = self.first(report.record).record;
+                report.record = self.first(report.record, now_unix_ms).record;
                 Ok(report)
             }
             report => report,

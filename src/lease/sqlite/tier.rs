@@ -40,6 +40,7 @@ const CREATE: &str = "
 
     CREATE TABLE ringflake_tier (
         namespace TEXT NOT NULL PRIMARY KEY REFERENCES ringflake_namespace (name),
+        first_epoch INTEGER NOT NULL,
         reach INTEGER NOT NULL,
         errand_began_unix_ms INTEGER,
         failing_since_unix_ms INTEGER,
@@ -128,7 +129,7 @@ impl SqliteStore {
                 let recorded = ledger.record.incarnation.as_str();
                 events::lease_tier_given_up(turn.store, recorded, found.as_str());
                 turn.adopt();
-                ledger.forget(&turn.identity);
+                ledger.forget(&turn.identity, turn.unix_ms);
             }
             if operation.needs_clock
                 && let Some(stepped) = turn.doubt_clock()?
@@ -158,9 +159,10 @@ fn read(turn: &Turn<'_>, namespace: &Namespace) -> Result<Ledger, Trouble> {
     let connection = turn.connection;
     let blocks = tables::read_blocks(connection, namespace)?;
     let blocks = blocks.into_iter().map(|block| (block.block, block));
-    let (reach, errands) = read_errands(connection, namespace)?;
+    let (first_epoch, reach, errands) = read_tier(connection, namespace)?;
     Ok(Ledger {
         record: turn.space.record.clone(),
+        first_epoch,
         reach,
         upstream: read_upstream(connection, namespace)?,
         blocks: blocks.collect(),
@@ -191,11 +193,14 @@ fn read_upstream(
     rows.collect()
 }
 
-fn read_errands(connection: &Connection, namespace: &Namespace) -> Result<(u64, Errands), Trouble> {
+fn read_tier(
+    connection: &Connection,
+    namespace: &Namespace,
+) -> Result<(Epoch, u64, Errands), Trouble> {
     let found = connection
         .query_row(
             "SELECT reach, errand_began_unix_ms, failing_since_unix_ms, failed_last_unix_ms, \
-                    failures, failure \
+                    failures, failure, first_epoch \
              FROM ringflake_tier WHERE namespace = ?1",
             [namespace.name()],
             |row| {
@@ -204,11 +209,12 @@ fn read_errands(connection: &Connection, namespace: &Namespace) -> Result<(u64, 
                 let failures: Option<u32> = row.get(4)?;
                 let message: Option<String> = row.get(5)?;
                 let trouble = since.zip(last).zip(failures).zip(message);
-                Ok((row.get(0)?, row.get::<_, Option<i64>>(1)?, trouble))
+                let began: Option<i64> = row.get(1)?;
+                Ok((row.get(6)?, row.get(0)?, began, trouble))
             },
         )
         .optional()?;
-    let Some((reach, began, trouble)) = found else {
+    let Some((first_epoch, reach, began, trouble)) = found else {
         let name = namespace.name();
         return Err(corrupt(format!("ringflake_tier has no row of namespace {name:?}")).into());
     };
@@ -230,13 +236,18 @@ fn read_errands(connection: &Connection, namespace: &Namespace) -> Result<(u64, 
         began_unix_ms,
         trouble,
     };
-    Ok((from_column("reach", reach)?, errands))
+    let first_epoch = Epoch::new(from_column("first_epoch", first_epoch)?);
+    Ok((first_epoch, from_column("reach", reach)?, errands))
 }
 
 fn insert(connection: &Connection, ledger: &Ledger) -> Result<(), Trouble> {
     connection.execute(
-        "INSERT INTO ringflake_tier (namespace, reach) VALUES (?1, ?2)",
-        params![ledger.record.namespace.name(), to_column(ledger.reach)],
+        "INSERT INTO ringflake_tier (namespace, first_epoch, reach) VALUES (?1, ?2, ?3)",
+        params![
+            ledger.record.namespace.name(),
+            to_column(ledger.first_epoch.get()),
+            to_column(ledger.reach),
+        ],
     )?;
     Ok(())
 }
@@ -272,13 +283,13 @@ fn write(connection: &Connection, before: &Ledger, after: &Ledger) -> Result<(),
             ])?;
         }
     }
-    if before.errands != after.errands {
+    if (before.first_epoch, &before.errands) != (after.first_epoch, &after.errands) {
         let errands = &after.errands;
         let trouble = errands.trouble.as_ref();
         connection.execute(
             "UPDATE ringflake_tier \
              SET errand_began_unix_ms = ?2, failing_since_unix_ms = ?3, \
-                 failed_last_unix_ms = ?4, failures = ?5, failure = ?6 \
+                 failed_last_unix_ms = ?4, failures = ?5, failure = ?6, first_epoch = ?7 \
              WHERE namespace = ?1",
             params![
                 namespace.name(),
@@ -287,6 +298,7 @@ fn write(connection: &Connection, before: &Ledger, after: &Ledger) -> Result<(),
                 trouble.map(|trouble| to_column(trouble.last_unix_ms)),
                 trouble.map(|trouble| trouble.failures),
                 trouble.map(|trouble| &trouble.message),
+                to_column(after.first_epoch.get()),
             ],
         )?;
     }

@@ -16,12 +16,19 @@ use super::errand::{Errand, Errands, UpstreamTrouble};
 /// The most upstream grants that are renewed in one go.
 const RENEWALS: usize = 8;
 
+/// The longest time between two renewals of one, in milliseconds.
+const RENEWED_EVERY_MS: u64 = 5 * 60 * 1000;
+
 /// What the upstream store has granted to the machine, and what processes have of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ledger {
     /// The rules for sub-grants. Its incarnation is that of the place where the ledger
     /// is kept.
     pub(crate) record: StoreRecord,
+    /// Epochs begin here: above all of a ledger that was lost, or of what was given up,
+    /// so that what processes were told of that is known for what it is. The time at
+    /// which it began, in milliseconds since 1970.
+    pub(crate) first_epoch: Epoch,
     /// How far the upstream store grants ahead of its clock, in ticks.
     pub(crate) reach: u64,
     /// The last grant of each block that the machine ever had.
@@ -155,7 +162,8 @@ impl Ledger {
         offers.truncate(acquire.blocks as usize);
         let grants = offers.into_iter().map(|offer| {
             let before = self.blocks.get(&offer.block);
-            let epoch = before.map_or(Epoch::FIRST, |before| before.epoch.next());
+            let next = before.map_or(Epoch::FIRST, |before| before.epoch.next());
+            let epoch = next.max(self.first_epoch);
             let mut block = BlockState::new(offer.block, epoch, offer.ticks.end);
             block.granted_unix_ms = Some(at.unix_ms);
             block.holder.clone_from(&acquire.holder);
@@ -175,7 +183,9 @@ impl Ledger {
         // When it was asked, not after it has waited.
         self.record
             .check_skew(at.arrived_unix_ms, acquire.now_unix_ms)?;
-        for confirmed in &acquire.evidence {
+        // What was told before was of upstream grants that nothing is passed on of.
+        let of_now = |it: &&Confirmed| it.epoch >= self.first_epoch;
+        for confirmed in acquire.evidence.iter().filter(of_now) {
             let known = self.blocks.get(&confirmed.block);
             if let Err(lost) = self.record.check_history(now, known, confirmed) {
                 self.record.raise_floor(Floor::OverLostGrants, now)?;
@@ -232,7 +242,7 @@ impl Ledger {
                 offer.block,
             )
         });
-        let most = length.min(self.record.horizon_end(now).saturating_sub(now));
+        let most = length.min(self.record.horizon_end(now).saturating_sub(idle_until));
         let is_long = |offer: &Offer| offer.ticks.end - offer.ticks.start >= most.div_ceil(2);
         offers.into_iter().partition(is_long)
     }
@@ -382,8 +392,9 @@ impl Ledger {
 
     /// Gives up all that the upstream store has granted: this is not the place, or not
     /// the state, in which it was written down last.
-    pub(crate) fn forget(&mut self, found: &Incarnation) {
+    pub(crate) fn forget(&mut self, found: &Incarnation, unix_ms: u64) {
         self.record.incarnation = found.clone();
+        self.first_epoch = self.first_epoch.next().max(Epoch::new(unix_ms));
         for upstream in self.upstream.values_mut() {
             upstream.standing = Standing::Closed;
         }
@@ -409,8 +420,8 @@ impl Ledger {
         })
     }
 
-    /// The grants that are in use, and as many spare ones as are wanted, are kept a
-    /// tenth below the reach. The rest lapses.
+    /// The grants that are in use, and as many spare ones as are wanted, are renewed
+    /// once a tenth of the reach has passed, or five minutes. The rest lapses.
     fn renewals(&self, at: &Sight, now: u64) -> Vec<Renew> {
         let held = |(_, upstream): &(&Block, &UpstreamGrant)| upstream.standing == Standing::Held;
         let (in_use, mut idle): (Vec<_>, Vec<_>) = (self.upstream.iter())
@@ -420,8 +431,9 @@ impl Ledger {
         idle.truncate(spares_for(in_use.len()));
 
         let wish = now.saturating_add(self.reach);
-        let is_due =
-            |upstream: &UpstreamGrant| upstream.ticks.end < wish.saturating_sub(self.reach / 10);
+        let passed = RENEWED_EVERY_MS / self.record.namespace.layout().tick_ms();
+        let due_below = wish.saturating_sub(passed.min(self.reach / 10));
+        let is_due = |upstream: &UpstreamGrant| upstream.ticks.end < due_below;
         let mut due: Vec<_> = (in_use.into_iter().chain(idle))
             .filter(|(_, upstream)| is_due(upstream))
             .collect();

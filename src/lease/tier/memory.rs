@@ -143,9 +143,6 @@ impl MemoryTier {
     ) -> Result<T, StoreError> {
         let mut shared = self.shared();
         let mut ledger = shared.ledger(namespace)?.clone();
-        if ledger.record.incarnation != shared.incarnation {
-            ledger.forget(&shared.incarnation);
-        }
         let gone = |user: &str| {
             let number = user.parse::<usize>().ok();
             let process = number.and_then(|number| shared.processes.get(number));
@@ -153,6 +150,9 @@ impl MemoryTier {
         };
         ledger.bury(gone);
         let unix_ms = shared.clock.unix_ms();
+        if ledger.record.incarnation != shared.incarnation {
+            ledger.forget(&shared.incarnation, unix_ms);
+        }
         let sight = Sight {
             user: Some(self.number.to_string()),
             arrived_unix_ms: unix_ms,

@@ -8,6 +8,7 @@ mod files;
 mod outages;
 mod replies;
 mod rows;
+mod tiers;
 
 use super::case::Case;
 use super::ground::Kind;
@@ -79,6 +80,7 @@ pub(crate) fn of(kind: Kind) -> Vec<Cell> {
             .promising(rows::ONE_DOES_NOT)
             .long(),
     ]);
+    cells.extend(tiers::of());
     if kind == Kind::Sqlite {
         cells.extend(files::of());
         cells.extend(command_line::of());

@@ -35,6 +35,8 @@ pub(crate) const NARROW: u32 = 5;
 /// What the workers of a cell have in common.
 pub(crate) struct Terms {
     pub(crate) node_bits: u32,
+    /// How far ahead of its clock the store may grant.
+    pub(crate) horizon: Duration,
     pub(crate) best_effort: bool,
     /// Every second worker takes more than there is.
     pub(crate) greedy: bool,
@@ -56,6 +58,7 @@ impl Default for Terms {
     fn default() -> Self {
         Self {
             node_bits: WIDE,
+            horizon: space::HORIZON,
             best_effort: false,
             greedy: true,
             clock: None,
@@ -158,8 +161,9 @@ impl Crew {
         if terms.flaw != Some(Flaw::TtlOnly) && !terms.takes_it_for_new {
             let mut store = opened(direct, &terms)?;
             let init = Init::new(History::New, SystemClock.unix_ms());
+            let limits = space::limits().with_horizon(terms.horizon);
             store
-                .init(&space, &init.with_limits(space::limits()))
+                .init(&space, &init.with_limits(limits))
                 .map_err(|error| format!("init: {error:?}"))?;
         }
         let told = Told {

@@ -87,7 +87,8 @@ fn refusals(report: &StoreReport) -> Vec<String> {
     let record = &report.record;
     let layout = record.namespace.layout();
     let mut refusals = Vec::new();
-    if report.history_lost() {
+    // A tier gives up its blocks then, and takes others.
+    if report.history_lost() && !report.store.starts_with("tier:") {
         refusals.push(lost(report));
     }
     let limit_ms = record.limits.skew().as_millis();
@@ -236,6 +237,9 @@ mod tests {
         lost.incarnation = Incarnation::new("two");
         let mut copied = lost.clone();
         copied.store = "sqlite:/a".to_owned();
+        let mut tier = lost.clone();
+        tier.store = "tier:/a".to_owned();
+        assert_eq!(refusals(&tier), [""; 0]);
         for (report, said) in [
             (ahead, "in 8 s"),
             (skewed, "5001 ms"),

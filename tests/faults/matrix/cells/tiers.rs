@@ -1,0 +1,109 @@
+//! Machines whose processes have their blocks of a file, and that of the store.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use super::Cell;
+use crate::matrix::case::Case;
+use crate::matrix::crew::{Crew, Terms, WORKERS};
+use crate::matrix::{Outcome, server};
+
+/// How long the machine goes on without its store, and a little more.
+const REACH: Duration = Duration::from_secs(90);
+
+pub(super) fn of() -> [Cell; 2] {
+    [
+        Cell::new("restarts while the store is away", restarted_while_away),
+        Cell::new("file of a tier put back and lost", put_back_and_lost),
+    ]
+}
+
+/// A machine with a crew that reaches the store of the case by way of its file.
+struct Machine {
+    directory: TempDir,
+    crew: Crew,
+}
+
+impl Machine {
+    fn new(case: &Case<'_>) -> Outcome<Self> {
+        let directory = server::directory();
+        let terms = Terms {
+            horizon: REACH,
+            ..Terms::default()
+        };
+        let file = directory.path().join("tier.db");
+        let url = format!("tier:{}?upstream={}", file.display(), case.ground.url());
+        let crew = case.crew_at(&case.ground.direct_url(), &url, terms)?;
+        Ok(Self { directory, crew })
+    }
+
+    fn file(&self) -> PathBuf {
+        self.directory.path().join("tier.db")
+    }
+
+    fn restart(&mut self, killed: bool) -> Outcome<()> {
+        for number in 0..WORKERS {
+            match killed {
+                true => self.crew.kill(number),
+                false => self.crew.end(number)?,
+            }
+            self.crew.spawn(number, None);
+        }
+        Ok(())
+    }
+}
+
+/// Every process is ended or killed, and started again, and again, while there is no
+/// store.
+fn restarted_while_away(case: &mut Case<'_>) -> Outcome<()> {
+    let mut machine = Machine::new(case)?;
+    case.ground.stop();
+    machine.crew.faults += 1;
+    for round in 0..case.scale.pick(2, 4) {
+        machine.restart(round % 2 == 0)?;
+        machine.crew.all_serve("while the store is away")?;
+    }
+    case.ground.start();
+    machine.restart(true)?;
+    machine.crew.all_serve("once the store is back")?;
+    machine.crew.finish()
+}
+
+/// The file is put back to what it was, by name, and removed, while everybody goes on.
+fn put_back_and_lost(case: &mut Case<'_>) -> Outcome<()> {
+    let mut machine = Machine::new(case)?;
+    for _ in 0..case.scale.pick(1, 3) {
+        let (file, copy) = (machine.file(), machine.directory.path().join("copy.db"));
+        between_operations(&file, || drop(fs::copy(&file, &copy).unwrap()));
+        machine.restart(true)?;
+        machine.crew.all_serve("before the file is put back")?;
+        between_operations(&file, || fs::rename(&copy, &file).unwrap());
+        machine.crew.faults += 1;
+        thread::sleep(Duration::from_secs(1));
+        machine.crew.all_serve("on a file that was put back")?;
+        machine.restart(true)?;
+        machine
+            .crew
+            .all_serve("started on a file that was put back")?;
+        between_operations(&file, || fs::remove_file(&file).unwrap());
+        machine.crew.faults += 1;
+        thread::sleep(Duration::from_secs(1));
+        machine.restart(true)?;
+        machine.crew.all_serve("on a file that is new")?;
+    }
+    machine.crew.finish()
+}
+
+/// While nobody is inside the file: what belongs to two files would be mixed up.
+fn between_operations(file: &Path, act: impl FnOnce()) {
+    let connection = Connection::open(file).unwrap();
+    connection.busy_timeout(Duration::from_secs(20)).unwrap();
+    connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+    act();
+    connection.execute_batch("ROLLBACK").unwrap();
+}
