@@ -79,6 +79,13 @@ mod memory;
 mod mysql;
 mod namespace;
 mod open;
+#[cfg(any(
+    feature = "etcd",
+    feature = "mysql",
+    feature = "postgres",
+    feature = "redis"
+))]
+mod peer;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod record;

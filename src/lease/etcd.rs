@@ -77,8 +77,12 @@ use super::{
 ///
 /// | parameter | |
 /// |---|---|
+/// | `tls` | `off`: plain is good enough for hosts that are not `localhost`, 127.0.0.0/8 or `[::1]`; otherwise such hosts need `etcds` |
 /// | `ca` | file of PEM certificates to trust, instead of the public authorities; `etcds` only |
 /// | `cert`, `key` | files of the client's own PEM certificate and key; `etcds` only |
+///
+/// In plain the password is sent as it is. With TLS the member's certificate and the
+/// name in it are verified.
 ///
 /// The files are read when the store is opened. The store speaks to the JSON
 /// gateway that is part of each member unless it is switched off
@@ -109,7 +113,7 @@ use super::{
 /// use ringflake::Layout;
 /// use ringflake::lease::{EtcdStore, Fingerprint, LeaseStore, Namespace, OpenOptions};
 ///
-/// let url = "etcd://10.0.0.1,10.0.0.2,10.0.0.3";
+/// let url = "etcds://10.0.0.1,10.0.0.2,10.0.0.3";
 /// let mut store = EtcdStore::from_url(url, &OpenOptions::new())?;
 /// let orders = Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::PLAIN)?;
 /// println!("{:?}", store.list(&orders)?.blocks);

@@ -90,8 +90,12 @@ use super::{
 /// | parameter | |
 /// |---|---|
 /// | `wait` | how many replicas must confirm a write, 0 to 100; by default all that are online |
+/// | `tls` | `off`: plain is good enough for a host that is not `localhost`, 127.0.0.0/8 or `[::1]`; otherwise such a host needs `rediss` |
 /// | `ca` | file of PEM certificates to trust, instead of the system's; `rediss` only |
 /// | `cert`, `key` | files of the client's own PEM certificate and key; `rediss` only |
+///
+/// In plain the password is sent as it is. With TLS the server's certificate and the
+/// name in it are verified.
 ///
 /// The files are read when the store is opened. TLS uses the process's default
 /// rustls provider, and installs *ring* as such if there is none.

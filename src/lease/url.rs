@@ -10,7 +10,7 @@
 
 use std::fmt;
 
-use super::OpenError;
+use super::{OpenError, peer};
 
 /// A text that no message shows.
 #[derive(Clone, PartialEq, Eq)]
@@ -127,10 +127,6 @@ impl StoreUrl {
         })
     }
 
-    pub(crate) fn scheme(&self) -> &'static str {
-        self.scheme
-    }
-
     /// Takes the parameter with this name out, if it is there.
     ///
     /// # Errors
@@ -144,6 +140,31 @@ impl StoreUrl {
         match (values.next(), values.next()) {
             (value, None) => Ok(value),
             _ => Err(self.wrong(format!("the parameter {name} is given twice"))),
+        }
+    }
+
+    /// Whether the connections are encrypted, as those of the scheme `secure` are.
+    ///
+    /// # Errors
+    /// [`OpenError::Invalid`] where what is sent would leave this machine in plain,
+    /// and the URL does not say `tls=off`.
+    pub(crate) fn encrypted(&mut self, secure: &str) -> Result<bool, OpenError> {
+        let off = match self.parameter("tls")?.as_deref() {
+            None => false,
+            Some("off") => true,
+            Some(_) => {
+                return Err(self.wrong(format!("tls is off or left out; TLS is {secure}://")));
+            }
+        };
+        if self.scheme == secure {
+            return match off {
+                true => Err(self.wrong(format!("{secure}:// is TLS: leave out tls=off"))),
+                false => Ok(true),
+            };
+        }
+        match peer::default_for(self.hosts.iter().map(|host| &*host.name)) {
+            peer::Default::Verified if !off => Err(self.wrong(peer::refusal(secure))),
+            _ => Ok(false),
         }
     }
 
@@ -240,7 +261,7 @@ mod tests {
     #[test]
     fn a_url_has_its_parts() {
         let mut url = parse("ones://me:p%40s%3As@a.b:1,[::1]:2,c/3?x=1%2F2&y=").unwrap();
-        assert_eq!(url.scheme(), "ones");
+        assert_eq!(url.scheme, "ones");
         assert_eq!(url.user.as_deref(), Some("me"));
         assert_eq!(url.password.as_ref().unwrap().expose(), "p@s:s");
         assert_eq!(url.hosts, [host("a.b", 1), host("::1", 2), host("c", 4711)]);
@@ -290,6 +311,33 @@ mod tests {
         }
         let url = parse("one://me:hunter2@a?key=hunter2").unwrap();
         assert!(!format!("{url:?}").contains("hunter2"), "{url:?}");
+    }
+
+    #[test]
+    fn nothing_leaves_the_machine_in_plain_unasked() {
+        let encrypted = |url: &str| parse(url).unwrap().encrypted("ones");
+        for url in ["ones://a", "ones://localhost", "ones://a,localhost"] {
+            assert!(encrypted(url).unwrap(), "{url}");
+        }
+        for url in [
+            "one://localhost",
+            "one://[::1],127.0.0.1:1",
+            "one://a,localhost?tls=off",
+            "one://localhost?tls=off",
+        ] {
+            assert!(!encrypted(url).unwrap(), "{url}");
+        }
+        for (url, part) in [
+            ("one://a", "ones://"),
+            ("one://a", "tls=off"),
+            ("one://localhost,a", "ones://"),
+            ("one://0.0.0.0", "ones://"),
+            ("one://a?tls=on", "ones://"),
+            ("ones://a?tls=off", "leave out"),
+        ] {
+            let error = encrypted(url).unwrap_err().to_string();
+            assert!(error.contains(part), "{url}: {error}");
+        }
     }
 
     #[test]

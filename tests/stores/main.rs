@@ -43,6 +43,13 @@ mod sql;
 mod sqlite;
 #[cfg(feature = "sqlite")]
 mod sqlite_blocks;
+#[cfg(any(
+    feature = "etcd",
+    feature = "mysql",
+    feature = "postgres",
+    feature = "redis"
+))]
+mod thief;
 #[cfg(all(feature = "sqlite", unix))]
 mod tier;
 #[cfg(any(

@@ -7,7 +7,8 @@ use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConf
 use super::super::OpenError;
 use super::super::url::{Hidden, Host, StoreUrl};
 
-const PARAMETERS: [&str; 3] = ["ca", "cert", "key"];
+const FILES: [&str; 3] = ["ca", "cert", "key"];
+const PARAMETERS: [&str; 4] = ["tls", "ca", "cert", "key"];
 
 /// What a URL says.
 #[derive(Clone)]
@@ -32,9 +33,9 @@ impl Config {
             (Some(user), Some(password)) => Some((user, password)),
             _ => return Err(url.wrong("give user and password, or neither".into())),
         };
-        let [ca, cert, key] = PARAMETERS.map(|name| read_pem(&mut url, name));
+        let [ca, cert, key] = FILES.map(|name| read_pem(&mut url, name));
         let (ca, cert, key) = (ca?, cert?, key?);
-        let secure = url.scheme() == "etcds";
+        let secure = url.encrypted("etcds")?;
         if !secure && (ca.is_some() || cert.is_some() || key.is_some()) {
             return Err(url.wrong("ca, cert and key need etcds://".into()));
         }
@@ -112,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_url_says_where_and_who() {
-        let config = Config::from_url("etcd://me:word@a,b:1").unwrap();
+        let config = Config::from_url("etcd://me:word@a,b:1?tls=off").unwrap();
         let hosts: Vec<_> = config.hosts.iter().map(Host::to_string).collect();
         assert_eq!(hosts, ["a:2379", "b:1"]);
         let (user, password) = config.login.unwrap();
@@ -133,8 +134,9 @@ mod tests {
             ("etcd://a/path".into(), "nothing but parameters"),
             ("etcd://me@a".into(), "neither"),
             ("etcd://:word@a".into(), "neither"),
-            ("etcd://a?timeout=1".into(), "ca, cert, key"),
-            (format!("etcd://a?ca={cert}"), "etcds"),
+            ("etcd://[::1]?timeout=1".into(), "tls, ca, cert, key"),
+            ("etcd://a".into(), "etcds://"),
+            (format!("etcd://[::1]?ca={cert}"), "need etcds"),
             (format!("etcds://a?cert={cert}"), "neither"),
             (format!("etcds://a?cert={key}&key={key}"), "no certificate"),
             (

@@ -7,7 +7,7 @@ use redis::{ClientTlsConfig, ConnectionAddr, IntoConnectionInfo, RedisResult, Tl
 use super::super::OpenError;
 use super::super::url::{Hidden, Host, StoreUrl};
 
-const PARAMETERS: [&str; 4] = ["wait", "ca", "cert", "key"];
+const PARAMETERS: [&str; 5] = ["wait", "tls", "ca", "cert", "key"];
 
 /// What a URL says.
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ impl Config {
             }),
             _ => return Err(url.wrong("give cert and key, or neither".into())),
         };
-        let secure = url.scheme() == "rediss";
+        let secure = url.encrypted("rediss")?;
         if !secure && (ca.is_some() || client_tls.is_some()) {
             return Err(url.wrong("ca, cert and key need rediss://".into()));
         }
@@ -139,14 +139,14 @@ mod tests {
 
     #[test]
     fn a_url_says_where_and_what() {
-        let config = Config::from_url("redis://me:word@db:7000/3?wait=2").unwrap();
+        let config = Config::from_url("redis://me:word@db:7000/3?wait=2&tls=off").unwrap();
         assert_eq!(config.host.to_string(), "db:7000");
         assert_eq!(config.user.as_deref(), Some("me"));
         assert_eq!(config.password.unwrap().expose(), "word");
         assert_eq!((config.database, config.wait), (3, Some(2)));
 
-        let config = Config::from_url("redis://db").unwrap();
-        assert_eq!(config.host.to_string(), "db:6379");
+        let config = Config::from_url("redis://localhost").unwrap();
+        assert_eq!(config.host.to_string(), "localhost:6379");
         assert_eq!((config.database, config.wait), (0, None));
         assert!(!config.is_tls());
         assert!(Config::from_url("rediss://db").unwrap().is_tls());
@@ -156,13 +156,14 @@ mod tests {
     fn what_is_wrong_is_refused() {
         for (url, part) in [
             ("redis://a,b", "one host"),
-            ("redis://a/first", "number"),
-            ("redis://a?wait=all", "wait"),
-            ("redis://a?wait=101", "wait"),
-            ("redis://a?wait=1&wait=2", "twice"),
-            ("redis://a?wiat=1", "wait, ca, cert, key"),
-            ("redis://me@a", "password"),
-            ("redis://a?ca=/dev/null", "rediss"),
+            ("redis://[::1]/first", "number"),
+            ("redis://[::1]?wait=all", "wait"),
+            ("redis://[::1]?wait=101", "wait"),
+            ("redis://[::1]?wait=1&wait=2", "twice"),
+            ("redis://[::1]?wiat=1", "wait, tls, ca, cert, key"),
+            ("redis://me@[::1]", "password"),
+            ("redis://[::1]?ca=/dev/null", "rediss"),
+            ("redis://a", "rediss://"),
             ("rediss://a?cert=/dev/null", "neither"),
             ("rediss://a?ca=/nowhere", "can't be read"),
             ("rediss://a?cert=/dev/null&key=/dev/null", "can't be used"),
