@@ -1,6 +1,7 @@
 //! The store in PostgreSQL.
 
 mod columns;
+mod guard;
 mod lock;
 mod server;
 mod session;
@@ -47,8 +48,8 @@ use super::{
 ///
 /// | parameter | value |
 /// |---|---|
-/// | `sslmode` | `disable`; `prefer`, the default: TLS if the server has it; `require`; `verify-full`: with a certificate for this host |
-/// | `sslrootcert` | a PEM file with the authorities that are trusted, instead of the system's; implies that the certificate is verified |
+/// | `sslmode` | `disable`; `prefer`: TLS if the server has it; `require`; `verify-full`: with a certificate for this host. By default `prefer` if all hosts are of this machine, and `verify-full` if not |
+/// | `sslrootcert` | a PEM file with the authorities that are trusted, instead of the system's; the certificate is verified, and `verify-full` is the default |
 /// | `channel_binding` | `disable`, `prefer` (default), `require`: the password's exchange proves that nobody sits in between, without any authority |
 /// | `host`, `hostaddr`, `port`, `user`, `password`, `dbname` | as libpq has them |
 /// | `target_session_attrs`, `load_balance_hosts` | as libpq has them |
@@ -57,8 +58,11 @@ use super::{
 /// | `connect_timeout` | for one host, in seconds; by default the operation's time, shared among the hosts |
 /// | `tcp_user_timeout`, `keepalives`, `keepalives_idle`, `keepalives_interval`, `keepalives_retries` | as libpq has them; the first is the operation's time by default |
 ///
-/// As with libpq, `prefer` and `require` alone keep others from reading, not from
-/// sitting in between.
+/// Of this machine are `localhost`, 127.0.0.0/8, `[::1]` and Unix sockets. As with
+/// libpq, `prefer` and `require` alone keep others from reading, not from sitting in
+/// between. Whatever the mode, a server that asks for the password in the clear gets
+/// it over a Unix socket, or if its certificate was verified, and otherwise not; with
+/// `scram-sha-256` and `md5` it gets a proof instead.
 ///
 /// # Tables
 /// `init` makes three tables if they are missing, and a row for each of a
@@ -106,7 +110,7 @@ use super::{
 /// ```
 /// use ringflake::lease::{OpenOptions, PostgresStore};
 ///
-/// let url = "postgres://ids:hunter2@db.example.com/ids?sslmode=verify-full";
+/// let url = "postgres://ids:hunter2@db.example.com/ids";
 /// let store = PostgresStore::from_url(url, &OpenOptions::new())?;
 /// assert!(!format!("{store:?}").contains("hunter2"));
 /// # Ok::<(), ringflake::lease::OpenError>(())

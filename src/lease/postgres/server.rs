@@ -1,15 +1,19 @@
 //! Which server, and how it is reached.
 
+use std::borrow::Cow;
+use std::collections::hash_map::RandomState;
 use std::fmt;
+use std::hash::{BuildHasher, Hasher};
+use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
 use tokio_postgres::Config;
-use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::config::{Host, LoadBalanceHosts, SslMode, SslNegotiation};
 
 use super::super::sql::Url;
-use super::super::{OpenError, OpenOptions};
-use super::tls::Trust;
+use super::super::{OpenError, OpenOptions, peer};
+use super::tls::{Encryption, Protection, Trust};
 
 /// What the URL may hold. All but the last are the driver's.
 const PARAMETERS: [&str; 19] = [
@@ -35,10 +39,32 @@ const PARAMETERS: [&str; 19] = [
 ];
 
 pub(super) struct Server {
-    pub(super) config: Config,
-    pub(super) trust: Trust,
+    /// All but the host.
+    config: Config,
+    places: Vec<Place>,
+    pub(super) protection: Protection,
     pub(super) timeout: Duration,
     pub(super) accepts_best_effort: bool,
+}
+
+/// Where a server may be.
+struct Place {
+    /// What a certificate must name, and what is dialled without an address.
+    host: Host,
+    address: Option<IpAddr>,
+    port: u16,
+}
+
+impl Place {
+    /// What is dialled over TCP.
+    fn dialled(&self) -> Option<Cow<'_, str>> {
+        match (self.address, &self.host) {
+            (Some(address), _) => Some(address.to_string().into()),
+            (None, Host::Tcp(name)) => Some(name.into()),
+            #[cfg(unix)]
+            (None, Host::Unix(_)) => None,
+        }
+    }
 }
 
 impl Server {
@@ -47,18 +73,25 @@ impl Server {
         let roots = url.take("sslrootcert")?;
         let mode = url.take("sslmode")?;
         // The driver's error quotes nothing but a parameter's name.
-        let mut config = Config::from_str(&url.rest("postgres")).map_err(|error| {
+        let config = Config::from_str(&url.rest("postgres")).map_err(|error| {
             let cause = std::error::Error::source(&error);
             url.invalid(cause.map_or_else(|| error.to_string(), ToString::to_string))
         })?;
-        if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
-            return Err(url.invalid("it names no host"));
-        }
-        let (mode, verify) = match mode.as_deref() {
-            Some("disable") => (SslMode::Disable, false),
-            None | Some("prefer") => (SslMode::Prefer, false),
-            Some("require") => (SslMode::Require, false),
-            Some("verify-full") => (SslMode::Require, true),
+        let places = places(&config).map_err(|reason| url.invalid(reason))?;
+        let dialled: Vec<_> = places.iter().filter_map(Place::dialled).collect();
+        let (encryption, verified) = match mode.as_deref() {
+            Some("disable") if roots.is_some() => {
+                return Err(url.invalid("sslrootcert says nothing with sslmode=disable"));
+            }
+            Some("disable") => (Encryption::Never, false),
+            Some("prefer") => (Encryption::Preferred, false),
+            Some("require") => (Encryption::Always, false),
+            Some("verify-full") => (Encryption::Always, true),
+            None if roots.is_some() => (Encryption::Always, true),
+            None => match peer::default_for(dialled.iter().map(|host| &**host)) {
+                peer::Default::Open => (Encryption::Preferred, false),
+                peer::Default::Verified => (Encryption::Always, true),
+            },
             Some(_) => {
                 return Err(url.invalid(
                     "sslmode is none of disable, prefer, require and verify-full; \
@@ -66,70 +99,145 @@ impl Server {
                 ));
             }
         };
-        config.ssl_mode(mode);
-        let trust = match (roots, verify) {
+        let trust = match (roots, verified) {
             (Some(path), _) => Trust::File(path),
             (None, true) => Trust::System,
             (None, false) => Trust::Anybody,
         };
-        Ok(Self::new(config, trust, options))
-    }
-
-    pub(super) fn new(mut config: Config, trust: Trust, options: &OpenOptions) -> Self {
         let timeout = options.operation_timeout().max(Duration::from_millis(1));
-        if config.get_application_name().is_none() {
-            config.application_name("ringflake");
-        }
-        // So that a host that is gone leaves time for the next.
-        if config.get_connect_timeout().is_none() {
-            let hosts = config.get_hosts().len().max(config.get_hostaddrs().len());
-            let share = u32::try_from(hosts).unwrap_or(u32::MAX).max(1);
-            config.connect_timeout(timeout / share);
-        }
-        if config.get_tcp_user_timeout().is_none() {
-            config.tcp_user_timeout(timeout);
-        }
-        Self {
-            config,
-            trust,
+        Ok(Self {
+            config: settings(&config, timeout, places.len()),
+            places,
+            protection: Protection { encryption, trust },
             timeout,
             accepts_best_effort: options.accepts_best_effort(),
-        }
+        })
     }
-}
 
-impl Server {
+    /// How each host is reached, in the order in which they are tried.
+    pub(super) fn hosts(&self) -> Vec<Config> {
+        let mut hosts: Vec<_> = self.places.iter().map(|place| self.at(place)).collect();
+        if self.config.get_load_balance_hosts() == LoadBalanceHosts::Random {
+            // Each has keys of its own, which nobody can foretell.
+            hosts.sort_by_cached_key(|_| RandomState::new().build_hasher().finish());
+        }
+        hosts
+    }
+
+    fn at(&self, place: &Place) -> Config {
+        let mut config = self.config.clone();
+        config.port(place.port);
+        match &place.host {
+            Host::Tcp(name) => {
+                config.host(name);
+                // The driver asks for no TLS: the connector does.
+                config.ssl_mode(SslMode::Require);
+                config.ssl_negotiation(SslNegotiation::Direct);
+            }
+            #[cfg(unix)]
+            Host::Unix(path) => {
+                config.host_path(path);
+                config.ssl_mode(SslMode::Disable);
+            }
+        }
+        if let Some(address) = place.address {
+            config.hostaddr(address);
+        }
+        config
+    }
+
     /// The time-out as a setting of the server, which has 31 bits.
     pub(super) fn timeout_ms(&self) -> i32 {
         i32::try_from(self.timeout.as_millis()).unwrap_or(i32::MAX)
     }
 }
 
+/// The hosts of a URL. An address without a name is its own.
+fn places(config: &Config) -> Result<Vec<Place>, &'static str> {
+    let (hosts, addresses) = (config.get_hosts(), config.get_hostaddrs());
+    let count = hosts.len().max(addresses.len());
+    if count == 0 {
+        return Err("it names no host");
+    }
+    if !hosts.is_empty() && !addresses.is_empty() && hosts.len() != addresses.len() {
+        return Err("give as many hostaddr as host, or one of the two");
+    }
+    let ports = config.get_ports();
+    if ports.len() > 1 && ports.len() != count {
+        return Err("give one port, or one for each host");
+    }
+    (0..count)
+        .map(|index| {
+            let address = addresses.get(index).copied();
+            let host = match (hosts.get(index), address) {
+                (Some(host), _) => host.clone(),
+                (None, Some(address)) => Host::Tcp(address.to_string()),
+                (None, None) => return Err("it names no host"),
+            };
+            #[cfg(unix)]
+            if address.is_some() && matches!(host, Host::Unix(_)) {
+                return Err("a Unix socket has no hostaddr");
+            }
+            let port = ports.get(index).or(ports.first()).copied();
+            Ok(Place {
+                host,
+                address,
+                port: port.unwrap_or(5432),
+            })
+        })
+        .collect()
+}
+
+/// All that a URL says but its hosts, and what it leaves to us.
+fn settings(url: &Config, timeout: Duration, hosts: usize) -> Config {
+    let mut config = Config::new();
+    if let Some(user) = url.get_user() {
+        config.user(user);
+    }
+    if let Some(password) = url.get_password() {
+        config.password(password);
+    }
+    if let Some(database) = url.get_dbname() {
+        config.dbname(database);
+    }
+    if let Some(options) = url.get_options() {
+        config.options(options);
+    }
+    config.application_name(url.get_application_name().unwrap_or("ringflake"));
+    // So that a host that is gone leaves time for the next.
+    let share = timeout / u32::try_from(hosts).unwrap_or(u32::MAX).max(1);
+    config.connect_timeout(url.get_connect_timeout().copied().unwrap_or(share));
+    config.tcp_user_timeout(url.get_tcp_user_timeout().copied().unwrap_or(timeout));
+    config.keepalives(url.get_keepalives());
+    config.keepalives_idle(url.get_keepalives_idle());
+    if let Some(interval) = url.get_keepalives_interval() {
+        config.keepalives_interval(interval);
+    }
+    if let Some(retries) = url.get_keepalives_retries() {
+        config.keepalives_retries(retries);
+    }
+    config.target_session_attrs(url.get_target_session_attrs());
+    config.channel_binding(url.get_channel_binding());
+    config.load_balance_hosts(url.get_load_balance_hosts());
+    config
+}
+
 impl fmt::Display for Server {
     /// The database and where it is: no user, no password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let config = &self.config;
-        let ports = config.get_ports();
-        if let Some(database) = config.get_dbname() {
+        if let Some(database) = self.config.get_dbname() {
             write!(f, "{database} at ")?;
         }
-        let hosts = config.get_hosts().len().max(config.get_hostaddrs().len());
-        for index in 0..hosts {
+        for (index, place) in self.places.iter().enumerate() {
             if index > 0 {
                 f.write_str(",")?;
             }
-            match (
-                config.get_hosts().get(index),
-                config.get_hostaddrs().get(index),
-            ) {
-                (Some(Host::Tcp(name)), _) => f.write_str(name)?,
+            match &place.host {
+                Host::Tcp(name) => f.write_str(name)?,
                 #[cfg(unix)]
-                (Some(Host::Unix(path)), _) => write!(f, "{}", path.display())?,
-                (None, Some(address)) => write!(f, "{address}")?,
-                (None, None) => {}
+                Host::Unix(path) => write!(f, "{}", path.display())?,
             }
-            let port = ports.get(index).or(ports.first()).unwrap_or(&5432);
-            write!(f, ":{port}")?;
+            write!(f, ":{}", place.port)?;
         }
         Ok(())
     }
@@ -153,22 +261,44 @@ mod tests {
 
     #[test]
     fn tls_is_as_the_url_says() {
-        for (query, mode, trust) in [
-            ("", SslMode::Prefer, Trust::Anybody),
-            ("?sslmode=disable", SslMode::Disable, Trust::Anybody),
-            ("?sslmode=require", SslMode::Require, Trust::Anybody),
-            ("?sslmode=verify-full", SslMode::Require, Trust::System),
+        use Encryption::{Always, Never, Preferred};
+
+        let file = || Trust::File("/ca.pem".into());
+        let root = "sslrootcert=%2Fca.pem";
+        for (url, encryption, trust) in [
+            // Elsewhere
+            ("h/d".into(), Always, Trust::System),
+            ("127.0.0.1,h/d".into(), Always, Trust::System),
             (
-                "?sslrootcert=%2Fca.pem&sslmode=require",
-                SslMode::Require,
-                Trust::File("/ca.pem".into()),
+                "localhost/d?hostaddr=10.0.0.1".into(),
+                Always,
+                Trust::System,
+            ),
+            ("/d?hostaddr=10.0.0.1".into(), Always, Trust::System),
+            ("h/d?sslmode=disable".into(), Never, Trust::Anybody),
+            ("h/d?sslmode=prefer".into(), Preferred, Trust::Anybody),
+            ("h/d?sslmode=require".into(), Always, Trust::Anybody),
+            ("h/d?sslmode=verify-full".into(), Always, Trust::System),
+            (format!("h/d?{root}"), Always, file()),
+            (format!("h/d?{root}&sslmode=require"), Always, file()),
+            // This machine
+            ("[::1],localhost/d".into(), Preferred, Trust::Anybody),
+            ("/d?host=%2Frun".into(), Preferred, Trust::Anybody),
+            ("h/d?hostaddr=127.0.0.1".into(), Preferred, Trust::Anybody),
+            (format!("localhost/d?{root}"), Always, file()),
+            (
+                "localhost/d?sslmode=verify-full".into(),
+                Always,
+                Trust::System,
             ),
         ] {
-            let server = server(&format!("postgres://u:p@h/d{query}")).unwrap();
-            assert_eq!(server.config.get_ssl_mode(), mode, "{query}");
-            assert_eq!(server.trust, trust, "{query}");
+            let server = server(&format!("postgres://u:p@{url}")).unwrap();
+            let expected = Protection { encryption, trust };
+            assert_eq!(server.protection, expected, "{url}");
         }
         assert!(refused("postgres://u:p@h/d?sslmode=allow").contains("verify-full"));
+        let both = "postgres://u:p@h/d?sslmode=disable&sslrootcert=x";
+        assert!(refused(both).contains("sslrootcert"));
     }
 
     #[test]
@@ -195,6 +325,9 @@ mod tests {
         let share = Duration::from_millis(1500);
         assert_eq!(both.config.get_connect_timeout(), Some(&share));
         assert_eq!(both.to_string(), "d at a:1,b:2");
+        let ports = |config: &Config| config.get_ports().to_vec();
+        let ports: Vec<_> = both.hosts().iter().map(ports).collect();
+        assert_eq!(ports, [[1], [2]]);
         let own = server("postgres://a,b/d?connect_timeout=2").unwrap();
         let own = own.config.get_connect_timeout();
         assert_eq!(own, Some(&Duration::from_secs(2)));

@@ -21,7 +21,6 @@ use super::lock::RecordLock;
 use super::server::Server;
 use super::sqlstate::verdict;
 use super::statements as sql;
-use super::tls;
 use super::wire::{TimedOut, Wire};
 use crate::events;
 
@@ -215,9 +214,7 @@ impl Session for PgSession {
     type Server = Server;
 
     fn connect(server: &Server, deadline: Instant) -> Result<Self, Failure> {
-        let tls = tls::connector(&server.trust).map_err(Failure::NotDone)?;
-        let wire = Wire::connect(&server.config, tls, server.timeout, deadline)
-            .map_err(Failure::NotDone)?;
+        let wire = Wire::connect(server, deadline).map_err(Failure::NotDone)?;
         let ms = server.timeout_ms();
         let limits = format!(
             " SET LOCAL lock_timeout = {ms}; SET LOCAL statement_timeout = {ms}; \

@@ -1,5 +1,11 @@
 //! How a connection is encrypted.
+//!
+//! The driver would ask the server for TLS itself. It is told not to, and that
+//! happens here: so that what is not encrypted passes through the [`Guard`] too.
 
+use std::future::Future;
+use std::io::{Error, ErrorKind};
+use std::pin::Pin;
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -7,9 +13,25 @@ use rustls::crypto::{self, CryptoProvider, verify_tls12_signature, verify_tls13_
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio_postgres::Socket;
+use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::super::sql::Cause;
+use super::guard::Guard;
+
+/// "May we speak TLS?", of which a server answers S or N.
+const REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
+
+/// Whether a connection over TCP is encrypted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Encryption {
+    Never,
+    /// If the server has it.
+    Preferred,
+    Always,
+}
 
 /// Whose certificates are believed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,8 +44,85 @@ pub(super) enum Trust {
     File(String),
 }
 
-/// Makes connections encrypted, if they are to be.
-pub(super) fn connector(trust: &Trust) -> Result<MakeRustlsConnect, Cause> {
+/// How a connection over TCP is protected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Protection {
+    pub(super) encryption: Encryption,
+    pub(super) trust: Trust,
+}
+
+impl Protection {
+    /// # Errors
+    /// When a file of certificates can't be used.
+    pub(super) fn connector(&self) -> Result<Connector, Cause> {
+        Ok(Connector {
+            encryption: self.encryption,
+            verified: self.trust != Trust::Anybody,
+            tls: MakeRustlsConnect::new(client(&self.trust)?),
+        })
+    }
+}
+
+/// Makes connections what their [`Protection`] says.
+#[derive(Clone)]
+pub(super) struct Connector {
+    encryption: Encryption,
+    verified: bool,
+    tls: MakeRustlsConnect,
+}
+
+impl MakeTlsConnect<Socket> for Connector {
+    type Stream = Guard;
+    type TlsConnect = Handshake;
+    type Error = Cause;
+
+    fn make_tls_connect(&mut self, host: &str) -> Result<Handshake, Cause> {
+        Ok(Handshake {
+            encryption: self.encryption,
+            verified: self.verified,
+            tls: MakeTlsConnect::<Socket>::make_tls_connect(&mut self.tls, host)?,
+        })
+    }
+}
+
+/// The beginning of one connection.
+pub(super) struct Handshake {
+    encryption: Encryption,
+    verified: bool,
+    tls: <MakeRustlsConnect as MakeTlsConnect<Socket>>::TlsConnect,
+}
+
+impl TlsConnect<Socket> for Handshake {
+    type Stream = Guard;
+    type Error = Cause;
+    type Future = Pin<Box<dyn Future<Output = Result<Guard, Cause>> + Send>>;
+
+    fn connect(self, mut stream: Socket) -> Self::Future {
+        Box::pin(async move {
+            if self.encryption == Encryption::Never {
+                return Ok(Guard::plain(stream));
+            }
+            stream.write_all(&REQUEST).await?;
+            // One byte and no more: what follows it must come encrypted.
+            let mut answer = [0];
+            stream.read_exact(&mut answer).await?;
+            match (answer, self.encryption) {
+                ([b'S'], _) => {
+                    let stream = self.tls.connect(stream).await?;
+                    Ok(Guard::tls(stream, self.verified))
+                }
+                ([b'N'], Encryption::Preferred) => Ok(Guard::plain(stream)),
+                ([b'N'], _) => Err("the server has no TLS: set ssl = on there, or, if what is \
+                                    sent may be read and changed on the way, write \
+                                    sslmode=disable"
+                    .into()),
+                _ => Err(Error::new(ErrorKind::InvalidData, "this is no PostgreSQL").into()),
+            }
+        })
+    }
+}
+
+fn client(trust: &Trust) -> Result<ClientConfig, Cause> {
     // Named, because a program that links two of them has no default.
     let provider = Arc::new(crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -55,7 +154,7 @@ pub(super) fn connector(trust: &Trust) -> Result<MakeRustlsConnect, Cause> {
             config.with_root_certificates(roots)
         }
     };
-    Ok(MakeRustlsConnect::new(config.with_no_client_auth()))
+    Ok(config.with_no_client_auth())
 }
 
 /// Believes every certificate, but not that its key is somebody else's.

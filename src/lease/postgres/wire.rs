@@ -14,13 +14,13 @@ use std::time::{Duration, Instant};
 use tokio::runtime::{self, Handle, Runtime};
 use tokio::time::timeout_at;
 use tokio_postgres::error::{DbError, Severity};
-use tokio_postgres::tls::MakeTlsConnect;
-use tokio_postgres::{AsyncMessage, Client, Config, Connection, Error, Socket};
-use tokio_postgres_rustls::MakeRustlsConnect;
+use tokio_postgres::{AsyncMessage, Client, Connection, Error, Socket};
 
 use super::super::sql::Cause;
+use super::guard::Guard;
+use super::server::Server;
 
-type Link = Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>;
+type Link = Connection<Socket, Guard>;
 
 pub(super) struct Wire {
     client: Client,
@@ -38,26 +38,36 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    pub(super) fn connect(
-        config: &Config,
-        tls: MakeRustlsConnect,
-        timeout: Duration,
-        deadline: Instant,
-    ) -> Result<Self, Cause> {
+    /// Connects to one host after another, until one lets us in.
+    pub(super) fn connect(server: &Server, deadline: Instant) -> Result<Self, Cause> {
         let runtime = Background::new()?;
-        let connected =
-            runtime.block_on(async { timeout_at(deadline.into(), config.connect(tls)).await });
-        let connected = connected.and_then(Result::ok).ok_or(TimedOut(timeout))?;
-        let (client, link) = connected?;
-        Ok(Self {
-            client,
-            link: Some(link),
-            end: None,
-            warning: None,
-            runtime,
-            timeout,
-            deadline,
-        })
+        let tls = server.protection.connector()?;
+        let mut last: Cause = TimedOut(server.timeout).into();
+        let hosts = server.hosts();
+        for (index, config) in hosts.iter().enumerate() {
+            let now = Instant::now();
+            // So that one that hangs leaves time for the others.
+            let others = u32::try_from(hosts.len() - index).unwrap_or(u32::MAX);
+            let until = now + deadline.saturating_duration_since(now) / others;
+            let connected = runtime
+                .block_on(async { timeout_at(until.into(), config.connect(tls.clone())).await });
+            match connected.and_then(Result::ok) {
+                Some(Ok((client, link))) => {
+                    return Ok(Self {
+                        client,
+                        link: Some(link),
+                        end: None,
+                        warning: None,
+                        runtime,
+                        timeout: server.timeout,
+                        deadline,
+                    });
+                }
+                Some(Err(error)) => last = error.into(),
+                None => last = TimedOut(server.timeout).into(),
+            }
+        }
+        Err(last)
     }
 
     /// Sets the time by which the calls that follow must be answered.

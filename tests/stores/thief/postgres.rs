@@ -1,0 +1,59 @@
+//! A PostgreSQL that asks for the password in the clear.
+
+use super::{Thief, file};
+
+/// One that answers the question for TLS with this letter.
+fn thief(tls: u8) -> Thief {
+    Thief::new(move |victim| {
+        const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
+        if victim.listen(8)? == SSL_REQUEST {
+            victim.say(&[tls])?;
+            if tls == b'S' {
+                victim.encrypt()?;
+            }
+            victim.listen(8)?;
+        }
+        victim.listen(4096)?;
+        victim.say(b"R\0\0\0\x08\0\0\0\x03")?;
+        victim.listen_to_the_end()
+    })
+}
+
+#[test]
+fn it_gets_no_password_in_the_clear() {
+    for letter in [b'S', b'N'] {
+        let thief = thief(letter);
+        for query in ["", "?sslmode=disable"] {
+            let url = format!("postgres://me:hunter2@127.0.0.1:PORT/app{query}");
+            thief.fails(&url, "in the clear");
+        }
+        thief.fails(
+            "postgres://me:hunter2@0.0.0.0:PORT/app?sslmode=prefer",
+            "in the clear",
+        );
+    }
+    let unverified = "postgres://me:hunter2@localhost:PORT/app?sslmode=require";
+    thief(b'S').fails(unverified, "in the clear");
+    thief(b'N').fails(unverified, "has no TLS");
+
+    // Whoever has the certificate is the server.
+    let ca = file("ca.pem");
+    let known = format!("postgres://me:hunter2@localhost:PORT/app?sslrootcert={ca}");
+    thief(b'S').succeeds(&known);
+    thief(b'N').fails(&known, "has no TLS");
+}
+
+#[test]
+fn it_is_not_believed_elsewhere() {
+    for url in [
+        "postgres://me:hunter2@0.0.0.0:PORT/app",
+        // What counts is where it is dialled.
+        "postgres://me:hunter2@localhost:PORT/app?hostaddr=0.0.0.0",
+    ] {
+        thief(b'S').fails(url, "invalid peer certificate");
+        thief(b'N').fails(url, "has no TLS");
+    }
+    let ca = file("ca.pem");
+    let other = format!("postgres://me:hunter2@0.0.0.0:PORT/app?sslrootcert={ca}");
+    thief(b'S').fails(&other, "not valid for name");
+}
