@@ -3,6 +3,7 @@
 mod columns;
 mod errno;
 mod flavour;
+mod key;
 mod server;
 mod session;
 mod statements;
@@ -41,15 +42,19 @@ use crate::events;
 ///
 /// | parameter | value |
 /// |---|---|
-/// | `require_ssl` | `true`: TLS, with a certificate by a public authority; `false` is the default |
+/// | `require_ssl` | `true`: TLS, with a certificate by a public authority; `false`: none. By default `false` for `localhost`, 127.0.0.0/8 and `[::1]`, and `true` for all other hosts |
 /// | `root_cert_path` | a PEM file with further authorities; turns TLS on, as all that follow |
 /// | `cert_chain_path`, `priv_key_path` | PEM files with the client's certificate and key |
 /// | `danger_skip_domain_validation` | `true`: the certificate may have another name |
 /// | `danger_accept_invalid_certs` | `true`: any certificate will do |
-/// | `server_key_path` | the server's public key, for passwords without TLS |
+/// | `server_key_path` | a PEM file with the server's public key, for passwords without TLS |
 /// | `socket` | a Unix socket, used in place of host and port |
 /// | `tcp_connect_timeout_ms` | half of the operation's time by default |
 /// | `tcp_user_timeout_ms`, `tcp_keepalive_time_ms`, `tcp_keepalive_probe_interval_secs`, `tcp_keepalive_probe_count` | as the system has them by default |
+///
+/// With `caching_sha2_password` a server may ask for the password and not for a proof
+/// of it. It gets it over TLS, over a Unix socket, or encrypted with the key of
+/// `server_key_path`. A key that the peer sends is not believed.
 ///
 /// With TLS, and if the process has no default provider of cryptography for
 /// rustls yet, *ring* becomes it: the driver needs one.
@@ -90,7 +95,7 @@ use crate::events;
 /// ```
 /// use ringflake::lease::{MysqlStore, OpenOptions};
 ///
-/// let url = "mysql://ids:hunter2@db.example.com/ids?require_ssl=true";
+/// let url = "mysql://ids:hunter2@db.example.com/ids";
 /// let store = MysqlStore::from_url(url, &OpenOptions::new())?;
 /// assert!(!format!("{store:?}").contains("hunter2"));
 /// # Ok::<(), ringflake::lease::OpenError>(())

@@ -76,6 +76,11 @@ impl Default for OpenOptions {
 /// | `etcd://USER:PASSWORD@HOST:PORT,HOST:PORT`, `etcds://` | `etcd` | etcd |
 /// | `tier:PATH?upstream=URL` | `sqlite` | a file on this machine, fed by another store |
 ///
+/// A password, or a lease, goes to this machine (`localhost`, 127.0.0.0/8, `[::1]`, a
+/// Unix socket) or over TLS to a server whose certificate was verified. To do without,
+/// the URL must say so: `sslmode=disable`, `require_ssl=false`, `tls=off`; the stores'
+/// pages have the other words.
+///
 /// No connection is made yet: the first operation does that, so that a store
 /// that is down is [`StoreError::Unavailable`](super::StoreError::Unavailable)
 /// there and not here.

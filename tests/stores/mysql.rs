@@ -499,7 +499,7 @@ fn tls_is_what_the_url_asks_for() {
         open(&format!("{url}?require_ssl=true"), &sql::patient())
             .unwrap()
             .list(&space),
-        "secure connection",
+        "has no TLS",
     );
 
     let directory = crate::server::directory();

@@ -1,13 +1,20 @@
 //! Which server, and how it is reached.
 
-use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
+use std::{fmt, fs, io};
 
 use mysql::consts::CapabilityFlags;
-use mysql::{Opts, OptsBuilder, SslOpts, UrlError};
+use mysql::{Conn, DriverError, Error, Opts, OptsBuilder, SslOpts, UrlError};
 
-use super::super::sql::{Cause, Url};
-use super::super::{OpenError, OpenOptions};
+use super::super::sql::Url;
+use super::super::{OpenError, OpenOptions, peer};
+use super::key::{self, NO_FILE};
+
+/// What to do about a password that only the server may read.
+const NEEDS_TLS: &str = "the server asks for the password, not for a proof of it, and has not \
+    shown who it is: use TLS (require_ssl=true, root_cert_path=FILE), a Unix socket (socket=PATH), \
+    or name the file of its public key (server_key_path=FILE)";
 
 /// What the URL may hold. All but the last are the driver's.
 const PARAMETERS: [&str; 13] = [
@@ -26,8 +33,13 @@ const PARAMETERS: [&str; 13] = [
     "require_ssl",
 ];
 
+const HAS_NO_TLS: &str = "the server has no TLS: set it up there, or, if what is sent may be \
+    read and changed on the way, write require_ssl=false";
+
 pub(super) struct Server {
     pub(super) options: Opts,
+    /// Where the server's own key is, for passwords without TLS.
+    key: Option<PathBuf>,
     /// For an operation.
     pub(super) timeout: Duration,
     /// For one answer.
@@ -39,10 +51,12 @@ impl Server {
     pub(super) fn from_url(url: &str, options: &OpenOptions) -> Result<Self, OpenError> {
         let mut url = Url::parse("mysql", url, &PARAMETERS)?;
         let tls = match url.take("require_ssl")?.as_deref() {
-            None | Some("false") => false,
-            Some("true") => true,
+            None => None,
+            Some("false") => Some(false),
+            Some("true") => Some(true),
             Some(_) => return Err(url.invalid("require_ssl is neither true nor false")),
         };
+        let key = url.take("server_key_path")?.map(PathBuf::from);
         // The driver's error quotes values, so it is not passed on.
         let parsed = Opts::from_url(&url.rest("mysql")).map_err(|error| {
             url.invalid(match error {
@@ -55,37 +69,87 @@ impl Server {
         if parsed.get_db_name().is_none() {
             return Err(url.invalid("it names no database"));
         }
-        let mut builder = OptsBuilder::from_opts(parsed.clone());
-        if tls && parsed.get_ssl_opts().is_none() {
-            builder = builder.ssl_opts(SslOpts::default());
+        let described = parsed.get_ssl_opts().cloned();
+        let host = parsed.get_ip_or_hostname();
+        let tls = match (parsed.get_socket(), described, tls) {
+            (Some(_), None, None | Some(false)) => None,
+            (Some(_), _, _) => {
+                return Err(url.invalid("a Unix socket has no TLS: leave out what describes it"));
+            }
+            (None, Some(_), Some(false)) => {
+                return Err(url.invalid(
+                    "require_ssl=false says that there is no TLS, and another parameter \
+                     describes it: leave out one of them",
+                ));
+            }
+            (None, Some(described), _) => Some(described),
+            (None, None, Some(true)) => Some(SslOpts::default()),
+            (None, None, Some(false)) => None,
+            (None, None, None) => match peer::default_for([&*host]) {
+                peer::Default::Open => None,
+                peer::Default::Verified => Some(SslOpts::default()),
+            },
+        };
+        if key.is_some() && (tls.is_some() || parsed.get_socket().is_some()) {
+            return Err(url.invalid("server_key_path is for a connection without TLS"));
         }
-        Ok(Self::new(builder.into(), options))
+        let builder = OptsBuilder::from_opts(parsed.clone()).ssl_opts(tls);
+        Ok(Self::new(builder.into(), key, options))
     }
 
-    fn new(parsed: Opts, options: &OpenOptions) -> Self {
+    fn new(parsed: Opts, key: Option<PathBuf>, options: &OpenOptions) -> Self {
         let timeout = options.operation_timeout().max(Duration::from_millis(1));
         // Nothing is sent in the second half of an operation's time, so that the
         // last answer may take as long.
         let patience = timeout / 2;
         let connect_timeout = parsed.get_tcp_connect_timeout().unwrap_or(patience);
+        let key_file = key.clone().unwrap_or_else(|| PathBuf::from(NO_FILE));
         let options_of_ours = OptsBuilder::from_opts(parsed)
             .read_timeout(Some(patience))
             .write_timeout(Some(patience))
             .tcp_connect_timeout(Some(connect_timeout))
+            .server_key_path(Some(key_file))
             // It would look for a socket on this machine that may lead elsewhere.
             .prefer_socket(false)
             // A renewal that adds nothing finds its row all the same.
             .additional_capabilities(CapabilityFlags::CLIENT_FOUND_ROWS);
         Self {
             options: options_of_ours.into(),
+            key,
             timeout,
             patience,
             accepts_best_effort: options.accepts_best_effort(),
         }
     }
 
-    /// Sees to what the driver needs before it may be asked for TLS.
-    pub(super) fn prepare(&self) -> Result<(), Cause> {
+    /// Connects and logs in.
+    pub(super) fn connect(&self) -> Result<Conn, Error> {
+        self.prepare()?;
+        Conn::new(self.options.clone()).map_err(|error| match error {
+            // The one file that the driver can't read for this reason.
+            Error::IoError(error)
+                if self.key.is_none()
+                    && error.kind() == io::ErrorKind::InvalidInput
+                    && error.raw_os_error().is_none() =>
+            {
+                io::Error::new(io::ErrorKind::PermissionDenied, NEEDS_TLS).into()
+            }
+            Error::DriverError(DriverError::TlsNotSupported) => {
+                io::Error::new(io::ErrorKind::PermissionDenied, HAS_NO_TLS).into()
+            }
+            error => error,
+        })
+    }
+
+    /// Sees to what the driver takes for granted.
+    fn prepare(&self) -> io::Result<()> {
+        if let Some(path) = &self.key {
+            let unreadable =
+                |error| io::Error::other(format!("server_key_path can't be read: {error}"));
+            let password = self.options.get_pass().unwrap_or_default();
+            let key = fs::read(path).map_err(unreadable)?;
+            key::check(&key, password).map_err(io::Error::other)?;
+        }
         // It takes the process's default, and panics where a program links two
         // providers and chose none.
         if self.options.get_ssl_opts().is_some()
@@ -129,15 +193,40 @@ mod tests {
             let server = server(&format!("{scheme}://u:hunter2@h:1/d")).unwrap();
             assert_eq!(server.to_string(), "d at h:1");
             assert_eq!(server.options.get_pass(), Some("hunter2"));
-            assert!(server.options.get_ssl_opts().is_none());
         }
     }
 
     #[test]
-    fn tls_is_on_when_it_is_required_or_described() {
-        for query in ["require_ssl=true", "root_cert_path=%2Fca.pem"] {
-            let server = server(&format!("mysql://u:p@h/d?{query}")).unwrap();
-            assert!(server.options.get_ssl_opts().is_some(), "{query}");
+    fn tls_is_on_elsewhere_and_when_it_is_required_or_described() {
+        for (url, tls) in [
+            ("h/d", true),
+            ("0.0.0.0/d", true),
+            ("h/d?require_ssl=true", true),
+            ("localhost/d?require_ssl=true", true),
+            ("localhost/d?root_cert_path=%2Fca.pem", true),
+            ("localhost/d?danger_skip_domain_validation=true", true),
+            ("h/d?require_ssl=false", false),
+            ("localhost/d", false),
+            ("127.0.0.1/d", false),
+            ("[::1]/d", false),
+            ("h/d?socket=%2Frun%2Fmysqld", false),
+        ] {
+            let server = server(&format!("mysql://u:p@{url}")).unwrap();
+            let found = server.options.get_ssl_opts();
+            assert_eq!(found.is_some(), tls, "{url}");
+            if let Some(found) = found.filter(|_| !url.contains("danger")) {
+                let lax = found.accept_invalid_certs() || found.skip_domain_validation();
+                assert!(!lax, "{url}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_driver_never_asks_the_peer_for_a_key() {
+        for (query, path) in [("", NO_FILE), ("?server_key_path=%2Fkey.pem", "/key.pem")] {
+            let server = server(&format!("mysql://u:p@localhost/d{query}")).unwrap();
+            let found = server.options.get_server_key_path();
+            assert_eq!(found, Some(std::path::Path::new(path)));
         }
     }
 
@@ -163,6 +252,12 @@ mod tests {
                 "tcp_user_timeout_ms",
             ),
             ("mysql://u:hunter2@h/d?require_ssl=soon", "require_ssl"),
+            (
+                "mysql://u:hunter2@h/d?require_ssl=false&root_cert_path=x",
+                "require_ssl=false",
+            ),
+            ("mysql://u:hunter2@h/d?socket=x&require_ssl=true", "socket"),
+            ("mysql://u:hunter2@h/d?server_key_path=x", "server_key_path"),
             ("mysql://u:hunter2@h/", "database"),
             ("mysql://u:hunter2/@h/d", "%2F"),
         ] {

@@ -212,8 +212,7 @@ impl Session for MySession {
     type Server = Server;
 
     fn connect(server: &Server, deadline: Instant) -> Result<Self, Failure> {
-        server.prepare().map_err(Failure::NotDone)?;
-        let connection = Conn::new(server.options.clone()).map_err(before)?;
+        let connection = server.connect().map_err(before)?;
         let mut session = Self {
             connection,
             // Until it is known which it is.

@@ -1,0 +1,99 @@
+//! A MySQL that has never seen this client, and wants its password.
+
+use super::{Thief, Victim, file};
+use std::io;
+
+const SSL: u32 = 0x800;
+/// Protocol 4.1, databases, transactions, secure connections and plug-ins.
+const CAPABILITIES: u32 = 0x0008_a208;
+
+fn packet(number: u8, payload: &[u8]) -> Vec<u8> {
+    let length = (payload.len() as u32).to_le_bytes();
+    [&length[..3], &[number], payload].concat()
+}
+
+fn greeting(capabilities: u32) -> Vec<u8> {
+    let bits = capabilities.to_le_bytes();
+    let mut payload = vec![10];
+    payload.extend(b"8.0.36\0\x07\0\0\0abcdefgh\0");
+    payload.extend(&bits[..2]);
+    payload.extend([33, 2, 0]);
+    payload.extend(&bits[2..]);
+    payload.push(21);
+    payload.extend([0; 10]);
+    payload.extend(b"ijklmnopqrst\0caching_sha2_password\0");
+    packet(0, &payload)
+}
+
+/// Answers the proof with "I don't know you: send the password", and whoever asks
+/// for a key with the thief's own.
+fn rob(victim: &mut Victim, number: u8) -> io::Result<()> {
+    victim.listen(4096)?;
+    victim.heard.lock().unwrap().clear();
+    victim.say(&packet(number, &[1, 4]))?;
+    if victim.listen(4096)? == packet(number + 1, &[2]) {
+        let key = std::fs::read(file("rsa.pub.pem"))?;
+        victim.say(&packet(number + 2, &[&[1], &key[..]].concat()))?;
+        if victim.listen(4096)?.len() == 4 + 256 {
+            victim
+                .heard
+                .lock()
+                .unwrap()
+                .extend(b"hunter2, with the thief's key");
+        }
+    }
+    victim.listen_to_the_end()
+}
+
+fn thief(tls: bool) -> Thief {
+    Thief::new(move |victim| {
+        let more = if tls { SSL } else { 0 };
+        victim.say(&greeting(CAPABILITIES | more))?;
+        if !tls {
+            return rob(victim, 2);
+        }
+        // 32 bytes that ask for TLS.
+        victim.listen(4 + 32)?;
+        victim.encrypt()?;
+        rob(victim, 3)
+    })
+}
+
+#[test]
+fn it_gets_no_password_without_tls() {
+    let thief = thief(false);
+    for url in [
+        "mysql://me:hunter2@127.0.0.1:PORT/app",
+        "mysql://me:hunter2@localhost:PORT/app?require_ssl=false",
+        "mysql://me:hunter2@0.0.0.0:PORT/app?require_ssl=false",
+    ] {
+        thief.fails(url, "server_key_path");
+    }
+    thief.fails("mysql://me:hunter2@0.0.0.0:PORT/app", "has no TLS");
+}
+
+#[test]
+fn it_is_not_believed_elsewhere() {
+    let thief = thief(true);
+    let url = "mysql://me:hunter2@0.0.0.0:PORT/app";
+    thief.fails(url, "invalid peer certificate");
+    let ca = file("ca.pem");
+    thief.fails(&format!("{url}?root_cert_path={ca}"), "not valid for name");
+    // Whoever has the certificate is the server.
+    thief.succeeds(&format!(
+        "mysql://me:hunter2@localhost:PORT/app?root_cert_path={ca}"
+    ));
+}
+
+#[test]
+fn a_key_that_is_named_is_the_one_that_is_used() {
+    let thief = thief(false);
+    let url = "mysql://me:hunter2@127.0.0.1:PORT/app?server_key_path=";
+    thief.meet(&format!("{url}{}", file("rsa.pub.pem")));
+    // 256 bytes that only the key's owner can read.
+    let heard = std::mem::take(&mut *thief.heard.lock().unwrap());
+    assert_eq!(heard[..4], [0, 1, 0, 3]);
+
+    thief.fails(&format!("{url}{}", file("ca.pem")), "no RSA key");
+    thief.fails(&format!("{url}/nowhere"), "can't be read");
+}
