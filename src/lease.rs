@@ -59,6 +59,13 @@ use std::ops::Range;
 
 use crate::layout::Layout;
 
+#[cfg(any(
+    feature = "etcd",
+    feature = "mysql",
+    feature = "postgres",
+    feature = "redis"
+))]
+mod certificates;
 mod claim;
 mod confirmed;
 #[cfg(feature = "conformance")]

@@ -6,6 +6,7 @@ mod date;
 mod gateway;
 mod history;
 mod record;
+mod tls;
 mod transaction;
 mod verdict;
 mod wire;
@@ -78,13 +79,14 @@ use super::{
 /// | parameter | |
 /// |---|---|
 /// | `tls` | `off`: plain is good enough for hosts that are not `localhost`, 127.0.0.0/8 or `[::1]`; otherwise such hosts need `etcds` |
-/// | `ca` | file of PEM certificates to trust, instead of the public authorities; `etcds` only |
+/// | `ca` | file of PEM certificates to trust, instead of this machine's; `etcds` only |
 /// | `cert`, `key` | files of the client's own PEM certificate and key; `etcds` only |
 ///
 /// In plain the password is sent as it is. With TLS the member's certificate and the
 /// name in it are verified.
 ///
-/// The files are read when the store is opened. The store speaks to the JSON
+/// The files are read when the store is opened and before each operation, so one that
+/// is replaced is taken up by the next. The store speaks to the JSON
 /// gateway that is part of each member unless it is switched off
 /// (`--enable-grpc-gateway=false`). There a client certificate proves that the
 /// client may connect, but not which user it is: users log in by password.

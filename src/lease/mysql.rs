@@ -4,6 +4,7 @@ mod columns;
 mod errno;
 mod flavour;
 mod key;
+mod roots;
 mod server;
 mod session;
 mod statements;
@@ -42,8 +43,8 @@ use crate::events;
 ///
 /// | parameter | value |
 /// |---|---|
-/// | `require_ssl` | `true`: TLS, with a certificate by a public authority; `false`: none. By default `false` for `localhost`, 127.0.0.0/8 and `[::1]`, and `true` for all other hosts |
-/// | `root_cert_path` | a PEM file with further authorities; turns TLS on, as all that follow |
+/// | `require_ssl` | `true`: TLS, with a certificate by an authority that this machine knows; `false`: none. By default `false` for `localhost`, 127.0.0.0/8 and `[::1]`, and `true` for all other hosts |
+/// | `root_cert_path` | a PEM file with the authorities that are trusted, instead of this machine's; turns TLS on, as all that follow |
 /// | `cert_chain_path`, `priv_key_path` | PEM files with the client's certificate and key |
 /// | `danger_skip_domain_validation` | `true`: the certificate may have another name |
 /// | `danger_accept_invalid_certs` | `true`: any certificate will do |
@@ -55,6 +56,10 @@ use crate::events;
 /// With `caching_sha2_password` a server may ask for the password and not for a proof
 /// of it. It gets it over TLS, over a Unix socket, or encrypted with the key of
 /// `server_key_path`. A key that the peer sends is not believed.
+///
+/// The public authorities of the web are trusted in any case: the driver knows them
+/// by heart. The files are read at each new connection, so one that is replaced is
+/// taken up by the next.
 ///
 /// With TLS, and if the process has no default provider of cryptography for
 /// rustls yet, *ring* becomes it: the driver needs one.

@@ -50,6 +50,7 @@ use super::{
 /// |---|---|
 /// | `sslmode` | `disable`; `prefer`: TLS if the server has it; `require`; `verify-full`: with a certificate for this host. By default `prefer` if all hosts are of this machine, and `verify-full` if not |
 /// | `sslrootcert` | a PEM file with the authorities that are trusted, instead of the system's; the certificate is verified, and `verify-full` is the default |
+/// | `sslcert`, `sslkey` | PEM files with the client's certificate and key; `verify-full` is the default |
 /// | `channel_binding` | `disable`, `prefer` (default), `require`: the password's exchange proves that nobody sits in between, without any authority |
 /// | `host`, `hostaddr`, `port`, `user`, `password`, `dbname` | as libpq has them |
 /// | `target_session_attrs`, `load_balance_hosts` | as libpq has them |
@@ -57,6 +58,9 @@ use super::{
 /// | `application_name` | `ringflake` by default |
 /// | `connect_timeout` | for one host, in seconds; by default the operation's time, shared among the hosts |
 /// | `tcp_user_timeout`, `keepalives`, `keepalives_idle`, `keepalives_interval`, `keepalives_retries` | as libpq has them; the first is the operation's time by default |
+///
+/// The files are read at each new connection, so one that is replaced is taken up by
+/// the next.
 ///
 /// Of this machine are `localhost`, 127.0.0.0/8, `[::1]` and Unix sockets. As with
 /// libpq, `prefer` and `require` alone keep others from reading, not from sitting in

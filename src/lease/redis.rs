@@ -97,7 +97,8 @@ use super::{
 /// In plain the password is sent as it is. With TLS the server's certificate and the
 /// name in it are verified.
 ///
-/// The files are read when the store is opened. TLS uses the process's default
+/// The files are read when the store is opened and at each new connection, so one that
+/// is replaced is taken up by the next. TLS uses the process's default
 /// rustls provider, and installs *ring* as such if there is none.
 ///
 /// # Keys

@@ -49,6 +49,7 @@ mod sqlite_blocks;
     feature = "postgres",
     feature = "redis"
 ))]
+#[allow(dead_code, reason = "each set of features uses a part of it")]
 mod thief;
 #[cfg(all(feature = "sqlite", unix))]
 mod tier;

@@ -3,6 +3,7 @@
 //! A URL that leads to `0.0.0.0` stands for one that leads to another machine: to
 //! the stores it is no address of this one, but the system takes it there.
 
+mod certificates;
 #[cfg(feature = "etcd")]
 mod etcd;
 #[cfg(feature = "mysql")]
@@ -20,10 +21,12 @@ use std::thread;
 use std::time::Duration;
 
 use ringflake::Layout;
-use ringflake::lease::{Fingerprint, Namespace, OpenOptions, open};
+use ringflake::lease::{Fingerprint, LeaseStore, Namespace, OpenError, OpenOptions, open};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 
 /// In every URL, and in nothing else.
 const PASSWORD: &str = "hunter2";
@@ -75,6 +78,22 @@ impl Victim {
     /// Goes on with TLS, with a certificate for `localhost` by an authority that
     /// only the tests know.
     fn encrypt(&mut self) -> io::Result<()> {
+        self.encrypt_for(WebPkiClientVerifier::no_client_auth())
+    }
+
+    /// The same for clients that show a certificate by that authority.
+    #[cfg(feature = "postgres")]
+    fn encrypt_for_the_known(&mut self) -> io::Result<()> {
+        let mut roots = RootCertStore::empty();
+        roots
+            .add(CertificateDer::from_pem_file(file("ca.pem")).unwrap())
+            .unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+        self.encrypt_for(verifier.build().unwrap())
+    }
+
+    fn encrypt_for(&mut self, clients: Arc<dyn ClientCertVerifier>) -> io::Result<()> {
         let Stream::Plain(stream) = std::mem::replace(&mut self.stream, Stream::Gone) else {
             return Err(io::ErrorKind::NotConnected.into());
         };
@@ -84,7 +103,7 @@ impl Victim {
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .unwrap()
-            .with_no_client_auth()
+            .with_client_cert_verifier(clients)
             .with_single_cert(certificates.map(Result::unwrap).collect(), key)
             .unwrap();
         let server = ServerConnection::new(Arc::new(config)).unwrap();
@@ -120,18 +139,30 @@ impl Thief {
         Self { port, heard }
     }
 
-    /// Opens the store of this URL, in which `PORT` is the thief's, and asks it for
-    /// something. Answers what went wrong.
-    fn meet(&self, url: &str) -> String {
+    /// Opens the store of this URL, in which `PORT` is the thief's.
+    fn try_open(&self, url: &str) -> Result<Box<dyn LeaseStore>, OpenError> {
         let url = url.replace("PORT", &self.port.to_string());
-        let options = OpenOptions::new().timeout(Duration::from_secs(4));
+        open(&url, &OpenOptions::new().timeout(Duration::from_secs(4)))
+    }
+
+    fn open(&self, url: &str) -> Box<dyn LeaseStore> {
+        self.try_open(url).unwrap()
+    }
+
+    /// Asks the store for something, and answers what went wrong.
+    fn ask(&self, store: &mut dyn LeaseStore) -> String {
         let orders = Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap();
-        let text = match open(&url, &options) {
-            Err(error) => error.to_string(),
-            Ok(mut store) => all_of(&store.list(&orders).unwrap_err()),
-        };
+        let text = all_of(&store.list(&orders).unwrap_err());
         assert!(!text.contains(PASSWORD), "{text}");
         text
+    }
+
+    /// Both.
+    fn meet(&self, url: &str) -> String {
+        match self.try_open(url) {
+            Ok(mut store) => self.ask(&mut *store),
+            Err(error) => error.to_string(),
+        }
     }
 
     /// Whether it was told the password since it was asked last.

@@ -1,13 +1,11 @@
 //! Where an etcd is.
 
-use std::fs;
-
-use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
+use std::path::PathBuf;
 
 use super::super::OpenError;
 use super::super::url::{Hidden, Host, StoreUrl};
+use super::tls::Tls;
 
-const FILES: [&str; 3] = ["ca", "cert", "key"];
 const PARAMETERS: [&str; 4] = ["tls", "ca", "cert", "key"];
 
 /// What a URL says.
@@ -17,7 +15,7 @@ pub(super) struct Config {
     pub(super) hosts: Vec<Host>,
     /// User and password.
     pub(super) login: Option<(String, Hidden)>,
-    pub(super) tls: Option<TlsConfig>,
+    pub(super) tls: Option<Tls>,
 }
 
 impl Config {
@@ -33,78 +31,33 @@ impl Config {
             (Some(user), Some(password)) => Some((user, password)),
             _ => return Err(url.wrong("give user and password, or neither".into())),
         };
-        let [ca, cert, key] = FILES.map(|name| read_pem(&mut url, name));
-        let (ca, cert, key) = (ca?, cert?, key?);
-        let secure = url.encrypted("etcds")?;
-        if !secure && (ca.is_some() || cert.is_some() || key.is_some()) {
-            return Err(url.wrong("ca, cert and key need etcds://".into()));
-        }
-        let client_cert = match (cert, key) {
+        let mut file = |name| Ok(url.parameter(name)?.map(PathBuf::from));
+        let (ca, cert, key) = (file("ca")?, file("cert")?, file("key")?);
+        let identity = match (cert, key) {
             (None, None) => None,
-            (Some(cert), Some(key)) => {
-                let chain = certificates(&url, "cert", cert)?;
-                Some(ClientCert::new_with_certs(&chain, private_key(&url, key)?))
-            }
+            (Some(cert), Some(key)) => Some((cert, key)),
             _ => return Err(url.wrong("give cert and key, or neither".into())),
         };
-        let root_certs = match ca {
-            None => RootCerts::WebPki,
-            Some(ca) => RootCerts::new_with_certs(&certificates(&url, "ca", ca)?),
-        };
-        let tls = secure.then(|| {
-            TlsConfig::builder()
-                .root_certs(root_certs)
-                .client_cert(client_cert)
-                .build()
-        });
+        let secure = url.encrypted("etcds")?;
+        if !secure && (ca.is_some() || identity.is_some()) {
+            return Err(url.wrong("ca, cert and key need etcds://".into()));
+        }
+        let tls = secure.then_some(Tls { ca, identity });
+        // Files that are none of certificates are found here and not at the first use.
+        if let Some(tls) = &tls {
+            let files = tls.read().and_then(|files| files.config());
+            files.map_err(|reason| url.wrong(reason))?;
+        }
         let hosts = url.hosts.clone();
         url.finish(&PARAMETERS)?;
         Ok(Self { hosts, login, tls })
     }
 }
 
-/// What the file that a parameter names holds.
-fn read_pem(url: &mut StoreUrl, name: &str) -> Result<Option<Vec<PemItem<'static>>>, OpenError> {
-    let Some(path) = url.parameter(name)? else {
-        return Ok(None);
-    };
-    let file = fs::read(path)
-        .map_err(|error| url.wrong(format!("the file of {name} can't be read: {error}")))?;
-    parse_pem(&file)
-        .collect::<Result<_, _>>()
-        .map(Some)
-        .map_err(|_| url.wrong(format!("the file of {name} is no PEM file")))
-}
-
-fn certificates(
-    url: &StoreUrl,
-    name: &str,
-    items: Vec<PemItem<'static>>,
-) -> Result<Vec<Certificate<'static>>, OpenError> {
-    let found = items.into_iter().filter_map(|item| match item {
-        PemItem::Certificate(certificate) => Some(certificate),
-        _ => None,
-    });
-    let found: Vec<_> = found.collect();
-    if found.is_empty() {
-        return Err(url.wrong(format!("the file of {name} holds no certificate")));
-    }
-    Ok(found)
-}
-
-fn private_key(
-    url: &StoreUrl,
-    items: Vec<PemItem<'static>>,
-) -> Result<PrivateKey<'static>, OpenError> {
-    let found = items.into_iter().find_map(|item| match item {
-        PemItem::PrivateKey(key) => Some(key),
-        _ => None,
-    });
-    found.ok_or_else(|| url.wrong("the file of key holds no private key".into()))
-}
-
 #[cfg(test)]
 mod tests {
+    use ureq::tls::RootCerts;
+
     use super::*;
 
     fn file(name: &str) -> String {
@@ -123,6 +76,7 @@ mod tests {
         let (ca, cert, key) = (file("ca.pem"), file("client.pem"), file("client.key"));
         let url = format!("etcds://a?ca={ca}&cert={cert}&key={key}");
         let tls = Config::from_url(&url).unwrap().tls.unwrap();
+        let tls = tls.read().unwrap().config().unwrap();
         assert!(tls.client_cert().is_some());
         assert!(matches!(tls.root_certs(), RootCerts::Specific(certs) if certs.len() == 1));
     }

@@ -12,6 +12,7 @@ use super::super::deadline::Deadline;
 use super::super::url::Host;
 use super::config::Config;
 use super::date;
+use super::tls::{Files, Tls};
 use super::verdict::{self, Verdict};
 use super::wire::{ErrorReply, TokenReply};
 
@@ -21,10 +22,37 @@ const LONGEST_REPLY: u64 = 256 << 20;
 /// The members of a cluster.
 pub(super) struct Gateway {
     config: Config,
-    agent: Agent,
+    /// None until the first call, and after one that failed.
+    client: Option<Client>,
     /// The member that answered last.
     current: usize,
     token: Option<String>,
+}
+
+/// The HTTP client with its connections, and the files that it was made with.
+struct Client {
+    agent: Agent,
+    files: Option<Files>,
+}
+
+impl Client {
+    /// # Errors
+    /// What to show to people.
+    fn new(files: Option<Files>) -> Result<Self, String> {
+        let mut builder = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            // A proxy of the environment is meant for the web.
+            .proxy(None)
+            .user_agent(concat!("ringflake/", env!("CARGO_PKG_VERSION")));
+        if let Some(files) = &files {
+            builder = builder.tls_config(files.config()?);
+        }
+        Ok(Self {
+            agent: builder.build().into(),
+            files,
+        })
+    }
 }
 
 /// A reply, and the member's time at the start of the second that it was sent
@@ -53,17 +81,8 @@ impl Failure {
 
 impl Gateway {
     pub(super) fn new(config: Config, start_with: usize) -> Self {
-        let mut builder = Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            // A proxy of the environment is meant for the web.
-            .proxy(None)
-            .user_agent(concat!("ringflake/", env!("CARGO_PKG_VERSION")));
-        if let Some(tls) = &config.tls {
-            builder = builder.tls_config(tls.clone());
-        }
         Self {
-            agent: builder.build().into(),
+            client: None,
             current: start_with % config.hosts.len().max(1),
             config,
             token: None,
@@ -127,7 +146,9 @@ impl Gateway {
         self.call(path, body, left).inspect_err(|_| self.pass_on())
     }
 
+    /// The next call goes to the next member, on a connection of its own.
     fn pass_on(&mut self) {
+        self.client = None;
         self.current = (self.current + 1) % self.config.hosts.len().max(1);
     }
 
@@ -139,6 +160,8 @@ impl Gateway {
         patience: Duration,
     ) -> Result<Reply<T>, Failure> {
         let deadline = Deadline::after(patience);
+        self.prepare()
+            .map_err(|reason| Failure::new(Verdict::NotDone, reason))?;
         let fresh = self.token.is_none();
         self.log_in(&deadline)?;
         match self.post(path, body, &deadline) {
@@ -150,6 +173,25 @@ impl Gateway {
             }
             other => other,
         }
+    }
+
+    /// Sees to an HTTP client that knows the certificates that are in the files now.
+    ///
+    /// # Errors
+    /// What to show to people.
+    fn prepare(&mut self) -> Result<(), String> {
+        let read = self.config.tls.as_ref().map(Tls::read).transpose();
+        let made = match (&self.client, read) {
+            (Some(client), Ok(files)) if client.files == files => return Ok(()),
+            (_, files) => files.and_then(Client::new),
+        };
+        match (made, &self.client) {
+            (Ok(client), _) => self.client = Some(client),
+            // Somebody is about to replace the files, and the connection is there.
+            (Err(_), Some(_)) => {}
+            (Err(reason), None) => return Err(reason),
+        }
+        Ok(())
     }
 
     /// # Errors
@@ -182,7 +224,7 @@ impl Gateway {
             let verdict = verdict::of_transport(&error);
             Failure::new(verdict, error)
         };
-        let Some(host) = self.member() else {
+        let (Some(host), Some(client)) = (self.member(), &self.client) else {
             return Err(Failure::new(Verdict::NotDone, "there is no member to ask"));
         };
         let left = deadline
@@ -193,7 +235,7 @@ impl Gateway {
         } else {
             "http"
         };
-        let mut request = self
+        let mut request = client
             .agent
             .post(format!("{scheme}://{host}{path}"))
             .header("content-type", "application/json");

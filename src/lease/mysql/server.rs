@@ -10,6 +10,7 @@ use mysql::{Conn, DriverError, Error, Opts, OptsBuilder, SslOpts, UrlError};
 use super::super::sql::Url;
 use super::super::{OpenError, OpenOptions, peer};
 use super::key::{self, NO_FILE};
+use super::roots::RootsFile;
 
 /// What to do about a password that only the server may read.
 const NEEDS_TLS: &str = "the server asks for the password, not for a proof of it, and has not \
@@ -125,7 +126,16 @@ impl Server {
     /// Connects and logs in.
     pub(super) fn connect(&self) -> Result<Conn, Error> {
         self.prepare()?;
-        Conn::new(self.options.clone()).map_err(|error| match error {
+        let mut options = self.options.clone();
+        // There as long as the driver may read it.
+        let roots = self.roots()?;
+        if let (Some(file), Some(tls)) = (&roots, options.get_ssl_opts()) {
+            let tls = tls
+                .clone()
+                .with_root_cert_path(Some(file.path().to_owned()));
+            options = OptsBuilder::from_opts(options).ssl_opts(tls).into();
+        }
+        Conn::new(options).map_err(|error| match error {
             // The one file that the driver can't read for this reason.
             Error::IoError(error)
                 if self.key.is_none()
@@ -139,6 +149,16 @@ impl Server {
             }
             error => error,
         })
+    }
+
+    /// The authorities that are trusted, where the URL names none.
+    fn roots(&self) -> io::Result<Option<RootsFile>> {
+        match self.options.get_ssl_opts() {
+            Some(tls) if tls.root_cert_path().is_none() && !tls.accept_invalid_certs() => {
+                RootsFile::of_this_machine()
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Sees to what the driver takes for granted.

@@ -15,8 +15,8 @@ use super::super::sql::Url;
 use super::super::{OpenError, OpenOptions, peer};
 use super::tls::{Encryption, Protection, Trust};
 
-/// What the URL may hold. All but the last are the driver's.
-const PARAMETERS: [&str; 19] = [
+/// What the URL may hold. All but the last four are the driver's.
+const PARAMETERS: [&str; 21] = [
     "user",
     "password",
     "dbname",
@@ -36,6 +36,8 @@ const PARAMETERS: [&str; 19] = [
     "load_balance_hosts",
     "sslmode",
     "sslrootcert",
+    "sslcert",
+    "sslkey",
 ];
 
 pub(super) struct Server {
@@ -71,6 +73,12 @@ impl Server {
     pub(super) fn from_url(url: &str, options: &OpenOptions) -> Result<Self, OpenError> {
         let mut url = Url::parse("postgres", url, &PARAMETERS)?;
         let roots = url.take("sslrootcert")?;
+        let identity = match (url.take("sslcert")?, url.take("sslkey")?) {
+            (Some(certificate), Some(key)) => Some((certificate, key)),
+            (None, None) => None,
+            _ => return Err(url.invalid("give sslcert and sslkey, or neither")),
+        };
+        let described = roots.is_some() || identity.is_some();
         let mode = url.take("sslmode")?;
         // The driver's error quotes nothing but a parameter's name.
         let config = Config::from_str(&url.rest("postgres")).map_err(|error| {
@@ -80,14 +88,16 @@ impl Server {
         let places = places(&config).map_err(|reason| url.invalid(reason))?;
         let dialled: Vec<_> = places.iter().filter_map(Place::dialled).collect();
         let (encryption, verified) = match mode.as_deref() {
-            Some("disable") if roots.is_some() => {
-                return Err(url.invalid("sslrootcert says nothing with sslmode=disable"));
+            Some("disable") if described => {
+                return Err(
+                    url.invalid("sslrootcert, sslcert and sslkey say nothing with sslmode=disable")
+                );
             }
             Some("disable") => (Encryption::Never, false),
             Some("prefer") => (Encryption::Preferred, false),
             Some("require") => (Encryption::Always, false),
             Some("verify-full") => (Encryption::Always, true),
-            None if roots.is_some() => (Encryption::Always, true),
+            None if described => (Encryption::Always, true),
             None => match peer::default_for(dialled.iter().map(|host| &**host)) {
                 peer::Default::Open => (Encryption::Preferred, false),
                 peer::Default::Verified => (Encryption::Always, true),
@@ -108,7 +118,11 @@ impl Server {
         Ok(Self {
             config: settings(&config, timeout, places.len()),
             places,
-            protection: Protection { encryption, trust },
+            protection: Protection {
+                encryption,
+                trust,
+                identity,
+            },
             timeout,
             accepts_best_effort: options.accepts_best_effort(),
         })
@@ -285,6 +299,11 @@ mod tests {
             ("[::1],localhost/d".into(), Preferred, Trust::Anybody),
             ("/d?host=%2Frun".into(), Preferred, Trust::Anybody),
             ("h/d?hostaddr=127.0.0.1".into(), Preferred, Trust::Anybody),
+            (
+                "localhost/d?sslcert=c&sslkey=k".into(),
+                Always,
+                Trust::System,
+            ),
             (format!("localhost/d?{root}"), Always, file()),
             (
                 "localhost/d?sslmode=verify-full".into(),
@@ -293,9 +312,12 @@ mod tests {
             ),
         ] {
             let server = server(&format!("postgres://u:p@{url}")).unwrap();
-            let expected = Protection { encryption, trust };
-            assert_eq!(server.protection, expected, "{url}");
+            let Protection { identity, .. } = &server.protection;
+            assert_eq!(identity.is_some(), url.contains("sslkey"), "{url}");
+            let found = (server.protection.encryption, server.protection.trust);
+            assert_eq!(found, (encryption, trust), "{url}");
         }
+        assert!(refused("postgres://u:p@h/d?sslcert=x").contains("neither"));
         assert!(refused("postgres://u:p@h/d?sslmode=allow").contains("verify-full"));
         let both = "postgres://u:p@h/d?sslmode=disable&sslrootcert=x";
         assert!(refused(both).contains("sslrootcert"));

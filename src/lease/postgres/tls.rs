@@ -11,13 +11,14 @@ use std::sync::Arc;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{self, CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_postgres::Socket;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use super::super::certificates;
 use super::super::sql::Cause;
 use super::guard::Guard;
 
@@ -49,16 +50,54 @@ pub(super) enum Trust {
 pub(super) struct Protection {
     pub(super) encryption: Encryption,
     pub(super) trust: Trust,
+    /// PEM files with the client's own certificate, and the key to it.
+    pub(super) identity: Option<(String, String)>,
 }
 
 impl Protection {
+    fn client(&self) -> Result<ClientConfig, Cause> {
+        // Named, because a program that links two of them has no default.
+        let provider = Arc::new(crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()?;
+        let roots = match &self.trust {
+            Trust::Anybody => None,
+            Trust::System => Some(certificates::of_this_machine()),
+            Trust::File(path) => Some(pem("sslrootcert", path)?),
+        };
+        let config = match roots {
+            None => config
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(Anybody(provider))),
+            Some(found) => {
+                let mut roots = RootCertStore::empty();
+                if roots.add_parsable_certificates(found).0 == 0 {
+                    return Err("no certificate authority is known here: \
+                                name a file with sslrootcert"
+                        .into());
+                }
+                config.with_root_certificates(roots)
+            }
+        };
+        let Some((certificate, key)) = &self.identity else {
+            return Ok(config.with_no_client_auth());
+        };
+        let chain = pem("sslcert", certificate)?;
+        let key = certificates::read("sslkey", key.as_ref())?;
+        let key = PrivateKeyDer::from_pem_slice(&key)
+            .map_err(|error| format!("the file of sslkey holds no key: {error}"))?;
+        Ok(config.with_client_auth_cert(chain, key)?)
+    }
+
+    /// Reads the files anew.
+    ///
     /// # Errors
-    /// When a file of certificates can't be used.
+    /// When one of them can't be used.
     pub(super) fn connector(&self) -> Result<Connector, Cause> {
         Ok(Connector {
             encryption: self.encryption,
             verified: self.trust != Trust::Anybody,
-            tls: MakeRustlsConnect::new(client(&self.trust)?),
+            tls: MakeRustlsConnect::new(self.client()?),
         })
     }
 }
@@ -122,39 +161,14 @@ impl TlsConnect<Socket> for Handshake {
     }
 }
 
-fn client(trust: &Trust) -> Result<ClientConfig, Cause> {
-    // Named, because a program that links two of them has no default.
-    let provider = Arc::new(crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()?;
-    let config = match trust {
-        Trust::Anybody => config
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Anybody(provider))),
-        Trust::System => {
-            let mut roots = RootCertStore::empty();
-            let found = rustls_native_certs::load_native_certs();
-            let (known, _) = roots.add_parsable_certificates(found.certs);
-            if known == 0 {
-                return Err("this machine knows no certificate authority: \
-                            name a file with sslrootcert"
-                    .into());
-            }
-            config.with_root_certificates(roots)
-        }
-        Trust::File(path) => {
-            let unreadable = |error| format!("sslrootcert can't be read as PEM: {error}");
-            let mut roots = RootCertStore::empty();
-            for certificate in CertificateDer::pem_file_iter(path).map_err(unreadable)? {
-                roots.add(certificate.map_err(unreadable)?)?;
-            }
-            if roots.is_empty() {
-                return Err("sslrootcert holds no certificate".into());
-            }
-            config.with_root_certificates(roots)
-        }
-    };
-    Ok(config.with_no_client_auth())
+fn pem(parameter: &str, path: &str) -> Result<Vec<CertificateDer<'static>>, Cause> {
+    let file = certificates::read(parameter, path.as_ref())?;
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&file).collect();
+    let found = found.map_err(|error| format!("the file of {parameter} is no PEM: {error}"))?;
+    if found.is_empty() {
+        return Err(format!("the file of {parameter} holds no certificate").into());
+    }
+    Ok(found)
 }
 
 /// Believes every certificate, but not that its key is somebody else's.

@@ -1,11 +1,12 @@
 //! Where a Redis is, and what is asked of it.
 
-use std::fs;
+use std::io;
+use std::path::PathBuf;
 
 use redis::{ClientTlsConfig, ConnectionAddr, IntoConnectionInfo, RedisResult, TlsCertificates};
 
-use super::super::OpenError;
 use super::super::url::{Hidden, Host, StoreUrl};
+use super::super::{OpenError, certificates};
 
 const PARAMETERS: [&str; 5] = ["wait", "tls", "ca", "cert", "key"];
 
@@ -21,9 +22,34 @@ pub(super) struct Config {
     tls: Option<Tls>,
 }
 
-/// Prints nothing that is secret: `TlsCertificates` hides what it holds.
+/// The files in which certificates and keys are.
 #[derive(Clone, Debug)]
-struct Tls(TlsCertificates);
+struct Tls {
+    ca: Option<PathBuf>,
+    /// The client's own certificate, and the key to it.
+    identity: Option<(PathBuf, PathBuf)>,
+}
+
+impl Tls {
+    fn load(&self) -> io::Result<TlsCertificates> {
+        let read = |name, path| certificates::read(name, path).map_err(io::Error::other);
+        let root_cert = match &self.ca {
+            None => None,
+            Some(ca) => Some(read("ca", ca)?),
+        };
+        let client_tls = match &self.identity {
+            None => None,
+            Some((cert, key)) => Some(ClientTlsConfig {
+                client_cert: read("cert", cert)?,
+                client_key: read("key", key)?,
+            }),
+        };
+        Ok(TlsCertificates {
+            client_tls,
+            root_cert,
+        })
+    }
+}
 
 impl Config {
     /// # Errors
@@ -47,24 +73,18 @@ impl Config {
                     url.wrong("give wait as a number of replicas, 0 to 100".into())
                 })?),
             };
-        let mut file = |name| read_parameter(&mut url, name);
+        let mut file = |name| Ok(url.parameter(name)?.map(PathBuf::from));
         let (ca, cert, key) = (file("ca")?, file("cert")?, file("key")?);
-        let client_tls = match (cert, key) {
+        let identity = match (cert, key) {
             (None, None) => None,
-            (Some(client_cert), Some(client_key)) => Some(ClientTlsConfig {
-                client_cert,
-                client_key,
-            }),
+            (Some(cert), Some(key)) => Some((cert, key)),
             _ => return Err(url.wrong("give cert and key, or neither".into())),
         };
         let secure = url.encrypted("rediss")?;
-        if !secure && (ca.is_some() || client_tls.is_some()) {
+        if !secure && (ca.is_some() || identity.is_some()) {
             return Err(url.wrong("ca, cert and key need rediss://".into()));
         }
-        let tls = secure.then_some(Tls(TlsCertificates {
-            client_tls,
-            root_cert: ca,
-        }));
+        let tls = secure.then_some(Tls { ca, identity });
         let config = Self {
             host,
             user: url.user.clone(),
@@ -85,13 +105,13 @@ impl Config {
     }
 
     /// The driver's client. It holds no credentials, so that it has nothing to
-    /// ask the server before time-outs are set.
+    /// ask the server before time-outs are set. Reads the files anew.
     ///
     /// # Errors
     /// The driver's, for certificates that can't be read.
     pub(super) fn client(&self) -> RedisResult<redis::Client> {
         let Host { name, port } = self.host.clone();
-        let Some(Tls(certificates)) = &self.tls else {
+        let Some(tls) = &self.tls else {
             let info = ConnectionAddr::Tcp(name, port).into_connection_info()?;
             return redis::Client::open(silent(info));
         };
@@ -102,7 +122,7 @@ impl Config {
             tls_params: None,
         };
         let info = address.into_connection_info()?;
-        redis::Client::build_with_tls(silent(info), certificates.clone())
+        redis::Client::build_with_tls(silent(info), tls.load()?)
     }
 
     pub(super) fn is_tls(&self) -> bool {
@@ -114,16 +134,6 @@ fn silent(info: redis::ConnectionInfo) -> redis::ConnectionInfo {
     let settings = info.redis_settings().clone().set_skip_set_lib_name();
     let tcp = info.tcp_settings().clone().set_nodelay(true);
     info.set_redis_settings(settings).set_tcp_settings(tcp)
-}
-
-/// The content of the file that a parameter names.
-fn read_parameter(url: &mut StoreUrl, name: &str) -> Result<Option<Vec<u8>>, OpenError> {
-    let Some(path) = url.parameter(name)? else {
-        return Ok(None);
-    };
-    fs::read(&path)
-        .map(Some)
-        .map_err(|error| url.wrong(format!("the file of {name} can't be read: {error}")))
 }
 
 #[cfg(test)]

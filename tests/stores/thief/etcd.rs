@@ -2,7 +2,7 @@
 
 use super::{Thief, file};
 
-fn thief(tls: bool) -> Thief {
+pub(super) fn thief(tls: bool) -> Thief {
     Thief::new(move |victim| {
         if tls {
             victim.encrypt()?;

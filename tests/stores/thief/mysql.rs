@@ -1,7 +1,8 @@
 //! A MySQL that has never seen this client, and wants its password.
 
-use super::{Thief, Victim, file};
 use std::io;
+
+use super::{Thief, Victim, file};
 
 const SSL: u32 = 0x800;
 /// Protocol 4.1, databases, transactions, secure connections and plug-ins.
@@ -45,7 +46,7 @@ fn rob(victim: &mut Victim, number: u8) -> io::Result<()> {
     victim.listen_to_the_end()
 }
 
-fn thief(tls: bool) -> Thief {
+pub(super) fn thief(tls: bool) -> Thief {
     Thief::new(move |victim| {
         let more = if tls { SSL } else { 0 };
         victim.say(&greeting(CAPABILITIES | more))?;

@@ -1,22 +1,30 @@
 //! A PostgreSQL that asks for the password in the clear.
 
-use super::{Thief, file};
+use std::io;
+
+use super::{Thief, Victim, file};
 
 /// One that answers the question for TLS with this letter.
-fn thief(tls: u8) -> Thief {
-    Thief::new(move |victim| {
-        const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
-        if victim.listen(8)? == SSL_REQUEST {
-            victim.say(&[tls])?;
-            if tls == b'S' {
-                victim.encrypt()?;
-            }
-            victim.listen(8)?;
+pub(super) fn thief(tls: u8) -> Thief {
+    Thief::new(move |victim| rob(victim, tls, Victim::encrypt))
+}
+
+pub(super) fn thief_that_wants_a_certificate() -> Thief {
+    Thief::new(move |victim| rob(victim, b'S', Victim::encrypt_for_the_known))
+}
+
+fn rob(victim: &mut Victim, tls: u8, encrypt: fn(&mut Victim) -> io::Result<()>) -> io::Result<()> {
+    const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
+    if victim.listen(8)? == SSL_REQUEST {
+        victim.say(&[tls])?;
+        if tls == b'S' {
+            encrypt(victim)?;
         }
-        victim.listen(4096)?;
-        victim.say(b"R\0\0\0\x08\0\0\0\x03")?;
-        victim.listen_to_the_end()
-    })
+        victim.listen(8)?;
+    }
+    victim.listen(4096)?;
+    victim.say(b"R\0\0\0\x08\0\0\0\x03")?;
+    victim.listen_to_the_end()
 }
 
 #[test]

@@ -1,0 +1,99 @@
+//! Which certificates are believed, and when they are read.
+
+use std::fs;
+
+use tempfile::TempDir;
+
+use super::{Thief, file};
+
+/// A thief with a certificate for `localhost`, and a URL that leads to it.
+fn thieves() -> Vec<(Thief, &'static str)> {
+    vec![
+        #[cfg(feature = "etcd")]
+        (
+            super::etcd::thief(true),
+            "etcds://me:hunter2@localhost:PORT?ca=CA",
+        ),
+        #[cfg(feature = "mysql")]
+        (
+            super::mysql::thief(true),
+            "mysql://me:hunter2@localhost:PORT/app?require_ssl=true&root_cert_path=CA",
+        ),
+        #[cfg(feature = "postgres")]
+        (
+            super::postgres::thief(b'S'),
+            "postgres://me:hunter2@localhost:PORT/app?sslmode=verify-full&sslrootcert=CA",
+        ),
+        #[cfg(feature = "redis")]
+        (
+            super::redis::thief(true),
+            "rediss://:hunter2@localhost:PORT?ca=CA",
+        ),
+    ]
+}
+
+#[test]
+fn a_file_that_is_replaced_is_taken_up_by_the_next_connection() {
+    for (thief, url) in thieves() {
+        let directory = TempDir::new().unwrap();
+        let ca = directory.path().join("ca.pem");
+        fs::copy(file("client.pem"), &ca).unwrap();
+        let mut store = thief.open(&url.replace("CA", ca.to_str().unwrap()));
+        let text = thief.ask(&mut *store);
+        assert!(!thief.knows(), "{url}");
+        assert!(text.contains("invalid peer certificate"), "{url}: {text}");
+
+        fs::copy(file("ca.pem"), &ca).unwrap();
+        let text = thief.ask(&mut *store);
+        assert!(thief.knows(), "{url}: {text}");
+    }
+}
+
+/// The machine's authorities are those of a variable, so that takes a process.
+#[cfg(feature = "cli")]
+#[test]
+fn the_authorities_that_the_machine_knows_are_believed() {
+    use std::process::Command;
+
+    for (thief, url) in thieves() {
+        let (url, _) = url.rsplit_once(['?', '&']).unwrap();
+        let url = url.replace("PORT", &thief.port.to_string());
+        for (authority, known) in [("client.pem", false), ("ca.pem", true)] {
+            let done = Command::new(env!("CARGO_BIN_EXE_ringflake"))
+                .args(["store", "check", "--plain", "--namespace", "orders"])
+                .env("RINGFLAKE_STORE", &url)
+                .env("SSL_CERT_FILE", file(authority))
+                .env_remove("SSL_CERT_DIR")
+                .output()
+                .unwrap();
+            let text = String::from_utf8_lossy(&done.stderr).into_owned();
+            assert_eq!(thief.knows(), known, "{url} {authority}: {text}");
+        }
+    }
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn postgres_is_shown_the_clients_certificate() {
+    let thief = super::postgres::thief_that_wants_a_certificate();
+    let ca = file("ca.pem");
+    let url = format!("postgres://me:hunter2@localhost:PORT/app?sslrootcert={ca}");
+    let directory = TempDir::new().unwrap();
+    let [cert, key] = ["client.pem", "client.key"].map(|name| directory.path().join(name));
+    let own = format!("{url}&sslcert={}&sslkey={}", cert.display(), key.display());
+    thief.fails(&url, "");
+    thief.fails(&own, "sslcert can't be read");
+
+    let mut store = thief.open(&own);
+    thief.ask(&mut *store);
+    assert!(!thief.knows());
+    for path in [&cert, &key] {
+        fs::copy(file(path.file_name().unwrap().to_str().unwrap()), path).unwrap();
+    }
+    let text = thief.ask(&mut *store);
+    assert!(thief.knows(), "{text}");
+    fs::write(&key, "no key").unwrap();
+    let text = thief.ask(&mut *store);
+    assert!(!thief.knows());
+    assert!(text.contains("sslkey"), "{text}");
+}
