@@ -86,6 +86,8 @@ mod memory;
 mod mysql;
 mod namespace;
 mod open;
+#[allow(dead_code, reason = "each store that is a feature uses a part of it")]
+mod password;
 #[cfg(any(
     feature = "etcd",
     feature = "mysql",

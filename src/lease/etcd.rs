@@ -78,6 +78,7 @@ use super::{
 ///
 /// | parameter | |
 /// |---|---|
+/// | `password_file` | a file with the password; `ETCDCTL_PASSWORD` is the variable for one |
 /// | `tls` | `off`: plain is good enough for hosts that are not `localhost`, 127.0.0.0/8 or `[::1]`; otherwise such hosts need `etcds` |
 /// | `ca` | file of PEM certificates to trust, instead of this machine's; `etcds` only |
 /// | `cert`, `key` | files of the client's own PEM certificate and key; `etcds` only |
@@ -144,7 +145,7 @@ impl EtcdStore {
     /// [`OpenError::Invalid`] for another scheme, a parameter that does not
     /// exist, and a file that can't be read.
     pub fn from_url(url: &str, options: &OpenOptions) -> Result<Self, OpenError> {
-        let config = Config::from_url(url)?;
+        let config = Config::from_url(url, options)?;
         let mut random = Random::new();
         let first = random.below(config.hosts.len() as u64) as usize;
         Ok(Self {

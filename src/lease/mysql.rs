@@ -49,6 +49,7 @@ use crate::events;
 /// | `danger_skip_domain_validation` | `true`: the certificate may have another name |
 /// | `danger_accept_invalid_certs` | `true`: any certificate will do |
 /// | `server_key_path` | a PEM file with the server's public key, for passwords without TLS |
+/// | `password_file` | a file with the password; `MYSQL_PWD` is the variable for one |
 /// | `socket` | a Unix socket, used in place of host and port |
 /// | `tcp_connect_timeout_ms` | half of the operation's time by default |
 /// | `tcp_user_timeout_ms`, `tcp_keepalive_time_ms`, `tcp_keepalive_probe_interval_secs`, `tcp_keepalive_probe_count` | as the system has them by default |

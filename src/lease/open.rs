@@ -1,9 +1,10 @@
 //! A store from a URL.
 
-use std::fmt;
 use std::time::Duration;
+use std::{fmt, io};
 
 use super::LeaseStore;
+use super::password::Ask;
 
 /// How stores are opened.
 ///
@@ -15,10 +16,11 @@ use super::LeaseStore;
 /// let options = OpenOptions::new().timeout(Duration::from_secs(2));
 /// assert!(!options.accepts_best_effort());
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct OpenOptions {
     timeout: Duration,
     best_effort: bool,
+    password: Option<Ask>,
 }
 
 impl OpenOptions {
@@ -27,6 +29,7 @@ impl OpenOptions {
         Self {
             timeout: Duration::from_secs(5),
             best_effort: false,
+            password: None,
         }
     }
 
@@ -46,6 +49,34 @@ impl OpenOptions {
     pub const fn accept_best_effort(mut self, accept: bool) -> Self {
         self.best_effort = accept;
         self
+    }
+
+    /// Asks `password` for the password at each new connection, so that it can be a
+    /// token that expires; it comes before every other place for one, and the URL has
+    /// none. The answer is waited for, without a limit, by whoever called the store:
+    /// with a generator that is a thread of its own. An error is
+    /// [`StoreError::Unavailable`](super::StoreError::Unavailable), and the next
+    /// operation asks again. Stores that have no password never ask.
+    ///
+    /// # Examples
+    /// ```
+    /// use ringflake::lease::OpenOptions;
+    ///
+    /// let options = OpenOptions::new()
+    ///     .with_password(|| std::fs::read_to_string("/run/vault/token"));
+    /// ```
+    #[must_use]
+    pub fn with_password(
+        mut self,
+        password: impl Fn() -> io::Result<String> + Send + Sync + 'static,
+    ) -> Self {
+        self.password = Some(Ask::new(password));
+        self
+    }
+
+    #[allow(dead_code, reason = "read by the stores that are features")]
+    pub(crate) fn password(&self) -> Option<&Ask> {
+        self.password.as_ref()
     }
 
     /// See [`timeout`](Self::timeout).
@@ -80,6 +111,18 @@ impl Default for OpenOptions {
 /// Unix socket) or over TLS to a server whose certificate was verified. To do without,
 /// the URL must say so: `sslmode=disable`, `require_ssl=false`, `tls=off`; the stores'
 /// pages have the other words.
+///
+/// # Passwords
+/// A password is taken from the first of these places that has one, at each new
+/// connection, so that one that is changed there needs no restart:
+///
+/// | place | |
+/// |---|---|
+/// | [`OpenOptions::with_password`] | the program is asked |
+/// | the URL | `USER:PASSWORD@`, percent-encoded; people see it in lists of processes and in logs |
+/// | `password_file=PATH` in the URL | a file's content, without the end of its last line |
+/// | the environment | `PGPASSWORD`, `MYSQL_PWD`, `REDISCLI_AUTH`, `ETCDCTL_PASSWORD` |
+/// | `~/.pgpass` | PostgreSQL only; the page of its store has more |
 ///
 /// No connection is made yet: the first operation does that, so that a store
 /// that is down is [`StoreError::Unavailable`](super::StoreError::Unavailable)

@@ -3,6 +3,7 @@
 mod columns;
 mod guard;
 mod lock;
+mod pgpass;
 mod server;
 mod session;
 mod sqlstate;
@@ -53,6 +54,8 @@ use super::{
 /// | `sslcert`, `sslkey` | PEM files with the client's certificate and key; `verify-full` is the default |
 /// | `channel_binding` | `disable`, `prefer` (default), `require`: the password's exchange proves that nobody sits in between, without any authority |
 /// | `host`, `hostaddr`, `port`, `user`, `password`, `dbname` | as libpq has them |
+/// | `password_file` | a file with the password |
+/// | `passfile` | a file in place of `~/.pgpass` |
 /// | `target_session_attrs`, `load_balance_hosts` | as libpq has them |
 /// | `options` | for instance `-c search_path=ids`: the schema of the tables |
 /// | `application_name` | `ringflake` by default |
@@ -67,6 +70,13 @@ use super::{
 /// between. Whatever the mode, a server that asks for the password in the clear gets
 /// it over a Unix socket, or if its certificate was verified, and otherwise not; with
 /// `scram-sha-256` and `md5` it gets a proof instead.
+///
+/// # Passwords
+/// Where neither program nor URL nor `PGPASSWORD` have the password, it is looked up in
+/// `~/.pgpass`: lines of `HOST:PORT:DATABASE:USER:PASSWORD`, of which the first that fits
+/// counts, with `*` for anything, and `\:` and `\\` for a colon and a backslash. The user is
+/// the URL's. A Unix socket goes by its directory, and by `localhost`. A file that others
+/// may read is refused: `chmod 600 ~/.pgpass`.
 ///
 /// # Tables
 /// `init` makes three tables if they are missing, and a row for each of a

@@ -90,6 +90,7 @@ use super::{
 /// | parameter | |
 /// |---|---|
 /// | `wait` | how many replicas must confirm a write, 0 to 100; by default all that are online |
+/// | `password_file` | a file with the password; `REDISCLI_AUTH` is the variable for one |
 /// | `tls` | `off`: plain is good enough for a host that is not `localhost`, 127.0.0.0/8 or `[::1]`; otherwise such a host needs `rediss` |
 /// | `ca` | file of PEM certificates to trust, instead of the system's; `rediss` only |
 /// | `cert`, `key` | files of the client's own PEM certificate and key; `rediss` only |
@@ -163,7 +164,7 @@ impl RedisStore {
     /// or has no such value, and a file that can't be read.
     pub fn from_url(url: &str, options: &OpenOptions) -> Result<Self, OpenError> {
         Ok(Self {
-            config: Config::from_url(url)?,
+            config: Config::from_url(url, options)?,
             options: options.clone(),
             connection: None,
         })

@@ -10,23 +10,8 @@
 
 use std::fmt;
 
-use super::{OpenError, peer};
-
-/// A text that no message shows.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Hidden(String);
-
-impl Hidden {
-    pub(crate) fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Hidden {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("(hidden)")
-    }
-}
+use super::password::{Hidden, Password};
+use super::{OpenError, OpenOptions, peer};
 
 /// A host and its port, as they are dialled.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,7 +81,7 @@ impl StoreUrl {
                     None => (login, None),
                 };
                 let user = (!user.is_empty()).then(|| decoded("the user", user));
-                let password = password.map(|text| decoded("the password", text).map(Hidden));
+                let password = password.map(|text| decoded("the password", text).map(Hidden::new));
                 (user.transpose()?, password.transpose()?)
             }
         };
@@ -114,7 +99,7 @@ impl StoreUrl {
                 let (name, value) = parameter
                     .split_once('=')
                     .ok_or_else(|| wrong("give each parameter as NAME=VALUE".into()))?;
-                Ok((name.to_owned(), Hidden(decoded("a parameter", value)?)))
+                Ok((name.to_owned(), Hidden::new(decoded("a parameter", value)?)))
             })
             .collect::<Result<_, OpenError>>()?;
         Ok(Self {
@@ -136,11 +121,27 @@ impl StoreUrl {
             .into_iter()
             .partition::<Vec<_>, _>(|(known, _)| known == name);
         self.parameters = others;
-        let mut values = found.into_iter().map(|(_, Hidden(value))| value);
+        let mut values = found
+            .into_iter()
+            .map(|(_, value)| value.expose().to_owned());
         match (values.next(), values.next()) {
             (value, None) => Ok(value),
             _ => Err(self.wrong(format!("the parameter {name} is given twice"))),
         }
+    }
+
+    /// Where the password comes from, if not from `variable`.
+    ///
+    /// # Errors
+    /// [`OpenError::Invalid`] when there are two places.
+    pub(crate) fn password(
+        &mut self,
+        options: &OpenOptions,
+        variable: &'static str,
+    ) -> Result<Password, OpenError> {
+        let file = self.parameter("password_file")?;
+        let password = Password::new(options, self.password.take(), file, variable);
+        password.map_err(|reason| self.wrong(reason))
     }
 
     /// Whether the connections are encrypted, as those of the scheme `secure` are.

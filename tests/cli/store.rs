@@ -507,8 +507,9 @@ fn no_password_is_ever_told() {
         ] {
             let place = ["--store", url, "--namespace", "orders", "--plain"];
             let output = home.run(&[command, &place].concat());
-            let said = fail(output);
-            assert!(!said.contains("hunter2"), "{said}");
+            assert!(!output.status.success());
+            let said = stderr(&output);
+            assert!(!said.is_empty() && !said.contains("hunter2"), "{said}");
             // As an argument in the wrong place, too.
             let output = home.run(&[command, &[url]].concat());
             assert_eq!(output.status.code(), Some(2));
@@ -525,6 +526,24 @@ fn no_password_is_ever_told() {
         }
     }
     assert!(!home.data_dir().exists());
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn a_password_on_the_command_line_is_warned_of_once() {
+    let home = Home::new();
+    let url = "redis://:hunter2@127.0.0.1:1";
+    let check = ["store", "check", "--namespace", "orders", "--plain"];
+    let warning = "others see the password";
+    let said = stderr(&home.run(&[&check[..], &["--store", url]].concat()));
+    assert_eq!(said.matches(warning).count(), 1, "{said}");
+
+    let without = fail(home.run(&[&check[..], &["--store", "redis://127.0.0.1:1"]].concat()));
+    let mut command = home.command(&check);
+    let hidden = fail(command.env("RINGFLAKE_STORE", url).output().unwrap());
+    for said in [without, hidden] {
+        assert!(!said.contains(warning), "{said}");
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod certificates;
 mod etcd;
 #[cfg(feature = "mysql")]
 mod mysql;
+mod passwords;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "redis")]

@@ -97,8 +97,8 @@ pub(crate) struct SupplyArgs {
 #[derive(Debug, Args)]
 pub(crate) struct StoreArgs {
     /// The store that leases come from, such as postgres://user@host/database.
-    /// A URL with a password is better given by the variable [env:
-    /// RINGFLAKE_STORE] [default: leases.db in the data directory, for all
+    /// Others see a password on a command line: give a URL that has one by the
+    /// variable [env: RINGFLAKE_STORE] [default: leases.db in the data directory, for all
     /// runs on this machine that share it]
     #[arg(long, value_name = "URL")]
     store: Option<StoreUrl>,
@@ -131,6 +131,12 @@ impl StoreArgs {
         self.store.is_none()
     }
 
+    /// Whether there is a password on the command line.
+    pub(crate) fn shows_password(&self) -> bool {
+        let url = self.store.as_ref().map_or("", |StoreUrl(url)| url);
+        has_password(url)
+    }
+
     pub(crate) fn accepts_best_effort(&self) -> Result<bool> {
         if self.best_effort {
             return Ok(true);
@@ -144,6 +150,23 @@ impl StoreArgs {
             .into()),
         }
     }
+}
+
+/// Whether the URL of a server holds a password, before its host or as a parameter.
+fn has_password(url: &str) -> bool {
+    let Some((_, rest)) = url.split_once("://") else {
+        return false;
+    };
+    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let login = place.rsplit_once('@').map_or("", |(login, _)| login);
+    let before = login
+        .split_once(':')
+        .is_some_and(|(_, word)| !word.is_empty());
+    let is_password = |parameter: &str| {
+        let value = parameter.strip_prefix("password=");
+        value.is_some_and(|value| !value.is_empty())
+    };
+    before || query.split('&').any(is_password)
 }
 
 /// Whether the environment names a store.
@@ -278,6 +301,27 @@ mod tests {
         let line = ["ringflake", "generate", "--store", "redis://:hunter2@host"];
         let cli = Cli::try_parse_from(line).unwrap();
         assert!(!format!("{cli:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn a_password_in_a_url_is_found() {
+        for url in [
+            "redis://:hunter2@host",
+            "postgres://me:hunter2@host/app",
+            "mysql://me:a@b@host/app?require_ssl=true",
+            "postgres://me@host/app?password=hunter2",
+        ] {
+            assert!(has_password(url), "{url}");
+        }
+        for url in [
+            "sqlite:/a:b@c",
+            "redis://host:6379",
+            "postgres://me@host:5432/app?password_file=/run/a:b@c",
+            "postgres://me:@host/app?password=",
+            "etcd://a:1,b:2",
+        ] {
+            assert!(!has_password(url), "{url}");
+        }
     }
 
     #[test]

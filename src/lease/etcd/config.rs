@@ -2,11 +2,14 @@
 
 use std::path::PathBuf;
 
-use super::super::OpenError;
-use super::super::url::{Hidden, Host, StoreUrl};
+use super::super::password::Password;
+use super::super::url::{Host, StoreUrl};
+use super::super::{OpenError, OpenOptions};
 use super::tls::Tls;
 
-const PARAMETERS: [&str; 4] = ["tls", "ca", "cert", "key"];
+const PARAMETERS: [&str; 5] = ["password_file", "tls", "ca", "cert", "key"];
+/// As for `etcdctl`.
+const VARIABLE: &str = "ETCDCTL_PASSWORD";
 
 /// What a URL says.
 #[derive(Clone)]
@@ -14,22 +17,31 @@ pub(super) struct Config {
     /// The members, at least one.
     pub(super) hosts: Vec<Host>,
     /// User and password.
-    pub(super) login: Option<(String, Hidden)>,
+    pub(super) login: Option<(String, Password)>,
     pub(super) tls: Option<Tls>,
 }
 
 impl Config {
     /// # Errors
     /// [`OpenError::Invalid`].
-    pub(super) fn from_url(url: &str) -> Result<Self, OpenError> {
+    pub(super) fn from_url(url: &str, options: &OpenOptions) -> Result<Self, OpenError> {
         let mut url = StoreUrl::parse(url, &["etcd", "etcds"], 2379)?;
         if !url.path.is_empty() {
             return Err(url.wrong("nothing but parameters follows the hosts".into()));
         }
-        let login = match (url.user.clone(), url.password.clone()) {
-            (None, None) => None,
-            (Some(user), Some(password)) => Some((user, password)),
-            _ => return Err(url.wrong("give user and password, or neither".into())),
+        let password = url.password(options, VARIABLE)?;
+        let login = match url.user.clone() {
+            // The variable may be there for others.
+            None if password.is_given() => {
+                return Err(url.wrong("a password needs a user: give both, or neither".into()));
+            }
+            None => None,
+            Some(_) if password.is_missing() => {
+                return Err(url.wrong(format!(
+                    "a user needs a password: in the URL, in a password_file, or in {VARIABLE}"
+                )));
+            }
+            Some(user) => Some((user, password)),
         };
         let mut file = |name| Ok(url.parameter(name)?.map(PathBuf::from));
         let (ca, cert, key) = (file("ca")?, file("cert")?, file("key")?);
@@ -60,22 +72,27 @@ mod tests {
 
     use super::*;
 
+    fn parsed(url: &str) -> Result<Config, OpenError> {
+        Config::from_url(url, &OpenOptions::new())
+    }
+
     fn file(name: &str) -> String {
         format!("{}/tests/data/tls/{name}", env!("CARGO_MANIFEST_DIR"))
     }
 
     #[test]
     fn a_url_says_where_and_who() {
-        let config = Config::from_url("etcd://me:word@a,b:1?tls=off").unwrap();
+        let config = parsed("etcd://me:word@a,b:1?tls=off").unwrap();
         let hosts: Vec<_> = config.hosts.iter().map(Host::to_string).collect();
         assert_eq!(hosts, ["a:2379", "b:1"]);
         let (user, password) = config.login.unwrap();
+        let password = password.get().unwrap().unwrap();
         assert_eq!((&*user, password.expose()), ("me", "word"));
         assert!(config.tls.is_none());
 
         let (ca, cert, key) = (file("ca.pem"), file("client.pem"), file("client.key"));
         let url = format!("etcds://a?ca={ca}&cert={cert}&key={key}");
-        let tls = Config::from_url(&url).unwrap().tls.unwrap();
+        let tls = parsed(&url).unwrap().tls.unwrap();
         let tls = tls.read().unwrap().config().unwrap();
         assert!(tls.client_cert().is_some());
         assert!(matches!(tls.root_certs(), RootCerts::Specific(certs) if certs.len() == 1));
@@ -86,9 +103,12 @@ mod tests {
         let (cert, key) = (file("client.pem"), file("client.key"));
         for (url, part) in [
             ("etcd://a/path".into(), "nothing but parameters"),
-            ("etcd://me@a".into(), "neither"),
+            ("etcd://me@a".into(), "ETCDCTL_PASSWORD"),
             ("etcd://:word@a".into(), "neither"),
-            ("etcd://[::1]?timeout=1".into(), "tls, ca, cert, key"),
+            (
+                "etcd://[::1]?timeout=1".into(),
+                "password_file, tls, ca, cert, key",
+            ),
             ("etcd://a".into(), "etcds://"),
             (format!("etcd://[::1]?ca={cert}"), "need etcds"),
             (format!("etcds://a?cert={cert}"), "neither"),
@@ -100,7 +120,7 @@ mod tests {
             ("etcds://a?ca=/dev/null".into(), "no certificate"),
             ("etcds://a?ca=/nowhere".into(), "can't be read"),
         ] {
-            match Config::from_url(&url) {
+            match parsed(&url) {
                 Err(OpenError::Invalid { reason, .. }) => {
                     assert!(reason.contains(part), "{url}: {reason}");
                 }

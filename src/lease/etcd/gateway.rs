@@ -1,14 +1,15 @@
 //! Calls of etcd's JSON gateway, on one member after another.
 
 use std::error::Error;
-use std::fmt;
 use std::time::Duration;
+use std::{fmt, io};
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use ureq::Agent;
 
 use super::super::deadline::Deadline;
+use super::super::password::Hidden;
 use super::super::url::Host;
 use super::config::Config;
 use super::date;
@@ -203,7 +204,10 @@ impl Gateway {
         if self.token.is_some() {
             return Ok(());
         }
-        let body = json!({ "name": name, "password": password.expose() });
+        let not_done = |source: io::Error| Failure::new(Verdict::NotDone, source);
+        let password = password.get().map_err(not_done)?;
+        let word = password.as_ref().map_or("", Hidden::expose);
+        let body = json!({ "name": name, "password": word });
         let reply: Reply<TokenReply> = self
             .post("/v3/auth/authenticate", &body, deadline)
             .map_err(|failure| Failure {

@@ -7,6 +7,7 @@ use std::{fmt, fs, io};
 use mysql::consts::CapabilityFlags;
 use mysql::{Conn, DriverError, Error, Opts, OptsBuilder, SslOpts, UrlError};
 
+use super::super::password::{Hidden, Password};
 use super::super::sql::Url;
 use super::super::{OpenError, OpenOptions, peer};
 use super::key::{self, NO_FILE};
@@ -17,8 +18,11 @@ const NEEDS_TLS: &str = "the server asks for the password, not for a proof of it
     shown who it is: use TLS (require_ssl=true, root_cert_path=FILE), a Unix socket (socket=PATH), \
     or name the file of its public key (server_key_path=FILE)";
 
-/// What the URL may hold. All but the last are the driver's.
-const PARAMETERS: [&str; 13] = [
+/// As for `mysql`.
+const VARIABLE: &str = "MYSQL_PWD";
+
+/// What the URL may hold. All but the last two are the driver's.
+const PARAMETERS: [&str; 14] = [
     "socket",
     "server_key_path",
     "tcp_connect_timeout_ms",
@@ -32,6 +36,7 @@ const PARAMETERS: [&str; 13] = [
     "danger_skip_domain_validation",
     "danger_accept_invalid_certs",
     "require_ssl",
+    "password_file",
 ];
 
 const HAS_NO_TLS: &str = "the server has no TLS: set it up there, or, if what is sent may be \
@@ -39,6 +44,7 @@ const HAS_NO_TLS: &str = "the server has no TLS: set it up there, or, if what is
 
 pub(super) struct Server {
     pub(super) options: Opts,
+    password: Password,
     /// Where the server's own key is, for passwords without TLS.
     key: Option<PathBuf>,
     /// For an operation.
@@ -57,6 +63,7 @@ impl Server {
             Some("true") => Some(true),
             Some(_) => return Err(url.invalid("require_ssl is neither true nor false")),
         };
+        let file = url.take("password_file")?;
         let key = url.take("server_key_path")?.map(PathBuf::from);
         // The driver's error quotes values, so it is not passed on.
         let parsed = Opts::from_url(&url.rest("mysql")).map_err(|error| {
@@ -94,11 +101,14 @@ impl Server {
         if key.is_some() && (tls.is_some() || parsed.get_socket().is_some()) {
             return Err(url.invalid("server_key_path is for a connection without TLS"));
         }
+        let password = parsed.get_pass().map(Hidden::new);
+        let password = Password::new(options, password, file, VARIABLE);
+        let password = password.map_err(|reason| url.invalid(reason))?;
         let builder = OptsBuilder::from_opts(parsed.clone()).ssl_opts(tls);
-        Ok(Self::new(builder.into(), key, options))
+        Ok(Self::new(builder.into(), password, key, options))
     }
 
-    fn new(parsed: Opts, key: Option<PathBuf>, options: &OpenOptions) -> Self {
+    fn new(parsed: Opts, password: Password, key: Option<PathBuf>, options: &OpenOptions) -> Self {
         let timeout = options.operation_timeout().max(Duration::from_millis(1));
         // Nothing is sent in the second half of an operation's time, so that the
         // last answer may take as long.
@@ -116,6 +126,7 @@ impl Server {
             .additional_capabilities(CapabilityFlags::CLIENT_FOUND_ROWS);
         Self {
             options: options_of_ours.into(),
+            password,
             key,
             timeout,
             patience,
@@ -125,8 +136,11 @@ impl Server {
 
     /// Connects and logs in.
     pub(super) fn connect(&self) -> Result<Conn, Error> {
-        self.prepare()?;
-        let mut options = self.options.clone();
+        let password = self.password.get()?;
+        let password = password.as_ref().map(Hidden::expose);
+        self.prepare(password.unwrap_or_default())?;
+        let options = OptsBuilder::from_opts(self.options.clone()).pass(password);
+        let mut options = Opts::from(options);
         // There as long as the driver may read it.
         let roots = self.roots()?;
         if let (Some(file), Some(tls)) = (&roots, options.get_ssl_opts()) {
@@ -162,11 +176,10 @@ impl Server {
     }
 
     /// Sees to what the driver takes for granted.
-    fn prepare(&self) -> io::Result<()> {
+    fn prepare(&self, password: &str) -> io::Result<()> {
         if let Some(path) = &self.key {
             let unreadable =
                 |error| io::Error::other(format!("server_key_path can't be read: {error}"));
-            let password = self.options.get_pass().unwrap_or_default();
             let key = fs::read(path).map_err(unreadable)?;
             key::check(&key, password).map_err(io::Error::other)?;
         }
@@ -212,7 +225,8 @@ mod tests {
         for scheme in ["mysql", "mariadb"] {
             let server = server(&format!("{scheme}://u:hunter2@h:1/d")).unwrap();
             assert_eq!(server.to_string(), "d at h:1");
-            assert_eq!(server.options.get_pass(), Some("hunter2"));
+            let password = server.password.get().unwrap().unwrap();
+            assert_eq!(password.expose(), "hunter2");
         }
     }
 

@@ -4,19 +4,26 @@ use std::borrow::Cow;
 use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher};
+use std::io;
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, LoadBalanceHosts, SslMode, SslNegotiation};
 
+use super::super::password::{Hidden, Password};
 use super::super::sql::Url;
 use super::super::{OpenError, OpenOptions, peer};
+use super::pgpass::{self, Login};
 use super::tls::{Encryption, Protection, Trust};
 
-/// What the URL may hold. All but the last four are the driver's.
-const PARAMETERS: [&str; 21] = [
+/// As for libpq.
+const VARIABLE: &str = "PGPASSWORD";
+
+/// What the URL may hold. All but the last six are the driver's.
+const PARAMETERS: [&str; 23] = [
     "user",
     "password",
     "dbname",
@@ -38,11 +45,16 @@ const PARAMETERS: [&str; 21] = [
     "sslrootcert",
     "sslcert",
     "sslkey",
+    "password_file",
+    "passfile",
 ];
 
 pub(super) struct Server {
-    /// All but the host.
+    /// All but the host and the password.
     config: Config,
+    password: Password,
+    /// Where passwords are looked up, if there is none.
+    passfile: Option<PathBuf>,
     places: Vec<Place>,
     pub(super) protection: Protection,
     pub(super) timeout: Duration,
@@ -72,6 +84,8 @@ impl Place {
 impl Server {
     pub(super) fn from_url(url: &str, options: &OpenOptions) -> Result<Self, OpenError> {
         let mut url = Url::parse("postgres", url, &PARAMETERS)?;
+        let password_file = url.take("password_file")?;
+        let passfile = url.take("passfile")?.map(PathBuf::from);
         let roots = url.take("sslrootcert")?;
         let identity = match (url.take("sslcert")?, url.take("sslkey")?) {
             (Some(certificate), Some(key)) => Some((certificate, key)),
@@ -114,8 +128,16 @@ impl Server {
             (None, true) => Trust::System,
             (None, false) => Trust::Anybody,
         };
+        let password = match config.get_password().map(str::from_utf8).transpose() {
+            Ok(password) => password.map(Hidden::new),
+            Err(_) => return Err(url.invalid("the password is not UTF-8")),
+        };
+        let password = Password::new(options, password, password_file, VARIABLE);
+        let password = password.map_err(|reason| url.invalid(reason))?;
         let timeout = options.operation_timeout().max(Duration::from_millis(1));
         Ok(Self {
+            password,
+            passfile: passfile.or_else(pgpass::usual_place),
             config: settings(&config, timeout, places.len()),
             places,
             protection: Protection {
@@ -129,13 +151,47 @@ impl Server {
     }
 
     /// How each host is reached, in the order in which they are tried.
-    pub(super) fn hosts(&self) -> Vec<Config> {
-        let mut hosts: Vec<_> = self.places.iter().map(|place| self.at(place)).collect();
+    ///
+    /// # Errors
+    /// When there is a place for the password, and it can't be had.
+    pub(super) fn hosts(&self) -> io::Result<Vec<Config>> {
+        let password = self.password.get()?;
+        let hosts = self.places.iter().map(|place| {
+            let mut config = self.at(place);
+            let found = match &password {
+                Some(password) => Some(password.clone()),
+                None => self.look_up(place)?,
+            };
+            if let Some(password) = found {
+                config.password(password.expose());
+            }
+            Ok(config)
+        });
+        let mut hosts = hosts.collect::<io::Result<Vec<_>>>()?;
         if self.config.get_load_balance_hosts() == LoadBalanceHosts::Random {
             // Each has keys of its own, which nobody can foretell.
             hosts.sort_by_cached_key(|_| RandomState::new().build_hasher().finish());
         }
-        hosts
+        Ok(hosts)
+    }
+
+    fn look_up(&self, place: &Place) -> io::Result<Option<Hidden>> {
+        let Some(path) = &self.passfile else {
+            return Ok(None);
+        };
+        let hosts = match &place.host {
+            Host::Tcp(name) => vec![Cow::from(name)],
+            #[cfg(unix)]
+            Host::Unix(path) => vec![path.to_string_lossy(), "localhost".into()],
+        };
+        let hosts: Vec<_> = hosts.iter().map(|host| &**host).collect();
+        let login = Login {
+            hosts: &hosts,
+            port: place.port,
+            database: self.config.get_dbname(),
+            user: self.config.get_user(),
+        };
+        pgpass::look_up(path, login)
     }
 
     fn at(&self, place: &Place) -> Config {
@@ -202,14 +258,11 @@ fn places(config: &Config) -> Result<Vec<Place>, &'static str> {
         .collect()
 }
 
-/// All that a URL says but its hosts, and what it leaves to us.
+/// All that a URL says but its hosts and the password, and what it leaves to us.
 fn settings(url: &Config, timeout: Duration, hosts: usize) -> Config {
     let mut config = Config::new();
     if let Some(user) = url.get_user() {
         config.user(user);
-    }
-    if let Some(password) = url.get_password() {
-        config.password(password);
     }
     if let Some(database) = url.get_dbname() {
         config.dbname(database);
@@ -348,7 +401,7 @@ mod tests {
         assert_eq!(both.config.get_connect_timeout(), Some(&share));
         assert_eq!(both.to_string(), "d at a:1,b:2");
         let ports = |config: &Config| config.get_ports().to_vec();
-        let ports: Vec<_> = both.hosts().iter().map(ports).collect();
+        let ports: Vec<_> = both.hosts().unwrap().iter().map(ports).collect();
         assert_eq!(ports, [[1], [2]]);
         let own = server("postgres://a,b/d?connect_timeout=2").unwrap();
         let own = own.config.get_connect_timeout();

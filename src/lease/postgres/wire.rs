@@ -43,7 +43,7 @@ impl Wire {
         let runtime = Background::new()?;
         let tls = server.protection.connector()?;
         let mut last: Cause = TimedOut(server.timeout).into();
-        let hosts = server.hosts();
+        let hosts = server.hosts()?;
         for (index, config) in hosts.iter().enumerate() {
             let now = Instant::now();
             // So that one that hangs leaves time for the others.

@@ -5,17 +5,20 @@ use std::path::PathBuf;
 
 use redis::{ClientTlsConfig, ConnectionAddr, IntoConnectionInfo, RedisResult, TlsCertificates};
 
-use super::super::url::{Hidden, Host, StoreUrl};
-use super::super::{OpenError, certificates};
+use super::super::password::Password;
+use super::super::url::{Host, StoreUrl};
+use super::super::{OpenError, OpenOptions, certificates};
 
-const PARAMETERS: [&str; 5] = ["wait", "tls", "ca", "cert", "key"];
+const PARAMETERS: [&str; 6] = ["wait", "password_file", "tls", "ca", "cert", "key"];
+/// As for `redis-cli`.
+const VARIABLE: &str = "REDISCLI_AUTH";
 
 /// What a URL says.
 #[derive(Clone, Debug)]
 pub(super) struct Config {
     pub(super) host: Host,
     pub(super) user: Option<String>,
-    pub(super) password: Option<Hidden>,
+    pub(super) password: Password,
     pub(super) database: u32,
     /// How many replicas must confirm a write; none for all that are online.
     pub(super) wait: Option<u64>,
@@ -54,7 +57,7 @@ impl Tls {
 impl Config {
     /// # Errors
     /// [`OpenError::Invalid`].
-    pub(super) fn from_url(url: &str) -> Result<Self, OpenError> {
+    pub(super) fn from_url(url: &str, options: &OpenOptions) -> Result<Self, OpenError> {
         let mut url = StoreUrl::parse(url, &["redis", "rediss"], 6379)?;
         let [host] = &*url.hosts else {
             return Err(url.wrong("give one host: the one that leads to the primary".into()));
@@ -88,13 +91,15 @@ impl Config {
         let config = Self {
             host,
             user: url.user.clone(),
-            password: url.password.clone(),
+            password: url.password(options, VARIABLE)?,
             database,
             wait,
             tls,
         };
-        if config.user.is_some() && config.password.is_none() {
-            return Err(url.wrong("a user needs a password".into()));
+        if config.user.is_some() && config.password.is_missing() {
+            return Err(url.wrong(format!(
+                "a user needs a password: in the URL, in a password_file, or in {VARIABLE}"
+            )));
         }
         // Certificates that are none are found here and not at the first use.
         config
@@ -140,8 +145,12 @@ fn silent(info: redis::ConnectionInfo) -> redis::ConnectionInfo {
 mod tests {
     use super::*;
 
+    fn parsed(url: &str) -> Result<Config, OpenError> {
+        Config::from_url(url, &OpenOptions::new())
+    }
+
     fn reason(url: &str) -> String {
-        match Config::from_url(url).unwrap_err() {
+        match parsed(url).unwrap_err() {
             OpenError::Invalid { reason, .. } => reason,
             other => panic!("{other}"),
         }
@@ -149,17 +158,17 @@ mod tests {
 
     #[test]
     fn a_url_says_where_and_what() {
-        let config = Config::from_url("redis://me:word@db:7000/3?wait=2&tls=off").unwrap();
+        let config = parsed("redis://me:word@db:7000/3?wait=2&tls=off").unwrap();
         assert_eq!(config.host.to_string(), "db:7000");
         assert_eq!(config.user.as_deref(), Some("me"));
-        assert_eq!(config.password.unwrap().expose(), "word");
+        assert_eq!(config.password.get().unwrap().unwrap().expose(), "word");
         assert_eq!((config.database, config.wait), (3, Some(2)));
 
-        let config = Config::from_url("redis://localhost").unwrap();
+        let config = parsed("redis://localhost").unwrap();
         assert_eq!(config.host.to_string(), "localhost:6379");
         assert_eq!((config.database, config.wait), (0, None));
         assert!(!config.is_tls());
-        assert!(Config::from_url("rediss://db").unwrap().is_tls());
+        assert!(parsed("rediss://db").unwrap().is_tls());
     }
 
     #[test]
@@ -170,7 +179,10 @@ mod tests {
             ("redis://[::1]?wait=all", "wait"),
             ("redis://[::1]?wait=101", "wait"),
             ("redis://[::1]?wait=1&wait=2", "twice"),
-            ("redis://[::1]?wiat=1", "wait, tls, ca, cert, key"),
+            (
+                "redis://[::1]?wiat=1",
+                "wait, password_file, tls, ca, cert, key",
+            ),
             ("redis://me@[::1]", "password"),
             ("redis://[::1]?ca=/dev/null", "rediss"),
             ("redis://a", "rediss://"),

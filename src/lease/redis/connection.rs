@@ -157,7 +157,7 @@ impl Connection {
     }
 
     fn log_in(&mut self, config: &Config, deadline: &Deadline) -> Result<(), StoreError> {
-        if let Some(password) = &config.password {
+        if let Some(password) = config.password.get().map_err(unavailable)? {
             let mut login = redis::cmd("AUTH");
             if let Some(user) = &config.user {
                 login.arg(user);

@@ -144,6 +144,13 @@ impl Place {
             (Some(url), Some(name)) => {
                 // What it says about the URL is said before anything else.
                 ringflake::lease::open(&url, &options)?;
+                if store.shows_password() {
+                    say(
+                        "others see the password on the command line: give the URL by \
+                         RINGFLAKE_STORE, or the password in a file, as password_file=PATH \
+                         in the URL",
+                    );
+                }
                 let mut words = String::new();
                 if !store.is_from_environment() {
                     words += " --store URL";

@@ -1,0 +1,160 @@
+//! Where passwords come from, and when they are read.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+
+use ringflake::lease::{OpenOptions, open};
+use tempfile::TempDir;
+
+use super::{PASSWORD, Thief, file};
+
+/// A thief that is believed, a URL without a password that leads to it, and the
+/// variable that the password can be in.
+fn thieves() -> Vec<(Thief, String, &'static str)> {
+    let ca = file("ca.pem");
+    vec![
+        #[cfg(feature = "etcd")]
+        (
+            super::etcd::thief(true),
+            format!("etcds://me@localhost:PORT?ca={ca}"),
+            "ETCDCTL_PASSWORD",
+        ),
+        #[cfg(feature = "mysql")]
+        (
+            super::mysql::thief(true),
+            format!("mysql://me@localhost:PORT/app?root_cert_path={ca}"),
+            "MYSQL_PWD",
+        ),
+        #[cfg(feature = "postgres")]
+        (
+            super::postgres::thief(b'S'),
+            format!("postgres://me@localhost:PORT/app?sslrootcert={ca}"),
+            "PGPASSWORD",
+        ),
+        #[cfg(feature = "redis")]
+        (
+            super::redis::thief(true),
+            format!("rediss://localhost:PORT?ca={ca}"),
+            "REDISCLI_AUTH",
+        ),
+    ]
+}
+
+#[test]
+fn a_file_with_another_password_is_taken_up_by_the_next_connection() {
+    for (thief, url, _) in thieves() {
+        let directory = TempDir::new().unwrap();
+        let path = directory.path().join("password");
+        fs::write(&path, "old\n").unwrap();
+        let mut store = thief.open(&format!("{url}&password_file={}", path.display()));
+        thief.ask(&mut *store);
+        assert!(!thief.knows(), "{url}");
+        fs::write(&path, format!("{PASSWORD}\n")).unwrap();
+        let text = thief.ask(&mut *store);
+        assert!(thief.knows(), "{url}: {text}");
+
+        fs::remove_file(&path).unwrap();
+        let text = thief.ask(&mut *store);
+        assert!(!thief.knows(), "{url}");
+        assert!(
+            text.contains("password_file can't be read"),
+            "{url}: {text}"
+        );
+    }
+}
+
+#[test]
+fn a_program_is_asked_at_each_connection() {
+    for (thief, url, _) in thieves() {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&asked);
+        let options = OpenOptions::new()
+            .timeout(Duration::from_secs(4))
+            .with_password(move || match count.fetch_add(1, SeqCst) {
+                0 => Err(std::io::Error::other("the vault is sealed")),
+                1 => Ok("old".into()),
+                _ => Ok(PASSWORD.into()),
+            });
+        let url = url.replace("PORT", &thief.port.to_string());
+        let mut store = open(&url, &options).unwrap();
+        assert_eq!(asked.load(SeqCst), 0, "{url}");
+        let text = thief.ask(&mut *store);
+        if asked.load(SeqCst) == 1 {
+            assert!(text.contains("the vault is sealed"), "{url}: {text}");
+        }
+        // Some stores try more than once.
+        let told = (0..3).any(|_| {
+            thief.ask(&mut *store);
+            thief.knows()
+        });
+        assert!(told, "{url}");
+    }
+}
+
+/// Variables are those of a process of their own.
+#[cfg(feature = "cli")]
+mod environment {
+    use std::path::Path;
+    use std::process::Command;
+
+    use super::*;
+
+    /// Looks for a namespace there, and answers what stderr says.
+    fn check(thief: &Thief, url: &str, home: &Path, variable: Option<&str>) -> String {
+        let url = url.replace("PORT", &thief.port.to_string());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ringflake"));
+        command
+            .args(["store", "check", "--plain", "--namespace", "orders"])
+            .env("RINGFLAKE_STORE", &url)
+            .env("HOME", home);
+        if let Some(name) = variable {
+            command.env(name, PASSWORD);
+        }
+        let done = command.output().unwrap();
+        String::from_utf8_lossy(&done.stderr).into_owned()
+    }
+
+    #[test]
+    fn each_store_has_a_variable() {
+        let home = TempDir::new().unwrap();
+        for (thief, url, variable) in thieves() {
+            let text = check(&thief, &url, home.path(), None);
+            assert!(!thief.knows(), "{url}: {text}");
+            let text = check(&thief, &url, home.path(), Some(variable));
+            assert!(thief.knows(), "{url}: {text}");
+        }
+    }
+
+    #[cfg(all(feature = "postgres", unix))]
+    #[test]
+    fn postgres_has_a_file_of_passwords_in_the_home_directory() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let home = TempDir::new().unwrap();
+        let thief = crate::thief::postgres::thief(b'S');
+        let ca = file("ca.pem");
+        let url = format!("postgres://me@localhost:PORT/app?sslrootcert={ca}");
+        let path = home.path().join(".pgpass");
+        let allow = |mode| fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        let line = format!("localhost:{}:app:me:{PASSWORD}\n", thief.port);
+        fs::write(&path, line).unwrap();
+
+        allow(0o644);
+        let text = check(&thief, &url, home.path(), None);
+        assert!(!thief.knows(), "{text}");
+        assert!(text.contains("chmod 600"), "{text}");
+        allow(0o600);
+        let text = check(&thief, &url, home.path(), None);
+        assert!(thief.knows(), "{text}");
+        // Somebody else's.
+        let text = check(&thief, &url.replace("me@", "you@"), home.path(), None);
+        assert!(!thief.knows(), "{text}");
+
+        let elsewhere = format!("{url}&passfile={}", path.display());
+        let text = check(&thief, &elsewhere, Path::new("/nowhere"), None);
+        assert!(thief.knows(), "{text}");
+    }
+}
