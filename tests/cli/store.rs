@@ -431,6 +431,14 @@ fn release_frees_a_block_and_leaves_its_mark() {
         let message = shared.refuse(&args);
         assert!(message.contains(&format!("block {block}")), "{message}");
     }
+    for (block, why) in [
+        ("7", "never leased block 7"),
+        ("4096", "the blocks 0 to 4095"),
+    ] {
+        let args = ["store", "release", "--block", block, "--epoch", "1"];
+        let message = shared.refuse(&args);
+        assert!(message.contains(why), "{message}");
+    }
 }
 
 #[test]

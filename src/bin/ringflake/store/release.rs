@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use clap::Args;
-use ringflake::lease::{Block, Epoch};
+use ringflake::lease::{Block, Epoch, Fence, StoreError};
 use serde::Serialize;
 
 use super::{CommonArgs, Desk, answer, output};
@@ -41,8 +41,27 @@ struct Object<'a> {
 pub(super) fn run(args: &ReleaseArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let mut desk = Desk::open(&args.common, data_dir)?;
     let (block, epoch) = (Block::new(args.block), Epoch::new(args.epoch));
-    let released = desk.store.release(&desk.place.namespace, block, epoch);
-    desk.explained(released)?;
+    let namespace = &desk.place.namespace;
+    if block.index() >= namespace.blocks() {
+        return Err(anyhow!(
+            "there is no block {block}: namespace {} has the blocks 0 to {}",
+            namespace.name(),
+            namespace.blocks() - 1
+        ));
+    }
+    match desk.store.release(namespace, block, epoch) {
+        Err(StoreError::Fenced {
+            fence: Fence::NeverGranted,
+            ..
+        }) => {
+            return Err(anyhow!(
+                "the store has never leased block {block} of namespace {}: 'ringflake store ls' \
+                 shows the blocks that were",
+                namespace.name()
+            ));
+        }
+        released => desk.explained(released)?,
+    }
     let object = Object {
         namespace: desk.place.namespace.name(),
         block: args.block,
