@@ -157,6 +157,12 @@ pub enum StoreError {
         /// The driver's error.
         source: Box<dyn Error + Send + Sync>,
     },
+    /// The store refused the login: user, password or certificate are not what it
+    /// expects, or there was none. The request was not carried out.
+    Denied {
+        /// The driver's error.
+        source: Box<dyn Error + Send + Sync>,
+    },
     /// The request was sent and its fate is unknown.
     Ambiguous {
         /// What was asked.
@@ -401,6 +407,11 @@ impl fmt::Display for StoreError {
             Self::Unavailable { .. } => {
                 write!(f, "the store can't be reached; nothing was done, try again")
             }
+            Self::Denied { .. } => write!(
+                f,
+                "the store refused the login; nothing was done: check user, password and \
+                 certificate, and whom the server lets in"
+            ),
             Self::Ambiguous { operation, .. } => write!(
                 f,
                 "the connection broke during {operation}, and whether it was done is unknown; \
@@ -424,7 +435,9 @@ impl fmt::Display for StoreError {
 impl Error for StoreError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Unavailable { source } | Self::Ambiguous { source, .. } => Some(&**source),
+            Self::Unavailable { source }
+            | Self::Denied { source }
+            | Self::Ambiguous { source, .. } => Some(&**source),
             Self::Corrupt {
                 source: Some(source),
                 ..
@@ -443,6 +456,7 @@ mod tests {
         let driver = || Box::from("connection reset");
         for error in [
             StoreError::Unavailable { source: driver() },
+            StoreError::Denied { source: driver() },
             StoreError::Ambiguous {
                 operation: "acquire",
                 source: driver(),

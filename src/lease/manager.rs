@@ -27,7 +27,7 @@
 //! Other answers than those drawn leave the grant as it is, to be renewed later:
 //! [`Unavailable`](StoreError::Unavailable) after a backoff that all requests of
 //! the process share, and that is the longer the more is left; the rest at a slow
-//! pace. The confirmed ticks of a draining grant are used like any other's, and
+//! pace, [`Denied`](StoreError::Denied) among them, since passwords are changed. The confirmed ticks of a draining grant are used like any other's, and
 //! its block is replaced by another. [`invalidate`](Manager::invalidate) leads
 //! from every state to nothing at once.
 //!

@@ -153,7 +153,7 @@ pub trait LeaseStore: Send + fmt::Debug {
     /// Of every method: [`StoreError::NotInitialised`],
     /// [`StoreError::FingerprintMismatch`], [`StoreError::LayoutMismatch`],
     /// [`StoreError::Format`], [`StoreError::BeforeEpoch`], [`StoreError::NotDurable`],
-    /// [`StoreError::Unavailable`], [`StoreError::Ambiguous`],
+    /// [`StoreError::Unavailable`], [`StoreError::Denied`], [`StoreError::Ambiguous`],
     /// [`StoreError::Corrupt`].
     fn check(&mut self, namespace: &Namespace, now_unix_ms: u64)
     -> Result<StoreReport, StoreError>;

@@ -87,6 +87,8 @@ kinds! {
     NotDurable "is set up so that it can forget what it has confirmed",
     /// [`StoreError::Unavailable`].
     Unavailable "can't be reached",
+    /// [`StoreError::Denied`].
+    Denied "refuses the login: check user, password and certificate",
     /// [`StoreError::Ambiguous`].
     Ambiguous "breaks off before it has answered",
     /// Everything else.
@@ -115,6 +117,7 @@ impl TroubleKind {
             | StoreError::BeforeEpoch { .. } => Self::Clock,
             StoreError::NotDurable { .. } => Self::NotDurable,
             StoreError::Unavailable { .. } => Self::Unavailable,
+            StoreError::Denied { .. } => Self::Denied,
             StoreError::Ambiguous { .. } => Self::Ambiguous,
             _ => Self::Other,
         }

@@ -13,7 +13,9 @@ use ringflake::lease::{
 use serde_json::Value;
 
 use crate::etcd_server::Etcd;
-use crate::kit::{acquire, ambiguous, corrupt, fenced, herd, init, now, space, unavailable};
+use crate::kit::{
+    acquire, ambiguous, corrupt, denied, fenced, herd, init, now, space, unavailable,
+};
 use crate::proxy::{After, Fault, Proxy, Then};
 use crate::upgrade::upgrades_from_format_1 as upgrades;
 
@@ -427,11 +429,11 @@ fn credentials_log_in_and_are_never_shown() {
         ("nobody:hunter2me", "invalid user ID or password"),
     ] {
         let mut wrong = store(&url(login));
-        let text = unavailable(wrong.list(&orders)) + &format!("{wrong:?}");
+        let text = denied(wrong.list(&orders)) + &format!("{wrong:?}");
         assert!(text.contains(told), "{text}");
         assert!(!text.contains("hunter2"), "{text}");
     }
-    let text = unavailable(store(&etcd.url()).list(&orders));
+    let text = denied(store(&etcd.url()).list(&orders));
     assert!(text.contains("user name is empty"), "{text}");
 
     // All tokens end with this, and a new one is fetched.

@@ -60,6 +60,14 @@ pub(crate) fn unavailable<T: std::fmt::Debug>(result: Result<T, StoreError>) -> 
 }
 
 #[track_caller]
+pub(crate) fn denied<T: std::fmt::Debug>(result: Result<T, StoreError>) -> String {
+    match result {
+        Err(error @ StoreError::Denied { .. }) => all_of(&error),
+        other => panic!("{other:?} instead of denied"),
+    }
+}
+
+#[track_caller]
 pub(crate) fn ambiguous<T: std::fmt::Debug>(result: Result<T, StoreError>) -> String {
     match result {
         Err(error @ StoreError::Ambiguous { .. }) => all_of(&error),

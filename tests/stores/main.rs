@@ -13,7 +13,12 @@ mod etcd;
 mod etcd_server;
 #[path = "../common/eventually.rs"]
 mod eventually;
-#[cfg(any(feature = "etcd", feature = "redis"))]
+#[cfg(any(
+    feature = "etcd",
+    feature = "mysql",
+    feature = "postgres",
+    feature = "redis"
+))]
 #[allow(dead_code, reason = "each set of features uses a part of it")]
 mod kit;
 #[cfg(feature = "mysql")]

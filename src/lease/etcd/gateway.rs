@@ -120,6 +120,8 @@ impl Gateway {
             let share = left / u32::try_from(others).unwrap_or(u32::MAX);
             match self.call(path, body, share) {
                 Ok(reply) => return Ok(reply),
+                // The others would say the same.
+                Err(failure) if failure.verdict == Verdict::Denied => return Err(failure),
                 Err(failure) => {
                     last = Some(failure);
                     self.pass_on();
@@ -211,7 +213,10 @@ impl Gateway {
         let reply: Reply<TokenReply> = self
             .post("/v3/auth/authenticate", &body, deadline)
             .map_err(|failure| Failure {
-                verdict: Verdict::NotDone,
+                verdict: match failure.verdict {
+                    Verdict::Denied => Verdict::Denied,
+                    _ => Verdict::NotDone,
+                },
                 source: failure.source,
             })?;
         self.token = Some(reply.body.token);

@@ -212,7 +212,9 @@ pub(super) fn dated(date_ms: Option<u64>) -> Result<u64, StoreError> {
 }
 
 pub(super) fn unavailable(failure: Failure) -> StoreError {
-    StoreError::Unavailable {
-        source: failure.source,
+    let source = failure.source;
+    match failure.verdict {
+        Verdict::Denied => StoreError::Denied { source },
+        _ => StoreError::Unavailable { source },
     }
 }

@@ -9,6 +9,8 @@ pub(super) enum Verdict {
     NotDone,
     /// It was not carried out, since the token has expired.
     LogIn,
+    /// It was not carried out, since the login was refused, or missing.
+    Denied,
     /// It may have been carried out.
     Unknown,
 }
@@ -34,6 +36,12 @@ pub(super) fn of_refusal(code: u32, message: &str) -> Verdict {
     match code {
         UNAUTHENTICATED => Verdict::LogIn,
         INVALID_ARGUMENT if message.contains("revision of auth store is old") => Verdict::LogIn,
+        INVALID_ARGUMENT
+            if message.contains("invalid user ID or password")
+                || message.contains("user name is empty") =>
+        {
+            Verdict::Denied
+        }
         INVALID_ARGUMENT | NOT_FOUND | PERMISSION_DENIED | RESOURCE_EXHAUSTED
         | FAILED_PRECONDITION | OUT_OF_RANGE | UNIMPLEMENTED | DATA_LOSS => Verdict::NotDone,
         _ => Verdict::Unknown,
@@ -80,7 +88,12 @@ mod tests {
                 "etcdserver: too many operations in txn request",
                 Verdict::NotDone,
             ),
-            (3, "etcdserver: user name is empty", Verdict::NotDone),
+            (3, "etcdserver: user name is empty", Verdict::Denied),
+            (
+                3,
+                "etcdserver: authentication failed, invalid user ID or password",
+                Verdict::Denied,
+            ),
             (
                 3,
                 "etcdserver: revision of auth store is old",

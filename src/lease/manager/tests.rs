@@ -632,6 +632,9 @@ fn refusals() -> Vec<StoreError> {
             client_unix_ms: 1,
             limit: secs(0),
         },
+        StoreError::Denied {
+            source: "a wrong password".into(),
+        },
     ]
 }
 

@@ -214,7 +214,7 @@ impl Session for PgSession {
     type Server = Server;
 
     fn connect(server: &Server, deadline: Instant) -> Result<Self, Failure> {
-        let wire = Wire::connect(server, deadline).map_err(Failure::NotDone)?;
+        let wire = Wire::connect(server, deadline)?;
         let ms = server.timeout_ms();
         let limits = format!(
             " SET LOCAL lock_timeout = {ms}; SET LOCAL statement_timeout = {ms}; \

@@ -4,6 +4,7 @@
 //! given up at the deadline, whatever the network does. It runs on a runtime of
 //! its own, of this thread alone.
 
+use std::error::Error as _;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -16,7 +17,7 @@ use tokio::time::timeout_at;
 use tokio_postgres::error::{DbError, Severity};
 use tokio_postgres::{AsyncMessage, Client, Connection, Error, Socket};
 
-use super::super::sql::Cause;
+use super::super::sql::{Cause, Failure};
 use super::guard::Guard;
 use super::server::Server;
 
@@ -39,11 +40,13 @@ pub(super) struct Wire {
 
 impl Wire {
     /// Connects to one host after another, until one lets us in.
-    pub(super) fn connect(server: &Server, deadline: Instant) -> Result<Self, Cause> {
-        let runtime = Background::new()?;
-        let tls = server.protection.connector()?;
-        let mut last: Cause = TimedOut(server.timeout).into();
-        let hosts = server.hosts()?;
+    pub(super) fn connect(server: &Server, deadline: Instant) -> Result<Self, Failure> {
+        let not_done = |error: std::io::Error| Failure::NotDone(error.into());
+        let runtime = Background::new().map_err(not_done)?;
+        let tls = server.protection.connector().map_err(Failure::NotDone)?;
+        let late = || Failure::NotDone(TimedOut(server.timeout).into());
+        let mut last = late();
+        let hosts = server.hosts().map_err(not_done)?;
         for (index, config) in hosts.iter().enumerate() {
             let now = Instant::now();
             // So that one that hangs leaves time for the others.
@@ -63,8 +66,9 @@ impl Wire {
                         deadline,
                     });
                 }
-                Some(Err(error)) => last = error.into(),
-                None => last = TimedOut(server.timeout).into(),
+                Some(Err(error)) if is_denial(&error) => last = Failure::Denied(error.into()),
+                Some(Err(error)) => last = Failure::NotDone(error.into()),
+                None => last = late(),
             }
         }
         Err(last)
@@ -115,6 +119,18 @@ impl Wire {
             Some(end) if error.is_closed() => end.into(),
             _ => error.into(),
         }
+    }
+}
+
+/// Whether a server that was reached let nobody in.
+fn is_denial(error: &Error) -> bool {
+    match error.code() {
+        // Class 28: invalid authorization.
+        Some(state) => state.code().starts_with("28"),
+        // It asked for a password, and there was none: the driver has no code.
+        None => error
+            .source()
+            .is_some_and(|source| source.to_string() == "password missing"),
     }
 }
 

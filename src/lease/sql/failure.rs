@@ -46,6 +46,8 @@ pub(in crate::lease) enum Failure {
     Duplicate(Cause),
     /// Certainly nothing was done.
     NotDone(Cause),
+    /// The server let nobody in.
+    Denied(Cause),
     /// Perhaps it was done.
     Unknown(Cause),
 }
@@ -86,7 +88,7 @@ impl Failure {
     pub(super) fn leaves_session_sound(&self) -> bool {
         match self {
             Self::Refused(_) | Self::Again(_) | Self::NoTable | Self::Duplicate(_) => true,
-            Self::NotDone(_) | Self::Unknown(_) => false,
+            Self::NotDone(_) | Self::Denied(_) | Self::Unknown(_) => false,
         }
     }
 
@@ -97,6 +99,7 @@ impl Failure {
             Self::NoTable => StoreError::NotInitialised { namespace },
             Self::Duplicate(cause) => not_ours(cause),
             Self::Again(source) | Self::NotDone(source) => StoreError::Unavailable { source },
+            Self::Denied(source) => StoreError::Denied { source },
             Self::Unknown(source) => StoreError::Ambiguous { operation, source },
         }
     }
@@ -139,6 +142,7 @@ mod tests {
     fn the_connection_is_kept_only_if_the_server_is_known_to_have_spoken() {
         assert!(Failure::Again("deadlock".into()).leaves_session_sound());
         assert!(!Failure::NotDone("cut".into()).leaves_session_sound());
+        assert!(!Failure::Denied("no".into()).leaves_session_sound());
         assert!(!Failure::Unknown("cut".into()).leaves_session_sound());
     }
 }
