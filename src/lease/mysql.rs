@@ -37,7 +37,7 @@ use crate::events;
 /// different servers to it, so use one node.
 ///
 /// # URL
-/// `mysql://USER:PASSWORD@HOST:PORT/DATABASE?PARAMETER=VALUE&...`, or with
+/// `mysql://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?PARAMETER=VALUE&...`, or with
 /// `mariadb:`; special characters percent-encoded. A parameter that is not listed
 /// is refused.
 ///
@@ -51,8 +51,11 @@ use crate::events;
 /// | `server_key_path` | a PEM file with the server's public key, for passwords without TLS |
 /// | `password_file` | a file with the password; `MYSQL_PWD` is the variable for one |
 /// | `socket` | a Unix socket, used in place of host and port |
-/// | `tcp_connect_timeout_ms` | half of the operation's time by default |
+/// | `tcp_connect_timeout_ms` | for one host; half of the operation's time by default, shared among the hosts |
 /// | `tcp_user_timeout_ms`, `tcp_keepalive_time_ms`, `tcp_keepalive_probe_interval_secs`, `tcp_keepalive_probe_count` | as the system has them by default |
+///
+/// With several hosts each is tried in turn, the one that served last at first: one
+/// that is gone, denies the login or is read-only, as replicas are, is passed over.
 ///
 /// With `caching_sha2_password` a server may ask for the password and not for a proof
 /// of it. It gets it over TLS, over a Unix socket, or encrypted with the key of

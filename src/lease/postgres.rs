@@ -62,6 +62,9 @@ use super::{
 /// | `connect_timeout` | for one host, in seconds; by default the operation's time, shared among the hosts |
 /// | `tcp_user_timeout`, `keepalives`, `keepalives_idle`, `keepalives_interval`, `keepalives_retries` | as libpq has them; the first is the operation's time by default |
 ///
+/// A host that is a directory (`?host=/run/postgresql`, or as `%2Frun%2Fpostgresql` before
+/// the port) is that of a Unix socket.
+///
 /// The files are read at each new connection, so one that is replaced is taken up by
 /// the next.
 ///

@@ -4,6 +4,7 @@ mod config;
 mod connection;
 mod durability;
 mod script;
+mod sentinel;
 mod verdict;
 
 use std::collections::BTreeMap;
@@ -81,15 +82,24 @@ use super::{
 /// one left.
 ///
 /// # URL
-/// `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE][?PARAMETERS]`, or `rediss://`
-/// for TLS. `:PASSWORD@` alone logs in the default user. The port is 6379 by
+/// `redis://[USER:PASSWORD@]HOST[:PORT][,HOST...][/DATABASE][?PARAMETERS]`, or
+/// `rediss://` for TLS. `:PASSWORD@` alone logs in the default user. The port is 6379 by
 /// default, the database 0. HOST leads to the primary at all times: a name, a
-/// virtual address or a proxy that follows failovers. A Redis Cluster won't do: its
-/// redirections are not followed, and all namespaces share a key.
+/// virtual address or a proxy that follows failovers. With several, each is tried
+/// in order at each new connection, and a replica is passed over. A Redis Cluster won't
+/// do: its redirections are not followed, and all namespaces share a key.
+///
+/// With `sentinel=NAME` the hosts are sentinels, whose port is 26379 by default. One
+/// after another is asked for the primary of that name, and whom it names for its
+/// `ROLE`. Sentinels are reached as the server is, over TLS or in plain; in plain, what
+/// they name must be on this machine, unless the URL says `tls=off`.
 ///
 /// | parameter | |
 /// |---|---|
 /// | `wait` | how many replicas must confirm a write, 0 to 100; by default all that are online |
+/// | `socket` | a Unix socket, used in place of host and port |
+/// | `sentinel` | the primary's name among the sentinels |
+/// | `sentinel_password_file` | a file with the sentinels' own password |
 /// | `password_file` | a file with the password; `REDISCLI_AUTH` is the variable for one |
 /// | `tls` | `off`: plain is good enough for a host that is not `localhost`, 127.0.0.0/8 or `[::1]`; otherwise such a host needs `rediss` |
 /// | `ca` | file of PEM certificates to trust, instead of the system's; `rediss` only |
@@ -117,7 +127,7 @@ use super::{
 ///
 /// None of them expires. A user with restricted rights needs these keys and
 /// `EVALSHA`, `SCRIPT|LOAD`, `TIME`, `INFO`, `CONFIG|GET`, `PING`, `WAIT`,
-/// `SELECT`, `EXISTS`, `HSET`, `HGET`, `HMGET`, `HDEL`, `HGETALL`, `ZADD`,
+/// `SELECT`, with sentinels `ROLE`, `EXISTS`, `HSET`, `HGET`, `HMGET`, `HDEL`, `HGETALL`, `ZADD`,
 /// `ZREM`, `ZCARD`, `ZCOUNT`, `ZRANGE`, `ZSCORE` and `ZMSCORE`.
 ///
 /// Scores, and numbers in scripts, are doubles, exact up to 2^53. So a layout that

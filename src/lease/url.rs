@@ -31,6 +31,17 @@ impl fmt::Display for Host {
     }
 }
 
+/// How bytes go to the hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wire {
+    /// Encrypted, to a server that shows who it is.
+    Tls,
+    /// In plain, to this machine.
+    PlainHere,
+    /// In plain, which the URL accepts.
+    PlainAnywhere,
+}
+
 /// The parts of a URL.
 #[derive(Clone, Debug)]
 pub(crate) struct StoreUrl {
@@ -144,12 +155,12 @@ impl StoreUrl {
         password.map_err(|reason| self.wrong(reason))
     }
 
-    /// Whether the connections are encrypted, as those of the scheme `secure` are.
+    /// How bytes go to the hosts; with the scheme `secure` they are encrypted.
     ///
     /// # Errors
     /// [`OpenError::Invalid`] where what is sent would leave this machine in plain,
     /// and the URL does not say `tls=off`.
-    pub(crate) fn encrypted(&mut self, secure: &str) -> Result<bool, OpenError> {
+    pub(crate) fn wire(&mut self, secure: &str) -> Result<Wire, OpenError> {
         let off = match self.parameter("tls")?.as_deref() {
             None => false,
             Some("off") => true,
@@ -160,12 +171,13 @@ impl StoreUrl {
         if self.scheme == secure {
             return match off {
                 true => Err(self.wrong(format!("{secure}:// is TLS: leave out tls=off"))),
-                false => Ok(true),
+                false => Ok(Wire::Tls),
             };
         }
         match peer::default_for(self.hosts.iter().map(|host| &*host.name)) {
             peer::Default::Verified if !off => Err(self.wrong(peer::refusal(secure))),
-            _ => Ok(false),
+            _ if off => Ok(Wire::PlainAnywhere),
+            _ => Ok(Wire::PlainHere),
         }
     }
 
@@ -316,17 +328,15 @@ mod tests {
 
     #[test]
     fn nothing_leaves_the_machine_in_plain_unasked() {
-        let encrypted = |url: &str| parse(url).unwrap().encrypted("ones");
+        let wire = |url: &str| parse(url).unwrap().wire("ones");
         for url in ["ones://a", "ones://localhost", "ones://a,localhost"] {
-            assert!(encrypted(url).unwrap(), "{url}");
+            assert_eq!(wire(url).unwrap(), Wire::Tls, "{url}");
         }
-        for url in [
-            "one://localhost",
-            "one://[::1],127.0.0.1:1",
-            "one://a,localhost?tls=off",
-            "one://localhost?tls=off",
-        ] {
-            assert!(!encrypted(url).unwrap(), "{url}");
+        for url in ["one://localhost", "one://[::1],127.0.0.1:1"] {
+            assert_eq!(wire(url).unwrap(), Wire::PlainHere, "{url}");
+        }
+        for url in ["one://a,localhost?tls=off", "one://localhost?tls=off"] {
+            assert_eq!(wire(url).unwrap(), Wire::PlainAnywhere, "{url}");
         }
         for (url, part) in [
             ("one://a", "ones://"),
@@ -336,7 +346,7 @@ mod tests {
             ("one://a?tls=on", "ones://"),
             ("ones://a?tls=off", "leave out"),
         ] {
-            let error = encrypted(url).unwrap_err().to_string();
+            let error = wire(url).unwrap_err().to_string();
             assert!(error.contains(part), "{url}: {error}");
         }
     }

@@ -235,6 +235,11 @@ impl MariaDb {
         self.directory.path().join("data")
     }
 
+    /// Its Unix socket.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.directory.path().join("socket")
+    }
+
     /// Servers that share a place for temporary tables remove each other's.
     fn temporary(&self) -> String {
         format!("--tmpdir={}", self.directory.path().display())

@@ -101,6 +101,11 @@ impl Postgres {
         self.directory.path().join("data")
     }
 
+    /// Where its Unix socket is.
+    pub(crate) fn sockets(&self) -> PathBuf {
+        self.directory.path().to_owned()
+    }
+
     /// A connection to the database `app` as the superuser.
     pub(crate) fn admin(&self) -> Session {
         let database = if self.is_ready_for("app") {

@@ -66,3 +66,5 @@ mod tier;
     all(feature = "sqlite", unix)
 ))]
 mod upgrade;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
+mod ways;

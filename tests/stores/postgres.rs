@@ -2,7 +2,7 @@
 
 #[path = "../common/postgres.rs"]
 #[allow(dead_code, reason = "the rest is for other tests")]
-mod server;
+pub(crate) mod server;
 
 use std::path::Path;
 use std::process::Command;

@@ -19,7 +19,8 @@ use tracing::{Event, Metadata, Subscriber};
 
 use crate::clock::Clock;
 use crate::kit::{
-    acquire, ambiguous, corrupt, fenced, floor_ahead, herd, init, limits, now, space, unavailable,
+    acquire, ambiguous, corrupt, denied, fenced, floor_ahead, herd, init, limits, now, space,
+    unavailable,
 };
 use crate::proxy::{After, Fault, Proxy, Then};
 use crate::redis_server::Redis;
@@ -492,11 +493,11 @@ fn credentials_log_in_and_are_never_shown() {
     let mut user = store(&format!("redis://me:hunter2me@127.0.0.1:{port}"));
     acquire(&mut user, &orders).unwrap();
 
-    let text = unavailable(store(&redis.url()).list(&orders));
+    let text = denied(store(&redis.url()).list(&orders));
     assert!(text.contains("NOAUTH"), "{text}");
     for login in [":hunter2wrong", "me:hunter2wrong", "nobody:hunter2wrong"] {
         let mut wrong = store(&format!("redis://{login}@127.0.0.1:{port}"));
-        let text = unavailable(wrong.list(&orders)) + &format!("{wrong:?}");
+        let text = denied(wrong.list(&orders)) + &format!("{wrong:?}");
         assert!(text.contains("WRONGPASS"), "{text}");
         assert!(!text.contains("hunter2"), "{text}");
     }
@@ -514,7 +515,7 @@ fn a_server_without_auth_does_not_make_the_password_public() {
         return;
     };
     let url = format!("redis://me:hunter2@127.0.0.1:{}", redis.port());
-    let text = unavailable(store(&url).list(&space("orders")));
+    let text = denied(store(&url).list(&space("orders")));
     assert!(text.contains("ERR"), "{text}");
     assert!(!text.contains("hunter2"), "{text}");
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::super::password::Password;
-use super::super::url::{Host, StoreUrl};
+use super::super::url::{Host, StoreUrl, Wire};
 use super::super::{OpenError, OpenOptions};
 use super::tls::Tls;
 
@@ -50,7 +50,7 @@ impl Config {
             (Some(cert), Some(key)) => Some((cert, key)),
             _ => return Err(url.wrong("give cert and key, or neither".into())),
         };
-        let secure = url.encrypted("etcds")?;
+        let secure = url.wire("etcds")? == Wire::Tls;
         if !secure && (ca.is_some() || identity.is_some()) {
             return Err(url.wrong("ca, cert and key need etcds://".into()));
         }

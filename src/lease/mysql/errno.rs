@@ -30,6 +30,13 @@ pub(super) fn is_there(code: u16) -> bool {
     matches!(code, 1060 | 1061 | 1826 | 3822)
 }
 
+/// Whether this answer to a login says that user, password or host are not let in:
+/// a wrong password, or none; a database or a host that is not the user's; a password
+/// that has run out; an account that is locked (MySQL, MariaDB).
+pub(super) fn is_denial(code: u16) -> bool {
+    matches!(code, 1044 | 1045 | 1130 | 1698 | 1862 | 3118 | 4151)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

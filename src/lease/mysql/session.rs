@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use mysql::prelude::Queryable;
-use mysql::{Conn, Error, Params, Row, Value};
+use mysql::{Conn, Error, Opts, Params, Row, Value};
 
 use super::super::row::{RecordRow, corrupt, from_column, to_column};
 use super::super::sql::{
@@ -15,9 +15,9 @@ use super::super::{
     StoreRecord,
 };
 use super::columns::{block_row, column, guard, record_row};
-use super::errno::{is_there, verdict};
+use super::errno::{is_denial, is_there, verdict};
 use super::flavour::Flavour;
-use super::server::Server;
+use super::server::{Server, place};
 use super::statements::{self as sql, Statements};
 use crate::events;
 
@@ -193,26 +193,8 @@ impl MySession {
         }
     }
 
-    /// Adds a row to `WORKER_NODE`, as long as there is time before `deadline`.
-    pub(super) fn note_launch(
-        &mut self,
-        holder: Option<&Holder>,
-        deadline: Instant,
-    ) -> Result<(), Cause> {
-        self.start(deadline);
-        if Instant::now() > self.latest {
-            return Err(self.too_late());
-        }
-        let parameters = (holder.map(Holder::host), holder.map(Holder::instance));
-        Ok(self.connection.exec_drop(sql::NOTE_LAUNCH, parameters)?)
-    }
-}
-
-impl Session for MySession {
-    type Server = Server;
-
-    fn connect(server: &Server, deadline: Instant) -> Result<Self, Failure> {
-        let connection = server.connect().map_err(before)?;
+    fn at(server: &Server, host: &Opts, deadline: Instant) -> Result<Self, Failure> {
+        let connection = server.connect(host).map_err(no_connection)?;
         let mut session = Self {
             connection,
             // Until it is known which it is.
@@ -233,10 +215,52 @@ impl Session for MySession {
         let version: String = column(&session.row(sql::VERSION, ())?, 0)?;
         let flavour = Flavour::of(&version).map_err(|old| Failure::NotDone(old.into()))?;
         session.statements = Statements::new(flavour);
-        session.description = format!("{} {version} ({server})", flavour.name());
+        session.description = format!(
+            "{} {version} ({} at {})",
+            flavour.name(),
+            host.get_db_name().unwrap_or_default(),
+            place(host)
+        );
         session.present()?;
         session.judge_engines()?;
         Ok(session)
+    }
+
+    /// Adds a row to `WORKER_NODE`, as long as there is time before `deadline`.
+    pub(super) fn note_launch(
+        &mut self,
+        holder: Option<&Holder>,
+        deadline: Instant,
+    ) -> Result<(), Cause> {
+        self.start(deadline);
+        if Instant::now() > self.latest {
+            return Err(self.too_late());
+        }
+        let parameters = (holder.map(Holder::host), holder.map(Holder::instance));
+        Ok(self.connection.exec_drop(sql::NOTE_LAUNCH, parameters)?)
+    }
+}
+
+impl Session for MySession {
+    type Server = Server;
+
+    /// Tries one host after another: one that is gone, lets nobody in or is a replica
+    /// is passed over.
+    fn connect(server: &Server, deadline: Instant) -> Result<Self, Failure> {
+        let mut last = None;
+        for host in server.in_turn() {
+            if last.is_some() && Instant::now() > deadline - server.patience {
+                break;
+            }
+            match Self::at(server, host, deadline) {
+                Err(failure @ (Failure::NotDone(_) | Failure::Denied(_))) => {
+                    server.pass_on();
+                    last = Some(failure);
+                }
+                other => return other,
+            }
+        }
+        Err(last.unwrap_or_else(|| Failure::NotDone("there is no host to connect to".into())))
     }
 
     fn start(&mut self, deadline: Instant) {
@@ -500,6 +524,16 @@ impl Session for MySession {
 fn secret(record: &RecordRow) -> Option<&str> {
     let is_plain = record.fingerprint == Fingerprint::PLAIN.to_string();
     (!is_plain).then_some(&record.fingerprint)
+}
+
+/// A server that was reached may have let nobody in.
+fn no_connection(error: Error) -> Failure {
+    match error {
+        Error::MySqlError(told) if is_denial(told.code) => {
+            Failure::Denied(Error::MySqlError(told).into())
+        }
+        error => before(error),
+    }
 }
 
 fn before(error: Error) -> Failure {

@@ -1,15 +1,17 @@
 //! One connection to a Redis.
 
-use std::fmt;
 use std::time::Duration;
+use std::{fmt, io};
 
-use redis::{RedisError, RedisResult};
+use redis::{FromRedisValue, RedisError, RedisResult};
 
 use super::super::deadline::Deadline;
+use super::super::password::Hidden;
 use super::super::{Durability, Namespace, OpenOptions, StoreError};
-use super::config::Config;
+use super::config::{Config, Place};
 use super::durability::Settings;
 use super::script::{self, Answer, Script};
+use super::sentinel;
 use super::verdict::{Verdict, verdict};
 use crate::events;
 
@@ -22,31 +24,61 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Connects, logs in and looks at the server's settings.
+    /// Connects to one place after another until there is a primary, logs in and
+    /// looks at its settings.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`], [`StoreError::NotDurable`].
+    /// [`StoreError::Unavailable`], [`StoreError::Denied`], [`StoreError::NotDurable`].
     pub(super) fn open(
         config: &Config,
         options: &OpenOptions,
         deadline: &Deadline,
     ) -> Result<Self, StoreError> {
-        if config.is_tls() {
-            install_tls_provider();
+        let mut last = None;
+        for (index, place) in config.places.iter().enumerate() {
+            let left = match deadline.left() {
+                Ok(left) => left,
+                Err(over) => return Err(last.unwrap_or_else(|| unavailable(over))),
+            };
+            // So that one that hangs leaves time for the others.
+            let others = u32::try_from(config.places.len() - index).unwrap_or(u32::MAX);
+            match Self::at(config, place, options, &Deadline::after(left / others)) {
+                Err(error @ (StoreError::Unavailable { .. } | StoreError::Denied { .. })) => {
+                    last = Some(error);
+                }
+                other => return other,
+            }
         }
-        let client = config.client().map_err(unavailable)?;
-        let left = deadline.left().map_err(unavailable)?;
-        let driver = client
-            .get_connection_with_timeout(left)
-            .map_err(unavailable)?;
-        let mut connection = Self {
-            driver,
-            durability: Durability::Durable,
-            server: format!("redis at {}", config.host),
-        };
-        connection.log_in(config, deadline)?;
+        let none = || io::Error::other("there is no host to connect to");
+        Err(last.unwrap_or_else(|| unavailable(none())))
+    }
 
-        let settings = connection.settings(deadline).map_err(unavailable)?;
+    /// The server at `place`, or the primary that the sentinel there names.
+    fn at(
+        config: &Config,
+        place: &Place,
+        options: &OpenOptions,
+        deadline: &Deadline,
+    ) -> Result<Self, StoreError> {
+        let named = match &config.sentinel {
+            None => None,
+            Some(sentinel) => Some(sentinel::ask(config, sentinel, place, deadline)?),
+        };
+        let place = named.as_ref().unwrap_or(place);
+        let mut connection = Self::to(config, place, deadline)?;
+        if let Some(password) = config.password.get().map_err(unavailable)? {
+            connection.log_in(config.user.as_deref(), &password, deadline)?;
+        }
+        if named.is_some() {
+            sentinel::verify(&mut connection, deadline)?;
+        }
+        if config.database != 0 {
+            let mut select = redis::cmd("SELECT");
+            select.arg(config.database);
+            connection.ask::<()>(&select, deadline).map_err(refused)?;
+        }
+
+        let settings = connection.settings(deadline).map_err(refused)?;
         if settings.is_cluster() {
             return Err(StoreError::Unavailable {
                 source: "the server is a node of a Redis Cluster, where namespaces can't share a \
@@ -54,10 +86,14 @@ impl Connection {
                     .into(),
             });
         }
+        if settings.is_replica() {
+            return Err(StoreError::Unavailable {
+                source: format!("the server at {place} is a replica").into(),
+            });
+        }
         connection.server = format!(
-            "redis {} at {}, database {}, {} replicas connected",
+            "redis {} at {place}, database {}, {} replicas connected",
             settings.version(),
-            config.host,
             config.database,
             settings.replicas()
         );
@@ -72,6 +108,51 @@ impl Connection {
             connection.durability = Durability::BestEffort { reason };
         }
         Ok(connection)
+    }
+
+    /// A connection on which nothing was said.
+    pub(super) fn to(
+        config: &Config,
+        place: &Place,
+        deadline: &Deadline,
+    ) -> Result<Self, StoreError> {
+        if config.is_tls() {
+            install_tls_provider();
+        }
+        let client = config.client(place).map_err(unavailable)?;
+        let left = deadline.left().map_err(unavailable)?;
+        let driver = client
+            .get_connection_with_timeout(left)
+            .map_err(unavailable)?;
+        Ok(Self {
+            driver,
+            durability: Durability::Durable,
+            server: format!("redis at {place}"),
+        })
+    }
+
+    /// Sends a command that is no script.
+    pub(super) fn ask<T: FromRedisValue>(
+        &mut self,
+        command: &redis::Cmd,
+        deadline: &Deadline,
+    ) -> RedisResult<T> {
+        self.limit(deadline)?;
+        command.query(&mut self.driver)
+    }
+
+    pub(super) fn log_in(
+        &mut self,
+        user: Option<&str>,
+        password: &Hidden,
+        deadline: &Deadline,
+    ) -> Result<(), StoreError> {
+        let mut login = redis::cmd("AUTH");
+        if let Some(user) = user {
+            login.arg(user);
+        }
+        login.arg(password.expose());
+        self.ask(&login, deadline).map_err(login_failure)
     }
 
     /// Whether the server still answers. It may have closed a connection that
@@ -156,26 +237,6 @@ impl Connection {
         Ok(())
     }
 
-    fn log_in(&mut self, config: &Config, deadline: &Deadline) -> Result<(), StoreError> {
-        if let Some(password) = config.password.get().map_err(unavailable)? {
-            let mut login = redis::cmd("AUTH");
-            if let Some(user) = &config.user {
-                login.arg(user);
-            }
-            login.arg(password.expose());
-            self.limit(deadline).map_err(unavailable)?;
-            login.exec(&mut self.driver).map_err(login_failure)?;
-        }
-        if config.database != 0 {
-            self.limit(deadline).map_err(unavailable)?;
-            redis::cmd("SELECT")
-                .arg(config.database)
-                .exec(&mut self.driver)
-                .map_err(unavailable)?;
-        }
-        Ok(())
-    }
-
     fn settings(&mut self, deadline: &Deadline) -> RedisResult<Settings> {
         self.limit(deadline)?;
         let info: String = redis::cmd("INFO").query(&mut self.driver)?;
@@ -227,9 +288,19 @@ impl fmt::Debug for Connection {
     }
 }
 
-fn unavailable(error: impl Into<RedisError>) -> StoreError {
+pub(super) fn unavailable(error: impl Into<RedisError>) -> StoreError {
     StoreError::Unavailable {
         source: Box::new(error.into()),
+    }
+}
+
+/// A failure of what is asked before any script.
+pub(super) fn refused(error: RedisError) -> StoreError {
+    match error.code() {
+        Some("NOAUTH") => StoreError::Denied {
+            source: Box::new(error),
+        },
+        _ => unavailable(error),
     }
 }
 
@@ -255,7 +326,7 @@ fn login_failure(error: RedisError) -> StoreError {
         return unavailable(error);
     }
     let code = error.code().unwrap_or("an error").to_owned();
-    StoreError::Unavailable {
+    StoreError::Denied {
         source: format!("the server refused the login with {code}").into(),
     }
 }

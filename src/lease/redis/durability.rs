@@ -50,6 +50,10 @@ impl Settings {
         self.field("connected_slaves").parse().unwrap_or(0)
     }
 
+    pub(super) fn is_replica(&self) -> bool {
+        self.field("role") == "slave"
+    }
+
     fn field(&self, name: &str) -> &str {
         let found = self.info.iter().find(|(key, _)| key == name);
         found.map_or("", |(_, value)| value)

@@ -93,6 +93,21 @@ impl<'a> Url<'a> {
         url
     }
 
+    /// The URL again for each of its hosts, which commas divide.
+    #[cfg(feature = "mysql")]
+    pub(in crate::lease) fn for_each_host(&self, scheme: &str) -> Vec<String> {
+        let url = self.rest(scheme);
+        let (_, rest) = url.split_once("://").unwrap_or_default();
+        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (authority, tail) = rest.split_at(end);
+        let start = authority.find('@').map_or(0, |at| at + 1);
+        let (login, hosts) = authority.split_at(start);
+        let hosts = hosts.split(',');
+        hosts
+            .map(|host| format!("{scheme}://{login}{host}{tail}"))
+            .collect()
+    }
+
     /// Refuses the URL for this reason, which must not quote from it.
     pub(in crate::lease) fn invalid(&self, reason: impl Into<String>) -> OpenError {
         OpenError::Invalid {
@@ -120,6 +135,24 @@ mod tests {
         assert_eq!(url.rest("other"), "other://u:p@h:1/d?mode=x");
         assert_eq!(url.take("mode").unwrap().as_deref(), Some("x"));
         assert_eq!(url.rest("db"), "db://u:p@h:1/d");
+    }
+
+    #[cfg(feature = "mysql")]
+    #[test]
+    fn hosts_are_taken_apart() {
+        let url = |text| {
+            Url::parse("db", text, &KNOWN)
+                .unwrap()
+                .for_each_host("other")
+        };
+        assert_eq!(
+            url("db://u:p,q@h:1,[::1]/d,e?mode=x,y"),
+            [
+                "other://u:p,q@h:1/d,e?mode=x,y",
+                "other://u:p,q@[::1]/d,e?mode=x,y"
+            ]
+        );
+        assert_eq!(url("db://h?ca=x"), ["other://h?ca=x"]);
     }
 
     #[test]
