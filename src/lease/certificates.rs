@@ -2,6 +2,7 @@
 //! files. Nothing is kept, so that what is renewed is taken up by the next
 //! connection.
 
+#[cfg(any(feature = "etcd", feature = "postgres", feature = "redis"))]
 use std::path::Path;
 
 #[cfg(any(feature = "etcd", feature = "mysql", feature = "postgres"))]
@@ -25,6 +26,7 @@ pub(crate) fn of_this_machine() -> Vec<CertificateDer<'static>> {
 ///
 /// # Errors
 /// What to show to people.
+#[cfg(any(feature = "etcd", feature = "postgres", feature = "redis"))]
 pub(crate) fn read(parameter: &str, path: &Path) -> Result<Vec<u8>, String> {
     std::fs::read(path).map_err(|error| format!("the file of {parameter} can't be read: {error}"))
 }

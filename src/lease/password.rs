@@ -63,6 +63,7 @@ enum Source {
 
 impl Password {
     /// The program's word comes first, then the URL's, then that of `variable`.
+    /// Nothing is fetched yet.
     ///
     /// # Errors
     /// What to show to people, when the URL has two.

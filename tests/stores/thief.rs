@@ -83,7 +83,6 @@ impl Victim {
     }
 
     /// The same for clients that show a certificate by that authority.
-    #[cfg(feature = "postgres")]
     fn encrypt_for_the_known(&mut self) -> io::Result<()> {
         let mut roots = RootCertStore::empty();
         roots
