@@ -132,9 +132,10 @@ fn s9_a_file_put_back_by_name_or_in_place_gives_up_what_it_had() {
         for _ in 0..3 {
             machine.acquire(&mut machine.process());
         }
-        match in_place {
-            true => drop(fs::copy(&backup, machine.path()).unwrap()),
-            false => fs::rename(&backup, machine.path()).unwrap(),
+        if in_place {
+            fs::copy(&backup, machine.path()).unwrap();
+        } else {
+            fs::rename(&backup, machine.path()).unwrap();
         }
         for _ in 0..3 {
             machine.acquire(&mut machine.process());

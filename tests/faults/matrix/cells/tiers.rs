@@ -79,7 +79,9 @@ fn put_back_and_lost(case: &mut Case<'_>) -> Outcome<()> {
     let mut machine = Machine::new(case)?;
     for _ in 0..case.scale.pick(1, 3) {
         let (file, copy) = (machine.file(), machine.directory.path().join("copy.db"));
-        between_operations(&file, || drop(fs::copy(&file, &copy).unwrap()));
+        between_operations(&file, || {
+            fs::copy(&file, &copy).unwrap();
+        });
         machine.restart(true)?;
         machine.crew.all_serve("before the file is put back")?;
         between_operations(&file, || fs::rename(&copy, &file).unwrap());
