@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use ringflake::lease::{GrantState, StoreLimits};
-use ringflake::{ClockPolicy, Id, Refused, TakeError};
+use ringflake::{Clock, ClockPolicy, Id, Refused, TakeError};
 
 use crate::eventually::eventually;
-use crate::rig::{BLOCK_IDS, COVER, Judge, Rig, SECOND, START};
+use crate::rig::{BLOCK_IDS, COVER, Judge, Rig, SECOND, START, held_end};
 
 #[test]
 fn all_blocks_of_a_tick_come_before_the_next_tick() {
@@ -64,16 +64,11 @@ fn a_block_that_comes_later_is_used_first_where_it_is_behind() {
     assert_eq!(last, Some(49), "as far ahead as both reach");
 }
 
-/// The clock goes with the real one, since the keeper's own pace counts.
+/// The clock goes with the real one, since the keeper's own pace counts; but it stands
+/// while a thread does, or leases would end on a slow machine that are to be kept.
 #[test]
 fn borrowing_takes_more_blocks_and_rest_lets_them_go() {
     let rig = Rig::with_tick(Duration::from_millis(10), StoreLimits::default());
-    let started = Instant::now();
-    let begun = rig.unix_ms(START);
-    let let_time_pass = || {
-        let passed = started.elapsed().as_millis() as u64;
-        rig.clock.set(begun + passed);
-    };
     let ids = rig
         .in_place()
         .blocks(2)
@@ -82,6 +77,13 @@ fn borrowing_takes_more_blocks_and_rest_lets_them_go() {
         .borrow_limit(SECOND / 2)
         .build()
         .unwrap();
+    let (started, begun) = (Instant::now(), rig.clock.unix_ms());
+    let let_time_pass = || {
+        let now = begun + started.elapsed().as_millis() as u64;
+        // Renewals come by the keeper's time, long before this.
+        let latest = rig.unix_ms(held_end(&ids.lease_status().unwrap())) - 500;
+        rig.clock.set(now.min(latest).max(rig.clock.unix_ms()));
+    };
     let held = |state| {
         let status = ids.lease_status().unwrap();
         let grants = status.grants.iter().filter(|grant| grant.state == state);
@@ -98,11 +100,13 @@ fn borrowing_takes_more_blocks_and_rest_lets_them_go() {
         let_time_pass();
         held(GrantState::Held) == (2, 2) && held(GrantState::Lapsing).1 == 0
     });
-    eventually("and the store is told", || rig.held_blocks() == 2);
-    let released = rig.blocks();
-    let released = released.iter().filter(|block| block.released).count();
-    // One that came too late to be renewed was replaced.
-    assert!(released >= 3, "{released}");
+    // A block counts as held no longer once its mark has passed, told or not.
+    eventually("and the store is told", || {
+        let blocks = rig.blocks();
+        let released = blocks.iter().filter(|block| block.released).count();
+        // All that ever came but two; more than five where the target fell for a while.
+        rig.held_blocks() == 2 && released >= 3 && released == blocks.len() - 2
+    });
     assert!(ids.take().is_ok());
 }
 
