@@ -12,7 +12,7 @@ use ringflake::lease::{
     Acquire, Answer, Change, Demand, Fingerprint, Grant, History, Incarnation, Init, LeasePlan,
     LeaseStore, Manager, MemoryStore, Moment, Namespace, Step, StoreError, StoreLimits,
 };
-use ringflake::{Clock, Layout, ManualClock};
+use ringflake::{CachedGenerator, CachedGeneratorBuilder, Clock, Layout, ManualClock};
 
 const LAYOUT: Layout = Layout::RANDFLAKE;
 const START_MS: u64 = 1_760_000_000_000;
@@ -205,13 +205,53 @@ fn longest_gap(cover: u64, horizon: u64, failover: u64, borrow_limit: u64, seed:
     gap
 }
 
+/// What a generator does by default, on a namespace with default limits.
+#[test]
+fn the_defaults_leave_no_gap_after_a_lost_history() {
+    let limits = StoreLimits::default();
+    let clock = ManualClock::new(1_760_000_000_000);
+    let mut store = MemoryStore::new(Arc::new(clock.clone()));
+    let space = Namespace::new("defaults", &LAYOUT, Fingerprint::PLAIN).unwrap();
+    store
+        .init(&space, &Init::new(History::New, clock.unix_ms()))
+        .unwrap();
+    let ids = CachedGenerator::builder(LAYOUT)
+        .plain()
+        .clock(clock)
+        .lease_store(store)
+        .namespace("defaults")
+        .build()
+        .unwrap();
+    let (cover, borrow_limit) = (LeasePlan::default().cover, ids.stats().borrow_limit);
+    assert_eq!(borrow_limit, CachedGeneratorBuilder::STORE_BORROW_LIMIT);
+    assert_eq!(limits.gap(cover, borrow_limit), Duration::ZERO);
+    // And not for being far too long.
+    let less = borrow_limit - secs(10);
+    assert!(limits.gap(cover, less) > Duration::ZERO);
+    for (cover, horizon, failover, borrow_limit, gap) in [
+        (600, 660, 60, 60, 182),
+        (600, 1200, 60, 250, 532),
+        // Who does not borrow, and who starts afterwards.
+        (600, 660, 60, 0, 242),
+        (0, 660, 60, 250, 472),
+        // No lease is longer than the horizon, and no borrowing is of use beyond it.
+        (600, 100, 10, 0, 32),
+        (60, 66, 10, 1000, 0),
+    ] {
+        let limits = limits
+            .with_horizon(secs(horizon))
+            .with_failover(secs(failover));
+        assert_eq!(limits.gap(secs(cover), secs(borrow_limit)), secs(gap));
+    }
+}
+
 #[test]
 fn the_gap_after_a_lost_history_is_bounded_as_the_page_says() {
     for (cover, horizon, failover, borrow_limit, bound) in [
-        (600, 1200, 60, 60, 722),
+        (600, 660, 60, 250, 0),
         (600, 660, 60, 60, 182),
         (600, 660, 10, 60, 132),
-        (600, 660, 60, 250, 0),
+        (600, 1200, 60, 250, 532),
         (60, 66, 10, 60, 0),
     ] {
         let gap = |seed| longest_gap(cover, horizon, failover, borrow_limit, seed);
@@ -239,7 +279,7 @@ fn nothing_is_granted_for_the_failover_time_and_two_ticks() {
     let granted = acquire(&mut world).unwrap();
     let now = LAYOUT.tick_at(world.clock.unix_ms()).unwrap();
     // At the horizon, and a tick long.
-    assert_eq!(granted[0].ticks, now + 1199..now + 1200);
+    assert_eq!(granted[0].ticks, now + 659..now + 660);
 }
 
 #[test]

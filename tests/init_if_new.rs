@@ -132,8 +132,8 @@ fn an_unknown_history_says_when_leases_begin() {
     clock.advance(retry_after);
     let ids = build(store, History::Unknown, &clock).unwrap();
     let parts = ids.inspect(ids.take().unwrap()).unwrap();
-    // The default horizon is twenty minutes.
-    assert!(parts.unix_ms > START_MS + 1_260_000, "{parts:?}");
+    // The default horizon is eleven minutes.
+    assert!(parts.unix_ms > START_MS + 720_000, "{parts:?}");
 }
 
 #[test]

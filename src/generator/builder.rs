@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::cached::Shared;
 use super::options::shared_options;
-use super::setup::{Setup, to_ticks};
+use super::setup::{STORE_BORROW_LIMIT, Setup, to_ticks};
 use super::tenancy::{Host, Share};
 use super::{BuildError, CachedGenerator, OnEmpty, RingEmpty};
 use crate::events;
@@ -55,7 +55,7 @@ const MAX_PRODUCERS: usize = 64;
 /// A lease, or a store of leases, and the choice between a secret and plain IDs
 /// are asked for; the rest has defaults: 65,536 slots (512 KiB), a padding fill before the first
 /// take, a threshold fill at one half, no scheduled fill, one producer, a
-/// borrow limit of 60 s, [`OnEmpty::Generate`].
+/// borrow limit of 60 s (with a store, 250 s), [`OnEmpty::Generate`].
 ///
 /// # Examples
 ///
@@ -93,6 +93,11 @@ pub struct CachedGeneratorBuilder {
 }
 
 impl CachedGeneratorBuilder {
+    /// The [`borrow_limit`](Self::borrow_limit) with leases from a store unless another is
+    /// given: enough to go on through a lost history, where cover and
+    /// [limits](crate::lease::StoreLimits) are the default.
+    pub const STORE_BORROW_LIMIT: Duration = STORE_BORROW_LIMIT;
+
     pub(super) fn new(layout: Layout) -> Self {
         Self {
             setup: Setup::new(layout),
@@ -143,11 +148,13 @@ impl CachedGeneratorBuilder {
     }
 
     /// How far ahead of the clock IDs may lie; whole ticks, rounded down. 60 s by
-    /// default, and as far as leases reach where they are `local`.
+    /// default with a lease that was given, [250 s](Self::STORE_BORROW_LIMIT) with leases
+    /// from a store, and as far as leases reach where they are `local`.
     ///
     /// A full ring has borrowed `capacity / (nodes x 2^sequence_bits)` ticks.
-    /// A restart of the process on the same nodes must wait for what was borrowed,
-    /// or start after it.
+    /// With nodes of one's own, a restart of the process must wait for what was borrowed,
+    /// or start after it. With a store it never has to; there the limit bridges a lost
+    /// history: see [`StoreLimits::gap`](crate::lease::StoreLimits::gap).
     pub fn borrow_limit(mut self, limit: Duration) -> Self {
         self.borrow_limit = Some(limit);
         self

@@ -50,16 +50,12 @@ impl Setup {
         Ok(self)
     }
 
-    /// How far ahead of the clock IDs may lie unless the builder says otherwise:
-    /// after a loss of `leases.db`, leases begin a horizon ahead.
-    pub(super) fn borrow_limit(&self) -> Duration {
-        match &self.local {
-            Some(_) => {
-                let limits = Local::limits(&self.layout);
-                let ahead = limits.horizon() + limits.failover();
-                ahead.max(DEFAULT_BORROW_LIMIT)
-            }
-            None => DEFAULT_BORROW_LIMIT,
-        }
+    /// How far ahead of the clock local IDs may lie: after a loss of `leases.db`, leases
+    /// begin a horizon ahead.
+    pub(super) fn local_borrow_limit(&self) -> Option<Duration> {
+        let _ = self.local.as_ref()?;
+        let limits = Local::limits(&self.layout);
+        let ahead = limits.horizon() + limits.failover();
+        Some(ahead.max(DEFAULT_BORROW_LIMIT))
     }
 }

@@ -22,8 +22,13 @@ use crate::ring::RingError;
 /// and encryption always yields 64 bits.
 const DOUBLE_BITS: u32 = 53;
 
-/// How far ahead of the clock the IDs of a ring may lie unless it is said.
+/// How far ahead of the clock the IDs of a ring may lie unless it is said. With nodes of
+/// one's own a restart has to wait for it.
 pub(super) const DEFAULT_BORROW_LIMIT: Duration = Duration::from_secs(60);
+
+/// The same with leases from a store: enough to go on through a lost history, where
+/// limits and cover are the default.
+pub(super) const STORE_BORROW_LIMIT: Duration = Duration::from_secs(250);
 
 /// Where a generator's lease comes from.
 #[derive(Clone, Debug)]
@@ -161,9 +166,17 @@ impl Setup {
         self.cipher.as_ref().is_some_and(Cipher::is_plain)
     }
 
-    #[cfg(not(feature = "sqlite"))]
+    /// How far ahead of the clock IDs may lie unless the builder says otherwise.
     pub(super) fn borrow_limit(&self) -> Duration {
-        DEFAULT_BORROW_LIMIT
+        #[cfg(feature = "sqlite")]
+        if let Some(limit) = self.local_borrow_limit() {
+            return limit;
+        }
+        if self.store.is_some() {
+            STORE_BORROW_LIMIT
+        } else {
+            DEFAULT_BORROW_LIMIT
+        }
     }
 
     fn is_plain(&self) -> Result<bool, BuildError> {

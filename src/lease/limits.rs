@@ -21,9 +21,10 @@ use crate::layout::Layout;
 ///   may not borrow that far have to wait for it.
 ///
 /// So the horizon should be no longer than needed: the time that a process wants
-/// to be covered without its store, plus what it borrows. Leases that are held
-/// when the history is lost bridge the pause if they are covered for longer
-/// than `failover`.
+/// to be covered without its store, and a tenth more. Leases that are held when the
+/// history is lost bridge the pause if they are covered for longer than `failover`,
+/// and a generator that may borrow goes on from there without a gap: the defaults of
+/// limits, cover and borrow limit fit each other, see [`gap`](Self::gap).
 ///
 /// # Examples
 /// ```
@@ -45,8 +46,8 @@ impl StoreLimits {
     pub const MAX: Duration = Duration::from_secs(366 * 24 * 3600);
 
     /// How long after the store's time a grant or a renewal may end: one tick up
-    /// to [`MAX`](Self::MAX), 20 minutes by default. Counted in whole ticks,
-    /// rounded down.
+    /// to [`MAX`](Self::MAX), 11 minutes by default: the default cover, and a tenth
+    /// more. Counted in whole ticks, rounded down.
     #[must_use]
     pub fn with_horizon(mut self, horizon: Duration) -> Self {
         self.horizon_ms = millis(horizon);
@@ -84,6 +85,34 @@ impl StoreLimits {
     /// See [`with_skew`](Self::with_skew).
     pub fn skew(&self) -> Duration {
         Duration::from_millis(self.skew_ms)
+    }
+
+    /// For how long a generator that runs may have no IDs after the store's history was
+    /// lost, or a failover looked like that; zero where it misses none. `cover` and
+    /// `borrow_limit` are the generator's: zero for a
+    /// [`DirectGenerator`](crate::DirectGenerator), which does not borrow, and where it is
+    /// not said, [`STORE_BORROW_LIMIT`](crate::CachedGeneratorBuilder::STORE_BORROW_LIMIT).
+    ///
+    /// An upper bound, for ticks of at most a second. One that starts after that has
+    /// nothing to bridge it with: its cover counts as zero.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::time::Duration;
+    /// use ringflake::lease::StoreLimits;
+    ///
+    /// let (cover, borrow_limit) = (Duration::from_secs(600), Duration::from_secs(250));
+    /// let limits = StoreLimits::default();
+    /// assert_eq!(limits.gap(cover, borrow_limit), Duration::ZERO);
+    /// let limits = limits.with_horizon(Duration::from_secs(1200));
+    /// assert_eq!(limits.gap(cover, borrow_limit), Duration::from_secs(532));
+    /// ```
+    pub fn gap(&self, cover: Duration, borrow_limit: Duration) -> Duration {
+        const TWO_TICKS: Duration = Duration::from_secs(2);
+        let held = cover.min(self.horizon()) * 4 / 5;
+        (self.horizon() + self.failover() + TWO_TICKS)
+            .saturating_sub(held)
+            .saturating_sub(borrow_limit.min(self.horizon()))
     }
 
     pub(super) fn horizon_ms(&self) -> u64 {
@@ -130,7 +159,7 @@ impl StoreLimits {
 impl Default for StoreLimits {
     fn default() -> Self {
         Self {
-            horizon_ms: 20 * 60 * 1000,
+            horizon_ms: 11 * 60 * 1000,
             failover_ms: 60 * 1000,
             skew_ms: 5 * 1000,
         }

@@ -84,6 +84,7 @@ impl Rig {
             .block_bits(BLOCK_BITS)
             .widen_to(1)
             .clock(self.clock.clone())
+            .borrow_limit(60 * SECOND)
             .capacity(64)
     }
 

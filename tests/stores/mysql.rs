@@ -328,7 +328,7 @@ fn a_server_with_another_identity_raises_the_floor() {
         .unwrap_err()
     {
         StoreError::FloorAhead { floor, .. } => {
-            assert!(floor > before + 1200 + 60, "{floor}");
+            assert!(floor > before + 660 + 60, "{floor}");
         }
         other => panic!("{other}"),
     }

@@ -244,7 +244,7 @@ pub(crate) fn a_new_incarnation_raises_the_floor_once(server: &dyn Database) {
         workers.into_iter().map(|w| w.join().unwrap()).collect()
     });
     let [floor]: [u64; 1] = Vec::from_iter(floors).try_into().unwrap();
-    let over = 1200 + 60 + 1;
+    let over = 660 + 60 + 1;
     let expected = before + over..=tick(&space) + over;
     assert!(expected.contains(&floor), "{floor}, not {expected:?}");
 

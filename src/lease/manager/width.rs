@@ -30,7 +30,7 @@ impl Width {
         }
     }
 
-    /// Raises the target by half when more than half of what may be borrowed is,
+    /// Raises the target by half when more is borrowed than is good for long,
     /// and what was wanted before is held; lowers it by one at a time once next
     /// to nothing was borrowed for a whole cover.
     pub(super) fn follow(&mut self, now: Duration, held: usize, demand: Demand, pace: &Pace) {
@@ -74,9 +74,11 @@ fn borrowed(demand: Demand) -> Duration {
     demand.borrowed.min(demand.borrow_limit)
 }
 
-/// What is too much to borrow for long.
+/// What is too much to borrow for long: half of the limit or the cover, but never more
+/// than half a minute, since a limit may be as long as it is for a lost history alone.
 fn high(demand: Demand, pace: &Pace) -> Duration {
-    demand.borrow_limit.min(pace.cover) / 2
+    const HALF_A_MINUTE: Duration = Duration::from_secs(30);
+    (demand.borrow_limit.min(pace.cover) / 2).min(HALF_A_MINUTE)
 }
 
 #[cfg(test)]
@@ -135,6 +137,28 @@ mod tests {
         // The monotonic clock went back.
         width.follow(secs(500), 9, busy, &pace);
         assert_eq!(width.changes_at(9, busy, &pace), Some(secs(505)));
+    }
+
+    #[test]
+    fn a_long_limit_is_no_reason_to_widen_late() {
+        let (mut width, pace) = (width(4, 32), pace());
+        let limit = |borrowed| Demand {
+            borrow_limit: secs(600),
+            ..demand(borrowed, 99)
+        };
+        width.follow(secs(1000), 4, limit(HIGH), &pace);
+        assert_eq!(width.target, 4);
+        width.follow(secs(1000), 4, limit(HIGH + MS), &pace);
+        assert_eq!(width.target, 6);
+    }
+
+    #[test]
+    fn more_than_half_the_cover_is_much_where_that_is_short() {
+        let (mut width, pace) = (width(4, 32), Pace::new(secs(20)));
+        width.follow(secs(1000), 4, demand(secs(10), 99), &pace);
+        assert_eq!(width.target, 4);
+        width.follow(secs(1000), 4, demand(secs(10) + MS, 99), &pace);
+        assert_eq!(width.target, 6);
     }
 
     #[test]

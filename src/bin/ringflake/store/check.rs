@@ -225,10 +225,10 @@ mod tests {
     fn each_thing_in_the_way_is_told() {
         let now = LAYOUT.tick_at(NOW_MS).unwrap();
         assert_eq!(refusals(&report(now)), [""; 0]);
-        // The default horizon is 1,200 ticks.
-        assert_eq!(refusals(&report(now + 1199)), [""; 0]);
+        // The default horizon is 660 ticks.
+        assert_eq!(refusals(&report(now + 659)), [""; 0]);
 
-        let ahead = report(now + 1207);
+        let ahead = report(now + 667);
         let mut skewed = report(now);
         skewed.store_unix_ms = Some(NOW_MS - 5001);
         let mut full = report(now);

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use ringflake::lease::{History, Init, StoreLimits};
-use ringflake::{Clock, Local, SystemClock};
+use ringflake::lease::{History, Init, LeasePlan, StoreLimits};
+use ringflake::{CachedGeneratorBuilder, Clock, Local, SystemClock};
 use serde::Serialize;
 
 use super::output::{self, Moment};
@@ -14,6 +14,7 @@ use super::{CommonArgs, answer};
 use crate::args::time;
 use crate::data_dir::DataDir;
 use crate::leases::Place;
+use crate::report::say;
 use crate::usage::Misuse;
 
 /// Make the record of a namespace, once for all who share it
@@ -39,7 +40,7 @@ pub(crate) struct InitArgs {
     #[arg(long, value_enum, value_name = "HISTORY")]
     history: Option<KnownHistory>,
     /// How long after the store's time a lease may end: what a lost history costs
-    /// [default: 20min, in leases.db 2min]
+    /// [default: 11min, in leases.db 2min]
     #[arg(long, value_name = "TIME", value_parser = time)]
     horizon: Option<Duration>,
     /// How long a primary that was superseded can still grant leases, plus twice
@@ -75,6 +76,50 @@ struct Object<'a> {
     floor: Moment,
 }
 
+/// What these limits cost generators that leave the rest at its defaults, if anything.
+/// `fits` is what goes with those.
+fn warning_of_a_gap(limits: &StoreLimits, fits: &StoreLimits) -> Option<String> {
+    let (cover, borrow_limit) = if *fits == StoreLimits::default() {
+        (
+            LeasePlan::default().cover,
+            CachedGeneratorBuilder::STORE_BORROW_LIMIT,
+        )
+    } else {
+        // Local ones are covered for as long as can be, and borrow as far as leases reach.
+        (fits.horizon(), fits.horizon() + fits.failover())
+    };
+    let gap = limits.gap(cover, borrow_limit);
+    if gap.is_zero() {
+        return None;
+    }
+    let (most, enough) = (limits.horizon(), borrow_limit + gap);
+    let advice = if enough <= most {
+        format!("give them a borrow limit of {}", words(enough))
+    } else {
+        format!(
+            "with a borrow limit of {}, and more is of no use, for up to {}",
+            words(most),
+            words(limits.gap(cover, most))
+        )
+    };
+    Some(format!(
+        "warning: after a failover, or whatever else looks like a lost history, generators with \
+         the default cover of {} and borrow limit of {} have no IDs for up to {}: {advice}; a \
+         namespace with the default --horizon {} and --failover {} would not need that",
+        words(cover),
+        words(borrow_limit),
+        words(gap),
+        words(fits.horizon()),
+        words(fits.failover()),
+    ))
+}
+
+/// In whole seconds, rounded up.
+fn words(time: Duration) -> humantime::FormattedDuration {
+    let part = Duration::from_nanos(999_999_999);
+    humantime::format_duration(Duration::from_secs(time.saturating_add(part).as_secs()))
+}
+
 pub(super) fn run(args: &InitArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let (history, word) = match args.history {
         Some(KnownHistory::New) => (History::New, "new"),
@@ -97,6 +142,9 @@ pub(super) fn run(args: &InitArgs, data_dir: &DataDir) -> Result<ExitCode> {
         .with_skew(args.skew.unwrap_or(defaults.skew()));
     let init = Init::new(history, SystemClock.unix_ms()).with_limits(limits);
     let record = place.init(&init)?;
+    if let Some(warning) = warning_of_a_gap(&limits, &defaults) {
+        say(warning);
+    }
 
     let namespace = &record.namespace;
     let object = Object {
@@ -123,4 +171,57 @@ pub(super) fn run(args: &InitArgs, data_dir: &DataDir) -> Result<ExitCode> {
     ];
     answer(|out| output::print(out, args.common.format, &object, rows))?;
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use ringflake::Layout;
+
+    use super::*;
+
+    #[test]
+    fn a_gap_is_told_with_what_bridges_it() {
+        let limits = StoreLimits::default();
+        let secs = Duration::from_secs;
+        assert_eq!(warning_of_a_gap(&limits, &limits), None);
+        for (limits, said) in [
+            (
+                limits.with_horizon(secs(1200)),
+                "up to 8m 52s: give them a borrow limit of 13m 2s;",
+            ),
+            // More than may be borrowed at all.
+            (
+                limits.with_failover(secs(600)),
+                "up to 8m 52s: with a borrow limit of 11m, and more is of no use, for up to 2m 2s;",
+            ),
+            (
+                limits.with_horizon(Duration::from_millis(671_500)),
+                "up to 4s: give them a borrow limit of 4m 14s;",
+            ),
+        ] {
+            let warning = warning_of_a_gap(&limits, &StoreLimits::default()).unwrap();
+            for said in [
+                said,
+                "cover of 10m and borrow limit of 4m 10s",
+                "--horizon 11m and --failover 1m",
+            ] {
+                assert!(warning.contains(said), "{warning}");
+            }
+        }
+    }
+
+    #[test]
+    fn local_limits_have_defaults_of_their_own() {
+        let fits = Local::limits(&Layout::RANDFLAKE);
+        assert_eq!(warning_of_a_gap(&fits, &fits), None);
+        let longer = fits.with_horizon(Duration::from_secs(1200));
+        let warning = warning_of_a_gap(&longer, &fits).unwrap();
+        for said in [
+            "cover of 2m and borrow limit of 2m 2s have no IDs for up to 16m 26s",
+            "give them a borrow limit of 18m 28s;",
+            "--horizon 2m and --failover 2s",
+        ] {
+            assert!(warning.contains(said), "{warning}");
+        }
+    }
 }
