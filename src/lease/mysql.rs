@@ -7,6 +7,7 @@ mod key;
 mod roots;
 mod server;
 mod session;
+mod socket;
 mod statements;
 
 use std::fmt;

@@ -166,6 +166,11 @@ pub struct RedisStore {
     connection: Option<Connection>,
 }
 
+/// The part of an operation's time that trying the connection may take. What lies in
+/// between may have forgotten it, and then nobody answers: most of the time has to be
+/// left for a new one.
+const PROBE: u32 = 8;
+
 impl RedisStore {
     /// The store at `url`; see there for its form. Connects to nothing yet.
     ///
@@ -191,7 +196,8 @@ impl RedisStore {
         let deadline = Deadline::after(self.options.operation_timeout());
         // Back in its place only if nothing failed.
         let kept = self.connection.take();
-        let alive = kept.and_then(|mut kept| kept.is_alive(&deadline).then_some(kept));
+        let probe = Deadline::after(self.options.operation_timeout() / PROBE);
+        let alive = kept.and_then(|mut kept| kept.is_alive(&probe).then_some(kept));
         let mut connection = match alive {
             Some(connection) => connection,
             None => Connection::open(&self.config, &self.options, &deadline)?,

@@ -69,6 +69,11 @@ pub(super) const MAX_BLOCKS: u64 = 1 << 17;
 /// that went away in the meantime is then noticed while nothing is at stake.
 const IDLE: Duration = Duration::from_secs(1);
 
+/// The part of an operation's time that the try may take. What lies in between may
+/// have forgotten the connection, and then nobody answers: most of the time has to be
+/// left for a new one.
+const PROBE: u32 = 8;
+
 /// How long a transaction waits before it is repeated; doubled up to the second.
 const PAUSE: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(50)];
 
@@ -356,7 +361,7 @@ impl<S: Session> Client<S> {
     fn open(&mut self, deadline: Instant) -> Result<S, Failure> {
         if let Some((mut session, used)) = self.session.take() {
             session.start(deadline);
-            if used.elapsed() < IDLE || session.ping().is_ok() {
+            if used.elapsed() < IDLE || session.ping(self.timeout / PROBE).is_ok() {
                 return Ok(session);
             }
         }

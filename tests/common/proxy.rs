@@ -173,6 +173,16 @@ impl Proxy {
         self.inner.lost.load(SeqCst)
     }
 
+    /// Forgets the connections that there are, as [`Fault::ForgetIdle`] does, but no new
+    /// one, however long it takes.
+    pub(crate) fn forget(&self) {
+        for connection in &self.inner.state().connections {
+            if !connection.forgotten.swap(true, SeqCst) {
+                self.inner.forgotten.fetch_add(1, SeqCst);
+            }
+        }
+    }
+
     /// How many connections were forgotten so far.
     pub(crate) fn forgotten(&self) -> u64 {
         self.inner.forgotten.load(SeqCst)

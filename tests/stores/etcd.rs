@@ -13,6 +13,7 @@ use ringflake::lease::{
 use serde_json::Value;
 
 use crate::etcd_server::Etcd;
+use crate::idle::a_forgotten_connection_is_replaced as replaced;
 use crate::kit::{
     acquire, ambiguous, corrupt, denied, fenced, herd, init, now, space, unavailable,
 };
@@ -254,6 +255,14 @@ fn every_operation_that_writes_can_be_ambiguous_and_no_other() {
     assert!(listing.blocks[0].released);
     assert!(listing.record.floor > end);
     assert!(cut.list(&unborn).is_ok());
+}
+
+#[test]
+fn a_forgotten_connection_is_replaced() {
+    let Some(etcd) = Etcd::start("etcd::a_forgotten_connection_is_replaced") else {
+        return;
+    };
+    replaced(etcd.port(0), &|port| format!("etcd://127.0.0.1:{port}"));
 }
 
 #[test]

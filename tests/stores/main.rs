@@ -19,6 +19,13 @@ mod eventually;
     feature = "postgres",
     feature = "redis"
 ))]
+mod idle;
+#[cfg(any(
+    feature = "etcd",
+    feature = "mysql",
+    feature = "postgres",
+    feature = "redis"
+))]
 #[allow(dead_code, reason = "each set of features uses a part of it")]
 mod kit;
 #[cfg(feature = "mysql")]

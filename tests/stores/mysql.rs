@@ -17,6 +17,7 @@ use ringflake::lease::{
 
 use self::server::MariaDb;
 use crate::eventually::eventually;
+use crate::idle::a_forgotten_connection_is_replaced as replaced;
 use crate::sql::{self, Database, all_of, answers, made, now, space, take, tick};
 use crate::upgrade::upgrades_from_format_1 as upgrades;
 
@@ -168,6 +169,12 @@ fn an_upgrade_goes_on_where_another_stopped() {
     let columns = "SELECT COUNT(*) FROM information_schema.STATISTICS
         WHERE INDEX_NAME = 'ringflake_namespace_secret' AND NON_UNIQUE = 0";
     assert_eq!(admin.query_first(columns).unwrap(), Some(1));
+}
+
+#[test]
+fn a_forgotten_connection_is_replaced() {
+    let server = server!("mysql::a_forgotten_connection_is_replaced");
+    replaced(server.port(), &|port| server.url_through(port));
 }
 
 #[test]

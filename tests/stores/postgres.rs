@@ -17,6 +17,7 @@ use ringflake::lease::{
 
 use self::server::{Postgres, Session};
 use crate::eventually::eventually;
+use crate::idle::a_forgotten_connection_is_replaced as replaced;
 use crate::sql::{self, Database, all_of, answers, made, mark, now, space, take, tick};
 use crate::upgrade::upgrades_from_format_1 as upgrades;
 
@@ -104,6 +105,12 @@ fn upgrades_from_format_1() {
     });
     let columns = "SELECT indexdef FROM pg_indexes WHERE indexname = 'ringflake_namespace_secret'";
     assert!(server.admin().value(columns).contains("UNIQUE"));
+}
+
+#[test]
+fn a_forgotten_connection_is_replaced() {
+    let server = server!("postgres::a_forgotten_connection_is_replaced");
+    replaced(server.port(), &|port| server.url_through(port));
 }
 
 #[test]

@@ -18,6 +18,7 @@ use tracing::span::{Attributes, Record};
 use tracing::{Event, Metadata, Subscriber};
 
 use crate::clock::Clock;
+use crate::idle::a_forgotten_connection_is_replaced as replaced;
 use crate::kit::{
     acquire, ambiguous, corrupt, denied, fenced, floor_ahead, herd, init, limits, now, space,
     unavailable,
@@ -83,6 +84,14 @@ fn upgrades_from_format_1() {
         redis.command(&["HSET", &record, "format", &format, "fingerprint", &former]);
         redis.command(&["DEL", "ringflake:secrets"]);
     });
+}
+
+#[test]
+fn a_forgotten_connection_is_replaced() {
+    let Some(redis) = Redis::start("redis::a_forgotten_connection_is_replaced") else {
+        return;
+    };
+    replaced(redis.port(), &|port| redis.url_through(port));
 }
 
 #[test]

@@ -17,6 +17,9 @@ use super::tls::{Files, Tls};
 use super::verdict::{self, Verdict};
 use super::wire::{ErrorReply, TokenReply};
 
+/// A connection that was idle for longer is not used again.
+const IDLE: Duration = Duration::from_secs(1);
+
 /// No listing of a namespace that this store accepts is longer.
 const LONGEST_REPLY: u64 = 256 << 20;
 
@@ -45,6 +48,8 @@ impl Client {
             .max_redirects(0)
             // A proxy of the environment is meant for the web.
             .proxy(None)
+            // What lies in between may have forgotten it, and then nobody answers.
+            .max_idle_age(IDLE)
             .user_agent(concat!("ringflake/", env!("CARGO_PKG_VERSION")));
         if let Some(files) = &files {
             builder = builder.tls_config(files.config()?);

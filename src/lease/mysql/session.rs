@@ -1,5 +1,6 @@
 //! The statements of each step.
 
+use std::io;
 use std::time::{Duration, Instant};
 
 use mysql::prelude::Queryable;
@@ -18,6 +19,7 @@ use super::columns::{block_row, column, guard, record_row};
 use super::errno::{is_denial, is_there, verdict};
 use super::flavour::Flavour;
 use super::server::{Server, place};
+use super::socket;
 use super::statements::{self as sql, Statements};
 use crate::events;
 
@@ -267,9 +269,11 @@ impl Session for MySession {
         self.latest = deadline - self.patience;
     }
 
-    fn ping(&mut self) -> Result<(), Failure> {
+    fn ping(&mut self, patience: Duration) -> Result<(), Failure> {
         self.in_time()?;
-        self.connection.ping().map_err(before)
+        socket::wait_for(&self.connection, patience.min(self.patience)).map_err(silent)?;
+        self.connection.ping().map_err(before)?;
+        socket::wait_for(&self.connection, self.patience).map_err(silent)
     }
 
     fn roll_back(&mut self) -> Result<(), Failure> {
@@ -534,6 +538,10 @@ fn no_connection(error: Error) -> Failure {
         }
         error => before(error),
     }
+}
+
+fn silent(error: io::Error) -> Failure {
+    Failure::silence(Stage::Before, error.into())
 }
 
 fn before(error: Error) -> Failure {

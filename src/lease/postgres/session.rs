@@ -1,7 +1,7 @@
 //! The statements of each step, in as few round trips as they allow: what does
 //! not need the answer to the one before is sent along with it.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::future::{join, join3, join4, join5};
 use tokio_postgres::error::{DbError, Severity};
@@ -248,7 +248,8 @@ impl Session for PgSession {
         self.wire.start(deadline);
     }
 
-    fn ping(&mut self) -> Result<(), Failure> {
+    fn ping(&mut self, patience: Duration) -> Result<(), Failure> {
+        self.wire.start(Instant::now() + patience);
         self.batch("")
     }
 

@@ -1,6 +1,6 @@
 //! What an operation asks of a connection.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::super::row::RecordRow;
 use super::super::{
@@ -86,8 +86,9 @@ pub(in crate::lease) trait Session: Sized {
     /// Begins an operation that must be over by `deadline`.
     fn start(&mut self, deadline: Instant);
 
-    /// One round trip, to see whether the server is there.
-    fn ping(&mut self) -> Result<(), Failure>;
+    /// One round trip, to see whether the server is there. No answer within `patience`
+    /// is a failure.
+    fn ping(&mut self, patience: Duration) -> Result<(), Failure>;
 
     /// Ends a transaction without effect, if there is one.
     fn roll_back(&mut self) -> Result<(), Failure>;
