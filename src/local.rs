@@ -101,7 +101,7 @@ mod store;
 ///
 /// # Errors
 /// [`BuildError::Local`] for the name, the directory and the secret, and
-/// [`BuildError::Store`] for the leases. Each says what to do.
+/// [`BuildError::Store`] and [`BuildError::NoLeaseYet`] for the leases. Each says what to do.
 ///
 /// # Examples
 /// ```no_run

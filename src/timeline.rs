@@ -470,7 +470,7 @@ pub enum Refused {
     /// given no other yet. It is asked again and again; IDs flow once it answers.
     NoLease {
         /// When the last lease ended or will end, in Unix milliseconds; 0 if
-        /// none was held since the generator was invalidated.
+        /// none was held since the generator was built or invalidated.
         end_unix_ms: u64,
         /// What the clock says, in Unix milliseconds.
         now_unix_ms: u64,

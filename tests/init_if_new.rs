@@ -121,9 +121,17 @@ fn machine() -> (ManualClock, MemoryStore, Namespace) {
 fn an_unknown_history_says_when_leases_begin() {
     let (clock, store, _) = machine();
     let early = build(store.clone(), History::Unknown, &clock).unwrap_err();
-    let BuildError::Store(StoreError::FloorAhead { retry_after, .. }) = early else {
+    let text = early.to_string();
+    let BuildError::NoLeaseYet {
+        error: StoreError::FloorAhead { retry_after, .. },
+        ..
+    } = early
+    else {
         panic!("{early:?}");
     };
+    for named in ["first_lease_within", "build_detached", "within 0."] {
+        assert!(text.contains(named), "{text}");
+    }
     // The default failover time is a minute, and a tick is a second.
     assert!(
         (60..=62).contains(&retry_after.as_secs()),
@@ -322,7 +330,10 @@ mod sqlite {
         let later = builder(History::Unknown).unwrap_err();
         assert!(matches!(
             later,
-            BuildError::Store(StoreError::FloorAhead { .. })
+            BuildError::NoLeaseYet {
+                error: StoreError::FloorAhead { .. },
+                ..
+            }
         ));
     }
 }

@@ -195,6 +195,29 @@ impl CachedGeneratorBuilder {
     /// [`BuildError`] with the value that is wrong and what is allowed;
     /// nothing is left running.
     pub fn build(self) -> Result<CachedGenerator, BuildError> {
+        self.build_now()
+    }
+
+    /// The same without waiting for the first lease from a store, which is asked for in the
+    /// background, as often as it takes: for a program that has to start while its store may
+    /// be away. Until a lease comes takes fail with [`Refused::NoLease`], which says why;
+    /// [`is_ready`](CachedGenerator::is_ready) and
+    /// [`wait_ready`](CachedGenerator::wait_ready) tell when it has come, and
+    /// [`lease_status`](CachedGenerator::lease_status) has the store's last error. The ring is
+    /// filled then. With a lease that was given this is [`build`](Self::build).
+    ///
+    /// [`Refused::NoLease`]: crate::Refused::NoLease
+    ///
+    /// # Errors
+    ///
+    /// As [`build`](Self::build), but for all that the store would say: a wrong namespace or
+    /// another secret is no error here, and no lease comes.
+    pub fn build_detached(mut self) -> Result<CachedGenerator, BuildError> {
+        self.setup.kept.detached = true;
+        self.build_now()
+    }
+
+    fn build_now(self) -> Result<CachedGenerator, BuildError> {
         let capacity = self.capacity;
         let threshold = match self.threshold {
             Some(fill) => fill.in_slots(capacity).map_err(BuildError::Policy)?,

@@ -204,6 +204,52 @@ impl CachedGenerator {
         }
     }
 
+    /// Whether a lease from a store is in force at this moment: there is one, and the clock
+    /// has not passed its end. One that begins ahead of the clock counts, though takes
+    /// may be refused until the borrow limit reaches it. Always true where a lease was
+    /// given, and never in a forked child, which has none.
+    ///
+    /// For a health check, not for each take: reads the clock under a lock that the thread
+    /// which keeps leases holds for microseconds, and never while it waits for the store.
+    pub fn is_ready(&self) -> bool {
+        self.wait_ready(Duration::ZERO)
+    }
+
+    /// Waits until the generator [is ready](Self::is_ready), for no longer than `patience`,
+    /// and answers whether it is: for one that was
+    /// [built detached](crate::CachedGeneratorBuilder::build_detached), or whose leases
+    /// have ended. Answers at once where a lease was given, and in a forked child.
+    ///
+    /// Any number of threads may wait; each blocks its thread, so async code calls
+    /// [`is_ready`](Self::is_ready) now and then instead. A clock must not call this.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use std::time::Duration;
+    /// use ringflake::lease::{Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace};
+    /// use ringflake::{CachedGenerator, Clock, Layout, SystemClock};
+    ///
+    /// let mut store = MemoryStore::new(Arc::new(SystemClock));
+    /// let ids = CachedGenerator::builder(Layout::RANDFLAKE)
+    ///     .plain()
+    ///     .lease_store(store.clone())
+    ///     .namespace("orders")
+    ///     .build_detached()?;
+    /// assert!(!ids.is_ready());
+    ///
+    /// let orders = Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::PLAIN)?;
+    /// store.init(&orders, &Init::new(History::New, SystemClock.unix_ms()))?;
+    /// assert!(ids.wait_ready(Duration::from_secs(60)));
+    /// ids.take()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn wait_ready(&self, patience: Duration) -> bool {
+        let forked = self.filler.source().timeline().is_forked();
+        !forked && self.shared.tenancy.wait_ready(patience)
+    }
+
     /// Gives up everything that a copy of this process may have too: the leases,
     /// the IDs in the ring and in every [`Handle`]. For a process that was
     /// resumed from a snapshot, which may be resumed a second time; call it

@@ -192,6 +192,18 @@ impl DirectGenerator {
         }
     }
 
+    /// Whether a lease is in force at this moment; see
+    /// [`CachedGenerator::is_ready`](crate::CachedGenerator::is_ready).
+    pub fn is_ready(&self) -> bool {
+        self.wait_ready(Duration::ZERO)
+    }
+
+    /// Waits until a lease is in force, for no longer than `patience`; see
+    /// [`CachedGenerator::wait_ready`](crate::CachedGenerator::wait_ready).
+    pub fn wait_ready(&self, patience: Duration) -> bool {
+        !self.is_forked() && self.tenancy.wait_ready(patience)
+    }
+
     /// Releases the leases from a store, waiting for that no longer than `patience`; see
     /// [`CachedGenerator::shutdown`](crate::CachedGenerator::shutdown).
     pub fn shutdown(self, patience: Duration) -> Shutdown {
@@ -348,6 +360,21 @@ impl DirectGeneratorBuilder {
     ///
     /// [`BuildError`] with the value that is wrong and what is allowed.
     pub fn build(self) -> Result<DirectGenerator, BuildError> {
+        self.build_now()
+    }
+
+    /// The same without waiting for the first lease from a store; see
+    /// [`CachedGeneratorBuilder::build_detached`](crate::CachedGeneratorBuilder::build_detached).
+    ///
+    /// # Errors
+    ///
+    /// As [`build`](Self::build), but for all that the store would say.
+    pub fn build_detached(mut self) -> Result<DirectGenerator, BuildError> {
+        self.setup.kept.detached = true;
+        self.build_now()
+    }
+
+    fn build_now(self) -> Result<DirectGenerator, BuildError> {
         let setup = self.setup.check()?;
         let nodes = setup.ground.nodes();
         let width = nodes.end - nodes.start;

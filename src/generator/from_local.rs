@@ -45,7 +45,6 @@ impl Setup {
         }
         self.kept.namespace = Some(space.namespace.name().to_owned());
         self.kept.block_bits = Some(space.namespace.block_bits());
-        self.kept.waits = true;
         self.store = Some(Box::new(store));
         Ok(self)
     }

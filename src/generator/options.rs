@@ -28,9 +28,9 @@ macro_rules! shared_options {
         /// when IDs are borrowed faster than the clock moves. Takes never wait for
         /// it. Needs a [`namespace`](Self::namespace).
         ///
-        /// [`build`](Self::build) asks the store for the first blocks, and so
-        /// blocks for as long as the store's time-out allows. Dropping the
-        /// generator releases them, and may block as long.
+        /// [`build`](Self::build) asks the store for the first blocks, and waits for
+        /// them: see [`first_lease_within`](Self::first_lease_within). Dropping the
+        /// generator releases them, and waits for that for a second at most.
         ///
         /// # Examples
         ///
@@ -85,7 +85,11 @@ macro_rules! shared_options {
         /// that may have been granted, after the failover time: a minute. Until then
         /// `build` fails with
         /// [`StoreError::FloorAhead`](crate::lease::StoreError::FloorAhead), which
-        /// says when to try again; it waits for the last five seconds.
+        /// says when to try again; it waits for the last ten seconds, or as long as
+        /// [`first_lease_within`](Self::first_lease_within) says.
+        ///
+        /// A store that can't be reached is initialised when it can. One that has shown the
+        /// namespace, or may have, is not: if that is gone then, it was lost.
         ///
         /// [`History::New`](crate::lease::History) is your word, given at each start
         /// of the program, that a namespace that is not there never was. It is
@@ -113,6 +117,22 @@ macro_rules! shared_options {
         /// ```
         pub fn init_if_new(mut self, history: crate::lease::History) -> Self {
             self.setup.kept.init_if_new = Some(history);
+            self
+        }
+
+        /// For how long [`build`](Self::build) waits for the first lease where the store
+        /// can't be reached, has no block free, or waits out what may have been granted
+        /// before: 10 s unless given, and any time is allowed. It asks again after a quarter
+        /// of a second, then less often, and every two seconds in the end; or once, when the
+        /// store has said that leases begin within that time. It ends at the latest a
+        /// time-out of the store later, with
+        /// [`BuildError::NoLeaseYet`](crate::BuildError::NoLeaseYet). What no waiting helps
+        /// is refused at once.
+        ///
+        /// A program that should start without its store is built with
+        /// [`build_detached`](Self::build_detached), for which this has no meaning.
+        pub fn first_lease_within(mut self, patience: std::time::Duration) -> Self {
+            self.setup.kept.first_lease_within = Some(patience);
             self
         }
 

@@ -80,8 +80,10 @@ pub(super) struct KeptOptions {
     pub(super) expiry: Option<Expiry>,
     pub(super) holder: Option<Holder>,
     pub(super) init_if_new: Option<History>,
-    /// Whether leases that begin in a moment are waited for.
-    pub(super) waits: bool,
+    /// For how long `build` waits for the first lease.
+    pub(super) first_lease_within: Option<Duration>,
+    /// Whether the first lease comes after the generator was built.
+    pub(super) detached: bool,
 }
 
 /// A setup that was checked.
@@ -203,6 +205,7 @@ impl KeptOptions {
             ("expiry", self.expiry.is_some()),
             ("holder", self.holder.is_some()),
             ("init_if_new", self.init_if_new.is_some()),
+            ("first_lease_within", self.first_lease_within.is_some()),
         ];
         match given.into_iter().find(|&(_, given)| given) {
             Some((option, _)) => Err(BuildError::NoStore { option }),
@@ -302,9 +305,18 @@ pub enum BuildError {
     Namespace(NamespaceError),
     /// The number of blocks or the cover is out of its range.
     Plan(PlanError),
-    /// The store gave no lease. Nothing is held in it, unless this is
-    /// [`StoreError::Ambiguous`]; then a block may lie idle until its end.
+    /// The store gives no lease, and waiting does not help. Nothing is held in it, unless
+    /// this is [`StoreError::Ambiguous`]; then a block may lie idle until its end.
     Store(StoreError),
+    /// The store gave no lease, but may give one later: it could not be reached, all
+    /// blocks are held, or it waits out what may have been granted before. Nothing is held
+    /// in it.
+    NoLeaseYet {
+        /// For how long it was tried.
+        waited: Duration,
+        /// What the store said last.
+        error: StoreError,
+    },
     /// The namespace on this machine can't be used.
     #[cfg(feature = "sqlite")]
     Local(crate::local::LocalError),
@@ -411,6 +423,12 @@ impl fmt::Display for BuildError {
             Self::Namespace(error) => error.fmt(f),
             Self::Plan(error) => error.fmt(f),
             Self::Store(error) => error.fmt(f),
+            Self::NoLeaseYet { waited, error } => write!(
+                f,
+                "no lease came within {:.1} s: {error}; let `first_lease_within` be longer, or \
+                 begin without one with `build_detached`",
+                waited.as_secs_f64()
+            ),
             #[cfg(feature = "sqlite")]
             Self::Local(error) => error.fmt(f),
             #[cfg(feature = "sqlite")]
@@ -459,7 +477,7 @@ impl std::error::Error for BuildError {
         match self {
             // These print the error they hold, so what comes next is its source. The
             // other errors have none.
-            Self::Store(error) => error.source(),
+            Self::Store(error) | Self::NoLeaseYet { error, .. } => error.source(),
             #[cfg(feature = "sqlite")]
             Self::Local(error) => error.source(),
             Self::Ring(error) => error.source(),

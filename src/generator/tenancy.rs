@@ -5,9 +5,9 @@
 mod tests;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use super::first_lease::FirstLease;
+use super::first_lease::{FirstLease, PATIENCE, may_come};
 use super::setup::{KeptOptions, LeaseSource};
 use super::{BuildError, Shutdown};
 use crate::cipher::Secret;
@@ -35,6 +35,7 @@ pub(super) struct Kept {
     namespace: Namespace,
     plan: LeasePlan,
     outage: Arc<Outage>,
+    detached: bool,
 }
 
 impl Ground {
@@ -89,17 +90,19 @@ impl Ground {
                 .map_err(BuildError::Namespace)?;
         }
         let plan = plan(&options, &namespace)?;
-        let store = if options.waits || options.init_if_new.is_some() {
-            let clock = Arc::clone(clock);
-            Box::new(FirstLease::new(store, options.init_if_new, clock))
-        } else {
-            store
+        // Who does not wait here asks again in the background.
+        let patience = match options.detached {
+            true => Duration::ZERO,
+            false => options.first_lease_within.unwrap_or(PATIENCE),
         };
+        let clock = Arc::clone(clock);
+        let store = Box::new(FirstLease::new(store, options.init_if_new, patience, clock));
         Ok(Self::Kept(Box::new(Kept {
             store,
             namespace,
             plan,
             outage: Arc::default(),
+            detached: options.detached,
         })))
     }
 
@@ -144,7 +147,8 @@ impl Ground {
         .map_err(BuildError::System)
     }
 
-    /// Takes possession: `host` has its first leases when this returns.
+    /// Takes possession: `host` has its first leases when this returns, unless they are
+    /// to come later.
     pub(super) fn settle(self, host: impl Host) -> Result<Tenancy, BuildError> {
         match self {
             Self::Given { claimed, .. } => Ok(Tenancy::Given(Given {
@@ -158,6 +162,7 @@ impl Ground {
                     namespace,
                     plan,
                     outage,
+                    detached,
                 } = *kept;
                 let manager =
                     Manager::new(namespace.clone(), plan, seed()).map_err(BuildError::Plan)?;
@@ -166,9 +171,15 @@ impl Ground {
                     namespace: namespace.clone(),
                     held: Vec::new(),
                 };
-                Keeper::start(store, manager, Box::new(estate), outage)
+                let (tenant, awaited) = (Box::new(estate), !detached);
+                let started = Instant::now();
+                Keeper::start(store, manager, tenant, outage, awaited)
                     .map(Tenancy::Kept)
                     .map_err(|error| match error {
+                        KeeperError::Store(error) if may_come(&error) => BuildError::NoLeaseYet {
+                            waited: started.elapsed(),
+                            error,
+                        },
                         KeeperError::Store(error) => BuildError::Store(error),
                         KeeperError::System(error) => BuildError::System(error),
                     })
@@ -344,6 +355,15 @@ impl Tenancy {
         match self {
             Self::Given(_) => None,
             Self::Kept(keeper) => Some(keeper.status()),
+        }
+    }
+
+    /// Waits until a lease is in force, for no longer than `patience`, and answers
+    /// whether one is.
+    pub(super) fn wait_ready(&self, patience: Duration) -> bool {
+        match self {
+            Self::Given(_) => true,
+            Self::Kept(keeper) => keeper.wait_ready(patience),
         }
     }
 

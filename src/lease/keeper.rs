@@ -22,7 +22,7 @@ use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -78,6 +78,8 @@ pub(crate) enum KeeperError {
 #[derive(Debug)]
 struct Shared {
     desk: Mutex<Desk>,
+    /// Leases or the clock may have changed.
+    changed: Condvar,
     stop: AtomicBool,
     ending: Ending,
 }
@@ -115,15 +117,18 @@ struct Courier {
 }
 
 impl Keeper {
-    /// Starts the thread, and waits until it has acquired the first leases.
+    /// Starts the thread, and waits until it has acquired the first leases if they are
+    /// `awaited`.
     ///
     /// # Errors
-    /// The store's first refusal, or the system's. Nothing is kept then.
+    /// The system's refusal, or the store's first one where leases are awaited. Nothing is
+    /// kept then.
     pub(crate) fn start(
         store: Box<dyn LeaseStore>,
         manager: Manager,
         tenant: Box<dyn Tenant>,
         outage: Arc<Outage>,
+        awaited: bool,
     ) -> Result<Self, KeeperError> {
         let at_home = WipeOnFork::new(true).map_err(KeeperError::System)?;
         let shared = Arc::new(Shared {
@@ -138,6 +143,7 @@ impl Keeper {
                 last_end_unix_ms: 0,
                 ended: false,
             }),
+            changed: Condvar::new(),
             stop: AtomicBool::new(false),
             ending: Ending::default(),
         });
@@ -147,12 +153,13 @@ impl Keeper {
             failures: Throttle::new(),
         };
         let (outcome, first) = mpsc::channel();
+        let outcome = awaited.then_some(outcome);
         let thread = thread::Builder::new()
             .name("ringflake-lease".to_owned())
             .spawn(move || {
                 let shared = Arc::clone(&courier.shared);
                 // What can panic is caught inside, but for the drop of the store.
-                let released = catching(|| courier.run(&outcome));
+                let released = catching(|| courier.run(outcome));
                 shared.ending.tell(released.unwrap_or(false));
             })
             .map_err(KeeperError::System)?;
@@ -162,6 +169,9 @@ impl Keeper {
             thread: Some(thread),
             at_home,
         };
+        if !awaited {
+            return Ok(keeper);
+        }
         match first.recv() {
             Ok(first) => first.map(|()| keeper).map_err(KeeperError::Store),
             Err(gone) => Err(KeeperError::System(std::io::Error::other(gone))),
@@ -184,6 +194,19 @@ impl Keeper {
         drop(desk);
         self.wake();
         news.tell();
+    }
+
+    /// Waits until a lease is in force, for no longer than `patience`, and answers whether
+    /// one is. Not for a forked child, where nobody unlocks the desk.
+    pub(crate) fn wait_ready(&self, patience: Duration) -> bool {
+        let waits = |desk: &mut Desk| !desk.is_in_force();
+        let desk = self.shared.desk();
+        let waited = self
+            .shared
+            .changed
+            .wait_timeout_while(desk, patience, waits);
+        let (_desk, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+        !timeout.timed_out()
     }
 
     /// Releases every lease, and waits for that as long as `patience`. Answers whether
@@ -240,12 +263,17 @@ impl Shared {
 
 impl Courier {
     /// The life of the thread. Answers whether all leases were released in the end.
-    fn run(mut self, outcome: &mpsc::Sender<Result<(), StoreError>>) -> bool {
-        let first = self.acquire_first();
-        let failed = first.is_err();
-        // It is waited for, except by a caller that forked meanwhile.
-        let _ = outcome.send(first);
-        !failed && self.keep()
+    fn run(mut self, outcome: Option<mpsc::Sender<Result<(), StoreError>>>) -> bool {
+        if let Some(outcome) = outcome {
+            let first = self.acquire_first();
+            let failed = first.is_err();
+            // It is waited for, except by a caller that forked meanwhile.
+            let _ = outcome.send(first);
+            if failed {
+                return false;
+            }
+        }
+        self.keep()
     }
 
     /// Asks until there is a first lease and nothing more to ask at once.
@@ -292,6 +320,8 @@ impl Courier {
     /// Lets the manager say what is to be done: let go of everything, if `stop`.
     fn step(&self, stop: bool) -> Step {
         let (step, news) = self.shared.desk().step(stop);
+        // A step follows each answer and each nap, so nothing is told later than that.
+        self.shared.changed.notify_all();
         catching(|| news.tell());
         step
     }
@@ -351,6 +381,11 @@ fn error_of(answer: &Answer) -> Option<&StoreError> {
 }
 
 impl Desk {
+    /// Whether the clock has not passed the end of the last lease.
+    fn is_in_force(&mut self) -> bool {
+        self.moment().unix_ms < self.last_end_unix_ms
+    }
+
     fn had_a_lease(&self) -> bool {
         self.last_end_unix_ms > 0
     }

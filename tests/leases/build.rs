@@ -4,19 +4,24 @@ use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use ringflake::lease::{
     Expiry, Fingerprint, Holder, MemoryStore, Namespace, NamespaceError, PlanError, StoreError,
 };
 use ringflake::{
-    BuildError, CachedGenerator, Clock, DirectGenerator, Layout, Lease, ManualClock, Secret,
-    SystemClock,
+    BuildError, CachedGenerator, Clock, DirectGenerator, Layout, Lease, ManualClock, OnEmpty,
+    Refused, Secret, SystemClock,
 };
 
-use crate::rig::{NAME, Rig, START};
+use crate::eventually::eventually;
+use crate::rig::{COVER, NAME, Rig, SECOND, START, is_without_lease};
 use crate::small::{layout, lease, secret};
 use crate::store::{Fault, Op};
+
+/// Longer than what is waited for ever takes.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How each generator fails to be built from these options.
 macro_rules! refusals {
@@ -94,6 +99,7 @@ fn options_about_a_store_need_one() {
     assert_needs_a_store!(cover, Duration::from_secs(60));
     assert_needs_a_store!(expiry, Expiry::Refuse);
     assert_needs_a_store!(holder, Holder::new("a", "b"));
+    assert_needs_a_store!(first_lease_within, Duration::from_secs(1));
 }
 
 #[test]
@@ -226,7 +232,7 @@ fn a_namespace_that_is_another_is_refused() {
 }
 
 #[test]
-fn a_store_that_gives_nothing_is_an_error_at_once() {
+fn a_store_that_gives_nothing_is_an_error_at_once_for_who_does_not_wait() {
     let rig = Rig::new();
     macro_rules! assert_fails {
         ($fault:expr, $error:pat, $text:literal) => {
@@ -237,29 +243,206 @@ fn a_store_that_gives_nothing_is_an_error_at_once() {
                     .secret(&secret())
                     .lease_store(rig.store.clone())
                     .namespace(NAME)
+                    .first_lease_within(Duration::ZERO)
                     .block_bits(3),
-                BuildError::Store($error),
+                $error,
                 $text
             );
         };
     }
-    assert_fails!(Fault::Down, StoreError::Unavailable { .. }, "reach");
-    assert_fails!(Fault::Panic, StoreError::Ambiguous { .. }, "operation");
-    assert_fails!(Fault::Nothing, StoreError::Corrupt { .. }, "no block");
+    assert_fails!(
+        Fault::Down,
+        BuildError::NoLeaseYet {
+            error: StoreError::Unavailable { .. },
+            ..
+        },
+        "reach"
+    );
+    assert_fails!(
+        Fault::Panic,
+        BuildError::Store(StoreError::Ambiguous { .. }),
+        "operation"
+    );
+    assert_fails!(
+        Fault::Nothing,
+        BuildError::Store(StoreError::Corrupt { .. }),
+        "no block"
+    );
     let calls = [Op::Acquire, Op::Renew, Op::Release, Op::Check].map(|op| rig.store.calls(op));
     assert_eq!(calls, [6, 0, 0, 0], "one attempt each");
 
     // Who holds the last block holds it: nothing is taken away.
     rig.store.heal();
     let all = rig.cached().blocks(64).widen_to(64).build().unwrap();
-    let error = rig.cached().build().unwrap_err();
+    let hasty = rig.cached().first_lease_within(Duration::ZERO);
+    let error = hasty.build().unwrap_err();
     assert!(matches!(
         error,
-        BuildError::Store(StoreError::Exhausted { blocks: 64, .. })
+        BuildError::NoLeaseYet {
+            error: StoreError::Exhausted { blocks: 64, .. },
+            ..
+        }
     ));
     assert_eq!(rig.held_blocks(), 64);
     drop(all);
-    assert_eq!(rig.held_blocks(), 0);
+    eventually("all is released", || rig.held_blocks() == 0);
+}
+
+#[test]
+fn a_build_waits_for_a_store_that_comes() {
+    let rig = Rig::new();
+    rig.store.fail(Fault::Down);
+    let ids = thread::scope(|scope| {
+        let patient = rig.cached().first_lease_within(PATIENCE);
+        let built = scope.spawn(|| patient.build().unwrap());
+        eventually("it was asked more than once", || {
+            rig.store.calls(Op::Acquire) > 1
+        });
+        rig.store.heal();
+        built.join().unwrap()
+    });
+    ids.take().unwrap();
+
+    // And for blocks that others let go.
+    let all = rig.cached().blocks(63).widen_to(63).build().unwrap();
+    let asked = rig.store.calls(Op::Acquire);
+    let ids = thread::scope(|scope| {
+        let patient = rig.direct().first_lease_within(PATIENCE);
+        let built = scope.spawn(|| patient.build().unwrap());
+        eventually("it was asked more than once", || {
+            rig.store.calls(Op::Acquire) > asked + 1
+        });
+        drop(all);
+        built.join().unwrap()
+    });
+    assert_eq!(ids.leases()[0].ticks().start, START + COVER);
+}
+
+#[test]
+fn a_build_says_how_long_it_waited() {
+    let rig = Rig::new();
+    rig.store.fail(Fault::Down);
+    let patience = Duration::from_millis(600);
+    let cached = rig.cached().first_lease_within(patience).build();
+    let direct = rig.direct().first_lease_within(patience).build();
+    for error in [cached.unwrap_err(), direct.unwrap_err()] {
+        let text = error.to_string();
+        let BuildError::NoLeaseYet { waited, .. } = error else {
+            panic!("{error:?}");
+        };
+        assert!(waited >= patience, "{waited:?}");
+        let waited = format!("within {:.1} s: ", waited.as_secs_f64());
+        for said in [&waited, "`first_lease_within`", "`build_detached`", "reach"] {
+            assert!(text.contains(said), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_detached_generator_is_ready_when_its_store_is() {
+    let rig = Rig::new();
+    rig.store.fail(Fault::Down);
+    let cached = rig.cached().on_empty(OnEmpty::Error);
+    let cached = cached.build_detached().unwrap();
+    let direct = rig.direct().build_detached().unwrap();
+    eventually("both are told of the store", || {
+        let told = |status: Option<ringflake::lease::LeaseStatus>| {
+            status.is_some_and(|status| status.health.trouble.is_some())
+        };
+        told(cached.lease_status()) && told(direct.lease_status())
+    });
+    assert!(!cached.is_ready() && !direct.is_ready());
+    assert!(!cached.wait_ready(Duration::from_millis(1)));
+    let refused = direct.take().unwrap_err();
+    let Refused::NoLease {
+        end_unix_ms: 0,
+        trouble: Some(_),
+        ..
+    } = refused
+    else {
+        panic!("{refused:?}");
+    };
+    cached.take().unwrap_err();
+
+    let begun = Instant::now();
+    thread::scope(|scope| {
+        let waiting = [
+            scope.spawn(|| cached.wait_ready(PATIENCE)),
+            scope.spawn(|| direct.wait_ready(PATIENCE)),
+        ];
+        rig.store.heal();
+        for waited in waiting {
+            assert!(waited.join().unwrap());
+        }
+    });
+    assert!(begun.elapsed() < PATIENCE, "they are woken");
+    assert!(cached.is_ready() && direct.is_ready());
+    direct.take().unwrap();
+    // What could not be filled at the start is filled now.
+    eventually("the ring is full", || cached.stats().level == 64);
+    cached.take().unwrap();
+
+    // A lease that has ended is none.
+    rig.store.fail(Fault::Down);
+    rig.clock.advance(2 * COVER as u32 * SECOND);
+    assert!(!cached.is_ready() && !direct.is_ready());
+    rig.store.heal();
+    assert!(cached.wait_ready(PATIENCE) && direct.wait_ready(PATIENCE));
+    // Nor is one that was given up, until another has come.
+    rig.store.fail(Fault::Down);
+    cached.invalidate();
+    assert!(!cached.is_ready());
+    assert!(is_without_lease(&cached.take()));
+}
+
+#[test]
+fn a_lease_that_was_given_is_always_ready() {
+    let rig = Rig::new();
+    let lease = lease(rig.layout, 0..8, START..START + 10);
+    let ids = DirectGenerator::builder(rig.layout).clock(rig.clock.clone());
+    let ids = ids.plain().lease(lease).build_detached().unwrap();
+    assert!(ids.is_ready());
+    ids.take().unwrap();
+    rig.set_tick(START + 10);
+    ids.take().unwrap_err();
+    assert!(ids.wait_ready(PATIENCE));
+}
+
+#[test]
+fn what_waiting_does_not_help_is_refused_at_once() {
+    let rig = Rig::new();
+    let other = Secret::from_bytes([9; 16]);
+    let patient = rig.cached().secret(&other).first_lease_within(PATIENCE);
+    assert!(matches!(
+        patient.build().unwrap_err(),
+        BuildError::Store(StoreError::FingerprintMismatch { .. })
+    ));
+    assert_eq!(rig.store.calls(Op::Acquire), 1);
+    // A detached one is told when it asks for an ID.
+    let detached = rig.direct().secret(&other).build_detached().unwrap();
+    eventually("it is told why", || {
+        let refused = detached.take().unwrap_err().to_string();
+        refused.contains("another secret")
+    });
+}
+
+/// Its first lease may come after it has gone.
+#[test]
+fn a_detached_generator_that_goes_keeps_nothing() {
+    let rig = Rig::new();
+    rig.store.hold();
+    let ids = rig.cached().build_detached().unwrap();
+    eventually("the store is asked", || rig.store.held() == 1);
+    assert!(!ids.is_ready());
+    drop(ids);
+    rig.store.let_go();
+    eventually("what came is released", || {
+        rig.blocks().iter().map(|block| block.released).eq([true])
+    });
+    // One that was never answered has nothing to release.
+    rig.store.fail(Fault::Down);
+    drop(rig.direct().build_detached().unwrap());
+    assert_eq!(rig.blocks().len(), 1);
 }
 
 /// What may lie idle is what nobody can know of.

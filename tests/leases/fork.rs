@@ -13,7 +13,7 @@ use ringflake::{
 };
 
 use crate::child::{Checks, in_a_fork};
-use crate::rig::{Judge, Rig, START};
+use crate::rig::{Judge, Rig, SECOND, START};
 use crate::small::{clock_at, layout, lease, secret};
 use crate::store::{Fault, Op};
 
@@ -49,6 +49,8 @@ fn u1_a_child_has_no_leases_and_sends_nothing_for_its_parents() {
                 checks.check(direct.take() == Err(Refused::Forked));
                 checks.check(ids.lease_status().is_none());
                 checks.check(direct.lease_status().is_none());
+                checks.check(!ids.is_ready() && !ids.wait_ready(SECOND));
+                checks.check(!direct.is_ready() && !direct.wait_ready(SECOND));
                 checks.check(ids.leases().is_empty());
                 checks.check(direct.leases().is_empty());
                 ids.invalidate();

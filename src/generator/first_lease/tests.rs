@@ -4,9 +4,10 @@ use std::sync::Mutex;
 use super::*;
 use crate::clock::ManualClock;
 use crate::layout::Layout;
-use crate::lease::{Fingerprint, MemoryStore};
+use crate::lease::{Confirmed, Fingerprint, MemoryStore};
 
 const NOW: u64 = 1_760_000_000_000;
+const MS: Duration = Duration::from_millis(1);
 
 type Calls = Arc<Mutex<Vec<&'static str>>>;
 
@@ -15,6 +16,8 @@ type Calls = Arc<Mutex<Vec<&'static str>>>;
 struct Scripted {
     inner: MemoryStore,
     refusals: VecDeque<StoreError>,
+    /// What the next initialisation fails with.
+    init_fails: Arc<Mutex<Option<StoreError>>>,
     calls: Calls,
 }
 
@@ -48,7 +51,10 @@ impl LeaseStore for Scripted {
         init: &Init,
     ) -> Result<StoreRecord, StoreError> {
         self.note("init_if_new");
-        self.inner.init(namespace, init)
+        match self.init_fails.lock().unwrap().take() {
+            Some(failure) => Err(failure),
+            None => self.inner.init(namespace, init),
+        }
     }
 
     fn renew(&mut self, namespace: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
@@ -94,26 +100,37 @@ impl LeaseStore for Scripted {
 struct Case {
     first: FirstLease,
     space: Namespace,
+    init_fails: Arc<Mutex<Option<StoreError>>>,
     calls: Calls,
 }
 
 /// A store in memory, with nothing in it, behind so many refusals.
 fn case(refusals: impl IntoIterator<Item = StoreError>, history: Option<History>) -> Case {
     let clock = Arc::new(ManualClock::new(NOW));
-    let calls = Calls::default();
+    let (init_fails, calls) = (Arc::default(), Calls::default());
     let store = Scripted {
         inner: MemoryStore::new(clock.clone()),
         refusals: refusals.into_iter().collect(),
+        init_fails: Arc::clone(&init_fails),
         calls: Arc::clone(&calls),
     };
     Case {
-        first: FirstLease::new(Box::new(store), history, clock),
+        first: FirstLease::new(Box::new(store), history, PATIENCE, clock),
         space: Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap(),
+        init_fails,
         calls,
     }
 }
 
 impl Case {
+    /// Its namespace was initialised by others.
+    fn made(mut self) -> Self {
+        let init = Init::new(History::New, NOW);
+        self.first.store.init(&self.space, &init).unwrap();
+        self.calls();
+        self
+    }
+
     fn acquire(&mut self) -> Result<Vec<Grant>, StoreError> {
         let acquire = Acquire::new(1, 600, NOW);
         self.first.acquire(&self.space, &acquire)
@@ -128,6 +145,27 @@ impl Case {
 fn not_initialised() -> StoreError {
     let namespace = "orders".to_owned();
     StoreError::NotInitialised { namespace }
+}
+
+fn unavailable() -> StoreError {
+    StoreError::Unavailable {
+        source: "down".into(),
+    }
+}
+
+fn ambiguous() -> StoreError {
+    StoreError::Ambiguous {
+        operation: "an operation",
+        source: "cut".into(),
+    }
+}
+
+fn exhausted() -> StoreError {
+    StoreError::Exhausted {
+        wanted: 1,
+        blocks: 1,
+        retry_after: PATIENCE * 100,
+    }
 }
 
 fn floor_ahead(retry_after: Duration) -> StoreError {
@@ -146,8 +184,9 @@ fn what_is_not_initialised_is_initialised_once_and_before_the_first_lease() {
     // It is gone: that is no reason to begin anew.
     let refusals = [not_initialised(), not_initialised()];
     let mut again = self::case(refusals, Some(History::New));
-    again.first.init(&again.space, History::New).unwrap();
-    assert_eq!(again.calls(), ["init_if_new"]);
+    let init = Init::new(History::New, NOW);
+    again.first.store.init(&again.space, &init).unwrap();
+    assert_eq!(again.calls(), ["init"]);
     let gone = again.acquire().unwrap_err();
     assert!(matches!(gone, StoreError::NotInitialised { .. }), "{gone}");
     assert_eq!(again.calls(), ["acquire", "init_if_new", "acquire"]);
@@ -176,12 +215,9 @@ fn without_a_history_nothing_is_initialised() {
 #[test]
 fn leases_that_begin_within_a_moment_are_waited_for() {
     let soon = floor_ahead(Duration::from_millis(1));
-    let mut case = case([soon], Some(History::New));
+    let mut case = case([soon], None).made();
     assert_eq!(case.acquire().unwrap().len(), 1);
-    assert_eq!(
-        case.calls(),
-        ["acquire", "acquire", "init_if_new", "acquire"]
-    );
+    assert_eq!(case.calls(), ["acquire", "acquire"]);
 }
 
 #[test]
@@ -194,6 +230,88 @@ fn leases_that_begin_later_are_not_waited_for() {
         "{refused}"
     );
     assert_eq!(case.calls(), ["acquire"]);
+}
+
+#[test]
+fn what_may_come_is_asked_for_again() {
+    let lost = StoreError::HistoryLost {
+        confirmed: Confirmed::new(Block::new(7), Epoch::new(3), 100),
+        recorded: None,
+    };
+    for error in [unavailable(), exhausted(), lost] {
+        assert!(may_come(&error), "{error}");
+        let mut case = case([error], None).made();
+        case.acquire().unwrap();
+        assert_eq!(case.calls(), ["acquire", "acquire"]);
+    }
+    let mut case = case([ambiguous()], None).made();
+    case.acquire().unwrap_err();
+    assert_eq!(case.calls(), ["acquire"], "it may have cost a block");
+    assert!(!may_come(&ambiguous()) && !may_come(&not_initialised()));
+}
+
+#[test]
+fn who_does_not_wait_is_refused_at_once_and_may_ask_again() {
+    let mut case = case([unavailable()], Some(History::New));
+    case.first.patience = Duration::ZERO;
+    case.acquire().unwrap_err();
+    assert_eq!(case.calls(), ["acquire"]);
+    // That it could not be reached says nothing of the namespace.
+    case.acquire().unwrap();
+    assert_eq!(case.calls(), ["acquire", "init_if_new", "acquire"]);
+}
+
+#[test]
+fn an_initialisation_that_did_not_come_to_pass_is_tried_again() {
+    let mut case = case([], Some(History::New));
+    *case.init_fails.lock().unwrap() = Some(unavailable());
+    case.acquire().unwrap();
+    let twice = [
+        "acquire",
+        "init_if_new",
+        "acquire",
+        "init_if_new",
+        "acquire",
+    ];
+    assert_eq!(case.calls(), twice);
+}
+
+/// Whatever has shown it, or may have made it: from then on others may use it, and if it
+/// is gone, so is what they were granted.
+#[test]
+fn a_namespace_that_may_have_been_there_is_not_initialised_again() {
+    for shown in [
+        exhausted(),
+        floor_ahead(Duration::from_millis(1)),
+        ambiguous(),
+    ] {
+        let mut case = case([shown], Some(History::New));
+        case.first.patience = Duration::ZERO;
+        case.acquire().unwrap_err();
+        let gone = case.acquire().unwrap_err();
+        assert!(matches!(gone, StoreError::NotInitialised { .. }), "{gone}");
+        assert_eq!(case.calls(), ["acquire", "acquire"]);
+    }
+    let mut case = case([], Some(History::New));
+    *case.init_fails.lock().unwrap() = Some(ambiguous());
+    let unknown = case.acquire().unwrap_err();
+    assert!(matches!(unknown, StoreError::Ambiguous { .. }), "{unknown}");
+    case.acquire().unwrap_err();
+    assert_eq!(case.calls(), ["acquire", "init_if_new", "acquire"]);
+}
+
+#[test]
+fn pauses_grow_and_end_with_the_patience() {
+    let secs = Duration::from_secs;
+    let wait = |error, left| again_after(&error, secs(2), left);
+    assert_eq!(wait(unavailable(), secs(9)), Some(secs(2)));
+    assert_eq!(wait(exhausted(), secs(1)), Some(secs(1)));
+    assert_eq!(wait(unavailable(), Duration::ZERO), None);
+    assert_eq!(wait(floor_ahead(secs(3)), secs(3)), Some(secs(3)));
+    assert_eq!(wait(floor_ahead(secs(3)), secs(3) - MS), None);
+    // There is always a pause.
+    assert_eq!(wait(floor_ahead(Duration::ZERO), secs(3)), Some(MS));
+    assert_eq!(wait(ambiguous(), secs(9)), None);
 }
 
 #[test]

@@ -97,6 +97,8 @@ fn build(task: &Task) -> Result<CachedGenerator, String> {
         .block_bits(space::BLOCK_BITS)
         .widen_to(1)
         .cover(space::COVER)
+        // It is asked again by who called this, until the end.
+        .first_lease_within(Duration::ZERO)
         .build()
         .map_err(|error| error.to_string())
 }

@@ -80,7 +80,9 @@ impl Supply {
             .block_bits(namespace.block_bits())
             .blocks(terms.blocks)
             .cover(terms.keeper_cover)
-            .holder(this_process());
+            .holder(this_process())
+            // The store below waits for as long as it is to.
+            .first_lease_within(Duration::ZERO);
         if let Some(widen_to) = terms.widen_to {
             builder = builder.widen_to(widen_to);
         }
@@ -91,7 +93,9 @@ impl Supply {
             wait: Some(leases.wait),
         };
         let generator = match builder.lease_store(store).build() {
-            Err(BuildError::Store(error)) => return Err(place.explain(error)),
+            Err(BuildError::Store(error) | BuildError::NoLeaseYet { error, .. }) => {
+                return Err(place.explain(error));
+            }
             outcome => outcome?,
         };
         place.secret_was_given()?;
