@@ -65,6 +65,7 @@ impl<'a> Suite<'a> {
         self.renews_up_to_the_horizon();
         self.keeps_the_mark_at_a_release();
         self.starts_at_the_floor();
+        self.refuses_a_floor_far_ahead();
         self.fences_below_the_floor();
         self.starts_above_an_unknown_history();
         self.grants_where_it_knows_what_it_confirmed();
@@ -388,6 +389,58 @@ impl<'a> Suite<'a> {
 
         let grant = one(store.acquire(&space, &self.ask(1, 10)));
         assert_eq!(grant.ticks, floor..floor + 10);
+    }
+
+    fn refuses_a_floor_far_ahead(&self) {
+        let (mut store, space) = self.namespace("floor-far", 5);
+        let known = store.list(&space).unwrap();
+        let over = limits().horizon().as_secs() + limits().failover().as_secs() + 1;
+        let far = self.tick(&space) + over + 60;
+        match store.bump_floor(&space, Floor::Tick(far), (self.now)()) {
+            Err(StoreError::FloorTooFar {
+                tick,
+                tick_unix_ms,
+                latest,
+                latest_unix_ms,
+                idle,
+            }) => {
+                assert_eq!(tick, far);
+                assert_eq!(tick_unix_ms, space.layout().tick_start_unix_ms(far));
+                let expected = far - 62..=far - 50;
+                assert!(expected.contains(&latest), "{latest}, not {expected:?}");
+                assert_eq!(latest_unix_ms, space.layout().tick_start_unix_ms(latest));
+                let expected = Duration::from_secs(80)..=Duration::from_secs(94);
+                assert!(expected.contains(&idle), "{idle:?}");
+            }
+            other => panic!("{other:?}, not a refusal of a floor far ahead"),
+        }
+        assert_eq!(store.list(&space).unwrap(), known);
+
+        // What is near depends on whose clock is asked, unless there is but one.
+        let hour = 3_600_000;
+        let near = Floor::Tick(self.tick(&space) + 10);
+        let has_clock = store.check(&space, (self.now)()).unwrap().store_unix_ms;
+        for floor in [near, Floor::OverLostGrants] {
+            for client in [(self.now)() - hour, (self.now)() + hour] {
+                if has_clock.is_none() {
+                    continue;
+                }
+                let error = store.bump_floor(&space, floor, client).unwrap_err();
+                assert!(matches!(error, StoreError::ClockSkew { .. }), "{error}");
+            }
+        }
+        assert_eq!(store.list(&space).unwrap(), known);
+
+        let forced = store.bump_floor(&space, Floor::AnyTick(far), (self.now)() - hour);
+        assert_eq!(forced.unwrap(), far);
+        let error = store.acquire(&space, &self.ask(1, 10)).unwrap_err();
+        assert!(matches!(error, StoreError::FloorAhead { .. }), "{error}");
+        // Where it is already, nothing is raised.
+        let again = store.bump_floor(&space, Floor::Tick(far), (self.now)());
+        assert_eq!(again.unwrap(), far);
+        let beyond = Floor::AnyTick(space.layout().ticks());
+        let error = store.bump_floor(&space, beyond, (self.now)()).unwrap_err();
+        assert!(matches!(error, StoreError::Invalid { .. }), "{error}");
     }
 
     fn fences_below_the_floor(&self) {

@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::{Block, Confirmed, Epoch, Fingerprint};
+use crate::layout::Utc;
 
 /// Why a store did not do what it was asked.
 ///
@@ -89,6 +90,20 @@ pub enum StoreError {
         horizon_end: u64,
         /// When the first grant becomes possible.
         retry_after: Duration,
+    },
+    /// A floor so far ahead would guard nothing, and keep the store from granting
+    /// anything for long. It was not raised.
+    FloorTooFar {
+        /// The tick asked for.
+        tick: u64,
+        /// When it begins, in milliseconds since 1970.
+        tick_unix_ms: u64,
+        /// The last tick that is allowed at present: above all that was ever granted.
+        latest: u64,
+        /// When that begins, in milliseconds since 1970.
+        latest_unix_ms: u64,
+        /// For how long nothing would be granted.
+        idle: Duration,
     },
     /// The store knows less than it has confirmed: it was put back to an earlier
     /// state, and shows no other sign of it. Its floor was raised over all that it may
@@ -330,6 +345,22 @@ impl fmt::Display for StoreError {
                  present: try again in {retry_after:?}; the floor was raised over grants \
                  that may have been lost"
             ),
+            Self::FloorTooFar {
+                tick,
+                tick_unix_ms,
+                latest,
+                latest_unix_ms,
+                idle,
+            } => write!(
+                f,
+                "tick {tick} begins at {}, and with the floor there nothing would be granted for \
+                 {} s: a floor is never lowered; give a tick up to {latest} ({}), which lies above \
+                 all that was ever granted, or, if so long a pause is meant, force it \
+                 ('ringflake store bump-floor --to-tick {tick} --force', `Floor::AnyTick`)",
+                Utc(*tick_unix_ms),
+                idle.as_secs(),
+                Utc(*latest_unix_ms),
+            ),
             Self::HistoryLost {
                 confirmed,
                 recorded,
@@ -495,6 +526,13 @@ mod tests {
             limit: Duration::from_secs(12),
             retry_after: Duration::from_secs(60),
         };
+        let far = StoreError::FloorTooFar {
+            tick: 4711,
+            tick_unix_ms: 1_760_000_000_000,
+            latest: 815,
+            latest_unix_ms: 1_750_000_000_000,
+            idle: Duration::from_secs(9_999),
+        };
         let copied = StoreError::Copied {
             store: "sqlite:/a".into(),
             recorded: "inode 1".into(),
@@ -506,6 +544,17 @@ mod tests {
             (
                 stepped,
                 &["20000 ms", "99000 ms", "79000 ms", "12000 ms", "60s"],
+            ),
+            (
+                far,
+                &[
+                    "4711",
+                    "2025-10-09T08:53:20Z",
+                    "9999 s",
+                    "815",
+                    "2025-06-15T15:06:40Z",
+                    "--force",
+                ],
             ),
             (copied, &["sqlite:/a", "inode 1", "inode 2", "bump-floor"]),
             (

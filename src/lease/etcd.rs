@@ -424,7 +424,7 @@ impl LeaseStore for EtcdStore {
         &mut self,
         namespace: &Namespace,
         floor: Floor,
-        _now_unix_ms: u64,
+        now_unix_ms: u64,
     ) -> Result<u64, StoreError> {
         let deadline = self.deadline();
         let key = record::record_key(namespace);
@@ -432,7 +432,12 @@ impl LeaseStore for EtcdStore {
         let mut reply = self.read(ops(), &deadline)?;
         loop {
             let mut opened = self.open(namespace, &reply.body)?;
-            let now = opened.record.tick_at(dated(reply.date_ms)?)?;
+            let date_ms = dated(reply.date_ms)?;
+            let now = opened.record.tick_at(date_ms)?;
+            if floor.heeds_clocks() {
+                let nearest = date::nearest(date_ms, deadline.elapsed(), now_unix_ms);
+                opened.record.check_skew(nearest, now_unix_ms)?;
+            }
             opened.record.raise_floor(floor, now)?;
             let same_history = opened.incarnation == opened.record.incarnation;
             let term = if same_history {

@@ -304,12 +304,15 @@ impl LeaseStore for MemoryStore {
         &mut self,
         namespace: &Namespace,
         floor: Floor,
-        _now_unix_ms: u64,
+        now_unix_ms: u64,
     ) -> Result<u64, StoreError> {
         let mut server = self.server();
         let store_unix_ms = server.clock.unix_ms();
         let space = server.space(namespace)?;
         let now = space.record.tick_at(store_unix_ms)?;
+        if floor.heeds_clocks() {
+            space.record.check_skew(store_unix_ms, now_unix_ms)?;
+        }
         space.record.raise_floor(floor, now)?;
         Ok(space.record.floor)
     }

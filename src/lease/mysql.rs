@@ -195,9 +195,9 @@ impl LeaseStore for MysqlStore {
         &mut self,
         namespace: &Namespace,
         floor: Floor,
-        _now_unix_ms: u64,
+        now_unix_ms: u64,
     ) -> Result<u64, StoreError> {
-        self.client.bump_floor(namespace, floor)
+        self.client.bump_floor(namespace, floor, now_unix_ms)
     }
 
     fn check(

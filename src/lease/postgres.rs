@@ -201,9 +201,9 @@ impl LeaseStore for PostgresStore {
         &mut self,
         namespace: &Namespace,
         floor: Floor,
-        _now_unix_ms: u64,
+        now_unix_ms: u64,
     ) -> Result<u64, StoreError> {
-        off_runtime(|| self.client.bump_floor(namespace, floor))
+        off_runtime(|| self.client.bump_floor(namespace, floor, now_unix_ms))
     }
 
     fn check(

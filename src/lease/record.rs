@@ -147,12 +147,15 @@ impl StoreRecord {
     /// Raises the floor. It is never lowered.
     ///
     /// # Errors
-    /// [`StoreError::Invalid`] for a tick beyond the layout's.
+    /// [`StoreError::Invalid`] for a tick beyond the layout's,
+    /// [`StoreError::FloorTooFar`] for one above the present floor and
+    /// [all that a lost grant can reach](Self::floor_over_lost_grants), unless it is
+    /// forced.
     pub fn raise_floor(&mut self, floor: Floor, now: u64) -> Result<(), StoreError> {
+        let over = self.floor_over_lost_grants(now);
         let floor = match floor {
-            Floor::OverLostGrants => self.floor_over_lost_grants(now),
-            Floor::Tick(tick) if tick < self.layout().ticks() => tick,
-            Floor::Tick(tick) => {
+            Floor::OverLostGrants => over,
+            Floor::Tick(tick) | Floor::AnyTick(tick) if tick >= self.layout().ticks() => {
                 return Err(StoreError::Invalid {
                     what: "the floor in ticks",
                     value: tick,
@@ -160,9 +163,27 @@ impl StoreRecord {
                     max: self.layout().ticks() - 1,
                 });
             }
+            Floor::Tick(tick) if tick > over.max(self.floor) => {
+                return Err(self.floor_too_far(tick, over, now));
+            }
+            Floor::Tick(tick) | Floor::AnyTick(tick) => tick,
         };
         self.floor = self.floor.max(floor);
         Ok(())
+    }
+
+    fn floor_too_far(&self, tick: u64, latest: u64, now: u64) -> StoreError {
+        let layout = self.layout();
+        let at = |tick| layout.tick_start_unix_ms(tick);
+        // When the horizon ends one tick past the floor.
+        let first = tick.saturating_add(1).saturating_sub(self.horizon_ticks());
+        StoreError::FloorTooFar {
+            tick,
+            tick_unix_ms: at(tick),
+            latest,
+            latest_unix_ms: at(latest),
+            idle: Duration::from_millis(at(first).saturating_sub(at(now))),
+        }
     }
 
     /// Refuses where the store knows less of a block than it has confirmed. `known` is

@@ -419,17 +419,23 @@ impl LeaseStore for RedisStore {
         &mut self,
         namespace: &Namespace,
         floor: Floor,
-        _now_unix_ms: u64,
+        now_unix_ms: u64,
     ) -> Result<u64, StoreError> {
-        let tick = match floor {
-            Floor::OverLostGrants => "lost".to_owned(),
-            Floor::Tick(tick) => tick.to_string(),
+        let (kind, tick) = match floor {
+            Floor::OverLostGrants => ("lost", 0),
+            Floor::Tick(tick) => ("tick", tick),
+            Floor::AnyTick(tick) => ("any", tick),
         };
-        let answer = self.run(Script::BumpFloor, namespace, &[tick])?;
+        let arguments = [kind.to_owned(), tick.to_string(), now_unix_ms.to_string()];
+        let answer = self.run(Script::BumpFloor, namespace, &arguments)?;
         let mut record = answer.record()?;
         match &*answer.tag {
             "raised" => Ok(record.floor),
-            "invalid" => {
+            "skew" => {
+                record.check_skew(answer.unix_ms, now_unix_ms)?;
+                Err(disagreement())
+            }
+            "invalid" | "far" => {
                 record.raise_floor(floor, record.tick_at(answer.unix_ms)?)?;
                 Err(disagreement())
             }

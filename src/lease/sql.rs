@@ -265,9 +265,13 @@ impl<S: Session> Client<S> {
         &mut self,
         namespace: &Namespace,
         floor: Floor,
+        now_unix_ms: u64,
     ) -> Result<u64, StoreError> {
         self.run(namespace, "bump_floor", |session| {
             let mut at = lock_record(session, namespace, Lock::Exclusive)?;
+            if floor.heeds_clocks() {
+                at.record.check_skew(at.unix_ms, now_unix_ms)?;
+            }
             at.record.raise_floor(floor, at.now)?;
             let writes = Writes {
                 record: Some(&at.record),

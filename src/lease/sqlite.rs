@@ -369,7 +369,12 @@ mod tests {
         let grant = machine.acquire(&mut store).unwrap();
         machine.clock.advance(YEAR);
         let floor = Floor::Tick(grant.ticks.end);
-        store.bump_floor(&space(), floor, 0).unwrap();
+        let now = machine.clock.unix_ms();
+        store.bump_floor(&space(), floor, now).unwrap();
+        // Far by the time that was expected, however near by the clock.
+        let near_the_clock = Floor::Tick(grant.ticks.end + YEAR.as_secs());
+        let error = store.bump_floor(&space(), near_the_clock, now).unwrap_err();
+        assert!(matches!(error, StoreError::FloorTooFar { .. }), "{error}");
         store.release(&space(), grant.block, grant.epoch).unwrap();
         stepped(machine.acquire(&mut store));
     }

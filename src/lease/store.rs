@@ -132,11 +132,14 @@ pub trait LeaseStore: Send + fmt::Debug {
 
     /// Raises the floor, and answers where it is now. It is never lowered.
     ///
-    /// `now_unix_ms` is the caller's time in milliseconds since 1970.
+    /// `now_unix_ms` is the caller's time in milliseconds since 1970. Unless the tick
+    /// is [forced](Floor::AnyTick), clocks that are too far apart are refused, as by
+    /// [`acquire`](Self::acquire): one of them says how far ahead a tick lies.
     ///
     /// # Errors
+    /// [`StoreError::ClockSkew`], [`StoreError::FloorTooFar`],
     /// [`StoreError::Invalid`] for a tick beyond the layout's, and those of
-    /// every method.
+    /// every method. Nothing is raised then.
     fn bump_floor(
         &mut self,
         namespace: &Namespace,
@@ -339,8 +342,21 @@ pub enum Floor {
     /// Above everything that a lost grant can reach: after a restore that the
     /// store itself can't notice.
     OverLostGrants,
-    /// To this tick since the layout's epoch, at most the layout's last.
+    /// To this tick since the layout's epoch, at most
+    /// [what a lost grant can reach](StoreRecord::floor_over_lost_grants): nothing lies
+    /// above that which a floor could guard.
     Tick(u64),
+    /// To this tick, at most the layout's last, however far it lies ahead of the store's
+    /// clock and whatever that shows. Nothing is granted until the horizon reaches it,
+    /// and there is no way back.
+    AnyTick(u64),
+}
+
+impl Floor {
+    /// Whether clocks have a say.
+    pub(super) fn heeds_clocks(self) -> bool {
+        !matches!(self, Self::AnyTick(_))
+    }
 }
 
 impl<S: LeaseStore + ?Sized> LeaseStore for Box<S> {

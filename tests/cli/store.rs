@@ -284,7 +284,13 @@ fn check_tells_how_a_store_stands() {
 
     // What refuses leases fails the check.
     let floor = object["floor"]["tick"].as_u64().unwrap() + 100_000;
-    shared.print(&["store", "bump-floor", "--to-tick", &floor.to_string()]);
+    shared.print(&[
+        "store",
+        "bump-floor",
+        "--to-tick",
+        &floor.to_string(),
+        "--force",
+    ]);
     let check = shared.home.run(&shared.args(&["store", "check"]));
     assert_eq!(check.status.code(), Some(1));
     assert!(
@@ -409,6 +415,38 @@ fn bump_floor_tells_the_old_and_the_new_and_never_goes_back() {
     assert!(row(&table, "new floor").ends_with(&format!("(tick {over})")));
     let message = shared.refuse(&["store", "bump-floor", "--to-tick", "1073741824"]);
     assert!(message.contains("1073741823"), "{message}");
+}
+
+#[test]
+fn a_floor_far_ahead_must_be_forced() {
+    let shared = Shared::new();
+    shared.print(&["store", "init", "--history", "new"]);
+    let before = shared.json(&["store", "check"]).remove(0);
+    // A day, of seconds.
+    let far = before["floor"]["tick"].as_u64().unwrap() + 86_400;
+    let tick = far.to_string();
+    let message = shared.refuse(&["store", "bump-floor", "--to-tick", &tick]);
+    for part in [&*tick, "--force", "nothing would be granted for 85", "Z"] {
+        assert!(message.contains(part), "{part} is not in: {message}");
+    }
+    assert_eq!(
+        shared.json(&["store", "check"])[0]["floor"],
+        before["floor"]
+    );
+
+    for args in [
+        &["--over-lost-grants", "--force"][..],
+        &["--force"],
+        &["--to-tick", "5", "--over-lost-grants"],
+    ] {
+        let args = [&["store", "bump-floor"], args].concat();
+        let output = shared.home.run(&shared.args(&args));
+        assert_eq!(output.status.code(), Some(2));
+    }
+    let bumped = shared.json(&["store", "bump-floor", "--to-tick", &tick, "--force"]);
+    assert_eq!(bumped[0]["new_floor"]["tick"], far);
+    let message = shared.refuse(&["generate", "-n", "1"]);
+    assert!(message.contains("leases begin in 85"), "{message}");
 }
 
 #[test]

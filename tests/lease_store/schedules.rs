@@ -176,7 +176,8 @@ impl World {
         let space = self.space.clone();
         let server = self.server(pick);
         let floor = by.map_or(Floor::OverLostGrants, |by| Floor::Tick(server.tick() + by));
-        server.store.bump_floor(&space, floor, 0).unwrap();
+        let now = server.clock.unix_ms();
+        server.store.bump_floor(&space, floor, now).unwrap();
     }
 
     fn advance(&mut self, by_ms: u64) {

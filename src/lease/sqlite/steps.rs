@@ -432,7 +432,7 @@ impl LeaseStore for SqliteStore {
         &mut self,
         namespace: &Namespace,
         floor: Floor,
-        _now_unix_ms: u64,
+        now_unix_ms: u64,
     ) -> Result<u64, StoreError> {
         self.run("bump_floor", namespace, Access::Write, |turn| {
             if floor == Floor::OverLostGrants {
@@ -444,8 +444,15 @@ impl LeaseStore for SqliteStore {
             } else {
                 turn.refuse_copies()?;
             }
+            if floor.heeds_clocks() {
+                // When it was asked, not after it has waited for the lock.
+                let record = &turn.space.record;
+                record.check_skew(turn.arrived_unix_ms, now_unix_ms)?;
+            }
+            // Where the clock is in doubt, a tick is far from the time that was expected.
+            let store_unix_ms = turn.expected_unix_ms();
             let record = &mut turn.space.record;
-            let now = record.tick_at(turn.unix_ms)?;
+            let now = record.tick_at(store_unix_ms)?;
             record.raise_floor(floor, now)?;
             let raised = record.floor;
             turn.save()?;

@@ -86,7 +86,10 @@ fn a_copy_grants_nothing_for_as_long_as_nobody_adopts_it() {
         copied(pair.acquire(&mut copy, 10), &path);
         copied(copy.renew(&space, &renew), &path);
         copied(copy.release(&space, grant.block, grant.epoch), &path);
-        copied(copy.bump_floor(&space, Floor::Tick(1_000_500), 0), &path);
+        copied(
+            copy.bump_floor(&space, Floor::Tick(1_000_500), pair.clock.unix_ms()),
+            &path,
+        );
         // Not a question of time.
         pair.pass(2 * (HORIZON + FAILOVER));
     }
@@ -111,7 +114,9 @@ fn an_adopted_copy_starts_above_all_that_the_original_granted() {
     let lost = pair.acquire(&mut original, u64::MAX).unwrap();
     assert_eq!(lost.ticks.end, 1_000_001 + HORIZON);
 
-    let floor = copy.bump_floor(&space, Floor::OverLostGrants, 0).unwrap();
+    let floor = copy
+        .bump_floor(&space, Floor::OverLostGrants, pair.clock.unix_ms())
+        .unwrap();
     assert_eq!(floor, 1_000_001 + HORIZON + FAILOVER + 1);
     match pair.acquire(&mut copy, 10).unwrap_err() {
         StoreError::FloorAhead { floor: ahead, .. } => assert_eq!(ahead, floor),

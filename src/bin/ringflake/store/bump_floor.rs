@@ -17,7 +17,10 @@ use crate::data_dir::DataDir;
 /// leases.db into use: once nobody uses the original any more, for good, run this
 /// with --over-lost-grants. Leases then begin above all that the original can have
 /// granted: the store's horizon ahead of the clock, and after its failover time.
-/// The floor is never lowered, so a wrong --to-tick can't be taken back.
+/// The floor is never lowered, so a wrong --to-tick can't be taken back: until the
+/// horizon reaches it no lease is given. One above all that was ever leased is refused
+/// therefore, unless it is forced, and so are clocks of store and machine that differ
+/// by more than the store's limit: one of them says how far ahead a tick lies.
 ///
 /// JSON: namespace, old_floor and new_floor, each with tick, unix_ms and time (RFC
 /// 3339)
@@ -26,6 +29,9 @@ use crate::data_dir::DataDir;
 pub(crate) struct BumpFloorArgs {
     #[command(flatten)]
     to: ToArgs,
+    /// With --to-tick: however far it lies ahead, and whatever the clocks show
+    #[arg(long, requires = "to_tick", conflicts_with = "over_lost_grants")]
+    force: bool,
     #[command(flatten)]
     common: CommonArgs,
 }
@@ -53,7 +59,11 @@ pub(super) fn run(args: &BumpFloorArgs, data_dir: &DataDir) -> Result<ExitCode> 
     let namespace = desk.place.namespace.clone();
     let report = desk.store.check(&namespace, desk.now_unix_ms);
     let old_floor = desk.explained(report)?.record.floor;
-    let floor = args.to.to_tick.map_or(Floor::OverLostGrants, Floor::Tick);
+    let floor = match args.to.to_tick {
+        None => Floor::OverLostGrants,
+        Some(tick) if args.force => Floor::AnyTick(tick),
+        Some(tick) => Floor::Tick(tick),
+    };
     let raised = desk.store.bump_floor(&namespace, floor, desk.now_unix_ms);
     let object = Object {
         namespace: namespace.name(),
