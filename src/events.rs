@@ -29,17 +29,19 @@
 //! | upstream lease store failed | warn | error, cause, suppressed | by a tier, for the machine; its processes go on |
 //! | upstream lease store recovered | info | since_unix_ms | by a tier, at the first errand that is done |
 //! | machine's blocks given up | warn | store, recorded, found | by a tier whose file is a copy or was put back |
+//! | block quarantined | warn | namespace, block, reason | when its record is met and can't be true, once for each block and process |
 //! | store not durable | warn | store, reason | on a connection to a store that was accepted nevertheless |
 //! | launch not noted | warn | store, error | when `WORKER_NODE` does not take a row, at a store's first grant |
 //! | generator stopped | debug | | when the last clone is dropped, but in a forked child |
 //! | unusable backend | warn | value, chosen, available | at a key's set-up |
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::ffi::OsStr;
 use std::fmt::{self, Display};
-use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::cipher::Backend;
@@ -203,6 +205,30 @@ pub(crate) fn unusable_backend(value: &OsStr, chosen: Backend, available: impl D
             %available,
             "unusable backend: RINGFLAKE_BACKEND names none that this processor can run; \
              the fastest is used instead"
+        );
+    }
+}
+
+/// A record of this block can't be true; of none, if there is none.
+pub(crate) fn block_quarantined(namespace: &str, block: Option<u64>, reason: &str) {
+    /// More of them are no news.
+    const MOST: usize = 10_000;
+    static TOLD: Mutex<BTreeSet<(String, Option<u64>)>> = Mutex::new(BTreeSet::new());
+    // Asked first: what nobody hears is not told.
+    if !tracing::enabled!(target: "ringflake", tracing::Level::WARN) {
+        return;
+    }
+    let is_new = {
+        let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+        told.len() < MOST && told.insert((namespace.to_owned(), block))
+    };
+    if is_new {
+        tracing::warn!(
+            target: "ringflake",
+            namespace,
+            block,
+            reason,
+            "block quarantined: it is not granted until 'ringflake store repair'"
         );
     }
 }

@@ -43,6 +43,10 @@
 //! helped: a process that was told something since the lost state must live, and be
 //! the first to speak.
 //!
+//! A block whose record can't be what a store wrote is [`Quarantined`]: it is not granted
+//! until [`repair`](LeaseStore::repair) has put its mark above all that can have been
+//! granted of it. The other blocks go on.
+//!
 //! A [`TierStore`] stands between the processes of a machine and a store. One rule more
 //! is its own:
 //!
@@ -97,6 +101,7 @@ mod password;
 mod peer;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod quarantine;
 mod record;
 #[cfg(feature = "redis")]
 mod redis;
@@ -140,6 +145,7 @@ pub use self::namespace::{Fingerprint, Namespace, NamespaceError};
 pub use self::open::{OpenError, OpenOptions, open};
 #[cfg(feature = "postgres")]
 pub use self::postgres::PostgresStore;
+pub use self::quarantine::Quarantined;
 pub use self::record::{Incarnation, StoreRecord};
 #[cfg(feature = "redis")]
 pub use self::redis::RedisStore;

@@ -18,7 +18,9 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ringflake::lease::{Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace};
+use ringflake::lease::{
+    Acquire, Block, Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace, Renew,
+};
 use ringflake::{
     CachedGenerator, CachedGeneratorBuilder, Clock, Id, ManualClock, PaddingFill, Refused,
     ScheduledFill, TakeError, ThresholdFill,
@@ -687,4 +689,43 @@ fn no_event_carries_a_secret_or_an_id() {
             assert!(!text.contains(&part.to_lowercase()), "{part} in {text}");
         }
     }
+}
+
+#[test]
+fn a_damaged_block_is_told_once_however_often_it_is_met() {
+    let recording = Recording::start();
+    let layout = shared_layout(48, 8, 2);
+    let clock = clock_at(layout, 10);
+    let mut store = MemoryStore::new(Arc::new(clock.clone()));
+    let space = Namespace::new("told-once", &layout, Fingerprint::PLAIN)
+        .and_then(|space| space.with_block_bits(6))
+        .unwrap();
+    let now = clock.unix_ms();
+    store.init(&space, &Init::new(History::New, now)).unwrap();
+    let grants = store.acquire(&space, &Acquire::new(2, 5, now)).unwrap();
+    for grant in &grants {
+        assert!(store.damage(&space, grant.block));
+    }
+    assert!(recording.of("block quarantined").is_empty());
+    for _ in 0..3 {
+        // The other two blocks.
+        let _ = store.acquire(&space, &Acquire::new(4, 5, now));
+        for grant in &grants {
+            let renew = Renew::new(grant, grant.ticks.end + 1, now);
+            store.renew(&space, &renew).unwrap_err();
+        }
+        store.list(&space).unwrap();
+        store.check(&space, now).unwrap();
+    }
+    let told = recording.of("block quarantined");
+    assert_eq!(told.len(), 2, "{told:?}");
+    for (told, block) in told.iter().zip(["0", "1"]) {
+        told.assert_shape(Level::WARN, &["namespace", "block", "reason"]);
+        assert_eq!(
+            (told.field("namespace"), told.field("block")),
+            ("told-once", block)
+        );
+        assert!(told.field("reason").contains("hwm_end"), "{told:?}");
+    }
+    assert!(!store.damage(&space, Block::new(7)));
 }

@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 
 use crate::clock::Clock;
 use crate::lease::{
-    Acquire, Block, Epoch, Floor, Grant, History, Init, LeaseStore, Listing, Namespace, Renew,
-    StoreError, StoreRecord, StoreReport,
+    Acquire, Block, BlockState, Epoch, Floor, Grant, History, Init, LeaseStore, Listing, Namespace,
+    Renew, StoreError, StoreRecord, StoreReport,
 };
 
 /// For how long the first lease is waited for unless it is said.
@@ -198,6 +198,15 @@ impl LeaseStore for FirstLease {
         now_unix_ms: u64,
     ) -> Result<u64, StoreError> {
         self.store.bump_floor(namespace, floor, now_unix_ms)
+    }
+
+    fn repair(
+        &mut self,
+        namespace: &Namespace,
+        block: Block,
+        now_unix_ms: u64,
+    ) -> Result<BlockState, StoreError> {
+        self.store.repair(namespace, block, now_unix_ms)
     }
 
     fn check(

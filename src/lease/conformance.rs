@@ -7,6 +7,8 @@
 //!
 //! Like the assertions of a test, it panics at the first thing that is wrong.
 
+mod damage;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
@@ -30,12 +32,18 @@ const NODE_BITS: u32 = 17;
 /// use ringflake::{Clock, SystemClock};
 ///
 /// let server = MemoryStore::new(Arc::new(SystemClock));
-/// Suite::new(&|| Box::new(server.clone()), &|| SystemClock.unix_ms()).run();
+/// Suite::new(&|| Box::new(server.clone()), &|| SystemClock.unix_ms())
+///     .with_damage(&|namespace, block| assert!(server.damage(namespace, block)))
+///     .run();
 /// ```
 pub struct Suite<'a> {
     open: &'a dyn Fn() -> Box<dyn LeaseStore>,
     now: &'a dyn Fn() -> u64,
+    damage: Option<&'a Damage<'a>>,
 }
+
+/// Leaves something that no store writes in the record of a block.
+type Damage<'a> = dyn Fn(&Namespace, Block) + 'a;
 
 impl<'a> Suite<'a> {
     /// `open` makes one more connection to the same server, on which none of the
@@ -43,7 +51,20 @@ impl<'a> Suite<'a> {
     /// machine, in milliseconds since 1970; the server's must be within two
     /// seconds of it.
     pub fn new(open: &'a dyn Fn() -> Box<dyn LeaseStore>, now: &'a dyn Fn() -> u64) -> Self {
-        Self { open, now }
+        Self {
+            open,
+            now,
+            damage: None,
+        }
+    }
+
+    /// Tests what becomes of a block whose record is damaged, too. `damage` leaves
+    /// something in that of a block that was granted which no store writes, past the
+    /// store: by a client of the server's own, say.
+    #[must_use]
+    pub fn with_damage(mut self, damage: &'a (dyn Fn(&Namespace, Block) + 'a)) -> Self {
+        self.damage = Some(damage);
+        self
     }
 
     /// Runs every test, each in a namespace of its own; takes a few hundred
@@ -74,6 +95,10 @@ impl<'a> Suite<'a> {
         self.keeps_namespaces_apart();
         self.lists_and_reports();
         self.serves_many_connections();
+        if let Some(damage) = self.damage {
+            self.quarantines_a_damaged_block(damage);
+            self.grants_nothing_of_damaged_blocks_alone(damage);
+        }
     }
 
     fn exists_only_once_initialised(&self) {
@@ -677,6 +702,7 @@ fn for_every_method(
     expect(store.list(space).unwrap_err());
     expect(store.bump_floor(space, Floor::Tick(1), now).unwrap_err());
     expect(store.check(space, now).unwrap_err());
+    expect(store.repair(space, grant.block, now).unwrap_err());
     expect(store.upgrade(space, space.fingerprint()).unwrap_err());
 }
 

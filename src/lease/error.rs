@@ -105,6 +105,11 @@ pub enum StoreError {
         /// For how long nothing would be granted.
         idle: Duration,
     },
+    /// The block's record is sound, so that there is nothing to repair.
+    NotQuarantined {
+        /// The block.
+        block: Block,
+    },
     /// The store knows less than it has confirmed: it was put back to an earlier
     /// state, and shows no other sign of it. Its floor was raised over all that it may
     /// have granted since; the same request finds it there.
@@ -240,6 +245,12 @@ pub enum Fence {
     /// The store is a tier, and the machine has lost the block to the upstream store,
     /// or gives it up.
     Upstream,
+    /// The block's record can't be true, and the block is out of use until it was
+    /// repaired.
+    Quarantined {
+        /// What is wrong with it.
+        reason: String,
+    },
 }
 
 impl fmt::Display for Fence {
@@ -257,6 +268,10 @@ impl fmt::Display for Fence {
             }
             Self::Incarnation => write!(f, "the store was replaced or restored"),
             Self::Upstream => write!(f, "the machine doesn't have the block any more"),
+            Self::Quarantined { reason } => write!(
+                f,
+                "it is quarantined, since {reason} ('ringflake store repair' brings it back)"
+            ),
         }
     }
 }
@@ -360,6 +375,11 @@ impl fmt::Display for StoreError {
                 Utc(*tick_unix_ms),
                 idle.as_secs(),
                 Utc(*latest_unix_ms),
+            ),
+            Self::NotQuarantined { block } => write!(
+                f,
+                "block {block} is not quarantined, and nothing was done: 'ringflake store check' \
+                 lists the blocks that are"
             ),
             Self::HistoryLost {
                 confirmed,

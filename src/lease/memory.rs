@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
+use super::quarantine::{self, Judged};
 use super::voucher::Voucher;
 use super::{
     Acquire, Block, BlockState, Durability, Epoch, Fence, Fingerprint, Floor, Grant, Incarnation,
-    Init, LeaseStore, Listing, Namespace, Renew, StoreError, StoreRecord, StoreReport,
+    Init, LeaseStore, Listing, Namespace, Quarantined, Renew, StoreError, StoreRecord, StoreReport,
 };
 use crate::clock::Clock;
 use crate::sync::{Mutex, MutexGuard};
@@ -106,6 +107,15 @@ impl MemoryStore {
         self.server().spaces.clone_from(&snapshot.spaces);
     }
 
+    /// Leaves something that no rule writes in the record of a block, as a hand or a
+    /// bad disk may; false where the block was never granted.
+    pub fn damage(&self, namespace: &Namespace, block: Block) -> bool {
+        let mut server = self.server();
+        let space = server.spaces.get_mut(namespace.name());
+        let known = space.and_then(|space| space.raw(block));
+        known.map(|known| known.hwm_end = u64::MAX).is_some()
+    }
+
     fn server(&self) -> MutexGuard<'_, Server> {
         // Every change below is a whole one, made after all that can fail, so
         // what a panicking thread leaves behind is sound.
@@ -127,8 +137,31 @@ impl Server {
 }
 
 impl Space {
-    fn block(&mut self, block: Block) -> Option<&mut BlockState> {
+    fn raw(&mut self, block: Block) -> Option<&mut BlockState> {
         self.blocks.get_mut(usize::try_from(block.index()).ok()?)
+    }
+
+    /// What is known of a block, judged.
+    fn known(&mut self, block: Block) -> Option<Judged> {
+        let known = self.raw(block)?.clone();
+        Some(quarantine::judge(&self.record.namespace, known))
+    }
+
+    /// As [`known`](Self::known), of a grant that is to be changed.
+    fn subject(&mut self, block: Block) -> Result<Option<BlockState>, StoreError> {
+        let namespace = &self.record.namespace.clone();
+        let known = self.known(block).transpose();
+        known.map_err(|found| found.fence(namespace, block))
+    }
+
+    /// Those that were granted: the sound, and the others.
+    fn sorted(&self) -> (Vec<BlockState>, Vec<Quarantined>) {
+        let namespace = &self.record.namespace;
+        let blocks = self.blocks.iter().cloned();
+        quarantine::sort(
+            namespace,
+            blocks.map(|block| quarantine::judge(namespace, block)),
+        )
     }
 
     /// The state of a block before its next grant, for all that can be granted:
@@ -142,13 +175,10 @@ impl Space {
             .map(|index| BlockState::new(Block::new(index), Epoch::new(0), 0))
             .take(wanted as usize)
             .collect();
-        let mut idle: Vec<_> = self
-            .blocks
-            .iter()
-            .filter(|block| block.hwm_end <= idle_until || block.released)
-            .collect();
+        let mut idle = self.sorted().0;
+        idle.retain(|block| block.hwm_end <= idle_until || block.released);
         idle.sort_unstable_by_key(|block| (block.hwm_end, block.block));
-        candidates.extend(idle.into_iter().cloned());
+        candidates.extend(idle);
         candidates
     }
 }
@@ -210,7 +240,10 @@ impl LeaseStore for MemoryStore {
         space.record.observe(&incarnation, now);
 
         for confirmed in &acquire.evidence {
-            let known = space.block(confirmed.block).cloned();
+            // Of one that is quarantined nothing can be forgotten: a repair goes above all.
+            let Ok(known) = space.known(confirmed.block).transpose() else {
+                continue;
+            };
             let record = &mut space.record;
             if let Err(lost) = record.check_history(now, known.as_ref(), confirmed) {
                 record.raise_floor(Floor::OverLostGrants, now)?;
@@ -234,7 +267,8 @@ impl LeaseStore for MemoryStore {
             .collect();
         if granted.is_empty() {
             let record = &space.record;
-            let free_from = space.blocks.iter().map(|block| record.free_from(block));
+            let (sound, _) = space.sorted();
+            let free_from = sound.iter().map(|block| record.free_from(block));
             return Err(record.refusal(
                 store_unix_ms,
                 now,
@@ -245,7 +279,7 @@ impl LeaseStore for MemoryStore {
         let mut grants = Vec::with_capacity(granted.len());
         for (ticks, block) in granted {
             grants.push(Grant::new(block.block, block.epoch, ticks));
-            match space.block(block.block) {
+            match space.raw(block.block) {
                 Some(known) => *known = block,
                 None => space.blocks.push(block),
             }
@@ -262,10 +296,10 @@ impl LeaseStore for MemoryStore {
         let now = space.record.tick_at(store_unix_ms)?;
 
         let record = space.record.clone();
-        let block = space.block(renew.block);
-        record.check_renewal(&incarnation, block.as_deref(), renew)?;
+        let known = space.subject(renew.block)?;
+        record.check_renewal(&incarnation, known.as_ref(), renew)?;
         let end = record.renewed_end(now, renew.known_end, renew.new_end);
-        if let Some(block) = block {
+        if let Some(block) = space.raw(renew.block) {
             block.hwm_end = end;
             block.released = false;
         }
@@ -280,9 +314,11 @@ impl LeaseStore for MemoryStore {
     ) -> Result<(), StoreError> {
         let mut server = self.server();
         let space = server.space(namespace)?;
-        let fence = match space.block(block) {
+        let fence = match space.subject(block)? {
             Some(known) if known.epoch == epoch => {
-                known.released = true;
+                if let Some(known) = space.raw(block) {
+                    known.released = true;
+                }
                 return Ok(());
             }
             Some(known) => Fence::Epoch {
@@ -297,7 +333,32 @@ impl LeaseStore for MemoryStore {
     fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
         let mut server = self.server();
         let space = server.space(namespace)?;
-        Ok(Listing::new(space.record.clone(), space.blocks.clone()))
+        let (blocks, quarantined) = space.sorted();
+        let mut listing = Listing::new(space.record.clone(), blocks);
+        listing.quarantined = quarantined;
+        Ok(listing)
+    }
+
+    fn repair(
+        &mut self,
+        namespace: &Namespace,
+        block: Block,
+        now_unix_ms: u64,
+    ) -> Result<BlockState, StoreError> {
+        let mut server = self.server();
+        let store_unix_ms = server.clock.unix_ms();
+        let space = server.space(namespace)?;
+        space.record.check_skew(store_unix_ms, now_unix_ms)?;
+        let now = space.record.tick_at(store_unix_ms)?;
+        let Some(Err(_)) = space.known(block) else {
+            return Err(StoreError::NotQuarantined { block });
+        };
+        let record = space.record.clone();
+        let known = space
+            .raw(block)
+            .ok_or(StoreError::NotQuarantined { block })?;
+        *known = record.repaired(now, block, Some(known.hwm_end));
+        Ok(known.clone())
     }
 
     fn bump_floor(
@@ -336,8 +397,10 @@ impl LeaseStore for MemoryStore {
             now_unix_ms,
         );
         report.store_unix_ms = Some(store_unix_ms);
-        report.granted_blocks = space.blocks.len() as u64;
-        report.held_blocks = space.blocks.iter().filter(held).count() as u64;
+        let (blocks, quarantined) = space.sorted();
+        report.granted_blocks = blocks.len() as u64;
+        report.held_blocks = blocks.iter().filter(held).count() as u64;
+        report.quarantined = quarantined;
         Ok(report)
     }
 }

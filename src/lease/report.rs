@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{BlockState, Incarnation, StoreRecord};
+use super::{BlockState, Incarnation, Quarantined, StoreRecord};
 
 /// All that a store knows of a namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,12 +12,18 @@ pub struct Listing {
     pub record: StoreRecord,
     /// The blocks that were granted at least once, by index.
     pub blocks: Vec<BlockState>,
+    /// Those whose records can't be true.
+    pub quarantined: Vec<Quarantined>,
 }
 
 impl Listing {
-    /// A listing of these blocks.
+    /// A listing of these blocks, with none in quarantine.
     pub fn new(record: StoreRecord, blocks: Vec<BlockState>) -> Self {
-        Self { record, blocks }
+        Self {
+            record,
+            blocks,
+            quarantined: Vec::new(),
+        }
     }
 }
 
@@ -66,6 +72,9 @@ pub struct StoreReport {
     pub granted_blocks: u64,
     /// How many blocks have a mark after now and were not released.
     pub held_blocks: u64,
+    /// The blocks that are not granted since their records can't be true. They are not
+    /// among those counted.
+    pub quarantined: Vec<Quarantined>,
 }
 
 impl StoreReport {
@@ -86,6 +95,7 @@ impl StoreReport {
             client_unix_ms,
             granted_blocks: 0,
             held_blocks: 0,
+            quarantined: Vec::new(),
         }
     }
 

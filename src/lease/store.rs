@@ -2,9 +2,11 @@
 
 use std::fmt;
 
+#[cfg(doc)]
+use super::Quarantined;
 use super::{
-    Block, Confirmed, Epoch, Fingerprint, Grant, Holder, Listing, Namespace, StoreError,
-    StoreLimits, StoreRecord, StoreReport,
+    Block, BlockState, Confirmed, Epoch, Fingerprint, Grant, Holder, Listing, Namespace,
+    StoreError, StoreLimits, StoreRecord, StoreReport,
 };
 
 /// The most blocks that one [`Acquire`] may ask for: with the namespace's record
@@ -30,6 +32,9 @@ pub const MAX_ACQUIRE: u32 = 127;
 ///   [`StoreError::Ambiguous`] and never repeat the step: the caller gives the
 ///   grant up. A repetition, or a token to recognise one, could not tell two
 ///   copies of one process apart.
+/// * A record of a block that can't be read, or can't be true, costs that block alone:
+///   don't choose it, answer [`Fence::Quarantined`](super::Fence::Quarantined) for its
+///   grants, pass over the evidence on it, and list it as [`Quarantined`].
 /// * Let no two namespaces have one fingerprint, but for [`Fingerprint::PLAIN`]: with
 ///   one secret they could issue the same IDs, whatever their layouts.
 /// * Every number that is kept is below 2^63.
@@ -123,8 +128,34 @@ pub trait LeaseStore: Send + fmt::Debug {
         epoch: Epoch,
     ) -> Result<(), StoreError>;
 
-    /// The record, and every block that was granted at least once, in order.
-    /// Changes nothing.
+    /// Brings back a block that is [quarantined](Quarantined), and answers how it
+    /// stands then: released, with a mark and an epoch above all that can have been
+    /// granted of it ([`StoreRecord::repaired`]). It is granted again from that mark on,
+    /// once the horizon reaches it, so after [`StoreLimits::failover`] at the earliest.
+    ///
+    /// `now_unix_ms` is the caller's time in milliseconds since 1970. The mark depends
+    /// on the store's clock, so one that is too far from it is refused. A record that
+    /// has changed meanwhile is judged anew.
+    ///
+    /// A store that quarantines nothing need not write this: it looks the namespace up,
+    /// and answers that there was nothing to do.
+    ///
+    /// # Errors
+    /// [`StoreError::NotQuarantined`], [`StoreError::ClockSkew`],
+    /// [`StoreError::ClockStepped`], [`StoreError::Copied`], and those of every method.
+    fn repair(
+        &mut self,
+        namespace: &Namespace,
+        block: Block,
+        now_unix_ms: u64,
+    ) -> Result<BlockState, StoreError> {
+        let _ = now_unix_ms;
+        self.list(namespace)?;
+        Err(StoreError::NotQuarantined { block })
+    }
+
+    /// The record, and every block that was granted at least once, in order; those
+    /// that are quarantined apart. Changes nothing.
     ///
     /// # Errors
     /// Those of every method.
@@ -412,6 +443,15 @@ impl<S: LeaseStore + ?Sized> LeaseStore for Box<S> {
         now_unix_ms: u64,
     ) -> Result<StoreReport, StoreError> {
         (**self).check(namespace, now_unix_ms)
+    }
+
+    fn repair(
+        &mut self,
+        namespace: &Namespace,
+        block: Block,
+        now_unix_ms: u64,
+    ) -> Result<BlockState, StoreError> {
+        (**self).repair(namespace, block, now_unix_ms)
     }
 
     fn upgrade(&mut self, namespace: &Namespace, former: Fingerprint) -> Result<bool, StoreError> {

@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::{LocalError, LocalSpace};
 use crate::clock::{Clock, SystemClock};
 use crate::lease::{
-    Acquire, Block, Epoch, Fingerprint, Floor, Grant, Init, LeaseStore, Listing, Namespace, Renew,
-    SqliteStore, StoreError, StoreRecord, StoreReport,
+    Acquire, Block, BlockState, Epoch, Fingerprint, Floor, Grant, Init, LeaseStore, Listing,
+    Namespace, Renew, SqliteStore, StoreError, StoreRecord, StoreReport,
 };
 
 /// The leases of a [`LocalSpace`]: makes the record of its namespace anew if
@@ -129,6 +129,15 @@ impl LeaseStore for LocalStore {
         now_unix_ms: u64,
     ) -> Result<u64, StoreError> {
         self.store.bump_floor(namespace, floor, now_unix_ms)
+    }
+
+    fn repair(
+        &mut self,
+        namespace: &Namespace,
+        block: Block,
+        now_unix_ms: u64,
+    ) -> Result<BlockState, StoreError> {
+        self.store.repair(namespace, block, now_unix_ms)
     }
 
     fn check(

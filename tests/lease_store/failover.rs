@@ -431,3 +431,25 @@ fn the_floor_is_raised_once_for_each_change() {
     rig.acquire(10).unwrap_err();
     assert_eq!(rig.floor(), floor + FAILOVER + 11);
 }
+
+#[test]
+fn a_repaired_block_is_granted_above_all_before_once_the_failover_time_has_passed() {
+    let mut rig = Rig::new(17);
+    let mut given = Given::default();
+    // As far ahead as there can be.
+    let lost = rig.acquire(u64::MAX).unwrap();
+    given.add(&lost);
+    assert!(rig.store.damage(&rig.space, lost.block));
+    let now = rig.clock.unix_ms();
+    let repaired = rig.store.repair(&rig.space, lost.block, now).unwrap();
+    assert_eq!(repaired.hwm_end, START + HORIZON + FAILOVER + 1);
+    for (tick, is_granted) in [(START + FAILOVER + 1, false), (START + FAILOVER + 2, true)] {
+        rig.set(tick);
+        let granted = rig.acquire(u64::MAX);
+        assert_eq!(granted.is_ok(), is_granted, "{granted:?}");
+        let Ok(granted) = granted else { continue };
+        given.add(&granted);
+        assert_eq!(granted.ticks, repaired.hwm_end..repaired.hwm_end + 1);
+        assert_eq!(granted.epoch, repaired.epoch.next());
+    }
+}

@@ -14,5 +14,7 @@ use ringflake::{Clock, SystemClock};
 fn the_memory_store_conforms() {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let server = MemoryStore::new(Arc::clone(&clock));
-    Suite::new(&|| Box::new(server.clone()), &|| clock.unix_ms()).run();
+    Suite::new(&|| Box::new(server.clone()), &|| clock.unix_ms())
+        .with_damage(&|space, block| assert!(server.damage(space, block)))
+        .run();
 }

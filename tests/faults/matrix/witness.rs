@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use ringflake::Layout;
 use ringflake::lease::{
-    Acquire, Block, Epoch, Floor, Grant, Init, LeaseStore, Listing, Namespace, Renew, StoreError,
-    StoreRecord, StoreReport,
+    Acquire, Block, BlockState, Epoch, Floor, Grant, Init, LeaseStore, Listing, Namespace, Renew,
+    StoreError, StoreRecord, StoreReport,
 };
 
 use super::space;
@@ -157,6 +157,15 @@ impl LeaseStore for Witness {
         now_unix_ms: u64,
     ) -> Result<u64, StoreError> {
         self.store.bump_floor(namespace, floor, now_unix_ms)
+    }
+
+    fn repair(
+        &mut self,
+        namespace: &Namespace,
+        block: Block,
+        now_unix_ms: u64,
+    ) -> Result<BlockState, StoreError> {
+        self.store.repair(namespace, block, now_unix_ms)
     }
 
     fn check(

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringflake::lease::{
-    Acquire, Block, Epoch, Floor, Grant, Init, LeaseStore, Listing, Namespace, Renew, StoreError,
-    StoreRecord, StoreReport,
+    Acquire, Block, BlockState, Epoch, Floor, Grant, Init, LeaseStore, Listing, Namespace, Renew,
+    StoreError, StoreRecord, StoreReport,
 };
 use ringflake::{Clock, SystemClock};
 
@@ -83,6 +83,15 @@ impl<S: LeaseStore> LeaseStore for RunStore<S> {
         now_unix_ms: u64,
     ) -> Result<u64, StoreError> {
         self.store.bump_floor(namespace, floor, now_unix_ms)
+    }
+
+    fn repair(
+        &mut self,
+        namespace: &Namespace,
+        block: Block,
+        now_unix_ms: u64,
+    ) -> Result<BlockState, StoreError> {
+        self.store.repair(namespace, block, now_unix_ms)
     }
 
     fn check(
