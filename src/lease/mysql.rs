@@ -17,8 +17,8 @@ use self::session::MySession;
 use super::sql::Client;
 use super::voucher::Voucher;
 use super::{
-    Acquire, Block, Epoch, Fingerprint, Floor, Grant, Init, LeaseStore, Listing, Namespace,
-    OpenError, OpenOptions, Renew, StoreError, StoreRecord, StoreReport,
+    Acquire, Block, BlockState, Epoch, Fingerprint, Floor, Grant, Init, LeaseStore, Listing,
+    Namespace, OpenError, OpenOptions, Renew, StoreError, StoreRecord, StoreReport,
 };
 use crate::events;
 
@@ -198,6 +198,15 @@ impl LeaseStore for MysqlStore {
         now_unix_ms: u64,
     ) -> Result<u64, StoreError> {
         self.client.bump_floor(namespace, floor, now_unix_ms)
+    }
+
+    fn repair(
+        &mut self,
+        namespace: &Namespace,
+        block: Block,
+        now_unix_ms: u64,
+    ) -> Result<BlockState, StoreError> {
+        self.client.repair(namespace, block, now_unix_ms)
     }
 
     fn check(

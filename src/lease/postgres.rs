@@ -19,8 +19,8 @@ use self::wire::off_runtime;
 use super::sql::Client;
 use super::voucher::Voucher;
 use super::{
-    Acquire, Block, Epoch, Fingerprint, Floor, Grant, Init, LeaseStore, Listing, Namespace,
-    OpenError, OpenOptions, Renew, StoreError, StoreRecord, StoreReport,
+    Acquire, Block, BlockState, Epoch, Fingerprint, Floor, Grant, Init, LeaseStore, Listing,
+    Namespace, OpenError, OpenOptions, Renew, StoreError, StoreRecord, StoreReport,
 };
 
 /// A store in a PostgreSQL database, version 12 or later.
@@ -204,6 +204,15 @@ impl LeaseStore for PostgresStore {
         now_unix_ms: u64,
     ) -> Result<u64, StoreError> {
         off_runtime(|| self.client.bump_floor(namespace, floor, now_unix_ms))
+    }
+
+    fn repair(
+        &mut self,
+        namespace: &Namespace,
+        block: Block,
+        now_unix_ms: u64,
+    ) -> Result<BlockState, StoreError> {
+        off_runtime(|| self.client.repair(namespace, block, now_unix_ms))
     }
 
     fn check(

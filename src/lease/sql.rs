@@ -37,6 +37,12 @@
 //!   that is [`Failure::Unknown`]; before it, the server has nothing to commit
 //!   and rolls back by itself.
 //!
+//! Rows that can't be true ([quarantine](super::quarantine)) are met where they are
+//! read. An acquisition that meets one among its candidates searches once more, for
+//! those that are sound; so damage costs a second search and no more. A repair holds the
+//! record alone and the block's row, reads the clock after both, and writes what it has
+//! judged.
+//!
 //! A renewal and a release are a single guarded update, which finds its row or
 //! does not. Why it did not is looked up afterwards, and said by the rules of
 //! [`StoreRecord`].
@@ -54,11 +60,12 @@ pub(super) use self::failure::{Cause, Failure, Stage, Verdict};
 pub(super) use self::rows::{BlockRow, Marks};
 pub(super) use self::session::{Lock, Locked, Present, Search, Session, Snapshot, Which, Writes};
 pub(super) use self::url::Url;
+use super::quarantine::{self, Judged};
 use super::row::{RecordRow, to_column};
 use super::voucher::Voucher;
 use super::{
     Acquire, Block, BlockState, Confirmed, Epoch, Fence, Fingerprint, Floor, Grant, Incarnation,
-    Init, Listing, Namespace, Renew, StoreError, StoreRecord, StoreReport,
+    Init, Listing, Namespace, Quarantined, Renew, StoreError, StoreRecord, StoreReport,
 };
 
 /// The most blocks that a namespace may have in a SQL store, where each is a row
@@ -256,8 +263,39 @@ impl<S: Session> Client<S> {
 
     pub(super) fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
         self.run(namespace, "list", |session| {
-            let (at, blocks) = look(session, namespace, Which::Granted)?;
-            Ok(Listing::new(at.record, blocks))
+            let (at, judged) = look(session, namespace, Which::Granted)?;
+            let (blocks, quarantined) = quarantine::sort(namespace, judged);
+            let mut listing = Listing::new(at.record, blocks);
+            listing.quarantined = quarantined;
+            Ok(listing)
+        })
+    }
+
+    pub(super) fn repair(
+        &mut self,
+        namespace: &Namespace,
+        block: Block,
+        now_unix_ms: u64,
+    ) -> Result<BlockState, StoreError> {
+        self.run(namespace, "repair", |session| {
+            let at = lock_record(session, namespace, Lock::Exclusive)?;
+            // An index that no column holds is of no row.
+            let row = match i64::try_from(block.index()) {
+                Ok(_) => session.lock_block(namespace.name(), block)?,
+                Err(_) => None,
+            };
+            let mark = row.as_ref().and_then(BlockRow::mark);
+            let Some(Err(Quarantined { block: Some(_), .. })) = row.map(|row| row.judge(namespace))
+            else {
+                return Err(StoreError::NotQuarantined { block }.into());
+            };
+            let unix_ms = session.clock()?;
+            at.record.check_skew(unix_ms, now_unix_ms)?;
+            let now = at.record.tick_at(unix_ms)?;
+            let repaired = at.record.repaired(now, block, mark);
+            let written = session.put_right(namespace.name(), &repaired);
+            written.map_err(Failure::with_the_record_there)?;
+            Ok(repaired)
         })
     }
 
@@ -292,7 +330,8 @@ impl<S: Session> Client<S> {
         now_unix_ms: u64,
     ) -> Result<StoreReport, StoreError> {
         self.run(namespace, "check", |session| {
-            let (at, blocks) = look(session, namespace, Which::Granted)?;
+            let (at, judged) = look(session, namespace, Which::Granted)?;
+            let (blocks, quarantined) = quarantine::sort(namespace, judged);
             let held = |block: &&BlockState| block.hwm_end > at.now && !block.released;
             let mut report = StoreReport::new(
                 session.describe(),
@@ -304,6 +343,7 @@ impl<S: Session> Client<S> {
             report.store_unix_ms = Some(at.unix_ms);
             report.granted_blocks = blocks.len() as u64;
             report.held_blocks = blocks.iter().filter(held).count() as u64;
+            report.quarantined = quarantined;
             Ok(report)
         })
     }
@@ -423,12 +463,12 @@ fn look<S: Session>(
     session: &mut S,
     namespace: &Namespace,
     which: Which,
-) -> Result<(Locking, Vec<BlockState>), Failure> {
+) -> Result<(Locking, Vec<Judged>), Failure> {
     let snapshot = session.snapshot(namespace.name(), which)?;
     let snapshot = snapshot.ok_or(Failure::NoTable)?;
     let at = verified(Some(snapshot.record), snapshot.present, namespace)?;
-    let states = snapshot.blocks.into_iter().map(BlockRow::into_state);
-    Ok((at, states.collect::<Result<_, StoreError>>()?))
+    let judged = snapshot.blocks.into_iter().map(|row| row.judge(namespace));
+    Ok((at, judged.collect()))
 }
 
 fn look_at<S: Session>(
@@ -436,8 +476,10 @@ fn look_at<S: Session>(
     namespace: &Namespace,
     block: Block,
 ) -> Result<(Locking, Option<BlockState>), Failure> {
-    let (at, blocks) = look(session, namespace, Which::One(block))?;
-    Ok((at, blocks.into_iter().next()))
+    let (at, judged) = look(session, namespace, Which::One(block))?;
+    let judged = judged.into_iter().next().transpose();
+    let known = judged.map_err(|found| found.fence(namespace, block))?;
+    Ok((at, known))
 }
 
 /// Locks blocks and says what is granted of them; nothing if nothing can be.
@@ -447,30 +489,49 @@ fn choose<S: Session>(
     acquire: &Acquire,
 ) -> Result<Vec<Grant>, Failure> {
     let Locking { record, now, .. } = at;
-    let search = |now: u64, limit| Search {
-        namespace: record.namespace.name(),
-        idle_until: now.max(record.floor),
-        horizon_end: record.horizon_end(now),
-        limit,
+    let mut search = Search {
+        namespace: &record.namespace,
+        sound: false,
+        idle_until: (*now).max(record.floor),
+        horizon_end: record.horizon_end(*now),
+        limit: acquire.blocks,
     };
-    let wanted = search(*now, acquire.blocks);
-    if wanted.idle_until >= wanted.horizon_end {
+    if search.idle_until >= search.horizon_end {
         return Ok(Vec::new());
     }
-    let mut blocks = session.candidates(&wanted, Locked::Skip)?;
+    let mut blocks = candidates(session, &mut search, Locked::Skip)?;
     if blocks.is_empty() {
-        blocks = session.candidates(&search(*now, 1), Locked::Wait)?;
+        search.limit = 1;
+        blocks = candidates(session, &mut search, Locked::Wait)?;
         at.unix_ms = session.clock()?;
         *now = record.tick_at(at.unix_ms)?;
     }
     let mut grants = Vec::with_capacity(blocks.len());
     for block in blocks {
-        let block = block.into_state()?;
         if let Some(ticks) = record.grant(*now, block.hwm_end, acquire.length) {
             grants.push(Grant::new(block.block, block.epoch.next(), ticks));
         }
     }
     Ok(grants)
+}
+
+/// Locks blocks that are sound. Once others are among them it searches for the sound
+/// alone: they may come first, and leave no room.
+fn candidates<S: Session>(
+    session: &mut S,
+    search: &mut Search<'_>,
+    locked: Locked,
+) -> Result<Vec<BlockState>, Failure> {
+    loop {
+        let namespace = search.namespace;
+        let rows = session.candidates(search, locked)?;
+        let judged = rows.into_iter().map(|row| row.judge(namespace));
+        let (sound, quarantined) = quarantine::sort(namespace, judged);
+        if quarantined.is_empty() || search.sound {
+            return Ok(sound);
+        }
+        search.sound = true;
+    }
 }
 
 /// What is said of a database that knows less than it has confirmed. Read after what
@@ -490,11 +551,15 @@ fn history_lost<S: Session>(
     let known = session.known(at.record.namespace.name(), &blocks)?;
     let known: BTreeMap<_, _> = known
         .into_iter()
-        .map(|row| row.into_state().map(|state| (state.block, state)))
-        .collect::<Result<_, StoreError>>()?;
+        .map(|row| (row.block, row.judge(&at.record.namespace)))
+        .collect();
     let check = |confirmed: &Confirmed| {
-        let known = known.get(&confirmed.block);
-        at.record.check_history(at.now, known, confirmed)
+        let known = known.get(&to_column(confirmed.block.index()));
+        match known.map(Result::as_ref).transpose() {
+            Ok(known) => at.record.check_history(at.now, known, confirmed),
+            // Of one that is quarantined nothing is forgotten: a repair goes above all.
+            Err(_) => Ok(()),
+        }
     };
     Ok(evidence.iter().find_map(|confirmed| check(confirmed).err()))
 }

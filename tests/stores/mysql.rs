@@ -50,6 +50,12 @@ impl Database for MariaDb {
         execute(&mut self.admin(), sql);
     }
 
+    fn damage(&self, sql: &str) {
+        self.execute(&format!(
+            "SET STATEMENT check_constraint_checks = 0 FOR {sql}"
+        ));
+    }
+
     fn sessions(&self) -> u64 {
         let all = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = 'app'";
         self.admin().query_first(all).unwrap().unwrap()
@@ -258,13 +264,50 @@ fn what_nobody_wrote_is_corrupt() {
             "UPDATE ringflake_namespace SET skew_ms = -1 WHERE name = '{name}'",
             "SET STATEMENT check_constraint_checks = 0 FOR
              UPDATE ringflake_namespace SET floor = -1 WHERE name = '{name}'",
-            "UPDATE ringflake_block SET granted_unix_ms = -1 WHERE namespace = '{name}'",
-            "SET STATEMENT check_constraint_checks = 0 FOR
-             UPDATE ringflake_block SET hwm_end = -5 WHERE namespace = '{name}'",
             "SET STATEMENT check_constraint_checks = 0 FOR
              ALTER TABLE ringflake_block CHANGE COLUMN holder_host host TEXT",
         ],
     );
+}
+
+#[test]
+fn a_row_that_nobody_wrote_is_quarantined() {
+    sql::a_row_that_nobody_wrote_is_quarantined(
+        &server!("mysql::a_row_that_nobody_wrote_is_quarantined"),
+        sql::DAMAGES,
+    );
+}
+
+#[test]
+fn a_repair_judges_what_others_left() {
+    let server = server!("mysql::a_repair_judges_what_others_left");
+    let mut holding = server.admin();
+    sql::a_repair_judges_what_others_left(
+        &server,
+        &mut |statement| execute(&mut holding, statement),
+        &|| waits(&server),
+    );
+}
+
+#[test]
+fn the_tables_refuse_numbers_that_disagree() {
+    let server = server!("mysql::the_tables_refuse_numbers_that_disagree");
+    let mut store = server.store();
+    let space = made(&mut *store, "orders", 5);
+    take(&mut *store, &space, 60);
+    for change in [
+        "epoch = hwm_end + 1",
+        "epoch = 0",
+        "hwm_end = -5",
+        "epoch = -1",
+    ] {
+        let sql = format!("UPDATE ringflake_block SET {change} WHERE block = 0");
+        let error = server.admin().query_drop(&sql).unwrap_err();
+        assert!(
+            error.to_string().contains("ringflake_block_numbers"),
+            "{change}: {error}"
+        );
+    }
 }
 
 #[test]

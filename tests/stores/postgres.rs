@@ -50,6 +50,16 @@ impl Database for Postgres {
         self.admin().execute(sql);
     }
 
+    fn damage(&self, sql: &str) {
+        self.execute(
+            "ALTER TABLE ringflake_block
+                DROP CONSTRAINT IF EXISTS ringflake_block_agrees,
+                DROP CONSTRAINT IF EXISTS ringflake_block_hwm_end_check,
+                DROP CONSTRAINT IF EXISTS ringflake_block_epoch_check",
+        );
+        self.execute(sql);
+    }
+
     fn sessions(&self) -> u64 {
         let all = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'ringflake'";
         self.admin().value(all).parse().unwrap()
@@ -192,12 +202,49 @@ fn what_nobody_wrote_is_corrupt() {
             "UPDATE ringflake_namespace SET layout = 'none' WHERE name = '{name}'",
             "UPDATE ringflake_namespace SET fingerprint = '' WHERE name = '{name}'",
             "UPDATE ringflake_namespace SET skew_ms = -1 WHERE name = '{name}'",
-            "UPDATE ringflake_block SET granted_unix_ms = -1 WHERE namespace = '{name}'",
-            "ALTER TABLE ringflake_block DROP CONSTRAINT ringflake_block_hwm_end_check;
-             UPDATE ringflake_block SET hwm_end = -5 WHERE namespace = '{name}'",
             "ALTER TABLE ringflake_block RENAME COLUMN holder_host TO host",
         ],
     );
+}
+
+#[test]
+fn a_row_that_nobody_wrote_is_quarantined() {
+    sql::a_row_that_nobody_wrote_is_quarantined(
+        &server!("postgres::a_row_that_nobody_wrote_is_quarantined"),
+        sql::DAMAGES,
+    );
+}
+
+#[test]
+fn a_repair_judges_what_others_left() {
+    let server = server!("postgres::a_repair_judges_what_others_left");
+    let (holding, admin) = (server.admin(), server.admin());
+    sql::a_repair_judges_what_others_left(
+        &server,
+        &mut |statement| holding.execute(statement),
+        &|| waits(&admin, "Lock"),
+    );
+}
+
+#[test]
+fn the_tables_refuse_numbers_that_disagree() {
+    let server = server!("postgres::the_tables_refuse_numbers_that_disagree");
+    let mut store = server.store();
+    let space = made(&mut *store, "orders", 5);
+    take(&mut *store, &space, 60);
+    for change in [
+        "epoch = hwm_end + 1",
+        "epoch = 0",
+        "hwm_end = -5",
+        "epoch = -1",
+    ] {
+        let sql = format!("UPDATE ringflake_block SET {change} WHERE block = 0");
+        let error = server.admin().try_execute(&sql).unwrap_err();
+        assert!(
+            format!("{error:?}").contains("check constraint"),
+            "{change}: {error:?}"
+        );
+    }
 }
 
 #[test]

@@ -36,6 +36,8 @@ pub(crate) trait Database: Sync {
     fn restart(&mut self);
     /// As a role that may do anything.
     fn execute(&self, sql: &str);
+    /// As that role, without the constraints on blocks.
+    fn damage(&self, sql: &str);
     /// How many connections stores have.
     fn sessions(&self) -> u64;
 
@@ -118,7 +120,20 @@ pub(crate) fn answers(store: &mut dyn LeaseStore, space: &Namespace) -> Vec<Stor
 }
 
 pub(crate) fn conforms(server: &dyn Database) {
-    Suite::new(&|| server.store(), &now).run();
+    let damage = |space: &Namespace, block: Block| {
+        // A mark that no layout has, or an epoch that no mark has.
+        let change = match block.index() % 2 {
+            0 => "hwm_end = 9000000000000000000",
+            _ => "epoch = hwm_end + 7",
+        };
+        server.damage(&format!(
+            "UPDATE ringflake_block SET {change} WHERE namespace = '{}' AND block = {block}",
+            space.name()
+        ));
+    };
+    Suite::new(&|| server.store(), &now)
+        .with_damage(&damage)
+        .run();
 }
 
 pub(crate) fn one_of_many_inits_wins(server: &dyn Database) {
@@ -354,6 +369,76 @@ pub(crate) fn what_nobody_wrote_is_corrupt(server: &dyn Database, damages: &[&st
         );
         assert!(refused, "{damage}: {error}");
     }
+}
+
+/// Of numbers in the row of a block.
+pub(crate) const DAMAGES: &[&str] = &[
+    "hwm_end = 9000000000000000000",
+    "hwm_end = -5",
+    "hwm_end = 0",
+    "epoch = -1",
+    "epoch = 0",
+    "epoch = hwm_end + 1",
+];
+
+/// `damages` change the row of a block to what no version of this crate writes.
+pub(crate) fn a_row_that_nobody_wrote_is_quarantined(server: &dyn Database, damages: &[&str]) {
+    let mut store = server.store();
+    let space = made(&mut *store, "orders", 5);
+    for change in damages {
+        let grant = take(&mut *store, &space, 60);
+        let block = grant.block;
+        server.damage(&format!(
+            "UPDATE ringflake_block SET {change} WHERE namespace = 'orders' AND block = {block}"
+        ));
+        // Whether they come first among the candidates or last.
+        let more = store.acquire(&space, &Acquire::new(127, 1, now())).unwrap();
+        assert_eq!(more.len(), 127, "{change}");
+        assert!(more.iter().all(|more| more.block != block), "{change}");
+        let listing = store.list(&space).unwrap();
+        let [found] = &listing.quarantined[..] else {
+            panic!("{change}: {:?}", listing.quarantined);
+        };
+        assert_eq!(found.block, Some(block), "{change}");
+        let report = store.check(&space, now()).unwrap();
+        assert_eq!(&report.quarantined, &listing.quarantined, "{change}");
+        let repaired = store.repair(&space, block, now()).unwrap();
+        assert!(repaired.hwm_end > grant.ticks.end, "{change}");
+        assert!(store.list(&space).unwrap().quarantined.is_empty());
+    }
+}
+
+/// A row that is locked is judged once it is had.
+pub(crate) fn a_repair_judges_what_others_left(
+    server: &dyn Database,
+    run: &mut dyn FnMut(&str),
+    is_waited_for: &dyn Fn() -> bool,
+) {
+    let mut store = server.store();
+    let space = made(&mut *store, "orders", 5);
+    let grant = take(&mut *store, &space, 60);
+    let update = |mark: u64| {
+        format!(
+            "UPDATE ringflake_block SET hwm_end = {mark} WHERE namespace = 'orders' AND block = 0"
+        )
+    };
+    server.damage(&update(9_000_000_000_000_000_000));
+    run("BEGIN");
+    run(&update(grant.ticks.end));
+    thread::scope(|scope| {
+        let repairing = scope.spawn(|| store.repair(&space, grant.block, now()));
+        eventually("the repair waits for the row", is_waited_for);
+        run("COMMIT");
+        let error = repairing.join().unwrap().unwrap_err();
+        assert!(
+            matches!(error, StoreError::NotQuarantined { .. }),
+            "{error}"
+        );
+    });
+    assert_eq!(
+        mark(&mut *server.store(), &space, grant.block),
+        Some(grant.ticks.end)
+    );
 }
 
 /// The clock that counts is read once the locks are held. `lock` and `unlock`

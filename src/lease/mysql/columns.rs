@@ -8,8 +8,9 @@ use super::super::sql::{BlockRow, Failure};
 use super::super::{Block, Epoch, Namespace};
 
 /// What a guarded statement compares besides its own numbers: the whole
-/// namespace, the block and the epoch.
-pub(super) fn guard(namespace: &Namespace, block: Block, epoch: Epoch) -> [Value; 7] {
+/// namespace, the block and the epoch; and the layout's ticks, above which no mark is
+/// one.
+pub(super) fn guard(namespace: &Namespace, block: Block, epoch: Epoch) -> [Value; 8] {
     [
         namespace.name().into(),
         FORMAT.into(),
@@ -18,6 +19,7 @@ pub(super) fn guard(namespace: &Namespace, block: Block, epoch: Epoch) -> [Value
         namespace.fingerprint().to_string().into(),
         to_column(block.index()).into(),
         to_column(epoch.get()).into(),
+        to_column(namespace.layout().ticks()).into(),
     ]
 }
 
@@ -49,7 +51,8 @@ pub(super) fn block_row(row: &Row) -> Result<BlockRow, Failure> {
         block: column(row, 0)?,
         epoch: column(row, 1)?,
         hwm_end: column(row, 2)?,
-        released: column(row, 3)?,
+        // A number, of which 0 alone is false.
+        released: column::<i64>(row, 3)? != 0,
         granted_unix_ms: column(row, 4)?,
         holder_host: column(row, 5)?,
         holder_instance: column(row, 6)?,

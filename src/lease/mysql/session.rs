@@ -12,8 +12,8 @@ use super::super::sql::{
     Which, Writes,
 };
 use super::super::{
-    Block, Durability, Epoch, Fingerprint, Holder, Incarnation, Namespace, Renew, StoreError,
-    StoreRecord,
+    Block, BlockState, Durability, Epoch, Fingerprint, Holder, Incarnation, Namespace, Renew,
+    StoreError, StoreRecord,
 };
 use super::columns::{block_row, column, guard, record_row};
 use super::errno::{is_denial, is_there, verdict};
@@ -404,9 +404,12 @@ impl Session for MySession {
         let rows = self.rows(
             sql,
             (
-                search.namespace,
+                search.namespace.name(),
                 to_column(search.idle_until),
                 to_column(search.horizon_end),
+                search.sound,
+                to_column(search.namespace.blocks()),
+                to_column(search.namespace.layout().ticks()),
                 search.limit,
             ),
         )?;
@@ -460,6 +463,29 @@ impl Session for MySession {
             }
         }
         self.end_transaction()
+    }
+
+    fn lock_block(&mut self, namespace: &str, block: Block) -> Result<Option<BlockRow>, Failure> {
+        let parameters = (namespace, to_column(block.index()));
+        let rows = self.rows(sql::ONE_LOCKED, parameters)?;
+        rows.first().map(block_row).transpose()
+    }
+
+    fn put_right(&mut self, namespace: &str, repaired: &BlockState) -> Result<(), Failure> {
+        let numbers = [
+            repaired.epoch.get(),
+            repaired.hwm_end,
+            repaired.block.index(),
+        ];
+        let [epoch, hwm_end, block] = numbers.map(to_column);
+        let parameters = (epoch, hwm_end, namespace, block);
+        match self.change(sql::PUT_RIGHT, parameters)? {
+            1 => self.end_transaction(),
+            kept => Err(corrupt(format!(
+                "the server kept {kept} blocks where there is one to repair"
+            ))
+            .into()),
+        }
     }
 
     fn extend(&mut self, namespace: &Namespace, renew: &Renew) -> Result<Option<u64>, Failure> {

@@ -94,7 +94,8 @@ pub(super) const CREATE_TABLES: [&str; 2] = [
         PRIMARY KEY (`namespace`, `block`),
         KEY ringflake_block_mark (`namespace`, `hwm_end`, `block`),
         CONSTRAINT ringflake_block_numbers
-            CHECK (`block` >= 0 AND `epoch` >= 0 AND `hwm_end` >= 0)
+            CHECK (`block` >= 0
+                AND (`epoch` BETWEEN 1 AND `hwm_end` OR `epoch` = 0 AND `hwm_end` = 0))
     ) ENGINE = InnoDB",
 ];
 
@@ -107,7 +108,8 @@ pub(super) const COUNT_ADDITIONS: &str = "\
 pub(super) const ADD: [&str; 3] = [
     "ALTER TABLE ringflake_block
         ADD CONSTRAINT ringflake_block_numbers
-            CHECK (`block` >= 0 AND `epoch` >= 0 AND `hwm_end` >= 0)",
+            CHECK (`block` >= 0
+                AND (`epoch` BETWEEN 1 AND `hwm_end` OR `epoch` = 0 AND `hwm_end` = 0))",
     "ALTER TABLE ringflake_namespace
         ADD CONSTRAINT ringflake_namespace_numbers CHECK (`floor` >= 0)",
     "ALTER TABLE ringflake_namespace
@@ -173,7 +175,8 @@ pub(super) const RECORD_SHARED: &str = concat!(record!(), " LOCK IN SHARE MODE")
 pub(super) const RECORD_EXCLUSIVE: &str = concat!(record!(), " FOR UPDATE");
 
 /// Blocks never granted have mark 0, and so come first. Without the index the
-/// server would lock every row of the namespace before it sorts them.
+/// server would lock every row of the namespace before it sorts them. Parameters 4 to
+/// 6: whether to pass over what is quarantined, and how many blocks and ticks there are.
 macro_rules! candidates {
     () => {
         concat!(
@@ -181,6 +184,8 @@ macro_rules! candidates {
             block_columns!(),
             " FROM ringflake_block FORCE INDEX (ringflake_block_mark)
             WHERE `namespace` = ? AND (`hwm_end` <= ? OR `released`) AND `hwm_end` < ?
+                AND (NOT ? OR `block` >= 0 AND `block` < ? AND `hwm_end` <= ?
+                    AND (`epoch` BETWEEN 1 AND `hwm_end` OR `epoch` = 0 AND `hwm_end` = 0))
             ORDER BY `hwm_end`, `block` LIMIT ? FOR UPDATE"
         )
     };
@@ -191,7 +196,7 @@ pub(super) const CANDIDATES_WAITING: &str = candidates!();
 
 pub(super) const MARKS: &str = "\
     SELECT MIN(IF(`released`, NULL, `hwm_end`)), MIN(IF(`released`, `hwm_end`, NULL))
-    FROM ringflake_block WHERE `namespace` = ? AND `epoch` > 0";
+    FROM ringflake_block WHERE `namespace` = ? AND `epoch` BETWEEN 1 AND `hwm_end`";
 
 pub(super) const UPDATE_RECORD: &str =
     "UPDATE ringflake_namespace SET `floor` = ?, `incarnation` = ? WHERE `name` = ?";
@@ -199,21 +204,34 @@ pub(super) const UPDATE_RECORD: &str =
 pub(super) const GRANTED: &str = concat!(
     "SELECT ",
     block_columns!(),
-    " FROM ringflake_block WHERE `namespace` = ? AND `epoch` > 0 ORDER BY `block`"
+    " FROM ringflake_block WHERE `namespace` = ? AND (`epoch` <> 0 OR `hwm_end` <> 0) ORDER BY `block`"
 );
 
 pub(super) const GRANTED_ONE: &str = concat!(
     "SELECT ",
     block_columns!(),
-    " FROM ringflake_block WHERE `namespace` = ? AND `epoch` > 0 AND `block` = ?"
+    " FROM ringflake_block WHERE `namespace` = ? AND (`epoch` <> 0 OR `hwm_end` <> 0)
+        AND `block` = ?"
 );
+
+pub(super) const ONE_LOCKED: &str = concat!(
+    "SELECT ",
+    block_columns!(),
+    " FROM ringflake_block WHERE `namespace` = ? AND `block` = ? FOR UPDATE"
+);
+
+pub(super) const PUT_RIGHT: &str = "\
+    UPDATE ringflake_block
+    SET `epoch` = ?, `hwm_end` = ?, `released` = TRUE,
+        `granted_unix_ms` = NULL, `holder_host` = NULL, `holder_instance` = NULL
+    WHERE `namespace` = ? AND `block` = ?";
 
 /// So many of the blocks. Parameters: the namespace, each block.
 pub(super) fn known(blocks: usize) -> String {
     let (columns, list) = (block_columns!(), vec!["?"; blocks].join(", "));
     format!(
         "SELECT {columns} FROM ringflake_block
-        WHERE `namespace` = ? AND `epoch` > 0 AND `block` IN ({list})"
+        WHERE `namespace` = ? AND (`epoch` <> 0 OR `hwm_end` <> 0) AND `block` IN ({list})"
     )
 }
 
@@ -232,7 +250,8 @@ pub(super) fn grant(blocks: usize) -> String {
 
 const VERIFIED: &str = "\
     `b`.`namespace` = ? AND `n`.`format` = ? AND `n`.`layout` = ? AND `n`.`block_bits` = ?
-        AND `n`.`fingerprint` = ? AND `b`.`block` = ? AND `b`.`epoch` = ? AND `b`.`epoch` > 0";
+        AND `n`.`fingerprint` = ? AND `b`.`block` = ? AND `b`.`epoch` = ? AND `b`.`epoch` > 0
+        AND `b`.`hwm_end` BETWEEN `b`.`epoch` AND ?";
 
 const JOINED: &str = "\
     UPDATE ringflake_block AS `b` JOIN ringflake_namespace AS `n` ON `n`.`name` = `b`.`namespace`";

@@ -14,7 +14,8 @@ use super::super::sql::{
     Writes,
 };
 use super::super::{
-    Block, Durability, Epoch, Grant, Holder, Incarnation, Namespace, Renew, StoreError, StoreRecord,
+    Block, BlockState, Durability, Epoch, Grant, Holder, Incarnation, Namespace, Renew, StoreError,
+    StoreRecord,
 };
 use super::columns::{Guard, Parameter, block_row, column, first, record_row};
 use super::lock::RecordLock;
@@ -396,16 +397,20 @@ impl Session for PgSession {
             Locked::Skip => sql::CANDIDATES,
             Locked::Wait => sql::CANDIDATES_WAITING,
         };
+        let namespace = search.namespace;
         let idle_until = to_column(search.idle_until);
         let horizon_end = to_column(search.horizon_end);
         let limit = i64::from(search.limit);
         let rows = self.query(
             sql,
             &[
-                (&search.namespace, Type::TEXT),
+                (&namespace.name(), Type::TEXT),
                 (&idle_until, Type::INT8),
                 (&horizon_end, Type::INT8),
                 (&limit, Type::INT8),
+                (&search.sound, Type::BOOL),
+                (&to_column(namespace.blocks()), Type::INT8),
+                (&to_column(namespace.layout().ticks()), Type::INT8),
             ],
         )?;
         rows.iter().map(block_row).collect()
@@ -464,6 +469,33 @@ impl Session for PgSession {
         self.end_transaction()
     }
 
+    fn lock_block(&mut self, namespace: &str, block: Block) -> Result<Option<BlockRow>, Failure> {
+        let block = to_column(block.index());
+        let parameters = [(&namespace as _, Type::TEXT), (&block as _, Type::INT8)];
+        let rows = self.query(sql::ONE_LOCKED, &parameters)?;
+        rows.first().map(block_row).transpose()
+    }
+
+    fn put_right(&mut self, namespace: &str, repaired: &BlockState) -> Result<(), Failure> {
+        let numbers = [
+            repaired.block.index(),
+            repaired.epoch.get(),
+            repaired.hwm_end,
+        ];
+        let [block, epoch, hwm_end] = numbers.map(to_column);
+        let changed = self.change(
+            sql::PUT_RIGHT,
+            &[
+                (&namespace, Type::TEXT),
+                (&block, Type::INT8),
+                (&epoch, Type::INT8),
+                (&hwm_end, Type::INT8),
+            ],
+        )?;
+        kept(changed, 1)?;
+        self.end_transaction()
+    }
+
     fn extend(&mut self, namespace: &Namespace, renew: &Renew) -> Result<Option<u64>, Failure> {
         let guard = Guard::new(namespace, renew.block, renew.epoch);
         let layout = namespace.layout();
@@ -498,8 +530,11 @@ impl Session for PgSession {
         epoch: Epoch,
     ) -> Result<bool, Failure> {
         let guard = Guard::new(namespace, block, epoch);
+        let ticks = to_column(namespace.layout().ticks());
+        let mut parameters = guard.parameters().to_vec();
+        parameters.push((&ticks, Type::INT8));
         let lock = RecordLock::of(namespace.name());
-        let rows = self.guarded(lock, sql::RELEASE, &guard.parameters())?;
+        let rows = self.guarded(lock, sql::RELEASE, &parameters)?;
         Ok(!rows.is_empty())
     }
 

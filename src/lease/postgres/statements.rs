@@ -84,7 +84,8 @@ pub(super) const HAS_TABLES: &str = "\
         AND to_regclass('ringflake_namespace_secret') IS NOT NULL";
 
 /// The exclusion constraint compares numbers as ranges of one, since equality
-/// in such an index would take an extension.
+/// in such an index would take an extension. What a table has gained since is added to
+/// one that is there, and not held against the rows that it has.
 pub(super) const CREATE_TABLES: &str = "
     CREATE TABLE IF NOT EXISTS ringflake_namespace (
         number bigint GENERATED ALWAYS AS IDENTITY UNIQUE,
@@ -112,6 +113,14 @@ pub(super) const CREATE_TABLES: &str = "
         holder_instance text,
         PRIMARY KEY (namespace, block)
     );
+    DO $$ BEGIN
+        IF NOT EXISTS (SELECT FROM pg_constraint WHERE conname = 'ringflake_block_agrees'
+            AND conrelid = 'ringflake_block'::regclass)
+        THEN
+            ALTER TABLE ringflake_block ADD CONSTRAINT ringflake_block_agrees
+                CHECK (epoch BETWEEN 1 AND hwm_end OR epoch = 0 AND hwm_end = 0) NOT VALID;
+        END IF;
+    END $$;
     CREATE INDEX IF NOT EXISTS ringflake_block_mark ON ringflake_block (namespace, hwm_end, block);
     CREATE TABLE IF NOT EXISTS ringflake_ledger (
         number bigint NOT NULL REFERENCES ringflake_namespace (number),
@@ -159,7 +168,8 @@ pub(super) const RECORD: &str = record!();
 pub(super) const RECORD_SHARED: &str = concat!(record!(), " FOR SHARE");
 pub(super) const RECORD_EXCLUSIVE: &str = concat!(record!(), " FOR UPDATE");
 
-/// Blocks never granted have mark 0, and so come first.
+/// Blocks never granted have mark 0, and so come first. Parameters 5 to 7: whether to
+/// pass over what is quarantined, and how many blocks and ticks there are.
 macro_rules! candidates {
     () => {
         concat!(
@@ -167,6 +177,8 @@ macro_rules! candidates {
             block_columns!(),
             " FROM ringflake_block
             WHERE namespace = $1 AND (hwm_end <= $2 OR released) AND hwm_end < $3
+                AND (NOT $5 OR block BETWEEN 0 AND $6 - 1 AND hwm_end <= $7
+                    AND (epoch BETWEEN 1 AND hwm_end OR epoch = 0 AND hwm_end = 0))
             ORDER BY hwm_end, block LIMIT $4 FOR UPDATE"
         )
     };
@@ -177,7 +189,7 @@ pub(super) const CANDIDATES_WAITING: &str = candidates!();
 
 pub(super) const MARKS: &str = "\
     SELECT min(hwm_end) FILTER (WHERE NOT released), min(hwm_end) FILTER (WHERE released)
-    FROM ringflake_block WHERE namespace = $1 AND epoch > 0";
+    FROM ringflake_block WHERE namespace = $1 AND epoch BETWEEN 1 AND hwm_end";
 
 pub(super) const UPDATE_RECORD: &str =
     "UPDATE ringflake_namespace SET floor = $2, incarnation = $3 WHERE name = $1";
@@ -256,23 +268,36 @@ pub(super) const RELEASE: &str = concat!(
     verified_record!(),
     " UPDATE ringflake_block AS b SET released = true FROM record
     WHERE b.namespace = $1 AND b.block = $6 AND b.epoch = $7 AND b.epoch > 0
+        AND b.hwm_end BETWEEN b.epoch AND $8
     RETURNING b.block"
 );
 
 pub(super) const GRANTED: &str = concat!(
     "SELECT ",
     block_columns!(),
-    " FROM ringflake_block WHERE namespace = $1 AND epoch > 0 ORDER BY block"
+    " FROM ringflake_block WHERE namespace = $1 AND (epoch <> 0 OR hwm_end <> 0) ORDER BY block"
 );
 
 pub(super) const KNOWN: &str = concat!(
     "SELECT ",
     block_columns!(),
-    " FROM ringflake_block WHERE namespace = $1 AND epoch > 0 AND block = ANY($2)"
+    " FROM ringflake_block WHERE namespace = $1 AND (epoch <> 0 OR hwm_end <> 0) AND block = ANY($2)"
 );
 
 pub(super) const GRANTED_ONE: &str = concat!(
     "SELECT ",
     block_columns!(),
-    " FROM ringflake_block WHERE namespace = $1 AND epoch > 0 AND block = $2"
+    " FROM ringflake_block WHERE namespace = $1 AND (epoch <> 0 OR hwm_end <> 0) AND block = $2"
 );
+
+pub(super) const ONE_LOCKED: &str = concat!(
+    "SELECT ",
+    block_columns!(),
+    " FROM ringflake_block WHERE namespace = $1 AND block = $2 FOR UPDATE"
+);
+
+pub(super) const PUT_RIGHT: &str = "\
+    UPDATE ringflake_block
+    SET epoch = $3, hwm_end = $4, released = true,
+        granted_unix_ms = NULL, holder_host = NULL, holder_instance = NULL
+    WHERE namespace = $1 AND block = $2";

@@ -1,7 +1,8 @@
 //! Blocks as rows.
 
+use super::super::quarantine::{self, Judged};
 use super::super::row::from_column;
-use super::super::{Block, BlockState, Epoch, Holder, StoreError, StoreRecord};
+use super::super::{Block, BlockState, Epoch, Holder, Namespace, StoreError, StoreRecord};
 
 /// The columns of a block, but for its namespace. All numbers are below 2^63.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,24 +18,21 @@ pub(in crate::lease) struct BlockRow {
 }
 
 impl BlockRow {
-    /// What these columns say.
-    ///
-    /// # Errors
-    /// [`StoreError::Corrupt`] for a negative number.
-    pub(in crate::lease) fn into_state(self) -> Result<BlockState, StoreError> {
-        let block = Block::new(from_column("block", self.block)?);
-        let epoch = Epoch::new(from_column("epoch", self.epoch)?);
-        let mut state = BlockState::new(block, epoch, from_column("hwm_end", self.hwm_end)?);
+    /// What these columns say of a block, or why they can't.
+    pub(in crate::lease) fn judge(self, namespace: &Namespace) -> Judged {
+        let mut state = quarantine::of_columns(namespace, self.block, self.epoch, self.hwm_end)?;
         state.released = self.released;
-        state.granted_unix_ms = self
-            .granted_unix_ms
-            .map(|ms| from_column("granted_unix_ms", ms))
-            .transpose()?;
+        state.granted_unix_ms = self.granted_unix_ms.and_then(|ms| u64::try_from(ms).ok());
         state.holder = self
             .holder_host
             .zip(self.holder_instance)
             .map(|(host, instance)| Holder::new(host, instance));
         Ok(state)
+    }
+
+    /// The mark, if it is a number that can be one.
+    pub(super) fn mark(&self) -> Option<u64> {
+        u64::try_from(self.hwm_end).ok()
     }
 }
 
@@ -68,7 +66,7 @@ impl Marks {
 mod tests {
     use std::time::Duration;
 
-    use super::super::super::{Fingerprint, Incarnation, Namespace, StoreLimits};
+    use super::super::super::{Fingerprint, Incarnation, StoreLimits};
     use super::*;
     use crate::layout::Layout;
 
@@ -86,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_row_is_a_block() {
-        let state = row().into_state().unwrap();
+        let state = row().judge(&space()).unwrap();
         let mut expected = BlockState::new(Block::new(3), Epoch::new(2), 700);
         expected.released = true;
         expected.granted_unix_ms = Some(5);
@@ -94,27 +92,40 @@ mod tests {
         assert_eq!(state, expected);
     }
 
+    fn space() -> Namespace {
+        Namespace::new("a", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap()
+    }
+
     #[test]
-    fn negative_numbers_are_corrupt() {
-        let broken: [fn(&mut BlockRow); 4] = [
-            |row| row.block = -1,
-            |row| row.epoch = -1,
-            |row| row.hwm_end = -1,
-            |row| row.granted_unix_ms = Some(-1),
+    fn numbers_that_nobody_writes_are_quarantined() {
+        type Damage = fn(&mut BlockRow);
+        let damages: [(Damage, _, &str); 5] = [
+            (|row| row.block = -1, None, "block -1"),
+            (|row| row.block = 4096, None, "block 4096"),
+            (|row| row.epoch = -1, Some(Block::new(3)), "epoch is -1"),
+            (|row| row.hwm_end = -7, Some(Block::new(3)), "is -7"),
+            (|row| row.epoch = 701, Some(Block::new(3)), "mark 700"),
         ];
-        for damage in broken {
+        for (damage, block, said) in damages {
             let mut row = row();
             damage(&mut row);
-            let error = row.into_state().unwrap_err();
-            assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");
+            let found = row.judge(&space()).unwrap_err();
+            assert_eq!(found.block, block, "{found}");
+            assert!(found.reason.contains(said), "{found}");
         }
     }
 
     #[test]
+    fn a_time_that_nobody_writes_is_left_out() {
+        let mut row = row();
+        row.granted_unix_ms = Some(-1);
+        assert_eq!(row.judge(&space()).unwrap().granted_unix_ms, None);
+    }
+
+    #[test]
     fn what_is_released_is_free_as_soon_as_the_horizon_has_room() {
-        let space = Namespace::new("a", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap();
         let limits = StoreLimits::default().with_horizon(Duration::from_secs(100));
-        let record = StoreRecord::new(space, limits, 0, Incarnation::new("x"));
+        let record = StoreRecord::new(space(), limits, 0, Incarnation::new("x"));
         let free_from = |held, released| Marks { held, released }.free_from(&record).unwrap();
         assert_eq!(free_from(None, None), None);
         assert_eq!(free_from(Some(500), None), Some(500));

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::super::row::RecordRow;
 use super::super::{
-    Block, Durability, Epoch, Grant, Holder, Incarnation, Namespace, Renew, StoreRecord,
+    Block, BlockState, Durability, Epoch, Grant, Holder, Incarnation, Namespace, Renew, StoreRecord,
 };
 use super::{BlockRow, Failure, Marks};
 
@@ -37,7 +37,10 @@ pub(in crate::lease) struct Present {
 /// those released, as long as the mark is before `horizon_end`.
 #[derive(Clone, Debug)]
 pub(in crate::lease) struct Search<'a> {
-    pub(in crate::lease) namespace: &'a str,
+    pub(in crate::lease) namespace: &'a Namespace,
+    /// Without those that are quarantined, by the rule of
+    /// [`fault`](super::super::quarantine::fault).
+    pub(in crate::lease) sound: bool,
     pub(in crate::lease) idle_until: u64,
     pub(in crate::lease) horizon_end: u64,
     pub(in crate::lease) limit: u32,
@@ -135,6 +138,12 @@ pub(in crate::lease) trait Session: Sized {
 
     /// Writes, and commits.
     fn commit(&mut self, writes: &Writes<'_>) -> Result<(), Failure>;
+
+    /// Locks a row of a block within a transaction, and reads it.
+    fn lock_block(&mut self, namespace: &str, block: Block) -> Result<Option<BlockRow>, Failure>;
+
+    /// Writes what a repair makes of a block under lock, and commits.
+    fn put_right(&mut self, namespace: &str, repaired: &BlockState) -> Result<(), Failure>;
 
     /// Moves the end of a grant if everything agrees, in a transaction of its
     /// own, and answers where it is now. The rules are those of
