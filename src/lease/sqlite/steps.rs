@@ -9,9 +9,11 @@ use super::session::{Access, Session, Trouble, unavailable};
 use super::tables::{self, Space};
 use super::turn::Turn;
 use super::{SqliteStore, identity};
+use crate::lease::quarantine;
 use crate::lease::{
     Acquire, Block, BlockState, Durability, Epoch, Fence, Fingerprint, Floor, Grant, History,
-    Incarnation, Init, LeaseStore, Listing, Namespace, Renew, StoreError, StoreRecord, StoreReport,
+    Incarnation, Init, LeaseStore, Listing, Namespace, Quarantined, Renew, StoreError, StoreRecord,
+    StoreReport,
 };
 
 /// A transaction on the file, and what was seen on the way to it.
@@ -265,6 +267,10 @@ impl SqliteStore {
             )?;
             for confirmed in &acquire.evidence {
                 let known = tables::read_block(turn.connection, namespace, confirmed.block)?;
+                // Of one that is quarantined nothing is forgotten: a repair goes above all.
+                let Ok(known) = known.transpose() else {
+                    continue;
+                };
                 if let Err(lost) = record.check_history(now, known.as_ref(), confirmed) {
                     turn.space.record.raise_floor(Floor::OverLostGrants, now)?;
                     turn.save()?;
@@ -313,6 +319,7 @@ impl SqliteStore {
             let mut released = Vec::with_capacity(grants.len());
             for &(block, epoch) in grants {
                 let known = tables::read_block(turn.connection, namespace, block)?;
+                let known = known.and_then(Result::ok);
                 released.extend(known.filter(|known| known.epoch == epoch).map(|known| {
                     BlockState {
                         released: true,
@@ -346,6 +353,18 @@ pub(super) fn refuse_second_use(
     }
 }
 
+/// The block of a grant that is to be changed.
+fn subject(
+    turn: &Turn<'_>,
+    namespace: &Namespace,
+    block: Block,
+) -> Result<Option<BlockState>, Trouble> {
+    let known = tables::read_block(turn.connection, namespace, block)?;
+    Ok(known
+        .transpose()
+        .map_err(|found| found.fence(namespace, block))?)
+}
+
 impl LeaseStore for SqliteStore {
     fn init(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {
         self.init_for_a_person(namespace, init)
@@ -376,7 +395,7 @@ impl LeaseStore for SqliteStore {
             }
             let record = &turn.space.record;
             let now = record.tick_at(turn.unix_ms)?;
-            let known = tables::read_block(turn.connection, namespace, renew.block)?;
+            let known = subject(turn, namespace, renew.block)?;
             record.check_renewal(&turn.identity, known.as_ref(), renew)?;
             let end = record.renewed_end(now, renew.known_end, renew.new_end);
             if let Some(known) = known {
@@ -400,7 +419,7 @@ impl LeaseStore for SqliteStore {
     ) -> Result<(), StoreError> {
         self.run("release", namespace, Access::Write, |turn| {
             turn.refuse_copies()?;
-            let known = tables::read_block(turn.connection, namespace, block)?;
+            let known = subject(turn, namespace, block)?;
             let fence = match known {
                 Some(known) if known.epoch == epoch => {
                     let released = BlockState {
@@ -423,8 +442,38 @@ impl LeaseStore for SqliteStore {
 
     fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
         self.run("list", namespace, Access::Read, |turn| {
-            let blocks = tables::read_blocks(turn.connection, namespace)?;
-            Ok(Ok(Listing::new(turn.space.record.clone(), blocks)))
+            let judged = tables::read_blocks(turn.connection, namespace)?;
+            let (blocks, quarantined) = quarantine::sort(namespace, judged);
+            let mut listing = Listing::new(turn.space.record.clone(), blocks);
+            listing.quarantined = quarantined;
+            Ok(Ok(listing))
+        })
+    }
+
+    fn repair(
+        &mut self,
+        namespace: &Namespace,
+        block: Block,
+        now_unix_ms: u64,
+    ) -> Result<BlockState, StoreError> {
+        self.run("repair", namespace, Access::Write, |turn| {
+            turn.refuse_copies()?;
+            // The mark is never lowered again, and must be above all.
+            if let Some(stepped) = turn.doubt_clock()? {
+                return Ok(Err(stepped));
+            }
+            let record = &turn.space.record;
+            record.check_skew(turn.arrived_unix_ms, now_unix_ms)?;
+            let now = record.tick_at(turn.unix_ms)?;
+            let known = tables::read_block(turn.connection, namespace, block)?;
+            let Some(Err(Quarantined { block: Some(_), .. })) = known else {
+                return Err(StoreError::NotQuarantined { block }.into());
+            };
+            let mark = tables::read_mark(turn.connection, namespace, block)?;
+            let repaired = record.repaired(now, block, mark);
+            tables::put_right(turn.connection, namespace, &repaired)?;
+            turn.save()?;
+            Ok(Ok(repaired))
         })
     }
 
@@ -469,7 +518,9 @@ impl LeaseStore for SqliteStore {
             tables::inspect(turn.connection, turn.store)?;
             let store_unix_ms = turn.expected_unix_ms();
             let now = turn.space.record.tick_at(store_unix_ms)?;
-            let (granted, held) = tables::count_blocks(turn.connection, namespace, now)?;
+            let judged = tables::read_blocks(turn.connection, namespace)?;
+            let (blocks, quarantined) = quarantine::sort(namespace, judged);
+            let held = |block: &&BlockState| block.hwm_end > now && !block.released;
             let durability = match turn.objection {
                 None => Durability::Durable,
                 Some(reason) => Durability::BestEffort {
@@ -484,8 +535,9 @@ impl LeaseStore for SqliteStore {
                 now_unix_ms,
             );
             report.store_unix_ms = Some(store_unix_ms);
-            report.granted_blocks = granted;
-            report.held_blocks = held;
+            report.granted_blocks = blocks.len() as u64;
+            report.held_blocks = blocks.iter().filter(held).count() as u64;
+            report.quarantined = quarantined;
             Ok(Ok(report))
         })
     }

@@ -12,10 +12,9 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::clock_step::{Doubt, Pace};
 use super::session::Trouble;
+use crate::lease::quarantine::{self, Judged};
 use crate::lease::row::{FORMAT, RecordRow, corrupt, from_column, to_column};
-use crate::lease::{
-    Block, BlockState, Epoch, Fingerprint, Holder, Namespace, StoreError, StoreRecord,
-};
+use crate::lease::{Block, BlockState, Epoch, Fingerprint, Holder, Namespace, StoreRecord};
 
 /// The version of the tables, as `user_version`. It is that of the records' format; a
 /// file may hold records that are older.
@@ -87,20 +86,37 @@ const CREATE: &str = "
     BEGIN
         SELECT RAISE(ABORT, 'a floor never falls');
     END;
-    CREATE TRIGGER ringflake_mark_never_falls BEFORE UPDATE ON ringflake_block
-        WHEN new.hwm_end < old.hwm_end OR new.epoch < old.epoch
-            OR new.namespace <> old.namespace OR new.block <> old.block
-    BEGIN
-        SELECT RAISE(ABORT, 'a mark never falls');
-    END;
     CREATE TRIGGER ringflake_block_is_never_forgotten BEFORE DELETE ON ringflake_block
     BEGIN
         SELECT RAISE(ABORT, 'a block is never forgotten');
     END;
 ";
 
-/// From version 1 to 2.
+const MARK_NEVER_FALLS: &str = "
+    CREATE TRIGGER IF NOT EXISTS ringflake_mark_never_falls BEFORE UPDATE ON ringflake_block
+        WHEN new.hwm_end < old.hwm_end OR new.epoch < old.epoch
+            OR new.namespace <> old.namespace OR new.block <> old.block
+    BEGIN
+        SELECT RAISE(ABORT, 'a mark never falls');
+    END;
+";
+
+/// Lets the next statements of the transaction repair a row. A mark that can't be true
+/// is no mark.
+const LET_MARKS_FALL: &str = "DROP TRIGGER IF EXISTS ringflake_mark_never_falls";
+
+/// From version 1 to 2. Triggers, since a table gains no constraint once it is made.
 const UPGRADE: &str = "
+    CREATE TRIGGER IF NOT EXISTS ringflake_block_is_made_sound BEFORE INSERT ON ringflake_block
+        WHEN NOT (new.block >= 0 AND new.epoch BETWEEN 1 AND new.hwm_end)
+    BEGIN
+        SELECT RAISE(ABORT, 'an epoch is from 1 to its mark');
+    END;
+    CREATE TRIGGER IF NOT EXISTS ringflake_block_stays_sound BEFORE UPDATE ON ringflake_block
+        WHEN NOT (new.block >= 0 AND new.epoch BETWEEN 1 AND new.hwm_end)
+    BEGIN
+        SELECT RAISE(ABORT, 'an epoch is from 1 to its mark');
+    END;
     CREATE UNIQUE INDEX ringflake_namespace_secret
         ON ringflake_namespace (fingerprint)
         WHERE fingerprint <> '00000000000000000000000000000000';
@@ -178,6 +194,7 @@ pub(super) fn make(connection: &Connection, store: &str, kind: Kind) -> Result<(
     if !exist(connection, store)? {
         connection.execute_batch(CREATE)?;
         connection.pragma_update(None, "application_id", kind.application())?;
+        connection.execute_batch(MARK_NEVER_FALLS)?;
     }
     let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if version < VERSION {
@@ -356,12 +373,16 @@ const BLOCK: &str = "SELECT block, epoch, hwm_end, released, granted_unix_ms, ho
 /// SQLite from looking for them by their numbers, and sorting them by their marks.
 const WITHIN: &str = "AND +block >= ?2 AND +block < ?3";
 
+/// To follow them: rows that are not quarantined, where no mark is above the layout's
+/// ticks; the rule is `quarantine::fault`.
+const AGREES: &str = "epoch BETWEEN 1 AND hwm_end";
+
 /// The block of this index, if it was ever granted.
 pub(super) fn read_block(
     connection: &Connection,
     space: &Namespace,
     block: Block,
-) -> Result<Option<BlockState>, Trouble> {
+) -> Result<Option<Judged>, Trouble> {
     let sql = format!("{BLOCK} AND block = ?2");
     // An index that no column holds is of no block that was granted.
     let Ok(index) = i64::try_from(block.index()) else {
@@ -370,11 +391,34 @@ pub(super) fn read_block(
     Ok(blocks(connection, &sql, params![space.name(), index], space)?.pop())
 }
 
-/// Every block that was ever granted, by index.
+/// The mark of this block's row, if it is a number that can be one.
+pub(super) fn read_mark(
+    connection: &Connection,
+    space: &Namespace,
+    block: Block,
+) -> Result<Option<u64>, Trouble> {
+    let sql = "SELECT hwm_end FROM ringflake_block WHERE namespace = ?1 AND block = ?2";
+    let parameters = params![space.name(), to_column(block.index())];
+    let mark: i64 = connection.query_row(sql, parameters, |row| row.get(0))?;
+    Ok(u64::try_from(mark).ok())
+}
+
+/// Writes what a repair makes of a row.
+pub(super) fn put_right(
+    connection: &Connection,
+    space: &Namespace,
+    repaired: &BlockState,
+) -> Result<(), Trouble> {
+    connection.execute_batch(LET_MARKS_FALL)?;
+    write_blocks(connection, space, std::slice::from_ref(repaired))?;
+    Ok(connection.execute_batch(MARK_NEVER_FALLS)?)
+}
+
+/// Every block that was ever granted, by index, and those that are quarantined.
 pub(super) fn read_blocks(
     connection: &Connection,
     space: &Namespace,
-) -> Result<Vec<BlockState>, Trouble> {
+) -> Result<Vec<Judged>, Trouble> {
     let sql = format!("{BLOCK} ORDER BY block");
     blocks(connection, &sql, [space.name()], space)
 }
@@ -404,7 +448,7 @@ pub(super) fn candidates(
         .map(never_granted)
         .take(wanted)
         .collect();
-    let idle = |condition: &str, missing: usize| {
+    let search = |condition: &str, missing: usize| {
         let sql = format!("{BLOCK} {WITHIN} AND {condition} ORDER BY hwm_end, block LIMIT ?4");
         let parameters = params![
             space.name(),
@@ -413,7 +457,18 @@ pub(super) fn candidates(
             missing as i64,
             to_column(idle_until),
         ];
-        blocks(connection, &sql, parameters, space)
+        let judged = blocks(connection, &sql, parameters, space)?;
+        Ok::<_, Trouble>(quarantine::sort(space, judged))
+    };
+    let idle = |condition: &str, missing: usize| {
+        let (found, quarantined) = search(condition, missing)?;
+        if quarantined.is_empty() {
+            return Ok(found);
+        }
+        // They come first, and may leave no room: once more, without them.
+        let ticks = space.layout().ticks();
+        let sound = format!("{condition} AND {AGREES} AND hwm_end <= {ticks}");
+        Ok::<_, Trouble>(search(&sound, missing)?.0)
     };
     if found.len() < wanted {
         found.extend(idle("hwm_end <= ?5", wanted - found.len())?);
@@ -473,29 +528,14 @@ pub(super) fn least_marks(
 ) -> Result<Vec<BlockState>, Trouble> {
     let mut found = Vec::new();
     for condition in ["released = 0", "released = 1"] {
-        let sql = format!("{BLOCK} {WITHIN} AND {condition} ORDER BY hwm_end, block LIMIT 1");
+        let sql = format!(
+            "{BLOCK} {WITHIN} AND {condition} AND {AGREES} ORDER BY hwm_end, block LIMIT 1"
+        );
         let parameters = params![space.name(), to_column(within.start), to_column(within.end)];
-        found.extend(blocks(connection, &sql, parameters, space)?);
+        let judged = blocks(connection, &sql, parameters, space)?;
+        found.extend(quarantine::sort(space, judged).0);
     }
     Ok(found)
-}
-
-/// How many blocks were ever granted, and how many are held at this tick.
-pub(super) fn count_blocks(
-    connection: &Connection,
-    space: &Namespace,
-    now: u64,
-) -> Result<(u64, u64), Trouble> {
-    let (granted, held) = connection.query_row(
-        "SELECT count(*), count(*) FILTER (WHERE released = 0 AND hwm_end > ?2) \
-         FROM ringflake_block WHERE namespace = ?1",
-        params![space.name(), to_column(now)],
-        |row| Ok((row.get(0)?, row.get(1)?)),
-    )?;
-    Ok((
-        from_column("count of blocks", granted)?,
-        from_column("count of blocks", held)?,
-    ))
 }
 
 /// Writes these blocks of the namespace, whether they were there or not.
@@ -534,37 +574,30 @@ fn blocks(
     sql: &str,
     parameters: impl rusqlite::Params,
     space: &Namespace,
-) -> Result<Vec<BlockState>, Trouble> {
+) -> Result<Vec<Judged>, Trouble> {
     connection
         .prepare(sql)?
-        .query_and_then(parameters, |row| block_of(row, space))?
+        .query_and_then(parameters, |row| judge(row, space))?
         .collect()
 }
 
-fn block_of(row: &Row<'_>, space: &Namespace) -> Result<BlockState, Trouble> {
-    let index = from_column("block", row.get(0)?)?;
-    if index >= space.blocks() {
-        return Err(beyond(space, index).into());
-    }
-    let epoch = from_column("epoch", row.get(1)?)?;
-    let hwm_end = from_column("hwm_end", row.get(2)?)?;
-    let mut block = BlockState::new(Block::new(index), Epoch::new(epoch), hwm_end);
-    block.released = row.get(3)?;
-    block.granted_unix_ms = match row.get(4)? {
-        Some(at) => Some(from_column("granted_unix_ms", at)?),
-        None => None,
+fn judge(row: &Row<'_>, space: &Namespace) -> Result<Judged, Trouble> {
+    let judged = quarantine::of_columns(space, row.get(0)?, row.get(1)?, row.get(2)?);
+    let mut state = match judged {
+        Ok(state) => state,
+        quarantined => return Ok(quarantined),
     };
-    let (host, instance): (Option<String>, Option<String>) = (row.get(5)?, row.get(6)?);
-    block.holder = host
+    state.released = row.get::<_, i64>(3)? != 0;
+    // Those are for people: what can't be read of them is left out.
+    let granted: Option<i64> = row.get(4)?;
+    state.granted_unix_ms = granted.and_then(|at| u64::try_from(at).ok());
+    let text = |place| -> Result<Option<String>, Trouble> {
+        let bytes = row.get_ref(place)?.as_bytes_or_null().unwrap_or(None);
+        Ok(bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned()))
+    };
+    let (host, instance) = (text(5)?, text(6)?);
+    state.holder = host
         .zip(instance)
         .map(|(host, instance)| Holder::new(host, instance));
-    Ok(block)
-}
-
-fn beyond(space: &Namespace, index: u64) -> StoreError {
-    corrupt(format!(
-        "block {index} of namespace {:?}, which has {} blocks",
-        space.name(),
-        space.blocks()
-    ))
+    Ok(Ok(state))
 }

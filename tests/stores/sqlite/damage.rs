@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use ringflake::lease::{LeaseStore, StoreError};
+use ringflake::lease::{Block, Epoch, LeaseStore, StoreError};
 use rusqlite::Connection;
 
 use super::{Place, acquire, ask, now, space};
@@ -131,16 +131,6 @@ fn rows_that_no_version_writes_are_found() {
         ),
         ("UPDATE ringflake_namespace SET skew_ms = -1", "skew_ms"),
         ("UPDATE ringflake_namespace SET writes = -1", "writes"),
-        (
-            "INSERT INTO ringflake_block (namespace, block, epoch, hwm_end, released) \
-             VALUES ('test', 4096, 1, 1, 0)",
-            "block 4096",
-        ),
-        (
-            "INSERT INTO ringflake_block (namespace, block, epoch, hwm_end, released) \
-             VALUES ('test', 9, 1, -5, 0)",
-            "hwm_end is -5",
-        ),
         ("DROP TABLE ringflake_block", "tables"),
         (
             "ALTER TABLE ringflake_block RENAME COLUMN hwm_end TO mark",
@@ -150,6 +140,88 @@ fn rows_that_no_version_writes_are_found() {
         let place = damaged(sql);
         corrupt(place.store().list(&space()), expected);
     }
+}
+
+#[test]
+fn a_row_that_no_version_writes_costs_its_block_alone() {
+    for (change, said) in [
+        ("hwm_end = 9000000000000000000", "9000000000000000000"),
+        ("hwm_end = -5", "-5"),
+        ("hwm_end = 0", "mark 0"),
+        ("epoch = -1", "-1"),
+        ("epoch = 0", "epoch is 0"),
+        ("epoch = hwm_end + 1", "above its mark"),
+    ] {
+        let place = damaged("");
+        let mut store = place.store();
+        // Among the first that can be granted, if its mark is among the lowest.
+        for block in 0..3 {
+            store
+                .release(&space(), Block::new(block), Epoch::FIRST)
+                .unwrap();
+        }
+        place.without_triggers(&format!(
+            "UPDATE ringflake_block SET {change} WHERE block = 1;"
+        ));
+        // Out of those that were granted, so that none is fresh.
+        let more = store.acquire_within(&space(), &ask(2, 10), 0..3).unwrap();
+        let mut blocks: Vec<_> = more.iter().map(|grant| grant.block.index()).collect();
+        blocks.sort_unstable();
+        assert_eq!(blocks, [0, 2], "{change}");
+        let listing = place.list();
+        let [found] = &listing.quarantined[..] else {
+            panic!("{change}: {:?}", listing.quarantined);
+        };
+        assert_eq!(found.block, Some(Block::new(1)), "{change}");
+        assert!(found.reason.contains(said), "{found}");
+        store
+            .release_all(&space(), &[(Block::new(1), Epoch::FIRST)])
+            .unwrap();
+        assert_eq!(place.list().quarantined, listing.quarantined);
+
+        let repaired = store.repair(&space(), Block::new(1), now()).unwrap();
+        assert_eq!(place.list().blocks[1], repaired);
+        // The rules of the tables are in force again.
+        let sql = "UPDATE ringflake_block SET hwm_end = hwm_end - 1 WHERE block = 1";
+        let error = place.raw().execute(sql, []).unwrap_err();
+        assert!(error.to_string().contains("never falls"), "{error}");
+    }
+}
+
+#[test]
+fn rows_of_no_block_take_no_block_away() {
+    let place = damaged("");
+    for block in [-1, 4096, i64::MAX] {
+        place.without_triggers(&format!(
+            "INSERT INTO ringflake_block (namespace, block, epoch, hwm_end, released) \
+             VALUES ('test', {block}, 1, 1, 0);"
+        ));
+    }
+    let more = place.store().acquire(&space(), &ask(3, 10)).unwrap();
+    assert_eq!(more.len(), 3);
+    let listing = place.list();
+    assert_eq!((listing.blocks.len(), listing.quarantined.len()), (6, 3));
+    assert!(
+        listing
+            .quarantined
+            .iter()
+            .all(|found| found.block.is_none())
+    );
+    let report = place.store().check(&space(), now()).unwrap();
+    assert_eq!(report.quarantined, listing.quarantined);
+}
+
+#[test]
+fn what_is_for_people_alone_is_left_out() {
+    let place = damaged(
+        "UPDATE ringflake_block SET granted_unix_ms = -1, holder_host = CAST(x'ff' AS TEXT), \
+             holder_instance = '7' WHERE block = 1;",
+    );
+    let listing = place.list();
+    assert!(listing.quarantined.is_empty());
+    assert_eq!(listing.blocks[1].granted_unix_ms, None);
+    let holder = listing.blocks[1].holder.as_ref().unwrap();
+    assert_eq!(holder.to_string(), "\u{fffd}/7");
 }
 
 #[test]
@@ -188,6 +260,11 @@ fn the_tables_hold_the_rules_by_themselves() {
         "UPDATE ringflake_block SET hwm_end = hwm_end - 1",
         "UPDATE ringflake_block SET epoch = epoch - 1",
         "UPDATE ringflake_block SET block = block + 1",
+        "UPDATE ringflake_block SET epoch = hwm_end + 1",
+        "INSERT INTO ringflake_block (namespace, block, epoch, hwm_end, released) \
+         VALUES ('test', 5, 0, 0, 0)",
+        "INSERT INTO ringflake_block (namespace, block, epoch, hwm_end, released) \
+         VALUES ('test', -5, 1, 1, 0)",
         "DELETE FROM ringflake_block",
         "UPDATE ringflake_namespace SET floor = floor - 1",
         "UPDATE ringflake_namespace SET name = 'other'",
