@@ -1,5 +1,6 @@
 //! The store that keeps its records in a Redis.
 
+mod block;
 mod config;
 mod connection;
 mod durability;
@@ -7,8 +8,9 @@ mod script;
 mod sentinel;
 mod verdict;
 
-use std::collections::BTreeMap;
+use redis::Value;
 
+use self::block::name_of;
 use self::config::Config;
 use self::connection::Connection;
 use self::script::{Answer, Script};
@@ -17,8 +19,8 @@ use super::row::{FORMAT, RecordRow, corrupt};
 use super::voucher::Voucher;
 use super::{
     Acquire, Block, BlockState, Confirmed, Epoch, Fence, Fingerprint, Floor, Grant, History,
-    Holder, Incarnation, Init, LeaseStore, Listing, Namespace, OpenError, OpenOptions, Renew,
-    StoreError, StoreRecord, StoreReport,
+    Incarnation, Init, LeaseStore, Listing, Namespace, OpenError, OpenOptions, Renew, StoreError,
+    StoreRecord, StoreReport, quarantine,
 };
 
 /// Leases in a Redis, version 7 or later, or a Valkey.
@@ -321,18 +323,16 @@ impl LeaseStore for RedisStore {
         let record = answer.record()?;
         let now = record.tick_at(answer.unix_ms)?;
         match &*answer.tag {
-            "granted" => answer
-                .rest
-                .chunks(4)
-                .map(|grant| {
-                    let numbers: Vec<u64> =
-                        grant.iter().map(script::number).collect::<Result<_, _>>()?;
-                    let [block, epoch, start, end] = numbers[..] else {
-                        return Err(disagreement());
-                    };
-                    Ok(Grant::new(Block::new(block), Epoch::new(epoch), start..end))
-                })
-                .collect(),
+            "granted" => {
+                block::quarantined(&answer, 0, namespace)?;
+                answer
+                    .rest
+                    .get(1..)
+                    .unwrap_or_default()
+                    .chunks(4)
+                    .map(grant)
+                    .collect()
+            }
             "skew" => {
                 record.check_skew(answer.unix_ms, acquire.now_unix_ms)?;
                 Err(disagreement())
@@ -354,8 +354,9 @@ impl LeaseStore for RedisStore {
                     block.released = released;
                     Some(record.free_from(&block))
                 };
-                let held = freed(answer.number(0)?, false);
-                let released = freed(answer.number(1)?, true);
+                block::quarantined(&answer, 0, namespace)?;
+                let held = freed(answer.number(1)?, false);
+                let released = freed(answer.number(2)?, true);
                 let free_from = held.into_iter().chain(released).min().unwrap_or(now);
                 Err(record.refusal(answer.unix_ms, now, acquire.blocks, free_from))
             }
@@ -375,6 +376,7 @@ impl LeaseStore for RedisStore {
         let answer = self.run(Script::Renew, namespace, &arguments)?;
         match &*answer.tag {
             "renewed" => answer.number(0)?.ok_or_else(disagreement),
+            "quarantined" => Err(fence_of(&answer, namespace, renew.block)),
             "fenced" => {
                 let known = known_block(&answer, renew.block)?;
                 answer
@@ -396,6 +398,7 @@ impl LeaseStore for RedisStore {
         let answer = self.run(Script::Release, namespace, &arguments)?;
         match &*answer.tag {
             "released" => Ok(()),
+            "quarantined" => Err(fence_of(&answer, namespace, block)),
             "fenced" => {
                 let fence = match known_block(&answer, block)? {
                     None => Fence::NeverGranted,
@@ -412,7 +415,35 @@ impl LeaseStore for RedisStore {
 
     fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
         let answer = self.run(Script::List, namespace, &[])?;
-        Ok(Listing::new(answer.record()?, listed_blocks(&answer)?))
+        let judged = block::listed(&answer, namespace)?;
+        let (blocks, quarantined) = quarantine::sort(namespace, judged);
+        let mut listing = Listing::new(answer.record()?, blocks);
+        listing.quarantined = quarantined;
+        Ok(listing)
+    }
+
+    fn repair(
+        &mut self,
+        namespace: &Namespace,
+        block: Block,
+        now_unix_ms: u64,
+    ) -> Result<BlockState, StoreError> {
+        let arguments = [name_of(block), now_unix_ms.to_string()];
+        let answer = self.run(Script::Repair, namespace, &arguments)?;
+        let record = answer.record()?;
+        match &*answer.tag {
+            "repaired" => {
+                let mark = answer.number(0)?.ok_or_else(disagreement)?;
+                let now = record.tick_at(answer.unix_ms)?;
+                Ok(record.repaired(now, block, Some(mark)))
+            }
+            "sound" => Err(StoreError::NotQuarantined { block }),
+            "skew" => {
+                record.check_skew(answer.unix_ms, now_unix_ms)?;
+                Err(disagreement())
+            }
+            _ => Err(disagreement()),
+        }
     }
 
     fn bump_floor(
@@ -464,6 +495,7 @@ impl LeaseStore for RedisStore {
         report.store_unix_ms = Some(answer.unix_ms);
         report.granted_blocks = answer.number(0)?.unwrap_or(0);
         report.held_blocks = answer.number(1)?.unwrap_or(0);
+        report.quarantined = block::quarantined(&answer, 2, namespace)?;
         Ok(report)
     }
 
@@ -499,9 +531,23 @@ fn in_use(namespace: &Namespace, answer: &Answer) -> StoreError {
     }
 }
 
-/// What the block is called in the sets and hashes; as `name_of` in the scripts.
-fn name_of(block: Block) -> String {
-    format!("{:016}", block.index())
+/// One of the grants that `acquire.lua` answers.
+fn grant(texts: &[Value]) -> Result<Grant, StoreError> {
+    let numbers: Vec<u64> = texts.iter().map(script::number).collect::<Result<_, _>>()?;
+    let [block, epoch, start, end] = numbers[..] else {
+        return Err(disagreement());
+    };
+    Ok(Grant::new(Block::new(block), Epoch::new(epoch), start..end))
+}
+
+/// The refusal to touch the grant of a block that is quarantined.
+fn fence_of(answer: &Answer, namespace: &Namespace, block: Block) -> StoreError {
+    match block::quarantined(answer, 0, namespace) {
+        Ok(mut found) => found
+            .pop()
+            .map_or_else(disagreement, |found| found.fence(namespace, block)),
+        Err(error) => error,
+    }
 }
 
 /// What a refusal says of the block.
@@ -514,38 +560,6 @@ fn block_at(answer: &Answer, at: usize, block: Block) -> Result<Option<BlockStat
     let epoch = answer.number(at)?.unwrap_or(0);
     let mark = answer.number(at + 1)?;
     Ok(mark.map(|mark| BlockState::new(block, Epoch::new(epoch), mark)))
-}
-
-/// The blocks out of the answer of `list.lua`.
-fn listed_blocks(answer: &Answer) -> Result<Vec<BlockState>, StoreError> {
-    let table = |place: usize| -> Result<BTreeMap<&str, &str>, StoreError> {
-        let texts = answer.texts(place)?;
-        let pairs = texts.chunks_exact(2).map(|pair| (pair[0], pair[1]));
-        Ok(pairs.collect())
-    };
-    let (marks, released, epochs) = (table(0)?, table(1)?, table(2)?);
-    let (times, hosts, instances) = (table(3)?, table(4)?, table(5)?);
-    marks
-        .iter()
-        .map(|(&name, &mark)| {
-            let index = script::parse(name)?;
-            let epoch = epochs
-                .get(name)
-                .ok_or_else(|| corrupt(format!("there is no epoch for block {index}")))?;
-            let mut block = BlockState::new(
-                Block::new(index),
-                Epoch::new(script::parse(epoch)?),
-                script::parse(mark)?,
-            );
-            block.released = released.contains_key(name);
-            block.granted_unix_ms = times.get(name).map(|ms| script::parse(ms)).transpose()?;
-            block.holder = hosts
-                .get(name)
-                .zip(instances.get(name))
-                .map(|(host, instance)| Holder::new(*host, *instance));
-            Ok(block)
-        })
-        .collect()
 }
 
 /// The script refused what the rules allow, or the other way round.

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use ringflake::lease::conformance::Suite;
 use ringflake::lease::{
-    Acquire, Durability, Fence, Floor, History, Holder, Init, LeaseStore, OpenOptions, RedisStore,
-    Renew, StoreError, open,
+    Acquire, Block, Durability, Fence, Floor, Grant, History, Holder, Init, LeaseStore, Namespace,
+    OpenOptions, RedisStore, Renew, StoreError, open,
 };
 use ringflake::{Layout, LayoutBuilder};
 use tracing::field::{Field, Visit};
@@ -45,7 +45,17 @@ fn it_conforms() {
         return;
     };
     let connect = || open(&redis.url(), &options()).unwrap();
-    Suite::new(&connect, &now).run();
+    // A mark or an epoch that is no number of ticks or grants.
+    let damage = |space: &Namespace, block: Block| {
+        let name = format!("{:016}", block.index());
+        let (command, key, words) = match block.index() % 2 {
+            0 => ("ZADD", "hwm_end", ["1.5", &name]),
+            _ => ("HSET", "epoch", [&name, "many"]),
+        };
+        let key = format!("ringflake:{{{}}}:{key}", space.name());
+        redis.command(&[&[command, &key], &words[..]].concat());
+    };
+    Suite::new(&connect, &now).with_damage(&damage).run();
 }
 
 #[test]
@@ -600,6 +610,32 @@ fn it_conforms_over_tls_and_trusts_nobody_else() {
 
 // What is kept
 
+const FIRST: &str = "0000000000000000";
+
+/// A namespace of one block, whose mark has passed, with this done to one of its keys.
+fn damaged(redis: &Redis, name: &str, damage: &[&str]) -> (Namespace, Grant) {
+    let mut store = store(&redis.url());
+    let space = space(name).with_block_bits(17).unwrap();
+    init(&mut store, &space);
+    let grant = store
+        .acquire(&space, &Acquire::new(1, 1, now()))
+        .unwrap()
+        .remove(0);
+    crate::eventually::eventually("the mark has passed", || {
+        Layout::RANDFLAKE.tick_at(now()) >= Some(grant.ticks.end)
+    });
+    let key = format!("ringflake:{{{name}}}:{}", damage[1]);
+    redis.command(&[&[damage[0], &key], &damage[2..]].concat());
+    (space, grant)
+}
+
+fn dump(redis: &Redis, space: &Namespace) -> [::redis::Value; 4] {
+    ["record", "hwm_end", "epoch", "released"].map(|kind| {
+        let key = format!("ringflake:{{{}}}:{kind}", space.name());
+        redis.command(&["DUMP", &key])
+    })
+}
+
 #[test]
 fn what_nobody_wrote_is_corrupt_and_left_alone() {
     let test = "redis::what_nobody_wrote_is_corrupt_and_left_alone";
@@ -607,62 +643,93 @@ fn what_nobody_wrote_is_corrupt_and_left_alone() {
         return;
     };
     let mut store = store(&redis.url());
-    let first = "0000000000000000";
-    for (index, (damage, read)) in [
-        (&["HSET", "record", "floor", "abc"][..], true),
-        (&["HSET", "record", "floor", "-1"], true),
-        (&["HSET", "record", "floor", "1e3"], true),
-        (&["HSET", "record", "skew_ms", "99999999999999999999"], true),
-        (&["HSET", "record", "name", "another"], true),
-        (&["HDEL", "record", "incarnation"], true),
-        (&["ZADD", "hwm_end", "1.5", first], false),
-        (&["ZADD", "hwm_end", "-1", first], false),
-        (&["HDEL", "epoch", first], true),
-        (&["HSET", "epoch", first, "many"], true),
-        (&["DEL", "hwm_end"], false),
-        (&["SET", "epoch", "x"], true),
-        (&["SET", "hwm_end", "x"], true),
-        (&["SET", "record", "x"], true),
+    for (index, damage) in [
+        &["HSET", "record", "floor", "abc"][..],
+        &["HSET", "record", "floor", "-1"],
+        &["HSET", "record", "floor", "1e3"],
+        &["HSET", "record", "skew_ms", "99999999999999999999"],
+        &["HSET", "record", "name", "another"],
+        &["HDEL", "record", "incarnation"],
+        &["SET", "epoch", "x"],
+        &["SET", "hwm_end", "x"],
+        &["SET", "record", "x"],
     ]
     .into_iter()
     .enumerate()
     {
-        // One block, whose mark has passed once it is damaged.
-        let space = space(&format!("damaged-{index}"))
+        let (space, grant) = damaged(&redis, &format!("damaged-{index}"), damage);
+        let before = dump(&redis, &space);
+        corrupt(acquire(&mut store, &space));
+        corrupt(store.list(&space));
+        corrupt(store.repair(&space, grant.block, now()));
+        assert_eq!(dump(&redis, &space), before, "{damage:?}");
+    }
+}
+
+#[test]
+fn keys_of_one_block_that_nobody_wrote_quarantine_it() {
+    let test = "redis::keys_of_one_block_that_nobody_wrote_quarantine_it";
+    let Some(redis) = Redis::start(test) else {
+        return;
+    };
+    let mut store = store(&redis.url());
+    for (index, damage) in [
+        &["ZADD", "hwm_end", "1.5", FIRST][..],
+        &["ZADD", "hwm_end", "-1", FIRST],
+        &["ZADD", "hwm_end", "inf", FIRST],
+        &["ZADD", "released", "5", FIRST],
+        &["HDEL", "epoch", FIRST],
+        &["HSET", "epoch", FIRST, "many"],
+        &["HSET", "epoch", FIRST, "9007199254740992"],
+        &["DEL", "hwm_end"],
+        &["DEL", "epoch"],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (space, grant) = damaged(&redis, &format!("damaged-{index}"), damage);
+        let before = dump(&redis, &space);
+        match acquire(&mut store, &space) {
+            Err(StoreError::Exhausted { .. }) => {}
+            other => panic!("{damage:?}: {other:?}"),
+        }
+        let fence = fenced(store.release(&space, grant.block, grant.epoch));
+        assert!(matches!(fence, Fence::Quarantined { .. }), "{fence}");
+        let listing = store.list(&space).unwrap();
+        let blocks: Vec<_> = listing.quarantined.iter().map(|it| it.block).collect();
+        assert_eq!(blocks, [Some(grant.block)], "{damage:?}");
+        let report = store.check(&space, now()).unwrap();
+        assert_eq!(report.quarantined, listing.quarantined, "{damage:?}");
+        assert_eq!(dump(&redis, &space), before, "{damage:?}");
+
+        let repaired = store.repair(&space, grant.block, now()).unwrap();
+        let listing = store.list(&space).unwrap();
+        assert!(listing.quarantined.is_empty(), "{damage:?}");
+        assert_eq!(listing.blocks, [repaired], "{damage:?}");
+    }
+}
+
+#[test]
+fn a_member_of_no_block_takes_no_block_away() {
+    let test = "redis::a_member_of_no_block_takes_no_block_away";
+    let Some(redis) = Redis::start(test) else {
+        return;
+    };
+    let mut store = store(&redis.url());
+    for (index, member) in ["x", "0000000000000001", "\u{e9}"].into_iter().enumerate() {
+        let space = space(&format!("stray-{index}"))
             .with_block_bits(17)
             .unwrap();
         init(&mut store, &space);
-        let grant = store
-            .acquire(&space, &Acquire::new(1, 1, now()))
-            .unwrap()
-            .remove(0);
-        crate::eventually::eventually("the mark has passed", || {
-            Layout::RANDFLAKE.tick_at(now()) >= Some(grant.ticks.end)
-        });
-        let key = format!("ringflake:{{{}}}:{}", space.name(), damage[1]);
-        let words = [&[damage[0], &key], &damage[2..]].concat();
-        redis.command(&words);
-        let dump = |kind: &str| {
-            let key = format!("ringflake:{{{}}}:{kind}", space.name());
-            redis.command(&["DUMP", &key])
-        };
-        let before = [dump("record"), dump("hwm_end"), dump("epoch")];
-
-        if damage[0] == "DEL" {
-            // The fresh block has an epoch already: no version leaves that.
-            let grant = acquire(&mut store, &space).unwrap();
-            assert_eq!(grant.epoch.get(), 2);
-            continue;
-        }
-        corrupt(acquire(&mut store, &space));
-        if read {
-            corrupt(store.list(&space));
-        }
-        assert_eq!(
-            [dump("record"), dump("hwm_end"), dump("epoch")],
-            before,
-            "{words:?}"
-        );
+        let key = format!("ringflake:{{{}}}:hwm_end", space.name());
+        redis.command(&["ZADD", &key, "1", member]);
+        let grant = acquire(&mut store, &space).unwrap();
+        assert_eq!(grant.block, Block::new(0));
+        let listing = store.list(&space).unwrap();
+        assert_eq!((listing.blocks.len(), listing.quarantined.len()), (1, 1));
+        assert_eq!(listing.quarantined[0].block, None);
+        let report = store.check(&space, now()).unwrap();
+        assert_eq!(report.quarantined, listing.quarantined);
     }
 }
 

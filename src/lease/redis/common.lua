@@ -43,10 +43,18 @@ local function text(number)
   return string.format('%.0f', number)
 end
 
--- The number that a stored text stands for.
+-- The number that a stored text stands for, if it does for one.
+local function parse(stored)
+  local value = stored and tonumber(stored)
+  if value and value >= 0 and value <= MAX and text(value) == stored then
+    return value
+  end
+end
+
+-- The number that a field of the record stands for.
 local function number(what, stored)
-  local value = tonumber(stored)
-  if not (value and value >= 0 and value <= MAX and text(value) == stored) then
+  local value = parse(stored)
+  if not value then
     answer('corrupt', what .. ' is ' .. tostring(stored))
   end
   return value
@@ -55,6 +63,66 @@ end
 -- Blocks with the same mark are taken in order, so their names are as long.
 local function name_of(block)
   return string.format('%016.0f', block)
+end
+
+local function is_block(name)
+  local block = tonumber(name)
+  return block and block >= 0 and block < BLOCKS and name_of(block) == name
+end
+
+-- What the keys say of these blocks, each with its name, mark, epoch and the mark at
+-- which it was released; `fresh` if that is nothing at all, and `sound` if it can be
+-- true: the rule of quarantine.rs. A block that is neither is quarantined.
+local function look_at(names)
+  if #names == 0 then
+    return {}
+  end
+  local marks = redis.call('ZMSCORE', HWM_END, unpack(names))
+  local epochs = redis.call('HMGET', EPOCH, unpack(names))
+  local released = redis.call('ZMSCORE', RELEASED, unpack(names))
+  local blocks = {}
+  for i, name in ipairs(names) do
+    local block = { name = name, mark = parse(marks[i]), epoch = parse(epochs[i]),
+      released = released[i] }
+    -- What stands there, for an answer.
+    block.texts = { name, marks[i] or '', epochs[i] or '', released[i] or '' }
+    block.fresh = not (marks[i] or epochs[i] or released[i])
+    block.sound = is_block(name) and block.mark and block.epoch and block.epoch >= 1
+      and block.epoch <= block.mark and block.mark <= TICKS
+      and (not released[i] or released[i] == marks[i])
+    blocks[i] = block
+  end
+  return blocks
+end
+
+-- The one block that a script is about.
+local function look_at_one(name)
+  return look_at({ name })[1]
+end
+
+-- Ends in 'quarantined' with what stands there, if the block is.
+local function refuse_quarantined(block)
+  if not (block.fresh or block.sound) then
+    answer('quarantined', block.texts)
+  end
+end
+
+-- Looks at the names in a range of a set, the lowest mark first, a page at a time. Ends
+-- with the range, or when `visit` answers true.
+local function each_of(key, low, high, page, visit)
+  local first = 0
+  while true do
+    local names = redis.call('ZRANGE', key, low, high, 'BYSCORE', 'LIMIT', first, page)
+    for _, block in ipairs(look_at(names)) do
+      if visit(block) then
+        return
+      end
+    end
+    if #names < page then
+      return
+    end
+    first, page = first + page, 100
+  end
 end
 
 -- Looks at the server: who it is, what time it has, who follows it.

@@ -22,6 +22,7 @@ pub(super) enum Script {
     BumpFloor,
     List,
     Check,
+    Repair,
     Upgrade,
 }
 
@@ -42,6 +43,7 @@ impl Script {
             Self::BumpFloor => "bump_floor",
             Self::List => "list",
             Self::Check => "check",
+            Self::Repair => "repair",
             Self::Upgrade => "upgrade",
         }
     }
@@ -55,6 +57,7 @@ impl Script {
             Self::BumpFloor => source!("bump_floor.lua"),
             Self::List => source!("list.lua"),
             Self::Check => source!("check.lua"),
+            Self::Repair => source!("repair.lua"),
             Self::Upgrade => source!("upgrade.lua"),
         }
     }
@@ -222,17 +225,6 @@ impl Answer {
         }
         parse(text).map(Some)
     }
-
-    /// An array of texts that the tag says, by its place.
-    ///
-    /// # Errors
-    /// [`StoreError::Corrupt`] if it is none.
-    pub(super) fn texts(&self, place: usize) -> Result<Vec<&str>, StoreError> {
-        match self.rest.get(place) {
-            Some(Value::Array(values)) => values.iter().map(text).collect(),
-            _ => Err(unexpected("no array of texts")),
-        }
-    }
 }
 
 /// # Errors
@@ -285,6 +277,7 @@ mod tests {
             Script::BumpFloor,
             Script::List,
             Script::Check,
+            Script::Repair,
         ] {
             let keys = keys(script, &space);
             assert_eq!(keys.len(), 7);
