@@ -6,6 +6,7 @@ mod date;
 mod gateway;
 mod history;
 mod record;
+mod repair;
 mod tls;
 mod transaction;
 mod verdict;
@@ -16,7 +17,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use self::choice::{Candidate, READ_WHOLE, Random, View};
+use self::choice::{Candidate, READ_WHOLE, Random};
 use self::config::Config;
 use self::gateway::{Gateway, Reply};
 use self::history::Histories;
@@ -26,7 +27,7 @@ use super::deadline::Deadline;
 use super::{
     Acquire, Block, BlockState, Confirmed, Durability, Epoch, Fence, Fingerprint, Floor, Grant,
     Init, LeaseStore, Listing, MAX_ACQUIRE, Namespace, OpenError, OpenOptions, Renew, StoreError,
-    StoreRecord, StoreReport,
+    StoreRecord, StoreReport, quarantine,
 };
 
 /// Leases in an etcd cluster, version 3.4 or later.
@@ -201,9 +202,11 @@ impl EtcdStore {
             let reply = self.read(ops.collect(), deadline)?;
             for (place, confirmed) in some.iter().enumerate() {
                 let known = range(&reply.body, place)?.kvs.first();
-                let known = known
-                    .map(|kv| record::decode_block(namespace, kv))
-                    .transpose()?;
+                let judged = known.map(|kv| record::judge(namespace, kv));
+                // Of one that is quarantined nothing is forgotten: a repair goes above all.
+                let Ok(known) = judged.transpose() else {
+                    continue;
+                };
                 if let Err(lost) = record.check_history(now, known.as_ref(), confirmed) {
                     return Ok(Some(lost));
                 }
@@ -335,7 +338,7 @@ impl LeaseStore for EtcdStore {
                 continue;
             }
 
-            let view = view(namespace, &reply.body, window)?;
+            let view = choice::view(namespace, &reply.body, window)?;
             let count = range(&reply.body, 1)?.count;
             let random = &mut self.random;
             let mut chosen = view.candidates(&opened.record, now, wanted, random);
@@ -416,8 +419,20 @@ impl LeaseStore for EtcdStore {
 
     fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
         let deadline = self.deadline();
-        let (opened, blocks, _) = self.read_all(namespace, &deadline)?;
-        Ok(Listing::new(opened.record, blocks))
+        let (opened, judged, _) = self.read_all(namespace, &deadline)?;
+        let (blocks, quarantined) = quarantine::sort(namespace, judged);
+        let mut listing = Listing::new(opened.record, blocks);
+        listing.quarantined = quarantined;
+        Ok(listing)
+    }
+
+    fn repair(
+        &mut self,
+        namespace: &Namespace,
+        block: Block,
+        now_unix_ms: u64,
+    ) -> Result<BlockState, StoreError> {
+        self.put_right(namespace, block, now_unix_ms)
     }
 
     fn bump_floor(
@@ -463,7 +478,8 @@ impl LeaseStore for EtcdStore {
     ) -> Result<StoreReport, StoreError> {
         let deadline = self.deadline();
         let store = self.describe(&deadline)?;
-        let (opened, blocks, date_ms) = self.read_all(namespace, &deadline)?;
+        let (opened, judged, date_ms) = self.read_all(namespace, &deadline)?;
+        let (blocks, quarantined) = quarantine::sort(namespace, judged);
         let date_ms = dated(date_ms)?;
         let now = opened.record.tick_at(date_ms)?;
         let mut report = StoreReport::new(
@@ -477,6 +493,7 @@ impl LeaseStore for EtcdStore {
         report.granted_blocks = blocks.len() as u64;
         let held = |block: &&BlockState| block.hwm_end > now && !block.released;
         report.held_blocks = blocks.iter().filter(held).count() as u64;
+        report.quarantined = quarantined;
         Ok(report)
     }
 
@@ -566,28 +583,4 @@ fn grant(
     block.granted_unix_ms = Some(date_ms);
     block.holder.clone_from(&acquire.holder);
     Some(Grant::new(block.block, block.epoch, ticks))
-}
-
-/// The blocks out of the reply to `view_ops`.
-fn view(namespace: &Namespace, reply: &TxnReply, window: Range<u64>) -> Result<View, StoreError> {
-    let lowest: Vec<_> = range(reply, 2)?
-        .kvs
-        .iter()
-        .map(|kv| {
-            Ok(Candidate {
-                state: record::decode_block(namespace, kv)?,
-                mod_revision: kv.mod_revision,
-            })
-        })
-        .collect::<Result<_, StoreError>>()?;
-    let granted = range(reply, 3)?.kvs.iter().map(|kv| {
-        let block = record::decode_key(namespace, kv)?;
-        Ok(block.index())
-    });
-    Ok(View {
-        complete: lowest.len() as u64 == range(reply, 1)?.count,
-        lowest,
-        window,
-        granted: granted.collect::<Result<_, StoreError>>()?,
-    })
 }

@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use ringflake::lease::conformance::{Given, Suite};
 use ringflake::lease::{
     Acquire, Block, Durability, EtcdStore, Fence, Floor, Grant, History, Holder, Init, LeaseStore,
-    MAX_ACQUIRE, OpenOptions, Renew, StoreError, open,
+    MAX_ACQUIRE, Namespace, OpenOptions, Renew, StoreError, open,
 };
 use serde_json::Value;
 
 use crate::etcd_server::Etcd;
 use crate::idle::a_forgotten_connection_is_replaced as replaced;
 use crate::kit::{
-    acquire, ambiguous, corrupt, denied, fenced, herd, init, now, space, unavailable,
+    HORIZON, acquire, ambiguous, corrupt, denied, fenced, herd, init, now, space, unavailable,
 };
 use crate::proxy::{After, Fault, Proxy, Then};
 use crate::upgrade::upgrades_from_format_1 as upgrades;
@@ -34,7 +34,16 @@ fn it_conforms() {
         return;
     };
     let connect = || open(&etcd.url(), &options()).unwrap();
-    Suite::new(&connect, &now).run();
+    // No value of a block, or one whose epoch no mark has.
+    let damage = |space: &Namespace, block: Block| {
+        let key = format!("ringflake/{}/block/{:020}", space.name(), block.index());
+        let value = match block.index() % 2 {
+            0 => "{",
+            _ => r#"{"hwm_end":"00000000000000000005","epoch":6,"released":true}"#,
+        };
+        etcd.ctl(0, &["put", &key, value]);
+    };
+    Suite::new(&connect, &now).with_damage(&damage).run();
 }
 
 #[test]
@@ -506,14 +515,10 @@ fn what_nobody_wrote_is_corrupt_and_left_alone() {
         assert_ne!(value.trim_end(), damaged);
         etcd.ctl(0, &["put", key, &damaged]);
     };
-    let first = |name: &str| format!("ringflake/{name}/block/{:020}", 0);
-    for (index, (block, from, to)) in [
-        (false, "\"floor\":", "\"floor\":-"),
-        (false, "\"raft_term\"", "\"another\""),
-        (false, "\"name\":\"d", "\"name\":\"e"),
-        (true, "\"hwm_end\":\"0", "\"hwm_end\":\""),
-        (true, "\"epoch\":1", "\"epoch\":\"one\""),
-        (true, "{", ""),
+    for (index, (from, to)) in [
+        ("\"floor\":", "\"floor\":-"),
+        ("\"raft_term\"", "\"another\""),
+        ("\"name\":\"d", "\"name\":\"e"),
     ]
     .into_iter()
     .enumerate()
@@ -522,22 +527,61 @@ fn what_nobody_wrote_is_corrupt_and_left_alone() {
         let space = space(&name).with_block_bits(17).unwrap();
         init(&mut store, &space);
         let grant = acquire(&mut store, &space).unwrap();
-        let key = if block {
-            first(&name)
-        } else {
-            format!("ringflake/{name}/record")
-        };
-        replace(&key, from, to);
+        replace(&format!("ringflake/{name}/record"), from, to);
         let prefix = format!("ringflake/{name}/");
         let before = etcd.ctl(0, &["get", "--prefix", &prefix]);
         corrupt(acquire(&mut store, &space));
         corrupt(store.list(&space));
         let renew = Renew::new(&grant, grant.ticks.end + 5, now());
         corrupt(store.renew(&space, &renew));
+        corrupt(store.repair(&space, grant.block, now()));
         assert_eq!(etcd.ctl(0, &["get", "--prefix", &prefix]), before);
     }
-    let space = space("key");
+}
+
+#[test]
+fn keys_that_nobody_wrote_cost_their_block_alone() {
+    let test = "etcd::keys_that_nobody_wrote_cost_their_block_alone";
+    let Some(etcd) = Etcd::start(test) else {
+        return;
+    };
+    let mut store = store(&etcd.url());
+    let space = space("keys");
     init(&mut store, &space);
-    etcd.ctl(0, &["put", "ringflake/key/block/7", "{}"]);
-    corrupt(store.list(&space));
+    let grants = store.acquire(&space, &Acquire::new(5, 60, now())).unwrap();
+    let key = |block: Block| format!("ringflake/keys/block/{:020}", block.index());
+    let values = [
+        "",
+        "\u{fffd}",
+        r#"{"hwm_end":"5","epoch":1,"released":false}"#,
+        r#"{"hwm_end":"99999999999999999999","epoch":1,"released":false}"#,
+        r#"{"hwm_end":"00000000000000000005","epoch":"one","released":false}"#,
+    ];
+    for (grant, value) in grants.iter().zip(values) {
+        etcd.ctl(0, &["put", &key(grant.block), value]);
+    }
+    // Of no block, at either end of those that are.
+    for stray in ["", "7", "x", "00000000000000004096"] {
+        let key = format!("ringflake/keys/block/{stray}");
+        etcd.ctl(0, &["put", &key, "{}"]);
+    }
+    let ask = Acquire::new(MAX_ACQUIRE, 60, now());
+    let more = store.acquire(&space, &ask).unwrap();
+    assert_eq!(more.len(), MAX_ACQUIRE as usize);
+    let damaged = |grant: &Grant| grants.iter().any(|known| known.block == grant.block);
+    assert!(!more.iter().any(damaged), "{more:?}");
+
+    let listing = store.list(&space).unwrap();
+    assert_eq!(listing.blocks.len(), more.len());
+    let of_blocks = listing.quarantined.iter().filter_map(|found| found.block);
+    let mut expected: Vec<_> = grants.iter().map(|grant| grant.block).collect();
+    expected.sort_unstable();
+    assert_eq!(of_blocks.collect::<Vec<_>>(), expected);
+    assert_eq!(listing.quarantined.len(), 5 + 4);
+    for grant in &grants {
+        let repaired = store.repair(&space, grant.block, now()).unwrap();
+        assert!(repaired.hwm_end > grant.ticks.end + HORIZON / 2);
+    }
+    let listing = store.list(&space).unwrap();
+    assert_eq!(listing.quarantined.len(), 4);
 }

@@ -11,7 +11,10 @@ use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::Range;
 
-use super::super::{Block, BlockState, Epoch, Namespace, StoreRecord};
+use super::super::{Block, BlockState, Epoch, Namespace, StoreError, StoreRecord};
+use super::record;
+use super::transaction::range;
+use super::wire::TxnReply;
 
 /// Namespaces with no more blocks are read as a whole when nothing else helps.
 pub(super) const READ_WHOLE: u64 = 16_384;
@@ -79,6 +82,34 @@ impl View {
         let states = self.lowest.iter().map(|known| &known.state);
         states.map(|state| record.free_from(state)).min()
     }
+}
+
+/// The blocks out of the reply to `EtcdStore::view_ops`, but for those that are quarantined.
+pub(super) fn view(
+    namespace: &Namespace,
+    reply: &TxnReply,
+    window: Range<u64>,
+) -> Result<View, StoreError> {
+    let read = &range(reply, 2)?.kvs;
+    let mut lowest = Vec::with_capacity(read.len());
+    for kv in read {
+        match record::judge(namespace, kv) {
+            Ok(state) => lowest.push(Candidate {
+                state,
+                mod_revision: kv.mod_revision,
+            }),
+            Err(found) => found.tell(namespace),
+        }
+    }
+    // A key that is of no block takes none away.
+    let granted = range(reply, 3)?.kvs.iter();
+    let granted = granted.filter_map(|kv| record::decode_key(namespace, kv).ok());
+    Ok(View {
+        complete: read.len() as u64 == range(reply, 1)?.count,
+        lowest,
+        window,
+        granted: granted.map(Block::index).collect(),
+    })
 }
 
 /// Somewhere among the blocks: so many indices, or all if there are fewer.

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::super::quarantine::{self, Judged};
 use super::super::row::{RecordRow, corrupt};
 use super::super::{
-    Block, BlockState, Epoch, Fingerprint, Holder, Namespace, StoreError, StoreRecord,
+    Block, BlockState, Epoch, Fingerprint, Holder, Namespace, Quarantined, StoreError, StoreRecord,
 };
 use super::wire::{KeyValue, Span};
 
@@ -59,12 +60,13 @@ pub(super) fn block_key(namespace: &Namespace, block: Block) -> String {
 pub(super) fn all_blocks(namespace: &Namespace) -> Span {
     let prefix = format!("ringflake/{}/block", namespace.name());
     // '0' comes after '/'.
-    Span(format!("{prefix}/"), format!("{prefix}0"))
+    let [first, end] = ['/', '0'].map(|last| format!("{prefix}{last}").into_bytes());
+    Span(first, end)
 }
 
 /// The keys of the blocks from `first` on, before `end`.
 pub(super) fn some_blocks(namespace: &Namespace, first: u64, end: u64) -> Span {
-    let key = |index| block_key(namespace, Block::new(index));
+    let key = |index| block_key(namespace, Block::new(index)).into_bytes();
     Span(key(first), key(end))
 }
 
@@ -139,16 +141,16 @@ pub(super) fn encode_block(block: &BlockState) -> Result<String, StoreError> {
     })
 }
 
-/// # Errors
-/// [`StoreError::Corrupt`].
-pub(super) fn decode_block(namespace: &Namespace, kv: &KeyValue) -> Result<BlockState, StoreError> {
+/// What a key says of a block, or why it can't.
+pub(super) fn judge(namespace: &Namespace, kv: &KeyValue) -> Judged {
     let block = decode_key(namespace, kv)?;
-    let value: BlockValue = decode(&format!("block {block}"), &kv.value)?;
-    let mark = Some(&value.hwm_end)
-        .filter(|digits| digits.len() == 20)
-        .and_then(|digits| digits.parse().ok())
-        .filter(|mark| *mark <= namespace.layout().ticks())
-        .ok_or_else(|| corrupt(format!("hwm_end {:?} of block {block}", value.hwm_end)))?;
+    let wrong = |reason| Quarantined::new(block, reason);
+    let value: BlockValue = serde_json::from_slice(&kv.value)
+        .map_err(|error| wrong(format!("its value can't be read: {error}")))?;
+    let mark = parse_mark(&value.hwm_end).ok_or_else(|| {
+        let found = &value.hwm_end;
+        wrong(format!("its mark (hwm_end) is {found:?}, not 20 digits"))
+    })?;
     let mut state = BlockState::new(block, Epoch::new(value.epoch), mark);
     state.released = value.released;
     state.granted_unix_ms = value.granted_unix_ms;
@@ -156,17 +158,30 @@ pub(super) fn decode_block(namespace: &Namespace, kv: &KeyValue) -> Result<Block
         .holder_host
         .zip(value.holder_instance)
         .map(|(host, instance)| Holder::new(host, instance));
-    Ok(state)
+    quarantine::judge(namespace, state)
 }
 
-/// The block that a key names.
-///
-/// # Errors
-/// [`StoreError::Corrupt`].
-pub(super) fn decode_key(namespace: &Namespace, kv: &KeyValue) -> Result<Block, StoreError> {
+/// The mark of a block that is quarantined, if that can be read.
+pub(super) fn read_mark(kv: &KeyValue) -> Option<u64> {
+    #[derive(Deserialize)]
+    struct Mark {
+        hwm_end: String,
+    }
+    let value: Mark = serde_json::from_slice(&kv.value).ok()?;
+    parse_mark(&value.hwm_end)
+}
+
+fn parse_mark(digits: &str) -> Option<u64> {
+    Some(digits)
+        .filter(|digits| digits.len() == 20)
+        .and_then(|digits| digits.parse().ok())
+}
+
+/// The block that a key names, if it does.
+pub(super) fn decode_key(namespace: &Namespace, kv: &KeyValue) -> Result<Block, Quarantined> {
     let Span(prefix, _) = all_blocks(namespace);
     kv.key
-        .strip_prefix(prefix.as_bytes())
+        .strip_prefix(&*prefix)
         .and_then(|digits| std::str::from_utf8(digits).ok())
         .and_then(|digits| digits.parse().ok())
         .map(Block::new)
@@ -174,7 +189,7 @@ pub(super) fn decode_key(namespace: &Namespace, kv: &KeyValue) -> Result<Block, 
         .filter(|block| block_key(namespace, *block).as_bytes() == kv.key)
         .ok_or_else(|| {
             let key = String::from_utf8_lossy(&kv.key);
-            corrupt(format!("key {key:?} is of no block"))
+            Quarantined::of_no_block(format!("key {key:?} is of no block"))
         })
 }
 
@@ -220,14 +235,14 @@ mod tests {
         let read = decode_record(&space(), &kv(&key, &value)).unwrap();
         assert_eq!(read, (record, 9));
 
-        let mut block = BlockState::new(Block::new(3), Epoch::new(u64::MAX), 1 << 30);
+        let mut block = BlockState::new(Block::new(3), Epoch::new(1 << 30), 1 << 30);
         for holder in [None, Some(Holder::new("hôst \"1\"\n", ""))] {
             block.holder = holder;
             block.released = !block.released;
             block.granted_unix_ms = Some(1);
             let value = encode_block(&block).unwrap();
             let key = block_key(&space(), block.block);
-            assert_eq!(decode_block(&space(), &kv(&key, &value)).unwrap(), block);
+            assert_eq!(judge(&space(), &kv(&key, &value)).unwrap(), block);
         }
     }
 
@@ -237,8 +252,11 @@ mod tests {
         let keys = numbers.map(|index| block_key(&space(), Block::new(index)));
         assert!(keys.is_sorted());
         let Span(first, end) = all_blocks(&space());
-        assert!(keys.iter().all(|key| *key >= first && *key < end));
-        assert!(record_key(&space()) >= end);
+        assert!(
+            keys.iter()
+                .all(|key| (&*first..&*end).contains(&key.as_bytes()))
+        );
+        assert!(record_key(&space()).as_bytes() >= &*end);
 
         let value = |mark, epoch, released| {
             let mut block = BlockState::new(Block::new(0), Epoch::new(epoch), mark);
@@ -254,9 +272,10 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_wrote_is_corrupt() {
+    fn what_nobody_wrote_is_quarantined() {
         let good = encode_block(&BlockState::new(Block::new(3), Epoch::FIRST, 5)).unwrap();
         let key = block_key(&space(), Block::new(3));
+        let key_of_3 = &*key;
         for (key, value) in [
             (&*key, ""),
             (&key, "{}"),
@@ -274,8 +293,13 @@ mod tests {
             ("ringflake/orders/block/00000000000000004096", &good),
             ("ringflake/orders/block/x", &good),
         ] {
-            let error = decode_block(&space(), &kv(key, value)).unwrap_err();
-            assert!(matches!(error, StoreError::Corrupt { .. }), "{key} {value}");
+            let found = judge(&space(), &kv(key, value)).unwrap_err();
+            let named = (key == key_of_3).then_some(Block::new(3));
+            assert_eq!(found.block, named, "{key} {value}");
         }
+        // What can be read of it counts all the same.
+        let damaged = good.replace("\"epoch\":1", "\"epoch\":-1");
+        assert_eq!(read_mark(&kv(&key, &damaged)), Some(5));
+        assert_eq!(read_mark(&kv(&key, "{}")), None);
     }
 }

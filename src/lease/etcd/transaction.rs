@@ -16,6 +16,7 @@ use std::error::Error;
 use serde_json::Value;
 
 use super::super::deadline::Deadline;
+use super::super::quarantine::Judged;
 use super::super::row::corrupt;
 use super::super::{Block, BlockState, Incarnation, Namespace, StoreError, StoreRecord};
 use super::gateway::{Failure, Reply};
@@ -138,8 +139,9 @@ impl EtcdStore {
         loop {
             let opened = self.open(namespace, &reply.body)?;
             let kv = range(&reply.body, 1)?.kvs.first();
-            let known = kv.map(|kv| record::decode_block(namespace, kv));
-            let (changed, answer) = change(&opened, reply.date_ms, known.transpose()?)?;
+            let known = kv.map(|kv| record::judge(namespace, kv)).transpose();
+            let known = known.map_err(|found| found.fence(namespace, block))?;
+            let (changed, answer) = change(&opened, reply.date_ms, known)?;
             let mut compare = vec![wire::unchanged(&record_key, opened.mod_revision)];
             let before = kv.map_or(0, |kv| kv.mod_revision);
             compare.push(wire::unchanged(&block_key, before));
@@ -158,7 +160,7 @@ impl EtcdStore {
         &mut self,
         namespace: &Namespace,
         deadline: &Deadline,
-    ) -> Result<(Opened, Vec<BlockState>, Option<u64>), StoreError> {
+    ) -> Result<(Opened, Vec<Judged>, Option<u64>), StoreError> {
         const PAGE: u64 = 2_000;
 
         let record = wire::get(&record::record_key(namespace));
@@ -169,14 +171,14 @@ impl EtcdStore {
         let mut page = range(&first.body, 1)?.clone();
         let mut blocks = Vec::new();
         loop {
-            for kv in &page.kvs {
-                blocks.push(record::decode_block(namespace, kv)?);
-            }
-            let last = blocks.last().map(|block| block.block.index());
-            let (true, Some(last)) = (page.more, last) else {
+            blocks.extend(page.kvs.iter().map(|kv| record::judge(namespace, kv)));
+            let last = page.kvs.last().map(|kv| kv.key.clone());
+            let (true, Some(mut next)) = (page.more, last) else {
                 return Ok((opened, blocks, first.date_ms));
             };
-            span.0 = record::block_key(namespace, Block::new(last.saturating_add(1)));
+            // The first key that comes after it, whatever they are.
+            next.push(0);
+            span.0 = next;
             let body = wire::range_at(&span, PAGE, opened.header.revision);
             let reply: Reply<RangeReply> = self
                 .gateway

@@ -96,7 +96,7 @@ pub(super) struct ErrorReply {
 
 /// All keys that begin with the first one, up to the second one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Span(pub(super) String, pub(super) String);
+pub(super) struct Span(pub(super) Vec<u8>, pub(super) Vec<u8>);
 
 /// One key.
 pub(super) fn get(key: &str) -> Value {
