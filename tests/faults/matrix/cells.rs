@@ -2,6 +2,7 @@
 
 mod clocks;
 mod command_line;
+mod damage;
 pub(crate) mod deaths;
 mod failovers;
 mod files;
@@ -81,6 +82,7 @@ pub(crate) fn of(kind: Kind) -> Vec<Cell> {
             .long(),
     ]);
     cells.extend(tiers::of());
+    cells.push(Cell::new("one block damaged", damage::of_a_block).promising(damage::ONE_BLOCK));
     if kind == Kind::Sqlite {
         cells.extend(files::of());
         cells.extend(command_line::of());

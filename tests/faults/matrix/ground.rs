@@ -1,5 +1,6 @@
 //! The servers of the matrix, and what can be done to each.
 
+mod damage;
 mod etcd;
 mod rows;
 mod served;
@@ -10,7 +11,7 @@ use std::process::Command;
 pub(crate) use self::rows::PutBack;
 use self::served::Served;
 use super::proxy::Proxy;
-use super::{mariadb, postgres, redis, server};
+use super::{Outcome, mariadb, postgres, redis, server};
 
 /// A kind of store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +107,9 @@ pub(crate) trait Ground {
     /// Keeps what the store has on record of a namespace now, to be put back later
     /// while everything goes on.
     fn keep_rows(&self, namespace: &str) -> PutBack;
+
+    /// Leaves what no store writes in the record of this block.
+    fn damage(&self, namespace: &str, block: u64) -> Outcome<()>;
 
     /// The processes that write what the store keeps; the workers' own, where
     /// there is no server.

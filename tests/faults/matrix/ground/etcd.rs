@@ -2,9 +2,9 @@
 //! the kernel by itself; what counts is the date of its replies, and that is set on
 //! the way.
 
-use super::{Ground, Kind, PutBack, rows};
-use crate::matrix::etcd;
+use super::{Ground, Kind, PutBack, damage, rows};
 use crate::matrix::proxy::{Fault, Proxy};
+use crate::matrix::{Outcome, etcd};
 
 pub(super) struct Etcd {
     server: etcd::Etcd,
@@ -57,6 +57,10 @@ impl Ground for Etcd {
 
     fn keep_rows(&self, namespace: &str) -> PutBack {
         rows::of_etcd(self.server.port(0), namespace)
+    }
+
+    fn damage(&self, namespace: &str, block: u64) -> Outcome<()> {
+        damage::in_etcd(self.server.port(0), namespace, block)
     }
 
     fn writers(&self, _: &[i32]) -> Vec<i32> {

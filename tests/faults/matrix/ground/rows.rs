@@ -14,7 +14,7 @@ use crate::matrix::{Outcome, mariadb, postgres, server};
 /// Puts back what was kept.
 pub(crate) type PutBack = Box<dyn Fn() -> Outcome<()>>;
 
-fn text(error: impl std::fmt::Display) -> String {
+pub(super) fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 

@@ -1,9 +1,9 @@
 //! A server behind a proxy, with a calendar clock of its own.
 
-use super::{Ground, Kind, PutBack, rows};
+use super::{Ground, Kind, PutBack, damage, rows};
 use crate::matrix::clock::Clock;
 use crate::matrix::proxy::Proxy;
-use crate::matrix::{mariadb, postgres, redis};
+use crate::matrix::{Outcome, mariadb, postgres, redis};
 
 pub(super) struct Served<S> {
     server: S,
@@ -55,6 +55,10 @@ impl<S: Server> Ground for Served<S> {
         self.server.keep_rows(namespace)
     }
 
+    fn damage(&self, namespace: &str, block: u64) -> Outcome<()> {
+        self.server.damage(namespace, block)
+    }
+
     fn writers(&self, _: &[i32]) -> Vec<i32> {
         self.server.processes()
     }
@@ -77,10 +81,11 @@ pub(super) trait Server: Sized {
     fn clock(&self) -> &Clock;
     fn processes(&self) -> Vec<i32>;
     fn keep_rows(&self, namespace: &str) -> PutBack;
+    fn damage(&self, namespace: &str, block: u64) -> Outcome<()>;
 }
 
 macro_rules! servers {
-    ($($server:ty: $kind:expr, $rows:expr;)*) => {$(
+    ($($server:ty: $kind:expr, $rows:expr, $damage:expr;)*) => {$(
         impl Server for $server {
             const KIND: Kind = $kind;
 
@@ -123,12 +128,19 @@ macro_rules! servers {
             fn keep_rows(&self, namespace: &str) -> PutBack {
                 $rows(self, namespace)
             }
+
+            fn damage(&self, namespace: &str, block: u64) -> Outcome<()> {
+                $damage(self, namespace, block)
+            }
         }
     )*};
 }
 
 servers! {
-    mariadb::MariaDb: Kind::MariaDb, |server, _: &str| rows::of_mariadb(server);
-    postgres::Postgres: Kind::Postgres, |server, _: &str| rows::of_postgres(server);
-    redis::Redis: Kind::Redis, |server: &redis::Redis, name: &str| rows::of_redis(&server.url(), name);
+    mariadb::MariaDb: Kind::MariaDb, |server, _: &str| rows::of_mariadb(server),
+        damage::in_mariadb;
+    postgres::Postgres: Kind::Postgres, |server, _: &str| rows::of_postgres(server),
+        damage::in_postgres;
+    redis::Redis: Kind::Redis, |server: &redis::Redis, name: &str| rows::of_redis(&server.url(), name),
+        damage::in_redis;
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use super::{Ground, Kind, PutBack, rows};
-use crate::matrix::server;
+use super::{Ground, Kind, PutBack, damage, rows};
+use crate::matrix::{Outcome, server};
 
 pub(super) struct Sqlite {
     directory: TempDir,
@@ -54,6 +54,10 @@ impl Ground for Sqlite {
 
     fn keep_rows(&self, namespace: &str) -> PutBack {
         rows::of_sqlite(&self.path(), namespace)
+    }
+
+    fn damage(&self, namespace: &str, block: u64) -> Outcome<()> {
+        damage::in_sqlite(&self.path(), namespace, block)
     }
 
     fn writers(&self, workers: &[i32]) -> Vec<i32> {

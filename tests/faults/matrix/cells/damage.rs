@@ -1,0 +1,62 @@
+//! The record of one block that is damaged under running workers.
+
+use crate::matrix::Outcome;
+use crate::matrix::case::Case;
+use crate::matrix::crew::{NARROW, Terms, WORKERS};
+
+pub(super) const ONE_BLOCK: &str = "it costs its holder this block, until a repair brings it \
+                                    back above all that was granted of it; all others go on";
+
+/// There are as many blocks as workers, so the one whose block is damaged has none
+/// until that was repaired.
+pub(super) fn of_a_block(case: &mut Case<'_>) -> Outcome<()> {
+    let mut crew = case.crew(Terms {
+        node_bits: NARROW,
+        ..Terms::default()
+    })?;
+    for round in 0..case.scale.pick(2, 8) {
+        // One that takes what it is given, or more, in turns.
+        let victim = (3 * round) % WORKERS;
+        let is_repaired_at_once = round % 2 == 1;
+        let (_, run) = crew.process(victim);
+        let space = crew.told().ledger.namespace().clone();
+        let held = crew.told().ledger.grants_of(run).last().cloned();
+        let held = held.ok_or("the victim has no block")?;
+        let block = ringflake::lease::Block::new(held.block);
+        case.ground.damage(space.name(), held.block)?;
+        crew.faults += 1;
+
+        crew.wait("its holder is told", |told| {
+            let failure = told.runs[run].last_failure.as_deref();
+            failure.is_some_and(|told| told.contains("quarantined") || told.contains("free"))
+        })?;
+        // At once means while its holder has ticks left that were confirmed.
+        if !is_repaired_at_once {
+            let others: Vec<u32> = (0..WORKERS).filter(|&number| number != victim).collect();
+            crew.these_serve(&others, "while one block is damaged")?;
+            crew.wait("its holder is refused", |told| {
+                told.runs[run].refused.is_some()
+            })?;
+        }
+        let mut store = crew.store()?;
+        let now = || ringflake::Clock::unix_ms(&ringflake::SystemClock);
+        let report = store
+            .check(&space, now())
+            .map_err(|error| error.to_string())?;
+        let listed: Vec<_> = report.quarantined.iter().map(|found| found.block).collect();
+        if listed != [Some(block)] {
+            return Err(format!("quarantined is {listed:?}, and not block {block}"));
+        }
+        let repaired = store
+            .repair(&space, block, now())
+            .map_err(|error| format!("repair: {error}"))?;
+        crew.wait("the block is granted again, above all before", |told| {
+            let grants = told.ledger.grants_of(run);
+            grants
+                .iter()
+                .any(|grant| grant.block == held.block && grant.ticks.start >= repaired.hwm_end)
+        })?;
+        crew.all_serve("once the block is back")?;
+    }
+    crew.finish()
+}
