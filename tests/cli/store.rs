@@ -255,6 +255,7 @@ fn check_tells_how_a_store_stands() {
             "incarnation",
             "layout",
             "namespace",
+            "quarantined",
             "recorded_incarnation",
             "refusals",
             "skew_limit_ms",
@@ -366,6 +367,7 @@ fn ls_shows_each_block_with_its_state_and_holder() {
             "granted_unix_ms",
             "host",
             "instance",
+            "reason",
             "state"
         ]
     );
@@ -477,6 +479,61 @@ fn release_frees_a_block_and_leaves_its_mark() {
         let message = shared.refuse(&args);
         assert!(message.contains(why), "{message}");
     }
+}
+
+#[test]
+fn a_damaged_block_is_listed_and_repaired() {
+    let shared = Shared::new();
+    shared.print(&["store", "init", "--history", "new"]);
+    shared.print(&["generate", "-n", "10"]);
+    let raw = rusqlite::Connection::open(shared.home.file("shared.db")).unwrap();
+    let sql = "UPDATE ringflake_block SET hwm_end = 9000000000000000000";
+    assert_eq!(raw.execute(sql, []).unwrap(), 1);
+    drop(raw);
+
+    let reason = "its mark (hwm_end) is tick 9000000000000000000, where the layout has 1073741824";
+    let check = shared.json(&["store", "check"]).remove(0);
+    assert_eq!(check["quarantined"][0]["block"], 0);
+    assert_eq!(check["quarantined"][0]["reason"], reason);
+    assert_eq!(check["grants"], true);
+    let table = shared.print(&["store", "check"]);
+    assert_eq!(row(&table, "quarantined"), format!("block 0: {reason}"));
+    let listed = shared.json(&["store", "ls"]).remove(0);
+    assert_eq!(
+        (&listed["block"], &listed["end_node"]),
+        (&0.into(), &32.into())
+    );
+    assert_eq!(
+        (&listed["state"], &listed["reason"]),
+        (&"quarantined".into(), &reason.into())
+    );
+    assert!(listed["end"].is_null() && listed["epoch"].is_null());
+    let table = shared.print(&["store", "ls"]);
+    assert!(
+        table.contains("quarantined") && table.contains(reason),
+        "{table}"
+    );
+    // Other runs go on.
+    shared.print(&["generate", "-n", "10"]);
+
+    let repair = ["store", "repair", "--block", "0"];
+    let object = shared.json(&repair).remove(0);
+    assert_eq!(keys(&object), ["block", "end", "epoch", "namespace"]);
+    let now = check["floor"]["tick"].as_u64().unwrap();
+    let end = object["end"]["tick"].as_u64().unwrap();
+    assert!((now + 1261..now + 1300).contains(&end), "{end} {now}");
+    assert_eq!(object["epoch"], end);
+    assert_eq!(
+        shared.json(&["store", "check"])[0]["quarantined"],
+        Value::Array(vec![])
+    );
+    let listed = shared.json(&["store", "ls"]).remove(0);
+    assert_eq!(
+        (&listed["end"], &listed["state"]),
+        (&object["end"], &"released".into())
+    );
+    let message = shared.refuse(&repair);
+    assert!(message.contains("block 0 is not quarantined"), "{message}");
 }
 
 #[test]
@@ -608,7 +665,7 @@ fn a_password_on_the_command_line_is_warned_of_once() {
 #[test]
 fn help_documents_the_json() {
     let shared = Shared::new();
-    for command in ["init", "check", "ls", "bump-floor", "release"] {
+    for command in ["init", "check", "ls", "bump-floor", "release", "repair"] {
         let help = shared.home.print(&["store", command, "--help"]);
         assert!(help.contains("JSON"), "{help}");
     }

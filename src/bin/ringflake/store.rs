@@ -13,6 +13,7 @@ use self::check::CheckArgs;
 use self::init::InitArgs;
 use self::ls::LsArgs;
 use self::release::ReleaseArgs;
+use self::repair::RepairArgs;
 use self::upgrade::UpgradeArgs;
 use crate::args::PlaceArgs;
 use crate::data_dir::DataDir;
@@ -25,6 +26,7 @@ mod init;
 mod ls;
 mod output;
 mod release;
+mod repair;
 mod upgrade;
 
 /// Look after the stores that leases come from
@@ -40,6 +42,7 @@ pub(crate) enum StoreCommand {
     Ls(LsArgs),
     BumpFloor(BumpFloorArgs),
     Release(ReleaseArgs),
+    Repair(RepairArgs),
     Upgrade(UpgradeArgs),
 }
 
@@ -68,6 +71,7 @@ pub(crate) fn run(command: &StoreCommand, data_dir: &DataDir) -> Result<ExitCode
         StoreCommand::Ls(args) => ls::run(args, data_dir),
         StoreCommand::BumpFloor(args) => bump_floor::run(args, data_dir),
         StoreCommand::Release(args) => release::run(args, data_dir),
+        StoreCommand::Repair(args) => repair::run(args, data_dir),
         StoreCommand::Upgrade(args) => upgrade::run(args, data_dir),
     }
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use ringflake::lease::{Durability, StoreReport};
 use serde::Serialize;
 
-use super::output::{self, Moment};
+use super::output::{self, Damage, Moment};
 use super::{CommonArgs, Desk, answer};
 use crate::data_dir::DataDir;
 
@@ -20,7 +20,9 @@ use crate::data_dir::DataDir;
 /// once), held_blocks, horizon_ms, failover_ms, skew_limit_ms, durability
 /// ("durable", "best_effort" or "volatile"), durability_reason (or null),
 /// incarnation, recorded_incarnation, history_lost, skew_ms (null where the store
-/// has no clock), floor with tick, unix_ms and time (RFC 3339), grants, refusals
+/// has no clock), floor with tick, unix_ms and time (RFC 3339), quarantined (blocks that
+/// are not leased until 'repair': block, null if there is none, and reason), grants,
+/// refusals
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct CheckArgs {
@@ -47,6 +49,7 @@ struct Object<'a> {
     history_lost: bool,
     skew_ms: Option<u64>,
     floor: Moment,
+    quarantined: Vec<Damage>,
     grants: bool,
     refusals: Vec<String>,
 }
@@ -118,11 +121,17 @@ fn refusals(report: &StoreReport) -> Vec<String> {
             wait_ms.div_ceil(1000)
         ));
     }
-    if report.held_blocks >= record.namespace.blocks() {
-        refusals.push(
-            "every block is held: hold fewer a process, or release those whose holder is gone"
+    let of_blocks = report.quarantined.iter().filter(|it| it.block.is_some());
+    let quarantined = of_blocks.count() as u64;
+    if report.held_blocks.saturating_add(quarantined) >= record.namespace.blocks() {
+        refusals.push(match quarantined {
+            0 => "every block is held: hold fewer a process, or release those whose holder is gone"
                 .to_owned(),
-        );
+            some => format!(
+                "every block is held, but for {some} that are quarantined: 'ringflake store \
+                 repair' brings them back"
+            ),
+        });
     }
     refusals
 }
@@ -155,6 +164,7 @@ impl<'a> Object<'a> {
             history_lost: report.history_lost(),
             skew_ms: report.skew_ms(),
             floor: Moment::new(namespace.layout(), record.floor),
+            quarantined: report.quarantined.iter().map(Damage::new).collect(),
             grants: refusals.is_empty(),
             refusals,
         }
@@ -190,11 +200,13 @@ impl<'a> Object<'a> {
                 ),
             ),
             ("floor", self.floor.in_words()),
-            (
-                "leases",
-                owned(if self.grants { "granted" } else { "refused" }),
-            ),
         ]);
+        let quarantined = report.quarantined.iter();
+        rows.extend(quarantined.map(|found| ("quarantined", found.to_string())));
+        rows.extend([(
+            "leases",
+            owned(if self.grants { "granted" } else { "refused" }),
+        )]);
         rows.extend(
             self.refusals
                 .iter()
@@ -207,7 +219,9 @@ impl<'a> Object<'a> {
 #[cfg(test)]
 mod tests {
     use ringflake::Layout;
-    use ringflake::lease::{Fingerprint, Incarnation, Namespace, StoreLimits, StoreRecord};
+    use ringflake::lease::{
+        Block, Fingerprint, Incarnation, Namespace, Quarantined, StoreLimits, StoreRecord,
+    };
 
     use super::*;
 
@@ -233,6 +247,9 @@ mod tests {
         skewed.store_unix_ms = Some(NOW_MS - 5001);
         let mut full = report(now);
         full.held_blocks = 4096;
+        let mut damaged = report(now);
+        damaged.held_blocks = 4095;
+        damaged.quarantined = vec![Quarantined::new(Block::new(7), "its mark is -1")];
         let mut lost = report(now);
         lost.incarnation = Incarnation::new("two");
         let mut copied = lost.clone();
@@ -244,6 +261,7 @@ mod tests {
             (ahead, "in 8 s"),
             (skewed, "5001 ms"),
             (full, "every block"),
+            (damaged, "'ringflake store repair'"),
             (lost, "raises the floor"),
             (copied, "bump-floor"),
             (report(LAYOUT.ticks()), "run out"),

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use ringflake::lease::{BlockState, Holder, Namespace};
+use ringflake::lease::{Block, BlockState, Holder, Namespace, Quarantined};
 use serde::Serialize;
 
 use super::output::{self, Moment};
@@ -14,12 +14,15 @@ use crate::data_dir::DataDir;
 /// List the blocks that were leased at least once
 ///
 /// The state is held, released (its holder is done, and the next lease begins
-/// where this one ends) or passed (the end lies behind the clock). A table says
+/// where this one ends), passed (the end lies behind the clock) or quarantined: its
+/// record can't be true, and it is not leased until 'ringflake store repair'. Those
+/// come last, in a table with the reason where the holder stands otherwise. A table says
 /// how long ago a block was leased, JSON says when.
 ///
 /// JSON, a line for each block: block, first_node, end_node (not included), epoch,
 /// end with tick, unix_ms and time (RFC 3339), state, host and instance of the
-/// holder, granted_unix_ms, granted (RFC 3339); null where nothing is known
+/// holder, granted_unix_ms, granted (RFC 3339), reason of the quarantine; null where
+/// nothing is known
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct LsArgs {
@@ -29,16 +32,17 @@ pub(crate) struct LsArgs {
 
 #[derive(Serialize)]
 struct Object<'a> {
-    block: u64,
-    first_node: u64,
-    end_node: u64,
-    epoch: u64,
-    end: Moment,
+    block: Option<u64>,
+    first_node: Option<u64>,
+    end_node: Option<u64>,
+    epoch: Option<u64>,
+    end: Option<Moment>,
     state: &'a str,
     host: Option<&'a str>,
     instance: Option<&'a str>,
     granted_unix_ms: Option<u64>,
     granted: Option<String>,
+    reason: Option<&'a str>,
 }
 
 pub(super) fn run(args: &LsArgs, data_dir: &DataDir) -> Result<ExitCode> {
@@ -50,6 +54,8 @@ pub(super) fn run(args: &LsArgs, data_dir: &DataDir) -> Result<ExitCode> {
         .blocks
         .iter()
         .map(|block| Object::new(namespace, block, desk.now_unix_ms));
+    let quarantined = listing.quarantined.iter();
+    let objects = objects.chain(quarantined.map(|found| Object::damaged(namespace, found)));
     answer(|out| match args.common.format {
         Format::Json => objects
             .into_iter()
@@ -77,40 +83,58 @@ impl<'a> Object<'a> {
             "held"
         };
         Self {
-            block: block.block.index(),
-            first_node: nodes.start,
-            end_node: nodes.end,
-            epoch: block.epoch.get(),
-            end,
+            block: Some(block.block.index()),
+            first_node: Some(nodes.start),
+            end_node: Some(nodes.end),
+            epoch: Some(block.epoch.get()),
+            end: Some(end),
             state,
             host: block.holder.as_ref().map(Holder::host),
             instance: block.holder.as_ref().map(Holder::instance),
             granted_unix_ms: block.granted_unix_ms,
             granted: block.granted_unix_ms.and_then(output::time),
+            reason: None,
+        }
+    }
+
+    fn damaged(namespace: &Namespace, found: &'a Quarantined) -> Self {
+        let nodes = found.block.map(|block| namespace.nodes_of(block));
+        Self {
+            block: found.block.map(Block::index),
+            first_node: nodes.as_ref().map(|nodes| nodes.start),
+            end_node: nodes.map(|nodes| nodes.end),
+            epoch: None,
+            end: None,
+            state: "quarantined",
+            host: None,
+            instance: None,
+            granted_unix_ms: None,
+            granted: None,
+            reason: Some(&found.reason),
         }
     }
 
     fn row(&self, now_unix_ms: u64) -> [String; 7] {
-        let end = match &self.end.time {
+        let number = |number: Option<u64>| number.map_or_else(String::new, |it| it.to_string());
+        let end = self.end.as_ref().map(|end| match &end.time {
             Some(time) => time.clone(),
-            None => format!("tick {}", self.end.tick),
-        };
-        let nodes = if self.end_node - self.first_node == 1 {
-            self.first_node.to_string()
-        } else {
-            format!("{}..{}", self.first_node, self.end_node)
+            None => format!("tick {}", end.tick),
+        });
+        let nodes = match (self.first_node, self.end_node) {
+            (Some(first), Some(end)) if end - first > 1 => format!("{first}..{end}"),
+            (first, _) => number(first),
         };
         let age = |at: u64| age(now_unix_ms.saturating_sub(at));
         [
-            self.block.to_string(),
+            number(self.block),
             nodes,
-            self.epoch.to_string(),
-            end,
+            number(self.epoch),
+            end.unwrap_or_default(),
             self.state.to_owned(),
             self.granted_unix_ms.map_or_else(String::new, age),
             match (self.host, self.instance) {
                 (Some(host), Some(instance)) => format!("{host}/{instance}"),
-                _ => String::new(),
+                _ => self.reason.unwrap_or_default().to_owned(),
             },
         ]
     }
@@ -131,7 +155,7 @@ fn age(ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use ringflake::Layout;
-    use ringflake::lease::{Block, Epoch, Fingerprint};
+    use ringflake::lease::{Epoch, Fingerprint};
 
     use super::*;
 
@@ -151,6 +175,18 @@ mod tests {
             block.released = released;
             assert_eq!(Object::new(&space, &block, now_ms).state, state);
         }
+    }
+
+    #[test]
+    fn a_block_in_quarantine_is_shown_with_the_reason() {
+        let space = Namespace::new("a", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap();
+        let found = Quarantined::new(Block::new(7), "its mark is -1");
+        let row = Object::damaged(&space, &found).row(0);
+        let cells = ["7", "224..256", "", "", "quarantined", "", "its mark is -1"];
+        assert_eq!(row, cells);
+        let stray = Quarantined::of_no_block("what is this");
+        let row = Object::damaged(&space, &stray).row(0);
+        assert_eq!(row, ["", "", "", "", "quarantined", "", "what is this"]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use ringflake::Layout;
-use ringflake::lease::StoreLimits;
+use ringflake::lease::{Block, Quarantined, StoreLimits};
 use serde::Serialize;
 
 use super::Format;
@@ -33,6 +33,23 @@ impl Moment {
         match &self.time {
             Some(time) => format!("{time} (tick {})", self.tick),
             None => format!("tick {}", self.tick),
+        }
+    }
+}
+
+/// A record that can't be true.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Damage {
+    /// Null where it is of no block.
+    pub(super) block: Option<u64>,
+    pub(super) reason: String,
+}
+
+impl Damage {
+    pub(super) fn new(found: &Quarantined) -> Self {
+        Self {
+            block: found.block.map(Block::index),
+            reason: found.reason.clone(),
         }
     }
 }

@@ -1,0 +1,64 @@
+//! `ringflake store repair`: brings back a block whose record was damaged.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
+use ringflake::lease::Block;
+use serde::Serialize;
+
+use super::output::{self, Moment};
+use super::{CommonArgs, Desk, answer};
+use crate::data_dir::DataDir;
+
+/// Bring back a block that is quarantined
+///
+/// A block whose record can't be true is not leased; 'ringflake store check' and 'ls'
+/// list such blocks with what is wrong. Find out what damaged the record first. The
+/// repair writes it anew, with an end above all that can have been leased of the block:
+/// the store's horizon and failover time ahead of its clock, which must be right. The
+/// block is leased from there on, once the failover time has passed. A block whose
+/// record is sound is left as it is, and a record of no block can only be deleted, with
+/// the store's own client.
+///
+/// JSON: namespace, block, epoch, end with tick, unix_ms and time (RFC 3339)
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct RepairArgs {
+    /// The block
+    #[arg(long, value_name = "B")]
+    block: u64,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+#[derive(Serialize)]
+struct Object<'a> {
+    namespace: &'a str,
+    block: u64,
+    epoch: u64,
+    end: Moment,
+}
+
+pub(super) fn run(args: &RepairArgs, data_dir: &DataDir) -> Result<ExitCode> {
+    let mut desk = Desk::open(&args.common, data_dir)?;
+    let namespace = desk.place.namespace.clone();
+    let block = Block::new(args.block);
+    let repaired = desk.store.repair(&namespace, block, desk.now_unix_ms);
+    let repaired = desk.explained(repaired)?;
+    let object = Object {
+        namespace: namespace.name(),
+        block: args.block,
+        epoch: repaired.epoch.get(),
+        end: Moment::new(namespace.layout(), repaired.hwm_end),
+    };
+    let rows = [
+        ("namespace", object.namespace.to_owned()),
+        ("block", object.block.to_string()),
+        ("epoch", object.epoch.to_string()),
+        ("leased from", object.end.in_words()),
+        ("state", "released".to_owned()),
+    ];
+    answer(|out| output::print(out, args.common.format, &object, rows))?;
+    Ok(ExitCode::SUCCESS)
+}
