@@ -70,8 +70,8 @@ use self::ledger::{Ledger, Sight};
 pub use self::memory::{MemoryTier, TierSnapshot};
 use self::place::Place;
 use super::{
-    Acquire, Block, Epoch, Fingerprint, Floor, Grant, Holder, Init, LeaseStore, Listing, Namespace,
-    Renew, StoreError, StoreRecord, StoreReport,
+    Acquire, Block, BlockState, Epoch, Fingerprint, Floor, Grant, Holder, Init, LeaseStore,
+    Listing, Namespace, Renew, StoreError, StoreRecord, StoreReport,
 };
 #[cfg(feature = "sqlite")]
 use super::{OpenError, OpenOptions};
@@ -253,17 +253,19 @@ impl TierStore {
 
     /// The ledger of a machine that has nothing yet.
     fn first(&self, upstream: StoreRecord, unix_ms: u64) -> Ledger {
+        let now = upstream.tick_at(unix_ms).unwrap_or(0);
         let tick = Duration::from_millis(upstream.namespace.layout().tick_ms());
         let horizon = upstream.limits.horizon();
         let reach = upstream.limits.horizon_ms() / upstream.namespace.layout().tick_ms();
         let limits = (upstream.limits).with_horizon(self.sub_grant.max(tick).min(horizon));
         Ledger {
             record: StoreRecord { limits, ..upstream },
-            first_epoch: Epoch::new(unix_ms),
+            first_epoch: Epoch::new(now.max(Epoch::FIRST.get())),
             reach,
             upstream: Default::default(),
             blocks: Default::default(),
             errands: Errands::default(),
+            quarantined: Default::default(),
         }
     }
 
@@ -482,14 +484,17 @@ impl LeaseStore for TierStore {
         &mut self,
         namespace: &Namespace,
         floor: Floor,
-        _now_unix_ms: u64,
+        now_unix_ms: u64,
     ) -> Result<u64, StoreError> {
         let operation = match floor {
             // A floor that is raised by a wrong clock is never lowered again.
             Floor::OverLostGrants => Operation::RAISE_OVER_LOST,
-            Floor::Tick(_) => Operation::RAISE,
+            Floor::Tick(_) | Floor::AnyTick(_) => Operation::RAISE,
         };
         self.change(operation, namespace, |ledger, at| {
+            if floor.heeds_clocks() {
+                ledger.record.check_skew(at.arrived_unix_ms, now_unix_ms)?;
+            }
             if floor == Floor::OverLostGrants {
                 let here = ledger.record.incarnation.clone();
                 ledger.forget(&here, at.unix_ms);
@@ -498,6 +503,15 @@ impl LeaseStore for TierStore {
             ledger.record.raise_floor(floor, now)?;
             Ok(ledger.record.floor)
         })
+    }
+
+    fn repair(
+        &mut self,
+        namespace: &Namespace,
+        block: Block,
+        now_unix_ms: u64,
+    ) -> Result<BlockState, StoreError> {
+        self.place.repair(namespace, block, now_unix_ms)
     }
 
     /// About the file, and the upstream store only where there is no file yet.

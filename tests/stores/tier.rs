@@ -276,3 +276,38 @@ fn a_block_of_a_process_that_was_killed_is_free_where_it_ends() {
     let error = process.acquire(&whole, &ask()).unwrap_err();
     assert!(matches!(error, StoreError::Exhausted { .. }), "{error}");
 }
+
+/// A record that can't be true costs its block, and a repair begins above all.
+#[test]
+fn s9_a_damaged_block_is_passed_over_until_it_is_repaired() {
+    let mut machine = Machine::new();
+    let mut process = machine.process();
+    let grant = machine.acquire(&mut process);
+    let raw = rusqlite::Connection::open(machine.path()).unwrap();
+    // Only a hand that takes them away first gets past the triggers.
+    let triggers = "SELECT name FROM sqlite_schema WHERE type = 'trigger' \
+                    AND tbl_name = 'ringflake_block'";
+    let names: Vec<String> = (raw.prepare(triggers).unwrap())
+        .query_map([], |row| row.get(0))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    for name in names {
+        raw.execute_batch(&format!("DROP TRIGGER {name}")).unwrap();
+    }
+    raw.execute_batch("UPDATE ringflake_block SET epoch = 0")
+        .unwrap();
+    drop(raw);
+    let renew = Renew::new(&grant, grant.ticks.end + 1, now());
+    let fence = fence(process.renew(&space(), &renew));
+    assert!(matches!(fence, Fence::Quarantined { .. }), "{fence:?}");
+    for _ in 0..3 {
+        assert_ne!(machine.acquire(&mut process).block, grant.block);
+    }
+    let listing = process.list(&space()).unwrap();
+    assert_eq!(listing.quarantined.len(), 1);
+
+    let repaired = process.repair(&space(), grant.block, now()).unwrap();
+    assert!(repaired.hwm_end > grant.ticks.end && repaired.released);
+    assert!(process.list(&space()).unwrap().quarantined.is_empty());
+}

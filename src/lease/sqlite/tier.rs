@@ -157,16 +157,27 @@ impl SqliteStore {
 
 fn read(turn: &Turn<'_>, namespace: &Namespace) -> Result<Ledger, Trouble> {
     let connection = turn.connection;
-    let blocks = tables::read_blocks(connection, namespace)?;
-    let blocks = blocks.into_iter().map(|block| (block.block, block));
+    let (mut blocks, mut quarantined) = (BTreeMap::new(), BTreeMap::new());
+    for judged in tables::read_blocks(connection, namespace)? {
+        match judged {
+            Ok(state) => drop(blocks.insert(state.block, state)),
+            Err(damage) => {
+                damage.tell(namespace);
+                if let Some(block) = damage.block {
+                    quarantined.insert(block, damage);
+                }
+            }
+        }
+    }
     let (first_epoch, reach, errands) = read_tier(connection, namespace)?;
     Ok(Ledger {
         record: turn.space.record.clone(),
         first_epoch,
         reach,
         upstream: read_upstream(connection, namespace)?,
-        blocks: blocks.collect(),
+        blocks,
         errands,
+        quarantined,
     })
 }
 

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use super::super::{
     Acquire, Block, BlockState, Confirmed, Epoch, Fence, Floor, Grant, Incarnation, MAX_ACQUIRE,
-    Renew, StoreError, StoreRecord,
+    Quarantined, Renew, StoreError, StoreRecord,
 };
 use super::errand::{Errand, Errands, UpstreamTrouble};
 
@@ -26,8 +26,8 @@ pub(crate) struct Ledger {
     /// is kept.
     pub(crate) record: StoreRecord,
     /// Epochs begin here: above all of a ledger that was lost, or of what was given up,
-    /// so that what processes were told of that is known for what it is. The time at
-    /// which it began, in milliseconds since 1970.
+    /// so that what processes were told of that is known for what it is. The tick in
+    /// which it began, since an epoch is never above its mark.
     pub(crate) first_epoch: Epoch,
     /// How far the upstream store grants ahead of its clock, in ticks.
     pub(crate) reach: u64,
@@ -36,6 +36,8 @@ pub(crate) struct Ledger {
     /// The blocks of which a process has or had a sub-grant.
     pub(crate) blocks: BTreeMap<Block, BlockState>,
     pub(crate) errands: Errands,
+    /// Blocks whose records can't be true. They are passed over until they are repaired.
+    pub(crate) quarantined: BTreeMap<Block, Quarantined>,
 }
 
 /// A positive reply of the upstream store, as it stands now.
@@ -163,7 +165,8 @@ impl Ledger {
         let grants = offers.into_iter().map(|offer| {
             let before = self.blocks.get(&offer.block);
             let next = before.map_or(Epoch::FIRST, |before| before.epoch.next());
-            let epoch = next.max(self.first_epoch);
+            // Below it only while the clock is behind where it was then.
+            let epoch = next.max(self.first_epoch.min(Epoch::new(offer.ticks.start)));
             let mut block = BlockState::new(offer.block, epoch, offer.ticks.end);
             block.granted_unix_ms = Some(at.unix_ms);
             block.holder.clone_from(&acquire.holder);
@@ -184,7 +187,9 @@ impl Ledger {
         self.record
             .check_skew(at.arrived_unix_ms, acquire.now_unix_ms)?;
         // What was told before was of upstream grants that nothing is passed on of.
-        let of_now = |it: &&Confirmed| it.epoch >= self.first_epoch;
+        let of_now = |it: &&Confirmed| {
+            it.epoch >= self.first_epoch && !self.quarantined.contains_key(&it.block)
+        };
         for confirmed in acquire.evidence.iter().filter(of_now) {
             let known = self.blocks.get(&confirmed.block);
             if let Err(lost) = self.record.check_history(now, known, confirmed) {
@@ -216,6 +221,7 @@ impl Ledger {
     fn offers(&self, now: u64, length: u64) -> (Vec<Offer>, Vec<Offer>) {
         let idle_until = now.max(self.record.floor);
         let mut offers: Vec<_> = (self.upstream.iter())
+            .filter(|(block, _)| !self.quarantined.contains_key(block))
             .filter(|(_, upstream)| upstream.standing != Standing::Closed)
             .filter_map(|(&block, upstream)| {
                 let known = self.blocks.get(&block);
@@ -253,6 +259,7 @@ impl Ledger {
     /// As [`renew`](super::super::LeaseStore::renew).
     pub(super) fn renew(&mut self, at: &Sight, renew: &Renew) -> Result<Renewal, StoreError> {
         let now = self.record.tick_at(at.unix_ms)?;
+        self.refuse_quarantined(renew.block)?;
         let known = self.blocks.get(&renew.block);
         // The place was looked at before; it is the recorded one by now.
         self.record
@@ -295,6 +302,7 @@ impl Ledger {
     }
 
     pub(super) fn release(&mut self, block: Block, epoch: Epoch) -> Result<(), StoreError> {
+        self.refuse_quarantined(block)?;
         let fence = match self.blocks.get_mut(&block) {
             Some(known) if known.epoch == epoch => {
                 known.released = true;
@@ -307,6 +315,13 @@ impl Ledger {
             None => Fence::NeverGranted,
         };
         Err(StoreError::Fenced { block, fence })
+    }
+
+    fn refuse_quarantined(&self, block: Block) -> Result<(), StoreError> {
+        let damage = self.quarantined.get(&block).cloned();
+        damage.map_or(Ok(()), |damage| {
+            Err(damage.fence(&self.record.namespace, block))
+        })
     }
 
     /// Takes in what the upstream store has granted.
@@ -394,7 +409,10 @@ impl Ledger {
     /// the state, in which it was written down last.
     pub(crate) fn forget(&mut self, found: &Incarnation, unix_ms: u64) {
         self.record.incarnation = found.clone();
-        self.first_epoch = self.first_epoch.next().max(Epoch::new(unix_ms));
+        let now = self.record.tick_at(unix_ms).unwrap_or(0);
+        let epochs = self.blocks.values().map(|block| block.epoch.next());
+        let above = epochs.max().unwrap_or(self.first_epoch);
+        self.first_epoch = above.max(Epoch::new(now));
         for upstream in self.upstream.values_mut() {
             upstream.standing = Standing::Closed;
         }

@@ -1,6 +1,6 @@
 //! Where a ledger is kept.
 
-use super::super::{Listing, Namespace, StoreError, StoreReport};
+use super::super::{Block, BlockState, Listing, Namespace, StoreError, StoreReport};
 use super::Operation;
 use super::ledger::{Ledger, Sight};
 use super::memory::MemoryTier;
@@ -75,6 +75,24 @@ impl Place {
             #[cfg(feature = "sqlite")]
             Self::File(file) => super::super::LeaseStore::list(&mut **file, namespace),
             Self::Memory(memory) => memory.list(namespace),
+        }
+    }
+
+    pub(super) fn repair(
+        &mut self,
+        namespace: &Namespace,
+        block: Block,
+        now_unix_ms: u64,
+    ) -> Result<BlockState, StoreError> {
+        match self {
+            #[cfg(feature = "sqlite")]
+            Self::File(file) => {
+                super::super::LeaseStore::repair(&mut **file, namespace, block, now_unix_ms)
+            }
+            Self::Memory(memory) => {
+                let _ = (memory.list(namespace)?, now_unix_ms);
+                Err(StoreError::NotQuarantined { block })
+            }
         }
     }
 
