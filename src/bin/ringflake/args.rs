@@ -154,6 +154,10 @@ impl StoreArgs {
 
 /// Whether the URL of a server holds a password, before its host or as a parameter.
 fn has_password(url: &str) -> bool {
+    // A tier's is that of its upstream store.
+    let tier = url.strip_prefix("tier:");
+    let upstream = tier.and_then(|tier| tier.split_once("?upstream="));
+    let url = upstream.map_or(url, |(_, upstream)| upstream);
     let Some((_, rest)) = url.split_once("://") else {
         return false;
     };
@@ -310,6 +314,7 @@ mod tests {
             "postgres://me:hunter2@host/app",
             "mysql://me:a@b@host/app?require_ssl=true",
             "postgres://me@host/app?password=hunter2",
+            "tier:///a/b.db?upstream=postgres://me:hunter2@host/app",
         ] {
             assert!(has_password(url), "{url}");
         }
@@ -319,6 +324,7 @@ mod tests {
             "postgres://me@host:5432/app?password_file=/run/a:b@c",
             "postgres://me:@host/app?password=",
             "etcd://a:1,b:2",
+            "tier:///a:b@c?upstream=postgres://me@host/app",
         ] {
             assert!(!has_password(url), "{url}");
         }
