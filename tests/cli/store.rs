@@ -521,7 +521,7 @@ fn a_damaged_block_is_listed_and_repaired() {
     assert_eq!(keys(&object), ["block", "end", "epoch", "namespace"]);
     let now = check["floor"]["tick"].as_u64().unwrap();
     let end = object["end"]["tick"].as_u64().unwrap();
-    assert!((now + 1261..now + 1300).contains(&end), "{end} {now}");
+    assert!((now + 721..now + 760).contains(&end), "{end} {now}");
     assert_eq!(object["epoch"], end);
     assert_eq!(
         shared.json(&["store", "check"])[0]["quarantined"],
