@@ -55,6 +55,10 @@ use crossbeam_utils::CachePadded;
 
 use crate::sync::atomic;
 
+mod per_process;
+
+pub(crate) use self::per_process::{Marked, PerProcess};
+
 #[cfg(all(unix, not(miri), not(all(loom, feature = "loom"))))]
 mod pages;
 #[cfg(all(unix, not(miri), not(all(loom, feature = "loom"))))]

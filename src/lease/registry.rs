@@ -34,9 +34,8 @@
 //! *Forked processes.* The parent may go on, or build again on what it used, and
 //! the child can't know. So whatever its parent had or used counts in the child
 //! as the parent's, for ever, with all ticks of its nodes, and nothing that the
-//! child drops changes that. The child learns that it is one from `mark`, which
-//! it reads as zero ([`WipeOnFork`]); process numbers come again and would not
-//! do. It then makes a registry of its own.
+//! child drops changes that. The child then makes a registry of its own
+//! ([`PerProcess`]).
 //!
 //! *A fork while another thread holds a lock.* That lock is never unlocked in the
 //! child, which must not wait for it. So there are two copies of the state, each
@@ -56,17 +55,13 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
-use std::{io, ptr, thread};
-
-use crossbeam_utils::atomic::AtomicCell;
+use std::{io, thread};
 
 use super::Fingerprint;
 use crate::cipher::Secret;
-use crate::fork::WipeOnFork;
+use crate::fork::{Marked, PerProcess};
 use crate::layout::Layout;
 use crate::sync::IN_A_MODEL;
-use crate::sync::atomic::AtomicU64;
-use crate::sync::atomic::Ordering::Relaxed;
 
 /// The most intervals of used ticks that are kept of one range of nodes.
 const MAX_INTERVALS: usize = 64;
@@ -121,7 +116,7 @@ pub(crate) struct Entry {
     number: u64,
     /// None in a model. Its iterations are one process and one run of the program
     /// each, which know nothing of one another.
-    registry: Option<&'static Registry>,
+    registry: Option<&'static Marked<Registry>>,
 }
 
 /// Enters `rectangle`, of which the ticks from `fresh` on must never have been
@@ -163,7 +158,7 @@ pub(crate) fn inherited(space: Space, nodes: &Range<u64>) -> Option<Range<u64>> 
 impl Entry {
     /// Whether it was entered by the process that this one was forked from.
     pub(crate) fn is_inherited(&self) -> bool {
-        self.registry.is_some_and(Registry::is_inherited)
+        self.registry.is_some_and(Marked::is_inherited)
     }
 
     /// Ends the use. IDs of the ticks before `end` may have been issued.
@@ -194,8 +189,6 @@ impl Drop for Entry {
 /// The registry of one process.
 #[derive(Debug)]
 struct Registry {
-    /// 1; a forked child reads 0.
-    mark: WipeOnFork<AtomicU64>,
     /// What the processes that this one descends from had at the forks.
     inherited: Vec<(Space, Range<u64>)>,
     /// The number of the next entry. Whoever holds it may change the copies.
@@ -203,57 +196,19 @@ struct Registry {
     copies: [Mutex<State>; 2],
 }
 
-/// The registry that was made last: this process's, or its parent's.
-static CURRENT: AtomicCell<Option<Made>> = AtomicCell::new(None);
-
-const _: () = assert!(
-    AtomicCell::<Option<Made>>::is_lock_free(),
-    "a lock in here would be one more that a fork can leave locked"
-);
-
-/// Equal if it is the very same.
-#[derive(Clone, Copy, Debug)]
-struct Made(&'static Registry);
-
-impl PartialEq for Made {
-    fn eq(&self, other: &Self) -> bool {
-        ptr::eq(self.0, other.0)
-    }
-}
-
-impl Eq for Made {}
+static REGISTRY: PerProcess<Registry> = PerProcess::new();
 
 impl Registry {
-    fn of_this_process() -> io::Result<&'static Self> {
-        loop {
-            let made = CURRENT.load();
-            if let Some(Made(registry)) = made
-                && !registry.is_inherited()
-            {
-                return Ok(registry);
-            }
-            // A parent's stays where it is: a few hundred bytes a generation.
-            let registry = Box::leak(Box::new(Self::new(made.map(|Made(parent)| parent))?));
-            // Of two threads that come first together one makes it in vain.
-            if CURRENT.compare_exchange(made, Some(Made(registry))).is_ok() {
-                return Ok(registry);
-            }
-        }
+    fn of_this_process() -> io::Result<&'static Marked<Self>> {
+        REGISTRY.get(|parent| Ok(Self::new(parent)))
     }
 
-    fn new(parent: Option<&Self>) -> io::Result<Self> {
-        Ok(Self {
-            mark: WipeOnFork::new(AtomicU64::new(1))?,
+    fn new(parent: Option<&Self>) -> Self {
+        Self {
             inherited: parent.map(Self::to_inherit).unwrap_or_default(),
             turn: Mutex::new(0),
             copies: Default::default(),
-        })
-    }
-
-    fn is_inherited(&self) -> bool {
-        // Relaxed: written before the registry was published, and else only by
-        // the fork.
-        self.mark.load(Relaxed) == 0
+        }
     }
 
     /// In a child, what this registry of its parent says.
@@ -496,7 +451,7 @@ mod tests {
 
     #[test]
     fn a_child_waits_for_no_lock_of_its_parents() {
-        let parent = &*Box::leak(Box::new(Registry::new(None).unwrap()));
+        let parent = &*Box::leak(Box::new(Registry::new(None)));
         let space = space("locked at a fork");
         parent.enter(space, &rectangle(3..5, 1..2), 1).unwrap();
         for held in &parent.copies {
@@ -505,7 +460,7 @@ mod tests {
             let _turn = lock(&parent.turn);
             let (sender, child) = mpsc::channel();
             thread::spawn(move || {
-                let registry = Registry::new(Some(parent)).unwrap();
+                let registry = Registry::new(Some(parent));
                 sender.send(registry.inherited(space, &(4..9)))
             });
             let patience = Duration::from_secs(10);
