@@ -5,7 +5,6 @@ mod cached;
 mod counters;
 mod direct;
 mod empty;
-mod first_lease;
 #[cfg(feature = "sqlite")]
 mod from_local;
 mod handle;

@@ -83,6 +83,7 @@ mod fixed;
 mod grant;
 pub mod guide;
 mod keeper;
+mod key;
 mod limits;
 mod manager;
 mod memory;
@@ -132,7 +133,8 @@ pub use self::error::{Fence, StoreError};
 pub use self::etcd::EtcdStore;
 pub use self::fixed::StaticLease;
 pub use self::grant::{Block, BlockState, Epoch, Grant, Holder};
-pub(crate) use self::keeper::{Keeper, KeeperError, Tenant};
+pub(crate) use self::keeper::{FirstLease, Keeper, KeeperError, Tenant, may_come};
+pub use self::key::StoreKey;
 pub use self::limits::StoreLimits;
 pub use self::manager::{
     Answer, Change, Demand, Expiry, GrantState, GrantStatus, LeaseHealth, LeasePlan, LeaseStatus,

@@ -33,6 +33,8 @@ mod reuse;
 mod rig;
 #[path = "leases/serving.rs"]
 mod serving;
+#[path = "leases/sharing.rs"]
+mod sharing;
 #[path = "common/small.rs"]
 mod small;
 #[path = "leases/status.rs"]

@@ -32,6 +32,12 @@ macro_rules! shared_options {
         /// them: see [`first_lease_within`](Self::first_lease_within). Dropping the
         /// generator releases them, and waits for that for a second at most.
         ///
+        /// Generators of one process whose stores are opened by the same URL and options
+        /// share the first one's thread and connection, and drop the others unused: a
+        /// hundred of them are one to the server. They renew together, and share nothing
+        /// else: each has a manager, leases and a namespace of its own. A store without a
+        /// [`key`](crate::LeaseStore::key) is kept by its generator alone.
+        ///
         /// # Examples
         ///
         /// ```

@@ -145,7 +145,7 @@ impl Setup {
             }
             (None, Some(store)) => {
                 let secret = this.secret.as_ref();
-                Ground::kept(store, this.kept, &layout, secret, &clock)?
+                Ground::kept(store, this.kept, &layout, secret)?
             }
         };
         Ok(Checked {

@@ -7,16 +7,15 @@ mod tests;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::first_lease::{FirstLease, PATIENCE, may_come};
 use super::setup::{KeptOptions, LeaseSource};
 use super::{BuildError, Shutdown};
 use crate::cipher::Secret;
 use crate::clock::Clock;
 use crate::layout::Layout;
 use crate::lease::{
-    Block, Change, Claimed, Conflict, Demand, Denied, Expiry, Fingerprint, Grant, Holder, Keeper,
-    KeeperError, Lease, LeasePlan, LeaseStatus, LeaseStore, Manager, Namespace, Outage, Position,
-    Space, Tenant,
+    Block, Change, Claimed, Conflict, Demand, Denied, Expiry, Fingerprint, FirstLease, Grant,
+    History, Holder, Keeper, KeeperError, Lease, LeasePlan, LeaseStatus, LeaseStore, Manager,
+    Namespace, Outage, Position, Space, Tenant, may_come,
 };
 use crate::source::Source;
 use crate::timeline::{LaneIndex, Pace, Timeline};
@@ -35,7 +34,10 @@ pub(super) struct Kept {
     namespace: Namespace,
     plan: LeasePlan,
     outage: Arc<Outage>,
-    detached: bool,
+    /// What a namespace that is not there is initialised with.
+    history: Option<History>,
+    /// For how long the first lease is waited for; none if it is to come later.
+    patience: Option<Duration>,
 }
 
 impl Ground {
@@ -75,7 +77,6 @@ impl Ground {
         options: KeptOptions,
         layout: &Layout,
         secret: Option<&Secret>,
-        clock: &Arc<dyn Clock>,
     ) -> Result<Self, BuildError> {
         let name = options.namespace.clone().ok_or(BuildError::NoNamespace)?;
         let fingerprint = match secret {
@@ -90,19 +91,14 @@ impl Ground {
                 .map_err(BuildError::Namespace)?;
         }
         let plan = plan(&options, &namespace)?;
-        // Who does not wait here asks again in the background.
-        let patience = match options.detached {
-            true => Duration::ZERO,
-            false => options.first_lease_within.unwrap_or(PATIENCE),
-        };
-        let clock = Arc::clone(clock);
-        let store = Box::new(FirstLease::new(store, options.init_if_new, patience, clock));
+        let within = options.first_lease_within;
         Ok(Self::Kept(Box::new(Kept {
             store,
             namespace,
             plan,
             outage: Arc::default(),
-            detached: options.detached,
+            history: options.init_if_new,
+            patience: (!options.detached).then(|| within.unwrap_or(FirstLease::PATIENCE)),
         })))
     }
 
@@ -162,7 +158,8 @@ impl Ground {
                     namespace,
                     plan,
                     outage,
-                    detached,
+                    history,
+                    patience,
                 } = *kept;
                 let manager =
                     Manager::new(namespace.clone(), plan, seed()).map_err(BuildError::Plan)?;
@@ -171,9 +168,11 @@ impl Ground {
                     namespace: namespace.clone(),
                     held: Vec::new(),
                 };
-                let (tenant, awaited) = (Box::new(estate), !detached);
+                let tenant = Box::new(estate);
                 let started = Instant::now();
-                Keeper::start(store, manager, tenant, outage, awaited)
+                // Who does not wait here asks again in the background.
+                let first = FirstLease::new(history, patience.unwrap_or_default());
+                Keeper::start(store, manager, tenant, outage, first, patience.is_some())
                     .map(Tenancy::Kept)
                     .map_err(|error| match error {
                         KeeperError::Store(error) if may_come(&error) => BuildError::NoLeaseYet {

@@ -498,6 +498,23 @@ impl Error for StoreError {
     }
 }
 
+impl StoreError {
+    /// Whether the store could not be asked, or has not answered: whoever asks next may
+    /// wait as long.
+    pub(crate) fn is_away(&self) -> bool {
+        matches!(
+            self,
+            Self::Unavailable { .. } | Self::Denied { .. } | Self::Ambiguous { .. }
+        )
+    }
+
+    /// What is behind it, or else itself.
+    pub(crate) fn cause(&self) -> String {
+        let source = self.source().map(ToString::to_string);
+        source.unwrap_or_else(|| self.to_string())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

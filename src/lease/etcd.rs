@@ -27,7 +27,7 @@ use super::deadline::Deadline;
 use super::{
     Acquire, Block, BlockState, Confirmed, Durability, Epoch, Fence, Fingerprint, Floor, Grant,
     Init, LeaseStore, Listing, MAX_ACQUIRE, Namespace, OpenError, OpenOptions, Renew, StoreError,
-    StoreRecord, StoreReport, quarantine,
+    StoreKey, StoreRecord, StoreReport, quarantine,
 };
 
 /// Leases in an etcd cluster, version 3.4 or later.
@@ -126,6 +126,7 @@ use super::{
 pub struct EtcdStore {
     gateway: Gateway,
     options: OpenOptions,
+    key: StoreKey,
     histories: Histories,
     random: Random,
 }
@@ -152,6 +153,7 @@ impl EtcdStore {
         Ok(Self {
             gateway: Gateway::new(config, first),
             options: options.clone(),
+            key: StoreKey::new(url, options),
             histories: Histories::default(),
             random,
         })
@@ -526,6 +528,10 @@ impl LeaseStore for EtcdStore {
                 Written::Overtaken(again) => reply = again,
             }
         }
+    }
+
+    fn key(&self) -> Option<StoreKey> {
+        Some(self.key.clone())
     }
 }
 

@@ -11,6 +11,7 @@ mod socket;
 mod statements;
 
 use std::fmt;
+use std::time::Duration;
 
 use self::server::Server;
 use self::session::MySession;
@@ -18,7 +19,7 @@ use super::sql::Client;
 use super::voucher::Voucher;
 use super::{
     Acquire, Block, BlockState, Epoch, Fingerprint, Floor, Grant, Init, LeaseStore, Listing,
-    Namespace, OpenError, OpenOptions, Renew, StoreError, StoreRecord, StoreReport,
+    Namespace, OpenError, OpenOptions, Renew, StoreError, StoreKey, StoreRecord, StoreReport,
 };
 use crate::events;
 
@@ -112,6 +113,7 @@ use crate::events;
 /// ```
 pub struct MysqlStore {
     client: Client<MySession>,
+    key: StoreKey,
     /// Whether `WORKER_NODE` was told of this store, or refused to be.
     noted: bool,
 }
@@ -127,6 +129,7 @@ impl MysqlStore {
         let timeout = server.timeout;
         Ok(Self {
             client: Client::new(server, timeout),
+            key: StoreKey::new(url, options),
             noted: false,
         })
     }
@@ -219,5 +222,13 @@ impl LeaseStore for MysqlStore {
 
     fn upgrade(&mut self, namespace: &Namespace, former: Fingerprint) -> Result<bool, StoreError> {
         self.client.upgrade(namespace, former)
+    }
+
+    fn key(&self) -> Option<StoreKey> {
+        Some(self.key.clone())
+    }
+
+    fn rest(&mut self, at_least: Duration) {
+        self.client.rest(at_least);
     }
 }

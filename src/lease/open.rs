@@ -54,7 +54,8 @@ impl OpenOptions {
     /// Asks `password` for the password at each new connection, so that it can be a
     /// token that expires. It comes before every other place for one, that in the URL
     /// included. The answer is waited for, without a limit, by whoever called the store:
-    /// with a generator that is a thread of its own. An error is
+    /// with generators, a thread which all that were given clones of these options share
+    /// for one URL. An error is
     /// [`StoreError::Unavailable`](super::StoreError::Unavailable), and the next
     /// operation asks again. Stores that have no password never ask.
     ///

@@ -19,6 +19,15 @@ impl Ask {
     }
 }
 
+/// The same one, not one that says the same.
+impl PartialEq for Ask {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Ask {}
+
 impl fmt::Debug for Ask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Ask")

@@ -12,6 +12,7 @@ mod tls;
 mod wire;
 
 use std::fmt;
+use std::time::Duration;
 
 use self::server::Server;
 use self::session::PgSession;
@@ -20,7 +21,7 @@ use super::sql::Client;
 use super::voucher::Voucher;
 use super::{
     Acquire, Block, BlockState, Epoch, Fingerprint, Floor, Grant, Init, LeaseStore, Listing,
-    Namespace, OpenError, OpenOptions, Renew, StoreError, StoreRecord, StoreReport,
+    Namespace, OpenError, OpenOptions, Renew, StoreError, StoreKey, StoreRecord, StoreReport,
 };
 
 /// A store in a PostgreSQL database, version 12 or later.
@@ -134,6 +135,7 @@ use super::{
 /// ```
 pub struct PostgresStore {
     client: Client<PgSession>,
+    key: StoreKey,
 }
 
 impl PostgresStore {
@@ -147,6 +149,7 @@ impl PostgresStore {
         let timeout = server.timeout;
         Ok(Self {
             client: Client::new(server, timeout),
+            key: StoreKey::new(url, options),
         })
     }
 }
@@ -225,5 +228,13 @@ impl LeaseStore for PostgresStore {
 
     fn upgrade(&mut self, namespace: &Namespace, former: Fingerprint) -> Result<bool, StoreError> {
         off_runtime(|| self.client.upgrade(namespace, former))
+    }
+
+    fn key(&self) -> Option<StoreKey> {
+        Some(self.key.clone())
+    }
+
+    fn rest(&mut self, at_least: Duration) {
+        self.client.rest(at_least);
     }
 }

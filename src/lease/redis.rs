@@ -20,7 +20,7 @@ use super::voucher::Voucher;
 use super::{
     Acquire, Block, BlockState, Confirmed, Epoch, Fence, Fingerprint, Floor, Grant, History,
     Incarnation, Init, LeaseStore, Listing, Namespace, OpenError, OpenOptions, Renew, StoreError,
-    StoreRecord, StoreReport, quarantine,
+    StoreKey, StoreRecord, StoreReport, quarantine,
 };
 
 /// Leases in a Redis, version 7 or later, or a Valkey.
@@ -164,6 +164,7 @@ use super::{
 pub struct RedisStore {
     config: Config,
     options: OpenOptions,
+    key: StoreKey,
     /// None before the first operation and after a failure.
     connection: Option<Connection>,
 }
@@ -183,6 +184,7 @@ impl RedisStore {
         Ok(Self {
             config: Config::from_url(url, options)?,
             options: options.clone(),
+            key: StoreKey::new(url, options),
             connection: None,
         })
     }
@@ -517,6 +519,10 @@ impl LeaseStore for RedisStore {
             }
             _ => Err(disagreement()),
         }
+    }
+
+    fn key(&self) -> Option<StoreKey> {
+        Some(self.key.clone())
     }
 }
 

@@ -81,6 +81,14 @@ const IDLE: Duration = Duration::from_secs(1);
 /// left for a new one.
 const PROBE: u32 = 8;
 
+/// A connection that nobody will need for so long, as far as is known, is closed. Both
+/// servers keep a thread or a process for each, one of a few hundred; a new one costs them
+/// some milliseconds.
+const CLOSES_FOR: Duration = Duration::from_secs(20);
+
+/// And nobody must have used it for so long: who starts one generator may start more.
+const LINGERS: Duration = Duration::from_secs(2);
+
 /// How long a transaction waits before it is repeated; doubled up to the second.
 const PAUSE: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(50)];
 
@@ -361,6 +369,16 @@ impl<S: Session> Client<S> {
         errand(&mut session)?;
         self.session = Some((session, Instant::now()));
         Ok(())
+    }
+
+    /// Closes a connection that would be idle for so long that the server does better
+    /// with a new one.
+    pub(super) fn rest(&mut self, at_least: Duration) {
+        let idle = |(_, used): &mut (S, Instant)| used.elapsed() >= LINGERS;
+        if at_least >= CLOSES_FOR {
+            // Closed by its drop.
+            self.session.take_if(idle);
+        }
     }
 
     pub(super) fn deadline(&self) -> Instant {

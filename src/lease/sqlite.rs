@@ -24,7 +24,7 @@ use self::clock_step::Uptime;
 use self::location::Location;
 use self::queue::Queue;
 use self::tables::Kind;
-use super::{OpenError, OpenOptions};
+use super::{OpenError, OpenOptions, StoreKey};
 use crate::clock::{Clock, SystemClock};
 
 /// A store in a file of SQLite's: the embedded default, for any number of
@@ -157,6 +157,8 @@ use crate::clock::{Clock, SystemClock};
 #[derive(Debug)]
 pub struct SqliteStore {
     location: Location,
+    /// None for a file whose name is no text, and with a clock of its own.
+    key: Option<StoreKey>,
     kind: Kind,
     queue: Queue,
     timeout: Duration,
@@ -190,8 +192,10 @@ impl SqliteStore {
     /// # Errors
     /// [`OpenError::Invalid`] for a path that can't name a file.
     pub fn new(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self, OpenError> {
+        let location = Location::new(path.as_ref(), options)?;
         Ok(Self {
-            location: Location::new(path.as_ref(), options)?,
+            key: key_of(&location, options),
+            location,
             kind: Kind::Store,
             queue: Queue::default(),
             timeout: options.operation_timeout(),
@@ -206,6 +210,7 @@ impl SqliteStore {
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self.uptime = None;
+        self.key = None;
         self
     }
 
@@ -213,6 +218,11 @@ impl SqliteStore {
     pub fn path(&self) -> &Path {
         self.location.path()
     }
+}
+
+fn key_of(location: &Location, options: &OpenOptions) -> Option<StoreKey> {
+    let path = location.path().to_str()?;
+    Some(StoreKey::new(&format!("sqlite:{path}"), options))
 }
 
 #[cfg(test)]

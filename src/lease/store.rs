@@ -1,12 +1,14 @@
 //! What every store of leases can do.
 
+use std::error::Error;
 use std::fmt;
+use std::time::Duration;
 
 #[cfg(doc)]
 use super::Quarantined;
 use super::{
     Block, BlockState, Confirmed, Epoch, Fingerprint, Grant, Holder, Listing, Namespace,
-    StoreError, StoreLimits, StoreRecord, StoreReport,
+    StoreError, StoreKey, StoreLimits, StoreRecord, StoreReport,
 };
 
 /// The most blocks that one [`Acquire`] may ask for: with the namespace's record
@@ -114,6 +116,38 @@ pub trait LeaseStore: Send + fmt::Debug {
     /// every method.
     fn renew(&mut self, namespace: &Namespace, renew: &Renew) -> Result<u64, StoreError>;
 
+    /// Moves the ends of several grants, each as by [`renew`](Self::renew), and gives an
+    /// answer to each, in order. They stand and fall alone.
+    ///
+    /// By default they are sent one after another. When the store could not be reached or
+    /// did not answer, those that are left are not sent: they would wait just as long.
+    ///
+    /// # Errors
+    /// For each, those of [`renew`](Self::renew). [`StoreError::Unavailable`] for those
+    /// that were not sent.
+    fn renew_all(&mut self, renewals: &[(&Namespace, &Renew)]) -> Vec<Result<u64, StoreError>> {
+        let mut away: Option<String> = None;
+        let renew = |(namespace, renew): &(&Namespace, &Renew)| {
+            if let Some(error) = &away {
+                return Err(StoreError::Unavailable {
+                    source: format!("not sent, since one before it failed: {error}").into(),
+                });
+            }
+            let answer = self.renew(namespace, renew);
+            if let Err(
+                error @ (StoreError::Unavailable { .. }
+                | StoreError::Denied { .. }
+                | StoreError::Ambiguous { .. }),
+            ) = &answer
+            {
+                let cause = error.source().map(ToString::to_string);
+                away = Some(cause.unwrap_or_else(|| error.to_string()));
+            }
+            answer
+        };
+        renewals.iter().map(renew).collect()
+    }
+
     /// Notes that the holder of this grant is done with it, so that the block
     /// can be granted again before its end has passed. The mark stays: the next
     /// grant starts where this one ends. A renewal takes the note back.
@@ -208,6 +242,24 @@ pub trait LeaseStore: Send + fmt::Debug {
     fn upgrade(&mut self, namespace: &Namespace, former: Fingerprint) -> Result<bool, StoreError> {
         let _ = former;
         self.list(namespace).map(|_| false)
+    }
+
+    /// What this store is reached by, if others that are reached by the same can do its
+    /// work. Generators of a process whose stores have equal keys share one store: that
+    /// of the first one. The others' are dropped without having been asked anything.
+    ///
+    /// None by default: each generator keeps the store that it was given. So it must be
+    /// for a store that does more than pass on what another one with a key does.
+    fn key(&self) -> Option<StoreKey> {
+        None
+    }
+
+    /// Says, some times a second while nothing is asked, that nothing is due for this
+    /// long, as far as is known; it may come to be asked sooner all the same. A store
+    /// whose connection costs its server more than a new one does may close it. It must
+    /// not take long, and by default does nothing.
+    fn rest(&mut self, at_least: Duration) {
+        let _ = at_least;
     }
 }
 
@@ -456,5 +508,13 @@ impl<S: LeaseStore + ?Sized> LeaseStore for Box<S> {
 
     fn upgrade(&mut self, namespace: &Namespace, former: Fingerprint) -> Result<bool, StoreError> {
         (**self).upgrade(namespace, former)
+    }
+
+    fn key(&self) -> Option<StoreKey> {
+        (**self).key()
+    }
+
+    fn rest(&mut self, at_least: Duration) {
+        (**self).rest(at_least);
     }
 }

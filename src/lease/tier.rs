@@ -71,7 +71,7 @@ pub use self::memory::{MemoryTier, TierSnapshot};
 use self::place::Place;
 use super::{
     Acquire, Block, BlockState, Epoch, Fingerprint, Floor, Grant, Holder, Init, LeaseStore,
-    Listing, Namespace, Renew, StoreError, StoreRecord, StoreReport,
+    Listing, Namespace, Renew, StoreError, StoreKey, StoreRecord, StoreReport,
 };
 #[cfg(feature = "sqlite")]
 use super::{OpenError, OpenOptions};
@@ -163,6 +163,8 @@ pub struct TierStore {
     upstream: Box<dyn LeaseStore>,
     sub_grant: Duration,
     failures: Throttle,
+    /// None unless a URL says all there is to say.
+    key: Option<StoreKey>,
 }
 
 impl TierStore {
@@ -185,7 +187,16 @@ impl TierStore {
     #[cfg(feature = "sqlite")]
     pub fn from_url(url: &str, options: &OpenOptions) -> Result<Self, OpenError> {
         let (path, upstream) = address::parse(url)?;
-        Self::new(path, super::open(upstream, options)?, options)
+        let mut store = Self::new(path, super::open(upstream, options)?, options)?;
+        let path = std::path::absolute(path).ok();
+        store.key = path
+            .as_deref()
+            .and_then(std::path::Path::to_str)
+            .map(|path| {
+                let url = format!("tier:{path}?upstream={upstream}");
+                StoreKey::new(&url, options)
+            });
+        Ok(store)
     }
 
     /// The tier in the file at `path`, over the store `upstream`. Touches no file.
@@ -207,6 +218,7 @@ impl TierStore {
     #[must_use]
     pub fn with_clock(mut self, clock: std::sync::Arc<dyn crate::clock::Clock>) -> Self {
         self.place = self.place.with_clock(clock);
+        self.key = None;
         self
     }
 
@@ -221,6 +233,7 @@ impl TierStore {
             upstream,
             sub_grant: SUB_GRANT,
             failures: Throttle::new(),
+            key: None,
         }
     }
 
@@ -230,6 +243,7 @@ impl TierStore {
     #[must_use]
     pub fn with_sub_grants(mut self, length: Duration) -> Self {
         self.sub_grant = length;
+        self.key = None;
         self
     }
 
@@ -533,5 +547,13 @@ impl LeaseStore for TierStore {
 
     fn upgrade(&mut self, namespace: &Namespace, former: Fingerprint) -> Result<bool, StoreError> {
         self.upstream.upgrade(namespace, former)
+    }
+
+    fn key(&self) -> Option<StoreKey> {
+        self.key.clone()
+    }
+
+    fn rest(&mut self, at_least: Duration) {
+        self.upstream.rest(at_least);
     }
 }

@@ -92,6 +92,8 @@ struct Inner {
     lost: AtomicU64,
     /// How many connections were forgotten.
     forgotten: AtomicU64,
+    /// How many connections were accepted.
+    accepted: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -128,6 +130,7 @@ impl Proxy {
             stopped: AtomicBool::new(false),
             lost: AtomicU64::new(0),
             forgotten: AtomicU64::new(0),
+            accepted: AtomicU64::new(0),
             state: Mutex::new(State {
                 fault: Fault::None,
                 connections: Vec::new(),
@@ -186,6 +189,16 @@ impl Proxy {
     /// How many connections were forgotten so far.
     pub(crate) fn forgotten(&self) -> u64 {
         self.inner.forgotten.load(SeqCst)
+    }
+
+    /// How many connections were accepted so far.
+    pub(crate) fn accepted(&self) -> u64 {
+        self.inner.accepted.load(SeqCst)
+    }
+
+    /// How many connections there are.
+    pub(crate) fn connections(&self) -> usize {
+        self.inner.state().connections.len()
     }
 }
 
@@ -254,6 +267,7 @@ impl Inner {
             return None;
         }
         state.connections.push(Arc::clone(&connection));
+        self.accepted.fetch_add(1, SeqCst);
         Some(connection)
     }
 

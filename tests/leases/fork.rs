@@ -13,7 +13,7 @@ use ringflake::{
 };
 
 use crate::child::{Checks, in_a_fork};
-use crate::rig::{Judge, Rig, SECOND, START};
+use crate::rig::{EndsWhenDropped, Judge, Rig, SECOND, START};
 use crate::small::{clock_at, layout, lease, secret};
 use crate::store::{Fault, Op};
 
@@ -103,6 +103,42 @@ fn u1_a_child_makes_ids_with_leases_of_its_own() {
         checks.failed
     });
     assert_eq!(status, Ok(0), "the check that failed");
+    assert!(ids.take().is_ok());
+}
+
+/// Whatever its parent's generators share at that moment, and whoever is just coming or
+/// going there.
+#[test]
+fn u1_a_child_shares_no_thread_with_its_parent() {
+    let mut rig = Rig::new();
+    rig.store = rig.store.shared_as("forked");
+    let ids = rig.direct().build().unwrap();
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let _ends = EndsWhenDropped(&stop);
+        scope.spawn(|| {
+            while !stop.load(Relaxed) {
+                // Refused at once, by the same thread.
+                let stranger = rig.direct().namespace("stranger").build();
+                assert!(stranger.is_err());
+            }
+        });
+        for _ in 0..20 {
+            let status = in_a_fork(|| {
+                let mut checks = Checks::new();
+                let mut rig = Rig::new();
+                rig.store = rig.store.shared_as("forked");
+                for _ in 0..2 {
+                    let own = rig.direct().build();
+                    checks.check(own.as_ref().is_ok_and(|own| own.take().is_ok()));
+                    checks.check(rig.store.calls(Op::Acquire) > 0);
+                }
+                checks.check(ids.take() == Err(Refused::Forked));
+                checks.failed
+            });
+            assert_eq!(status, Ok(0), "the check that failed");
+        }
+    });
     assert!(ids.take().is_ok());
 }
 

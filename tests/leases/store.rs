@@ -1,15 +1,16 @@
 //! A store that fails as it is told.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::panic::resume_unwind;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use ringflake::lease::{
     Acquire, Block, Epoch, Fence, Floor, Grant, Init, LeaseStore, Listing, MemoryStore, Namespace,
-    Renew, StoreError, StoreRecord, StoreReport,
+    OpenOptions, Renew, StoreError, StoreKey, StoreRecord, StoreReport,
 };
 
 /// An operation of a store.
@@ -42,6 +43,7 @@ pub(crate) enum Fault {
 pub(crate) struct Faulty {
     pub(crate) inner: MemoryStore,
     shared: Arc<Shared>,
+    key: Option<StoreKey>,
 }
 
 #[derive(Debug, Default)]
@@ -52,6 +54,8 @@ struct Shared {
     changed: Condvar,
     /// All that was ever granted, with the ends that were answered.
     granted: Mutex<Vec<Grant>>,
+    /// Those that asked anything.
+    threads: Mutex<HashSet<ThreadId>>,
 }
 
 #[derive(Debug, Default)]
@@ -67,7 +71,20 @@ impl Faulty {
         Self {
             inner,
             shared: Arc::default(),
+            key: None,
         }
+    }
+
+    /// The same, shared by those to whom it has this name.
+    pub(crate) fn shared_as(mut self, name: &str) -> Self {
+        let url = format!("faulty:{name}");
+        self.key = Some(StoreKey::new(&url, &OpenOptions::new()));
+        self
+    }
+
+    /// How many threads asked anything so far.
+    pub(crate) fn threads(&self) -> usize {
+        unpoisoned(&self.shared.threads).len()
     }
 
     /// Every operation fails from now on.
@@ -141,6 +158,7 @@ impl Faulty {
         instead: impl FnOnce(Fault) -> Option<Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
         self.shared.calls[op as usize].fetch_add(1, Relaxed);
+        unpoisoned(&self.shared.threads).insert(thread::current().id());
         let result = match self.fault_of(op) {
             None => work(&mut self.inner),
             Some(fault @ (Fault::Fence | Fault::Nothing)) => {
@@ -238,5 +256,9 @@ impl LeaseStore for Faulty {
     ) -> Result<StoreReport, StoreError> {
         let check = |store: &mut MemoryStore| store.check(namespace, now_unix_ms);
         self.pass(Op::Check, check)
+    }
+
+    fn key(&self) -> Option<StoreKey> {
+        self.key.clone()
     }
 }

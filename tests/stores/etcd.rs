@@ -18,6 +18,7 @@ use crate::kit::{
     HORIZON, acquire, ambiguous, corrupt, denied, fenced, herd, init, now, space, unavailable,
 };
 use crate::proxy::{After, Fault, Proxy, Then};
+use crate::sharing::a_hundred_generators_are_one_connection as shared;
 use crate::upgrade::upgrades_from_format_1 as upgrades;
 
 fn options() -> OpenOptions {
@@ -264,6 +265,15 @@ fn every_operation_that_writes_can_be_ambiguous_and_no_other() {
     assert!(listing.blocks[0].released);
     assert!(listing.record.floor > end);
     assert!(cut.list(&unborn).is_ok());
+}
+
+#[test]
+fn a_hundred_generators_are_one_connection() {
+    let test = "etcd::a_hundred_generators_are_one_connection";
+    let Some(etcd) = Etcd::start(test) else {
+        return;
+    };
+    shared(etcd.port(0), &|port| format!("etcd://127.0.0.1:{port}"));
 }
 
 #[test]

@@ -49,6 +49,13 @@ mod redis_server;
     reason = "each set of features uses a part of it"
 )]
 mod server;
+#[cfg(any(
+    feature = "etcd",
+    feature = "mysql",
+    feature = "postgres",
+    feature = "redis"
+))]
+mod sharing;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod sql;
 #[cfg(all(feature = "sqlite", unix))]

@@ -18,6 +18,10 @@ use ringflake::lease::{
 use self::server::MariaDb;
 use crate::eventually::eventually;
 use crate::idle::a_forgotten_connection_is_replaced as replaced;
+use crate::sharing::{
+    a_connection_that_would_be_idle_for_long_is_closed as closed,
+    a_hundred_generators_are_one_connection as shared,
+};
 use crate::sql::{self, Database, all_of, answers, made, now, space, take, tick};
 use crate::upgrade::upgrades_from_format_1 as upgrades;
 
@@ -175,6 +179,18 @@ fn an_upgrade_goes_on_where_another_stopped() {
     let columns = "SELECT COUNT(*) FROM information_schema.STATISTICS
         WHERE INDEX_NAME = 'ringflake_namespace_secret' AND NON_UNIQUE = 0";
     assert_eq!(admin.query_first(columns).unwrap(), Some(1));
+}
+
+#[test]
+fn a_hundred_generators_are_one_connection() {
+    let server = server!("mysql::a_hundred_generators_are_one_connection");
+    shared(server.port(), &|port| server.url_through(port));
+}
+
+#[test]
+fn a_connection_that_would_be_idle_for_long_is_closed() {
+    let server = server!("mysql::a_connection_that_would_be_idle_for_long_is_closed");
+    closed(server.port(), &|port| server.url_through(port));
 }
 
 #[test]

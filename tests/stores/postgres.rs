@@ -18,6 +18,10 @@ use ringflake::lease::{
 use self::server::{Postgres, Session};
 use crate::eventually::eventually;
 use crate::idle::a_forgotten_connection_is_replaced as replaced;
+use crate::sharing::{
+    a_connection_that_would_be_idle_for_long_is_closed as closed,
+    a_hundred_generators_are_one_connection as shared,
+};
 use crate::sql::{self, Database, all_of, answers, made, mark, now, space, take, tick};
 use crate::upgrade::upgrades_from_format_1 as upgrades;
 
@@ -115,6 +119,18 @@ fn upgrades_from_format_1() {
     });
     let columns = "SELECT indexdef FROM pg_indexes WHERE indexname = 'ringflake_namespace_secret'";
     assert!(server.admin().value(columns).contains("UNIQUE"));
+}
+
+#[test]
+fn a_hundred_generators_are_one_connection() {
+    let server = server!("postgres::a_hundred_generators_are_one_connection");
+    shared(server.port(), &|port| server.url_through(port));
+}
+
+#[test]
+fn a_connection_that_would_be_idle_for_long_is_closed() {
+    let server = server!("postgres::a_connection_that_would_be_idle_for_long_is_closed");
+    closed(server.port(), &|port| server.url_through(port));
 }
 
 #[test]

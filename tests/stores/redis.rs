@@ -25,6 +25,7 @@ use crate::kit::{
 };
 use crate::proxy::{After, Fault, Proxy, Then};
 use crate::redis_server::Redis;
+use crate::sharing::a_hundred_generators_are_one_connection as shared;
 use crate::upgrade::upgrades_from_format_1 as upgrades;
 
 fn options() -> OpenOptions {
@@ -94,6 +95,15 @@ fn upgrades_from_format_1() {
         redis.command(&["HSET", &record, "format", &format, "fingerprint", &former]);
         redis.command(&["DEL", "ringflake:secrets"]);
     });
+}
+
+#[test]
+fn a_hundred_generators_are_one_connection() {
+    let test = "redis::a_hundred_generators_are_one_connection";
+    let Some(redis) = Redis::start(test) else {
+        return;
+    };
+    shared(redis.port(), &|port| redis.url_through(port));
 }
 
 #[test]

@@ -189,7 +189,7 @@ fn a_timeline_has_room_for_grants_and_for_what_replaces_them() {
         };
         let layout = Layout::RANDFLAKE;
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::new(layout.tick_start_unix_ms(0)));
-        let ground = Ground::kept(Box::new(store), options, &layout, None, &clock).unwrap();
+        let ground = Ground::kept(Box::new(store), options, &layout, None).unwrap();
         let pace = Pace {
             borrow_limit: 0,
             follows_clock: true,

@@ -1,8 +1,8 @@
-//! A store until it has given its first lease.
+//! What is different until a store has given its first lease.
 //!
 //! ```text
 //! asked --not initialised, and a history was given--> initialised by one of all --> asked
-//!   |----not now, and there is patience left--> waited --------------------------> asked
+//!   |----not now, and there is patience left--> held back ----------------------> asked
 //!   |----granted--> done: from now on only the store is asked
 //!   `----anything else--> refused, and asked anew by who does not wait here
 //! ```
@@ -10,41 +10,35 @@
 //! the store has shown that it is there: one that disappears was lost. So the history
 //! that was given is forgotten with the first answer that may come from a record, and
 //! with an initialisation whose outcome is unknown.
+//!
+//! Nothing here sleeps: others wait for the same courier.
 
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::clock::Clock;
-use crate::lease::{
-    Acquire, Block, BlockState, Epoch, Floor, Grant, History, Init, LeaseStore, Listing, Namespace,
-    Renew, StoreError, StoreRecord, StoreReport,
-};
-
-/// For how long the first lease is waited for unless it is said.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+use super::super::{Acquire, Grant, History, Init, LeaseStore, Namespace, StoreError};
 
 /// How long until the store is asked again where it does not say: doubled up to the
 /// second.
 const PAUSE: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(2)];
 
-/// A store whose first lease may ask for more than one call.
+/// How the first lease is asked for, which may take more than one call.
 #[derive(Debug)]
-pub(super) struct FirstLease {
-    store: Box<dyn LeaseStore>,
+pub(crate) struct FirstLease {
     /// What a namespace that is not there is initialised with.
     history: Option<History>,
+    /// For how long it is waited for, and since when.
     patience: Duration,
-    clock: Arc<dyn Clock>,
+    started: Instant,
+    pause: Duration,
     granted: bool,
 }
 
 /// Whether a first lease that was refused like this may be had later. Not where it may
 /// have been granted: each further attempt could cost a block more.
-pub(super) fn may_come(error: &StoreError) -> bool {
+pub(crate) fn may_come(error: &StoreError) -> bool {
     matches!(
         error,
         StoreError::Unavailable { .. }
@@ -78,24 +72,59 @@ fn again_after(error: &StoreError, pause: Duration, left: Duration) -> Option<Du
 }
 
 impl FirstLease {
-    pub(super) fn new(
-        store: Box<dyn LeaseStore>,
-        history: Option<History>,
-        patience: Duration,
-        clock: Arc<dyn Clock>,
-    ) -> Self {
+    /// For how long it is waited for unless it is said.
+    pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
+    /// Waits from now on, for no longer than `patience`.
+    pub(crate) fn new(history: Option<History>, patience: Duration) -> Self {
         Self {
-            store,
             history,
             patience,
-            clock,
+            started: Instant::now(),
+            pause: PAUSE[0],
             granted: false,
         }
     }
 
-    fn init(&mut self, namespace: &Namespace, history: History) -> Result<(), StoreError> {
-        let init = Init::new(history, self.clock.unix_ms());
-        let outcome = match self.store.init_if_new(namespace, &init) {
+    /// Asks once, and once more where the namespace is made in between. Later leases are
+    /// asked for as they are. `unix_ms` is the tenant's clock.
+    pub(super) fn acquire(
+        &mut self,
+        store: &mut dyn LeaseStore,
+        namespace: &Namespace,
+        acquire: &Acquire,
+        unix_ms: impl Fn() -> u64,
+    ) -> Result<Vec<Grant>, StoreError> {
+        let answer = store.acquire(namespace, acquire);
+        if self.granted {
+            return answer;
+        }
+        let answer = match (answer, self.history) {
+            (Err(StoreError::NotInitialised { .. }), Some(history)) => {
+                self.init(store, namespace, history, unix_ms())?;
+                let mut acquire = acquire.clone();
+                acquire.now_unix_ms = unix_ms();
+                store.acquire(namespace, &acquire)
+            }
+            (answer, _) => {
+                if !matches!(&answer, Err(error) if says_nothing_of_the_record(error)) {
+                    self.history = None;
+                }
+                answer
+            }
+        };
+        self.granted = answer.is_ok();
+        answer
+    }
+
+    fn init(
+        &mut self,
+        store: &mut dyn LeaseStore,
+        namespace: &Namespace,
+        history: History,
+        now_unix_ms: u64,
+    ) -> Result<(), StoreError> {
+        let outcome = match store.init_if_new(namespace, &Init::new(history, now_unix_ms)) {
             // Another process was faster.
             Ok(_) | Err(StoreError::AlreadyInitialised { .. }) => Ok(()),
             Err(error) => Err(error),
@@ -106,114 +135,12 @@ impl FirstLease {
         outcome
     }
 
-    /// Asks once, and once more where the namespace is made in between.
-    fn ask(
-        &mut self,
-        namespace: &Namespace,
-        acquire: &mut Acquire,
-    ) -> Result<Vec<Grant>, StoreError> {
-        let answer = self.store.acquire(namespace, acquire);
-        if let (Err(StoreError::NotInitialised { .. }), Some(history)) = (&answer, self.history) {
-            self.init(namespace, history)?;
-            acquire.now_unix_ms = self.clock.unix_ms();
-            return self.store.acquire(namespace, acquire);
-        }
-        if !matches!(&answer, Err(error) if says_nothing_of_the_record(error)) {
-            self.history = None;
-        }
-        answer
-    }
-
-    fn first(
-        &mut self,
-        namespace: &Namespace,
-        acquire: &Acquire,
-    ) -> Result<Vec<Grant>, StoreError> {
-        let mut acquire = acquire.clone();
-        let started = Instant::now();
-        let [mut pause, longest] = PAUSE;
-        loop {
-            let error = match self.ask(namespace, &mut acquire) {
-                Err(error) => error,
-                granted => return granted,
-            };
-            let left = self.patience.saturating_sub(started.elapsed());
-            let Some(wait) = again_after(&error, pause, left) else {
-                return Err(error);
-            };
-            thread::sleep(wait);
-            pause = longest.min(pause * 2);
-            acquire.now_unix_ms = self.clock.unix_ms();
-        }
-    }
-}
-
-impl LeaseStore for FirstLease {
-    fn acquire(
-        &mut self,
-        namespace: &Namespace,
-        acquire: &Acquire,
-    ) -> Result<Vec<Grant>, StoreError> {
-        if self.granted {
-            return self.store.acquire(namespace, acquire);
-        }
-        let grants = self.first(namespace, acquire)?;
-        self.granted = true;
-        Ok(grants)
-    }
-
-    fn init(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {
-        self.store.init(namespace, init)
-    }
-
-    fn init_if_new(
-        &mut self,
-        namespace: &Namespace,
-        init: &Init,
-    ) -> Result<StoreRecord, StoreError> {
-        self.store.init_if_new(namespace, init)
-    }
-
-    fn renew(&mut self, namespace: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
-        self.store.renew(namespace, renew)
-    }
-
-    fn release(
-        &mut self,
-        namespace: &Namespace,
-        block: Block,
-        epoch: Epoch,
-    ) -> Result<(), StoreError> {
-        self.store.release(namespace, block, epoch)
-    }
-
-    fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
-        self.store.list(namespace)
-    }
-
-    fn bump_floor(
-        &mut self,
-        namespace: &Namespace,
-        floor: Floor,
-        now_unix_ms: u64,
-    ) -> Result<u64, StoreError> {
-        self.store.bump_floor(namespace, floor, now_unix_ms)
-    }
-
-    fn repair(
-        &mut self,
-        namespace: &Namespace,
-        block: Block,
-        now_unix_ms: u64,
-    ) -> Result<BlockState, StoreError> {
-        self.store.repair(namespace, block, now_unix_ms)
-    }
-
-    fn check(
-        &mut self,
-        namespace: &Namespace,
-        now_unix_ms: u64,
-    ) -> Result<StoreReport, StoreError> {
-        self.store.check(namespace, now_unix_ms)
+    /// For how long to hold back the request that was refused like this; none where it is
+    /// not to be sent again.
+    pub(super) fn again_after(&mut self, error: &StoreError) -> Option<Duration> {
+        let left = self.patience.saturating_sub(self.started.elapsed());
+        let wait = again_after(error, self.pause, left)?;
+        self.pause = PAUSE[1].min(self.pause * 2);
+        Some(wait)
     }
 }

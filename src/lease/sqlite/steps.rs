@@ -12,8 +12,8 @@ use super::{SqliteStore, identity};
 use crate::lease::quarantine;
 use crate::lease::{
     Acquire, Block, BlockState, Durability, Epoch, Fence, Fingerprint, Floor, Grant, History,
-    Incarnation, Init, LeaseStore, Listing, Namespace, Quarantined, Renew, StoreError, StoreRecord,
-    StoreReport,
+    Incarnation, Init, LeaseStore, Listing, Namespace, Quarantined, Renew, StoreError, StoreKey,
+    StoreRecord, StoreReport,
 };
 
 /// A transaction on the file, and what was seen on the way to it.
@@ -544,5 +544,9 @@ impl LeaseStore for SqliteStore {
 
     fn upgrade(&mut self, namespace: &Namespace, former: Fingerprint) -> Result<bool, StoreError> {
         self.upgrade_record(namespace, former)
+    }
+
+    fn key(&self) -> Option<StoreKey> {
+        self.key.clone()
     }
 }

@@ -1,0 +1,267 @@
+//! What a courier does for one desk.
+//!
+//! ```text
+//!              refused, and it may come
+//!    awaited --------------------------> held back
+//!      | ^ \----------------------------------'
+//!      | |                  its moment has come
+//!      | `--refused for good--> gone: nothing was granted, and the builder is told
+//!      | a lease, and nothing more to ask at once
+//!      v
+//!    kept --stop--> leaving --all is released, or a request fails--> gone
+//! ```
+//! A seat that nobody awaits begins as kept.
+//!
+//! # Why it is right
+//! *One request at a time.* A courier asks a seat for its [`Wish`], and either finds none
+//! or hands in the answer to it before it asks again. So the manager is told of each
+//! request once, and in its order. A request that is held back has not been answered yet;
+//! it is sent again as the same request, with a newer time.
+//!
+//! *A failure for all.* What the courier learned from another seat's request is handed in
+//! as [`StoreError::Unavailable`] or [`StoreError::Denied`]: nothing was sent for this
+//! seat, so nothing can have been done for it.
+//!
+//! *The end is told once.* That is when the seat is dropped, wherever it comes to that.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use super::super::{Acquire, Answer, LeaseStore, Namespace, Request, Step, StoreError};
+use super::desk::Shared;
+use super::first_lease::FirstLease;
+use crate::events::{self, Throttle};
+use crate::unwind::catching;
+
+/// A desk, as its courier sees it.
+pub(super) struct Seat {
+    shared: Arc<Shared>,
+    namespace: Namespace,
+    first: FirstLease,
+    awaited: Option<Awaited>,
+    /// Everything is being released.
+    stops: bool,
+    /// Nothing is left to do, and whether everything was released.
+    gone: Option<bool>,
+}
+
+/// The builder waits for the first leases.
+struct Awaited {
+    outcome: mpsc::Sender<Result<(), StoreError>>,
+    /// A request that was refused, and when to send it again.
+    held_back: Option<(Acquire, Instant)>,
+}
+
+/// What a seat wants of its courier.
+pub(super) enum Wish {
+    Ask(Request),
+    /// Nothing for this long, unless the clock is set or the demand rises.
+    Rest(Duration),
+    /// To be dropped.
+    Leave,
+}
+
+impl Seat {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        first: FirstLease,
+        outcome: Option<mpsc::Sender<Result<(), StoreError>>>,
+    ) -> Self {
+        let namespace = shared.desk().namespace().clone();
+        let awaited = outcome.map(|outcome| Awaited {
+            outcome,
+            held_back: None,
+        });
+        Self {
+            shared,
+            namespace,
+            first,
+            awaited,
+            stops: false,
+            gone: None,
+        }
+    }
+
+    /// Tells seats apart.
+    pub(super) fn id(&self) -> usize {
+        Arc::as_ptr(&self.shared).addr()
+    }
+
+    pub(super) fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
+
+    /// Whether nothing is left to do.
+    pub(super) fn is_gone(&self) -> bool {
+        self.gone.is_some()
+    }
+
+    pub(super) fn wish(&mut self) -> Wish {
+        if let Some(wish) = self.held_back() {
+            return wish;
+        }
+        // Relaxed: who sets it wakes the courier afterwards.
+        self.stops = self.shared.stop.load(Relaxed);
+        let step = self.step();
+        if let Step::Ask(request) = step {
+            return Wish::Ask(request);
+        }
+        self.conclude();
+        match step {
+            Step::Wait(rest) if !self.stops && !self.is_gone() => return Wish::Rest(rest),
+            Step::Done => self.gone = Some(true),
+            _ => self.gone = self.gone.or(Some(false)),
+        }
+        Wish::Leave
+    }
+
+    /// The request that waits for its moment.
+    fn held_back(&mut self) -> Option<Wish> {
+        let held_back = &mut self.awaited.as_mut()?.held_back;
+        let (_, at) = held_back.as_ref()?;
+        let left = at.saturating_duration_since(Instant::now());
+        if !left.is_zero() {
+            return Some(Wish::Rest(left));
+        }
+        let (mut acquire, _) = held_back.take()?;
+        acquire.now_unix_ms = self.shared.desk().unix_ms();
+        Some(Wish::Ask(Request::Acquire(acquire)))
+    }
+
+    fn step(&self) -> Step {
+        let (step, news) = self.shared.desk().step(self.stops);
+        // A step follows each answer and each rest, so nothing is told later than that.
+        self.shared.changed();
+        catching(|| news.tell());
+        step
+    }
+
+    /// The first leases are there, if there are any: nothing more is to be asked at once.
+    fn conclude(&mut self) {
+        let Some(awaited) = self.awaited.take() else {
+            return;
+        };
+        let first = if self.shared.desk().had_a_lease() {
+            Ok(())
+        } else {
+            self.gone = Some(false);
+            Err(StoreError::Corrupt {
+                detail: "it granted no block that can be used".to_owned(),
+                source: None,
+            })
+        };
+        // It is waited for, except by a caller that forked meanwhile.
+        let _ = awaited.outcome.send(first);
+    }
+
+    /// Sends a request to the store. One that panics has left its answer open.
+    pub(super) fn ask(&mut self, store: &mut dyn LeaseStore, request: &Request) -> Answer {
+        let Self {
+            shared,
+            namespace,
+            first,
+            ..
+        } = self;
+        let answer = catching(|| match request {
+            Request::Acquire(acquire) => {
+                let unix_ms = || shared.desk().unix_ms();
+                Answer::Acquired(first.acquire(store, namespace, acquire, unix_ms))
+            }
+            other => other.send(store, namespace),
+        });
+        answer.unwrap_or_else(|| failed(request, panicked()))
+    }
+
+    /// Takes the answer to its wish. `asked` is what to tell of a request that was sent,
+    /// and how long that took.
+    pub(super) fn answer(
+        &mut self,
+        request: Request,
+        answer: Answer,
+        asked: Option<(&Throttle, Duration)>,
+    ) {
+        match (request, answer) {
+            (Request::Acquire(acquire), Answer::Acquired(Err(error)))
+                if self.awaited.is_some() && !self.shared.desk().had_a_lease() =>
+            {
+                self.refused(acquire, error);
+            }
+            (request, answer) => {
+                if let Some((failures, took)) = asked {
+                    tell(failures, &request, &answer, took);
+                }
+                let failed = error_of(&answer).is_some();
+                let news = self.shared.desk().answered(answer);
+                catching(|| news.tell());
+                if self.stops && failed {
+                    // Releasing is a courtesy; the blocks come free by themselves.
+                    self.gone = Some(false);
+                }
+            }
+        }
+    }
+
+    /// The first lease was refused.
+    fn refused(&mut self, acquire: Acquire, error: StoreError) {
+        let wait = self.first.again_after(&error);
+        let Some(awaited) = &mut self.awaited else {
+            return;
+        };
+        match wait {
+            Some(wait) => awaited.held_back = Some((acquire, Instant::now() + wait)),
+            None => {
+                self.gone = Some(false);
+                let _ = awaited.outcome.send(Err(error));
+            }
+        }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.shared.ending.tell(self.gone.unwrap_or(false));
+    }
+}
+
+/// What a store that panicked has said: whether it did anything is unknown.
+pub(super) fn panicked() -> StoreError {
+    StoreError::Ambiguous {
+        operation: "an operation of the store",
+        source: "the store panicked".into(),
+    }
+}
+
+/// The answer to a request that failed like this.
+pub(super) fn failed(request: &Request, error: StoreError) -> Answer {
+    match request {
+        Request::Acquire(_) => Answer::Acquired(Err(error)),
+        Request::Renew(_) => Answer::Renewed(Err(error)),
+        Request::Release { .. } => Answer::Released(Err(error)),
+        Request::Check { .. } => Answer::Checked(Err(error)),
+    }
+}
+
+pub(super) fn error_of(answer: &Answer) -> Option<&StoreError> {
+    match answer {
+        Answer::Acquired(Err(error))
+        | Answer::Renewed(Err(error))
+        | Answer::Released(Err(error))
+        | Answer::Checked(Err(error)) => Some(error),
+        _ => None,
+    }
+}
+
+/// Tells `tracing` of an answer.
+fn tell(failures: &Throttle, request: &Request, answer: &Answer, took: Duration) {
+    catching(|| {
+        events::lease_store_asked(request, took);
+        let error = error_of(answer);
+        if let Some(error) = error {
+            events::lease_store_failed(failures, request, error);
+        }
+        if let Some(StoreError::HistoryLost { .. }) = error {
+            events::lease_history_lost();
+        }
+    });
+}

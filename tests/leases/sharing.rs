@@ -1,0 +1,254 @@
+//! Generators of one process that share a store.
+
+use std::thread;
+use std::time::Duration;
+
+use ringflake::lease::{
+    Fingerprint, GrantState, History, Init, LeaseStatus, LeaseStore, Namespace, StoreError,
+    StoreLimits,
+};
+use ringflake::{DirectGenerator, Secret, Shutdown};
+
+use crate::eventually::eventually;
+use crate::rig::{Judge, Rig, SECOND, held_end};
+use crate::store::{Fault, Op};
+
+/// Longer than any of them takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A rig whose store has a key, the name of the test.
+fn rig(name: &str) -> Rig {
+    let mut rig = Rig::new();
+    rig.store = rig.store.shared_as(name);
+    rig
+}
+
+fn many(rig: &Rig, count: usize) -> Vec<DirectGenerator> {
+    (0..count).map(|_| rig.direct().build().unwrap()).collect()
+}
+
+fn status(ids: &DirectGenerator) -> LeaseStatus {
+    ids.lease_status().unwrap()
+}
+
+#[test]
+fn generators_share_one_thread_and_one_store_and_no_lease() {
+    let rig = rig("share");
+    let judge = Judge::new(&rig);
+    let all = many(&rig, 50);
+    assert_eq!(rig.store.threads(), 1);
+    assert_eq!(rig.held_blocks(), 50);
+    let end = held_end(&status(&all[0]));
+    rig.let_them_renew(|| all.iter().map(DirectGenerator::lease_status).collect());
+    assert!(all.iter().all(|ids| held_end(&status(ids)) > end));
+    for ids in &all {
+        judge.judge(ids.take().unwrap());
+    }
+    assert_eq!(rig.store.threads(), 1);
+    assert_eq!(rig.held_blocks(), 50);
+    drop(all);
+    eventually("all is released", || rig.held_blocks() == 0);
+}
+
+#[test]
+fn without_a_key_each_has_a_thread_of_its_own() {
+    let rig = Rig::new();
+    let all = many(&rig, 3);
+    assert_eq!(rig.store.threads(), 3);
+    drop(all);
+}
+
+#[test]
+fn another_key_is_another_store() {
+    let (one, mut other) = (rig("one key"), Rig::new());
+    other.store = one.store.clone().shared_as("another key");
+    (other.clock, other.space, other.layout) = (one.clock.clone(), one.space.clone(), one.layout);
+    let _both = (many(&one, 2), many(&other, 2));
+    assert_eq!(one.store.threads(), 2);
+}
+
+#[test]
+fn the_thread_ends_with_the_last_and_the_next_one_has_another() {
+    let rig = rig("ends");
+    let mut all = many(&rig, 2);
+    for thread in 1..=3 {
+        assert_eq!(rig.store.threads(), thread);
+        assert_eq!(all.pop().unwrap().shutdown(PATIENCE), Shutdown::Released);
+        all.push(rig.direct().build().unwrap());
+        assert_eq!(rig.store.threads(), thread, "one is left");
+        for ids in all.drain(..) {
+            assert_eq!(ids.shutdown(PATIENCE), Shutdown::Released);
+        }
+        assert_eq!(rig.held_blocks(), 0);
+        all = many(&rig, 2);
+    }
+}
+
+/// Coming and going at once: who comes in the moment in which the last one goes must find
+/// a thread that serves it.
+#[test]
+fn nobody_is_forgotten_who_comes_when_the_last_one_goes() {
+    let mut rig = rig("churn");
+    let secret = Secret::from_bytes([8; 16]);
+    // A block for each: one that was released can be had again, and begins later.
+    let nodes = Namespace::new("nodes", &rig.layout, Fingerprint::of(&secret))
+        .and_then(|space| space.with_block_bits(0))
+        .unwrap();
+    let init = Init::new(History::New, rig.unix_ms(rig.tick()));
+    rig.store.init(&nodes, &init).unwrap();
+    let build = || {
+        let builder = rig.direct().secret(&secret).namespace("nodes");
+        builder.block_bits(0).build()
+    };
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..100 {
+                    let ids = build().unwrap();
+                    ids.take().unwrap();
+                    assert_eq!(ids.shutdown(PATIENCE), Shutdown::Released);
+                }
+            });
+        }
+    });
+    assert_eq!(rig.store.calls(Op::Acquire), 400);
+    assert_eq!(rig.store.calls(Op::Release), 400);
+}
+
+#[test]
+fn who_waits_for_a_first_lease_keeps_nobody_waiting() {
+    let mut rig = rig("first");
+    // All of it is one block.
+    let secret = Secret::from_bytes([9; 16]);
+    let bits = rig.layout.node_bits();
+    let small = Namespace::new("small", &rig.layout, Fingerprint::of(&secret))
+        .and_then(|space| space.with_block_bits(bits))
+        .unwrap();
+    let init = Init::new(History::New, rig.unix_ms(rig.tick())).with_limits(StoreLimits::default());
+    rig.store.init(&small, &init).unwrap();
+    let build = || {
+        let builder = rig.direct().secret(&secret).namespace("small");
+        builder
+            .block_bits(bits)
+            .first_lease_within(PATIENCE)
+            .build()
+    };
+    let first = build().unwrap();
+    thread::scope(|scope| {
+        let waiting = scope.spawn(build);
+        let asked = rig.store.calls(Op::Acquire);
+        eventually("it was refused", || rig.store.calls(Op::Acquire) > asked);
+        // Others come and go meanwhile.
+        for _ in 0..3 {
+            let ids = rig.direct().build().unwrap();
+            ids.take().unwrap();
+            assert_eq!(ids.shutdown(PATIENCE), Shutdown::Released);
+        }
+        assert!(!waiting.is_finished());
+        assert_eq!(first.shutdown(PATIENCE), Shutdown::Released);
+        assert!(waiting.join().unwrap().is_ok());
+    });
+    assert_eq!(rig.store.threads(), 2, "this one made the namespace");
+}
+
+#[test]
+fn one_that_is_refused_leaves_the_others_alone() {
+    let rig = rig("refused");
+    let ids = rig.direct().build().unwrap();
+    let stranger = rig.direct().namespace("nobodys").build();
+    assert!(stranger.unwrap_err().to_string().contains("nobodys"));
+    assert!(ids.take().is_ok());
+    rig.let_them_renew(|| vec![ids.lease_status()]);
+    assert_eq!(rig.store.threads(), 1);
+}
+
+#[test]
+fn a_fenced_renewal_is_that_of_one() {
+    let rig = rig("fenced");
+    let all = many(&rig, 8);
+    let before: Vec<_> = all.iter().map(|ids| status(ids).grants.clone()).collect();
+    rig.store.fail_next(Op::Renew, Fault::Fence);
+    rig.make_renewals_due(|| all.iter().map(DirectGenerator::lease_status).collect());
+    let renewed = |ids: &DirectGenerator| {
+        let grants = status(ids).grants;
+        let held = grants.iter().filter(|held| held.state == GrantState::Held);
+        held.map(|held| held.grant.clone()).collect::<Vec<_>>()
+    };
+    let kept = || {
+        let pairs = all.iter().zip(&before);
+        pairs.filter(|(ids, before)| {
+            let old = &before[0].grant;
+            let same = |new: &ringflake::lease::Grant| {
+                new.block == old.block && new.ticks.end > old.ticks.end
+            };
+            renewed(ids).iter().any(same)
+        })
+    };
+    eventually("all but one are renewed", || kept().count() == 7);
+    eventually("that one has another block", || {
+        all.iter().all(|ids| renewed(ids).len() == 1)
+    });
+    assert_eq!(kept().count(), 7);
+}
+
+#[test]
+fn a_store_that_is_away_is_not_asked_for_each_and_comes_back_for_all() {
+    let rig = rig("away");
+    let all = many(&rig, 30);
+    rig.store.fail(Fault::Down);
+    rig.make_renewals_due(|| all.iter().map(DirectGenerator::lease_status).collect());
+    let trouble = |ids: &DirectGenerator| status(ids).health.trouble;
+    eventually("all know of it", || {
+        all.iter().all(|ids| trouble(ids).is_some())
+    });
+    assert!(rig.store.calls(Op::Renew) < 30, "each has asked");
+    let hearsay = all.iter().filter_map(trouble).filter(|error| {
+        let source = std::error::Error::source(&**error);
+        matches!(**error, StoreError::Unavailable { .. })
+            && source.is_some_and(|source| source.to_string().contains("not sent"))
+    });
+    assert!(hearsay.count() > 0);
+    rig.store.heal();
+    eventually("all have recovered", || {
+        all.iter().all(|ids| trouble(ids).is_none())
+    });
+}
+
+#[test]
+fn a_store_that_panics_takes_nobody_with_it() {
+    let rig = rig("panics");
+    let all = many(&rig, 5);
+    for op in [Op::Renew, Op::Acquire] {
+        rig.store.fail_next(op, Fault::Panic);
+        match op {
+            Op::Renew => {
+                rig.make_renewals_due(|| all.iter().map(DirectGenerator::lease_status).collect());
+            }
+            _ => all[2].invalidate(),
+        }
+        eventually("it has panicked", || rig.store.has_failed());
+        eventually("all are well", || {
+            all.iter().all(|ids| {
+                let status = status(ids);
+                status.health.trouble.is_none() && held_end(&status) > 0
+            })
+        });
+    }
+    assert_eq!(rig.store.threads(), 1);
+}
+
+#[test]
+fn who_goes_while_the_store_is_away_does_not_ask_it_each() {
+    let rig = rig("hangs");
+    let all = many(&rig, 40);
+    rig.store.fail(Fault::Down);
+    for ids in all {
+        assert_eq!(ids.shutdown(PATIENCE), Shutdown::Unreleased);
+    }
+    let releases = rig.store.calls(Op::Release);
+    assert!((1..40).contains(&releases), "{releases}");
+    assert_eq!(rig.held_blocks(), 40);
+    rig.clock.advance(700 * SECOND);
+    rig.store.heal();
+    assert!(rig.direct().build().unwrap().take().is_ok());
+}
