@@ -84,8 +84,8 @@ const SUB_GRANT: Duration = Duration::from_secs(120);
 
 /// A store for the processes of one machine, fed by the store of the cluster.
 ///
-/// The processes share a file, as with [`SqliteStore`](super::SqliteStore) and under
-/// the same demands on the disk. In it lie blocks that the upstream store has granted
+/// The processes share a file, as with `SqliteStore` and under the same demands on the
+/// disk. In it lie blocks that the upstream store has granted
 /// to the machine, and a process is given sub-grants of them. Whichever process renews
 /// while something is due upstream does that, too. So processes start, crash and are
 /// replaced while the upstream store is away, until the machine's grants end.
