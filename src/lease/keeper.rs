@@ -1,4 +1,4 @@
-//! What keeps leases: threads that drive [`Manager`](super::Manager)s against stores.
+//! What keeps leases: threads that drive [`Manager`]s against stores.
 //!
 //! The manager decides; a courier, a thread with a store of its own, asks the store what
 //! the manager says, hands it the answers, and lets the tenant know what it has from then
