@@ -36,7 +36,9 @@
 //! A whole disk, volume or virtual machine put back to a snapshot, or cloned
 //! together with its machine ID: everything is the same again. An overwriting in
 //! place that also overwrites extended attributes, or on a file system that has
-//! none. These need [`bump_floor`](crate::lease::LeaseStore::bump_floor) by hand.
+//! none. A process that was told more than is left raises the floor when it asks for
+//! blocks (S8). Where none lives, these need
+//! [`bump_floor`](crate::lease::LeaseStore::bump_floor) by hand.
 
 use std::io;
 use std::path::Path;

@@ -8,7 +8,7 @@ mod sqlite;
 
 use std::process::Command;
 
-pub(crate) use self::rows::PutBack;
+pub(crate) use self::rows::{PutBack, all_of_sqlite};
 use self::served::Served;
 use super::proxy::Proxy;
 use super::{Outcome, mariadb, postgres, redis, server};

@@ -1,8 +1,14 @@
 //! `leases.db` put back from a backup, by renaming the backup or by writing over what
 //! is there. Its inode tells the one, a note on the inode the other, and a note beside
 //! the file both; so nobody gets a grant from it before somebody vouches for that.
+//!
+//! Where the rows of both tables are put back, and the note on the inode is lost with
+//! them, all that the file shows agrees. What the workers were told is all the evidence
+//! then, as it is with rows in a server.
 
+use std::ffi::CString;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
 use std::thread;
@@ -14,14 +20,19 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::Cell;
-use super::rows::{TWICE_AS_MANY, other_blocks};
+use super::rows::{self, Before, TWICE_AS_MANY, other_blocks};
 use crate::matrix::case::Case;
 use crate::matrix::crew::{Crew, Terms, WORKERS};
+use crate::matrix::ground::all_of_sqlite;
 use crate::matrix::{Outcome, space};
 
 const PROMISE: &str = "every request is refused, of whoever knew the file and of newcomers, until \
                        somebody raises the floor or declares the history unknown; then IDs are \
                        issued again, and nothing at all comes twice";
+
+const NO_NOTE: &str = "as long as the file has its note, every request is refused; once it has \
+                       none, the first who asks knows better and raises the floor over all that \
+                       was granted; nothing at all comes twice, and nobody need help";
 
 /// How a backup comes in the place of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +85,7 @@ pub(super) fn of() -> Vec<Cell> {
             false,
         )
         .long(),
+        Cell::new("record and rows put back", put_back_row_by_row).promising(NO_NOTE),
     ]
 }
 
@@ -131,6 +143,43 @@ fn put_back(case: &mut Case<'_>, restore: Restore) -> Outcome<()> {
     crew.finish()
 }
 
+/// The record of the namespace and its blocks, as they were when every worker held
+/// another block. Then the file's own note is lost, too.
+fn put_back_row_by_row(case: &mut Case<'_>) -> Outcome<()> {
+    let directory = directory();
+    let file = directory.path().join("leases.db");
+    let url = format!("sqlite:{}", file.display());
+    let mut crew = case.crew_at(&url, &url, rows::terms())?;
+    let put_back = all_of_sqlite(&file, crew.namespace());
+    other_blocks(&mut crew)?;
+    let before = Before::of(&crew)?;
+    put_back()?;
+    crew.faults += 1;
+    // Each has but one thread that asks: none is about to note an earlier write.
+    let runs = crew.runs();
+    crew.wait("every worker is refused for the file's note", |told| {
+        runs.iter().all(|&run| {
+            let said = told.runs[run].last_failure.as_deref().unwrap_or_default();
+            said.contains(PUT_BACK)
+        })
+    })?;
+    forget_note(&file, crew.namespace())?;
+    rows::recover(&mut crew, before)?;
+    crew.finish()
+}
+
+/// Takes away what the file itself has noted of the writes to this namespace.
+fn forget_note(file: &Path, namespace: &str) -> Outcome<()> {
+    let terminated = |text: &[u8]| CString::new(text).expect("it has no zero");
+    let file = terminated(file.as_os_str().as_bytes());
+    let note = terminated(format!("user.ringflake.{namespace}").as_bytes());
+    // SAFETY: two terminated strings.
+    match unsafe { libc::removexattr(file.as_ptr(), note.as_ptr()) } {
+        0 => Ok(()),
+        _ => Err(format!("the note: {}", std::io::Error::last_os_error())),
+    }
+}
+
 /// A file with the record of another namespace.
 fn begin(url: &str) -> Outcome<()> {
     let others = space::namespace("others", TWICE_AS_MANY);
@@ -160,10 +209,13 @@ fn between_operations(file: &Path, act: impl FnOnce() -> Outcome<()>) -> Outcome
     connection.execute_batch("ROLLBACK").map_err(text)
 }
 
+/// What the store says of a file that is not the one, or not all of it.
+const PUT_BACK: &str = "is a copy, or was put back to an earlier state";
+
 /// Every worker is told why it gets nothing, and none gets anything.
 fn all_refused(crew: &mut Crew) -> Outcome<()> {
     const REASONS: [&str; 4] = [
-        "is a copy, or was put back to an earlier state",
+        PUT_BACK,
         "and may have lost it",
         "the store has no namespace",
         "has lost what it confirmed",

@@ -94,7 +94,7 @@ pub(super) fn other_blocks(crew: &mut Crew) -> Outcome<()> {
     crew.all_serve("with another block")
 }
 
-fn terms() -> Terms {
+pub(super) fn terms() -> Terms {
     Terms {
         node_bits: TWICE_AS_MANY,
         ..Terms::default()
@@ -102,14 +102,14 @@ fn terms() -> Terms {
 }
 
 /// How it stood before the rows were put back.
-struct Before {
+pub(super) struct Before {
     floor: u64,
     /// How many requests were told of a loss.
     lost: u64,
 }
 
 impl Before {
-    fn of(crew: &Crew) -> Outcome<Self> {
+    pub(super) fn of(crew: &Crew) -> Outcome<Self> {
         let (floor, lost) = (crew.floor()?, crew.told().lost);
         Ok(Self { floor, lost })
     }
@@ -117,7 +117,7 @@ impl Before {
 
 /// The loss is noticed, the floor rises, and all serve from there on, with nobody's
 /// help.
-fn recover(crew: &mut Crew, before: Before) -> Outcome<()> {
+pub(super) fn recover(crew: &mut Crew, before: Before) -> Outcome<()> {
     let Before { floor, lost } = before;
     crew.wait("somebody is told what was lost", |told| told.lost > lost)?;
     let raised = crew.floor()?;

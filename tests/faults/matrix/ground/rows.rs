@@ -2,7 +2,9 @@
 //! that this is done to shows nothing of it: it is the same one, with the same clock
 //! and the same history of its own.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -141,25 +143,43 @@ pub(super) fn of_etcd(port: u16, namespace: &str) -> PutBack {
 
 /// The blocks of a namespace, in one transaction. The record stays: its count of
 /// writes would tell.
-pub(super) fn of_sqlite(path: &std::path::Path, namespace: &str) -> PutBack {
-    const BLOCKS: &str = "SELECT * FROM ringflake_block WHERE namespace = ?1";
-    let path = path.to_owned();
-    let open = move || -> rusqlite::Result<Connection> {
-        let connection = Connection::open(&path)?;
-        connection.busy_timeout(std::time::Duration::from_secs(20))?;
-        Ok(connection)
-    };
-    let namespace = namespace.to_owned();
-    let read = |connection: &Connection, namespace: &str| {
-        let mut statement = connection.prepare(BLOCKS)?;
+pub(super) fn of_sqlite(path: &Path, namespace: &str) -> PutBack {
+    of_tables(path, namespace, &[BLOCKS])
+}
+
+/// The record of a namespace and its blocks, in one transaction. The note that the file
+/// itself bears of the record's writes stays.
+pub(crate) fn all_of_sqlite(path: &Path, namespace: &str) -> PutBack {
+    of_tables(path, namespace, &[RECORD, BLOCKS])
+}
+
+/// A table, and the column that names the namespace. Rows of each refer to those of the
+/// ones before it.
+type Table = (&'static str, &'static str);
+const RECORD: Table = ("ringflake_namespace", "name");
+const BLOCKS: Table = ("ringflake_block", "namespace");
+
+fn of_tables(path: &Path, namespace: &str, tables: &'static [Table]) -> PutBack {
+    let (path, namespace) = (path.to_owned(), namespace.to_owned());
+    let read = |connection: &Connection, (table, name): Table| {
+        let sql = format!("SELECT * FROM {table} WHERE {name} = ?1");
+        let mut statement = connection.prepare(&sql)?;
         let columns = statement.column_count();
         let row = |row: &rusqlite::Row<'_>| (0..columns).map(|at| row.get(at)).collect();
-        let rows = statement.query_map([namespace], row)?;
+        let rows = statement.query_map([&namespace], row)?;
         rows.collect::<rusqlite::Result<Vec<Vec<rusqlite::types::Value>>>>()
     };
-    let kept = read(&open().unwrap(), &namespace).unwrap();
+    let keep = || {
+        let mut connection = patient(&path)?;
+        // All as of one moment.
+        let step = connection.transaction()?;
+        let tables = tables.iter();
+        tables.map(|&table| read(&step, table)).collect()
+    };
+    let kept: rusqlite::Result<Vec<_>> = keep();
+    let kept = kept.unwrap();
     let put_back = move || -> rusqlite::Result<()> {
-        let mut connection = open()?;
+        let mut connection = patient(&path)?;
         let step =
             connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         // They forbid just this to all but the one who knows how.
@@ -170,14 +190,16 @@ pub(super) fn of_sqlite(path: &std::path::Path, namespace: &str) -> PutBack {
         for (name, _) in &triggers {
             step.execute_batch(&format!("DROP TRIGGER {name}"))?;
         }
-        step.execute(
-            "DELETE FROM ringflake_block WHERE namespace = ?1",
-            [&namespace],
-        )?;
-        for row in &kept {
-            let places = vec!["?"; row.len()].join(", ");
-            let insert = format!("INSERT INTO ringflake_block VALUES ({places})");
-            step.execute(&insert, rusqlite::params_from_iter(row))?;
+        for (table, name) in tables.iter().rev() {
+            let delete = format!("DELETE FROM {table} WHERE {name} = ?1");
+            step.execute(&delete, [&namespace])?;
+        }
+        for ((table, _), rows) in tables.iter().zip(&kept) {
+            for row in rows {
+                let places = vec!["?"; row.len()].join(", ");
+                let insert = format!("INSERT INTO {table} VALUES ({places})");
+                step.execute(&insert, rusqlite::params_from_iter(row))?;
+            }
         }
         for (_, sql) in &triggers {
             step.execute_batch(sql)?;
@@ -185,4 +207,11 @@ pub(super) fn of_sqlite(path: &std::path::Path, namespace: &str) -> PutBack {
         step.commit()
     };
     Box::new(move || put_back().map_err(text))
+}
+
+/// A connection that waits for the lock.
+fn patient(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open(path)?;
+    connection.busy_timeout(Duration::from_secs(20))?;
+    Ok(connection)
 }
