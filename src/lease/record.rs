@@ -175,14 +175,12 @@ impl StoreRecord {
     fn floor_too_far(&self, tick: u64, latest: u64, now: u64) -> StoreError {
         let layout = self.layout();
         let at = |tick| layout.tick_start_unix_ms(tick);
-        // When the horizon ends one tick past the floor.
-        let first = tick.saturating_add(1).saturating_sub(self.horizon_ticks());
         StoreError::FloorTooFar {
             tick,
             tick_unix_ms: at(tick),
             latest,
             latest_unix_ms: at(latest),
-            idle: Duration::from_millis(at(first).saturating_sub(at(now))),
+            idle: Duration::from_millis(at(self.reached_from(tick)).saturating_sub(at(now))),
         }
     }
 
@@ -232,6 +230,12 @@ impl StoreRecord {
             .min(self.layout().ticks())
     }
 
+    /// The first tick at which the horizon reaches past this one, so that a grant can
+    /// begin there.
+    pub(super) fn reached_from(&self, tick: u64) -> u64 {
+        tick.saturating_add(1).saturating_sub(self.horizon_ticks())
+    }
+
     /// The interval of a grant of `length` ticks on a block with this mark (0 if
     /// it was never granted); none when it would be empty.
     pub fn grant(&self, now: u64, hwm_end: u64, length: u64) -> Option<Range<u64>> {
@@ -244,11 +248,7 @@ impl StoreRecord {
     /// nobody renews it and the floor is not in the way.
     pub fn free_from(&self, block: &BlockState) -> u64 {
         if block.released {
-            // When the horizon ends one tick past the mark.
-            block
-                .hwm_end
-                .saturating_add(1)
-                .saturating_sub(self.horizon_ticks())
+            self.reached_from(block.hwm_end)
         } else {
             block.hwm_end
         }
@@ -319,12 +319,7 @@ impl StoreRecord {
             StoreError::FloorAhead {
                 floor: self.floor,
                 horizon_end: self.horizon_end(now),
-                // When the horizon ends one tick past the floor.
-                retry_after: retry_after(
-                    self.floor
-                        .saturating_add(1)
-                        .saturating_sub(self.horizon_ticks()),
-                ),
+                retry_after: retry_after(self.reached_from(self.floor)),
             }
         } else {
             StoreError::Exhausted {

@@ -1,6 +1,7 @@
 //! How a store describes itself.
 
 use std::fmt;
+use std::time::Duration;
 
 use super::{BlockState, Incarnation, Quarantined, StoreRecord};
 
@@ -104,6 +105,61 @@ impl StoreReport {
     /// was copied, will be refused.
     pub fn history_lost(&self) -> bool {
         self.record.incarnation != self.incarnation
+    }
+
+    /// The store's time, or the caller's where the store has no clock, in milliseconds
+    /// since 1970.
+    pub fn now_unix_ms(&self) -> u64 {
+        self.store_unix_ms.unwrap_or(self.client_unix_ms)
+    }
+
+    /// How far the floor lies ahead of [that time](Self::now_unix_ms); zero where it
+    /// doesn't. No grant begins below the floor.
+    ///
+    /// In the ordinary course of things it lies behind. A store raises it when it finds
+    /// that it has lost history, be it by its own incarnation or by what a process was
+    /// told ([`StoreError::HistoryLost`](super::StoreError::HistoryLost)): by the horizon
+    /// and [`failover`](super::StoreLimits::failover), so that this shows it for as long.
+    /// It lies as far ahead after [`bump_floor`](super::LeaseStore::bump_floor), and
+    /// where a namespace began with an unknown history. Clocks that are apart can make it
+    /// seem ahead by no more than the [`skew`](super::StoreLimits::skew).
+    ///
+    /// # Examples
+    /// ```
+    /// use std::{sync::Arc, time::Duration};
+    /// use ringflake::{Layout, ManualClock};
+    /// use ringflake::lease::{
+    ///     Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace, StoreLimits,
+    /// };
+    ///
+    /// let now = 1_760_000_000_000;
+    /// let mut store = MemoryStore::new(Arc::new(ManualClock::new(now)));
+    /// let orders = Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::PLAIN)?;
+    /// let limits = StoreLimits::default()
+    ///     .with_horizon(Duration::from_secs(600))
+    ///     .with_failover(Duration::from_secs(60));
+    /// store.init(&orders, &Init::new(History::Unknown, now).with_limits(limits))?;
+    ///
+    /// let report = store.check(&orders, now)?;
+    /// assert_eq!(report.floor_ahead(), Duration::from_secs(661));
+    /// // Then grants may begin there.
+    /// assert_eq!(report.nothing_granted_for(), Duration::from_secs(62));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn floor_ahead(&self) -> Duration {
+        self.until(self.record.floor)
+    }
+
+    /// For how long from [now](Self::now_unix_ms) the floor lets nothing be granted:
+    /// until the horizon has passed it. Zero where it is no obstacle.
+    pub fn nothing_granted_for(&self) -> Duration {
+        self.until(self.record.reached_from(self.record.floor))
+    }
+
+    /// How far this tick lies ahead.
+    fn until(&self, tick: u64) -> Duration {
+        let at = self.record.namespace.layout().tick_start_unix_ms(tick);
+        Duration::from_millis(at.saturating_sub(self.now_unix_ms()))
     }
 
     /// How far the store's clock and the caller's are apart, in milliseconds;

@@ -34,7 +34,9 @@ fn program(home: &Home) -> CachedGenerator {
 /// The namespace that these arguments lead to.
 fn namespace(home: &Home, args: &[&str]) -> String {
     let args = [&["store", "check", "--format", "json"], args].concat();
-    let object: Value = serde_json::from_str(&home.print(&args)).unwrap();
+    // After a loss the status is that of an alarm.
+    let said = stdout(&home.run(&args));
+    let object: Value = serde_json::from_str(&said).unwrap();
     object["namespace"].as_str().unwrap().to_owned()
 }
 

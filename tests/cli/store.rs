@@ -5,6 +5,10 @@ use std::fs;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use ringflake::lease::{
+    Acquire, Block, Confirmed, Epoch, Fingerprint, Namespace, OpenOptions, StoreError, open,
+};
+use ringflake::{Layout, Secret};
 use serde_json::Value;
 
 use crate::eventually::eventually;
@@ -241,12 +245,14 @@ fn check_tells_how_a_store_stands() {
     assert_eq!(
         keys(&object),
         [
+            "alarms",
             "block_nodes",
             "blocks",
             "durability",
             "durability_reason",
             "failover_ms",
             "floor",
+            "floor_ahead_ms",
             "granted_blocks",
             "grants",
             "held_blocks",
@@ -273,6 +279,8 @@ fn check_tells_how_a_store_stands() {
         (&true.into(), &false.into())
     );
     assert_eq!(object["refusals"], Value::Array(Vec::new()));
+    assert_eq!(object["alarms"], Value::Array(Vec::new()));
+    assert_eq!(object["floor_ahead_ms"], 0);
     assert_eq!(object["incarnation"], object["recorded_incarnation"]);
     assert!(object["skew_ms"].as_u64().unwrap() < 1000);
     let table = shared.print(&["store", "check"]);
@@ -302,6 +310,52 @@ fn check_tells_how_a_store_stands() {
     assert_eq!(row(&stdout(&check), "leases"), "refused");
     let message = shared.refuse(&["generate", "--wait", "1s"]);
     assert!(message.contains("leases begin in 99"), "{message}");
+}
+
+#[test]
+fn a_lost_history_is_an_alarm_even_when_leases_are_given_again() {
+    let shared = Shared::new();
+    // Nothing is given for two seconds then, and for half a minute from ticks to come.
+    let limits = ["--horizon", "30s", "--failover", "2s", "--skew", "1s"];
+    let init = ["store", "init", "--history", "new"];
+    shared.print(&[&init[..], &limits].concat());
+    shared.print(&["store", "check"]);
+
+    // A process that was told of a grant that the store knows nothing of.
+    let secret = Secret::from_bytes(0x0011_2233_4455_6677_8899_aabb_ccdd_eeff_u128.to_be_bytes());
+    let layout = Layout::RANDFLAKE;
+    let space = Namespace::new("orders", &layout, Fingerprint::of(&secret)).unwrap();
+    let mut store = open(&shared.url, &OpenOptions::new().accept_best_effort(true)).unwrap();
+    let now = unix_ms();
+    let end = layout.tick_at(now).unwrap() + 20;
+    let confirmed = Confirmed::new(Block::new(7), Epoch::FIRST, end);
+    let ask = Acquire::new(1, 2, now).with_evidence(vec![confirmed]);
+    let lost = store.acquire(&space, &ask);
+    assert!(
+        matches!(lost, Err(StoreError::HistoryLost { .. })),
+        "{lost:?}"
+    );
+
+    let check = || {
+        let args = shared.args(&["store", "check", "--format", "json"]);
+        let output = shared.home.run(&args);
+        let object = objects(&stdout(&output)).remove(0);
+        assert_eq!(object["history_lost"], false, "the server is the same");
+        let alarms = object["alarms"].as_array().unwrap().len();
+        let is_well = alarms == 0 && object["grants"] == true;
+        assert_eq!(output.status.code(), Some(i32::from(!is_well)));
+        (object, alarms, stderr(&output))
+    };
+    let (object, alarms, _) = check();
+    assert_eq!((&object["grants"], alarms), (&false.into(), 1));
+    assert!(object["floor_ahead_ms"].as_u64().unwrap() > 30_000);
+    let table = stdout(&shared.home.run(&shared.args(&["store", "check"])));
+    assert!(row(&table, "alarm").contains("lost what it had confirmed"));
+
+    eventually("leases are given again", || check().0["grants"] == true);
+    let (object, alarms, told) = check();
+    assert_eq!((&object["grants"], alarms), (&true.into(), 1), "{told}");
+    assert!(told.contains("alarm: the floor lies"), "{told}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `ringflake store check`: whether a store grants leases.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -13,16 +14,21 @@ use crate::data_dir::DataDir;
 
 /// Tell how a store stands, and whether it grants leases
 ///
-/// The exit status is 1 if something is in the way of a lease: the reason is
-/// told on stderr, too. Changes nothing.
+/// The exit status is 1 if something is in the way of a lease, or if there is an alarm:
+/// the reason is told on stderr, too. Changes nothing.
+///
+/// It is an alarm that the floor lies ahead of the store's time: the store has found that
+/// it lost what it had confirmed, or somebody raised it. Leases that are given then begin
+/// in the future. It ends by itself when the floor has passed, after --horizon and
+/// --failover; the log of the programs has the event 'lease history lost' for good.
 ///
 /// JSON: store, namespace, layout, block_nodes, blocks, granted_blocks (at least
 /// once), held_blocks, horizon_ms, failover_ms, skew_limit_ms, durability
 /// ("durable", "best_effort" or "volatile"), durability_reason (or null),
 /// incarnation, recorded_incarnation, history_lost, skew_ms (null where the store
-/// has no clock), floor with tick, unix_ms and time (RFC 3339), quarantined (blocks that
-/// are not leased until 'repair': block, null if there is none, and reason), grants,
-/// refusals
+/// has no clock), floor with tick, unix_ms and time (RFC 3339), floor_ahead_ms,
+/// quarantined (blocks that are not leased until 'repair': block, null if there is none,
+/// and reason), grants, refusals, alarms
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct CheckArgs {
@@ -49,9 +55,11 @@ struct Object<'a> {
     history_lost: bool,
     skew_ms: Option<u64>,
     floor: Moment,
+    floor_ahead_ms: u128,
     quarantined: Vec<Damage>,
     grants: bool,
     refusals: Vec<String>,
+    alarms: Vec<String>,
 }
 
 pub(super) fn run(args: &CheckArgs, data_dir: &DataDir) -> Result<ExitCode> {
@@ -65,6 +73,9 @@ pub(super) fn run(args: &CheckArgs, data_dir: &DataDir) -> Result<ExitCode> {
             "no lease can be had at present: {}",
             object.refusals.join("; ")
         );
+    }
+    if !object.alarms.is_empty() {
+        bail!("alarm: {}", object.alarms.join("; "));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -103,22 +114,16 @@ fn refusals(report: &StoreReport) -> Vec<String> {
              allowed: synchronise the one that is wrong"
         ));
     }
-    let now_unix_ms = report.store_unix_ms.unwrap_or(report.client_unix_ms);
-    let now = layout.tick_at(now_unix_ms).unwrap_or(0);
+    let now = layout.tick_at(report.now_unix_ms()).unwrap_or(0);
     let start = now.max(record.floor);
     if start >= layout.ticks() {
         refusals
             .push("the layout has run out of ticks: move to one with more time bits".to_owned());
     } else if start >= record.horizon_end(now) {
-        let begins = layout.tick_start_unix_ms(record.floor.saturating_add(1));
-        let horizon_ms = u64::try_from(record.limits.horizon().as_millis()).unwrap_or(u64::MAX);
-        let wait_ms = begins
-            .saturating_sub(horizon_ms)
-            .saturating_sub(now_unix_ms);
         refusals.push(format!(
             "the floor lies beyond the horizon, above what may have been granted before: leases \
              begin in {} s",
-            wait_ms.div_ceil(1000)
+            in_seconds(report.nothing_granted_for())
         ));
     }
     let of_blocks = report.quarantined.iter().filter(|it| it.block.is_some());
@@ -134,6 +139,26 @@ fn refusals(report: &StoreReport) -> Vec<String> {
         });
     }
     refusals
+}
+
+/// What somebody should know, whether leases are granted or not.
+fn alarms(report: &StoreReport) -> Vec<String> {
+    let ahead = report.floor_ahead();
+    // Clocks that are apart may account for so much.
+    if ahead <= report.record.limits.skew() {
+        return Vec::new();
+    }
+    vec![format!(
+        "the floor lies {} s ahead of the store's time: the store has found that it lost what it \
+         had confirmed, or somebody raised it; until it has passed, leases begin in the future \
+         and those from before are not renewed",
+        in_seconds(ahead)
+    )]
+}
+
+/// Rounded up.
+fn in_seconds(time: Duration) -> u128 {
+    time.as_millis().div_ceil(1000)
 }
 
 impl<'a> Object<'a> {
@@ -164,9 +189,11 @@ impl<'a> Object<'a> {
             history_lost: report.history_lost(),
             skew_ms: report.skew_ms(),
             floor: Moment::new(namespace.layout(), record.floor),
+            floor_ahead_ms: report.floor_ahead().as_millis(),
             quarantined: report.quarantined.iter().map(Damage::new).collect(),
             grants: refusals.is_empty(),
             refusals,
+            alarms: alarms(report),
         }
     }
 
@@ -212,6 +239,7 @@ impl<'a> Object<'a> {
                 .iter()
                 .map(|refusal| ("because", refusal.clone())),
         );
+        rows.extend(self.alarms.iter().map(|alarm| ("alarm", alarm.clone())));
         rows
     }
 }
@@ -233,6 +261,23 @@ mod tests {
         let one = || Incarnation::new("one");
         let record = StoreRecord::new(space, StoreLimits::default(), floor, one());
         StoreReport::new("a store", record, one(), Durability::Durable, NOW_MS)
+    }
+
+    #[test]
+    fn a_floor_further_ahead_than_clocks_may_be_is_an_alarm() {
+        let now = LAYOUT.tick_at(NOW_MS).unwrap();
+        // The default skew is 5 s.
+        for (ahead, is_alarm) in [(0, false), (5, false), (6, true), (659, true), (900, true)] {
+            let report = report(now + ahead);
+            let object = Object::new(&report);
+            assert_eq!(object.floor_ahead_ms, u128::from(ahead) * 1000);
+            assert_eq!(object.alarms.len(), usize::from(is_alarm), "{ahead}");
+            let said = format!("the floor lies {ahead} s ahead");
+            assert!(object.alarms.iter().all(|alarm| alarm.contains(&said)));
+        }
+        let mut by_its_clock = report(now + 900);
+        by_its_clock.store_unix_ms = Some(NOW_MS + 900_000);
+        assert_eq!(alarms(&by_its_clock), [""; 0]);
     }
 
     #[test]
