@@ -102,6 +102,8 @@ mod password;
 mod peer;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[allow(dead_code, reason = "as of password")]
+mod private_file;
 mod quarantine;
 mod record;
 #[cfg(feature = "redis")]

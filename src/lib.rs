@@ -73,11 +73,12 @@
 //!
 //! # Unsafe
 //!
-//! In six places: `fork` (pages that a forked child reads as zero; `ring` and
+//! In eight places: `fork` (pages that a forked child reads as zero; `ring` and
 //! `generator` declare what may live there), `ring::memory` (asking for huge
 //! pages), `clock` (reading the coarse clock), `id` (a slice of IDs seen as one
-//! of numbers), the vector backends of `cipher`, and `lease::sqlite` (what the system
-//! knows of a file).
+//! of numbers), the vector backends of `cipher`, `lease::sqlite` (what the system
+//! knows of a file), and `cipher::secret` and `lease::private_file` (which user this
+//! process is).
 //!
 #![cfg_attr(feature = "sqlite", doc = "[local-fn]: local()")]
 #![cfg_attr(not(feature = "sqlite"), doc = "[local-fn]: #features")]

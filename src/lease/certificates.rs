@@ -2,13 +2,15 @@
 //! files. Nothing is kept, so that what is renewed is taken up by the next
 //! connection.
 
-#[cfg(any(feature = "etcd", feature = "postgres", feature = "redis"))]
+use std::io;
 use std::path::Path;
 
 #[cfg(any(feature = "etcd", feature = "mysql", feature = "postgres"))]
 use rustls::RootCertStore;
 #[cfg(any(feature = "etcd", feature = "mysql", feature = "postgres"))]
 use rustls::pki_types::CertificateDer;
+
+use super::private_file;
 
 /// The authorities that this machine knows, without those that nothing can verify
 /// with. `SSL_CERT_FILE` and `SSL_CERT_DIR` name others, as for OpenSSL.
@@ -28,5 +30,28 @@ pub(crate) fn of_this_machine() -> Vec<CertificateDer<'static>> {
 /// What to show to people.
 #[cfg(any(feature = "etcd", feature = "postgres", feature = "redis"))]
 pub(crate) fn read(parameter: &str, path: &Path) -> Result<Vec<u8>, String> {
-    std::fs::read(path).map_err(|error| format!("the file of {parameter} can't be read: {error}"))
+    std::fs::read(path).map_err(|error| unreadable(parameter, &error))
+}
+
+/// As [`read`], of a private key: not where others may read or write it.
+///
+/// # Errors
+/// What to show to people.
+#[cfg(any(feature = "etcd", feature = "postgres", feature = "redis"))]
+pub(crate) fn read_key(parameter: &str, path: &Path) -> Result<Vec<u8>, String> {
+    private_file::read(path).map_err(|error| unreadable(parameter, &error))
+}
+
+/// Sees that others may neither read nor write the private key at `path`, which the
+/// driver reads by itself.
+///
+/// # Errors
+/// What to show to people.
+#[cfg(feature = "mysql")]
+pub(crate) fn check_key(parameter: &str, path: &Path) -> Result<(), String> {
+    private_file::look_at(path).map_err(|error| unreadable(parameter, &error))
+}
+
+fn unreadable(parameter: &str, error: &io::Error) -> String {
+    format!("the file of {parameter} can't be read: {error}")
 }

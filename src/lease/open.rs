@@ -123,7 +123,12 @@ impl Default for OpenOptions {
 /// | the URL | `USER:PASSWORD@`, percent-encoded; people see it in lists of processes and in logs |
 /// | `password_file=PATH` in the URL | a file's content, without the end of its last line |
 /// | the environment | `PGPASSWORD`, `MYSQL_PWD`, `REDISCLI_AUTH`, `ETCDCTL_PASSWORD` |
-/// | `~/.pgpass` | PostgreSQL only; the page of its store has more |
+/// | `~/.pgpass`, `PGPASSFILE` | PostgreSQL only; the page of its store has more |
+///
+/// On Unix the file of a password, and that of a private key (`sslkey`, `priv_key_path`,
+/// `key`), must be this user's with mode 0600 or less, or root's with 0640 or less, as
+/// libpq asks of its keys: what others may read is no secret. What is no regular file,
+/// such as a pipe, is taken as it is.
 ///
 /// No connection is made yet: the first operation does that, so that a store
 /// that is down is [`StoreError::Unavailable`](super::StoreError::Unavailable)

@@ -5,9 +5,9 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::{env, fmt, fs, io};
+use std::{env, fmt, io};
 
-use super::OpenOptions;
+use super::{OpenOptions, private_file};
 
 /// Who is asked for the password, where it is the program that knows it.
 #[derive(Clone)]
@@ -116,7 +116,10 @@ impl Password {
             },
             Source::Url(password) => Ok(Some(password.clone())),
             Source::File(path) => {
-                let read = fs::read_to_string(path);
+                let read = private_file::read(path).and_then(|bytes| {
+                    String::from_utf8(bytes)
+                        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no UTF-8"))
+                });
                 let text = read.map_err(|error| told(&error, "password_file can't be read"))?;
                 // What editors and `echo` end a file with.
                 let line = text.strip_suffix('\n').unwrap_or(&text);
@@ -139,6 +142,8 @@ fn told(error: &io::Error, what: &str) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     /// Set by nobody.
@@ -195,8 +200,39 @@ mod tests {
             (" three \n\n", " three \n"),
         ] {
             fs::write(&path, text).unwrap();
+            only_for_us(&path);
             assert_eq!(found(&password).unwrap(), expected);
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_others_may_read_is_refused() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("password");
+        fs::write(&path, "hunter2").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        let password = password(&OpenOptions::new(), None, path.to_str(), NOT_SET);
+        let error = password.get().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+        let text = error.to_string();
+        assert!(
+            text.contains("password_file") && text.contains("chmod 600"),
+            "{text}"
+        );
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+
+    fn only_for_us(path: &std::path::Path) {
+        #[cfg(unix)]
+        {
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+            fs::set_permissions(path, mode).unwrap();
+        }
+        #[cfg(not(unix))]
+        let _ = path;
     }
 
     #[test]

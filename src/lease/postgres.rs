@@ -56,7 +56,7 @@ use super::{
 /// | `channel_binding` | `disable`, `prefer` (default), `require`: the password's exchange proves that nobody sits in between, without any authority |
 /// | `host`, `hostaddr`, `port`, `user`, `password`, `dbname` | as libpq has them |
 /// | `password_file` | a file with the password |
-/// | `passfile` | a file in place of `~/.pgpass` |
+/// | `passfile` | a file in place of `~/.pgpass`, and of the one that `PGPASSFILE` names |
 /// | `target_session_attrs`, `load_balance_hosts` | as libpq has them |
 /// | `options` | for instance `-c search_path=ids`: the schema of the tables |
 /// | `application_name` | `ringflake` by default |
@@ -79,7 +79,8 @@ use super::{
 /// Where neither program nor URL nor `PGPASSWORD` have the password, it is looked up in
 /// `~/.pgpass`: lines of `HOST:PORT:DATABASE:USER:PASSWORD`, of which the first that fits
 /// counts, with `*` for anything, and `\:` and `\\` for a colon and a backslash. The user is
-/// the URL's. A Unix socket goes by its directory, and by `localhost`. A file that others
+/// the URL's. A Unix socket goes by its directory, and by `localhost`. Another file is
+/// that of `passfile` in the URL, or of `PGPASSFILE` in the environment. One that others
 /// may read is refused: `chmod 600 ~/.pgpass`.
 ///
 /// # Tables

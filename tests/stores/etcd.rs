@@ -491,7 +491,8 @@ fn it_conforms_over_tls_and_trusts_nobody_else() {
         return;
     };
     let host = format!("localhost:{}", etcd.port(0));
-    let own = format!("cert={}&key={}", file("client.pem"), file("client.key"));
+    let identity = crate::kit::Identity::new();
+    let own = identity.parameters("cert", "key");
     let url = format!("etcds://{host}?ca={ca}&{own}");
     let connect = || open(&url, &options()).unwrap();
     Suite::new(&connect, &now).run();

@@ -590,7 +590,8 @@ fn it_conforms_over_tls_and_trusts_nobody_else() {
     let Some(redis) = Redis::start_with(test, &arguments.concat()) else {
         return;
     };
-    let own = format!("cert={}&key={}", file("client.pem"), file("client.key"));
+    let identity = crate::kit::Identity::new();
+    let own = identity.parameters("cert", "key");
     let url = format!("rediss://localhost:{port}?ca={ca}&{own}");
     let connect = || open(&url, &options()).unwrap();
     Suite::new(&connect, &now).run();

@@ -229,6 +229,7 @@ mod redis {
         let directory = TempDir::new().unwrap();
         let file = directory.path().join("word");
         fs::write(&file, "watchword\n").unwrap();
+        crate::kit::only_for_us(&file);
         let (nobody, port, word) = (free_port(), watch.port, file.display());
         let hosts = format!("127.0.0.1:{nobody},127.0.0.1:{port}");
         let url = |name: &str| format!("redis://:hunter2@{hosts}/1?sentinel={name}");

@@ -80,6 +80,20 @@ mod tests {
         format!("{}/tests/data/tls/{name}", env!("CARGO_MANIFEST_DIR"))
     }
 
+    /// A copy with these rights, where there are such.
+    fn copy(name: &str, mode: u32) -> tempfile::NamedTempFile {
+        let copy = tempfile::NamedTempFile::new().unwrap();
+        std::fs::copy(file(name), copy.path()).unwrap();
+        #[cfg(unix)]
+        {
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+            std::fs::set_permissions(copy.path(), mode).unwrap();
+        }
+        #[cfg(not(unix))]
+        let _ = mode;
+        copy
+    }
+
     #[test]
     fn a_url_says_where_and_who() {
         let config = parsed("etcd://me:word@a,b:1?tls=off").unwrap();
@@ -90,7 +104,9 @@ mod tests {
         assert_eq!((&*user, password.expose()), ("me", "word"));
         assert!(config.tls.is_none());
 
-        let (ca, cert, key) = (file("ca.pem"), file("client.pem"), file("client.key"));
+        let (ca, cert) = (file("ca.pem"), file("client.pem"));
+        let key = copy("client.key", 0o600);
+        let key = key.path().display();
         let url = format!("etcds://a?ca={ca}&cert={cert}&key={key}");
         let tls = parsed(&url).unwrap().tls.unwrap();
         let tls = tls.read().unwrap().config().unwrap();
@@ -100,7 +116,9 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_refused() {
-        let (cert, key) = (file("client.pem"), file("client.key"));
+        let (cert, open) = (file("client.pem"), copy("client.key", 0o640 | 0o004));
+        let [key, no_key] = ["client.key", "client.pem"].map(|name| copy(name, 0o600));
+        let [open, key, no_key] = [&open, &key, &no_key].map(|file| file.path().display());
         for (url, part) in [
             ("etcd://a/path".into(), "nothing but parameters"),
             ("etcd://me@a".into(), "ETCDCTL_PASSWORD"),
@@ -114,9 +132,16 @@ mod tests {
             (format!("etcds://a?cert={cert}"), "neither"),
             (format!("etcds://a?cert={key}&key={key}"), "no certificate"),
             (
-                format!("etcds://a?cert={cert}&key={cert}"),
+                format!("etcds://a?cert={cert}&key={no_key}"),
                 "no private key",
             ),
+            #[cfg(unix)]
+            (
+                format!("etcds://a?cert={cert}&key={open}"),
+                "key can't be read",
+            ),
+            #[cfg(unix)]
+            (format!("etcds://a?cert={cert}&key={open}"), "chmod 600"),
             ("etcds://a?ca=/dev/null".into(), "no certificate"),
             ("etcds://a?ca=/nowhere".into(), "can't be read"),
         ] {

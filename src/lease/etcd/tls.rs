@@ -30,7 +30,7 @@ impl Tls {
             None => None,
             Some((cert, key)) => Some((
                 certificates::read("cert", cert)?,
-                certificates::read("key", key)?,
+                certificates::read_key("key", key)?,
             )),
         };
         Ok(Files {

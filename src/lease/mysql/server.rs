@@ -10,7 +10,7 @@ use mysql::{Conn, DriverError, Error, Opts, OptsBuilder, SslOpts, UrlError};
 
 use super::super::password::{Hidden, Password};
 use super::super::sql::Url;
-use super::super::{OpenError, OpenOptions, peer};
+use super::super::{OpenError, OpenOptions, certificates, peer};
 use super::key::{self, NO_FILE};
 use super::roots::RootsFile;
 
@@ -207,6 +207,11 @@ impl Server {
                 |error| io::Error::other(format!("server_key_path can't be read: {error}"));
             let key = fs::read(path).map_err(unreadable)?;
             key::check(&key, password).map_err(io::Error::other)?;
+        }
+        let identity = host.get_ssl_opts().and_then(SslOpts::client_identity);
+        if let Some(identity) = identity {
+            let checked = certificates::check_key("priv_key_path", identity.priv_key_path());
+            checked.map_err(io::Error::other)?;
         }
         // It takes the process's default, and panics where a program links two
         // providers and chose none.

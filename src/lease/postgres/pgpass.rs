@@ -19,9 +19,11 @@ pub(super) struct Login<'a> {
     pub(super) user: Option<&'a str>,
 }
 
-/// Where the file is unless the URL says so.
+/// Where the file is unless the URL says so, as for libpq.
 pub(super) fn usual_place() -> Option<PathBuf> {
-    env::home_dir().map(|home| home.join(".pgpass"))
+    let named = env::var_os("PGPASSFILE").filter(|name| !name.is_empty());
+    let at_home = || env::home_dir().map(|home| home.join(".pgpass"));
+    named.map(PathBuf::from).or_else(at_home)
 }
 
 /// The password for this login; none where the file is missing or has none.

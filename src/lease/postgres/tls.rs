@@ -83,7 +83,7 @@ impl Protection {
             return Ok(config.with_no_client_auth());
         };
         let chain = pem("sslcert", certificate)?;
-        let key = certificates::read("sslkey", key.as_ref())?;
+        let key = certificates::read_key("sslkey", key.as_ref())?;
         let key = PrivateKeyDer::from_pem_slice(&key)
             .map_err(|error| format!("the file of sslkey holds no key: {error}"))?;
         Ok(config.with_client_auth_cert(chain, key)?)

@@ -73,16 +73,16 @@ struct Tls {
 
 impl Tls {
     fn load(&self) -> io::Result<TlsCertificates> {
-        let read = |name, path| certificates::read(name, path).map_err(io::Error::other);
+        let told = io::Error::other::<String>;
         let root_cert = match &self.ca {
             None => None,
-            Some(ca) => Some(read("ca", ca)?),
+            Some(ca) => Some(certificates::read("ca", ca).map_err(told)?),
         };
         let client_tls = match &self.identity {
             None => None,
             Some((cert, key)) => Some(ClientTlsConfig {
-                client_cert: read("cert", cert)?,
-                client_key: read("key", key)?,
+                client_cert: certificates::read("cert", cert).map_err(told)?,
+                client_key: certificates::read_key("key", key).map_err(told)?,
             }),
         };
         Ok(TlsCertificates {

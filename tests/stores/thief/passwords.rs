@@ -10,6 +10,7 @@ use ringflake::lease::{OpenOptions, open};
 use tempfile::TempDir;
 
 use super::{PASSWORD, Thief, file};
+use crate::kit::only_for_us;
 
 /// A thief that is believed, a URL without a password that leads to it, and the
 /// variable that the password can be in.
@@ -49,6 +50,7 @@ fn a_file_with_another_password_is_taken_up_by_the_next_connection() {
         let directory = TempDir::new().unwrap();
         let path = directory.path().join("password");
         fs::write(&path, "old\n").unwrap();
+        only_for_us(&path);
         let mut store = thief.open(&format!("{url}&password_file={}", path.display()));
         thief.ask(&mut *store);
         assert!(!thief.knows(), "{url}");
@@ -56,6 +58,13 @@ fn a_file_with_another_password_is_taken_up_by_the_next_connection() {
         let text = thief.ask(&mut *store);
         assert!(thief.knows(), "{url}: {text}");
 
+        #[cfg(unix)]
+        {
+            crate::kit::allow(&path, 0o604);
+            let text = thief.ask(&mut *store);
+            assert!(!thief.knows(), "{url}");
+            assert!(text.contains("chmod 600"), "{url}: {text}");
+        }
         fs::remove_file(&path).unwrap();
         let text = thief.ask(&mut *store);
         assert!(!thief.knows(), "{url}");
@@ -104,14 +113,20 @@ mod environment {
 
     /// Looks for a namespace there, and answers what stderr says.
     fn check(thief: &Thief, url: &str, home: &Path, variable: Option<&str>) -> String {
+        check_with(thief, url, home, variable.map(|name| (name, PASSWORD)))
+    }
+
+    /// The same, with any variable.
+    fn check_with(thief: &Thief, url: &str, home: &Path, variable: Option<(&str, &str)>) -> String {
         let url = url.replace("PORT", &thief.port.to_string());
         let mut command = Command::new(env!("CARGO_BIN_EXE_ringflake"));
         command
             .args(["store", "check", "--plain", "--namespace", "orders"])
             .env("RINGFLAKE_STORE", &url)
-            .env("HOME", home);
-        if let Some(name) = variable {
-            command.env(name, PASSWORD);
+            .env("HOME", home)
+            .env_remove("PGPASSFILE");
+        if let Some((name, value)) = variable {
+            command.env(name, value);
         }
         let done = command.output().unwrap();
         String::from_utf8_lossy(&done.stderr).into_owned()
@@ -156,5 +171,13 @@ mod environment {
         let elsewhere = format!("{url}&passfile={}", path.display());
         let text = check(&thief, &elsewhere, Path::new("/nowhere"), None);
         assert!(thief.knows(), "{text}");
+
+        // As for libpq, a variable can name the file, and the URL has the last word.
+        let named = ("PGPASSFILE", path.to_str().unwrap());
+        let text = check_with(&thief, &url, Path::new("/nowhere"), Some(named));
+        assert!(thief.knows(), "{text}");
+        let other = format!("{url}&passfile=/nowhere/else");
+        let text = check_with(&thief, &other, home.path(), Some(named));
+        assert!(!thief.knows(), "{text}");
     }
 }

@@ -1,0 +1,144 @@
+//! Files that hold a password or a private key.
+//!
+//! What others may read is no secret, and what others may write is of their choosing, so
+//! both are refused, by the rule that libpq has for `sslkey`:
+//!
+//! | the file is | rights that it may have |
+//! |---|---|
+//! | this user's | its owner's: mode 0600 or less |
+//! | root's | its group's to read, too: mode 0640 or less |
+//!
+//! The second is how several users share one. What is no regular file was opened by
+//! whoever started this process, as a pipe is, and is taken as it is. Other systems than
+//! Unix have no such rights, and nothing is refused there.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// What the file at `path` holds, unless others may read or write it.
+///
+/// # Errors
+/// Those of the file; [`io::ErrorKind::PermissionDenied`] where it is refused, with what
+/// to do.
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    check(&file, path)?;
+    let mut contents = Vec::new();
+    file.read_to_end(&mut contents)?;
+    Ok(contents)
+}
+
+/// As [`read`], for a file that somebody else will read.
+///
+/// # Errors
+/// Those of [`read`].
+#[cfg(feature = "mysql")]
+pub(crate) fn look_at(path: &Path) -> io::Result<()> {
+    check(&File::open(path)?, path)
+}
+
+#[cfg(unix)]
+fn check(file: &File, path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt;
+
+    let found = file.metadata()?;
+    // SAFETY: it reads a number that the process has, and can't fail.
+    let us = unsafe { libc::geteuid() };
+    if found.is_file()
+        && let Some(reason) = objection(us, found.uid(), found.mode())
+    {
+        let path = path.display();
+        let text = format!(
+            "{path} is to be a secret, and it {reason}; it must be this user's with mode 0600 \
+             or less, or root's with 0640 or less: chmod 600 {path}"
+        );
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn check(_file: &File, _path: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+/// What is wrong for user `us` with a file of this owner and mode, if anything is.
+#[cfg(unix)]
+fn objection(us: u32, owner: u32, mode: u32) -> Option<String> {
+    let may_be_had = match owner {
+        0 => 0o640,
+        _ => 0o600,
+    };
+    if owner != 0 && owner != us {
+        Some(format!(
+            "belongs to user {owner}, where this process is user {us}"
+        ))
+    } else if mode & 0o077 & !may_be_had != 0 {
+        Some(format!(
+            "can be read or written by others (mode {:04o})",
+            mode & 0o7777
+        ))
+    } else {
+        None
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn what_others_may_read_or_write_is_objected_to() {
+        const US: u32 = 1000;
+        for (owner, mode, said) in [
+            (US, 0o600, None),
+            (US, 0o400, None),
+            (US, 0o700, None),
+            (US, 0o640, Some("mode 0640")),
+            (US, 0o620, Some("mode 0620")),
+            (US, 0o610, Some("mode 0610")),
+            (US, 0o604, Some("mode 0604")),
+            (US, 0o602, Some("mode 0602")),
+            (0, 0o600, None),
+            (0, 0o640, None),
+            (0, 0o440, None),
+            (0, 0o660, Some("mode 0660")),
+            (0, 0o650, Some("mode 0650")),
+            (0, 0o644, Some("mode 0644")),
+            (1001, 0o600, Some("user 1001")),
+        ] {
+            let reason = objection(US, owner, mode);
+            assert_eq!(reason.is_some(), said.is_some(), "{owner} {mode:o}");
+            let reason = reason.unwrap_or_default();
+            assert!(reason.contains(said.unwrap_or_default()), "{reason}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_says_what_is_wrong_and_what_to_do() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("key");
+        fs::write(&path, "hunter2").unwrap();
+        let allow = |mode| fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        allow(0o644);
+        let error = read(&path).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+        let text = error.to_string();
+        let advice = format!("chmod 600 {}", path.display());
+        for part in ["mode 0644", "0600", "0640", &advice] {
+            assert!(text.contains(part), "{part} is not in: {text}");
+        }
+        assert!(!text.contains("hunter2"), "{text}");
+        allow(0o600);
+        assert_eq!(read(&path).unwrap(), b"hunter2");
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_taken_as_it_is() {
+        assert_eq!(read(Path::new("/dev/null")).unwrap(), b"");
+    }
+}
