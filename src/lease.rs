@@ -74,7 +74,13 @@ mod claim;
 mod confirmed;
 #[cfg(feature = "conformance")]
 pub mod conformance;
-#[cfg(any(feature = "etcd", feature = "redis"))]
+#[cfg(any(
+    feature = "etcd",
+    feature = "mysql",
+    feature = "postgres",
+    feature = "redis"
+))]
+#[allow(dead_code, reason = "each of them uses a part of it")]
 mod deadline;
 mod error;
 #[cfg(feature = "etcd")]

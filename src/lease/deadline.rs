@@ -3,6 +3,13 @@
 use std::io;
 use std::time::{Duration, Instant};
 
+/// How long it may take to try a connection that an operation with this time-out has
+/// found. What lies in between may have forgotten it, and then nobody answers: most of
+/// the time has to be left for a new one.
+pub(crate) fn of_a_try(timeout: Duration) -> Duration {
+    timeout / 8
+}
+
 /// The moment at which an operation must have ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadline {
@@ -51,5 +58,12 @@ mod tests {
         assert!(long.left().unwrap() <= Duration::from_secs(3600));
         let over = Deadline::after(Duration::ZERO).left().unwrap_err();
         assert_eq!(over.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[test]
+    fn a_try_leaves_most_of_the_time_for_a_new_connection() {
+        let timeout = Duration::from_secs(8);
+        assert_eq!(of_a_try(timeout), Duration::from_secs(1));
+        assert_eq!(of_a_try(Duration::ZERO), Duration::ZERO);
     }
 }

@@ -14,7 +14,7 @@ use self::block::name_of;
 use self::config::Config;
 use self::connection::Connection;
 use self::script::{Answer, Script};
-use super::deadline::Deadline;
+use super::deadline::{self, Deadline};
 use super::row::{FORMAT, RecordRow, corrupt};
 use super::voucher::Voucher;
 use super::{
@@ -169,11 +169,6 @@ pub struct RedisStore {
     connection: Option<Connection>,
 }
 
-/// The part of an operation's time that trying the connection may take. What lies in
-/// between may have forgotten it, and then nobody answers: most of the time has to be
-/// left for a new one.
-const PROBE: u32 = 8;
-
 impl RedisStore {
     /// The store at `url`; see there for its form. Connects to nothing yet.
     ///
@@ -200,7 +195,7 @@ impl RedisStore {
         let deadline = Deadline::after(self.options.operation_timeout());
         // Back in its place only if nothing failed.
         let kept = self.connection.take();
-        let probe = Deadline::after(self.options.operation_timeout() / PROBE);
+        let probe = Deadline::after(deadline::of_a_try(self.options.operation_timeout()));
         let alive = kept.and_then(|mut kept| kept.is_alive(&probe).then_some(kept));
         let mut connection = match alive {
             Some(connection) => connection,

@@ -60,6 +60,7 @@ pub(super) use self::failure::{Cause, Failure, Stage, Verdict};
 pub(super) use self::rows::{BlockRow, Marks};
 pub(super) use self::session::{Lock, Locked, Present, Search, Session, Snapshot, Which, Writes};
 pub(super) use self::url::Url;
+use super::deadline;
 use super::quarantine::{self, Judged};
 use super::row::{RecordRow, to_column};
 use super::voucher::Voucher;
@@ -75,11 +76,6 @@ pub(super) const MAX_BLOCKS: u64 = 1 << 17;
 /// A connection that was idle for longer is tried before it is used: a server
 /// that went away in the meantime is then noticed while nothing is at stake.
 const IDLE: Duration = Duration::from_secs(1);
-
-/// The part of an operation's time that the try may take. What lies in between may
-/// have forgotten the connection, and then nobody answers: most of the time has to be
-/// left for a new one.
-const PROBE: u32 = 8;
 
 /// A connection that nobody will need for so long, as far as is known, is closed. Both
 /// servers keep a thread or a process for each, one of a few hundred; a new one costs them
@@ -423,7 +419,7 @@ impl<S: Session> Client<S> {
     fn open(&mut self, deadline: Instant) -> Result<S, Failure> {
         if let Some((mut session, used)) = self.session.take() {
             session.start(deadline);
-            if used.elapsed() < IDLE || session.ping(self.timeout / PROBE).is_ok() {
+            if used.elapsed() < IDLE || session.ping(deadline::of_a_try(self.timeout)).is_ok() {
                 return Ok(session);
             }
         }
