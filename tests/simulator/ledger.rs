@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use ringflake::lease::{
     Acquire, Block, BlockState, Confirmed, Epoch, Fence, Floor, Grant, Incarnation, Init,
-    LeaseStore, Listing, Namespace, Renew, StoreError, StoreLimits, StoreRecord, StoreReport,
+    LeaseStore, Listing, Namespace, Quarantined, Renew, StoreError, StoreLimits, StoreRecord,
+    StoreReport,
 };
 
 use crate::mutations::Mutation;
@@ -69,6 +70,32 @@ impl Ledger {
         self.state.clone_from(state);
     }
 
+    /// Leaves a mark in the record of a block that no rule writes.
+    pub(crate) fn damage(&mut self, block: Block) -> bool {
+        let known = self.state.blocks.get_mut(block.index() as usize);
+        known.map(|known| known.hwm_end = u64::MAX).is_some()
+    }
+
+    fn is_sound(&self, known: &BlockState) -> bool {
+        known.hwm_end <= self.state.record.namespace.layout().ticks()
+    }
+
+    fn sound(&self) -> impl Iterator<Item = &BlockState> {
+        let blocks = self.state.blocks.iter();
+        blocks.filter(|known| self.is_sound(known))
+    }
+
+    /// What is known of a block whose grant is to be changed.
+    fn subject(&self, block: Block) -> Result<Option<BlockState>, StoreError> {
+        let known = self.state.blocks.get(block.index() as usize);
+        if known.is_some_and(|known| !self.is_sound(known)) {
+            let reason = "its mark is none".to_owned();
+            let fence = Fence::Quarantined { reason };
+            return Err(StoreError::Fenced { block, fence });
+        }
+        Ok(known.cloned())
+    }
+
     fn lacks(&self, mutation: Mutation) -> bool {
         self.mutation == Some(mutation)
     }
@@ -126,6 +153,10 @@ impl Ledger {
         for confirmed in evidence {
             let record = &self.state.record;
             let known = self.state.blocks.get(confirmed.block.index() as usize);
+            // Of one that is quarantined nothing is forgotten.
+            if known.is_some_and(|known| !self.is_sound(known)) {
+                continue;
+            }
             let found = match self.mutation {
                 Some(Mutation::UnknownBlockIsNoLoss) if known.is_none() => Ok(()),
                 Some(Mutation::LowerEndIsNoLoss) => {
@@ -162,8 +193,13 @@ impl Ledger {
             .map(|index| BlockState::new(Block::new(index), Epoch::new(0), 0))
             .take(wanted as usize);
         let idle_until = now.max(record.floor);
-        let mut idle: Vec<_> = blocks
+        let damaged = blocks
             .iter()
+            .filter(|_| self.lacks(Mutation::QuarantineIgnored));
+        let damaged = damaged.filter(|block| !self.is_sound(block));
+        let damaged = damaged.map(|block| BlockState::new(block.block, Epoch::new(0), 0));
+        let mut idle: Vec<_> = self
+            .sound()
             .filter(|block| {
                 if self.lacks(Mutation::TimeToLive) {
                     self.state.times_up[block.block.index() as usize] <= self.uptime_ms
@@ -177,7 +213,7 @@ impl Ledger {
         if self.lacks(Mutation::AcquireIgnoresMark) || self.lacks(Mutation::TimeToLive) {
             idle.iter_mut().for_each(|block| block.hwm_end = 0);
         }
-        fresh.chain(idle).collect()
+        fresh.chain(damaged).chain(idle).collect()
     }
 
     fn start_timer(&mut self, block: Block, now: u64, end: u64) {
@@ -238,7 +274,7 @@ impl LeaseStore for Ledger {
         }
         if grants.is_empty() {
             let record = &self.state.record;
-            let free_from = self.state.blocks.iter().map(|b| record.free_from(b)).min();
+            let free_from = self.sound().map(|block| record.free_from(block)).min();
             let free_from = free_from.unwrap_or(now);
             let refusal = record.refusal(self.now_unix_ms, now, acquire.blocks, free_from);
             if self.lacks(Mutation::FloorNotKept) {
@@ -263,7 +299,7 @@ impl LeaseStore for Ledger {
         let now = self.now()?;
         let index = renew.block.index() as usize;
         let mut rules = self.state.record.clone();
-        let mut known = self.state.blocks.get(index).cloned();
+        let mut known = self.subject(renew.block)?;
         let mut incarnation = self.incarnation.clone();
         match self.mutation {
             Some(Mutation::RenewalIgnoresFloor) => rules.floor = 0,
@@ -319,6 +355,7 @@ impl LeaseStore for Ledger {
             .lacks(Mutation::ReleaseLowersMark)
             .then(|| self.now())
             .transpose()?;
+        self.subject(block)?;
         let fence = match self.state.blocks.get_mut(block.index() as usize) {
             Some(known) if known.epoch == epoch => {
                 known.released = true;
@@ -339,8 +376,42 @@ impl LeaseStore for Ledger {
 
     fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
         self.verify(namespace)?;
-        let State { record, blocks, .. } = &self.state;
-        Ok(Listing::new(record.clone(), blocks.clone()))
+        let blocks = self.sound().cloned().collect();
+        let mut listing = Listing::new(self.state.record.clone(), blocks);
+        let damaged = self
+            .state
+            .blocks
+            .iter()
+            .filter(|known| !self.is_sound(known));
+        listing.quarantined = damaged
+            .map(|known| Quarantined::new(known.block, "its mark is none"))
+            .collect();
+        Ok(listing)
+    }
+
+    fn repair(
+        &mut self,
+        namespace: &Namespace,
+        block: Block,
+        now_unix_ms: u64,
+    ) -> Result<BlockState, StoreError> {
+        self.verify(namespace)?;
+        let record = &self.state.record;
+        record.check_skew(self.now_unix_ms, now_unix_ms)?;
+        let now = self.now()?;
+        let mut rules = record.clone();
+        if self.lacks(Mutation::RepairIgnoresHorizon) {
+            rules.limits = rules.limits.with_horizon(Duration::ZERO);
+        }
+        let index = block.index() as usize;
+        let known = self.state.blocks.get(index);
+        if known.is_none_or(|known| self.is_sound(known)) {
+            return Err(StoreError::NotQuarantined { block });
+        }
+        let repaired = rules.repaired(now, block, None);
+        self.state.blocks[index] = repaired.clone();
+        self.state.times_up[index] = 0;
+        Ok(repaired)
     }
 
     fn bump_floor(

@@ -51,6 +51,8 @@ pub(crate) enum Mutation {
     SettledLossIsOne,
     LossIgnoresHorizon,
     LossIsNotKept,
+    QuarantineIgnored,
+    RepairIgnoresHorizon,
     // The client's side.
     BringsNoEvidence,
     AdoptsAmbiguousAcquire,
@@ -169,6 +171,12 @@ pub(crate) const TABLE: &[Row] = {
         ),
         row(LossIgnoresHorizon, "after a loss, floor without H", &[S1]),
         row(LossIsNotKept, "after a loss, the floor is not kept", &[S1]),
+        row(
+            QuarantineIgnored,
+            "a block without a sound record is granted as a new one",
+            &[S1],
+        ),
+        row(RepairIgnoresHorizon, "a repair without H", &[S1]),
         row(
             BringsNoEvidence,
             "an acquisition without what was confirmed",

@@ -89,6 +89,10 @@ impl Told {
     /// the floor, and within what it can have granted.
     fn is_forgotten(&self, now: u64, listing: &Listing) -> bool {
         let record = &listing.record;
+        // A repair will go above all that was granted of it.
+        if is_quarantined(listing, self.block) {
+            return false;
+        }
         if self.end <= record.floor || self.end > record.floor_over_lost_grants(now) {
             return false;
         }
@@ -98,6 +102,11 @@ impl Told {
             .find(|known| known.block == self.block);
         known.is_none_or(|known| known.epoch < self.epoch || known.hwm_end < self.end)
     }
+}
+
+fn is_quarantined(listing: &Listing, block: Block) -> bool {
+    let mut quarantined = listing.quarantined.iter();
+    quarantined.any(|found| found.block == Some(block))
 }
 
 /// What a run ends at.
@@ -208,6 +217,9 @@ impl Oracle {
     pub(crate) fn roll_back(&mut self, server: usize, listing: &Listing) {
         for (index, given) in self.given.iter().enumerate() {
             let block = Block::new(index as u64);
+            if is_quarantined(listing, block) {
+                continue;
+            }
             let known = listing.blocks.iter().find(|known| known.block == block);
             let mark = known.map_or(0, |known| known.hwm_end);
             let lost = given.0.iter().filter(|(range, _)| range.end > mark);

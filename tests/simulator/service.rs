@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ringflake::ManualClock;
 use ringflake::lease::{
-    Acquire, Answer, Fingerprint, Floor, History, Incarnation, Init, LeaseStore, Listing,
+    Acquire, Answer, Block, Fingerprint, Floor, History, Incarnation, Init, LeaseStore, Listing,
     MemorySnapshot, MemoryStore, Namespace, Request, StoreError,
 };
 
@@ -82,6 +82,13 @@ impl Store {
         match self {
             Self::Memory(store, _) => store.set_incarnation(incarnation),
             Self::Ledger(ledger) => ledger.incarnation = incarnation,
+        }
+    }
+
+    fn damage(&mut self, namespace: &Namespace, block: Block) -> bool {
+        match self {
+            Self::Memory(store, _) => store.damage(namespace, block),
+            Self::Ledger(ledger) => ledger.damage(block),
         }
     }
 
@@ -267,6 +274,36 @@ impl Service {
                 .expect("it is in range");
             server.opens_at_ms = None;
         }
+    }
+
+    /// Damages the record of one of the blocks that were granted; false where there is
+    /// none that is sound.
+    pub(crate) fn damage(&mut self, which: u64) -> bool {
+        let namespace = self.namespace.clone();
+        let store = &mut self.last().store;
+        let blocks = store.listing(&namespace).map(|listing| listing.blocks);
+        let blocks = blocks.unwrap_or_default();
+        let Some(index) = which.checked_rem(blocks.len() as u64) else {
+            return false;
+        };
+        store.damage(&namespace, blocks[index as usize].block)
+    }
+
+    /// Repairs every block that is quarantined, and answers how many there were.
+    pub(crate) fn repair(&mut self, now_ms: u64) -> usize {
+        let namespace = self.namespace.clone();
+        let server = self.last();
+        let unix_ms = (START_MS + now_ms).saturating_add_signed(server.ahead_ms);
+        let listing = server.store.listing(&namespace);
+        let quarantined = listing.map(|listing| listing.quarantined);
+        let quarantined = quarantined.unwrap_or_default();
+        let store = server.store.at(unix_ms, now_ms, 0);
+        for found in &quarantined {
+            let block = found.block.expect("every record is of a block");
+            let repaired = store.repair(&namespace, block, unix_ms);
+            assert!(repaired.expect("it is quarantined").released);
+        }
+        quarantined.len()
     }
 
     /// What a client would find if it looked its grants up.

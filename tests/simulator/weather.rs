@@ -52,12 +52,16 @@ pub(crate) enum Fault {
     /// The primary holds that copy again, and goes on as the same incarnation.
     RollBack,
     BumpFloor,
+    /// The record of one block that was granted is damaged.
+    Damage,
+    /// Every block whose record is damaged is repaired.
+    Repair,
     Impostor,
 }
 
 /// The faults that can go together in one schedule. Servers whose clocks jump
-/// are kept from those that lose history: the rule for that case assumes a bound
-/// on the skew.
+/// are kept from those that lose history or are repaired: the rules for those cases
+/// assume a bound on the skew.
 const PROCESSES: &[Fault] = &[
     Fault::Partition,
     Fault::Pause,
@@ -85,6 +89,7 @@ const HISTORY: &[Fault] = &[
     Fault::Restart,
     Fault::Reincarnate,
     Fault::RollBack,
+    Fault::Damage,
 ];
 
 /// The parameters of one schedule.
@@ -160,6 +165,10 @@ impl Weather {
                 if fault == Fault::RollBack {
                     // Of any age.
                     faults.push((dice.below(at + 1), Fault::Backup));
+                }
+                if fault == Fault::Damage {
+                    // While the block is held, or after that, or never.
+                    faults.push((at + dice.below(12_000), Fault::Repair));
                 }
                 faults.push((at, fault));
             }

@@ -79,6 +79,17 @@ impl World {
                 let by = self.dice.chance(60).then(|| self.dice.below(8));
                 self.service.bump_floor(now_ms, by);
             }
+            Fault::Damage => {
+                let which = self.dice.roll();
+                if self.service.damage(which) {
+                    self.tally.meet(Met::Damage);
+                }
+            }
+            Fault::Repair => {
+                if self.service.repair(now_ms) > 0 {
+                    self.tally.meet(Met::Repair);
+                }
+            }
             Fault::Impostor => {
                 self.tally.meet(Met::Impostor);
                 self.service.resist(now_ms, self.oracle.watch)?;
