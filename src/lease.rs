@@ -115,6 +115,7 @@ mod record;
 #[cfg(feature = "redis")]
 mod redis;
 mod registry;
+mod renewals;
 mod report;
 #[allow(dead_code, reason = "read by the stores that are features")]
 mod row;

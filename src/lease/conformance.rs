@@ -7,6 +7,7 @@
 //!
 //! Like the assertions of a test, it panics at the first thing that is wrong.
 
+mod batch;
 mod damage;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -84,6 +85,9 @@ impl<'a> Suite<'a> {
         self.grants_up_to_the_horizon();
         self.renews_by_comparison();
         self.renews_up_to_the_horizon();
+        self.renews_several_at_once();
+        self.renews_each_of_several_by_comparison();
+        self.renews_more_than_a_step_holds();
         self.keeps_the_mark_at_a_release();
         self.starts_at_the_floor();
         self.refuses_a_floor_far_ahead();
@@ -98,6 +102,7 @@ impl<'a> Suite<'a> {
         if let Some(damage) = self.damage {
             self.quarantines_a_damaged_block(damage);
             self.grants_nothing_of_damaged_blocks_alone(damage);
+            self.a_damaged_block_costs_no_other_renewal(damage);
         }
     }
 
@@ -698,6 +703,12 @@ fn for_every_method(
     let grant = Grant::new(Block::new(0), Epoch::FIRST, 0..1);
     expect(store.acquire(space, &Acquire::new(1, 10, now)).unwrap_err());
     expect(store.renew(space, &Renew::new(&grant, 2, now)).unwrap_err());
+    let other = Grant::new(Block::new(1), Epoch::FIRST, 0..1);
+    let both = [&grant, &other].map(|grant| Renew::new(grant, 2, now));
+    let both = both.each_ref().map(|renew| (space, renew));
+    for answer in store.renew_all(&both) {
+        expect(answer.unwrap_err());
+    }
     expect(store.release(space, grant.block, grant.epoch).unwrap_err());
     expect(store.list(space).unwrap_err());
     expect(store.bump_floor(space, Floor::Tick(1), now).unwrap_err());

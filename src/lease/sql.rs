@@ -45,9 +45,10 @@
 //!
 //! A renewal and a release are a single guarded update, which finds its row or
 //! does not. Why it did not is looked up afterwards, and said by the rules of
-//! [`StoreRecord`].
+//! [`StoreRecord`]. Several [renewals] are moved by one step, as far as that goes.
 
 mod failure;
+mod renewals;
 mod rows;
 mod session;
 mod url;

@@ -1,11 +1,11 @@
 //! What every store of leases can do.
 
-use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
 #[cfg(doc)]
 use super::Quarantined;
+use super::renewals::one_by_one;
 use super::{
     Block, BlockState, Confirmed, Epoch, Fingerprint, Grant, Holder, Listing, Namespace,
     StoreError, StoreKey, StoreLimits, StoreRecord, StoreReport,
@@ -116,36 +116,57 @@ pub trait LeaseStore: Send + fmt::Debug {
     /// every method.
     fn renew(&mut self, namespace: &Namespace, renew: &Renew) -> Result<u64, StoreError>;
 
-    /// Moves the ends of several grants, each as by [`renew`](Self::renew), and gives an
-    /// answer to each, in order. They stand and fall alone.
+    /// As [`renew`](Self::renew) for each of these, of one namespace or of many: what it
+    /// answers for each, in their order, in ticks. For a holder of many blocks this costs
+    /// less, where the store can move many marks in one step.
     ///
-    /// By default they are sent one after another. When the store could not be reached or
-    /// did not answer, those that are left are not sent: they would wait just as long.
+    /// Each stands or falls alone, by the rules of [`renew`](Self::renew): one that is
+    /// fenced or out of range costs no other. There may be any number of them, none
+    /// included. They may be carried out in any order, but those of one block are in theirs.
     ///
     /// # Errors
-    /// For each, those of [`renew`](Self::renew). [`StoreError::Unavailable`] for those
-    /// that were not sent.
+    /// For each renewal those of [`renew`](Self::renew). Two of them reach further:
+    /// * [`StoreError::Ambiguous`] for all that were in the step whose fate is unknown. None
+    ///   of them is sent again, and the holder must give all those blocks up.
+    /// * After [`StoreError::Unavailable`], [`StoreError::Denied`] or
+    ///   [`StoreError::Ambiguous`] nothing more is asked. What was not asked by then is
+    ///   [`StoreError::Unavailable`], and was not carried out.
+    ///
+    /// # Cost
+    /// A store that is not asked any more has cost one of its time-outs. A PostgreSQL takes
+    /// up to 128 of them in one transaction: one round trip and one write to disk, and one
+    /// more call of [`renew`](Self::renew) for each that was refused, which says why. A
+    /// store that was made by others, and has not this method, is called once for each.
+    ///
+    /// As all methods it blocks the caller, and is one of several connections to the store:
+    /// others may acquire, renew and release meanwhile.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::sync::Arc;
+    /// use ringflake::lease::{
+    ///     Acquire, Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace, Renew,
+    /// };
+    /// use ringflake::{Clock, Layout, SystemClock};
+    ///
+    /// let mut store = MemoryStore::new(Arc::new(SystemClock));
+    /// let orders = Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::PLAIN)?;
+    /// let now = SystemClock.unix_ms();
+    /// store.init(&orders, &Init::new(History::New, now))?;
+    /// let mut grants = store.acquire(&orders, &Acquire::new(3, 60, now))?;
+    ///
+    /// let wanted: Vec<Renew> = grants
+    ///     .iter()
+    ///     .map(|grant| Renew::new(grant, grant.ticks.end + 30, now))
+    ///     .collect();
+    /// let wanted: Vec<_> = wanted.iter().map(|renew| (&orders, renew)).collect();
+    /// for (grant, answer) in grants.iter_mut().zip(store.renew_all(&wanted)) {
+    ///     grant.ticks.end = answer?;
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     fn renew_all(&mut self, renewals: &[(&Namespace, &Renew)]) -> Vec<Result<u64, StoreError>> {
-        let mut away: Option<String> = None;
-        let renew = |(namespace, renew): &(&Namespace, &Renew)| {
-            if let Some(error) = &away {
-                return Err(StoreError::Unavailable {
-                    source: format!("not sent, since one before it failed: {error}").into(),
-                });
-            }
-            let answer = self.renew(namespace, renew);
-            if let Err(
-                error @ (StoreError::Unavailable { .. }
-                | StoreError::Denied { .. }
-                | StoreError::Ambiguous { .. }),
-            ) = &answer
-            {
-                let cause = error.source().map(ToString::to_string);
-                away = Some(cause.unwrap_or_else(|| error.to_string()));
-            }
-            answer
-        };
-        renewals.iter().map(renew).collect()
+        one_by_one(renewals, |namespace, renew| self.renew(namespace, renew))
     }
 
     /// Notes that the holder of this grant is done with it, so that the block
@@ -465,6 +486,10 @@ impl<S: LeaseStore + ?Sized> LeaseStore for Box<S> {
 
     fn renew(&mut self, namespace: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
         (**self).renew(namespace, renew)
+    }
+
+    fn renew_all(&mut self, renewals: &[(&Namespace, &Renew)]) -> Vec<Result<u64, StoreError>> {
+        (**self).renew_all(renewals)
     }
 
     fn release(

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use ringflake::lease::conformance::Given;
 use ringflake::lease::{
-    Acquire, Durability, Fence, Floor, Grant, History, Init, LeaseStore, OpenError, OpenOptions,
-    PostgresStore, Renew, StoreError, StoreLimits, open,
+    Acquire, Block, Durability, Fence, Floor, Grant, History, Init, LeaseStore, Namespace,
+    OpenError, OpenOptions, PostgresStore, Renew, StoreError, StoreLimits, open,
 };
 
 use self::server::{Postgres, Session};
@@ -80,6 +80,7 @@ macro_rules! server {
     };
 }
 
+mod batches;
 mod renewals;
 
 /// Whether a session of the store waits for this.
@@ -560,6 +561,7 @@ fn a_server_that_can_forget_is_refused() {
                     .acquire(&space, &Acquire::new(1, 60, now()))
                     .unwrap_err(),
                 store.renew(&space, &renew).unwrap_err(),
+                several(&mut **store, &space, &grant),
                 store.check(&space, now()).unwrap_err(),
             ] {
                 match error {
@@ -599,6 +601,14 @@ fn a_server_that_can_forget_is_refused() {
         other => panic!("{}", all_of(&other)),
     }
     server.stop();
+}
+
+/// What a renewal is answered that is one of several.
+fn several(store: &mut dyn LeaseStore, space: &Namespace, grant: &Grant) -> StoreError {
+    let other = Grant::new(Block::new(9), grant.epoch, grant.ticks.clone());
+    let wanted = [grant, &other].map(|grant| Renew::new(grant, grant.ticks.end + 1, now()));
+    let wanted = wanted.each_ref().map(|renew| (space, renew));
+    store.renew_all(&wanted).remove(0).unwrap_err()
 }
 
 /// `synchronous_commit` is on whatever the role's default, so a standby that is

@@ -246,6 +246,11 @@ pub(crate) fn a_new_incarnation_raises_the_floor_once(server: &dyn Database) {
         other => panic!("{other:?}"),
     };
     assert_eq!(fence(store.renew(&space, &renew)), Fence::Incarnation);
+    let mut other = renew.clone();
+    other.block = Block::new(9);
+    for answer in store.renew_all(&[(&space, &renew), (&space, &other)]) {
+        assert_eq!(fence(answer), Fence::Incarnation);
+    }
 
     // All see it at once. Each would raise the floor, and those that were late
     // would raise it further.

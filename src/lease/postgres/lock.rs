@@ -10,6 +10,8 @@
 //! ```text
 //!                     this lock   record       blocks, ledger
 //! renewal, release    shared      read         one block, its row of the ledger
+//! several renewals    shared, by  read         those that are free, their rows of the
+//!                     key                      ledger
 //! acquisition         -           FOR SHARE    chosen ones
 //! change of record    exclusive   FOR UPDATE   chosen ones, if any
 //! ```
@@ -30,7 +32,9 @@
 //! * **An acquisition and a change** exclude each other on the record's row; an
 //!   acquisition and a renewal meet on the block's row.
 //! * **Nobody waits in a circle.** All take their locks from left to right in the
-//!   picture, and wait for one block at most while they hold others. A change is not
+//!   picture. Several renewals can be of several namespaces, and take these locks in the
+//!   order of their keys; nobody else takes more than one. Nobody waits for a block while
+//!   it holds another: several renewals pass over those that somebody has. A change is not
 //!   starved: who comes later queues behind it.
 //!
 //! # Whoever changes the record without this lock
@@ -50,7 +54,7 @@
 //! # The key
 //! Advisory locks belong to the database, so a namespace of the same name in another
 //! schema has the same key, and so have names of the same hash. They wait for each
-//! other's changes, and no more: a transaction takes one such lock. It ends with the
+//! other's changes, and no more: a transaction takes each such lock once. It ends with the
 //! transaction, so a pooler that hands out connections by transaction may stand in
 //! between, and is in the server's list of locks once for each transaction.
 
@@ -59,7 +63,7 @@
 const CLASS: i32 = 0x7266_6c6b;
 
 /// The lock of one namespace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct RecordLock {
     object: i32,
 }

@@ -1,9 +1,11 @@
 //! The statements of each step, in as few round trips as they allow: what does
 //! not need the answer to the one before is sent along with it.
 
+mod renewal;
+
 use std::time::{Duration, Instant};
 
-use futures_util::future::{join, join3, join4, join5};
+use futures_util::future::{join, join3, join5};
 use tokio_postgres::error::{DbError, Severity};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Error, Row};
@@ -17,7 +19,7 @@ use super::super::{
     Block, BlockState, Durability, Epoch, Grant, Holder, Incarnation, Namespace, Renew, StoreError,
     StoreRecord,
 };
-use super::columns::{Guard, Parameter, block_row, column, first, record_row};
+use super::columns::{Parameter, block_row, column, first, record_row};
 use super::lock::RecordLock;
 use super::server::Server;
 use super::sqlstate::verdict;
@@ -83,41 +85,6 @@ impl PgSession {
         self.answered_along(sound)?;
         self.answered(committed, Stage::Commit)?;
         self.confirmed()
-    }
-
-    /// Runs one guarded statement, as a transaction of its own in which the record
-    /// stands still.
-    fn guarded(
-        &mut self,
-        lock: RecordLock,
-        sql: &str,
-        parameters: &[Parameter<'_>],
-    ) -> Result<Vec<Row>, Failure> {
-        let begin = format!("{}; {}", self.begin, lock.shared());
-        let answers = self.wire.call(async |client| {
-            join4(
-                client.batch_execute(&begin),
-                client.query_typed(sql, parameters),
-                client.batch_execute(sql::HEAR),
-                client.batch_execute(sql::COMMIT),
-            )
-            .await
-        });
-        let (begun, rows, sound, committed) = answers.map_err(in_doubt)?;
-        let (begun, rows) = match (begun, rows) {
-            // Refused for the lock, which was not to be had.
-            (Err(first), Err(then)) if was_spoken(&first) && was_spoken(&then) => {
-                (Ok(()), Err(first))
-            }
-            other => other,
-        };
-        let rows = self.answered_along(rows)?;
-        // Without a transaction the statement has committed by itself.
-        self.answered(begun, Stage::Commit)?;
-        self.answered_along(sound)?;
-        self.answered(committed, Stage::Commit)?;
-        self.confirmed()?;
-        Ok(rows)
     }
 
     /// Whether the commit that was just answered is one. Of a wait for a standby
@@ -497,30 +464,14 @@ impl Session for PgSession {
     }
 
     fn extend(&mut self, namespace: &Namespace, renew: &Renew) -> Result<Option<u64>, Failure> {
-        let guard = Guard::new(namespace, renew.block, renew.epoch);
-        let layout = namespace.layout();
-        let known_end = to_column(renew.known_end);
-        let new_end = to_column(renew.new_end);
-        let epoch_unix_ms = to_column(layout.epoch_unix_ms());
-        let tick_ms = to_column(layout.tick_ms());
-        let ticks = to_column(layout.ticks());
-        let accepts = self.accepts_best_effort;
-        let mut parameters = guard.parameters().to_vec();
-        let more: [Parameter<'_>; 6] = [
-            (&known_end, Type::INT8),
-            (&new_end, Type::INT8),
-            (&epoch_unix_ms, Type::INT8),
-            (&tick_ms, Type::INT8),
-            (&ticks, Type::INT8),
-            (&accepts, Type::BOOL),
-        ];
-        parameters.extend(more);
-        let lock = RecordLock::of(namespace.name());
-        let rows = self.guarded(lock, sql::EXTEND, &parameters)?;
-        let Some(row) = rows.first() else {
-            return Ok(None);
-        };
-        Ok(Some(from_column("hwm_end", column(row, 0)?)?))
+        self.extend_one(namespace, renew)
+    }
+
+    fn extend_all(
+        &mut self,
+        renewals: &[(&Namespace, &Renew)],
+    ) -> Result<Vec<Option<u64>>, Failure> {
+        self.extend_many(renewals)
     }
 
     fn mark_released(
@@ -529,13 +480,7 @@ impl Session for PgSession {
         block: Block,
         epoch: Epoch,
     ) -> Result<bool, Failure> {
-        let guard = Guard::new(namespace, block, epoch);
-        let ticks = to_column(namespace.layout().ticks());
-        let mut parameters = guard.parameters().to_vec();
-        parameters.push((&ticks, Type::INT8));
-        let lock = RecordLock::of(namespace.name());
-        let rows = self.guarded(lock, sql::RELEASE, &parameters)?;
-        Ok(!rows.is_empty())
+        self.release_one(namespace, block, epoch)
     }
 
     fn snapshot(&mut self, namespace: &str, which: Which) -> Result<Option<Snapshot>, Failure> {

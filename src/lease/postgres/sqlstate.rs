@@ -22,12 +22,13 @@ pub(super) fn verdict(code: &str, fatal: bool, stage: Stage) -> Verdict {
         ("55P03", Stage::Before) => Verdict::Again,
         ("42P01", Stage::Before) => Verdict::NoTable,
         // The ledger's exclusion constraint, another constraint, a column that
-        // is missing or of another type, pages that are damaged.
+        // is missing or of another type, a number that no sum can be made of, pages
+        // that are damaged.
         ("23P01", _) => Verdict::Corrupt,
         (code, Stage::Before)
             if code.starts_with("23")
                 || code.starts_with("XX")
-                || matches!(code, "42703" | "42804" | "42883") =>
+                || matches!(code, "22003" | "42703" | "42804" | "42883") =>
         {
             Verdict::Corrupt
         }
@@ -54,6 +55,7 @@ mod tests {
             ("23514", "check_violation", Corrupt, Unknown),
             ("42P01", "undefined_table", NoTable, Unknown),
             ("42703", "undefined_column", Corrupt, Unknown),
+            ("22003", "numeric_value_out_of_range", Corrupt, Unknown),
             ("XX001", "data_corrupted", Corrupt, Unknown),
             ("42501", "insufficient_privilege", NotDone, Unknown),
             ("28P01", "invalid_password", NotDone, Unknown),

@@ -264,6 +264,62 @@ pub(super) const EXTEND: &str = concat!(
     SELECT hwm_end FROM moved"
 );
 
+/// [`EXTEND`] for a list of renewals, no two of one block. Answers the place in the list of
+/// each that was done, from 1, and its end.
+///
+/// Rows under another one's lock are passed over. So whoever has locked one of many
+/// waits for nobody.
+pub(super) const EXTEND_MANY: &str = concat!(
+    "WITH asked AS MATERIALIZED (
+        SELECT * FROM unnest($3::text[], $4::text[], $5::bigint[], $6::text[], $7::bigint[],
+            $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[],
+            $13::bigint[])
+        WITH ORDINALITY AS asked (name, layout, block_bits, fingerprint, block, epoch,
+            known_end, new_end, epoch_unix_ms, tick_ms, ticks, place)
+    ), server AS MATERIALIZED (
+        SELECT ",
+    incarnation!(),
+    " AS incarnation
+    ), verified AS MATERIALIZED (
+        SELECT asked.*, record.number, record.horizon_ms
+        FROM asked
+            JOIN ringflake_namespace AS record ON record.name = asked.name
+                AND record.format = $1 AND record.layout = asked.layout
+                AND record.block_bits = asked.block_bits
+                AND record.fingerprint = asked.fingerprint
+                AND record.floor <= asked.known_end
+            JOIN server ON server.incarnation = record.incarnation
+        WHERE ",
+    unix_ms!(),
+    " >= asked.epoch_unix_ms
+            AND ($2 OR current_setting('fsync') = 'on'
+                AND current_setting('full_page_writes') = 'on')
+    ), free AS MATERIALIZED (
+        SELECT b.namespace, b.block
+        FROM ringflake_block AS b JOIN verified AS v ON b.namespace = v.name
+            AND b.block = v.block AND b.epoch = v.epoch AND b.hwm_end = v.known_end
+        FOR UPDATE OF b SKIP LOCKED
+    ), moved AS (
+        UPDATE ringflake_block AS b
+        SET hwm_end = greatest(v.known_end, least(v.new_end, v.ticks,
+                (",
+    unix_ms!(),
+    " - v.epoch_unix_ms) / v.tick_ms + v.horizon_ms / v.tick_ms)),
+            released = false
+        FROM verified AS v JOIN free ON free.namespace = v.name AND free.block = v.block
+        WHERE b.namespace = v.name AND b.block = v.block AND b.epoch = v.epoch AND b.epoch > 0
+            AND b.hwm_end = v.known_end
+        RETURNING v.place, v.number, b.block, b.epoch, b.hwm_end
+    ), noted AS (
+        UPDATE ringflake_ledger AS l
+        SET ticks = int8range(lower(l.ticks), moved.hwm_end)
+        FROM moved
+        WHERE l.number = moved.number AND l.block = moved.block AND l.epoch = moved.epoch
+            AND upper(l.ticks) < moved.hwm_end
+    )
+    SELECT place, hwm_end FROM moved"
+);
+
 pub(super) const RELEASE: &str = concat!(
     verified_record!(),
     " UPDATE ringflake_block AS b SET released = true FROM record

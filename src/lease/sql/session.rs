@@ -150,6 +150,19 @@ pub(in crate::lease) trait Session: Sized {
     /// [`StoreRecord::check_renewal`] and [`StoreRecord::renewed_end`].
     fn extend(&mut self, namespace: &Namespace, renew: &Renew) -> Result<Option<u64>, Failure>;
 
+    /// As [`extend`](Self::extend) for each of these, in one transaction: where each end is
+    /// now, in their order, and none for those that were left as they were. No two are of
+    /// one block. Rows that others have locked may be passed over, and whatever takes a
+    /// transaction of its own.
+    ///
+    /// A failure but for [`Failure::Unknown`] means that none was moved.
+    fn extend_all(
+        &mut self,
+        renewals: &[(&Namespace, &Renew)],
+    ) -> Result<Vec<Option<u64>>, Failure> {
+        Ok(vec![None; renewals.len()])
+    }
+
     /// Notes a release if everything agrees, in a transaction of its own, and
     /// answers whether it did.
     fn mark_released(

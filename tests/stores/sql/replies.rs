@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use ringflake::lease::{
     Acquire, Block, Floor, Grant, History, Init, LeaseStore, Listing, Namespace, OpenOptions,
-    Renew, StoreError, open,
+    Renew, StoreError, TroubleKind, open,
 };
 
 use super::{Database, SLACK, all_of, made, mark, now, patient, take, tick};
@@ -83,16 +83,22 @@ pub(crate) fn each_reply_lost_is_told_right(server: &dyn Database) {
     let grant = take(&mut *store, &space, 5);
     let acquire: Box<Change> =
         Box::new(|store, space| store.acquire(space, &Acquire::new(2, 5, now())).map(drop));
-    let renew: Box<Change> = Box::new(move |store, space| {
-        let listing = store.list(space)?;
-        let known = listing
-            .blocks
-            .iter()
-            .find(|known| known.block == grant.block);
-        let ticks = grant.ticks.start..known.unwrap().hwm_end;
-        let grant = Grant::new(grant.block, grant.epoch, ticks);
-        let renew = Renew::new(&grant, grant.ticks.end + 1, now());
-        store.renew(space, &renew).map(drop)
+    let renew: Box<Change> = Box::new({
+        let grant = grant.clone();
+        move |store, space| {
+            let [renew] = longer(store, space, [&grant])?;
+            store.renew(space, &renew).map(drop)
+        }
+    });
+    let other = take(&mut *store, &space, 5);
+    let renew_all: Box<Change> = Box::new(move |store, space| {
+        let wanted = longer(store, space, [&grant, &other])?;
+        let wanted = wanted.each_ref().map(|renew| (space, renew));
+        let mut answers = store.renew_all(&wanted);
+        // All of them have one fate.
+        let kinds: Vec<_> = answers.iter().map(told).collect();
+        assert_eq!(kinds[0], kinds[1], "{answers:?}");
+        answers.remove(0).map(drop)
     });
     let released = take(&mut *store, &space, 5);
     drop(store);
@@ -107,6 +113,7 @@ pub(crate) fn each_reply_lost_is_told_right(server: &dyn Database) {
     for (name, change) in [
         ("acquire", acquire),
         ("renew", renew),
+        ("renew_all", renew_all),
         ("release", release),
         ("bump_floor", bump),
     ] {
@@ -128,6 +135,25 @@ pub(crate) fn each_reply_lost_is_told_right(server: &dyn Database) {
     let losses = lose_each_reply(server, &other, Then::Close, &options, &init);
     let right = losses.refused >= 3 && losses.doubtful == 1;
     assert!(right, "init: {losses:?}");
+}
+
+/// A tick more for each of these grants, from where they end by now.
+fn longer<const N: usize>(
+    store: &mut dyn LeaseStore,
+    space: &Namespace,
+    grants: [&Grant; N],
+) -> Result<[Renew; N], StoreError> {
+    let blocks = store.list(space)?.blocks;
+    Ok(grants.map(|grant| {
+        let known = blocks.iter().find(|known| known.block == grant.block);
+        let ticks = grant.ticks.start..known.unwrap().hwm_end;
+        let grant = Grant::new(grant.block, grant.epoch, ticks);
+        Renew::new(&grant, grant.ticks.end + 1, now())
+    }))
+}
+
+fn told(answer: &Result<u64, StoreError>) -> Result<(), TroubleKind> {
+    answer.as_ref().map(drop).map_err(TroubleKind::of)
 }
 
 /// The same with replies that never come, on connections that stay open.

@@ -1,0 +1,157 @@
+//! Several renewals in one call: what all stores have in common.
+//!
+//! Each renewal stands or falls alone. But what keeps a store from answering one keeps it
+//! from answering the next, and each of them would wait until its time is up. So nothing is
+//! asked after the first that a store could not be asked, or left in doubt.
+
+use std::error::Error;
+use std::fmt;
+
+use super::{Namespace, Renew, StoreError};
+
+/// What a call asks for, and in whose namespace.
+pub(super) type Renewals<'a> = [(&'a Namespace, &'a Renew)];
+
+/// What it answers, in the same order.
+pub(super) type Answers = Vec<Result<u64, StoreError>>;
+
+/// Asks by `renew` for one after the other.
+pub(super) fn one_by_one(
+    renewals: &Renewals<'_>,
+    mut renew: impl FnMut(&Namespace, &Renew) -> Result<u64, StoreError>,
+) -> Answers {
+    let mut asking = Asking::default();
+    let ask = |&(namespace, wanted): &(_, _)| asking.ask(|| renew(namespace, wanted));
+    renewals.iter().map(ask).collect()
+}
+
+/// Whether a store is still asked.
+#[derive(Debug, Default)]
+pub(super) struct Asking {
+    /// Why not.
+    ended: Option<String>,
+}
+
+impl Asking {
+    /// The answer of `renew`, or that it was not asked any more.
+    pub(super) fn ask(
+        &mut self,
+        renew: impl FnOnce() -> Result<u64, StoreError>,
+    ) -> Result<u64, StoreError> {
+        if let Some(why) = &self.ended {
+            return Err(StoreError::Unavailable {
+                source: NotAsked(why.clone()).into(),
+            });
+        }
+        let answer = renew();
+        if let Err(error) = &answer {
+            self.heed(error);
+        }
+        answer
+    }
+
+    /// Whether the store could not be asked or left it in doubt, and is not asked again.
+    pub(super) fn heed(&mut self, error: &StoreError) -> bool {
+        let ends = matches!(
+            error,
+            StoreError::Unavailable { .. }
+                | StoreError::Denied { .. }
+                | StoreError::Ambiguous { .. }
+        );
+        if ends {
+            self.ended = Some(error.to_string());
+        }
+        ends
+    }
+}
+
+/// Another renewal of the same call came before, and found the store gone.
+#[derive(Debug)]
+struct NotAsked(String);
+
+impl fmt::Display for NotAsked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "not asked, because of the answer to a renewal before it: {}",
+            self.0
+        )
+    }
+}
+
+impl Error for NotAsked {}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Block, Epoch, Fence, Fingerprint};
+    use super::*;
+    use crate::layout::Layout;
+
+    fn renewals() -> Vec<Renew> {
+        let grant = |block| super::super::Grant::new(Block::new(block), Epoch::FIRST, 10..20);
+        let renew = |block| Renew::new(&grant(block), 30, 0);
+        (0..4).map(renew).collect()
+    }
+
+    /// How often the store was asked, and what was answered, if the second answer is this.
+    fn asked(second: impl Fn() -> StoreError) -> (u32, Answers) {
+        let space = Namespace::new("a", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap();
+        let wanted = renewals();
+        let wanted: Vec<_> = wanted.iter().map(|wanted| (&space, wanted)).collect();
+        let mut asked = 0;
+        let answers = one_by_one(&wanted, |_, renew| {
+            asked += 1;
+            match renew.block.index() {
+                1 => Err(second()),
+                index => Ok(100 + index),
+            }
+        });
+        (asked, answers)
+    }
+
+    #[test]
+    fn a_store_that_does_not_answer_is_asked_once() {
+        let silences: [fn() -> StoreError; 3] = [
+            || StoreError::Unavailable {
+                source: "gone".into(),
+            },
+            || StoreError::Denied {
+                source: "gone".into(),
+            },
+            || StoreError::Ambiguous {
+                operation: "renew",
+                source: "gone".into(),
+            },
+        ];
+        for silence in silences {
+            let (asked, answers) = asked(silence);
+            assert_eq!(asked, 2);
+            assert!(matches!(answers[0], Ok(100)), "{answers:?}");
+            let second = answers[1].as_ref().unwrap_err();
+            assert_eq!(second.to_string(), silence().to_string());
+            for answer in &answers[2..] {
+                match answer {
+                    Err(StoreError::Unavailable { source }) => {
+                        let said = source.to_string();
+                        assert!(said.starts_with("not asked"), "{said}");
+                        assert!(said.contains(&silence().to_string()), "{said}");
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_renewal_that_is_refused_costs_no_other() {
+        let (asked, answers) = asked(|| StoreError::Fenced {
+            block: Block::new(1),
+            fence: Fence::NeverGranted,
+        });
+        assert_eq!(asked, 4);
+        assert!(
+            matches!(answers[..], [Ok(100), Err(_), Ok(102), Ok(103)]),
+            "{answers:?}"
+        );
+    }
+}

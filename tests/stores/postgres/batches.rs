@@ -1,0 +1,321 @@
+//! Several renewals in one transaction.
+
+use std::thread;
+
+use ringflake::lease::{
+    Acquire, Fence, Floor, Grant, LeaseStore, Namespace, OpenOptions, Renew, StoreError, open,
+};
+
+use super::server::{Postgres, Session};
+use crate::eventually::eventually;
+use crate::sql::{Database, all_of, made, mark, now, take};
+
+type Answers = Vec<Result<u64, StoreError>>;
+
+/// Asks for one tick more of each.
+fn renew_all(store: &mut dyn LeaseStore, grants: &[(&Namespace, &Grant)]) -> Answers {
+    let longer = |grant: &Grant| Renew::new(grant, grant.ticks.end + 1, now());
+    let wanted: Vec<_> = grants.iter().map(|(_, grant)| longer(grant)).collect();
+    let spaces = grants.iter().map(|(space, _)| *space);
+    store.renew_all(&spaces.zip(&wanted).collect::<Vec<_>>())
+}
+
+fn several(store: &mut dyn LeaseStore, space: &Namespace, blocks: u32) -> Vec<Grant> {
+    let grants = store
+        .acquire(space, &Acquire::new(blocks, 10, now()))
+        .unwrap();
+    assert_eq!(grants.len(), blocks as usize);
+    grants
+}
+
+fn all<'a>(space: &'a Namespace, grants: &'a [Grant]) -> Vec<(&'a Namespace, &'a Grant)> {
+    grants.iter().map(|grant| (space, grant)).collect()
+}
+
+#[track_caller]
+fn moved(answers: Answers, grants: &[(&Namespace, &Grant)]) {
+    assert_eq!(answers.len(), grants.len());
+    for (answer, (_, grant)) in answers.into_iter().zip(grants) {
+        assert_eq!(answer.unwrap(), grant.ticks.end + 1);
+    }
+}
+
+/// The number of the next transaction that writes.
+fn next_transaction(admin: &Session) -> u64 {
+    let next = admin.value("SELECT txid_snapshot_xmax(txid_current_snapshot())");
+    next.parse().unwrap()
+}
+
+fn lock(session: &Session, space: &Namespace, grant: &Grant) {
+    session.execute("BEGIN");
+    session.execute(&format!(
+        "SELECT * FROM ringflake_block
+         WHERE namespace = '{}' AND block = {} AND epoch > 0 FOR UPDATE",
+        space.name(),
+        grant.block
+    ));
+}
+
+fn waiting(admin: &Session, kind: &str) -> bool {
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'ringflake'
+         AND wait_event_type = 'Lock' AND wait_event = ";
+    admin.value(&format!("{waiting}'{kind}'")) == "1"
+}
+
+#[test]
+fn renewals_of_many_namespaces_are_one_transaction_and_in_the_ledger() {
+    let server = server!("postgres::renewals_of_many_namespaces_are_one_transaction");
+    let admin = server.admin();
+    let mut store = server.store();
+    let spaces = ["a", "b", "c"].map(|name| made(&mut *store, name, 5));
+    let grants: Vec<_> = spaces
+        .iter()
+        .flat_map(|space| {
+            several(&mut *store, space, 40)
+                .into_iter()
+                .map(move |g| (space, g))
+        })
+        .collect();
+    let mut grants: Vec<_> = grants
+        .iter()
+        .map(|(space, grant)| (*space, grant))
+        .collect();
+    grants.reverse();
+
+    let before = next_transaction(&admin);
+    let answers = renew_all(&mut *store, &grants);
+    assert_eq!(next_transaction(&admin), before + 1);
+    moved(answers, &grants);
+    let disagree = "SELECT count(*) FROM ringflake_ledger AS l
+        JOIN ringflake_namespace AS n USING (number)
+        JOIN ringflake_block AS b ON b.namespace = n.name AND b.block = l.block
+            AND b.epoch = l.epoch
+        WHERE upper(l.ticks) <> b.hwm_end";
+    assert_eq!(admin.value(disagree), "0");
+    for (space, grant) in grants {
+        let kept = mark(&mut *store, space, grant.block);
+        assert_eq!(kept, Some(grant.ticks.end + 1));
+    }
+}
+
+#[test]
+fn a_renewal_that_would_overlap_costs_no_other() {
+    let server = server!("postgres::a_renewal_that_would_overlap_costs_no_other");
+    let mut store = server.store();
+    let space = made(&mut *store, "orders", 5);
+    let grants = several(&mut *store, &space, 3);
+    let (block, end) = (grants[1].block, grants[1].ticks.end);
+    server.owner().execute(&format!(
+        "INSERT INTO ringflake_ledger VALUES (1, {block}, 7, '[{end}, {})')",
+        end + 5
+    ));
+    let mut answers = renew_all(&mut *store, &all(&space, &grants));
+    match answers.remove(1) {
+        Err(error @ StoreError::Corrupt { .. }) => {
+            let text = all_of(&error);
+            assert!(text.contains("ringflake_ledger_disjoint"), "{text}");
+        }
+        other => panic!("{other:?}"),
+    }
+    moved(answers, &[(&space, &grants[0]), (&space, &grants[2])]);
+    assert_eq!(mark(&mut *store, &space, block), Some(end));
+}
+
+/// As an acquisition that chooses, or a copy of this process, may have it.
+#[test]
+fn a_block_that_is_locked_holds_up_no_other() {
+    let server = server!("postgres::a_block_that_is_locked_holds_up_no_other");
+    let (holding, admin) = (server.admin(), server.admin());
+    let mut store = server.store();
+    let space = &made(&mut *store, "orders", 5);
+    let grants = &several(&mut *store, space, 3);
+    lock(&holding, space, &grants[0]);
+    thread::scope(|scope| {
+        let renewing = scope.spawn(|| renew_all(&mut *store, &all(space, grants)));
+        eventually("the renewal of one waits", || {
+            waiting(&admin, "transactionid") || renewing.is_finished()
+        });
+        let seen = |grant: &Grant| mark(&mut *server.store(), space, grant.block);
+        let marks: Vec<_> = grants.iter().map(seen).collect();
+        // Before anything can fail, so that nobody is left waiting.
+        holding.execute("COMMIT");
+        let ends: Vec<_> = grants.iter().map(|grant| grant.ticks.end).collect();
+        let expected = [ends[0], ends[1] + 1, ends[2] + 1].map(Some);
+        assert_eq!(marks, expected);
+        moved(renewing.join().unwrap(), &all(space, grants));
+    });
+}
+
+#[test]
+fn renewals_of_many_namespaces_wait_for_each_floor_that_is_being_raised() {
+    let server = server!("postgres::renewals_of_many_namespaces_wait_for_each_floor");
+    let (holding, admin) = (server.admin(), server.admin());
+    let spaces = &["a", "b", "c"].map(|name| made(&mut *server.store(), name, 5));
+    for raised in 0..spaces.len() {
+        let grants = &spaces
+            .each_ref()
+            .map(|space| take(&mut *server.store(), space, 10));
+        let space = &spaces[raised];
+        holding.execute(&format!(
+            "BEGIN; SELECT * FROM ringflake_namespace WHERE name = '{}' FOR SHARE",
+            space.name()
+        ));
+        let floor = grants[raised].ticks.end + 100;
+        thread::scope(|scope| {
+            let changing = scope.spawn(|| {
+                let mut store = server.store();
+                store.bump_floor(space, Floor::Tick(floor), now())
+            });
+            eventually("the change waits for the row", || {
+                waiting(&admin, "transactionid")
+            });
+            let renewing = scope.spawn(|| {
+                let asked: Vec<_> = spaces.iter().zip(grants).collect();
+                renew_all(&mut *server.store(), &asked)
+            });
+            eventually("the renewals wait, or are through", || {
+                waiting(&admin, "advisory") || renewing.is_finished()
+            });
+            let passed = renewing.is_finished();
+            holding.execute("COMMIT");
+            assert!(!passed, "they passed a floor that was being raised");
+            assert_eq!(changing.join().unwrap().unwrap(), floor);
+            let answers = renewing.join().unwrap();
+            for (index, answer) in answers.into_iter().enumerate() {
+                let known = grants[index].ticks.end;
+                match answer {
+                    Ok(end) => assert_eq!((end, index != raised), (known + 1, true)),
+                    Err(StoreError::Fenced { fence, .. }) if index == raised => {
+                        assert_eq!(fence, Fence::Floor { known, floor });
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+        });
+        // So that it grants again.
+        server.execute(&format!(
+            "UPDATE ringflake_namespace SET floor = 0 WHERE name = '{}'",
+            space.name()
+        ));
+    }
+}
+
+/// Renewals of the same blocks in opposite orders, by connections of which one alone can
+/// move each, and acquisitions between.
+#[test]
+fn those_who_renew_the_same_blocks_never_wait_in_a_circle() {
+    const ROUNDS: usize = 30;
+    let server = server!("postgres::those_who_renew_the_same_blocks_never_wait_in_a_circle");
+    let spaces = ["a", "b"].map(|name| made(&mut *server.store(), name, 5));
+    let grants: Vec<(usize, Grant)> = (0..2)
+        .flat_map(|which| {
+            let grants = several(&mut *server.store(), &spaces[which], 10);
+            grants.into_iter().map(move |grant| (which, grant))
+        })
+        .collect();
+    let work = |worker: usize| {
+        let mut store = server.store();
+        let mut grants = grants.clone();
+        let mut won = 0;
+        for round in 0..ROUNDS {
+            if worker.is_multiple_of(2) {
+                grants.reverse();
+            }
+            if worker == 3 {
+                several(&mut *store, &spaces[round % 2], 1);
+            }
+            let asked: Vec<_> = grants
+                .iter()
+                .map(|(which, g)| (&spaces[*which], g))
+                .collect();
+            let answers = renew_all(&mut *store, &asked);
+            for ((_, grant), answer) in grants.iter_mut().zip(answers) {
+                grant.ticks.end = match answer {
+                    Ok(end) => {
+                        won += 1;
+                        end
+                    }
+                    Err(StoreError::Fenced {
+                        fence: Fence::End { recorded, .. },
+                        ..
+                    }) => recorded,
+                    Err(other) => panic!("{}", all_of(&other)),
+                };
+            }
+        }
+        won
+    };
+    let won: u64 = thread::scope(|scope| {
+        let workers: Vec<_> = (0..4).map(|w| scope.spawn(move || work(w))).collect();
+        workers.into_iter().map(|w| w.join().unwrap()).sum()
+    });
+    let admin = server.admin();
+    eventually("all have told what they did", || server.sessions() == 0);
+    let deadlocks = "SELECT sum(deadlocks) FROM pg_stat_database";
+    assert_eq!(admin.value(deadlocks), "0");
+    // Each tick was given to one of them.
+    let mut added = 0;
+    for (which, grant) in &grants {
+        let kept = mark(&mut *server.store(), &spaces[*which], grant.block).unwrap();
+        added += kept - grant.ticks.end;
+    }
+    assert_eq!(won, added);
+}
+
+/// A wait for a standby that somebody cancels.
+#[test]
+fn a_commit_in_doubt_leaves_all_in_doubt_and_is_not_repeated() {
+    let server = server!("postgres::a_commit_in_doubt_leaves_all_in_doubt");
+    let mut store = server.store();
+    let space = &made(&mut *store, "orders", 5);
+    let grants = &several(&mut *store, space, 3);
+    server.configure("synchronous_standby_names = 'nobody'");
+    server.reload("synchronous_standby_names", "nobody");
+    let admin = server.admin();
+    let before = next_transaction(&admin);
+    let answers = thread::scope(|scope| {
+        let mut store = server.store();
+        let worker = scope.spawn(move || renew_all(&mut *store, &all(space, grants)));
+        let waiting = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+        eventually("the commit waits for the standby", || {
+            admin.value(&format!("SELECT count(*) {waiting}")) == "1"
+        });
+        admin.execute(&format!("SELECT pg_cancel_backend(pid) {waiting}"));
+        worker.join().unwrap()
+    });
+    assert_eq!(answers.len(), 3);
+    for answer in answers {
+        match answer {
+            Err(error @ StoreError::Ambiguous { .. }) => {
+                let text = all_of(&error);
+                assert!(text.contains("synchronous replication"), "{text}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(next_transaction(&admin), before + 1);
+    server.configure("synchronous_standby_names = ''");
+    server.reload("synchronous_standby_names", "");
+}
+
+/// More than a transaction holds, to a server that is not there.
+#[test]
+fn a_server_that_is_gone_is_tried_once() {
+    let mut server = server!("postgres::a_server_that_is_gone_is_tried_once");
+    let space = made(&mut *server.store(), "orders", 5);
+    let mut grants = several(&mut *server.store(), &space, 127);
+    grants.extend(several(&mut *server.store(), &space, 10));
+    server.stop();
+    let options = OpenOptions::new();
+    let mut store = open(&server.url(), &options).unwrap();
+    let answers = renew_all(&mut *store, &all(&space, &grants));
+    for (index, answer) in answers.into_iter().enumerate() {
+        match answer {
+            Err(error @ StoreError::Unavailable { .. }) => {
+                let asked = !all_of(&error).contains("not asked");
+                assert_eq!(asked, index < 128, "{index}: {}", all_of(&error));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
