@@ -311,3 +311,34 @@ fn s9_a_damaged_block_is_passed_over_until_it_is_repaired() {
     assert!(repaired.hwm_end > grant.ticks.end && repaired.released);
     assert!(process.list(&space()).unwrap().quarantined.is_empty());
 }
+
+/// Containers that have no machine ID in common share a file. Each would give up what the
+/// other has, and take more blocks, for ever.
+#[test]
+fn s9_two_machines_that_share_a_file_are_told() {
+    let mut machine = Machine::new();
+    let mut process = machine.process();
+    let grant = machine.acquire(&mut process);
+    let elsewhere = || {
+        let raw = rusqlite::Connection::open(machine.path()).unwrap();
+        let change = "UPDATE ringflake_namespace \
+                      SET incarnation = 'machine x' || substr(incarnation, instr(incarnation, ','))";
+        assert_eq!(raw.execute(change, []).unwrap(), 1);
+    };
+    // Another process, which lives.
+    let signs = machine.directory.path().join("tier.db.alive");
+    let sign = fs::File::create_new(signs.join("1-1")).unwrap();
+    sign.lock().unwrap();
+    elsewhere();
+    let ask = || Acquire::new(1, 600, now());
+    let error = process.acquire(&space(), &ask()).unwrap_err();
+    let StoreError::Copied { found, .. } = &error else {
+        panic!("{error:?}");
+    };
+    assert!(found.contains("/etc/machine-id"), "{found}");
+    // Without it this is a file that has moved with its disk.
+    drop(sign);
+    let renew = Renew::new(&grant, grant.ticks.end + 1, now());
+    assert_eq!(fence(process.renew(&space(), &renew)), Fence::Upstream);
+    machine.acquire(&mut process);
+}

@@ -6,7 +6,7 @@
 //! to its end. It is for those that start after a crash, so that they need not wait for
 //! that end.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError as TryLock};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, TryLockError};
@@ -85,6 +85,23 @@ impl Sign {
             _locked: locked,
         })
     }
+}
+
+/// Whether another process is certainly alive that shares the file at `path`.
+pub(super) fn is_shared(path: &Path) -> bool {
+    let own = sign(path);
+    let Ok(signs) = fs::read_dir(directory(path)) else {
+        return false;
+    };
+    let names = signs.filter_map(|sign| Some(sign.ok()?.file_name().to_str()?.to_owned()));
+    names
+        .filter(|name| own.as_ref() != Some(name))
+        .any(|name| is_locked(&directory(path).join(name)))
+}
+
+fn is_locked(sign: &Path) -> bool {
+    let locked = File::open(sign).map(|sign| sign.try_lock());
+    matches!(locked, Ok(Err(TryLock::WouldBlock)))
 }
 
 /// Whether the process with this sign, of the file at `path`, has ended. One of which

@@ -24,7 +24,9 @@ use crate::lease::row::{corrupt, from_column, to_column};
 use crate::lease::tier::Operation;
 use crate::lease::tier::errand::{Errands, UpstreamTrouble};
 use crate::lease::tier::ledger::{Ledger, Sight, Standing, UpstreamGrant};
-use crate::lease::{Block, BlockState, Epoch, Namespace, OpenError, OpenOptions, StoreError};
+use crate::lease::{
+    Block, BlockState, Epoch, Incarnation, Namespace, OpenError, OpenOptions, StoreError,
+};
 
 const CREATE: &str = "
     CREATE TABLE ringflake_upstream (
@@ -122,14 +124,24 @@ impl SqliteStore {
             .then(|| alive::sign(&path))
             .flatten();
         self.run(operation.name, namespace, Access::Write, |turn| {
-            let before = read(turn, namespace)?;
+            let mut before = read(turn, namespace)?;
             let mut ledger = before.clone();
             let found = turn.incarnation();
             if found != ledger.record.incarnation {
                 let recorded = ledger.record.incarnation.as_str();
+                if is_same_but_for_the_machine(recorded, found.as_str()) && alive::is_shared(&path)
+                {
+                    return Ok(Err(shared_with_another(turn.store, recorded, &found)));
+                }
                 events::lease_tier_given_up(turn.store, recorded, found.as_str());
                 turn.adopt();
                 ledger.forget(&turn.identity, turn.unix_ms);
+                // Whatever becomes of the step: a file that has been made this one's has
+                // nothing left that was another one's.
+                write(turn.connection, &before, &ledger)?;
+                turn.space.record = ledger.record.clone();
+                turn.save()?;
+                before = ledger.clone();
             }
             if operation.needs_clock
                 && let Some(stepped) = turn.doubt_clock()?
@@ -152,6 +164,24 @@ impl SqliteStore {
             }
             Ok(answer)
         })
+    }
+}
+
+fn is_same_but_for_the_machine(recorded: &str, found: &str) -> bool {
+    let inode = |identity: &str| identity.split_once(", ").map(|(_, inode)| inode.to_owned());
+    inode(recorded) == inode(found)
+}
+
+/// Processes live that take the machine for another one. Each would give up what the
+/// others have.
+fn shared_with_another(store: &str, recorded: &str, found: &Incarnation) -> StoreError {
+    StoreError::Copied {
+        store: store.to_owned(),
+        recorded: recorded.to_owned(),
+        found: format!(
+            "{found}, while other processes use the file: containers of one machine need its \
+             /etc/machine-id mounted, and each machine needs a file of its own"
+        ),
     }
 }
 
@@ -330,5 +360,95 @@ fn parse_standing(text: &str) -> Result<Standing, StoreError> {
         "draining" => Ok(Standing::Draining),
         "closed" => Ok(Standing::Closed),
         other => Err(corrupt(format!("standing is {other:?}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::clock::ManualClock;
+    use crate::layout::Layout;
+    use crate::lease::sqlite::Uptime;
+    use crate::lease::tier::ledger::Standing;
+    use crate::lease::{Fingerprint, Grant, History, Init, StoreLimits, StoreRecord};
+
+    const START_MS: u64 = 1_760_000_000_000;
+
+    thread_local! {
+        /// How long the machine of this thread has been up, in milliseconds.
+        static UPTIME: Cell<u64> = const { Cell::new(0) };
+    }
+
+    fn file(path: &Path, clock: &ManualClock) -> SqliteStore {
+        let mut file = SqliteStore::of_tier(path, &OpenOptions::new()).unwrap();
+        file.location.objection = |_| Ok(None);
+        file.clock = Arc::new(clock.clone());
+        file.uptime = Some(|| {
+            Some(Uptime {
+                boot: "one".to_owned(),
+                ms: UPTIME.get(),
+            })
+        });
+        file
+    }
+
+    fn step(name: &'static str, needs_clock: bool) -> Operation {
+        Operation {
+            name,
+            needs_clock,
+            needs_signs: false,
+        }
+    }
+
+    /// The step that finds a copy is refused for its clock. What the file had as another
+    /// one is given up all the same.
+    #[test]
+    fn s9_a_copy_gives_up_what_it_had_also_where_its_clock_is_doubted() {
+        let space = Namespace::new("test", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap();
+        let clock = ManualClock::new(START_MS);
+        let directory = tempfile::tempdir().unwrap();
+        let (path, copy) = (directory.path().join("a.db"), directory.path().join("b.db"));
+        let mut original = file(&path, &clock);
+        let limits = StoreLimits::default().with_horizon(Duration::from_secs(120));
+        let init = Init::new(History::New, START_MS).with_limits(limits);
+        let record = StoreRecord::create(&space, &init, &Incarnation::new(""), START_MS).unwrap();
+        let now = record.tick_at(START_MS).unwrap();
+        let ledger = Ledger {
+            record,
+            first_epoch: Epoch::new(now),
+            reach: 3600,
+            upstream: BTreeMap::new(),
+            blocks: BTreeMap::new(),
+            errands: Errands::default(),
+            quarantined: BTreeMap::new(),
+        };
+        original.create_ledger(&ledger).unwrap();
+        let grant = Grant::new(Block::new(3), Epoch::FIRST, now..now + 3600);
+        let adopted = original.change_ledger(step("adopt", false), &space, |ledger, _| {
+            ledger.adopt(std::slice::from_ref(&grant))
+        });
+        adopted.unwrap();
+        std::fs::copy(&path, &copy).unwrap();
+
+        let standing = |file: &mut SqliteStore, needs_clock: bool| {
+            file.change_ledger(step("look", needs_clock), &space, |ledger, _| {
+                let standings = ledger.upstream.values().map(|it| it.standing);
+                Ok(standings.collect::<Vec<_>>())
+            })
+        };
+        let mut copied = file(&copy, &clock);
+        clock.advance(Duration::from_secs(3600));
+        UPTIME.set(1000);
+        let doubted = standing(&mut copied, true).unwrap_err();
+        assert!(
+            matches!(doubted, StoreError::ClockStepped { .. }),
+            "{doubted:?}"
+        );
+        assert_eq!(standing(&mut copied, false).unwrap(), [Standing::Closed]);
+        assert_eq!(standing(&mut original, false).unwrap(), [Standing::Held]);
     }
 }
