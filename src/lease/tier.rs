@@ -70,8 +70,8 @@ use self::ledger::{Ledger, Sight};
 pub use self::memory::{MemoryTier, TierSnapshot};
 use self::place::Place;
 use super::{
-    Acquire, Block, BlockState, Epoch, Fingerprint, Floor, Grant, Holder, Init, LeaseStore,
-    Listing, Namespace, Renew, StoreError, StoreKey, StoreRecord, StoreReport,
+    Acquire, Block, BlockState, Epoch, Fingerprint, Floor, Grant, History, Holder, Init,
+    LeaseStore, Listing, Namespace, Renew, StoreError, StoreKey, StoreRecord, StoreReport,
 };
 #[cfg(feature = "sqlite")]
 use super::{OpenError, OpenOptions};
@@ -129,8 +129,8 @@ const SUB_GRANT: Duration = Duration::from_secs(120);
 /// # Cost
 /// As with `SqliteStore`, a transaction an operation: five syncs. It reads every block
 /// that the machine ever had. An operation takes as long as the upstream store's own
-/// time-out beside that, at most once every few seconds, and by one process of the
-/// machine at a time.
+/// time-out beside that. A renewal asks it on behalf of the machine, one process at a
+/// time; so does an acquisition while it fails, at most once every few seconds.
 ///
 /// # Examples
 /// ```
@@ -366,7 +366,7 @@ impl Operation {
     const RENEW: Self = Self::new("renew", true, true);
     const RELEASE: Self = Self::new("release", false, false);
     const RAISE: Self = Self::new("bump_floor", false, false);
-    const RAISE_OVER_LOST: Self = Self::new("bump_floor", true, false);
+    const RAISE_BY_THE_CLOCK: Self = Self::new("bump_floor", true, false);
     const INIT: Self = Self::new("init", false, false);
     const ERRAND: Self = Self::new("write down what the upstream store said", false, false);
 
@@ -414,7 +414,14 @@ impl LeaseStore for TierStore {
         namespace: &Namespace,
         init: &Init,
     ) -> Result<StoreRecord, StoreError> {
-        self.upstream.init_if_new(namespace, init)?;
+        let mut init = init.clone();
+        // This machine has had leases of it: if it is gone, it was lost.
+        match self.place.list(namespace) {
+            Err(StoreError::NotInitialised { .. }) => {}
+            Ok(_) => init.history = History::Unknown,
+            Err(error) => return Err(error),
+        }
+        self.upstream.init_if_new(namespace, &init)?;
         self.change(Operation::INIT, namespace, |ledger, _| {
             Ok(ledger.record.clone())
         })
@@ -429,23 +436,41 @@ impl LeaseStore for TierStore {
         let deal = self.change(Operation::ACQUIRE, namespace, |ledger, at| {
             ledger.acquire(at, acquire)
         })?;
-        let request = match deal {
+        let (request, is_probe) = match deal {
             Deal::Granted(grants) => return Ok(grants),
-            Deal::Ask(request) => request,
+            Deal::Ask { request, is_probe } => (request, is_probe),
         };
-        let asked = self.ask(namespace, request, acquire.holder.as_ref());
+        let there = match is_probe {
+            true => self
+                .upstream
+                .check(namespace, self.place.unix_ms())
+                .map(drop),
+            false => Ok(()),
+        };
+        let asked = there.and_then(|()| self.ask(namespace, request, acquire.holder.as_ref()));
         if let Err(error) = &asked {
             self.tell(error);
         }
         // In one step, so that nobody else takes what was asked for here.
-        let (granted, is_spent) = self.change(Operation::GRANT, namespace, |ledger, at| {
-            match &asked {
-                Ok(grants) => ledger.adopt(grants)?,
-                Err(error) => ledger.errands.note(at.unix_ms, Some(describe(error))),
-            }
-            let granted = ledger.grant(at, acquire);
-            Ok((granted, ledger.is_spent(at)))
-        })?;
+        let (granted, is_spent, before) =
+            self.change(Operation::GRANT, namespace, |ledger, at| {
+                let before = ledger.errands.trouble.clone();
+                // Another refusal is an answer.
+                let trouble = asked.as_ref().err().filter(|error| error.is_away());
+                let trouble = trouble.map(describe);
+                match is_probe {
+                    true => ledger.errands.end(at.unix_ms, trouble),
+                    false => ledger.errands.note(at.unix_ms, trouble),
+                }
+                if let Ok(grants) = &asked {
+                    ledger.adopt(grants)?;
+                }
+                let granted = ledger.grant(at, acquire);
+                Ok((granted, ledger.is_spent(at), before))
+            })?;
+        if let (Ok(_), Some(before)) = (&asked, before) {
+            events::lease_upstream_recovered(before.since_unix_ms);
+        }
         match (granted, asked) {
             (Err(ours), Err(theirs)) => Err(refusal(ours, theirs, is_spent)),
             (granted, _) => granted,
@@ -502,8 +527,8 @@ impl LeaseStore for TierStore {
     ) -> Result<u64, StoreError> {
         let operation = match floor {
             // A floor that is raised by a wrong clock is never lowered again.
-            Floor::OverLostGrants => Operation::RAISE_OVER_LOST,
-            Floor::Tick(_) | Floor::AnyTick(_) => Operation::RAISE,
+            Floor::OverLostGrants | Floor::Tick(_) => Operation::RAISE_BY_THE_CLOCK,
+            Floor::AnyTick(_) => Operation::RAISE,
         };
         self.change(operation, namespace, |ledger, at| {
             if floor.heeds_clocks() {

@@ -8,7 +8,7 @@
 
 use std::fmt;
 
-use super::super::{Acquire, Renew};
+use super::super::{Acquire, Renew, StoreError};
 
 /// What is to be asked of the upstream store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,6 +75,15 @@ impl Errands {
             let doubled = 500_u64 << trouble.failures.min(10);
             is_within(trouble.last_unix_ms, doubled.min(Self::SLOWEST_MS), unix_ms)
         })
+    }
+
+    /// What a process is told that must not ask the upstream store now.
+    pub(super) fn left_alone(&self) -> StoreError {
+        let trouble = self.trouble.as_ref().map(ToString::to_string);
+        let source = trouble.unwrap_or_else(|| "another process of this machine asks".to_owned());
+        StoreError::Unavailable {
+            source: source.into(),
+        }
     }
 
     pub(super) fn is_failing(&self) -> bool {

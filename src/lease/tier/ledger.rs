@@ -79,7 +79,12 @@ pub(crate) struct Sight {
 pub(crate) enum Deal {
     Granted(Vec<Grant>),
     /// The upstream store is to be asked for this first.
-    Ask(Acquire),
+    Ask {
+        request: Acquire,
+        /// It failed the last time: look first, since a request whose answer is lost
+        /// costs its blocks. This is the machine's errand then.
+        is_probe: bool,
+    },
 }
 
 /// What became of a renewal.
@@ -125,21 +130,34 @@ impl Ledger {
     /// # Errors
     /// As [`acquire`](super::super::LeaseStore::acquire).
     pub(super) fn acquire(&mut self, at: &Sight, acquire: &Acquire) -> Result<Deal, StoreError> {
+        // When it was asked, not after it has waited.
+        self.record
+            .check_skew(at.arrived_unix_ms, acquire.now_unix_ms)?;
         let now = self.look_at(at, acquire)?;
         let wanted = acquire.blocks as usize;
-        let (long, short) = self.offers(now, acquire.length);
+        let (long, _) = self.offers(now, acquire.length);
         let missing = wanted.saturating_sub(long.len());
         let floor_is_ahead = now.max(self.record.floor) >= self.record.horizon_end(now);
-        let can_wait =
-            !(long.is_empty() && short.is_empty()) && self.errands.is_put_off(at.unix_ms);
-        if missing > 0 && !floor_is_ahead && !can_wait {
-            let spares = self.missing_spares(now, wanted);
-            return Ok(Deal::Ask(self.request(at, missing + spares)));
+        if missing == 0 || floor_is_ahead {
+            return self.grant(at, acquire).map(Deal::Granted);
         }
-        self.grant(at, acquire).map(Deal::Granted)
+        let is_probe = self.errands.is_failing();
+        if is_probe && !self.errands.begin(at.unix_ms) {
+            return match self.grant(at, acquire) {
+                Err(StoreError::Exhausted { .. }) if self.is_spent(at) => {
+                    Err(self.errands.left_alone())
+                }
+                granted => granted.map(Deal::Granted),
+            };
+        }
+        let spares = self.missing_spares(now, wanted);
+        Ok(Deal::Ask {
+            request: self.request(at, missing + spares),
+            is_probe,
+        })
     }
 
-    /// Grants blocks of those that the machine has.
+    /// Grants blocks of those that the machine has, to a request whose clock was seen.
     ///
     /// # Errors
     /// As [`acquire`](super::super::LeaseStore::acquire).
@@ -179,13 +197,9 @@ impl Ledger {
         Ok(grants.collect())
     }
 
-    /// Refuses clocks that are too far apart, and a ledger that knows less than it has
-    /// said; answers the tick.
+    /// Refuses a ledger that knows less than it has said; answers the tick.
     fn look_at(&mut self, at: &Sight, acquire: &Acquire) -> Result<u64, StoreError> {
         let now = self.record.tick_at(at.unix_ms)?;
-        // When it was asked, not after it has waited.
-        self.record
-            .check_skew(at.arrived_unix_ms, acquire.now_unix_ms)?;
         // What was told before was of upstream grants that nothing is passed on of.
         let of_now = |it: &&Confirmed| {
             it.epoch >= self.first_epoch && !self.quarantined.contains_key(&it.block)
@@ -327,24 +341,25 @@ impl Ledger {
     /// Takes in what the upstream store has granted.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] for what meets an earlier grant: then nothing of it is
+    /// [`StoreError::Corrupt`] where all of it meets earlier grants. What does is not
     /// taken in.
-    pub(super) fn adopt(&mut self, grants: &[Grant]) -> Result<(), StoreError> {
-        for grant in grants {
+    pub(crate) fn adopt(&mut self, grants: &[Grant]) -> Result<(), StoreError> {
+        let is_sound = |grant: &&Grant| {
             let granted = self.upstream.get(&grant.block).map(|it| it.ticks.end);
             let passed_on = self.blocks.get(&grant.block).map(|it| it.hwm_end);
-            let is_sound = grant.to_lease(&self.record.namespace).is_ok()
-                && granted.max(passed_on) <= Some(grant.ticks.start);
-            if !is_sound {
-                return Err(StoreError::Corrupt {
-                    detail: format!(
-                        "the upstream store granted {grant}, which this machine has a part of"
-                    ),
-                    source: None,
-                });
-            }
+            grant.to_lease(&self.record.namespace).is_ok()
+                && granted.max(passed_on) <= Some(grant.ticks.start)
+        };
+        let (sound, others): (Vec<_>, Vec<_>) = grants.iter().partition(is_sound);
+        if let (true, Some(grant)) = (sound.is_empty(), others.first()) {
+            return Err(StoreError::Corrupt {
+                detail: format!(
+                    "the upstream store granted {grant}, which this machine has a part of"
+                ),
+                source: None,
+            });
         }
-        for grant in grants {
+        for grant in sound {
             let upstream = UpstreamGrant {
                 epoch: grant.epoch,
                 ticks: grant.ticks.clone(),
@@ -374,11 +389,10 @@ impl Ledger {
             // Somebody else has had a reply in this machine's name: one of its
             // processes that died before it could write it down, or a copy of the
             // machine, which may be passing on the same blocks.
-            Err(StoreError::Fenced {
-                fence: Fence::End { .. } | Fence::Epoch { .. },
-                ..
-            }) => upstream.standing = Standing::Closed,
-            // What was confirmed before stands.
+            Err(StoreError::Fenced { fence, .. }) if is_ahead(fence) => {
+                upstream.standing = Standing::Closed;
+            }
+            // What was confirmed before stands, also where the store knows less.
             Ok(_) | Err(StoreError::Fenced { .. } | StoreError::Ambiguous { .. }) => {
                 upstream.standing = Standing::Draining;
             }
@@ -441,7 +455,9 @@ impl Ledger {
     /// The grants that are in use, and as many spare ones as are wanted, are renewed
     /// once a tenth of the reach has passed, or five minutes. The rest lapses.
     fn renewals(&self, at: &Sight, now: u64) -> Vec<Renew> {
-        let held = |(_, upstream): &(&Block, &UpstreamGrant)| upstream.standing == Standing::Held;
+        let held = |(block, upstream): &(&Block, &UpstreamGrant)| {
+            upstream.standing == Standing::Held && !self.quarantined.contains_key(block)
+        };
         let (in_use, mut idle): (Vec<_>, Vec<_>) = (self.upstream.iter())
             .filter(held)
             .partition(|(block, _)| self.is_in_use(**block, now));
@@ -483,7 +499,10 @@ impl Ledger {
             .iter()
             .filter(|(_, upstream)| !lasts(upstream))
             .count();
-        let idle = idle.iter().filter(|(_, upstream)| lasts(upstream)).count();
+        let serves = |(block, upstream): &&(&Block, &UpstreamGrant)| {
+            lasts(upstream) && !self.quarantined.contains_key(block)
+        };
+        let idle = idle.iter().filter(serves).count();
         (ending + spares_for(in_use.len() + coming)).saturating_sub(idle.saturating_sub(coming))
     }
 
@@ -503,6 +522,15 @@ impl Ledger {
             .filter(|(_, upstream)| upstream.ticks.end > oldest)
             .map(|(&block, upstream)| Confirmed::new(block, upstream.epoch, upstream.ticks.end))
             .collect()
+    }
+}
+
+/// Whether the store knows more of a grant than the ledger.
+fn is_ahead(fence: &Fence) -> bool {
+    match fence {
+        Fence::End { known, recorded } => recorded > known,
+        Fence::Epoch { held, recorded } => recorded > held,
+        _ => false,
     }
 }
 

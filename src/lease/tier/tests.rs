@@ -27,6 +27,8 @@ enum Way {
     Closed,
     /// Requests arrive, and replies don't.
     Mute,
+    /// As closed, and that takes longer to find out than clocks may be apart.
+    Slow,
 }
 
 /// The upstream store behind a way.
@@ -34,6 +36,7 @@ enum Way {
 struct Upstream {
     server: MemoryStore,
     way: Arc<Mutex<Way>>,
+    clock: ManualClock,
     /// What was asked of it.
     asked: Arc<Mutex<Vec<&'static str>>>,
 }
@@ -48,9 +51,14 @@ impl Upstream {
         let way = *self.way.lock().unwrap();
         match way {
             Way::Open => ask(&mut self.server),
-            Way::Closed => Err(StoreError::Unavailable {
-                source: "no way".into(),
-            }),
+            Way::Closed | Way::Slow => {
+                if way == Way::Slow {
+                    self.clock.advance(6 * SECOND);
+                }
+                Err(StoreError::Unavailable {
+                    source: "no way".into(),
+                })
+            }
             Way::Mute => {
                 let _ = ask(&mut self.server);
                 Err(StoreError::Ambiguous {
@@ -120,10 +128,11 @@ impl Rig {
         server.init(&space, &init).unwrap();
         Self {
             machine: MemoryTier::new(Arc::new(clock.clone())),
-            clock,
+            clock: clock.clone(),
             upstream: Upstream {
                 server,
                 way: Arc::default(),
+                clock,
                 asked: Arc::default(),
             },
             space,
@@ -582,4 +591,112 @@ fn a_block_of_a_process_that_was_killed_is_used_again_where_it_ends() {
     rig.clock.advance(SECOND);
     let second = rig.acquire(&mut next).unwrap();
     assert_eq!(second.ticks, first.ticks.end..first.ticks.end + 1);
+}
+
+#[test]
+fn s9_an_upstream_store_whose_rows_were_put_back_takes_nothing_from_the_machine() {
+    let mut rig = Rig::new();
+    let mut process = rig.process();
+    let mut grant = rig.acquire(&mut process).unwrap();
+    let backup = rig.upstream.server.snapshot();
+    for _ in 0..REACH / 15 {
+        rig.clock.advance(15 * SECOND);
+        rig.renew(&mut process, &mut grant).unwrap();
+    }
+    rig.upstream.server.restore(&backup);
+    let end = rig.upstream()[0].1.end;
+    while grant.ticks.end < end {
+        rig.clock.advance(15 * SECOND);
+        let before = grant.ticks.end;
+        rig.renew(&mut process, &mut grant).unwrap();
+        assert!(grant.ticks.end > before, "{grant}");
+    }
+    assert_eq!(
+        (rig.standing(&grant), grant.ticks.end),
+        (Standing::Draining, end)
+    );
+    // And it has told the store what that had forgotten.
+    let floor = rig.upstream.server.list(&rig.space).unwrap().record.floor;
+    assert!(floor >= end, "{floor} lies below {end}");
+}
+
+#[test]
+fn a_slow_upstream_store_is_no_clock_that_is_off() {
+    let mut rig = Rig::new();
+    let mut process = rig.process();
+    rig.acquire(&mut process).unwrap();
+    rig.way(Way::Slow);
+    // What the machine has is granted, and then what is missing is told.
+    for _ in 0..5 {
+        match rig.acquire(&mut rig.process()) {
+            Ok(_) | Err(StoreError::Exhausted { .. }) => {}
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+    rig.clock.advance(REACH as u32 * SECOND);
+    for _ in 0..3 {
+        let error = rig.acquire(&mut rig.process()).unwrap_err();
+        assert!(matches!(error, StoreError::Unavailable { .. }), "{error:?}");
+    }
+}
+
+#[test]
+fn replies_that_get_lost_cost_a_machine_without_blocks_one_request() {
+    let mut rig = Rig::new();
+    rig.acquire(&mut rig.process()).unwrap();
+    rig.way(Way::Mute);
+    rig.clock.advance(REACH as u32 * SECOND);
+    rig.upstream.is_asked();
+    for _ in 0..200 {
+        let error = rig.acquire(&mut rig.process()).unwrap_err();
+        assert!(matches!(error, StoreError::Unavailable { .. }), "{error:?}");
+        rig.clock.advance(SECOND);
+    }
+    let asked = rig.upstream.is_asked();
+    let requests = asked.iter().filter(|it| **it == "acquire").count();
+    assert_eq!(requests, 1, "{asked:?}");
+    assert!((10..=30).contains(&asked.len()), "{}", asked.len());
+    rig.way(Way::Open);
+    rig.clock.advance(15 * SECOND);
+    rig.acquire(&mut rig.process()).unwrap();
+    assert_eq!(rig.upstream.is_asked(), ["check", "acquire"]);
+    rig.acquire(&mut rig.process()).unwrap();
+}
+
+#[test]
+fn s9_a_namespace_that_the_machine_knows_is_never_new() {
+    let mut rig = Rig::new();
+    rig.acquire(&mut rig.process()).unwrap();
+    let clock = Arc::new(rig.clock.clone());
+    let emptied = MemoryStore::new(clock);
+    let init = Init::new(History::New, rig.now());
+    let mut here = TierStore::in_memory(&rig.machine.process(), Box::new(emptied.clone()));
+    here.init_if_new(&rig.space, &init).unwrap();
+    let floor = emptied.clone().list(&rig.space).unwrap().record.floor;
+    assert!(floor > rig.tick(), "{floor}");
+    // A machine that is new knows of nothing. That store doesn't believe it.
+    let (other, emptied) = (
+        MemoryTier::new(Arc::new(rig.clock.clone())),
+        MemoryStore::new(Arc::new(rig.clock.clone())),
+    );
+    let mut there = TierStore::in_memory(&other.process(), Box::new(emptied.clone()));
+    let refused = there.init_if_new(&rig.space, &init).unwrap_err();
+    assert!(
+        matches!(refused, StoreError::HistoryUnknown { .. }),
+        "{refused}"
+    );
+}
+
+#[test]
+fn s9_of_one_reply_what_is_sound_is_taken_in() {
+    let mut rig = Rig::new();
+    let grant = rig.acquire(&mut rig.process()).unwrap();
+    let (_, ticks, _) = rig.upstream()[0].clone();
+    let meets = Grant::new(grant.block, Epoch::new(2), ticks.end - 1..ticks.end + 9);
+    let sound = Grant::new(Block::new(77), Epoch::FIRST, ticks.clone());
+    let adopt = |ledger: &mut Ledger, _: &Sight| Ok(ledger.adopt(&[meets.clone(), sound.clone()]));
+    rig.machine.change(&rig.space, adopt).unwrap().unwrap();
+    let all = rig.upstream();
+    assert!(all.contains(&(grant.block.index(), ticks.clone(), Standing::Held)));
+    assert!(all.contains(&(77, ticks, Standing::Held)));
 }
