@@ -52,7 +52,7 @@ pub(crate) fn may_come(error: &StoreError) -> bool {
 fn says_nothing_of_the_record(error: &StoreError) -> bool {
     matches!(
         error,
-        StoreError::Unavailable { .. } | StoreError::NotDurable { .. }
+        StoreError::Unavailable { .. } | StoreError::Denied { .. } | StoreError::NotDurable { .. }
     )
 }
 

@@ -279,6 +279,21 @@ fn who_does_not_wait_is_refused_at_once_and_may_ask_again() {
 }
 
 #[test]
+fn a_refused_login_says_nothing_of_the_namespace() {
+    let denied = StoreError::Denied {
+        source: "password".into(),
+    };
+    let mut case = case([denied], Some(History::New));
+    let refused = case.acquire().unwrap_err();
+    assert!(matches!(refused, StoreError::Denied { .. }), "{refused}");
+    case.acquire().unwrap();
+    assert_eq!(
+        case.calls(),
+        ["acquire", "acquire", "init_if_new", "acquire"]
+    );
+}
+
+#[test]
 fn an_initialisation_that_did_not_come_to_pass_is_tried_again() {
     let mut case = case([], Some(History::New));
     *case.init_fails.lock().unwrap() = Some(unavailable());
