@@ -274,7 +274,14 @@ impl Answer {
     fn has_written(&self) -> bool {
         matches!(
             &*self.tag,
-            "made" | "granted" | "renewed" | "released" | "raised" | "upgraded"
+            "made"
+                | "granted"
+                | "renewed"
+                | "released"
+                | "raised"
+                | "upgraded"
+                | "repaired"
+                | "forgotten"
         )
     }
 }
