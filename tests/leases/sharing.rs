@@ -205,7 +205,7 @@ fn a_store_that_is_away_is_not_asked_for_each_and_comes_back_for_all() {
     let hearsay = all.iter().filter_map(trouble).filter(|error| {
         let source = std::error::Error::source(&**error);
         matches!(**error, StoreError::Unavailable { .. })
-            && source.is_some_and(|source| source.to_string().contains("not sent"))
+            && source.is_some_and(|source| source.to_string().contains("not asked"))
     });
     assert!(hearsay.count() > 0);
     rig.store.heal();

@@ -37,9 +37,6 @@ const NAP: Duration = Duration::from_millis(250);
 /// For how long a failure speaks for other seats.
 const SPEAKS_FOR: Duration = Duration::from_secs(1);
 
-/// The most renewals that are sent together.
-const TOGETHER: usize = 128;
-
 /// What the thread has to itself.
 pub(super) struct Courier {
     post: Arc<Post>,
@@ -112,10 +109,8 @@ impl Courier {
             rest = None;
         }
         // They keep what is there.
-        while !renewals.is_empty() {
-            let later = renewals.split_off(renewals.len().min(TOGETHER));
+        if !renewals.is_empty() {
             self.renew(renewals);
-            renewals = later;
         }
         for (at, request) in others {
             self.ask(at, request);
