@@ -52,7 +52,9 @@ impl World {
                     for process in &mut self.processes {
                         process.busy_until_ms = greed_ms;
                     }
-                    self.processes[sleeper].paused_until_ms = until_ms;
+                    // One that sleeps already, as a suspended machine does, awakes no sooner.
+                    let sleeper = &mut self.processes[sleeper];
+                    sleeper.paused_until_ms = sleeper.paused_until_ms.max(until_ms);
                     let soon = sleeps_ms - self.dice.below(3_000);
                     self.after(soon, Event::Strike(Fault::FailOver));
                 }
