@@ -444,7 +444,7 @@ fn drawn(data: &Path) {
 
 const SECRET: &str = "00112233445566778899aabbccddeeff\n";
 
-const CRASHES: [Crash; 8] = [
+const CRASHES: [Crash; 9] = [
     Crash {
         state: "an empty directory",
         is_new: true,
@@ -498,6 +498,25 @@ const CRASHES: [Crash; 8] = [
             fs::write(data.join("orders.secret"), SECRET).unwrap();
         },
     },
+    Crash {
+        state: "a record without its count",
+        is_new: true,
+        make: |data| {
+            begun(data);
+            drawn(data);
+            fs::write(data.join("orders.secret"), SECRET).unwrap();
+            let space = orders(data).find(&LAYOUT).unwrap();
+            let init = Init::new(History::New, SystemClock.unix_ms());
+            let mut store = space.sqlite().unwrap();
+            store.init(&space.namespace, &init).unwrap();
+            let lock = data.join("leases.db.lock");
+            let note = fs::read_to_string(&lock).unwrap();
+            let before = note.find("1 records\n").unwrap();
+            // In place, so that it is the same file.
+            let file = File::options().write(true).open(lock).unwrap();
+            file.set_len(before as u64).unwrap();
+        },
+    },
 ];
 
 #[test]
@@ -523,6 +542,14 @@ fn a_crash_between_any_two_steps_is_safe() {
                 let next = self::ids(home.path());
                 let wait = started.elapsed();
                 assert_eq!(is_new(&take(&next, 10)), crash.is_new, "{state} {wait:?}");
+                // The next that is not on record counts those that are.
+                builder(orders(home.path()).plain()).build().unwrap();
+                let note = fs::read_to_string(home.path().join("leases.db.lock")).unwrap();
+                let counts: Vec<_> = note
+                    .lines()
+                    .filter(|line| line.ends_with("records"))
+                    .collect();
+                assert_eq!(counts, ["1 records", "2 records"], "{state}: {note}");
             });
         }
     });
