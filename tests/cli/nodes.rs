@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::Read;
 use std::process::Child;
 
-use crate::home::{Home, Parts, distinct, fail, numbers, spawn, stderr, succeed};
+use crate::home::{Home, Parts, distinct, fail, numbers, spawn, stderr, stdout, succeed};
 
 #[test]
 fn only_the_nodes_that_were_given_are_used() {
@@ -69,6 +69,25 @@ fn a_run_waits_for_nodes_that_another_holds_and_then_gives_up() {
     assert_eq!(waited.len(), 10);
     let held = numbers(&bytes);
     assert!(waited.iter().all(|id| !held.contains(id)));
+}
+
+#[test]
+fn a_run_that_is_not_to_wait_takes_what_is_free_at_once_or_gives_up() {
+    let home = Home::new();
+    let at_once = ["generate", "--plain", "--wait", "0s"];
+    let nodes = |nodes| home.run(&[&at_once[..], &["--nodes", nodes]].concat());
+    // The first run of all, too.
+    assert_eq!(stdout(&succeed(nodes("3..4"))).lines().count(), 10);
+    let mut holder = holder(&home);
+    let message = fail(nodes("3..4"));
+    for part in ["another run", "--wait"] {
+        assert!(message.contains(part), "{part} is not in: {message}");
+    }
+    assert!(!message.contains("waiting"), "{message}");
+    assert_eq!(stdout(&succeed(nodes("4..5"))).lines().count(), 10);
+    // It ends where nobody reads what it says.
+    drop(holder.stdout.take());
+    holder.wait().unwrap();
 }
 
 #[test]
