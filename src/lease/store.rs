@@ -195,9 +195,41 @@ pub trait LeaseStore: Send + fmt::Debug {
     /// A store that quarantines nothing need not write this: it looks the namespace up,
     /// and answers that there was nothing to do.
     ///
+    /// It may run while others use the namespace, and while others repair the block: one
+    /// of them does. Cost: one step on the record and this block, as a renewal.
+    ///
     /// # Errors
     /// [`StoreError::NotQuarantined`], [`StoreError::ClockSkew`],
     /// [`StoreError::ClockStepped`], [`StoreError::Copied`], and those of every method.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::sync::Arc;
+    /// use ringflake::{Layout, ManualClock};
+    /// use ringflake::lease::{
+    ///     Acquire, Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace, StoreError,
+    /// };
+    ///
+    /// let now = 1_760_000_000_000;
+    /// let mut store = MemoryStore::new(Arc::new(ManualClock::new(now)));
+    /// let orders = Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::PLAIN)?;
+    /// store.init(&orders, &Init::new(History::New, now))?;
+    /// let lost = store.acquire(&orders, &Acquire::new(1, 600, now))?.remove(0);
+    /// store.damage(&orders, lost.block);
+    ///
+    /// for found in store.list(&orders)?.quarantined {
+    ///     // None is of no block: delete that by hand.
+    ///     let Some(block) = found.block else { continue };
+    ///     match store.repair(&orders, block, now) {
+    ///         Ok(repaired) => assert!(repaired.hwm_end > lost.ticks.end),
+    ///         // Somebody was faster.
+    ///         Err(StoreError::NotQuarantined { .. }) => {}
+    ///         Err(error) => return Err(error.into()),
+    ///     }
+    /// }
+    /// assert!(store.list(&orders)?.quarantined.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     fn repair(
         &mut self,
         namespace: &Namespace,
@@ -257,9 +289,31 @@ pub trait LeaseStore: Send + fmt::Debug {
     /// A store that has never kept anything in another format need not write this: it
     /// looks the namespace up, and answers that there was nothing to do.
     ///
+    /// It may be called at each start, by any number of processes: one of them does it.
+    /// Cost: one step on the record, as a renewal; the first upgrade of a store can also
+    /// add what its tables lack. No block is read or written.
+    ///
     /// # Errors
     /// [`StoreError::SecretInUse`], and those of every method: [`StoreError::Format`] for
     /// a record that is newer.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::sync::Arc;
+    /// use ringflake::{Layout, ManualClock, Secret};
+    /// use ringflake::lease::{Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace};
+    ///
+    /// let now = 1_760_000_000_000;
+    /// let mut store = MemoryStore::new(Arc::new(ManualClock::new(now)));
+    /// let secret = Secret::from_bytes([7; 16]);
+    /// let orders = Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::of(&secret))?;
+    /// store.init(&orders, &Init::new(History::New, now))?;
+    ///
+    /// let former = Fingerprint::of_format_1(&secret, "orders");
+    /// // It is in the present format already.
+    /// assert!(!store.upgrade(&orders, former)?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     fn upgrade(&mut self, namespace: &Namespace, former: Fingerprint) -> Result<bool, StoreError> {
         let _ = former;
         self.list(namespace).map(|_| false)
