@@ -125,6 +125,12 @@ pub(super) fn witnessed(path: &Path, namespace: &Namespace) -> u64 {
 }
 
 /// Notes a number of writes on the file, unless a greater one is there.
+///
+/// That it can't be noted is no failure of the write, which is durable by then: to
+/// answer with one would take away a grant that is right, and guard nothing. The note
+/// that is left is too low, and never too high. So no sound file is refused for it; an
+/// older one passes for as long as it has what the note says, as on a file system
+/// without such notes. The next write tries again, and catches up with all.
 pub(super) fn witness(path: &Path, namespace: &Namespace, writes: u64) {
     if witnessed(path, namespace) < writes {
         system::set_attribute(path, &attribute(namespace), &writes.to_string());

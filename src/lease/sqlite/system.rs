@@ -25,7 +25,8 @@ pub(super) fn attribute(path: &Path, name: &str) -> Option<String> {
     imp::attribute(path, name)
 }
 
-/// Sets an extended attribute, where that can be done.
+/// Sets an extended attribute, where that can be done; [`attribute`] tells whether it
+/// was. What stands there stays where it can't: not kept by the file system, or no room.
 pub(super) fn set_attribute(path: &Path, name: &str, value: &str) {
     imp::set_attribute(path, name, value);
 }
@@ -86,6 +87,7 @@ mod imp {
         let (Ok(path), Ok(name)) = (terminated(path), CString::new(name)) else {
             return;
         };
+        // What comes of it is nobody's business; `identity::witness` says why.
         // SAFETY: two terminated strings, and a buffer of the length given.
         unsafe {
             libc::setxattr(
