@@ -126,9 +126,9 @@ impl Default for OpenOptions {
 /// | `~/.pgpass`, `PGPASSFILE` | PostgreSQL only; the page of its store has more |
 ///
 /// On Unix the file of a password, and that of a private key (`sslkey`, `priv_key_path`,
-/// `key`), must be this user's with mode 0600 or less, or root's with 0640 or less, as
-/// libpq asks of its keys: what others may read is no secret. What is no regular file,
-/// such as a pipe, is taken as it is.
+/// `key`), must be this user's with mode 0600 or less, or root's with 0644 or less, as
+/// orchestrators mount them: what others may read is no secret, unless root says who. What
+/// is no regular file, such as a pipe, is taken as it is.
 ///
 /// No connection is made yet: the first operation does that, so that a store
 /// that is down is [`StoreError::Unavailable`](super::StoreError::Unavailable)

@@ -213,7 +213,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("password");
         fs::write(&path, "hunter2").unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
         let password = password(&OpenOptions::new(), None, path.to_str(), NOT_SET);
         let error = password.get().unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);

@@ -1,14 +1,15 @@
 //! Files that hold a password or a private key.
 //!
 //! What others may read is no secret, and what others may write is of their choosing, so
-//! both are refused, by the rule that libpq has for `sslkey`:
+//! both are refused:
 //!
 //! | the file is | rights that it may have |
 //! |---|---|
 //! | this user's | its owner's: mode 0600 or less |
-//! | root's | its group's to read, too: mode 0640 or less |
+//! | root's | anybody's to read, too: mode 0644 or less |
 //!
-//! The second is how several users share one. What is no regular file was opened by
+//! The second is how several users share one, and how orchestrators mount secrets: root
+//! decides who may look. What is no regular file was opened by
 //! whoever started this process, as a pipe is, and is taken as it is. Other systems than
 //! Unix have no such rights, and nothing is refused there.
 
@@ -51,7 +52,7 @@ fn check(file: &File, path: &Path) -> io::Result<()> {
         let path = path.display();
         let text = format!(
             "{path} is to be a secret, and it {reason}; it must be this user's with mode 0600 \
-             or less, or root's with 0640 or less: chmod 600 {path}"
+             or less, or root's with 0644 or less: chmod 600 {path}"
         );
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
     }
@@ -67,7 +68,7 @@ fn check(_file: &File, _path: &Path) -> io::Result<()> {
 #[cfg(unix)]
 fn objection(us: u32, owner: u32, mode: u32) -> Option<String> {
     let may_be_had = match owner {
-        0 => 0o640,
+        0 => 0o644,
         _ => 0o600,
     };
     if owner != 0 && owner != us {
@@ -108,7 +109,9 @@ mod tests {
             (0, 0o440, None),
             (0, 0o660, Some("mode 0660")),
             (0, 0o650, Some("mode 0650")),
-            (0, 0o644, Some("mode 0644")),
+            (0, 0o644, None),
+            (0, 0o444, None),
+            (0, 0o646, Some("mode 0646")),
             (1001, 0o600, Some("user 1001")),
         ] {
             let reason = objection(US, owner, mode);
@@ -124,12 +127,12 @@ mod tests {
         let path = directory.path().join("key");
         fs::write(&path, "hunter2").unwrap();
         let allow = |mode| fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
-        allow(0o644);
+        allow(0o666);
         let error = read(&path).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
         let text = error.to_string();
         let advice = format!("chmod 600 {}", path.display());
-        for part in ["mode 0644", "0600", "0640", &advice] {
+        for part in ["mode 0666", "0600", "0644", &advice] {
             assert!(text.contains(part), "{part} is not in: {text}");
         }
         assert!(!text.contains("hunter2"), "{text}");

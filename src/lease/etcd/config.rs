@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_refused() {
-        let (cert, open) = (file("client.pem"), copy("client.key", 0o640 | 0o004));
+        let (cert, open) = (file("client.pem"), copy("client.key", 0o646));
         let [key, no_key] = ["client.key", "client.pem"].map(|name| copy(name, 0o600));
         let [open, key, no_key] = [&open, &key, &no_key].map(|file| file.path().display());
         for (url, part) in [

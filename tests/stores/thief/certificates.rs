@@ -85,7 +85,7 @@ fn a_private_key_that_others_may_read_or_write_is_refused() {
         let identity = crate::kit::Identity::new();
         let own = identity.parameters(certificate, key);
         let url = format!("{}&{own}", url.replace("CA", &file("ca.pem")));
-        for mode in [0o644, 0o660, 0o602] {
+        for mode in [0o664, 0o660, 0o602] {
             crate::kit::allow(&identity.key(), mode);
             let reason = format!("{key} can't be read");
             thief.fails(&url, &reason);

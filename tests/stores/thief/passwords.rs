@@ -60,7 +60,7 @@ fn a_file_with_another_password_is_taken_up_by_the_next_connection() {
 
         #[cfg(unix)]
         {
-            crate::kit::allow(&path, 0o604);
+            crate::kit::allow(&path, 0o606);
             let text = thief.ask(&mut *store);
             assert!(!thief.knows(), "{url}");
             assert!(text.contains("chmod 600"), "{url}: {text}");
