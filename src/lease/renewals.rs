@@ -4,9 +4,14 @@
 //! from answering the next, and each of them would wait until its time is up. So nothing is
 //! asked after the first that a store could not be asked, or left in doubt.
 
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+mod steps;
+
 use std::error::Error;
 use std::fmt;
 
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+pub(super) use self::steps::{Outcome, Steps, in_steps};
 use super::{Namespace, Renew, StoreError};
 
 /// What a call asks for, and in whose namespace.

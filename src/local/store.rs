@@ -97,6 +97,10 @@ impl LeaseStore for LocalStore {
         self.store.renew(namespace, renew)
     }
 
+    fn renew_all(&mut self, renewals: &[(&Namespace, &Renew)]) -> Vec<Result<u64, StoreError>> {
+        self.store.renew_all(renewals)
+    }
+
     /// Notes it, and writes many at once: a release is informational, and a
     /// process that ends releases all its blocks, one after the other.
     fn release(

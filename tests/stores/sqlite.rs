@@ -8,6 +8,7 @@ mod forks;
 mod kills;
 mod locks;
 mod model;
+mod renewals;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -1,7 +1,10 @@
 //! Several renewals in one call.
 
-use super::super::{Block, Fence, Floor, Grant, MAX_ACQUIRE, Namespace, Renew, StoreError};
+use super::super::{
+    Block, Fence, Fingerprint, Floor, Grant, MAX_ACQUIRE, Namespace, Renew, StoreError,
+};
 use super::{Damage, NODE_BITS, Suite, fenced, limits, one};
+use crate::layout::Layout;
 
 /// The requests as a call wants them.
 fn asked<'a>(wanted: &'a [(&'a Namespace, Renew)]) -> Vec<(&'a Namespace, &'a Renew)> {
@@ -69,7 +72,11 @@ impl Suite<'_> {
         let (_, below) = self.namespace("several-floor", 5);
         let missing = super::space("several-missing", 5);
         let now = (self.now)();
-        let grants = store.acquire(&space, &self.ask(6, 10)).unwrap();
+        let grants = store.acquire(&space, &self.ask(9, 10)).unwrap();
+        let secret = Namespace::new(space.name(), space.layout(), Fingerprint::PLAIN).unwrap();
+        let layout = Layout::TWITTER;
+        let layout = Namespace::new(space.name(), &layout, space.fingerprint()).unwrap();
+        let bits = space.clone().with_block_bits(6).unwrap();
         let low = one(store.acquire(&below, &self.ask(1, 10)));
         let floor = Floor::Tick(low.ticks.end + 1);
         let floor = store.bump_floor(&below, floor, now).unwrap();
@@ -88,6 +95,9 @@ impl Suite<'_> {
             (&below, Renew::new(&low, low.ticks.end + 5, now)),
             (&space, Renew::new(&grants[4], grants[4].ticks.end - 1, now)),
             (&space, longer(|_| {}, 5)),
+            (&secret, longer(|_| {}, 6)),
+            (&layout, longer(|_| {}, 7)),
+            (&bits, longer(|_| {}, 8)),
             // The block of the first again: it finds what that has left.
             (&space, longer(|_| {}, 0)),
         ];
@@ -126,6 +136,17 @@ impl Suite<'_> {
         let error = next().unwrap_err();
         assert!(matches!(error, StoreError::Invalid { .. }), "{error}");
         assert_eq!(next().unwrap(), grants[5].ticks.end + 5);
+        let error = next().unwrap_err();
+        assert!(
+            matches!(error, StoreError::FingerprintMismatch { .. }),
+            "{error}"
+        );
+        for error in [next().unwrap_err(), next().unwrap_err()] {
+            assert!(
+                matches!(error, StoreError::LayoutMismatch { .. }),
+                "{error}"
+            );
+        }
         fenced(
             next(),
             &Fence::End {

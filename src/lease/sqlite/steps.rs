@@ -10,6 +10,7 @@ use super::tables::{self, Space};
 use super::turn::Turn;
 use super::{SqliteStore, identity};
 use crate::lease::quarantine;
+use crate::lease::renewals::in_steps;
 use crate::lease::{
     Acquire, Block, BlockState, Durability, Epoch, Fence, Fingerprint, Floor, Grant, History,
     Incarnation, Init, LeaseStore, Listing, Namespace, Quarantined, Renew, StoreError, StoreKey,
@@ -354,7 +355,7 @@ pub(super) fn refuse_second_use(
 }
 
 /// The block of a grant that is to be changed.
-fn subject(
+pub(super) fn subject(
     turn: &Turn<'_>,
     namespace: &Namespace,
     block: Block,
@@ -387,28 +388,11 @@ impl LeaseStore for SqliteStore {
     }
 
     fn renew(&mut self, namespace: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
-        renew.validate()?;
-        self.run("renew", namespace, Access::Write, |turn| {
-            turn.refuse_copies()?;
-            if let Some(stepped) = turn.doubt_clock()? {
-                return Ok(Err(stepped));
-            }
-            let record = &turn.space.record;
-            let now = record.tick_at(turn.unix_ms)?;
-            let known = subject(turn, namespace, renew.block)?;
-            record.check_renewal(&turn.identity, known.as_ref(), renew)?;
-            let end = record.renewed_end(now, renew.known_end, renew.new_end);
-            if let Some(known) = known {
-                let renewed = BlockState {
-                    hwm_end: end,
-                    released: false,
-                    ..known
-                };
-                tables::write_blocks(turn.connection, namespace, &[renewed])?;
-            }
-            turn.save()?;
-            Ok(Ok(end))
-        })
+        self.renew_one(namespace, renew)
+    }
+
+    fn renew_all(&mut self, renewals: &[(&Namespace, &Renew)]) -> Vec<Result<u64, StoreError>> {
+        in_steps(self, renewals)
     }
 
     fn release(

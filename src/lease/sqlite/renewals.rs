@@ -1,0 +1,86 @@
+//! Renewals, one or several in a transaction.
+
+use super::session::{Access, Trouble};
+use super::steps::subject;
+use super::turn::Turn;
+use super::{SqliteStore, tables};
+use crate::lease::renewals::{Outcome, Renewals, Steps};
+use crate::lease::{BlockState, Namespace, Renew, StoreError};
+
+impl SqliteStore {
+    pub(super) fn renew_one(
+        &mut self,
+        namespace: &Namespace,
+        renew: &Renew,
+    ) -> Result<u64, StoreError> {
+        renew.validate()?;
+        self.run("renew", namespace, Access::Write, |turn| {
+            turn.refuse_copies()?;
+            if let Some(stepped) = turn.doubt_clock()? {
+                return Ok(Err(stepped));
+            }
+            let renewed = renewed(turn, namespace, renew)?;
+            let end = renewed.hwm_end;
+            tables::write_blocks(turn.connection, namespace, &[renewed])?;
+            turn.save()?;
+            Ok(Ok(end))
+        })
+    }
+}
+
+impl Steps for SqliteStore {
+    /// A step reads one record, and notes one write to its namespace.
+    fn go_together(a: &Namespace, b: &Namespace) -> bool {
+        a == b
+    }
+
+    fn step(&mut self, renewals: &Renewals<'_>) -> Outcome {
+        let Some((namespace, _)) = renewals.first() else {
+            return Ok(Vec::new());
+        };
+        self.run("renew", namespace, Access::Write, |turn| {
+            turn.refuse_copies()?;
+            if let Some(stepped) = turn.doubt_clock()? {
+                return Ok(Err(stepped));
+            }
+            let mut moved = Vec::with_capacity(renewals.len());
+            let mut answers = Vec::with_capacity(renewals.len());
+            for (_, renew) in renewals {
+                let answer = match renewed(turn, namespace, renew) {
+                    Ok(renewed) => {
+                        let end = renewed.hwm_end;
+                        moved.push(renewed);
+                        Ok(end)
+                    }
+                    Err(Trouble::Store(refusal)) => Err(refusal),
+                    Err(trouble) => return Err(trouble),
+                };
+                answers.push(Some(answer));
+            }
+            if !moved.is_empty() {
+                tables::write_blocks(turn.connection, namespace, &moved)?;
+                turn.save()?;
+            }
+            Ok(Ok(answers))
+        })
+    }
+
+    fn alone(&mut self, namespace: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
+        self.renew_one(namespace, renew)
+    }
+}
+
+/// How the block stands once it is renewed.
+fn renewed(turn: &Turn<'_>, namespace: &Namespace, renew: &Renew) -> Result<BlockState, Trouble> {
+    let record = &turn.space.record;
+    let now = record.tick_at(turn.unix_ms)?;
+    let known = subject(turn, namespace, renew.block)?;
+    record.check_renewal(&turn.identity, known.as_ref(), renew)?;
+    let mut renewed = known.unwrap_or_else(|| {
+        // Refused above.
+        BlockState::new(renew.block, renew.epoch, renew.known_end)
+    });
+    renewed.hwm_end = record.renewed_end(now, renew.known_end, renew.new_end);
+    renewed.released = false;
+    Ok(renewed)
+}
