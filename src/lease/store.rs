@@ -133,10 +133,11 @@ pub trait LeaseStore: Send + fmt::Debug {
     ///   [`StoreError::Unavailable`], and was not carried out.
     ///
     /// # Cost
-    /// A store that is not asked any more has cost one of its time-outs. A PostgreSQL takes
-    /// up to 128 of them in one transaction: one round trip and one write to disk, and one
-    /// more call of [`renew`](Self::renew) for each that was refused, which says why. A
-    /// store that was made by others, and has not this method, is called once for each.
+    /// A store that is not asked any more has cost one of its time-outs. PostgreSQL, MySQL
+    /// and MariaDB take up to 128 of them in one transaction, SQLite as many of one
+    /// namespace: one write to disk, and with PostgreSQL one round trip. One more call of
+    /// [`renew`](Self::renew) tells of each that was not done why. Other stores are asked
+    /// for one after the other.
     ///
     /// As all methods it blocks the caller, and is one of several connections to the store:
     /// others may acquire, renew and release meanwhile.

@@ -22,7 +22,7 @@ use crate::sharing::{
     a_connection_that_would_be_idle_for_long_is_closed as closed,
     a_hundred_generators_are_one_connection as shared,
 };
-use crate::sql::{self, Database, all_of, answers, made, now, space, take, tick};
+use crate::sql::{self, Database, all_of, answers, batches, made, now, space, take, tick};
 use crate::upgrade::upgrades_from_format_1 as upgrades;
 
 impl Database for MariaDb {
@@ -303,6 +303,47 @@ fn a_repair_judges_what_others_left() {
         &mut |statement| execute(&mut holding, statement),
         &|| waits(&server),
     );
+}
+
+#[test]
+fn a_block_that_is_locked_holds_up_no_other() {
+    let server = server!("mysql::a_block_that_is_locked_holds_up_no_other");
+    let mut holding = server.admin();
+    batches::a_block_that_is_locked_holds_up_no_other(
+        &server,
+        &mut |statement| execute(&mut holding, statement),
+        &|| waits(&server),
+    );
+}
+
+#[test]
+fn those_who_renew_the_same_blocks_share_what_is_added() {
+    let server = server!("mysql::those_who_renew_the_same_blocks_share_what_is_added");
+    batches::those_who_renew_the_same_blocks_share_what_is_added(&server);
+}
+
+#[test]
+fn renewals_of_many_namespaces_are_one_transaction() {
+    let server = server!("mysql::renewals_of_many_namespaces_are_one_transaction");
+    let mut store = server.store();
+    let spaces = ["a", "b", "c"].map(|name| made(&mut *store, name, 5));
+    let grants = spaces
+        .each_ref()
+        .map(|space| (space, batches::several(&mut *store, space, 20)));
+    let asked = grants
+        .iter()
+        .map(|(space, grants)| batches::all(space, grants));
+    let asked: Vec<_> = asked.flatten().collect();
+    let count = |what: &str| -> u64 {
+        let sql = format!("SHOW GLOBAL STATUS LIKE '{what}'");
+        let row: Option<(String, u64)> = server.admin().query_first(sql).unwrap();
+        row.unwrap().1
+    };
+    let before = ["Com_commit", "Com_update_multi"].map(count);
+    let answers = batches::renew_all(&mut *store, &asked);
+    let after = ["Com_commit", "Com_update_multi"].map(count);
+    batches::moved(answers, &asked);
+    assert_eq!(after, [before[0] + 1, before[1] + asked.len() as u64]);
 }
 
 #[test]

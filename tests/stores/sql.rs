@@ -2,6 +2,7 @@
 //! starts one and hands it over.
 
 mod agreement;
+pub(crate) mod batches;
 mod replies;
 mod warnings;
 

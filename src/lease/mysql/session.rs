@@ -1,5 +1,7 @@
 //! The statements of each step.
 
+mod renewal;
+
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -489,29 +491,14 @@ impl Session for MySession {
     }
 
     fn extend(&mut self, namespace: &Namespace, renew: &Renew) -> Result<Option<u64>, Failure> {
-        let layout = namespace.layout();
-        let known_end = to_column(renew.known_end);
-        let epoch_unix_ms = to_column(layout.epoch_unix_ms());
-        let tick_ms = to_column(layout.tick_ms());
-        let mut parameters: Vec<Value> = vec![
-            known_end.into(),
-            to_column(renew.new_end).into(),
-            to_column(layout.ticks()).into(),
-            epoch_unix_ms.into(),
-            tick_ms.into(),
-            tick_ms.into(),
-        ];
-        parameters.extend(guard(namespace, renew.block, renew.epoch));
-        parameters.extend([
-            known_end.into(),
-            known_end.into(),
-            epoch_unix_ms.into(),
-            self.accepts_best_effort.into(),
-        ]);
-        let statement = std::mem::take(&mut self.statements.extend);
-        let found = self.guarded(&statement, parameters);
-        self.statements.extend = statement;
-        Ok(found?.then(|| self.connection.last_insert_id()))
+        self.extend_one(namespace, renew)
+    }
+
+    fn extend_all(
+        &mut self,
+        renewals: &[(&Namespace, &Renew)],
+    ) -> Result<Vec<Option<u64>>, Failure> {
+        self.extend_many(renewals)
     }
 
     fn mark_released(

@@ -235,6 +235,25 @@ pub(super) fn known(blocks: usize) -> String {
     )
 }
 
+/// Locks so many records against changes. Parameters: their names.
+pub(super) fn records_shared(records: usize) -> String {
+    let list = vec!["?"; records].join(", ");
+    format!(
+        "SELECT `name` FROM ringflake_namespace WHERE `name` IN ({list}) ORDER BY `name`
+        LOCK IN SHARE MODE"
+    )
+}
+
+/// Locks those of so many blocks that nobody has locked. Parameters: the namespace, each
+/// block.
+pub(super) fn free(blocks: usize) -> String {
+    let list = vec!["?"; blocks].join(", ");
+    format!(
+        "SELECT `block` FROM ringflake_block FORCE INDEX (PRIMARY)
+        WHERE `namespace` = ? AND `block` IN ({list}) FOR UPDATE SKIP LOCKED"
+    )
+}
+
 /// Moves the marks of `blocks` blocks. Parameters: block and mark of each, time,
 /// host and instance, the namespace, each block.
 pub(super) fn grant(blocks: usize) -> String {

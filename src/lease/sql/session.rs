@@ -152,16 +152,13 @@ pub(in crate::lease) trait Session: Sized {
 
     /// As [`extend`](Self::extend) for each of these, in one transaction: where each end is
     /// now, in their order, and none for those that were left as they were. No two are of
-    /// one block. Rows that others have locked may be passed over, and whatever takes a
-    /// transaction of its own.
+    /// one block. Rows that others have locked are passed over.
     ///
     /// A failure but for [`Failure::Unknown`] means that none was moved.
     fn extend_all(
         &mut self,
         renewals: &[(&Namespace, &Renew)],
-    ) -> Result<Vec<Option<u64>>, Failure> {
-        Ok(vec![None; renewals.len()])
-    }
+    ) -> Result<Vec<Option<u64>>, Failure>;
 
     /// Notes a release if everything agrees, in a transaction of its own, and
     /// answers whether it did.

@@ -2,58 +2,17 @@
 
 use std::thread;
 
-use ringflake::lease::{
-    Acquire, Fence, Floor, Grant, LeaseStore, Namespace, OpenOptions, Renew, StoreError, open,
-};
+use ringflake::lease::{Fence, Floor, LeaseStore, OpenOptions, StoreError, open};
 
 use super::server::{Postgres, Session};
 use crate::eventually::eventually;
+use crate::sql::batches::{self as sql, all, moved, renew_all, several};
 use crate::sql::{Database, all_of, made, mark, now, take};
-
-type Answers = Vec<Result<u64, StoreError>>;
-
-/// Asks for one tick more of each.
-fn renew_all(store: &mut dyn LeaseStore, grants: &[(&Namespace, &Grant)]) -> Answers {
-    let longer = |grant: &Grant| Renew::new(grant, grant.ticks.end + 1, now());
-    let wanted: Vec<_> = grants.iter().map(|(_, grant)| longer(grant)).collect();
-    let spaces = grants.iter().map(|(space, _)| *space);
-    store.renew_all(&spaces.zip(&wanted).collect::<Vec<_>>())
-}
-
-fn several(store: &mut dyn LeaseStore, space: &Namespace, blocks: u32) -> Vec<Grant> {
-    let grants = store
-        .acquire(space, &Acquire::new(blocks, 10, now()))
-        .unwrap();
-    assert_eq!(grants.len(), blocks as usize);
-    grants
-}
-
-fn all<'a>(space: &'a Namespace, grants: &'a [Grant]) -> Vec<(&'a Namespace, &'a Grant)> {
-    grants.iter().map(|grant| (space, grant)).collect()
-}
-
-#[track_caller]
-fn moved(answers: Answers, grants: &[(&Namespace, &Grant)]) {
-    assert_eq!(answers.len(), grants.len());
-    for (answer, (_, grant)) in answers.into_iter().zip(grants) {
-        assert_eq!(answer.unwrap(), grant.ticks.end + 1);
-    }
-}
 
 /// The number of the next transaction that writes.
 fn next_transaction(admin: &Session) -> u64 {
     let next = admin.value("SELECT txid_snapshot_xmax(txid_current_snapshot())");
     next.parse().unwrap()
-}
-
-fn lock(session: &Session, space: &Namespace, grant: &Grant) {
-    session.execute("BEGIN");
-    session.execute(&format!(
-        "SELECT * FROM ringflake_block
-         WHERE namespace = '{}' AND block = {} AND epoch > 0 FOR UPDATE",
-        space.name(),
-        grant.block
-    ));
 }
 
 fn waiting(admin: &Session, kind: &str) -> bool {
@@ -121,29 +80,15 @@ fn a_renewal_that_would_overlap_costs_no_other() {
     assert_eq!(mark(&mut *store, &space, block), Some(end));
 }
 
-/// As an acquisition that chooses, or a copy of this process, may have it.
 #[test]
 fn a_block_that_is_locked_holds_up_no_other() {
     let server = server!("postgres::a_block_that_is_locked_holds_up_no_other");
     let (holding, admin) = (server.admin(), server.admin());
-    let mut store = server.store();
-    let space = &made(&mut *store, "orders", 5);
-    let grants = &several(&mut *store, space, 3);
-    lock(&holding, space, &grants[0]);
-    thread::scope(|scope| {
-        let renewing = scope.spawn(|| renew_all(&mut *store, &all(space, grants)));
-        eventually("the renewal of one waits", || {
-            waiting(&admin, "transactionid") || renewing.is_finished()
-        });
-        let seen = |grant: &Grant| mark(&mut *server.store(), space, grant.block);
-        let marks: Vec<_> = grants.iter().map(seen).collect();
-        // Before anything can fail, so that nobody is left waiting.
-        holding.execute("COMMIT");
-        let ends: Vec<_> = grants.iter().map(|grant| grant.ticks.end).collect();
-        let expected = [ends[0], ends[1] + 1, ends[2] + 1].map(Some);
-        assert_eq!(marks, expected);
-        moved(renewing.join().unwrap(), &all(space, grants));
-    });
+    sql::a_block_that_is_locked_holds_up_no_other(
+        &server,
+        &mut |statement| holding.execute(statement),
+        &|| waiting(&admin, "transactionid"),
+    );
 }
 
 #[test]
@@ -200,66 +145,12 @@ fn renewals_of_many_namespaces_wait_for_each_floor_that_is_being_raised() {
     }
 }
 
-/// Renewals of the same blocks in opposite orders, by connections of which one alone can
-/// move each, and acquisitions between.
 #[test]
 fn those_who_renew_the_same_blocks_never_wait_in_a_circle() {
-    const ROUNDS: usize = 30;
     let server = server!("postgres::those_who_renew_the_same_blocks_never_wait_in_a_circle");
-    let spaces = ["a", "b"].map(|name| made(&mut *server.store(), name, 5));
-    let grants: Vec<(usize, Grant)> = (0..2)
-        .flat_map(|which| {
-            let grants = several(&mut *server.store(), &spaces[which], 10);
-            grants.into_iter().map(move |grant| (which, grant))
-        })
-        .collect();
-    let work = |worker: usize| {
-        let mut store = server.store();
-        let mut grants = grants.clone();
-        let mut won = 0;
-        for round in 0..ROUNDS {
-            if worker.is_multiple_of(2) {
-                grants.reverse();
-            }
-            if worker == 3 {
-                several(&mut *store, &spaces[round % 2], 1);
-            }
-            let asked: Vec<_> = grants
-                .iter()
-                .map(|(which, g)| (&spaces[*which], g))
-                .collect();
-            let answers = renew_all(&mut *store, &asked);
-            for ((_, grant), answer) in grants.iter_mut().zip(answers) {
-                grant.ticks.end = match answer {
-                    Ok(end) => {
-                        won += 1;
-                        end
-                    }
-                    Err(StoreError::Fenced {
-                        fence: Fence::End { recorded, .. },
-                        ..
-                    }) => recorded,
-                    Err(other) => panic!("{}", all_of(&other)),
-                };
-            }
-        }
-        won
-    };
-    let won: u64 = thread::scope(|scope| {
-        let workers: Vec<_> = (0..4).map(|w| scope.spawn(move || work(w))).collect();
-        workers.into_iter().map(|w| w.join().unwrap()).sum()
-    });
-    let admin = server.admin();
-    eventually("all have told what they did", || server.sessions() == 0);
+    sql::those_who_renew_the_same_blocks_share_what_is_added(&server);
     let deadlocks = "SELECT sum(deadlocks) FROM pg_stat_database";
-    assert_eq!(admin.value(deadlocks), "0");
-    // Each tick was given to one of them.
-    let mut added = 0;
-    for (which, grant) in &grants {
-        let kept = mark(&mut *server.store(), &spaces[*which], grant.block).unwrap();
-        added += kept - grant.ticks.end;
-    }
-    assert_eq!(won, added);
+    assert_eq!(server.admin().value(deadlocks), "0");
 }
 
 /// A wait for a standby that somebody cancels.
