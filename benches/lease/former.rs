@@ -68,7 +68,7 @@ impl Renewer for Former {
     fn renew(&mut self, space: &Namespace, renew: &Renew) -> Outcome<u64> {
         let layout = space.layout();
         let (shape, fingerprint) = (layout.to_string(), space.fingerprint().to_string());
-        let (name, format) = (space.name(), 1_i64);
+        let (name, format) = (space.name(), 2_i64);
         let number = |number: u64| i64::try_from(number);
         let block_bits = i64::from(space.block_bits());
         let block = number(renew.block.index())?;

@@ -1,4 +1,5 @@
-//! How many renewals a second does a PostgreSQL confirm, to one thread and to forty?
+//! How many renewals a second does a PostgreSQL confirm: to one thread and to forty, and
+//! to one that asks for several in a call?
 //!
 //! ```sh
 //! cargo bench --features postgres --bench renew [-- --seconds S --rounds N]
@@ -13,6 +14,9 @@
 //! of one namespace, the order changes from round to round, and the tables are vacuumed
 //! before each turn. A line shows medians, among them that of the ratios of the rounds.
 //!
+//! The second table is of one connection, which renews one grant after the other or
+//! `batches::SIZES` of them a call, in turns, too.
+//!
 //! Each answer is compared with the end that was asked for, and after the last round
 //! the server's marks and its ledger with the answers; no two grants share a block.
 
@@ -26,10 +30,12 @@ use ringflake::lease::{
 };
 use ringflake::{Clock, Layout, SystemClock};
 
+use self::batches::SIZES;
 use self::flags::value_of;
 use self::former::Former;
 use self::postgres::{Postgres, Session};
 
+mod batches;
 #[path = "../../tests/common/clock.rs"]
 #[allow(dead_code, reason = "the rest is for tests")]
 mod clock;
@@ -98,7 +104,7 @@ fn main() -> Outcome<()> {
     let space = space()?;
     let mut store = open(&server.url(), &OpenOptions::new())?;
     store.init(&space, &Init::new(History::New, now()))?;
-    let most = THREADS[THREADS.len() - 1];
+    let most = THREADS[THREADS.len() - 1].max(SIZES[SIZES.len() - 1]);
     let mut grants = store.acquire(&space, &Acquire::new(most as u32, 10, now()))?;
     let blocks: BTreeSet<_> = grants.iter().map(|grant| grant.block).collect();
     assert_eq!(blocks.len(), most, "two grants of one block");
@@ -116,6 +122,7 @@ fn main() -> Outcome<()> {
         }
         print_line(threads, &turns);
     }
+    batches::compare(&server, &admin, &space, &mut grants, rounds, time)?;
     verify(&mut *store, &admin, &space, &grants)?;
     println!("\nEvery renewal moved its end, and the server has each where it was moved to.");
     Ok(())

@@ -1,0 +1,94 @@
+//! Renewals one by one against several in one call, on one connection.
+
+use std::time::{Duration, Instant};
+
+use ringflake::lease::{Grant, LeaseStore, Namespace, OpenOptions, Renew, open};
+
+use crate::postgres::{Postgres, Session};
+use crate::{Outcome, median, now};
+
+/// How many in one call. One is a call of `renew`.
+pub(crate) const SIZES: [usize; 3] = [1, 16, 64];
+
+/// What one size did in one round.
+#[derive(Clone, Copy)]
+struct Turn {
+    per_second: f64,
+    calls_per_second: f64,
+}
+
+/// Measures the sizes in turns, and prints a line for each.
+pub(crate) fn compare(
+    server: &Postgres,
+    admin: &Session,
+    space: &Namespace,
+    grants: &mut [Grant],
+    rounds: usize,
+    time: Duration,
+) -> Outcome<()> {
+    let options = OpenOptions::new().timeout(Duration::from_secs(30));
+    let mut store = open(&server.url(), &options)?;
+    let mut turns = SIZES.map(|_| Vec::new());
+    for round in 0..rounds {
+        for index in 0..SIZES.len() {
+            let which = (round + index) % SIZES.len();
+            admin.execute("VACUUM ANALYZE");
+            admin.execute("CHECKPOINT");
+            turns[which].push(run(&mut *store, space, grants, SIZES[which], time)?);
+        }
+    }
+    println!("\n| renewals a call | calls/s | renewals/s | x one by one |");
+    println!("|---:|---:|---:|---:|");
+    let alone = turns[0].clone();
+    for (size, turns) in SIZES.iter().zip(turns) {
+        let calls = median(turns.iter().map(|turn| turn.calls_per_second));
+        let renewals = median(turns.iter().map(|turn| turn.per_second));
+        let both = turns.iter().zip(&alone);
+        let ratio = median(both.map(|(turn, alone)| turn.per_second / alone.per_second));
+        println!("| {size} | {calls:.0} | {renewals:.0} | {ratio:.1} |");
+    }
+    Ok(())
+}
+
+/// Renews so many grants a call, one group after the other.
+fn run(
+    store: &mut dyn LeaseStore,
+    space: &Namespace,
+    grants: &mut [Grant],
+    size: usize,
+    time: Duration,
+) -> Outcome<Turn> {
+    let (began, mut calls, mut done) = (Instant::now(), 0_u64, 0_u64);
+    'time: loop {
+        for group in grants.chunks_exact_mut(size) {
+            renew(store, space, group)?;
+            calls += 1;
+            done += size as u64;
+            if began.elapsed() >= time {
+                break 'time;
+            }
+        }
+    }
+    let took = began.elapsed().as_secs_f64();
+    Ok(Turn {
+        per_second: done as f64 / took,
+        calls_per_second: calls as f64 / took,
+    })
+}
+
+/// Moves each end by one tick.
+fn renew(store: &mut dyn LeaseStore, space: &Namespace, grants: &mut [Grant]) -> Outcome<()> {
+    let longer = |grant: &Grant| Renew::new(grant, grant.ticks.end + 1, now());
+    let wanted: Vec<_> = grants.iter().map(longer).collect();
+    let answers = match &*wanted {
+        [alone] => vec![store.renew(space, alone)],
+        several => store.renew_all(&several.iter().map(|it| (space, it)).collect::<Vec<_>>()),
+    };
+    assert_eq!(answers.len(), wanted.len());
+    for ((grant, wanted), answer) in grants.iter_mut().zip(&wanted).zip(answers) {
+        let end = answer?;
+        assert_eq!(end, wanted.new_end, "{grant}: moved to another end");
+        grant.ticks.end = end;
+    }
+    Ok(())
+}
