@@ -1,5 +1,6 @@
 //! Generators of one process that share a store.
 
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use ringflake::lease::{
     Fingerprint, GrantState, History, Init, LeaseStatus, LeaseStore, Namespace, StoreError,
     StoreLimits,
 };
-use ringflake::{DirectGenerator, Secret, Shutdown};
+use ringflake::{Clock, DirectGenerator, DirectGeneratorBuilder, ManualClock, Secret, Shutdown};
 
 use crate::eventually::eventually;
 use crate::rig::{Judge, Rig, SECOND, held_end};
@@ -149,6 +150,45 @@ fn who_waits_for_a_first_lease_keeps_nobody_waiting() {
         assert!(waiting.join().unwrap().is_ok());
     });
     assert_eq!(rig.store.threads(), 2, "this one made the namespace");
+}
+
+/// A clock that makes a generator when the leases' thread looks at it first, as a
+/// subscriber may that gives each event an ID.
+#[derive(Debug)]
+struct Lazy {
+    clock: ManualClock,
+    build: Mutex<Option<DirectGeneratorBuilder>>,
+    built: Arc<Mutex<Option<DirectGenerator>>>,
+}
+
+impl Clock for Lazy {
+    fn unix_ms(&self) -> u64 {
+        if thread::current().name() == Some("ringflake-lease")
+            && let Some(builder) = self.build.lock().unwrap().take()
+        {
+            *self.built.lock().unwrap() = Some(builder.build().unwrap());
+        }
+        self.clock.unix_ms()
+    }
+}
+
+#[test]
+fn who_builds_one_on_the_thread_itself_is_served_by_another() {
+    let rig = rig("lazy");
+    let built = Arc::default();
+    let lazy = Lazy {
+        clock: rig.clock.clone(),
+        build: Mutex::new(Some(rig.direct())),
+        built: Arc::clone(&built),
+    };
+    let builder = rig.direct().clock(lazy);
+    let building = thread::spawn(move || builder.build());
+    eventually("nobody waits for itself", || building.is_finished());
+    let ids = building.join().unwrap().unwrap();
+    ids.take().unwrap();
+    let inner = built.lock().unwrap().take().unwrap();
+    inner.take().unwrap();
+    assert_eq!(rig.store.threads(), 2);
 }
 
 #[test]

@@ -126,6 +126,9 @@ impl Courier {
         for (at, renew) in put_off {
             self.ask(at, Request::Renew(renew));
         }
+        if sent.is_empty() {
+            return;
+        }
         let seats = &self.seats;
         let pairs: Vec<(&Namespace, &Renew)> = sent
             .iter()

@@ -20,8 +20,11 @@
 //! *A fork.* A child has lines of its own ([`PerProcess`]), and so never waits for a lock
 //! of its parent's.
 //!
-//! Couriers without a key are entered nowhere, and nobody else comes to them.
+//! Couriers without a key are entered nowhere, and nobody else comes to them. Nor does who
+//! starts a keeper on a courier's own thread, from a clock, a store or a subscriber: it
+//! waits there, and would not be served.
 
+use std::cell::Cell;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, Thread, ThreadId};
@@ -53,13 +56,22 @@ type Lines = Mutex<Vec<(StoreKey, Line)>>;
 
 static LINES: PerProcess<Lines> = PerProcess::new();
 
+thread_local! {
+    /// Whether this thread is a courier.
+    static ON_DUTY: Cell<bool> = const { Cell::new(false) };
+}
+
 impl Line {
     /// Brings a seat to the courier that has this store's key, or starts one with it.
     ///
     /// # Errors
     /// The operating system's, if it gives no thread or memory. The seat is dropped then.
     pub(super) fn of(store: Box<dyn LeaseStore>, seat: Seat) -> io::Result<Self> {
-        let Some(key) = catching(|| store.key()).flatten() else {
+        let key = match ON_DUTY.get() {
+            true => None,
+            false => catching(|| store.key()).flatten(),
+        };
+        let Some(key) = key else {
             return Self::start(store, seat, None);
         };
         let lines: &'static Lines = LINES.get(|_| Ok(Mutex::default()))?;
@@ -119,6 +131,7 @@ impl Post {
 
     /// Strikes the courier off when what is returned is dropped, whoever has come.
     pub(super) fn on_duty(&self) -> impl Drop {
+        ON_DUTY.set(true);
         OnDuty(self)
     }
 
