@@ -112,3 +112,44 @@ impl<T> Deref for Marked<T> {
         &self.value
     }
 }
+
+#[cfg(all(test, not(all(loom, feature = "loom"))))]
+mod tests {
+    use std::sync::Barrier;
+    use std::thread;
+
+    use super::*;
+
+    /// As in a child, where what was made is the parent's.
+    fn inherited() -> &'static PerProcess<u64> {
+        let mark = WipeOnFork::new(AtomicU64::new(0)).unwrap();
+        let parents = Box::leak(Box::new(Marked { mark, value: 1 }));
+        Box::leak(Box::new(PerProcess {
+            current: AtomicCell::new(Some(Made(parents))),
+        }))
+    }
+
+    #[test]
+    fn threads_that_come_first_together_have_one_static() {
+        for round in 0..500 {
+            let number = match round % 2 {
+                0 => Box::leak(Box::new(PerProcess::new())),
+                _ => inherited(),
+            };
+            let start = Barrier::new(2);
+            let get = || {
+                start.wait();
+                let made = number.get(|_| Ok(7)).unwrap();
+                start.wait();
+                [made, number.get(|_| Ok(8)).unwrap()]
+            };
+            let ([one, again], others) = thread::scope(|scope| {
+                let other = scope.spawn(get);
+                (get(), other.join().unwrap())
+            });
+            for made in [again, others[0], others[1]] {
+                assert!(ptr::eq(one, made));
+            }
+        }
+    }
+}

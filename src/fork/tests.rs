@@ -121,6 +121,22 @@ mod forking {
     }
 
     #[test]
+    fn a_static_of_a_process_is_made_once_and_not_believed_by_a_child() {
+        static NUMBER: PerProcess<usize> = PerProcess::new();
+        let get = || NUMBER.get(|parent| Ok(parent.map_or(1, |number| number + 1)));
+        let number = get().unwrap();
+        assert_eq!(**number, 1);
+        assert!(std::ptr::eq(number, get().unwrap()));
+
+        assert!(!number.is_inherited());
+        assert!(in_child(|| number.is_inherited()));
+        // It makes its own. `fork` of glibc leaves the allocator usable.
+        #[cfg(target_env = "gnu")]
+        assert!(in_child(|| get().is_ok_and(|number| **number == 2)));
+        assert_eq!(**get().unwrap(), 1);
+    }
+
+    #[test]
     fn every_page_is_wiped() {
         // Three pages and a bit, also where pages are 16 KiB.
         const LEN: usize = 3 * 2048 + 5;

@@ -163,6 +163,9 @@ mod tests {
             let reason = US.object_to(found.in_a_directory());
             assert_eq!(reason.is_none(), is_fine, "{found:?}: {reason:?}");
         }
+        // The mode is shown without the kind of file.
+        let reason = US.object_to(rights(0, 0, 0o100_666)).unwrap();
+        assert!(reason.contains("mode 0666"), "{reason}");
         // For a file it means nothing.
         assert!(US.object_to(rights(1000, 1000, 0o1606)).is_some());
     }
