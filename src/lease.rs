@@ -58,77 +58,29 @@
 //! decides in this process decides in the same way. [`MemoryStore`] is the
 //! reference.
 
-use std::fmt;
-use std::ops::Range;
-
-use crate::layout::Layout;
-
-#[cfg(any(
-    feature = "etcd",
-    feature = "mysql",
-    feature = "postgres",
-    feature = "redis"
-))]
-mod certificates;
 mod claim;
 mod confirmed;
 #[cfg(feature = "conformance")]
 pub mod conformance;
-#[cfg(any(
-    feature = "etcd",
-    feature = "mysql",
-    feature = "postgres",
-    feature = "redis"
-))]
-#[allow(dead_code, reason = "each of them uses a part of it")]
-mod deadline;
 mod error;
-#[cfg(feature = "etcd")]
-mod etcd;
 mod fixed;
 mod grant;
 pub mod guide;
-mod keeper;
 mod key;
 mod limits;
-mod manager;
-mod memory;
-#[cfg(feature = "mysql")]
-mod mysql;
 mod namespace;
-mod open;
-#[allow(dead_code, reason = "each store that is a feature uses a part of it")]
-mod password;
-#[cfg(any(
-    feature = "etcd",
-    feature = "mysql",
-    feature = "postgres",
-    feature = "redis"
-))]
-mod peer;
-#[cfg(feature = "postgres")]
-mod postgres;
-#[allow(dead_code, reason = "as of password")]
-mod private_file;
+mod protocol;
 mod quarantine;
 mod record;
-#[cfg(feature = "redis")]
-mod redis;
+mod rectangle;
 mod registry;
+mod renewal;
 mod renewals;
 mod report;
-#[allow(dead_code, reason = "read by the stores that are features")]
-mod row;
 mod show;
-#[cfg(any(feature = "mysql", feature = "postgres"))]
-mod sql;
-#[cfg(feature = "sqlite")]
-mod sqlite;
 mod store;
-mod tier;
+mod stores;
 mod trouble;
-#[cfg(any(feature = "etcd", feature = "redis"))]
-mod url;
 #[allow(
     dead_code,
     reason = "a person's word is passed on by the stores on SQL servers alone"
@@ -138,305 +90,36 @@ mod voucher;
 pub(crate) use self::claim::{Claim, Claimed, Denied, Position};
 pub use self::confirmed::Confirmed;
 pub use self::error::{Fence, StoreError};
-#[cfg(feature = "etcd")]
-pub use self::etcd::EtcdStore;
 pub use self::fixed::StaticLease;
 pub use self::grant::{Block, BlockState, Epoch, Grant, Holder};
-pub(crate) use self::keeper::{FirstLease, Keeper, KeeperError, Tenant, may_come};
 pub use self::key::StoreKey;
 pub use self::limits::StoreLimits;
-pub use self::manager::{
+pub use self::namespace::{Fingerprint, Namespace, NamespaceError};
+pub use self::protocol::{
     Answer, Change, Demand, Expiry, GrantState, GrantStatus, LeaseHealth, LeasePlan, LeaseStatus,
     Manager, Moment, PlanError, Request, Step,
 };
-pub use self::memory::{MemorySnapshot, MemoryStore};
-#[cfg(feature = "mysql")]
-pub use self::mysql::MysqlStore;
-pub use self::namespace::{Fingerprint, Namespace, NamespaceError};
-pub use self::open::{OpenError, OpenOptions, open};
-#[cfg(feature = "postgres")]
-pub use self::postgres::PostgresStore;
 pub use self::quarantine::Quarantined;
 pub use self::record::{Incarnation, StoreRecord};
-#[cfg(feature = "redis")]
-pub use self::redis::RedisStore;
+pub use self::rectangle::{Lease, LeaseError};
 pub(crate) use self::registry::{Conflict, Space};
+pub(crate) use self::renewal::{FirstLease, Keeper, KeeperError, Tenant, may_come};
 pub use self::report::{Durability, Listing, StoreReport};
-#[cfg(feature = "sqlite")]
-pub use self::sqlite::SqliteStore;
-#[cfg(feature = "sqlite")]
-pub(crate) use self::sqlite::past;
 pub use self::store::{Acquire, Floor, History, Init, LeaseStore, MAX_ACQUIRE, Renew};
-pub use self::tier::{MemoryTier, TierSnapshot, TierStore};
+#[cfg(feature = "etcd")]
+pub use self::stores::etcd::EtcdStore;
+pub use self::stores::memory::{MemorySnapshot, MemoryStore};
+#[cfg(feature = "mysql")]
+pub use self::stores::mysql::MysqlStore;
+pub use self::stores::open::{OpenError, OpenOptions, open};
+#[cfg(feature = "postgres")]
+pub use self::stores::postgres::PostgresStore;
+#[cfg(feature = "redis")]
+pub use self::stores::redis::RedisStore;
+#[cfg(feature = "sqlite")]
+pub use self::stores::sqlite::SqliteStore;
+#[cfg(feature = "sqlite")]
+pub(crate) use self::stores::sqlite::past;
+pub use self::stores::tier::{MemoryTier, TierSnapshot, TierStore};
 pub(crate) use self::trouble::Outage;
 pub use self::trouble::{Trouble, TroubleKind};
-
-/// Ownership of a range of nodes times a half-open interval of ticks.
-///
-/// A lease says what may be issued, not by when: it does not expire. Having one
-/// is a claim, and making one with [`Lease::new`] makes the claim true no more
-/// than writing a deed makes one own a house. Get it from a [`StaticLease`] or
-/// from a [`Grant`] instead, unless this is a test.
-///
-/// A lease and its clones serve one generator at a time. The next one goes on
-/// after the last ID that was claimed. Within one process a generator is not built
-/// on a lease that meets what another generator has or had; see
-/// [`StaticLease`](StaticLease#what-this-process-checks).
-///
-/// # Examples
-/// ```
-/// use ringflake::{Layout, lease::Lease};
-///
-/// let lease = Lease::new(Layout::RANDFLAKE, 32..64, 1000..1600)?;
-/// assert!(lease.contains(63, 1599));
-/// assert!(!lease.contains(63, 1600));
-/// assert_eq!(lease.to_string(), "nodes 32..64, ticks 1000..1600");
-/// # Ok::<(), ringflake::lease::LeaseError>(())
-/// ```
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Lease {
-    layout: Layout,
-    nodes: Range<u64>,
-    ticks: Range<u64>,
-    claim: Claim,
-}
-
-impl Lease {
-    /// The rectangle of `nodes` times `ticks`, both half-open.
-    ///
-    /// # Errors
-    /// When a range is empty, or reaches past the layout's nodes or ticks.
-    pub fn new(layout: Layout, nodes: Range<u64>, ticks: Range<u64>) -> Result<Self, LeaseError> {
-        if nodes.is_empty() {
-            return Err(LeaseError::NoNodes {
-                start: nodes.start,
-                end: nodes.end,
-                layout_nodes: layout.nodes(),
-            });
-        }
-        if nodes.end > layout.nodes() {
-            return Err(LeaseError::NodesOutOfRange {
-                end: nodes.end,
-                layout_nodes: layout.nodes(),
-            });
-        }
-        if ticks.is_empty() {
-            return Err(LeaseError::NoTicks {
-                start: ticks.start,
-                end: ticks.end,
-                layout_ticks: layout.ticks(),
-            });
-        }
-        if ticks.end > layout.ticks() {
-            return Err(LeaseError::TicksOutOfRange {
-                end: ticks.end,
-                layout_ticks: layout.ticks(),
-            });
-        }
-        Ok(Self {
-            layout,
-            nodes,
-            ticks,
-            claim: Claim::default(),
-        })
-    }
-
-    /// The same lease under a claim that others share.
-    pub(crate) fn with_claim(mut self, claim: Claim) -> Self {
-        self.claim = claim;
-        self
-    }
-
-    pub(crate) fn claim(&self) -> &Claim {
-        &self.claim
-    }
-
-    /// The layout that the nodes and ticks are counted in.
-    pub fn layout(&self) -> &Layout {
-        &self.layout
-    }
-
-    /// The nodes, never empty, within `0..layout.nodes()`.
-    pub fn nodes(&self) -> Range<u64> {
-        self.nodes.clone()
-    }
-
-    /// The ticks since the layout's epoch, never empty, within
-    /// `0..layout.ticks()`.
-    pub fn ticks(&self) -> Range<u64> {
-        self.ticks.clone()
-    }
-
-    /// Whether an ID with this node and tick may be issued under the lease.
-    pub fn contains(&self, node: u64, tick: u64) -> bool {
-        self.nodes.contains(&node) && self.ticks.contains(&tick)
-    }
-}
-
-impl fmt::Display for Lease {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "nodes {:?}, ticks {:?}", self.nodes, self.ticks)
-    }
-}
-
-/// Why a rectangle is not a [`Lease`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum LeaseError {
-    /// The range of nodes holds none.
-    NoNodes {
-        /// The first node asked for.
-        start: u64,
-        /// The node after the last.
-        end: u64,
-        /// How many nodes the layout has.
-        layout_nodes: u64,
-    },
-    /// The range of nodes reaches past the layout's.
-    NodesOutOfRange {
-        /// The node after the last asked for.
-        end: u64,
-        /// How many nodes the layout has.
-        layout_nodes: u64,
-    },
-    /// The interval of ticks holds none.
-    NoTicks {
-        /// The first tick asked for.
-        start: u64,
-        /// The tick after the last.
-        end: u64,
-        /// How many ticks the layout has.
-        layout_ticks: u64,
-    },
-    /// The interval of ticks reaches past the layout's.
-    TicksOutOfRange {
-        /// The tick after the last asked for.
-        end: u64,
-        /// How many ticks the layout has.
-        layout_ticks: u64,
-    },
-    /// The clock shows a time before the layout's epoch.
-    BeforeEpoch {
-        /// The clock's time, in milliseconds since 1970.
-        unix_ms: u64,
-        /// The epoch, in milliseconds since 1970.
-        epoch_unix_ms: u64,
-    },
-    /// The layout has run out of ticks.
-    LayoutEnded {
-        /// The tick to start at.
-        start: u64,
-        /// How many ticks the layout has.
-        layout_ticks: u64,
-    },
-}
-
-impl fmt::Display for LeaseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoNodes {
-                start,
-                end,
-                layout_nodes,
-            } => write!(
-                f,
-                "node range {start}..{end} is empty: give at least one node of 0..{layout_nodes}"
-            ),
-            Self::NodesOutOfRange { end, layout_nodes } => write!(
-                f,
-                "node range ends at {end}, but the layout has {layout_nodes} nodes: \
-                 let it end at {layout_nodes} or before"
-            ),
-            Self::NoTicks {
-                start,
-                end,
-                layout_ticks,
-            } => write!(
-                f,
-                "tick interval {start}..{end} is empty: give at least one tick of 0..{layout_ticks}"
-            ),
-            Self::TicksOutOfRange { end, layout_ticks } => write!(
-                f,
-                "tick interval ends at {end}, but the layout has {layout_ticks} ticks: \
-                 let it end at {layout_ticks} or before"
-            ),
-            Self::BeforeEpoch {
-                unix_ms,
-                epoch_unix_ms,
-            } => write!(
-                f,
-                "the clock shows {unix_ms} ms, before the layout's epoch at {epoch_unix_ms} ms: \
-                 set the clock, or name the tick to start at"
-            ),
-            Self::LayoutEnded {
-                start,
-                layout_ticks,
-            } => write!(
-                f,
-                "the lease would start at tick {start}, but the layout has run out of its \
-                 {layout_ticks} ticks: move to a layout with more time bits, and \
-                 keep its IDs apart from the old ones: a later epoch alone would issue the \
-                 same numbers again"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for LeaseError {}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LAYOUT: Layout = Layout::RANDFLAKE;
-
-    #[test]
-    fn takes_what_the_layout_has_and_no_more() {
-        let (nodes, ticks) = (LAYOUT.nodes(), LAYOUT.ticks());
-        let whole = Lease::new(LAYOUT, 0..nodes, 0..ticks).unwrap();
-        assert_eq!((whole.nodes(), whole.ticks()), (0..nodes, 0..ticks));
-        assert_eq!(
-            Lease::new(LAYOUT, 0..nodes + 1, 0..ticks),
-            Err(LeaseError::NodesOutOfRange {
-                end: nodes + 1,
-                layout_nodes: nodes
-            })
-        );
-        assert_eq!(
-            Lease::new(LAYOUT, 0..nodes, 0..ticks + 1),
-            Err(LeaseError::TicksOutOfRange {
-                end: ticks + 1,
-                layout_ticks: ticks
-            })
-        );
-    }
-
-    #[test]
-    fn refuses_what_is_empty() {
-        #[expect(
-            clippy::reversed_empty_ranges,
-            reason = "one of the ranges to be refused"
-        )]
-        for nodes in [5..5, 6..5] {
-            let error = Lease::new(LAYOUT, nodes.clone(), 0..1).unwrap_err();
-            assert!(error.to_string().contains(&format!("{nodes:?}")), "{error}");
-        }
-        let error = Lease::new(LAYOUT, 0..1, 9..9).unwrap_err();
-        assert!(error.to_string().contains("9..9"), "{error}");
-    }
-
-    #[test]
-    fn contains_its_corners_only() {
-        let lease = Lease::new(LAYOUT, 10..20, 100..200).unwrap();
-        for (node, tick, inside) in [
-            (10, 100, true),
-            (19, 199, true),
-            (9, 100, false),
-            (20, 100, false),
-            (10, 99, false),
-            (10, 200, false),
-        ] {
-            assert_eq!(lease.contains(node, tick), inside, "{node}, {tick}");
-        }
-    }
-}

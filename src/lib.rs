@@ -68,7 +68,6 @@
 //! | `conformance` | `lease::conformance`, the suite for a store of your own |
 //! | `serde` | serialization of [`Id`], [`Parts`] and [`Stats`] |
 //! | `getrandom` | [`Secret`] from the operating system's random source |
-//! | `cli` | the command line; with `sqlite` |
 //! | `loom` | only with `--cfg loom`, for the models in `loom-tests` |
 //!
 //! # Unsafe

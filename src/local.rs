@@ -33,7 +33,7 @@
 //!    have no secret; those of two directories are the same.
 //! 4. A record begins with [`History::New`](crate::lease::History) only if the note
 //!    says that every record ever made in this directory is in `leases.db` (none or
-//!    recorded, in the table of `lease/sqlite/past.rs`). In every other case it
+//!    recorded, in the table of `lease/stores/sqlite/past.rs`). In every other case it
 //!    begins with [`History::Unknown`](crate::lease::History), above all that may
 //!    have been issued from here.
 //! 5. A secret has one namespace, and so one layout. Each named namespace has a secret

@@ -1,0 +1,222 @@
+//! What `tune` recommends, and what it refuses.
+
+use std::fs;
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::home::{Home, fail, stderr, stdout, succeed};
+
+/// A load that any machine can serve, and a grid that is soon through.
+const SMALL: [&str; 9] = [
+    "tune",
+    "--rate",
+    "20k",
+    "--seconds",
+    "2",
+    "--threshold",
+    "50%",
+    "--threshold",
+    "adaptive",
+];
+
+fn with<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&SMALL, more].concat()
+}
+
+/// Checks that it was refused as a wrong command line, before anything was
+/// measured, and returns what it said.
+#[track_caller]
+fn refused(output: Output) -> String {
+    let text = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert_eq!(text.lines().count(), 1, "{text}");
+    assert_eq!(stdout(&output), "");
+    text
+}
+
+#[test]
+fn a_recommendation_has_its_reasons_its_builder_and_its_page() {
+    let home = Home::new();
+    let page = home.file("tune.html");
+    // Noise can end in no recommendation; what is printed then is tested elsewhere.
+    let output = home.run(&with(&["--report", page.to_str().unwrap()]));
+    let text = stdout(&output);
+    for part in [
+        "20 k IDs/s on average",
+        "This machine: ",
+        "The lease: 1 node has 131 k IDs/s",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert_eq!(
+        output.status.success(),
+        text.contains("CachedGenerator::builder(layout)"),
+        "{text}"
+    );
+    let html = fs::read_to_string(page).unwrap();
+    assert!(html.starts_with("<!DOCTYPE html>"));
+    assert!(html.contains("ringflake tune --rate 20k"));
+    assert!(!home.data_dir().exists(), "no lease, and no secret");
+}
+
+#[test]
+fn json_is_one_object_with_the_names_that_are_written_down() {
+    let home = Home::new();
+    let output = home.run(&with(&["--json", "--goal", "max=1h", "--nodes", "4..6"]));
+    let text = stdout(&output);
+    assert_eq!(text.lines().count(), 1, "{text}");
+    let object: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(object["version"], 1);
+    assert_eq!(object["interrupted"], false);
+    assert_eq!(object["load"]["mean_ids_per_s"], 20_000.0);
+    assert_eq!(object["lease"]["nodes"], serde_json::json!([4, 6]));
+    assert_eq!(object["goal"]["quantile"], 1.0);
+    assert!(object["machine"]["fill_ids_per_s"].as_f64().unwrap() > 0.0);
+    let settings = object["settings"].as_array().unwrap();
+    assert!(!settings.is_empty());
+    for setting in settings {
+        assert!(setting["taken"].as_u64().unwrap() > 0, "{setting}");
+        assert!(setting["latency_ns"]["p99.99"].is_u64(), "{setting}");
+    }
+    let pick = &object["recommendation"];
+    if output.status.success() {
+        assert!(pick["capacity"].as_u64().unwrap().is_power_of_two());
+        assert!(pick["margin"].as_f64().unwrap() >= 1.0);
+    }
+    // Every name is in the page of the docs.
+    let guide = include_str!("../../../src/plan/guide.md");
+    let mut names = Vec::new();
+    collect_names(&object, &mut names);
+    for name in names {
+        assert!(
+            guide.contains(&format!("`{name}`")),
+            "{name} is not documented"
+        );
+    }
+}
+
+fn collect_names(value: &Value, names: &mut Vec<String>) {
+    match value {
+        Value::Object(object) => {
+            for (name, value) in object {
+                names.push(name.clone());
+                collect_names(value, names);
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|it| collect_names(it, names)),
+        _ => {}
+    }
+}
+
+#[test]
+fn what_is_wrong_with_the_command_line_is_said_before_anything_is_measured() {
+    let home = Home::new();
+    for (args, expected) in [
+        (&[][..], "--rate"),
+        (&["--rate", "2000000"], "unit"),
+        (&["--rate", "0/s"], "0/s"),
+        (&["--rate", "1M", "--burst", "20M:2s/1s"], "period"),
+        (&["--rate", "1M", "--threshold", "120%"], "1 to 100"),
+        (&["--rate", "1M", "--threshold", "0"], "1 to 100"),
+        (&["--rate", "1M", "--capacity", "1000"], "512 or 1024"),
+        (&["--rate", "1M", "--goal", "p99.99"], "p99.99=2us"),
+        (&["--rate", "1M", "--goal", "p101=2us"], "between 0 and 100"),
+        (&["--rate", "1M", "--seconds", "0"], "1..=86400"),
+        (&["--rate", "1M", "--consumers", "0"], "1 to 1024"),
+        (&["--rate", "1M", "--nodes", "0..131073"], "131072"),
+    ] {
+        let output = home.run(&[&["tune"], args].concat());
+        let text = refused(output);
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+}
+
+#[test]
+fn a_trace_that_goes_back_in_time_is_refused_with_its_line() {
+    let home = Home::new();
+    let trace = home.file("trace.csv");
+    fs::write(&trace, "0,5\n2,5\n1,5\n").unwrap();
+    let text = fail(home.run(&["tune", "--trace", trace.to_str().unwrap()]));
+    assert!(text.contains("line 3"), "{text}");
+}
+
+#[test]
+fn a_report_that_can_not_be_written_is_refused_before_the_run() {
+    let home = Home::new();
+    let path = home.file("missing/tune.html");
+    // It would take hours.
+    let args = ["tune", "--rate", "1M", "--seconds", "9999", "--report"];
+    let text = fail(home.run(&[&args[..], &[path.to_str().unwrap()]].concat()));
+    assert!(text.contains("can't be written"), "{text}");
+    assert!(text.contains("tune.html"), "{text}");
+}
+
+#[test]
+fn a_load_above_the_ceiling_of_its_lease_is_told_in_numbers() {
+    let home = Home::new();
+    let args = [
+        "tune",
+        "--rate",
+        "1M",
+        "--nodes",
+        "0..1",
+        "--seconds",
+        "1",
+        "--capacity",
+        "65536",
+    ];
+    let output = home.run(&args);
+    let text = stderr(&output);
+    for part in [
+        "1 M IDs/s",
+        "1 node has 131 k IDs/s",
+        "after 9.05 s",
+        "10 nodes",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(stdout(&output).contains("Warning: the load asks for 1 M IDs/s"));
+}
+
+#[test]
+fn an_interrupt_ends_the_measuring_and_not_the_telling() {
+    use crate::home::{signal, spawn};
+    let home = Home::new();
+    let args = ["tune", "--rate", "20k", "--seconds", "9999", "--json"];
+    let mut child = spawn(&mut home.command(&args));
+    // It listens from before it measures, which is when it has read its arguments;
+    // until then a signal ends it. It listens to this one first, and to the one that
+    // is looked for when that is through.
+    const SIGTERM: u64 = 1 << (libc::SIGTERM - 1);
+    let listens = || {
+        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let caught = caught.map(|mask| u64::from_str_radix(mask.trim(), 16).unwrap());
+        caught.is_some_and(|mask| mask & SIGTERM != 0)
+    };
+    crate::eventually::eventually("it listens", listens);
+    signal(&child, libc::SIGINT);
+    let status = child.wait().unwrap();
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut child.stdout.take().unwrap(), &mut text).unwrap();
+    let object: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(object["interrupted"], true);
+    assert_eq!(status.success(), object["recommendation"].is_object());
+}
+
+#[test]
+fn help_says_what_it_does_to_the_machine() {
+    let home = Home::new();
+    let text = stdout(&succeed(home.run(&["tune", "--help"])));
+    for part in [
+        "--rate",
+        "--burst",
+        "--trace",
+        "--goal",
+        "--report",
+        "margin of 2",
+    ] {
+        assert!(text.contains(part), "{part}");
+    }
+}

@@ -1,0 +1,277 @@
+//! The rectangle of ID space that a lease owns.
+
+use std::fmt;
+use std::ops::Range;
+
+use super::claim::Claim;
+use crate::layout::Layout;
+
+/// Ownership of a range of nodes times a half-open interval of ticks.
+///
+/// A lease says what may be issued, not by when: it does not expire. Having one
+/// is a claim, and making one with [`Lease::new`] makes the claim true no more
+/// than writing a deed makes one own a house. Get it from a [`StaticLease`] or
+/// from a [`Grant`] instead, unless this is a test.
+///
+/// A lease and its clones serve one generator at a time. The next one goes on
+/// after the last ID that was claimed. Within one process a generator is not built
+/// on a lease that meets what another generator has or had; see
+/// [`StaticLease`](StaticLease#what-this-process-checks).
+///
+/// # Examples
+/// ```
+/// use ringflake::{Layout, lease::Lease};
+///
+/// let lease = Lease::new(Layout::RANDFLAKE, 32..64, 1000..1600)?;
+/// assert!(lease.contains(63, 1599));
+/// assert!(!lease.contains(63, 1600));
+/// assert_eq!(lease.to_string(), "nodes 32..64, ticks 1000..1600");
+/// # Ok::<(), ringflake::lease::LeaseError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Lease {
+    layout: Layout,
+    nodes: Range<u64>,
+    ticks: Range<u64>,
+    claim: Claim,
+}
+
+impl Lease {
+    /// The rectangle of `nodes` times `ticks`, both half-open.
+    ///
+    /// # Errors
+    /// When a range is empty, or reaches past the layout's nodes or ticks.
+    pub fn new(layout: Layout, nodes: Range<u64>, ticks: Range<u64>) -> Result<Self, LeaseError> {
+        if nodes.is_empty() {
+            return Err(LeaseError::NoNodes {
+                start: nodes.start,
+                end: nodes.end,
+                layout_nodes: layout.nodes(),
+            });
+        }
+        if nodes.end > layout.nodes() {
+            return Err(LeaseError::NodesOutOfRange {
+                end: nodes.end,
+                layout_nodes: layout.nodes(),
+            });
+        }
+        if ticks.is_empty() {
+            return Err(LeaseError::NoTicks {
+                start: ticks.start,
+                end: ticks.end,
+                layout_ticks: layout.ticks(),
+            });
+        }
+        if ticks.end > layout.ticks() {
+            return Err(LeaseError::TicksOutOfRange {
+                end: ticks.end,
+                layout_ticks: layout.ticks(),
+            });
+        }
+        Ok(Self {
+            layout,
+            nodes,
+            ticks,
+            claim: Claim::default(),
+        })
+    }
+
+    /// The same lease under a claim that others share.
+    pub(crate) fn with_claim(mut self, claim: Claim) -> Self {
+        self.claim = claim;
+        self
+    }
+
+    pub(crate) fn claim(&self) -> &Claim {
+        &self.claim
+    }
+
+    /// The layout that the nodes and ticks are counted in.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The nodes, never empty, within `0..layout.nodes()`.
+    pub fn nodes(&self) -> Range<u64> {
+        self.nodes.clone()
+    }
+
+    /// The ticks since the layout's epoch, never empty, within
+    /// `0..layout.ticks()`.
+    pub fn ticks(&self) -> Range<u64> {
+        self.ticks.clone()
+    }
+
+    /// Whether an ID with this node and tick may be issued under the lease.
+    pub fn contains(&self, node: u64, tick: u64) -> bool {
+        self.nodes.contains(&node) && self.ticks.contains(&tick)
+    }
+}
+
+impl fmt::Display for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "nodes {:?}, ticks {:?}", self.nodes, self.ticks)
+    }
+}
+
+/// Why a rectangle is not a [`Lease`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LeaseError {
+    /// The range of nodes holds none.
+    NoNodes {
+        /// The first node asked for.
+        start: u64,
+        /// The node after the last.
+        end: u64,
+        /// How many nodes the layout has.
+        layout_nodes: u64,
+    },
+    /// The range of nodes reaches past the layout's.
+    NodesOutOfRange {
+        /// The node after the last asked for.
+        end: u64,
+        /// How many nodes the layout has.
+        layout_nodes: u64,
+    },
+    /// The interval of ticks holds none.
+    NoTicks {
+        /// The first tick asked for.
+        start: u64,
+        /// The tick after the last.
+        end: u64,
+        /// How many ticks the layout has.
+        layout_ticks: u64,
+    },
+    /// The interval of ticks reaches past the layout's.
+    TicksOutOfRange {
+        /// The tick after the last asked for.
+        end: u64,
+        /// How many ticks the layout has.
+        layout_ticks: u64,
+    },
+    /// The clock shows a time before the layout's epoch.
+    BeforeEpoch {
+        /// The clock's time, in milliseconds since 1970.
+        unix_ms: u64,
+        /// The epoch, in milliseconds since 1970.
+        epoch_unix_ms: u64,
+    },
+    /// The layout has run out of ticks.
+    LayoutEnded {
+        /// The tick to start at.
+        start: u64,
+        /// How many ticks the layout has.
+        layout_ticks: u64,
+    },
+}
+
+impl fmt::Display for LeaseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoNodes {
+                start,
+                end,
+                layout_nodes,
+            } => write!(
+                f,
+                "node range {start}..{end} is empty: give at least one node of 0..{layout_nodes}"
+            ),
+            Self::NodesOutOfRange { end, layout_nodes } => write!(
+                f,
+                "node range ends at {end}, but the layout has {layout_nodes} nodes: \
+                 let it end at {layout_nodes} or before"
+            ),
+            Self::NoTicks {
+                start,
+                end,
+                layout_ticks,
+            } => write!(
+                f,
+                "tick interval {start}..{end} is empty: give at least one tick of 0..{layout_ticks}"
+            ),
+            Self::TicksOutOfRange { end, layout_ticks } => write!(
+                f,
+                "tick interval ends at {end}, but the layout has {layout_ticks} ticks: \
+                 let it end at {layout_ticks} or before"
+            ),
+            Self::BeforeEpoch {
+                unix_ms,
+                epoch_unix_ms,
+            } => write!(
+                f,
+                "the clock shows {unix_ms} ms, before the layout's epoch at {epoch_unix_ms} ms: \
+                 set the clock, or name the tick to start at"
+            ),
+            Self::LayoutEnded {
+                start,
+                layout_ticks,
+            } => write!(
+                f,
+                "the lease would start at tick {start}, but the layout has run out of its \
+                 {layout_ticks} ticks: move to a layout with more time bits, and \
+                 keep its IDs apart from the old ones: a later epoch alone would issue the \
+                 same numbers again"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for LeaseError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LAYOUT: Layout = Layout::RANDFLAKE;
+
+    #[test]
+    fn takes_what_the_layout_has_and_no_more() {
+        let (nodes, ticks) = (LAYOUT.nodes(), LAYOUT.ticks());
+        let whole = Lease::new(LAYOUT, 0..nodes, 0..ticks).unwrap();
+        assert_eq!((whole.nodes(), whole.ticks()), (0..nodes, 0..ticks));
+        assert_eq!(
+            Lease::new(LAYOUT, 0..nodes + 1, 0..ticks),
+            Err(LeaseError::NodesOutOfRange {
+                end: nodes + 1,
+                layout_nodes: nodes
+            })
+        );
+        assert_eq!(
+            Lease::new(LAYOUT, 0..nodes, 0..ticks + 1),
+            Err(LeaseError::TicksOutOfRange {
+                end: ticks + 1,
+                layout_ticks: ticks
+            })
+        );
+    }
+
+    #[test]
+    fn refuses_what_is_empty() {
+        #[expect(
+            clippy::reversed_empty_ranges,
+            reason = "one of the ranges to be refused"
+        )]
+        for nodes in [5..5, 6..5] {
+            let error = Lease::new(LAYOUT, nodes.clone(), 0..1).unwrap_err();
+            assert!(error.to_string().contains(&format!("{nodes:?}")), "{error}");
+        }
+        let error = Lease::new(LAYOUT, 0..1, 9..9).unwrap_err();
+        assert!(error.to_string().contains("9..9"), "{error}");
+    }
+
+    #[test]
+    fn contains_its_corners_only() {
+        let lease = Lease::new(LAYOUT, 10..20, 100..200).unwrap();
+        for (node, tick, inside) in [
+            (10, 100, true),
+            (19, 199, true),
+            (9, 100, false),
+            (20, 100, false),
+            (10, 99, false),
+            (10, 200, false),
+        ] {
+            assert_eq!(lease.contains(node, tick), inside, "{node}, {tick}");
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Which blocks an acquisition asks for.
+//!
+//! Nothing is locked between reading and writing, so acquirers that choose alike
+//! disturb each other: one transaction is done, the others fail and start over.
+//! Everybody therefore chooses at random where the rules leave a choice: a part
+//! of the blocks that were never granted, and any of those whose mark has passed.
+//! What was released and has not passed comes last and in order, since a grant of
+//! it starts at its mark.
+
+use std::collections::BTreeSet;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::ops::Range;
+
+use super::record;
+use super::transaction::range;
+use super::wire::TxnReply;
+use crate::lease::error::StoreError;
+use crate::lease::grant::{Block, BlockState, Epoch};
+use crate::lease::namespace::Namespace;
+use crate::lease::record::StoreRecord;
+
+/// Namespaces with no more blocks are read as a whole when nothing else helps.
+pub(super) const READ_WHOLE: u64 = 16_384;
+
+/// The state of a block, and the revision at which its key was last written; 0 if
+/// there is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Candidate {
+    pub(super) state: BlockState,
+    pub(super) mod_revision: i64,
+}
+
+/// What was read of a namespace's blocks.
+#[derive(Clone, Debug)]
+pub(super) struct View {
+    /// Those with the lowest marks, in their order.
+    pub(super) lowest: Vec<Candidate>,
+    /// Whether these are all that were ever granted.
+    pub(super) complete: bool,
+    /// Some indices, and those of them that were granted.
+    pub(super) window: Range<u64>,
+    pub(super) granted: BTreeSet<u64>,
+}
+
+impl View {
+    /// Up to `wanted` blocks that can be granted at the store's time `now`, in
+    /// ticks, in the order in which they are to be.
+    pub(super) fn candidates(
+        &self,
+        record: &StoreRecord,
+        now: u64,
+        wanted: usize,
+        random: &mut Random,
+    ) -> Vec<Candidate> {
+        let idle_until = now.max(record.floor);
+        let mut fresh: Vec<_> = self
+            .window
+            .clone()
+            .filter(|index| !self.granted.contains(index))
+            .map(|index| Candidate {
+                state: BlockState::new(Block::new(index), Epoch::new(0), 0),
+                mod_revision: 0,
+            })
+            .collect();
+        random.shuffle(&mut fresh);
+        let (mut idle, later): (Vec<_>, Vec<_>) = self
+            .lowest
+            .iter()
+            .cloned()
+            .partition(|known| known.state.hwm_end <= idle_until);
+        random.shuffle(&mut idle);
+        let released = later.into_iter().filter(|known| known.state.released);
+        fresh
+            .into_iter()
+            .chain(idle)
+            .chain(released)
+            // Whether there is anything to grant does not depend on the length.
+            .filter(|known| record.grant(now, known.state.hwm_end, 1).is_some())
+            .take(wanted)
+            .collect()
+    }
+
+    /// The first tick at which one of the blocks becomes free.
+    pub(super) fn free_from(&self, record: &StoreRecord) -> Option<u64> {
+        let states = self.lowest.iter().map(|known| &known.state);
+        states.map(|state| record.free_from(state)).min()
+    }
+}
+
+/// The blocks out of the reply to `EtcdStore::view_ops`, but for those that are quarantined.
+pub(super) fn view(
+    namespace: &Namespace,
+    reply: &TxnReply,
+    window: Range<u64>,
+) -> Result<View, StoreError> {
+    let read = &range(reply, 2)?.kvs;
+    let mut lowest = Vec::with_capacity(read.len());
+    for kv in read {
+        match record::judge(namespace, kv) {
+            Ok(state) => lowest.push(Candidate {
+                state,
+                mod_revision: kv.mod_revision,
+            }),
+            Err(found) => found.tell(namespace),
+        }
+    }
+    // A key that is of no block takes none away.
+    let granted = range(reply, 3)?.kvs.iter();
+    let granted = granted.filter_map(|kv| record::decode_key(namespace, kv).ok());
+    Ok(View {
+        complete: read.len() as u64 == range(reply, 1)?.count,
+        lowest,
+        window,
+        granted: granted.map(Block::index).collect(),
+    })
+}
+
+/// Somewhere among the blocks: so many indices, or all if there are fewer.
+pub(super) fn window(namespace: &Namespace, length: u64, random: &mut Random) -> Range<u64> {
+    let last = namespace.blocks().saturating_sub(length);
+    let start = random.below(last.saturating_add(1));
+    start..namespace.blocks().min(start.saturating_add(length))
+}
+
+/// Random numbers that need be no secret.
+///
+/// SplitMix64 of Steele, Lea and Flood, "Fast Splittable Pseudorandom Number
+/// Generators" (2014), seeded from the standard library's hash keys.
+#[derive(Clone, Debug)]
+pub(super) struct Random(u64);
+
+impl Random {
+    pub(super) fn new() -> Self {
+        Self(RandomState::new().build_hasher().finish())
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `bound`, or 0 for 0.
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
+        let wide = u128::from(self.next()) * u128::from(bound);
+        (wide >> 64) as u64
+    }
+
+    fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            let other = self.below(last as u64 + 1) as usize;
+            items.swap(last, other);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::Layout;
+    use crate::lease::{Fingerprint, Incarnation, StoreLimits};
+
+    const NOW: u64 = 1_000;
+
+    fn record() -> StoreRecord {
+        let space = Namespace::new("a", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap();
+        StoreRecord::new(space, StoreLimits::default(), 0, Incarnation::new("7/1"))
+    }
+
+    fn known(index: u64, hwm_end: u64, released: bool) -> Candidate {
+        let mut state = BlockState::new(Block::new(index), Epoch::FIRST, hwm_end);
+        state.released = released;
+        Candidate {
+            state,
+            mod_revision: 5,
+        }
+    }
+
+    fn indices(candidates: &[Candidate]) -> Vec<u64> {
+        let indices = candidates.iter().map(|c| c.state.block.index());
+        indices.collect()
+    }
+
+    #[test]
+    fn fresh_then_idle_then_released() {
+        let horizon = record().horizon_end(NOW);
+        let view = View {
+            lowest: vec![
+                known(0, NOW - 1, false),
+                known(1, NOW, true),
+                known(2, NOW + 1, false),
+                known(3, NOW + 2, true),
+                known(4, NOW + 3, true),
+                known(5, horizon, true),
+            ],
+            complete: true,
+            window: 0..8,
+            granted: (0..6).collect(),
+        };
+        let mut random = Random::new();
+        for _ in 0..50 {
+            let mut chosen = indices(&view.candidates(&record(), NOW, 100, &mut random));
+            chosen[..2].sort_unstable();
+            chosen[2..4].sort_unstable();
+            assert_eq!(chosen, [6, 7, 0, 1, 3, 4]);
+            let three = view.candidates(&record(), NOW, 3, &mut random);
+            assert_eq!(three.len(), 3);
+        }
+        // The horizon ends one tick past the first that was released.
+        assert_eq!(view.free_from(&record()), Some(NOW + 1 - 660));
+
+        // Nothing lies within the horizon.
+        let mut floor = record();
+        floor.floor = horizon;
+        assert!(view.candidates(&floor, NOW, 100, &mut random).is_empty());
+    }
+
+    #[test]
+    fn two_that_choose_seldom_choose_alike() {
+        let view = View {
+            lowest: Vec::new(),
+            complete: true,
+            window: 0..64,
+            granted: BTreeSet::new(),
+        };
+        let choose = || indices(&view.candidates(&record(), NOW, 1, &mut Random::new()))[0];
+        let different: BTreeSet<_> = (0..100).map(|_| choose()).collect();
+        assert!(different.len() > 20, "{different:?}");
+    }
+
+    #[test]
+    fn windows_lie_anywhere_within_the_blocks() {
+        let space = Namespace::new("a", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap();
+        let mut random = Random::new();
+        let mut starts = BTreeSet::new();
+        for _ in 0..2000 {
+            let window = window(&space, 4000, &mut random);
+            assert_eq!(window.end - window.start, 4000);
+            assert!(window.end <= 4096);
+            starts.insert(window.start);
+        }
+        assert!(starts.contains(&0) && starts.contains(&96), "{starts:?}");
+        assert_eq!(window(&space, 4096, &mut random), 0..4096);
+        assert_eq!(window(&space, 9999, &mut random), 0..4096);
+    }
+}

@@ -1,0 +1,157 @@
+//! Where an etcd is.
+
+use std::path::PathBuf;
+
+use super::tls::Tls;
+use crate::lease::stores::open::{OpenError, OpenOptions};
+use crate::lease::stores::password::Password;
+use crate::lease::stores::url::{Host, StoreUrl, Wire};
+
+const PARAMETERS: [&str; 5] = ["password_file", "tls", "ca", "cert", "key"];
+/// As for `etcdctl`.
+const VARIABLE: &str = "ETCDCTL_PASSWORD";
+
+/// What a URL says.
+#[derive(Clone)]
+pub(super) struct Config {
+    /// The members, at least one.
+    pub(super) hosts: Vec<Host>,
+    /// User and password.
+    pub(super) login: Option<(String, Password)>,
+    pub(super) tls: Option<Tls>,
+}
+
+impl Config {
+    /// # Errors
+    /// [`OpenError::Invalid`].
+    pub(super) fn from_url(url: &str, options: &OpenOptions) -> Result<Self, OpenError> {
+        let mut url = StoreUrl::parse(url, &["etcd", "etcds"], 2379)?;
+        if !url.path.is_empty() {
+            return Err(url.wrong("nothing but parameters follows the hosts".into()));
+        }
+        let password = url.password(options, VARIABLE)?;
+        let login = match url.user.clone() {
+            // The variable may be there for others.
+            None if password.is_given() => {
+                return Err(url.wrong("a password needs a user: give both, or neither".into()));
+            }
+            None => None,
+            Some(_) if password.is_missing() => {
+                return Err(url.wrong(format!(
+                    "a user needs a password: in the URL, in a password_file, or in {VARIABLE}"
+                )));
+            }
+            Some(user) => Some((user, password)),
+        };
+        let mut file = |name| Ok(url.parameter(name)?.map(PathBuf::from));
+        let (ca, cert, key) = (file("ca")?, file("cert")?, file("key")?);
+        let identity = match (cert, key) {
+            (None, None) => None,
+            (Some(cert), Some(key)) => Some((cert, key)),
+            _ => return Err(url.wrong("give cert and key, or neither".into())),
+        };
+        let secure = url.wire("etcds")? == Wire::Tls;
+        if !secure && (ca.is_some() || identity.is_some()) {
+            return Err(url.wrong("ca, cert and key need etcds://".into()));
+        }
+        let tls = secure.then_some(Tls { ca, identity });
+        // Files that are none of certificates are found here and not at the first use.
+        if let Some(tls) = &tls {
+            let files = tls.read().and_then(|files| files.config());
+            files.map_err(|reason| url.wrong(reason))?;
+        }
+        let hosts = url.hosts.clone();
+        url.finish(&PARAMETERS)?;
+        Ok(Self { hosts, login, tls })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ureq::tls::RootCerts;
+
+    use super::*;
+
+    fn parsed(url: &str) -> Result<Config, OpenError> {
+        Config::from_url(url, &OpenOptions::new())
+    }
+
+    fn file(name: &str) -> String {
+        format!("{}/tests/data/tls/{name}", env!("CARGO_MANIFEST_DIR"))
+    }
+
+    /// A copy with these rights, where there are such.
+    fn copy(name: &str, mode: u32) -> tempfile::NamedTempFile {
+        let copy = tempfile::NamedTempFile::new().unwrap();
+        std::fs::copy(file(name), copy.path()).unwrap();
+        #[cfg(unix)]
+        {
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+            std::fs::set_permissions(copy.path(), mode).unwrap();
+        }
+        #[cfg(not(unix))]
+        let _ = mode;
+        copy
+    }
+
+    #[test]
+    fn a_url_says_where_and_who() {
+        let config = parsed("etcd://me:word@a,b:1?tls=off").unwrap();
+        let hosts: Vec<_> = config.hosts.iter().map(Host::to_string).collect();
+        assert_eq!(hosts, ["a:2379", "b:1"]);
+        let (user, password) = config.login.unwrap();
+        let password = password.get().unwrap().unwrap();
+        assert_eq!((&*user, password.expose()), ("me", "word"));
+        assert!(config.tls.is_none());
+
+        let (ca, cert) = (file("ca.pem"), file("client.pem"));
+        let key = copy("client.key", 0o600);
+        let key = key.path().display();
+        let url = format!("etcds://a?ca={ca}&cert={cert}&key={key}");
+        let tls = parsed(&url).unwrap().tls.unwrap();
+        let tls = tls.read().unwrap().config().unwrap();
+        assert!(tls.client_cert().is_some());
+        assert!(matches!(tls.root_certs(), RootCerts::Specific(certs) if certs.len() == 1));
+    }
+
+    #[test]
+    fn what_is_wrong_is_refused() {
+        let (cert, open) = (file("client.pem"), copy("client.key", 0o646));
+        let [key, no_key] = ["client.key", "client.pem"].map(|name| copy(name, 0o600));
+        let [open, key, no_key] = [&open, &key, &no_key].map(|file| file.path().display());
+        for (url, part) in [
+            ("etcd://a/path".into(), "nothing but parameters"),
+            ("etcd://me@a".into(), "ETCDCTL_PASSWORD"),
+            ("etcd://:word@a".into(), "neither"),
+            (
+                "etcd://[::1]?timeout=1".into(),
+                "password_file, tls, ca, cert, key",
+            ),
+            ("etcd://a".into(), "etcds://"),
+            (format!("etcd://[::1]?ca={cert}"), "need etcds"),
+            (format!("etcds://a?cert={cert}"), "neither"),
+            (format!("etcds://a?cert={key}&key={key}"), "no certificate"),
+            (
+                format!("etcds://a?cert={cert}&key={no_key}"),
+                "no private key",
+            ),
+            #[cfg(unix)]
+            (
+                format!("etcds://a?cert={cert}&key={open}"),
+                "key can't be read",
+            ),
+            #[cfg(unix)]
+            (format!("etcds://a?cert={cert}&key={open}"), "chmod 600"),
+            ("etcds://a?ca=/dev/null".into(), "no certificate"),
+            ("etcds://a?ca=/nowhere".into(), "can't be read"),
+        ] {
+            match parsed(&url) {
+                Err(OpenError::Invalid { reason, .. }) => {
+                    assert!(reason.contains(part), "{url}: {reason}");
+                }
+                Err(other) => panic!("{other}"),
+                Ok(_) => panic!("{url} is accepted"),
+            }
+        }
+    }
+}

@@ -1,0 +1,576 @@
+//! The statements of each step.
+
+mod renewal;
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use mysql::prelude::Queryable;
+use mysql::{Conn, Error, Opts, Params, Row, Value};
+
+use super::columns::{block_row, column, guard, record_row};
+use super::errno::{is_denial, is_there, verdict};
+use super::flavour::Flavour;
+use super::server::{Server, place};
+use super::socket;
+use super::statements::{self as sql, Statements};
+use crate::events;
+use crate::lease::error::StoreError;
+use crate::lease::grant::{Block, BlockState, Epoch, Holder};
+use crate::lease::namespace::{Fingerprint, Namespace};
+use crate::lease::record::{Incarnation, StoreRecord};
+use crate::lease::report::Durability;
+use crate::lease::store::Renew;
+use crate::lease::stores::row::{RecordRow, corrupt, from_column, to_column};
+use crate::lease::stores::sql::{
+    BlockRow, Cause, Failure, Lock, Locked, Marks, Present, Search, Session, Snapshot, Stage,
+    Which, Writes,
+};
+
+pub(super) struct MySession {
+    connection: Conn,
+    statements: Statements,
+    in_transaction: bool,
+    timeout: Duration,
+    patience: Duration,
+    /// When the last statement of the operation may be sent.
+    latest: Instant,
+    accepts_best_effort: bool,
+    /// Why the server can lose what it confirms, if it can.
+    best_effort: Option<String>,
+    description: String,
+}
+
+impl MySession {
+    /// Asks for rows before anything is decided.
+    fn rows(&mut self, sql: &str, parameters: impl Into<Params>) -> Result<Vec<Row>, Failure> {
+        self.in_time()?;
+        self.connection.exec(sql, parameters).map_err(before)
+    }
+
+    /// The one row that a statement always answers with.
+    fn row(&mut self, sql: &str, parameters: impl Into<Params>) -> Result<Row, Failure> {
+        let nothing = || corrupt("a statement answered with no row".to_owned()).into();
+        let rows = self.rows(sql, parameters)?;
+        rows.into_iter().next().ok_or_else(nothing)
+    }
+
+    /// Changes rows within a transaction, and answers how many it found.
+    fn change(&mut self, sql: &str, parameters: impl Into<Params>) -> Result<u64, Failure> {
+        self.in_time()?;
+        self.connection.exec_drop(sql, parameters).map_err(before)?;
+        Ok(self.connection.affected_rows())
+    }
+
+    /// Runs a statement that has no parameters and decides nothing.
+    fn run(&mut self, sql: &str) -> Result<(), Failure> {
+        self.in_time()?;
+        self.connection.query_drop(sql).map_err(before)
+    }
+
+    /// Adds to a table what it may have already.
+    fn add(&mut self, sql: &str) -> Result<(), Failure> {
+        self.in_time()?;
+        match self.connection.query_drop(sql) {
+            Err(Error::MySqlError(told)) if is_there(told.code) => Ok(()),
+            added => added.map_err(before),
+        }
+    }
+
+    fn begin_transaction(&mut self) -> Result<(), Failure> {
+        self.run(sql::BEGIN)?;
+        self.in_transaction = true;
+        Ok(())
+    }
+
+    fn end_transaction(&mut self) -> Result<(), Failure> {
+        self.in_time()?;
+        let committed = self.connection.query_drop(sql::COMMIT);
+        committed.map_err(|error| failure(error, Stage::Commit))?;
+        self.in_transaction = false;
+        Ok(())
+    }
+
+    /// Runs one guarded statement, which commits by itself, and answers whether
+    /// it found its row.
+    fn guarded(&mut self, sql: &str, parameters: Vec<Value>) -> Result<bool, Failure> {
+        self.in_time()?;
+        let statement = self.connection.prep(sql).map_err(before)?;
+        self.in_time()?;
+        let done = self.connection.exec_drop(statement, parameters);
+        done.map_err(|error| failure(error, Stage::Commit))?;
+        match self.connection.affected_rows() {
+            0 => Ok(false),
+            1 => Ok(true),
+            more => Err(corrupt(format!("{more} rows have the same key")).into()),
+        }
+    }
+
+    /// Refuses to send what might be answered too late.
+    fn in_time(&self) -> Result<(), Failure> {
+        if Instant::now() <= self.latest {
+            return Ok(());
+        }
+        Err(Failure::NotDone(self.too_late()))
+    }
+
+    fn too_late(&self) -> Cause {
+        format!(
+            "of {:?} for an operation too little is left to wait for another answer",
+            self.timeout
+        )
+        .into()
+    }
+
+    fn present(&mut self) -> Result<Present, Failure> {
+        let statement = std::mem::take(&mut self.statements.present);
+        let row = self.row(&statement, ());
+        self.statements.present = statement;
+        let row = row?;
+        let setting = |index| column::<String>(&row, index).map(|text| text.to_uppercase());
+
+        let is_on = |value: &str| !matches!(value, "0" | "OFF");
+        if is_on(&setting(6)?) {
+            return Err(Failure::NotDone(
+                "the server is read-only, as replicas are: connect to the primary".into(),
+            ));
+        }
+        let mut reasons = Vec::new();
+        let flush = setting(2)?;
+        if flush != "1" {
+            reasons.push(format!(
+                "innodb_flush_log_at_trx_commit is {flush}, and must be 1"
+            ));
+        }
+        let sync = setting(4)?;
+        if is_on(&setting(3)?) && sync != "1" {
+            reasons.push(format!(
+                "sync_binlog is {sync}, and must be 1 where log_bin is on"
+            ));
+        }
+        let doublewrite = setting(5)?;
+        if matches!(doublewrite.as_str(), "0" | "OFF" | "DETECT_ONLY") {
+            reasons.push(format!(
+                "innodb_doublewrite is {doublewrite}, and must be on"
+            ));
+        }
+        self.judge(reasons.join("; "))?;
+        Ok(Present {
+            unix_ms: from_column("the server's clock", column(&row, 0)?)?,
+            incarnation: Incarnation::new(column::<String>(&row, 1)?),
+        })
+    }
+
+    /// Refuses a server that is not durable, unless that was accepted.
+    fn judge(&mut self, reason: String) -> Result<(), Failure> {
+        if reason.is_empty() {
+            return Ok(());
+        }
+        let store = self.description.clone();
+        if !self.accepts_best_effort {
+            return Err(StoreError::NotDurable { store, reason }.into());
+        }
+        if self.best_effort.as_ref() != Some(&reason) {
+            events::best_effort_store(&store, &reason);
+            self.best_effort = Some(reason);
+        }
+        Ok(())
+    }
+
+    fn judge_engines(&mut self) -> Result<(), Failure> {
+        let rows = self.rows(sql::OTHER_ENGINES, ())?;
+        let names: Result<Vec<String>, Failure> = rows.iter().map(|row| column(row, 0)).collect();
+        let names = names?;
+        if names.is_empty() {
+            return Ok(());
+        }
+        self.judge(format!("{} must be tables of InnoDB", names.join(" and ")))
+    }
+
+    fn update_record(&mut self, record: &StoreRecord) -> Result<(), Failure> {
+        let row = RecordRow::new(record);
+        let parameters = (row.floor, row.incarnation, row.name);
+        match self.change(sql::UPDATE_RECORD, parameters)? {
+            1 => Ok(()),
+            kept => Err(corrupt(format!(
+                "the server kept {kept} records where there is one to change"
+            ))
+            .into()),
+        }
+    }
+
+    fn at(server: &Server, host: &Opts, deadline: Instant) -> Result<Self, Failure> {
+        let connection = server.connect(host).map_err(no_connection)?;
+        let mut session = Self {
+            connection,
+            // Until it is known which it is.
+            statements: Statements::new(Flavour::MySql),
+            in_transaction: false,
+            timeout: server.timeout,
+            patience: server.patience,
+            latest: deadline,
+            accepts_best_effort: server.accepts_best_effort,
+            best_effort: None,
+            description: String::new(),
+        };
+        session.start(deadline);
+        let lock_wait = server.patience.as_secs().clamp(1, 1 << 20);
+        for statement in sql::set_up(lock_wait as u32) {
+            session.run(&statement)?;
+        }
+        let version: String = column(&session.row(sql::VERSION, ())?, 0)?;
+        let flavour = Flavour::of(&version).map_err(|old| Failure::NotDone(old.into()))?;
+        session.statements = Statements::new(flavour);
+        session.description = format!(
+            "{} {version} ({} at {})",
+            flavour.name(),
+            host.get_db_name().unwrap_or_default(),
+            place(host)
+        );
+        session.present()?;
+        session.judge_engines()?;
+        Ok(session)
+    }
+
+    /// Adds a row to `WORKER_NODE`, as long as there is time before `deadline`.
+    pub(super) fn note_launch(
+        &mut self,
+        holder: Option<&Holder>,
+        deadline: Instant,
+    ) -> Result<(), Cause> {
+        self.start(deadline);
+        if Instant::now() > self.latest {
+            return Err(self.too_late());
+        }
+        let parameters = (holder.map(Holder::host), holder.map(Holder::instance));
+        Ok(self.connection.exec_drop(sql::NOTE_LAUNCH, parameters)?)
+    }
+}
+
+impl Session for MySession {
+    type Server = Server;
+
+    /// Tries one host after another: one that is gone, lets nobody in or is a replica
+    /// is passed over.
+    fn connect(server: &Server, deadline: Instant) -> Result<Self, Failure> {
+        let mut last = None;
+        for host in server.in_turn() {
+            if last.is_some() && Instant::now() > deadline - server.patience {
+                break;
+            }
+            match Self::at(server, host, deadline) {
+                Err(failure @ (Failure::NotDone(_) | Failure::Denied(_))) => {
+                    server.pass_on();
+                    last = Some(failure);
+                }
+                other => return other,
+            }
+        }
+        Err(last.unwrap_or_else(|| Failure::NotDone("there is no host to connect to".into())))
+    }
+
+    fn start(&mut self, deadline: Instant) {
+        self.latest = deadline - self.patience;
+    }
+
+    fn ping(&mut self, patience: Duration) -> Result<(), Failure> {
+        self.in_time()?;
+        socket::wait_for(&self.connection, patience.min(self.patience)).map_err(silent)?;
+        self.connection.ping().map_err(before)?;
+        socket::wait_for(&self.connection, self.patience).map_err(silent)
+    }
+
+    fn roll_back(&mut self) -> Result<(), Failure> {
+        if self.in_transaction {
+            self.run(sql::ROLLBACK)?;
+            self.in_transaction = false;
+        }
+        Ok(())
+    }
+
+    fn describe(&self) -> String {
+        self.description.clone()
+    }
+
+    fn durability(&self) -> Durability {
+        match &self.best_effort {
+            None => Durability::Durable,
+            Some(reason) => Durability::BestEffort {
+                reason: reason.clone(),
+            },
+        }
+    }
+
+    fn begin_init(&mut self, namespace: &str) -> Result<Option<Present>, Failure> {
+        // A table is made in a transaction of its own, and only if it is not
+        // there: somebody else may make it at the same time.
+        let tables: u64 = column(&self.row(sql::COUNT_TABLES, ())?, 0)?;
+        if tables < sql::CREATE_TABLES.len() as u64 {
+            for statement in sql::CREATE_TABLES {
+                self.run(statement)?;
+            }
+        }
+        if column::<u64>(&self.row(sql::COUNT_ADDITIONS, ())?, 0)? == 0 {
+            for statement in sql::ADD {
+                self.add(statement)?;
+            }
+        }
+        self.judge_engines()?;
+        self.in_time()?;
+        match self.connection.query_drop(sql::CREATE_WORKER_NODE) {
+            // Nothing depends on it. A store that misses it will say so.
+            Ok(()) | Err(Error::MySqlError(_)) => {}
+            Err(silent) => return Err(before(silent)),
+        }
+        self.begin_transaction()?;
+        if column(&self.row(sql::IS_RECORDED, (namespace,))?, 0)? {
+            return Ok(None);
+        }
+        self.present().map(Some)
+    }
+
+    fn create(&mut self, record: &RecordRow, blocks: u64) -> Result<(), Failure> {
+        self.change(
+            sql::CREATE_RECORD,
+            (
+                record.format,
+                &record.name,
+                &record.layout,
+                record.block_bits,
+                &record.fingerprint,
+                record.horizon_ms,
+                record.failover_ms,
+                record.skew_ms,
+                record.floor,
+                &record.incarnation,
+                secret(record),
+            ),
+        )?;
+        self.change(sql::CREATE_FIRST_BLOCK, (&record.name,))?;
+        // A power of two, as the nodes of every layout and block are.
+        let mut made = 1;
+        while made < blocks {
+            self.change(sql::DOUBLE_BLOCKS, (made, &record.name))?;
+            made *= 2;
+        }
+        self.end_transaction()
+    }
+
+    fn namespace_of(&mut self, fingerprint: &str) -> Result<Option<String>, Failure> {
+        let rows = self.rows(sql::NAMESPACE_OF, (fingerprint,))?;
+        rows.first().map(|row| column(row, 0)).transpose()
+    }
+
+    fn upgrade(&mut self, old: &RecordRow, new: &RecordRow) -> Result<bool, Failure> {
+        let changed = self.change(
+            sql::UPGRADE_RECORD,
+            (
+                new.format,
+                &new.fingerprint,
+                secret(new),
+                &old.name,
+                old.format,
+                &old.layout,
+                old.block_bits,
+                &old.fingerprint,
+            ),
+        )?;
+        self.end_transaction()?;
+        Ok(changed == 1)
+    }
+
+    fn begin(
+        &mut self,
+        namespace: &str,
+        lock: Lock,
+    ) -> Result<(Option<RecordRow>, Present), Failure> {
+        self.begin_transaction()?;
+        let record = self.rows(
+            match lock {
+                Lock::Shared => sql::RECORD_SHARED,
+                Lock::Exclusive => sql::RECORD_EXCLUSIVE,
+            },
+            (namespace,),
+        )?;
+        let present = self.present()?;
+        Ok((record.first().map(record_row).transpose()?, present))
+    }
+
+    fn candidates(
+        &mut self,
+        search: &Search<'_>,
+        locked: Locked,
+    ) -> Result<Vec<BlockRow>, Failure> {
+        let sql = match locked {
+            Locked::Skip => sql::CANDIDATES,
+            Locked::Wait => sql::CANDIDATES_WAITING,
+        };
+        let rows = self.rows(
+            sql,
+            (
+                search.namespace.name(),
+                to_column(search.idle_until),
+                to_column(search.horizon_end),
+                search.sound,
+                to_column(search.namespace.blocks()),
+                to_column(search.namespace.layout().ticks()),
+                search.limit,
+            ),
+        )?;
+        rows.iter().map(block_row).collect()
+    }
+
+    fn known(&mut self, namespace: &str, blocks: &[i64]) -> Result<Vec<BlockRow>, Failure> {
+        let mut parameters: Vec<Value> = vec![namespace.into()];
+        parameters.extend(blocks.iter().map(|&block| Value::from(block)));
+        let rows = self.rows(&sql::known(blocks.len()), parameters)?;
+        rows.iter().map(block_row).collect()
+    }
+
+    fn marks(&mut self, namespace: &str) -> Result<Marks, Failure> {
+        let row = self.row(sql::MARKS, (namespace,))?;
+        Ok(Marks {
+            held: column(&row, 0)?,
+            released: column(&row, 1)?,
+        })
+    }
+
+    fn clock(&mut self) -> Result<u64, Failure> {
+        let row = self.row(sql::CLOCK, ())?;
+        Ok(from_column("the server's clock", column(&row, 0)?)?)
+    }
+
+    fn commit(&mut self, writes: &Writes<'_>) -> Result<(), Failure> {
+        if let Some(record) = writes.record {
+            self.update_record(record)?;
+        }
+        let grants = writes.grants;
+        if !grants.is_empty() {
+            let mut parameters: Vec<Value> = Vec::with_capacity(3 * grants.len() + 4);
+            for grant in grants {
+                parameters.push(to_column(grant.block.index()).into());
+                parameters.push(to_column(grant.ticks.end).into());
+            }
+            parameters.push(to_column(writes.granted_unix_ms).into());
+            parameters.push(writes.holder.map(Holder::host).into());
+            parameters.push(writes.holder.map(Holder::instance).into());
+            parameters.push(writes.namespace.name().into());
+            let blocks = grants.iter().map(|g| to_column(g.block.index()).into());
+            parameters.extend(blocks);
+            let moved = self.change(&sql::grant(grants.len()), parameters)?;
+            if moved != grants.len() as u64 {
+                return Err(corrupt(format!(
+                    "of {} blocks under lock the server moved {moved}",
+                    grants.len()
+                ))
+                .into());
+            }
+        }
+        self.end_transaction()
+    }
+
+    fn lock_block(&mut self, namespace: &str, block: Block) -> Result<Option<BlockRow>, Failure> {
+        let parameters = (namespace, to_column(block.index()));
+        let rows = self.rows(sql::ONE_LOCKED, parameters)?;
+        rows.first().map(block_row).transpose()
+    }
+
+    fn put_right(&mut self, namespace: &str, repaired: &BlockState) -> Result<(), Failure> {
+        let numbers = [
+            repaired.epoch.get(),
+            repaired.hwm_end,
+            repaired.block.index(),
+        ];
+        let [epoch, hwm_end, block] = numbers.map(to_column);
+        let parameters = (epoch, hwm_end, namespace, block);
+        match self.change(sql::PUT_RIGHT, parameters)? {
+            1 => self.end_transaction(),
+            kept => Err(corrupt(format!(
+                "the server kept {kept} blocks where there is one to repair"
+            ))
+            .into()),
+        }
+    }
+
+    fn extend(&mut self, namespace: &Namespace, renew: &Renew) -> Result<Option<u64>, Failure> {
+        self.extend_one(namespace, renew)
+    }
+
+    fn extend_all(
+        &mut self,
+        renewals: &[(&Namespace, &Renew)],
+    ) -> Result<Vec<Option<u64>>, Failure> {
+        self.extend_many(renewals)
+    }
+
+    fn mark_released(
+        &mut self,
+        namespace: &Namespace,
+        block: Block,
+        epoch: Epoch,
+    ) -> Result<bool, Failure> {
+        let parameters = guard(namespace, block, epoch);
+        self.guarded(&sql::release(), parameters.to_vec())
+    }
+
+    fn snapshot(&mut self, namespace: &str, which: Which) -> Result<Option<Snapshot>, Failure> {
+        for statement in sql::BEGIN_READ {
+            self.run(statement)?;
+        }
+        self.in_transaction = true;
+        let record = self.rows(sql::RECORD, (namespace,))?;
+        let present = self.present()?;
+        let blocks = match which {
+            Which::Granted => self.rows(sql::GRANTED, (namespace,))?,
+            Which::One(block) => {
+                self.rows(sql::GRANTED_ONE, (namespace, to_column(block.index())))?
+            }
+        };
+        self.run(sql::COMMIT)?;
+        self.in_transaction = false;
+        let Some(record) = record.first() else {
+            return Ok(None);
+        };
+        Ok(Some(Snapshot {
+            record: record_row(record)?,
+            present,
+            blocks: blocks.iter().map(block_row).collect::<Result<_, _>>()?,
+        }))
+    }
+}
+
+/// What no two records have alike.
+fn secret(record: &RecordRow) -> Option<&str> {
+    let is_plain = record.fingerprint == Fingerprint::PLAIN.to_string();
+    (!is_plain).then_some(&record.fingerprint)
+}
+
+/// A server that was reached may have let nobody in.
+fn no_connection(error: Error) -> Failure {
+    match error {
+        Error::MySqlError(told) if is_denial(told.code) => {
+            Failure::Denied(Error::MySqlError(told).into())
+        }
+        error => before(error),
+    }
+}
+
+fn silent(error: io::Error) -> Failure {
+    Failure::silence(Stage::Before, error.into())
+}
+
+fn before(error: Error) -> Failure {
+    failure(error, Stage::Before)
+}
+
+fn failure(error: Error, stage: Stage) -> Failure {
+    let verdict = match &error {
+        Error::MySqlError(told) => Some(verdict(told.code, stage)),
+        _ => None,
+    };
+    let cause: Cause = error.into();
+    match verdict {
+        Some(verdict) => Failure::of(verdict, cause),
+        None => Failure::silence(stage, cause),
+    }
+}

@@ -1,0 +1,560 @@
+//! The statements of each step, in as few round trips as they allow: what does
+//! not need the answer to the one before is sent along with it.
+
+mod renewal;
+
+use std::time::{Duration, Instant};
+
+use futures_util::future::{join, join3, join5};
+use tokio_postgres::error::{DbError, Severity};
+use tokio_postgres::types::Type;
+use tokio_postgres::{Error, Row};
+
+use super::columns::{Parameter, block_row, column, first, record_row};
+use super::lock::RecordLock;
+use super::server::Server;
+use super::sqlstate::verdict;
+use super::statements as sql;
+use super::wire::{TimedOut, Wire};
+use crate::events;
+use crate::lease::error::StoreError;
+use crate::lease::grant::{Block, BlockState, Epoch, Grant, Holder};
+use crate::lease::namespace::Namespace;
+use crate::lease::record::{Incarnation, StoreRecord};
+use crate::lease::report::Durability;
+use crate::lease::store::Renew;
+use crate::lease::stores::row::{RecordRow, corrupt, from_column, to_column};
+use crate::lease::stores::sql::{
+    BlockRow, Failure, Lock, Locked, Marks, Present, Search, Session, Snapshot, Stage, Which,
+    Writes,
+};
+
+/// The first version with `AS MATERIALIZED`, as `server_version_num` has it.
+const OLDEST: i32 = 12_00_00;
+
+pub(super) struct PgSession {
+    wire: Wire,
+    /// [`sql::BEGIN`] and [`sql::BEGIN_READ`] with the limits on time.
+    begin: String,
+    begin_read: String,
+    in_transaction: bool,
+    accepts_best_effort: bool,
+    /// Why the server can lose what it confirms, if it can.
+    best_effort: Option<String>,
+    description: String,
+}
+
+impl PgSession {
+    /// Asks for rows, alone and before anything is decided.
+    fn query(&mut self, sql: &str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, Failure> {
+        let answer = self
+            .wire
+            .call(async |client| client.query_typed(sql, parameters).await);
+        self.answered(answer.map_err(silent)?, Stage::Before)
+    }
+
+    /// The one row that a statement always answers with.
+    fn query_one(&mut self, sql: &str) -> Result<Row, Failure> {
+        first(self.query(sql, &[])?)
+    }
+
+    fn batch(&mut self, sql: &str) -> Result<(), Failure> {
+        let answer = self
+            .wire
+            .call(async |client| client.batch_execute(sql).await);
+        self.answered(answer.map_err(silent)?, Stage::Before)
+    }
+
+    /// Changes rows of a transaction that is not committed yet, and answers how
+    /// many.
+    fn change(&mut self, sql: &str, parameters: &[Parameter<'_>]) -> Result<u64, Failure> {
+        let answer = self
+            .wire
+            .call(async |client| client.execute_typed(sql, parameters).await);
+        self.answered(answer.map_err(silent)?, Stage::Before)
+    }
+
+    fn end_transaction(&mut self) -> Result<(), Failure> {
+        let answers = self.wire.call(async |client| {
+            join(
+                client.batch_execute(sql::HEAR),
+                client.batch_execute(sql::COMMIT),
+            )
+            .await
+        });
+        let (sound, committed) = answers.map_err(in_doubt)?;
+        self.in_transaction = false;
+        self.answered_along(sound)?;
+        self.answered(committed, Stage::Commit)?;
+        self.confirmed()
+    }
+
+    /// Whether the commit that was just answered is one. Of a wait for a standby
+    /// that was cancelled the server says no more than a warning, and confirms.
+    fn confirmed(&mut self) -> Result<(), Failure> {
+        match self.wire.take_warning() {
+            None => Ok(()),
+            Some(warning) => Err(Failure::Unknown(warning.into())),
+        }
+    }
+
+    fn update_record(&mut self, record: &StoreRecord) -> Result<(), Failure> {
+        let row = RecordRow::new(record);
+        let changed = self.change(
+            sql::UPDATE_RECORD,
+            &[
+                (&row.name, Type::TEXT),
+                (&row.floor, Type::INT8),
+                (&row.incarnation, Type::TEXT),
+            ],
+        )?;
+        kept(changed, 1)
+    }
+
+    fn answered<T>(&mut self, answer: Result<T, Error>, stage: Stage) -> Result<T, Failure> {
+        answer.map_err(|error| self.failure(error, stage))
+    }
+
+    /// What a statement was answered that a commit was sent along with. If the
+    /// server says that it failed, the commit found nothing to commit.
+    fn answered_along<T>(&mut self, answer: Result<T, Error>) -> Result<T, Failure> {
+        let stage = match &answer {
+            Err(error) if was_spoken(error) => Stage::Before,
+            _ => Stage::Commit,
+        };
+        self.answered(answer, stage)
+    }
+
+    fn failure(&mut self, error: Error, stage: Stage) -> Failure {
+        match error.as_db_error() {
+            Some(told) => {
+                let verdict = verdict(told.code().code(), ends(told), stage);
+                Failure::of(verdict, error.into())
+            }
+            None => Failure::silence(stage, self.wire.explain(error)),
+        }
+    }
+
+    /// What [`sql::PRESENT`] says, if the server may be used.
+    fn present(&mut self, row: &Row) -> Result<Present, Failure> {
+        let Some(incarnation) = column::<Option<String>>(row, 1)? else {
+            return Err(Failure::NotDone(
+                "the server is a standby in recovery: connect to the primary, \
+                 for instance with several hosts and target_session_attrs=read-write"
+                    .into(),
+            ));
+        };
+        let mut reasons = Vec::new();
+        for (index, setting) in [(2, "fsync"), (3, "full_page_writes")] {
+            let value: String = column(row, index)?;
+            if value != "on" {
+                reasons.push(format!("{setting} is {value}, and must be on"));
+            }
+        }
+        if let Some(tables) = column::<Option<String>>(row, 4)? {
+            reasons.push(format!(
+                "not permanent, but unlogged or temporary: {tables}"
+            ));
+        }
+        self.judge(reasons.join("; "))?;
+        Ok(Present {
+            unix_ms: from_column("the server's clock", column(row, 0)?)?,
+            incarnation: Incarnation::new(incarnation),
+        })
+    }
+
+    /// Refuses a server that is not durable, unless that was accepted.
+    fn judge(&mut self, reason: String) -> Result<(), Failure> {
+        if reason.is_empty() {
+            return Ok(());
+        }
+        let store = self.description.clone();
+        if !self.accepts_best_effort {
+            return Err(StoreError::NotDurable { store, reason }.into());
+        }
+        if self.best_effort.as_ref() != Some(&reason) {
+            events::best_effort_store(&store, &reason);
+            self.best_effort = Some(reason);
+        }
+        Ok(())
+    }
+}
+
+impl Session for PgSession {
+    type Server = Server;
+
+    fn connect(server: &Server, deadline: Instant) -> Result<Self, Failure> {
+        let wire = Wire::connect(server, deadline)?;
+        let ms = server.timeout_ms();
+        let limits = format!(
+            " SET LOCAL lock_timeout = {ms}; SET LOCAL statement_timeout = {ms}; \
+             SET LOCAL idle_in_transaction_session_timeout = {ms}"
+        );
+        let mut session = Self {
+            wire,
+            begin: format!("{}{limits}", sql::BEGIN),
+            begin_read: format!("{}{limits}", sql::BEGIN_READ),
+            in_transaction: false,
+            accepts_best_effort: server.accepts_best_effort,
+            best_effort: None,
+            description: String::new(),
+        };
+        let version: i32 = column(&session.query_one(sql::VERSION)?, 0)?;
+        if version < OLDEST {
+            let oldest = OLDEST / 1_00_00;
+            return Err(Failure::NotDone(
+                format!("the server has version number {version}: PostgreSQL {oldest} is needed")
+                    .into(),
+            ));
+        }
+        let (major, minor) = (version / 1_00_00, version % 1_00_00);
+        session.description = format!("PostgreSQL {major}.{minor} ({server})");
+        let row = session.query_one(sql::PRESENT)?;
+        session.present(&row)?;
+        Ok(session)
+    }
+
+    fn start(&mut self, deadline: Instant) {
+        self.wire.start(deadline);
+    }
+
+    fn ping(&mut self, patience: Duration) -> Result<(), Failure> {
+        self.wire.start(Instant::now() + patience);
+        self.batch("")
+    }
+
+    fn roll_back(&mut self) -> Result<(), Failure> {
+        if self.in_transaction {
+            self.batch(sql::ROLLBACK)?;
+            self.in_transaction = false;
+        }
+        Ok(())
+    }
+
+    fn describe(&self) -> String {
+        self.description.clone()
+    }
+
+    fn durability(&self) -> Durability {
+        match &self.best_effort {
+            None => Durability::Durable,
+            Some(reason) => Durability::BestEffort {
+                reason: reason.clone(),
+            },
+        }
+    }
+
+    fn begin_init(&mut self, namespace: &str) -> Result<Option<Present>, Failure> {
+        self.in_transaction = true;
+        let begin = self.begin.as_str();
+        let answers = self.wire.call(async |client| {
+            join3(
+                client.batch_execute(begin),
+                client.execute_typed(sql::INIT_LOCK, &[]),
+                client.query_typed(sql::HAS_TABLES, &[]),
+            )
+            .await
+        });
+        let (begun, locked, has_tables) = answers.map_err(silent)?;
+        self.answered(begun, Stage::Before)?;
+        self.answered(locked, Stage::Before)?;
+        let has_tables = first(self.answered(has_tables, Stage::Before)?)?;
+        if !column::<bool>(&has_tables, 0)? {
+            self.batch(sql::CREATE_TABLES)?;
+        }
+
+        let name: Parameter<'_> = (&namespace, Type::TEXT);
+        let answers = self.wire.call(async |client| {
+            join(
+                client.query_typed(sql::IS_RECORDED, std::slice::from_ref(&name)),
+                client.query_typed(sql::PRESENT, &[]),
+            )
+            .await
+        });
+        let (recorded, present) = answers.map_err(silent)?;
+        let recorded = first(self.answered(recorded, Stage::Before)?)?;
+        let present = first(self.answered(present, Stage::Before)?)?;
+        if column(&recorded, 0)? {
+            return Ok(None);
+        }
+        self.present(&present).map(Some)
+    }
+
+    fn create(&mut self, record: &RecordRow, blocks: u64) -> Result<(), Failure> {
+        let made = self.change(
+            sql::CREATE_RECORD,
+            &[
+                (&record.format, Type::INT8),
+                (&record.name, Type::TEXT),
+                (&record.layout, Type::TEXT),
+                (&record.block_bits, Type::INT8),
+                (&record.fingerprint, Type::TEXT),
+                (&record.horizon_ms, Type::INT8),
+                (&record.failover_ms, Type::INT8),
+                (&record.skew_ms, Type::INT8),
+                (&record.floor, Type::INT8),
+                (&record.incarnation, Type::TEXT),
+            ],
+        )?;
+        kept(made, 1)?;
+        let made = self.change(
+            sql::CREATE_BLOCKS,
+            &[(&record.name, Type::TEXT), (&to_column(blocks), Type::INT8)],
+        )?;
+        kept(made, blocks)?;
+        self.end_transaction()
+    }
+
+    fn namespace_of(&mut self, fingerprint: &str) -> Result<Option<String>, Failure> {
+        let rows = self.query(sql::NAMESPACE_OF, &[(&fingerprint, Type::TEXT)])?;
+        rows.first().map(|row| column(row, 0)).transpose()
+    }
+
+    fn upgrade(&mut self, old: &RecordRow, new: &RecordRow) -> Result<bool, Failure> {
+        let changed = self.change(
+            sql::UPGRADE_RECORD,
+            &[
+                (&old.name, Type::TEXT),
+                (&old.format, Type::INT8),
+                (&old.layout, Type::TEXT),
+                (&old.block_bits, Type::INT8),
+                (&old.fingerprint, Type::TEXT),
+                (&new.format, Type::INT8),
+                (&new.fingerprint, Type::TEXT),
+            ],
+        )?;
+        self.end_transaction()?;
+        Ok(changed == 1)
+    }
+
+    fn begin(
+        &mut self,
+        namespace: &str,
+        lock: Lock,
+    ) -> Result<(Option<RecordRow>, Present), Failure> {
+        let (begin, record) = match lock {
+            Lock::Shared => (self.begin.clone(), sql::RECORD_SHARED),
+            Lock::Exclusive => {
+                let lock = RecordLock::of(namespace).exclusive();
+                (format!("{}; {lock}", self.begin), sql::RECORD_EXCLUSIVE)
+            }
+        };
+        self.in_transaction = true;
+        let name: Parameter<'_> = (&namespace, Type::TEXT);
+        let answers = self.wire.call(async |client| {
+            join3(
+                client.batch_execute(&begin),
+                client.query_typed(record, std::slice::from_ref(&name)),
+                client.query_typed(sql::PRESENT, &[]),
+            )
+            .await
+        });
+        let (begun, record, present) = answers.map_err(silent)?;
+        self.answered(begun, Stage::Before)?;
+        let record = self.answered(record, Stage::Before)?;
+        let present = first(self.answered(present, Stage::Before)?)?;
+        let record = record.first().map(record_row).transpose()?;
+        Ok((record, self.present(&present)?))
+    }
+
+    fn candidates(
+        &mut self,
+        search: &Search<'_>,
+        locked: Locked,
+    ) -> Result<Vec<BlockRow>, Failure> {
+        let sql = match locked {
+            Locked::Skip => sql::CANDIDATES,
+            Locked::Wait => sql::CANDIDATES_WAITING,
+        };
+        let namespace = search.namespace;
+        let idle_until = to_column(search.idle_until);
+        let horizon_end = to_column(search.horizon_end);
+        let limit = i64::from(search.limit);
+        let rows = self.query(
+            sql,
+            &[
+                (&namespace.name(), Type::TEXT),
+                (&idle_until, Type::INT8),
+                (&horizon_end, Type::INT8),
+                (&limit, Type::INT8),
+                (&search.sound, Type::BOOL),
+                (&to_column(namespace.blocks()), Type::INT8),
+                (&to_column(namespace.layout().ticks()), Type::INT8),
+            ],
+        )?;
+        rows.iter().map(block_row).collect()
+    }
+
+    fn known(&mut self, namespace: &str, blocks: &[i64]) -> Result<Vec<BlockRow>, Failure> {
+        let parameters = [
+            (&namespace as _, Type::TEXT),
+            (&blocks as _, Type::INT8_ARRAY),
+        ];
+        let rows = self.query(sql::KNOWN, &parameters)?;
+        rows.iter().map(block_row).collect()
+    }
+
+    fn marks(&mut self, namespace: &str) -> Result<Marks, Failure> {
+        let row = first(self.query(sql::MARKS, &[(&namespace, Type::TEXT)])?)?;
+        Ok(Marks {
+            held: column(&row, 0)?,
+            released: column(&row, 1)?,
+        })
+    }
+
+    fn clock(&mut self) -> Result<u64, Failure> {
+        let row = self.query_one(sql::CLOCK)?;
+        Ok(from_column("the server's clock", column(&row, 0)?)?)
+    }
+
+    fn commit(&mut self, writes: &Writes<'_>) -> Result<(), Failure> {
+        if let Some(record) = writes.record {
+            self.update_record(record)?;
+        }
+        if !writes.grants.is_empty() {
+            let numbers = |of: fn(&Grant) -> u64| -> Vec<i64> {
+                writes.grants.iter().map(|g| to_column(of(g))).collect()
+            };
+            let rows = self.query(
+                sql::GRANT,
+                &[
+                    (&writes.namespace.name(), Type::TEXT),
+                    (&numbers(|grant| grant.block.index()), Type::INT8_ARRAY),
+                    (&numbers(|grant| grant.epoch.get()), Type::INT8_ARRAY),
+                    (&numbers(|grant| grant.ticks.start), Type::INT8_ARRAY),
+                    (&numbers(|grant| grant.ticks.end), Type::INT8_ARRAY),
+                    (&to_column(writes.granted_unix_ms), Type::INT8),
+                    (&writes.holder.map(Holder::host), Type::TEXT),
+                    (&writes.holder.map(Holder::instance), Type::TEXT),
+                    (&to_column(a_week_before(writes)), Type::INT8),
+                ],
+            )?;
+            let row = first(rows)?;
+            let all = writes.grants.len() as u64;
+            for index in [0, 1] {
+                kept(from_column("a count", column(&row, index)?)?, all)?;
+            }
+        }
+        self.end_transaction()
+    }
+
+    fn lock_block(&mut self, namespace: &str, block: Block) -> Result<Option<BlockRow>, Failure> {
+        let block = to_column(block.index());
+        let parameters = [(&namespace as _, Type::TEXT), (&block as _, Type::INT8)];
+        let rows = self.query(sql::ONE_LOCKED, &parameters)?;
+        rows.first().map(block_row).transpose()
+    }
+
+    fn put_right(&mut self, namespace: &str, repaired: &BlockState) -> Result<(), Failure> {
+        let numbers = [
+            repaired.block.index(),
+            repaired.epoch.get(),
+            repaired.hwm_end,
+        ];
+        let [block, epoch, hwm_end] = numbers.map(to_column);
+        let changed = self.change(
+            sql::PUT_RIGHT,
+            &[
+                (&namespace, Type::TEXT),
+                (&block, Type::INT8),
+                (&epoch, Type::INT8),
+                (&hwm_end, Type::INT8),
+            ],
+        )?;
+        kept(changed, 1)?;
+        self.end_transaction()
+    }
+
+    fn extend(&mut self, namespace: &Namespace, renew: &Renew) -> Result<Option<u64>, Failure> {
+        self.extend_one(namespace, renew)
+    }
+
+    fn extend_all(
+        &mut self,
+        renewals: &[(&Namespace, &Renew)],
+    ) -> Result<Vec<Option<u64>>, Failure> {
+        self.extend_many(renewals)
+    }
+
+    fn mark_released(
+        &mut self,
+        namespace: &Namespace,
+        block: Block,
+        epoch: Epoch,
+    ) -> Result<bool, Failure> {
+        self.release_one(namespace, block, epoch)
+    }
+
+    fn snapshot(&mut self, namespace: &str, which: Which) -> Result<Option<Snapshot>, Failure> {
+        let begin = self.begin_read.as_str();
+        let name: Parameter<'_> = (&namespace, Type::TEXT);
+        let index;
+        let (sql, parameters) = match which {
+            Which::Granted => (sql::GRANTED, vec![name.clone()]),
+            Which::One(block) => {
+                index = to_column(block.index());
+                (sql::GRANTED_ONE, vec![name.clone(), (&index, Type::INT8)])
+            }
+        };
+        let answers = self.wire.call(async |client| {
+            join5(
+                client.batch_execute(begin),
+                client.query_typed(sql::RECORD, std::slice::from_ref(&name)),
+                client.query_typed(sql::PRESENT, &[]),
+                client.query_typed(sql, &parameters),
+                client.batch_execute(sql::COMMIT),
+            )
+            .await
+        });
+        let (begun, record, present, blocks, ended) = answers.map_err(silent)?;
+        self.answered(begun, Stage::Before)?;
+        let record = self.answered(record, Stage::Before)?;
+        let present = first(self.answered(present, Stage::Before)?)?;
+        let blocks = self.answered(blocks, Stage::Before)?;
+        self.answered(ended, Stage::Before)?;
+        let present = self.present(&present)?;
+        let Some(record) = record.first() else {
+            return Ok(None);
+        };
+        Ok(Some(Snapshot {
+            record: record_row(record)?,
+            present,
+            blocks: blocks.iter().map(block_row).collect::<Result<_, _>>()?,
+        }))
+    }
+}
+
+/// The tick that the ledger's rows must have reached to be kept.
+fn a_week_before(writes: &Writes<'_>) -> u64 {
+    const WEEK_MS: u64 = 7 * 24 * 3600 * 1000;
+    let then = writes.granted_unix_ms.saturating_sub(WEEK_MS);
+    writes.namespace.layout().tick_at(then).unwrap_or(0)
+}
+
+/// Whether the server says so, and goes on.
+fn was_spoken(error: &Error) -> bool {
+    error.as_db_error().is_some_and(|told| !ends(told))
+}
+
+/// Whether an error ends the connection, and may have nothing to do with the
+/// statement that it answers.
+fn ends(error: &DbError) -> bool {
+    error.parsed_severity() != Some(Severity::Error)
+}
+
+/// A rule, a trigger or a policy of the database can drop rows without an error.
+fn kept(rows: u64, expected: u64) -> Result<(), Failure> {
+    if rows == expected {
+        return Ok(());
+    }
+    let detail = format!("the database kept {rows} rows of {expected} that were written");
+    Err(corrupt(detail).into())
+}
+
+fn in_doubt(late: TimedOut) -> Failure {
+    Failure::silence(Stage::Commit, late.into())
+}
+
+fn silent(late: TimedOut) -> Failure {
+    Failure::silence(Stage::Before, late.into())
+}

@@ -1,0 +1,210 @@
+//! One connection, driven from a thread that blocks.
+//!
+//! The driver is asynchronous, which is what bounds an operation: its future is
+//! given up at the deadline, whatever the network does. It runs on a runtime of
+//! its own, of this thread alone.
+
+use std::error::Error as _;
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::{Context, Poll};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tokio::runtime::{self, Handle, Runtime};
+use tokio::time::timeout_at;
+use tokio_postgres::error::{DbError, Severity};
+use tokio_postgres::{AsyncMessage, Client, Connection, Error, Socket};
+
+use super::guard::Guard;
+use super::server::Server;
+use crate::lease::stores::sql::{Cause, Failure};
+
+type Link = Connection<Socket, Guard>;
+
+pub(super) struct Wire {
+    client: Client,
+    /// None once it has ended.
+    link: Option<Link>,
+    /// Why it has ended, where that is known.
+    end: Option<Error>,
+    /// The last warning that the server sent.
+    warning: Option<DbError>,
+    /// Dropped last, without waiting for anything.
+    runtime: Background,
+    /// For an operation.
+    timeout: Duration,
+    deadline: Instant,
+}
+
+impl Wire {
+    /// Connects to one host after another, until one lets us in.
+    pub(super) fn connect(server: &Server, deadline: Instant) -> Result<Self, Failure> {
+        let not_done = |error: std::io::Error| Failure::NotDone(error.into());
+        let runtime = Background::new().map_err(not_done)?;
+        let tls = server.protection.connector().map_err(Failure::NotDone)?;
+        let late = || Failure::NotDone(TimedOut(server.timeout).into());
+        let mut last = late();
+        let hosts = server.hosts().map_err(not_done)?;
+        for (index, config) in hosts.iter().enumerate() {
+            let now = Instant::now();
+            // So that one that hangs leaves time for the others.
+            let others = u32::try_from(hosts.len() - index).unwrap_or(u32::MAX);
+            let until = now + deadline.saturating_duration_since(now) / others;
+            let connected = runtime
+                .block_on(async { timeout_at(until.into(), config.connect(tls.clone())).await });
+            match connected.and_then(Result::ok) {
+                Some(Ok((client, link))) => {
+                    return Ok(Self {
+                        client,
+                        link: Some(link),
+                        end: None,
+                        warning: None,
+                        runtime,
+                        timeout: server.timeout,
+                        deadline,
+                    });
+                }
+                Some(Err(error)) if is_denial(&error) => last = Failure::Denied(error.into()),
+                Some(Err(error)) => last = Failure::NotDone(error.into()),
+                None => last = late(),
+            }
+        }
+        Err(last)
+    }
+
+    /// Sets the time by which the calls that follow must be answered.
+    pub(super) fn start(&mut self, deadline: Instant) {
+        self.deadline = deadline;
+    }
+
+    /// Lets `work` use the connection until the deadline.
+    pub(super) fn call<T>(&mut self, work: impl AsyncFnOnce(&Client) -> T) -> Result<T, TimedOut> {
+        let Self {
+            client,
+            link,
+            end,
+            warning,
+            runtime,
+            timeout,
+            deadline,
+        } = self;
+        *warning = None;
+        let work = async {
+            let mut work = pin!(work(client));
+            let answer = poll_fn(|cx| {
+                if let Poll::Ready(answer) = work.as_mut().poll(cx) {
+                    return Poll::Ready(answer);
+                }
+                move_bytes(link, end, warning, cx);
+                // What was read may have finished it; so does a connection that
+                // has ended.
+                work.as_mut().poll(cx)
+            });
+            timeout_at((*deadline).into(), answer).await
+        };
+        let answer = runtime.block_on(work);
+        answer.and_then(Result::ok).ok_or(TimedOut(*timeout))
+    }
+
+    /// A warning that came during the last call.
+    pub(super) fn take_warning(&mut self) -> Option<DbError> {
+        self.warning.take()
+    }
+
+    /// What to tell of `error`: "connection closed" says less than why.
+    pub(super) fn explain(&mut self, error: Error) -> Cause {
+        match self.end.take() {
+            Some(end) if error.is_closed() => end.into(),
+            _ => error.into(),
+        }
+    }
+}
+
+/// Whether a server that was reached let nobody in.
+fn is_denial(error: &Error) -> bool {
+    match error.code() {
+        // Class 28: invalid authorization.
+        Some(state) => state.code().starts_with("28"),
+        // It asked for a password, and there was none: the driver has no code.
+        None => error
+            .source()
+            .is_some_and(|source| source.to_string() == "password missing"),
+    }
+}
+
+/// Sends what is queued and reads what is there.
+fn move_bytes(
+    link: &mut Option<Link>,
+    end: &mut Option<Error>,
+    warning: &mut Option<DbError>,
+    cx: &mut Context<'_>,
+) {
+    while let Some(open) = link {
+        match open.poll_message(cx) {
+            Poll::Pending => return,
+            Poll::Ready(Some(Ok(AsyncMessage::Notice(notice)))) => {
+                if notice.parsed_severity() == Some(Severity::Warning) {
+                    *warning = Some(notice);
+                }
+            }
+            Poll::Ready(Some(Ok(_))) => {}
+            // It must not be asked again, and answers all that wait when it goes.
+            Poll::Ready(Some(Err(error))) => {
+                *end = Some(error);
+                *link = None;
+            }
+            Poll::Ready(None) => *link = None,
+        }
+    }
+}
+
+/// The operation's time is up.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TimedOut(Duration);
+
+impl fmt::Display for TimedOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no answer within {:?}", self.0)
+    }
+}
+
+impl std::error::Error for TimedOut {}
+
+/// A runtime that can be dropped anywhere.
+struct Background(Option<Runtime>);
+
+impl Background {
+    fn new() -> std::io::Result<Self> {
+        let runtime = runtime::Builder::new_current_thread().enable_all().build();
+        runtime.map(Some).map(Self)
+    }
+
+    /// None once it is being dropped.
+    fn block_on<T>(&self, future: impl Future<Output = T>) -> Option<T> {
+        self.0.as_ref().map(|runtime| runtime.block_on(future))
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            // Not the usual way: inside of another runtime that one panics, and
+            // a name that is being looked up would hold it up.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Runs `operation` where a runtime may block: on this thread, or on another if
+/// this one is in the middle of running tasks.
+pub(super) fn off_runtime<T: Send>(operation: impl FnOnce() -> T + Send) -> T {
+    if Handle::try_current().is_err() {
+        return operation();
+    }
+    thread::scope(|scope| match scope.spawn(operation).join() {
+        Ok(answer) => answer,
+        Err(panic) => std::panic::resume_unwind(panic),
+    })
+}

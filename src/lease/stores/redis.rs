@@ -1,0 +1,574 @@
+//! The store that keeps its records in a Redis.
+
+mod block;
+mod config;
+mod connection;
+mod durability;
+mod script;
+mod sentinel;
+mod verdict;
+
+use redis::Value;
+
+use self::block::name_of;
+use self::config::Config;
+use self::connection::Connection;
+use self::script::{Answer, Script};
+use crate::lease::confirmed::Confirmed;
+use crate::lease::error::{Fence, StoreError};
+use crate::lease::grant::{Block, BlockState, Epoch, Grant};
+use crate::lease::key::StoreKey;
+use crate::lease::namespace::{Fingerprint, Namespace};
+use crate::lease::quarantine;
+use crate::lease::record::{Incarnation, StoreRecord};
+use crate::lease::report::{Listing, StoreReport};
+use crate::lease::store::{Acquire, Floor, History, Init, LeaseStore, Renew};
+use crate::lease::stores::deadline::{self, Deadline};
+use crate::lease::stores::open::{OpenError, OpenOptions};
+use crate::lease::stores::row::{FORMAT, RecordRow, corrupt};
+use crate::lease::voucher::Voucher;
+
+/// Leases in a Redis, version 7 or later, or a Valkey.
+///
+/// # What is promised
+/// Each operation is one Lua script, which Redis runs whole and alone, and whose
+/// effects it writes to its append-only file before it replies. So one Redis
+/// with the settings below keeps every promise of the [module](super).
+///
+/// On each new connection the store refuses, with [`StoreError::NotDurable`], a
+/// server that can lose what it has confirmed, unless
+/// [`OpenOptions::accept_best_effort`] says otherwise:
+/// * `appendonly yes`, `appendfsync always`, `no-appendfsync-on-rewrite no`;
+/// * `maxmemory-policy noeviction`, or no `maxmemory`;
+/// * with replicas: not `wait=0`.
+///
+/// Settings that are changed later are noticed at the next connection only. A
+/// server that forbids `CONFIG GET` hides two of them, and is refused as well.
+///
+/// ## Replicas and failover
+/// Redis replicates after it has replied. The store therefore sends `WAIT` on
+/// the same connection after each write, and takes a write as done once as many
+/// replicas as `wait` says have received it: all that are online by default. A
+/// write that is confirmed by fewer is [`StoreError::Ambiguous`]: the mark has
+/// moved and nobody uses what it covers. When fewer replicas are online than
+/// `wait` says, nothing is written, and the store is
+/// [`StoreError::Unavailable`].
+///
+/// **This makes Redis no linearizable store.** A replica that was promoted may
+/// lack what another has confirmed, and a primary that was superseded goes on
+/// serving those who still reach it. What then protects uniqueness is the
+/// incarnation, the horizon and the [failover time](crate::lease::limits::StoreLimits): they
+/// cover writes that were lost, and a superseded primary for as long as the
+/// failover time says and not longer. So where Sentinel, a cluster or an
+/// operator promotes replicas:
+/// * name the number in the URL, such as `wait=1` for one replica: the default
+///   lets a primary that has lost all its replicas go on alone;
+/// * set `min-replicas-to-write 1` and a `min-replicas-max-lag` below the
+///   failover time on every server, so that a primary that was cut off stops
+///   writing by itself;
+/// * let `wait` be enough for any replica that can be promoted to have the
+///   write: all of them, or a majority if the failover takes the one that is
+///   furthest.
+///
+/// ## Incarnation
+/// `run_id/master_replid`. The first changes at every start of the server, the
+/// second at every promotion, also of a server that goes on running: a primary
+/// that is demoted, loses its latest writes to the one that took over, and is
+/// promoted again has the same `run_id` as before. Both are compared inside the
+/// script.
+///
+/// The price: every restart counts as a lost history, even when the file had
+/// everything, since nothing in Redis tells the two apart. The next
+/// [`acquire`](LeaseStore::acquire) raises the floor. From then on nothing is
+/// granted for the failover time, what is granted then lies a horizon ahead,
+/// and leases that are held are not renewed. Holders go on with what they have,
+/// so plan for it: a cover longer than the failover time, a horizon only a
+/// little longer than the cover, and a borrow limit that reaches the rest. The
+/// same happens, though nothing is lost, when the first replica connects to a
+/// primary that never had one, and an hour (`repl-backlog-ttl`) after the last
+/// one left.
+///
+/// # URL
+/// `redis://[USER:PASSWORD@]HOST[:PORT][,HOST...][/DATABASE][?PARAMETERS]`, or
+/// `rediss://` for TLS. `:PASSWORD@` alone logs in the default user. The port is 6379 by
+/// default, the database 0. HOST leads to the primary at all times: a name, a
+/// virtual address or a proxy that follows failovers. With several, each is tried
+/// in order at each new connection, and a replica is passed over. A Redis Cluster won't
+/// do: its redirections are not followed, and all namespaces share a key.
+///
+/// With `sentinel=NAME` the hosts are sentinels, whose port is 26379 by default. One
+/// after another is asked for the primary of that name, and whom it names for its
+/// `ROLE`. Sentinels are reached as the server is, over TLS or in plain; in plain, what
+/// they name must be on this machine, unless the URL says `tls=off`.
+///
+/// | parameter | |
+/// |---|---|
+/// | `wait` | how many replicas must confirm a write, 0 to 100; by default all that are online |
+/// | `socket` | a Unix socket, used in place of host and port |
+/// | `sentinel` | the primary's name among the sentinels |
+/// | `sentinel_password_file` | a file with the sentinels' own password |
+/// | `password_file` | a file with the password; `REDISCLI_AUTH` is the variable for one |
+/// | `tls` | `off`: plain is good enough for a host that is not `localhost`, 127.0.0.0/8 or `[::1]`; otherwise such a host needs `rediss` |
+/// | `ca` | file of PEM certificates to trust, instead of the system's; `rediss` only |
+/// | `cert`, `key` | files of the client's own PEM certificate and key; `rediss` only |
+///
+/// In plain the password is sent as it is. With TLS the server's certificate and the
+/// name in it are verified.
+///
+/// The files are read when the store is opened and at each new connection, so one that
+/// is replaced is taken up by the next. TLS uses the process's default
+/// rustls provider, and installs *ring* as such if there is none.
+///
+/// # Keys
+/// `ringflake:{NAMESPACE}:` and
+///
+/// | key | kind | |
+/// |---|---|---|
+/// | `record` | hash | layout, limits, floor, incarnation |
+/// | `hwm_end` | sorted set | block → mark, the queue out of which blocks are granted |
+/// | `released` | sorted set | block → mark, of those released only |
+/// | `epoch`, `granted_unix_ms`, `holder_host`, `holder_instance` | hashes | by block |
+///
+/// And `ringflake:secrets`, a hash, tells which namespace has a fingerprint; `init` and
+/// `upgrade` need it.
+///
+/// None of them expires. A user with restricted rights needs these keys and
+/// `EVALSHA`, `SCRIPT|LOAD`, `TIME`, `INFO`, `CONFIG|GET`, `PING`, `WAIT`,
+/// `SELECT`, with sentinels `ROLE`, `EXISTS`, `HSET`, `HGET`, `HMGET`, `HDEL`, `HGETALL`, `ZADD`,
+/// `ZREM`, `ZCARD`, `ZCOUNT`, `ZRANGE`, `ZSCORE` and `ZMSCORE`.
+///
+/// Scores, and numbers in scripts, are doubles, exact up to 2^53. So a layout that
+/// ends after 2^52 milliseconds since 1970 (the year 144,683) is refused by
+/// `init`.
+///
+/// # After a restore
+/// A restored server has another incarnation and the floor rises by itself.
+/// Where a namespace was copied into a server that went on running (`RESTORE`,
+/// `MIGRATE`, a script), raise the floor by hand:
+/// [`bump_floor`](LeaseStore::bump_floor) with [`Floor::OverLostGrants`].
+///
+/// # Cost
+/// One round trip to see that the connection is alive, one for the script, and
+/// one for `WAIT` where there are replicas. Each takes O(log n) for a block out
+/// of n that were granted; [`list`](LeaseStore::list) takes O(n) and blocks the
+/// server meanwhile. Calls block up to [`OpenOptions::timeout`], plus the time
+/// that the system takes to resolve HOST, which has no limit, and once more for
+/// each further address that HOST has while connecting.
+///
+/// # Examples
+/// ```no_run
+/// use ringflake::Layout;
+/// use ringflake::lease::{Fingerprint, LeaseStore, Namespace, OpenOptions, RedisStore};
+///
+/// let mut store = RedisStore::from_url("redis://127.0.0.1/?wait=1", &OpenOptions::new())?;
+/// let orders = Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::PLAIN)?;
+/// println!("{:?}", store.list(&orders)?.blocks);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct RedisStore {
+    config: Config,
+    options: OpenOptions,
+    key: StoreKey,
+    /// None before the first operation and after a failure.
+    connection: Option<Connection>,
+}
+
+impl RedisStore {
+    /// The store at `url`; see there for its form. Connects to nothing yet.
+    ///
+    /// # Errors
+    /// [`OpenError::Invalid`] for another scheme, a parameter that does not exist
+    /// or has no such value, and a file that can't be read.
+    pub fn from_url(url: &str, options: &OpenOptions) -> Result<Self, OpenError> {
+        Ok(Self {
+            config: Config::from_url(url, options)?,
+            options: options.clone(),
+            key: StoreKey::new(url, options),
+            connection: None,
+        })
+    }
+
+    /// Runs a script and takes the answers that every script may give for a
+    /// refusal.
+    fn run(
+        &mut self,
+        script: Script,
+        namespace: &Namespace,
+        arguments: &[String],
+    ) -> Result<Answer, StoreError> {
+        let deadline = Deadline::after(self.options.operation_timeout());
+        // Back in its place only if nothing failed.
+        let kept = self.connection.take();
+        let probe = Deadline::after(deadline::of_a_try(self.options.operation_timeout()));
+        let alive = kept.and_then(|mut kept| kept.is_alive(&probe).then_some(kept));
+        let mut connection = match alive {
+            Some(connection) => connection,
+            None => Connection::open(&self.config, &self.options, &deadline)?,
+        };
+        let wait = self.config.wait;
+        let answer = connection.run(script, namespace, arguments, wait, &deadline)?;
+        let unavailable = |text: String| {
+            let source = text.into();
+            Err(StoreError::Unavailable { source })
+        };
+        match &*answer.tag {
+            "replica" => return unavailable("the server is a replica".into()),
+            "replicas" => {
+                return unavailable(format!(
+                    "{} replicas are online, where wait is {}",
+                    answer.online,
+                    wait.unwrap_or(0)
+                ));
+            }
+            _ => {}
+        }
+        self.connection = Some(connection);
+        match &*answer.tag {
+            "missing" => Err(StoreError::NotInitialised {
+                namespace: namespace.name().to_owned(),
+            }),
+            "other" => {
+                answer.record()?.verify(namespace)?;
+                Err(disagreement())
+            }
+            "corrupt" => Err(corrupt(answer.text(0)?.to_owned())),
+            "before" if script != Script::Init => {
+                answer.record()?.tick_at(answer.unix_ms)?;
+                Err(disagreement())
+            }
+            _ => Ok(answer),
+        }
+    }
+}
+
+impl LeaseStore for RedisStore {
+    fn init(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {
+        // A time at which every layout has begun: the script looks at the clock.
+        let layout = namespace.layout();
+        let none = Incarnation::new("");
+        let record = StoreRecord::create(namespace, init, &none, layout.epoch_unix_ms())?;
+        let end = layout.end_unix_ms();
+        if end > script::LATEST_END {
+            return Err(StoreError::Invalid {
+                what: "the end of the layout in milliseconds since 1970",
+                value: end,
+                min: 0,
+                max: script::LATEST_END,
+            });
+        }
+        let history = match init.history {
+            History::New => "new",
+            History::Unknown => "unknown",
+        };
+        let mut arguments = vec![history.to_owned()];
+        arguments.extend(script::fields(&RecordRow::new(&record)));
+        let answer = self.run(Script::Init, namespace, &arguments)?;
+        match &*answer.tag {
+            "made" => answer.record(),
+            "exists" => Err(StoreError::AlreadyInitialised {
+                namespace: namespace.name().to_owned(),
+            }),
+            "in_use" => Err(in_use(namespace, &answer)),
+            "before" => {
+                record.tick_at(answer.unix_ms)?;
+                Err(disagreement())
+            }
+            _ => Err(disagreement()),
+        }
+    }
+
+    /// Looks at the server's settings on a connection of its own, which are those of
+    /// this moment.
+    fn init_if_new(
+        &mut self,
+        namespace: &Namespace,
+        init: &Init,
+    ) -> Result<StoreRecord, StoreError> {
+        let deadline = Deadline::after(self.options.operation_timeout());
+        self.connection = None;
+        let connection = Connection::open(&self.config, &self.options, &deadline)?;
+        Voucher::Program.check(namespace, init, connection.durability.clone())?;
+        self.connection = Some(connection);
+        self.init(namespace, init)
+    }
+
+    fn acquire(
+        &mut self,
+        namespace: &Namespace,
+        acquire: &Acquire,
+    ) -> Result<Vec<Grant>, StoreError> {
+        acquire.validate()?;
+        let (host, instance) = match &acquire.holder {
+            Some(holder) => (holder.host(), holder.instance()),
+            None => ("", ""),
+        };
+        // Beyond the layout's ticks all lengths are the same.
+        let length = acquire.length.min(namespace.layout().ticks());
+        let mut arguments = [
+            &*acquire.blocks.to_string(),
+            &*length.to_string(),
+            &*acquire.now_unix_ms.to_string(),
+            if acquire.holder.is_some() { "1" } else { "0" },
+            host,
+            instance,
+        ]
+        .map(str::to_owned)
+        .to_vec();
+        for Confirmed {
+            block, epoch, end, ..
+        } in &acquire.evidence
+        {
+            arguments.extend([name_of(*block), epoch.get().to_string(), end.to_string()]);
+        }
+        let answer = self.run(Script::Acquire, namespace, &arguments)?;
+        let record = answer.record()?;
+        let now = record.tick_at(answer.unix_ms)?;
+        match &*answer.tag {
+            "granted" => {
+                block::quarantined(&answer, 0, namespace)?;
+                answer
+                    .rest
+                    .get(1..)
+                    .unwrap_or_default()
+                    .chunks(4)
+                    .map(grant)
+                    .collect()
+            }
+            "skew" => {
+                record.check_skew(answer.unix_ms, acquire.now_unix_ms)?;
+                Err(disagreement())
+            }
+            "forgotten" => {
+                let name = answer.text(0)?;
+                let mut evidence = acquire.evidence.iter();
+                let confirmed = evidence.find(|it| name_of(it.block) == name);
+                let confirmed = *confirmed.ok_or_else(disagreement)?;
+                let known = block_at(&answer, 1, confirmed.block)?;
+                Err(StoreError::HistoryLost {
+                    confirmed,
+                    recorded: known.map(|known| (known.epoch, known.hwm_end)),
+                })
+            }
+            "refused" => {
+                let freed = |mark: Option<u64>, released| {
+                    let mut block = BlockState::new(Block::new(0), Epoch::FIRST, mark?);
+                    block.released = released;
+                    Some(record.free_from(&block))
+                };
+                block::quarantined(&answer, 0, namespace)?;
+                let held = freed(answer.number(1)?, false);
+                let released = freed(answer.number(2)?, true);
+                let free_from = held.into_iter().chain(released).min().unwrap_or(now);
+                Err(record.refusal(answer.unix_ms, now, acquire.blocks, free_from))
+            }
+            _ => Err(disagreement()),
+        }
+    }
+
+    fn renew(&mut self, namespace: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
+        renew.validate()?;
+        let new_end = renew.new_end.min(namespace.layout().ticks());
+        let arguments = [
+            name_of(renew.block),
+            renew.epoch.get().to_string(),
+            renew.known_end.to_string(),
+            new_end.to_string(),
+        ];
+        let answer = self.run(Script::Renew, namespace, &arguments)?;
+        match &*answer.tag {
+            "renewed" => answer.number(0)?.ok_or_else(disagreement),
+            "quarantined" => Err(fence_of(&answer, namespace, renew.block)),
+            "fenced" => {
+                let known = known_block(&answer, renew.block)?;
+                answer
+                    .record()?
+                    .check_renewal(&answer.incarnation, known.as_ref(), renew)?;
+                Err(disagreement())
+            }
+            _ => Err(disagreement()),
+        }
+    }
+
+    fn release(
+        &mut self,
+        namespace: &Namespace,
+        block: Block,
+        epoch: Epoch,
+    ) -> Result<(), StoreError> {
+        let arguments = [name_of(block), epoch.get().to_string()];
+        let answer = self.run(Script::Release, namespace, &arguments)?;
+        match &*answer.tag {
+            "released" => Ok(()),
+            "quarantined" => Err(fence_of(&answer, namespace, block)),
+            "fenced" => {
+                let fence = match known_block(&answer, block)? {
+                    None => Fence::NeverGranted,
+                    Some(known) => Fence::Epoch {
+                        held: epoch,
+                        recorded: known.epoch,
+                    },
+                };
+                Err(StoreError::Fenced { block, fence })
+            }
+            _ => Err(disagreement()),
+        }
+    }
+
+    fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
+        let answer = self.run(Script::List, namespace, &[])?;
+        let judged = block::listed(&answer, namespace)?;
+        let (blocks, quarantined) = quarantine::sort(namespace, judged);
+        let mut listing = Listing::new(answer.record()?, blocks);
+        listing.quarantined = quarantined;
+        Ok(listing)
+    }
+
+    fn repair(
+        &mut self,
+        namespace: &Namespace,
+        block: Block,
+        now_unix_ms: u64,
+    ) -> Result<BlockState, StoreError> {
+        let arguments = [name_of(block), now_unix_ms.to_string()];
+        let answer = self.run(Script::Repair, namespace, &arguments)?;
+        let record = answer.record()?;
+        match &*answer.tag {
+            "repaired" => {
+                let mark = answer.number(0)?.ok_or_else(disagreement)?;
+                let now = record.tick_at(answer.unix_ms)?;
+                Ok(record.repaired(now, block, Some(mark)))
+            }
+            "sound" => Err(StoreError::NotQuarantined { block }),
+            "skew" => {
+                record.check_skew(answer.unix_ms, now_unix_ms)?;
+                Err(disagreement())
+            }
+            _ => Err(disagreement()),
+        }
+    }
+
+    fn bump_floor(
+        &mut self,
+        namespace: &Namespace,
+        floor: Floor,
+        now_unix_ms: u64,
+    ) -> Result<u64, StoreError> {
+        let (kind, tick) = match floor {
+            Floor::OverLostGrants => ("lost", 0),
+            Floor::Tick(tick) => ("tick", tick),
+            Floor::AnyTick(tick) => ("any", tick),
+        };
+        let arguments = [kind.to_owned(), tick.to_string(), now_unix_ms.to_string()];
+        let answer = self.run(Script::BumpFloor, namespace, &arguments)?;
+        let mut record = answer.record()?;
+        match &*answer.tag {
+            "raised" => Ok(record.floor),
+            "skew" => {
+                record.check_skew(answer.unix_ms, now_unix_ms)?;
+                Err(disagreement())
+            }
+            "invalid" | "far" => {
+                record.raise_floor(floor, record.tick_at(answer.unix_ms)?)?;
+                Err(disagreement())
+            }
+            _ => Err(disagreement()),
+        }
+    }
+
+    fn check(
+        &mut self,
+        namespace: &Namespace,
+        now_unix_ms: u64,
+    ) -> Result<StoreReport, StoreError> {
+        // A new connection, since that is what looks at the settings.
+        self.connection = None;
+        let answer = self.run(Script::Check, namespace, &[])?;
+        let Some(connection) = &self.connection else {
+            return Err(disagreement());
+        };
+        let mut report = StoreReport::new(
+            &connection.server,
+            answer.record()?,
+            answer.incarnation.clone(),
+            connection.durability.clone(),
+            now_unix_ms,
+        );
+        report.store_unix_ms = Some(answer.unix_ms);
+        report.granted_blocks = answer.number(0)?.unwrap_or(0);
+        report.held_blocks = answer.number(1)?.unwrap_or(0);
+        report.quarantined = block::quarantined(&answer, 2, namespace)?;
+        Ok(report)
+    }
+
+    fn upgrade(&mut self, namespace: &Namespace, former: Fingerprint) -> Result<bool, StoreError> {
+        let old = match self.run(Script::Check, namespace, &[]) {
+            Ok(_) => return Ok(false),
+            Err(StoreError::Format { recorded, .. }) if recorded < FORMAT => recorded,
+            Err(error) => return Err(error),
+        };
+        let arguments = [old.to_string(), former.to_string()];
+        let answer = self.run(Script::Upgrade, namespace, &arguments)?;
+        match &*answer.tag {
+            "upgraded" => Ok(true),
+            "current" => Ok(false),
+            "in_use" => Err(in_use(namespace, &answer)),
+            "changed" => {
+                answer.row()?.upgraded(namespace, former)?;
+                Err(disagreement())
+            }
+            _ => Err(disagreement()),
+        }
+    }
+
+    fn key(&self) -> Option<StoreKey> {
+        Some(self.key.clone())
+    }
+}
+
+/// Another namespace has the secret.
+fn in_use(namespace: &Namespace, answer: &Answer) -> StoreError {
+    match answer.text(0) {
+        Ok(other) => StoreError::SecretInUse {
+            namespace: namespace.name().to_owned(),
+            other: other.to_owned(),
+        },
+        Err(error) => error,
+    }
+}
+
+/// One of the grants that `acquire.lua` answers.
+fn grant(texts: &[Value]) -> Result<Grant, StoreError> {
+    let numbers: Vec<u64> = texts.iter().map(script::number).collect::<Result<_, _>>()?;
+    let [block, epoch, start, end] = numbers[..] else {
+        return Err(disagreement());
+    };
+    Ok(Grant::new(Block::new(block), Epoch::new(epoch), start..end))
+}
+
+/// The refusal to touch the grant of a block that is quarantined.
+fn fence_of(answer: &Answer, namespace: &Namespace, block: Block) -> StoreError {
+    match block::quarantined(answer, 0, namespace) {
+        Ok(mut found) => found
+            .pop()
+            .map_or_else(disagreement, |found| found.fence(namespace, block)),
+        Err(error) => error,
+    }
+}
+
+/// What a refusal says of the block.
+fn known_block(answer: &Answer, block: Block) -> Result<Option<BlockState>, StoreError> {
+    block_at(answer, 0, block)
+}
+
+/// The block's epoch and mark, at this place of the answer and the next.
+fn block_at(answer: &Answer, at: usize, block: Block) -> Result<Option<BlockState>, StoreError> {
+    let epoch = answer.number(at)?.unwrap_or(0);
+    let mark = answer.number(at + 1)?;
+    Ok(mark.map(|mark| BlockState::new(block, Epoch::new(epoch), mark)))
+}
+
+/// The script refused what the rules allow, or the other way round.
+fn disagreement() -> StoreError {
+    script::unexpected("no reason that this version knows")
+}

@@ -1,0 +1,320 @@
+//! Where a Redis is, and what is asked of it.
+
+use std::path::PathBuf;
+use std::{fmt, io};
+
+use redis::{ClientTlsConfig, ConnectionAddr, IntoConnectionInfo, RedisResult, TlsCertificates};
+
+use crate::lease::stores::open::{OpenError, OpenOptions};
+use crate::lease::stores::password::Password;
+use crate::lease::stores::url::{Host, StoreUrl, Wire};
+use crate::lease::stores::{certificates, peer};
+
+const PARAMETERS: [&str; 9] = [
+    "wait",
+    "socket",
+    "sentinel",
+    "sentinel_password_file",
+    "password_file",
+    "tls",
+    "ca",
+    "cert",
+    "key",
+];
+/// As for `redis-cli`.
+const VARIABLE: &str = "REDISCLI_AUTH";
+
+/// What a URL says.
+#[derive(Clone, Debug)]
+pub(super) struct Config {
+    /// Where the server is, or the sentinels; at least one.
+    pub(super) places: Vec<Place>,
+    pub(super) sentinel: Option<Sentinel>,
+    pub(super) user: Option<String>,
+    pub(super) password: Password,
+    pub(super) database: u32,
+    /// How many replicas must confirm a write; none for all that are online.
+    pub(super) wait: Option<u64>,
+    wire: Wire,
+    tls: Option<Tls>,
+}
+
+/// What is dialled.
+#[derive(Clone, Debug)]
+pub(super) enum Place {
+    Host(Host),
+    Socket(PathBuf),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Host(host) => write!(f, "{host}"),
+            Self::Socket(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+/// What is asked of sentinels.
+#[derive(Clone, Debug)]
+pub(super) struct Sentinel {
+    /// The primary's name among them.
+    pub(super) name: String,
+    /// Theirs, and not the server's.
+    pub(super) password: Option<Password>,
+}
+
+/// The files in which certificates and keys are.
+#[derive(Clone, Debug)]
+struct Tls {
+    ca: Option<PathBuf>,
+    /// The client's own certificate, and the key to it.
+    identity: Option<(PathBuf, PathBuf)>,
+}
+
+impl Tls {
+    fn load(&self) -> io::Result<TlsCertificates> {
+        let told = io::Error::other::<String>;
+        let root_cert = match &self.ca {
+            None => None,
+            Some(ca) => Some(certificates::read("ca", ca).map_err(told)?),
+        };
+        let client_tls = match &self.identity {
+            None => None,
+            Some((cert, key)) => Some(ClientTlsConfig {
+                client_cert: certificates::read("cert", cert).map_err(told)?,
+                client_key: certificates::read_key("key", key).map_err(told)?,
+            }),
+        };
+        Ok(TlsCertificates {
+            client_tls,
+            root_cert,
+        })
+    }
+}
+
+impl Config {
+    /// # Errors
+    /// [`OpenError::Invalid`].
+    pub(super) fn from_url(url: &str, options: &OpenOptions) -> Result<Self, OpenError> {
+        let mut words = url.split(['?', '&']).skip(1);
+        let port = match words.any(|word| word.starts_with("sentinel=")) {
+            true => 26379,
+            false => 6379,
+        };
+        let mut url = StoreUrl::parse(url, &["redis", "rediss"], port)?;
+        let sentinel = sentinel(&mut url)?;
+        let wire = url.wire("rediss");
+        let (places, wire) = match url.parameter("socket")? {
+            None => (url.hosts.iter().cloned().map(Place::Host).collect(), wire?),
+            Some(_) if sentinel.is_some() || url.hosts.len() > 1 || wire == Ok(Wire::Tls) => {
+                return Err(url.wrong("a Unix socket leads to one server, without TLS".into()));
+            }
+            Some(path) => (vec![Place::Socket(path.into())], Wire::PlainHere),
+        };
+        let database = match &*url.path {
+            "" => 0,
+            number => number
+                .parse()
+                .map_err(|_| url.wrong("give the database as a number".into()))?,
+        };
+        let wait =
+            match url.parameter("wait")? {
+                None => None,
+                Some(count) => Some(count.parse().ok().filter(|n| *n <= 100).ok_or_else(|| {
+                    url.wrong("give wait as a number of replicas, 0 to 100".into())
+                })?),
+            };
+        let mut file = |name| Ok(url.parameter(name)?.map(PathBuf::from));
+        let (ca, cert, key) = (file("ca")?, file("cert")?, file("key")?);
+        let identity = match (cert, key) {
+            (None, None) => None,
+            (Some(cert), Some(key)) => Some((cert, key)),
+            _ => return Err(url.wrong("give cert and key, or neither".into())),
+        };
+        let secure = wire == Wire::Tls;
+        if !secure && (ca.is_some() || identity.is_some()) {
+            return Err(url.wrong("ca, cert and key need rediss://".into()));
+        }
+        let tls = secure.then_some(Tls { ca, identity });
+        let config = Self {
+            places,
+            sentinel,
+            user: url.user.clone(),
+            password: url.password(options, VARIABLE)?,
+            database,
+            wait,
+            wire,
+            tls,
+        };
+        if config.user.is_some() && config.password.is_missing() {
+            return Err(url.wrong(format!(
+                "a user needs a password: in the URL, in a password_file, or in {VARIABLE}"
+            )));
+        }
+        // Certificates that are none are found here and not at the first use.
+        let places = config.places.iter();
+        let clients: RedisResult<Vec<_>> = places.map(|place| config.client(place)).collect();
+        clients.map_err(|error| url.wrong(format!("the certificates can't be used: {error}")))?;
+        url.finish(&PARAMETERS)?;
+        Ok(config)
+    }
+
+    /// The driver's client. It holds no credentials, so that it has nothing to
+    /// ask the server before time-outs are set. Reads the files anew.
+    ///
+    /// # Errors
+    /// The driver's, for certificates that can't be read.
+    pub(super) fn client(&self, place: &Place) -> RedisResult<redis::Client> {
+        let Host { name, port } = match place {
+            Place::Host(host) => host.clone(),
+            Place::Socket(path) => {
+                let info = ConnectionAddr::Unix(path.clone()).into_connection_info()?;
+                return redis::Client::open(silent(info));
+            }
+        };
+        let Some(tls) = &self.tls else {
+            let info = ConnectionAddr::Tcp(name, port).into_connection_info()?;
+            return redis::Client::open(silent(info));
+        };
+        let address = ConnectionAddr::TcpTls {
+            host: name,
+            port,
+            insecure: false,
+            tls_params: None,
+        };
+        let info = address.into_connection_info()?;
+        redis::Client::build_with_tls(silent(info), tls.load()?)
+    }
+
+    /// The place of a server that a sentinel named.
+    ///
+    /// # Errors
+    /// What to show to people, where it may not be spoken to.
+    pub(super) fn found(&self, host: Host) -> Result<Place, String> {
+        if self.wire == Wire::PlainHere && !peer::is_local(&host.name) {
+            return Err(format!(
+                "a sentinel names {host}: {}",
+                peer::refusal("rediss")
+            ));
+        }
+        Ok(Place::Host(host))
+    }
+
+    pub(super) fn is_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+}
+
+fn sentinel(url: &mut StoreUrl) -> Result<Option<Sentinel>, OpenError> {
+    let file = url.parameter("sentinel_password_file")?;
+    let Some(name) = url.parameter("sentinel")? else {
+        return match file {
+            None => Ok(None),
+            Some(_) => Err(url.wrong("sentinel_password_file needs sentinel=NAME".into())),
+        };
+    };
+    if name.is_empty() {
+        return Err(url.wrong("give the primary's name as sentinel=NAME".into()));
+    }
+    // Of the file alone: what else there is belongs to the server.
+    let alone = OpenOptions::new();
+    let password = file.map(|file| Password::new(&alone, None, Some(file), ""));
+    Ok(Some(Sentinel {
+        name,
+        password: password.transpose().map_err(|reason| url.wrong(reason))?,
+    }))
+}
+
+fn silent(info: redis::ConnectionInfo) -> redis::ConnectionInfo {
+    let settings = info.redis_settings().clone().set_skip_set_lib_name();
+    let tcp = info.tcp_settings().clone().set_nodelay(true);
+    info.set_redis_settings(settings).set_tcp_settings(tcp)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(url: &str) -> Result<Config, OpenError> {
+        Config::from_url(url, &OpenOptions::new())
+    }
+
+    fn reason(url: &str) -> String {
+        match parsed(url).unwrap_err() {
+            OpenError::Invalid { reason, .. } => reason,
+            other => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn a_url_says_where_and_what() {
+        let config = parsed("redis://me:word@db:7000/3?wait=2&tls=off").unwrap();
+        assert_eq!(config.places[0].to_string(), "db:7000");
+        assert_eq!(config.user.as_deref(), Some("me"));
+        assert_eq!(config.password.get().unwrap().unwrap().expose(), "word");
+        assert_eq!((config.database, config.wait), (3, Some(2)));
+
+        let config = parsed("redis://localhost").unwrap();
+        assert_eq!(config.places[0].to_string(), "localhost:6379");
+        assert_eq!((config.database, config.wait), (0, None));
+        assert!(!config.is_tls());
+        assert!(parsed("rediss://db").unwrap().is_tls());
+    }
+
+    #[test]
+    fn places_are_hosts_sentinels_or_a_socket() {
+        let places = |url: &str| {
+            let places = parsed(url).unwrap().places;
+            places.iter().map(Place::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(places("rediss://a,b:1"), ["a:6379", "b:1"]);
+        assert_eq!(
+            places("rediss://a,b:1?wait=1&sentinel=s"),
+            ["a:26379", "b:1"]
+        );
+        assert_eq!(places("redis://me:word@a/1?socket=%2Frun%2Fs"), ["/run/s"]);
+    }
+
+    #[test]
+    fn a_sentinel_leads_no_password_away() {
+        let found = |url: &str, name: &str| {
+            let name = name.to_owned();
+            parsed(url).unwrap().found(Host { name, port: 1 })
+        };
+        found("redis://localhost?sentinel=s", "127.0.0.1").unwrap();
+        found("redis://localhost?sentinel=s&tls=off", "a").unwrap();
+        found("rediss://localhost?sentinel=s", "a").unwrap();
+        let error = found("redis://localhost?sentinel=s", "a").unwrap_err();
+        assert!(error.contains("tls=off"), "{error}");
+    }
+
+    #[test]
+    fn what_is_wrong_is_refused() {
+        for (url, part) in [
+            ("redis://localhost,b", "rediss://"),
+            ("redis://a?socket=/s&sentinel=s", "Unix socket"),
+            ("redis://a,b?socket=/s", "Unix socket"),
+            ("rediss://a?socket=/s", "Unix socket"),
+            ("redis://[::1]?sentinel=", "sentinel=NAME"),
+            ("redis://[::1]?sentinel_password_file=f", "sentinel=NAME"),
+            ("redis://[::1]/first", "number"),
+            ("redis://[::1]?wait=all", "wait"),
+            ("redis://[::1]?wait=101", "wait"),
+            ("redis://[::1]?wait=1&wait=2", "twice"),
+            (
+                "redis://[::1]?wiat=1",
+                "wait, socket, sentinel, sentinel_password_file, password_file, tls",
+            ),
+            ("redis://me@[::1]", "password"),
+            ("redis://[::1]?ca=/dev/null", "rediss"),
+            ("redis://a", "rediss://"),
+            ("rediss://a?cert=/dev/null", "neither"),
+            ("rediss://a?ca=/nowhere", "can't be read"),
+            ("rediss://a?cert=/dev/null&key=/dev/null", "can't be used"),
+        ] {
+            let reason = reason(url);
+            assert!(reason.contains(part), "{url}: {reason}");
+        }
+    }
+}

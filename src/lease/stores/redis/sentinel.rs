@@ -1,0 +1,68 @@
+//! Which server is the primary, as the sentinels say.
+//!
+//! A sentinel may be behind: it answers with the primary that it knows. So whoever
+//! is found there is asked for its role, and if it is no primary the next sentinel is
+//! asked.
+
+use redis::{RedisResult, Value};
+
+use super::config::{Config, Place, Sentinel};
+use super::connection::{Connection, unavailable};
+use crate::lease::error::StoreError;
+use crate::lease::stores::deadline::Deadline;
+use crate::lease::stores::url::Host;
+
+/// Asks the sentinel at `place` for the primary.
+///
+/// # Errors
+/// [`StoreError::Unavailable`], also when it knows none, or one that may not be
+/// spoken to in plain; [`StoreError::Denied`].
+pub(super) fn ask(
+    config: &Config,
+    sentinel: &Sentinel,
+    place: &Place,
+    deadline: &Deadline,
+) -> Result<Place, StoreError> {
+    let mut connection = Connection::to(config, place, deadline)?;
+    if let Some(password) = &sentinel.password {
+        let password = password.get().map_err(unavailable)?;
+        if let Some(password) = password {
+            connection.log_in(None, &password, deadline)?;
+        }
+    }
+    let mut question = redis::cmd("SENTINEL");
+    question.arg("GET-MASTER-ADDR-BY-NAME").arg(&sentinel.name);
+    let answer: RedisResult<Option<(String, u16)>> = connection.ask(&question, deadline);
+    match answer.map_err(super::connection::refused)? {
+        Some((name, port)) => config.found(Host { name, port }).map_err(told),
+        None => Err(told(format!(
+            "the sentinel at {place} knows no primary of the name {:?}",
+            sentinel.name
+        ))),
+    }
+}
+
+/// Makes sure that this is a primary.
+///
+/// # Errors
+/// [`StoreError::Unavailable`] if not.
+pub(super) fn verify(connection: &mut Connection, deadline: &Deadline) -> Result<(), StoreError> {
+    let answer = connection.ask(&redis::cmd("ROLE"), deadline);
+    let role = match answer.map_err(super::connection::refused)? {
+        Value::Array(parts) => parts.into_iter().next(),
+        _ => None,
+    };
+    match role {
+        Some(Value::BulkString(role)) if role == b"master" => Ok(()),
+        _ => Err(told(format!(
+            "{} is no primary, though a sentinel says so",
+            connection.server
+        ))),
+    }
+}
+
+fn told(text: String) -> StoreError {
+    StoreError::Unavailable {
+        source: text.into(),
+    }
+}

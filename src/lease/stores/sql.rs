@@ -1,0 +1,591 @@
+//! What the stores on SQL servers have in common: which steps an operation
+//! takes, in which order, and what its failures mean. The servers differ behind
+//! [`Session`].
+//!
+//! # Tables
+//! | table | a row for |
+//! |---|---|
+//! | `ringflake_namespace` | each namespace: the columns of [`RecordRow`]; an index lets no two have one secret |
+//! | `ringflake_block` | each of its blocks, from `init` on; `epoch` 0 is one never granted |
+//!
+//! # An acquisition
+//! ```text
+//!                    incarnation on record
+//! begin, record shared ---------------------> candidates --> decide --> write, commit
+//!          | another                              ^  \none, all refused, or history lost
+//!          v                                      |   `--------> roll back
+//! roll back; begin, record exclusive --> observe -+   (a raised floor is committed)
+//! ```
+//! Each row of the picture is one transaction. The record is locked first, then
+//! the blocks; the clock is read after both.
+//!
+//! * **S1** A grant begins at or after the mark that was read under the block's
+//!   own row lock, and writes the next mark in the same transaction. Nobody else
+//!   writes the row before that transaction has ended.
+//! * **Floor and incarnation** Whoever changes them holds the record alone, so
+//!   they stand still while a shared lock is held. A shared lock is never turned
+//!   into an exclusive one: two transactions that tried it would wait for each
+//!   other. The transaction is given up, and another takes the exclusive lock at
+//!   once.
+//! * **Nobody queues** Blocks that others have locked are skipped. Only when
+//!   nothing is left is one waited for, and one alone, so that no circle of
+//!   waiters can form; then "exhausted" is true and not the chance of a moment.
+//! * **S8** What the caller was told is compared with the rows after the blocks were
+//!   chosen. A transaction that puts rows back commits before that, and is seen; or
+//!   waits for the rows under lock.
+//! * **S2** The statements that decide go out once. What is not answered after
+//!   that is [`Failure::Unknown`]; before it, the server has nothing to commit
+//!   and rolls back by itself.
+//!
+//! Rows that can't be true ([quarantine]) are met where they are
+//! read. An acquisition that meets one among its candidates searches once more, for
+//! those that are sound; so damage costs a second search and no more. A repair holds the
+//! record alone and the block's row, reads the clock after both, and writes what it has
+//! judged.
+//!
+//! A renewal and a release are a single guarded update, which finds its row or
+//! does not. Why it did not is looked up afterwards, and said by the rules of
+//! [`StoreRecord`]. Several [renewals] are moved by one step, as far as that goes.
+
+mod failure;
+mod renewals;
+mod rows;
+mod session;
+mod url;
+
+use std::collections::BTreeMap;
+use std::thread;
+use std::time::{Duration, Instant};
+
+pub(super) use self::failure::{Cause, Failure, Stage, Verdict};
+pub(super) use self::rows::{BlockRow, Marks};
+pub(super) use self::session::{Lock, Locked, Present, Search, Session, Snapshot, Which, Writes};
+pub(super) use self::url::Url;
+use crate::lease::confirmed::Confirmed;
+use crate::lease::error::{Fence, StoreError};
+use crate::lease::grant::{Block, BlockState, Epoch, Grant};
+use crate::lease::namespace::{Fingerprint, Namespace};
+use crate::lease::quarantine::Quarantined;
+use crate::lease::quarantine::{self, Judged};
+use crate::lease::record::{Incarnation, StoreRecord};
+use crate::lease::report::{Listing, StoreReport};
+use crate::lease::store::{Acquire, Floor, Init, Renew};
+use crate::lease::stores::deadline;
+use crate::lease::stores::row::{RecordRow, to_column};
+use crate::lease::voucher::Voucher;
+
+/// The most blocks that a namespace may have in a SQL store, where each is a row
+/// that `init` writes.
+pub(super) const MAX_BLOCKS: u64 = 1 << 17;
+
+/// A connection that was idle for longer is tried before it is used: a server
+/// that went away in the meantime is then noticed while nothing is at stake.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// A connection that nobody will need for so long, as far as is known, is closed. Both
+/// servers keep a thread or a process for each, one of a few hundred; a new one costs them
+/// some milliseconds.
+const CLOSES_FOR: Duration = Duration::from_secs(20);
+
+/// And nobody must have used it for so long: who starts one generator may start more.
+const LINGERS: Duration = Duration::from_secs(2);
+
+/// How long a transaction waits before it is repeated; doubled up to the second.
+const PAUSE: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(50)];
+
+/// The record under lock, and the time after that.
+struct Locking {
+    record: StoreRecord,
+    incarnation: Incarnation,
+    unix_ms: u64,
+    now: u64,
+}
+
+/// The operations of a store, over a session that is opened when needed and kept
+/// while it is sound.
+pub(super) struct Client<S: Session> {
+    server: S::Server,
+    timeout: Duration,
+    /// With the time of its last use.
+    session: Option<(S, Instant)>,
+}
+
+impl<S: Session> Client<S> {
+    pub(super) fn new(server: S::Server, timeout: Duration) -> Self {
+        Self {
+            server,
+            timeout,
+            session: None,
+        }
+    }
+
+    pub(super) fn server(&self) -> &S::Server {
+        &self.server
+    }
+
+    pub(super) fn init(
+        &mut self,
+        namespace: &Namespace,
+        init: &Init,
+        voucher: Voucher,
+    ) -> Result<StoreRecord, StoreError> {
+        let blocks = namespace.blocks();
+        if blocks > MAX_BLOCKS {
+            return Err(StoreError::Invalid {
+                what: "the number of blocks of the namespace",
+                value: blocks,
+                min: 1,
+                max: MAX_BLOCKS,
+            });
+        }
+        self.run(namespace, "init", |session| {
+            let already = || StoreError::AlreadyInitialised {
+                namespace: namespace.name().to_owned(),
+            };
+            let present = session.begin_init(namespace.name())?.ok_or_else(already)?;
+            voucher.check(namespace, init, session.durability())?;
+            let Present {
+                unix_ms,
+                incarnation,
+            } = present;
+            let record = StoreRecord::create(namespace, init, &incarnation, unix_ms)?;
+            refuse_second_use(session, namespace)?;
+            match session.create(&RecordRow::new(&record), blocks) {
+                // Another one was faster, and has the name or the secret.
+                Err(Failure::Duplicate(cause)) => Err(Failure::Again(cause)),
+                created => created.map(|()| record),
+            }
+        })
+    }
+
+    pub(super) fn upgrade(
+        &mut self,
+        namespace: &Namespace,
+        former: Fingerprint,
+    ) -> Result<bool, StoreError> {
+        self.run(namespace, "upgrade", |session| {
+            let snapshot = session.snapshot(namespace.name(), Which::One(Block::new(0)))?;
+            let old = snapshot.ok_or(Failure::NoTable)?.record;
+            let Some(new) = old.upgraded(namespace, former)? else {
+                return Ok(false);
+            };
+            if session.begin_init(namespace.name())?.is_some() {
+                return Err(overtaken());
+            }
+            refuse_second_use(session, namespace)?;
+            match session.upgrade(&old, &new) {
+                Ok(true) => Ok(true),
+                Ok(false) => Err(overtaken()),
+                Err(Failure::Duplicate(cause)) => Err(Failure::Again(cause)),
+                Err(failure) => Err(failure),
+            }
+        })
+    }
+
+    pub(super) fn acquire(
+        &mut self,
+        namespace: &Namespace,
+        acquire: &Acquire,
+    ) -> Result<Vec<Grant>, StoreError> {
+        acquire.validate()?;
+        self.run(namespace, "acquire", |session| {
+            let mut at = lock_record(session, namespace, Lock::Shared)?;
+            at.record.check_skew(at.unix_ms, acquire.now_unix_ms)?;
+            let mut raised = false;
+            let mut grants = Vec::new();
+            let mut lost = None;
+            if at.record.incarnation == at.incarnation {
+                grants = choose(session, &mut at, acquire)?;
+                lost = history_lost(session, &at, &acquire.evidence)?;
+            }
+            if at.record.incarnation != at.incarnation || lost.is_some() {
+                session.roll_back()?;
+                at = lock_record(session, namespace, Lock::Exclusive)?;
+                at.record.check_skew(at.unix_ms, acquire.now_unix_ms)?;
+                raised = at.record.observe(&at.incarnation, at.now);
+                grants = choose(session, &mut at, acquire)?;
+                lost = history_lost(session, &at, &acquire.evidence)?;
+                if lost.is_some() {
+                    grants.clear();
+                    at.record.raise_floor(Floor::OverLostGrants, at.now)?;
+                    raised = true;
+                }
+            }
+            let refusal = match (lost, grants.as_slice()) {
+                (Some(lost), _) => Some(lost),
+                (None, []) => Some(refuse(session, &at, acquire.blocks)?),
+                (None, _) => None,
+            };
+            if raised || refusal.is_none() {
+                let writes = Writes {
+                    record: raised.then_some(&at.record),
+                    namespace,
+                    grants: &grants,
+                    granted_unix_ms: at.unix_ms,
+                    holder: acquire.holder.as_ref(),
+                };
+                let written = session.commit(&writes);
+                written.map_err(Failure::with_the_record_there)?;
+            }
+            refusal.map_or(Ok(grants), |refusal| Err(refusal.into()))
+        })
+    }
+
+    pub(super) fn renew(
+        &mut self,
+        namespace: &Namespace,
+        renew: &Renew,
+    ) -> Result<u64, StoreError> {
+        renew.validate()?;
+        self.run(namespace, "renew", |session| {
+            if let Some(end) = session.extend(namespace, renew)? {
+                return Ok(end);
+            }
+            let (at, block) = look_at(session, namespace, renew.block)?;
+            let block = block.as_ref();
+            at.record.check_renewal(&at.incarnation, block, renew)?;
+            Err(overtaken())
+        })
+    }
+
+    pub(super) fn release(
+        &mut self,
+        namespace: &Namespace,
+        block: Block,
+        epoch: Epoch,
+    ) -> Result<(), StoreError> {
+        self.run(namespace, "release", |session| {
+            if session.mark_released(namespace, block, epoch)? {
+                return Ok(());
+            }
+            let fence = match look_at(session, namespace, block)?.1 {
+                None => Fence::NeverGranted,
+                Some(known) if known.epoch != epoch => Fence::Epoch {
+                    held: epoch,
+                    recorded: known.epoch,
+                },
+                Some(_) => return Err(overtaken()),
+            };
+            Err(StoreError::Fenced { block, fence }.into())
+        })
+    }
+
+    pub(super) fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
+        self.run(namespace, "list", |session| {
+            let (at, judged) = look(session, namespace, Which::Granted)?;
+            let (blocks, quarantined) = quarantine::sort(namespace, judged);
+            let mut listing = Listing::new(at.record, blocks);
+            listing.quarantined = quarantined;
+            Ok(listing)
+        })
+    }
+
+    pub(super) fn repair(
+        &mut self,
+        namespace: &Namespace,
+        block: Block,
+        now_unix_ms: u64,
+    ) -> Result<BlockState, StoreError> {
+        self.run(namespace, "repair", |session| {
+            let at = lock_record(session, namespace, Lock::Exclusive)?;
+            // An index that no column holds is of no row.
+            let row = match i64::try_from(block.index()) {
+                Ok(_) => session.lock_block(namespace.name(), block)?,
+                Err(_) => None,
+            };
+            let mark = row.as_ref().and_then(BlockRow::mark);
+            let Some(Err(Quarantined { block: Some(_), .. })) = row.map(|row| row.judge(namespace))
+            else {
+                return Err(StoreError::NotQuarantined { block }.into());
+            };
+            let unix_ms = session.clock()?;
+            at.record.check_skew(unix_ms, now_unix_ms)?;
+            let now = at.record.tick_at(unix_ms)?;
+            let repaired = at.record.repaired(now, block, mark);
+            let written = session.put_right(namespace.name(), &repaired);
+            written.map_err(Failure::with_the_record_there)?;
+            Ok(repaired)
+        })
+    }
+
+    pub(super) fn bump_floor(
+        &mut self,
+        namespace: &Namespace,
+        floor: Floor,
+        now_unix_ms: u64,
+    ) -> Result<u64, StoreError> {
+        self.run(namespace, "bump_floor", |session| {
+            let mut at = lock_record(session, namespace, Lock::Exclusive)?;
+            if floor.heeds_clocks() {
+                at.record.check_skew(at.unix_ms, now_unix_ms)?;
+            }
+            at.record.raise_floor(floor, at.now)?;
+            let writes = Writes {
+                record: Some(&at.record),
+                namespace,
+                grants: &[],
+                granted_unix_ms: at.unix_ms,
+                holder: None,
+            };
+            let written = session.commit(&writes);
+            written.map_err(Failure::with_the_record_there)?;
+            Ok(at.record.floor)
+        })
+    }
+
+    pub(super) fn check(
+        &mut self,
+        namespace: &Namespace,
+        now_unix_ms: u64,
+    ) -> Result<StoreReport, StoreError> {
+        self.run(namespace, "check", |session| {
+            let (at, judged) = look(session, namespace, Which::Granted)?;
+            let (blocks, quarantined) = quarantine::sort(namespace, judged);
+            let held = |block: &&BlockState| block.hwm_end > at.now && !block.released;
+            let mut report = StoreReport::new(
+                session.describe(),
+                at.record,
+                at.incarnation,
+                session.durability(),
+                now_unix_ms,
+            );
+            report.store_unix_ms = Some(at.unix_ms);
+            report.granted_blocks = blocks.len() as u64;
+            report.held_blocks = blocks.iter().filter(held).count() as u64;
+            report.quarantined = quarantined;
+            Ok(report)
+        })
+    }
+
+    /// Lets `errand` use the connection that is open, if one is, for what is no
+    /// operation of a store; closes it if that fails.
+    #[cfg(feature = "mysql")]
+    pub(super) fn also<E>(
+        &mut self,
+        errand: impl FnOnce(&mut S) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Some((mut session, _)) = self.session.take() else {
+            return Ok(());
+        };
+        errand(&mut session)?;
+        self.session = Some((session, Instant::now()));
+        Ok(())
+    }
+
+    /// Closes a connection that would be idle for so long that the server does better
+    /// with a new one.
+    pub(super) fn rest(&mut self, at_least: Duration) {
+        let idle = |(_, used): &mut (S, Instant)| used.elapsed() >= LINGERS;
+        if at_least >= CLOSES_FOR {
+            // Closed by its drop.
+            self.session.take_if(idle);
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Instant {
+        Instant::now() + self.timeout
+    }
+
+    /// Runs `step`, again and again while the server takes it back and time is
+    /// left, and says what its failure means.
+    fn run<T>(
+        &mut self,
+        namespace: &Namespace,
+        operation: &'static str,
+        mut step: impl FnMut(&mut S) -> Result<T, Failure>,
+    ) -> Result<T, StoreError> {
+        let name = || namespace.name().to_owned();
+        let deadline = self.deadline();
+        let mut session = self.open(deadline).map_err(|f| f.tell(operation, name()))?;
+        let [mut pause, longest] = PAUSE;
+        loop {
+            session.start(deadline);
+            let failure = match step(&mut session) {
+                Ok(answer) => {
+                    self.session = Some((session, Instant::now()));
+                    return Ok(answer);
+                }
+                Err(failure) => failure,
+            };
+            // A session that is not sound is dropped, which ends its connection
+            // and with that its transaction.
+            if !failure.leaves_session_sound() || session.roll_back().is_err() {
+                return Err(failure.tell(operation, name()));
+            }
+            if !matches!(failure, Failure::Again(_)) || Instant::now() + pause >= deadline {
+                self.session = Some((session, Instant::now()));
+                return Err(failure.tell(operation, name()));
+            }
+            thread::sleep(pause);
+            pause = longest.min(pause * 2);
+        }
+    }
+
+    fn open(&mut self, deadline: Instant) -> Result<S, Failure> {
+        if let Some((mut session, used)) = self.session.take() {
+            session.start(deadline);
+            if used.elapsed() < IDLE || session.ping(deadline::of_a_try(self.timeout)).is_ok() {
+                return Ok(session);
+            }
+        }
+        S::connect(&self.server, deadline)
+    }
+}
+
+/// Another transaction came between a look and an update, or the other way round.
+fn overtaken() -> Failure {
+    Failure::Again("another transaction changed the same rows at that moment".into())
+}
+
+/// Refuses a secret that another namespace has. In the end an index does; this says
+/// which namespace it is.
+fn refuse_second_use<S: Session>(session: &mut S, namespace: &Namespace) -> Result<(), Failure> {
+    if namespace.fingerprint() == Fingerprint::PLAIN {
+        return Ok(());
+    }
+    let namespace_of = session.namespace_of(&namespace.fingerprint().to_string())?;
+    match namespace_of {
+        Some(other) if other != namespace.name() => Err(StoreError::SecretInUse {
+            namespace: namespace.name().to_owned(),
+            other,
+        }
+        .into()),
+        _ => Ok(()),
+    }
+}
+
+fn lock_record<S: Session>(
+    session: &mut S,
+    namespace: &Namespace,
+    lock: Lock,
+) -> Result<Locking, Failure> {
+    let (record, present) = session.begin(namespace.name(), lock)?;
+    verified(record, present, namespace)
+}
+
+fn verified(
+    record: Option<RecordRow>,
+    present: Present,
+    namespace: &Namespace,
+) -> Result<Locking, Failure> {
+    let record = record.ok_or(Failure::NoTable)?.into_record()?;
+    record.verify(namespace)?;
+    Ok(Locking {
+        now: record.tick_at(present.unix_ms)?,
+        record,
+        incarnation: present.incarnation,
+        unix_ms: present.unix_ms,
+    })
+}
+
+fn look<S: Session>(
+    session: &mut S,
+    namespace: &Namespace,
+    which: Which,
+) -> Result<(Locking, Vec<Judged>), Failure> {
+    let snapshot = session.snapshot(namespace.name(), which)?;
+    let snapshot = snapshot.ok_or(Failure::NoTable)?;
+    let at = verified(Some(snapshot.record), snapshot.present, namespace)?;
+    let judged = snapshot.blocks.into_iter().map(|row| row.judge(namespace));
+    Ok((at, judged.collect()))
+}
+
+fn look_at<S: Session>(
+    session: &mut S,
+    namespace: &Namespace,
+    block: Block,
+) -> Result<(Locking, Option<BlockState>), Failure> {
+    let (at, judged) = look(session, namespace, Which::One(block))?;
+    let judged = judged.into_iter().next().transpose();
+    let known = judged.map_err(|found| found.fence(namespace, block))?;
+    Ok((at, known))
+}
+
+/// Locks blocks and says what is granted of them; nothing if nothing can be.
+fn choose<S: Session>(
+    session: &mut S,
+    at: &mut Locking,
+    acquire: &Acquire,
+) -> Result<Vec<Grant>, Failure> {
+    let Locking { record, now, .. } = at;
+    let mut search = Search {
+        namespace: &record.namespace,
+        sound: false,
+        idle_until: (*now).max(record.floor),
+        horizon_end: record.horizon_end(*now),
+        limit: acquire.blocks,
+    };
+    if search.idle_until >= search.horizon_end {
+        return Ok(Vec::new());
+    }
+    let mut blocks = candidates(session, &mut search, Locked::Skip)?;
+    if blocks.is_empty() {
+        search.limit = 1;
+        blocks = candidates(session, &mut search, Locked::Wait)?;
+        at.unix_ms = session.clock()?;
+        *now = record.tick_at(at.unix_ms)?;
+    }
+    let mut grants = Vec::with_capacity(blocks.len());
+    for block in blocks {
+        if let Some(ticks) = record.grant(*now, block.hwm_end, acquire.length) {
+            grants.push(Grant::new(block.block, block.epoch.next(), ticks));
+        }
+    }
+    Ok(grants)
+}
+
+/// Locks blocks that are sound. Once others are among them it searches for the sound
+/// alone: they may come first, and leave no room.
+fn candidates<S: Session>(
+    session: &mut S,
+    search: &mut Search<'_>,
+    locked: Locked,
+) -> Result<Vec<BlockState>, Failure> {
+    loop {
+        let namespace = search.namespace;
+        let rows = session.candidates(search, locked)?;
+        let judged = rows.into_iter().map(|row| row.judge(namespace));
+        let (sound, quarantined) = quarantine::sort(namespace, judged);
+        if quarantined.is_empty() || search.sound {
+            return Ok(sound);
+        }
+        search.sound = true;
+    }
+}
+
+/// What is said of a database that knows less than it has confirmed. Read after what
+/// was chosen: whoever puts rows back has put back these, too, by then.
+fn history_lost<S: Session>(
+    session: &mut S,
+    at: &Locking,
+    evidence: &[Confirmed],
+) -> Result<Option<StoreError>, Failure> {
+    if evidence.is_empty() {
+        return Ok(None);
+    }
+    let blocks: Vec<_> = evidence
+        .iter()
+        .map(|it| to_column(it.block.index()))
+        .collect();
+    let known = session.known(at.record.namespace.name(), &blocks)?;
+    let known: BTreeMap<_, _> = known
+        .into_iter()
+        .map(|row| (row.block, row.judge(&at.record.namespace)))
+        .collect();
+    let check = |confirmed: &Confirmed| {
+        let known = known.get(&to_column(confirmed.block.index()));
+        match known.map(Result::as_ref).transpose() {
+            Ok(known) => at.record.check_history(at.now, known, confirmed),
+            // Of one that is quarantined nothing is forgotten: a repair goes above all.
+            Err(_) => Ok(()),
+        }
+    };
+    Ok(evidence.iter().find_map(|confirmed| check(confirmed).err()))
+}
+
+/// Why nothing could be granted.
+fn refuse<S: Session>(session: &mut S, at: &Locking, wanted: u32) -> Result<StoreError, Failure> {
+    let marks = session.marks(at.record.namespace.name())?;
+    let free_from = marks.free_from(&at.record)?.unwrap_or(at.now);
+    Ok(at.record.refusal(at.unix_ms, at.now, wanted, free_from))
+}

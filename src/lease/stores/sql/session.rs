@@ -1,0 +1,176 @@
+//! What an operation asks of a connection.
+
+use std::time::{Duration, Instant};
+
+use super::{BlockRow, Failure, Marks};
+use crate::lease::grant::{Block, BlockState, Epoch, Grant, Holder};
+use crate::lease::namespace::Namespace;
+use crate::lease::record::{Incarnation, StoreRecord};
+use crate::lease::report::Durability;
+use crate::lease::store::Renew;
+use crate::lease::stores::row::RecordRow;
+
+/// How the record is locked until the transaction ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::lease::stores) enum Lock {
+    /// Against changes.
+    Shared,
+    /// To change it.
+    Exclusive,
+}
+
+/// What to do about blocks that another transaction has locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::lease::stores) enum Locked {
+    /// Do without them.
+    Skip,
+    /// Wait for them.
+    Wait,
+}
+
+/// The server at the moment of asking.
+#[derive(Clone, Debug)]
+pub(in crate::lease::stores) struct Present {
+    pub(in crate::lease::stores) unix_ms: u64,
+    pub(in crate::lease::stores) incarnation: Incarnation,
+}
+
+/// Which blocks can be granted: those with a mark at or before `idle_until` and
+/// those released, as long as the mark is before `horizon_end`.
+#[derive(Clone, Debug)]
+pub(in crate::lease::stores) struct Search<'a> {
+    pub(in crate::lease::stores) namespace: &'a Namespace,
+    /// Without those that are quarantined, by the rule of
+    /// [`fault`](crate::lease::quarantine::fault).
+    pub(in crate::lease::stores) sound: bool,
+    pub(in crate::lease::stores) idle_until: u64,
+    pub(in crate::lease::stores) horizon_end: u64,
+    pub(in crate::lease::stores) limit: u32,
+}
+
+/// What an acquisition leaves behind.
+#[derive(Clone, Debug)]
+pub(in crate::lease::stores) struct Writes<'a> {
+    /// The record, where it has changed.
+    pub(in crate::lease::stores) record: Option<&'a StoreRecord>,
+    pub(in crate::lease::stores) namespace: &'a Namespace,
+    pub(in crate::lease::stores) grants: &'a [Grant],
+    pub(in crate::lease::stores) granted_unix_ms: u64,
+    pub(in crate::lease::stores) holder: Option<&'a Holder>,
+}
+
+/// A namespace as one moment saw it.
+#[derive(Clone, Debug)]
+pub(in crate::lease::stores) struct Snapshot {
+    pub(in crate::lease::stores) record: RecordRow,
+    pub(in crate::lease::stores) present: Present,
+    pub(in crate::lease::stores) blocks: Vec<BlockRow>,
+}
+
+/// Which blocks a snapshot holds.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::lease::stores) enum Which {
+    /// Those that were granted, by index.
+    Granted,
+    /// This one, if it was granted.
+    One(Block),
+}
+
+/// A connection to a server, and what an operation asks of it.
+///
+/// A session answers [`Failure::Refused`] with
+/// [`NotDurable`](crate::lease::error::StoreError::NotDurable) wherever it hands out a [`Present`],
+/// if the server can lose what it confirms and nobody accepted that.
+pub(in crate::lease::stores) trait Session: Sized {
+    /// How to reach the server.
+    type Server;
+
+    /// Connects, and checks what the server is and how it is set up.
+    fn connect(server: &Self::Server, deadline: Instant) -> Result<Self, Failure>;
+
+    /// Begins an operation that must be over by `deadline`.
+    fn start(&mut self, deadline: Instant);
+
+    /// One round trip, to see whether the server is there. No answer within `patience`
+    /// is a failure.
+    fn ping(&mut self, patience: Duration) -> Result<(), Failure>;
+
+    /// Ends a transaction without effect, if there is one.
+    fn roll_back(&mut self) -> Result<(), Failure>;
+
+    /// Which server this is, without credentials.
+    fn describe(&self) -> String;
+
+    /// What was found out about it.
+    fn durability(&self) -> Durability;
+
+    /// Makes the tables and what they have gained since where it is missing, and begins
+    /// a transaction; none if the namespace is on record.
+    fn begin_init(&mut self, namespace: &str) -> Result<Option<Present>, Failure>;
+
+    /// The namespace that has this fingerprint in the present format.
+    fn namespace_of(&mut self, fingerprint: &str) -> Result<Option<String>, Failure>;
+
+    /// Writes the record and `blocks` rows, and commits.
+    fn create(&mut self, record: &RecordRow, blocks: u64) -> Result<(), Failure>;
+
+    /// Writes the format and the fingerprint of `new` if all that never changes is as
+    /// in `old`, commits, and answers whether it did.
+    fn upgrade(&mut self, old: &RecordRow, new: &RecordRow) -> Result<bool, Failure>;
+
+    /// Begins a transaction with the record locked, if there is one.
+    fn begin(
+        &mut self,
+        namespace: &str,
+        lock: Lock,
+    ) -> Result<(Option<RecordRow>, Present), Failure>;
+
+    /// Locks the blocks to be granted, the lowest mark first.
+    fn candidates(&mut self, search: &Search<'_>, locked: Locked)
+    -> Result<Vec<BlockRow>, Failure>;
+
+    /// Those of these blocks that were granted, as they are now, without locks.
+    fn known(&mut self, namespace: &str, blocks: &[i64]) -> Result<Vec<BlockRow>, Failure>;
+
+    /// The lowest marks of blocks that were granted.
+    fn marks(&mut self, namespace: &str) -> Result<Marks, Failure>;
+
+    /// The server's clock, in milliseconds since 1970.
+    fn clock(&mut self) -> Result<u64, Failure>;
+
+    /// Writes, and commits.
+    fn commit(&mut self, writes: &Writes<'_>) -> Result<(), Failure>;
+
+    /// Locks a row of a block within a transaction, and reads it.
+    fn lock_block(&mut self, namespace: &str, block: Block) -> Result<Option<BlockRow>, Failure>;
+
+    /// Writes what a repair makes of a block under lock, and commits.
+    fn put_right(&mut self, namespace: &str, repaired: &BlockState) -> Result<(), Failure>;
+
+    /// Moves the end of a grant if everything agrees, in a transaction of its
+    /// own, and answers where it is now. The rules are those of
+    /// [`StoreRecord::check_renewal`] and [`StoreRecord::renewed_end`].
+    fn extend(&mut self, namespace: &Namespace, renew: &Renew) -> Result<Option<u64>, Failure>;
+
+    /// As [`extend`](Self::extend) for each of these, in one transaction: where each end is
+    /// now, in their order, and none for those that were left as they were. No two are of
+    /// one block. Rows that others have locked are passed over.
+    ///
+    /// A failure but for [`Failure::Unknown`] means that none was moved.
+    fn extend_all(
+        &mut self,
+        renewals: &[(&Namespace, &Renew)],
+    ) -> Result<Vec<Option<u64>>, Failure>;
+
+    /// Notes a release if everything agrees, in a transaction of its own, and
+    /// answers whether it did.
+    fn mark_released(
+        &mut self,
+        namespace: &Namespace,
+        block: Block,
+        epoch: Epoch,
+    ) -> Result<bool, Failure>;
+
+    /// Reads, in a transaction of its own that locks nothing.
+    fn snapshot(&mut self, namespace: &str, which: Which) -> Result<Option<Snapshot>, Failure>;
+}

@@ -1,0 +1,460 @@
+//! A tier's ledgers in a file.
+//!
+//! The namespace's record and the blocks of the sub-grants stand in the tables of every
+//! store, with their triggers; beside them what was granted upstream, and how the
+//! errands stand. All of a namespace is read at each step: a machine has few blocks.
+//!
+//! A file that is not where it was, or that has noted more than is in it, is no reason
+//! to refuse: what it has of the upstream store is given up. What others hold of the
+//! original is theirs, and no mark of this file matters to anybody then.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::SqliteStore;
+use super::alive;
+use super::session::{Access, Trouble};
+use super::steps::refuse_second_use;
+use super::tables::{self, Kind, Space};
+use super::turn::Turn;
+use crate::events;
+use crate::lease::stores::row::{corrupt, from_column, to_column};
+use crate::lease::stores::tier::Operation;
+use crate::lease::stores::tier::errand::{Errands, UpstreamTrouble};
+use crate::lease::stores::tier::ledger::{Ledger, Sight, Standing, UpstreamGrant};
+use crate::lease::{
+    Block, BlockState, Epoch, Incarnation, Namespace, OpenError, OpenOptions, StoreError,
+};
+
+const CREATE: &str = "
+    CREATE TABLE ringflake_upstream (
+        namespace TEXT NOT NULL REFERENCES ringflake_namespace (name),
+        block INTEGER NOT NULL,
+        epoch INTEGER NOT NULL,
+        start_tick INTEGER NOT NULL,
+        end_tick INTEGER NOT NULL CHECK (start_tick < end_tick),
+        used_by TEXT,
+        standing TEXT NOT NULL CHECK (standing IN ('held', 'draining', 'closed')),
+        PRIMARY KEY (namespace, block)
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE ringflake_tier (
+        namespace TEXT NOT NULL PRIMARY KEY REFERENCES ringflake_namespace (name),
+        first_epoch INTEGER NOT NULL,
+        reach INTEGER NOT NULL,
+        errand_began_unix_ms INTEGER,
+        failing_since_unix_ms INTEGER,
+        failed_last_unix_ms INTEGER,
+        failures INTEGER,
+        failure TEXT
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TRIGGER ringflake_upstream_end_never_falls BEFORE UPDATE ON ringflake_upstream
+        WHEN new.end_tick < old.end_tick
+            OR new.namespace <> old.namespace OR new.block <> old.block
+            OR (new.start_tick <> old.start_tick AND new.start_tick < old.end_tick)
+    BEGIN
+        SELECT RAISE(ABORT, 'what was granted upstream never grows back');
+    END;
+    CREATE TRIGGER ringflake_upstream_is_never_forgotten BEFORE DELETE ON ringflake_upstream
+    BEGIN
+        SELECT RAISE(ABORT, 'what was granted upstream is never forgotten');
+    END;
+";
+
+impl SqliteStore {
+    /// The file of a tier. Touches no file.
+    pub(in crate::lease::stores) fn of_tier(
+        path: &Path,
+        options: &OpenOptions,
+    ) -> Result<Self, OpenError> {
+        let mut store = Self::new(path, options)?;
+        store.kind = Kind::Tier;
+        store.location.scheme = "tier";
+        Ok(store)
+    }
+
+    /// What the store is called, without credentials.
+    pub(in crate::lease::stores) fn name(&self) -> String {
+        self.location.name()
+    }
+
+    /// The machine's clock, in milliseconds since 1970.
+    pub(in crate::lease::stores) fn unix_ms(&self) -> u64 {
+        self.clock.unix_ms()
+    }
+
+    /// Writes the first ledger of a namespace, and makes the file if it is missing.
+    /// Does nothing if another process was faster.
+    pub(in crate::lease::stores) fn create_ledger(
+        &mut self,
+        ledger: &Ledger,
+    ) -> Result<(), StoreError> {
+        let namespace = &ledger.record.namespace.clone();
+        self.location.create()?;
+        let opened = self.open(namespace, Access::Write)?;
+        let told = |trouble: Trouble| trouble.into_error(&opened.name);
+        let connection = opened.session.connection();
+        let make = || {
+            if !tables::exist(connection, &opened.name)? {
+                tables::make(connection, &opened.name, Kind::Tier)?;
+                connection.execute_batch(CREATE)?;
+            }
+            tables::read_row(connection, &opened.name, namespace)
+        };
+        if make().map_err(told)?.is_some() {
+            return Ok(());
+        }
+        refuse_second_use(connection, namespace).map_err(told)?;
+        let mut turn = self.turn(&opened, Space::new(ledger.record.clone()))?;
+        turn.adopt();
+        turn.insert()
+            .and_then(|()| insert(connection, ledger))
+            .map_err(told)?;
+        let writes = turn.space.writes;
+        self.commit(opened, "init", namespace, writes)
+    }
+
+    /// Runs one step on the ledger of a namespace, in one transaction.
+    pub(in crate::lease::stores) fn change_ledger<T>(
+        &mut self,
+        operation: Operation,
+        namespace: &Namespace,
+        step: impl FnOnce(&mut Ledger, &Sight) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let path = self.path().to_owned();
+        // Without one its blocks are free when their marks pass, as in every store.
+        let user = (operation.needs_signs)
+            .then(|| alive::sign(&path))
+            .flatten();
+        self.run(operation.name, namespace, Access::Write, |turn| {
+            let mut before = read(turn, namespace)?;
+            let mut ledger = before.clone();
+            let found = turn.incarnation();
+            if found != ledger.record.incarnation {
+                let recorded = ledger.record.incarnation.as_str();
+                if is_same_but_for_the_machine(recorded, found.as_str()) && alive::is_shared(&path)
+                {
+                    return Ok(Err(shared_with_another(turn.store, recorded, &found)));
+                }
+                events::lease_tier_given_up(turn.store, recorded, found.as_str());
+                turn.adopt();
+                ledger.forget(&turn.identity, turn.unix_ms);
+                // Whatever becomes of the step: a file that has been made this one's has
+                // nothing left that was another one's.
+                write(turn.connection, &before, &ledger)?;
+                turn.space.record = ledger.record.clone();
+                turn.save()?;
+                before = ledger.clone();
+            }
+            if operation.needs_clock
+                && let Some(stepped) = turn.doubt_clock()?
+            {
+                return Ok(Err(stepped));
+            }
+            if operation.needs_signs {
+                ledger.bury(|user| alive::is_gone(&path, user));
+            }
+            let sight = Sight {
+                user,
+                arrived_unix_ms: turn.arrived_unix_ms,
+                unix_ms: turn.unix_ms,
+            };
+            let answer = step(&mut ledger, &sight);
+            if Ledger::is_to_be_kept(&answer) {
+                write(turn.connection, &before, &ledger)?;
+                turn.space.record = ledger.record;
+                turn.save()?;
+            }
+            Ok(answer)
+        })
+    }
+}
+
+fn is_same_but_for_the_machine(recorded: &str, found: &str) -> bool {
+    let inode = |identity: &str| identity.split_once(", ").map(|(_, inode)| inode.to_owned());
+    inode(recorded) == inode(found)
+}
+
+/// Processes live that take the machine for another one. Each would give up what the
+/// others have.
+fn shared_with_another(store: &str, recorded: &str, found: &Incarnation) -> StoreError {
+    StoreError::Copied {
+        store: store.to_owned(),
+        recorded: recorded.to_owned(),
+        found: format!(
+            "{found}, while other processes use the file: containers of one machine need its \
+             /etc/machine-id mounted, and each machine needs a file of its own"
+        ),
+    }
+}
+
+fn read(turn: &Turn<'_>, namespace: &Namespace) -> Result<Ledger, Trouble> {
+    let connection = turn.connection;
+    let (mut blocks, mut quarantined) = (BTreeMap::new(), BTreeMap::new());
+    for judged in tables::read_blocks(connection, namespace)? {
+        match judged {
+            Ok(state) => drop(blocks.insert(state.block, state)),
+            Err(damage) => {
+                damage.tell(namespace);
+                if let Some(block) = damage.block {
+                    quarantined.insert(block, damage);
+                }
+            }
+        }
+    }
+    let (first_epoch, reach, errands) = read_tier(connection, namespace)?;
+    Ok(Ledger {
+        record: turn.space.record.clone(),
+        first_epoch,
+        reach,
+        upstream: read_upstream(connection, namespace)?,
+        blocks,
+        errands,
+        quarantined,
+    })
+}
+
+fn read_upstream(
+    connection: &Connection,
+    namespace: &Namespace,
+) -> Result<BTreeMap<Block, UpstreamGrant>, Trouble> {
+    let mut statement = connection.prepare(
+        "SELECT block, epoch, start_tick, end_tick, standing, used_by FROM ringflake_upstream \
+         WHERE namespace = ?1",
+    )?;
+    let rows = statement.query_and_then([namespace.name()], |row| {
+        let start = from_column("start_tick", row.get(2)?)?;
+        let end = from_column("end_tick", row.get(3)?)?;
+        let standing: String = row.get(4)?;
+        let upstream = UpstreamGrant {
+            epoch: Epoch::new(from_column("epoch", row.get(1)?)?),
+            ticks: start..end,
+            standing: parse_standing(&standing)?,
+            used_by: row.get(5)?,
+        };
+        Ok((Block::new(from_column("block", row.get(0)?)?), upstream))
+    })?;
+    rows.collect()
+}
+
+fn read_tier(
+    connection: &Connection,
+    namespace: &Namespace,
+) -> Result<(Epoch, u64, Errands), Trouble> {
+    let found = connection
+        .query_row(
+            "SELECT reach, errand_began_unix_ms, failing_since_unix_ms, failed_last_unix_ms, \
+                    failures, failure, first_epoch \
+             FROM ringflake_tier WHERE namespace = ?1",
+            [namespace.name()],
+            |row| {
+                let since: Option<i64> = row.get(2)?;
+                let last: Option<i64> = row.get(3)?;
+                let failures: Option<u32> = row.get(4)?;
+                let message: Option<String> = row.get(5)?;
+                let trouble = since.zip(last).zip(failures).zip(message);
+                let began: Option<i64> = row.get(1)?;
+                Ok((row.get(6)?, row.get(0)?, began, trouble))
+            },
+        )
+        .optional()?;
+    let Some((first_epoch, reach, began, trouble)) = found else {
+        let name = namespace.name();
+        return Err(corrupt(format!("ringflake_tier has no row of namespace {name:?}")).into());
+    };
+    let millis = |column: &str, value: i64| from_column(column, value);
+    let trouble = match trouble {
+        None => None,
+        Some((((since, last), failures), message)) => Some(UpstreamTrouble {
+            since_unix_ms: millis("failing_since_unix_ms", since)?,
+            last_unix_ms: millis("failed_last_unix_ms", last)?,
+            failures,
+            message,
+        }),
+    };
+    let began_unix_ms = match began {
+        None => None,
+        Some(began) => Some(millis("errand_began_unix_ms", began)?),
+    };
+    let errands = Errands {
+        began_unix_ms,
+        trouble,
+    };
+    let first_epoch = Epoch::new(from_column("first_epoch", first_epoch)?);
+    Ok((first_epoch, from_column("reach", reach)?, errands))
+}
+
+fn insert(connection: &Connection, ledger: &Ledger) -> Result<(), Trouble> {
+    connection.execute(
+        "INSERT INTO ringflake_tier (namespace, first_epoch, reach) VALUES (?1, ?2, ?3)",
+        params![
+            ledger.record.namespace.name(),
+            to_column(ledger.first_epoch.get()),
+            to_column(ledger.reach),
+        ],
+    )?;
+    Ok(())
+}
+
+/// Writes what has changed, but for the record.
+fn write(connection: &Connection, before: &Ledger, after: &Ledger) -> Result<(), Trouble> {
+    let namespace = &after.record.namespace;
+    let blocks: Vec<BlockState> = (after.blocks.iter())
+        .filter(|(block, state)| before.blocks.get(block) != Some(state))
+        .map(|(_, state)| state.clone())
+        .collect();
+    tables::write_blocks(connection, namespace, &blocks)?;
+
+    let mut statement = connection.prepare(
+        "INSERT INTO ringflake_upstream \
+             (namespace, block, epoch, start_tick, end_tick, standing, used_by) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) \
+         ON CONFLICT (namespace, block) DO UPDATE SET \
+             epoch = excluded.epoch, start_tick = excluded.start_tick, \
+             end_tick = excluded.end_tick, standing = excluded.standing, \
+             used_by = excluded.used_by",
+    )?;
+    for (block, upstream) in &after.upstream {
+        if before.upstream.get(block) != Some(upstream) {
+            statement.execute(params![
+                namespace.name(),
+                to_column(block.index()),
+                to_column(upstream.epoch.get()),
+                to_column(upstream.ticks.start),
+                to_column(upstream.ticks.end),
+                standing(upstream.standing),
+                upstream.used_by,
+            ])?;
+        }
+    }
+    if (before.first_epoch, &before.errands) != (after.first_epoch, &after.errands) {
+        let errands = &after.errands;
+        let trouble = errands.trouble.as_ref();
+        connection.execute(
+            "UPDATE ringflake_tier \
+             SET errand_began_unix_ms = ?2, failing_since_unix_ms = ?3, \
+                 failed_last_unix_ms = ?4, failures = ?5, failure = ?6, first_epoch = ?7 \
+             WHERE namespace = ?1",
+            params![
+                namespace.name(),
+                errands.began_unix_ms.map(to_column),
+                trouble.map(|trouble| to_column(trouble.since_unix_ms)),
+                trouble.map(|trouble| to_column(trouble.last_unix_ms)),
+                trouble.map(|trouble| trouble.failures),
+                trouble.map(|trouble| &trouble.message),
+                to_column(after.first_epoch.get()),
+            ],
+        )?;
+    }
+    Ok(())
+}
+
+fn standing(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Held => "held",
+        Standing::Draining => "draining",
+        Standing::Closed => "closed",
+    }
+}
+
+fn parse_standing(text: &str) -> Result<Standing, StoreError> {
+    match text {
+        "held" => Ok(Standing::Held),
+        "draining" => Ok(Standing::Draining),
+        "closed" => Ok(Standing::Closed),
+        other => Err(corrupt(format!("standing is {other:?}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::clock::ManualClock;
+    use crate::layout::Layout;
+    use crate::lease::stores::sqlite::Uptime;
+    use crate::lease::stores::tier::ledger::Standing;
+    use crate::lease::{Fingerprint, Grant, History, Init, StoreLimits, StoreRecord};
+
+    const START_MS: u64 = 1_760_000_000_000;
+
+    thread_local! {
+        /// How long the machine of this thread has been up, in milliseconds.
+        static UPTIME: Cell<u64> = const { Cell::new(0) };
+    }
+
+    fn file(path: &Path, clock: &ManualClock) -> SqliteStore {
+        let mut file = SqliteStore::of_tier(path, &OpenOptions::new()).unwrap();
+        file.location.objection = |_| Ok(None);
+        file.clock = Arc::new(clock.clone());
+        file.uptime = Some(|| {
+            Some(Uptime {
+                boot: "one".to_owned(),
+                ms: UPTIME.get(),
+            })
+        });
+        file
+    }
+
+    fn step(name: &'static str, needs_clock: bool) -> Operation {
+        Operation {
+            name,
+            needs_clock,
+            needs_signs: false,
+        }
+    }
+
+    /// The step that finds a copy is refused for its clock. What the file had as another
+    /// one is given up all the same.
+    #[test]
+    fn s9_a_copy_gives_up_what_it_had_also_where_its_clock_is_doubted() {
+        let space = Namespace::new("test", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap();
+        let clock = ManualClock::new(START_MS);
+        let directory = tempfile::tempdir().unwrap();
+        let (path, copy) = (directory.path().join("a.db"), directory.path().join("b.db"));
+        let mut original = file(&path, &clock);
+        let limits = StoreLimits::default().with_horizon(Duration::from_secs(120));
+        let init = Init::new(History::New, START_MS).with_limits(limits);
+        let record = StoreRecord::create(&space, &init, &Incarnation::new(""), START_MS).unwrap();
+        let now = record.tick_at(START_MS).unwrap();
+        let ledger = Ledger {
+            record,
+            first_epoch: Epoch::new(now),
+            reach: 3600,
+            upstream: BTreeMap::new(),
+            blocks: BTreeMap::new(),
+            errands: Errands::default(),
+            quarantined: BTreeMap::new(),
+        };
+        original.create_ledger(&ledger).unwrap();
+        let grant = Grant::new(Block::new(3), Epoch::FIRST, now..now + 3600);
+        let adopted = original.change_ledger(step("adopt", false), &space, |ledger, _| {
+            ledger.adopt(std::slice::from_ref(&grant))
+        });
+        adopted.unwrap();
+        std::fs::copy(&path, &copy).unwrap();
+
+        let standing = |file: &mut SqliteStore, needs_clock: bool| {
+            file.change_ledger(step("look", needs_clock), &space, |ledger, _| {
+                let standings = ledger.upstream.values().map(|it| it.standing);
+                Ok(standings.collect::<Vec<_>>())
+            })
+        };
+        let mut copied = file(&copy, &clock);
+        clock.advance(Duration::from_secs(3600));
+        UPTIME.set(1000);
+        let doubted = standing(&mut copied, true).unwrap_err();
+        assert!(
+            matches!(doubted, StoreError::ClockStepped { .. }),
+            "{doubted:?}"
+        );
+        assert_eq!(standing(&mut copied, false).unwrap(), [Standing::Closed]);
+        assert_eq!(standing(&mut original, false).unwrap(), [Standing::Held]);
+    }
+}

@@ -1,0 +1,591 @@
+//! A store between the processes of a machine and the store of the cluster.
+//!
+//! The machine holds blocks of the upstream store, and keeps in one place, its ledger,
+//! what it was granted. Its processes get sub-grants of them. So they start, restart
+//! and go on while the upstream store is away, for as long as the machine's own grants
+//! reach; and a process needs no connection to the cluster's store to be covered.
+//!
+//! # States of an upstream grant
+//! ```text
+//!    a reply is            renewed: the longer          renewal ambiguous,
+//!    written down          end is written down          or the store lost its history
+//!   -------------> held --------------------> held ----------------------> draining
+//!                   |                                                         |
+//!                   +-- somebody else moved the end or has the block ---------+
+//!                   |                                                         |
+//!                   +-- the ledger is a copy, or was put back ----------------+--> closed
+//! ```
+//! Of held and draining ones sub-grants are made, up to the end on record; only held
+//! ones are renewed. A block that the upstream store grants again takes the place of
+//! the grant before, whatever that was.
+//!
+//! # Why no ID is issued twice
+//! *Each sub-grant lies inside one upstream grant whose reply is durable.* It is cut to
+//! `[start, end)` of the upstream grant on record, in the transaction that writes it
+//! down ([`Ledger::acquire`]); a renewal moves it only if its end lies in that grant,
+//! and not past the grant's ([`Ledger::limit_of`]). Upstream ends are written only
+//! from positive replies, in a transaction of their own, before.
+//!
+//! *Sub-grants of one ledger are disjoint.* The ledger is a store of its own, with the
+//! rules S1 to S8 on each block's mark, one transaction a step. The mark of a block
+//! stays where it is when another upstream grant of the block comes: that begins at or
+//! after the end of the one before (S1 upstream), and so at or after the mark
+//! ([`Ledger::adopt`] checks both).
+//!
+//! *Ledgers are disjoint.* Upstream grants are, by S1 to S8 of the upstream store.
+//!
+//! *A ledger that is lost* has taken its upstream grants with it: the next ledger of
+//! the machine has others. So none need ever be initialised by hand.
+//!
+//! *A ledger that is copied, or put back to an earlier state,* is told by the place it
+//! is kept in, as any file of the [`SqliteStore`](crate::lease::stores::sqlite::SqliteStore) is. It then
+//! closes all of its upstream grants, and is as good as lost. Where the place can't
+//! tell, because a whole disk or machine was put back, what its processes know is
+//! evidence as everywhere (S8), and after the first renewal of one of two copies the
+//! upstream store fences the other, which closes the grant; but what both passed on
+//! until then is twice. [`bump_floor`](LeaseStore::bump_floor) on the tier, run before
+//! anything else, prevents that.
+//!
+//! *A process that dies between a reply and its transaction* leaves an upstream grant
+//! shorter on record than it is, or unknown. Nobody uses the difference.
+//!
+//! *Clocks* decide nothing but where a sub-grant starts, which is never below the mark.
+
+#[cfg(feature = "sqlite")]
+mod address;
+pub(super) mod errand;
+pub(super) mod ledger;
+mod memory;
+mod place;
+#[cfg(all(test, feature = "conformance"))]
+mod tests;
+
+use std::error::Error;
+use std::time::Duration;
+
+use self::errand::Errand;
+use self::errand::Errands;
+use self::ledger::Deal;
+use self::ledger::{Ledger, Sight};
+pub use self::memory::{MemoryTier, TierSnapshot};
+use self::place::Place;
+use crate::events::{self, Throttle};
+use crate::lease::error::StoreError;
+use crate::lease::grant::{Block, BlockState, Epoch, Grant, Holder};
+use crate::lease::key::StoreKey;
+use crate::lease::namespace::{Fingerprint, Namespace};
+use crate::lease::record::StoreRecord;
+use crate::lease::report::{Listing, StoreReport};
+use crate::lease::store::{Acquire, Floor, History, Init, LeaseStore, Renew};
+#[cfg(feature = "sqlite")]
+use crate::lease::stores::open::{OpenError, OpenOptions};
+
+/// How far a sub-grant reaches, unless it is said otherwise: a process that died leaves
+/// its block this far ahead of the clock at most, which is less than a generator may
+/// borrow by default.
+const SUB_GRANT: Duration = Duration::from_secs(120);
+
+/// A store for the processes of one machine, fed by the store of the cluster.
+///
+/// The processes share a file, as with `SqliteStore` and under the same demands on the
+/// disk. In it lie blocks that the upstream store has granted
+/// to the machine, and a process is given sub-grants of them. Whichever process renews
+/// while something is due upstream does that, too. So processes start, crash and are
+/// replaced while the upstream store is away, until the machine's grants end.
+///
+/// # How long that is
+/// Upstream blocks are taken for as long as the namespace's
+/// [horizon](crate::lease::limits::StoreLimits::with_horizon) allows, and renewed when a tenth of it
+/// has passed, or five minutes where that is less. So a machine gets over nine tenths of
+/// the horizon, or the horizon less five minutes. The [guide](crate::lease::guide::tier) says
+/// what a long one costs on the day on which the upstream store loses its history.
+///
+/// A process that starts while one that was killed still had a block need not wait: a
+/// file beside the tier's, in `PATH.alive`, is locked for as long as a process lives.
+///
+/// A sub-grant reaches two minutes ahead at most, whatever the generator asks for;
+/// [`with_sub_grants`](Self::with_sub_grants) sets another length. That is how far
+/// ahead of the clock the next process of the machine may have to begin on a block
+/// whose process was killed, and how far its generators can borrow.
+///
+/// # What it takes
+/// The machine holds a block for each that is in use, half as many spare ones, and one
+/// more. They are never released upstream: a block that has been granted so far
+/// ahead is of no use to others before that. Those no longer wanted are not renewed.
+///
+/// # The file
+/// It is made when it is missing, and may be removed while no process uses it: the
+/// machine then takes other blocks, and what it had is free when its end has passed.
+/// A file that was copied here, or put back to an earlier state, is noticed as with
+/// `SqliteStore`; its blocks are given up, others taken, and nothing else is to be
+/// done. What goes unnoticed there (a disk or virtual machine put back as a whole) goes
+/// unnoticed here: call [`bump_floor`](LeaseStore::bump_floor) on the tier before a
+/// process starts.
+///
+/// # As a store
+/// [`init`](LeaseStore::init) and [`upgrade`](LeaseStore::upgrade) are the upstream
+/// store's. All else is about the machine: the listing shows sub-grants, the floor is
+/// that of the file. [`StoreError::Exhausted`] and [`StoreError::FloorAhead`] are
+/// answers of either. [`StoreError::Unavailable`] says that nothing is left of what the
+/// machine has, and that the upstream store can't be had.
+///
+/// # Cost
+/// As with `SqliteStore`, a transaction an operation: five syncs. It reads every block
+/// that the machine ever had. An operation takes as long as the upstream store's own
+/// time-out beside that. A renewal asks it on behalf of the machine, one process at a
+/// time; so does an acquisition while it fails, at most once every few seconds.
+///
+/// # Examples
+/// ```
+/// # #[cfg(feature = "sqlite")] {
+/// use std::sync::Arc;
+/// use ringflake::lease::{
+///     Acquire, Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace, OpenOptions,
+///     TierStore,
+/// };
+/// use ringflake::{Clock, Layout, SystemClock};
+///
+/// # let directory = tempfile::tempdir()?;
+/// # let path = directory.path().join("tier.db");
+/// // In the place of the cluster's store.
+/// let mut cluster = MemoryStore::new(Arc::new(SystemClock));
+/// let orders = Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::PLAIN)?;
+/// cluster.init(&orders, &Init::new(History::New, SystemClock.unix_ms()))?;
+///
+/// // The examples run on any file system. Leave this out.
+/// let options = OpenOptions::new().accept_best_effort(true);
+/// let mut tier = TierStore::new(path, Box::new(cluster), &options)?;
+/// let grants = tier.acquire(&orders, &Acquire::new(1, 60, SystemClock.unix_ms()))?;
+/// assert_eq!(grants[0].to_lease(&orders)?.nodes(), 0..32);
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct TierStore {
+    place: Place,
+    upstream: Box<dyn LeaseStore>,
+    sub_grant: Duration,
+    failures: Throttle,
+    /// None unless a URL says all there is to say.
+    key: Option<StoreKey>,
+}
+
+impl TierStore {
+    /// The tier that a URL names: `tier:PATH?upstream=URL`, where `PATH` is as in
+    /// `sqlite:PATH`, and `URL` is that of any other store, as it stands, up to the end.
+    /// Touches no file and makes no connection.
+    ///
+    /// # Errors
+    /// [`OpenError`], of either store.
+    ///
+    /// # Examples
+    /// ```
+    /// use ringflake::lease::{OpenOptions, TierStore};
+    ///
+    /// let url = "tier:/var/lib/app/tier.db?upstream=sqlite:/mnt/leases.db";
+    /// # #[cfg(feature = "sqlite")]
+    /// TierStore::from_url(url, &OpenOptions::new())?;
+    /// # Ok::<(), ringflake::lease::OpenError>(())
+    /// ```
+    #[cfg(feature = "sqlite")]
+    pub fn from_url(url: &str, options: &OpenOptions) -> Result<Self, OpenError> {
+        let (path, upstream) = address::parse(url)?;
+        let mut store = Self::new(
+            path,
+            crate::lease::stores::open::open(upstream, options)?,
+            options,
+        )?;
+        let path = std::path::absolute(path).ok();
+        store.key = path
+            .as_deref()
+            .and_then(std::path::Path::to_str)
+            .map(|path| {
+                let url = format!("tier:{path}?upstream={upstream}");
+                StoreKey::new(&url, options)
+            });
+        Ok(store)
+    }
+
+    /// The tier in the file at `path`, over the store `upstream`. Touches no file.
+    ///
+    /// # Errors
+    /// [`OpenError::Invalid`] for a path that can't name a file.
+    #[cfg(feature = "sqlite")]
+    pub fn new(
+        path: impl AsRef<std::path::Path>,
+        upstream: Box<dyn LeaseStore>,
+        options: &OpenOptions,
+    ) -> Result<Self, OpenError> {
+        let file = crate::lease::stores::sqlite::SqliteStore::of_tier(path.as_ref(), options)?;
+        Ok(Self::at(Place::File(Box::new(file)), upstream))
+    }
+
+    /// With another clock than the machine's, for tests.
+    #[cfg(feature = "sqlite")]
+    #[must_use]
+    pub fn with_clock(mut self, clock: std::sync::Arc<dyn crate::clock::Clock>) -> Self {
+        self.place = self.place.with_clock(clock);
+        self.key = None;
+        self
+    }
+
+    /// The tier in the memory of this process, for tests.
+    pub fn in_memory(machine: &MemoryTier, upstream: Box<dyn LeaseStore>) -> Self {
+        Self::at(Place::Memory(machine.clone()), upstream)
+    }
+
+    fn at(place: Place, upstream: Box<dyn LeaseStore>) -> Self {
+        Self {
+            place,
+            upstream,
+            sub_grant: SUB_GRANT,
+            failures: Throttle::new(),
+            key: None,
+        }
+    }
+
+    /// With sub-grants that reach so far ahead at most: from one tick to the upstream
+    /// store's horizon, two minutes by default. Noted in the file when it is made, and
+    /// for as long as it exists.
+    #[must_use]
+    pub fn with_sub_grants(mut self, length: Duration) -> Self {
+        self.sub_grant = length;
+        self.key = None;
+        self
+    }
+
+    /// Runs a step on the ledger, which is made if there is none.
+    fn change<T>(
+        &mut self,
+        operation: Operation,
+        namespace: &Namespace,
+        mut step: impl FnMut(&mut Ledger, &Sight) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        match self.place.change(operation, namespace, &mut step) {
+            Err(StoreError::NotInitialised { .. }) => {
+                let now_unix_ms = self.place.unix_ms();
+                let upstream = self.upstream.check(namespace, now_unix_ms)?.record;
+                self.place.create(self.first(upstream, now_unix_ms))?;
+                self.place.change(operation, namespace, &mut step)
+            }
+            answer => answer,
+        }
+    }
+
+    /// The ledger of a machine that has nothing yet.
+    fn first(&self, upstream: StoreRecord, unix_ms: u64) -> Ledger {
+        let now = upstream.tick_at(unix_ms).unwrap_or(0);
+        let tick = Duration::from_millis(upstream.namespace.layout().tick_ms());
+        let horizon = upstream.limits.horizon();
+        let reach = upstream.limits.horizon_ms() / upstream.namespace.layout().tick_ms();
+        let limits = (upstream.limits).with_horizon(self.sub_grant.max(tick).min(horizon));
+        Ledger {
+            record: StoreRecord { limits, ..upstream },
+            first_epoch: Epoch::new(now.max(Epoch::FIRST.get())),
+            reach,
+            upstream: Default::default(),
+            blocks: Default::default(),
+            errands: Errands::default(),
+            quarantined: Default::default(),
+        }
+    }
+
+    /// Does an errand: what was granted or renewed is written down reply by reply.
+    fn run(&mut self, namespace: &Namespace, errand: Errand) {
+        let outcome = self.try_run(namespace, errand);
+        let trouble = outcome.as_ref().err();
+        let before = self
+            .place
+            .change(Operation::ERRAND, namespace, |ledger, at| {
+                let before = ledger.errands.trouble.clone();
+                ledger.errands.end(at.unix_ms, trouble.map(describe));
+                Ok(before)
+            });
+        match (trouble, before) {
+            (Some(error), _) => self.tell(error),
+            (None, Ok(Some(before))) => events::lease_upstream_recovered(before.since_unix_ms),
+            (None, _) => {}
+        }
+    }
+
+    fn try_run(&mut self, namespace: &Namespace, errand: Errand) -> Result<(), StoreError> {
+        if errand.is_probe {
+            self.upstream.check(namespace, self.place.unix_ms())?;
+        }
+        for renew in errand.renewals {
+            let answer = self.upstream.renew(namespace, &renew);
+            self.place
+                .change(Operation::ERRAND, namespace, |ledger, _| {
+                    ledger.renewed(&renew, &answer);
+                    Ok(())
+                })?;
+            match answer {
+                Ok(_) | Err(StoreError::Fenced { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        match errand.spares {
+            Some(spares) => {
+                let grants = self.ask(namespace, spares, None)?;
+                self.place
+                    .change(Operation::ERRAND, namespace, |ledger, _| {
+                        ledger.adopt(&grants)
+                    })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Asks the upstream store for blocks.
+    fn ask(
+        &mut self,
+        namespace: &Namespace,
+        request: Acquire,
+        process: Option<&Holder>,
+    ) -> Result<Vec<Grant>, StoreError> {
+        let machine = process.map_or_else(|| self.place.name(), |it| it.host().to_owned());
+        let request = request.held_by(Holder::new(machine, "tier"));
+        self.upstream.acquire(namespace, &request)
+    }
+
+    fn tell(&self, error: &StoreError) {
+        if let StoreError::HistoryLost { .. } = error {
+            events::lease_history_lost();
+        }
+        events::lease_upstream_failed(&self.failures, error);
+    }
+}
+
+/// What a step on the ledger is called, and what it needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Operation {
+    pub(super) name: &'static str,
+    /// A clock that is believed.
+    pub(super) needs_clock: bool,
+    /// To know which processes are alive.
+    pub(super) needs_signs: bool,
+}
+
+impl Operation {
+    const ACQUIRE: Self = Self::new("acquire", true, true);
+    /// After one that had both.
+    const GRANT: Self = Self::new("acquire", false, true);
+    const RENEW: Self = Self::new("renew", true, true);
+    const RELEASE: Self = Self::new("release", false, false);
+    const RAISE: Self = Self::new("bump_floor", false, false);
+    const RAISE_BY_THE_CLOCK: Self = Self::new("bump_floor", true, false);
+    const INIT: Self = Self::new("init", false, false);
+    const ERRAND: Self = Self::new("write down what the upstream store said", false, false);
+
+    const fn new(name: &'static str, needs_clock: bool, needs_signs: bool) -> Self {
+        Self {
+            name,
+            needs_clock,
+            needs_signs,
+        }
+    }
+}
+
+/// What is noted of an error, its cause included.
+fn describe(error: &StoreError) -> String {
+    match error.source() {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
+}
+
+/// Of what the machine and the upstream store say instead of a grant, that which helps.
+/// `is_spent`: the machine's blocks are used up for good.
+fn refusal(ours: StoreError, theirs: StoreError, is_spent: bool) -> StoreError {
+    match (ours, theirs) {
+        (ours @ StoreError::Exhausted { .. }, _) if !is_spent => ours,
+        // The process has certainly got nothing.
+        (StoreError::Exhausted { .. }, StoreError::Ambiguous { source, .. }) => {
+            StoreError::Unavailable { source }
+        }
+        (StoreError::Exhausted { .. }, theirs) => theirs,
+        (ours, _) => ours,
+    }
+}
+
+impl LeaseStore for TierStore {
+    fn init(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {
+        self.upstream.init(namespace, init)?;
+        self.change(Operation::INIT, namespace, |ledger, _| {
+            Ok(ledger.record.clone())
+        })
+    }
+
+    fn init_if_new(
+        &mut self,
+        namespace: &Namespace,
+        init: &Init,
+    ) -> Result<StoreRecord, StoreError> {
+        let mut init = init.clone();
+        // This machine has had leases of it: if it is gone, it was lost.
+        match self.place.list(namespace) {
+            Err(StoreError::NotInitialised { .. }) => {}
+            Ok(_) => init.history = History::Unknown,
+            Err(error) => return Err(error),
+        }
+        self.upstream.init_if_new(namespace, &init)?;
+        self.change(Operation::INIT, namespace, |ledger, _| {
+            Ok(ledger.record.clone())
+        })
+    }
+
+    fn acquire(
+        &mut self,
+        namespace: &Namespace,
+        acquire: &Acquire,
+    ) -> Result<Vec<Grant>, StoreError> {
+        acquire.validate()?;
+        let deal = self.change(Operation::ACQUIRE, namespace, |ledger, at| {
+            ledger.acquire(at, acquire)
+        })?;
+        let (request, is_probe) = match deal {
+            Deal::Granted(grants) => return Ok(grants),
+            Deal::Ask { request, is_probe } => (request, is_probe),
+        };
+        let there = match is_probe {
+            true => self
+                .upstream
+                .check(namespace, self.place.unix_ms())
+                .map(drop),
+            false => Ok(()),
+        };
+        let asked = there.and_then(|()| self.ask(namespace, request, acquire.holder.as_ref()));
+        if let Err(error) = &asked {
+            self.tell(error);
+        }
+        // In one step, so that nobody else takes what was asked for here.
+        let (granted, is_spent, before) =
+            self.change(Operation::GRANT, namespace, |ledger, at| {
+                let before = ledger.errands.trouble.clone();
+                // Another refusal is an answer.
+                let trouble = asked.as_ref().err().filter(|error| error.is_away());
+                let trouble = trouble.map(describe);
+                match is_probe {
+                    true => ledger.errands.end(at.unix_ms, trouble),
+                    false => ledger.errands.note(at.unix_ms, trouble),
+                }
+                if let Ok(grants) = &asked {
+                    ledger.adopt(grants)?;
+                }
+                let granted = ledger.grant(at, acquire);
+                Ok((granted, ledger.is_spent(at), before))
+            })?;
+        if let (Ok(_), Some(before)) = (&asked, before) {
+            events::lease_upstream_recovered(before.since_unix_ms);
+        }
+        match (granted, asked) {
+            (Err(ours), Err(theirs)) => Err(refusal(ours, theirs, is_spent)),
+            (granted, _) => granted,
+        }
+    }
+
+    fn renew(&mut self, namespace: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
+        renew.validate()?;
+        let (first, errand) = self.change(Operation::RENEW, namespace, |ledger, at| {
+            Ok((ledger.renew(at, renew)?, ledger.errand(at)))
+        })?;
+        let Some(errand) = errand else {
+            return first.end();
+        };
+        self.run(namespace, errand);
+        if !first.is_cut_off() {
+            return first.end();
+        }
+        // The upstream grant may reach further now.
+        let again = |ledger: &mut Ledger, at: &Sight| ledger.renew(at, renew);
+        self.change(Operation::RENEW, namespace, again)?.end()
+    }
+
+    fn release(
+        &mut self,
+        namespace: &Namespace,
+        block: Block,
+        epoch: Epoch,
+    ) -> Result<(), StoreError> {
+        self.change(Operation::RELEASE, namespace, |ledger, _| {
+            ledger.release(block, epoch)
+        })
+    }
+
+    fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
+        match self.place.list(namespace) {
+            Err(StoreError::NotInitialised { .. }) => {
+                let now_unix_ms = self.place.unix_ms();
+                let upstream = self.upstream.check(namespace, now_unix_ms)?.record;
+                Ok(Listing::new(
+                    self.first(upstream, now_unix_ms).record,
+                    Vec::new(),
+                ))
+            }
+            listing => listing,
+        }
+    }
+
+    fn bump_floor(
+        &mut self,
+        namespace: &Namespace,
+        floor: Floor,
+        now_unix_ms: u64,
+    ) -> Result<u64, StoreError> {
+        let operation = match floor {
+            // A floor that is raised by a wrong clock is never lowered again.
+            Floor::OverLostGrants | Floor::Tick(_) => Operation::RAISE_BY_THE_CLOCK,
+            Floor::AnyTick(_) => Operation::RAISE,
+        };
+        self.change(operation, namespace, |ledger, at| {
+            if floor.heeds_clocks() {
+                ledger.record.check_skew(at.arrived_unix_ms, now_unix_ms)?;
+            }
+            if floor == Floor::OverLostGrants {
+                let here = ledger.record.incarnation.clone();
+                ledger.forget(&here, at.unix_ms);
+            }
+            let now = ledger.record.tick_at(at.unix_ms)?;
+            ledger.record.raise_floor(floor, now)?;
+            Ok(ledger.record.floor)
+        })
+    }
+
+    fn repair(
+        &mut self,
+        namespace: &Namespace,
+        block: Block,
+        now_unix_ms: u64,
+    ) -> Result<BlockState, StoreError> {
+        self.place.repair(namespace, block, now_unix_ms)
+    }
+
+    /// About the file, and the upstream store only where there is no file yet.
+    fn check(
+        &mut self,
+        namespace: &Namespace,
+        now_unix_ms: u64,
+    ) -> Result<StoreReport, StoreError> {
+        match self.place.check(namespace, now_unix_ms) {
+            Err(StoreError::NotInitialised { .. }) => {
+                let mut report = self.upstream.check(namespace, now_unix_ms)?;
+                (report.granted_blocks, report.held_blocks) = (0, 0);
+                report.record = self.first(report.record, now_unix_ms).record;
+                Ok(report)
+            }
+            report => report,
+        }
+    }
+
+    fn upgrade(&mut self, namespace: &Namespace, former: Fingerprint) -> Result<bool, StoreError> {
+        self.upstream.upgrade(namespace, former)
+    }
+
+    fn key(&self) -> Option<StoreKey> {
+        self.key.clone()
+    }
+
+    fn rest(&mut self, at_least: Duration) {
+        self.upstream.rest(at_least);
+    }
+}

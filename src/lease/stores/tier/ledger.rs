@@ -1,0 +1,543 @@
+//! What a machine has of a namespace, and the rules by which it passes that on.
+//!
+//! The methods are pure. Whoever keeps a ledger reads it inside a transaction, asks
+//! them, and writes what has changed. `now` is the machine's time in ticks.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::errand::{Errand, Errands, UpstreamTrouble};
+use crate::lease::confirmed::Confirmed;
+use crate::lease::error::{Fence, StoreError};
+use crate::lease::grant::{Block, BlockState, Epoch, Grant};
+use crate::lease::quarantine::Quarantined;
+use crate::lease::record::{Incarnation, StoreRecord};
+use crate::lease::store::{Acquire, Floor, MAX_ACQUIRE, Renew};
+
+/// The most upstream grants that are renewed in one go.
+const RENEWALS: usize = 8;
+
+/// The longest time between two renewals of one, in milliseconds.
+const RENEWED_EVERY_MS: u64 = 5 * 60 * 1000;
+
+/// What the upstream store has granted to the machine, and what processes have of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ledger {
+    /// The rules for sub-grants. Its incarnation is that of the place where the ledger
+    /// is kept.
+    pub(crate) record: StoreRecord,
+    /// Epochs begin here: above all of a ledger that was lost, or of what was given up,
+    /// so that what processes were told of that is known for what it is. The tick in
+    /// which it began, since an epoch is never above its mark.
+    pub(crate) first_epoch: Epoch,
+    /// How far the upstream store grants ahead of its clock, in ticks.
+    pub(crate) reach: u64,
+    /// The last grant of each block that the machine ever had.
+    pub(crate) upstream: BTreeMap<Block, UpstreamGrant>,
+    /// The blocks of which a process has or had a sub-grant.
+    pub(crate) blocks: BTreeMap<Block, BlockState>,
+    pub(crate) errands: Errands,
+    /// Blocks whose records can't be true. They are passed over until they are repaired.
+    pub(crate) quarantined: BTreeMap<Block, Quarantined>,
+}
+
+/// A positive reply of the upstream store, as it stands now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct UpstreamGrant {
+    pub(crate) epoch: Epoch,
+    /// The end is the last that was confirmed.
+    pub(crate) ticks: Range<u64>,
+    /// What tells whether the process is alive that has, or had, a sub-grant of it.
+    pub(crate) used_by: Option<String>,
+    pub(crate) standing: Standing,
+}
+
+/// What may be done with an upstream grant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// Passed on and renewed.
+    Held,
+    /// Passed on up to its end.
+    Draining,
+    /// Neither.
+    Closed,
+}
+
+/// When a step happens, and where.
+#[derive(Clone, Debug)]
+pub(crate) struct Sight {
+    /// What tells that the process is alive whose step it is.
+    pub(crate) user: Option<String>,
+    /// The machine's clock before the ledger was waited for, in milliseconds since
+    /// 1970.
+    pub(crate) arrived_unix_ms: u64,
+    /// The machine's clock now, in milliseconds since 1970.
+    pub(crate) unix_ms: u64,
+}
+
+/// How a request for sub-grants stands.
+#[derive(Debug)]
+pub(crate) enum Deal {
+    Granted(Vec<Grant>),
+    /// The upstream store is to be asked for this first.
+    Ask {
+        request: Acquire,
+        /// It failed the last time: look first, since a request whose answer is lost
+        /// costs its blocks. This is the machine's errand then.
+        is_probe: bool,
+    },
+}
+
+/// What became of a renewal.
+#[derive(Debug)]
+pub(super) struct Renewal {
+    end: u64,
+    /// The upstream grant ends there, too; and why that is so, if it is known.
+    cut_off: Option<Option<UpstreamTrouble>>,
+}
+
+impl Renewal {
+    pub(super) fn is_cut_off(&self) -> bool {
+        self.cut_off.is_some()
+    }
+
+    /// Where the sub-grant ends now.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] where the upstream store keeps it from growing.
+    pub(super) fn end(self) -> Result<u64, StoreError> {
+        match self.cut_off.flatten() {
+            None => Ok(self.end),
+            Some(trouble) => Err(StoreError::Unavailable {
+                source: trouble.to_string().into(),
+            }),
+        }
+    }
+}
+
+/// A sub-grant that could be made.
+#[derive(Debug)]
+struct Offer {
+    block: Block,
+    ticks: Range<u64>,
+    is_fresh: bool,
+    upstream_end: u64,
+}
+
+impl Ledger {
+    /// Grants blocks of those that the machine has, or says what to ask the upstream
+    /// store for first.
+    ///
+    /// # Errors
+    /// As [`acquire`](crate::lease::store::LeaseStore::acquire).
+    pub(super) fn acquire(&mut self, at: &Sight, acquire: &Acquire) -> Result<Deal, StoreError> {
+        // When it was asked, not after it has waited.
+        self.record
+            .check_skew(at.arrived_unix_ms, acquire.now_unix_ms)?;
+        let now = self.look_at(at, acquire)?;
+        let wanted = acquire.blocks as usize;
+        let (long, _) = self.offers(now, acquire.length);
+        let missing = wanted.saturating_sub(long.len());
+        let floor_is_ahead = now.max(self.record.floor) >= self.record.horizon_end(now);
+        if missing == 0 || floor_is_ahead {
+            return self.grant(at, acquire).map(Deal::Granted);
+        }
+        let is_probe = self.errands.is_failing();
+        if is_probe && !self.errands.begin(at.unix_ms) {
+            return match self.grant(at, acquire) {
+                Err(StoreError::Exhausted { .. }) if self.is_spent(at) => {
+                    Err(self.errands.left_alone())
+                }
+                granted => granted.map(Deal::Granted),
+            };
+        }
+        let spares = self.missing_spares(now, wanted);
+        Ok(Deal::Ask {
+            request: self.request(at, missing + spares),
+            is_probe,
+        })
+    }
+
+    /// Grants blocks of those that the machine has, to a request whose clock was seen.
+    ///
+    /// # Errors
+    /// As [`acquire`](crate::lease::store::LeaseStore::acquire).
+    pub(super) fn grant(
+        &mut self,
+        at: &Sight,
+        acquire: &Acquire,
+    ) -> Result<Vec<Grant>, StoreError> {
+        let now = self.look_at(at, acquire)?;
+        let (mut offers, short) = self.offers(now, acquire.length);
+        offers.extend(short);
+        if offers.is_empty() {
+            let marks = self
+                .blocks
+                .values()
+                .map(|block| self.record.free_from(block));
+            let free_from = marks.min().unwrap_or(now);
+            return Err(self
+                .record
+                .refusal(at.unix_ms, now, acquire.blocks, free_from));
+        }
+        offers.truncate(acquire.blocks as usize);
+        let grants = offers.into_iter().map(|offer| {
+            let before = self.blocks.get(&offer.block);
+            let next = before.map_or(Epoch::FIRST, |before| before.epoch.next());
+            // Below it only while the clock is behind where it was then.
+            let epoch = next.max(self.first_epoch.min(Epoch::new(offer.ticks.start)));
+            let mut block = BlockState::new(offer.block, epoch, offer.ticks.end);
+            block.granted_unix_ms = Some(at.unix_ms);
+            block.holder.clone_from(&acquire.holder);
+            self.blocks.insert(offer.block, block);
+            if let Some(upstream) = self.upstream.get_mut(&offer.block) {
+                upstream.used_by.clone_from(&at.user);
+            }
+            Grant::new(offer.block, epoch, offer.ticks)
+        });
+        Ok(grants.collect())
+    }
+
+    /// Refuses a ledger that knows less than it has said; answers the tick.
+    fn look_at(&mut self, at: &Sight, acquire: &Acquire) -> Result<u64, StoreError> {
+        let now = self.record.tick_at(at.unix_ms)?;
+        // What was told before was of upstream grants that nothing is passed on of.
+        let of_now = |it: &&Confirmed| {
+            it.epoch >= self.first_epoch && !self.quarantined.contains_key(&it.block)
+        };
+        for confirmed in acquire.evidence.iter().filter(of_now) {
+            let known = self.blocks.get(&confirmed.block);
+            if let Err(lost) = self.record.check_history(now, known, confirmed) {
+                self.record.raise_floor(Floor::OverLostGrants, now)?;
+                return Err(lost);
+            }
+        }
+        Ok(now)
+    }
+
+    /// Whether nothing will ever be granted of what the machine has.
+    pub(super) fn is_spent(&self, at: &Sight) -> bool {
+        let now = self.record.tick_at(at.unix_ms).unwrap_or(0);
+        self.unspent(now).next().is_none()
+    }
+
+    /// The blocks of sub-grants whose upstream grants reach further.
+    fn unspent(&self, now: u64) -> impl Iterator<Item = &BlockState> {
+        self.blocks.values().filter(move |known| {
+            let upstream = self.upstream.get(&known.block);
+            upstream.is_some_and(|upstream| {
+                upstream.standing != Standing::Closed && known.hwm_end.max(now) < upstream.ticks.end
+            })
+        })
+    }
+
+    /// What can be granted, the earliest first: what is at least half as long as it
+    /// could be, and the rest.
+    fn offers(&self, now: u64, length: u64) -> (Vec<Offer>, Vec<Offer>) {
+        let idle_until = now.max(self.record.floor);
+        let mut offers: Vec<_> = (self.upstream.iter())
+            .filter(|(block, _)| !self.quarantined.contains_key(block))
+            .filter(|(_, upstream)| upstream.standing != Standing::Closed)
+            .filter_map(|(&block, upstream)| {
+                let known = self.blocks.get(&block);
+                let is_free =
+                    known.is_none_or(|known| known.hwm_end <= idle_until || known.released);
+                let mark = known.map_or(0, |known| known.hwm_end);
+                let ticks = self
+                    .record
+                    .grant(now, mark.max(upstream.ticks.start), length)?;
+                let ticks = ticks.start..ticks.end.min(upstream.ticks.end);
+                (is_free && !ticks.is_empty()).then_some(Offer {
+                    block,
+                    ticks,
+                    is_fresh: known.is_none(),
+                    upstream_end: upstream.ticks.end,
+                })
+            })
+            .collect();
+        offers.sort_by_key(|offer| {
+            (
+                offer.ticks.start,
+                !offer.is_fresh,
+                Reverse(offer.upstream_end),
+                offer.block,
+            )
+        });
+        let most = length.min(self.record.horizon_end(now).saturating_sub(idle_until));
+        let is_long = |offer: &Offer| offer.ticks.end - offer.ticks.start >= most.div_ceil(2);
+        offers.into_iter().partition(is_long)
+    }
+
+    /// Moves the end of a sub-grant, within the upstream grant that it lies in.
+    ///
+    /// # Errors
+    /// As [`renew`](crate::lease::store::LeaseStore::renew).
+    pub(super) fn renew(&mut self, at: &Sight, renew: &Renew) -> Result<Renewal, StoreError> {
+        let now = self.record.tick_at(at.unix_ms)?;
+        self.refuse_quarantined(renew.block)?;
+        let known = self.blocks.get(&renew.block);
+        // The place was looked at before; it is the recorded one by now.
+        self.record
+            .check_renewal(&self.record.incarnation, known, renew)?;
+        let Some(limit) = self.limit_of(renew) else {
+            return Err(StoreError::Fenced {
+                block: renew.block,
+                fence: Fence::Upstream,
+            });
+        };
+        let end = self
+            .record
+            .renewed_end(now, renew.known_end, renew.new_end)
+            .min(limit);
+        if let Some(block) = self.blocks.get_mut(&renew.block) {
+            block.hwm_end = end;
+            block.released = false;
+        }
+        if let Some(upstream) = self.upstream.get_mut(&renew.block) {
+            upstream.used_by.clone_from(&at.user);
+        }
+        let is_cut_off = end == renew.known_end && end == limit && renew.new_end > end;
+        Ok(Renewal {
+            end,
+            cut_off: is_cut_off.then(|| self.errands.trouble.clone()),
+        })
+    }
+
+    /// How far a sub-grant can be moved at most; none if it will never move again.
+    pub(super) fn limit_of(&self, renew: &Renew) -> Option<u64> {
+        let upstream = self.upstream.get(&renew.block)?;
+        let (known, end) = (renew.known_end, upstream.ticks.end);
+        let lies_inside = (upstream.ticks.start..=end).contains(&known);
+        let grows = match upstream.standing {
+            Standing::Held => true,
+            Standing::Draining => known < end,
+            Standing::Closed => false,
+        };
+        (lies_inside && grows).then_some(end)
+    }
+
+    pub(super) fn release(&mut self, block: Block, epoch: Epoch) -> Result<(), StoreError> {
+        self.refuse_quarantined(block)?;
+        let fence = match self.blocks.get_mut(&block) {
+            Some(known) if known.epoch == epoch => {
+                known.released = true;
+                return Ok(());
+            }
+            Some(known) => Fence::Epoch {
+                held: epoch,
+                recorded: known.epoch,
+            },
+            None => Fence::NeverGranted,
+        };
+        Err(StoreError::Fenced { block, fence })
+    }
+
+    fn refuse_quarantined(&self, block: Block) -> Result<(), StoreError> {
+        let damage = self.quarantined.get(&block).cloned();
+        damage.map_or(Ok(()), |damage| {
+            Err(damage.fence(&self.record.namespace, block))
+        })
+    }
+
+    /// Takes in what the upstream store has granted.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] where all of it meets earlier grants. What does is not
+    /// taken in.
+    pub(crate) fn adopt(&mut self, grants: &[Grant]) -> Result<(), StoreError> {
+        let is_sound = |grant: &&Grant| {
+            let granted = self.upstream.get(&grant.block).map(|it| it.ticks.end);
+            let passed_on = self.blocks.get(&grant.block).map(|it| it.hwm_end);
+            grant.to_lease(&self.record.namespace).is_ok()
+                && granted.max(passed_on) <= Some(grant.ticks.start)
+        };
+        let (sound, others): (Vec<_>, Vec<_>) = grants.iter().partition(is_sound);
+        if let (true, Some(grant)) = (sound.is_empty(), others.first()) {
+            return Err(StoreError::Corrupt {
+                detail: format!(
+                    "the upstream store granted {grant}, which this machine has a part of"
+                ),
+                source: None,
+            });
+        }
+        for grant in sound {
+            let upstream = UpstreamGrant {
+                epoch: grant.epoch,
+                ticks: grant.ticks.clone(),
+                used_by: None,
+                standing: Standing::Held,
+            };
+            self.upstream.insert(grant.block, upstream);
+        }
+        Ok(())
+    }
+
+    /// Takes in what the upstream store said to one renewal. A reply that came after
+    /// another process has had one of its own is dropped: a part of the grant that
+    /// nobody uses does no harm.
+    pub(super) fn renewed(&mut self, renew: &Renew, answer: &Result<u64, StoreError>) {
+        let Some(upstream) = self.upstream.get_mut(&renew.block) else {
+            return;
+        };
+        let is_current = upstream.epoch == renew.epoch && upstream.ticks.end == renew.known_end;
+        if !is_current || upstream.standing != Standing::Held {
+            return;
+        }
+        match answer {
+            Ok(end) if (renew.known_end..=renew.new_end).contains(end) => {
+                upstream.ticks.end = *end;
+            }
+            // Somebody else has had a reply in this machine's name: one of its
+            // processes that died before it could write it down, or a copy of the
+            // machine, which may be passing on the same blocks.
+            Err(StoreError::Fenced { fence, .. }) if is_ahead(fence) => {
+                upstream.standing = Standing::Closed;
+            }
+            // What was confirmed before stands, also where the store knows less.
+            Ok(_) | Err(StoreError::Fenced { .. } | StoreError::Ambiguous { .. }) => {
+                upstream.standing = Standing::Draining;
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// Releases what processes had that have ended. They may have used all of it, so
+    /// what follows begins at the mark, as after any release.
+    pub(crate) fn bury(&mut self, is_gone: impl Fn(&str) -> bool) {
+        for (block, upstream) in &mut self.upstream {
+            let Some(known) = self.blocks.get_mut(block) else {
+                continue;
+            };
+            if !known.released && upstream.used_by.take_if(|user| is_gone(user)).is_some() {
+                known.released = true;
+            }
+        }
+    }
+
+    /// Whether a step with this answer is to be written down. A refusal changes nothing,
+    /// but for a floor that was raised.
+    pub(crate) fn is_to_be_kept<T>(answer: &Result<T, StoreError>) -> bool {
+        matches!(answer, Ok(_) | Err(StoreError::HistoryLost { .. }))
+    }
+
+    /// Gives up all that the upstream store has granted: this is not the place, or not
+    /// the state, in which it was written down last.
+    pub(crate) fn forget(&mut self, found: &Incarnation, unix_ms: u64) {
+        self.record.incarnation = found.clone();
+        let now = self.record.tick_at(unix_ms).unwrap_or(0);
+        let epochs = self.blocks.values().map(|block| block.epoch.next());
+        let above = epochs.max().unwrap_or(self.first_epoch);
+        self.first_epoch = above.max(Epoch::new(now));
+        for upstream in self.upstream.values_mut() {
+            upstream.standing = Standing::Closed;
+        }
+    }
+
+    /// What is due upstream, if anything is and nobody else is at it.
+    pub(super) fn errand(&mut self, at: &Sight) -> Option<Errand> {
+        let now = self.record.tick_at(at.unix_ms).ok()?;
+        let errand = self.due(at, now)?;
+        self.errands.begin(at.unix_ms).then_some(errand)
+    }
+
+    fn due(&self, at: &Sight, now: u64) -> Option<Errand> {
+        let renewals = self.renewals(at, now);
+        let spare = self.missing_spares(now, 0);
+        if renewals.is_empty() && spare == 0 {
+            return None;
+        }
+        Some(Errand {
+            is_probe: self.errands.is_failing(),
+            renewals,
+            spares: (spare > 0).then(|| self.request(at, spare)),
+        })
+    }
+
+    /// The grants that are in use, and as many spare ones as are wanted, are renewed
+    /// once a tenth of the reach has passed, or five minutes. The rest lapses.
+    fn renewals(&self, at: &Sight, now: u64) -> Vec<Renew> {
+        let held = |(block, upstream): &(&Block, &UpstreamGrant)| {
+            upstream.standing == Standing::Held && !self.quarantined.contains_key(block)
+        };
+        let (in_use, mut idle): (Vec<_>, Vec<_>) = (self.upstream.iter())
+            .filter(held)
+            .partition(|(block, _)| self.is_in_use(**block, now));
+        idle.sort_by_key(|(block, upstream)| (Reverse(upstream.ticks.end), **block));
+        idle.truncate(spares_for(in_use.len()));
+
+        let wish = now.saturating_add(self.reach);
+        let passed = RENEWED_EVERY_MS / self.record.namespace.layout().tick_ms();
+        let due_below = wish.saturating_sub(passed.min(self.reach / 10));
+        let is_due = |upstream: &UpstreamGrant| upstream.ticks.end < due_below;
+        let mut due: Vec<_> = (in_use.into_iter().chain(idle))
+            .filter(|(_, upstream)| is_due(upstream))
+            .collect();
+        due.sort_by_key(|(block, upstream)| (upstream.ticks.end, **block));
+        due.truncate(RENEWALS);
+        let renewal = |(&block, upstream): (&Block, &UpstreamGrant)| {
+            let grant = Grant::new(block, upstream.epoch, upstream.ticks.clone());
+            Renew::new(&grant, wish.max(upstream.ticks.end), at.unix_ms)
+        };
+        due.into_iter().map(renewal).collect()
+    }
+
+    fn is_in_use(&self, block: Block, now: u64) -> bool {
+        let known = self.blocks.get(&block);
+        known.is_some_and(|known| !known.released && known.hwm_end > now)
+    }
+
+    /// How many blocks to ask for so that, with `coming` more in use, there are as many
+    /// spare ones as there should be, and one for each that won't be renewed.
+    fn missing_spares(&self, now: u64, coming: usize) -> usize {
+        let starts_by = self.record.horizon_end(now);
+        let lasts = |upstream: &UpstreamGrant| {
+            let ticks = &upstream.ticks;
+            upstream.standing == Standing::Held && ticks.end > now && ticks.start < starts_by
+        };
+        let (in_use, idle): (Vec<_>, Vec<_>) =
+            (self.upstream.iter()).partition(|(block, _)| self.is_in_use(**block, now));
+        let ending = in_use
+            .iter()
+            .filter(|(_, upstream)| !lasts(upstream))
+            .count();
+        let serves = |(block, upstream): &&(&Block, &UpstreamGrant)| {
+            lasts(upstream) && !self.quarantined.contains_key(block)
+        };
+        let idle = idle.iter().filter(serves).count();
+        (ending + spares_for(in_use.len() + coming)).saturating_sub(idle.saturating_sub(coming))
+    }
+
+    /// For as long as the upstream store grants, with what it must know.
+    fn request(&self, at: &Sight, blocks: usize) -> Acquire {
+        let blocks = u32::try_from(blocks).unwrap_or(u32::MAX).min(MAX_ACQUIRE);
+        Acquire::new(blocks, self.reach, at.unix_ms).with_evidence(self.evidence(at))
+    }
+
+    /// What the upstream store has confirmed of time that is still to come, or that
+    /// may be by its clock.
+    fn evidence(&self, at: &Sight) -> Vec<Confirmed> {
+        let oldest = at.unix_ms.saturating_sub(self.record.limits.failover_ms());
+        let layout = self.record.namespace.layout();
+        let oldest = layout.tick_at(oldest).unwrap_or(0);
+        (self.upstream.iter())
+            .filter(|(_, upstream)| upstream.ticks.end > oldest)
+            .map(|(&block, upstream)| Confirmed::new(block, upstream.epoch, upstream.ticks.end))
+            .collect()
+    }
+}
+
+/// Whether the store knows more of a grant than the ledger.
+fn is_ahead(fence: &Fence) -> bool {
+    match fence {
+        Fence::End { known, recorded } => recorded > known,
+        Fence::Epoch { held, recorded } => recorded > held,
+        _ => false,
+    }
+}
+
+/// How many spare blocks there are to be beside so many in use: a process that starts
+/// before the one that it replaces has ended needs one.
+fn spares_for(in_use: usize) -> usize {
+    1 + in_use / 2
+}

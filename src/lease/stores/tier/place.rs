@@ -1,0 +1,115 @@
+//! Where a ledger is kept.
+
+use super::Operation;
+use super::ledger::{Ledger, Sight};
+use super::memory::MemoryTier;
+use crate::lease::error::StoreError;
+use crate::lease::grant::{Block, BlockState};
+use crate::lease::namespace::Namespace;
+use crate::lease::report::{Listing, StoreReport};
+
+#[derive(Debug)]
+pub(super) enum Place {
+    #[cfg(feature = "sqlite")]
+    File(Box<crate::lease::stores::sqlite::SqliteStore>),
+    Memory(MemoryTier),
+}
+
+impl Place {
+    /// With another clock, unless it has been given one already.
+    #[cfg(feature = "sqlite")]
+    pub(super) fn with_clock(self, clock: std::sync::Arc<dyn crate::clock::Clock>) -> Self {
+        match self {
+            Self::File(file) => Self::File(Box::new(file.with_clock(clock))),
+            memory @ Self::Memory(..) => memory,
+        }
+    }
+
+    /// What it is called, without credentials.
+    pub(super) fn name(&self) -> String {
+        match self {
+            #[cfg(feature = "sqlite")]
+            Self::File(file) => file.name(),
+            Self::Memory(..) => "tier in memory".to_owned(),
+        }
+    }
+
+    /// The machine's clock, in milliseconds since 1970.
+    pub(super) fn unix_ms(&self) -> u64 {
+        match self {
+            #[cfg(feature = "sqlite")]
+            Self::File(file) => file.unix_ms(),
+            Self::Memory(memory) => memory.unix_ms(),
+        }
+    }
+
+    /// Writes the first ledger of a namespace, unless there is one.
+    pub(super) fn create(&mut self, ledger: Ledger) -> Result<(), StoreError> {
+        match self {
+            #[cfg(feature = "sqlite")]
+            Self::File(file) => file.create_ledger(&ledger),
+            Self::Memory(memory) => {
+                memory.create(ledger);
+                Ok(())
+            }
+        }
+    }
+
+    /// Runs one step in one transaction. What it did is durable when this returns, and
+    /// is undone if it [failed](Ledger::is_to_be_kept).
+    pub(super) fn change<T>(
+        &mut self,
+        operation: Operation,
+        namespace: &Namespace,
+        step: impl FnOnce(&mut Ledger, &Sight) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        match self {
+            #[cfg(feature = "sqlite")]
+            Self::File(file) => file.change_ledger(operation, namespace, step),
+            Self::Memory(memory) => {
+                let _ = operation;
+                memory.change(namespace, step)
+            }
+        }
+    }
+
+    pub(super) fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
+        match self {
+            #[cfg(feature = "sqlite")]
+            Self::File(file) => crate::lease::store::LeaseStore::list(&mut **file, namespace),
+            Self::Memory(memory) => memory.list(namespace),
+        }
+    }
+
+    pub(super) fn repair(
+        &mut self,
+        namespace: &Namespace,
+        block: Block,
+        now_unix_ms: u64,
+    ) -> Result<BlockState, StoreError> {
+        match self {
+            #[cfg(feature = "sqlite")]
+            Self::File(file) => {
+                crate::lease::store::LeaseStore::repair(&mut **file, namespace, block, now_unix_ms)
+            }
+            Self::Memory(memory) => {
+                let _ = (memory.list(namespace)?, now_unix_ms);
+                Err(StoreError::NotQuarantined { block })
+            }
+        }
+    }
+
+    pub(super) fn check(
+        &mut self,
+        namespace: &Namespace,
+        now_unix_ms: u64,
+    ) -> Result<StoreReport, StoreError> {
+        match self {
+            #[cfg(feature = "sqlite")]
+            Self::File(file) => {
+                crate::lease::store::LeaseStore::check(&mut **file, namespace, now_unix_ms)
+            }
+            Self::Memory(memory) => memory.check(namespace, now_unix_ms),
+        }
+    }
+}
