@@ -173,7 +173,7 @@ ASK_THEN_COUNT = ASK_FOR_RECALLS + COUNT_AND_FENCE
 
 NOTE_THE_MARK = "            let mark = self.recalls.mark();\n"
 MAKE_A_BLOCK = """\
-            if alone && self.ring.has_room_below(brim) {
+            if alone && self.ring.has_room_below(limit) {
                 alone = false;
                 self.requests.wake_one();
             }
@@ -284,7 +284,7 @@ WEAKENINGS = [
         "fill", "a_crossing_is_enough",
     ),
     Weakening(
-        "brim-too-far", "R2",
+        "fill-limit-too-far", "R2",
         "a producer may go one slot past `cursor + capacity`",
         PUBLISH, "self.counters.cursor.load(Acquire) + self.capacity() as u64",
         "self.counters.cursor.load(Acquire) + self.capacity() as u64 + 1",

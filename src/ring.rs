@@ -74,11 +74,11 @@
 //! D. Vyukov's MPMC queue) without their per-slot stamps; the flag ring
 //! is that of Baidu's `uid-generator`, moved to the filling side.
 
+mod contention_backoff;
 mod error;
 mod memory;
 mod permit;
 mod publish;
-mod retreat;
 #[cfg(test)]
 mod tests;
 
@@ -86,12 +86,12 @@ use std::fmt;
 
 use crossbeam_utils::CachePadded;
 
+use self::contention_backoff::ContentionBackoff;
 pub use self::error::{PushError, RingError};
 pub use self::permit::Permit;
-use self::publish::LANES;
-use self::retreat::Retreat;
-use crate::Id;
+use self::publish::FLAGS_PER_WORD;
 use crate::fork::{WipeOnFork, ZeroIsValid};
+use crate::id::Id;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
@@ -166,7 +166,7 @@ impl RingBuffer {
         .map_err(RingError::Memory)?;
         Ok(Self {
             slots: memory::zeroed(capacity)?,
-            published: memory::zeroed(capacity.div_ceil(LANES as usize))?,
+            published: memory::zeroed(capacity.div_ceil(FLAGS_PER_WORD as usize))?,
             counters,
         })
     }
@@ -249,13 +249,13 @@ impl RingBuffer {
     /// Lock-free. The room is held until the permit is used or dropped; one that
     /// is forgotten (`std::mem::forget`) holds it for good.
     pub fn reserve(&self, want: usize) -> Option<Permit<'_>> {
-        self.reserve_below(self.brim(), want)
+        self.reserve_below(self.fill_limit(), want)
     }
 
     /// [`take`](Self::take), and how many IDs it left at the least.
     #[inline]
     pub(crate) fn take_leaving(&self) -> Option<(Id, u64)> {
-        let mut retreat = Retreat::FIRST;
+        let mut backoff = ContentionBackoff::FIRST;
         loop {
             // Acquire: pairs with the AcqRel exchange below, so that `tail` is
             // at least what the consumer before saw, and with `settled_level`.
@@ -270,7 +270,7 @@ impl RingBuffer {
             // Relaxed: ordered by `tail`; a stale or newer value makes the exchange fail.
             let id = self.slot(cursor).load(Relaxed);
             // Release: the slot was read before a producer may write it again
-            // (pairs with the Acquire in `brim`). Acquire: see `settled_level`.
+            // (pairs with the Acquire in `fill_limit`). Acquire: see `settled_level`.
             let exchange =
                 self.counters
                     .cursor
@@ -278,7 +278,7 @@ impl RingBuffer {
             if exchange.is_ok() {
                 return Some((Id::from_u64(id), tail - cursor - 1));
             }
-            retreat = retreat.wait();
+            backoff = backoff.wait();
         }
     }
 
@@ -314,7 +314,7 @@ impl RingBuffer {
         let is_stale = |slot: &AtomicU64| stale(Id::from_u64(slot.load(Relaxed)));
         let mut left = self.len();
         loop {
-            let step = left.min(LANES as usize);
+            let step = left.min(FLAGS_PER_WORD as usize);
             let (retired, _) = self.take_with(step, |ring, cursor, available| {
                 let (first, second) = ring.slots_from(cursor, available);
                 if first.iter().chain(second).next_back().is_some_and(is_stale) {
@@ -342,7 +342,7 @@ impl RingBuffer {
         want: usize,
         mut read: impl FnMut(&Self, u64, usize) -> usize,
     ) -> (usize, u64) {
-        let mut retreat = Retreat::FIRST;
+        let mut backoff = ContentionBackoff::FIRST;
         loop {
             // The orderings are those of `take_leaving`.
             let cursor = self.counters.cursor.load(Acquire);
@@ -367,7 +367,7 @@ impl RingBuffer {
             if exchange.is_ok() {
                 return (count, level - count as u64);
             }
-            retreat = retreat.wait();
+            backoff = backoff.wait();
         }
     }
 

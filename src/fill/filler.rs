@@ -183,18 +183,18 @@ impl Filler {
     fn fill_leaving(&self, spare: u64, cause: FillCause) -> Result<u64, Refused> {
         let started = Instant::now();
         // Asked for once: the consumers need the line that `cursor` lies on.
-        let brim = self.ring.brim() - spare;
+        let limit = self.ring.fill_limit() - spare;
         let mut block = [Id::default(); BLOCK];
         let mut alone = true;
         let mut made = 0;
         let mut outcome = Ok(());
         while outcome.is_ok() && !self.requests.wanted().stop() {
-            let Some(permit) = self.ring.reserve_below(brim, self.block) else {
+            let Some(permit) = self.ring.reserve_below(limit, self.block) else {
                 break;
             };
             // Before anything is made: what a recall meets half-way counts as old.
             let mark = self.recalls.mark();
-            if alone && self.ring.has_room_below(brim) {
+            if alone && self.ring.has_room_below(limit) {
                 alone = false;
                 self.requests.wake_one();
             }

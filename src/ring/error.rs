@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::RingBuffer;
-use crate::Id;
+use crate::id::Id;
 
 /// The ring was full; here is the ID that it did not take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

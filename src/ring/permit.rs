@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::RingBuffer;
-use crate::Id;
+use crate::id::Id;
 use crate::sync::atomic::Ordering::Relaxed;
 
 /// Room in a [`RingBuffer`] for a number of IDs, to be used once.

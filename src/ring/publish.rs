@@ -4,7 +4,7 @@
 //! `ring.rs`.
 
 use super::{Permit, RingBuffer};
-use crate::Id;
+use crate::id::Id;
 use crate::sync;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
@@ -12,26 +12,26 @@ use crate::sync::atomic::fence;
 
 /// Flags in one word of the flag ring; in a model two, so that a ring of four
 /// slots has two words.
-pub(super) const LANES: u64 = sync::size(64, 2) as u64;
+pub(super) const FLAGS_PER_WORD: u64 = sync::size(64, 2) as u64;
 
 impl RingBuffer {
     /// The position that producers may fill up to: `cursor + capacity`.
     ///
     /// A fill asks once and works towards the answer: polling `cursor` would
     /// take its cache line from the consumers again and again.
-    pub(crate) fn brim(&self) -> u64 {
+    pub(crate) fn fill_limit(&self) -> u64 {
         // Acquire: pairs with the Release exchange of the take that made the
         // room; its read of the slot happened before what is written next.
         self.counters.cursor.load(Acquire) + self.capacity() as u64
     }
 
-    /// [`reserve`](Self::reserve) against a `brim` that was asked for before.
-    pub(crate) fn reserve_below(&self, brim: u64, want: usize) -> Option<Permit<'_>> {
+    /// [`reserve`](Self::reserve) against a `fill_limit` that was asked for before.
+    pub(crate) fn reserve_below(&self, fill_limit: u64, want: usize) -> Option<Permit<'_>> {
         // Relaxed throughout: `promised` only counts. What orders the slots is
-        // the Acquire in `brim` and the AcqRel on `reserved`.
+        // the Acquire in `fill_limit` and the AcqRel on `reserved`.
         let mut promised = self.counters.promised.load(Relaxed);
         loop {
-            let count = brim.saturating_sub(promised).min(want as u64);
+            let count = fill_limit.saturating_sub(promised).min(want as u64);
             // `promised` starts at `capacity`: 0 is a forked child's.
             if count == 0 || promised == 0 {
                 return None;
@@ -48,10 +48,10 @@ impl RingBuffer {
         }
     }
 
-    /// Whether there is room below a `brim` that was asked for before.
-    pub(crate) fn has_room_below(&self, brim: u64) -> bool {
+    /// Whether there is room below a `fill_limit` that was asked for before.
+    pub(crate) fn has_room_below(&self, fill_limit: u64) -> bool {
         // Relaxed: whoever tries to have it gets to know.
-        self.counters.promised.load(Relaxed) < brim
+        self.counters.promised.load(Relaxed) < fill_limit
     }
 
     /// Writes `ids` into slots of their own and publishes them.
@@ -69,7 +69,7 @@ impl RingBuffer {
             return false;
         }
         debug_assert!(
-            start + count <= self.brim(),
+            start + count <= self.fill_limit(),
             "R2: a reserved slot was not yet taken"
         );
         let (first, second) = self.slots_from(start, ids.len());
@@ -88,12 +88,12 @@ impl RingBuffer {
 
     /// Flips the flags of the positions `start..end`.
     fn publish(&self, start: u64, end: u64) {
-        let lanes = self.lanes();
+        let flags_in_use = self.flags_in_use();
         let mut position = start;
         while position < end {
-            let lane = position & (lanes - 1);
-            let count = (lanes - lane).min(end - position);
-            let bits = (u64::MAX >> (u64::BITS as u64 - count)) << lane;
+            let first = position & (flags_in_use - 1);
+            let count = (flags_in_use - first).min(end - position);
+            let bits = (u64::MAX >> (u64::BITS as u64 - count)) << first;
             // Release: the slots are written (pairs with `ready_from`). A
             // flip, because other producers own other bits of the word.
             self.flags(position).fetch_xor(bits, Release);
@@ -128,7 +128,7 @@ impl RingBuffer {
 
     /// The first position at or after `tail` that is not published.
     fn ready_from(&self, tail: u64) -> u64 {
-        let lanes = self.lanes();
+        let flags_in_use = self.flags_in_use();
         let mut position = tail;
         loop {
             // Acquire: pairs with the Release in `publish`.
@@ -136,10 +136,11 @@ impl RingBuffer {
             // The lowest bit of `position / capacity`.
             let round_is_odd = position & self.capacity() as u64 != 0;
             let ready = if round_is_odd { flags } else { !flags };
-            let lane = position & (lanes - 1);
-            let run = u64::from((ready >> lane).trailing_ones()).min(lanes - lane);
+            let first = position & (flags_in_use - 1);
+            let left = flags_in_use - first;
+            let run = u64::from((ready >> first).trailing_ones()).min(left);
             position += run;
-            if run < lanes - lane {
+            if run < left {
                 return position;
             }
         }
@@ -147,11 +148,11 @@ impl RingBuffer {
 
     fn flags(&self, position: u64) -> &AtomicU64 {
         let index = position as usize & (self.slots.len() - 1);
-        &self.published[index / LANES as usize]
+        &self.published[index / FLAGS_PER_WORD as usize]
     }
 
     /// Flags in use per word: fewer than 64 only in a ring smaller than that.
-    fn lanes(&self) -> u64 {
-        LANES.min(self.capacity() as u64)
+    fn flags_in_use(&self) -> u64 {
+        FLAGS_PER_WORD.min(self.capacity() as u64)
     }
 }

@@ -83,15 +83,15 @@ fn what_is_promised_is_neither_filled_nor_room() {
 }
 
 #[test]
-fn there_is_room_below_the_brim_until_all_of_it_is_promised() {
+fn there_is_room_below_the_limit_until_all_is_promised() {
     let ring = two_hundred();
-    let brim = ring.brim();
-    assert!(ring.has_room_below(brim) && !ring.has_room_below(brim - 56));
-    let first = ring.reserve_below(brim, 55).unwrap();
-    assert!(ring.has_room_below(brim));
-    let last = ring.reserve_below(brim, 9).unwrap();
+    let limit = ring.fill_limit();
+    assert!(ring.has_room_below(limit) && !ring.has_room_below(limit - 56));
+    let first = ring.reserve_below(limit, 55).unwrap();
+    assert!(ring.has_room_below(limit));
+    let last = ring.reserve_below(limit, 9).unwrap();
     assert_eq!((first.len(), last.len()), (55, 1));
-    assert!(!ring.has_room_below(brim) && ring.has_room_below(brim + 1));
+    assert!(!ring.has_room_below(limit) && ring.has_room_below(limit + 1));
 }
 
 /// Of what is pushed by ones, an ID to a flag, nothing waits for its neighbours.

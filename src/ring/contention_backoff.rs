@@ -8,11 +8,11 @@
 /// `crossbeam_utils::Backoff` starts at a single spin in every take, which is
 /// too short to get there.
 #[derive(Clone, Copy)]
-pub(super) struct Retreat {
+pub(super) struct ContentionBackoff {
     spins: u32,
 }
 
-impl Retreat {
+impl ContentionBackoff {
     pub(super) const FIRST: Self = Self { spins: 16 };
     const LONGEST: u32 = 128;
 
