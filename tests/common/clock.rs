@@ -4,7 +4,7 @@
 //! for the time while it starts, as Debian's Redis. This needs nothing but the
 //! Rust compiler, and works for every program that takes the time from libc.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::process::Command;
@@ -28,6 +28,8 @@ impl Clock {
         let directory = crate::server::directory();
         let library = directory.path().join("libclock.so");
         let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+        let source = directory.path().join("clock_shim.rs");
+        fs::write(&source, include_str!("clock_shim.rs")).unwrap();
         let output = Command::new(rustc)
             .args([
                 "--edition=2024",
@@ -36,10 +38,7 @@ impl Clock {
             ])
             .args(["-Copt-level=2", "-Cpanic=abort", "-o"])
             .arg(&library)
-            .arg(concat!(
-                env!("CARGO_MANIFEST_DIR"),
-                "/tests/common/clock_shim.rs"
-            ))
+            .arg(&source)
             .output()
             .unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);

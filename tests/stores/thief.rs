@@ -17,6 +17,7 @@ mod redis;
 use std::error::Error;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -141,8 +142,7 @@ impl Thief {
 
     /// Opens the store of this URL, in which `PORT` is the thief's.
     fn try_open(&self, url: &str) -> Result<Box<dyn LeaseStore>, OpenError> {
-        let url = url.replace("PORT", &self.port.to_string());
-        open(&url, &OpenOptions::new().timeout(Duration::from_secs(4)))
+        try_open(&url.replace("PORT", &self.port.to_string()))
     }
 
     fn open(&self, url: &str) -> Box<dyn LeaseStore> {
@@ -151,18 +151,28 @@ impl Thief {
 
     /// Asks the store for something, and answers what went wrong.
     fn ask(&self, store: &mut dyn LeaseStore) -> String {
-        let orders = Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap();
-        let text = all_of(&store.list(&orders).unwrap_err());
-        assert!(!text.contains(PASSWORD), "{text}");
-        text
+        ask(store)
     }
 
     /// Both.
     fn meet(&self, url: &str) -> String {
-        match self.try_open(url) {
-            Ok(mut store) => self.ask(&mut *store),
-            Err(error) => error.to_string(),
-        }
+        meet(self.try_open(url))
+    }
+
+    /// Opens the store of this URL in a process with other variables, asks it for
+    /// something there, and answers what went wrong.
+    fn meet_elsewhere(&self, url: &str, prepare: impl FnOnce(&mut Command)) -> String {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
+            .args(["--exact", "thief::the_store_of_a_url_is_asked_here"])
+            .args(["--ignored", "--nocapture"])
+            .env(URL, url.replace("PORT", &self.port.to_string()));
+        prepare(&mut command);
+        let output = command.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success() && text.contains(ANSWER), "{text}");
+        assert!(!text.contains(PASSWORD), "{text}");
+        text
     }
 
     /// Whether it was told the password since it was asked last.
@@ -185,6 +195,37 @@ impl Thief {
         let text = self.meet(url);
         assert!(self.knows(), "{url}: {text}");
     }
+}
+
+fn try_open(url: &str) -> Result<Box<dyn LeaseStore>, OpenError> {
+    open(url, &OpenOptions::new().timeout(Duration::from_secs(4)))
+}
+
+fn ask(store: &mut dyn LeaseStore) -> String {
+    let orders = Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap();
+    let text = all_of(&store.list(&orders).unwrap_err());
+    assert!(!text.contains(PASSWORD), "{text}");
+    text
+}
+
+fn meet(opened: Result<Box<dyn LeaseStore>, OpenError>) -> String {
+    match opened {
+        Ok(mut store) => ask(&mut *store),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// The URL for the test below, and what precedes its answer.
+const URL: &str = "RINGFLAKE_TEST_URL";
+const ANSWER: &str = "the store's answer: ";
+
+#[test]
+#[ignore = "other tests run it, in a process with variables of its own"]
+fn the_store_of_a_url_is_asked_here() {
+    let url = std::env::var(URL).expect("other tests run this one");
+    let answer = meet(try_open(&url));
+    assert!(!answer.is_empty());
+    println!("{ANSWER}{answer}");
 }
 
 /// The error and what is behind it.

@@ -262,7 +262,7 @@ impl Book {
 
     /// Writes the whole to where it is kept, and a part of it to where the build lies.
     pub(crate) fn write(&self, run: &Run) {
-        let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/faults/REPORT.md");
+        let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/faults/REPORT.md");
         let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join("faults.md");
         match self.write_to(run, Path::new(kept), &scratch) {
             Ok(Some(path)) => eprintln!("faults: the report is {}", path.display()),

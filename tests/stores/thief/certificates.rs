@@ -50,23 +50,16 @@ fn a_file_that_is_replaced_is_taken_up_by_the_next_connection() {
 }
 
 /// The machine's authorities are those of a variable, so that takes a process.
-#[cfg(feature = "cli")]
 #[test]
 fn the_authorities_that_the_machine_knows_are_believed() {
-    use std::process::Command;
-
     for (thief, url) in thieves() {
         let (url, _) = url.rsplit_once(['?', '&']).unwrap();
-        let url = url.replace("PORT", &thief.port.to_string());
         for (authority, known) in [("client.pem", false), ("ca.pem", true)] {
-            let done = Command::new(env!("CARGO_BIN_EXE_ringflake"))
-                .args(["store", "check", "--plain", "--namespace", "orders"])
-                .env("RINGFLAKE_STORE", &url)
-                .env("SSL_CERT_FILE", file(authority))
-                .env_remove("SSL_CERT_DIR")
-                .output()
-                .unwrap();
-            let text = String::from_utf8_lossy(&done.stderr).into_owned();
+            let text = thief.meet_elsewhere(url, |command| {
+                command
+                    .env("SSL_CERT_FILE", file(authority))
+                    .env_remove("SSL_CERT_DIR");
+            });
             assert_eq!(thief.knows(), known, "{url} {authority}: {text}");
         }
     }

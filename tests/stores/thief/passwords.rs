@@ -104,32 +104,24 @@ fn a_program_is_asked_at_each_connection() {
 }
 
 /// Variables are those of a process of their own.
-#[cfg(feature = "cli")]
 mod environment {
     use std::path::Path;
-    use std::process::Command;
 
     use super::*;
 
-    /// Looks for a namespace there, and answers what stderr says.
+    /// Looks for a namespace there, and answers what went wrong.
     fn check(thief: &Thief, url: &str, home: &Path, variable: Option<&str>) -> String {
         check_with(thief, url, home, variable.map(|name| (name, PASSWORD)))
     }
 
     /// The same, with any variable.
     fn check_with(thief: &Thief, url: &str, home: &Path, variable: Option<(&str, &str)>) -> String {
-        let url = url.replace("PORT", &thief.port.to_string());
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ringflake"));
-        command
-            .args(["store", "check", "--plain", "--namespace", "orders"])
-            .env("RINGFLAKE_STORE", &url)
-            .env("HOME", home)
-            .env_remove("PGPASSFILE");
-        if let Some((name, value)) = variable {
-            command.env(name, value);
-        }
-        let done = command.output().unwrap();
-        String::from_utf8_lossy(&done.stderr).into_owned()
+        thief.meet_elsewhere(url, |command| {
+            command.env("HOME", home).env_remove("PGPASSFILE");
+            if let Some((name, value)) = variable {
+                command.env(name, value);
+            }
+        })
     }
 
     #[test]

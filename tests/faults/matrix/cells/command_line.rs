@@ -24,10 +24,7 @@ const BROUGHT: &str = "a secret that was not made in a directory is refused ther
 pub(super) fn of() -> Vec<Cell> {
     use How::{Overwritten, Renamed};
 
-    // Without the feature `cli` there is no such program.
-    let Some(program) = option_env!("CARGO_BIN_EXE_ringflake") else {
-        return Vec::new();
-    };
+    let program = env!("CARGO_BIN_EXE_ringflake");
     let restored = |name, how, under_way| {
         Cell::new(name, move |case| put_back(case, program, how, under_way)).promising(RESTORED)
     };

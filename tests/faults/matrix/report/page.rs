@@ -53,7 +53,7 @@ fn command() -> String {
 
 fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git")
-        .args(["-C", env!("CARGO_MANIFEST_DIR")])
+        .args(["-C", concat!(env!("CARGO_MANIFEST_DIR"), "/..")])
         .args(arguments)
         .output()
         .ok()?;
