@@ -130,7 +130,9 @@ impl Holder {
     /// Each is cut to [`MAX_BYTES`](Self::MAX_BYTES).
     pub fn new(host: impl Into<String>, instance: impl Into<String>) -> Self {
         fn cut(mut text: String) -> String {
-            text.truncate(text.floor_char_boundary(Holder::MAX_BYTES));
+            // A text that is shorter has its last boundary at its end.
+            let end = (0..=Holder::MAX_BYTES).rfind(|&end| text.is_char_boundary(end));
+            text.truncate(end.unwrap_or(0));
             text
         }
         Self {
