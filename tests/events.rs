@@ -349,7 +349,7 @@ impl Leased {
             .secret(&secret())
             .lease_store(self.store.clone())
             .namespace("events")
-            .cover(Duration::from_secs(20))
+            .lease_duration(Duration::from_secs(20))
             .clock(self.clock.clone())
             .borrow_limit(Duration::ZERO)
             .capacity(64)

@@ -134,20 +134,21 @@ impl Process {
 }
 
 /// A process of one block, and its world with a horizon a tenth longer than the
-/// cover.
-fn alone(cover: u64) -> (World, Process) {
-    let limits = StoreLimits::default().with_horizon(secs(cover + cover / 10 + 1));
+/// lease duration.
+fn alone(lease_duration: u64) -> (World, Process) {
+    let limits =
+        StoreLimits::default().with_horizon(secs(lease_duration + lease_duration / 10 + 1));
     let world = World::new(limits, 5);
-    let plan = LeasePlan::new(1).with_cover(secs(cover));
-    let process = Process::new(&world, plan, secs(60), cover);
+    let plan = LeasePlan::new(1).with_lease_duration(secs(lease_duration));
+    let process = Process::new(&world, plan, secs(60), lease_duration);
     (world, process)
 }
 
 #[test]
-fn the_ride_through_is_85_hundredths_of_the_cover_at_least() {
-    for cover in [10, 60, 300, 600, 3600] {
-        let (mut world, mut process) = alone(cover);
-        let step = secs(cover) / 500;
+fn the_ride_through_is_85_hundredths_of_the_lease_at_least() {
+    for lease_duration in [10, 60, 300, 600, 3600] {
+        let (mut world, mut process) = alone(lease_duration);
+        let step = secs(lease_duration) / 500;
         let (mut least, mut most) = (f64::MAX, 0.0_f64);
         for _ in 0..60 * 500 {
             process.run(&mut world);
@@ -155,19 +156,22 @@ fn the_ride_through_is_85_hundredths_of_the_cover_at_least() {
             (least, most) = (least.min(left), most.max(left));
             world.clock.advance(step);
         }
-        let cover = cover as f64;
-        let short = 0.85 * cover - step.as_secs_f64();
+        let lease_duration = lease_duration as f64;
+        let short = 0.85 * lease_duration - step.as_secs_f64();
         assert!(
-            (short..=0.86 * cover).contains(&least),
-            "{least} of {cover}"
+            (short..=0.86 * lease_duration).contains(&least),
+            "{least} of {lease_duration}"
         );
-        assert!((cover..=cover + 1.0).contains(&most), "{most} of {cover}");
+        assert!(
+            (lease_duration..=lease_duration + 1.0).contains(&most),
+            "{most} of {lease_duration}"
+        );
         assert_eq!(process.acquisitions, 1);
     }
 }
 
 #[test]
-fn a_block_is_renewed_eight_times_a_cover() {
+fn a_block_is_renewed_eight_times_a_lease_duration() {
     let mut world = World::new(StoreLimits::default(), 5);
     let plan = LeasePlan::new(24);
     let mut process = Process::new(&world, plan, secs(60), 1);
@@ -185,16 +189,22 @@ fn a_block_is_renewed_eight_times_a_cover() {
 
 /// The longest time that one of some processes was without IDs after the store
 /// lost its history, in seconds.
-fn longest_gap(cover: u64, horizon: u64, failover: u64, borrow_limit: u64, seed: u64) -> u64 {
+fn longest_gap(
+    lease_duration: u64,
+    horizon: u64,
+    failover: u64,
+    borrow_limit: u64,
+    seed: u64,
+) -> u64 {
     let limits = StoreLimits::default()
         .with_horizon(secs(horizon))
         .with_failover(secs(failover));
     let mut world = World::new(limits, 5);
-    let plan = LeasePlan::new(1).with_cover(secs(cover));
+    let plan = LeasePlan::new(1).with_lease_duration(secs(lease_duration));
     let mut process = Process::new(&world, plan, secs(borrow_limit), seed);
-    let lost = 2 * cover + seed * cover / 50;
+    let lost = 2 * lease_duration + seed * lease_duration / 50;
     let mut gap = 0;
-    for second in 0..lost + 2 * (cover + horizon) {
+    for second in 0..lost + 2 * (lease_duration + horizon) {
         if second == lost {
             world.store.set_incarnation(Incarnation::new("another"));
         }
@@ -222,13 +232,16 @@ fn the_defaults_leave_no_gap_after_a_lost_history() {
         .namespace("defaults")
         .build()
         .unwrap();
-    let (cover, borrow_limit) = (LeasePlan::default().cover, ids.stats().borrow_limit);
+    let (lease_duration, borrow_limit) = (
+        LeasePlan::default().lease_duration,
+        ids.stats().borrow_limit,
+    );
     assert_eq!(borrow_limit, CachedGeneratorBuilder::STORE_BORROW_LIMIT);
-    assert_eq!(limits.gap(cover, borrow_limit), Duration::ZERO);
+    assert_eq!(limits.gap(lease_duration, borrow_limit), Duration::ZERO);
     // And not for being far too long.
     let less = borrow_limit - secs(10);
-    assert!(limits.gap(cover, less) > Duration::ZERO);
-    for (cover, horizon, failover, borrow_limit, gap) in [
+    assert!(limits.gap(lease_duration, less) > Duration::ZERO);
+    for (lease_duration, horizon, failover, borrow_limit, gap) in [
         (600, 660, 60, 60, 182),
         (600, 1200, 60, 250, 532),
         // Who does not borrow, and who starts afterwards.
@@ -241,24 +254,30 @@ fn the_defaults_leave_no_gap_after_a_lost_history() {
         let limits = limits
             .with_horizon(secs(horizon))
             .with_failover(secs(failover));
-        assert_eq!(limits.gap(secs(cover), secs(borrow_limit)), secs(gap));
+        assert_eq!(
+            limits.gap(secs(lease_duration), secs(borrow_limit)),
+            secs(gap)
+        );
     }
 }
 
 #[test]
 fn the_gap_after_a_lost_history_is_bounded_as_the_page_says() {
-    for (cover, horizon, failover, borrow_limit, bound) in [
+    for (lease_duration, horizon, failover, borrow_limit, bound) in [
         (600, 660, 60, 250, 0),
         (600, 660, 60, 60, 182),
         (600, 660, 10, 60, 132),
         (600, 1200, 60, 250, 532),
         (60, 66, 10, 60, 0),
     ] {
-        let gap = |seed| longest_gap(cover, horizon, failover, borrow_limit, seed);
+        let gap = |seed| longest_gap(lease_duration, horizon, failover, borrow_limit, seed);
         let gap = (0..12).map(gap).max().unwrap();
-        assert!(gap <= bound, "{gap} s of {bound} s at a cover of {cover} s");
+        assert!(
+            gap <= bound,
+            "{gap} s of {bound} s at a lease duration of {lease_duration} s"
+        );
         // And the bound is near.
-        assert!(gap + cover / 10 >= bound, "{gap} s of {bound} s");
+        assert!(gap + lease_duration / 10 >= bound, "{gap} s of {bound} s");
     }
 }
 
@@ -283,7 +302,7 @@ fn nothing_is_granted_for_the_failover_time_and_two_ticks() {
 }
 
 #[test]
-fn a_namespace_bears_as_many_kills_within_a_cover_as_it_has_blocks_to_spare() {
+fn spare_blocks_are_the_kills_within_one_lease_duration() {
     // 32 blocks, and ten processes of one.
     let mut world = World::new(StoreLimits::default(), 12);
     assert_eq!(world.space.blocks(), 32);
@@ -306,7 +325,7 @@ fn a_namespace_bears_as_many_kills_within_a_cover_as_it_has_blocks_to_spare() {
     let fleet = start_ten(&mut world);
     assert_eq!(served(&fleet), 2);
     assert!(fleet.iter().any(|process| process.exhausted > 0));
-    // A cover later, the marks of the dead have passed.
+    // A lease duration later, the marks of the dead have passed.
     world.clock.advance(secs(601));
     assert_eq!(served(&start_ten(&mut world)), 10);
 }

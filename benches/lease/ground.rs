@@ -78,16 +78,16 @@ impl Leases {
             Self::Steady => kept(builder, meter, None).build(),
             // Two seconds are renewed every 200 to 300 ms.
             Self::ToppedUp => kept(builder, meter, None)
-                .cover(Duration::from_secs(2))
+                .lease_duration(Duration::from_secs(2))
                 .build(),
             Self::Swapped => kept(builder, meter, Some(FENCED))
-                .cover(Duration::from_secs(2))
+                .lease_duration(Duration::from_secs(2))
                 .build(),
             // By half every half a second, as long as more than five seconds are
             // borrowed; so the keeper is made to believe.
             Self::Widened => kept(builder, meter, None)
                 .blocks(BLOCKS / 3)
-                .cover(Duration::from_secs(10))
+                .lease_duration(Duration::from_secs(10))
                 .clock(LateForTheKeeper)
                 .build(),
         };
@@ -97,7 +97,7 @@ impl Leases {
     }
 }
 
-/// Ticks of a tenth of a second, so that a cover can be short.
+/// Ticks of a tenth of a second, so that a lease duration can be short.
 fn layout() -> Layout {
     layout_from(Layout::RANDFLAKE.epoch_unix_ms())
 }

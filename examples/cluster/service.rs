@@ -15,9 +15,9 @@ const LAYOUT: Layout = Layout::RANDFLAKE;
 const NAMESPACE: &str = "orders";
 
 /// The store may be away for five minutes before anybody notices.
-const COVER: Duration = Duration::from_secs(300);
+const LEASE_DURATION: Duration = Duration::from_secs(300);
 
-/// A tenth more than the cover, which all processes must agree on: it is written
+/// A tenth more than the lease duration, which all processes must agree on: it is written
 /// down by `init`.
 const HORIZON: Duration = Duration::from_secs(330);
 
@@ -74,7 +74,7 @@ pub(crate) fn run(
         .secret(&secret)
         .lease_store(store)
         .namespace(NAMESPACE)
-        .cover(COVER)
+        .lease_duration(LEASE_DURATION)
         // For those who read `ringflake store ls`.
         .holder(Holder::new(host(), process::id().to_string()))
         .build()?;

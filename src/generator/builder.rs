@@ -94,7 +94,7 @@ pub struct CachedGeneratorBuilder {
 
 impl CachedGeneratorBuilder {
     /// The [`borrow_limit`](Self::borrow_limit) with leases from a store unless another is
-    /// given: enough to go on through a lost history, where cover and
+    /// given: enough to go on through a lost history, where lease duration and
     /// [limits](crate::lease::StoreLimits) are the default.
     pub const STORE_BORROW_LIMIT: Duration = STORE_BORROW_LIMIT;
 

@@ -32,7 +32,7 @@ impl Setup {
             local = local.plain();
         }
         self.kept
-            .cover
+            .lease_duration
             .get_or_insert(Local::limits(&self.layout).horizon());
         let outline = local.outline(&self.layout).map_err(BuildError::Local)?;
         plan(&self.kept, &outline)?;

@@ -56,7 +56,7 @@ macro_rules! shared_options {
         ///     .lease_store(store)
         ///     .namespace("orders")
         ///     .blocks(2)
-        ///     .cover(Duration::from_secs(300))
+        ///     .lease_duration(Duration::from_secs(300))
         ///     .build()?;
         /// let node = ids.inspect(ids.take()?)?.node;
         /// assert!(ids.leases().iter().any(|lease| lease.nodes().contains(&node)));
@@ -176,8 +176,8 @@ macro_rules! shared_options {
         /// How far ahead of the clock leases are kept: the time that IDs flow on
         /// without the store, 600 s by default. Bounded by the namespace's
         /// horizon.
-        pub fn cover(mut self, cover: std::time::Duration) -> Self {
-            self.setup.kept.cover = Some(cover);
+        pub fn lease_duration(mut self, lease_duration: std::time::Duration) -> Self {
+            self.setup.kept.lease_duration = Some(lease_duration);
             self
         }
 

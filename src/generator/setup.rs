@@ -27,7 +27,7 @@ const DOUBLE_BITS: u32 = 53;
 pub(super) const DEFAULT_BORROW_LIMIT: Duration = Duration::from_secs(60);
 
 /// The same with leases from a store: enough to go on through a lost history, where
-/// limits and cover are the default.
+/// limits and lease duration are the default.
 pub(super) const STORE_BORROW_LIMIT: Duration = Duration::from_secs(250);
 
 /// Where a generator's lease comes from.
@@ -76,7 +76,7 @@ pub(super) struct KeptOptions {
     pub(super) block_bits: Option<u32>,
     pub(super) blocks: Option<u32>,
     pub(super) widen_to: Option<u32>,
-    pub(super) cover: Option<Duration>,
+    pub(super) lease_duration: Option<Duration>,
     pub(super) expiry: Option<Expiry>,
     pub(super) holder: Option<Holder>,
     pub(super) init_if_new: Option<History>,
@@ -201,7 +201,7 @@ impl KeptOptions {
             ("block_bits", self.block_bits.is_some()),
             ("blocks", self.blocks.is_some()),
             ("widen_to", self.widen_to.is_some()),
-            ("cover", self.cover.is_some()),
+            ("lease_duration", self.lease_duration.is_some()),
             ("expiry", self.expiry.is_some()),
             ("holder", self.holder.is_some()),
             ("init_if_new", self.init_if_new.is_some()),
@@ -303,7 +303,7 @@ pub enum BuildError {
     NoNamespace,
     /// The namespace's name or block size is wrong.
     Namespace(NamespaceError),
-    /// The number of blocks or the cover is out of its range.
+    /// The number of blocks or the lease duration is out of its range.
     Plan(PlanError),
     /// The store gives no lease, and waiting does not help. Nothing is held in it, unless
     /// this is [`StoreError::Ambiguous`]; then a block may lie idle until its end.

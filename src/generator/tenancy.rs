@@ -219,8 +219,8 @@ pub(super) fn plan(options: &KeptOptions, namespace: &Namespace) -> Result<Lease
     if let Some(widen_to) = options.widen_to {
         plan = plan.with_widen_to(widen_to);
     }
-    if let Some(cover) = options.cover {
-        plan = plan.with_cover(cover);
+    if let Some(lease_duration) = options.lease_duration {
+        plan = plan.with_lease_duration(lease_duration);
     }
     if let Some(expiry) = options.expiry {
         plan = plan.with_expiry(expiry);

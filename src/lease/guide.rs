@@ -4,7 +4,7 @@
 //! | you | read |
 //! |---|---|
 //! | decide whether to rely on it | [`promises`] |
-//! | choose blocks, cover, horizon and the other numbers | [`sizing`] |
+//! | choose blocks, lease duration, horizon and the other numbers | [`sizing`] |
 //! | want processes to start while the store is away | [`tier`] |
 //! | are on call | [`runbook`], then the page of the store |
 //! | set a store up, back it up, move it | [`runbook_sqlite`], [`runbook_postgres`], [`runbook_mysql`], [`runbook_redis`], [`runbook_etcd`] |

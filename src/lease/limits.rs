@@ -24,7 +24,7 @@ use crate::layout::Layout;
 /// to be covered without its store, and a tenth more. Leases that are held when the
 /// history is lost bridge the pause if they are covered for longer than `failover`,
 /// and a generator that may borrow goes on from there without a gap: the defaults of
-/// limits, cover and borrow limit fit each other, see [`gap`](Self::gap).
+/// limits, lease duration and borrow limit fit each other, see [`gap`](Self::gap).
 ///
 /// # Examples
 /// ```
@@ -46,7 +46,7 @@ impl StoreLimits {
     pub const MAX: Duration = Duration::from_secs(366 * 24 * 3600);
 
     /// How long after the store's time a grant or a renewal may end: one tick up
-    /// to [`MAX`](Self::MAX), 11 minutes by default: the default cover, and a tenth
+    /// to [`MAX`](Self::MAX), 11 minutes by default: the default lease duration, and a tenth
     /// more. Counted in whole ticks, rounded down.
     #[must_use]
     pub fn with_horizon(mut self, horizon: Duration) -> Self {
@@ -88,28 +88,28 @@ impl StoreLimits {
     }
 
     /// For how long a generator that runs may have no IDs after the store's history was
-    /// lost, or a failover looked like that; zero where it misses none. `cover` and
+    /// lost, or a failover looked like that; zero where it misses none. `lease_duration` and
     /// `borrow_limit` are the generator's: zero for a
     /// [`DirectGenerator`](crate::DirectGenerator), which does not borrow, and where it is
     /// not said, [`STORE_BORROW_LIMIT`](crate::CachedGeneratorBuilder::STORE_BORROW_LIMIT).
     ///
     /// An upper bound, for ticks of at most a second. One that starts after that has
-    /// nothing to bridge it with: its cover counts as zero.
+    /// nothing to bridge it with: its lease duration counts as zero.
     ///
     /// # Examples
     /// ```
     /// use std::time::Duration;
     /// use ringflake::lease::StoreLimits;
     ///
-    /// let (cover, borrow_limit) = (Duration::from_secs(600), Duration::from_secs(250));
+    /// let (lease_duration, borrow_limit) = (Duration::from_secs(600), Duration::from_secs(250));
     /// let limits = StoreLimits::default();
-    /// assert_eq!(limits.gap(cover, borrow_limit), Duration::ZERO);
+    /// assert_eq!(limits.gap(lease_duration, borrow_limit), Duration::ZERO);
     /// let limits = limits.with_horizon(Duration::from_secs(1200));
-    /// assert_eq!(limits.gap(cover, borrow_limit), Duration::from_secs(532));
+    /// assert_eq!(limits.gap(lease_duration, borrow_limit), Duration::from_secs(532));
     /// ```
-    pub fn gap(&self, cover: Duration, borrow_limit: Duration) -> Duration {
+    pub fn gap(&self, lease_duration: Duration, borrow_limit: Duration) -> Duration {
         const TWO_TICKS: Duration = Duration::from_secs(2);
-        let held = cover.min(self.horizon()) * 4 / 5;
+        let held = lease_duration.min(self.horizon()) * 4 / 5;
         (self.horizon() + self.failover() + TWO_TICKS)
             .saturating_sub(held)
             .saturating_sub(borrow_limit.min(self.horizon()))

@@ -9,7 +9,7 @@
 //! ```text
 //!                positive reply to an acquisition
 //!                            |
-//!                            v    not needed for a whole cover
+//!                            v    not needed for a whole lease duration
 //!     renewed: its   +---> HELD ------------------------------> LAPSING
 //!     end moves up   +----- |  <------------------------------     |
 //!                           |           needed again               |
@@ -22,7 +22,7 @@
 //!                           v                                      v
 //!                       (closed)                       (closed, then released)
 //! ```
-//! While it is held a grant is renewed to the clock plus the cover, each time
+//! While it is held a grant is renewed to the clock plus the lease duration, each time
 //! after a tenth to three twentieths of what the last reply really carried.
 //! Other answers than those drawn leave the grant as it is, to be renewed later:
 //! [`Unavailable`](StoreError::Unavailable) after a backoff that all requests of
@@ -34,7 +34,7 @@
 //! # Out of reach
 //! Where the store's clock and this machine's were ahead, IDs were issued that far
 //! ahead. Once both are right, nothing more may be borrowed until the clock is back
-//! there. If that takes longer than a cover, what there is counts as out of reach,
+//! there. If that takes longer than a lease duration, what there is counts as out of reach,
 //! whatever its state: it goes on as drawn, but others are acquired in its place,
 //! which begin now. With the first of them that is within reach it is closed. If the
 //! clock comes back before that, it counts again as ever. So a clock that is wrong
@@ -231,7 +231,7 @@ impl Manager {
     pub fn new(namespace: Namespace, plan: LeasePlan, seed: u64) -> Result<Self, PlanError> {
         plan.validate(&namespace)?;
         Ok(Self {
-            pace: Pace::new(plan.cover),
+            pace: Pace::new(plan.lease_duration),
             jitter: Jitter::new(seed),
             width: Width::new(&plan, &namespace),
             namespace,

@@ -163,7 +163,7 @@ pub(crate) mod space {
     pub(crate) const TICK: Duration = Duration::from_millis(100);
     pub(crate) const BLOCK_BITS: u32 = 2;
     /// How long a worker serves without its store.
-    pub(crate) const COVER: Duration = Duration::from_secs(3);
+    pub(crate) const LEASE_DURATION: Duration = Duration::from_secs(3);
     pub(crate) const HORIZON: Duration = Duration::from_secs(8);
     pub(crate) const FAILOVER: Duration = Duration::from_secs(3);
     pub(crate) const SKEW: Duration = Duration::from_secs(1);

@@ -16,7 +16,7 @@ use ringflake::{
 };
 
 use crate::eventually::eventually;
-use crate::rig::{COVER, NAME, Rig, SECOND, START, is_without_lease};
+use crate::rig::{LEASE_DURATION, NAME, Rig, SECOND, START, is_without_lease};
 use crate::small::{layout, lease, secret};
 use crate::store::{Fault, Op};
 
@@ -96,7 +96,7 @@ fn options_about_a_store_need_one() {
     assert_needs_a_store!(block_bits, 3);
     assert_needs_a_store!(blocks, 1);
     assert_needs_a_store!(widen_to, 1);
-    assert_needs_a_store!(cover, Duration::from_secs(60));
+    assert_needs_a_store!(lease_duration, Duration::from_secs(60));
     assert_needs_a_store!(expiry, Expiry::Refuse);
     assert_needs_a_store!(holder, Holder::new("a", "b"));
     assert_needs_a_store!(first_lease_within, Duration::from_secs(1));
@@ -157,8 +157,8 @@ fn names_and_numbers_out_of_range_are_refused_before_the_store_is_asked() {
         "256"
     );
     assert_out_of_range!(
-        |b| b.cover(Duration::from_millis(9_999)),
-        BuildError::Plan(PlanError::Cover { .. }),
+        |b| b.lease_duration(Duration::from_millis(9_999)),
+        BuildError::Plan(PlanError::LeaseDuration { .. }),
         "10s"
     );
     assert_eq!(rig.store.calls(Op::Acquire), 0);
@@ -315,7 +315,7 @@ fn a_build_waits_for_a_store_that_comes() {
         drop(all);
         built.join().unwrap()
     });
-    assert_eq!(ids.leases()[0].ticks().start, START + COVER);
+    assert_eq!(ids.leases()[0].ticks().start, START + LEASE_DURATION);
 }
 
 #[test]
@@ -384,7 +384,7 @@ fn a_detached_generator_is_ready_when_its_store_is() {
 
     // A lease that has ended is none.
     rig.store.fail(Fault::Down);
-    rig.clock.advance(2 * COVER as u32 * SECOND);
+    rig.clock.advance(2 * LEASE_DURATION as u32 * SECOND);
     assert!(!cached.is_ready() && !direct.is_ready());
     rig.store.heal();
     assert!(cached.wait_ready(PATIENCE) && direct.wait_ready(PATIENCE));

@@ -9,7 +9,7 @@ use crate::eventually::eventually;
 use crate::rig::{BLOCK_IDS, Judge, Rig, SECOND, START, is_without_lease};
 use crate::store::{Fault, Op};
 
-const COVER: Duration = Duration::from_secs(20);
+const LEASE_DURATION: Duration = Duration::from_secs(20);
 const END: u64 = START + 21;
 
 /// The cells of one grant.
@@ -18,7 +18,7 @@ const CELLS: u64 = (END - START) * BLOCK_IDS;
 #[test]
 fn refuse_gives_up_the_ring_and_every_handle() {
     let rig = Rig::new();
-    let ids = rig.cached().cover(COVER).build().unwrap();
+    let ids = rig.cached().lease_duration(LEASE_DURATION).build().unwrap();
     let mut handles = [ids.handle().unwrap(), ids.handle().unwrap()];
     for handle in &mut handles {
         // Takes all, so that the fill which follows goes to the brim.
@@ -51,7 +51,10 @@ fn serve_gives_the_ring_and_the_lease_to_the_last_cell_and_no_further() {
     for fault in [Fault::Down, Fault::Cut, Fault::Panic] {
         let rig = Rig::new();
         let judge = Judge::new(&rig);
-        let ids = rig.cached().cover(COVER).expiry(Expiry::Serve);
+        let ids = rig
+            .cached()
+            .lease_duration(LEASE_DURATION)
+            .expiry(Expiry::Serve);
         let ids = ids.blocks(2).widen_to(2).build().unwrap();
         let mut handle = ids.handle().unwrap();
         judge.judge(handle.take().unwrap());
@@ -90,7 +93,10 @@ fn serve_gives_the_ring_and_the_lease_to_the_last_cell_and_no_further() {
 fn serve_prefers_a_lease_that_is_in_force() {
     let rig = Rig::new();
     let judge = Judge::new(&rig);
-    let ids = rig.in_place().cover(COVER).expiry(Expiry::Serve);
+    let ids = rig
+        .in_place()
+        .lease_duration(LEASE_DURATION)
+        .expiry(Expiry::Serve);
     let ids = ids.build().unwrap();
     let take = || {
         let id = ids.take().unwrap();
@@ -126,7 +132,10 @@ fn both_hold_for_direct_generators_of_every_policy() {
         for expiry in [Expiry::Refuse, Expiry::Serve] {
             let rig = Rig::new();
             let judge = Judge::new(&rig);
-            let ids = rig.direct().cover(COVER).clock_policy(policy);
+            let ids = rig
+                .direct()
+                .lease_duration(LEASE_DURATION)
+                .clock_policy(policy);
             let ids = ids.expiry(expiry).build().unwrap();
             judge.judge(ids.take().unwrap());
             rig.store.fail(Fault::Down);

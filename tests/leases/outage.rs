@@ -15,9 +15,9 @@ use crate::rig::{Judge, Rig, SECOND, START, all_held, is_without_lease};
 use crate::store::{Fault, Op};
 
 /// Short, so that attempts come a second apart at most.
-const COVER: Duration = Duration::from_secs(20);
+const LEASE_DURATION: Duration = Duration::from_secs(20);
 
-/// The first tick that a grant of this cover does not have.
+/// The first tick that a grant of this lease duration does not have.
 const END: u64 = START + 21;
 
 /// The refusal, as it is while the store fails like this.
@@ -52,7 +52,11 @@ fn ids_flow_until_the_confirmed_end_and_then_fail_with_since_when_and_why() {
     ] {
         let rig = Rig::new();
         let judge = Judge::new(&rig);
-        let ids = rig.in_place().cover(COVER).build().unwrap();
+        let ids = rig
+            .in_place()
+            .lease_duration(LEASE_DURATION)
+            .build()
+            .unwrap();
         let status = || ids.lease_status().unwrap();
         let end = status().grants[0].grant.ticks.end;
         assert_eq!(end, END);
@@ -94,7 +98,7 @@ fn ids_flow_until_the_confirmed_end_and_then_fail_with_since_when_and_why() {
 fn a_direct_generator_rides_through_and_comes_back() {
     let rig = Rig::new();
     let judge = Judge::new(&rig);
-    let ids = rig.direct().cover(COVER).build().unwrap();
+    let ids = rig.direct().lease_duration(LEASE_DURATION).build().unwrap();
     rig.store.fail(Fault::Down);
     for tick in START..END {
         rig.set_tick(tick);
@@ -113,7 +117,7 @@ fn a_direct_generator_rides_through_and_comes_back() {
 fn a_ring_is_full_again_after_an_outage_before_anybody_takes() {
     let rig = Rig::new();
     let judge = Judge::new(&rig);
-    let ids = rig.cached().cover(COVER).build().unwrap();
+    let ids = rig.cached().lease_duration(LEASE_DURATION).build().unwrap();
     rig.store.fail(Fault::Down);
     rig.set_tick(END);
     eventually("the ring is emptied", || ids.stats().level == 0);
@@ -131,7 +135,7 @@ fn a_waiting_take_gives_up_at_its_time_out_and_not_before() {
     let rig = Rig::new();
     let patience = Duration::from_millis(50);
     let ids = rig.cached().on_empty(OnEmpty::Wait(patience));
-    let ids = ids.cover(COVER).build().unwrap();
+    let ids = ids.lease_duration(LEASE_DURATION).build().unwrap();
     rig.store.fail(Fault::Down);
     rig.set_tick(END);
     eventually("the ring is emptied", || ids.stats().level == 0);
@@ -146,7 +150,7 @@ fn a_waiting_take_is_woken_when_leases_come_back() {
     let judge = Judge::new(&rig);
     // No test waits so long.
     let ids = rig.cached().on_empty(OnEmpty::Wait(1000 * SECOND));
-    let ids = ids.cover(COVER).build().unwrap();
+    let ids = ids.lease_duration(LEASE_DURATION).build().unwrap();
     rig.store.fail(Fault::Down);
     rig.set_tick(END);
     eventually("the ring is emptied", || ids.stats().level == 0);
@@ -164,7 +168,7 @@ fn a_store_that_panics_for_a_while_wedges_nothing() {
     let judge = Judge::new(&rig);
     let ids = rig
         .cached()
-        .cover(COVER)
+        .lease_duration(LEASE_DURATION)
         .blocks(2)
         .widen_to(2)
         .build()
@@ -224,7 +228,7 @@ fn a_clock_that_panics_at_any_moment_wedges_nothing() {
         let ids = rig
             .cached()
             .clock(clock.clone())
-            .cover(COVER)
+            .lease_duration(LEASE_DURATION)
             .build()
             .unwrap();
         rig.store.hold();
@@ -245,7 +249,7 @@ fn a_clock_that_panics_at_any_moment_wedges_nothing() {
 #[test]
 fn r4_a_producer_at_rest_is_woken_by_a_new_lease() {
     let rig = Rig::new();
-    let ids = rig.cached().cover(COVER).build().unwrap();
+    let ids = rig.cached().lease_duration(LEASE_DURATION).build().unwrap();
     rig.store.fail(Fault::Down);
     rig.set_tick(END + 60);
     while ids.take().is_ok() {}

@@ -26,9 +26,9 @@ pub(crate) const SECOND: Duration = Duration::from_secs(1);
 /// The tick at which everything begins.
 pub(crate) const START: u64 = 1_000;
 
-/// The ticks of a grant: the default cover in seconds, and one for the tick that
+/// The ticks of a grant: the default lease duration in seconds, and one for the tick that
 /// is running.
-pub(crate) const COVER: u64 = 601;
+pub(crate) const LEASE_DURATION: u64 = 601;
 
 /// How far the judge's view reaches.
 const TICKS: u64 = 20_000;
@@ -56,7 +56,7 @@ impl Rig {
         Self::with_tick(SECOND, limits)
     }
 
-    /// Short ticks let the cover be short, and the keeper's own pace quick.
+    /// Short ticks let the lease duration be short, and the keeper's own pace quick.
     pub(crate) fn with_tick(tick: Duration, limits: StoreLimits) -> Self {
         let layout = Layout::builder().bits(44, 9, 2).tick(tick);
         let layout = layout.epoch_unix_ms(epoch_of_its_own()).build().unwrap();

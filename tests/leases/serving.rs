@@ -10,7 +10,7 @@ use ringflake::{CachedGenerator, ClockPolicy, DirectGenerator, Id, Refused, Take
 
 use crate::eventually::eventually;
 use crate::rig::{
-    BLOCK_IDS, COVER, EndsWhenDropped, Judge, Rig, SECOND, START, all_held, held_end,
+    BLOCK_IDS, EndsWhenDropped, Judge, LEASE_DURATION, Rig, SECOND, START, all_held, held_end,
 };
 use crate::store::{Fault, Op};
 
@@ -94,13 +94,13 @@ fn u1_u2_leases_are_extended_and_swapped_under_every_way_to_take_without_a_refus
             if let Some(fault) = fault {
                 rig.store.fail_next(Op::Renew, *fault);
             }
-            // A third of the cover, so that renewals are due and nothing runs out.
-            for _ in 0..COVER / 3 {
+            // A third of the lease duration, so that renewals are due and nothing runs out.
+            for _ in 0..LEASE_DURATION / 3 {
                 rig.clock.advance(SECOND);
                 thread::yield_now();
             }
             // Nothing is due before three tenths are gone.
-            let due = rig.tick() + COVER * 2 / 3;
+            let due = rig.tick() + LEASE_DURATION * 2 / 3;
             eventually("every generator is well provided", || {
                 let provided = |status| all_held(status) && held_end(status) >= due;
                 rig.store.has_failed() && statuses().iter().all(provided)
@@ -163,7 +163,10 @@ fn u1_u2_every_cell_of_a_lease_is_issued_once_under_several_threads() {
         }
         judge.issued() == cells
     });
-    assert_eq!(ids.stats().borrowed, Duration::from_secs(COVER - 1));
+    assert_eq!(
+        ids.stats().borrowed,
+        Duration::from_secs(LEASE_DURATION - 1)
+    );
 }
 
 #[test]
@@ -185,6 +188,6 @@ fn takes_go_on_while_the_store_does_not_answer() {
     assert_eq!(rig.store.held(), 1);
     rig.store.let_go();
     eventually("the renewal counts", || {
-        ids.leases()[0].ticks().end > START + COVER
+        ids.leases()[0].ticks().end > START + LEASE_DURATION
     });
 }

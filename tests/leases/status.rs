@@ -5,7 +5,7 @@ use std::time::Duration;
 use ringflake::lease::{GrantState, Holder, StoreError, StoreLimits};
 
 use crate::eventually::eventually;
-use crate::rig::{COVER, Rig, SECOND, START};
+use crate::rig::{LEASE_DURATION, Rig, SECOND, START};
 use crate::store::{Fault, Op};
 
 #[test]
@@ -27,7 +27,7 @@ fn the_status_names_each_grant_with_its_confirmed_end() {
     assert_eq!(grants, granted);
     for (held, nodes) in status.grants.iter().zip([0..8, 8..16]) {
         assert_eq!(held.state, GrantState::Held);
-        assert_eq!(held.grant.ticks, START..START + COVER);
+        assert_eq!(held.grant.ticks, START..START + LEASE_DURATION);
         assert_eq!(rig.space.nodes_of(held.grant.block), nodes);
     }
     let leases = ids.leases();
@@ -51,10 +51,10 @@ fn the_figures_have_the_end_of_the_last_lease() {
     let rig = Rig::new();
     let ids = rig.cached().build().unwrap();
     let end = |tick| rig.unix_ms(tick);
-    assert_eq!(ids.stats().lease_end_unix_ms, end(START + COVER));
+    assert_eq!(ids.stats().lease_end_unix_ms, end(START + LEASE_DURATION));
     rig.let_them_renew(|| vec![ids.lease_status()]);
     let renewed = ids.leases()[0].ticks().end;
-    assert!(renewed > START + COVER);
+    assert!(renewed > START + LEASE_DURATION);
     assert_eq!(ids.stats().lease_end_unix_ms, end(renewed));
     rig.store.fail(Fault::Down);
     ids.invalidate();
@@ -63,7 +63,7 @@ fn the_figures_have_the_end_of_the_last_lease() {
 }
 
 #[test]
-fn a_horizon_that_is_shorter_than_the_cover_shows_in_the_reach() {
+fn a_horizon_under_the_lease_duration_shows_in_the_reach() {
     let horizon = Duration::from_secs(100);
     let rig = Rig::with_limits(StoreLimits::default().with_horizon(horizon));
     let ids = rig.cached().build().unwrap();
@@ -95,10 +95,10 @@ fn a_grant_that_is_lost_drains_beside_its_successor() {
         let grants = rig.store.granted();
         assert_ne!(grants[0].block, grants[1].block);
         // Whatever the store has done: what is used was confirmed.
-        assert_eq!(grants[0].ticks, START..START + COVER);
+        assert_eq!(grants[0].ticks, START..START + LEASE_DURATION);
         assert_eq!(ids.leases().len(), 2);
 
-        rig.set_tick(START + COVER);
+        rig.set_tick(START + LEASE_DURATION);
         eventually("it is closed at its end", || {
             states() == [GrantState::Held] && ids.leases().len() == 1
         });
@@ -109,7 +109,7 @@ fn a_grant_that_is_lost_drains_beside_its_successor() {
 #[test]
 fn trouble_is_named_with_its_beginning() {
     let rig = Rig::new();
-    let ids = rig.direct().cover(60 * SECOND).build().unwrap();
+    let ids = rig.direct().lease_duration(60 * SECOND).build().unwrap();
     rig.store.fail(Fault::Down);
     // A little more than the three tenths after which it is renewed at once.
     rig.set_tick(START + 20);

@@ -6,7 +6,7 @@ use ringflake::lease::{GrantState, StoreLimits};
 use ringflake::{Clock, ClockPolicy, Id, Refused, TakeError};
 
 use crate::eventually::eventually;
-use crate::rig::{BLOCK_IDS, COVER, Judge, Rig, SECOND, START, held_end};
+use crate::rig::{BLOCK_IDS, Judge, LEASE_DURATION, Rig, SECOND, START, held_end};
 
 #[test]
 fn all_blocks_of_a_tick_come_before_the_next_tick() {
@@ -73,7 +73,7 @@ fn borrowing_takes_more_blocks_and_rest_lets_them_go() {
         .in_place()
         .blocks(2)
         .widen_to(5)
-        .cover(SECOND)
+        .lease_duration(SECOND)
         .borrow_limit(SECOND / 2)
         .build()
         .unwrap();
@@ -139,7 +139,7 @@ fn where_all_clocks_were_an_hour_on_and_are_right_again_ids_flow() {
     for is_used_up in [false, true] {
         let rig = Rig::new();
         let judge = Judge::new(&rig);
-        let ids = rig.in_place().cover(10 * SECOND).build().unwrap();
+        let ids = rig.in_place().lease_duration(10 * SECOND).build().unwrap();
         let take = || ids.take().inspect(|&id| judge.judge(id));
         take().unwrap();
         rig.clock.advance(3600 * SECOND);
@@ -173,7 +173,7 @@ fn rollback_bits_keep_their_parts_also_where_a_block_is_held_for_later() {
         .iter()
         .map(|grant| grant.ticks.start)
         .collect();
-    assert_eq!(starts, [START, START + COVER]);
+    assert_eq!(starts, [START, START + LEASE_DURATION]);
 
     let judge = Judge::new(&rig);
     let take = || ids.take().map(|id| judge.judge(id));
@@ -207,8 +207,8 @@ fn a_block_that_begins_in_the_future_waits_for_the_clock() {
         panic!("all ticks up to the old ends were given away");
     };
     // The limit lies a minute ahead.
-    assert_eq!(retry_after, Duration::from_secs(COVER - 60));
-    assert_eq!(ids.leases()[0].ticks().start, START + COVER);
+    assert_eq!(retry_after, Duration::from_secs(LEASE_DURATION - 60));
+    assert_eq!(ids.leases()[0].ticks().start, START + LEASE_DURATION);
     rig.clock.advance(retry_after);
     judge.judge(ids.take().unwrap());
 }

@@ -33,8 +33,8 @@ const END: u64 = 90 * MINUTE;
 const STEADY: (u64, u64) = (8 * MINUTE, 20 * MINUTE);
 /// When the store is away.
 const OUTAGES: [(u64, u64); 2] = [(20 * MINUTE, 25 * MINUTE), (40 * MINUTE, 70 * MINUTE)];
-/// The cover of [`LeasePlan::new`].
-const COVER: u64 = 600 * SECOND;
+/// The lease duration of [`LeasePlan::new`].
+const LEASE_DURATION: u64 = 600 * SECOND;
 
 /// How the layout's nodes are divided.
 #[derive(Clone, Copy, Debug)]
@@ -265,11 +265,11 @@ fn check(report: &Report) {
     assert!(short.all <= 16 * SECOND, "{}", short.all);
     assert!(u64::from(short.peak) <= blocks / 4, "{}", short.peak);
 
-    // Half an hour is served through for the cover less a top-up period, up to
-    // the whole cover; then everybody refuses, and retries every five seconds.
+    // Half an hour is served through for the lease duration less a top-up period, up to
+    // the whole lease duration; then everybody refuses, and retries every five seconds.
     assert_eq!(long.refusing, report.processes);
-    assert!(long.first_refusal >= Some(COVER - 91 * SECOND));
-    assert!(long.last_refusal <= Some(COVER + 2 * SECOND));
+    assert!(long.first_refusal >= Some(LEASE_DURATION - 91 * SECOND));
+    assert!(long.last_refusal <= Some(LEASE_DURATION + 2 * SECOND));
     assert_eq!(long.back, report.processes);
     let slowest = work(blocks).max(5 * SECOND) + SECOND / 2;
     assert!(long.all <= slowest, "{}", long.all);

@@ -167,7 +167,7 @@ pub(crate) struct Service {
     backup: Snapshot,
     incarnations: u64,
     horizon: u64,
-    cover: u64,
+    lease_duration: u64,
     namespace: Namespace,
 }
 
@@ -184,7 +184,7 @@ impl Service {
             servers: vec![Server::new(store, incarnation, 0, lazy)],
             incarnations: 0,
             horizon: weather.horizon,
-            cover: weather.plan.cover.as_secs(),
+            lease_duration: weather.plan.lease_duration.as_secs(),
             namespace: weather.namespace.clone(),
         }
     }
@@ -386,7 +386,7 @@ impl Service {
         // One bad clock of two moves nothing out of reach.
         let both_broken = server.broken_clock && caller.broken_clock;
         let skew_ms = SKEW_MS + SKEW_LIMIT_MS;
-        let reach = tick(true_ms + skew_ms) + self.horizon.max(self.cover) + 2;
+        let reach = tick(true_ms + skew_ms) + self.horizon.max(self.lease_duration) + 2;
 
         match (request, &answer) {
             (Request::Acquire(_), Answer::Acquired(Ok(grants))) => {

@@ -135,7 +135,7 @@ impl Weather {
             .with_skew(Duration::from_millis(SKEW_LIMIT_MS));
         let plan = LeasePlan::new(dice.pick(&[1, 1, 2]))
             .with_widen_to(3)
-            .with_cover(Duration::from_secs(dice.pick(&[10, 10, 14])));
+            .with_lease_duration(Duration::from_secs(dice.pick(&[10, 10, 14])));
 
         let loses_history = dice.chance(50);
         let servers = if loses_history {

@@ -79,7 +79,7 @@ impl Supply {
             .namespace(namespace.name())
             .block_bits(namespace.block_bits())
             .blocks(terms.blocks)
-            .cover(terms.keeper_cover)
+            .lease_duration(terms.keeper_cover)
             .holder(this_process())
             // The store below waits for as long as it is to.
             .first_lease_within(Duration::ZERO);
@@ -176,7 +176,9 @@ fn rehearse(args: &SupplyArgs, builder: CachedGeneratorBuilder) -> Result<()> {
     if let Some(cover) = args.leases.cover {
         // Any namespace: only the length of a tick counts.
         let namespace = Namespace::new("a", &layout, Fingerprint::PLAIN)?;
-        LeasePlan::new(1).with_cover(cover).validate(&namespace)?;
+        LeasePlan::new(1)
+            .with_lease_duration(cover)
+            .validate(&namespace)?;
     }
     let nodes = args.leases.nodes.given().unwrap_or(0..layout.nodes());
     key.give_to(builder)

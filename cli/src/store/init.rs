@@ -81,7 +81,7 @@ struct Object<'a> {
 fn warning_of_a_gap(limits: &StoreLimits, fits: &StoreLimits) -> Option<String> {
     let (cover, borrow_limit) = if *fits == StoreLimits::default() {
         (
-            LeasePlan::default().cover,
+            LeasePlan::default().lease_duration,
             CachedGeneratorBuilder::STORE_BORROW_LIMIT,
         )
     } else {

@@ -51,7 +51,7 @@ impl Manager {
             .min(demand.room);
         let (due, task) = self.most_overdue(at, missing > 0);
         self.next_attempt = due.max(self.backoff.until);
-        if self.next_attempt > at.elapsed.saturating_add(self.pace.cover) {
+        if self.next_attempt > at.elapsed.saturating_add(self.pace.lease_duration) {
             // No plan reaches that far. The monotonic clock went back: the process
             // was restored on another machine.
             self.next_attempt = at.elapsed;
@@ -101,15 +101,18 @@ impl Manager {
             .chain(acquisition)
             .min_by_key(|(due, _)| *due)
             // Nothing is held, and there is no room.
-            .unwrap_or((at.elapsed.saturating_add(self.pace.cover), Task::Check))
+            .unwrap_or((
+                at.elapsed.saturating_add(self.pace.lease_duration),
+                Task::Check,
+            ))
     }
 
-    /// To the clock plus the cover; not to before the known end, where a clock
+    /// To the clock plus the lease duration; not to before the known end, where a clock
     /// that was set back would have it.
     fn renewal(&self, at: Moment, held: &Holding) -> Renew {
         let layout = self.layout();
         let wish = layout.tick_at(at.unix_ms).unwrap_or(0);
-        let wish = wish.saturating_add(self.cover_ticks()).min(layout.ticks());
+        let wish = wish.saturating_add(self.lease_ticks()).min(layout.ticks());
         let new_end = wish.max(held.grant.ticks.end);
         Renew::new(&held.grant, new_end, at.unix_ms)
     }
@@ -117,17 +120,17 @@ impl Manager {
     fn acquisition(&self, at: Moment, missing: usize) -> Request {
         let blocks = u32::try_from(missing).unwrap_or(u32::MAX).min(MAX_ACQUIRE);
         let acquire =
-            Acquire::new(blocks, self.cover_ticks(), at.unix_ms).with_evidence(self.evidence.all());
+            Acquire::new(blocks, self.lease_ticks(), at.unix_ms).with_evidence(self.evidence.all());
         Request::Acquire(match &self.plan.holder {
             Some(holder) => acquire.held_by(holder.clone()),
             None => acquire,
         })
     }
 
-    /// The cover in ticks, and one more for the tick that is half over.
-    fn cover_ticks(&self) -> u64 {
-        let cover_ms = u64::try_from(self.plan.cover.as_millis()).unwrap_or(u64::MAX);
-        cover_ms.div_ceil(self.layout().tick_ms()).saturating_add(1)
+    /// The lease duration in ticks, and one more for the tick that is half over.
+    fn lease_ticks(&self) -> u64 {
+        let lease_ms = u64::try_from(self.plan.lease_duration.as_millis()).unwrap_or(u64::MAX);
+        lease_ms.div_ceil(self.layout().tick_ms()).saturating_add(1)
     }
 
     pub(super) fn ask(&mut self, request: Request) -> Step {

@@ -52,7 +52,7 @@ impl Holding {
     }
 
     /// Plans the next renewal after a positive reply; answers how far ahead of
-    /// the clock the reply carried, at most the cover.
+    /// the clock the reply carried, at most the lease duration.
     pub(super) fn confirmed(
         &mut self,
         at: Moment,
@@ -61,7 +61,7 @@ impl Holding {
         jitter: &mut Jitter,
     ) -> Duration {
         let left = Duration::from_millis(self.left_ms(layout, at.unix_ms));
-        let reach = left.min(pace.cover);
+        let reach = left.min(pace.lease_duration);
         let wait = pace.until_top_up(reach, jitter);
         self.renew_at = at.elapsed.saturating_add(wait);
         self.renew_below_ms = u64::try_from(reach.as_millis()).unwrap_or(u64::MAX) / 10 * 7;
@@ -131,7 +131,11 @@ mod tests {
             assert_eq!(held.due(at(least - 1, 9999), &LAYOUT), planned, "overdue");
         }
         let (_, reach) = confirmed(900_000);
-        assert_eq!(reach, Duration::from_secs(600), "the cover at most");
+        assert_eq!(
+            reach,
+            Duration::from_secs(600),
+            "the lease duration at most"
+        );
     }
 
     #[test]

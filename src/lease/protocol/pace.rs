@@ -24,7 +24,7 @@ impl Jitter {
 
     /// Anything from nothing to `most`.
     pub(super) fn up_to(&mut self, most: Duration) -> Duration {
-        // 32 bits divide the longest cover, a year, into steps of 7 ms.
+        // 32 bits divide the longest lease duration, a year, into steps of 7 ms.
         let share = u32::try_from(self.next() >> 32).unwrap_or(u32::MAX);
         most.mul_f64(f64::from(share) / f64::from(u32::MAX))
     }
@@ -35,10 +35,10 @@ impl Jitter {
     }
 }
 
-/// The times that follow from a plan's cover.
+/// The times that follow from a plan's lease duration.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
-    pub(super) cover: Duration,
+    pub(super) lease_duration: Duration,
     /// The longest step of the backoff when nothing is left, and how often to
     /// retry what will not mend by itself.
     pub(super) slow: Duration,
@@ -50,11 +50,11 @@ impl Pace {
     /// The first step of the backoff.
     pub(super) const FIRST: Duration = Duration::from_millis(100);
 
-    pub(super) fn new(cover: Duration) -> Self {
+    pub(super) fn new(lease_duration: Duration) -> Self {
         Self {
-            cover,
-            slow: (cover / 20).min(Duration::from_secs(5)),
-            period: cover / 10,
+            lease_duration,
+            slow: (lease_duration / 20).min(Duration::from_secs(5)),
+            period: lease_duration / 10,
         }
     }
 
@@ -75,7 +75,7 @@ impl Pace {
     /// that is long nothing is urgent, and a store that comes back is not run
     /// over.
     pub(super) fn longest_step(&self, left: Duration) -> Duration {
-        (left.min(self.cover) / 20).max(self.slow)
+        (left.min(self.lease_duration) / 20).max(self.slow)
     }
 
     /// How long to wait with what will not mend by itself.

@@ -13,7 +13,7 @@ use super::super::{Holder, Namespace, StoreLimits};
 /// use ringflake::lease::LeasePlan;
 ///
 /// // 24 blocks of 32 nodes are 100 million IDs a second with `Layout::RANDFLAKE`.
-/// let plan = LeasePlan::new(24).with_cover(Duration::from_secs(300));
+/// let plan = LeasePlan::new(24).with_lease_duration(Duration::from_secs(300));
 /// assert_eq!(plan.widen_to, 192);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,10 +28,10 @@ pub struct LeasePlan {
     pub widen_to: u32,
     /// How far the leases reach ahead of the clock, and so how long the store
     /// may be away, less a top-up period: each block is renewed after a tenth to
-    /// three twentieths of the cover. From the longer of one second and ten
+    /// three twentieths of the lease duration. From the longer of one second and ten
     /// ticks, to [`StoreLimits::MAX`]; where the store's horizon is shorter, that
     /// counts.
-    pub cover: Duration,
+    pub lease_duration: Duration,
     /// What becomes of IDs once the clock has passed the end of every lease.
     pub expiry: Expiry,
     /// Who asks, for the store's listing.
@@ -43,13 +43,13 @@ impl LeasePlan {
     pub const MAX_BLOCKS: u32 = 256;
 
     /// So many blocks at all times; eight times as many, and no more than
-    /// [`MAX_BLOCKS`](Self::MAX_BLOCKS), while much is borrowed. A cover of ten
+    /// [`MAX_BLOCKS`](Self::MAX_BLOCKS), while much is borrowed. A lease duration of ten
     /// minutes, [`Expiry::Refuse`], and no holder.
     pub fn new(blocks: u32) -> Self {
         Self {
             blocks,
             widen_to: blocks.saturating_mul(8).min(Self::MAX_BLOCKS).max(blocks),
-            cover: Duration::from_secs(600),
+            lease_duration: Duration::from_secs(600),
             expiry: Expiry::default(),
             holder: None,
         }
@@ -63,10 +63,10 @@ impl LeasePlan {
         self
     }
 
-    /// With another [`cover`](Self::cover).
+    /// With another [`lease_duration`](Self::lease_duration).
     #[must_use]
-    pub fn with_cover(mut self, cover: Duration) -> Self {
-        self.cover = cover;
+    pub fn with_lease_duration(mut self, lease_duration: Duration) -> Self {
+        self.lease_duration = lease_duration;
         self
     }
 
@@ -106,9 +106,9 @@ impl LeasePlan {
         }
         let ten_ticks = Duration::from_millis(namespace.layout().tick_ms().saturating_mul(10));
         let min = ten_ticks.max(Duration::from_secs(1));
-        if !(min..=StoreLimits::MAX).contains(&self.cover) {
-            return Err(PlanError::Cover {
-                value: self.cover,
+        if !(min..=StoreLimits::MAX).contains(&self.lease_duration) {
+            return Err(PlanError::LeaseDuration {
+                value: self.lease_duration,
                 min,
                 max: StoreLimits::MAX,
             });
@@ -159,9 +159,9 @@ pub enum PlanError {
         /// The most that it may be.
         max: u32,
     },
-    /// The cover is too short or too long.
-    Cover {
-        /// The cover asked for.
+    /// The lease duration is too short or too long.
+    LeaseDuration {
+        /// The lease duration asked for.
         value: Duration,
         /// The least that it may be.
         min: Duration,
@@ -181,8 +181,11 @@ impl fmt::Display for PlanError {
                 f,
                 "widening ends at {value} blocks: give {min}, to never widen, up to {max}"
             ),
-            Self::Cover { value, min, max } => {
-                write!(f, "the cover is {value:?}: give {min:?} to {max:?}")
+            Self::LeaseDuration { value, min, max } => {
+                write!(
+                    f,
+                    "the lease duration is {value:?}: give {min:?} to {max:?}"
+                )
             }
         }
     }
@@ -232,20 +235,20 @@ mod tests {
     }
 
     #[test]
-    fn the_cover_spans_ten_ticks_and_a_second() {
+    fn the_lease_duration_spans_ten_ticks_and_a_second() {
         let ms = Duration::from_millis;
         let twitter = Namespace::new("a", &Layout::TWITTER, Fingerprint::PLAIN).unwrap();
         for (space, min) in [(space(5), ms(10_000)), (twitter, ms(1000))] {
             let max = StoreLimits::MAX;
-            for (cover, good) in [
+            for (lease_duration, good) in [
                 (min - ms(1), false),
                 (min, true),
                 (max, true),
                 (max + ms(1), false),
             ] {
-                let plan = LeasePlan::default().with_cover(cover);
-                let expected = PlanError::Cover {
-                    value: cover,
+                let plan = LeasePlan::default().with_lease_duration(lease_duration);
+                let expected = PlanError::LeaseDuration {
+                    value: lease_duration,
                     min,
                     max,
                 };
@@ -256,7 +259,7 @@ mod tests {
 
     #[test]
     fn messages_carry_the_numbers() {
-        let cover = PlanError::Cover {
+        let lease_duration = PlanError::LeaseDuration {
             value: Duration::from_millis(5),
             min: Duration::from_secs(10),
             max: Duration::from_secs(99),
@@ -277,7 +280,7 @@ mod tests {
                 },
                 &["3 blocks", "give 4", "256"],
             ),
-            (cover, &["5ms", "10s", "99s"]),
+            (lease_duration, &["5ms", "10s", "99s"]),
         ] {
             let text = error.to_string();
             for number in numbers {

@@ -21,7 +21,7 @@ impl Manager {
     /// that it is back.
     pub(super) fn judge_reach(&mut self, at: Moment, demand: Demand) {
         self.reach_ahead.borrow_limit = demand.borrow_limit;
-        let bearable = demand.borrow_limit.saturating_add(self.plan.cover);
+        let bearable = demand.borrow_limit.saturating_add(self.plan.lease_duration);
         if demand.borrowed > bearable && !self.reach_ahead.is_lost {
             self.set_out_of_reach(true);
             // A whole fleet has had the same clock, and it may be right soon.

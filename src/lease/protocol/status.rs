@@ -15,8 +15,8 @@ pub struct LeaseStatus {
     /// [`Held`](GrantState::Held) mean that more are asked for.
     pub target: u32,
     /// How far ahead of the clock the last positive reply carried, at most the
-    /// plan's cover. Persistently less means that the store's horizon is shorter
-    /// than the cover, or that the clocks are apart.
+    /// plan's lease duration. Persistently less means that the store's horizon is shorter
+    /// than the lease duration, or that the clocks are apart.
     pub reach: Duration,
     /// Since when the clock has passed the end of every grant, in milliseconds
     /// since 1970; none while a grant is in force.

@@ -275,7 +275,7 @@ fn starts_with_the_blocks_of_the_plan() {
 
 #[test]
 fn a_manager_says_what_it_was_made_with() {
-    let plan = LeasePlan::new(3).with_cover(secs(77));
+    let plan = LeasePlan::new(3).with_lease_duration(secs(77));
     let rig = Rig::new(plan.clone());
     assert_eq!(rig.manager.plan(), &plan);
     assert_eq!(rig.manager.namespace(), &rig.space);
@@ -326,7 +326,7 @@ fn tops_up_each_grant_every_60_to_90_seconds() {
 }
 
 #[test]
-fn a_renewal_asks_for_the_clock_plus_the_cover() {
+fn a_renewal_asks_for_the_clock_plus_the_lease_duration() {
     let mut rig = Rig::holding(1);
     let before = rig.opened()[0].clone();
     let request = rig.intercept();
@@ -791,7 +791,7 @@ fn a_lost_history_is_replaced_by_few_requests_while_the_leases_last() {
 }
 
 #[test]
-fn a_horizon_shorter_than_the_cover_never_lets_a_lease_lapse() {
+fn a_horizon_under_the_duration_never_lets_a_lease_lapse() {
     for horizon in [2, 20, 100] {
         let limits = StoreLimits::default().with_horizon(secs(horizon));
         let mut rig = Rig::with(LeasePlan::new(2), 5, limits);
@@ -1342,7 +1342,7 @@ fn a_floor_ahead_leaves_grants_that_wait_for_the_clock() {
     rig.store.bump_floor(&rig.space, floor, now).unwrap();
     rig.settle();
     assert_eq!(rig.opened()[0].ticks, START + 1000..START + 1200);
-    // It lies ahead of the clock plus the cover: there is nothing to add yet.
+    // It lies ahead of the clock plus the lease duration: there is nothing to add yet.
     rig.run(secs(300));
     assert_eq!(rig.manager.status().grants[0].grant.ticks.end, START + 1200);
     rig.run(secs(700));

@@ -32,7 +32,7 @@ impl Width {
 
     /// Raises the target by half when more is borrowed than is good for long,
     /// and what was wanted before is held; lowers it by one at a time once next
-    /// to nothing was borrowed for a whole cover.
+    /// to nothing was borrowed for a whole lease duration.
     pub(super) fn follow(&mut self, now: Duration, held: usize, demand: Demand, pace: &Pace) {
         let (borrowed, high) = (borrowed(demand), high(demand, pace));
         if borrowed > high {
@@ -50,9 +50,9 @@ impl Width {
         }
         let since = self.quiet_since.map_or(now, |since| since.min(now));
         self.quiet_since = Some(since);
-        if self.target > self.least && now - since >= pace.cover {
+        if self.target > self.least && now - since >= pace.lease_duration {
             self.target -= 1;
-            self.quiet_since = Some(now - pace.cover + pace.period);
+            self.quiet_since = Some(now - pace.lease_duration + pace.period);
         }
     }
 
@@ -63,7 +63,7 @@ impl Width {
             (can_rise && held >= self.target as usize).then_some(self.raise_from)
         } else {
             let quiet_since = self.quiet_since.filter(|_| self.target > self.least)?;
-            Some(quiet_since.saturating_add(pace.cover))
+            Some(quiet_since.saturating_add(pace.lease_duration))
         }
     }
 }
@@ -74,11 +74,11 @@ fn borrowed(demand: Demand) -> Duration {
     demand.borrowed.min(demand.borrow_limit)
 }
 
-/// What is too much to borrow for long: half of the limit or the cover, but never more
+/// What is too much to borrow for long: half of the limit or the lease duration, but never more
 /// than half a minute, since a limit may be as long as it is for a lost history alone.
 fn high(demand: Demand, pace: &Pace) -> Duration {
     const HALF_A_MINUTE: Duration = Duration::from_secs(30);
-    (demand.borrow_limit.min(pace.cover) / 2).min(HALF_A_MINUTE)
+    (demand.borrow_limit.min(pace.lease_duration) / 2).min(HALF_A_MINUTE)
 }
 
 #[cfg(test)]
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_half_the_cover_is_much_where_that_is_short() {
+    fn half_of_a_short_lease_duration_is_the_most_borrowed() {
         let (mut width, pace) = (width(4, 32), Pace::new(secs(20)));
         width.follow(secs(1000), 4, demand(secs(10), 99), &pace);
         assert_eq!(width.target, 4);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn one_less_is_wanted_at_a_time_after_a_quiet_cover() {
+    fn one_less_is_wanted_after_a_quiet_lease_duration() {
         let (mut width, pace) = (width(2, 8), pace());
         width.follow(secs(1000), 2, demand(LIMIT, 2), &pace);
         width.follow(secs(1005), 3, demand(LIMIT, 1), &pace);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loud_moment_begins_the_quiet_cover_anew() {
+    fn a_loud_moment_begins_the_quiet_time_anew() {
         let (mut width, pace) = (width(2, 8), pace());
         width.follow(secs(1000), 2, demand(LIMIT, 1), &pace);
         let (quiet, loud) = (demand(QUIET, 1), demand(QUIET + MS, 1));

@@ -82,8 +82,8 @@ use crate::lease::voucher::Voucher;
 /// [`acquire`](LeaseStore::acquire) raises the floor. From then on nothing is
 /// granted for the failover time, what is granted then lies a horizon ahead,
 /// and leases that are held are not renewed. Holders go on with what they have,
-/// so plan for it: a cover longer than the failover time, a horizon only a
-/// little longer than the cover, and a borrow limit that reaches the rest. The
+/// so plan for it: a lease duration longer than the failover time, a horizon only a
+/// little longer than the lease duration, and a borrow limit that reaches the rest. The
 /// same happens, though nothing is lost, when the first replica connects to a
 /// primary that never had one, and an hour (`repl-backlog-ttl`) after the last
 /// one left.

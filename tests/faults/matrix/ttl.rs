@@ -10,7 +10,7 @@ use ringflake::lease::{
     Namespace, Renew, StoreError, StoreRecord, StoreReport,
 };
 
-use super::space::{COVER, limits};
+use super::space::{LEASE_DURATION, limits};
 use super::witness::tick;
 
 /// Far less than what a greedy worker borrows.
@@ -77,7 +77,7 @@ impl LeaseStore for TtlOnly {
         Err(StoreError::Exhausted {
             wanted: acquire.blocks,
             blocks: namespace.blocks(),
-            retry_after: COVER,
+            retry_after: LEASE_DURATION,
         })
     }
 

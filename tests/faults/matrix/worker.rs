@@ -96,7 +96,7 @@ fn build(task: &Task) -> Result<CachedGenerator, String> {
         .namespace(&task.namespace)
         .block_bits(space::BLOCK_BITS)
         .widen_to(1)
-        .cover(space::COVER)
+        .lease_duration(space::LEASE_DURATION)
         // It is asked again by who called this, until the end.
         .first_lease_within(Duration::ZERO)
         .build()

@@ -45,7 +45,7 @@ fn a_full_grant_is_followed_at_once_and_half_of_one_is_not() {
 }
 
 #[test]
-fn reach_is_lost_past_limit_and_cover_and_back_within_limit() {
+fn reach_is_lost_past_limit_and_duration_and_back_within() {
     let mut rig = Rig::new(LeasePlan::new(1).with_widen_to(1));
     rig.settle();
     let bearable = IDLE.borrow_limit + secs(COVER);

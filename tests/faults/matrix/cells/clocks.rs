@@ -62,7 +62,7 @@ fn set(case: &mut Case<'_>, whose: Whose, ahead: i64) -> Outcome<()> {
     };
     turn(&crew, ahead);
     crew.faults += 1;
-    thread::sleep(space::COVER + space::COVER / 2);
+    thread::sleep(space::LEASE_DURATION + space::LEASE_DURATION / 2);
     turn(&crew, 0);
     crew.all_serve("once the clocks are right")?;
     // The first, one for what is out of reach, and some that a slow machine costs.

@@ -152,7 +152,7 @@ fn take_over<P: Pair>(case: &mut Case<'_>, way: Way) -> Outcome<()> {
     crew.faults += 1;
     crew.all_serve("on the other server")?;
     // For what was issued ahead of the clock to be met again, if it ever is.
-    thread::sleep(space::COVER / 2);
+    thread::sleep(space::LEASE_DURATION / 2);
     crew.finish()
 }
 

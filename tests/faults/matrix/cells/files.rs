@@ -139,7 +139,7 @@ fn put_back(case: &mut Case<'_>, restore: Restore) -> Outcome<()> {
     crew.all_have_grants_from(floor, "above the floor")?;
     crew.all_serve("once somebody has vouched for it")?;
     // For what was issued ahead of the clock to be met again, if it ever is.
-    thread::sleep(space::COVER / 2);
+    thread::sleep(space::LEASE_DURATION / 2);
     crew.finish()
 }
 
@@ -228,7 +228,7 @@ fn all_refused(crew: &mut Crew) -> Outcome<()> {
         })
     })?;
     let confirmed = crew.told().confirmed;
-    thread::sleep(space::COVER / 3);
+    thread::sleep(space::LEASE_DURATION / 3);
     match crew.told().confirmed - confirmed {
         0 => Ok(()),
         some => Err(format!(

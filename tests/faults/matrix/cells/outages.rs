@@ -96,9 +96,9 @@ pub(super) fn disk_full(case: &mut Case<'_>) -> Outcome<()> {
         }
         crew.faults += 1;
         // What was being written when the disk became full may be confirmed still.
-        thread::sleep(space::COVER);
+        thread::sleep(space::LEASE_DURATION);
         let confirmed = crew.told().confirmed;
-        thread::sleep(space::COVER);
+        thread::sleep(space::LEASE_DURATION);
         let more = crew.told().confirmed - confirmed;
         if more > 0 {
             return Err(format!(

@@ -127,6 +127,6 @@ pub(super) fn recover(crew: &mut Crew, before: Before) -> Outcome<()> {
     crew.all_have_grants_from(raised, "above the floor")?;
     crew.all_serve("once the floor has passed")?;
     // For what was issued ahead of the clock to be met again, if it ever is.
-    thread::sleep(space::COVER / 2);
+    thread::sleep(space::LEASE_DURATION / 2);
     Ok(())
 }

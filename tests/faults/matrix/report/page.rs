@@ -153,7 +153,7 @@ pub(super) fn text(rows: &[Row], controls: &[Control], run: &Run, whole: bool) -
          |---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
         4 * 64 * 10,
         space::BORROW.as_secs(),
-        space::COVER.as_secs(),
+        space::LEASE_DURATION.as_secs(),
         space::HORIZON.as_secs(),
         space::FAILOVER.as_secs(),
         space::SKEW.as_secs(),
