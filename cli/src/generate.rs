@@ -12,6 +12,7 @@ use clap::Args;
 use ringflake::{Id, OnEmpty, Refused, TakeError};
 
 use crate::args::SupplyArgs;
+use crate::count::count;
 use crate::data_dir::DataDir;
 use crate::ids::OutputFormat;
 use crate::leases::{Appetite, Lull, Supply};
@@ -39,8 +40,8 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// directory, needs a --store that all who use it share.
 #[derive(Debug, Args)]
 pub(crate) struct GenerateArgs {
-    /// How many
-    #[arg(short = 'n', value_name = "N", default_value_t = 10)]
+    /// How many, such as 500 or 1.5M
+    #[arg(short = 'n', value_name = "N", default_value = "10", value_parser = count::<u64>(0..=u64::MAX))]
     count: u64,
     /// How they are written
     #[arg(long, value_enum, default_value_t = OutputFormat::Base32hex)]

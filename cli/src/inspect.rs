@@ -9,9 +9,10 @@ use clap::Args;
 use ringflake::Inspector;
 
 use self::lines::Lines;
-use self::printer::{Format, Printer};
+use self::printer::Printer;
 use crate::args::{KeyArgs, LayoutArgs, has_store_variable, namespace_name};
 use crate::data_dir::DataDir;
+use crate::format::FormatArgs;
 use crate::ids::InputFormat;
 use crate::leases::Place;
 use crate::secret;
@@ -25,6 +26,9 @@ mod printer;
 /// is wrong is reported on stderr by its number, the others go on, and the exit
 /// status is 1. Inspecting is not authenticating: with most layouts any number
 /// stands for something, also under a wrong secret.
+///
+/// JSON, a line for each ID: id (base32hex), timestamp_unix_ms, timestamp (RFC
+/// 3339; null after the year 9999), node, sequence
 #[derive(Debug, Args)]
 pub(crate) struct InspectArgs {
     /// The IDs; none to read them from stdin
@@ -36,9 +40,8 @@ pub(crate) struct InspectArgs {
     /// So pipe the default output of generate into inspect --input base32hex.
     #[arg(long, value_enum, default_value_t = InputFormat::Auto)]
     input: InputFormat,
-    /// How the answers are written
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
+    #[command(flatten)]
+    output: FormatArgs,
     #[command(flatten)]
     layout: LayoutArgs,
     #[command(flatten)]
@@ -55,27 +58,31 @@ pub(crate) fn run(args: &InspectArgs, data_dir: &DataDir) -> Result<ExitCode> {
         Some(name) if !has_store_variable() => Place::key_of(name, &args.key, &layout, data_dir)?,
         _ => secret::kept_or_refused(&args.key, data_dir)?,
     };
-    let mut desk = Desk {
+    let mut reader = Reader {
         input: args.input,
         inspector: Inspector::new(layout, key.cipher()),
-        printer: Printer::new(args.format, &layout, BufWriter::new(io::stdout().lock())),
+        printer: Printer::new(
+            args.output.format,
+            &layout,
+            BufWriter::new(io::stdout().lock()),
+        ),
         closed: false,
         faults: 0,
     };
-    desk.print(Printer::header)?;
+    reader.print(Printer::header)?;
     if args.ids.is_empty() {
-        desk.answer_lines(Lines::new(io::stdin()))?;
+        reader.answer_lines(Lines::new(io::stdin()))?;
     } else {
         for (number, id) in (1_u64..).zip(&args.ids) {
-            desk.answer(format_args!("argument {number}"), id)?;
+            reader.answer(format_args!("argument {number}"), id)?;
         }
     }
-    desk.print(Printer::flush)?;
-    Ok(ExitCode::from(u8::from(desk.faults > 0)))
+    reader.print(Printer::flush)?;
+    Ok(ExitCode::from(u8::from(reader.faults > 0)))
 }
 
-/// Where IDs come in and answers go out.
-struct Desk<W: Write> {
+/// Reads IDs and prints their parts.
+struct Reader<W: Write> {
     input: InputFormat,
     inspector: Inspector,
     printer: Printer<W>,
@@ -84,7 +91,7 @@ struct Desk<W: Write> {
     faults: u64,
 }
 
-impl<W: Write> Desk<W> {
+impl<W: Write> Reader<W> {
     fn answer_lines(&mut self, mut lines: Lines<impl Read>) -> Result<()> {
         loop {
             // Show what is known before waiting for more. What has come in when

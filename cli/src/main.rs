@@ -4,20 +4,22 @@
 
 use std::process::ExitCode;
 
-use anyhow::Result;
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
-use crate::args::{Cli, Command};
-use crate::data_dir::DataDir;
+use crate::cli::Cli;
 use crate::usage::Misuse;
 
 mod args;
 mod backend;
 mod bench;
+mod cli;
+mod count;
 mod data_dir;
+mod format;
 mod generate;
 mod ids;
 mod inspect;
+mod interrupt;
 mod keygen;
 mod leases;
 mod load;
@@ -27,6 +29,7 @@ mod store;
 mod threads;
 mod timestamp;
 mod tune;
+mod units;
 mod usage;
 mod verify;
 mod words;
@@ -36,37 +39,23 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => {
-            report::say(usage::one_line(&error));
+            report::say(usage::one_line(&error, Cli::command()));
             return ExitCode::from(2);
         }
         // Help and version, which are no errors.
         Err(error) => error.exit(),
     };
-    match run(cli) {
+    match backend::check_variable().and_then(|()| cli.run()) {
         Ok(code) => code,
         Err(error) => {
             let text = report::one_line(&error);
             if error.is::<Misuse>() {
-                report::say(usage::advised(&text));
+                report::say(usage::advised(&text, Cli::command()));
                 ExitCode::from(2)
             } else {
                 report::say(text);
                 ExitCode::FAILURE
             }
         }
-    }
-}
-
-fn run(cli: Cli) -> Result<ExitCode> {
-    backend::check_variable()?;
-    let data_dir = DataDir::new(cli.data_dir);
-    match &cli.command {
-        Command::Keygen(args) => keygen::run(args, &data_dir),
-        Command::Generate(args) => generate::run(args, &data_dir),
-        Command::Inspect(args) => inspect::run(args, &data_dir),
-        Command::Verify(args) => verify::run(args, &data_dir),
-        Command::Bench(args) => bench::run(args, &data_dir),
-        Command::Tune(args) => tune::run(args),
-        Command::Store(args) => store::run(args, &data_dir),
     }
 }

@@ -1,12 +1,9 @@
 //! `ringflake store`: looks after the stores that leases come from.
 
-use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{Args, Subcommand, ValueEnum};
-use ringflake::lease::{LeaseStore, StoreError};
-use ringflake::{Clock, SystemClock};
+use clap::Subcommand;
 
 use self::bump_floor::BumpFloorArgs;
 use self::check::CheckArgs;
@@ -15,15 +12,13 @@ use self::ls::LsArgs;
 use self::release::ReleaseArgs;
 use self::repair::RepairArgs;
 use self::upgrade::UpgradeArgs;
-use crate::args::PlaceArgs;
 use crate::data_dir::DataDir;
-use crate::leases::Place;
-use crate::report::forgive_closed_pipe;
 
 mod bump_floor;
 mod check;
 mod init;
 mod ls;
+mod open_store;
 mod output;
 mod release;
 mod repair;
@@ -46,24 +41,6 @@ pub(crate) enum StoreCommand {
     Upgrade(UpgradeArgs),
 }
 
-/// What these commands share.
-#[derive(Debug, Args)]
-struct CommonArgs {
-    #[command(flatten)]
-    place: PlaceArgs,
-    /// How the answer is written
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// Aligned, for reading
-    Table,
-    /// One object a line
-    Json,
-}
-
 pub(crate) fn run(command: &StoreCommand, data_dir: &DataDir) -> Result<ExitCode> {
     match command {
         StoreCommand::Init(args) => init::run(args, data_dir),
@@ -74,43 +51,4 @@ pub(crate) fn run(command: &StoreCommand, data_dir: &DataDir) -> Result<ExitCode
         StoreCommand::Repair(args) => repair::run(args, data_dir),
         StoreCommand::Upgrade(args) => upgrade::run(args, data_dir),
     }
-}
-
-/// A store at hand.
-struct Desk {
-    place: Place,
-    store: Box<dyn LeaseStore>,
-    now_unix_ms: u64,
-}
-
-impl Desk {
-    /// The store as `args` name it. Its file must exist where it is one of ours.
-    fn open(args: &CommonArgs, data_dir: &DataDir) -> Result<Self> {
-        let place = Place::to_look_after(&args.place, data_dir)?;
-        if place.file().is_some_and(|path| !path.exists()) {
-            return Err(place.explain(StoreError::NotInitialised {
-                namespace: place.namespace.name().to_owned(),
-            }));
-        }
-        Self::at(place)
-    }
-
-    fn at(place: Place) -> Result<Self> {
-        Ok(Self {
-            store: place.open()?,
-            place,
-            now_unix_ms: SystemClock.unix_ms(),
-        })
-    }
-
-    /// What the store answers, or what to do about its refusal.
-    fn explained<T>(&self, answer: Result<T, StoreError>) -> Result<T> {
-        answer.map_err(|error| self.place.explain(error))
-    }
-}
-
-/// Prints with `print`, to stdout.
-fn answer(print: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
-    let mut out = BufWriter::new(io::stdout().lock());
-    forgive_closed_pipe(print(&mut out).and_then(|()| out.flush()))
 }

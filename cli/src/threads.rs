@@ -5,7 +5,9 @@ use std::panic;
 use std::str::FromStr;
 use std::thread;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+
+use crate::count::count;
 
 /// A number of threads, 1 to [`ThreadCount::MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,10 +31,7 @@ impl FromStr for ThreadCount {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        match text.parse() {
-            Ok(count) if (1..=Self::MAX).contains(&count) => Ok(Self(count)),
-            _ => bail!("give a whole number from 1 to {}", Self::MAX),
-        }
+        count(1..=Self::MAX as u64)(text).map(Self)
     }
 }
 
@@ -62,6 +61,8 @@ pub(crate) fn in_threads<T: Send>(
 #[cfg(test)]
 mod tests {
     use std::sync::Barrier;
+
+    use anyhow::bail;
 
     use super::*;
 

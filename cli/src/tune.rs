@@ -20,7 +20,6 @@ use ringflake::plan::Load;
 use ringflake::{Clock, Secret, SystemClock};
 
 use self::goal::Goal;
-use self::interrupt::Interrupt;
 use self::lease::LeasePlan;
 use self::machine::Machine;
 use self::outcome::Outcome;
@@ -29,15 +28,14 @@ use self::search::Choices;
 use self::setting::{Threshold, capacity};
 use self::stage::RealRings;
 use crate::args::{LayoutArgs, NodeRange, time};
+use crate::interrupt::Interrupt;
 use crate::load::LoadArgs;
 use crate::report::{forgive_closed_pipe, say};
 use crate::threads::ThreadCount;
 use crate::usage::Misuse;
 
-mod figures;
 mod goal;
 mod host;
-mod interrupt;
 mod json;
 mod lease;
 mod machine;

@@ -5,9 +5,7 @@ use std::error;
 use std::fmt;
 
 use clap::error::ErrorKind;
-use clap::{ArgMatches, CommandFactory, Error};
-
-use crate::args::Cli;
+use clap::{ArgMatches, Command, Error};
 
 /// A command line that is wrong in a way that clap can't tell.
 #[derive(Debug)]
@@ -22,13 +20,17 @@ impl fmt::Display for Misuse {
 impl error::Error for Misuse {}
 
 /// What is wrong with the command line, and where to read on.
-pub(crate) fn one_line(error: &Error) -> String {
-    advised(&reason(error))
+pub(crate) fn one_line(error: &Error, parser: Command) -> String {
+    advised(&reason(error), parser)
 }
 
-/// A reason, and where to read on.
-pub(crate) fn advised(reason: &str) -> String {
-    let commands: String = commands().iter().map(|name| format!(" {name}")).collect();
+/// A reason, and where to read on: the help of the command that `parser` finds on
+/// the command line.
+pub(crate) fn advised(reason: &str, parser: Command) -> String {
+    let commands: String = commands(parser)
+        .iter()
+        .map(|name| format!(" {name}"))
+        .collect();
     format!("{reason}; see 'ringflake{commands} --help'")
 }
 
@@ -49,8 +51,8 @@ fn reason(error: &Error) -> String {
 }
 
 /// The command that the wrong command line names, as far as it gets.
-fn commands() -> Vec<String> {
-    let parser = Cli::command().ignore_errors(true);
+fn commands(parser: Command) -> Vec<String> {
+    let parser = parser.ignore_errors(true);
     let Ok(matches) = parser.try_get_matches_from(env::args_os()) else {
         return Vec::new();
     };

@@ -2,20 +2,11 @@
 
 use std::io::{self, Write};
 
-use clap::ValueEnum;
 use ringflake::{Id, Layout, Parts};
 use serde::Serialize;
 
+use crate::format::Format;
 use crate::timestamp::rfc3339;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// Aligned columns under a header
-    Table,
-    /// One object a line: id (base32hex), timestamp_unix_ms, timestamp (RFC
-    /// 3339; null after the year 9999), node, sequence
-    Json,
-}
 
 /// Prints one line an ID.
 pub(super) struct Printer<W> {
@@ -72,7 +63,7 @@ impl<W: Write> Printer<W> {
 
     pub(super) fn header(&mut self) -> io::Result<()> {
         match self.format {
-            Format::Table => self.cells(["id", "timestamp", "unix_seconds", "node", "sequence"]),
+            Format::Text => self.cells(["id", "timestamp", "unix_seconds", "node", "sequence"]),
             Format::Json => Ok(()),
         }
     }
@@ -81,7 +72,7 @@ impl<W: Write> Printer<W> {
         let with_ms = self.columns.with_ms;
         let timestamp = rfc3339(parts.unix_ms, with_ms);
         match self.format {
-            Format::Table => self.cells([
+            Format::Text => self.cells([
                 &id.to_string(),
                 timestamp.as_deref().unwrap_or("after 9999"),
                 &unix_seconds(parts.unix_ms, with_ms),

@@ -7,8 +7,8 @@ use clap::Args;
 use ringflake::lease::Floor;
 use serde::Serialize;
 
+use super::open_store::{CommonArgs, OpenStore};
 use super::output::{self, Moment};
-use super::{CommonArgs, Desk, answer};
 use crate::data_dir::DataDir;
 
 /// Raise the floor: no lease begins before it
@@ -55,26 +55,26 @@ struct Object<'a> {
 }
 
 pub(super) fn run(args: &BumpFloorArgs, data_dir: &DataDir) -> Result<ExitCode> {
-    let mut desk = Desk::open(&args.common, data_dir)?;
-    let namespace = desk.place.namespace.clone();
-    let report = desk.store.check(&namespace, desk.now_unix_ms);
-    let old_floor = desk.explained(report)?.record.floor;
+    let mut open = OpenStore::open(&args.common, data_dir)?;
+    let namespace = open.place.namespace.clone();
+    let report = open.store.check(&namespace, open.now_unix_ms);
+    let old_floor = open.explained(report)?.record.floor;
     let floor = match args.to.to_tick {
         None => Floor::OverLostGrants,
         Some(tick) if args.force => Floor::AnyTick(tick),
         Some(tick) => Floor::Tick(tick),
     };
-    let raised = desk.store.bump_floor(&namespace, floor, desk.now_unix_ms);
+    let raised = open.store.bump_floor(&namespace, floor, open.now_unix_ms);
     let object = Object {
         namespace: namespace.name(),
         old_floor: Moment::new(namespace.layout(), old_floor),
-        new_floor: Moment::new(namespace.layout(), desk.explained(raised)?),
+        new_floor: Moment::new(namespace.layout(), open.explained(raised)?),
     };
     let rows = [
         ("namespace", object.namespace.to_owned()),
         ("old floor", object.old_floor.in_words()),
         ("new floor", object.new_floor.in_words()),
     ];
-    answer(|out| output::print(out, args.common.format, &object, rows))?;
+    output::answer(|out| output::print(out, args.common.output.format, &object, rows))?;
     Ok(ExitCode::SUCCESS)
 }

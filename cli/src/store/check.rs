@@ -8,8 +8,8 @@ use clap::Args;
 use ringflake::lease::{Durability, StoreReport};
 use serde::Serialize;
 
+use super::open_store::{CommonArgs, OpenStore};
 use super::output::{self, Damage, Moment};
-use super::{CommonArgs, Desk, answer};
 use crate::data_dir::DataDir;
 
 /// Tell how a store stands, and whether it grants leases
@@ -63,11 +63,18 @@ struct Object<'a> {
 }
 
 pub(super) fn run(args: &CheckArgs, data_dir: &DataDir) -> Result<ExitCode> {
-    let mut desk = Desk::open(&args.common, data_dir)?;
-    let report = desk.store.check(&desk.place.namespace, desk.now_unix_ms);
-    let report = desk.explained(report)?;
+    let mut open = OpenStore::open(&args.common, data_dir)?;
+    let report = open.store.check(&open.place.namespace, open.now_unix_ms);
+    let report = open.explained(report)?;
     let object = Object::new(&report);
-    answer(|out| output::print(out, args.common.format, &object, object.rows(&report)))?;
+    output::answer(|out| {
+        output::print(
+            out,
+            args.common.output.format,
+            &object,
+            object.rows(&report),
+        )
+    })?;
     if !object.grants {
         bail!(
             "no lease can be had at present: {}",

@@ -9,8 +9,8 @@ use ringflake::lease::{History, Init, LeasePlan, StoreLimits};
 use ringflake::{CachedGeneratorBuilder, Clock, Local, SystemClock};
 use serde::Serialize;
 
+use super::open_store::CommonArgs;
 use super::output::{self, Moment};
-use super::{CommonArgs, answer};
 use crate::args::time;
 use crate::data_dir::DataDir;
 use crate::leases::Place;
@@ -169,7 +169,7 @@ pub(super) fn run(args: &InitArgs, data_dir: &DataDir) -> Result<ExitCode> {
         ("history", object.history.to_owned()),
         ("floor", object.floor.in_words()),
     ];
-    answer(|out| output::print(out, args.common.format, &object, rows))?;
+    output::answer(|out| output::print(out, args.common.output.format, &object, rows))?;
     Ok(ExitCode::SUCCESS)
 }
 

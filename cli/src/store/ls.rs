@@ -7,9 +7,10 @@ use clap::Args;
 use ringflake::lease::{Block, BlockState, Holder, Namespace, Quarantined};
 use serde::Serialize;
 
+use super::open_store::{CommonArgs, OpenStore};
 use super::output::{self, Moment};
-use super::{CommonArgs, Desk, Format, answer};
 use crate::data_dir::DataDir;
+use crate::format::Format;
 
 /// List the blocks that were leased at least once
 ///
@@ -46,22 +47,22 @@ struct Object<'a> {
 }
 
 pub(super) fn run(args: &LsArgs, data_dir: &DataDir) -> Result<ExitCode> {
-    let mut desk = Desk::open(&args.common, data_dir)?;
-    let listing = desk.store.list(&desk.place.namespace);
-    let listing = desk.explained(listing)?;
+    let mut open = OpenStore::open(&args.common, data_dir)?;
+    let listing = open.store.list(&open.place.namespace);
+    let listing = open.explained(listing)?;
     let namespace = &listing.record.namespace;
     let objects = listing
         .blocks
         .iter()
-        .map(|block| Object::new(namespace, block, desk.now_unix_ms));
+        .map(|block| Object::new(namespace, block, open.now_unix_ms));
     let quarantined = listing.quarantined.iter();
     let objects = objects.chain(quarantined.map(|found| Object::damaged(namespace, found)));
-    answer(|out| match args.common.format {
+    output::answer(|out| match args.common.output.format {
         Format::Json => objects
             .into_iter()
             .try_for_each(|object| output::json(out, &object)),
-        Format::Table => {
-            let rows: Vec<_> = objects.map(|object| object.row(desk.now_unix_ms)).collect();
+        Format::Text => {
+            let rows: Vec<_> = objects.map(|object| object.row(open.now_unix_ms)).collect();
             let titles = [
                 "block", "nodes", "epoch", "end", "state", "leased", "holder",
             ];

@@ -1,12 +1,14 @@
 //! Answers, as a table or as JSON.
 
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 
+use anyhow::Result;
 use ringflake::Layout;
 use ringflake::lease::{Block, Quarantined, StoreLimits};
 use serde::Serialize;
 
-use super::Format;
+use crate::format::Format;
+use crate::report::forgive_closed_pipe;
 use crate::timestamp::rfc3339;
 
 /// A tick and when it begins, as JSON shows them together.
@@ -64,6 +66,12 @@ pub(super) fn limits(limits: &StoreLimits) -> String {
     let [horizon, failover, skew] =
         [limits.horizon(), limits.failover(), limits.skew()].map(humantime::format_duration);
     format!("horizon {horizon}, failover {failover}, skew {skew}")
+}
+
+/// Prints with `print`, to stdout.
+pub(super) fn answer(print: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    forgive_closed_pipe(print(&mut out).and_then(|()| out.flush()))
 }
 
 /// Prints `object` as JSON, or these rows as a table.

@@ -7,7 +7,8 @@ use clap::Args;
 use ringflake::lease::{Block, Epoch, Fence, StoreError};
 use serde::Serialize;
 
-use super::{CommonArgs, Desk, answer, output};
+use super::open_store::{CommonArgs, OpenStore};
+use super::output;
 use crate::data_dir::DataDir;
 
 /// Free a block whose holder is gone, before its lease has ended
@@ -39,9 +40,9 @@ struct Object<'a> {
 }
 
 pub(super) fn run(args: &ReleaseArgs, data_dir: &DataDir) -> Result<ExitCode> {
-    let mut desk = Desk::open(&args.common, data_dir)?;
+    let mut open = OpenStore::open(&args.common, data_dir)?;
     let (block, epoch) = (Block::new(args.block), Epoch::new(args.epoch));
-    let namespace = &desk.place.namespace;
+    let namespace = &open.place.namespace;
     if block.index() >= namespace.blocks() {
         return Err(anyhow!(
             "there is no block {block}: namespace {} has the blocks 0 to {}",
@@ -49,7 +50,7 @@ pub(super) fn run(args: &ReleaseArgs, data_dir: &DataDir) -> Result<ExitCode> {
             namespace.blocks() - 1
         ));
     }
-    match desk.store.release(namespace, block, epoch) {
+    match open.store.release(namespace, block, epoch) {
         Err(StoreError::Fenced {
             fence: Fence::NeverGranted,
             ..
@@ -60,10 +61,10 @@ pub(super) fn run(args: &ReleaseArgs, data_dir: &DataDir) -> Result<ExitCode> {
                 namespace.name()
             ));
         }
-        released => desk.explained(released)?,
+        released => open.explained(released)?,
     }
     let object = Object {
-        namespace: desk.place.namespace.name(),
+        namespace: open.place.namespace.name(),
         block: args.block,
         epoch: args.epoch,
         released: true,
@@ -74,6 +75,6 @@ pub(super) fn run(args: &ReleaseArgs, data_dir: &DataDir) -> Result<ExitCode> {
         ("epoch", object.epoch.to_string()),
         ("state", "released".to_owned()),
     ];
-    answer(|out| output::print(out, args.common.format, &object, rows))?;
+    output::answer(|out| output::print(out, args.common.output.format, &object, rows))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -7,8 +7,8 @@ use clap::Args;
 use ringflake::lease::Block;
 use serde::Serialize;
 
+use super::open_store::{CommonArgs, OpenStore};
 use super::output::{self, Moment};
-use super::{CommonArgs, Desk, answer};
 use crate::data_dir::DataDir;
 
 /// Bring back a block that is quarantined
@@ -41,11 +41,11 @@ struct Object<'a> {
 }
 
 pub(super) fn run(args: &RepairArgs, data_dir: &DataDir) -> Result<ExitCode> {
-    let mut desk = Desk::open(&args.common, data_dir)?;
-    let namespace = desk.place.namespace.clone();
+    let mut open = OpenStore::open(&args.common, data_dir)?;
+    let namespace = open.place.namespace.clone();
     let block = Block::new(args.block);
-    let repaired = desk.store.repair(&namespace, block, desk.now_unix_ms);
-    let repaired = desk.explained(repaired)?;
+    let repaired = open.store.repair(&namespace, block, open.now_unix_ms);
+    let repaired = open.explained(repaired)?;
     let object = Object {
         namespace: namespace.name(),
         block: args.block,
@@ -59,6 +59,6 @@ pub(super) fn run(args: &RepairArgs, data_dir: &DataDir) -> Result<ExitCode> {
         ("leased from", object.end.in_words()),
         ("state", "released".to_owned()),
     ];
-    answer(|out| output::print(out, args.common.format, &object, rows))?;
+    output::answer(|out| output::print(out, args.common.output.format, &object, rows))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -6,8 +6,8 @@ use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
 
+use super::open_store::{CommonArgs, OpenStore};
 use super::output;
-use super::{CommonArgs, Desk, answer};
 use crate::data_dir::DataDir;
 
 /// Bring a namespace's record into the format that this version writes
@@ -34,13 +34,13 @@ struct Object<'a> {
 }
 
 pub(super) fn run(args: &UpgradeArgs, data_dir: &DataDir) -> Result<ExitCode> {
-    let mut desk = Desk::open(&args.common, data_dir)?;
-    let namespace = desk.place.namespace.clone();
-    let former = desk.place.key.former_fingerprint(namespace.name());
-    let upgraded = desk.store.upgrade(&namespace, former);
+    let mut open = OpenStore::open(&args.common, data_dir)?;
+    let namespace = open.place.namespace.clone();
+    let former = open.place.key.former_fingerprint(namespace.name());
+    let upgraded = open.store.upgrade(&namespace, former);
     let object = Object {
         namespace: namespace.name(),
-        upgraded: desk.explained(upgraded)?,
+        upgraded: open.explained(upgraded)?,
     };
     let rows = [
         ("namespace", object.namespace.to_owned()),
@@ -49,6 +49,6 @@ pub(super) fn run(args: &UpgradeArgs, data_dir: &DataDir) -> Result<ExitCode> {
             if object.upgraded { "yes" } else { "no need" }.to_owned(),
         ),
     ];
-    answer(|out| output::print(out, args.common.format, &object, rows))?;
+    output::answer(|out| output::print(out, args.common.output.format, &object, rows))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 
-use super::figures;
 use crate::args;
+use crate::units;
 
 /// A share of all takes, and the longest that they may last.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,7 +70,7 @@ fn share(percent: &str) -> Result<f64> {
 
 impl fmt::Display for Goal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let limit = figures::time(self.limit.as_secs_f64());
+        let limit = units::time(self.limit.as_secs_f64());
         write!(f, "{} of at most {limit}", self.name)
     }
 }

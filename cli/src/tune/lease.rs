@@ -7,8 +7,8 @@ use anyhow::Result;
 use ringflake::Layout;
 use ringflake::plan::{self, Load};
 
-use super::figures::{grouped, short, time};
 use super::stage::BORROW_LIMIT;
+use crate::units::{grouped, short, time};
 use crate::usage::Misuse;
 
 /// More nodes than the mean rate needs: what is borrowed in a burst is paid

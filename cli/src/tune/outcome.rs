@@ -5,7 +5,6 @@ use std::time::Duration;
 use ringflake::Layout;
 use ringflake::plan::Load;
 
-use super::figures::{bytes, grouped, short, time};
 use super::goal::Goal;
 use super::lease::{LeasePlan, lifetime};
 use super::machine::Machine;
@@ -14,6 +13,7 @@ use super::setting::{Setting, Threshold};
 use super::snippet::{Recipe, Schedule};
 use super::stage::BORROW_LIMIT;
 use super::trial::Trial;
+use crate::units::{bytes, grouped, short, time};
 
 /// What a run found out.
 #[derive(Debug)]

@@ -5,8 +5,8 @@ use std::fmt;
 use anyhow::{Result, bail};
 use ringflake::{CachedGeneratorBuilder, RingBuffer};
 
-use super::figures::grouped;
 pub(super) use crate::load::Threshold;
+use crate::units::grouped;
 
 impl Threshold {
     /// The highest share of the capacity, in percent, at which it can lie.

@@ -17,10 +17,10 @@ use indicatif::ProgressBar;
 use ringflake::plan::{Load, Trace};
 use ringflake::{CachedGenerator, Layout, Secret, StaticLease};
 
-use super::interrupt::Interrupt;
 use super::lease::LeasePlan;
 use super::search::{Player, Stage};
 use super::setting::Setting;
+use crate::interrupt::Interrupt;
 use crate::load::{Driver, Played};
 
 /// How far ahead of the clock IDs may lie.

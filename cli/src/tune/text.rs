@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
-use super::figures::{grouped, short, time};
 use super::outcome::Outcome;
 use super::trial::Trial;
+use crate::units::{grouped, short, time};
 
 pub(super) fn print(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "{}", outcome.verdict())?;

@@ -10,7 +10,7 @@ use super::figure::Figure;
 use super::level::seconds;
 use super::palette::{GRID, INK, LINES, QUIET};
 use super::table::Table;
-use crate::tune::figures::time;
+use crate::units::time;
 
 const SPANS: usize = 120;
 

@@ -7,7 +7,7 @@ use super::canvas::{Area, Format, Words, centred, label, picture};
 use super::figure::Figure;
 use super::palette::{CLEAN, Colour, FEW, INK, LEFT_OUT, MANY, PAPER, QUIET, SLOW};
 use super::table::Table;
-use crate::tune::figures::{bytes, grouped, tight, time};
+use crate::units::{bytes, grouped, tight, time};
 
 /// What is known of one configuration.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,7 +7,7 @@ use super::canvas::{Area, Format, LEGEND_LINE, Words, label, legend, line, mark,
 use super::figure::Figure;
 use super::palette::{GRID, QUIET};
 use super::table::Table;
-use crate::tune::figures::{grouped, time};
+use crate::units::{grouped, time};
 
 /// The percentiles that are named: what is written, and the share.
 pub(in super::super) const PERCENTILES: [(&str, f64); 6] = [

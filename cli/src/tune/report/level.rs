@@ -7,7 +7,7 @@ use super::canvas::{Area, Format, Words, beside, label, line, mark, picture, thi
 use super::figure::Figure;
 use super::palette::{GRID, INK, LINES, PAPER, QUIET};
 use super::table::Table;
-use crate::tune::figures::{grouped, short, time};
+use crate::units::{grouped, short, time};
 
 /// Spans into which a picture divides its time.
 const SPANS: usize = 120;

@@ -1,7 +1,7 @@
 //! Numbers as people read them.
 
 /// A count of IDs or a rate, with three digits and a unit: `950`, `1.25 M`.
-pub(super) fn short(value: f64) -> String {
+pub(crate) fn short(value: f64) -> String {
     scaled(
         value,
         &[(1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k")],
@@ -9,7 +9,7 @@ pub(super) fn short(value: f64) -> String {
 }
 
 /// The same without the space, for narrow places: `1.3k`.
-pub(super) fn tight(value: f64) -> String {
+pub(crate) fn tight(value: f64) -> String {
     if value > 0.0 && value < 1.0 {
         return "<1".to_owned();
     }
@@ -24,7 +24,7 @@ pub(super) fn tight(value: f64) -> String {
 }
 
 /// A time that is given in seconds: `1.5 us`, `20 ms`, `3 h`.
-pub(super) fn time(seconds: f64) -> String {
+pub(crate) fn time(seconds: f64) -> String {
     const MINUTE: f64 = 60.0;
     const HOUR: f64 = 60.0 * MINUTE;
     const DAY: f64 = 24.0 * HOUR;
@@ -45,7 +45,7 @@ pub(super) fn time(seconds: f64) -> String {
 }
 
 /// A number of bytes: `512 KiB`.
-pub(super) fn bytes(bytes: usize) -> String {
+pub(crate) fn bytes(bytes: usize) -> String {
     for (shift, name) in [(30, "GiB"), (20, "MiB"), (10, "KiB")] {
         let unit = 1_usize << shift;
         if bytes >= unit {
@@ -56,7 +56,7 @@ pub(super) fn bytes(bytes: usize) -> String {
 }
 
 /// A whole number in groups of three: `65,536`.
-pub(super) fn grouped(value: u64) -> String {
+pub(crate) fn grouped(value: u64) -> String {
     let plain = value.to_string();
     let mut text = String::with_capacity(plain.len() + plain.len() / 3);
     for (index, digit) in plain.chars().enumerate() {

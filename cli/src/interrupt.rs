@@ -13,12 +13,12 @@ const INTERRUPTED: i32 = 130;
 
 /// Whether the run was asked to end.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Interrupt(Arc<AtomicBool>);
+pub(crate) struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
     /// From now on the first signal is noted, and a second one ends the process
     /// at once.
-    pub(super) fn listen() -> io::Result<Self> {
+    pub(crate) fn listen() -> io::Result<Self> {
         let interrupt = Self::default();
         for signal in [SIGINT, SIGTERM] {
             // In this order: the first signal finds the flag still down.
@@ -28,13 +28,13 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    pub(super) fn came(&self) -> bool {
+    pub(crate) fn came(&self) -> bool {
         // Relaxed: nothing is read that was written before the signal.
         self.0.load(Relaxed)
     }
 
     /// What the signal sets.
-    pub(super) fn flag(&self) -> &AtomicBool {
+    pub(crate) fn flag(&self) -> &AtomicBool {
         &self.0
     }
 }

@@ -1,0 +1,76 @@
+//! The command line as a whole: which commands there are, and how one is run.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use crate::bench::{self, BenchArgs};
+use crate::data_dir::DataDir;
+use crate::generate::{self, GenerateArgs};
+use crate::inspect::{self, InspectArgs};
+use crate::keygen::{self, KeygenArgs};
+use crate::store::{self, StoreCommand};
+use crate::tune::{self, TuneArgs};
+use crate::verify::{self, VerifyArgs};
+
+/// Encrypted, unique 64-bit IDs from a lock-free ring buffer.
+#[derive(Debug, Parser)]
+#[command(version)]
+pub(crate) struct Cli {
+    /// The directory with the secret and the record of leases
+    /// [env: RINGFLAKE_DATA_DIR] [default: the platform's, such as
+    /// ~/.local/share/ringflake]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Keygen(KeygenArgs),
+    Generate(GenerateArgs),
+    Inspect(InspectArgs),
+    Verify(VerifyArgs),
+    Bench(BenchArgs),
+    Tune(TuneArgs),
+    #[command(subcommand)]
+    Store(StoreCommand),
+}
+
+impl Cli {
+    /// Runs the command, and returns the exit status of one that did its work.
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let data_dir = DataDir::new(self.data_dir);
+        match &self.command {
+            Command::Keygen(args) => keygen::run(args, &data_dir),
+            Command::Generate(args) => generate::run(args, &data_dir),
+            Command::Inspect(args) => inspect::run(args, &data_dir),
+            Command::Verify(args) => verify::run(args, &data_dir),
+            Command::Bench(args) => bench::run(args, &data_dir),
+            Command::Tune(args) => tune::run(args),
+            Command::Store(args) => store::run(args, &data_dir),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_url_is_not_shown() {
+        let line = ["ringflake", "generate", "--store", "redis://:hunter2@host"];
+        let cli = Cli::try_parse_from(line).unwrap();
+        assert!(!format!("{cli:?}").contains("hunter2"));
+    }
+}

@@ -1,0 +1,49 @@
+//! The store that a command is about, opened and ready to be asked.
+
+use anyhow::Result;
+use clap::Args;
+use ringflake::lease::{LeaseStore, StoreError};
+use ringflake::{Clock, SystemClock};
+
+use crate::args::PlaceArgs;
+use crate::data_dir::DataDir;
+use crate::format::FormatArgs;
+use crate::leases::Place;
+
+/// The options that all of these commands have.
+#[derive(Debug, Args)]
+pub(super) struct CommonArgs {
+    #[command(flatten)]
+    pub(super) place: PlaceArgs,
+    #[command(flatten)]
+    pub(super) output: FormatArgs,
+}
+
+/// A store with the namespace that a command is about.
+pub(super) struct OpenStore {
+    pub(super) place: Place,
+    pub(super) store: Box<dyn LeaseStore>,
+    pub(super) now_unix_ms: u64,
+}
+
+impl OpenStore {
+    /// The store as `args` name it. Its file must exist where it is one of ours.
+    pub(super) fn open(args: &CommonArgs, data_dir: &DataDir) -> Result<Self> {
+        let place = Place::to_look_after(&args.place, data_dir)?;
+        if place.file().is_some_and(|path| !path.exists()) {
+            return Err(place.explain(StoreError::NotInitialised {
+                namespace: place.namespace.name().to_owned(),
+            }));
+        }
+        Ok(Self {
+            store: place.open()?,
+            place,
+            now_unix_ms: SystemClock.unix_ms(),
+        })
+    }
+
+    /// What the store answers, or what to do about its refusal.
+    pub(super) fn explained<T>(&self, answer: Result<T, StoreError>) -> Result<T> {
+        answer.map_err(|error| self.place.explain(error))
+    }
+}
