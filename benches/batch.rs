@@ -25,7 +25,7 @@ fn batch(criterion: &mut Criterion) {
         |ring: &RingBuffer, _, ids: &mut [Id; BATCH]| ring.take_batch(ids) == BATCH,
     );
     let generator = Contest::new(
-        stock::brimful,
+        stock::filled_up,
         |_| (),
         |source: &CachedGenerator, _, ids: &mut [Id; BATCH]| source.take_batch(ids) == Ok(BATCH),
     );

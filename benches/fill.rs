@@ -1,6 +1,6 @@
 //! What does a slot cost to fill?
 //!
-//! `build` is the padding fill, from the configuration to a brimful ring: the
+//! `build` is the padding fill, from the configuration to a full ring: the
 //! memory for the slots, the claims, the encryption, the publication.
 //! `push_batch of 1024` is the last of these alone, with IDs made before.
 //! Yardsticks: an `ArrayQueue` filled number by number, and `fetch_add`.

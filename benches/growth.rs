@@ -8,7 +8,7 @@
 //! Prints tables; `--svg` draws them as well. One thing varies at a time and
 //! the rest stays as in `Point::BASE`. A point is measured in two ways:
 //!
-//! - *full*: brimful rings that nobody refills, each emptied once;
+//! - *full*: rings that nobody refills, each emptied once;
 //! - *live*: one producer fills while the consumers take, for a tenth of a
 //!   second. What consumers make in place, because they outrun the producer,
 //!   counts as well, and its share stands behind.

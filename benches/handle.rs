@@ -18,7 +18,7 @@ fn handle(criterion: &mut Criterion) {
     let cipher = stock::cipher();
     let raw = |id: Id| cipher.decrypt(id.to_u64());
 
-    let full_ring = Contest::new(stock::brimful, sit, take);
+    let full_ring = Contest::new(stock::filled_up, sit, take);
     let no_ring = Contest::new(stock::without_a_ring, sit, take);
 
     let mut group = group(criterion, "handle");

@@ -23,7 +23,7 @@ fn take(criterion: &mut Criterion) {
         |ring: &RingBuffer, _, [id]: &mut [Id; 1]| put(id, ring.take()),
     );
     let generator = Contest::new(
-        stock::brimful,
+        stock::filled_up,
         |_| (),
         |ids: &CachedGenerator, _, [id]: &mut [Id; 1]| put(id, ids.take().ok()),
     );

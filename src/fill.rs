@@ -3,7 +3,7 @@
 //! Three policies decide when: [`PaddingFill`] at the start, [`ThresholdFill`]
 //! when a take leaves too few, [`ScheduledFill`] from time to time. They can
 //! be had apart or together. One or more producer threads do the work. A
-//! threshold may move: `adaptive` has the law, `watermark` keeps to it.
+//! threshold may move: `adaptive` computes it, `watermark` holds it.
 //!
 //! # State
 //!
@@ -14,7 +14,7 @@
 //!   idle ------------------------------------------------> wanted
 //!    ^            (first one only: one producer woken)        | a producer
 //!    |                                                        v sees the bit
-//!    |   brimful: clear the bit, then look at the level    filling
+//!    |   full: clear the bit, then look at the level       filling
 //!    +--------------------------------------------------------+
 //!                      still under the threshold: wanted again
 //! ```
@@ -68,7 +68,7 @@ mod timetable;
 mod waiters;
 mod watermark;
 
-pub(crate) use self::adaptive::{Law, Seen, Targets};
+pub(crate) use self::adaptive::{FillSample, Targets, ThresholdController};
 pub(crate) use self::filler::{Filler, FullHook};
 pub use self::policy::{
     FillCause, PaddingFill, PolicyError, RingFull, ScheduledFill, ThresholdFill,

@@ -67,7 +67,7 @@ fn it_comes_down_while_nothing_is_taken_meanwhile_and_rises_when_the_ring_is_dry
         cross(&ids);
         ids.stats().threshold == BOUNDS.0
     });
-    // Not to the brim: an eighth of the ring above the threshold at the most.
+    // Not full: an eighth of the ring above the threshold at the most.
     cross(&ids);
     let level = ids.stats().level;
     assert!(

@@ -563,7 +563,7 @@ fn so_many_producers_fill() {
             .producers(producers)
             .build()
             .unwrap();
-        eventually("the ring is brimful", || ids.stats().level == 1 << 14);
+        eventually("the ring is full", || ids.stats().level == 1 << 14);
         drop(ids);
         let expected = (0..producers).map(|index| format!("ringflake-{index}"));
         assert_eq!(*meeting.names.lock().unwrap(), expected.collect());

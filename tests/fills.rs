@@ -94,7 +94,7 @@ fn padding_in_the_background_lets_the_build_go_on() {
     assert_eq!(level(&ids), 0);
     assert_eq!(ids.take(), Err(TakeError::Empty));
     clock.release();
-    eventually("the ring is brimful", || level(&ids) == 1 << 12);
+    eventually("the ring is full", || level(&ids) == 1 << 12);
     eventually("the fill is counted", || ids.stats().fills.padding == 1);
 }
 
@@ -146,7 +146,7 @@ fn r4_padding_that_was_cut_short_goes_on_when_it_can() {
             .unwrap();
         assert_eq!(level(&ids), 48, "three ticks of 16");
         clock.advance(Duration::from_secs(10));
-        eventually("the ring is brimful", || level(&ids) == 64);
+        eventually("the ring is full", || level(&ids) == 64);
     }
 }
 
@@ -159,7 +159,7 @@ fn r4_a_take_that_crosses_the_threshold_makes_the_ring_brimful_again() {
             .build()
             .unwrap();
         take_some(&ids, 64 - threshold + 1);
-        eventually("the ring is brimful", || level(&ids) == 64);
+        eventually("the ring is full", || level(&ids) == 64);
         eventually("one fill was made", || ids.stats().fills.threshold == 1);
     }
 }
@@ -175,11 +175,11 @@ fn r4_a_take_that_leaves_the_threshold_itself_asks_for_nothing() {
     for round in 1..=30 {
         assert_eq!(ids.take_batch(&mut batch), Ok(32));
         // The time that a producer would need to be caught. Were it woken, the
-        // ring would not be brimful after the next take.
+        // ring would not be full after the next take.
         thread::sleep(Duration::from_millis(1));
         assert_eq!(level(&ids), 32);
         take_some(&ids, 1);
-        eventually("the ring is brimful", || level(&ids) == 64);
+        eventually("the ring is full", || level(&ids) == 64);
         eventually("each crossing is one fill", || {
             ids.stats().fills.threshold == round
         });
@@ -236,7 +236,7 @@ fn r4_takes_during_a_fill_are_not_forgotten() {
             take_some(&ids, 63);
             assert_eq!(ids.take(), Err(TakeError::Empty));
             clock.release();
-            eventually("the ring is brimful", || level(&ids) == 64);
+            eventually("the ring is full", || level(&ids) == 64);
         }
     }
 }
@@ -293,7 +293,7 @@ fn r4_a_handle_that_restocks_asks_as_any_take_does() {
         .unwrap();
     let mut handle = ids.handle().unwrap();
     handle.take().unwrap();
-    eventually("the ring is brimful", || level(&ids) == 256);
+    eventually("the ring is full", || level(&ids) == 256);
     assert_eq!(ids.stats().issued, 64);
 }
 
@@ -314,7 +314,7 @@ fn r4_a_refused_fill_is_made_once_the_clock_goes_on() {
     eventually("the fill is refused", || ids.stats().refusals > 0);
     assert_eq!(level(&ids), 0);
     clock.advance(Duration::from_secs(1));
-    eventually("the ring is brimful", || level(&ids) == 64);
+    eventually("the ring is full", || level(&ids) == 64);
 }
 
 #[test]
@@ -347,7 +347,7 @@ fn a_scheduled_fill_needs_no_take_to_ask_for_it() {
         .build()
         .unwrap();
     for fills in 1..=3 {
-        eventually("the ring is brimful", || level(&ids) == 64);
+        eventually("the ring is full", || level(&ids) == 64);
         eventually("a fill is counted", || ids.stats().fills.scheduled >= fills);
         take_some(&ids, 64);
     }
@@ -539,7 +539,7 @@ fn r4_a_scheduled_fill_that_fails_is_made_up_for() {
     eventually("the clock fails the fill", || ids.stats().panics == 1);
     let failed = Instant::now();
     assert_eq!(ids.stats().retired, 64);
-    eventually("the ring is brimful", || level(&ids) == 64);
+    eventually("the ring is full", || level(&ids) == 64);
     assert!(
         failed.elapsed() < PERIOD / 2,
         "it waited for the next period"
@@ -611,7 +611,7 @@ fn r3_a_producer_that_is_stopped_in_mid_fill_holds_back_nothing_but_its_own_bloc
     assert_eq!(ids.take_batch(&mut batch), Ok(3000));
     clock.wait_until_these_are_held(2);
     clock.release();
-    eventually("the ring is brimful", || level(&ids) == 4 * BLOCK);
+    eventually("the ring is full", || level(&ids) == 4 * BLOCK);
     for round in 0..5 {
         // One that is awake needs nobody to wake it.
         clock.wait_until_asleep(2);
@@ -654,7 +654,7 @@ fn without_room_a_producer_rests_though_the_level_is_low() {
     let reads = clock.reads();
     clock.release();
     assert!(reads <= FEW, "it tried again and again: {reads} looks");
-    eventually("the ring is brimful", || level(&ids) == 4 * BLOCK);
+    eventually("the ring is full", || level(&ids) == 4 * BLOCK);
 }
 
 // Hooks

@@ -67,7 +67,7 @@ pub(crate) fn live() -> CachedGenerator {
 }
 
 /// A generator with a full ring that nobody refills, and that fails when dry.
-pub(crate) fn brimful() -> CachedGenerator {
+pub(crate) fn filled_up() -> CachedGenerator {
     filled_once(SLOTS)
         .build()
         .expect("the configuration is valid")

@@ -1,4 +1,4 @@
-//! What a ring costs to have: bytes, and the time until it is brimful.
+//! What a ring costs to have: bytes, and the time until it is full.
 
 use std::fs;
 use std::time::Instant;
@@ -6,9 +6,9 @@ use std::time::Instant;
 use super::{Effort, RUNS, built, median};
 use crate::common::stock;
 
-/// Prints bytes a slot and time to brimful for three capacities.
+/// Prints bytes a slot and time to full for three capacities.
 pub(crate) fn print_table(effort: Effort) {
-    println!("| slots | bytes a slot | `build` to brimful, ms |");
+    println!("| slots | bytes a slot | `build` to full, ms |");
     println!("|---:|---:|---:|");
     // Kept, so that no ring gets memory that another has touched before. The
     // first of them pays for what a process needs only once.

@@ -13,7 +13,7 @@ use ringflake_loom_tests::{Role, epoch_from, explore, race, thread};
 const NOW: u64 = 1_763_000_000_000;
 
 /// A plain generator, so that IDs are raws, with `capacity` slots and a
-/// threshold at the brim: every take asks for a fill.
+/// threshold at the capacity: every take asks for a fill.
 fn builder(capacity: usize) -> CachedGeneratorBuilder {
     // Randflake's bits, from an epoch of its own on.
     let layout = Layout::builder()

@@ -1,4 +1,4 @@
-//! One fill: from the level as it is to the brim.
+//! One fill: from the level as it is until the ring is full.
 
 #[cfg(all(test, not(all(loom, feature = "loom"))))]
 mod tests;
@@ -14,7 +14,7 @@ use super::requests::Wanted;
 use super::timetable::Timetable;
 use super::waiters::Waiters;
 use super::watermark::{Totals, Watermark};
-use super::{FillCause, Law, Requests, RingFull, ScheduledFill};
+use super::{FillCause, Requests, RingFull, ScheduledFill, ThresholdController};
 use crate::Id;
 use crate::events::{self, Throttle};
 use crate::ring::RingBuffer;
@@ -89,7 +89,7 @@ impl Filler {
         ring: RingBuffer,
         source: Source,
         threshold: usize,
-        law: Option<Law>,
+        controller: Option<ThresholdController>,
         schedule: Option<ScheduledFill>,
         on_full: Option<FullHook>,
         producers: usize,
@@ -98,7 +98,7 @@ impl Filler {
             block: block_of(ring.capacity(), producers),
             ring,
             source,
-            watermark: law.map_or_else(|| Watermark::fixed(threshold), Watermark::moving),
+            watermark: controller.map_or_else(|| Watermark::fixed(threshold), Watermark::moving),
             schedule,
             timetable: schedule.map(|schedule| Timetable::new(schedule.period())),
             requests: Requests::new(producers),
@@ -167,7 +167,7 @@ impl Filler {
             .wait(timeout, attempt, || !self.ring.is_empty())
     }
 
-    /// Fills to the brim as it is now, and returns how many IDs that took.
+    /// Fills up to the limit as it is now, and returns how many IDs that took.
     /// When there is more to do than a block, another producer is woken: before
     /// anything is made, since that may call a clock that gets stuck.
     ///
@@ -250,7 +250,7 @@ impl Filler {
             self.retire();
         }
         // What was retired, or never there, was not taken: nothing is learnt from it,
-        // and the ring becomes brimful.
+        // and the ring is filled up.
         let takes_asked = cause == FillCause::Threshold && !wanted.includes(FillCause::Scheduled);
         let before = (takes_asked && self.watermark.moves())
             .then(|| (self.watermark.threshold(), self.ring.len()));

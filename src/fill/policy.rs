@@ -3,13 +3,13 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::adaptive::Law;
+use super::adaptive::ThresholdController;
 
-/// Fills the ring to the brim when a generator is built.
+/// Fills the ring when a generator is built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PaddingFill {
-    /// `build` returns once the ring is brimful, so that the first take finds
+    /// `build` returns once the ring is full, so that the first take finds
     /// it so. About a nanosecond a slot with AVX-512, some six without vector
     /// instructions; the first touch of the memory can cost as much again.
     #[default]
@@ -22,7 +22,7 @@ pub enum PaddingFill {
 
 /// Wakes a producer when a take leaves fewer IDs than a threshold.
 ///
-/// A fixed threshold fills the ring to the brim. An [`adaptive`](Self::adaptive)
+/// With a fixed threshold a fill ends when the ring is full. An [`adaptive`](Self::adaptive)
 /// one moves with what is taken while a producer wakes up, and fills no more than
 /// the next moments need, so that IDs are fresher.
 ///
@@ -69,7 +69,7 @@ impl ThresholdFill {
     /// It follows how far the level falls below it until a fill catches up, which
     /// is what is taken while a producer wakes up: 1.75 times the worst of the last
     /// minutes. A fill goes as far above it as is taken in some 10 ms,
-    /// up to an eighth of the capacity, rather than to the brim. Takes have
+    /// up to an eighth of the capacity, rather than until the ring is full. Takes have
     /// nothing to do with it; a producer looks at the clock once more for each fill.
     ///
     /// It knows no burst before the first of its kind: then the lower bound is
@@ -110,9 +110,9 @@ impl ThresholdFill {
     }
 
     /// What moves the threshold of a ring of `capacity` slots, if anything does.
-    pub(crate) fn law(self, capacity: usize) -> Option<Law> {
+    pub(crate) fn controller(self, capacity: usize) -> Option<ThresholdController> {
         match self.0 {
-            Threshold::Adaptive { low, high } => Some(Law::new(
+            Threshold::Adaptive { low, high } => Some(ThresholdController::new(
                 share(capacity, low) as u64..=share(capacity, high) as u64,
                 capacity as u64,
             )),

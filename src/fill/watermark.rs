@@ -1,38 +1,39 @@
-//! The threshold that takes read, and whoever moves it.
+//! The threshold that takes read, and how producers move it.
 //!
-//! Takes only read it, from a line that nobody writes as long as it stays where
-//! it is. Only producers move it, at the end of a fill, by the [`Law`]; the one that
-//! finds the law in another's hands leaves it to that one.
+//! Takes only read it, from a cache line that nobody writes while the threshold
+//! stays. Only producers move it, at the end of a fill, by the
+//! [`ThresholdController`]. A producer that finds the controller locked by another
+//! leaves the threshold to that one.
 //!
 //! # Why a threshold that moves loses no wake-up (R4)
 //!
-//! A take that should have asked by the new threshold may have looked at the old,
-//! lower one. It is not overlooked: the producer first stores the new one and then
+//! A take that should have asked by the new threshold may have read the old, lower
+//! one. It is not overlooked: the producer first stores the new threshold and then
 //! settles. `RingBuffer::settled_level` either counts that take, and the level is
-//! held against the new threshold right then, or comes before it; then the take
-//! acquires what was stored before, and sees the new threshold itself.
+//! compared with the new threshold right then, or comes before it; then the take
+//! acquires what was stored before, and reads the new threshold itself.
 //!
-//! The producer reads the threshold after it has settled, so that of two producers
-//! the one that settles last, and counts all that is published, has what both
-//! have stored.
+//! The producer reads the threshold after it has settled. So of two producers the one
+//! that settles last, and counts everything that is published, reads what both have
+//! stored.
 
 use crossbeam_utils::CachePadded;
 
-use super::adaptive::{Law, Seen, Targets};
+use super::adaptive::{FillSample, Targets, ThresholdController};
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Mutex, Stopwatch};
 
-/// When to fill, and how far.
+/// The threshold of takes and the goal of fills.
 #[derive(Debug)]
 pub(super) struct Watermark {
-    /// A take that leaves fewer than this asks for a fill; 0 for never.
+    /// A take that leaves fewer than this asks for a fill; 0: no take does.
     threshold: AtomicU64,
-    /// How far above the threshold a fill goes. Moves with nearly every fill, so
-    /// it is not on the line that takes read.
+    /// How far above the threshold a fill goes. Changes with nearly every fill, so
+    /// it does not lie on the cache line that takes read.
     above: CachePadded<AtomicU64>,
-    /// Touched by producers alone. None if the threshold stays.
-    law: Option<CachePadded<Mutex<Moving>>>,
+    /// Used by producers alone. None if the threshold is fixed.
+    controller: Option<CachePadded<Mutex<Moving>>>,
 }
 
 /// IDs that have left the ring.
@@ -40,47 +41,49 @@ pub(super) struct Watermark {
 pub(super) struct Totals {
     /// All of them.
     pub(super) taken: u64,
-    /// Those that nobody was given.
+    /// Those that were dropped, for their age or by a recall.
     pub(super) retired: u64,
 }
 
 #[derive(Debug)]
 struct Moving {
-    law: Law,
-    time: Stopwatch,
+    controller: ThresholdController,
+    clock: Stopwatch,
 }
 
 impl Watermark {
-    /// A threshold that stays, and fills to the brim.
+    /// A fixed threshold; a fill ends when the ring is full.
     pub(super) fn fixed(threshold: usize) -> Self {
         Self {
             threshold: AtomicU64::new(threshold as u64),
             above: CachePadded::new(AtomicU64::new(u64::MAX)),
-            law: None,
+            controller: None,
         }
     }
 
-    pub(super) fn moving(law: Law) -> Self {
-        let Targets { threshold, above } = law.targets();
+    /// A threshold that `controller` moves.
+    pub(super) fn moving(controller: ThresholdController) -> Self {
+        let Targets { threshold, above } = controller.targets();
         Self {
             threshold: AtomicU64::new(threshold),
             above: CachePadded::new(AtomicU64::new(above)),
-            law: Some(CachePadded::new(Mutex::new(Moving {
-                law,
-                time: Stopwatch::start(),
+            controller: Some(CachePadded::new(Mutex::new(Moving {
+                controller,
+                clock: Stopwatch::start(),
             }))),
         }
     }
 
     #[inline]
     pub(super) fn threshold(&self) -> u64 {
-        // Relaxed: what a take must see it acquires through the ring's `cursor`.
+        // Relaxed: a take acquires through the ring's `cursor` the value that it must
+        // read, see above.
         self.threshold.load(Relaxed)
     }
 
     pub(super) fn targets(&self) -> Targets {
-        // Relaxed, and not together: whatever two values meet, the goal is not
-        // below the threshold.
+        // Relaxed, and not in one step: whichever two values are read, the goal is
+        // not below the threshold.
         Targets {
             threshold: self.threshold(),
             above: self.above.load(Relaxed),
@@ -88,20 +91,24 @@ impl Watermark {
     }
 
     pub(super) fn moves(&self) -> bool {
-        self.law.is_some()
+        self.controller.is_some()
     }
 
     /// Moves the threshold by the lowest level that a fill met, and the threshold
-    /// when it began. `totals` says how many IDs were taken and retired so far; it
-    /// is asked in turn. Never waits.
+    /// when it began. `totals` gives the numbers of IDs taken and retired so far; it
+    /// is called by one producer at a time. Never waits.
     pub(super) fn follow(&self, threshold: u64, lowest: u64, totals: impl FnOnce() -> Totals) {
-        let Some(mut moving) = self.law.as_ref().and_then(|law| law.try_lock().ok()) else {
+        let Some(mut moving) = self
+            .controller
+            .as_ref()
+            .and_then(|controller| controller.try_lock().ok())
+        else {
             return;
         };
         let Totals { taken, retired } = totals();
         let targets = {
-            let at = moving.time.elapsed();
-            moving.law.observe(Seen {
+            let at = moving.clock.elapsed();
+            moving.controller.observe(FillSample {
                 at,
                 taken,
                 retired,
@@ -109,8 +116,8 @@ impl Watermark {
                 lowest,
             })
         };
-        // Written only if it moves: each write takes the line from the consumers.
-        // Relaxed: released by `settled_level`, which comes after.
+        // Written only if it changes: each write takes the cache line from the
+        // consumers. Relaxed: released by `settled_level`, which comes after.
         if targets.threshold != self.threshold.load(Relaxed) {
             self.threshold.store(targets.threshold, Relaxed);
         }
@@ -135,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn one_without_a_law_stays() {
+    fn without_a_controller_the_threshold_stays() {
         let fixed = Watermark::fixed(7);
         assert!(!fixed.moves());
         fixed.follow(7, 0, || panic!("nobody needs to know"));
@@ -144,8 +151,8 @@ mod tests {
     }
 
     #[test]
-    fn the_threshold_goes_where_the_law_says() {
-        let moving = Watermark::moving(Law::new(1..=HIGH, 2 * HIGH));
+    fn the_threshold_goes_where_the_controller_says() {
+        let moving = Watermark::moving(ThresholdController::new(1..=HIGH, 2 * HIGH));
         assert!(moving.moves());
         assert_eq!(moving.threshold(), HIGH);
         eventually("it comes down", || {
@@ -157,7 +164,7 @@ mod tests {
 
     #[test]
     fn so_does_the_goal_above_it() {
-        let moving = Watermark::moving(Law::new(1..=HIGH, 2 * HIGH));
+        let moving = Watermark::moving(ThresholdController::new(1..=HIGH, 2 * HIGH));
         let before = moving.targets().above;
         let mut taken = 0;
         eventually("it goes up", || {
@@ -168,10 +175,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_another_hand_is_left_there() {
-        let moving = Watermark::moving(Law::new(1..=HIGH, 2 * HIGH));
-        let law = moving.law.as_ref().unwrap().lock();
+    fn a_controller_that_another_has_locked_is_left_alone() {
+        let moving = Watermark::moving(ThresholdController::new(1..=HIGH, 2 * HIGH));
+        let controller = moving.controller.as_ref().unwrap().lock();
         moving.follow(HIGH, HIGH, || panic!("it waits"));
-        drop(law);
+        drop(controller);
     }
 }

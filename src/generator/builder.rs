@@ -251,7 +251,7 @@ impl CachedGeneratorBuilder {
             ring,
             source,
             threshold,
-            self.threshold.and_then(|fill| fill.law(capacity)),
+            self.threshold.and_then(|fill| fill.controller(capacity)),
             self.schedule,
             self.full_hook,
             self.producers,

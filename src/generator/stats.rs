@@ -22,7 +22,7 @@ pub struct Stats {
     pub issued: u64,
     /// IDs that consumers made themselves, because the ring was dry.
     pub in_place: u64,
-    /// Fills that reached the brim, or as far as an adaptive threshold wants, by
+    /// Fills after which the ring was full, or as full as an adaptive threshold wants, by
     /// cause.
     pub fills: FillCounts,
     /// Fills that stopped early at the borrow limit or the end of the lease.

@@ -23,7 +23,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::{Config, Load, Machine, Piece};
-use crate::fill::{Law, Seen, Targets};
+use crate::fill::{FillSample, Targets, ThresholdController};
 
 /// The level over time; see [`course`].
 #[derive(Clone, Debug, PartialEq)]
@@ -131,7 +131,7 @@ struct Tank {
     take_rate: f64,
     wake_latency: f64,
     phase: Phase,
-    law: Option<Law>,
+    controller: Option<ThresholdController>,
     targets: Targets,
     seconds: f64,
     level: f64,
@@ -153,7 +153,7 @@ const NOTHING: f64 = 1e-6;
 impl Tank {
     fn new(machine: &Machine, config: &Config, phase: Phase) -> Self {
         let capacity = config.capacity() as f64;
-        let law = config.threshold().law(config.capacity());
+        let controller = config.threshold().controller(config.capacity());
         let fixed = Targets {
             threshold: config.threshold_in_slots(),
             above: config.capacity() as u64,
@@ -165,8 +165,10 @@ impl Tank {
             // A wake-up of no length would have endless events in no time.
             wake_latency: machine.wake_latency().as_secs_f64().max(1e-6),
             phase,
-            targets: law.as_ref().map_or(fixed, Law::targets),
-            law,
+            targets: controller
+                .as_ref()
+                .map_or(fixed, ThresholdController::targets),
+            controller,
             seconds: 0.0,
             level: capacity,
             waiting: 0.0,
@@ -340,12 +342,12 @@ impl Tank {
     }
 
     fn observe(&mut self, from: f64) {
-        if let Some(law) = &mut self.law {
-            self.targets = law.observe(Seen {
+        if let Some(controller) = &mut self.controller {
+            self.targets = controller.observe(FillSample {
                 at: Duration::from_secs_f64(self.seconds),
                 taken: self.course.taken as u64,
                 retired: 0,
-                threshold: law.targets().threshold,
+                threshold: controller.targets().threshold,
                 lowest: from.min(self.level) as u64,
             });
         }

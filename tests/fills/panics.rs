@@ -30,7 +30,7 @@ fn r3_a_hook_on_a_full_ring_that_panics_stops_no_fill() {
     for panics in 1..=3 {
         eventually("the panic is counted", || ids.stats().panics >= panics);
         take_some(&ids, 64);
-        eventually("the ring is brimful", || level(&ids) == 64);
+        eventually("the ring is full", || level(&ids) == 64);
     }
     drop(ids);
     assert_eq!(Arc::strong_count(&clock), 1, "the producer has ended");
@@ -217,7 +217,7 @@ fn r3_a_clock_that_panics_in_mid_fill_costs_no_room() {
         eventually("the clock has failed twice", || {
             ids.stats().panics == 2 * round
         });
-        eventually("the ring is brimful", || level(&ids) == 4096);
+        eventually("the ring is full", || level(&ids) == 4096);
     }
     drop(ids);
 }

@@ -21,7 +21,7 @@ fn refuse_gives_up_the_ring_and_every_handle() {
     let ids = rig.cached().lease_duration(LEASE_DURATION).build().unwrap();
     let mut handles = [ids.handle().unwrap(), ids.handle().unwrap()];
     for handle in &mut handles {
-        // Takes all, so that the fill which follows goes to the brim.
+        // Takes all, so that the next fill goes up to the limit.
         handle.take().unwrap();
         eventually("the ring is full", || ids.stats().level == 64);
     }

@@ -28,7 +28,7 @@ fn s4_the_ring_every_handle_and_the_leases_are_given_up() {
     for handle in &mut handles {
         judge.judge(handle.take().unwrap());
     }
-    // Not to the brim: a handle may have taken of the last fill.
+    // Not full: a handle may have taken of the last fill.
     eventually("the ring is filled", || {
         let stats = ids.stats();
         stats.level >= stats.threshold

@@ -111,7 +111,7 @@ fn r1_two_consumers_are_given_one_slot() {
 
 // A handler for a full ring that throws leaves the flag `running` behind.
 
-/// Empties the ring, and says whether it is brimful again.
+/// Empties the ring, and says whether it is full again.
 fn a_failed_fill_is_not_the_last(drain_and_wait: &mut dyn FnMut() -> bool) -> Finding {
     for round in 0..3 {
         if !drain_and_wait() {
@@ -156,7 +156,7 @@ fn r3_a_put_handler_that_throws_wedges_filling() {
         let panics = ids.stats().panics;
         eventually("the hook panics", || ids.stats().panics > panics);
         while ids.take().is_ok() {}
-        eventually("the ring is brimful", || ids.stats().level == 64);
+        eventually("the ring is full", || ids.stats().level == 64);
         true
     });
     assert_caught(mistaken, here, "in round 1 nobody filled");

@@ -262,7 +262,7 @@ impl<T: Taking> Workload for Generated<T> {
     }
 }
 
-/// A brimful ring and nobody who fills it again.
+/// A full ring and nobody who fills it again.
 fn full(builder: CachedGeneratorBuilder) -> CachedGeneratorBuilder {
     builder
         .capacity(PREFILLED)

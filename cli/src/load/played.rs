@@ -22,7 +22,7 @@ pub(crate) struct Played {
     pub(crate) empties: u64,
     /// IDs that consumers had to make themselves.
     pub(crate) in_place: u64,
-    /// Threshold fills that reached the brim.
+    /// Threshold fills that filled the ring.
     pub(crate) fills: u64,
     /// From the moment at which an ID was due until it was there. IDs of one
     /// group are there when its last one is.

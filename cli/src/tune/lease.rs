@@ -68,7 +68,7 @@ impl LeasePlan {
         self.mean / self.sustained
     }
 
-    /// Seconds that a brimful ring has borrowed.
+    /// Seconds that a full ring has borrowed.
     pub(super) fn borrowed_by_ring(&self, capacity: usize) -> f64 {
         capacity as f64 / self.sustained
     }

@@ -413,7 +413,7 @@ impl Outcome {
         };
         format!(
             "The lease: {count} {} {} IDs/s, and the load takes {:.0} % of that. It borrows up to \
-             {} ahead of the clock, and a brimful ring {} on top; {limit} s may be borrowed, and \
+             {} ahead of the clock, and a full ring {} on top; {limit} s may be borrowed, and \
              {end}. A restart on the same nodes waits for what was borrowed.",
             if count == 1 { "node has" } else { "nodes have" },
             short(lease.sustained),

@@ -132,7 +132,7 @@ impl Player for RealRings<'_> {
 }
 
 /// How long a play has to be so that it meets what the load does: a period and
-/// the burst that follows, because the first one finds a ring that is brimful.
+/// the burst that follows, because the first one finds a ring that is full.
 /// At least a sixteenth of the time, at the most a quarter of it.
 pub(super) fn play_length(load: &Load, time: Duration) -> Duration {
     const AFTERWARDS: f64 = 0.02;

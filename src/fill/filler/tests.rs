@@ -54,14 +54,14 @@ impl Clock for Limited {
 struct Setup {
     threshold: usize,
     ticks: u64,
-    law: Option<Law>,
+    controller: Option<ThresholdController>,
     schedule: Option<ScheduledFill>,
 }
 
 const SETUP: Setup = Setup {
     threshold: 256,
     ticks: 1_000,
-    law: None,
+    controller: None,
     schedule: None,
 };
 
@@ -95,7 +95,7 @@ impl Setup {
             RingBuffer::with_capacity(256).unwrap(),
             Source::new(timeline, Cipher::plain()),
             self.threshold,
-            self.law,
+            self.controller,
             self.schedule,
             Some(on_full),
             producers,
@@ -187,7 +187,7 @@ fn a_fill_makes_what_is_missing_and_says_how_many() {
 }
 
 #[test]
-fn a_fill_goes_to_the_brim_as_it_was() {
+fn a_fill_goes_to_the_limit_as_it_was() {
     let made = SETUP.make();
     made.filler.fill(FillCause::Padding).unwrap();
     let mut out = [Id::default(); 128];
@@ -278,10 +278,10 @@ fn what_others_have_in_hand_is_left_to_them() {
 
 /// With a threshold that moves: what takes ask for is filled up to the goal.
 fn adaptive() -> (Made, usize) {
-    let law = Law::new(10..=100, 256);
-    let goal = law.targets().goal(256) as usize;
+    let controller = ThresholdController::new(10..=100, 256);
+    let goal = controller.targets().goal(256) as usize;
     let made = Setup {
-        law: Some(law),
+        controller: Some(controller),
         ..SETUP
     }
     .make();

@@ -90,10 +90,10 @@ fn who_leaves_wakes_the_next_where_something_is_left() {
 /// A full ring whose threshold comes down in some milliseconds of learning, and that
 /// threshold.
 fn full_and_learning() -> (Made, u64) {
-    let law = Law::new(10..=250, 256);
-    let before = law.targets().threshold;
+    let controller = ThresholdController::new(10..=250, 256);
+    let before = controller.targets().threshold;
     let made = Setup {
-        law: Some(law),
+        controller: Some(controller),
         ..SETUP
     }
     .make();
