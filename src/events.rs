@@ -1,15 +1,19 @@
-//! What is told to `tracing`, all in one place.
+//! The events that the library reports to `tracing`.
+//!
+//! The functions here take numbers and what can be displayed, so that every module may
+//! call them. Those about leases are in `lease::events` and `lease::renewal::events`;
+//! the table has them all.
 //!
 //! The target is always `ringflake`, and a message begins with the event's name.
-//! What is normal is told at debug or below. Events with the field `suppressed`
-//! are told at most once a second for each generator, and count there how many
-//! were held back since the last; `refused` is throttled apart for fills and for
-//! takes. An unusable backend is told once a process.
+//! Normal operation is reported at debug or below. An event with the field `suppressed`
+//! is reported at most once a second for each generator, and the field counts how many
+//! were held back since the last one; `refused` is throttled apart for fills and for
+//! takes. An unusable backend is reported once a process.
 //!
-//! Nothing is told on the path of a take that finds what it asks for; a direct
-//! generator tells nothing. No event carries a secret or an ID.
+//! A take that finds an ID in the ring reports nothing, and neither does a direct
+//! generator. No event carries a secret or an ID.
 //!
-//! | event | level | fields | told |
+//! | event | level | fields | reported |
 //! |---|---|---|---|
 //! | generator started | debug | capacity, threshold, producers, leases | at the end of `build` |
 //! | ring filled | trace | cause, count, micros | at the end of a fill, also of one cut short |
@@ -35,29 +39,27 @@
 //! | generator stopped | debug | | when the last clone is dropped, but in a forked child |
 //! | unusable backend | warn | value, chosen, available | at a key's set-up |
 
-use std::collections::BTreeSet;
-use std::error::Error;
 use std::ffi::OsStr;
 use std::fmt::{self, Display};
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::cipher::Backend;
-use crate::fill::FillCause;
-use crate::lease::{Change, Lease, Request, StoreError, Trouble};
-use crate::timeline::Refused;
-
-pub(crate) fn started(capacity: usize, threshold: usize, producers: usize, leases: &[Lease]) {
+pub(crate) fn started(
+    capacity: usize,
+    threshold: usize,
+    producers: usize,
+    leases: &[impl Display],
+) {
     let leases = Leases(leases);
     tracing::debug!(target: "ringflake", capacity, threshold, producers, %leases, "generator started");
 }
 
 /// Prints one after the other.
-struct Leases<'a>(&'a [Lease]);
+struct Leases<'a, L>(&'a [L]);
 
-impl Display for Leases<'_> {
+impl<L: Display> Display for Leases<'_, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, lease) in self.0.iter().enumerate() {
             let separator = if index > 0 { "; " } else { "" };
@@ -67,88 +69,7 @@ impl Display for Leases<'_> {
     }
 }
 
-pub(crate) fn lease_changed(change: &Change) {
-    match change {
-        Change::Opened(grant) => {
-            tracing::debug!(target: "ringflake", %grant, "lease acquired");
-        }
-        Change::Extended(grant) => {
-            tracing::trace!(target: "ringflake", %grant, "lease extended");
-        }
-        Change::Closed(grant) => {
-            tracing::debug!(target: "ringflake", %grant, "lease closed");
-        }
-        Change::Revoked(grant) => {
-            tracing::warn!(target: "ringflake", %grant, "lease given up");
-        }
-        Change::Expired { since_unix_ms } => {
-            tracing::error!(target: "ringflake", since_unix_ms, "leases ended");
-        }
-        Change::Revived => {
-            tracing::info!(target: "ringflake", "leases in force again");
-        }
-    }
-}
-
-fn name_of(request: &Request) -> &'static str {
-    match request {
-        Request::Acquire(_) => "acquire",
-        Request::Renew(_) => "renew",
-        Request::Release { .. } => "release",
-        Request::Check { .. } => "check",
-    }
-}
-
-pub(crate) fn lease_store_asked(request: &Request, took: Duration) {
-    let micros = took.as_micros() as u64;
-    tracing::trace!(target: "ringflake", request = name_of(request), micros, "lease store asked");
-}
-
-pub(crate) fn lease_store_failed(throttle: &Throttle, request: &Request, error: &StoreError) {
-    if let Some(suppressed) = throttle.admit() {
-        let cause = error.source().map(ToString::to_string).unwrap_or_default();
-        tracing::warn!(
-            target: "ringflake",
-            request = name_of(request), %error, cause, suppressed, "lease store failed"
-        );
-    }
-}
-
-pub(crate) fn lease_history_lost() {
-    tracing::error!(
-        target: "ringflake",
-        "lease history lost"
-    );
-}
-
-pub(crate) fn lease_upstream_failed(throttle: &Throttle, error: &StoreError) {
-    if let Some(suppressed) = throttle.admit() {
-        let cause = error.source().map(ToString::to_string).unwrap_or_default();
-        tracing::warn!(
-            target: "ringflake",
-            %error, cause, suppressed, "upstream lease store failed"
-        );
-    }
-}
-
-pub(crate) fn lease_upstream_recovered(since_unix_ms: u64) {
-    tracing::info!(target: "ringflake", since_unix_ms, "upstream lease store recovered");
-}
-
-#[cfg(feature = "sqlite")]
-pub(crate) fn lease_tier_given_up(store: &str, recorded: &str, found: &str) {
-    tracing::warn!(
-        target: "ringflake",
-        store, recorded, found, "machine's blocks given up"
-    );
-}
-
-pub(crate) fn lease_store_recovered(trouble: Trouble) {
-    let since_unix_ms = trouble.since_unix_ms;
-    tracing::info!(target: "ringflake", since_unix_ms, "lease store recovered");
-}
-
-pub(crate) fn filled(cause: FillCause, count: u64, took: Duration) {
+pub(crate) fn filled(cause: impl Display, count: u64, took: Duration) {
     let micros = took.as_micros() as u64;
     tracing::trace!(target: "ringflake", %cause, count, micros, "ring filled");
 }
@@ -170,7 +91,7 @@ pub(crate) fn borrowing_near_limit(throttle: &Throttle, borrowed: Duration, limi
     }
 }
 
-pub(crate) fn refused(throttle: &Throttle, reason: Refused) {
+pub(crate) fn refused(throttle: &Throttle, reason: impl Display) {
     if let Some(suppressed) = throttle.admit() {
         tracing::warn!(target: "ringflake", %reason, suppressed, "refused");
     }
@@ -194,10 +115,11 @@ pub(crate) fn stopped() {
     tracing::debug!(target: "ringflake", "generator stopped");
 }
 
-pub(crate) fn unusable_backend(value: &OsStr, chosen: Backend, available: impl Display) {
-    static TOLD: AtomicBool = AtomicBool::new(false);
-    // Asked first: what nobody hears is not told. Relaxed: the swap decides alone.
-    if tracing::enabled!(target: "ringflake", tracing::Level::WARN) && !TOLD.swap(true, Relaxed) {
+pub(crate) fn unusable_backend(value: &OsStr, chosen: impl Display, available: impl Display) {
+    static REPORTED: AtomicBool = AtomicBool::new(false);
+    // First: without a subscriber it stays unreported. Relaxed: the swap decides alone.
+    if tracing::enabled!(target: "ringflake", tracing::Level::WARN) && !REPORTED.swap(true, Relaxed)
+    {
         tracing::warn!(
             target: "ringflake",
             ?value,
@@ -207,45 +129,6 @@ pub(crate) fn unusable_backend(value: &OsStr, chosen: Backend, available: impl D
              the fastest is used instead"
         );
     }
-}
-
-/// A record of this block can't be true; of none, if there is none.
-pub(crate) fn block_quarantined(namespace: &str, block: Option<u64>, reason: &str) {
-    /// More of them are no news.
-    const MOST: usize = 10_000;
-    static TOLD: Mutex<BTreeSet<(String, Option<u64>)>> = Mutex::new(BTreeSet::new());
-    // Asked first: what nobody hears is not told.
-    if !tracing::enabled!(target: "ringflake", tracing::Level::WARN) {
-        return;
-    }
-    let is_new = {
-        let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
-        told.len() < MOST && told.insert((namespace.to_owned(), block))
-    };
-    if is_new {
-        tracing::warn!(
-            target: "ringflake",
-            namespace,
-            block,
-            reason,
-            "block quarantined: it is not granted until 'ringflake store repair'"
-        );
-    }
-}
-
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
-pub(crate) fn best_effort_store(store: &str, reason: &str) {
-    tracing::warn!(
-        target: "ringflake",
-        store,
-        reason,
-        "store not durable: what it confirms can be lost, and IDs issued twice"
-    );
-}
-
-#[cfg(feature = "mysql")]
-pub(crate) fn launch_not_noted(store: &str, error: &dyn Display) {
-    tracing::warn!(target: "ringflake", store, %error, "launch not noted in WORKER_NODE");
 }
 
 /// Lets one event a second through.
@@ -268,7 +151,7 @@ impl Throttle {
 
     /// How many were held back since the last one that passed, or `None` if
     /// this one is held back too.
-    fn admit(&self) -> Option<u64> {
+    pub(crate) fn admit(&self) -> Option<u64> {
         self.admit_at(uptime_ms())
     }
 

@@ -63,6 +63,7 @@ mod confirmed;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod error;
+mod events;
 mod fixed;
 mod grant;
 pub mod guide;

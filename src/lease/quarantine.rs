@@ -37,7 +37,7 @@
 use std::fmt;
 
 use super::{Block, BlockState, Epoch, Fence, Namespace, StoreError, StoreRecord};
-use crate::events;
+use crate::lease::events;
 
 /// A record of a block that no rule can have left behind. The block is not granted
 /// until it was [repaired](super::LeaseStore::repair).

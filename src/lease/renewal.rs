@@ -16,6 +16,7 @@
 //! | `first_lease.rs` | what is different until a store has given the first lease |
 //! | `courier.rs` | the thread: its rounds, and what one failure says to all |
 //! | `line.rs` | which courier a keeper comes to, and when one ends |
+//! | `events.rs` | what it reports to `tracing` |
 //! | `farewell.rs` | how long a generator that goes waits |
 //!
 //! # Locks
@@ -41,6 +42,7 @@
 
 mod courier;
 mod desk;
+mod events;
 mod farewell;
 mod first_lease;
 mod line;

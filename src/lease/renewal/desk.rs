@@ -8,8 +8,8 @@ use super::super::{
     Answer, Change, Demand, Expiry, LeaseStatus, Manager, Moment, Namespace, Outage, Step, Trouble,
     TroubleKind,
 };
+use super::events;
 use super::farewell::Ending;
-use crate::events;
 use crate::unwind::catching;
 
 /// Where grants are put to use. Called by one thread at a time.
@@ -218,9 +218,9 @@ impl Desk {
 
 impl News {
     pub(super) fn tell(&self) {
-        self.changes.iter().for_each(events::lease_changed);
+        self.changes.iter().for_each(events::changed);
         if let Some(trouble) = self.recovered {
-            events::lease_store_recovered(trouble);
+            events::store_recovered(trouble);
         }
     }
 }

@@ -30,8 +30,9 @@ use std::time::{Duration, Instant};
 
 use super::super::{Acquire, Answer, LeaseStore, Namespace, Request, Step, StoreError};
 use super::desk::Shared;
+use super::events;
 use super::first_lease::FirstLease;
-use crate::events::{self, Throttle};
+use crate::events::Throttle;
 use crate::unwind::catching;
 
 /// A desk, as its courier sees it.
@@ -255,13 +256,13 @@ pub(super) fn error_of(answer: &Answer) -> Option<&StoreError> {
 /// Tells `tracing` of an answer.
 fn tell(failures: &Throttle, request: &Request, answer: &Answer, took: Duration) {
     catching(|| {
-        events::lease_store_asked(request, took);
+        events::store_asked(request, took);
         let error = error_of(answer);
         if let Some(error) = error {
-            events::lease_store_failed(failures, request, error);
+            events::store_failed(failures, request, error);
         }
         if let Some(StoreError::HistoryLost { .. }) = error {
-            events::lease_history_lost();
+            crate::lease::events::history_lost();
         }
     });
 }

@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use self::server::Server;
 use self::session::MySession;
-use crate::events;
 use crate::lease::error::StoreError;
+use crate::lease::events;
 use crate::lease::grant::{Block, BlockState, Epoch, Grant};
 use crate::lease::key::StoreKey;
 use crate::lease::namespace::{Fingerprint, Namespace};

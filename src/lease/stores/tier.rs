@@ -69,8 +69,9 @@ use self::ledger::Deal;
 use self::ledger::{Ledger, Sight};
 pub use self::memory::{MemoryTier, TierSnapshot};
 use self::place::Place;
-use crate::events::{self, Throttle};
+use crate::events::Throttle;
 use crate::lease::error::StoreError;
+use crate::lease::events;
 use crate::lease::grant::{Block, BlockState, Epoch, Grant, Holder};
 use crate::lease::key::StoreKey;
 use crate::lease::namespace::{Fingerprint, Namespace};
@@ -303,7 +304,7 @@ impl TierStore {
             });
         match (trouble, before) {
             (Some(error), _) => self.tell(error),
-            (None, Ok(Some(before))) => events::lease_upstream_recovered(before.since_unix_ms),
+            (None, Ok(Some(before))) => events::upstream_recovered(before.since_unix_ms),
             (None, _) => {}
         }
     }
@@ -350,9 +351,9 @@ impl TierStore {
 
     fn tell(&self, error: &StoreError) {
         if let StoreError::HistoryLost { .. } = error {
-            events::lease_history_lost();
+            events::history_lost();
         }
-        events::lease_upstream_failed(&self.failures, error);
+        events::upstream_failed(&self.failures, error);
     }
 }
 
@@ -476,7 +477,7 @@ impl LeaseStore for TierStore {
                 Ok((granted, ledger.is_spent(at), before))
             })?;
         if let (Ok(_), Some(before)) = (&asked, before) {
-            events::lease_upstream_recovered(before.since_unix_ms);
+            events::upstream_recovered(before.since_unix_ms);
         }
         match (granted, asked) {
             (Err(ours), Err(theirs)) => Err(refusal(ours, theirs, is_spent)),

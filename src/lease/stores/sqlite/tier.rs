@@ -19,7 +19,7 @@ use super::session::{Access, Trouble};
 use super::steps::refuse_second_use;
 use super::tables::{self, Kind, Space};
 use super::turn::Turn;
-use crate::events;
+use crate::lease::events;
 use crate::lease::stores::row::{corrupt, from_column, to_column};
 use crate::lease::stores::tier::Operation;
 use crate::lease::stores::tier::errand::{Errands, UpstreamTrouble};
@@ -139,7 +139,7 @@ impl SqliteStore {
                 {
                     return Ok(Err(shared_with_another(turn.store, recorded, &found)));
                 }
-                events::lease_tier_given_up(turn.store, recorded, found.as_str());
+                events::tier_given_up(turn.store, recorded, found.as_str());
                 turn.adopt();
                 ledger.forget(&turn.identity, turn.unix_ms);
                 // Whatever becomes of the step: a file that has been made this one's has

@@ -1,0 +1,76 @@
+//! The events of stores and of what they grant; those of a generator's own leases are in
+//! `renewal::events`, and the table of all events in [`crate::events`].
+
+use std::collections::BTreeSet;
+use std::error::Error;
+#[cfg(feature = "mysql")]
+use std::fmt::Display;
+use std::sync::{Mutex, PoisonError};
+
+use super::error::StoreError;
+use crate::events::Throttle;
+
+pub(super) fn history_lost() {
+    tracing::error!(target: "ringflake", "lease history lost");
+}
+
+pub(super) fn upstream_failed(throttle: &Throttle, error: &StoreError) {
+    if let Some(suppressed) = throttle.admit() {
+        let cause = error.source().map(ToString::to_string).unwrap_or_default();
+        tracing::warn!(
+            target: "ringflake",
+            %error, cause, suppressed, "upstream lease store failed"
+        );
+    }
+}
+
+pub(super) fn upstream_recovered(since_unix_ms: u64) {
+    tracing::info!(target: "ringflake", since_unix_ms, "upstream lease store recovered");
+}
+
+#[cfg(feature = "sqlite")]
+pub(super) fn tier_given_up(store: &str, recorded: &str, found: &str) {
+    tracing::warn!(
+        target: "ringflake",
+        store, recorded, found, "machine's blocks given up"
+    );
+}
+
+/// A record of this block can't be true; of none, if there is none.
+pub(super) fn block_quarantined(namespace: &str, block: Option<u64>, reason: &str) {
+    /// Blocks that are remembered; no more are reported.
+    const MOST: usize = 10_000;
+    static REPORTED: Mutex<BTreeSet<(String, Option<u64>)>> = Mutex::new(BTreeSet::new());
+    // First: without a subscriber it stays unreported.
+    if !tracing::enabled!(target: "ringflake", tracing::Level::WARN) {
+        return;
+    }
+    let is_new = {
+        let mut reported = REPORTED.lock().unwrap_or_else(PoisonError::into_inner);
+        reported.len() < MOST && reported.insert((namespace.to_owned(), block))
+    };
+    if is_new {
+        tracing::warn!(
+            target: "ringflake",
+            namespace,
+            block,
+            reason,
+            "block quarantined: it is not granted until 'ringflake store repair'"
+        );
+    }
+}
+
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
+pub(super) fn best_effort_store(store: &str, reason: &str) {
+    tracing::warn!(
+        target: "ringflake",
+        store,
+        reason,
+        "store not durable: what it confirms can be lost, and IDs issued twice"
+    );
+}
+
+#[cfg(feature = "mysql")]
+pub(super) fn launch_not_noted(store: &str, error: &dyn Display) {
+    tracing::warn!(target: "ringflake", store, %error, "launch not noted in WORKER_NODE");
+}
