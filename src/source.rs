@@ -62,19 +62,19 @@ mod tests {
     use crate::clock::ManualClock;
     use crate::layout::Layout;
     use crate::lease::Lease;
-    use crate::timeline::Pace;
+    use crate::timeline::ClaimPolicy;
 
     const LAYOUT: Layout = Layout::RANDFLAKE;
 
     fn source() -> Source {
         let lease = Lease::new(LAYOUT, 0..1, 0..10).unwrap();
         let clock = Arc::new(ManualClock::new(LAYOUT.epoch_unix_ms()));
-        let pace = Pace {
+        let policy = ClaimPolicy {
             borrow_limit: 0,
             follows_clock: true,
             serves_the_past: false,
         };
-        let timeline = Timeline::new(&lease, 0, clock, pace).unwrap();
+        let timeline = Timeline::new(&lease, 0, clock, policy).unwrap();
         Source::new(timeline, Cipher::plain())
     }
 

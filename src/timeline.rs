@@ -46,14 +46,14 @@ pub(crate) struct Timeline {
     /// The lane that was opened last.
     opened: AtomicUsize,
     clock: Arc<dyn Clock>,
-    pace: Pace,
+    policy: ClaimPolicy,
     /// How the store of the leases fares, if they come from one.
     outage: Option<Arc<Outage>>,
 }
 
 /// How the timeline follows the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Pace {
+pub(crate) struct ClaimPolicy {
     /// How many ticks after the clock's may be claimed from.
     pub(crate) borrow_limit: u64,
     /// Whether claims skip forward to the clock, up to the end of a grant.
@@ -86,9 +86,9 @@ impl Timeline {
         lease: &Lease,
         offset: u64,
         clock: Arc<dyn Clock>,
-        pace: Pace,
+        policy: ClaimPolicy,
     ) -> std::io::Result<Self> {
-        let timeline = Self::with_lanes(*lease.layout(), 1, clock, pace)?;
+        let timeline = Self::with_lanes(*lease.layout(), 1, clock, policy)?;
         timeline.lanes[0].open(timeline.cursor(0), &lease.nodes(), &lease.ticks());
         // Relaxed: nobody else has the timeline yet. The word is one past the
         // next position.
@@ -121,10 +121,10 @@ impl Timeline {
         layout: Layout,
         lanes: usize,
         clock: Arc<dyn Clock>,
-        pace: Pace,
+        policy: ClaimPolicy,
         outage: Arc<Outage>,
     ) -> std::io::Result<Self> {
-        let mut timeline = Self::with_lanes(layout, lanes.min(Self::MAX_LANES), clock, pace)?;
+        let mut timeline = Self::with_lanes(layout, lanes.min(Self::MAX_LANES), clock, policy)?;
         timeline.outage = Some(outage);
         Ok(timeline)
     }
@@ -133,7 +133,7 @@ impl Timeline {
         layout: Layout,
         lanes: usize,
         clock: Arc<dyn Clock>,
-        pace: Pace,
+        policy: ClaimPolicy,
     ) -> std::io::Result<Self> {
         let words = WipeOnFork::new(std::array::from_fn(|_| AtomicU64::new(0)))?;
         // Relaxed: nobody else has the timeline yet.
@@ -145,7 +145,7 @@ impl Timeline {
             active: AtomicUsize::new(0),
             opened: AtomicUsize::new(0),
             clock,
-            pace,
+            policy,
             outage: None,
         })
     }
@@ -194,7 +194,7 @@ impl Timeline {
         let now = self.now();
         // Relaxed: a hint, in range because nothing else is ever stored.
         let at = self.active.load(Relaxed);
-        match self.lanes[at].claim(self.cursor(at), &self.layout, want, now, self.pace) {
+        match self.lanes[at].claim(self.cursor(at), &self.layout, want, now, self.policy) {
             Some(claimed) => {
                 if claimed.may_pass_on && self.lanes.len() > 1 {
                     self.choose(at, now);
@@ -221,7 +221,8 @@ impl Timeline {
             && tick < now.limit
         {
             let lane = &self.lanes[at];
-            if let Some(claimed) = lane.claim(self.cursor(at), &self.layout, want, now, self.pace) {
+            if let Some(claimed) = lane.claim(self.cursor(at), &self.layout, want, now, self.policy)
+            {
                 self.active.store(at, Relaxed);
                 return Ok(claimed.run);
             }
@@ -238,7 +239,7 @@ impl Timeline {
             .map(|step| (at + step) % count)
             .filter_map(|at| {
                 let (view, word) = self.look(at)?;
-                let tick = view.next_tick(word, now, self.pace)?;
+                let tick = view.next_tick(word, now, self.policy)?;
                 Some((at, tick, view.is_passed(now)))
             })
             .min_by_key(|&(_, tick, is_passed)| (is_passed, tick))
@@ -292,7 +293,7 @@ impl Timeline {
     pub(crate) fn ahead(&self) -> Option<Duration> {
         let now = self.now();
         let open = || (0..self.lanes.len()).filter_map(|at| self.look(at));
-        let next = |(view, word): (View<'_>, u64)| view.next_tick(word, now, self.pace);
+        let next = |(view, word): (View<'_>, u64)| view.next_tick(word, now, self.policy);
         if open().filter_map(next).any(|tick| tick < now.limit) {
             return Some(self.borrowed().min(self.borrow_limit()));
         }
@@ -323,7 +324,7 @@ impl Timeline {
 
     /// The most that may be borrowed.
     pub(crate) fn borrow_limit(&self) -> Duration {
-        self.ticks_to_duration(self.pace.borrow_limit)
+        self.ticks_to_duration(self.policy.borrow_limit)
     }
 
     pub(crate) fn layout(&self) -> &Layout {
@@ -366,7 +367,7 @@ impl Timeline {
                 unix_ms,
                 tick,
                 limit: tick
-                    .saturating_add(self.pace.borrow_limit)
+                    .saturating_add(self.policy.borrow_limit)
                     .saturating_add(1),
             },
             None => self.before_the_epoch(unix_ms),
@@ -381,7 +382,7 @@ impl Timeline {
         Now {
             unix_ms,
             tick: 0,
-            limit: (self.pace.borrow_limit.saturating_add(1)).saturating_sub(missing),
+            limit: (self.policy.borrow_limit.saturating_add(1)).saturating_sub(missing),
         }
     }
 
@@ -411,7 +412,7 @@ impl Timeline {
     /// The refusal of a clock that is too far behind `tick`.
     fn behind(&self, tick: u64, now: Now) -> Refused {
         // The first tick of the clock at which `tick` comes within the limit.
-        let open_at = i128::from(tick) - i128::from(self.pace.borrow_limit);
+        let open_at = i128::from(tick) - i128::from(self.policy.borrow_limit);
         let open_unix_ms = i128::from(self.layout().epoch_unix_ms())
             + open_at * i128::from(self.layout().tick_ms());
         let missing_ms = (open_unix_ms - i128::from(now.unix_ms)).max(1);
@@ -430,7 +431,7 @@ impl fmt::Debug for Timeline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Timeline")
             .field("leases", &self.leases())
-            .field("pace", &self.pace)
+            .field("policy", &self.policy)
             .field("borrowed", &self.borrowed())
             .finish_non_exhaustive()
     }

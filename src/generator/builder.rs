@@ -17,7 +17,7 @@ use crate::layout::Layout;
 use crate::ring::RingBuffer;
 use crate::source::Source;
 use crate::sync;
-use crate::timeline::Pace;
+use crate::timeline::ClaimPolicy;
 
 /// How often a recall is tried again while producers are about to finish, before it
 /// leaves the rest to the next call: some 10 ms.
@@ -240,12 +240,12 @@ impl CachedGeneratorBuilder {
         let setup = self.setup.check()?;
         let ring = RingBuffer::with_capacity(capacity).map_err(BuildError::Ring)?;
 
-        let pace = Pace {
+        let policy = ClaimPolicy {
             borrow_limit: to_ticks(&setup.layout, borrow_limit),
             follows_clock: true,
             serves_the_past: false,
         };
-        let timeline = (setup.ground).timeline(Share::WHOLE, &setup.layout, setup.clock, pace)?;
+        let timeline = (setup.ground).timeline(Share::WHOLE, &setup.layout, setup.clock, policy)?;
         let source = Source::new(timeline, setup.cipher);
         let filler = Arc::new(Filler::new(
             ring,

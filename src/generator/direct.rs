@@ -38,7 +38,7 @@ use crate::lease::{Lease, LeaseStatus};
 use crate::source::Source;
 use crate::sync::atomic::AtomicUsize;
 use crate::sync::atomic::Ordering::Relaxed;
-use crate::timeline::{Pace, Refused, Timeline};
+use crate::timeline::{ClaimPolicy, Refused, Timeline};
 
 /// The most lanes that a lease is divided into; each takes a page of memory.
 const MAX_LANES: u64 = 256;
@@ -386,13 +386,13 @@ impl DirectGeneratorBuilder {
                 return Err(BuildError::RollbackBits { bits, nodes });
             }
         };
-        let pace = match self.policy {
-            ClockPolicy::Logical { at_most_ahead } => Pace {
+        let claim_policy = match self.policy {
+            ClockPolicy::Logical { at_most_ahead } => ClaimPolicy {
                 borrow_limit: to_ticks(&setup.layout, at_most_ahead),
                 follows_clock: false,
                 serves_the_past: true,
             },
-            _ => Pace {
+            _ => ClaimPolicy {
                 borrow_limit: 0,
                 follows_clock: true,
                 serves_the_past: false,
@@ -405,7 +405,9 @@ impl DirectGeneratorBuilder {
                     count: lanes,
                 };
                 let clock = Arc::clone(&setup.clock);
-                let timeline = setup.ground.timeline(share, &setup.layout, clock, pace)?;
+                let timeline = setup
+                    .ground
+                    .timeline(share, &setup.layout, clock, claim_policy)?;
                 Ok(Source::new(timeline, setup.cipher.clone()))
             })
             .collect::<Result<_, BuildError>>()?;

@@ -18,7 +18,7 @@ use crate::lease::{
     Namespace, Outage, Position, Space, Tenant, may_come,
 };
 use crate::source::Source;
-use crate::timeline::{LaneIndex, Pace, Timeline};
+use crate::timeline::{ClaimPolicy, LaneIndex, Timeline};
 
 /// What a generator to be has its nodes and ticks from.
 pub(super) enum Ground {
@@ -111,13 +111,13 @@ impl Ground {
         }
     }
 
-    /// The timeline of a share of the nodes, at the pace that the ground demands.
+    /// The timeline of a share of the nodes, with the claim policy that the ground demands.
     pub(super) fn timeline(
         &self,
         share: Share,
         layout: &Layout,
         clock: Arc<dyn Clock>,
-        mut pace: Pace,
+        mut policy: ClaimPolicy,
     ) -> Result<Timeline, BuildError> {
         match self {
             Self::Given { lease, claimed } => {
@@ -130,14 +130,14 @@ impl Ground {
                     let whole = Lease::new(*layout, lease.nodes(), ticks);
                     (whole.and_then(|lease| share.of(&lease)), 0)
                 };
-                Timeline::new(&lease.map_err(BuildError::Lease)?, offset, clock, pace)
+                Timeline::new(&lease.map_err(BuildError::Lease)?, offset, clock, policy)
             }
             Self::Kept(kept) => {
                 // Whatever the generator would do with a lease that was given.
-                pace.serves_the_past = kept.plan.expiry == Expiry::Serve;
+                policy.serves_the_past = kept.plan.expiry == Expiry::Serve;
                 // Twice, for those that are used up while others replace them.
                 let lanes = 2 * kept.plan.widen_to as usize + 8;
-                Timeline::for_leases(*layout, lanes, clock, pace, Arc::clone(&kept.outage))
+                Timeline::for_leases(*layout, lanes, clock, policy, Arc::clone(&kept.outage))
             }
         }
         .map_err(BuildError::System)

@@ -59,7 +59,7 @@
 use std::ops::Range;
 
 use super::line::{Line, Run};
-use super::{Now, Pace};
+use super::{ClaimPolicy, Now};
 use crate::layout::Layout;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -188,11 +188,11 @@ impl Lane {
         layout: &Layout,
         want: usize,
         now: Now,
-        pace: Pace,
+        policy: ClaimPolicy,
     ) -> Option<Claimed> {
         let view = self.view(layout)?;
         let line = &view.line;
-        let floor = view.floor(now, pace);
+        let floor = view.floor(now, policy);
         let limit = line.position_of(now.limit);
         // Acquire: a cursor that a later `open` set brings the changed
         // generation with it. The cursor orders no other memory: that intervals
@@ -221,11 +221,11 @@ impl Lane {
 impl View<'_> {
     /// The first position that may still be claimed at `now`.
     #[inline]
-    pub(super) fn floor(&self, now: Now, pace: Pace) -> u64 {
+    pub(super) fn floor(&self, now: Now, policy: ClaimPolicy) -> u64 {
         let skips = if self.is_passed(now) {
-            !pace.serves_the_past
+            !policy.serves_the_past
         } else {
-            pace.follows_clock
+            policy.follows_clock
         };
         if skips {
             self.line.position_of(now.tick)
@@ -241,8 +241,8 @@ impl View<'_> {
     }
 
     /// The tick that the next claim would be of, if the grant is not used up.
-    pub(super) fn next_tick(&self, word: u64, now: Now, pace: Pace) -> Option<u64> {
-        let start = word.checked_sub(1)?.max(self.floor(now, pace));
+    pub(super) fn next_tick(&self, word: u64, now: Now, policy: ClaimPolicy) -> Option<u64> {
+        let start = word.checked_sub(1)?.max(self.floor(now, policy));
         (start < self.line.len()).then(|| self.line.tick_of(start))
     }
 }

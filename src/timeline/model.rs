@@ -6,7 +6,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{LaneIndex, Pace, Run, Timeline};
+use super::{ClaimPolicy, LaneIndex, Run, Timeline};
 use crate::clock::ManualClock;
 use crate::lease::Lease;
 
@@ -24,12 +24,12 @@ impl LeaseTimeline {
     /// # Errors
     /// When the memory can't be had.
     pub fn new(layout: crate::Layout, lanes: usize, clock: ManualClock) -> io::Result<Self> {
-        let pace = Pace {
+        let policy = ClaimPolicy {
             borrow_limit: u64::MAX,
             follows_clock: true,
             serves_the_past: false,
         };
-        Timeline::for_leases(layout, lanes, Arc::new(clock), pace, Arc::default()).map(Self)
+        Timeline::for_leases(layout, lanes, Arc::new(clock), policy, Arc::default()).map(Self)
     }
 
     /// Opens a lane, if there is room.
@@ -55,9 +55,9 @@ impl LeaseTimeline {
     /// The same from this lane, whatever it is open for, and from no other.
     pub fn claim_from(&self, lane: ModelLane, want: usize) -> Option<Range<u64>> {
         let LaneIndex(at) = lane.0;
-        let Timeline { layout, pace, .. } = &self.0;
+        let Timeline { layout, policy, .. } = &self.0;
         let (lane, cursor) = (&self.0.lanes[at], self.0.cursor(at));
-        let claimed = lane.claim(cursor, layout, want, self.0.now(), *pace)?;
+        let claimed = lane.claim(cursor, layout, want, self.0.now(), *policy)?;
         Some(raws(claimed.run))
     }
 }

@@ -31,12 +31,12 @@ fn timeline(
     clock: &ManualClock,
 ) -> Timeline {
     let lease = Lease::new(layout, nodes, ticks).unwrap();
-    let pace = Pace {
+    let policy = ClaimPolicy {
         borrow_limit,
         follows_clock: true,
         serves_the_past: false,
     };
-    Timeline::new(&lease, 0, Arc::new(clock.clone()), pace).unwrap()
+    Timeline::new(&lease, 0, Arc::new(clock.clone()), policy).unwrap()
 }
 
 fn raws(run: Run) -> Range<u64> {
@@ -217,13 +217,13 @@ fn a_used_up_tick_is_told_from_a_clock_set_back() {
 
 /// Room for three grants from a store, up to two ticks ahead of the clock.
 fn timeline_for_leases(layout: Layout, serves_the_past: bool, clock: &ManualClock) -> Timeline {
-    let pace = Pace {
+    let policy = ClaimPolicy {
         borrow_limit: 2,
         follows_clock: true,
         serves_the_past,
     };
     let clock = Arc::new(clock.clone());
-    Timeline::for_leases(layout, 3, clock, pace, Arc::default()).unwrap()
+    Timeline::for_leases(layout, 3, clock, policy, Arc::default()).unwrap()
 }
 
 #[test]

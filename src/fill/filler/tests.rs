@@ -12,7 +12,7 @@ use crate::cipher::Cipher;
 use crate::clock::Clock;
 use crate::layout::Layout;
 use crate::lease::Lease;
-use crate::timeline::{Pace, Timeline};
+use crate::timeline::{ClaimPolicy, Timeline};
 
 /// 64 IDs to a tick, so that each claim gives no more.
 fn layout() -> Layout {
@@ -80,12 +80,12 @@ impl Setup {
     fn make_with(self, producers: usize) -> Made {
         let clock = Arc::new(Limited::default());
         let lease = Lease::new(layout(), 0..1, 0..self.ticks).unwrap();
-        let pace = Pace {
+        let policy = ClaimPolicy {
             borrow_limit: u64::MAX,
             follows_clock: true,
             serves_the_past: true,
         };
-        let timeline = Timeline::new(&lease, 0, clock.clone(), pace).unwrap();
+        let timeline = Timeline::new(&lease, 0, clock.clone(), policy).unwrap();
         let found_full = Arc::new(AtomicUsize::new(0));
         let on_full: FullHook = {
             let found_full = Arc::clone(&found_full);

@@ -47,13 +47,13 @@ struct Told {
 impl Counting {
     fn new(sources: usize, clock: &ManualClock, patience: u64) -> Self {
         let source = |_| {
-            let pace = Pace {
+            let policy = ClaimPolicy {
                 borrow_limit: 20,
                 follows_clock: true,
                 serves_the_past: false,
             };
             let clock = Arc::new(clock.clone());
-            let timeline = Timeline::for_leases(layout(), 4, clock, pace, Arc::default());
+            let timeline = Timeline::for_leases(layout(), 4, clock, policy, Arc::default());
             Source::new(timeline.unwrap(), Cipher::plain())
         };
         Self(Arc::new(Told {
@@ -190,12 +190,12 @@ fn a_timeline_has_room_for_grants_and_for_what_replaces_them() {
         let layout = Layout::RANDFLAKE;
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::new(layout.tick_start_unix_ms(0)));
         let ground = Ground::kept(Box::new(store), options, &layout, None).unwrap();
-        let pace = Pace {
+        let policy = ClaimPolicy {
             borrow_limit: 0,
             follows_clock: true,
             serves_the_past: false,
         };
-        let timeline = ground.timeline(Share::WHOLE, &layout, clock, pace);
+        let timeline = ground.timeline(Share::WHOLE, &layout, clock, policy);
         let room = timeline.unwrap().room();
         assert!(room > 2 * widen_to as usize, "{widen_to}: {room}");
     }

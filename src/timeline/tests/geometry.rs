@@ -108,7 +108,7 @@ fn the_next_tick_follows_the_clock_until_the_lane_is_used_up() {
         tick,
         limit: tick + 1,
     };
-    let pace = |follows_clock, serves_the_past| Pace {
+    let policy = |follows_clock, serves_the_past| ClaimPolicy {
         borrow_limit: 0,
         follows_clock,
         serves_the_past,
@@ -122,20 +122,20 @@ fn the_next_tick_follows_the_clock_until_the_lane_is_used_up() {
         (1, 4, None),
         (0, 0, None),
     ] {
-        let found = view.next_tick(word, now(tick), pace(true, false));
+        let found = view.next_tick(word, now(tick), policy(true, false));
         assert_eq!(found, next, "{word} at {tick}");
     }
     // What the clock has passed is left to those that serve it.
     assert_eq!([3, 4].map(|tick| view.is_passed(now(tick))), [false, true]);
-    assert_eq!(view.next_tick(5, now(9), pace(true, true)), Some(2));
-    assert_eq!(view.next_tick(5, now(3), pace(false, true)), Some(2));
-    assert_eq!(view.next_tick(5, now(3), pace(true, true)), Some(3));
+    assert_eq!(view.next_tick(5, now(9), policy(true, true)), Some(2));
+    assert_eq!(view.next_tick(5, now(3), policy(false, true)), Some(2));
+    assert_eq!(view.next_tick(5, now(3), policy(true, true)), Some(3));
 }
 
 #[test]
 fn a_claim_ends_with_its_run_the_limit_or_a_multiple_of_64() {
     let layout = layout(8, 3, 8, 1000);
-    let pace = Pace {
+    let policy = ClaimPolicy {
         borrow_limit: 0,
         follows_clock: true,
         serves_the_past: false,
@@ -148,7 +148,7 @@ fn a_claim_ends_with_its_run_the_limit_or_a_multiple_of_64() {
     let (lane, cursor) = (Lane::closed(), AtomicU64::new(0));
     lane.open(&cursor, &(0..2), &(0..4));
     let claim = |want| {
-        let claimed = lane.claim(&cursor, &layout, want, now, pace)?;
+        let claimed = lane.claim(&cursor, &layout, want, now, policy)?;
         Some((claimed.run.first, claimed.run.len, claimed.may_pass_on))
     };
     assert_eq!(claim(10), Some((0, 10, false)));
@@ -159,7 +159,7 @@ fn a_claim_ends_with_its_run_the_limit_or_a_multiple_of_64() {
     assert_eq!(claim(1), None, "the limit");
     lane.close();
     assert_eq!(
-        lane.claim(&cursor, &layout, 1, now, pace).map(|c| c.run),
+        lane.claim(&cursor, &layout, 1, now, policy).map(|c| c.run),
         None
     );
 }
@@ -168,12 +168,12 @@ fn a_claim_ends_with_its_run_the_limit_or_a_multiple_of_64() {
 fn the_earliest_lane_is_the_next_one() {
     let layout = layout(4, 3, 2, 1000);
     let clock = Arc::new(ManualClock::new(EPOCH));
-    let pace = Pace {
+    let policy = ClaimPolicy {
         borrow_limit: 1,
         follows_clock: true,
         serves_the_past: true,
     };
-    let timeline = Timeline::for_leases(layout, 4, clock, pace, Arc::default()).unwrap();
+    let timeline = Timeline::for_leases(layout, 4, clock, policy, Arc::default()).unwrap();
     let now = |tick| Now {
         unix_ms: EPOCH + tick * 1000,
         tick,

@@ -19,19 +19,19 @@ struct Rig {
 
 impl Rig {
     fn new(lanes: usize, borrow_limit: u64) -> Self {
-        let pace = Pace {
+        let policy = ClaimPolicy {
             borrow_limit,
             follows_clock: true,
             serves_the_past: false,
         };
-        Self::with_pace(lanes, pace)
+        Self::with_policy(lanes, policy)
     }
 
-    fn with_pace(lanes: usize, pace: Pace) -> Self {
+    fn with_policy(lanes: usize, policy: ClaimPolicy) -> Self {
         let clock = ManualClock::new(at(0));
         let shared = Arc::new(clock.clone());
         let outage = Arc::default();
-        let timeline = Timeline::for_leases(layout(), lanes, shared, pace, outage).unwrap();
+        let timeline = Timeline::for_leases(layout(), lanes, shared, policy, outage).unwrap();
         Self { clock, timeline }
     }
 
@@ -195,9 +195,9 @@ fn a_given_lease_has_ended_or_was_given_up() {
 
 #[test]
 fn what_is_left_of_the_past_comes_after_the_present() {
-    let rig = Rig::with_pace(
+    let rig = Rig::with_policy(
         2,
-        Pace {
+        ClaimPolicy {
             borrow_limit: 0,
             follows_clock: true,
             serves_the_past: true,
