@@ -92,13 +92,13 @@ impl LeaseStore for Silent {
         self.0.list(namespace)
     }
 
-    fn bump_floor(
+    fn raise_floor(
         &mut self,
         namespace: &Namespace,
         floor: Floor,
         now_unix_ms: u64,
     ) -> Result<u64, StoreError> {
-        self.0.bump_floor(namespace, floor, now_unix_ms)
+        self.0.raise_floor(namespace, floor, now_unix_ms)
     }
 
     fn check(

@@ -227,8 +227,13 @@ impl LeaseStore for Changing {
         self.server.list(space)
     }
 
-    fn bump_floor(&mut self, space: &Namespace, floor: Floor, now: u64) -> Result<u64, StoreError> {
-        self.server.bump_floor(space, floor, now)
+    fn raise_floor(
+        &mut self,
+        space: &Namespace,
+        floor: Floor,
+        now: u64,
+    ) -> Result<u64, StoreError> {
+        self.server.raise_floor(space, floor, now)
     }
 
     fn check(&mut self, space: &Namespace, now: u64) -> Result<StoreReport, StoreError> {

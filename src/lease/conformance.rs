@@ -255,7 +255,7 @@ impl<'a> Suite<'a> {
         assert!(matches!(error, StoreError::Invalid { .. }), "{error}");
 
         let beyond = Floor::Tick(space.layout().ticks());
-        let error = store.bump_floor(&space, beyond, (self.now)()).unwrap_err();
+        let error = store.raise_floor(&space, beyond, (self.now)()).unwrap_err();
         assert!(matches!(error, StoreError::Invalid { .. }), "{error}");
     }
 
@@ -411,9 +411,9 @@ impl<'a> Suite<'a> {
     fn starts_at_the_floor(&self) {
         let (mut store, space) = self.namespace("floor", 5);
         let floor = self.tick(&space) + 100;
-        let raised = store.bump_floor(&space, Floor::Tick(floor), (self.now)());
+        let raised = store.raise_floor(&space, Floor::Tick(floor), (self.now)());
         assert_eq!(raised.unwrap(), floor);
-        let lower = store.bump_floor(&space, Floor::Tick(floor - 50), (self.now)());
+        let lower = store.raise_floor(&space, Floor::Tick(floor - 50), (self.now)());
         assert_eq!(lower.unwrap(), floor);
         assert_eq!(store.list(&space).unwrap().record.floor, floor);
 
@@ -426,7 +426,7 @@ impl<'a> Suite<'a> {
         let known = store.list(&space).unwrap();
         let over = limits().horizon().as_secs() + limits().failover().as_secs() + 1;
         let far = self.tick(&space) + over + 60;
-        match store.bump_floor(&space, Floor::Tick(far), (self.now)()) {
+        match store.raise_floor(&space, Floor::Tick(far), (self.now)()) {
             Err(StoreError::FloorTooFar {
                 tick,
                 tick_unix_ms,
@@ -455,21 +455,21 @@ impl<'a> Suite<'a> {
                 if has_clock.is_none() {
                     continue;
                 }
-                let error = store.bump_floor(&space, floor, client).unwrap_err();
+                let error = store.raise_floor(&space, floor, client).unwrap_err();
                 assert!(matches!(error, StoreError::ClockSkew { .. }), "{error}");
             }
         }
         assert_eq!(store.list(&space).unwrap(), known);
 
-        let forced = store.bump_floor(&space, Floor::AnyTick(far), (self.now)() - hour);
+        let forced = store.raise_floor(&space, Floor::AnyTick(far), (self.now)() - hour);
         assert_eq!(forced.unwrap(), far);
         let error = store.acquire(&space, &self.ask(1, 10)).unwrap_err();
         assert!(matches!(error, StoreError::FloorAhead { .. }), "{error}");
         // Where it is already, nothing is raised.
-        let again = store.bump_floor(&space, Floor::Tick(far), (self.now)());
+        let again = store.raise_floor(&space, Floor::Tick(far), (self.now)());
         assert_eq!(again.unwrap(), far);
         let beyond = Floor::AnyTick(space.layout().ticks());
-        let error = store.bump_floor(&space, beyond, (self.now)()).unwrap_err();
+        let error = store.raise_floor(&space, beyond, (self.now)()).unwrap_err();
         assert!(matches!(error, StoreError::Invalid { .. }), "{error}");
     }
 
@@ -480,7 +480,7 @@ impl<'a> Suite<'a> {
         let renew = Renew::new(&grant, end + 5, (self.now)());
 
         let floor = Floor::Tick(end + 1);
-        store.bump_floor(&space, floor, (self.now)()).unwrap();
+        store.raise_floor(&space, floor, (self.now)()).unwrap();
         fenced(
             store.renew(&space, &renew),
             &Fence::Floor {
@@ -493,7 +493,7 @@ impl<'a> Suite<'a> {
         // At the floor is not below it.
         let grant = one(store.acquire(&space, &self.ask(1, 10)));
         let floor = Floor::Tick(grant.ticks.end);
-        store.bump_floor(&space, floor, (self.now)()).unwrap();
+        store.raise_floor(&space, floor, (self.now)()).unwrap();
         let renew = Renew::new(&grant, grant.ticks.end + 5, (self.now)());
         assert_eq!(store.renew(&space, &renew).unwrap(), grant.ticks.end + 5);
     }
@@ -512,14 +512,14 @@ impl<'a> Suite<'a> {
         let error = store.acquire(&lost, &self.ask(1, 10)).unwrap_err();
         assert!(matches!(error, StoreError::FloorAhead { .. }), "{error}");
 
-        let (mut store, bumped) = self.namespace("bumped", 5);
-        let before = self.tick(&bumped);
+        let (mut store, raised) = self.namespace("raised", 5);
+        let before = self.tick(&raised);
         let floor = store
-            .bump_floor(&bumped, Floor::OverLostGrants, (self.now)())
+            .raise_floor(&raised, Floor::OverLostGrants, (self.now)())
             .unwrap();
-        let expected = before + over - 2..=self.tick(&bumped) + over + 2;
+        let expected = before + over - 2..=self.tick(&raised) + over + 2;
         assert!(expected.contains(&floor), "{floor}, not {expected:?}");
-        let error = store.acquire(&bumped, &self.ask(1, 10)).unwrap_err();
+        let error = store.acquire(&raised, &self.ask(1, 10)).unwrap_err();
         assert!(matches!(error, StoreError::FloorAhead { .. }), "{error}");
     }
 
@@ -711,7 +711,7 @@ fn for_every_method(
     }
     expect(store.release(space, grant.block, grant.epoch).unwrap_err());
     expect(store.list(space).unwrap_err());
-    expect(store.bump_floor(space, Floor::Tick(1), now).unwrap_err());
+    expect(store.raise_floor(space, Floor::Tick(1), now).unwrap_err());
     expect(store.check(space, now).unwrap_err());
     expect(store.repair(space, grant.block, now).unwrap_err());
     expect(store.upgrade(space, space.fingerprint()).unwrap_err());

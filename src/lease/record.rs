@@ -14,7 +14,7 @@ use crate::layout::Layout;
 ///
 /// It must change whenever confirmed writes may have been lost: when a replica
 /// is promoted, a backup restored, the data directory made anew. A store where
-/// it does not needs [`bump_floor`](super::LeaseStore::bump_floor) by hand.
+/// it does not needs [`raise_floor`](super::LeaseStore::raise_floor) by hand.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Incarnation(String);
 

@@ -120,7 +120,7 @@ impl StoreReport {
     /// that it has lost history, be it by its own incarnation or by what a process was
     /// told ([`StoreError::HistoryLost`](super::StoreError::HistoryLost)): by the horizon
     /// and [`failover`](super::StoreLimits::failover), so that this shows it for as long.
-    /// It lies as far ahead after [`bump_floor`](super::LeaseStore::bump_floor), and
+    /// It lies as far ahead after [`raise_floor`](super::LeaseStore::raise_floor), and
     /// where a namespace began with an unknown history. Clocks that are apart can make it
     /// seem ahead by no more than the [`skew`](super::StoreLimits::skew).
     ///

@@ -259,7 +259,7 @@ pub trait LeaseStore: Send + fmt::Debug {
     /// [`StoreError::ClockSkew`], [`StoreError::FloorTooFar`],
     /// [`StoreError::Invalid`] for a tick beyond the layout's, and those of
     /// every method. Nothing is raised then.
-    fn bump_floor(
+    fn raise_floor(
         &mut self,
         namespace: &Namespace,
         floor: Floor,
@@ -560,13 +560,13 @@ impl<S: LeaseStore + ?Sized> LeaseStore for Box<S> {
         (**self).list(namespace)
     }
 
-    fn bump_floor(
+    fn raise_floor(
         &mut self,
         namespace: &Namespace,
         floor: Floor,
         now_unix_ms: u64,
     ) -> Result<u64, StoreError> {
-        (**self).bump_floor(namespace, floor, now_unix_ms)
+        (**self).raise_floor(namespace, floor, now_unix_ms)
     }
 
     fn check(

@@ -126,13 +126,13 @@ impl LeaseStore for LocalStore {
         self.store.list(namespace)
     }
 
-    fn bump_floor(
+    fn raise_floor(
         &mut self,
         namespace: &Namespace,
         floor: Floor,
         now_unix_ms: u64,
     ) -> Result<u64, StoreError> {
-        self.store.bump_floor(namespace, floor, now_unix_ms)
+        self.store.raise_floor(namespace, floor, now_unix_ms)
     }
 
     fn repair(

@@ -118,7 +118,7 @@ fn a_grant_starts_at_the_latest_of_now_floor_and_mark() {
     assert_eq!(now.ticks, START + 50..START + 60);
 
     let (floor, now) = (Floor::Tick(START + 90), rig.clock.unix_ms());
-    rig.store.bump_floor(&rig.space, floor, now).unwrap();
+    rig.store.raise_floor(&rig.space, floor, now).unwrap();
     let floor = rig.acquire(10).unwrap();
     assert_eq!(floor.ticks, START + 90..START + 100);
 }

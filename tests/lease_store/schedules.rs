@@ -172,12 +172,12 @@ impl World {
         }
     }
 
-    fn bump(&mut self, pick: usize, by: Option<u64>) {
+    fn raise_floor(&mut self, pick: usize, by: Option<u64>) {
         let space = self.space.clone();
         let server = self.server(pick);
         let floor = by.map_or(Floor::OverLostGrants, |by| Floor::Tick(server.tick() + by));
         let now = server.clock.unix_ms();
-        server.store.bump_floor(&space, floor, now).unwrap();
+        server.store.raise_floor(&space, floor, now).unwrap();
     }
 
     fn advance(&mut self, by_ms: u64) {
@@ -232,7 +232,7 @@ enum Op {
         server: usize,
         grant: usize,
     },
-    Bump {
+    RaiseFloor {
         by: Option<u64>,
     },
     Advance {
@@ -286,8 +286,8 @@ fn release() -> impl Strategy<Value = Op> {
     (0..3_usize, any::<usize>()).prop_map(|(server, grant)| Op::Release { server, grant })
 }
 
-fn bump() -> impl Strategy<Value = Op> {
-    prop::option::of(0..40_u64).prop_map(|by| Op::Bump { by })
+fn raise_floor() -> impl Strategy<Value = Op> {
+    prop::option::of(0..40_u64).prop_map(|by| Op::RaiseFloor { by })
 }
 
 fn advance() -> impl Strategy<Value = Op> {
@@ -318,7 +318,7 @@ fn run(world: &mut World, op: Op) {
             world.renew(server, grant, by, off, lost);
         }
         Op::Release { server, grant } => world.release(server, grant),
-        Op::Bump { by } => world.bump(0, by),
+        Op::RaiseFloor { by } => world.raise_floor(0, by),
         Op::Advance { ms } => world.advance(ms),
         Op::Step { ms } => {
             let server = world.servers.last_mut().unwrap();
@@ -350,7 +350,7 @@ proptest! {
                 8 => acquire(),
                 8 => renew(),
                 3 => release(),
-                1 => bump(),
+                1 => raise_floor(),
                 6 => advance(),
                 2 => prop_oneof![
                     -100_000..100_000_i64,

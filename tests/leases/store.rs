@@ -239,14 +239,14 @@ impl LeaseStore for Faulty {
         self.pass(Op::Other, |store| store.list(namespace))
     }
 
-    fn bump_floor(
+    fn raise_floor(
         &mut self,
         namespace: &Namespace,
         floor: Floor,
         now_unix_ms: u64,
     ) -> Result<u64, StoreError> {
-        let bump = |store: &mut MemoryStore| store.bump_floor(namespace, floor, now_unix_ms);
-        self.pass(Op::Other, bump)
+        let raise = |store: &mut MemoryStore| store.raise_floor(namespace, floor, now_unix_ms);
+        self.pass(Op::Other, raise)
     }
 
     fn check(

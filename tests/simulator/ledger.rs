@@ -414,7 +414,7 @@ impl LeaseStore for Ledger {
         Ok(repaired)
     }
 
-    fn bump_floor(
+    fn raise_floor(
         &mut self,
         namespace: &Namespace,
         floor: Floor,

@@ -46,7 +46,7 @@ events! {
     FailOver: "stale failover",
     OldPrimary: "answered by a superseded primary",
     Restart: "server restarted",
-    BumpFloor: "floor bumped",
+    RaiseFloor: "floor raised",
     Damage: "block damaged",
     Repair: "block repaired",
     ServerClock: "server's clock set",

@@ -260,7 +260,7 @@ impl Service {
         server.broken_clock = ahead_ms.unsigned_abs() > SKEW_MS;
     }
 
-    pub(crate) fn bump_floor(&mut self, now_ms: u64, by: Option<u64>) {
+    pub(crate) fn raise_floor(&mut self, now_ms: u64, by: Option<u64>) {
         let namespace = self.namespace.clone();
         let server = self.last();
         // An operator who sees that the clock is wrong leaves the floor alone.
@@ -270,7 +270,7 @@ impl Service {
             let floor = by.map_or(Floor::OverLostGrants, |by| Floor::Tick(now + by));
             let store = server.store.at(unix_ms, now_ms, 0);
             store
-                .bump_floor(&namespace, floor, unix_ms)
+                .raise_floor(&namespace, floor, unix_ms)
                 .expect("it is in range");
             server.opens_at_ms = None;
         }

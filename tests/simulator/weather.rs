@@ -51,7 +51,7 @@ pub(crate) enum Fault {
     Backup,
     /// The primary holds that copy again, and goes on as the same incarnation.
     RollBack,
-    BumpFloor,
+    RaiseFloor,
     /// The record of one block that was granted is damaged.
     Damage,
     /// Every block whose record is damaged is repaired.
@@ -79,7 +79,7 @@ const SERVER_CLOCKS: &[Fault] = &[
     Fault::ServerClock,
     Fault::Restart,
     Fault::Reincarnate,
-    Fault::BumpFloor,
+    Fault::RaiseFloor,
     Fault::ServerClock,
 ];
 const HISTORY: &[Fault] = &[

@@ -251,7 +251,7 @@ fn every_operation_that_writes_can_be_ambiguous_and_no_other() {
     ambiguous(cut.release(&orders, grant.block, grant.epoch));
     heal(&mut cut);
     lose(1);
-    ambiguous(cut.bump_floor(&orders, Floor::OverLostGrants, now()));
+    ambiguous(cut.raise_floor(&orders, Floor::OverLostGrants, now()));
     heal(&mut cut);
     lose(0);
     unavailable(cut.list(&orders));

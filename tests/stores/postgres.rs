@@ -733,7 +733,7 @@ fn what_the_database_does_not_keep_is_not_granted() {
         ));
         let error = if table == "ringflake_namespace" {
             let floor = Floor::Tick(tick(&space) + 1);
-            store.bump_floor(&space, floor, now()).unwrap_err()
+            store.raise_floor(&space, floor, now()).unwrap_err()
         } else {
             store
                 .acquire(&space, &Acquire::new(2, 10, now()))

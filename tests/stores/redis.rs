@@ -214,7 +214,7 @@ fn every_operation_that_writes_can_be_ambiguous_and_no_other() {
     let grant = acquire(&mut cut, &orders).unwrap();
     // The scripts must be known, so that one request is the whole call.
     cut.release(&orders, grant.block, grant.epoch).unwrap();
-    cut.bump_floor(&orders, Floor::Tick(0), now()).unwrap();
+    cut.raise_floor(&orders, Floor::Tick(0), now()).unwrap();
     cut.list(&orders).unwrap();
     cut.check(&orders, now()).unwrap();
 
@@ -236,7 +236,7 @@ fn every_operation_that_writes_can_be_ambiguous_and_no_other() {
     ambiguous(cut.release(&orders, grant.block, grant.epoch));
     open_again(&mut cut);
     lose(1);
-    ambiguous(cut.bump_floor(&orders, Floor::OverLostGrants, now()));
+    ambiguous(cut.raise_floor(&orders, Floor::OverLostGrants, now()));
     open_again(&mut cut);
     lose(1);
     unavailable(cut.list(&orders));

@@ -113,7 +113,7 @@ pub(crate) fn answers(store: &mut dyn LeaseStore, space: &Namespace) -> Vec<Stor
         store.renew(space, &Renew::new(&grant, 2, now())).err(),
         store.release(space, grant.block, grant.epoch).err(),
         store.list(space).err(),
-        store.bump_floor(space, Floor::Tick(1), now()).err(),
+        store.raise_floor(space, Floor::Tick(1), now()).err(),
         store.check(space, now()).err(),
     ]
     .map(|error| error.expect("an error"))

@@ -158,7 +158,7 @@ fn s9_the_floor_of_a_file_closes_what_it_has() {
     let mut machine = Machine::new();
     let mut process = machine.process();
     let grant = machine.acquire(&mut process);
-    let floor = process.bump_floor(&space(), Floor::OverLostGrants, now());
+    let floor = process.raise_floor(&space(), Floor::OverLostGrants, now());
     let over = grant.ticks.start + SUB + 60 + 1;
     assert!((over..over + 5).contains(&floor.unwrap()));
     let known = process.list(&space()).unwrap();

@@ -64,7 +64,7 @@ pub(super) fn run(args: &BumpFloorArgs, data_dir: &DataDir) -> Result<ExitCode> 
         Some(tick) if args.force => Floor::AnyTick(tick),
         Some(tick) => Floor::Tick(tick),
     };
-    let raised = open.store.bump_floor(&namespace, floor, open.now_unix_ms);
+    let raised = open.store.raise_floor(&namespace, floor, open.now_unix_ms);
     let object = Object {
         namespace: namespace.name(),
         old_floor: Moment::new(namespace.layout(), old_floor),

@@ -79,7 +79,7 @@ impl Suite<'_> {
         let bits = space.clone().with_block_bits(6).unwrap();
         let low = one(store.acquire(&below, &self.ask(1, 10)));
         let floor = Floor::Tick(low.ticks.end + 1);
-        let floor = store.bump_floor(&below, floor, now).unwrap();
+        let floor = store.raise_floor(&below, floor, now).unwrap();
         let end = grants[0].ticks.end;
         let longer = |change: fn(&mut Grant), index: usize| {
             let mut grant = grants[index].clone();

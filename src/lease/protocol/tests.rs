@@ -912,7 +912,7 @@ fn what_is_out_of_reach_itself_takes_no_place() {
     rig.settle();
     let floor = Floor::Tick(rig.tick() + IDLE.borrow_limit.as_secs() + 10);
     let now = rig.clock.unix_ms();
-    rig.store.bump_floor(&rig.space, floor, now).unwrap();
+    rig.store.raise_floor(&rig.space, floor, now).unwrap();
     rig.demand.borrowed = too_far();
     let mut acquired = 0;
     let mut count = |rig: &mut Rig, request: &Request| {
@@ -1339,7 +1339,7 @@ fn a_floor_ahead_leaves_grants_that_wait_for_the_clock() {
     let mut rig = Rig::with(LeasePlan::new(1), 5, limits);
     let now = rig.clock.unix_ms();
     let floor = Floor::Tick(START + 1000);
-    rig.store.bump_floor(&rig.space, floor, now).unwrap();
+    rig.store.raise_floor(&rig.space, floor, now).unwrap();
     rig.settle();
     assert_eq!(rig.opened()[0].ticks, START + 1000..START + 1200);
     // It lies ahead of the clock plus the lease duration: there is nothing to add yet.

@@ -71,7 +71,7 @@ use crate::lease::stores::open::{OpenError, OpenOptions};
 ///
 /// # After a restore
 /// Raise the floor by hand before any process is started:
-/// [`bump_floor`](LeaseStore::bump_floor) with [`Floor::OverLostGrants`]. This is
+/// [`raise_floor`](LeaseStore::raise_floor) with [`Floor::OverLostGrants`]. This is
 /// needed where a data directory was put back that had been copied as files or
 /// with the disk, and where a snapshot was restored of a cluster that had seen no
 /// more elections than the restored one has. It never harms. Give the restored
@@ -442,7 +442,7 @@ impl LeaseStore for EtcdStore {
         self.put_right(namespace, block, now_unix_ms)
     }
 
-    fn bump_floor(
+    fn raise_floor(
         &mut self,
         namespace: &Namespace,
         floor: Floor,
@@ -471,7 +471,7 @@ impl LeaseStore for EtcdStore {
             let compare = vec![wire::unchanged(&key, opened.mod_revision)];
             let puts = vec![wire::put(&key, &value)];
             let header = &opened.header;
-            match self.write("bump_floor", header, compare, puts, ops(), &deadline)? {
+            match self.write("raise_floor", header, compare, puts, ops(), &deadline)? {
                 Written::Done => return Ok(opened.record.floor),
                 Written::Overtaken(again) => reply = again,
             }

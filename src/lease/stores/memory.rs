@@ -364,7 +364,7 @@ impl LeaseStore for MemoryStore {
         Ok(known.clone())
     }
 
-    fn bump_floor(
+    fn raise_floor(
         &mut self,
         namespace: &Namespace,
         floor: Floor,

@@ -93,7 +93,7 @@ use crate::lease::voucher::Voucher;
 ///
 /// Not noticed is what was restored, or rolled back, under the server that was
 /// there before: a dump, a copy of its directory, a snapshot of its volume. After
-/// that, and before anybody acquires, run [`bump_floor`](LeaseStore::bump_floor)
+/// that, and before anybody acquires, run [`raise_floor`](LeaseStore::raise_floor)
 /// with [`Floor::OverLostGrants`]. The other way round, a MariaDB in a container
 /// that is made anew needs a fixed host name, or each time counts as a loss.
 ///
@@ -204,13 +204,13 @@ impl LeaseStore for MysqlStore {
         self.client.list(namespace)
     }
 
-    fn bump_floor(
+    fn raise_floor(
         &mut self,
         namespace: &Namespace,
         floor: Floor,
         now_unix_ms: u64,
     ) -> Result<u64, StoreError> {
-        self.client.bump_floor(namespace, floor, now_unix_ms)
+        self.client.raise_floor(namespace, floor, now_unix_ms)
     }
 
     fn repair(

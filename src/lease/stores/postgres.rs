@@ -118,7 +118,7 @@ use crate::lease::voucher::Voucher;
 ///
 /// Not noticed is a copy of the data directory or a snapshot of its volume that is
 /// started like after a crash, and rows restored into tables that were kept. After
-/// that, and before anybody acquires, run [`bump_floor`](LeaseStore::bump_floor)
+/// that, and before anybody acquires, run [`raise_floor`](LeaseStore::raise_floor)
 /// with [`Floor::OverLostGrants`].
 ///
 /// # Cost
@@ -211,13 +211,13 @@ impl LeaseStore for PostgresStore {
         off_runtime(|| self.client.list(namespace))
     }
 
-    fn bump_floor(
+    fn raise_floor(
         &mut self,
         namespace: &Namespace,
         floor: Floor,
         now_unix_ms: u64,
     ) -> Result<u64, StoreError> {
-        off_runtime(|| self.client.bump_floor(namespace, floor, now_unix_ms))
+        off_runtime(|| self.client.raise_floor(namespace, floor, now_unix_ms))
     }
 
     fn repair(

@@ -145,7 +145,7 @@ use crate::lease::voucher::Voucher;
 /// A restored server has another incarnation and the floor rises by itself.
 /// Where a namespace was copied into a server that went on running (`RESTORE`,
 /// `MIGRATE`, a script), raise the floor by hand:
-/// [`bump_floor`](LeaseStore::bump_floor) with [`Floor::OverLostGrants`].
+/// [`raise_floor`](LeaseStore::raise_floor) with [`Floor::OverLostGrants`].
 ///
 /// # Cost
 /// One round trip to see that the connection is alive, one for the script, and
@@ -448,7 +448,7 @@ impl LeaseStore for RedisStore {
         }
     }
 
-    fn bump_floor(
+    fn raise_floor(
         &mut self,
         namespace: &Namespace,
         floor: Floor,
@@ -460,7 +460,7 @@ impl LeaseStore for RedisStore {
             Floor::AnyTick(tick) => ("any", tick),
         };
         let arguments = [kind.to_owned(), tick.to_string(), now_unix_ms.to_string()];
-        let answer = self.run(Script::BumpFloor, namespace, &arguments)?;
+        let answer = self.run(Script::RaiseFloor, namespace, &arguments)?;
         let mut record = answer.record()?;
         match &*answer.tag {
             "raised" => Ok(record.floor),

@@ -308,13 +308,13 @@ impl<S: Session> Client<S> {
         })
     }
 
-    pub(super) fn bump_floor(
+    pub(super) fn raise_floor(
         &mut self,
         namespace: &Namespace,
         floor: Floor,
         now_unix_ms: u64,
     ) -> Result<u64, StoreError> {
-        self.run(namespace, "bump_floor", |session| {
+        self.run(namespace, "raise_floor", |session| {
             let mut at = lock_record(session, namespace, Lock::Exclusive)?;
             if floor.heeds_clocks() {
                 at.record.check_skew(at.unix_ms, now_unix_ms)?;

@@ -83,7 +83,7 @@ use crate::lease::stores::open::{OpenError, OpenOptions};
 /// Two things go unnoticed: a backup written over the file by a program that
 /// writes the attributes back, too, or where there are none (elsewhere than on
 /// Linux, and on some file systems); and a disk, a volume or a virtual machine
-/// that is put back to a snapshot as a whole. Call [`bump_floor`] then.
+/// that is put back to a snapshot as a whole. Call [`raise_floor`] then.
 ///
 /// Processes that share a file must see the same `/etc/machine-id`, so mount it
 /// into containers that have another one. On systems where it changes with each
@@ -91,7 +91,7 @@ use crate::lease::stores::open::{OpenError, OpenOptions};
 ///
 /// After a restore, or to move to another disk or machine:
 /// 1. see to it that no process uses the original any more, for good;
-/// 2. call [`bump_floor`] with [`OverLostGrants`] on each namespace of the copy. In
+/// 2. call [`raise_floor`] with [`OverLostGrants`] on each namespace of the copy. In
 ///    one transaction it raises the floor over all that the original granted, and
 ///    adopts the copy.
 ///
@@ -130,7 +130,7 @@ use crate::lease::stores::open::{OpenError, OpenOptions};
 /// [`NotInitialised`]: crate::lease::StoreError::NotInitialised
 /// [`OverLostGrants`]: crate::lease::Floor::OverLostGrants
 /// [`Unavailable`]: crate::lease::StoreError::Unavailable
-/// [`bump_floor`]: crate::lease::LeaseStore::bump_floor
+/// [`raise_floor`]: crate::lease::LeaseStore::raise_floor
 /// [`init`]: crate::lease::LeaseStore::init
 /// [`init_if_new`]: crate::lease::LeaseStore::init_if_new
 ///
@@ -330,7 +330,7 @@ mod tests {
             Duration::from_secs(60)
         );
         stepped(store.renew(&space(), &renew));
-        stepped(store.bump_floor(&space(), Floor::OverLostGrants, now));
+        stepped(store.raise_floor(&space(), Floor::OverLostGrants, now));
         assert_eq!(store.list(&space()).unwrap(), known);
         let report = store.check(&space(), now).unwrap();
         assert_eq!(report.skew_ms(), Some((10 * YEAR).as_millis() as u64));
@@ -383,10 +383,12 @@ mod tests {
         machine.clock.advance(YEAR);
         let floor = Floor::Tick(grant.ticks.end);
         let now = machine.clock.unix_ms();
-        store.bump_floor(&space(), floor, now).unwrap();
+        store.raise_floor(&space(), floor, now).unwrap();
         // Far by the time that was expected, however near by the clock.
         let near_the_clock = Floor::Tick(grant.ticks.end + YEAR.as_secs());
-        let error = store.bump_floor(&space(), near_the_clock, now).unwrap_err();
+        let error = store
+            .raise_floor(&space(), near_the_clock, now)
+            .unwrap_err();
         assert!(matches!(error, StoreError::FloorTooFar { .. }), "{error}");
         store.release(&space(), grant.block, grant.epoch).unwrap();
         stepped(machine.acquire(&mut store));

@@ -43,7 +43,7 @@
 //! tell, because a whole disk or machine was put back, what its processes know is
 //! evidence as everywhere (S8), and after the first renewal of one of two copies the
 //! upstream store fences the other, which closes the grant; but what both passed on
-//! until then is twice. [`bump_floor`](LeaseStore::bump_floor) on the tier, run before
+//! until then is twice. [`raise_floor`](LeaseStore::raise_floor) on the tier, run before
 //! anything else, prevents that.
 //!
 //! *A process that dies between a reply and its transaction* leaves an upstream grant
@@ -120,7 +120,7 @@ const SUB_GRANT: Duration = Duration::from_secs(120);
 /// A file that was copied here, or put back to an earlier state, is noticed as with
 /// `SqliteStore`; its blocks are given up, others taken, and nothing else is to be
 /// done. What goes unnoticed there (a disk or virtual machine put back as a whole) goes
-/// unnoticed here: call [`bump_floor`](LeaseStore::bump_floor) on the tier before a
+/// unnoticed here: call [`raise_floor`](LeaseStore::raise_floor) on the tier before a
 /// process starts.
 ///
 /// # As a store
@@ -373,8 +373,8 @@ impl Operation {
     const GRANT: Self = Self::new("acquire", false, true);
     const RENEW: Self = Self::new("renew", true, true);
     const RELEASE: Self = Self::new("release", false, false);
-    const RAISE: Self = Self::new("bump_floor", false, false);
-    const RAISE_BY_THE_CLOCK: Self = Self::new("bump_floor", true, false);
+    const RAISE: Self = Self::new("raise_floor", false, false);
+    const RAISE_BY_THE_CLOCK: Self = Self::new("raise_floor", true, false);
     const INIT: Self = Self::new("init", false, false);
     const ERRAND: Self = Self::new("write down what the upstream store said", false, false);
 
@@ -527,7 +527,7 @@ impl LeaseStore for TierStore {
         }
     }
 
-    fn bump_floor(
+    fn raise_floor(
         &mut self,
         namespace: &Namespace,
         floor: Floor,

@@ -101,7 +101,7 @@ impl LeaseStore for TtlOnly {
         unreachable!("nobody lists it")
     }
 
-    fn bump_floor(&mut self, _: &Namespace, _: Floor, _: u64) -> Result<u64, StoreError> {
+    fn raise_floor(&mut self, _: &Namespace, _: Floor, _: u64) -> Result<u64, StoreError> {
         unreachable!("it has no floor")
     }
 

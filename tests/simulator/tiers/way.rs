@@ -187,8 +187,15 @@ impl LeaseStore for Way {
         self.pass("list", |server| server.list(space))
     }
 
-    fn bump_floor(&mut self, space: &Namespace, floor: Floor, now: u64) -> Result<u64, StoreError> {
-        self.pass("bump_floor", |server| server.bump_floor(space, floor, now))
+    fn raise_floor(
+        &mut self,
+        space: &Namespace,
+        floor: Floor,
+        now: u64,
+    ) -> Result<u64, StoreError> {
+        self.pass("raise_floor", |server| {
+            server.raise_floor(space, floor, now)
+        })
     }
 
     fn check(&mut self, space: &Namespace, now: u64) -> Result<StoreReport, StoreError> {

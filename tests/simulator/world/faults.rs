@@ -76,10 +76,10 @@ impl World {
                 };
                 self.service.set_clock(ahead_ms);
             }
-            Fault::BumpFloor => {
-                self.tally.meet(Met::BumpFloor);
+            Fault::RaiseFloor => {
+                self.tally.meet(Met::RaiseFloor);
                 let by = self.dice.chance(60).then(|| self.dice.below(8));
-                self.service.bump_floor(now_ms, by);
+                self.service.raise_floor(now_ms, by);
             }
             Fault::Damage => {
                 let which = self.dice.roll();

@@ -219,7 +219,7 @@ fn what_changes_between_read_and_write_is_taken_in() {
     };
     let raise = |store: &mut EtcdStore, space: &Namespace| {
         let tick = space.layout().tick_at(now()).unwrap() + 500;
-        store.bump_floor(space, Floor::Tick(tick), now()).unwrap();
+        store.raise_floor(space, Floor::Tick(tick), now()).unwrap();
     };
     let direct = || store(&etcd.url());
 
@@ -252,10 +252,10 @@ fn what_changes_between_read_and_write_is_taken_in() {
     let fence = fenced(meddle(&space, taken).renew(&space, &renew));
     assert!(matches!(fence, Fence::Epoch { .. }), "{fence}");
 
-    let space = begin("bump");
+    let space = begin("raise");
     let tick = space.layout().tick_at(now()).unwrap() + 100;
-    let bumped = meddle(&space, raise).bump_floor(&space, Floor::Tick(tick), now());
-    assert!(bumped.unwrap() > tick, "the higher floor stays");
+    let raised = meddle(&space, raise).raise_floor(&space, Floor::Tick(tick), now());
+    assert!(raised.unwrap() > tick, "the higher floor stays");
 
     let space = super::space("init");
     let other = |store: &mut EtcdStore, space: &Namespace| init(store, space);

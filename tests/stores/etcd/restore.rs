@@ -105,8 +105,8 @@ fn a_restore_is_noticed_once_by_stores_that_live_through_it() {
 /// What the docs say of files that are put back: nobody notices, and the floor
 /// must be raised by hand.
 #[test]
-fn files_that_were_put_back_need_a_bump_and_get_by_with_it() {
-    let test = "etcd::files_that_were_put_back_need_a_bump_and_get_by_with_it";
+fn files_that_were_put_back_need_a_raised_floor_and_get_by_with_it() {
+    let test = "etcd::files_that_were_put_back_need_a_raised_floor_and_get_by_with_it";
     let Some(mut etcd) = Etcd::start(test) else {
         return;
     };
@@ -122,7 +122,7 @@ fn files_that_were_put_back_need_a_bump_and_get_by_with_it() {
     assert!(fresh.list(&space).unwrap().blocks.is_empty(), "it is lost");
     assert!(!fresh.check(&space, now()).unwrap().history_lost());
     let floor = fresh
-        .bump_floor(&space, Floor::OverLostGrants, now())
+        .raise_floor(&space, Floor::OverLostGrants, now())
         .unwrap();
     assert!(floor > lost.ticks.end);
     floor_ahead(fresh.acquire(&space, &Acquire::new(1, 10, now())));

@@ -109,7 +109,7 @@ fn renewals_of_many_namespaces_wait_for_each_floor_that_is_being_raised() {
         thread::scope(|scope| {
             let changing = scope.spawn(|| {
                 let mut store = server.store();
-                store.bump_floor(space, Floor::Tick(floor), now())
+                store.raise_floor(space, Floor::Tick(floor), now())
             });
             eventually("the change waits for the row", || {
                 waiting(&admin, "transactionid")

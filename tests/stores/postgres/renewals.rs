@@ -33,7 +33,7 @@ fn raise_by_hand(
 ) -> Result<(), StoreError> {
     // Above all that is renewed in the meantime.
     let floor = Floor::Tick(grant.ticks.end + 100);
-    store.bump_floor(space, floor, now()).map(drop)
+    store.raise_floor(space, floor, now()).map(drop)
 }
 
 fn raise_over_lost_history(

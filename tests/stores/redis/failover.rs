@@ -75,7 +75,7 @@ fn a_write_that_no_replica_confirms_is_ambiguous() {
     let before = strict.list(&space).unwrap();
     let text = unavailable(acquire(&mut strict, &space));
     assert!(text.contains("0 replicas are online"), "{text}");
-    unavailable(strict.bump_floor(&space, ringflake::lease::Floor::OverLostGrants, now()));
+    unavailable(strict.raise_floor(&space, ringflake::lease::Floor::OverLostGrants, now()));
     assert_eq!(strict.list(&space).unwrap(), before);
 
     replica.signal(libc::SIGCONT);

@@ -172,7 +172,7 @@ impl Twins {
                 }
                 let _ = self.call(|store, space| store.release(space, block, epoch));
             }
-            Op::Bump { floor } => {
+            Op::RaiseFloor { floor } => {
                 let floor = match floor {
                     None => Floor::OverLostGrants,
                     Some(by) => {
@@ -180,7 +180,7 @@ impl Twins {
                         Floor::Tick(now.saturating_add(by))
                     }
                 };
-                let _ = self.call(|store, space| store.bump_floor(space, floor, now_ms));
+                let _ = self.call(|store, space| store.raise_floor(space, floor, now_ms));
             }
             Op::Advance { ms } => self.set_time(now_ms + ms),
             Op::Step { back, ms } => {
@@ -241,7 +241,7 @@ enum Op {
         off: bool,
     },
     /// To this many ticks after now, or over lost grants.
-    Bump {
+    RaiseFloor {
         floor: Option<u64>,
     },
     Advance {
@@ -294,7 +294,7 @@ fn op() -> impl Strategy<Value = Op> {
             .prop_map(|(grant, by, off)| Op::Renew { grant, by, off }),
         5 => (any::<usize>(), prop::bool::weighted(0.1))
             .prop_map(|(grant, off)| Op::Release { grant, off }),
-        1 => prop::option::of(ticks()).prop_map(|floor| Op::Bump { floor }),
+        1 => prop::option::of(ticks()).prop_map(|floor| Op::RaiseFloor { floor }),
         10 => prop_oneof![0..3_000_u64, 0..100_000_u64].prop_map(|ms| Op::Advance { ms }),
         1 => (any::<bool>(), prop_oneof![0..100_000_u64, Just(4000 * DAY_MS)])
             .prop_map(|(back, ms)| Op::Step { back, ms }),

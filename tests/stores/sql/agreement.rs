@@ -137,10 +137,10 @@ impl Pair<'_> {
             }
             10 if random.below(3) == 0 => {
                 let floor = Floor::Tick(990 + random.below(HORIZON));
-                self.both("bump_floor", |store, space| {
-                    store.bump_floor(space, floor, now())
+                self.both("raise_floor", |store, space| {
+                    store.raise_floor(space, floor, now())
                 });
-                "bump_floor"
+                "raise_floor"
             }
             11 if random.below(20) == 0 => {
                 let lost = "UPDATE ringflake_namespace SET incarnation = 'another' WHERE name = ";

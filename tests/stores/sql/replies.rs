@@ -104,10 +104,10 @@ pub(crate) fn each_reply_lost_is_told_right(server: &dyn Database) {
     drop(store);
     let release: Box<Change> =
         Box::new(move |store, space| store.release(space, released.block, released.epoch));
-    let bump: Box<Change> = Box::new(|store, space| {
+    let raise: Box<Change> = Box::new(|store, space| {
         let floor = store.list(space)?.record.floor;
         store
-            .bump_floor(space, Floor::Tick(floor + 1), now())
+            .raise_floor(space, Floor::Tick(floor + 1), now())
             .map(drop)
     });
     for (name, change) in [
@@ -115,7 +115,7 @@ pub(crate) fn each_reply_lost_is_told_right(server: &dyn Database) {
         ("renew", renew),
         ("renew_all", renew_all),
         ("release", release),
-        ("bump_floor", bump),
+        ("raise_floor", raise),
     ] {
         let losses = lose_each_reply(server, &space, Then::Close, &options, &change);
         // The last reply is to what decides, and those before are not.

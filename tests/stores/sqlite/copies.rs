@@ -87,7 +87,7 @@ fn a_copy_grants_nothing_for_as_long_as_nobody_adopts_it() {
         copied(copy.renew(&space, &renew), &path);
         copied(copy.release(&space, grant.block, grant.epoch), &path);
         copied(
-            copy.bump_floor(&space, Floor::Tick(1_000_500), pair.clock.unix_ms()),
+            copy.raise_floor(&space, Floor::Tick(1_000_500), pair.clock.unix_ms()),
             &path,
         );
         // Not a question of time.
@@ -115,7 +115,7 @@ fn an_adopted_copy_starts_above_all_that_the_original_granted() {
     assert_eq!(lost.ticks.end, 1_000_001 + HORIZON);
 
     let floor = copy
-        .bump_floor(&space, Floor::OverLostGrants, pair.clock.unix_ms())
+        .raise_floor(&space, Floor::OverLostGrants, pair.clock.unix_ms())
         .unwrap();
     assert_eq!(floor, 1_000_001 + HORIZON + FAILOVER + 1);
     match pair.acquire(&mut copy, 10).unwrap_err() {
@@ -222,7 +222,7 @@ fn a_backup_written_over_the_file_is_noticed() {
         assert!(text.contains("as of write 2 where write 3"), "{text}");
     }
     assert!(store.check(&space(), now()).unwrap().history_lost());
-    let floor = store.bump_floor(&space(), Floor::OverLostGrants, now());
+    let floor = store.raise_floor(&space(), Floor::OverLostGrants, now());
     assert!(floor.unwrap() > lost.ticks.end);
     assert!(!store.check(&space(), now()).unwrap().history_lost());
     let error = acquire(&mut store, 10).unwrap_err();
@@ -230,7 +230,7 @@ fn a_backup_written_over_the_file_is_noticed() {
 
     // And once more, to a state that was adopted since.
     let backup = fs::read(&place.path).unwrap();
-    store.bump_floor(&space(), Floor::Tick(1), now()).unwrap();
+    store.raise_floor(&space(), Floor::Tick(1), now()).unwrap();
     fs::write(&place.path, &backup).unwrap();
     copied(acquire(&mut store, 10), &place.path);
 }

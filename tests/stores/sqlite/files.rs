@@ -77,7 +77,7 @@ fn only_init_makes_a_file() {
     refused(acquire(&mut store, 10).unwrap_err());
     refused(store.list(&space()).unwrap_err());
     refused(store.check(&space(), now()).unwrap_err());
-    let floor = store.bump_floor(&space(), Floor::OverLostGrants, now());
+    let floor = store.raise_floor(&space(), Floor::OverLostGrants, now());
     refused(floor.unwrap_err());
 
     place.init();

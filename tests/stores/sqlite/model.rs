@@ -125,10 +125,10 @@ impl Both<'_> {
             Step::Floor { ahead } => {
                 let tick = Layout::RANDFLAKE.tick_at(now).unwrap();
                 let floor = Floor::Tick(tick.saturating_add_signed(ahead));
-                self.ask(|store, space| store.bump_floor(space, floor, now));
+                self.ask(|store, space| store.raise_floor(space, floor, now));
             }
             Step::OverLostGrants => {
-                self.ask(|store, space| store.bump_floor(space, Floor::OverLostGrants, now));
+                self.ask(|store, space| store.raise_floor(space, Floor::OverLostGrants, now));
             }
             Step::Pass { ms } => self.clock.set(now.saturating_add_signed(ms)),
         }

@@ -81,14 +81,14 @@ impl LeaseStore for Scripted {
         self.inner.list(namespace)
     }
 
-    fn bump_floor(
+    fn raise_floor(
         &mut self,
         namespace: &Namespace,
         floor: Floor,
         now_unix_ms: u64,
     ) -> Result<u64, StoreError> {
-        self.note("bump_floor");
-        self.inner.bump_floor(namespace, floor, now_unix_ms)
+        self.note("raise_floor");
+        self.inner.raise_floor(namespace, floor, now_unix_ms)
     }
 
     fn check(

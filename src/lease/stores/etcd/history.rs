@@ -18,7 +18,7 @@
 //!
 //! Neither notices a data directory that was copied as files and put back: its
 //! term goes on. That, and a restore that no store lived through in a cluster as
-//! young as that, needs `bump_floor` by hand.
+//! young as that, needs `raise_floor` by hand.
 
 use std::collections::HashMap;
 

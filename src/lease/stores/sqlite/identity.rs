@@ -38,7 +38,7 @@
 //! place that also overwrites extended attributes, or on a file system that has
 //! none. A process that was told more than is left raises the floor when it asks for
 //! blocks (S8). Where none lives, these need
-//! [`bump_floor`](crate::lease::LeaseStore::bump_floor) by hand.
+//! [`raise_floor`](crate::lease::LeaseStore::raise_floor) by hand.
 
 use std::io;
 use std::path::Path;

@@ -461,13 +461,13 @@ impl LeaseStore for SqliteStore {
         })
     }
 
-    fn bump_floor(
+    fn raise_floor(
         &mut self,
         namespace: &Namespace,
         floor: Floor,
         now_unix_ms: u64,
     ) -> Result<u64, StoreError> {
-        self.run("bump_floor", namespace, Access::Write, |turn| {
+        self.run("raise_floor", namespace, Access::Write, |turn| {
             if floor == Floor::OverLostGrants {
                 // A floor that is raised by a wrong clock is never lowered again.
                 if let Some(stepped) = turn.doubt_clock()? {

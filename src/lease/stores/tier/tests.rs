@@ -95,8 +95,15 @@ impl LeaseStore for Upstream {
         self.pass("list", |server| server.list(space))
     }
 
-    fn bump_floor(&mut self, space: &Namespace, floor: Floor, now: u64) -> Result<u64, StoreError> {
-        self.pass("bump_floor", |server| server.bump_floor(space, floor, now))
+    fn raise_floor(
+        &mut self,
+        space: &Namespace,
+        floor: Floor,
+        now: u64,
+    ) -> Result<u64, StoreError> {
+        self.pass("raise_floor", |server| {
+            server.raise_floor(space, floor, now)
+        })
     }
 
     fn check(&mut self, space: &Namespace, now: u64) -> Result<StoreReport, StoreError> {
@@ -431,7 +438,7 @@ fn a_floor_that_lies_ahead_is_no_reason_to_ask_for_more() {
     rig.acquire(&mut process).unwrap();
     let floor = Floor::Tick(rig.tick() + SUB - 10);
     let now = rig.now();
-    process.bump_floor(&rig.space, floor, now).unwrap();
+    process.raise_floor(&rig.space, floor, now).unwrap();
     rig.upstream.is_asked();
     let grant = rig.acquire(&mut process).unwrap();
     assert_eq!(grant.ticks, rig.tick() + SUB - 10..rig.tick() + SUB);
@@ -444,7 +451,7 @@ fn s9_after_the_floor_was_raised_nothing_of_before_is_passed_on() {
     let grant = rig.acquire(&mut rig.process()).unwrap();
     let mut process = rig.process();
     let now = rig.now();
-    let floor = process.bump_floor(&rig.space, Floor::OverLostGrants, now);
+    let floor = process.raise_floor(&rig.space, Floor::OverLostGrants, now);
     let over = StoreLimits::default().failover().as_secs();
     assert_eq!(floor.unwrap(), rig.tick() + SUB + over + 1);
     assert!(rig.upstream().iter().all(|it| it.2 == Standing::Closed));

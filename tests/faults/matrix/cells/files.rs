@@ -243,7 +243,7 @@ fn vouch(crew: &Crew, is_known: bool) -> Outcome<u64> {
     let mut store = crew.store()?;
     let now = SystemClock.unix_ms();
     let floor = if is_known {
-        store.bump_floor(&space, Floor::OverLostGrants, now)
+        store.raise_floor(&space, Floor::OverLostGrants, now)
     } else {
         let init = Init::new(History::Unknown, now).with_limits(space::limits());
         store.init(&space, &init).map(|record| record.floor)
