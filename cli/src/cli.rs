@@ -17,7 +17,7 @@ use crate::verify::{self, VerifyArgs};
 
 /// Encrypted, unique 64-bit IDs from a lock-free ring buffer.
 #[derive(Debug, Parser)]
-#[command(version)]
+#[command(name = "ringflake", version)]
 pub(crate) struct Cli {
     /// The directory with the secret and the record of leases
     /// [env: RINGFLAKE_DATA_DIR] [default: the platform's, such as

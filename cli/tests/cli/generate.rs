@@ -177,7 +177,7 @@ fn a_closed_pipe_ends_it_quietly() {
 fn a_stdout_that_nobody_reads_changes_no_verdict() {
     let home = Home::new();
     let inspect = ["inspect", "--plain", "--format"];
-    for format in ["table", "json"] {
+    for format in ["text", "json"] {
         let inspect = [&inspect[..], &[format]].concat();
         for (input, status) in [("1\n2\n", 0), ("1\nn!\n2\n", 1)] {
             let output = home.feed_unread(&inspect, input.as_bytes());

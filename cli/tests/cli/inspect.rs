@@ -177,7 +177,7 @@ fn a_time_that_rfc_3339_can_not_write_is_null() {
     let json: Value = serde_json::from_str(&home.print(&[&args[..], &["json"]].concat())).unwrap();
     assert_eq!(json["timestamp"], Value::Null);
     assert_eq!(json["timestamp_unix_ms"], 17_593_763_881_215_000_u64);
-    let table = home.print(&[&args[..], &["table"]].concat());
+    let table = home.print(&[&args[..], &["text"]].concat());
     assert!(
         table.contains("after 9999") && table.contains("17593763881215 "),
         "{table}"
