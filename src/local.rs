@@ -58,7 +58,7 @@
 //!   that the command line is told of here. Reading IDs elsewhere is fine.
 //! * The directory lies on a local disk; see [`SqliteStore`].
 //! * What a disk or a machine put back to a snapshot has lost, nobody here can
-//!   know: run `ringflake store bump-floor --over-lost-grants` then.
+//!   know: run `ringflake store raise-floor --over-lost-grants` then.
 
 use std::path::PathBuf;
 use std::time::Duration;

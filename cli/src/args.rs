@@ -44,7 +44,7 @@ pub(crate) struct KeyArgs {
 
 /// A namespace of a store, with its layout and key.
 #[derive(Debug, Args)]
-pub(crate) struct PlaceArgs {
+pub(crate) struct TargetArgs {
     #[command(flatten)]
     pub(crate) store: StoreArgs,
     #[command(flatten)]
@@ -57,7 +57,7 @@ pub(crate) struct PlaceArgs {
 #[derive(Debug, Args)]
 pub(crate) struct SupplyArgs {
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) target: TargetArgs,
     #[command(flatten)]
     pub(crate) leases: LeaseArgs,
 }
@@ -185,7 +185,7 @@ pub(crate) struct LeaseArgs {
     /// How far beyond the clock leases reach, and so for how long the run goes
     /// on without its store [default: 60s, and 2s in the first moments]
     #[arg(long, value_name = "TIME", value_parser = time)]
-    pub(crate) cover: Option<Duration>,
+    pub(crate) lease_duration: Option<Duration>,
     /// For how long to wait for nodes that other runs hold, or for a store that
     /// fails once the run has begun
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "30s")]

@@ -15,7 +15,7 @@ use crate::args::SupplyArgs;
 use crate::count::count;
 use crate::data_dir::DataDir;
 use crate::ids::OutputFormat;
-use crate::leases::{Appetite, Lull, Supply};
+use crate::leases::{DemandEstimate, Stall, Supply};
 use crate::report::forgive_closed_pipe;
 use crate::threads::{ThreadCount, in_threads};
 
@@ -62,13 +62,13 @@ pub(crate) fn run(args: &GenerateArgs, data_dir: &DataDir) -> Result<ExitCode> {
 fn print(args: &GenerateArgs, data_dir: &DataDir) -> Result<()> {
     let capacity = usize::try_from(args.count).unwrap_or(usize::MAX);
     let capacity = capacity.clamp(CAPACITY.0, CAPACITY.1).next_power_of_two();
-    let appetite = Appetite {
+    let demand = DemandEstimate {
         // What the ring still holds at the end is lost.
         ids: args.count.saturating_add(capacity as u64),
         span: Duration::MAX,
     };
     let job = Job {
-        supply: Supply::new(&args.supply, data_dir, appetite, |builder| {
+        supply: Supply::new(&args.supply, data_dir, demand, |builder| {
             builder
                 .capacity(capacity)
                 // The leases bound what is borrowed.
@@ -132,16 +132,16 @@ impl Job {
 
     /// Fills `ids`, however long that takes.
     fn take(&self, ids: &mut [Id]) -> Result<()> {
-        let mut lull = Lull::default();
+        let mut stall = Stall::default();
         let mut taken = 0;
         while taken < ids.len() {
             match self.supply.generator.take_batch(&mut ids[taken..]) {
                 Ok(count) => {
                     taken += count;
-                    lull.end();
+                    stall.end();
                 }
                 Err(TakeError::Refused(Refused::NoLease { .. })) => {
-                    self.supply.wait_out(&mut lull)?;
+                    self.supply.wait_out(&mut stall)?;
                 }
                 // The producer was only slow.
                 Err(TakeError::TimedOut { .. }) => {}

@@ -14,7 +14,7 @@ use crate::args::{KeyArgs, LayoutArgs, has_store_variable, namespace_name};
 use crate::data_dir::DataDir;
 use crate::format::FormatArgs;
 use crate::ids::InputFormat;
-use crate::leases::Place;
+use crate::leases::StoreTarget;
 use crate::secret;
 
 mod lines;
@@ -55,7 +55,9 @@ pub(crate) struct InspectArgs {
 pub(crate) fn run(args: &InspectArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let layout = args.layout.layout;
     let key = match &args.namespace {
-        Some(name) if !has_store_variable() => Place::key_of(name, &args.key, &layout, data_dir)?,
+        Some(name) if !has_store_variable() => {
+            StoreTarget::key_of(name, &args.key, &layout, data_dir)?
+        }
         _ => secret::kept_or_refused(&args.key, data_dir)?,
     };
     let mut reader = Reader {

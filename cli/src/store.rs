@@ -5,21 +5,21 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Subcommand;
 
-use self::bump_floor::BumpFloorArgs;
 use self::check::CheckArgs;
 use self::init::InitArgs;
 use self::ls::LsArgs;
+use self::raise_floor::RaiseFloorArgs;
 use self::release::ReleaseArgs;
 use self::repair::RepairArgs;
 use self::upgrade::UpgradeArgs;
 use crate::data_dir::DataDir;
 
-mod bump_floor;
 mod check;
 mod init;
 mod ls;
 mod open_store;
 mod output;
+mod raise_floor;
 mod release;
 mod repair;
 mod upgrade;
@@ -35,7 +35,7 @@ pub(crate) enum StoreCommand {
     Init(InitArgs),
     Check(CheckArgs),
     Ls(LsArgs),
-    BumpFloor(BumpFloorArgs),
+    RaiseFloor(RaiseFloorArgs),
     Release(ReleaseArgs),
     Repair(RepairArgs),
     Upgrade(UpgradeArgs),
@@ -46,7 +46,7 @@ pub(crate) fn run(command: &StoreCommand, data_dir: &DataDir) -> Result<ExitCode
         StoreCommand::Init(args) => init::run(args, data_dir),
         StoreCommand::Check(args) => check::run(args, data_dir),
         StoreCommand::Ls(args) => ls::run(args, data_dir),
-        StoreCommand::BumpFloor(args) => bump_floor::run(args, data_dir),
+        StoreCommand::RaiseFloor(args) => raise_floor::run(args, data_dir),
         StoreCommand::Release(args) => release::run(args, data_dir),
         StoreCommand::Repair(args) => repair::run(args, data_dir),
         StoreCommand::Upgrade(args) => upgrade::run(args, data_dir),

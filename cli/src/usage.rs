@@ -4,7 +4,7 @@ use std::env;
 use std::error;
 use std::fmt;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Command, Error};
 
 /// A command line that is wrong in a way that clap can't tell.
@@ -40,6 +40,9 @@ fn reason(error: &Error) -> String {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return "no command was given".to_owned();
     }
+    if let Some((former, present)) = renamed(error) {
+        return format!("{former} is now {present}");
+    }
     let text = error.to_string();
     let text = text.strip_prefix("error: ").unwrap_or(&text);
     let paragraphs: Vec<_> = text
@@ -48,6 +51,28 @@ fn reason(error: &Error) -> String {
         .map(|it| Vec::from_iter(it.split_whitespace()).join(" "))
         .collect();
     paragraphs.join("; ")
+}
+
+/// Names that are gone, and what does the same now.
+const RENAMED: [(&str, &str); 4] = [
+    ("--cover", "--lease-duration"),
+    ("--json", "--format json"),
+    ("bump-floor", "raise-floor"),
+    ("table", "text"),
+];
+
+/// The name that is gone, if `error` is about one, and the present one.
+fn renamed(error: &Error) -> Option<(&'static str, &'static str)> {
+    let context = match error.kind() {
+        ErrorKind::UnknownArgument => ContextKind::InvalidArg,
+        ErrorKind::InvalidSubcommand => ContextKind::InvalidSubcommand,
+        ErrorKind::InvalidValue => ContextKind::InvalidValue,
+        _ => return None,
+    };
+    let Some(ContextValue::String(given)) = error.get(context) else {
+        return None;
+    };
+    RENAMED.into_iter().find(|(former, _)| former == given)
 }
 
 /// The command that the wrong command line names, as far as it gets.

@@ -16,7 +16,7 @@ use ringflake::{CachedGeneratorBuilder, Handle, Id, Inspector, Refused, Stats, T
 use self::oracle::{Marker, Oracle, Verdict};
 use crate::args::SupplyArgs;
 use crate::data_dir::DataDir;
-use crate::leases::{Appetite, Lull, Supply};
+use crate::leases::{DemandEstimate, Stall, Supply};
 use crate::load::{LoadArgs, Threshold};
 use crate::report::forgive_closed_pipe;
 use crate::threads::{ThreadCount, in_threads};
@@ -100,7 +100,7 @@ pub(crate) fn run(args: &VerifyArgs, data_dir: &DataDir) -> Result<ExitCode> {
 }
 
 fn run_flat_out(args: &VerifyArgs, data_dir: &DataDir) -> Result<ExitCode> {
-    let layout = args.supply.place.layout.layout;
+    let layout = args.supply.target.layout.layout;
     let threads = args.threads.unwrap_or_else(ThreadCount::cores).get();
     let default_count = match args.seconds {
         Some(_) => u64::MAX,
@@ -109,13 +109,13 @@ fn run_flat_out(args: &VerifyArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let count = args.count.unwrap_or(default_count);
     let time = args.seconds.map(Duration::from_secs);
     let left_over = args.capacity.saturating_add(threads * BY_HANDLE);
-    let appetite = Appetite {
+    let demand = DemandEstimate {
         ids: count.saturating_add(left_over as u64),
         span: time.map_or(Duration::MAX, |time| time.saturating_add(BORROW_LIMIT)),
     };
-    let supply = Supply::new(&args.supply, data_dir, appetite, |it| args.shape(it))?;
+    let supply = Supply::new(&args.supply, data_dir, demand, |it| args.shape(it))?;
     let trial = Trial {
-        oracle: Oracle::new(layout, supply.ledger()),
+        oracle: Oracle::new(layout, supply.audit_log()),
         inspector: Inspector::new(layout, supply.key().cipher()),
         supply: &supply,
         count,
@@ -253,7 +253,7 @@ impl Trial<'_> {
     /// Fills `ids`, each part in its own way; fewer only if the time is up.
     fn take(&self, ids: &mut [Id], handle: &mut Handle, tally: &mut Tally) -> Result<usize> {
         const BATCH: usize = BY_HANDLE + BY_TAKE;
-        let mut lull = Lull::default();
+        let mut stall = Stall::default();
         let mut taken = 0;
         while taken < ids.len() {
             let rest = &mut ids[taken..];
@@ -265,7 +265,7 @@ impl Trial<'_> {
             match got {
                 Ok(count) => {
                     taken += count;
-                    lull.end();
+                    stall.end();
                 }
                 Err(TakeError::Refused(Refused::BorrowLimit { retry_after, .. })) => {
                     tally.waits += 1;
@@ -280,7 +280,7 @@ impl Trial<'_> {
                     if self.time_left().is_some_and(|left| left.is_zero()) {
                         break;
                     }
-                    self.supply.wait_out(&mut lull)?;
+                    self.supply.wait_out(&mut stall)?;
                 }
                 Err(error) => return Err(error.into()),
             }

@@ -371,7 +371,7 @@ impl fmt::Display for StoreError {
                 "tick {tick} begins at {}, and with the floor there nothing would be granted for \
                  {} s: a floor is never lowered; give a tick up to {latest} ({}), which lies above \
                  all that was ever granted, or, if so long a pause is meant, force it \
-                 ('ringflake store bump-floor --to-tick {tick} --force', `Floor::AnyTick`)",
+                 ('ringflake store raise-floor --to-tick {tick} --force', `Floor::AnyTick`)",
                 Utc(*tick_unix_ms),
                 idle.as_secs(),
                 Utc(*latest_unix_ms),
@@ -440,7 +440,7 @@ impl fmt::Display for StoreError {
                 "{store} is a copy, or was put back to an earlier state: it was written for \
                  {recorded}, and this is {found}; go back to the original, or, if nobody can \
                  use that any more, adopt this one by raising its floor over lost grants \
-                 (bump-floor)"
+                 (raise-floor)"
             ),
             Self::ClockStepped {
                 expected_unix_ms,
@@ -593,7 +593,7 @@ mod tests {
                     "--force",
                 ],
             ),
-            (copied, &["sqlite:/a", "inode 1", "inode 2", "bump-floor"]),
+            (copied, &["sqlite:/a", "inode 1", "inode 2", "raise-floor"]),
             (
                 lost(Some((Epoch::new(2), 60))),
                 &["block 7 epoch 3", "100", "epoch 2", "60"],

@@ -10,16 +10,17 @@ use ringflake::lease::{
 };
 use ringflake::{Clock, SystemClock};
 
-use super::terms::Terms;
-use super::{Ledger, Patience};
+use super::audit_log::AuditLog;
+use super::lease_request::LeaseRequest;
+use super::patience::Patience;
 
 /// Asks the store behind it for what the run has use for, waits for others at the
-/// start, and enters in the ledger what is confirmed.
+/// start, and enters in the audit_log what is confirmed.
 #[derive(Debug)]
 pub(super) struct RunStore<S> {
     pub(super) store: S,
-    pub(super) terms: Terms,
-    pub(super) ledger: Arc<Ledger>,
+    pub(super) request: LeaseRequest,
+    pub(super) audit_log: Arc<AuditLog>,
     /// How long to wait for the first grant; none afterwards, when the keeper
     /// has other things to do than to wait.
     pub(super) wait: Option<Duration>,
@@ -32,12 +33,12 @@ impl<S: LeaseStore> LeaseStore for RunStore<S> {
         acquire: &Acquire,
     ) -> Result<Vec<Grant>, StoreError> {
         let mut acquire = acquire.clone();
-        acquire.length = self.terms.length();
+        acquire.length = self.request.length();
         let mut patience = Patience::new(self.wait.take().unwrap_or(Duration::ZERO));
         loop {
             match self.store.acquire(namespace, &acquire) {
                 Ok(grants) => {
-                    self.ledger.granted(&grants);
+                    self.audit_log.granted(&grants);
                     return Ok(grants);
                 }
                 Err(error) if wait_out(&error, &mut patience) => {
@@ -50,12 +51,12 @@ impl<S: LeaseStore> LeaseStore for RunStore<S> {
 
     fn renew(&mut self, namespace: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
         let mut renew = renew.clone();
-        if let Some(start) = self.ledger.start_of(renew.block, renew.known_end) {
-            let useful = self.terms.useful_end(namespace, start);
+        if let Some(start) = self.audit_log.start_of(renew.block, renew.known_end) {
+            let useful = self.request.useful_end(namespace, start);
             renew.new_end = renew.new_end.min(useful).max(renew.known_end);
         }
         let end = self.store.renew(namespace, &renew)?;
-        self.ledger.renewed(renew.block, renew.known_end, end);
+        self.audit_log.renewed(renew.block, renew.known_end, end);
         Ok(end)
     }
 
@@ -140,9 +141,9 @@ mod tests {
     use ringflake::Layout;
     use ringflake::lease::{Fingerprint, History, MemoryStore};
 
-    use super::super::Appetite;
     use super::*;
     use crate::args::LeaseArgs;
+    use crate::leases::lease_request::DemandEstimate;
 
     #[derive(Parser)]
     struct Line {
@@ -158,14 +159,14 @@ mod tests {
         let mut store = MemoryStore::new(Arc::new(SystemClock));
         let init = Init::new(History::New, SystemClock.unix_ms());
         store.init(&space, &init).unwrap();
-        let appetite = Appetite {
+        let demand = DemandEstimate {
             ids: 10 * layout.sequences() * layout.nodes(),
             span: Duration::MAX,
         };
         let run_store = RunStore {
             store,
-            terms: Terms::shared(&space, &Line::parse_from(["x"]).leases, appetite),
-            ledger: Arc::new(Ledger::new(space.clone())),
+            request: LeaseRequest::shared(&space, &Line::parse_from(["x"]).leases, demand),
+            audit_log: Arc::new(AuditLog::new(space.clone())),
             wait: Some(wait),
         };
         (run_store, space)
@@ -181,7 +182,8 @@ mod tests {
         let mut grant = store.acquire(&space, &ask()).unwrap().remove(0);
         assert_eq!(grant.ticks.end - grant.ticks.start, 10 + 2 + 1);
         let start = grant.ticks.start;
-        let is_ours = |store: &RunStore<MemoryStore>, tick| store.ledger.extent(0, tick).is_some();
+        let is_ours =
+            |store: &RunStore<MemoryStore>, tick| store.audit_log.extent(0, tick).is_some();
         assert!(is_ours(&store, grant.ticks.end - 1) && !is_ours(&store, grant.ticks.end));
 
         for _ in 0..2 {

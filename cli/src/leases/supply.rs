@@ -14,10 +14,10 @@ use ringflake::{
     StaticLease, SystemClock,
 };
 
-use super::place::Site;
+use super::audit_log::AuditLog;
+use super::lease_request::{DemandEstimate, LeaseRequest};
 use super::run_store::RunStore;
-use super::terms::Terms;
-use super::{Appetite, Ledger, Place};
+use super::store_target::{Site, StoreTarget};
 use crate::args::SupplyArgs;
 use crate::data_dir::DataDir;
 use crate::report::say;
@@ -28,8 +28,8 @@ use crate::usage::Misuse;
 #[derive(Debug)]
 pub(crate) struct Supply {
     pub(crate) generator: CachedGenerator,
-    place: Place,
-    ledger: Arc<Ledger>,
+    target: StoreTarget,
+    audit_log: Arc<AuditLog>,
     wait: Duration,
     /// Whether it was said that the run goes on as the clock does.
     told: AtomicBool,
@@ -42,79 +42,82 @@ impl Supply {
     pub(crate) fn new(
         args: &SupplyArgs,
         data_dir: &DataDir,
-        appetite: Appetite,
+        demand: DemandEstimate,
         shape: impl Fn(CachedGeneratorBuilder) -> CachedGeneratorBuilder,
     ) -> Result<Self> {
         let leases = &args.leases;
-        if leases.nodes.given().is_some() && args.place.store.url().is_some() {
+        if leases.nodes.given().is_some() && args.target.store.url().is_some() {
             let text = "--nodes is about leases.db: with --store the store chooses the nodes";
             return Err(Misuse(text.to_owned()).into());
         }
-        let builder = || shape(CachedGenerator::builder(args.place.layout.layout));
+        let builder = || shape(CachedGenerator::builder(args.target.layout.layout));
         rehearse(args, builder())?;
 
-        if leases.nodes.given().is_some() && args.place.store.namespace.is_some() {
+        if leases.nodes.given().is_some() && args.target.store.namespace.is_some() {
             let text = "--nodes is about namespaces without a name: leave out one of the two";
             return Err(Misuse(text.to_owned()).into());
         }
-        let place = Place::to_make_ids(&args.place, data_dir)?;
-        let namespace = &place.namespace;
+        let target = StoreTarget::to_make_ids(&args.target, data_dir)?;
+        let namespace = &target.namespace;
         let nodes = leases.nodes.given();
-        let (terms, store): (_, Box<dyn LeaseStore>) = match &place.site {
+        let (request, store): (_, Box<dyn LeaseStore>) = match &target.site {
             Site::DataDir(_) if nodes.is_some() && namespace.block_bits() > 0 => {
                 let text = "--nodes is about namespaces without a name: this one has blocks of \
                             several nodes, and the store chooses them";
                 return Err(Misuse(text.to_owned()).into());
             }
             Site::DataDir(space) => (
-                Terms::embedded(namespace, leases, appetite, nodes.as_ref()),
+                LeaseRequest::embedded(namespace, leases, demand, nodes.as_ref()),
                 Box::new(space.store()?.within(nodes)),
             ),
-            Site::Url(_) => (Terms::shared(namespace, leases, appetite), place.open()?),
+            Site::Url(_) => (
+                LeaseRequest::shared(namespace, leases, demand),
+                target.open()?,
+            ),
         };
-        let ledger = Arc::new(Ledger::new(namespace.clone()));
-        let mut builder = place
+        let audit_log = Arc::new(AuditLog::new(namespace.clone()));
+        let mut builder = target
             .key
             .give_to(builder())
             .namespace(namespace.name())
             .block_bits(namespace.block_bits())
-            .blocks(terms.blocks)
-            .lease_duration(terms.keeper_cover)
+            .blocks(request.blocks)
+            .lease_duration(request.renewed_for)
             .holder(this_process())
             // The store below waits for as long as it is to.
             .first_lease_within(Duration::ZERO);
-        if let Some(widen_to) = terms.widen_to {
+        if let Some(widen_to) = request.widen_to {
             builder = builder.widen_to(widen_to);
         }
         let store = RunStore {
             store,
-            terms,
-            ledger: Arc::clone(&ledger),
+            request,
+            audit_log: Arc::clone(&audit_log),
             wait: Some(leases.wait),
         };
         let generator = match builder.lease_store(store).build() {
             Err(BuildError::Store(error) | BuildError::NoLeaseYet { error, .. }) => {
-                return Err(place.explain(error));
+                return Err(target.explain(error));
             }
             outcome => outcome?,
         };
-        place.secret_was_given()?;
+        target.secret_was_given()?;
         Ok(Self {
             generator,
-            place,
-            ledger,
+            target,
+            audit_log,
             wait: leases.wait,
             told: AtomicBool::new(false),
         })
     }
 
     pub(crate) fn key(&self) -> &Key {
-        &self.place.key
+        &self.target.key
     }
 
     /// What the store has confirmed.
-    pub(crate) fn ledger(&self) -> &Ledger {
-        &self.ledger
+    pub(crate) fn audit_log(&self) -> &AuditLog {
+        &self.audit_log
     }
 
     /// Waits for a moment while no lease is in force.
@@ -122,7 +125,7 @@ impl Supply {
     /// # Errors
     /// What the store says, once it has said nothing better for too long. A run
     /// that has only used up its nodes goes on as the clock does.
-    pub(crate) fn wait_out(&self, lull: &mut Lull) -> Result<()> {
+    pub(crate) fn wait_out(&self, stall: &mut Stall) -> Result<()> {
         const SILENCE: Duration = Duration::from_secs(1);
         const MOMENT: Duration = Duration::from_millis(2);
         let health = self.generator.lease_status().map(|status| status.health);
@@ -131,10 +134,10 @@ impl Supply {
             let lasted = SystemClock.unix_ms().saturating_sub(since_unix_ms);
             if u128::from(lasted) >= self.wait.as_millis() {
                 let context = format!("no lease has come for {} s", lasted / 1000);
-                return Err(self.place.explain(error).context(context));
+                return Err(self.target.explain(error).context(context));
             }
-        } else if lull.began().elapsed() >= SILENCE && !self.told.swap(true, Relaxed) {
-            let layout = self.place.namespace.layout();
+        } else if stall.began().elapsed() >= SILENCE && !self.told.swap(true, Relaxed) {
+            let layout = self.target.namespace.layout();
             say(format_args!(
                 "the nodes at hand give {} IDs every {} ms each, and no more: going on as the \
                  clock does",
@@ -149,11 +152,11 @@ impl Supply {
 
 /// A time without IDs.
 #[derive(Debug, Default)]
-pub(crate) struct Lull {
+pub(crate) struct Stall {
     began: Option<Instant>,
 }
 
-impl Lull {
+impl Stall {
     fn began(&mut self) -> Instant {
         *self.began.get_or_insert_with(Instant::now)
     }
@@ -166,18 +169,18 @@ impl Lull {
 
 /// Lets the library refuse what it will not do.
 fn rehearse(args: &SupplyArgs, builder: CachedGeneratorBuilder) -> Result<()> {
-    let layout: Layout = args.place.layout.layout;
-    let key = if args.place.key.plain {
+    let layout: Layout = args.target.layout.layout;
+    let key = if args.target.key.plain {
         Key::Plain
     } else {
         // Any will do: no ID is made.
         Key::Secret(Secret::from_bytes([0; 16]))
     };
-    if let Some(cover) = args.leases.cover {
+    if let Some(duration) = args.leases.lease_duration {
         // Any namespace: only the length of a tick counts.
         let namespace = Namespace::new("a", &layout, Fingerprint::PLAIN)?;
         LeasePlan::new(1)
-            .with_lease_duration(cover)
+            .with_lease_duration(duration)
             .validate(&namespace)?;
     }
     let nodes = args.leases.nodes.given().unwrap_or(0..layout.nodes());

@@ -64,7 +64,7 @@ struct Object<'a> {
 
 pub(super) fn run(args: &CheckArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let mut open = OpenStore::open(&args.common, data_dir)?;
-    let report = open.store.check(&open.place.namespace, open.now_unix_ms);
+    let report = open.store.check(&open.target.namespace, open.now_unix_ms);
     let report = open.explained(report)?;
     let object = Object::new(&report);
     output::answer(|out| {
@@ -92,7 +92,7 @@ pub(super) fn run(args: &CheckArgs, data_dir: &DataDir) -> Result<ExitCode> {
 fn lost(report: &StoreReport) -> String {
     if report.store.starts_with("sqlite:") {
         return "the file was replaced, restored or copied since its last lease: once the earlier \
-                one is out of use for good, 'ringflake store bump-floor --over-lost-grants' lets \
+                one is out of use for good, 'ringflake store raise-floor --over-lost-grants' lets \
                 leases begin above all that it granted"
             .to_owned();
     }
@@ -315,7 +315,7 @@ mod tests {
             (full, "every block"),
             (damaged, "'ringflake store repair'"),
             (lost, "raises the floor"),
-            (copied, "bump-floor"),
+            (copied, "raise-floor"),
             (report(LAYOUT.ticks()), "run out"),
         ] {
             let refusals = refusals(&report);

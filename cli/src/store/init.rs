@@ -13,7 +13,7 @@ use super::open_store::CommonArgs;
 use super::output::{self, Moment};
 use crate::args::time;
 use crate::data_dir::DataDir;
-use crate::leases::Place;
+use crate::leases::StoreTarget;
 use crate::report::say;
 use crate::usage::Misuse;
 
@@ -79,7 +79,7 @@ struct Object<'a> {
 /// What these limits cost generators that leave the rest at its defaults, if anything.
 /// `fits` is what goes with those.
 fn warning_of_a_gap(limits: &StoreLimits, fits: &StoreLimits) -> Option<String> {
-    let (cover, borrow_limit) = if *fits == StoreLimits::default() {
+    let (duration, borrow_limit) = if *fits == StoreLimits::default() {
         (
             LeasePlan::default().lease_duration,
             CachedGeneratorBuilder::STORE_BORROW_LIMIT,
@@ -88,7 +88,7 @@ fn warning_of_a_gap(limits: &StoreLimits, fits: &StoreLimits) -> Option<String> 
         // Local ones are covered for as long as can be, and borrow as far as leases reach.
         (fits.horizon(), fits.horizon() + fits.failover())
     };
-    let gap = limits.gap(cover, borrow_limit);
+    let gap = limits.gap(duration, borrow_limit);
     if gap.is_zero() {
         return None;
     }
@@ -99,14 +99,14 @@ fn warning_of_a_gap(limits: &StoreLimits, fits: &StoreLimits) -> Option<String> 
         format!(
             "with a borrow limit of {}, and more is of no use, for up to {}",
             words(most),
-            words(limits.gap(cover, most))
+            words(limits.gap(duration, most))
         )
     };
     Some(format!(
         "warning: after a failover, or whatever else looks like a lost history, generators with \
-         the default cover of {} and borrow limit of {} have no IDs for up to {}: {advice}; a \
+         the default lease duration of {} and borrow limit of {} have no IDs for up to {}: {advice}; a \
          namespace with the default --horizon {} and --failover {} would not need that",
-        words(cover),
+        words(duration),
         words(borrow_limit),
         words(gap),
         words(fits.horizon()),
@@ -130,9 +130,9 @@ pub(super) fn run(args: &InitArgs, data_dir: &DataDir) -> Result<ExitCode> {
             return Err(Misuse(text.to_owned()).into());
         }
     };
-    let place = Place::to_initialise(&args.common.place, data_dir)?;
-    let defaults = if place.file().is_some() {
-        Local::limits(place.namespace.layout())
+    let target = StoreTarget::to_initialise(&args.common.target, data_dir)?;
+    let defaults = if target.file().is_some() {
+        Local::limits(target.namespace.layout())
     } else {
         StoreLimits::default()
     };
@@ -141,7 +141,7 @@ pub(super) fn run(args: &InitArgs, data_dir: &DataDir) -> Result<ExitCode> {
         .with_failover(args.failover.unwrap_or(defaults.failover()))
         .with_skew(args.skew.unwrap_or(defaults.skew()));
     let init = Init::new(history, SystemClock.unix_ms()).with_limits(limits);
-    let record = place.init(&init)?;
+    let record = target.init(&init)?;
     if let Some(warning) = warning_of_a_gap(&limits, &defaults) {
         say(warning);
     }
@@ -202,7 +202,7 @@ mod tests {
             let warning = warning_of_a_gap(&limits, &StoreLimits::default()).unwrap();
             for said in [
                 said,
-                "cover of 10m and borrow limit of 4m 10s",
+                "lease duration of 10m and borrow limit of 4m 10s",
                 "--horizon 11m and --failover 1m",
             ] {
                 assert!(warning.contains(said), "{warning}");
@@ -217,7 +217,7 @@ mod tests {
         let longer = fits.with_horizon(Duration::from_secs(1200));
         let warning = warning_of_a_gap(&longer, &fits).unwrap();
         for said in [
-            "cover of 2m and borrow limit of 2m 2s have no IDs for up to 16m 26s",
+            "lease duration of 2m and borrow limit of 2m 2s have no IDs for up to 16m 26s",
             "give them a borrow limit of 18m 28s;",
             "--horizon 2m and --failover 2s",
         ] {

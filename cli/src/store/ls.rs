@@ -48,7 +48,7 @@ struct Object<'a> {
 
 pub(super) fn run(args: &LsArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let mut open = OpenStore::open(&args.common, data_dir)?;
-    let listing = open.store.list(&open.place.namespace);
+    let listing = open.store.list(&open.target.namespace);
     let listing = open.explained(listing)?;
     let namespace = &listing.record.namespace;
     let objects = listing

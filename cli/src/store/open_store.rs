@@ -5,23 +5,23 @@ use clap::Args;
 use ringflake::lease::{LeaseStore, StoreError};
 use ringflake::{Clock, SystemClock};
 
-use crate::args::PlaceArgs;
+use crate::args::TargetArgs;
 use crate::data_dir::DataDir;
 use crate::format::FormatArgs;
-use crate::leases::Place;
+use crate::leases::StoreTarget;
 
 /// The options that all of these commands have.
 #[derive(Debug, Args)]
 pub(super) struct CommonArgs {
     #[command(flatten)]
-    pub(super) place: PlaceArgs,
+    pub(super) target: TargetArgs,
     #[command(flatten)]
     pub(super) output: FormatArgs,
 }
 
 /// A store with the namespace that a command is about.
 pub(super) struct OpenStore {
-    pub(super) place: Place,
+    pub(super) target: StoreTarget,
     pub(super) store: Box<dyn LeaseStore>,
     pub(super) now_unix_ms: u64,
 }
@@ -29,21 +29,21 @@ pub(super) struct OpenStore {
 impl OpenStore {
     /// The store as `args` name it. Its file must exist where it is one of ours.
     pub(super) fn open(args: &CommonArgs, data_dir: &DataDir) -> Result<Self> {
-        let place = Place::to_look_after(&args.place, data_dir)?;
-        if place.file().is_some_and(|path| !path.exists()) {
-            return Err(place.explain(StoreError::NotInitialised {
-                namespace: place.namespace.name().to_owned(),
+        let target = StoreTarget::to_look_after(&args.target, data_dir)?;
+        if target.file().is_some_and(|path| !path.exists()) {
+            return Err(target.explain(StoreError::NotInitialised {
+                namespace: target.namespace.name().to_owned(),
             }));
         }
         Ok(Self {
-            store: place.open()?,
-            place,
+            store: target.open()?,
+            target,
             now_unix_ms: SystemClock.unix_ms(),
         })
     }
 
     /// What the store answers, or what to do about its refusal.
     pub(super) fn explained<T>(&self, answer: Result<T, StoreError>) -> Result<T> {
-        answer.map_err(|error| self.place.explain(error))
+        answer.map_err(|error| self.target.explain(error))
     }
 }

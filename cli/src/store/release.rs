@@ -42,7 +42,7 @@ struct Object<'a> {
 pub(super) fn run(args: &ReleaseArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let mut open = OpenStore::open(&args.common, data_dir)?;
     let (block, epoch) = (Block::new(args.block), Epoch::new(args.epoch));
-    let namespace = &open.place.namespace;
+    let namespace = &open.target.namespace;
     if block.index() >= namespace.blocks() {
         return Err(anyhow!(
             "there is no block {block}: namespace {} has the blocks 0 to {}",
@@ -64,7 +64,7 @@ pub(super) fn run(args: &ReleaseArgs, data_dir: &DataDir) -> Result<ExitCode> {
         released => open.explained(released)?,
     }
     let object = Object {
-        namespace: open.place.namespace.name(),
+        namespace: open.target.namespace.name(),
         block: args.block,
         epoch: args.epoch,
         released: true,

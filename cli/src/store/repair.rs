@@ -42,7 +42,7 @@ struct Object<'a> {
 
 pub(super) fn run(args: &RepairArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let mut open = OpenStore::open(&args.common, data_dir)?;
-    let namespace = open.place.namespace.clone();
+    let namespace = open.target.namespace.clone();
     let block = Block::new(args.block);
     let repaired = open.store.repair(&namespace, block, open.now_unix_ms);
     let repaired = open.explained(repaired)?;

@@ -35,8 +35,8 @@ struct Object<'a> {
 
 pub(super) fn run(args: &UpgradeArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let mut open = OpenStore::open(&args.common, data_dir)?;
-    let namespace = open.place.namespace.clone();
-    let former = open.place.key.former_fingerprint(namespace.name());
+    let namespace = open.target.namespace.clone();
+    let former = open.target.key.former_fingerprint(namespace.name());
     let upgraded = open.store.upgrade(&namespace, former);
     let object = Object {
         namespace: namespace.name(),

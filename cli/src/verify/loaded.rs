@@ -13,7 +13,7 @@ use super::backlog::Backlog;
 use super::oracle::{Marker, Oracle};
 use super::{BORROW_LIMIT, Tally, VerifyArgs, conclude, print_rows};
 use crate::data_dir::DataDir;
-use crate::leases::{Appetite, Supply};
+use crate::leases::{DemandEstimate, Supply};
 use crate::load::{Driver, Keeper, Played};
 use crate::report::say;
 use crate::threads::ThreadCount;
@@ -26,21 +26,21 @@ const DEFAULT_TIME: Duration = Duration::from_secs(10);
 const MOST_CHUNKS: usize = 8192;
 
 pub(super) fn run(args: &VerifyArgs, load: &Load, data_dir: &DataDir) -> Result<ExitCode> {
-    let layout = args.supply.place.layout.layout;
+    let layout = args.supply.target.layout.layout;
     let cores = ThreadCount::cores().get();
     let consumers = args.consumers.map_or(cores - 1, ThreadCount::get).max(1);
     let time = args.seconds.map(Duration::from_secs);
     let time = time.or(load.duration()).unwrap_or(DEFAULT_TIME);
     let time = load.duration().map_or(time, |whole| time.min(whole));
     let demanded = load.demanded_by(time.as_secs_f64()) as u64;
-    let appetite = Appetite {
+    let demand = DemandEstimate {
         ids: demanded.saturating_add(args.capacity as u64),
         span: time.saturating_add(BORROW_LIMIT),
     };
-    let supply = Supply::new(&args.supply, data_dir, appetite, |it| args.shape(it))?;
+    let supply = Supply::new(&args.supply, data_dir, demand, |it| args.shape(it))?;
     warn_of_borrowing(load, time, &layout, &supply.generator.leases());
 
-    let oracle = Oracle::new(layout, supply.ledger());
+    let oracle = Oracle::new(layout, supply.audit_log());
     let inspector = Inspector::new(layout, supply.key().cipher());
     let bar = ProgressBar::new(time.as_millis() as u64);
     let driver = Driver {

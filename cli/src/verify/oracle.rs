@@ -1,6 +1,6 @@
 //! The oracle: has this raw been seen before, and was it ours to issue?
 //!
-//! Whether it was ours, the ledger of confirmed leases tells. For the other
+//! Whether it was ours, the audit_log of confirmed leases tells. For the other
 //! question each raw of the layout has a place on a line: node, tick, sequence.
 //! A bit a place, in pages made on demand, says whether it was seen. Setting a
 //! bit tells at the same time whether it was set before, so two threads that mark
@@ -17,7 +17,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use ringflake::{Layout, Parts};
 
-use crate::leases::{Extent, Ledger};
+use crate::leases::{AuditLog, Extent};
 
 /// Bits in one page: 8 KiB, little enough to be wasted when the clock moves on.
 const PAGE_BITS: u32 = 1 << 16;
@@ -26,7 +26,7 @@ const PAGE_BITS: u32 = 1 << 16;
 #[derive(Debug)]
 pub(super) struct Oracle<'a> {
     layout: Layout,
-    ledger: &'a Ledger,
+    audit_log: &'a AuditLog,
     /// By number; `None` for a page that is full.
     pages: RwLock<HashMap<u64, Option<Arc<Page>>>>,
 }
@@ -48,10 +48,10 @@ pub(super) enum Verdict {
 }
 
 impl<'a> Oracle<'a> {
-    pub(super) fn new(layout: Layout, ledger: &'a Ledger) -> Self {
+    pub(super) fn new(layout: Layout, audit_log: &'a AuditLog) -> Self {
         Self {
             layout,
-            ledger,
+            audit_log,
             pages: RwLock::default(),
         }
     }
@@ -157,7 +157,7 @@ impl Marker<'_> {
 
     #[cold]
     fn look_up(&mut self, node: u64, tick: u64) -> bool {
-        self.extent = self.oracle.ledger.extent(node, tick);
+        self.extent = self.oracle.audit_log.extent(node, tick);
         self.extent.is_some()
     }
 
@@ -210,11 +210,11 @@ mod tests {
     const LAYOUT: Layout = Layout::RANDFLAKE;
 
     /// Nodes 4 and 5, for the ticks 100 to 199.
-    fn ledger() -> Ledger {
+    fn audit_log() -> AuditLog {
         let space = Namespace::new("a", &LAYOUT, Fingerprint::PLAIN).unwrap();
-        let ledger = Ledger::new(space.with_block_bits(1).unwrap());
-        ledger.granted(&[Grant::new(Block::new(2), Epoch::FIRST, 100..200)]);
-        ledger
+        let audit_log = AuditLog::new(space.with_block_bits(1).unwrap());
+        audit_log.granted(&[Grant::new(Block::new(2), Epoch::FIRST, 100..200)]);
+        audit_log
     }
 
     fn parts(tick: u64, node: u64, sequence: u64) -> Parts {
@@ -225,8 +225,8 @@ mod tests {
 
     #[test]
     fn a_raw_is_new_once_whoever_marks_it() {
-        let ledger = ledger();
-        let oracle = Oracle::new(LAYOUT, &ledger);
+        let audit_log = audit_log();
+        let oracle = Oracle::new(LAYOUT, &audit_log);
         let (mut one, mut two) = (oracle.marker(), oracle.marker());
         for (tick, node, sequence) in [(100, 4, 0), (100, 4, 131_071), (100, 5, 0), (199, 5, 7)] {
             let parts = parts(tick, node, sequence);
@@ -239,8 +239,8 @@ mod tests {
     #[test]
     fn every_raw_of_a_layout_has_a_place_of_its_own() {
         let layout = Layout::builder().bits(4, 3, 2).build().unwrap();
-        let ledger = ledger();
-        let oracle = Oracle::new(layout, &ledger);
+        let audit_log = audit_log();
+        let oracle = Oracle::new(layout, &audit_log);
         let raws = 0..1 << layout.total_bits();
         let mut places: Vec<_> = raws
             .map(|raw| oracle.place(&layout.unpack(raw).unwrap()))
@@ -248,13 +248,13 @@ mod tests {
         places.sort_unstable();
         assert_eq!(places, (0..1 << 9).collect::<Vec<_>>());
         let last = LAYOUT.unpack(u64::MAX).unwrap();
-        assert_eq!(Oracle::new(LAYOUT, &ledger).place(&last), u64::MAX);
+        assert_eq!(Oracle::new(LAYOUT, &audit_log).place(&last), u64::MAX);
     }
 
     #[test]
     fn what_was_not_granted_is_outside() {
-        let ledger = ledger();
-        let oracle = Oracle::new(LAYOUT, &ledger);
+        let audit_log = audit_log();
+        let oracle = Oracle::new(LAYOUT, &audit_log);
         let mut marker = oracle.marker();
         for (tick, node) in [(99, 4), (200, 4), (100, 3), (100, 6)] {
             assert_eq!(marker.mark(&parts(tick, node, 0)), Verdict::Outside);
@@ -264,22 +264,22 @@ mod tests {
 
     #[test]
     fn what_is_granted_later_is_inside() {
-        let ledger = ledger();
-        let oracle = Oracle::new(LAYOUT, &ledger);
+        let audit_log = audit_log();
+        let oracle = Oracle::new(LAYOUT, &audit_log);
         let mut marker = oracle.marker();
         assert_eq!(marker.mark(&parts(199, 4, 0)), Verdict::New);
         assert_eq!(marker.mark(&parts(200, 4, 0)), Verdict::Outside);
-        ledger.renewed(Block::new(2), 200, 201);
+        audit_log.renewed(Block::new(2), 200, 201);
         assert_eq!(marker.mark(&parts(200, 4, 0)), Verdict::New);
         assert_eq!(marker.mark(&parts(201, 4, 0)), Verdict::Outside);
-        ledger.granted(&[Grant::new(Block::new(7), Epoch::FIRST, 300..301)]);
+        audit_log.granted(&[Grant::new(Block::new(7), Epoch::FIRST, 300..301)]);
         assert_eq!(marker.mark(&parts(300, 15, 0)), Verdict::New);
     }
 
     #[test]
     fn a_full_page_gives_up_its_memory_and_still_knows_duplicates() {
-        let ledger = ledger();
-        let oracle = Oracle::new(LAYOUT, &ledger);
+        let audit_log = audit_log();
+        let oracle = Oracle::new(LAYOUT, &audit_log);
         let mark = |sequences: Range<u64>, verdict| {
             let mut marker = oracle.marker();
             for sequence in sequences {
@@ -299,8 +299,8 @@ mod tests {
 
     #[test]
     fn threads_that_mark_the_same_raws_share_them_out() {
-        let ledger = ledger();
-        let oracle = Oracle::new(LAYOUT, &ledger);
+        let audit_log = audit_log();
+        let oracle = Oracle::new(LAYOUT, &audit_log);
         let count = || {
             let mut marker = oracle.marker();
             (0..100_000)

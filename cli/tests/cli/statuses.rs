@@ -23,7 +23,7 @@ fn a_wrong_command_line_exits_with_2() {
         &["bench", "--only", "sleep"],
         &["bench", "--rounds", "0"],
         &["keygen", "--plain"],
-        &["generate", "--cover", "5"],
+        &["generate", "--lease-duration", "5"],
         &["generate", "--wait", "18446744073709551615s 1000ms"],
         &["generate", "--store", "sqlite:x"],
         &["generate", "--namespace", "orders", "--nodes", "0..1"],
@@ -43,10 +43,10 @@ fn a_wrong_command_line_exits_with_2() {
         &["store", "fly"],
         &["store", "init"],
         &["store", "init", "--history", "old"],
-        &["store", "bump-floor"],
+        &["store", "raise-floor"],
         &[
             "store",
-            "bump-floor",
+            "raise-floor",
             "--over-lost-grants",
             "--to-tick",
             "5",
@@ -105,6 +105,23 @@ fn a_wrong_command_line_is_told_what_would_be_right() {
     assert!(misuse(&home, &["generat"]).contains("'generate'"));
     let text = misuse(&home, &["--data-dir", "x", "verify", "--capacity", "x"]);
     assert!(text.ends_with("'ringflake verify --help'\n"), "{text}");
+}
+
+#[test]
+fn an_option_that_is_gone_is_answered_with_the_present_one() {
+    let home = Home::new();
+    for (args, said) in [
+        (
+            &["generate", "--cover", "9s"][..],
+            "--cover is now --lease-duration;",
+        ),
+        (&["store", "ls", "--json"], "--json is now --format json;"),
+        (&["store", "bump-floor"], "bump-floor is now raise-floor;"),
+        (&["inspect", "--format", "table"], "table is now text;"),
+    ] {
+        let text = misuse(&home, args);
+        assert!(text.contains(said), "{text}");
+    }
 }
 
 #[test]
@@ -173,7 +190,7 @@ fn a_failure_exits_with_1_and_one_line() {
         &["verify", "--producers", "0", "-n", "1"],
         &["verify", "--nodes", "7..131073", "-n", "1"],
         &["verify", "--layout", "baidu"],
-        &["generate", "--cover", "9s"],
+        &["generate", "--lease-duration", "9s"],
         &["bench", "--secret-file", &file],
     ] {
         let output = home.run(args);

@@ -157,7 +157,13 @@ fn runs_on_a_named_store_share_its_namespace() {
     let ids = [
         shared.print(&["generate", "-n", "100000"]),
         shared.print(&[
-            "generate", "-n", "100000", "--blocks", "3", "--cover", "2min",
+            "generate",
+            "-n",
+            "100000",
+            "--blocks",
+            "3",
+            "--lease-duration",
+            "2min",
         ]),
     ]
     .concat();
@@ -295,7 +301,7 @@ fn check_tells_how_a_store_stands() {
     let floor = object["floor"]["tick"].as_u64().unwrap() + 100_000;
     shared.print(&[
         "store",
-        "bump-floor",
+        "raise-floor",
         "--to-tick",
         &floor.to_string(),
         "--force",
@@ -451,7 +457,7 @@ fn bump_floor_tells_the_old_and_the_new_and_never_goes_back() {
     shared.print(&["store", "init", "--history", "new"]);
     let bump = |to: &[&str]| {
         let object = shared
-            .json(&[&["store", "bump-floor"], to].concat())
+            .json(&[&["store", "raise-floor"], to].concat())
             .remove(0);
         assert_eq!(keys(&object), ["namespace", "new_floor", "old_floor"]);
         ["old_floor", "new_floor"].map(|key| object[key]["tick"].as_u64().unwrap())
@@ -466,10 +472,10 @@ fn bump_floor_tells_the_old_and_the_new_and_never_goes_back() {
     assert_eq!(old, new + 10);
     // Horizon and failover of a shared store, in seconds.
     assert!((new + 721..new + 760).contains(&over), "{over} {new}");
-    let table = shared.print(&["store", "bump-floor", "--to-tick", "5"]);
+    let table = shared.print(&["store", "raise-floor", "--to-tick", "5"]);
     assert_eq!(row(&table, "old floor"), row(&table, "new floor"));
     assert!(row(&table, "new floor").ends_with(&format!("(tick {over})")));
-    let message = shared.refuse(&["store", "bump-floor", "--to-tick", "1073741824"]);
+    let message = shared.refuse(&["store", "raise-floor", "--to-tick", "1073741824"]);
     assert!(message.contains("1073741823"), "{message}");
 }
 
@@ -481,7 +487,7 @@ fn a_floor_far_ahead_must_be_forced() {
     // A day, of seconds.
     let far = before["floor"]["tick"].as_u64().unwrap() + 86_400;
     let tick = far.to_string();
-    let message = shared.refuse(&["store", "bump-floor", "--to-tick", &tick]);
+    let message = shared.refuse(&["store", "raise-floor", "--to-tick", &tick]);
     for part in [&*tick, "--force", "nothing would be granted for 85", "Z"] {
         assert!(message.contains(part), "{part} is not in: {message}");
     }
@@ -495,11 +501,11 @@ fn a_floor_far_ahead_must_be_forced() {
         &["--force"],
         &["--to-tick", "5", "--over-lost-grants"],
     ] {
-        let args = [&["store", "bump-floor"], args].concat();
+        let args = [&["store", "raise-floor"], args].concat();
         let output = shared.home.run(&shared.args(&args));
         assert_eq!(output.status.code(), Some(2));
     }
-    let bumped = shared.json(&["store", "bump-floor", "--to-tick", &tick, "--force"]);
+    let bumped = shared.json(&["store", "raise-floor", "--to-tick", &tick, "--force"]);
     assert_eq!(bumped[0]["new_floor"]["tick"], far);
     let message = shared.refuse(&["generate", "-n", "1"]);
     assert!(message.contains("leases begin in 85"), "{message}");
@@ -596,7 +602,7 @@ fn the_store_in_the_data_directory_can_be_looked_after() {
     for command in [
         &["check"][..],
         &["ls"],
-        &["bump-floor", "--over-lost-grants"],
+        &["raise-floor", "--over-lost-grants"],
     ] {
         let message = fail(home.run(&[&["store"], command].concat()));
         assert!(message.contains("no secret"), "{message}");
@@ -719,7 +725,7 @@ fn a_password_on_the_command_line_is_warned_of_once() {
 #[test]
 fn help_documents_the_json() {
     let shared = Shared::new();
-    for command in ["init", "check", "ls", "bump-floor", "release", "repair"] {
+    for command in ["init", "check", "ls", "raise-floor", "release", "repair"] {
         let help = shared.home.print(&["store", command, "--help"]);
         assert!(help.contains("JSON"), "{help}");
     }

@@ -67,7 +67,7 @@ fn copied<T: std::fmt::Debug>(result: Result<T, StoreError>, file: &Path) -> Str
         Err(error @ StoreError::Copied { .. }) => {
             let text = error.to_string();
             assert!(text.contains(&file.display().to_string()), "{text}");
-            assert!(text.contains("bump-floor"), "{text}");
+            assert!(text.contains("raise-floor"), "{text}");
             text
         }
         other => panic!("{other:?}, not a copy"),

@@ -163,7 +163,7 @@ fn stderr(output: &Output) -> String {
 fn put_back(case: &mut Case<'_>, program: &'static str, how: How, under_way: bool) -> Outcome<()> {
     let mut desk = Desk::new(case, program);
     let secret = ["generate", "--format", "u64le"];
-    let bump = ["store", "bump-floor", "--over-lost-grants"];
+    let bump = ["store", "raise-floor", "--over-lost-grants"];
     desk.issue("data", &[&secret[..], &["-n", "1000"]].concat())?;
     let (file, backup) = (desk.path("data/leases.db"), desk.path("backup"));
     copy(&file, &backup)?;
@@ -200,7 +200,7 @@ fn put_back(case: &mut Case<'_>, program: &'static str, how: How, under_way: boo
         }
     }
     desk.issue("data", &[&PLAIN[..], &[FIRST_NODE, "-n", "20000"]].concat())?;
-    desk.refused("data", &secret, &["put back", "bump-floor"])?;
+    desk.refused("data", &secret, &["put back", "raise-floor"])?;
     desk.succeed("data", &bump)?;
     desk.issue("data", &[&secret[..], &["-n", "20000"]].concat())?;
     if let Some(run) = running {

@@ -23,14 +23,14 @@ const MOST: u64 = 256;
 const SHARE: u64 = 32;
 
 /// How far beyond the clock leases are kept.
-const COVER: Duration = Duration::from_secs(60);
+const DURATION: Duration = Duration::from_secs(60);
 
 /// The same for the first moments of a run, which for most runs is their life.
-const FIRST_COVER: Duration = Duration::from_secs(2);
+const FIRST_DURATION: Duration = Duration::from_secs(2);
 
 /// What a run is about to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Appetite {
+pub(crate) struct DemandEstimate {
     /// The most IDs that it makes, those that are left in the ring included.
     pub(crate) ids: u64,
     /// How far its last ID lies ahead of the time at which it starts, at most.
@@ -39,31 +39,31 @@ pub(crate) struct Appetite {
 
 /// How much of a namespace a run takes, and for how long.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Terms {
+pub(super) struct LeaseRequest {
     /// Blocks to hold, and those to hold at most, if that is not left to the
     /// library.
     pub(super) blocks: u32,
     pub(super) widen_to: Option<u32>,
-    /// The cover that the keeper is told.
-    pub(super) keeper_cover: Duration,
+    /// The duration that the keeper is told.
+    pub(super) renewed_for: Duration,
     /// Ticks that the IDs fill, on these blocks.
     depth: u64,
     /// Ticks to reach beyond that.
-    first_cover: u64,
-    cover: u64,
+    first_duration: u64,
+    duration: u64,
 }
 
-impl Terms {
+impl LeaseRequest {
     /// For a store of others, of which nothing is known.
-    pub(super) fn shared(namespace: &Namespace, args: &LeaseArgs, appetite: Appetite) -> Self {
-        Self::new(namespace, args, appetite, args.blocks.unwrap_or(1), None)
+    pub(super) fn shared(namespace: &Namespace, args: &LeaseArgs, demand: DemandEstimate) -> Self {
+        Self::new(namespace, args, demand, args.blocks.unwrap_or(1), None)
     }
 
     /// For the store in the data directory, out of these blocks.
     pub(super) fn embedded(
         namespace: &Namespace,
         args: &LeaseArgs,
-        appetite: Appetite,
+        demand: DemandEstimate,
         nodes: Option<&Range<u64>>,
     ) -> Self {
         let most = match nodes {
@@ -72,23 +72,23 @@ impl Terms {
             None => namespace.blocks() / SHARE,
         };
         let most = most.clamp(1, MOST);
-        let useful = rows(namespace, appetite).clamp(1, most);
+        let useful = rows(namespace, demand).clamp(1, most);
         let (blocks, widen_to) = match args.blocks {
             Some(blocks) => (blocks, None),
             // Both at most 256.
             None => (useful as u32, Some(most as u32)),
         };
-        let mut terms = Self::new(namespace, args, appetite, blocks, widen_to);
+        let mut request = Self::new(namespace, args, demand, blocks, widen_to);
         // Up to the store's horizon; what is really asked for is cut below.
         let horizon = Local::limits(namespace.layout()).horizon();
-        terms.keeper_cover = terms.keeper_cover.max(horizon);
-        terms
+        request.renewed_for = request.renewed_for.max(horizon);
+        request
     }
 
     fn new(
         namespace: &Namespace,
         args: &LeaseArgs,
-        appetite: Appetite,
+        demand: DemandEstimate,
         blocks: u32,
         widen_to: Option<u32>,
     ) -> Self {
@@ -99,38 +99,38 @@ impl Terms {
         };
         // The shortest that a keeper takes.
         let ten_ticks = Duration::from_millis(tick_ms.saturating_mul(10));
-        let cover = args.cover.unwrap_or(COVER.max(ten_ticks));
-        let first_cover = args.cover.unwrap_or(FIRST_COVER);
-        let depth = rows(namespace, appetite).div_ceil(u64::from(blocks.max(1)));
+        let duration = args.lease_duration.unwrap_or(DURATION.max(ten_ticks));
+        let first_duration = args.lease_duration.unwrap_or(FIRST_DURATION);
+        let depth = rows(namespace, demand).div_ceil(u64::from(blocks.max(1)));
         Self {
             blocks,
             widen_to,
-            keeper_cover: cover,
-            depth: depth.min(ticks(appetite.span)),
-            first_cover: ticks(first_cover),
-            cover: ticks(cover),
+            renewed_for: duration,
+            depth: depth.min(ticks(demand.span)),
+            first_duration: ticks(first_duration),
+            duration: ticks(duration),
         }
     }
 
     /// How many ticks to ask for at first, the one that is half over included.
     pub(super) fn length(&self) -> u64 {
-        let length = self.depth.saturating_add(self.first_cover);
+        let length = self.depth.saturating_add(self.first_duration);
         length.saturating_add(1)
     }
 
     /// How far a grant that starts at this tick is worth renewing, at present.
     pub(super) fn useful_end(&self, namespace: &Namespace, start: u64) -> u64 {
         let now = namespace.layout().tick_at(SystemClock.unix_ms());
-        let length = self.depth.saturating_add(self.cover).saturating_add(1);
+        let length = self.depth.saturating_add(self.duration).saturating_add(1);
         start.max(now.unwrap_or(0)).saturating_add(length)
     }
 }
 
 /// Ticks that the IDs fill on one block.
-fn rows(namespace: &Namespace, appetite: Appetite) -> u64 {
+fn rows(namespace: &Namespace, demand: DemandEstimate) -> u64 {
     let row = namespace.layout().sequences();
     let row = row.saturating_mul(namespace.block_nodes());
-    appetite.ids.div_ceil(row)
+    demand.ids.div_ceil(row)
 }
 
 #[cfg(test)]
@@ -147,15 +147,15 @@ mod tests {
         leases: LeaseArgs,
     }
 
-    fn embedded(layout: Layout, line: &[&str], ids: u64) -> Terms {
+    fn embedded(layout: Layout, line: &[&str], ids: u64) -> LeaseRequest {
         let space = Namespace::new("a", &layout, Fingerprint::PLAIN).unwrap();
         let space = space.with_block_bits(0).unwrap();
         let args = Line::parse_from([&["x"], line].concat()).leases;
-        let appetite = Appetite {
+        let demand = DemandEstimate {
             ids,
             span: Duration::MAX,
         };
-        Terms::embedded(&space, &args, appetite, args.nodes.given().as_ref())
+        LeaseRequest::embedded(&space, &args, demand, args.nodes.given().as_ref())
     }
 
     #[test]
@@ -175,14 +175,24 @@ mod tests {
                 2 + 2 + 1,
             ),
             (Layout::RANDFLAKE, &["--blocks", "3"], 7 * ROW, 3, 3 + 2 + 1),
-            (Layout::RANDFLAKE, &["--cover", "5min"], 10, 1, 1 + 300 + 1),
+            (
+                Layout::RANDFLAKE,
+                &["--lease-duration", "5min"],
+                10,
+                1,
+                1 + 300 + 1,
+            ),
             // 1,024 nodes, and 4,096 IDs a millisecond on each.
             (Layout::TWITTER, &[], 100 * 4096, 32, 4 + 2000 + 1),
         ] {
-            let terms = embedded(layout, line, ids);
+            let request = embedded(layout, line, ids);
             let case = format!("{layout} {line:?} {ids}");
-            assert_eq!((terms.blocks, terms.length()), (blocks, length), "{case}");
-            assert!(terms.widen_to.is_none_or(|most| most >= blocks), "{case}");
+            assert_eq!(
+                (request.blocks, request.length()),
+                (blocks, length),
+                "{case}"
+            );
+            assert!(request.widen_to.is_none_or(|most| most >= blocks), "{case}");
         }
         let endless = embedded(Layout::RANDFLAKE, &[], u64::MAX);
         assert!(endless.length() > 1 << 38, "{endless:?}");
@@ -192,11 +202,11 @@ mod tests {
     fn a_renewal_reaches_beyond_the_clock_and_what_is_needed() {
         let layout = Layout::RANDFLAKE;
         let space = Namespace::new("a", &layout, Fingerprint::PLAIN).unwrap();
-        let terms = embedded(layout, &["--nodes", "0..1"], 10 * 131_072);
+        let request = embedded(layout, &["--nodes", "0..1"], 10 * 131_072);
         let now = layout.tick_at(SystemClock.unix_ms()).unwrap();
-        let end = terms.useful_end(&space, 0);
+        let end = request.useful_end(&space, 0);
         assert!((now + 71..now + 80).contains(&end), "{end}");
-        assert_eq!(terms.useful_end(&space, 1 << 29), (1 << 29) + 71);
+        assert_eq!(request.useful_end(&space, 1 << 29), (1 << 29) + 71);
     }
 
     #[test]
@@ -204,10 +214,13 @@ mod tests {
         let layout = Layout::RANDFLAKE;
         let space = Namespace::new("a", &layout, Fingerprint::PLAIN).unwrap();
         let args = Line::parse_from(["x"]).leases;
-        let appetite = Appetite {
+        let demand = DemandEstimate {
             ids: u64::MAX,
             span: Duration::from_secs(70),
         };
-        assert_eq!(Terms::shared(&space, &args, appetite).length(), 70 + 2 + 1);
+        assert_eq!(
+            LeaseRequest::shared(&space, &args, demand).length(),
+            70 + 2 + 1
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! `ringflake store bump-floor`: lets leases begin later.
+//! `ringflake store raise-floor`: lets leases begin later.
 
 use std::process::ExitCode;
 
@@ -26,7 +26,7 @@ use crate::data_dir::DataDir;
 /// 3339)
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
-pub(crate) struct BumpFloorArgs {
+pub(crate) struct RaiseFloorArgs {
     #[command(flatten)]
     to: ToArgs,
     /// With --to-tick: however far it lies ahead, and whatever the clocks show
@@ -54,9 +54,9 @@ struct Object<'a> {
     new_floor: Moment,
 }
 
-pub(super) fn run(args: &BumpFloorArgs, data_dir: &DataDir) -> Result<ExitCode> {
+pub(super) fn run(args: &RaiseFloorArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let mut open = OpenStore::open(&args.common, data_dir)?;
-    let namespace = open.place.namespace.clone();
+    let namespace = open.target.namespace.clone();
     let report = open.store.check(&namespace, open.now_unix_ms);
     let old_floor = open.explained(report)?.record.floor;
     let floor = match args.to.to_tick {

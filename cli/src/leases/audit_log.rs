@@ -9,7 +9,7 @@ use ringflake::lease::{Block, Grant, Namespace};
 /// Every rectangle that the store has confirmed, entered before the generator
 /// hears of it. So an ID outside of all of them is one that nobody granted.
 #[derive(Debug)]
-pub(crate) struct Ledger {
+pub(crate) struct AuditLog {
     namespace: Namespace,
     /// By block, the intervals in the order in which they were granted; they
     /// are disjoint.
@@ -29,7 +29,7 @@ impl Extent {
     }
 }
 
-impl Ledger {
+impl AuditLog {
     pub(crate) fn new(namespace: Namespace) -> Self {
         Self {
             namespace,
@@ -84,8 +84,8 @@ mod tests {
 
     use super::*;
 
-    fn ledger() -> Ledger {
-        Ledger::new(Namespace::new("a", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap())
+    fn audit_log() -> AuditLog {
+        AuditLog::new(Namespace::new("a", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap())
     }
 
     fn grant(block: u64, ticks: Range<u64>) -> Grant {
@@ -94,9 +94,9 @@ mod tests {
 
     #[test]
     fn what_was_granted_is_there_and_nothing_else() {
-        let ledger = ledger();
-        assert_eq!(ledger.extent(64, 10), None);
-        ledger.granted(&[grant(2, 10..20), grant(3, 15..25)]);
+        let audit_log = audit_log();
+        assert_eq!(audit_log.extent(64, 10), None);
+        audit_log.granted(&[grant(2, 10..20), grant(3, 15..25)]);
         for (node, tick, ours) in [
             (64, 10, true),
             (95, 19, true),
@@ -107,7 +107,7 @@ mod tests {
             (96, 14, false),
             (128, 15, false),
         ] {
-            let extent = ledger.extent(node, tick);
+            let extent = audit_log.extent(node, tick);
             assert_eq!(extent.is_some(), ours, "{node}, {tick}");
             assert!(extent.is_none_or(|extent| extent.contains(node, tick)));
         }
@@ -115,13 +115,13 @@ mod tests {
 
     #[test]
     fn a_renewal_moves_the_end_of_its_grant_alone() {
-        let ledger = ledger();
+        let audit_log = audit_log();
         // The block was lost and granted again.
-        ledger.granted(&[grant(0, 10..20)]);
-        ledger.granted(&[grant(0, 50..60)]);
-        ledger.renewed(Block::new(0), 60, 70);
-        assert_eq!(ledger.start_of(Block::new(0), 70), Some(50));
-        assert_eq!(ledger.start_of(Block::new(0), 60), None);
+        audit_log.granted(&[grant(0, 10..20)]);
+        audit_log.granted(&[grant(0, 50..60)]);
+        audit_log.renewed(Block::new(0), 60, 70);
+        assert_eq!(audit_log.start_of(Block::new(0), 70), Some(50));
+        assert_eq!(audit_log.start_of(Block::new(0), 60), None);
         for (tick, ours) in [
             (19, true),
             (20, false),
@@ -129,7 +129,7 @@ mod tests {
             (69, true),
             (70, false),
         ] {
-            assert_eq!(ledger.extent(0, tick).is_some(), ours, "{tick}");
+            assert_eq!(audit_log.extent(0, tick).is_some(), ours, "{tick}");
         }
     }
 }

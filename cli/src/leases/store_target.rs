@@ -1,0 +1,250 @@
+//! Which namespace of which store, as the command line says it.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Result;
+use ringflake::lease::{
+    History, Init, LeaseStore, Namespace, OpenOptions, StoreError, StoreRecord,
+};
+use ringflake::local::LocalSpace;
+use ringflake::{Layout, Local};
+
+use super::advice::{Advice, quoted, words_of};
+use crate::args::{KeyArgs, TargetArgs};
+use crate::data_dir::DataDir;
+use crate::report::say;
+use crate::secret::{self, Key};
+use crate::usage::Misuse;
+
+/// A namespace in a store, with the key of its IDs.
+#[derive(Debug)]
+pub(crate) struct StoreTarget {
+    pub(crate) namespace: Namespace,
+    pub(crate) key: Key,
+    pub(super) site: Site,
+    options: OpenOptions,
+    advice: Advice,
+}
+
+/// Where a store is.
+pub(super) enum Site {
+    DataDir(Box<LocalSpace>),
+    /// May hold a password.
+    Url(String),
+}
+
+impl fmt::Debug for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::DataDir(_) => "DataDir",
+            Self::Url(_) => "Url",
+        })
+    }
+}
+
+/// What the target is wanted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// To make IDs. In the data directory all that is missing is made; those who
+    /// share a store have to share a secret, so there it must be known.
+    MakeIds,
+    /// To make the namespace's record by hand.
+    Initialise,
+    /// To look after it. The secret must be known.
+    LookAfter,
+}
+
+impl StoreTarget {
+    /// The target to make IDs from.
+    pub(crate) fn to_make_ids(args: &TargetArgs, data_dir: &DataDir) -> Result<Self> {
+        Self::find(args, data_dir, Purpose::MakeIds)
+    }
+
+    /// The target to make a record in.
+    pub(crate) fn to_initialise(args: &TargetArgs, data_dir: &DataDir) -> Result<Self> {
+        Self::find(args, data_dir, Purpose::Initialise)
+    }
+
+    /// The target to look after.
+    pub(crate) fn to_look_after(args: &TargetArgs, data_dir: &DataDir) -> Result<Self> {
+        Self::find(args, data_dir, Purpose::LookAfter)
+    }
+
+    /// The key of the IDs in a namespace of the data directory.
+    pub(crate) fn key_of(
+        name: &str,
+        args: &KeyArgs,
+        layout: &Layout,
+        data_dir: &DataDir,
+    ) -> Result<Key> {
+        let local = named(name, args, layout, data_dir)?;
+        let advice = Advice::new(args, data_dir, format!(" --namespace {name}"), true);
+        let secret = local.secret(layout).map_err(|error| advice.local(error))?;
+        Ok(secret.map_or(Key::Plain, Key::Secret))
+    }
+
+    fn find(args: &TargetArgs, data_dir: &DataDir, purpose: Purpose) -> Result<Self> {
+        let (store, layout) = (&args.store, &args.layout.layout);
+        let options = OpenOptions::new().accept_best_effort(store.accepts_best_effort()?);
+        match (store.url(), &store.namespace) {
+            (None, _) if store.block_bits.is_some() => Err(misuse(
+                "--block-bits is about a --store; leases.db has blocks of its own size",
+            )),
+            (None, name) => {
+                let mut words =
+                    format!(" --data-dir {}", quoted(data_dir.find()?.path().display()));
+                if let Some(name) = name {
+                    words += &format!(" --namespace {name}");
+                }
+                words += &words_of(args);
+                let advice = Advice::new(&args.key, data_dir, words, true);
+                let local = match name {
+                    Some(name) => named(name, &args.key, layout, data_dir)?,
+                    None => {
+                        let key = match purpose {
+                            Purpose::MakeIds => {
+                                // One that is refused gets no secret.
+                                data_dir
+                                    .hold(Local::of_layout(None))?
+                                    .accept_best_effort(options.accepts_best_effort())
+                                    .make_directory()
+                                    .map_err(|error| advice.local(error))?;
+                                secret::kept_or_made(&args.key, data_dir)?
+                            }
+                            _ => secret::kept_or_refused(&args.key, data_dir)?,
+                        };
+                        data_dir.hold(Local::of_layout(key.secret()))?
+                    }
+                };
+                let local = local.accept_best_effort(options.accepts_best_effort());
+                let space = match purpose {
+                    Purpose::MakeIds => local.make(layout),
+                    Purpose::Initialise => local.make_secret(layout),
+                    Purpose::LookAfter => local.find(layout),
+                };
+                let space = space.map_err(|error| advice.local(error))?;
+                say_what_was_made(&space);
+                Ok(Self {
+                    namespace: space.namespace.clone(),
+                    key: space.secret.clone().map_or(Key::Plain, Key::Secret),
+                    site: Site::DataDir(Box::new(space)),
+                    options,
+                    advice,
+                })
+            }
+            (Some(_), None) => Err(misuse(if store.is_from_environment() {
+                "RINGFLAKE_STORE names a store with many ID spaces: say which with --namespace"
+            } else {
+                "--store holds many ID spaces: say which with --namespace"
+            })),
+            (Some(url), Some(name)) => {
+                // What it says about the URL is said before anything else.
+                ringflake::lease::open(&url, &options)?;
+                if store.shows_password() {
+                    say(
+                        "others see the password on the command line: give the URL by \
+                         RINGFLAKE_STORE, or the password in a file, as password_file=PATH \
+                         in the URL",
+                    );
+                }
+                let mut words = String::new();
+                if !store.is_from_environment() {
+                    words += " --store URL";
+                }
+                words += &format!(" --namespace {name}");
+                let key = secret::kept_or_refused(&args.key, data_dir)?;
+                let mut namespace = Namespace::new(name, layout, key.fingerprint())?;
+                if let Some(bits) = store.block_bits {
+                    words += &format!(" --block-bits {bits}");
+                    namespace = namespace.with_block_bits(bits)?;
+                }
+                words += &words_of(args);
+                let advice = Advice::new(&args.key, data_dir, words, false);
+                if purpose != Purpose::LookAfter {
+                    advice.refuse_used(key.secret(), &url)?;
+                }
+                Ok(Self {
+                    namespace,
+                    key,
+                    site: Site::Url(url),
+                    options,
+                    advice,
+                })
+            }
+        }
+    }
+
+    /// The file of a store in the data directory.
+    pub(crate) fn file(&self) -> Option<PathBuf> {
+        match &self.site {
+            Site::DataDir(space) => Some(space.directory().leases()),
+            Site::Url(_) => None,
+        }
+    }
+
+    /// The store as it is. Connects to nothing yet.
+    pub(crate) fn open(&self) -> Result<Box<dyn LeaseStore>> {
+        Ok(match &self.site {
+            Site::DataDir(space) => Box::new(space.sqlite()?),
+            Site::Url(url) => ringflake::lease::open(url, &self.options)?,
+        })
+    }
+
+    /// Makes the namespace's record.
+    pub(crate) fn init(&self, init: &Init) -> Result<StoreRecord> {
+        match &self.site {
+            Site::DataDir(space) => space.init(init).map_err(|error| self.advice.local(error)),
+            Site::Url(_) => {
+                let made = self.open()?.init(&self.namespace, init);
+                let record = made.map_err(|error| self.explain(error))?;
+                self.secret_was_given()?;
+                Ok(record)
+            }
+        }
+    }
+
+    /// Notes in the data directory that a store has accepted the secret, and IDs are made
+    /// with it under its leases.
+    pub(crate) fn secret_was_given(&self) -> Result<()> {
+        match &self.site {
+            Site::DataDir(_) => Ok(()),
+            Site::Url(url) => self.advice.give_away(self.key.secret(), url),
+        }
+    }
+
+    /// What a store said, and what to do about it.
+    pub(crate) fn explain(&self, error: impl Into<Arc<StoreError>>) -> anyhow::Error {
+        self.advice.store(error.into())
+    }
+}
+
+/// The space of this name in the data directory. Refuses a secret that is given and
+/// is not its own.
+fn named(name: &str, args: &KeyArgs, layout: &Layout, data_dir: &DataDir) -> Result<Local> {
+    let mut local = data_dir.hold(Local::new(name))?;
+    if args.plain {
+        local = local.plain();
+    }
+    secret::check_named(args, name, &local, layout, data_dir)?;
+    Ok(local)
+}
+
+fn say_what_was_made(space: &LocalSpace) {
+    if let Some(path) = &space.made_secret {
+        secret::say_made(path);
+    }
+    if space.begun == Some(History::Unknown) {
+        say(format_args!(
+            "{} has no record of the IDs that may have been made before: those made now \
+             begin {} s ahead of the clock, above all of them",
+            space.directory().leases().display(),
+            Local::limits(space.namespace.layout()).horizon().as_secs()
+        ));
+    }
+}
+
+fn misuse(text: &str) -> anyhow::Error {
+    Misuse(text.to_owned()).into()
+}
