@@ -38,6 +38,7 @@ class Weakening(NamedTuple):
 
 
 RING = "src/ring.rs"
+CURSOR = "src/timeline/cursor.rs"
 LINE = "src/timeline/line.rs"
 PRODUCERS = "src/fill/producers.rs"
 HANDLE = "src/generator/handle.rs"
@@ -123,21 +124,24 @@ LOOK_THEN_MOVE = """\
         if level.filled < under && level.room > spare {
 """
 
+CLAIM_BY_EXCHANGE = """\
+            Err(word) => Err(word.checked_sub(1)),
+"""
 CLAIM_BY_STORE = """\
-Err(_) => {
-                    cursor.store(end + 1, Relaxed);
-                    return Some(Claimed { run: line.run(start, end), may_pass_on: false });
-                }
+            Err(_) => {
+                self.0.store(end + 1, Relaxed);
+                Ok(())
+            }
 """
 
 EXCHANGE_THEN_LOOK = """\
-            match cursor.compare_exchange_weak(word, end + 1, Acquire, Acquire) {
-                Ok(_) if self.still(&view) => {
+            match cursor.advance(next, end) {
+                Ok(()) if self.still(&view) => {
 """
 LOOK_THEN_EXCHANGE = """\
             let still = self.still(&view);
-            match cursor.compare_exchange_weak(word, end + 1, Acquire, Acquire) {
-                Ok(_) if still => {
+            match cursor.advance(next, end) {
+                Ok(()) if still => {
 """
 
 MARK_AS_OPEN = """\
@@ -151,9 +155,7 @@ RECTANGLE_AND_CURSOR = """\
         self.nodes.store(nodes.end - nodes.start, Release);
         self.first_tick.store(ticks.start, Release);
         self.end_tick.store(ticks.end, Release);
-        // A swap, though a store would do: loom does not order a store against
-        // the exchanges of claims under way.
-        cursor.swap(1, AcqRel);
+        cursor.reset();
 """
 RECTANGLE_THEN_MARK = RECTANGLE_AND_CURSOR + MARK_AS_OPEN
 MARK_THEN_RECTANGLE = MARK_AS_OPEN + RECTANGLE_AND_CURSOR
@@ -418,21 +420,21 @@ WEAKENINGS = [
     Weakening(
         "claim-by-store", "U1",
         "a claim stores the position instead of exchanging it",
-        LANE, "Err(current) => word = current,", CLAIM_BY_STORE,
+        CURSOR, CLAIM_BY_EXCHANGE, CLAIM_BY_STORE,
         "timeline", "claims_at_the_edge_of_a_run",
     ),
     Weakening(
         "limit-once", "U2",
         "the limit is checked before the loop only",
-        LANE, "            if start >= limit {", "            if start >= limit && word == 1 {",
+        LANE, "            if start >= limit {", "            if start >= limit && next == 0 {",
         "timeline", "claims_at_the_limit",
     ),
     Weakening(
         "skip-by-store", "U1",
         "the skip to the clock is a store of its own",
-        LANE, "        let mut word = cursor.load(Acquire);\n        loop {",
-        "        let mut word = cursor.load(Acquire);\n"
-        "        if floor >= word { cursor.store(floor + 1, Relaxed); word = floor + 1; }\n        loop {",
+        LANE, "        let mut next = cursor.next()?;\n        loop {",
+        "        let mut next = cursor.next()?;\n"
+        "        if floor > next { cursor.start_at(floor); next = floor; }\n        loop {",
         "timeline", "clock_skip_against_claim",
     ),
     Weakening(
@@ -491,7 +493,7 @@ WEAKENINGS = [
     Weakening(
         "claim-stores-in-place", "U1",
         "a claim by a consumer stores the position instead of exchanging it",
-        LANE, "Err(current) => word = current,", CLAIM_BY_STORE,
+        CURSOR, CLAIM_BY_EXCHANGE, CLAIM_BY_STORE,
         "fill", "in_place_against_fill",
     ),
     Weakening(
@@ -509,7 +511,7 @@ WEAKENINGS = [
     Weakening(
         "lane-unasked", "U2",
         "a claim does not look at its lane again",
-        LANE, "Ok(_) if self.still(&view) => {", "Ok(_) if self.still(&view) || true => {",
+        LANE, "Ok(()) if self.still(&view) => {", "Ok(()) if self.still(&view) || true => {",
         "leases", "claim_against_swap",
     ),
     Weakening(
@@ -557,14 +559,14 @@ WEAKENINGS = [
     Weakening(
         "lane-cursor-relaxed", "U1",
         "a lane's cursor is set back with Relaxed",
-        LANE, "cursor.swap(1, AcqRel)", "cursor.swap(1, Relaxed)",
+        CURSOR, "self.0.swap(1, AcqRel)", "self.0.swap(1, Relaxed)",
         "leases", "two_claims_against_swap",
     ),
     Weakening(
         "claim-exchange-relaxed", "U1",
         "a claim's exchange does not acquire",
-        LANE, "compare_exchange_weak(word, end + 1, Acquire, Acquire)",
-        "compare_exchange_weak(word, end + 1, Relaxed, Acquire)",
+        CURSOR, ".compare_exchange_weak(next + 1, end + 1, Acquire, Acquire)",
+        ".compare_exchange_weak(next + 1, end + 1, Relaxed, Acquire)",
         "leases", "two_claims_against_swap",
     ),
     Weakening(

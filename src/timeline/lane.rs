@@ -15,16 +15,15 @@
 //! ```
 //!
 //! A grant of N nodes over T ticks is a line of N x T x 2^sequence_bits
-//! positions ([`Line`]). The cursor holds the next position to be claimed, plus
-//! one: it lies in memory that a forked child reads as zero, and 0 says so.
+//! positions ([`Line`]). The [`Cursor`] is the next position to be claimed.
 //!
 //! ```text
 //!  claimed       skipped by the clock        claimable            borrow limit
 //! ---------|...............................|----------------------|------------>
-//!      cursor - 1                   start of now's tick   tick now + limit + 1
+//!       cursor                     start of now's tick   tick now + limit + 1
 //! ```
 //!
-//! A claim of up to n positions starts at `max(cursor - 1, position_of(now))`
+//! A claim of up to n positions starts at `max(cursor, position_of(now))`
 //! and ends at the first of: n positions on, the end of its run, the borrow
 //! limit, the end of the grant. It reads the generation, reads the rectangle,
 //! moves the cursor by a compare-exchange, and reads the generation again. If
@@ -58,11 +57,12 @@
 
 use std::ops::Range;
 
+use super::cursor::Cursor;
 use super::line::{Line, Run};
-use super::{ClaimPolicy, Now};
+use super::policy::{ClaimPolicy, Now};
 use crate::layout::Layout;
 use crate::sync::atomic::AtomicU64;
-use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// Claims end on multiples of this where they can, so that the runs that
 /// follow start aligned and fill whole vectors.
@@ -107,7 +107,7 @@ impl Lane {
 
     /// Opens the lane for a grant that nobody has claimed from. The lane must be
     /// closed, and no two threads may open one at the same time.
-    pub(super) fn open(&self, cursor: &AtomicU64, nodes: &Range<u64>, ticks: &Range<u64>) {
+    pub(super) fn open(&self, cursor: Cursor<'_>, nodes: &Range<u64>, ticks: &Range<u64>) {
         // Relaxed: no other thread opens it, and what `close` left is all there
         // is to see.
         let generation = self.generation.load(Relaxed);
@@ -118,9 +118,7 @@ impl Lane {
         self.nodes.store(nodes.end - nodes.start, Release);
         self.first_tick.store(ticks.start, Release);
         self.end_tick.store(ticks.end, Release);
-        // A swap, though a store would do: loom does not order a store against
-        // the exchanges of claims under way.
-        cursor.swap(1, AcqRel);
+        cursor.reset();
         // Release: pairs with the Acquire in `view`.
         self.generation.store(generation + 1, Release);
     }
@@ -184,7 +182,7 @@ impl Lane {
     #[inline]
     pub(super) fn claim(
         &self,
-        cursor: &AtomicU64,
+        cursor: Cursor<'_>,
         layout: &Layout,
         want: usize,
         now: Now,
@@ -194,25 +192,22 @@ impl Lane {
         let line = &view.line;
         let floor = view.floor(now, policy);
         let limit = line.position_of(now.limit);
-        // Acquire: a cursor that a later `open` set brings the changed
-        // generation with it. The cursor orders no other memory: that intervals
-        // are disjoint rests on the exchange alone.
-        let mut word = cursor.load(Acquire);
+        let mut next = cursor.next()?;
         loop {
-            let start = word.checked_sub(1)?.max(floor);
+            let start = next.max(floor);
             if start >= limit {
                 return None;
             }
             let end = end_of(line, start, want as u64).min(limit);
-            match cursor.compare_exchange_weak(word, end + 1, Acquire, Acquire) {
-                Ok(_) if self.still(&view) => {
+            match cursor.advance(next, end) {
+                Ok(()) if self.still(&view) => {
                     return Some(Claimed {
                         run: line.run(start, end),
                         may_pass_on: line.begins_tick(end) || view.is_passed(now),
                     });
                 }
-                Ok(_) => return None,
-                Err(current) => word = current,
+                Ok(()) => return None,
+                Err(current) => next = current?,
             }
         }
     }
@@ -240,9 +235,10 @@ impl View<'_> {
         now.tick >= self.line.ticks().end
     }
 
-    /// The tick that the next claim would be of, if the grant is not used up.
-    pub(super) fn next_tick(&self, word: u64, now: Now, policy: ClaimPolicy) -> Option<u64> {
-        let start = word.checked_sub(1)?.max(self.floor(now, policy));
+    /// The tick of the next claim, which starts no earlier than the position `next`;
+    /// `None` if the grant is used up.
+    pub(super) fn next_tick(&self, next: u64, now: Now, policy: ClaimPolicy) -> Option<u64> {
+        let start = next.max(self.floor(now, policy));
         (start < self.line.len()).then(|| self.line.tick_of(start))
     }
 }

@@ -30,7 +30,7 @@ pub(crate) struct Run {
 
 impl<'a> Line<'a> {
     /// The longest line: every position, and one past the last, fits a `u64`
-    /// that is stored one higher. Only a lease over all 2^64 raws of a layout
+    /// that the cursor stores one higher. Only a lease over all 2^64 raws of a layout
     /// is longer; its last raws are then never issued.
     const MAX_LEN: u64 = u64::MAX - 1;
 

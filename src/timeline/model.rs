@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::{ClaimPolicy, LaneIndex, Run, Timeline};
 use crate::clock::ManualClock;
+use crate::layout::Layout;
 use crate::lease::Lease;
 
 /// The lanes of a generator whose leases a store grants, without the rest of it.
@@ -23,7 +24,7 @@ impl LeaseTimeline {
     ///
     /// # Errors
     /// When the memory can't be had.
-    pub fn new(layout: crate::Layout, lanes: usize, clock: ManualClock) -> io::Result<Self> {
+    pub fn new(layout: Layout, lanes: usize, clock: ManualClock) -> io::Result<Self> {
         let policy = ClaimPolicy {
             borrow_limit: u64::MAX,
             follows_clock: true,

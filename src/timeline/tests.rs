@@ -180,7 +180,7 @@ fn u3_a_lease_over_all_64_bits_ends_without_wrapping() {
     assert_eq!(first.first, layout.pack(last, 0, 0).unwrap());
 
     // The last raws of all: the cursor is moved next to them.
-    timeline.cursor(0).store(u64::MAX - 3, Relaxed);
+    timeline.cursor(0).start_at(u64::MAX - 4);
     let run = timeline.claim(64).unwrap();
     assert_eq!(raws(run), u64::MAX - 4..u64::MAX - 1);
     assert!(matches!(timeline.claim(1), Err(Refused::LeaseEnded { .. })));

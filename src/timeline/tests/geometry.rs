@@ -56,18 +56,38 @@ fn u3_the_longest_line_leaves_a_word_for_its_end() {
 }
 
 #[test]
+fn a_cursor_is_stored_one_higher_so_that_zero_is_a_fork() {
+    let word = AtomicU64::new(0);
+    let cursor = Cursor::new(&word);
+    assert_eq!(cursor.next(), None);
+    assert_eq!(cursor.advance(7, 9), Err(None));
+    cursor.reset();
+    assert_eq!((cursor.next(), word.load(Relaxed)), (Some(0), 1));
+    cursor.start_at(7);
+    assert_eq!((cursor.next(), word.load(Relaxed)), (Some(7), 8));
+    assert_eq!(cursor.advance(6, 9), Err(Some(7)));
+    // An exchange may fail where nothing has changed.
+    assert!((0..1_000).any(|_| cursor.advance(7, 9).is_ok()));
+    assert_eq!(cursor.next(), Some(9));
+    cursor.start_at(u64::MAX);
+    assert_eq!(cursor.next(), Some(u64::MAX - 1), "cut where it ends");
+}
+
+#[test]
 fn a_lane_is_open_between_open_and_close() {
     let layout = layout(4, 3, 2, 1000);
-    let (lane, cursor) = (Lane::closed(), AtomicU64::new(0));
+    let (lane, word) = (Lane::closed(), AtomicU64::new(0));
+    let cursor = Cursor::new(&word);
     assert!(!lane.is_open() && lane.view(&layout).is_none());
     for first_node in [0, 3] {
-        lane.open(&cursor, &(first_node..first_node + 2), &(1..4));
+        lane.open(cursor, &(first_node..first_node + 2), &(1..4));
         assert!(lane.is_open());
         let view = lane.view(&layout).unwrap();
         assert_eq!(view.line.nodes(), first_node..first_node + 2);
         assert_eq!(view.line.ticks(), 1..4);
         assert!(lane.still(&view));
-        assert_eq!(cursor.swap(9, Relaxed), 1, "nothing is claimed");
+        assert_eq!(cursor.next(), Some(0), "nothing is claimed");
+        cursor.start_at(8);
         lane.close();
         lane.close();
         assert!(!lane.is_open() && lane.view(&layout).is_none());
@@ -78,19 +98,21 @@ fn a_lane_is_open_between_open_and_close() {
 #[test]
 fn u1_a_look_at_a_lane_does_not_stand_when_it_was_opened_again() {
     let layout = layout(4, 3, 2, 1000);
-    let (lane, cursor) = (Lane::closed(), AtomicU64::new(0));
-    lane.open(&cursor, &(0..1), &(1..4));
+    let (lane, word) = (Lane::closed(), AtomicU64::new(0));
+    let cursor = Cursor::new(&word);
+    lane.open(cursor, &(0..1), &(1..4));
     let view = lane.view(&layout).unwrap();
     lane.close();
-    lane.open(&cursor, &(0..1), &(1..4));
+    lane.open(cursor, &(0..1), &(1..4));
     assert!(!lane.still(&view), "the same rectangle, another grant");
 }
 
 #[test]
 fn a_lane_reaches_further_and_never_less_far() {
     let layout = layout(4, 3, 2, 1000);
-    let (lane, cursor) = (Lane::closed(), AtomicU64::new(0));
-    lane.open(&cursor, &(0..1), &(1..4));
+    let (lane, word) = (Lane::closed(), AtomicU64::new(0));
+    let cursor = Cursor::new(&word);
+    lane.open(cursor, &(0..1), &(1..4));
     for (end_tick, reached) in [(6, 6), (5, 6)] {
         lane.extend(end_tick);
         assert_eq!(lane.view(&layout).unwrap().line.ticks(), 1..reached);
@@ -100,8 +122,9 @@ fn a_lane_reaches_further_and_never_less_far() {
 #[test]
 fn the_next_tick_follows_the_clock_until_the_lane_is_used_up() {
     let layout = layout(4, 3, 2, 1000);
-    let (lane, cursor) = (Lane::closed(), AtomicU64::new(0));
-    lane.open(&cursor, &(0..1), &(1..4));
+    let (lane, word) = (Lane::closed(), AtomicU64::new(0));
+    let cursor = Cursor::new(&word);
+    lane.open(cursor, &(0..1), &(1..4));
     let view = lane.view(&layout).unwrap();
     let now = |tick| Now {
         unix_ms: 0,
@@ -113,23 +136,22 @@ fn the_next_tick_follows_the_clock_until_the_lane_is_used_up() {
         follows_clock,
         serves_the_past,
     };
-    for (word, tick, next) in [
-        (1, 0, Some(1)),
-        (1, 2, Some(2)),
-        (5, 0, Some(2)),
-        (12, 0, Some(3)),
-        (13, 0, None),
-        (1, 4, None),
-        (0, 0, None),
+    for (position, tick, next) in [
+        (0, 0, Some(1)),
+        (0, 2, Some(2)),
+        (4, 0, Some(2)),
+        (11, 0, Some(3)),
+        (12, 0, None),
+        (0, 4, None),
     ] {
-        let found = view.next_tick(word, now(tick), policy(true, false));
-        assert_eq!(found, next, "{word} at {tick}");
+        let found = view.next_tick(position, now(tick), policy(true, false));
+        assert_eq!(found, next, "{position} at {tick}");
     }
     // What the clock has passed is left to those that serve it.
     assert_eq!([3, 4].map(|tick| view.is_passed(now(tick))), [false, true]);
-    assert_eq!(view.next_tick(5, now(9), policy(true, true)), Some(2));
-    assert_eq!(view.next_tick(5, now(3), policy(false, true)), Some(2));
-    assert_eq!(view.next_tick(5, now(3), policy(true, true)), Some(3));
+    assert_eq!(view.next_tick(4, now(9), policy(true, true)), Some(2));
+    assert_eq!(view.next_tick(4, now(3), policy(false, true)), Some(2));
+    assert_eq!(view.next_tick(4, now(3), policy(true, true)), Some(3));
 }
 
 #[test]
@@ -145,10 +167,11 @@ fn a_claim_ends_with_its_run_the_limit_or_a_multiple_of_64() {
         tick: 0,
         limit: 1,
     };
-    let (lane, cursor) = (Lane::closed(), AtomicU64::new(0));
-    lane.open(&cursor, &(0..2), &(0..4));
+    let (lane, word) = (Lane::closed(), AtomicU64::new(0));
+    let cursor = Cursor::new(&word);
+    lane.open(cursor, &(0..2), &(0..4));
     let claim = |want| {
-        let claimed = lane.claim(&cursor, &layout, want, now, policy)?;
+        let claimed = lane.claim(cursor, &layout, want, now, policy)?;
         Some((claimed.run.first, claimed.run.len, claimed.may_pass_on))
     };
     assert_eq!(claim(10), Some((0, 10, false)));
@@ -159,7 +182,7 @@ fn a_claim_ends_with_its_run_the_limit_or_a_multiple_of_64() {
     assert_eq!(claim(1), None, "the limit");
     lane.close();
     assert_eq!(
-        lane.claim(&cursor, &layout, 1, now, policy).map(|c| c.run),
+        lane.claim(cursor, &layout, 1, now, policy).map(|c| c.run),
         None
     );
 }
@@ -191,12 +214,12 @@ fn the_earliest_lane_is_the_next_one() {
     assert_eq!(timeline.earliest(3, now(0)), Some((2, 2)));
     // Place 3 is passed, and comes after all others.
     assert_eq!(timeline.earliest(2, now(3)), Some((2, 3)));
-    // Place 2 is used up: 16 positions, and the word is one past the next.
-    timeline.cursor(2).store(17, Relaxed);
+    // Place 2 is used up: all of its 16 positions.
+    timeline.cursor(2).start_at(16);
     assert_eq!(timeline.earliest(2, now(3)), Some((0, 4)));
-    timeline.cursor(0).store(9, Relaxed);
+    timeline.cursor(0).start_at(8);
     assert_eq!(timeline.earliest(2, now(3)), Some((1, 5)));
-    timeline.cursor(1).store(0, Relaxed);
+    timeline.words[2].store(0, Relaxed);
     assert_eq!(timeline.earliest(2, now(3)), Some((0, 6)), "a wiped cursor");
     timeline.close(LaneIndex(0));
     assert_eq!(

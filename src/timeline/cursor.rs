@@ -1,0 +1,57 @@
+//! Where the next claim from a lane begins.
+//!
+//! The word lies in memory that a forked child reads as zero. So it holds the next
+//! position *plus one*, and 0 means that this is a forked child's copy, which has no
+//! position to claim. Only this file knows.
+
+use crate::sync::atomic::AtomicU64;
+use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+
+/// The next position of a lane, in a word that holds one more.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cursor<'a>(&'a AtomicU64);
+
+impl<'a> Cursor<'a> {
+    #[inline]
+    pub(super) fn new(word: &'a AtomicU64) -> Self {
+        Self(word)
+    }
+
+    /// The next position to be claimed; none in a forked child.
+    #[inline]
+    pub(super) fn next(self) -> Option<u64> {
+        // Acquire: pairs with `reset`. A position that a later `Lane::open` set
+        // brings the changed generation with it, and `Lane::still` sees that.
+        self.0.load(Acquire).checked_sub(1)
+    }
+
+    /// Claims the positions `next..end`, if `next` is still the next one. Else gives
+    /// the position that is, as [`next`](Self::next) does; the exchange may also fail
+    /// where nothing has changed.
+    #[inline]
+    pub(super) fn advance(self, next: u64, end: u64) -> Result<(), Option<u64>> {
+        // Acquire, also on failure: as in `next`. The cursor orders no other memory:
+        // that intervals are disjoint rests on the exchange alone.
+        match self
+            .0
+            .compare_exchange_weak(next + 1, end + 1, Acquire, Acquire)
+        {
+            Ok(_) => Ok(()),
+            Err(word) => Err(word.checked_sub(1)),
+        }
+    }
+
+    /// Goes to the first position, of a grant that nobody has claimed from.
+    pub(super) fn reset(self) {
+        // Release: pairs with the Acquire in `next` and `advance`, see `Lane::open`.
+        // A swap, though a store would do: loom does not order a store against the
+        // exchanges of claims under way.
+        self.0.swap(1, AcqRel);
+    }
+
+    /// Goes to `next`. No other thread may have the timeline yet.
+    pub(super) fn start_at(self, next: u64) {
+        // Relaxed: published with the timeline itself.
+        self.0.store(next.saturating_add(1), Relaxed);
+    }
+}

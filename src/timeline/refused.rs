@@ -1,0 +1,94 @@
+//! Why no ID can be made.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::lease::Trouble;
+
+/// Why no ID can be made at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refused {
+    /// The next raw lies further in the future than may be borrowed, because
+    /// IDs were taken faster than the lease is wide, or because the clock was
+    /// set back.
+    BorrowLimit {
+        /// How long until the clock lets the next ID through.
+        retry_after: Duration,
+        /// The limit that was hit.
+        limit: Duration,
+    },
+    /// Every ID of the lease is used up, or the clock has passed its end. What a
+    /// producer is just putting into the ring can still be taken afterwards.
+    LeaseEnded {
+        /// When the lease ends, in Unix milliseconds.
+        end_unix_ms: u64,
+        /// What the clock says, in Unix milliseconds.
+        now_unix_ms: u64,
+    },
+    /// The leases that were held are used up or have ended, and their store has
+    /// given no other yet. It is asked again and again; IDs flow once it answers.
+    NoLease {
+        /// When the last lease ended or will end, in Unix milliseconds; 0 if
+        /// none was held since the generator was built or invalidated.
+        end_unix_ms: u64,
+        /// What the clock says, in Unix milliseconds.
+        now_unix_ms: u64,
+        /// What keeps the store from granting one, and since when; none if
+        /// nothing does, and it will be asked in a moment.
+        trouble: Option<Trouble>,
+    },
+    /// The generator was told that its leases may be in use by a copy of this
+    /// process, and it has no store to get others from.
+    Invalidated,
+    /// This process is a forked child; the IDs belong to its parent.
+    Forked,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BorrowLimit { retry_after, limit } => write!(
+                f,
+                "the next ID lies more than {limit:?} ahead of the clock: retry in \
+                 {retry_after:?}, widen the lease or raise the borrow limit"
+            ),
+            Self::LeaseEnded {
+                end_unix_ms,
+                now_unix_ms,
+            } => write!(
+                f,
+                "the lease, which ends at Unix time {end_unix_ms} ms, is used up \
+                 (the clock says {now_unix_ms} ms): build a generator with a new lease"
+            ),
+            Self::NoLease {
+                end_unix_ms,
+                now_unix_ms,
+                trouble,
+            } => {
+                f.write_str("no lease is in force")?;
+                if *end_unix_ms > 0 {
+                    write!(
+                        f,
+                        ": the last one, which ends at Unix time {end_unix_ms} ms, is used up \
+                         (the clock says {now_unix_ms} ms)"
+                    )?;
+                }
+                match trouble {
+                    Some(trouble) => write!(f, "; {trouble}"),
+                    None => f.write_str("; the store is being asked for another"),
+                }
+            }
+            Self::Invalidated => f.write_str(
+                "the generator was invalidated and its lease given up: \
+                 build a generator with a new lease",
+            ),
+            Self::Forked => f.write_str(
+                "this process was forked and its IDs belong to the parent: \
+                 build a generator with a lease of its own in the child",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Refused {}
