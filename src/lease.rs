@@ -70,7 +70,7 @@ pub mod guide;
 mod key;
 mod limits;
 mod namespace;
-mod protocol;
+pub mod protocol;
 mod quarantine;
 mod record;
 mod rectangle;
@@ -96,9 +96,9 @@ pub use self::grant::{Block, BlockState, Epoch, Grant, Holder};
 pub use self::key::StoreKey;
 pub use self::limits::StoreLimits;
 pub use self::namespace::{Fingerprint, Namespace, NamespaceError};
+#[doc(inline)]
 pub use self::protocol::{
-    Answer, Change, Demand, Expiry, GrantState, GrantStatus, LeaseHealth, LeasePlan, LeaseStatus,
-    Manager, Moment, PlanError, Request, Step,
+    Expiry, GrantState, GrantStatus, LeaseHealth, LeasePlan, LeaseStatus, PlanError,
 };
 pub use self::quarantine::Quarantined;
 pub use self::record::{Incarnation, StoreRecord};

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
+use ringflake::lease::protocol::{Answer, Change, Demand, Manager, Moment, Step};
 use ringflake::lease::{
-    Acquire, Answer, Change, Demand, Fingerprint, Grant, History, Incarnation, Init, LeasePlan,
-    LeaseStore, Manager, MemoryStore, Moment, Namespace, Step, StoreError, StoreLimits,
+    Acquire, Fingerprint, Grant, History, Incarnation, Init, LeasePlan, LeaseStore, MemoryStore,
+    Namespace, StoreError, StoreLimits,
 };
 use ringflake::{CachedGenerator, CachedGeneratorBuilder, Clock, Layout, ManualClock};
 

@@ -12,10 +12,10 @@ use super::{BuildError, Shutdown};
 use crate::cipher::Secret;
 use crate::clock::Clock;
 use crate::layout::Layout;
+use crate::lease::protocol::{Change, Demand, Expiry, LeasePlan, LeaseStatus, Manager};
 use crate::lease::{
-    Block, Change, Claimed, Conflict, Demand, Denied, Expiry, Fingerprint, FirstLease, Grant,
-    History, Holder, Keeper, KeeperError, Lease, LeasePlan, LeaseStatus, LeaseStore, Manager,
-    Namespace, Outage, Position, Space, Tenant, may_come,
+    Block, Claimed, Conflict, Denied, Fingerprint, FirstLease, Grant, History, Holder, Keeper,
+    KeeperError, Lease, LeaseStore, Namespace, Outage, Position, Space, Tenant, may_come,
 };
 use crate::source::Source;
 use crate::timeline::{ClaimPolicy, LaneIndex, Timeline};

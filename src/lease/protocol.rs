@@ -124,7 +124,7 @@ use crate::layout::Layout;
 /// Keeps the leases of one process.
 ///
 /// It decides what to ask of a store and when, and which grants may be used; the
-/// source file's head has its states and why it is right. Calls cost some
+/// [module](self) has its states and why it is right. Calls cost some
 /// comparisons for each grant, and allocate only what they answer. A clone is
 /// what a snapshot of the process would be: both go on as the same holder.
 ///
@@ -133,9 +133,9 @@ use crate::layout::Layout;
 /// ```
 /// use std::sync::Arc;
 /// use std::time::Duration;
+/// use ringflake::lease::protocol::{Change, Demand, Manager, Moment, Step};
 /// use ringflake::lease::{
-///     Change, Demand, Fingerprint, History, Init, LeasePlan, LeaseStore, Manager, MemoryStore,
-///     Moment, Namespace, Step,
+///     Fingerprint, History, Init, LeasePlan, LeaseStore, MemoryStore, Namespace,
 /// };
 /// use ringflake::{Layout, ManualClock};
 ///

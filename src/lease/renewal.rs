@@ -60,7 +60,8 @@ use self::farewell::Ending;
 pub(crate) use self::first_lease::{FirstLease, may_come};
 use self::line::Line;
 use self::seat::Seat;
-use super::{LeaseStatus, LeaseStore, Manager, Outage, StoreError};
+use super::protocol::{LeaseStatus, Manager};
+use super::{LeaseStore, Outage, StoreError};
 use crate::fork::WipeOnFork;
 
 /// Keeps the leases of one tenant; letting it go releases them, see [`farewell`].

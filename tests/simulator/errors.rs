@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use ringflake::lease::{Answer, Request, StoreError};
+use ringflake::lease::StoreError;
+use ringflake::lease::protocol::{Answer, Request};
 
 /// It was not carried out.
 pub(crate) fn unavailable(request: &Request) -> Answer {

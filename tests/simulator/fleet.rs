@@ -11,9 +11,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-use ringflake::lease::{
-    Answer, Change, Demand, Fingerprint, LeasePlan, Manager, Moment, Namespace, Request, Step,
-};
+use ringflake::lease::protocol::{Answer, Change, Demand, Manager, Moment, Request, Step};
+use ringflake::lease::{Fingerprint, LeasePlan, Namespace};
 
 use self::depot::Depot;
 use self::figures::{Figures, Report};

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use ringflake::lease::{Answer, Fence, StoreError};
+use ringflake::lease::protocol::Answer;
+use ringflake::lease::{Fence, StoreError};
 
 macro_rules! events {
     ($($name:ident: $what:literal,)*) => {

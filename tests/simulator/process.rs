@@ -3,10 +3,8 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use ringflake::lease::{
-    Answer, Block, Change, Demand, Fence, Grant, Listing, Manager, Moment, Request, Step,
-    StoreError,
-};
+use ringflake::lease::protocol::{Answer, Change, Demand, Manager, Moment, Request, Step};
+use ringflake::lease::{Block, Fence, Grant, Listing, StoreError};
 
 use crate::dice::Dice;
 use crate::mutations::Mutation;

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use ringflake::ManualClock;
+use ringflake::lease::protocol::{Answer, Request};
 use ringflake::lease::{
-    Acquire, Answer, Block, Fingerprint, Floor, History, Incarnation, Init, LeaseStore, Listing,
-    MemorySnapshot, MemoryStore, Namespace, Request, StoreError,
+    Acquire, Block, Fingerprint, Floor, History, Incarnation, Init, LeaseStore, Listing,
+    MemorySnapshot, MemoryStore, Namespace, StoreError,
 };
 
 use crate::ledger::{Ledger, State};

@@ -4,7 +4,8 @@ mod faults;
 mod network;
 mod queue;
 
-use ringflake::lease::{Holder, Manager, Step};
+use ringflake::lease::Holder;
+use ringflake::lease::protocol::{Manager, Step};
 
 use self::queue::{Event, Queue};
 use crate::dice::Dice;

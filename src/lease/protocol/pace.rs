@@ -124,7 +124,7 @@ impl Backoff {
 mod tests {
     use super::*;
 
-    const COVER: Duration = Duration::from_secs(600);
+    const LEASE_DURATION: Duration = Duration::from_secs(600);
 
     #[test]
     fn jitter_fills_its_range() {
@@ -152,15 +152,15 @@ mod tests {
 
     #[test]
     fn what_will_not_mend_is_retried_at_half_the_slow_pace_or_more() {
-        let (pace, mut jitter) = (Pace::new(COVER), Jitter::new(4));
+        let (pace, mut jitter) = (Pace::new(LEASE_DURATION), Jitter::new(4));
         let (half, slow) = (Duration::from_millis(2500), Duration::from_secs(5));
         let near = Duration::from_millis(50);
         let slowly = |jitter: &mut _| pace.slowly(jitter);
         let carried_nowhere = |jitter: &mut _| pace.until_top_up(Duration::ZERO, jitter);
         let backoff = |jitter: &mut _| {
             let mut backoff = Backoff::new();
-            backoff.slow_down(COVER, &pace, jitter);
-            backoff.until - COVER
+            backoff.slow_down(LEASE_DURATION, &pace, jitter);
+            backoff.until - LEASE_DURATION
         };
         let ways: [&dyn Fn(&mut Jitter) -> Duration; 3] = [&slowly, &carried_nowhere, &backoff];
         for way in ways {
@@ -174,16 +174,20 @@ mod tests {
     #[test]
     fn success_ends_a_backoff() {
         let mut backoff = Backoff::new();
-        backoff.fail(COVER, COVER, &mut Jitter::new(5));
-        assert!(backoff.until >= COVER && backoff.failures == 1);
+        backoff.fail(LEASE_DURATION, LEASE_DURATION, &mut Jitter::new(5));
+        assert!(backoff.until >= LEASE_DURATION && backoff.failures == 1);
         backoff.succeed();
         assert_eq!((backoff.until, backoff.failures), (Duration::ZERO, 0));
     }
 
     #[test]
     fn top_ups_come_at_a_tenth_of_what_is_covered() {
-        let (pace, mut jitter) = (Pace::new(COVER), Jitter::new(2));
-        for reach in [COVER, Duration::from_secs(30), Duration::from_secs(2)] {
+        let (pace, mut jitter) = (Pace::new(LEASE_DURATION), Jitter::new(2));
+        for reach in [
+            LEASE_DURATION,
+            Duration::from_secs(30),
+            Duration::from_secs(2),
+        ] {
             for _ in 0..1000 {
                 let wait = pace.until_top_up(reach, &mut jitter);
                 assert!(
@@ -199,7 +203,7 @@ mod tests {
 
     #[test]
     fn retries_slow_down_to_a_twentieth_of_what_is_left_or_five_seconds() {
-        let (pace, mut jitter) = (Pace::new(COVER), Jitter::new(3));
+        let (pace, mut jitter) = (Pace::new(LEASE_DURATION), Jitter::new(3));
         for (left, longest) in [(0, 5), (100, 5), (200, 10), (600, 30), (9_999, 30)] {
             let longest = Duration::from_secs(longest);
             let step = pace.longest_step(Duration::from_secs(left));

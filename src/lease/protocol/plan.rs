@@ -129,6 +129,7 @@ impl Default for LeasePlan {
 /// They are unique either way: a lease is a rectangle of ID space, and no clock
 /// takes it away. This is about IDs whose time lies in the past.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Expiry {
     /// No ID is served, those made already included, until a lease is in force
     /// again.

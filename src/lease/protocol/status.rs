@@ -37,6 +37,7 @@ pub struct GrantStatus {
 
 /// What is done with a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum GrantState {
     /// It is renewed.
     Held,

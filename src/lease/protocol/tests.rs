@@ -16,7 +16,7 @@ use crate::clock::{Clock, ManualClock};
 
 const LAYOUT: Layout = Layout::RANDFLAKE;
 const START: u64 = 1_000_000;
-const COVER: u64 = 600;
+const LEASE_DURATION: u64 = 600;
 const IDLE: Demand = Demand {
     borrowed: Duration::ZERO,
     borrow_limit: Duration::from_secs(60),
@@ -262,14 +262,18 @@ fn starts_with_the_blocks_of_the_plan() {
     let holder = Holder::new("host", "1");
     let mut rig = Rig::new(LeasePlan::new(3).held_by(holder.clone()));
     let request = rig.asked();
-    let expected = Acquire::new(3, COVER + 1, rig.clock.unix_ms()).held_by(holder);
+    let expected = Acquire::new(3, LEASE_DURATION + 1, rig.clock.unix_ms()).held_by(holder);
     assert_eq!(request, Request::Acquire(expected));
     rig.send(&request);
     let grants = rig.opened();
     assert_eq!(grants.len(), 3);
-    assert!(grants.iter().all(|g| g.ticks == (START..START + COVER + 1)));
+    assert!(
+        grants
+            .iter()
+            .all(|g| g.ticks == (START..START + LEASE_DURATION + 1))
+    );
     assert_eq!(rig.states(), [GrantState::Held; 3]);
-    assert_eq!(rig.manager.status().reach, secs(COVER));
+    assert_eq!(rig.manager.status().reach, secs(LEASE_DURATION));
     assert!(matches!(rig.next(), Step::Wait(_)));
 }
 
@@ -320,7 +324,7 @@ fn tops_up_each_grant_every_60_to_90_seconds() {
         assert!(*most - *least > secs(10), "no jitter: {gaps:?}");
     }
     for status in rig.manager.status().grants {
-        assert!(status.grant.ticks.end >= rig.tick() + COVER - 90);
+        assert!(status.grant.ticks.end >= rig.tick() + LEASE_DURATION - 90);
     }
     assert_eq!(rig.opened().len(), 3);
 }
@@ -331,7 +335,11 @@ fn a_renewal_asks_for_the_clock_plus_the_lease_duration() {
     let before = rig.opened()[0].clone();
     let request = rig.intercept();
     let renew = renewal(&request).clone();
-    let expected = Renew::new(&before, rig.tick() + COVER + 1, rig.clock.unix_ms());
+    let expected = Renew::new(
+        &before,
+        rig.tick() + LEASE_DURATION + 1,
+        rig.clock.unix_ms(),
+    );
     assert_eq!(renew, expected);
 
     // The store gives less.
@@ -360,7 +368,7 @@ fn a_fenced_grant_drains_and_is_replaced() {
     assert_eq!(rig.states(), [GrantState::Draining, GrantState::Held]);
 
     // It is never renewed again, and closed when the clock passes its end.
-    let asked = rig.run(secs(COVER + 100));
+    let asked = rig.run(secs(LEASE_DURATION + 100));
     assert!(
         asked
             .iter()
@@ -392,13 +400,13 @@ fn a_grant_is_closed_when_the_clock_passes_its_end_and_not_before() {
 #[test]
 fn serving_after_the_end_a_grant_is_closed_once_there_is_another() {
     // The other may be in force, or one that the clock has passed, too.
-    for late in [Duration::ZERO, secs(2 * COVER)] {
+    for late in [Duration::ZERO, secs(2 * LEASE_DURATION)] {
         let mut rig = Rig::new(LeasePlan::new(1).with_expiry(Expiry::Serve));
         rig.settle();
         let lost = Change::Closed(rig.opened()[0].clone());
         let block = renewal(&rig.intercept()).block;
         rig.answer(Answer::Renewed(Err(fenced(block))));
-        rig.clock.advance(secs(COVER + 2));
+        rig.clock.advance(secs(LEASE_DURATION + 2));
         let request = rig.intercept();
         assert!(matches!(rig.changes.last(), Some(Change::Expired { .. })));
         assert_eq!(rig.states(), [GrantState::Draining]);
@@ -416,7 +424,7 @@ fn a_grant_that_is_fenced_after_its_end_is_closed_at_once() {
     let mut rig = Rig::holding(1);
     let lost = rig.opened()[0].clone();
     rig.intercept();
-    rig.advance(secs(COVER + 1));
+    rig.advance(secs(LEASE_DURATION + 1));
     rig.answer(Answer::Renewed(Err(fenced(lost.block))));
     assert!(rig.changes.contains(&Change::Closed(lost)));
     assert!(rig.states().is_empty());
@@ -505,7 +513,7 @@ fn an_answer_to_no_request_is_dropped() {
     rig.answer(Answer::Renewed(Ok(START + 10_000)));
     assert_eq!(
         rig.manager.status().grants[0].grant.ticks.end,
-        START + COVER + 1
+        START + LEASE_DURATION + 1
     );
 }
 
@@ -546,8 +554,8 @@ fn an_outage_costs_nothing_while_the_leases_last() {
 #[test]
 fn expires_when_the_clock_passes_the_last_end_and_revives_with_a_renewal() {
     let mut rig = Rig::holding(2);
-    let end = LAYOUT.tick_start_unix_ms(START + COVER + 1);
-    let asked = rig.run_with(secs(2 * COVER), |rig, request| {
+    let end = LAYOUT.tick_start_unix_ms(START + LEASE_DURATION + 1);
+    let asked = rig.run_with(secs(2 * LEASE_DURATION), |rig, request| {
         rig.answer(match request {
             Request::Renew(_) => Answer::Renewed(Err(unavailable())),
             other => panic!("{other:?}"),
@@ -573,7 +581,7 @@ fn expires_when_the_clock_passes_the_last_end_and_revives_with_a_renewal() {
 fn expiry_is_told_to_the_millisecond() {
     let mut rig = Rig::holding(1);
     rig.intercept();
-    let end = LAYOUT.tick_start_unix_ms(START + COVER + 1);
+    let end = LAYOUT.tick_start_unix_ms(START + LEASE_DURATION + 1);
     rig.clock.set(end - 1);
     assert_eq!(rig.waits(), Duration::from_millis(1));
     assert_eq!(rig.changes.len(), 1);
@@ -663,7 +671,7 @@ fn refusals_keep_what_is_held_and_are_retried_at_the_slowest_pace() {
         rig.run(secs(10));
         assert!(rig.trouble().is_none());
         let left = rig.manager.status().grants[0].grant.ticks.end - rig.tick();
-        assert!(left > COVER - 20, "{kind}");
+        assert!(left > LEASE_DURATION - 20, "{kind}");
     }
 }
 
@@ -679,7 +687,7 @@ fn one_corrupt_block_does_not_hold_up_the_others() {
         }
     });
     for status in rig.manager.status().grants {
-        let topped_up = status.grant.ticks.end >= rig.tick() + COVER - 90;
+        let topped_up = status.grant.ticks.end >= rig.tick() + LEASE_DURATION - 90;
         assert_eq!(topped_up, status.grant.block != corrupt, "{}", status.grant);
     }
 }
@@ -785,7 +793,7 @@ fn a_lost_history_is_replaced_by_few_requests_while_the_leases_last() {
         status
             .grants
             .iter()
-            .all(|g| g.grant.ticks.end >= rig.tick() + COVER - 90)
+            .all(|g| g.grant.ticks.end >= rig.tick() + LEASE_DURATION - 90)
     );
     assert!(rig.trouble().is_none());
 }
@@ -838,7 +846,7 @@ fn rig_with_one_lapsing() -> Rig {
     rig.demand.borrowed = IDLE.borrow_limit;
     rig.run(secs(10));
     rig.demand.borrowed = Duration::ZERO;
-    rig.run(secs(COVER + 30));
+    rig.run(secs(LEASE_DURATION + 30));
     let (held, lapsing) = (GrantState::Held, GrantState::Lapsing);
     let mut states = rig.states();
     states.sort_unstable_by_key(|state| *state == lapsing);
@@ -848,7 +856,7 @@ fn rig_with_one_lapsing() -> Rig {
 
 /// Further than can be waited for.
 fn too_far() -> Duration {
-    IDLE.borrow_limit + secs(COVER + 1)
+    IDLE.borrow_limit + secs(LEASE_DURATION + 1)
 }
 
 #[test]
@@ -935,7 +943,7 @@ fn what_has_passed_takes_no_place() {
     rig.demand.borrowed = too_far();
     let request = rig.intercept_acquisition();
     let answer = request.send(&mut rig.store, &rig.space);
-    rig.clock.advance(secs(COVER + 10));
+    rig.clock.advance(secs(LEASE_DURATION + 10));
     rig.answer(answer);
     assert_eq!(rig.states().len(), 2);
 }
@@ -972,7 +980,7 @@ fn a_clock_set_forward_renews_at_once_and_without_haste() {
 fn a_monotonic_clock_that_stood_still_delays_no_renewal() {
     let mut rig = Rig::holding(1);
     // A suspended machine: the wall clock went on, the other did not.
-    rig.clock.advance(secs(COVER / 2));
+    rig.clock.advance(secs(LEASE_DURATION / 2));
     renewal(&rig.asked());
 }
 
@@ -1050,7 +1058,7 @@ fn trouble_with_blocks_that_are_no_longer_wanted_is_forgotten() {
     rig.answer(Answer::Acquired(Err(refusals().swap_remove(8))));
     assert!(rig.trouble().is_some());
     rig.demand = IDLE;
-    rig.run_with(secs(COVER + 10), |rig, request| match request {
+    rig.run_with(secs(LEASE_DURATION + 10), |rig, request| match request {
         Request::Acquire(_) => {
             rig.answer(Answer::Acquired(Err(refusals().swap_remove(8))));
         }
@@ -1090,7 +1098,7 @@ fn lets_the_extra_blocks_lapse_one_by_one_and_releases_them_after_their_end() {
     assert_eq!(rig.states(), [GrantState::Held; 8]);
 
     rig.demand = IDLE;
-    rig.run(secs(COVER - 10));
+    rig.run(secs(LEASE_DURATION - 10));
     assert_eq!(rig.states(), [GrantState::Held; 8]);
     let mut held = Vec::new();
     for _ in 0..9 {
@@ -1100,7 +1108,7 @@ fn lets_the_extra_blocks_lapse_one_by_one_and_releases_them_after_their_end() {
     }
     assert_eq!(held, [7, 6, 5, 4, 3, 2, 1, 1, 1]);
 
-    let asked = rig.run(secs(COVER + 100));
+    let asked = rig.run(secs(LEASE_DURATION + 100));
     let released = |(_, request): &&(Duration, Request)| matches!(request, Request::Release { .. });
     let before = rig.changes.iter();
     let closed: Vec<_> = before
@@ -1127,7 +1135,7 @@ fn takes_back_what_is_lapsing_before_it_asks_for_more() {
     rig.demand = BUSY;
     rig.settle();
     rig.demand = IDLE;
-    rig.run(secs(COVER + 1));
+    rig.run(secs(LEASE_DURATION + 1));
     assert!(rig.states().contains(&GrantState::Lapsing));
     rig.demand = BUSY;
     let asked = rig.settle();
@@ -1318,7 +1326,7 @@ fn grants_that_no_store_gives_are_not_opened() {
 
 #[test]
 fn an_end_that_no_store_gives_is_not_believed() {
-    for off in [-1, COVER as i64 * 10] {
+    for off in [-1, LEASE_DURATION as i64 * 10] {
         let mut rig = Rig::holding(1);
         let known = rig.opened()[0].ticks.end;
         rig.intercept();
@@ -1561,7 +1569,7 @@ proptest! {
         prop_assert!(failures.next().is_none());
         let status = rig.manager.status();
         prop_assert_eq!(rig.states(), [GrantState::Held; 3]);
-        prop_assert!(status.grants.iter().all(|g| g.grant.ticks.end >= rig.tick() + COVER - 90));
+        prop_assert!(status.grants.iter().all(|g| g.grant.ticks.end >= rig.tick() + LEASE_DURATION - 90));
         prop_assert!(status.health.trouble.is_none());
         prop_assert_eq!(status.expired_since_unix_ms, None);
     }

@@ -24,7 +24,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::super::{Answer, LeaseStore, Namespace, Renew, Request, StoreError};
+use super::super::protocol::{Answer, Request};
+use super::super::{LeaseStore, Namespace, Renew, StoreError};
 use super::line::Post;
 use super::seat::{Seat, Wish, error_of, failed, panicked};
 use crate::events::Throttle;

@@ -4,10 +4,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::super::{
-    Answer, Change, Demand, Expiry, LeaseStatus, Manager, Moment, Namespace, Outage, Step, Trouble,
-    TroubleKind,
-};
+use super::super::protocol::{Answer, Change, Demand, Expiry, LeaseStatus, Manager, Moment, Step};
+use super::super::{Namespace, Outage, Trouble, TroubleKind};
 use super::events;
 use super::farewell::Ending;
 use crate::unwind::catching;

@@ -28,7 +28,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use super::super::{Acquire, Answer, LeaseStore, Namespace, Request, Step, StoreError};
+use super::super::protocol::{Answer, Request, Step};
+use super::super::{Acquire, LeaseStore, Namespace, StoreError};
 use super::desk::Shared;
 use super::events;
 use super::first_lease::FirstLease;

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use ringflake::lease::protocol::{Answer, Request};
 use ringflake::lease::{
-    Answer, Block, BlockState, Epoch, Fence, Grant, History, Incarnation, Init, Namespace, Request,
-    StoreError, StoreRecord,
+    Block, BlockState, Epoch, Fence, Grant, History, Incarnation, Init, Namespace, StoreError,
+    StoreRecord,
 };
 
 use crate::weather::{LAYOUT, START_MS};

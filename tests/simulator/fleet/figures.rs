@@ -1,6 +1,6 @@
 //! What is counted, and the table of it.
 
-use ringflake::lease::Request;
+use ringflake::lease::protocol::Request;
 
 use super::{END, MINUTE, OUTAGES, SECOND, STEADY, Shape};
 

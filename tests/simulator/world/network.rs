@@ -1,6 +1,6 @@
 //! Requests and replies on their way.
 
-use ringflake::lease::{Answer, Request};
+use ringflake::lease::protocol::{Answer, Request};
 
 use super::queue::{Event, Message};
 use super::{Flight, Twin, World};

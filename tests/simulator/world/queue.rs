@@ -3,7 +3,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use ringflake::lease::{Answer, Request};
+use ringflake::lease::protocol::{Answer, Request};
 
 use crate::oracle::Told;
 use crate::service::Caller;

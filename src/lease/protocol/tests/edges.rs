@@ -8,14 +8,14 @@ const MS: Duration = Duration::from_millis(1);
 fn with_nothing_to_hold_and_no_room_nothing_is_asked() {
     let mut rig = Rig::new(LeasePlan::new(1));
     rig.demand.room = 0;
-    assert_eq!(rig.waits(), secs(COVER));
+    assert_eq!(rig.waits(), secs(LEASE_DURATION));
 }
 
 #[test]
 fn what_has_passed_ends_no_wait() {
     let mut rig = Rig::holding(1);
     rig.intercept();
-    rig.advance(secs(COVER + 100));
+    rig.advance(secs(LEASE_DURATION + 100));
     assert_eq!(rig.waits(), secs(60), "a top-up period");
 }
 
@@ -48,7 +48,7 @@ fn a_full_grant_is_followed_at_once_and_half_of_one_is_not() {
 fn reach_is_lost_past_limit_and_duration_and_back_within() {
     let mut rig = Rig::new(LeasePlan::new(1).with_widen_to(1));
     rig.settle();
-    let bearable = IDLE.borrow_limit + secs(COVER);
+    let bearable = IDLE.borrow_limit + secs(LEASE_DURATION);
     let steps = [
         (bearable, false),
         (bearable + MS, true),
@@ -73,7 +73,9 @@ fn exhausted_is_trouble_where_what_is_held_is_out_of_reach() {
         let mut rig = Rig::new(LeasePlan::new(2));
         let now = rig.clock.unix_ms();
         rig.asked();
-        let one = rig.store.acquire(&rig.space, &Acquire::new(1, COVER, now));
+        let one = rig
+            .store
+            .acquire(&rig.space, &Acquire::new(1, LEASE_DURATION, now));
         rig.answer(Answer::Acquired(one));
         rig.demand.borrowed = borrowed;
         rig.intercept_acquisition();
@@ -94,7 +96,7 @@ fn waits_after(error: impl Fn() -> StoreError, serves: bool) -> (Duration, Durat
             rig.manager = Manager::new(rig.space.clone(), LeasePlan::new(2), seed).unwrap();
             rig.asked();
             if serves {
-                let one = Acquire::new(1, COVER, rig.clock.unix_ms());
+                let one = Acquire::new(1, LEASE_DURATION, rig.clock.unix_ms());
                 let one = rig.store.acquire(&rig.space, &one);
                 rig.answer(Answer::Acquired(one));
                 rig.intercept_acquisition();
