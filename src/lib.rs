@@ -81,6 +81,8 @@
 //!
 #![cfg_attr(feature = "sqlite", doc = "[local-fn]: local()")]
 #![cfg_attr(not(feature = "sqlite"), doc = "[local-fn]: #features")]
+// docs.rs says beside each item which feature it needs.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(all(test, unix, not(all(loom, feature = "loom"))))]
 #[path = "../tests/common/child.rs"]
