@@ -45,7 +45,7 @@ HANDLE = "src/generator/handle.rs"
 PERMIT = "src/ring/permit.rs"
 PUBLISH = "src/ring/publish.rs"
 LANE = "src/timeline/lane.rs"
-TENANCY = "src/generator/tenancy.rs"
+BACKING = "src/generator/backing.rs"
 TIMELINE = "src/timeline.rs"
 FILLER = "src/fill/filler.rs"
 RECALL = "src/fill/recall.rs"
@@ -505,7 +505,7 @@ WEAKENINGS = [
     Weakening(
         "lanes-overlap", "U1",
         "the lanes of a direct generator share a node",
-        TENANCY, "cut(self.index)..cut(self.index + 1)", "cut(0)..cut(self.index + 1)",
+        BACKING, "cut(self.index)..cut(self.index + 1)", "cut(0)..cut(self.index + 1)",
         "timeline", "clock_step_back_against_claim",
     ),
     Weakening(

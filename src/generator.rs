@@ -1,26 +1,34 @@
 //! The generators, and what they are built from.
 
+mod backing;
 mod builder;
 mod cached;
 mod counters;
 mod direct;
+mod direct_builder;
+mod dry;
 mod empty;
+mod error;
 #[cfg(feature = "sqlite")]
 mod from_local;
+mod grant_lanes;
 mod handle;
 mod inspector;
+mod lease_hold;
+mod lease_options;
 mod options;
 mod setup;
 mod shutdown;
 mod stats;
-mod tenancy;
 
 pub use self::builder::CachedGeneratorBuilder;
 pub use self::cached::CachedGenerator;
-pub use self::direct::{ClockPolicy, DirectGenerator, DirectGeneratorBuilder};
+pub use self::direct::{ClockPolicy, DirectGenerator};
+pub use self::direct_builder::DirectGeneratorBuilder;
 pub use self::empty::{OnEmpty, RingEmpty, TakeError};
+pub use self::error::BuildError;
 pub use self::handle::Handle;
 pub use self::inspector::Inspector;
-pub use self::setup::{BuildError, LeaseSource};
+pub use self::lease_options::LeaseSource;
 pub use self::shutdown::Shutdown;
 pub use self::stats::{FillCounts, Stats};

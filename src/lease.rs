@@ -104,7 +104,7 @@ pub use self::quarantine::Quarantined;
 pub use self::record::{Incarnation, StoreRecord};
 pub use self::rectangle::{Lease, LeaseError};
 pub(crate) use self::registry::{Conflict, Space};
-pub(crate) use self::renewal::{FirstLease, Keeper, KeeperError, Tenant, may_come};
+pub(crate) use self::renewal::{FirstLease, GrantSink, Keeper, KeeperError, may_come};
 pub use self::report::{Durability, Listing, StoreReport};
 pub use self::store::{Acquire, Floor, History, Init, LeaseStore, MAX_ACQUIRE, Renew};
 #[cfg(feature = "etcd")]

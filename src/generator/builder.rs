@@ -4,11 +4,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::cached::Shared;
+use super::backing::Share;
+use super::cached::{CachedGenerator, Shared};
+use super::empty::{EmptyHook, OnEmpty, RingEmpty};
+use super::error::BuildError;
+use super::grant_lanes::LeaseUser;
+use super::lease_hold::LeaseHold;
+use super::lease_options::STORE_BORROW_LIMIT;
 use super::options::shared_options;
-use super::setup::{STORE_BORROW_LIMIT, Setup, to_ticks};
-use super::tenancy::{Host, Share};
-use super::{BuildError, CachedGenerator, OnEmpty, RingEmpty};
+use super::setup::{Setup, to_ticks};
 use crate::events;
 use crate::fill::{
     FillCause, Filler, FullHook, PaddingFill, Producers, RingFull, ScheduledFill, ThresholdFill,
@@ -23,7 +27,7 @@ use crate::timeline::ClaimPolicy;
 /// leaves the rest to the next call: some 10 ms.
 const RECALLS: u32 = 20;
 
-impl Host for Arc<Filler> {
+impl LeaseUser for Arc<Filler> {
     fn sources(&self) -> &[Source] {
         std::slice::from_ref(self.source())
     }
@@ -43,9 +47,6 @@ impl Host for Arc<Filler> {
         })
     }
 }
-
-/// Called with what happened when a take finds the ring dry.
-pub(super) type EmptyHook = Box<dyn Fn(RingEmpty) + Send + Sync>;
 
 /// The most producer threads that a generator runs.
 const MAX_PRODUCERS: usize = 64;
@@ -92,13 +93,20 @@ pub struct CachedGeneratorBuilder {
     full_hook: Option<FullHook>,
 }
 
+impl CachedGenerator {
+    /// Starts building a generator for IDs of `layout`.
+    pub fn builder(layout: Layout) -> CachedGeneratorBuilder {
+        CachedGeneratorBuilder::new(layout)
+    }
+}
+
 impl CachedGeneratorBuilder {
     /// The [`borrow_limit`](Self::borrow_limit) with leases from a store unless another is
     /// given: enough to go on through a lost history, where lease duration and
     /// [limits](crate::lease::StoreLimits) are the default.
     pub const STORE_BORROW_LIMIT: Duration = STORE_BORROW_LIMIT;
 
-    pub(super) fn new(layout: Layout) -> Self {
+    fn new(layout: Layout) -> Self {
         Self {
             setup: Setup::new(layout),
             capacity: 1 << 16,
@@ -213,7 +221,7 @@ impl CachedGeneratorBuilder {
     /// As [`build`](Self::build), but for all that the store would say: a wrong namespace or
     /// another secret is no error here, and no lease comes.
     pub fn build_detached(mut self) -> Result<CachedGenerator, BuildError> {
-        self.setup.kept.detached = true;
+        self.setup.lease_options.detached = true;
         self.build_now()
     }
 
@@ -245,7 +253,8 @@ impl CachedGeneratorBuilder {
             follows_clock: true,
             serves_the_past: false,
         };
-        let timeline = (setup.ground).timeline(Share::WHOLE, &setup.layout, setup.clock, policy)?;
+        let timeline =
+            (setup.backing).timeline(Share::WHOLE, &setup.layout, setup.clock, policy)?;
         let source = Source::new(timeline, setup.cipher);
         let filler = Arc::new(Filler::new(
             ring,
@@ -256,7 +265,7 @@ impl CachedGeneratorBuilder {
             self.full_hook,
             self.producers,
         ));
-        let tenancy = setup.ground.settle(Arc::clone(&filler))?;
+        let leases = LeaseHold::of(setup.backing, Arc::clone(&filler))?;
 
         let padded = match self.padding {
             PaddingFill::BeforeFirstTake => filler.fill(FillCause::Padding).is_ok(),
@@ -276,7 +285,7 @@ impl CachedGeneratorBuilder {
             count,
             &filler.source().timeline().leases(),
         );
-        let shared = Shared::new(self.on_empty, self.empty_hook, producers, tenancy.begin());
+        let shared = Shared::new(self.on_empty, self.empty_hook, producers, leases.begin());
         Ok(CachedGenerator::new(filler, shared))
     }
 }

@@ -7,29 +7,31 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use super::builder::{CachedGeneratorBuilder, EmptyHook};
 use super::counters::DryCounters;
-use super::tenancy::Tenancy;
-use super::{FillCounts, Handle, Inspector, OnEmpty, RingEmpty, Shutdown, Stats, TakeError};
-use crate::Id;
-use crate::events::{self, Throttle};
+use super::empty::{EmptyHook, OnEmpty, TakeError};
+use super::inspector::Inspector;
+use super::lease_hold::LeaseHold;
+use super::shutdown::Shutdown;
+use super::stats::{FillCounts, Stats};
+use crate::events::Throttle;
 use crate::fill::{FillCause, Filler, Producers, RecallMark};
-use crate::layout::{Layout, LayoutError, Parts};
-use crate::lease::{Lease, LeaseStatus};
-use crate::timeline::Refused;
+use crate::id::Id;
+use crate::layout::{LayoutError, Parts};
+use crate::lease::Lease;
+use crate::lease::protocol::LeaseStatus;
 
 /// Hands out unique 64-bit IDs from a ring that producer threads keep full.
 ///
 /// Clones are cheap and share everything: clone one generator into every
 /// thread rather than build several. When the last clone and the last
-/// [`Handle`] are dropped, the producers are stopped and joined.
+/// [`Handle`](crate::Handle) are dropped, the producers are stopped and joined.
 ///
 /// Taking never blocks, unless [`OnEmpty::Wait`] asks for it, and neither
 /// allocates nor locks. A take that crosses the fill threshold wakes a
 /// producer, which is one system call if that sleeps; a take that finds the ring
 /// dry reads the clock, and may tell `tracing` of it, once a second.
 ///
-/// In a child of `fork(2)` every take fails with [`Refused::Forked`]: the IDs
+/// In a child of `fork(2)` every take fails with [`Refused::Forked`](crate::Refused::Forked): the IDs
 /// are the parent's. Build a new generator there. On Linux since 4.14 this holds
 /// for whatever call copies the process; elsewhere for `fork` alone, not for
 /// `_Fork` or a raw `clone`. A snapshot that is resumed twice can't be told.
@@ -52,25 +54,25 @@ use crate::timeline::Refused;
 /// ```
 #[derive(Clone)]
 pub struct CachedGenerator {
-    filler: Arc<Filler>,
-    shared: Arc<Shared>,
+    pub(super) filler: Arc<Filler>,
+    pub(super) shared: Arc<Shared>,
 }
 
 /// What the clones share besides the ring.
 pub(super) struct Shared {
     pub(super) on_empty: OnEmpty,
     pub(super) hook: Option<EmptyHook>,
-    dry: DryCounters,
+    pub(super) dry: DryCounters,
     /// IDs that handles gave back to the ring or dropped.
     returned: AtomicU64,
     /// Those that were dropped.
     dropped: AtomicU64,
-    ran_dry: Throttle,
-    refused: Throttle,
+    pub(super) ran_dry: Throttle,
+    pub(super) refused: Throttle,
     /// Stops and joins the threads when the last clone is dropped.
-    producers: Producers,
+    pub(super) producers: Producers,
     /// Lets go of the leases, after that.
-    tenancy: Tenancy,
+    leases: LeaseHold,
 }
 
 impl Shared {
@@ -78,7 +80,7 @@ impl Shared {
         on_empty: OnEmpty,
         hook: Option<EmptyHook>,
         producers: Producers,
-        tenancy: Tenancy,
+        leases: LeaseHold,
     ) -> Self {
         Self {
             on_empty,
@@ -89,17 +91,12 @@ impl Shared {
             ran_dry: Throttle::new(),
             refused: Throttle::new(),
             producers,
-            tenancy,
+            leases,
         }
     }
 }
 
 impl CachedGenerator {
-    /// Starts building a generator for IDs of `layout`.
-    pub fn builder(layout: Layout) -> CachedGeneratorBuilder {
-        CachedGeneratorBuilder::new(layout)
-    }
-
     pub(super) fn new(filler: Arc<Filler>, shared: Shared) -> Self {
         Self {
             filler,
@@ -158,19 +155,6 @@ impl CachedGenerator {
         }
     }
 
-    /// A consumer's own small stock, taken from the ring 64 IDs at a time.
-    ///
-    /// For a thread that takes often: about a nanosecond a take, without
-    /// touching memory that other threads write. Costs a page of memory and a
-    /// few system calls to make, so make one a thread, not one a request.
-    ///
-    /// # Errors
-    ///
-    /// [`std::io::Error`] if the page can't be had.
-    pub fn handle(&self) -> std::io::Result<Handle> {
-        Handle::new(self.clone())
-    }
-
     /// The tick, node and sequence of `id`; see [`Inspector::inspect`].
     ///
     /// # Errors
@@ -200,7 +184,7 @@ impl CachedGenerator {
         if forked {
             None
         } else {
-            self.shared.tenancy.status()
+            self.shared.leases.status()
         }
     }
 
@@ -247,18 +231,18 @@ impl CachedGenerator {
     /// ```
     pub fn wait_ready(&self, patience: Duration) -> bool {
         let forked = self.filler.source().timeline().is_forked();
-        !forked && self.shared.tenancy.wait_ready(patience)
+        !forked && self.shared.leases.wait_ready(patience)
     }
 
     /// Gives up everything that a copy of this process may have too: the leases,
-    /// the IDs in the ring and in every [`Handle`]. For a process that was
+    /// the IDs in the ring and in every [`Handle`](crate::Handle). For a process that was
     /// resumed from a snapshot, which may be resumed a second time; call it
     /// before the first take.
     ///
     /// When it returns, no ID that was made before will be taken any more, except
     /// by takes that are under way. With a store, fresh leases are acquired in the
-    /// background, and takes fail with [`Refused::NoLease`] until they come. With
-    /// a given lease every take fails from now on, with [`Refused::Invalidated`].
+    /// background, and takes fail with [`Refused::NoLease`](crate::Refused::NoLease) until they come. With
+    /// a given lease every take fails from now on, with [`Refused::Invalidated`](crate::Refused::Invalidated).
     ///
     /// Blocks while producers or consumers put what they have made into the cache:
     /// some microseconds if they are running. It waits for no producer that is in the
@@ -269,7 +253,7 @@ impl CachedGenerator {
         if self.filler.source().timeline().is_forked() {
             return;
         }
-        self.shared.tenancy.invalidate(&self.filler);
+        self.shared.leases.invalidate(&self.filler);
         // Those who wait for IDs of a given lease wait in vain.
         self.filler.nudge();
     }
@@ -278,7 +262,7 @@ impl CachedGenerator {
     /// longer than `patience`: for a service that ends, so that others can have its nodes
     /// at once.
     ///
-    /// Every other clone and every [`Handle`] has to be gone; while one is there, this
+    /// Every other clone and every [`Handle`](crate::Handle) has to be gone; while one is there, this
     /// lets go of this clone alone. Dropping the last one does the same, but waits for
     /// a second at most, for all generators of the process that are dropped at about that
     /// time together. A store that does not answer delays neither.
@@ -302,10 +286,10 @@ impl CachedGenerator {
             return Shutdown::InUse;
         };
         let Shared {
-            producers, tenancy, ..
+            producers, leases, ..
         } = shared;
         drop((producers, filler));
-        tenancy.shut_down(patience)
+        leases.shut_down(patience)
     }
 
     /// The generator's figures at this moment. Reads counters and the clock.
@@ -380,138 +364,12 @@ impl CachedGenerator {
     pub(super) fn is_unrecalled(&self, mark: RecallMark) -> bool {
         self.filler.is_unrecalled(mark)
     }
-
-    #[cold]
-    fn take_dry(&self) -> Result<Id, TakeError> {
-        let mut id = [Id::default()];
-        self.take_batch_dry(&mut id, 0, self.filler.recall_mark())?;
-        Ok(id[0])
-    }
-
-    /// The rest of a take that got `have` IDs out of a ring that then was dry.
-    #[cold]
-    fn take_batch_dry(
-        &self,
-        out: &mut [Id],
-        have: usize,
-        mark: RecallMark,
-    ) -> Result<usize, TakeError> {
-        if self.filler.source().timeline().is_forked() {
-            return Err(Refused::Forked.into());
-        }
-        self.shared.dry.ran_dry();
-        let (had, rest) = out.split_at_mut(have);
-        // If a hook, a clock or a subscriber panics, what was taken goes back.
-        let taken = Taken {
-            generator: self,
-            ids: had,
-            mark,
-        };
-        events::ran_dry(&self.shared.ran_dry);
-        let answer = self.shared.on_empty;
-        if let Some(hook) = &self.shared.hook {
-            let empties = self.shared.dry.empties();
-            hook(RingEmpty { empties, answer });
-        }
-        let outcome = match answer {
-            OnEmpty::Generate => self.generate(rest),
-            // Some are better at once than all of them later.
-            OnEmpty::Error | OnEmpty::Wait(_) if have > 0 => Ok(0),
-            OnEmpty::Error => Err(self.reason().map_or(TakeError::Empty, TakeError::Refused)),
-            OnEmpty::Wait(timeout) => self.wait(rest, timeout),
-        };
-        std::mem::forget(taken);
-        // After the last call of a hook, a clock or a subscriber: where one of them
-        // forked, what this take had got before is the parent's.
-        if self.filler.source().timeline().is_forked() {
-            return Err(Refused::Forked.into());
-        }
-        match outcome {
-            Ok(got) => Ok(have + got),
-            Err(_) if have > 0 => Ok(have),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Takes once there is something to take, or gives up.
-    fn wait(&self, out: &mut [Id], timeout: Duration) -> Result<usize, TakeError> {
-        let took = self.filler.wait(timeout, || {
-            let count = self.filler.take_batch(out);
-            if count > 0 {
-                return Some(Ok(count));
-            }
-            // Producers wake the waiting when they are refused: where that is
-            // for good, nothing will come but what they have claimed by then, and
-            // after an invalidation not even that.
-            match self.reason()? {
-                Refused::BorrowLimit { .. } | Refused::NoLease { .. } => None,
-                refused
-                    if refused != Refused::Invalidated && self.filler.ring().has_more_to_come() =>
-                {
-                    None
-                }
-                refused => match self.filler.take_batch(out) {
-                    0 => Some(Err(TakeError::Refused(refused))),
-                    last => Some(Ok(last)),
-                },
-            }
-        });
-        took.unwrap_or_else(|| {
-            let timed_out = TakeError::TimedOut { waited: timeout };
-            Err(self.reason().map_or(timed_out, TakeError::Refused))
-        })
-    }
-
-    /// Why no ID can be made at the moment, if none can.
-    fn reason(&self) -> Option<Refused> {
-        self.filler.source().timeline().refused_now()
-    }
-
-    /// Makes IDs in place; fewer than asked for at a limit, but at least one.
-    fn generate(&self, out: &mut [Id]) -> Result<usize, TakeError> {
-        let mut done = 0;
-        while done < out.len() {
-            match self.filler.source().mint(&mut out[done..]) {
-                Ok(count) => {
-                    self.shared.dry.made_in_place(count as u64);
-                    done += count;
-                }
-                Err(refused) => {
-                    // The timeline is at its limit, but what it gave before may
-                    // have reached the ring meanwhile.
-                    match self.filler.take_batch(&mut out[done..]) {
-                        0 if done > 0 => break,
-                        0 => {
-                            events::refused(&self.shared.refused, refused);
-                            return Err(refused.into());
-                        }
-                        count => done += count,
-                    }
-                }
-            }
-        }
-        Ok(done)
-    }
 }
 
 // Everything inside is atomic, and a panic of a clock or a hook is where nothing
 // is half done.
 impl UnwindSafe for CachedGenerator {}
 impl RefUnwindSafe for CachedGenerator {}
-
-/// IDs that go back into the ring when this is dropped.
-struct Taken<'a> {
-    generator: &'a CachedGenerator,
-    ids: &'a [Id],
-    /// From before they were taken.
-    mark: RecallMark,
-}
-
-impl Drop for Taken<'_> {
-    fn drop(&mut self) {
-        self.generator.give_back(self.ids, self.mark);
-    }
-}
 
 impl fmt::Debug for CachedGenerator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -521,6 +379,3 @@ impl fmt::Debug for CachedGenerator {
             .finish_non_exhaustive()
     }
 }
-
-#[cfg(all(test, not(all(loom, feature = "loom"))))]
-mod tests;

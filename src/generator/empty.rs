@@ -37,6 +37,9 @@ pub struct RingEmpty {
     pub answer: OnEmpty,
 }
 
+/// Called with what happened when a take finds the ring dry.
+pub(super) type EmptyHook = Box<dyn Fn(RingEmpty) + Send + Sync>;
+
 /// Why a take gave no ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

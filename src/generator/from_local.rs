@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::BuildError;
-use super::setup::{DEFAULT_BORROW_LIMIT, Setup};
-use super::tenancy::plan;
+use super::error::BuildError;
+use super::lease_options::DEFAULT_BORROW_LIMIT;
+use super::setup::Setup;
 use crate::local::{Local, LocalError};
 
 impl Setup {
@@ -21,9 +21,9 @@ impl Setup {
             return Err(BuildError::Local(LocalError::SecretGiven));
         }
         let given = [
-            ("namespace", self.kept.namespace.is_some()),
-            ("block_bits", self.kept.block_bits.is_some()),
-            ("init_if_new", self.kept.init_if_new.is_some()),
+            ("namespace", self.lease_options.namespace.is_some()),
+            ("block_bits", self.lease_options.block_bits.is_some()),
+            ("init_if_new", self.lease_options.init_if_new.is_some()),
         ];
         if let Some((option, _)) = given.into_iter().find(|&(_, given)| given) {
             return Err(BuildError::LocalHas { option });
@@ -31,11 +31,11 @@ impl Setup {
         if self.chose_plain() {
             local = local.plain();
         }
-        self.kept
+        self.lease_options
             .lease_duration
             .get_or_insert(Local::limits(&self.layout).horizon());
         let outline = local.outline(&self.layout).map_err(BuildError::Local)?;
-        plan(&self.kept, &outline)?;
+        self.lease_options.plan(&outline)?;
 
         let space = local.make(&self.layout).map_err(BuildError::Local)?;
         let store = space.store().map_err(BuildError::Local)?;
@@ -43,8 +43,8 @@ impl Setup {
             Some(secret) => self.encrypt_with(secret),
             None => self.leave_plain(),
         }
-        self.kept.namespace = Some(space.namespace.name().to_owned());
-        self.kept.block_bits = Some(space.namespace.block_bits());
+        self.lease_options.namespace = Some(space.namespace.name().to_owned());
+        self.lease_options.block_bits = Some(space.namespace.block_bits());
         self.store = Some(Box::new(store));
         Ok(self)
     }

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-use super::{CachedGenerator, TakeError};
-use crate::Id;
+use super::cached::CachedGenerator;
+use super::empty::TakeError;
 use crate::fill::RecallMark;
 use crate::fork::{WipeOnFork, ZeroIsValid};
+use crate::id::Id;
 use crate::sync;
 
 /// IDs in one stock. A power of two, so that an index can be masked. In a model
@@ -54,8 +55,23 @@ struct Stock {
 // as zero bytes.
 unsafe impl ZeroIsValid for Stock {}
 
+impl CachedGenerator {
+    /// A consumer's own small stock, taken from the ring 64 IDs at a time.
+    ///
+    /// For a thread that takes often: about a nanosecond a take, without
+    /// touching memory that other threads write. Costs a page of memory and a
+    /// few system calls to make, so make one a thread, not one a request.
+    ///
+    /// # Errors
+    ///
+    /// [`std::io::Error`] if the page can't be had.
+    pub fn handle(&self) -> std::io::Result<Handle> {
+        Handle::new(self.clone())
+    }
+}
+
 impl Handle {
-    pub(super) fn new(generator: CachedGenerator) -> std::io::Result<Self> {
+    fn new(generator: CachedGenerator) -> std::io::Result<Self> {
         let stock = WipeOnFork::new(Stock {
             next: 0,
             filled: 0,

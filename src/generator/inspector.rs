@@ -1,7 +1,7 @@
 //! Reading an ID back.
 
-use crate::Id;
 use crate::cipher::Cipher;
+use crate::id::Id;
 use crate::layout::{Layout, LayoutError, Parts};
 
 /// Takes IDs apart: decrypts them and splits the fields.

@@ -4,7 +4,7 @@
 macro_rules! shared_options {
     () => {
         /// Encrypts the IDs with `secret`.
-        pub fn secret(mut self, secret: &crate::Secret) -> Self {
+        pub fn secret(mut self, secret: &crate::cipher::Secret) -> Self {
             self.setup.encrypt_with(secret);
             self
         }
@@ -18,7 +18,10 @@ macro_rules! shared_options {
         /// The nodes and ticks to make IDs from: a [`Lease`](crate::Lease), or a
         /// [`StaticLease`](crate::StaticLease) that begins when this is built.
         /// Instead of [`lease_store`](Self::lease_store).
-        pub fn lease(mut self, lease: impl Into<crate::LeaseSource>) -> Self {
+        pub fn lease(
+            mut self,
+            lease: impl Into<crate::generator::lease_options::LeaseSource>,
+        ) -> Self {
             self.setup.lease = Some(lease.into());
             self
         }
@@ -62,7 +65,7 @@ macro_rules! shared_options {
         /// assert!(ids.leases().iter().any(|lease| lease.nodes().contains(&node)));
         /// # Ok::<(), Box<dyn std::error::Error>>(())
         /// ```
-        pub fn lease_store(mut self, store: impl crate::LeaseStore + 'static) -> Self {
+        pub fn lease_store(mut self, store: impl crate::lease::LeaseStore + 'static) -> Self {
             self.setup.store = Some(Box::new(store));
             self
         }
@@ -122,7 +125,7 @@ macro_rules! shared_options {
         /// # Ok::<(), Box<dyn std::error::Error>>(())
         /// ```
         pub fn init_if_new(mut self, history: crate::lease::History) -> Self {
-            self.setup.kept.init_if_new = Some(history);
+            self.setup.lease_options.init_if_new = Some(history);
             self
         }
 
@@ -138,21 +141,21 @@ macro_rules! shared_options {
         /// A program that should start without its store is built with
         /// [`build_detached`](Self::build_detached), for which this has no meaning.
         pub fn first_lease_within(mut self, patience: std::time::Duration) -> Self {
-            self.setup.kept.first_lease_within = Some(patience);
+            self.setup.lease_options.first_lease_within = Some(patience);
             self
         }
 
         /// The name of the ID space that the store divides, as it was
         /// initialised. All who share it must have the same layout and secret.
         pub fn namespace(mut self, name: impl Into<String>) -> Self {
-            self.setup.kept.namespace = Some(name.into());
+            self.setup.lease_options.namespace = Some(name.into());
             self
         }
 
         /// The binary logarithm of the nodes in a block, as the namespace was
         /// initialised: 5 unless given.
         pub fn block_bits(mut self, bits: u32) -> Self {
-            self.setup.kept.block_bits = Some(bits);
+            self.setup.lease_options.block_bits = Some(bits);
             self
         }
 
@@ -160,7 +163,7 @@ macro_rules! shared_options {
         /// [`LeasePlan::MAX_BLOCKS`](crate::lease::LeasePlan::MAX_BLOCKS). Each
         /// gives `2^block_bits x 2^sequence_bits` IDs a tick without borrowing.
         pub fn blocks(mut self, count: u32) -> Self {
-            self.setup.kept.blocks = Some(count);
+            self.setup.lease_options.blocks = Some(count);
             self
         }
 
@@ -169,7 +172,7 @@ macro_rules! shared_options {
         /// taken in addition is let go when it is no longer needed. A generator
         /// that does not borrow does not widen.
         pub fn widen_to(mut self, count: u32) -> Self {
-            self.setup.kept.widen_to = Some(count);
+            self.setup.lease_options.widen_to = Some(count);
             self
         }
 
@@ -177,7 +180,7 @@ macro_rules! shared_options {
         /// without the store, 600 s by default. Bounded by the namespace's
         /// horizon.
         pub fn lease_duration(mut self, lease_duration: std::time::Duration) -> Self {
-            self.setup.kept.lease_duration = Some(lease_duration);
+            self.setup.lease_options.lease_duration = Some(lease_duration);
             self
         }
 
@@ -187,21 +190,21 @@ macro_rules! shared_options {
         /// That it has is noticed within 250 ms, but not while the store is being
         /// asked. Until then takes go on with what was made before the end.
         pub fn expiry(mut self, expiry: crate::lease::Expiry) -> Self {
-            self.setup.kept.expiry = Some(expiry);
+            self.setup.lease_options.expiry = Some(expiry);
             self
         }
 
         /// Under which name the blocks are listed in the store; by default the
         /// machine's, where it can be had, and the process number.
         pub fn holder(mut self, holder: crate::lease::Holder) -> Self {
-            self.setup.kept.holder = Some(holder);
+            self.setup.lease_options.holder = Some(holder);
             self
         }
 
         /// Another clock than the system's, which is
         /// [`CoarseClock`](crate::CoarseClock) for ticks of 100 ms and more, and
         /// [`SystemClock`](crate::SystemClock) for shorter ones.
-        pub fn clock(mut self, clock: impl crate::Clock + 'static) -> Self {
+        pub fn clock(mut self, clock: impl crate::clock::Clock + 'static) -> Self {
             self.setup.clock = Some(std::sync::Arc::new(clock));
             self
         }

@@ -1,7 +1,7 @@
 //! What keeps leases: threads that drive [`Manager`]s against stores.
 //!
 //! The manager decides; a courier, a thread with a store of its own, asks the store what
-//! the manager says, hands it the answers, and lets the tenant know what it has from then
+//! the manager says, hands it the answers, and lets the sink know what it has from then
 //! on. A [`Keeper`] is how a generator reaches all that.
 //!
 //! Generators of one process whose stores have equal [keys](super::StoreKey) share one
@@ -11,7 +11,7 @@
 //! # What stands where
 //! | file | |
 //! |---|---|
-//! | `desk.rs` | manager and tenant together, behind one lock |
+//! | `desk.rs` | manager and sink together, behind one lock |
 //! | `seat.rs` | what a courier does for one desk, from the first lease to the farewell |
 //! | `first_lease.rs` | what is different until a store has given the first lease |
 //! | `courier.rs` | the thread: its rounds, and what one failure says to all |
@@ -34,7 +34,7 @@
 //! # Other people's code
 //! It may panic. A store that does has left its answer open, a clock says what it said
 //! before, and a subscriber's panic is dropped. None of them comes between the manager and
-//! the tenant: what the manager has changed, the tenant is told.
+//! the sink: what the manager has changed, the sink is told.
 //!
 //! # Forks
 //! A child has neither the threads nor the leases. Its keepers do nothing from then on,
@@ -54,7 +54,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-pub(crate) use self::desk::Tenant;
+pub(crate) use self::desk::GrantSink;
 use self::desk::{Desk, Shared};
 use self::farewell::Ending;
 pub(crate) use self::first_lease::{FirstLease, may_come};
@@ -64,7 +64,7 @@ use super::protocol::{LeaseStatus, Manager};
 use super::{LeaseStore, Outage, StoreError};
 use crate::fork::WipeOnFork;
 
-/// Keeps the leases of one tenant; letting it go releases them, see [`farewell`].
+/// Keeps the leases of one sink; letting it go releases them, see [`farewell`].
 pub(crate) struct Keeper {
     shared: Arc<Shared>,
     /// Taken when it goes.
@@ -82,7 +82,7 @@ pub(crate) enum KeeperError {
 }
 
 impl Keeper {
-    /// Has a courier serve the tenant, and waits until it has acquired the first leases
+    /// Has a courier serve the sink, and waits until it has acquired the first leases
     /// if they are `awaited`. The store is dropped where another one has its key.
     ///
     /// # Errors
@@ -91,13 +91,13 @@ impl Keeper {
     pub(crate) fn start(
         store: Box<dyn LeaseStore>,
         manager: Manager,
-        tenant: Box<dyn Tenant>,
+        sink: Box<dyn GrantSink>,
         outage: Arc<Outage>,
         first: FirstLease,
         awaited: bool,
     ) -> Result<Self, KeeperError> {
         let at_home = WipeOnFork::new(true).map_err(KeeperError::System)?;
-        let shared = Arc::new(Shared::new(Desk::new(manager, tenant, outage)));
+        let shared = Arc::new(Shared::new(Desk::new(manager, sink, outage)));
         let (outcome, answer) = mpsc::channel();
         let outcome = awaited.then_some(outcome);
         let seat = Seat::new(Arc::clone(&shared), first, outcome);

@@ -1,4 +1,4 @@
-//! A manager and its tenant, behind one lock.
+//! A manager and its sink, behind one lock.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,8 +14,8 @@ use crate::unwind::catching;
 ///
 /// The first two may call a user's clock, and panic with it. The others run
 /// nobody else's code.
-pub(crate) trait Tenant: Send + std::fmt::Debug {
-    /// The tenant's time, in milliseconds since 1970.
+pub(crate) trait GrantSink: Send + std::fmt::Debug {
+    /// The sink's time, in milliseconds since 1970.
     fn unix_ms(&self) -> u64;
 
     /// What it needs at the moment.
@@ -73,10 +73,10 @@ impl Shared {
 #[derive(Debug)]
 pub(super) struct Desk {
     manager: Manager,
-    tenant: Box<dyn Tenant>,
+    sink: Box<dyn GrantSink>,
     /// For the monotonic time.
     started: Instant,
-    /// What the tenant's clock said last, and what it needed then.
+    /// What the sink's clock said last, and what it needed then.
     unix_ms: u64,
     demand: Demand,
     outage: Arc<Outage>,
@@ -96,14 +96,14 @@ pub(super) struct News {
 }
 
 impl Desk {
-    pub(super) fn new(manager: Manager, tenant: Box<dyn Tenant>, outage: Arc<Outage>) -> Self {
+    pub(super) fn new(manager: Manager, sink: Box<dyn GrantSink>, outage: Arc<Outage>) -> Self {
         Self {
             started: Instant::now(),
             // A clock that panics as early as here is the caller's affair.
-            unix_ms: tenant.unix_ms(),
-            demand: tenant.demand(),
+            unix_ms: sink.unix_ms(),
+            demand: sink.demand(),
             manager,
-            tenant,
+            sink,
             outage,
             last_end_unix_ms: 0,
             ended: false,
@@ -127,13 +127,13 @@ impl Desk {
         self.last_end_unix_ms > 0
     }
 
-    /// The tenant's time, in milliseconds since 1970.
+    /// The sink's time, in milliseconds since 1970.
     pub(super) fn unix_ms(&mut self) -> u64 {
         self.moment().unix_ms
     }
 
     fn moment(&mut self) -> Moment {
-        if let Some(unix_ms) = catching(|| self.tenant.unix_ms()) {
+        if let Some(unix_ms) = catching(|| self.sink.unix_ms()) {
             self.unix_ms = unix_ms;
         }
         Moment {
@@ -143,7 +143,7 @@ impl Desk {
     }
 
     fn demand(&mut self) -> Demand {
-        if let Some(demand) = catching(|| self.tenant.demand()) {
+        if let Some(demand) = catching(|| self.sink.demand()) {
             self.demand = demand;
         }
         self.demand
@@ -159,7 +159,7 @@ impl Desk {
         let news = self.apply(changes);
         if self.ended {
             // Until what was under way at the end has come in, too.
-            self.ended = self.tenant.stop_serving();
+            self.ended = self.sink.stop_serving();
         }
         (step, news)
     }
@@ -175,16 +175,16 @@ impl Desk {
         let changes = self.manager.invalidate();
         let news = self.apply(changes);
         // Before anything is opened again: what is made from that stays.
-        while self.tenant.stop_serving() {}
+        while self.sink.stop_serving() {}
         news
     }
 
     fn apply(&mut self, changes: Vec<Change>) -> News {
         for change in &changes {
-            self.tenant.apply(change);
+            self.sink.apply(change);
             match change {
                 Change::Expired { .. } if self.manager.plan().expiry == Expiry::Refuse => {
-                    self.ended = self.tenant.stop_serving();
+                    self.ended = self.sink.stop_serving();
                 }
                 Change::Revived => self.ended = false,
                 Change::Revoked(_) => self.last_end_unix_ms = 0,

@@ -1,14 +1,21 @@
-//! Leases that are brought to a host that counts what it is told.
+//! Leases that are brought to a user that counts the calls.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use super::*;
-use crate::StaticLease;
 use crate::cipher::Cipher;
-use crate::clock::ManualClock;
-use crate::lease::{Epoch, MemoryStore};
+use crate::clock::{Clock, ManualClock};
+use crate::generator::backing::Share;
+use crate::generator::lease_options::LeaseOptions;
+use crate::layout::Layout;
+use crate::lease::protocol::Change;
+use crate::lease::{
+    Block, Epoch, Fingerprint, Grant, GrantSink, Lease, MemoryStore, Namespace, StaticLease,
+};
+use crate::timeline::ClaimPolicy;
 
 const EPOCH: u64 = 1_000_000;
 
@@ -34,9 +41,9 @@ fn grant(block: u64, ticks: std::ops::Range<u64>) -> Grant {
 
 /// Clones share everything.
 #[derive(Clone)]
-struct Counting(Arc<Told>);
+struct Counting(Arc<Calls>);
 
-struct Told {
+struct Calls {
     sources: Vec<Source>,
     has_more: AtomicU64,
     /// How often it has to be asked to stop, and how often it was.
@@ -56,7 +63,7 @@ impl Counting {
             let timeline = Timeline::for_leases(layout(), 4, clock, policy, Arc::default());
             Source::new(timeline.unwrap(), Cipher::plain())
         };
-        Self(Arc::new(Told {
+        Self(Arc::new(Calls {
             sources: (0..sources).map(source).collect(),
             has_more: AtomicU64::new(0),
             patience,
@@ -64,15 +71,11 @@ impl Counting {
         }))
     }
 
-    fn estate(&self) -> Estate<Self> {
-        Estate {
-            host: self.clone(),
-            namespace: namespace(),
-            held: Vec::new(),
-        }
+    fn lanes(&self) -> GrantLanes<Self> {
+        GrantLanes::new(self.clone(), namespace())
     }
 
-    fn told(&self) -> u64 {
+    fn times_more(&self) -> u64 {
         self.0.has_more.load(Relaxed)
     }
 
@@ -87,7 +90,7 @@ impl Counting {
     }
 }
 
-impl Host for Counting {
+impl LeaseUser for Counting {
     fn sources(&self) -> &[Source] {
         &self.0.sources
     }
@@ -104,72 +107,72 @@ impl Host for Counting {
 #[test]
 fn a_grant_is_told_from_another_of_the_same_block() {
     let clock = ManualClock::new(EPOCH);
-    let host = Counting::new(2, &clock, 1);
-    let mut estate = host.estate();
+    let user = Counting::new(2, &clock, 1);
+    let mut lanes = user.lanes();
     let (first, second) = (grant(3, 0..10), grant(3, 10..20));
-    estate.apply(&Change::Opened(first.clone()));
-    estate.apply(&Change::Opened(second));
-    estate.apply(&Change::Extended(grant(3, 10..30)));
+    lanes.apply(&Change::Opened(first.clone()));
+    lanes.apply(&Change::Opened(second));
+    lanes.apply(&Change::Extended(grant(3, 10..30)));
     assert_eq!(
-        host.leases(),
+        user.leases(),
         [
             [(6..7, 0..10), (6..7, 10..30)],
             [(7..8, 0..10), (7..8, 10..30)]
         ]
     );
-    estate.apply(&Change::Closed(first));
-    assert_eq!(host.leases(), [[(6..7, 10..30)], [(7..8, 10..30)]]);
-    estate.apply(&Change::Revoked(grant(3, 10..30)));
-    assert_eq!(host.leases(), [[], []]);
+    lanes.apply(&Change::Closed(first));
+    assert_eq!(user.leases(), [[(6..7, 10..30)], [(7..8, 10..30)]]);
+    lanes.apply(&Change::Revoked(grant(3, 10..30)));
+    assert_eq!(user.leases(), [[], []]);
 }
 
 #[test]
-fn whatever_brings_more_to_claim_is_told() {
+fn each_change_that_brings_more_to_claim_is_reported() {
     let clock = ManualClock::new(EPOCH);
-    let host = Counting::new(1, &clock, 1);
-    let mut estate = host.estate();
+    let user = Counting::new(1, &clock, 1);
+    let mut lanes = user.lanes();
     let more = [
         Change::Opened(grant(0, 0..10)),
         Change::Extended(grant(0, 0..20)),
         Change::Revived,
     ];
     for (before, change) in (0..).zip(more) {
-        assert_eq!(host.told(), before);
-        estate.apply(&change);
-        assert_eq!(host.told(), before + 1, "{change:?}");
+        assert_eq!(user.times_more(), before);
+        lanes.apply(&change);
+        assert_eq!(user.times_more(), before + 1, "{change:?}");
     }
-    estate.apply(&Change::Expired { since_unix_ms: 0 });
-    estate.apply(&Change::Closed(grant(0, 0..20)));
-    assert_eq!(host.told(), 3, "nothing to claim came with these");
+    lanes.apply(&Change::Expired { since_unix_ms: 0 });
+    lanes.apply(&Change::Closed(grant(0, 0..20)));
+    assert_eq!(user.times_more(), 3, "nothing to claim came with these");
 }
 
 #[test]
 fn s4_a_given_lease_is_stopped_until_nothing_is_to_come() {
     let clock = ManualClock::new(EPOCH);
-    let host = Counting::new(2, &clock, 5);
+    let user = Counting::new(2, &clock, 5);
     let lease = StaticLease::assume_unique(layout(), 0..2);
-    let ground = Ground::given(lease.into(), &layout(), None, EPOCH).unwrap();
-    let tenancy = ground.settle(host.clone()).unwrap();
-    host.estate().apply(&Change::Opened(grant(0, 0..10)));
-    tenancy.invalidate(&host);
-    assert_eq!(host.0.stops.load(Relaxed), 5);
-    assert_eq!(host.leases(), [[], []]);
+    let backing = LeaseBacking::given(lease.into(), &layout(), None, EPOCH).unwrap();
+    let leases = LeaseHold::of(backing, user.clone()).unwrap();
+    user.lanes().apply(&Change::Opened(grant(0, 0..10)));
+    leases.invalidate(&user);
+    assert_eq!(user.0.stops.load(Relaxed), 5);
+    assert_eq!(user.leases(), [[], []]);
 }
 
 #[test]
 fn the_demand_is_that_of_whoever_is_least_ahead() {
     let clock = ManualClock::new(EPOCH);
-    let host = Counting::new(2, &clock, 1);
-    let mut estate = host.estate();
-    estate.apply(&Change::Opened(grant(0, 0..100)));
+    let user = Counting::new(2, &clock, 1);
+    let mut lanes = user.lanes();
+    lanes.apply(&Change::Opened(grant(0, 0..100)));
     let claim_ticks = |source: usize, ticks| {
         for _ in 0..ticks {
-            host.0.sources[source].timeline().claim(4).unwrap();
+            user.0.sources[source].timeline().claim(4).unwrap();
         }
     };
     claim_ticks(0, 10);
     claim_ticks(1, 4);
-    let demand = estate.demand();
+    let demand = lanes.demand();
     assert_eq!(demand.borrowed, Duration::from_secs(3));
     assert_eq!(demand.borrow_limit, Duration::from_secs(20));
     assert_eq!(demand.room, 3);
@@ -181,21 +184,21 @@ fn the_demand_is_that_of_whoever_is_least_ahead() {
 fn a_timeline_has_room_for_grants_and_for_what_replaces_them() {
     for widen_to in [1, 2, 8, 100] {
         let store = MemoryStore::new(Arc::new(ManualClock::new(EPOCH)));
-        let options = KeptOptions {
+        let options = LeaseOptions {
             namespace: Some("test".to_owned()),
             block_bits: Some(0),
             widen_to: Some(widen_to),
-            ..KeptOptions::default()
+            ..LeaseOptions::default()
         };
         let layout = Layout::RANDFLAKE;
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::new(layout.tick_start_unix_ms(0)));
-        let ground = Ground::kept(Box::new(store), options, &layout, None).unwrap();
+        let backing = LeaseBacking::kept(Box::new(store), options, &layout, None).unwrap();
         let policy = ClaimPolicy {
             borrow_limit: 0,
             follows_clock: true,
             serves_the_past: false,
         };
-        let timeline = ground.timeline(Share::WHOLE, &layout, clock, policy);
+        let timeline = backing.timeline(Share::WHOLE, &layout, clock, policy);
         let room = timeline.unwrap().room();
         assert!(room > 2 * widen_to as usize, "{widen_to}: {room}");
     }

@@ -4,11 +4,13 @@
 use std::sync::mpsc;
 use std::thread;
 
-use super::super::tenancy::Host;
+use super::super::grant_lanes::LeaseUser;
 use super::*;
 use crate::clock::ManualClock;
 use crate::eventually::eventually;
 use crate::fill::PaddingFill;
+use crate::generator::builder::CachedGeneratorBuilder;
+use crate::layout::Layout;
 use crate::lease::StaticLease;
 
 const HOUR: Duration = Duration::from_secs(3600);

@@ -1,0 +1,188 @@
+//! What a generator's nodes and ticks come from: a lease that was given, or a store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::error::BuildError;
+use super::lease_options::{LeaseOptions, LeaseSource};
+use crate::cipher::Secret;
+use crate::clock::Clock;
+use crate::layout::Layout;
+use crate::lease::protocol::{Expiry, LeasePlan};
+use crate::lease::{
+    Block, Claimed, Conflict, Denied, Fingerprint, FirstLease, History, Lease, LeaseError,
+    LeaseStore, Namespace, Outage, Space,
+};
+use crate::timeline::{ClaimPolicy, Timeline};
+
+/// What a generator to be has its nodes and ticks from.
+pub(super) enum LeaseBacking {
+    /// What is left of a lease that was given, and the claim on it.
+    Given { lease: Lease, claimed: Box<Claimed> },
+    /// Leases to be had from a store.
+    Kept(Box<Kept>),
+}
+
+/// A store, and what to ask it for.
+pub(super) struct Kept {
+    pub(super) store: Box<dyn LeaseStore>,
+    pub(super) namespace: Namespace,
+    pub(super) plan: LeasePlan,
+    pub(super) outage: Arc<Outage>,
+    /// What a namespace that is not there is initialised with.
+    pub(super) history: Option<History>,
+    /// For how long the first lease is waited for; none if it is to come later.
+    pub(super) patience: Option<Duration>,
+}
+
+impl LeaseBacking {
+    /// A lease that was given, if nobody has it. A lease that was used goes on
+    /// after what was claimed from it.
+    pub(super) fn given(
+        source: LeaseSource,
+        layout: &Layout,
+        secret: Option<&Secret>,
+        now_unix_ms: u64,
+    ) -> Result<Self, BuildError> {
+        let lease = match source {
+            LeaseSource::Granted(lease) => lease,
+            LeaseSource::Static(lease) => lease.grant(now_unix_ms).map_err(BuildError::Lease)?,
+        };
+        if lease.layout() != layout {
+            return Err(BuildError::LeaseLayout {
+                lease: *lease.layout(),
+                generator: *layout,
+            });
+        }
+        let space = Space::new(*layout, secret);
+        let claimed = lease
+            .claim()
+            .take(space, lease.nodes(), lease.ticks())
+            .map_err(|denied| denied_build(&lease, denied))?;
+        let left = claimed.rectangle();
+        let lease = Lease::new(*layout, left.nodes.clone(), left.ticks.clone())
+            .map_err(BuildError::Lease)?;
+        let claimed = Box::new(claimed);
+        Ok(Self::Given { lease, claimed })
+    }
+
+    /// Leases from a store.
+    pub(super) fn kept(
+        store: Box<dyn LeaseStore>,
+        options: LeaseOptions,
+        layout: &Layout,
+        secret: Option<&Secret>,
+    ) -> Result<Self, BuildError> {
+        let name = options.namespace.clone().ok_or(BuildError::NoNamespace)?;
+        let fingerprint = match secret {
+            Some(secret) => Fingerprint::of(secret),
+            None => Fingerprint::PLAIN,
+        };
+        let mut namespace =
+            Namespace::new(name, layout, fingerprint).map_err(BuildError::Namespace)?;
+        if let Some(bits) = options.block_bits {
+            namespace = namespace
+                .with_block_bits(bits)
+                .map_err(BuildError::Namespace)?;
+        }
+        let plan = options.plan(&namespace)?;
+        let within = options.first_lease_within;
+        Ok(Self::Kept(Box::new(Kept {
+            store,
+            namespace,
+            plan,
+            outage: Arc::default(),
+            history: options.init_if_new,
+            patience: (!options.detached).then(|| within.unwrap_or(FirstLease::PATIENCE)),
+        })))
+    }
+
+    /// The nodes of what is claimed from together: the lease's, or those that
+    /// the first block would have.
+    pub(super) fn nodes(&self) -> std::ops::Range<u64> {
+        match self {
+            Self::Given { lease, .. } => lease.nodes(),
+            Self::Kept(kept) => kept.namespace.nodes_of(Block::new(0)),
+        }
+    }
+
+    /// The timeline of a share of the nodes, with the claim policy that the ground demands.
+    pub(super) fn timeline(
+        &self,
+        share: Share,
+        layout: &Layout,
+        clock: Arc<dyn Clock>,
+        mut policy: ClaimPolicy,
+    ) -> Result<Timeline, BuildError> {
+        match self {
+            Self::Given { lease, claimed } => {
+                let start = claimed.start();
+                // To the sequence where all nodes are one line, as they were.
+                let (lease, offset) = if share.count == 1 {
+                    (share.of(lease), start.offset)
+                } else {
+                    let ticks = start.whole_tick()..lease.ticks().end;
+                    let whole = Lease::new(*layout, lease.nodes(), ticks);
+                    (whole.and_then(|lease| share.of(&lease)), 0)
+                };
+                Timeline::new(&lease.map_err(BuildError::Lease)?, offset, clock, policy)
+            }
+            Self::Kept(kept) => {
+                // Whatever the generator would do with a lease that was given.
+                policy.serves_the_past = kept.plan.expiry == Expiry::Serve;
+                // Twice, for those that are used up while others replace them.
+                let lanes = 2 * kept.plan.widen_to as usize + 8;
+                Timeline::for_leases(*layout, lanes, clock, policy, Arc::clone(&kept.outage))
+            }
+        }
+        .map_err(BuildError::System)
+    }
+}
+
+/// Why nothing can be built on `lease`.
+fn denied_build(lease: &Lease, denied: Denied) -> BuildError {
+    let (nodes, ticks) = (lease.nodes(), lease.ticks());
+    match denied {
+        Denied::Conflict(Conflict::InUse(other)) => BuildError::LeaseTaken {
+            nodes,
+            ticks,
+            other_nodes: other.nodes,
+            other_ticks: other.ticks,
+        },
+        Denied::Conflict(Conflict::Used(used)) => BuildError::LeaseUsed {
+            nodes,
+            ticks,
+            used_nodes: used.nodes,
+            used_ticks: used.ticks,
+        },
+        Denied::Conflict(Conflict::Inherited(parents_nodes)) => BuildError::LeaseOfParent {
+            nodes,
+            ticks,
+            parents_nodes,
+        },
+        Denied::GivenUp => BuildError::LeaseGivenUp { nodes, ticks },
+        Denied::System(error) => BuildError::System(error),
+    }
+}
+
+/// Part `index` of `count` equal parts of a lease's nodes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Share {
+    pub(super) index: u64,
+    pub(super) count: u64,
+}
+
+impl Share {
+    /// All of it.
+    pub(super) const WHOLE: Self = Self { index: 0, count: 1 };
+
+    pub(super) fn of(self, lease: &Lease) -> Result<Lease, LeaseError> {
+        let nodes = lease.nodes();
+        let width = u128::from(nodes.end - nodes.start);
+        // 128 bits: a node field can be 62 bits wide.
+        let cut =
+            |index: u64| nodes.start + (width * u128::from(index) / u128::from(self.count)) as u64;
+        let part = cut(self.index)..cut(self.index + 1);
+        Lease::new(*lease.layout(), part, lease.ticks())
+    }
+}

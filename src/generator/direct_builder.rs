@@ -1,0 +1,188 @@
+//! How a direct generator is configured.
+
+use std::sync::Arc;
+
+use super::backing::Share;
+use super::direct::{ClockPolicy, DirectGenerator};
+use super::error::BuildError;
+use super::grant_lanes::LeaseUser;
+use super::lease_hold::LeaseHold;
+use super::options::shared_options;
+use super::setup::{Setup, to_ticks};
+use crate::layout::Layout;
+use crate::source::Source;
+use crate::sync::atomic::AtomicUsize;
+use crate::timeline::ClaimPolicy;
+
+/// The most lanes that a lease is divided into; each takes a page of memory.
+const MAX_LANES: u64 = 256;
+
+impl DirectGenerator {
+    /// Starts building a generator for IDs of `layout`.
+    pub fn builder(layout: Layout) -> DirectGeneratorBuilder {
+        DirectGeneratorBuilder {
+            setup: Setup::new(layout),
+            policy: ClockPolicy::default(),
+        }
+    }
+}
+
+/// Configures a [`DirectGenerator`].
+#[derive(Debug)]
+#[must_use = "nothing is built before `build`"]
+pub struct DirectGeneratorBuilder {
+    setup: Setup,
+    policy: ClockPolicy,
+}
+
+impl DirectGeneratorBuilder {
+    shared_options!();
+
+    /// What happens when the clock is set back or a tick is used up.
+    pub fn clock_policy(mut self, policy: ClockPolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Checks everything and makes the generator.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] with the value that is wrong and what is allowed.
+    pub fn build(self) -> Result<DirectGenerator, BuildError> {
+        self.build_now()
+    }
+
+    /// The same without waiting for the first lease from a store; see
+    /// [`CachedGeneratorBuilder::build_detached`](crate::CachedGeneratorBuilder::build_detached).
+    ///
+    /// # Errors
+    ///
+    /// As [`build`](Self::build), but for all that the store would say.
+    pub fn build_detached(mut self) -> Result<DirectGenerator, BuildError> {
+        self.setup.lease_options.detached = true;
+        self.build_now()
+    }
+
+    fn build_now(self) -> Result<DirectGenerator, BuildError> {
+        let setup = self.setup.check()?;
+        let nodes = setup.backing.nodes();
+        let width = nodes.end - nodes.start;
+        let lanes = match self.policy {
+            ClockPolicy::Refuse | ClockPolicy::Wait { .. } | ClockPolicy::Logical { .. } => 1,
+            ClockPolicy::SwitchNode => width.min(MAX_LANES),
+            ClockPolicy::RollbackBits(bits @ 1..=8) if width.is_multiple_of(1 << bits) => 1 << bits,
+            ClockPolicy::RollbackBits(bits) => {
+                return Err(BuildError::RollbackBits { bits, nodes });
+            }
+        };
+        let claim_policy = match self.policy {
+            ClockPolicy::Logical { at_most_ahead } => ClaimPolicy {
+                borrow_limit: to_ticks(&setup.layout, at_most_ahead),
+                follows_clock: false,
+                serves_the_past: true,
+            },
+            _ => ClaimPolicy {
+                borrow_limit: 0,
+                follows_clock: true,
+                serves_the_past: false,
+            },
+        };
+        let lanes: Arc<[Source]> = (0..lanes)
+            .map(|index| {
+                let share = Share {
+                    index,
+                    count: lanes,
+                };
+                let clock = Arc::clone(&setup.clock);
+                let timeline = setup
+                    .backing
+                    .timeline(share, &setup.layout, clock, claim_policy)?;
+                Ok(Source::new(timeline, setup.cipher.clone()))
+            })
+            .collect::<Result<_, BuildError>>()?;
+        let leases = LeaseHold::of(setup.backing, Arc::clone(&lanes))?.begin();
+        Ok(DirectGenerator {
+            lanes,
+            active: AtomicUsize::new(0),
+            policy: self.policy,
+            leases,
+        })
+    }
+}
+
+impl LeaseUser for Arc<[Source]> {
+    fn sources(&self) -> &[Source] {
+        self
+    }
+
+    /// Nobody waits for it.
+    fn has_more(&self) {}
+
+    /// Nothing is made before it is taken.
+    fn stop_serving(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(all(test, not(all(loom, feature = "loom"))))]
+mod tests {
+    use std::sync::atomic::Ordering::Relaxed;
+    use std::sync::atomic::{AtomicU64, AtomicUsize};
+    use std::time::Duration;
+
+    use super::*;
+    use crate::clock::Clock;
+    use crate::timeline::Refused;
+
+    /// Stands still, and breaks where it is read without end.
+    #[derive(Debug)]
+    struct Standing {
+        unix_ms: AtomicU64,
+        readings: AtomicUsize,
+    }
+
+    impl Clock for Standing {
+        fn unix_ms(&self) -> u64 {
+            let readings = self.readings.fetch_add(1, Relaxed);
+            assert!(readings < 50, "it waits for ever");
+            self.unix_ms.load(Relaxed)
+        }
+    }
+
+    #[test]
+    fn a_wait_is_as_long_as_it_may_be_and_no_longer() {
+        let layout = Layout::TWITTER;
+        let now = layout.tick_start_unix_ms(1_000_000);
+        let clock = Arc::new(Standing {
+            unix_ms: AtomicU64::new(now),
+            readings: AtomicUsize::new(0),
+        });
+        let ids = DirectGenerator::builder(layout)
+            .plain()
+            .lease(crate::lease::StaticLease::assume_unique(layout, 710..711))
+            .clock(Arc::clone(&clock))
+            .clock_policy(ClockPolicy::Wait {
+                at_most: Duration::from_millis(35),
+            })
+            .build()
+            .unwrap();
+        ids.take().unwrap();
+        clock.unix_ms.store(now - 10, Relaxed);
+        let before = clock.readings.load(Relaxed);
+        let refused = ids.take().unwrap_err();
+        assert!(
+            matches!(refused, Refused::BorrowLimit { .. }),
+            "{refused:?}"
+        );
+        // Once, and again after each sleep, for which there is room.
+        let readings = clock.readings.load(Relaxed) - before;
+        assert!((2..=5).contains(&readings), "{readings}");
+    }
+
+    #[test]
+    fn there_is_nothing_to_stop_serving() {
+        let none: Arc<[Source]> = Arc::default();
+        assert!(!none.stop_serving());
+    }
+}

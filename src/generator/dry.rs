@@ -1,0 +1,141 @@
+//! What a take does once it has found the ring dry.
+
+#[cfg(all(test, not(all(loom, feature = "loom"))))]
+mod tests;
+
+use std::time::Duration;
+
+use super::cached::CachedGenerator;
+use super::empty::{OnEmpty, RingEmpty, TakeError};
+use crate::events;
+use crate::fill::RecallMark;
+use crate::id::Id;
+use crate::timeline::Refused;
+
+impl CachedGenerator {
+    #[cold]
+    pub(super) fn take_dry(&self) -> Result<Id, TakeError> {
+        let mut id = [Id::default()];
+        self.take_batch_dry(&mut id, 0, self.filler.recall_mark())?;
+        Ok(id[0])
+    }
+
+    /// The rest of a take that got `have` IDs out of a ring that then was dry.
+    #[cold]
+    pub(super) fn take_batch_dry(
+        &self,
+        out: &mut [Id],
+        have: usize,
+        mark: RecallMark,
+    ) -> Result<usize, TakeError> {
+        if self.filler.source().timeline().is_forked() {
+            return Err(Refused::Forked.into());
+        }
+        self.shared.dry.ran_dry();
+        let (had, rest) = out.split_at_mut(have);
+        // If a hook, a clock or a subscriber panics, what was taken goes back.
+        let taken = Taken {
+            generator: self,
+            ids: had,
+            mark,
+        };
+        events::ran_dry(&self.shared.ran_dry);
+        let answer = self.shared.on_empty;
+        if let Some(hook) = &self.shared.hook {
+            let empties = self.shared.dry.empties();
+            hook(RingEmpty { empties, answer });
+        }
+        let outcome = match answer {
+            OnEmpty::Generate => self.generate(rest),
+            // Some are better at once than all of them later.
+            OnEmpty::Error | OnEmpty::Wait(_) if have > 0 => Ok(0),
+            OnEmpty::Error => Err(self.reason().map_or(TakeError::Empty, TakeError::Refused)),
+            OnEmpty::Wait(timeout) => self.wait(rest, timeout),
+        };
+        std::mem::forget(taken);
+        // After the last call of a hook, a clock or a subscriber: where one of them
+        // forked, what this take had got before is the parent's.
+        if self.filler.source().timeline().is_forked() {
+            return Err(Refused::Forked.into());
+        }
+        match outcome {
+            Ok(got) => Ok(have + got),
+            Err(_) if have > 0 => Ok(have),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes once there is something to take, or gives up.
+    fn wait(&self, out: &mut [Id], timeout: Duration) -> Result<usize, TakeError> {
+        let took = self.filler.wait(timeout, || {
+            let count = self.filler.take_batch(out);
+            if count > 0 {
+                return Some(Ok(count));
+            }
+            // Producers wake the waiting when they are refused: where that is
+            // for good, nothing will come but what they have claimed by then, and
+            // after an invalidation not even that.
+            match self.reason()? {
+                Refused::BorrowLimit { .. } | Refused::NoLease { .. } => None,
+                refused
+                    if refused != Refused::Invalidated && self.filler.ring().has_more_to_come() =>
+                {
+                    None
+                }
+                refused => match self.filler.take_batch(out) {
+                    0 => Some(Err(TakeError::Refused(refused))),
+                    last => Some(Ok(last)),
+                },
+            }
+        });
+        took.unwrap_or_else(|| {
+            let timed_out = TakeError::TimedOut { waited: timeout };
+            Err(self.reason().map_or(timed_out, TakeError::Refused))
+        })
+    }
+
+    /// Why no ID can be made at the moment, if none can.
+    fn reason(&self) -> Option<Refused> {
+        self.filler.source().timeline().refused_now()
+    }
+
+    /// Makes IDs in place; fewer than asked for at a limit, but at least one.
+    fn generate(&self, out: &mut [Id]) -> Result<usize, TakeError> {
+        let mut done = 0;
+        while done < out.len() {
+            match self.filler.source().mint(&mut out[done..]) {
+                Ok(count) => {
+                    self.shared.dry.made_in_place(count as u64);
+                    done += count;
+                }
+                Err(refused) => {
+                    // The timeline is at its limit, but what it gave before may
+                    // have reached the ring meanwhile.
+                    match self.filler.take_batch(&mut out[done..]) {
+                        0 if done > 0 => break,
+                        0 => {
+                            events::refused(&self.shared.refused, refused);
+                            return Err(refused.into());
+                        }
+                        count => done += count,
+                    }
+                }
+            }
+        }
+        Ok(done)
+    }
+}
+
+/// IDs that go back into the ring when this is dropped.
+struct Taken<'a> {
+    generator: &'a CachedGenerator,
+    ids: &'a [Id],
+    /// From before they were taken.
+    mark: RecallMark,
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        self.generator.give_back(self.ids, self.mark);
+    }
+}

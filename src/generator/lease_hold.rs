@@ -1,0 +1,174 @@
+//! How a generator holds its leases: one that was given, or those that a keeper
+//! has from a store.
+
+#[cfg(test)]
+mod tests;
+
+use std::time::{Duration, Instant};
+
+use super::backing::{Kept, LeaseBacking};
+use super::error::BuildError;
+use super::grant_lanes::{GrantLanes, LeaseUser};
+use super::shutdown::Shutdown;
+use crate::lease::protocol::{LeaseStatus, Manager};
+use crate::lease::{Claimed, FirstLease, Keeper, KeeperError, Position, may_come};
+use crate::source::Source;
+use crate::timeline::Timeline;
+
+/// A generator's hold on its leases. Dropping it lets go of them, when its
+/// threads are joined and no take can be under way.
+#[derive(Debug)]
+pub(super) enum LeaseHold {
+    /// A lease that was given.
+    Given(Given),
+    /// A thread keeps leases from a store.
+    Kept(Keeper),
+}
+
+/// A lease that was given, and the generator that has it.
+pub(super) struct Given {
+    /// There until it is dropped.
+    claimed: Option<Box<Claimed>>,
+    user: Box<dyn LeaseUser>,
+    /// Whether IDs may have been issued.
+    begun: bool,
+}
+
+impl Given {
+    /// Closes the timelines and returns where they have come to, and whether the
+    /// lease was given up before.
+    fn finish(&self) -> (Position, bool) {
+        let timelines = self.user.sources().iter().map(Source::timeline);
+        let lines: Vec<_> = timelines.map(Timeline::finish).collect();
+        let given_up = lines.iter().any(|line| !line.was_open);
+        let next = match lines.as_slice() {
+            [line] => line.next,
+            // The next generator may divide the nodes in another way.
+            lines => {
+                let ticks = lines.iter().map(|line| line.next.whole_tick());
+                Position::start_of(ticks.max().unwrap_or_default())
+            }
+        };
+        (next, given_up)
+    }
+}
+
+impl Drop for Given {
+    fn drop(&mut self) {
+        // Without IDs, the claim leaves the lease as it was. So it does in a
+        // forked child, which finds no position to note.
+        if let Some(claimed) = self.claimed.take()
+            && self.begun
+        {
+            let (next, given_up) = self.finish();
+            claimed.finish(next, given_up);
+        }
+    }
+}
+
+impl std::fmt::Debug for Given {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Given")
+            .field("claimed", &self.claimed)
+            .field("begun", &self.begun)
+            .finish_non_exhaustive()
+    }
+}
+
+impl LeaseHold {
+    /// Takes possession: `user` has its first leases when this returns, unless they are
+    /// to come later.
+    pub(super) fn of(backing: LeaseBacking, user: impl LeaseUser) -> Result<Self, BuildError> {
+        match backing {
+            LeaseBacking::Given { claimed, .. } => Ok(Self::Given(Given {
+                claimed: Some(claimed),
+                user: Box::new(user),
+                begun: false,
+            })),
+            LeaseBacking::Kept(kept) => {
+                let Kept {
+                    store,
+                    namespace,
+                    plan,
+                    outage,
+                    history,
+                    patience,
+                } = *kept;
+                let manager =
+                    Manager::new(namespace.clone(), plan, seed()).map_err(BuildError::Plan)?;
+                let lanes = Box::new(GrantLanes::new(user, namespace));
+                let started = Instant::now();
+                // Who does not wait here asks again in the background.
+                let first = FirstLease::new(history, patience.unwrap_or_default());
+                Keeper::start(store, manager, lanes, outage, first, patience.is_some())
+                    .map(Self::Kept)
+                    .map_err(|error| match error {
+                        KeeperError::Store(error) if may_come(&error) => BuildError::NoLeaseYet {
+                            waited: started.elapsed(),
+                            error,
+                        },
+                        KeeperError::Store(error) => BuildError::Store(error),
+                        KeeperError::System(error) => BuildError::System(error),
+                    })
+            }
+        }
+    }
+
+    /// From now on IDs are issued: nothing can fail any more that would give back
+    /// a lease of which nobody has had any.
+    pub(super) fn begin(mut self) -> Self {
+        if let Self::Given(given) = &mut self {
+            given.begun = true;
+        }
+        self
+    }
+
+    /// Lets go of the leases; those from a store are released, if that takes no longer
+    /// than `patience`.
+    pub(super) fn shut_down(self, patience: Duration) -> Shutdown {
+        let released = match self {
+            Self::Given(_) => true,
+            Self::Kept(keeper) => keeper.shut_down(patience),
+        };
+        if released {
+            Shutdown::Released
+        } else {
+            Shutdown::Unreleased
+        }
+    }
+
+    pub(super) fn status(&self) -> Option<LeaseStatus> {
+        match self {
+            Self::Given(_) => None,
+            Self::Kept(keeper) => Some(keeper.status()),
+        }
+    }
+
+    /// Waits until a lease is in force, for no longer than `patience`, and answers
+    /// whether one is.
+    pub(super) fn wait_ready(&self, patience: Duration) -> bool {
+        match self {
+            Self::Given(_) => true,
+            Self::Kept(keeper) => keeper.wait_ready(patience),
+        }
+    }
+
+    /// Gives up the leases of `user`, its own, with all that was made from them.
+    /// A keeper then acquires others.
+    pub(super) fn invalidate(&self, user: &impl LeaseUser) {
+        match self {
+            Self::Given(_) => {
+                let timelines = user.sources().iter().map(Source::timeline);
+                timelines.for_each(Timeline::close_all);
+                while user.stop_serving() {}
+            }
+            Self::Kept(keeper) => keeper.invalidate(),
+        }
+    }
+}
+
+/// Spreads the requests of processes that start together. Nothing else depends
+/// on it, so the keys that the standard library draws for its maps will do.
+fn seed() -> u64 {
+    std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), std::process::id())
+}

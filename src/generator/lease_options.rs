@@ -1,0 +1,101 @@
+//! What both builders and the lease side need to know of the leases to come.
+
+use std::time::Duration;
+
+use super::error::BuildError;
+use crate::lease::protocol::{Expiry, LeasePlan};
+use crate::lease::{History, Holder, Lease, Namespace, StaticLease};
+
+/// How far ahead of the clock the IDs of a ring may lie unless it is said. With nodes of
+/// one's own a restart has to wait for it.
+pub(super) const DEFAULT_BORROW_LIMIT: Duration = Duration::from_secs(60);
+
+/// The same with leases from a store: enough to go on through a lost history, where
+/// limits and lease duration are the default.
+pub(super) const STORE_BORROW_LIMIT: Duration = Duration::from_secs(250);
+
+/// Where a generator's lease comes from.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum LeaseSource {
+    /// A lease that was granted before.
+    Granted(Lease),
+    /// Nodes that the caller vouches for; the ticks begin when the generator
+    /// is built.
+    Static(StaticLease),
+}
+
+impl From<Lease> for LeaseSource {
+    fn from(lease: Lease) -> Self {
+        Self::Granted(lease)
+    }
+}
+
+impl From<StaticLease> for LeaseSource {
+    fn from(lease: StaticLease) -> Self {
+        Self::Static(lease)
+    }
+}
+
+/// What the builder was told about leases from a store.
+#[derive(Debug, Default)]
+pub(super) struct LeaseOptions {
+    pub(super) namespace: Option<String>,
+    pub(super) block_bits: Option<u32>,
+    pub(super) blocks: Option<u32>,
+    pub(super) widen_to: Option<u32>,
+    pub(super) lease_duration: Option<Duration>,
+    pub(super) expiry: Option<Expiry>,
+    pub(super) holder: Option<Holder>,
+    pub(super) init_if_new: Option<History>,
+    /// For how long `build` waits for the first lease.
+    pub(super) first_lease_within: Option<Duration>,
+    /// Whether the first lease comes after the generator was built.
+    pub(super) detached: bool,
+}
+
+impl LeaseOptions {
+    /// Refuses what has no meaning without a store.
+    pub(super) fn check_unused(&self) -> Result<(), BuildError> {
+        let given = [
+            ("namespace", self.namespace.is_some()),
+            ("block_bits", self.block_bits.is_some()),
+            ("blocks", self.blocks.is_some()),
+            ("widen_to", self.widen_to.is_some()),
+            ("lease_duration", self.lease_duration.is_some()),
+            ("expiry", self.expiry.is_some()),
+            ("holder", self.holder.is_some()),
+            ("init_if_new", self.init_if_new.is_some()),
+            ("first_lease_within", self.first_lease_within.is_some()),
+        ];
+        match given.into_iter().find(|&(_, given)| given) {
+            Some((option, _)) => Err(BuildError::NoStore { option }),
+            None => Ok(()),
+        }
+    }
+
+    /// What to ask a store for, checked against the namespace.
+    pub(super) fn plan(&self, namespace: &Namespace) -> Result<LeasePlan, BuildError> {
+        let mut plan = LeasePlan::new(self.blocks.unwrap_or(1));
+        if let Some(widen_to) = self.widen_to {
+            plan = plan.with_widen_to(widen_to);
+        }
+        if let Some(lease_duration) = self.lease_duration {
+            plan = plan.with_lease_duration(lease_duration);
+        }
+        if let Some(expiry) = self.expiry {
+            plan = plan.with_expiry(expiry);
+        }
+        plan = plan.held_by(self.holder.clone().unwrap_or_else(this_process));
+        plan.validate(namespace).map_err(BuildError::Plan)?;
+        Ok(plan)
+    }
+}
+
+/// The name of this machine, where it can be had, and the process number.
+fn this_process() -> Holder {
+    let kernel = || std::fs::read_to_string("/proc/sys/kernel/hostname");
+    let host = std::env::var("HOSTNAME").or_else(|_| kernel());
+    let host = host.unwrap_or_default();
+    Holder::new(host.trim_end(), std::process::id().to_string())
+}
