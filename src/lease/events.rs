@@ -60,7 +60,12 @@ pub(super) fn block_quarantined(namespace: &str, block: Option<u64>, reason: &st
     }
 }
 
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
+#[cfg(any(
+    feature = "mysql",
+    feature = "postgres",
+    feature = "redis",
+    feature = "sqlite"
+))]
 pub(super) fn best_effort_store(store: &str, reason: &str) {
     tracing::warn!(
         target: "ringflake",

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::ops::Range;
 
-use super::{Claim, Lease, LeaseError, Namespace};
+use crate::lease::claim::Claim;
+use crate::lease::namespace::Namespace;
+use crate::lease::rectangle::{Lease, LeaseError};
 
 /// The index of an aligned block of nodes: block `i` of size 2^b holds the nodes
 /// `i * 2^b` up to `(i + 1) * 2^b`, the last not included.
@@ -189,6 +191,17 @@ impl BlockState {
             granted_unix_ms: None,
             holder: None,
         }
+    }
+
+    /// A block that was never granted.
+    pub const fn never_granted(block: Block) -> Self {
+        Self::new(block, Epoch::new(0), 0)
+    }
+
+    /// Whether somebody holds it at tick `now`: its mark lies ahead, and it was not
+    /// released.
+    pub const fn is_held(&self, now: u64) -> bool {
+        self.hwm_end > now && !self.released
     }
 }
 

@@ -126,6 +126,33 @@ impl Namespace {
         Ok(())
     }
 
+    /// Refuses a secret that the namespace with this name has already, unless it is the
+    /// same one.
+    pub(super) fn check_secret(&self, owner: Option<&str>) -> Result<(), StoreError> {
+        let other = owner.filter(|owner| *owner != self.name);
+        match other {
+            Some(other) if self.fingerprint != Fingerprint::PLAIN => Err(StoreError::SecretInUse {
+                namespace: self.name.clone(),
+                other: other.to_owned(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The answer of a store that has no record of it.
+    pub(super) fn not_initialised(&self) -> StoreError {
+        StoreError::NotInitialised {
+            namespace: self.name.clone(),
+        }
+    }
+
+    /// The answer to a request to make its record, which is there.
+    pub(super) fn already_initialised(&self) -> StoreError {
+        StoreError::AlreadyInitialised {
+            namespace: self.name.clone(),
+        }
+    }
+
     /// The name.
     pub fn name(&self) -> &str {
         &self.name

@@ -36,8 +36,12 @@
 
 use std::fmt;
 
-use super::{Block, BlockState, Epoch, Fence, Namespace, StoreError, StoreRecord};
+use crate::lease::confirmed::Confirmed;
+use crate::lease::error::{Fence, StoreError};
 use crate::lease::events;
+use crate::lease::grant::{Block, BlockState, Epoch};
+use crate::lease::namespace::Namespace;
+use crate::lease::record::StoreRecord;
 
 /// A record of a block that no rule can have left behind. The block is not granted
 /// until it was [repaired](super::LeaseStore::repair).
@@ -165,6 +169,20 @@ pub(super) fn sort(
 }
 
 impl StoreRecord {
+    /// As [`check_history`](Self::check_history), of a block whose record was judged. Of
+    /// one that is quarantined nothing is forgotten: a repair goes above all.
+    pub(super) fn check_evidence(
+        &self,
+        now: u64,
+        known: Option<&Judged>,
+        confirmed: &Confirmed,
+    ) -> Result<(), StoreError> {
+        match known.map(Result::as_ref).transpose() {
+            Ok(known) => self.check_history(now, known, confirmed),
+            Err(_) => Ok(()),
+        }
+    }
+
     /// What a repair makes of a block, at the store's time in ticks: released, with no
     /// holder, and with a mark and an epoch above all that can have been granted of it;
     /// see there. `mark` is the one on record, if that can be read.

@@ -4,10 +4,13 @@ use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
-use super::{
-    BlockState, Confirmed, Fence, Floor, History, Init, Namespace, Renew, StoreError, StoreLimits,
-};
 use crate::layout::Layout;
+use crate::lease::confirmed::Confirmed;
+use crate::lease::error::{Fence, StoreError};
+use crate::lease::grant::{Block, BlockState, Epoch, Grant};
+use crate::lease::limits::StoreLimits;
+use crate::lease::namespace::Namespace;
+use crate::lease::store::{Acquire, Floor, History, Init, Renew};
 
 /// What tells one history of a store from another: the identity of the server
 /// and of its timeline.
@@ -236,12 +239,34 @@ impl StoreRecord {
         tick.saturating_add(1).saturating_sub(self.horizon_ticks())
     }
 
+    /// The first tick of a grant that is made now, on a block whose mark has passed.
+    pub fn earliest_start(&self, now: u64) -> u64 {
+        now.max(self.floor)
+    }
+
     /// The interval of a grant of `length` ticks on a block with this mark (0 if
     /// it was never granted); none when it would be empty.
     pub fn grant(&self, now: u64, hwm_end: u64, length: u64) -> Option<Range<u64>> {
-        let start = now.max(self.floor).max(hwm_end);
+        let start = self.earliest_start(now).max(hwm_end);
         let end = start.saturating_add(length).min(self.horizon_end(now));
         (start < end).then_some(start..end)
+    }
+
+    /// The grant of a block in this state, and the state that it leaves the block in; none
+    /// when the grant would be empty. `store_unix_ms` is the store's time in milliseconds
+    /// since 1970, from which `now` was computed.
+    pub fn granted(
+        &self,
+        now: u64,
+        store_unix_ms: u64,
+        before: &BlockState,
+        acquire: &Acquire,
+    ) -> Option<(Grant, BlockState)> {
+        let ticks = self.grant(now, before.hwm_end, acquire.length)?;
+        let mut after = BlockState::new(before.block, before.epoch.next(), ticks.end);
+        after.granted_unix_ms = Some(store_unix_ms);
+        after.holder.clone_from(&acquire.holder);
+        Some((Grant::new(after.block, after.epoch, ticks), after))
     }
 
     /// The first tick at which a block that was granted can be granted again, if
@@ -252,6 +277,33 @@ impl StoreRecord {
         } else {
             block.hwm_end
         }
+    }
+
+    /// The first tick at which one of these blocks can be granted again; none if there
+    /// is no block.
+    pub(super) fn first_free<'a>(
+        &self,
+        blocks: impl IntoIterator<Item = &'a BlockState>,
+    ) -> Option<u64> {
+        let free_from = |block| self.free_from(block);
+        blocks.into_iter().map(free_from).min()
+    }
+
+    /// As [`first_free`](Self::first_free), of blocks of which the store knows the lowest
+    /// mark of one that is held, and of one that was released.
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
+    pub(super) fn first_free_of_marks(
+        &self,
+        held: Option<u64>,
+        released: Option<u64>,
+    ) -> Option<u64> {
+        let block = |mark, released| BlockState {
+            released,
+            ..BlockState::new(Block::new(0), Epoch::FIRST, mark)
+        };
+        let held = held.map(|mark| block(mark, false));
+        let released = released.map(|mark| block(mark, true));
+        self.first_free(held.iter().chain(&released))
     }
 
     /// Where a grant that ends at `known_end` ends after a renewal.
@@ -300,12 +352,60 @@ impl StoreRecord {
         })
     }
 
+    /// The state of a block after a renewal, if
+    /// [`check_renewal`](Self::check_renewal) allows it.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`].
+    pub fn renewed(
+        &self,
+        incarnation: &Incarnation,
+        now: u64,
+        block: Option<BlockState>,
+        renew: &Renew,
+    ) -> Result<BlockState, StoreError> {
+        self.check_renewal(incarnation, block.as_ref(), renew)?;
+        let mut renewed = block.ok_or(StoreError::Fenced {
+            block: renew.block,
+            fence: Fence::NeverGranted,
+        })?;
+        renewed.hwm_end = self.renewed_end(now, renew.known_end, renew.new_end);
+        renewed.released = false;
+        Ok(renewed)
+    }
+
+    /// The state of `block` after the holder of its grant with this epoch has said that
+    /// it is done. `known` is what the store knows of the block.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`] if that grant is not the block's last.
+    pub fn released(
+        block: Block,
+        epoch: Epoch,
+        known: Option<BlockState>,
+    ) -> Result<BlockState, StoreError> {
+        let fence = match known {
+            Some(known) if known.epoch == epoch => {
+                return Ok(BlockState {
+                    released: true,
+                    ..known
+                });
+            }
+            Some(known) => Fence::Epoch {
+                held: epoch,
+                recorded: known.epoch,
+            },
+            None => Fence::NeverGranted,
+        };
+        Err(StoreError::Fenced { block, fence })
+    }
+
     /// Why nothing could be granted, at the store's time in milliseconds since
     /// 1970. `free_from` is the least [`free_from`](Self::free_from) of the
     /// blocks that were granted.
     pub fn refusal(&self, store_unix_ms: u64, now: u64, wanted: u32, free_from: u64) -> StoreError {
         let layout = self.layout();
-        let start = now.max(self.floor);
+        let start = self.earliest_start(now);
         let retry_after = |tick| {
             let at = layout.tick_start_unix_ms(tick);
             Duration::from_millis(at.saturating_sub(store_unix_ms))

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::{BlockState, Incarnation, Quarantined, StoreRecord};
+use crate::lease::grant::BlockState;
+use crate::lease::quarantine::{self, Judged, Quarantined};
+use crate::lease::record::{Incarnation, StoreRecord};
 
 /// All that a store knows of a namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +28,16 @@ impl Listing {
             quarantined: Vec::new(),
         }
     }
+
+    /// A listing of blocks whose records were judged.
+    pub(super) fn of_judged(record: StoreRecord, judged: impl IntoIterator<Item = Judged>) -> Self {
+        let (blocks, quarantined) = quarantine::sort(&record.namespace, judged);
+        Self {
+            record,
+            blocks,
+            quarantined,
+        }
+    }
 }
 
 /// Whether a store keeps what it has confirmed.
@@ -41,6 +53,21 @@ pub enum Durability {
     },
     /// For as long as the process lives.
     Volatile,
+}
+
+impl Durability {
+    /// Of a store that can lose what it confirms for this reason, if there is one.
+    #[cfg(any(
+        feature = "mysql",
+        feature = "postgres",
+        feature = "redis",
+        feature = "sqlite"
+    ))]
+    pub(super) fn of(weakness: Option<&str>) -> Self {
+        weakness.map_or(Self::Durable, |reason| Self::BestEffort {
+            reason: reason.to_owned(),
+        })
+    }
 }
 
 impl fmt::Display for Durability {
@@ -98,6 +125,26 @@ impl StoreReport {
             held_blocks: 0,
             quarantined: Vec::new(),
         }
+    }
+
+    /// Of a store that has this time, in milliseconds since 1970.
+    pub(super) fn at(mut self, store_unix_ms: u64) -> Self {
+        self.store_unix_ms = Some(store_unix_ms);
+        self
+    }
+
+    /// Of a store that has granted these blocks, whose records were judged, at the tick
+    /// `now`.
+    pub(super) fn with_blocks(
+        mut self,
+        now: u64,
+        judged: impl IntoIterator<Item = Judged>,
+    ) -> Self {
+        let (blocks, quarantined) = quarantine::sort(&self.record.namespace, judged);
+        self.granted_blocks = blocks.len() as u64;
+        self.held_blocks = blocks.iter().filter(|block| block.is_held(now)).count() as u64;
+        self.quarantined = quarantined;
+        self
     }
 
     /// Whether the store was replaced or restored since it last granted

@@ -16,6 +16,14 @@ pub(super) mod certificates;
 ))]
 #[allow(dead_code, reason = "each of them uses a part of it")]
 pub(super) mod deadline;
+#[cfg(any(
+    feature = "mysql",
+    feature = "postgres",
+    feature = "redis",
+    feature = "sqlite"
+))]
+#[allow(dead_code, reason = "as of deadline")]
+pub(super) mod durability;
 #[cfg(feature = "etcd")]
 pub(super) mod etcd;
 pub(super) mod memory;

@@ -24,11 +24,10 @@ use self::history::Histories;
 use self::transaction::{Written, dated, range, unavailable};
 use self::wire::{MembersReply, StatusReply, TxnReply};
 use crate::lease::confirmed::Confirmed;
-use crate::lease::error::{Fence, StoreError};
+use crate::lease::error::StoreError;
 use crate::lease::grant::{Block, BlockState, Epoch, Grant};
 use crate::lease::key::StoreKey;
 use crate::lease::namespace::{Fingerprint, Namespace};
-use crate::lease::quarantine;
 use crate::lease::record::StoreRecord;
 use crate::lease::report::{Durability, Listing, StoreReport};
 use crate::lease::store::{Acquire, Floor, Init, LeaseStore, MAX_ACQUIRE, Renew};
@@ -210,11 +209,7 @@ impl EtcdStore {
             for (place, confirmed) in some.iter().enumerate() {
                 let known = range(&reply.body, place)?.kvs.first();
                 let judged = known.map(|kv| record::judge(namespace, kv));
-                // Of one that is quarantined nothing is forgotten: a repair goes above all.
-                let Ok(known) = judged.transpose() else {
-                    continue;
-                };
-                if let Err(lost) = record.check_history(now, known.as_ref(), confirmed) {
+                if let Err(lost) = record.check_evidence(now, judged.as_ref(), confirmed) {
                     return Ok(Some(lost));
                 }
             }
@@ -261,11 +256,6 @@ impl LeaseStore for EtcdStore {
         init.limits.validate(namespace.layout())?;
         let deadline = self.deadline();
         let key = record::record_key(namespace);
-        let exists = || {
-            Err(StoreError::AlreadyInitialised {
-                namespace: namespace.name().to_owned(),
-            })
-        };
         let secret_key = record::secret_key(namespace.fingerprint());
         let ops = || {
             [&key, &secret_key]
@@ -275,7 +265,7 @@ impl LeaseStore for EtcdStore {
         let mut reply = self.read(ops(), &deadline)?;
         loop {
             if !range(&reply.body, 0)?.kvs.is_empty() {
-                return exists();
+                return Err(namespace.already_initialised());
             }
             let header = reply.body.header;
             let incarnation = history::new_incarnation(&header);
@@ -348,7 +338,7 @@ impl LeaseStore for EtcdStore {
             let view = choice::view(namespace, &reply.body, window)?;
             let count = range(&reply.body, 1)?.count;
             let random = &mut self.random;
-            let mut chosen = view.candidates(&opened.record, now, wanted, random);
+            let chosen = view.candidates(&opened.record, now, wanted, random);
             let partial = reading == Reading::Part && !view.complete && count <= READ_WHOLE;
             if chosen.len() < wanted && partial {
                 reading = Reading::Whole;
@@ -367,12 +357,16 @@ impl LeaseStore for EtcdStore {
             for Candidate {
                 state,
                 mod_revision,
-            } in &mut chosen
+            } in &chosen
             {
+                let record = &opened.record;
+                let Some((grant, after)) = record.granted(now, date_ms, state, acquire) else {
+                    continue;
+                };
                 let key = record::block_key(namespace, state.block);
                 compare.push(wire::unchanged(&key, *mod_revision));
-                grants.extend(grant(&opened.record, state, now, date_ms, acquire));
-                puts.push(wire::put(&key, &record::encode_block(state)?));
+                puts.push(wire::put(&key, &record::encode_block(&after)?));
+                grants.push(grant);
             }
             puts.extend(opened.new_term(&record_key)?);
             let (instead, next) = self.view_ops(namespace, reading, u64::from(acquire.blocks));
@@ -386,19 +380,12 @@ impl LeaseStore for EtcdStore {
 
     fn renew(&mut self, namespace: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
         renew.validate()?;
-        let fenced = |fence| StoreError::Fenced {
-            block: renew.block,
-            fence,
-        };
         self.change_block("renew", namespace, renew.block, |opened, date_ms, known| {
             let record = &opened.record;
             let now = record.tick_at(dated(date_ms)?)?;
-            record.check_renewal(&opened.incarnation, known.as_ref(), renew)?;
-            let mut block = known.ok_or_else(|| fenced(Fence::NeverGranted))?;
-            block.hwm_end = record.renewed_end(now, renew.known_end, renew.new_end);
-            block.released = false;
-            let end = block.hwm_end;
-            Ok((block, end))
+            let renewed = record.renewed(&opened.incarnation, now, known, renew)?;
+            let end = renewed.hwm_end;
+            Ok((renewed, end))
         })
     }
 
@@ -409,28 +396,14 @@ impl LeaseStore for EtcdStore {
         epoch: Epoch,
     ) -> Result<(), StoreError> {
         self.change_block("release", namespace, block, |_, _, known| {
-            let fence = match known {
-                None => Fence::NeverGranted,
-                Some(known) if known.epoch != epoch => Fence::Epoch {
-                    held: epoch,
-                    recorded: known.epoch,
-                },
-                Some(mut known) => {
-                    known.released = true;
-                    return Ok((known, ()));
-                }
-            };
-            Err(StoreError::Fenced { block, fence })
+            Ok((StoreRecord::released(block, epoch, known)?, ()))
         })
     }
 
     fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
         let deadline = self.deadline();
         let (opened, judged, _) = self.read_all(namespace, &deadline)?;
-        let (blocks, quarantined) = quarantine::sort(namespace, judged);
-        let mut listing = Listing::new(opened.record, blocks);
-        listing.quarantined = quarantined;
-        Ok(listing)
+        Ok(Listing::of_judged(opened.record, judged))
     }
 
     fn repair(
@@ -486,22 +459,17 @@ impl LeaseStore for EtcdStore {
         let deadline = self.deadline();
         let store = self.describe(&deadline)?;
         let (opened, judged, date_ms) = self.read_all(namespace, &deadline)?;
-        let (blocks, quarantined) = quarantine::sort(namespace, judged);
         let date_ms = dated(date_ms)?;
         let now = opened.record.tick_at(date_ms)?;
-        let mut report = StoreReport::new(
+        let report = StoreReport::new(
             store,
             opened.record,
             opened.incarnation,
             Durability::Durable,
             now_unix_ms,
         );
-        report.store_unix_ms = Some(date::nearest(date_ms, deadline.elapsed(), now_unix_ms));
-        report.granted_blocks = blocks.len() as u64;
-        let held = |block: &&BlockState| block.hwm_end > now && !block.released;
-        report.held_blocks = blocks.iter().filter(held).count() as u64;
-        report.quarantined = quarantined;
-        Ok(report)
+        let nearest = date::nearest(date_ms, deadline.elapsed(), now_unix_ms);
+        Ok(report.at(nearest).with_blocks(now, judged))
     }
 
     fn upgrade(&mut self, namespace: &Namespace, former: Fingerprint) -> Result<bool, StoreError> {
@@ -516,9 +484,7 @@ impl LeaseStore for EtcdStore {
         let mut reply = self.read(ops(), &deadline)?;
         loop {
             let Some(kv) = range(&reply.body, 0)?.kvs.first() else {
-                return Err(StoreError::NotInitialised {
-                    namespace: namespace.name().to_owned(),
-                });
+                return Err(namespace.not_initialised());
             };
             let (row, raft_term) = record::decode_row(namespace, kv)?;
             let Some(row) = row.upgraded(namespace, former)? else {
@@ -562,36 +528,12 @@ fn claim_secret(
     }
     let key = record::secret_key(namespace.fingerprint());
     let claimed = range(reply, 1)?.kvs.first();
-    if let Some(kv) = claimed
-        && kv.value != namespace.name().as_bytes()
-    {
-        return Err(StoreError::SecretInUse {
-            namespace: namespace.name().to_owned(),
-            other: String::from_utf8_lossy(&kv.value).into_owned(),
-        });
-    }
+    let owner = claimed.map(|kv| String::from_utf8_lossy(&kv.value));
+    namespace.check_secret(owner.as_deref())?;
     compare.push(wire::unchanged(
         &key,
         claimed.map_or(0, |kv| kv.mod_revision),
     ));
     puts.push(wire::put(&key, namespace.name()));
     Ok(())
-}
-
-/// Makes `block` the state after its next grant, which is the answer; none where
-/// it can't be granted.
-fn grant(
-    record: &StoreRecord,
-    block: &mut BlockState,
-    now: u64,
-    date_ms: u64,
-    acquire: &Acquire,
-) -> Option<Grant> {
-    let ticks = record.grant(now, block.hwm_end, acquire.length)?;
-    block.epoch = block.epoch.next();
-    block.hwm_end = ticks.end;
-    block.released = false;
-    block.granted_unix_ms = Some(date_ms);
-    block.holder.clone_from(&acquire.holder);
-    Some(Grant::new(block.block, block.epoch, ticks))
 }

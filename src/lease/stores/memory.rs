@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
 use crate::clock::Clock;
-use crate::lease::error::{Fence, StoreError};
+use crate::lease::error::StoreError;
 use crate::lease::grant::{Block, BlockState, Epoch, Grant};
-use crate::lease::namespace::{Fingerprint, Namespace};
-use crate::lease::quarantine::Quarantined;
+use crate::lease::namespace::Namespace;
 use crate::lease::quarantine::{self, Judged};
 use crate::lease::record::{Incarnation, StoreRecord};
 use crate::lease::report::{Durability, Listing, StoreReport};
@@ -128,12 +127,8 @@ impl MemoryStore {
 
 impl Server {
     fn space(&mut self, namespace: &Namespace) -> Result<&mut Space, StoreError> {
-        let space =
-            self.spaces
-                .get_mut(namespace.name())
-                .ok_or_else(|| StoreError::NotInitialised {
-                    namespace: namespace.name().to_owned(),
-                })?;
+        let space = self.spaces.get_mut(namespace.name());
+        let space = space.ok_or_else(|| namespace.not_initialised())?;
         space.record.verify(namespace)?;
         Ok(space)
     }
@@ -157,14 +152,15 @@ impl Space {
         known.map_err(|found| found.fence(namespace, block))
     }
 
-    /// Those that were granted: the sound, and the others.
-    fn sorted(&self) -> (Vec<BlockState>, Vec<Quarantined>) {
-        let namespace = &self.record.namespace;
+    /// Those that were granted, judged.
+    fn judged(&self) -> impl Iterator<Item = Judged> {
         let blocks = self.blocks.iter().cloned();
-        quarantine::sort(
-            namespace,
-            blocks.map(|block| quarantine::judge(namespace, block)),
-        )
+        blocks.map(|block| quarantine::judge(&self.record.namespace, block))
+    }
+
+    /// Those that were granted and are sound.
+    fn sound(&self) -> Vec<BlockState> {
+        quarantine::sort(&self.record.namespace, self.judged()).0
     }
 
     /// The state of a block before its next grant, for all that can be granted:
@@ -172,14 +168,14 @@ impl Space {
     /// released, the lowest mark first.
     fn candidates(&self, now: u64, wanted: u32) -> Vec<BlockState> {
         let record = &self.record;
-        let idle_until = now.max(record.floor);
+        let start = record.earliest_start(now);
         let granted = self.blocks.len() as u64;
         let mut candidates: Vec<_> = (granted..record.namespace.blocks())
-            .map(|index| BlockState::new(Block::new(index), Epoch::new(0), 0))
+            .map(|index| BlockState::never_granted(Block::new(index)))
             .take(wanted as usize)
             .collect();
-        let mut idle = self.sorted().0;
-        idle.retain(|block| block.hwm_end <= idle_until || block.released);
+        let mut idle = self.sound();
+        idle.retain(|block| !block.is_held(start));
         idle.sort_unstable_by_key(|block| (block.hwm_end, block.block));
         candidates.extend(idle);
         candidates
@@ -190,20 +186,11 @@ impl LeaseStore for MemoryStore {
     fn init(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {
         let mut server = self.server();
         if server.spaces.contains_key(namespace.name()) {
-            return Err(StoreError::AlreadyInitialised {
-                namespace: namespace.name().to_owned(),
-            });
+            return Err(namespace.already_initialised());
         }
-        let fingerprint = namespace.fingerprint();
-        if fingerprint != Fingerprint::PLAIN
-            && let Some(space) = (server.spaces.values())
-                .find(|space| space.record.namespace.fingerprint() == fingerprint)
-        {
-            return Err(StoreError::SecretInUse {
-                namespace: namespace.name().to_owned(),
-                other: space.record.namespace.name().to_owned(),
-            });
-        }
+        let mut known = server.spaces.values().map(|space| &space.record.namespace);
+        let owner = known.find(|known| known.fingerprint() == namespace.fingerprint());
+        namespace.check_secret(owner.map(Namespace::name))?;
         let store_unix_ms = server.clock.unix_ms();
         let record = StoreRecord::create(namespace, init, &server.incarnation, store_unix_ms)?;
         server.spaces.insert(
@@ -243,45 +230,28 @@ impl LeaseStore for MemoryStore {
         space.record.observe(&incarnation, now);
 
         for confirmed in &acquire.evidence {
-            // Of one that is quarantined nothing can be forgotten: a repair goes above all.
-            let Ok(known) = space.known(confirmed.block).transpose() else {
-                continue;
-            };
+            let known = space.known(confirmed.block);
             let record = &mut space.record;
-            if let Err(lost) = record.check_history(now, known.as_ref(), confirmed) {
+            if let Err(lost) = record.check_evidence(now, known.as_ref(), confirmed) {
                 record.raise_floor(Floor::OverLostGrants, now)?;
                 return Err(lost);
             }
         }
 
+        let record = &space.record;
         let granted: Vec<_> = space
             .candidates(now, acquire.blocks)
-            .into_iter()
-            .filter_map(|mut block| {
-                let ticks = space.record.grant(now, block.hwm_end, acquire.length)?;
-                block.epoch = block.epoch.next();
-                block.hwm_end = ticks.end;
-                block.released = false;
-                block.granted_unix_ms = Some(store_unix_ms);
-                block.holder.clone_from(&acquire.holder);
-                Some((ticks, block))
-            })
+            .iter()
+            .filter_map(|block| record.granted(now, store_unix_ms, block, acquire))
             .take(acquire.blocks as usize)
             .collect();
         if granted.is_empty() {
-            let record = &space.record;
-            let (sound, _) = space.sorted();
-            let free_from = sound.iter().map(|block| record.free_from(block));
-            return Err(record.refusal(
-                store_unix_ms,
-                now,
-                acquire.blocks,
-                free_from.min().unwrap_or(now),
-            ));
+            let free_from = record.first_free(&space.sound()).unwrap_or(now);
+            return Err(record.refusal(store_unix_ms, now, acquire.blocks, free_from));
         }
         let mut grants = Vec::with_capacity(granted.len());
-        for (ticks, block) in granted {
-            grants.push(Grant::new(block.block, block.epoch, ticks));
+        for (grant, block) in granted {
+            grants.push(grant);
             match space.raw(block.block) {
                 Some(known) => *known = block,
                 None => space.blocks.push(block),
@@ -298,13 +268,11 @@ impl LeaseStore for MemoryStore {
         let space = server.space(namespace)?;
         let now = space.record.tick_at(store_unix_ms)?;
 
-        let record = space.record.clone();
         let known = space.subject(renew.block)?;
-        record.check_renewal(&incarnation, known.as_ref(), renew)?;
-        let end = record.renewed_end(now, renew.known_end, renew.new_end);
+        let renewed = space.record.renewed(&incarnation, now, known, renew)?;
+        let end = renewed.hwm_end;
         if let Some(block) = space.raw(renew.block) {
-            block.hwm_end = end;
-            block.released = false;
+            *block = renewed;
         }
         Ok(end)
     }
@@ -317,29 +285,17 @@ impl LeaseStore for MemoryStore {
     ) -> Result<(), StoreError> {
         let mut server = self.server();
         let space = server.space(namespace)?;
-        let fence = match space.subject(block)? {
-            Some(known) if known.epoch == epoch => {
-                if let Some(known) = space.raw(block) {
-                    known.released = true;
-                }
-                return Ok(());
-            }
-            Some(known) => Fence::Epoch {
-                held: epoch,
-                recorded: known.epoch,
-            },
-            None => Fence::NeverGranted,
-        };
-        Err(StoreError::Fenced { block, fence })
+        let released = StoreRecord::released(block, epoch, space.subject(block)?)?;
+        if let Some(known) = space.raw(block) {
+            *known = released;
+        }
+        Ok(())
     }
 
     fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
         let mut server = self.server();
         let space = server.space(namespace)?;
-        let (blocks, quarantined) = space.sorted();
-        let mut listing = Listing::new(space.record.clone(), blocks);
-        listing.quarantined = quarantined;
-        Ok(listing)
+        Ok(Listing::of_judged(space.record.clone(), space.judged()))
     }
 
     fn repair(
@@ -391,19 +347,9 @@ impl LeaseStore for MemoryStore {
         let incarnation = server.incarnation.clone();
         let space = server.space(namespace)?;
         let now = space.record.tick_at(store_unix_ms)?;
-        let held = |block: &&BlockState| block.hwm_end > now && !block.released;
-        let mut report = StoreReport::new(
-            "memory",
-            space.record.clone(),
-            incarnation,
-            Durability::Volatile,
-            now_unix_ms,
-        );
-        report.store_unix_ms = Some(store_unix_ms);
-        let (blocks, quarantined) = space.sorted();
-        report.granted_blocks = blocks.len() as u64;
-        report.held_blocks = blocks.iter().filter(held).count() as u64;
-        report.quarantined = quarantined;
-        Ok(report)
+        let record = space.record.clone();
+        let durability = Durability::Volatile;
+        let report = StoreReport::new("memory", record, incarnation, durability, now_unix_ms);
+        Ok(report.at(store_unix_ms).with_blocks(now, space.judged()))
     }
 }

@@ -15,11 +15,10 @@ use self::config::Config;
 use self::connection::Connection;
 use self::script::{Answer, Script};
 use crate::lease::confirmed::Confirmed;
-use crate::lease::error::{Fence, StoreError};
+use crate::lease::error::StoreError;
 use crate::lease::grant::{Block, BlockState, Epoch, Grant};
 use crate::lease::key::StoreKey;
 use crate::lease::namespace::{Fingerprint, Namespace};
-use crate::lease::quarantine;
 use crate::lease::record::{Incarnation, StoreRecord};
 use crate::lease::report::{Listing, StoreReport};
 use crate::lease::store::{Acquire, Floor, History, Init, LeaseStore, Renew};
@@ -225,9 +224,7 @@ impl RedisStore {
         }
         self.connection = Some(connection);
         match &*answer.tag {
-            "missing" => Err(StoreError::NotInitialised {
-                namespace: namespace.name().to_owned(),
-            }),
+            "missing" => Err(namespace.not_initialised()),
             "other" => {
                 answer.record()?.verify(namespace)?;
                 Err(disagreement())
@@ -266,9 +263,7 @@ impl LeaseStore for RedisStore {
         let answer = self.run(Script::Init, namespace, &arguments)?;
         match &*answer.tag {
             "made" => answer.record(),
-            "exists" => Err(StoreError::AlreadyInitialised {
-                namespace: namespace.name().to_owned(),
-            }),
+            "exists" => Err(namespace.already_initialised()),
             "in_use" => Err(in_use(namespace, &answer)),
             "before" => {
                 record.tick_at(answer.unix_ms)?;
@@ -288,7 +283,7 @@ impl LeaseStore for RedisStore {
         let deadline = Deadline::after(self.options.operation_timeout());
         self.connection = None;
         let connection = Connection::open(&self.config, &self.options, &deadline)?;
-        Voucher::Program.check(namespace, init, connection.durability.clone())?;
+        Voucher::Program.check(namespace, init, connection.gate.durability())?;
         self.connection = Some(connection);
         self.init(namespace, init)
     }
@@ -351,15 +346,9 @@ impl LeaseStore for RedisStore {
                 })
             }
             "refused" => {
-                let freed = |mark: Option<u64>, released| {
-                    let mut block = BlockState::new(Block::new(0), Epoch::FIRST, mark?);
-                    block.released = released;
-                    Some(record.free_from(&block))
-                };
                 block::quarantined(&answer, 0, namespace)?;
-                let held = freed(answer.number(1)?, false);
-                let released = freed(answer.number(2)?, true);
-                let free_from = held.into_iter().chain(released).min().unwrap_or(now);
+                let (held, released) = (answer.number(1)?, answer.number(2)?);
+                let free_from = record.first_free_of_marks(held, released).unwrap_or(now);
                 Err(record.refusal(answer.unix_ms, now, acquire.blocks, free_from))
             }
             _ => Err(disagreement()),
@@ -402,14 +391,8 @@ impl LeaseStore for RedisStore {
             "released" => Ok(()),
             "quarantined" => Err(fence_of(&answer, namespace, block)),
             "fenced" => {
-                let fence = match known_block(&answer, block)? {
-                    None => Fence::NeverGranted,
-                    Some(known) => Fence::Epoch {
-                        held: epoch,
-                        recorded: known.epoch,
-                    },
-                };
-                Err(StoreError::Fenced { block, fence })
+                StoreRecord::released(block, epoch, known_block(&answer, block)?)?;
+                Err(disagreement())
             }
             _ => Err(disagreement()),
         }
@@ -418,10 +401,7 @@ impl LeaseStore for RedisStore {
     fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
         let answer = self.run(Script::List, namespace, &[])?;
         let judged = block::listed(&answer, namespace)?;
-        let (blocks, quarantined) = quarantine::sort(namespace, judged);
-        let mut listing = Listing::new(answer.record()?, blocks);
-        listing.quarantined = quarantined;
-        Ok(listing)
+        Ok(Listing::of_judged(answer.record()?, judged))
     }
 
     fn repair(
@@ -488,10 +468,10 @@ impl LeaseStore for RedisStore {
             return Err(disagreement());
         };
         let mut report = StoreReport::new(
-            &connection.server,
+            connection.gate.store(),
             answer.record()?,
             answer.incarnation.clone(),
-            connection.durability.clone(),
+            connection.gate.durability(),
             now_unix_ms,
         );
         report.store_unix_ms = Some(answer.unix_ms);
@@ -528,13 +508,12 @@ impl LeaseStore for RedisStore {
 
 /// Another namespace has the secret.
 fn in_use(namespace: &Namespace, answer: &Answer) -> StoreError {
-    match answer.text(0) {
-        Ok(other) => StoreError::SecretInUse {
-            namespace: namespace.name().to_owned(),
-            other: other.to_owned(),
-        },
-        Err(error) => error,
-    }
+    let owner = match answer.text(0) {
+        Ok(owner) => owner,
+        Err(error) => return error,
+    };
+    let refused = namespace.check_secret(Some(owner)).err();
+    refused.unwrap_or_else(disagreement)
 }
 
 /// One of the grants that `acquire.lua` answers.

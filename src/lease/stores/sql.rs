@@ -62,11 +62,10 @@ pub(super) use self::rows::{BlockRow, Marks};
 pub(super) use self::session::{Lock, Locked, Present, Search, Session, Snapshot, Which, Writes};
 pub(super) use self::url::Url;
 use crate::lease::confirmed::Confirmed;
-use crate::lease::error::{Fence, StoreError};
+use crate::lease::error::StoreError;
 use crate::lease::grant::{Block, BlockState, Epoch, Grant};
 use crate::lease::namespace::{Fingerprint, Namespace};
-use crate::lease::quarantine::Quarantined;
-use crate::lease::quarantine::{self, Judged};
+use crate::lease::quarantine::{self, Judged, Quarantined};
 use crate::lease::record::{Incarnation, StoreRecord};
 use crate::lease::report::{Listing, StoreReport};
 use crate::lease::store::{Acquire, Floor, Init, Renew};
@@ -139,11 +138,9 @@ impl<S: Session> Client<S> {
             });
         }
         self.run(namespace, "init", |session| {
-            let already = || StoreError::AlreadyInitialised {
-                namespace: namespace.name().to_owned(),
-            };
-            let present = session.begin_init(namespace.name())?.ok_or_else(already)?;
-            voucher.check(namespace, init, session.durability())?;
+            let present = session.begin_init(namespace.name())?;
+            let present = present.ok_or_else(|| namespace.already_initialised())?;
+            voucher.check(namespace, init, session.gate().durability())?;
             let Present {
                 unix_ms,
                 incarnation,
@@ -258,25 +255,15 @@ impl<S: Session> Client<S> {
             if session.mark_released(namespace, block, epoch)? {
                 return Ok(());
             }
-            let fence = match look_at(session, namespace, block)?.1 {
-                None => Fence::NeverGranted,
-                Some(known) if known.epoch != epoch => Fence::Epoch {
-                    held: epoch,
-                    recorded: known.epoch,
-                },
-                Some(_) => return Err(overtaken()),
-            };
-            Err(StoreError::Fenced { block, fence }.into())
+            StoreRecord::released(block, epoch, look_at(session, namespace, block)?.1)?;
+            Err(overtaken())
         })
     }
 
     pub(super) fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
         self.run(namespace, "list", |session| {
             let (at, judged) = look(session, namespace, Which::Granted)?;
-            let (blocks, quarantined) = quarantine::sort(namespace, judged);
-            let mut listing = Listing::new(at.record, blocks);
-            listing.quarantined = quarantined;
-            Ok(listing)
+            Ok(Listing::of_judged(at.record, judged))
         })
     }
 
@@ -340,20 +327,15 @@ impl<S: Session> Client<S> {
     ) -> Result<StoreReport, StoreError> {
         self.run(namespace, "check", |session| {
             let (at, judged) = look(session, namespace, Which::Granted)?;
-            let (blocks, quarantined) = quarantine::sort(namespace, judged);
-            let held = |block: &&BlockState| block.hwm_end > at.now && !block.released;
-            let mut report = StoreReport::new(
-                session.describe(),
+            let gate = session.gate();
+            let report = StoreReport::new(
+                gate.store(),
                 at.record,
                 at.incarnation,
-                session.durability(),
+                gate.durability(),
                 now_unix_ms,
             );
-            report.store_unix_ms = Some(at.unix_ms);
-            report.granted_blocks = blocks.len() as u64;
-            report.held_blocks = blocks.iter().filter(held).count() as u64;
-            report.quarantined = quarantined;
-            Ok(report)
+            Ok(report.at(at.unix_ms).with_blocks(at.now, judged))
         })
     }
 
@@ -443,15 +425,8 @@ fn refuse_second_use<S: Session>(session: &mut S, namespace: &Namespace) -> Resu
     if namespace.fingerprint() == Fingerprint::PLAIN {
         return Ok(());
     }
-    let namespace_of = session.namespace_of(&namespace.fingerprint().to_string())?;
-    match namespace_of {
-        Some(other) if other != namespace.name() => Err(StoreError::SecretInUse {
-            namespace: namespace.name().to_owned(),
-            other,
-        }
-        .into()),
-        _ => Ok(()),
-    }
+    let owner = session.namespace_of(&namespace.fingerprint().to_string())?;
+    Ok(namespace.check_secret(owner.as_deref())?)
 }
 
 fn lock_record<S: Session>(
@@ -511,7 +486,7 @@ fn choose<S: Session>(
     let mut search = Search {
         namespace: &record.namespace,
         sound: false,
-        idle_until: (*now).max(record.floor),
+        idle_until: record.earliest_start(*now),
         horizon_end: record.horizon_end(*now),
         limit: acquire.blocks,
     };
@@ -525,13 +500,8 @@ fn choose<S: Session>(
         at.unix_ms = session.clock()?;
         *now = record.tick_at(at.unix_ms)?;
     }
-    let mut grants = Vec::with_capacity(blocks.len());
-    for block in blocks {
-        if let Some(ticks) = record.grant(*now, block.hwm_end, acquire.length) {
-            grants.push(Grant::new(block.block, block.epoch.next(), ticks));
-        }
-    }
-    Ok(grants)
+    let grant = |block| record.granted(*now, at.unix_ms, block, acquire);
+    Ok(blocks.iter().filter_map(grant).map(|(it, _)| it).collect())
 }
 
 /// Locks blocks that are sound. Once others are among them it searches for the sound
@@ -574,11 +544,7 @@ fn history_lost<S: Session>(
         .collect();
     let check = |confirmed: &Confirmed| {
         let known = known.get(&to_column(confirmed.block.index()));
-        match known.map(Result::as_ref).transpose() {
-            Ok(known) => at.record.check_history(at.now, known, confirmed),
-            // Of one that is quarantined nothing is forgotten: a repair goes above all.
-            Err(_) => Ok(()),
-        }
+        at.record.check_evidence(at.now, known, confirmed)
     };
     Ok(evidence.iter().find_map(|confirmed| check(confirmed).err()))
 }

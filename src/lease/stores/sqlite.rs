@@ -195,11 +195,15 @@ impl SqliteStore {
     /// # Errors
     /// [`OpenError::Invalid`] for a path that can't name a file.
     pub fn new(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self, OpenError> {
-        let location = Location::new(path.as_ref(), options)?;
+        Self::of_kind(Kind::Store, path.as_ref(), options)
+    }
+
+    fn of_kind(kind: Kind, path: &Path, options: &OpenOptions) -> Result<Self, OpenError> {
+        let location = Location::new(kind.scheme(), path, options)?;
         Ok(Self {
             key: key_of(&location, options),
             location,
-            kind: Kind::Store,
+            kind,
             queue: Queue::default(),
             timeout: options.operation_timeout(),
             clock: Arc::new(SystemClock),

@@ -15,7 +15,7 @@ use super::record;
 use super::transaction::range;
 use super::wire::TxnReply;
 use crate::lease::error::StoreError;
-use crate::lease::grant::{Block, BlockState, Epoch};
+use crate::lease::grant::{Block, BlockState};
 use crate::lease::namespace::Namespace;
 use crate::lease::record::StoreRecord;
 
@@ -52,13 +52,13 @@ impl View {
         wanted: usize,
         random: &mut Random,
     ) -> Vec<Candidate> {
-        let idle_until = now.max(record.floor);
+        let idle_until = record.earliest_start(now);
         let mut fresh: Vec<_> = self
             .window
             .clone()
             .filter(|index| !self.granted.contains(index))
             .map(|index| Candidate {
-                state: BlockState::new(Block::new(index), Epoch::new(0), 0),
+                state: BlockState::never_granted(Block::new(index)),
                 mod_revision: 0,
             })
             .collect();
@@ -83,7 +83,7 @@ impl View {
     /// The first tick at which one of the blocks becomes free.
     pub(super) fn free_from(&self, record: &StoreRecord) -> Option<u64> {
         let states = self.lowest.iter().map(|known| &known.state);
-        states.map(|state| record.free_from(state)).min()
+        record.first_free(states)
     }
 }
 
@@ -160,6 +160,7 @@ impl Random {
 mod tests {
     use super::*;
     use crate::layout::Layout;
+    use crate::lease::grant::Epoch;
     use crate::lease::{Fingerprint, Incarnation, StoreLimits};
 
     const NOW: u64 = 1_000;

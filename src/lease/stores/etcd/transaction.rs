@@ -97,9 +97,7 @@ impl EtcdStore {
         reply: &TxnReply,
     ) -> Result<Opened, StoreError> {
         let Some(kv) = range(reply, 0)?.kvs.first() else {
-            return Err(StoreError::NotInitialised {
-                namespace: namespace.name().to_owned(),
-            });
+            return Err(namespace.not_initialised());
         };
         let (record, raft_term) = record::decode_record(namespace, kv)?;
         record.verify(namespace)?;

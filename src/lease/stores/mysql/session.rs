@@ -14,13 +14,11 @@ use super::flavour::Flavour;
 use super::server::{Server, place};
 use super::socket;
 use super::statements::{self as sql, Statements};
-use crate::lease::error::StoreError;
-use crate::lease::events;
 use crate::lease::grant::{Block, BlockState, Epoch, Holder};
 use crate::lease::namespace::{Fingerprint, Namespace};
 use crate::lease::record::{Incarnation, StoreRecord};
-use crate::lease::report::Durability;
 use crate::lease::store::Renew;
+use crate::lease::stores::durability::DurabilityGate;
 use crate::lease::stores::row::{RecordRow, corrupt, from_column, to_column};
 use crate::lease::stores::sql::{
     BlockRow, Cause, Failure, Lock, Locked, Marks, Present, Search, Session, Snapshot, Stage,
@@ -35,10 +33,7 @@ pub(super) struct MySession {
     patience: Duration,
     /// When the last statement of the operation may be sent.
     latest: Instant,
-    accepts_best_effort: bool,
-    /// Why the server can lose what it confirms, if it can.
-    best_effort: Option<String>,
-    description: String,
+    gate: DurabilityGate,
 }
 
 impl MySession {
@@ -154,37 +149,20 @@ impl MySession {
                 "innodb_doublewrite is {doublewrite}, and must be on"
             ));
         }
-        self.judge(reasons.join("; "))?;
+        self.gate.admit_all(&reasons)?;
         Ok(Present {
             unix_ms: from_column("the server's clock", column(&row, 0)?)?,
             incarnation: Incarnation::new(column::<String>(&row, 1)?),
         })
     }
 
-    /// Refuses a server that is not durable, unless that was accepted.
-    fn judge(&mut self, reason: String) -> Result<(), Failure> {
-        if reason.is_empty() {
-            return Ok(());
-        }
-        let store = self.description.clone();
-        if !self.accepts_best_effort {
-            return Err(StoreError::NotDurable { store, reason }.into());
-        }
-        if self.best_effort.as_ref() != Some(&reason) {
-            events::best_effort_store(&store, &reason);
-            self.best_effort = Some(reason);
-        }
-        Ok(())
-    }
-
     fn judge_engines(&mut self) -> Result<(), Failure> {
         let rows = self.rows(sql::OTHER_ENGINES, ())?;
         let names: Result<Vec<String>, Failure> = rows.iter().map(|row| column(row, 0)).collect();
         let names = names?;
-        if names.is_empty() {
-            return Ok(());
-        }
-        self.judge(format!("{} must be tables of InnoDB", names.join(" and ")))
+        let weakness = (!names.is_empty())
+            .then(|| format!("{} must be tables of InnoDB", names.join(" and ")));
+        Ok(self.gate.admit(weakness)?)
     }
 
     fn update_record(&mut self, record: &StoreRecord) -> Result<(), Failure> {
@@ -209,9 +187,8 @@ impl MySession {
             timeout: server.timeout,
             patience: server.patience,
             latest: deadline,
-            accepts_best_effort: server.accepts_best_effort,
-            best_effort: None,
-            description: String::new(),
+            // Until its version is known.
+            gate: DurabilityGate::new(String::new(), server.accepts_best_effort),
         };
         session.start(deadline);
         let lock_wait = server.patience.as_secs().clamp(1, 1 << 20);
@@ -221,12 +198,13 @@ impl MySession {
         let version: String = column(&session.row(sql::VERSION, ())?, 0)?;
         let flavour = Flavour::of(&version).map_err(|old| Failure::NotDone(old.into()))?;
         session.statements = Statements::new(flavour);
-        session.description = format!(
+        let name = format!(
             "{} {version} ({} at {})",
             flavour.name(),
             host.get_db_name().unwrap_or_default(),
             place(host)
         );
+        session.gate = DurabilityGate::new(name, server.accepts_best_effort);
         session.present()?;
         session.judge_engines()?;
         Ok(session)
@@ -288,17 +266,8 @@ impl Session for MySession {
         Ok(())
     }
 
-    fn describe(&self) -> String {
-        self.description.clone()
-    }
-
-    fn durability(&self) -> Durability {
-        match &self.best_effort {
-            None => Durability::Durable,
-            Some(reason) => Durability::BestEffort {
-                reason: reason.clone(),
-            },
-        }
+    fn gate(&self) -> &DurabilityGate {
+        &self.gate
     }
 
     fn begin_init(&mut self, namespace: &str) -> Result<Option<Present>, Failure> {

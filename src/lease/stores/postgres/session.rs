@@ -16,13 +16,11 @@ use super::server::Server;
 use super::sqlstate::verdict;
 use super::statements as sql;
 use super::wire::{TimedOut, Wire};
-use crate::lease::error::StoreError;
-use crate::lease::events;
 use crate::lease::grant::{Block, BlockState, Epoch, Grant, Holder};
 use crate::lease::namespace::Namespace;
 use crate::lease::record::{Incarnation, StoreRecord};
-use crate::lease::report::Durability;
 use crate::lease::store::Renew;
+use crate::lease::stores::durability::DurabilityGate;
 use crate::lease::stores::row::{RecordRow, corrupt, from_column, to_column};
 use crate::lease::stores::sql::{
     BlockRow, Failure, Lock, Locked, Marks, Present, Search, Session, Snapshot, Stage, Which,
@@ -38,10 +36,7 @@ pub(super) struct PgSession {
     begin: String,
     begin_read: String,
     in_transaction: bool,
-    accepts_best_effort: bool,
-    /// Why the server can lose what it confirms, if it can.
-    best_effort: Option<String>,
-    description: String,
+    gate: DurabilityGate,
 }
 
 impl PgSession {
@@ -156,27 +151,11 @@ impl PgSession {
                 "not permanent, but unlogged or temporary: {tables}"
             ));
         }
-        self.judge(reasons.join("; "))?;
+        self.gate.admit_all(&reasons)?;
         Ok(Present {
             unix_ms: from_column("the server's clock", column(row, 0)?)?,
             incarnation: Incarnation::new(incarnation),
         })
-    }
-
-    /// Refuses a server that is not durable, unless that was accepted.
-    fn judge(&mut self, reason: String) -> Result<(), Failure> {
-        if reason.is_empty() {
-            return Ok(());
-        }
-        let store = self.description.clone();
-        if !self.accepts_best_effort {
-            return Err(StoreError::NotDurable { store, reason }.into());
-        }
-        if self.best_effort.as_ref() != Some(&reason) {
-            events::best_effort_store(&store, &reason);
-            self.best_effort = Some(reason);
-        }
-        Ok(())
     }
 }
 
@@ -195,9 +174,8 @@ impl Session for PgSession {
             begin: format!("{}{limits}", sql::BEGIN),
             begin_read: format!("{}{limits}", sql::BEGIN_READ),
             in_transaction: false,
-            accepts_best_effort: server.accepts_best_effort,
-            best_effort: None,
-            description: String::new(),
+            // Until its version is known.
+            gate: DurabilityGate::new(String::new(), server.accepts_best_effort),
         };
         let version: i32 = column(&session.query_one(sql::VERSION)?, 0)?;
         if version < OLDEST {
@@ -208,7 +186,8 @@ impl Session for PgSession {
             ));
         }
         let (major, minor) = (version / 1_00_00, version % 1_00_00);
-        session.description = format!("PostgreSQL {major}.{minor} ({server})");
+        let name = format!("PostgreSQL {major}.{minor} ({server})");
+        session.gate = DurabilityGate::new(name, server.accepts_best_effort);
         let row = session.query_one(sql::PRESENT)?;
         session.present(&row)?;
         Ok(session)
@@ -231,17 +210,8 @@ impl Session for PgSession {
         Ok(())
     }
 
-    fn describe(&self) -> String {
-        self.description.clone()
-    }
-
-    fn durability(&self) -> Durability {
-        match &self.best_effort {
-            None => Durability::Durable,
-            Some(reason) => Durability::BestEffort {
-                reason: reason.clone(),
-            },
-        }
+    fn gate(&self) -> &DurabilityGate {
+        &self.gate
     }
 
     fn begin_init(&mut self, namespace: &str) -> Result<Option<Present>, Failure> {

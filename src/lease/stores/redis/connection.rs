@@ -11,19 +11,16 @@ use super::script::{self, Answer, Script};
 use super::sentinel;
 use super::verdict::{Verdict, verdict};
 use crate::lease::error::StoreError;
-use crate::lease::events;
 use crate::lease::namespace::Namespace;
-use crate::lease::report::Durability;
 use crate::lease::stores::deadline::Deadline;
+use crate::lease::stores::durability::DurabilityGate;
 use crate::lease::stores::open::OpenOptions;
 use crate::lease::stores::password::Hidden;
 
 /// A connection that is logged in, and what is known of the server behind it.
 pub(super) struct Connection {
     driver: redis::Connection,
-    pub(super) durability: Durability,
-    /// Which server, without credentials.
-    pub(super) server: String,
+    pub(super) gate: DurabilityGate,
 }
 
 impl Connection {
@@ -94,22 +91,14 @@ impl Connection {
                 source: format!("the server at {place} is a replica").into(),
             });
         }
-        connection.server = format!(
+        let name = format!(
             "redis {} at {place}, database {}, {} replicas connected",
             settings.version(),
             config.database,
             settings.replicas()
         );
-        if let Some(reason) = settings.weakness(config.wait) {
-            if !options.accepts_best_effort() {
-                return Err(StoreError::NotDurable {
-                    store: connection.server,
-                    reason,
-                });
-            }
-            events::best_effort_store(&connection.server, &reason);
-            connection.durability = Durability::BestEffort { reason };
-        }
+        connection.gate = DurabilityGate::new(name, options.accepts_best_effort());
+        connection.gate.admit(settings.weakness(config.wait))?;
         Ok(connection)
     }
 
@@ -129,8 +118,8 @@ impl Connection {
             .map_err(unavailable)?;
         Ok(Self {
             driver,
-            durability: Durability::Durable,
-            server: format!("redis at {place}"),
+            // Until its settings are known.
+            gate: DurabilityGate::new(format!("redis at {place}"), false),
         })
     }
 
@@ -292,8 +281,7 @@ impl Answer {
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connection")
-            .field("server", &self.server)
-            .field("durability", &self.durability)
+            .field("gate", &self.gate)
             .finish_non_exhaustive()
     }
 }

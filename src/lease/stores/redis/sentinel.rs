@@ -56,7 +56,7 @@ pub(super) fn verify(connection: &mut Connection, deadline: &Deadline) -> Result
         Some(Value::BulkString(role)) if role == b"master" => Ok(()),
         _ => Err(told(format!(
             "{} is no primary, though a sentinel says so",
-            connection.server
+            connection.gate.store()
         ))),
     }
 }

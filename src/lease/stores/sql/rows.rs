@@ -1,7 +1,7 @@
 //! Blocks as rows.
 
 use crate::lease::error::StoreError;
-use crate::lease::grant::{Block, BlockState, Epoch, Holder};
+use crate::lease::grant::Holder;
 use crate::lease::namespace::Namespace;
 use crate::lease::quarantine::{self, Judged};
 use crate::lease::record::StoreRecord;
@@ -52,16 +52,8 @@ impl Marks {
     /// # Errors
     /// [`StoreError::Corrupt`] for a negative mark.
     pub(super) fn free_from(self, record: &StoreRecord) -> Result<Option<u64>, StoreError> {
-        let mut first: Option<u64> = None;
-        for (mark, released) in [(self.held, false), (self.released, true)] {
-            let Some(mark) = mark else { continue };
-            let mark = from_column("hwm_end", mark)?;
-            let mut block = BlockState::new(Block::new(0), Epoch::FIRST, mark);
-            block.released = released;
-            let free = record.free_from(&block);
-            first = Some(first.map_or(free, |first| first.min(free)));
-        }
-        Ok(first)
+        let mark = |mark: Option<i64>| mark.map(|mark| from_column("hwm_end", mark)).transpose();
+        Ok(record.first_free_of_marks(mark(self.held)?, mark(self.released)?))
     }
 }
 
@@ -71,6 +63,7 @@ mod tests {
 
     use super::*;
     use crate::layout::Layout;
+    use crate::lease::grant::{Block, BlockState, Epoch};
     use crate::lease::limits::StoreLimits;
     use crate::lease::namespace::Fingerprint;
     use crate::lease::record::Incarnation;

@@ -6,8 +6,8 @@ use super::{BlockRow, Failure, Marks};
 use crate::lease::grant::{Block, BlockState, Epoch, Grant, Holder};
 use crate::lease::namespace::Namespace;
 use crate::lease::record::{Incarnation, StoreRecord};
-use crate::lease::report::Durability;
 use crate::lease::store::Renew;
+use crate::lease::stores::durability::DurabilityGate;
 use crate::lease::stores::row::RecordRow;
 
 /// How the record is locked until the transaction ends.
@@ -98,11 +98,8 @@ pub(in crate::lease::stores) trait Session: Sized {
     /// Ends a transaction without effect, if there is one.
     fn roll_back(&mut self) -> Result<(), Failure>;
 
-    /// Which server this is, without credentials.
-    fn describe(&self) -> String;
-
-    /// What was found out about it.
-    fn durability(&self) -> Durability;
+    /// What was found out about the server.
+    fn gate(&self) -> &DurabilityGate;
 
     /// Makes the tables and what they have gained since where it is missing, and begins
     /// a transaction; none if the namespace is on record.

@@ -20,9 +20,7 @@ use super::SqliteStore;
 use super::past::{Lock, Past, lock_file};
 use super::session::unavailable;
 use crate::lease::voucher::Voucher;
-use crate::lease::{
-    Durability, History, Incarnation, Init, LeaseStore, Namespace, StoreError, StoreRecord,
-};
+use crate::lease::{History, Incarnation, Init, LeaseStore, Namespace, StoreError, StoreRecord};
 
 impl SqliteStore {
     pub(super) fn init_for_a_program(
@@ -30,10 +28,7 @@ impl SqliteStore {
         namespace: &Namespace,
         init: &Init,
     ) -> Result<StoreRecord, StoreError> {
-        let durability = match self.location.admit()? {
-            None => Durability::Durable,
-            Some(reason) => Durability::BestEffort { reason },
-        };
+        let durability = self.location.admit()?;
         Voucher::Program.check(namespace, init, durability)?;
         if init.history == History::Unknown {
             return self.init_for_a_person(namespace, init);
@@ -63,9 +58,7 @@ impl SqliteStore {
         if let Ok(_) | Err(StoreError::FingerprintMismatch { .. } | StoreError::Format { .. }) =
             recorded
         {
-            return Err(StoreError::AlreadyInitialised {
-                namespace: namespace.name().to_owned(),
-            });
+            return Err(namespace.already_initialised());
         }
         Err(StoreError::HistoryUnknown {
             namespace: namespace.name().to_owned(),

@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 
 use super::filesystem;
 use super::session::unavailable;
-use crate::lease::{OpenError, OpenOptions, StoreError};
+use crate::lease::error::StoreError;
+use crate::lease::report::Durability;
+use crate::lease::stores::durability::DurabilityGate;
+use crate::lease::stores::open::{OpenError, OpenOptions};
 
 /// The path of the file, and what is thought of the place.
 #[derive(Debug)]
@@ -14,16 +17,15 @@ pub(super) struct Location {
     /// Absolute, so that it never reads as a URI or as one of SQLite's special
     /// names, and stays the same when the process changes its directory.
     path: PathBuf,
-    /// `sqlite`, unless it is the file of another store.
-    pub(super) scheme: &'static str,
-    accepts_best_effort: bool,
-    warned: bool,
+    /// Of the store, by the name that it has in errors and reports.
+    gate: DurabilityGate,
     pub(super) objection: fn(&Path) -> io::Result<Option<String>>,
 }
 
 impl Location {
-    /// The file at `path`, relative to the directory that the process is in.
-    pub(super) fn new(path: &Path, options: &OpenOptions) -> Result<Self, OpenError> {
+    /// The file at `path`, relative to the directory that the process is in, of a store
+    /// whose URL has this scheme.
+    pub(super) fn new(scheme: &str, path: &Path, options: &OpenOptions) -> Result<Self, OpenError> {
         if path == Path::new(":memory:") {
             return Err(invalid(
                 "a database in memory is lost with its process: give a path, or use the \
@@ -39,11 +41,10 @@ impl Location {
         }
         let path = std::path::absolute(path)
             .map_err(|error| invalid(format!("the path can't be made absolute: {error}")))?;
+        let name = format!("{scheme}:{}", path.display());
         Ok(Self {
             path,
-            scheme: "sqlite",
-            accepts_best_effort: options.accepts_best_effort(),
-            warned: false,
+            gate: DurabilityGate::new(name, options.accepts_best_effort()),
             objection: filesystem::objection,
         })
     }
@@ -53,13 +54,13 @@ impl Location {
     }
 
     /// What the store is called in errors and reports.
-    pub(super) fn name(&self) -> String {
-        format!("{}:{}", self.scheme, self.path.display())
+    pub(super) fn name(&self) -> &str {
+        self.gate.store()
     }
 
-    /// Sees that the file is there, and in a place that keeps it; answers what
-    /// was accepted at best effort. None if there is no file.
-    pub(super) fn find(&mut self) -> Result<Option<Option<String>>, StoreError> {
+    /// Sees that the file is there, and in a place that keeps it; answers how well. None
+    /// if there is no file.
+    pub(super) fn find(&mut self) -> Result<Option<Durability>, StoreError> {
         match self.path.metadata() {
             Ok(found) if found.is_file() => self.judge(&self.path.clone()).map(Some),
             Ok(_) => Err(unavailable(format!(
@@ -93,9 +94,8 @@ impl Location {
         sync(&directory).map_err(|error| failed(&directory, &error))
     }
 
-    /// Sees that the directory is there, and keeps files; answers what was accepted
-    /// at best effort.
-    pub(super) fn admit(&mut self) -> Result<Option<String>, StoreError> {
+    /// Sees that the directory is there, and keeps files; answers how well.
+    pub(super) fn admit(&mut self) -> Result<Durability, StoreError> {
         let directory = self.find_directory()?.to_owned();
         self.judge(&directory)
     }
@@ -113,23 +113,11 @@ impl Location {
     }
 
     /// Refuses a place that does not keep files, unless that was accepted.
-    fn judge(&mut self, path: &Path) -> Result<Option<String>, StoreError> {
+    fn judge(&mut self, path: &Path) -> Result<Durability, StoreError> {
         let objection = (self.objection)(path).map_err(|error| failed(path, &error))?;
-        let Some(reason) = objection else {
-            return Ok(None);
-        };
-        if !self.accepts_best_effort {
-            return Err(StoreError::NotDurable {
-                store: self.name(),
-                reason,
-            });
-        }
-        if !self.warned {
-            self.warned = true;
-            let store = self.name();
-            tracing::warn!(target: "ringflake", store, reason, "store not durable");
-        }
-        Ok(Some(reason))
+        let durability = Durability::of(objection.as_deref());
+        self.gate.admit(objection)?;
+        Ok(durability)
     }
 }
 

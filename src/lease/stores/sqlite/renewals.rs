@@ -75,12 +75,5 @@ fn renewed(turn: &Turn<'_>, namespace: &Namespace, renew: &Renew) -> Result<Bloc
     let record = &turn.space.record;
     let now = record.tick_at(turn.unix_ms)?;
     let known = subject(turn, namespace, renew.block)?;
-    record.check_renewal(&turn.identity, known.as_ref(), renew)?;
-    let mut renewed = known.unwrap_or_else(|| {
-        // Refused above.
-        BlockState::new(renew.block, renew.epoch, renew.known_end)
-    });
-    renewed.hwm_end = record.renewed_end(now, renew.known_end, renew.new_end);
-    renewed.released = false;
-    Ok(renewed)
+    Ok(record.renewed(&turn.identity, now, known, renew)?)
 }

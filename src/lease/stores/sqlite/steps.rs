@@ -9,20 +9,18 @@ use super::session::{Access, Session, Trouble, unavailable};
 use super::tables::{self, Space};
 use super::turn::Turn;
 use super::{SqliteStore, identity};
-use crate::lease::quarantine;
 use crate::lease::renewals::in_steps;
 use crate::lease::{
-    Acquire, Block, BlockState, Durability, Epoch, Fence, Fingerprint, Floor, Grant, History,
-    Incarnation, Init, LeaseStore, Listing, Namespace, Quarantined, Renew, StoreError, StoreKey,
-    StoreRecord, StoreReport,
+    Acquire, Block, BlockState, Durability, Epoch, Fingerprint, Floor, Grant, History, Incarnation,
+    Init, LeaseStore, Listing, Namespace, Quarantined, Renew, StoreError, StoreKey, StoreRecord,
+    StoreReport,
 };
 
 /// A transaction on the file, and what was seen on the way to it.
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) name: String,
-    /// Why the file is kept at best effort, where that was accepted.
-    objection: Option<String>,
+    durability: Durability,
     witnessed: u64,
     arrived_unix_ms: u64,
     pub(super) session: Session,
@@ -35,7 +33,7 @@ impl SqliteStore {
         if self.location.find()?.is_none() {
             return Ok(Vec::new());
         }
-        let name = self.location.name();
+        let name = self.location.name().to_owned();
         Session::begin(self.path(), Access::Read, &self.queue, self.deadline())
             .and_then(|session| {
                 tables::refuse_other_kind(session.connection(), &name, self.kind)?;
@@ -66,9 +64,7 @@ impl SqliteStore {
         tables::make(connection, &opened.name, self.kind).map_err(told)?;
         let known = tables::read_row(connection, &opened.name, namespace).map_err(told)?;
         if known.is_some() {
-            return Err(StoreError::AlreadyInitialised {
-                namespace: namespace.name().to_owned(),
-            });
+            return Err(namespace.already_initialised());
         }
         refuse_second_use(connection, namespace).map_err(told)?;
         let mut turn = self.turn(&opened, Space::new(record))?;
@@ -94,9 +90,7 @@ impl SqliteStore {
         let told = |trouble: Trouble| trouble.into_error(&opened.name);
         let connection = opened.session.connection();
         let known = tables::read_row(connection, &opened.name, namespace).map_err(told)?;
-        let known = known.ok_or_else(|| StoreError::NotInitialised {
-            namespace: namespace.name().to_owned(),
-        })?;
+        let known = known.ok_or_else(|| namespace.not_initialised())?;
         let Some(upgraded) = known.upgraded(namespace, former)? else {
             return Ok(false);
         };
@@ -120,10 +114,8 @@ impl SqliteStore {
         let deadline = self.deadline();
         let arrived_unix_ms = self.clock.unix_ms();
         let found = self.location.find()?;
-        let objection = found.ok_or_else(|| StoreError::NotInitialised {
-            namespace: namespace.name().to_owned(),
-        })?;
-        let name = self.location.name();
+        let durability = found.ok_or_else(|| namespace.not_initialised())?;
+        let name = self.location.name().to_owned();
         // Read before the lock is had, so that it is never later than what the
         // lock shows.
         let witnessed = identity::witnessed(self.path(), namespace);
@@ -135,7 +127,7 @@ impl SqliteStore {
             .map_err(|trouble| trouble.into_error(&name))?;
         Ok(Opened {
             name,
-            objection,
+            durability,
             witnessed,
             arrived_unix_ms,
             session,
@@ -151,7 +143,7 @@ impl SqliteStore {
         Ok(Turn {
             connection: opened.session.connection(),
             store: &opened.name,
-            objection: opened.objection.as_deref(),
+            durability: &opened.durability,
             space,
             identity: Incarnation::new(identity),
             witnessed: opened.witnessed,
@@ -174,9 +166,7 @@ impl SqliteStore {
         let told = |trouble: Trouble| trouble.into_error(&opened.name);
         let space = tables::read_space(opened.session.connection(), &opened.name, namespace)
             .map_err(told)?
-            .ok_or_else(|| StoreError::NotInitialised {
-                namespace: namespace.name().to_owned(),
-            })?;
+            .ok_or_else(|| namespace.not_initialised())?;
         space.record.verify(namespace)?;
         let mut turn = self.turn(&opened, space)?;
         let answer = step(&mut turn).map_err(told)?;
@@ -258,7 +248,7 @@ impl SqliteStore {
             // When it was asked, not after it has waited for the lock.
             record.check_skew(turn.arrived_unix_ms, acquire.now_unix_ms)?;
 
-            let idle_until = now.max(record.floor);
+            let idle_until = record.earliest_start(now);
             let candidates = tables::candidates(
                 turn.connection,
                 namespace,
@@ -268,36 +258,19 @@ impl SqliteStore {
             )?;
             for confirmed in &acquire.evidence {
                 let known = tables::read_block(turn.connection, namespace, confirmed.block)?;
-                // Of one that is quarantined nothing is forgotten: a repair goes above all.
-                let Ok(known) = known.transpose() else {
-                    continue;
-                };
-                if let Err(lost) = record.check_history(now, known.as_ref(), confirmed) {
+                if let Err(lost) = record.check_evidence(now, known.as_ref(), confirmed) {
                     turn.space.record.raise_floor(Floor::OverLostGrants, now)?;
                     turn.save()?;
                     return Ok(Err(lost));
                 }
             }
-            let mut grants = Vec::with_capacity(candidates.len());
-            let mut granted = Vec::with_capacity(candidates.len());
-            for mut block in candidates {
-                if let Some(ticks) = record.grant(now, block.hwm_end, acquire.length) {
-                    block.epoch = block.epoch.next();
-                    block.hwm_end = ticks.end;
-                    block.released = false;
-                    block.granted_unix_ms = Some(turn.unix_ms);
-                    block.holder.clone_from(&acquire.holder);
-                    grants.push(Grant::new(block.block, block.epoch, ticks));
-                    granted.push(block);
-                }
-            }
+            let grant = |block| record.granted(now, turn.unix_ms, block, acquire);
+            let (grants, granted): (Vec<_>, Vec<_>) = candidates.iter().filter_map(grant).unzip();
             if grants.is_empty() {
-                let free_from = tables::least_marks(turn.connection, namespace, &blocks)?
-                    .iter()
-                    .map(|block| record.free_from(block))
-                    .min();
-                let (wanted, free_from) = (acquire.blocks, free_from.unwrap_or(now));
-                return Err(record.refusal(turn.unix_ms, now, wanted, free_from).into());
+                let lowest = tables::least_marks(turn.connection, namespace, &blocks)?;
+                let free_from = record.first_free(&lowest).unwrap_or(now);
+                let refusal = record.refusal(turn.unix_ms, now, acquire.blocks, free_from);
+                return Err(refusal.into());
             }
             tables::write_blocks(turn.connection, namespace, &granted)?;
             turn.save()?;
@@ -321,12 +294,7 @@ impl SqliteStore {
             for &(block, epoch) in grants {
                 let known = tables::read_block(turn.connection, namespace, block)?;
                 let known = known.and_then(Result::ok);
-                released.extend(known.filter(|known| known.epoch == epoch).map(|known| {
-                    BlockState {
-                        released: true,
-                        ..known
-                    }
-                }));
+                released.extend(StoreRecord::released(block, epoch, known));
             }
             tables::write_blocks(turn.connection, namespace, &released)?;
             turn.save()?;
@@ -344,14 +312,8 @@ pub(super) fn refuse_second_use(
     if namespace.fingerprint() == Fingerprint::PLAIN {
         return Ok(());
     }
-    match tables::read_name(connection, namespace.fingerprint())? {
-        Some(other) if other != namespace.name() => Err(StoreError::SecretInUse {
-            namespace: namespace.name().to_owned(),
-            other,
-        }
-        .into()),
-        _ => Ok(()),
-    }
+    let owner = tables::read_name(connection, namespace.fingerprint())?;
+    Ok(namespace.check_secret(owner.as_deref())?)
 }
 
 /// The block of a grant that is to be changed.
@@ -404,33 +366,17 @@ impl LeaseStore for SqliteStore {
         self.run("release", namespace, Access::Write, |turn| {
             turn.refuse_copies()?;
             let known = subject(turn, namespace, block)?;
-            let fence = match known {
-                Some(known) if known.epoch == epoch => {
-                    let released = BlockState {
-                        released: true,
-                        ..known
-                    };
-                    tables::write_blocks(turn.connection, namespace, &[released])?;
-                    turn.save()?;
-                    return Ok(Ok(()));
-                }
-                Some(known) => Fence::Epoch {
-                    held: epoch,
-                    recorded: known.epoch,
-                },
-                None => Fence::NeverGranted,
-            };
-            Err(StoreError::Fenced { block, fence }.into())
+            let released = StoreRecord::released(block, epoch, known)?;
+            tables::write_blocks(turn.connection, namespace, &[released])?;
+            turn.save()?;
+            Ok(Ok(()))
         })
     }
 
     fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
         self.run("list", namespace, Access::Read, |turn| {
             let judged = tables::read_blocks(turn.connection, namespace)?;
-            let (blocks, quarantined) = quarantine::sort(namespace, judged);
-            let mut listing = Listing::new(turn.space.record.clone(), blocks);
-            listing.quarantined = quarantined;
-            Ok(Ok(listing))
+            Ok(Ok(Listing::of_judged(turn.space.record.clone(), judged)))
         })
     }
 
@@ -503,26 +449,14 @@ impl LeaseStore for SqliteStore {
             let store_unix_ms = turn.expected_unix_ms();
             let now = turn.space.record.tick_at(store_unix_ms)?;
             let judged = tables::read_blocks(turn.connection, namespace)?;
-            let (blocks, quarantined) = quarantine::sort(namespace, judged);
-            let held = |block: &&BlockState| block.hwm_end > now && !block.released;
-            let durability = match turn.objection {
-                None => Durability::Durable,
-                Some(reason) => Durability::BestEffort {
-                    reason: reason.to_owned(),
-                },
-            };
-            let mut report = StoreReport::new(
+            let report = StoreReport::new(
                 turn.store,
                 turn.space.record.clone(),
                 turn.incarnation(),
-                durability,
+                turn.durability.clone(),
                 now_unix_ms,
             );
-            report.store_unix_ms = Some(store_unix_ms);
-            report.granted_blocks = blocks.len() as u64;
-            report.held_blocks = blocks.iter().filter(held).count() as u64;
-            report.quarantined = quarantined;
-            Ok(Ok(report))
+            Ok(Ok(report.at(store_unix_ms).with_blocks(now, judged)))
         })
     }
 

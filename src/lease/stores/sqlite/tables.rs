@@ -29,6 +29,14 @@ pub(super) enum Kind {
 }
 
 impl Kind {
+    /// What the URL of a store in such a file begins with.
+    pub(super) fn scheme(self) -> &'static str {
+        match self {
+            Self::Store => "sqlite",
+            Self::Tier => "tier",
+        }
+    }
+
     /// Tells the files apart: "rflk" and "rflt".
     fn application(self) -> i64 {
         match self {

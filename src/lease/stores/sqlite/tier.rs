@@ -70,14 +70,11 @@ impl SqliteStore {
         path: &Path,
         options: &OpenOptions,
     ) -> Result<Self, OpenError> {
-        let mut store = Self::new(path, options)?;
-        store.kind = Kind::Tier;
-        store.location.scheme = "tier";
-        Ok(store)
+        Self::of_kind(Kind::Tier, path, options)
     }
 
     /// What the store is called, without credentials.
-    pub(in crate::lease::stores) fn name(&self) -> String {
+    pub(in crate::lease::stores) fn name(&self) -> &str {
         self.location.name()
     }
 

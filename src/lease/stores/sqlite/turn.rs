@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use super::clock_step::{self, Judgement, SETTLE, Uptime};
 use super::session::Trouble;
 use super::tables::{self, Space};
-use crate::lease::{Incarnation, StoreError};
+use crate::lease::{Durability, Incarnation, StoreError};
 
 /// A namespace, the file that it is in, and the time.
 #[derive(Debug)]
@@ -13,8 +13,7 @@ pub(super) struct Turn<'a> {
     pub(super) connection: &'a Connection,
     /// What the store is called.
     pub(super) store: &'a str,
-    /// Why the file is kept at best effort, where that was accepted.
-    pub(super) objection: Option<&'a str>,
+    pub(super) durability: &'a Durability,
     pub(super) space: Space,
     /// Of the file at hand.
     pub(super) identity: Incarnation,

@@ -139,7 +139,7 @@ impl Ledger {
         let wanted = acquire.blocks as usize;
         let (long, _) = self.offers(now, acquire.length);
         let missing = wanted.saturating_sub(long.len());
-        let floor_is_ahead = now.max(self.record.floor) >= self.record.horizon_end(now);
+        let floor_is_ahead = self.record.earliest_start(now) >= self.record.horizon_end(now);
         if missing == 0 || floor_is_ahead {
             return self.grant(at, acquire).map(Deal::Granted);
         }
@@ -172,14 +172,9 @@ impl Ledger {
         let (mut offers, short) = self.offers(now, acquire.length);
         offers.extend(short);
         if offers.is_empty() {
-            let marks = self
-                .blocks
-                .values()
-                .map(|block| self.record.free_from(block));
-            let free_from = marks.min().unwrap_or(now);
-            return Err(self
-                .record
-                .refusal(at.unix_ms, now, acquire.blocks, free_from));
+            let record = &self.record;
+            let free_from = record.first_free(self.blocks.values()).unwrap_or(now);
+            return Err(record.refusal(at.unix_ms, now, acquire.blocks, free_from));
         }
         offers.truncate(acquire.blocks as usize);
         let grants = offers.into_iter().map(|offer| {
@@ -235,14 +230,13 @@ impl Ledger {
     /// What can be granted, the earliest first: what is at least half as long as it
     /// could be, and the rest.
     fn offers(&self, now: u64, length: u64) -> (Vec<Offer>, Vec<Offer>) {
-        let idle_until = now.max(self.record.floor);
+        let start = self.record.earliest_start(now);
         let mut offers: Vec<_> = (self.upstream.iter())
             .filter(|(block, _)| !self.quarantined.contains_key(block))
             .filter(|(_, upstream)| upstream.standing != Standing::Closed)
             .filter_map(|(&block, upstream)| {
                 let known = self.blocks.get(&block);
-                let is_free =
-                    known.is_none_or(|known| known.hwm_end <= idle_until || known.released);
+                let is_free = known.is_none_or(|known| !known.is_held(start));
                 let mark = known.map_or(0, |known| known.hwm_end);
                 let ticks = self
                     .record
@@ -264,7 +258,7 @@ impl Ledger {
                 offer.block,
             )
         });
-        let most = length.min(self.record.horizon_end(now).saturating_sub(idle_until));
+        let most = length.min(self.record.horizon_end(now).saturating_sub(start));
         let is_long = |offer: &Offer| offer.ticks.end - offer.ticks.start >= most.div_ceil(2);
         offers.into_iter().partition(is_long)
     }
@@ -276,24 +270,19 @@ impl Ledger {
     pub(super) fn renew(&mut self, at: &Sight, renew: &Renew) -> Result<Renewal, StoreError> {
         let now = self.record.tick_at(at.unix_ms)?;
         self.refuse_quarantined(renew.block)?;
-        let known = self.blocks.get(&renew.block);
+        let known = self.blocks.get(&renew.block).cloned();
         // The place was looked at before; it is the recorded one by now.
-        self.record
-            .check_renewal(&self.record.incarnation, known, renew)?;
+        let here = &self.record.incarnation;
+        let mut renewed = self.record.renewed(here, now, known, renew)?;
         let Some(limit) = self.limit_of(renew) else {
             return Err(StoreError::Fenced {
                 block: renew.block,
                 fence: Fence::Upstream,
             });
         };
-        let end = self
-            .record
-            .renewed_end(now, renew.known_end, renew.new_end)
-            .min(limit);
-        if let Some(block) = self.blocks.get_mut(&renew.block) {
-            block.hwm_end = end;
-            block.released = false;
-        }
+        let end = renewed.hwm_end.min(limit);
+        renewed.hwm_end = end;
+        self.blocks.insert(renew.block, renewed);
         if let Some(upstream) = self.upstream.get_mut(&renew.block) {
             upstream.used_by.clone_from(&at.user);
         }
@@ -319,18 +308,10 @@ impl Ledger {
 
     pub(super) fn release(&mut self, block: Block, epoch: Epoch) -> Result<(), StoreError> {
         self.refuse_quarantined(block)?;
-        let fence = match self.blocks.get_mut(&block) {
-            Some(known) if known.epoch == epoch => {
-                known.released = true;
-                return Ok(());
-            }
-            Some(known) => Fence::Epoch {
-                held: epoch,
-                recorded: known.epoch,
-            },
-            None => Fence::NeverGranted,
-        };
-        Err(StoreError::Fenced { block, fence })
+        let known = self.blocks.get(&block).cloned();
+        let released = StoreRecord::released(block, epoch, known)?;
+        self.blocks.insert(block, released);
+        Ok(())
     }
 
     fn refuse_quarantined(&self, block: Block) -> Result<(), StoreError> {
@@ -484,7 +465,7 @@ impl Ledger {
 
     fn is_in_use(&self, block: Block, now: u64) -> bool {
         let known = self.blocks.get(&block);
-        known.is_some_and(|known| !known.released && known.hwm_end > now)
+        known.is_some_and(|known| known.is_held(now))
     }
 
     /// How many blocks to ask for so that, with `coming` more in use, there are as many

@@ -6,7 +6,6 @@ use std::sync::{Arc, PoisonError, Weak};
 use super::ledger::{Ledger, Sight};
 use crate::clock::Clock;
 use crate::lease::error::StoreError;
-use crate::lease::grant::BlockState;
 use crate::lease::namespace::Namespace;
 use crate::lease::record::Incarnation;
 use crate::lease::report::{Durability, Listing, StoreReport};
@@ -183,18 +182,15 @@ impl MemoryTier {
         let ledger = shared.ledger(namespace)?;
         let store_unix_ms = shared.clock.unix_ms();
         let now = ledger.record.tick_at(store_unix_ms)?;
-        let held = |block: &&BlockState| block.hwm_end > now && !block.released;
-        let mut report = StoreReport::new(
+        let report = StoreReport::new(
             "tier in memory",
             ledger.record.clone(),
             shared.incarnation.clone(),
             Durability::Volatile,
             now_unix_ms,
         );
-        report.store_unix_ms = Some(store_unix_ms);
-        report.granted_blocks = ledger.blocks.len() as u64;
-        report.held_blocks = ledger.blocks.values().filter(held).count() as u64;
-        Ok(report)
+        let blocks = ledger.blocks.values().cloned().map(Ok);
+        Ok(report.at(store_unix_ms).with_blocks(now, blocks))
     }
 
     fn shared(&self) -> MutexGuard<'_, Shared> {
@@ -209,9 +205,7 @@ fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
 impl Shared {
     fn ledger(&self, namespace: &Namespace) -> Result<&Ledger, StoreError> {
         let ledger = self.ledgers.get(namespace.name());
-        let ledger = ledger.ok_or_else(|| StoreError::NotInitialised {
-            namespace: namespace.name().to_owned(),
-        })?;
+        let ledger = ledger.ok_or_else(|| namespace.not_initialised())?;
         ledger.record.verify(namespace)?;
         Ok(ledger)
     }

@@ -29,7 +29,7 @@ impl Place {
     pub(super) fn name(&self) -> String {
         match self {
             #[cfg(feature = "sqlite")]
-            Self::File(file) => file.name(),
+            Self::File(file) => file.name().to_owned(),
             Self::Memory(..) => "tier in memory".to_owned(),
         }
     }

@@ -116,7 +116,7 @@ impl MySession {
             known_end.into(),
             known_end.into(),
             epoch_unix_ms.into(),
-            self.accepts_best_effort.into(),
+            self.gate.accepts_best_effort().into(),
         ]);
         parameters
     }

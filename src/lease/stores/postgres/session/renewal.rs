@@ -29,7 +29,7 @@ impl PgSession {
         let epoch_unix_ms = to_column(layout.epoch_unix_ms());
         let tick_ms = to_column(layout.tick_ms());
         let ticks = to_column(layout.ticks());
-        let accepts = self.accepts_best_effort;
+        let accepts = self.gate.accepts_best_effort();
         let mut parameters = guard.parameters().to_vec();
         let more: [Parameter<'_>; 6] = [
             (&known_end, Type::INT8),
@@ -61,7 +61,7 @@ impl PgSession {
         let layouts: Vec<String> = spaces().map(|space| space.layout().to_string()).collect();
         let block_bits = numbers(|space, _| u64::from(space.block_bits()));
         let fingerprints: Vec<String> = spaces().map(|s| s.fingerprint().to_string()).collect();
-        let accepts = self.accepts_best_effort;
+        let accepts = self.gate.accepts_best_effort();
         let rows = self.guarded(
             &names.iter().copied().map(RecordLock::of).collect(),
             sql::EXTEND_MANY,

@@ -1,0 +1,92 @@
+//! Whether a store is used that can lose what it has confirmed: the one place that
+//! decides it, says it and reports it.
+
+use crate::lease::error::StoreError;
+use crate::lease::events;
+use crate::lease::report::Durability;
+
+/// What was found out about a store, and whether somebody accepted a store that can lose
+/// what it has confirmed.
+#[derive(Debug)]
+pub(crate) struct DurabilityGate {
+    store: String,
+    accepts_best_effort: bool,
+    /// Why the store can lose what it has confirmed, if it can.
+    weakness: Option<String>,
+}
+
+impl DurabilityGate {
+    /// A gate for `store`, which is a name without credentials.
+    pub(crate) fn new(store: String, accepts_best_effort: bool) -> Self {
+        Self {
+            store,
+            accepts_best_effort,
+            weakness: None,
+        }
+    }
+
+    /// Refuses the store because it can lose what it has confirmed, unless that was
+    /// accepted. What was accepted is logged once for each reason.
+    ///
+    /// # Errors
+    /// [`StoreError::NotDurable`].
+    pub(crate) fn admit(&mut self, weakness: impl Into<Option<String>>) -> Result<(), StoreError> {
+        let Some(reason) = weakness.into() else {
+            return Ok(());
+        };
+        if !self.accepts_best_effort {
+            return Err(StoreError::NotDurable {
+                store: self.store.clone(),
+                reason,
+            });
+        }
+        if self.weakness.as_ref() != Some(&reason) {
+            events::best_effort_store(&self.store, &reason);
+            self.weakness = Some(reason);
+        }
+        Ok(())
+    }
+
+    /// As [`admit`](Self::admit), for several reasons at once.
+    pub(crate) fn admit_all(&mut self, weaknesses: &[String]) -> Result<(), StoreError> {
+        self.admit((!weaknesses.is_empty()).then(|| weaknesses.join("; ")))
+    }
+
+    /// Whether a store that can lose what it has confirmed is accepted.
+    pub(crate) fn accepts_best_effort(&self) -> bool {
+        self.accepts_best_effort
+    }
+
+    /// What is reported of the store.
+    pub(crate) fn durability(&self) -> Durability {
+        Durability::of(self.weakness.as_deref())
+    }
+
+    /// What the store is called.
+    pub(crate) fn store(&self) -> &str {
+        &self.store
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_weak_store_is_refused_unless_that_was_accepted() {
+        let weak = || Some("fsync is off".to_owned());
+        let refused = DurabilityGate::new("db".to_owned(), false).admit(weak());
+        assert!(
+            matches!(&refused, Err(StoreError::NotDurable { store, reason })
+                if store == "db" && reason == "fsync is off"),
+            "{refused:?}"
+        );
+
+        let mut gate = DurabilityGate::new("db".to_owned(), true);
+        gate.admit_all(&[]).unwrap();
+        assert_eq!(gate.durability(), Durability::Durable);
+        gate.admit_all(&["a".to_owned(), "b".to_owned()]).unwrap();
+        let reason = "a; b".to_owned();
+        assert_eq!(gate.durability(), Durability::BestEffort { reason });
+    }
+}
