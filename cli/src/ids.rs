@@ -40,10 +40,20 @@ impl OutputFormat {
     }
 }
 
+/// The longest base32hex of 64 bits. A decimal number that is longer is no base32hex, and
+/// one that isn't is below 10^13, where encrypted IDs are one in a million.
+const LONGEST_BASE32HEX: usize = 13;
+
+/// Whether these digits may be base32hex: those have no zeros in front.
+fn looks_printed(digits: &str) -> bool {
+    digits.len() <= LONGEST_BASE32HEX && (digits == "0" || !digits.starts_with('0'))
+}
+
 /// How IDs are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum InputFormat {
-    /// Digits with an optional minus are a decimal number, anything else is base32hex
+    /// Up to 13 characters are base32hex, as generate prints it; a longer number, or one
+    /// with a minus, is decimal
     Auto,
     /// A signed number
     I64,
@@ -54,6 +64,12 @@ pub(crate) enum InputFormat {
 }
 
 impl InputFormat {
+    /// Whether `text` might be meant as a decimal number, and is read as base32hex.
+    pub(crate) fn is_ambiguous(self, text: &str) -> bool {
+        let is_decimal = text.len() > 1 && text.bytes().all(|byte| byte.is_ascii_digit());
+        self == Self::Auto && is_decimal && looks_printed(text)
+    }
+
     /// The ID that `text` stands for.
     pub(crate) fn read(self, text: &str) -> Result<Id, ReadIdError> {
         let (negative, digits) = match text.strip_prefix('-') {
@@ -66,7 +82,9 @@ impl InputFormat {
         let unsigned = || text.parse().ok().map(Id::from_u64);
         match self {
             Self::Auto if is_decimal && negative => signed().ok_or(ReadIdError::NotI64),
-            Self::Auto if is_decimal => unsigned().ok_or(ReadIdError::NotU64),
+            Self::Auto if is_decimal && !looks_printed(text) => {
+                unsigned().ok_or(ReadIdError::NotU64)
+            }
             Self::Auto | Self::Base32hex => text.parse().map_err(ReadIdError::NotBase32hex),
             Self::I64 => signed().filter(|_| is_decimal).ok_or(ReadIdError::NotI64),
             Self::U64 => unsigned().filter(|_| is_decimal).ok_or(ReadIdError::NotU64),
@@ -103,7 +121,39 @@ impl fmt::Display for ReadIdError {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn auto_reads_what_generate_prints(number in any::<u64>(), bits in 0_u32..64) {
+            let id = Id::from_u64(number >> bits);
+            let mut printed = Vec::new();
+            OutputFormat::Base32hex.write(id, &mut printed).unwrap();
+            let printed = str::from_utf8(&printed).unwrap().trim_end();
+            prop_assert_eq!(InputFormat::Auto.read(printed), Ok(id));
+        }
+
+        #[test]
+        fn auto_reads_decimal_numbers_that_are_no_base32hex(number in 10_u64.pow(13)..) {
+            let id = Id::from_u64(number);
+            prop_assert_eq!(InputFormat::Auto.read(&number.to_string()), Ok(id));
+            let negative = -((number >> 1) as i64);
+            let read = InputFormat::Auto.read(&negative.to_string());
+            prop_assert_eq!(read, Ok(Id::from_i64(negative)));
+        }
+    }
+
+    #[test]
+    fn a_short_number_might_be_meant_as_decimal() {
+        let auto = InputFormat::Auto;
+        assert!(auto.is_ambiguous("10") && auto.is_ambiguous("1234567890123"));
+        for clear in ["", "7", "1a", "-10", "010", "12345678901234"] {
+            assert!(!auto.is_ambiguous(clear), "{clear}");
+        }
+        assert!(!InputFormat::U64.is_ambiguous("10"));
+    }
 
     #[test]
     fn auto_tells_numbers_from_base32hex() {
@@ -117,8 +167,15 @@ mod tests {
             Some(12_037_510_499_902_272_547)
         );
         assert_eq!(auto("ae3ek0mnbbd13"), Some(12_037_510_499_902_272_547));
-        // A number although it would do as base32hex.
-        assert_eq!(auto("10"), Some(10));
+        // Base32hex although it would do as a number.
+        assert_eq!(auto("10"), Some(32));
+        assert_eq!(
+            auto("1234567890123"),
+            "1234567890123".parse().ok().map(Id::to_u64)
+        );
+        assert_eq!(auto("12345678901234"), Some(12_345_678_901_234));
+        assert_eq!(auto("010"), Some(10));
+        assert_eq!(auto("-10"), Some(10_u64.wrapping_neg()));
         assert_eq!(auto("1a"), Some(42));
         for wrong in [
             "",

@@ -15,6 +15,7 @@ use crate::data_dir::DataDir;
 use crate::format::FormatArgs;
 use crate::ids::InputFormat;
 use crate::leases::StoreTarget;
+use crate::report::say;
 use crate::secret;
 
 mod lines;
@@ -36,8 +37,8 @@ pub(crate) struct InspectArgs {
     ids: Vec<String>,
     /// How they are written
     ///
-    /// Under auto, a base32hex ID of digits alone is read as a decimal number.
-    /// So pipe the default output of generate into inspect --input base32hex.
+    /// Under auto, whatever generate prints by default is read back. A decimal number of
+    /// up to 13 digits has to be named: --input u64.
     #[arg(long, value_enum, default_value_t = InputFormat::Auto)]
     input: InputFormat,
     #[command(flatten)]
@@ -75,6 +76,11 @@ pub(crate) fn run(args: &InspectArgs, data_dir: &DataDir) -> Result<ExitCode> {
     if args.ids.is_empty() {
         reader.answer_lines(Lines::new(io::stdin()))?;
     } else {
+        if let Some(id) = args.ids.iter().find(|id| args.input.is_ambiguous(id)) {
+            say(format_args!(
+                "note: {id} is read as base32hex; --input u64 reads decimal numbers"
+            ));
+        }
         for (number, id) in (1_u64..).zip(&args.ids) {
             reader.answer(format_args!("argument {number}"), id)?;
         }

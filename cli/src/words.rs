@@ -2,6 +2,7 @@
 
 use std::error::Error;
 
+use ringflake::lease::OpenError;
 use ringflake::{BuildError, LeaseError};
 
 use crate::timestamp::in_words;
@@ -13,6 +14,12 @@ pub(crate) fn text(error: &(dyn Error + 'static)) -> String {
     }
     if let Some(error) = error.downcast_ref() {
         return lease(error);
+    }
+    if let Some(OpenError::FeatureOff { feature }) = error.downcast_ref() {
+        return format!(
+            "this ringflake was built without the {feature} store: 'cargo install ringflake-cli \
+             --features {feature}' builds it with that, and --features stores with all of them"
+        );
     }
     error.to_string()
 }
@@ -51,6 +58,13 @@ mod tests {
     use ringflake::{CachedGenerator, Layout};
 
     use super::*;
+
+    #[test]
+    fn a_store_that_was_not_built_in_comes_with_the_command_that_adds_it() {
+        let text = text(&OpenError::FeatureOff { feature: "etcd" });
+        let command = "'cargo install ringflake-cli --features etcd'";
+        assert!(text.contains(command), "{text}");
+    }
 
     #[test]
     fn a_missing_cipher_is_told_by_options() {

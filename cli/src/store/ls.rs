@@ -11,10 +11,11 @@ use super::open_store::{CommonArgs, OpenStore};
 use super::output::{self, Moment};
 use crate::data_dir::DataDir;
 use crate::format::Format;
+use crate::report::say;
 
-/// List the blocks that were leased at least once
+/// List the blocks that are held
 ///
-/// The state is held, released (its holder is done, and the next lease begins
+/// With --all, those that were leased at least once. The state is held, released (its holder is done, and the next lease begins
 /// where this one ends), passed (the end lies behind the clock) or quarantined: its
 /// record can't be true, and it is not leased until 'ringflake store repair'. Those
 /// come last, in a table with the reason where the holder stands otherwise. A table says
@@ -27,6 +28,9 @@ use crate::format::Format;
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct LsArgs {
+    /// Released blocks and passed ones, too
+    #[arg(long)]
+    all: bool,
     #[command(flatten)]
     common: CommonArgs,
 }
@@ -46,17 +50,29 @@ struct Object<'a> {
     reason: Option<&'a str>,
 }
 
+/// The state of a block whose holder may use it.
+const HELD: &str = "held";
+
 pub(super) fn run(args: &LsArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let mut open = OpenStore::open(&args.common, data_dir)?;
     let listing = open.store.list(&open.target.namespace);
     let listing = open.explained(listing)?;
     let namespace = &listing.record.namespace;
-    let objects = listing
-        .blocks
-        .iter()
-        .map(|block| Object::new(namespace, block, open.now_unix_ms));
+    let blocks = listing.blocks.iter();
+    let blocks = blocks.map(|block| Object::new(namespace, block, open.now_unix_ms));
+    let (shown, others): (Vec<_>, Vec<_>) =
+        blocks.partition(|block| args.all || block.state == HELD);
+    let is_empty = shown.is_empty() && listing.quarantined.is_empty();
+    if is_empty && !others.is_empty() {
+        say(format_args!(
+            "no block is held; --all lists the {} that were",
+            others.len()
+        ));
+    }
     let quarantined = listing.quarantined.iter();
-    let objects = objects.chain(quarantined.map(|found| Object::damaged(namespace, found)));
+    let objects = shown
+        .into_iter()
+        .chain(quarantined.map(|found| Object::damaged(namespace, found)));
     output::answer(|out| match args.common.output.format {
         Format::Json => objects
             .into_iter()
@@ -81,7 +97,7 @@ impl<'a> Object<'a> {
         } else if block.released {
             "released"
         } else {
-            "held"
+            HELD
         };
         Self {
             block: Some(block.block.index()),

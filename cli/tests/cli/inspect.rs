@@ -146,7 +146,7 @@ fn the_input_forms_are_strict() {
 #[test]
 fn times_have_milliseconds_where_ticks_are_shorter_than_a_second() {
     let home = Home::new();
-    let table = home.print(&["inspect", "--plain", "--layout", "twitter", "4194304"]);
+    let table = home.print(&["inspect", "--plain", "--layout", "twitter", "40000"]);
     let cells: Vec<_> = table.lines().nth(1).unwrap().split_whitespace().collect();
     assert_eq!(
         cells,
@@ -158,7 +158,10 @@ fn times_have_milliseconds_where_ticks_are_shorter_than_a_second() {
             "0"
         ]
     );
-    let json = home.inspect(&["--plain", "--layout", "twitter"], "4194304");
+    let json = home.inspect(
+        &["--plain", "--layout", "twitter", "--input", "u64"],
+        "4194304",
+    );
     assert_eq!(json[0].timestamp, "2010-11-04T01:42:54.658Z");
 }
 

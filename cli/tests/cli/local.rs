@@ -69,7 +69,7 @@ fn a_program_and_the_command_line_share_a_namespace() {
         let known = ids.inspect(*id).unwrap();
         assert_eq!(parts.cell(), (known.unix_ms, known.node, known.sequence));
     }
-    let held = home.print(&[&["store", "ls", "--format", "json"], &orders[..]].concat());
+    let held = home.print(&[&["store", "ls", "--all", "--format", "json"], &orders[..]].concat());
     assert_eq!(held.lines().count(), 3, "{held}");
     assert_eq!(namespace(&home, &orders), "orders");
     home.print(&[&["verify", "-n", "1000"], &orders[..]].concat());

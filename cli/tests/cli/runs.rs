@@ -204,7 +204,7 @@ fn runs_with_other_layouts_and_keys_have_leases_of_their_own() {
         "{}",
         stderr(&output)
     );
-    let held = home.print(&["store", "ls", "--plain", "--format", "json"]);
+    let held = home.print(&["store", "ls", "--all", "--plain", "--format", "json"]);
     assert_eq!(held.lines().count(), 1, "{held}");
     assert_eq!(kept.lines().count(), 10);
 }

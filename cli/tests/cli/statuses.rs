@@ -216,11 +216,11 @@ fn help_warns_of_base32hex_ids_that_look_like_numbers() {
     let help = home.print(&["inspect", "--help"]);
     let words = Vec::from_iter(help.split_whitespace()).join(" ");
     assert!(
-        words.contains("digits alone is read as a decimal number"),
+        words.contains("up to 13 digits has to be named: --input u64"),
         "{help}"
     );
     assert!(
-        words.contains("default output of generate into inspect --input base32hex"),
+        words.contains("whatever generate prints by default is read back"),
         "{help}"
     );
 }

@@ -172,7 +172,7 @@ fn runs_on_a_named_store_share_its_namespace() {
         &["--input", "base32hex", "--secret-file", &shared.secret],
         &ids,
     );
-    let held = shared.json(&["store", "ls"]);
+    let held = shared.json(&["store", "ls", "--all"]);
     assert_eq!(held.len(), 4);
     let nodes = |object: &Object| {
         let [first, end] = ["first_node", "end_node"].map(|key| object[key].as_u64().unwrap());
@@ -411,10 +411,10 @@ fn a_run_whose_store_is_gone_ends_with_its_leases() {
 fn ls_shows_each_block_with_its_state_and_holder() {
     let shared = Shared::new();
     shared.print(&["store", "init", "--history", "new"]);
-    assert_eq!(shared.json(&["store", "ls"]).len(), 0);
+    assert_eq!(shared.json(&["store", "ls", "--all"]).len(), 0);
     let before = unix_ms();
     shared.print(&["generate"]);
-    let object = shared.json(&["store", "ls"]).remove(0);
+    let object = shared.json(&["store", "ls", "--all"]).remove(0);
     assert_eq!(
         keys(&object),
         [
@@ -435,7 +435,15 @@ fn ls_shows_each_block_with_its_state_and_holder() {
     assert_eq!(object["state"], "released");
     assert!((before..=unix_ms()).contains(&object["granted_unix_ms"].as_u64().unwrap()));
     assert!(object["instance"].as_str().unwrap().parse::<u32>().is_ok());
-    let table = shared.print(&["store", "ls"]);
+    // Without --all there is nothing to list, and that is said.
+    let output = succeed(shared.home.run(&shared.args(&["store", "ls"])));
+    assert_eq!(stdout(&output).lines().count(), 1);
+    let said = stderr(&output);
+    assert!(
+        said.contains("no block is held; --all lists the 1 that were"),
+        "{said}"
+    );
+    let table = shared.print(&["store", "ls", "--all"]);
     let lines: Vec<Vec<_>> = table
         .lines()
         .map(|line| line.split_whitespace().collect())
@@ -452,7 +460,7 @@ fn ls_shows_each_block_with_its_state_and_holder() {
 }
 
 #[test]
-fn bump_floor_tells_the_old_and_the_new_and_never_goes_back() {
+fn raise_floor_tells_the_old_and_the_new_and_never_goes_back() {
     let shared = Shared::new();
     shared.print(&["store", "init", "--history", "new"]);
     let bump = |to: &[&str]| {
@@ -517,13 +525,13 @@ fn release_frees_a_block_and_leaves_its_mark() {
     shared.print(&["store", "init", "--history", "new"]);
     shared.print(&["generate", "-n", "10"]);
     let end = |objects: &[Object]| objects[0]["end"]["tick"].as_u64().unwrap();
-    let before = shared.json(&["store", "ls"]);
+    let before = shared.json(&["store", "ls", "--all"]);
     let object = shared
         .json(&["store", "release", "--block", "0", "--epoch", "1"])
         .remove(0);
     assert_eq!(keys(&object), ["block", "epoch", "namespace", "released"]);
     assert_eq!(object["released"], true);
-    assert_eq!(end(&shared.json(&["store", "ls"])), end(&before));
+    assert_eq!(end(&shared.json(&["store", "ls", "--all"])), end(&before));
     let table = shared.print(&["store", "release", "--block", "0", "--epoch", "1"]);
     assert_eq!(row(&table, "state"), "released");
     for (block, epoch) in [("0", "2"), ("7", "1")] {
@@ -587,7 +595,7 @@ fn a_damaged_block_is_listed_and_repaired() {
         shared.json(&["store", "check"])[0]["quarantined"],
         Value::Array(vec![])
     );
-    let listed = shared.json(&["store", "ls"]).remove(0);
+    let listed = shared.json(&["store", "ls", "--all"]).remove(0);
     assert_eq!(
         (&listed["end"], &listed["state"]),
         (&object["end"], &"released".into())
@@ -623,7 +631,7 @@ fn the_store_in_the_data_directory_can_be_looked_after() {
         "{table}"
     );
     assert!(row(&table, "blocks").ends_with(" 0 held"), "{table}");
-    let listing = home.print(&["store", "ls"]);
+    let listing = home.print(&["store", "ls", "--all"]);
     assert!(listing.lines().count() > 2, "{listing}");
     assert!(listing.lines().all(|line| line.len() <= 80), "{listing}");
 
