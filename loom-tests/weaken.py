@@ -48,6 +48,7 @@ LANE = "src/timeline/lane.rs"
 BACKING = "src/generator/backing.rs"
 TIMELINE = "src/timeline.rs"
 FILLER = "src/fill/filler.rs"
+INSERT = "src/fill/filler/insert.rs"
 RECALL = "src/fill/recall.rs"
 REQUESTS = "src/fill/requests.rs"
 WAITERS = "src/fill/waiters.rs"
@@ -161,12 +162,12 @@ RECTANGLE_THEN_MARK = RECTANGLE_AND_CURSOR + MARK_AS_OPEN
 MARK_THEN_RECTANGLE = MARK_AS_OPEN + RECTANGLE_AND_CURSOR
 
 COUNT_AND_FENCE = """\
-        let counted = self.recalls.bringing();
+        let insertion = self.recalls.begin_insertion();
         // SeqCst: pairs with the fence in `recall`.
         fence(SeqCst);
 """
 ASK_FOR_RECALLS = """\
-        if !self.recalls.lets_in(mark) {
+        if !self.recalls.admits(mark) {
             return 0;
         }
 """
@@ -485,9 +486,9 @@ WEAKENINGS = [
         "fill", "handle_against_take",
     ),
     Weakening(
-        "give-back-unheard", "wait",
+        "give-back-silent", "wait",
         "what a handle gives back wakes nobody",
-        RECALL, "        if pushed > 0 {\n            self.waiters.notify();\n        }\n", "",
+        INSERT, "        if pushed > 0 {\n            self.waiters.notify();\n        }\n", "",
         "fill", "waiting_take_against_give_back",
     ),
     Weakening(
@@ -571,26 +572,26 @@ WEAKENINGS = [
     ),
     Weakening(
         "recall-no-fence", "S4",
-        "no fence between counting a recall and looking for those that bring in",
-        RECALL, "        fence(SeqCst);\n        // Acquire: pairs with the drop", "        // Acquire: pairs with the drop",
+        "no fence between counting a recall and looking for threads that insert",
+        INSERT, "        fence(SeqCst);\n        let more", "        let more",
         "leases", "invalidate_against_fill",
     ),
     Weakening(
         "recall-once", "S4",
-        "a recall does not wait for those that bring in",
-        RECALL, "let more = self.recalls.bringing.load(Acquire) > 0;", "let more = false;",
+        "a recall does not look for threads that insert",
+        INSERT, "let more = self.recalls.any_insertion();", "let more = false;",
         "leases", "invalidate_against_fill",
     ),
     Weakening(
-        "brought-in-relaxed", "S4",
-        "who has brought something in is counted no more before that can be seen",
-        RECALL, "self.0.bringing.fetch_sub(1, Release);", "self.0.bringing.fetch_sub(1, Relaxed);",
+        "inserted-relaxed", "S4",
+        "a thread that has inserted is counted no more before that can be seen",
+        RECALL, "self.0.inserting.fetch_sub(1, Release);", "self.0.inserting.fetch_sub(1, Relaxed);",
         "leases", "invalidate_against_fill",
     ),
     Weakening(
-        "bring-in-no-fence", "S4",
+        "insert-no-fence", "S4",
         "no fence between being counted and asking whether all was recalled",
-        RECALL, "        fence(SeqCst);\n        if !self.recalls.lets_in(mark) {", "        if !self.recalls.lets_in(mark) {",
+        INSERT, "        fence(SeqCst);\n        if !self.recalls.admits(mark) {", "        if !self.recalls.admits(mark) {",
         "leases", "invalidate_against_fill",
     ),
     Weakening(
@@ -600,33 +601,33 @@ WEAKENINGS = [
         "leases", "invalidate_against_fill",
     ),
     Weakening(
-        "bring-in-unasked", "S4",
-        "a fill brings in what was recalled",
-        RECALL, "if !self.recalls.lets_in(mark) {", "if false && !self.recalls.lets_in(mark) {",
+        "insert-unasked", "S4",
+        "a fill inserts IDs that were recalled",
+        INSERT, "if !self.recalls.admits(mark) {", "if false && !self.recalls.admits(mark) {",
         "leases", "invalidate_against_fill",
     ),
     Weakening(
         "give-back-no-fence", "S4",
         "the same fence, for a handle that is dropped",
-        RECALL, "        fence(SeqCst);\n        if !self.recalls.lets_in(mark) {", "        if !self.recalls.lets_in(mark) {",
+        INSERT, "        fence(SeqCst);\n        if !self.recalls.admits(mark) {", "        if !self.recalls.admits(mark) {",
         "leases", "invalidate_against_handle",
     ),
     Weakening(
         "give-back-unasked", "S4",
         "a handle gives back what was recalled",
-        RECALL, "if !self.recalls.lets_in(mark) {", "if false && !self.recalls.lets_in(mark) {",
+        INSERT, "if !self.recalls.admits(mark) {", "if false && !self.recalls.admits(mark) {",
         "leases", "invalidate_against_handle",
     ),
     Weakening(
         "give-back-asked-early", "S4",
         "a handle asks whether all was recalled before it is counted",
-        RECALL, COUNT_THEN_ASK, ASK_THEN_COUNT,
+        INSERT, COUNT_THEN_ASK, ASK_THEN_COUNT,
         "leases", "invalidate_against_handle",
     ),
     Weakening(
-        "bringing-read-relaxed", "S4",
-        "a recall does not acquire what was brought in",
-        RECALL, "self.recalls.bringing.load(Acquire)", "self.recalls.bringing.load(Relaxed)",
+        "inserting-read-relaxed", "S4",
+        "a recall does not acquire the IDs that were inserted",
+        RECALL, "self.inserting.load(Acquire)", "self.inserting.load(Relaxed)",
         "leases", "invalidate_against_fill",
     ),
     Weakening(
@@ -638,7 +639,7 @@ WEAKENINGS = [
     Weakening(
         "recall-counted-once", "S4",
         "a recall is counted when it begins, and not when it ends",
-        RECALL, "        self.recalls.end();\n", "",
+        INSERT, "        self.recalls.end();\n", "",
         "leases", "invalidate_against_restock",
     ),
     Weakening(

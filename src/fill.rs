@@ -69,10 +69,9 @@ mod waiters;
 mod watermark;
 
 pub(crate) use self::adaptive::{FillSample, Targets, ThresholdController};
-pub(crate) use self::filler::{Filler, FullHook};
+pub(crate) use self::filler::{Filler, FillerParts, FullHook};
 pub use self::policy::{
     FillCause, PaddingFill, PolicyError, RingFull, ScheduledFill, ThresholdFill,
 };
 pub(crate) use self::producers::Producers;
 pub(crate) use self::recall::RecallMark;
-pub(crate) use self::requests::Requests;

@@ -1,5 +1,6 @@
 //! One fill: from the level as it is until the ring is full.
 
+mod insert;
 #[cfg(all(test, not(all(loom, feature = "loom"))))]
 mod tests;
 
@@ -9,14 +10,15 @@ use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
 
+use super::adaptive::ThresholdController;
+use super::policy::{FillCause, RingFull, ScheduledFill};
 use super::recall::Recalls;
-use super::requests::Wanted;
+use super::requests::{Requests, Wanted};
 use super::timetable::Timetable;
 use super::waiters::Waiters;
 use super::watermark::{Totals, Watermark};
-use super::{FillCause, Requests, RingFull, ScheduledFill, ThresholdController};
-use crate::Id;
 use crate::events::{self, Throttle};
+use crate::id::Id;
 use crate::ring::RingBuffer;
 use crate::source::Source;
 use crate::sync;
@@ -84,16 +86,31 @@ pub(crate) struct FillCounters {
     pub(crate) panics: AtomicU64,
 }
 
+/// What a [`Filler`] is made from.
+pub(crate) struct FillerParts {
+    pub(crate) ring: RingBuffer,
+    pub(crate) source: Source,
+    /// A take that leaves fewer IDs than this asks for a fill; 0: no take does.
+    pub(crate) threshold: usize,
+    /// Moves the threshold in place of the fixed one.
+    pub(crate) controller: Option<ThresholdController>,
+    pub(crate) schedule: Option<ScheduledFill>,
+    pub(crate) on_full: Option<FullHook>,
+    /// How many producers there may be, 64 at the most.
+    pub(crate) producers: usize,
+}
+
 impl Filler {
-    pub(crate) fn new(
-        ring: RingBuffer,
-        source: Source,
-        threshold: usize,
-        controller: Option<ThresholdController>,
-        schedule: Option<ScheduledFill>,
-        on_full: Option<FullHook>,
-        producers: usize,
-    ) -> Self {
+    pub(crate) fn new(parts: FillerParts) -> Self {
+        let FillerParts {
+            ring,
+            source,
+            threshold,
+            controller,
+            schedule,
+            on_full,
+            producers,
+        } = parts;
         Self {
             block: block_of(ring.capacity(), producers),
             ring,
@@ -200,7 +217,7 @@ impl Filler {
             }
             let count;
             (count, outcome) = self.mint_block(&mut block[..permit.len()]);
-            let pushed = self.bring_in(permit, &block[..count], mark);
+            let pushed = self.insert(permit, &block[..count], mark);
             self.counters
                 .given_up
                 .fetch_add((count - pushed) as u64, Relaxed);

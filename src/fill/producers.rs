@@ -4,7 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{FillCause, Filler};
+use super::filler::Filler;
+use super::policy::FillCause;
 use crate::events;
 use crate::sync::thread::{self, JoinHandle};
 use crate::timeline::Refused;

@@ -40,7 +40,7 @@ use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 
-use super::FillCause;
+use super::policy::FillCause;
 use crate::sync;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};

@@ -15,7 +15,8 @@ use super::options::shared_options;
 use super::setup::{Setup, to_ticks};
 use crate::events;
 use crate::fill::{
-    FillCause, Filler, FullHook, PaddingFill, Producers, RingFull, ScheduledFill, ThresholdFill,
+    FillCause, Filler, FillerParts, FullHook, PaddingFill, Producers, RingFull, ScheduledFill,
+    ThresholdFill,
 };
 use crate::layout::Layout;
 use crate::ring::RingBuffer;
@@ -256,15 +257,15 @@ impl CachedGeneratorBuilder {
         let timeline =
             (setup.backing).timeline(Share::WHOLE, &setup.layout, setup.clock, policy)?;
         let source = Source::new(timeline, setup.cipher);
-        let filler = Arc::new(Filler::new(
+        let filler = Arc::new(Filler::new(FillerParts {
             ring,
             source,
             threshold,
-            self.threshold.and_then(|fill| fill.controller(capacity)),
-            self.schedule,
-            self.full_hook,
-            self.producers,
-        ));
+            controller: self.threshold.and_then(|fill| fill.controller(capacity)),
+            schedule: self.schedule,
+            on_full: self.full_hook,
+            producers: self.producers,
+        }));
         let leases = LeaseHold::of(setup.backing, Arc::clone(&filler))?;
 
         let padded = match self.padding {

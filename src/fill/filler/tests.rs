@@ -91,15 +91,15 @@ impl Setup {
             let found_full = Arc::clone(&found_full);
             Box::new(move |_| _ = found_full.fetch_add(1, Relaxed))
         };
-        let filler = Arc::new(Filler::new(
-            RingBuffer::with_capacity(256).unwrap(),
-            Source::new(timeline, Cipher::plain()),
-            self.threshold,
-            self.controller,
-            self.schedule,
-            Some(on_full),
+        let filler = Arc::new(Filler::new(FillerParts {
+            ring: RingBuffer::with_capacity(256).unwrap(),
+            source: Source::new(timeline, Cipher::plain()),
+            threshold: self.threshold,
+            controller: self.controller,
+            schedule: self.schedule,
+            on_full: Some(on_full),
             producers,
-        ));
+        }));
         clock.filler.set(Arc::downgrade(&filler)).unwrap();
         Made {
             filler,

@@ -141,37 +141,37 @@ fn a_recall_is_over_where_nobody_holds_anything() {
     assert!(!made.filler.is_unrecalled(mark));
     // One whose clock is stuck, say.
     let held = made.filler.ring.reserve(1);
-    assert!(!made.filler.recall(), "a permit alone brings nothing in");
+    assert!(!made.filler.recall(), "a permit alone inserts nothing");
     drop(held);
 }
 
 #[test]
-fn s4_a_recall_meets_one_that_brings_something_in() {
+fn s4_a_recall_meets_a_thread_that_inserts() {
     let made = SETUP.make();
-    let counted = made.filler.recalls.bringing();
+    let counted = made.filler.recalls.begin_insertion();
     assert!(made.filler.recall());
     drop(counted);
     assert!(!made.filler.recall());
 }
 
 #[test]
-fn s4_what_was_made_before_a_recall_is_not_brought_in_after_it() {
+fn s4_ids_from_before_a_recall_are_not_inserted_after_it() {
     let made = SETUP.make();
-    let bring = |mark| {
+    let insert = |mark| {
         let permit = made.filler.ring.reserve(2).unwrap();
-        made.filler.bring_in(permit, &[Id::default(); 2], mark)
+        made.filler.insert(permit, &[Id::default(); 2], mark)
     };
     let before = made.filler.recall_mark();
-    assert_eq!(bring(before), 2);
+    assert_eq!(insert(before), 2);
     made.filler.recall();
-    assert_eq!(bring(before), 0);
+    assert_eq!(insert(before), 0);
     assert!(made.filler.ring.is_empty());
-    assert_eq!(bring(made.filler.recall_mark()), 2);
+    assert_eq!(insert(made.filler.recall_mark()), 2);
     assert!(!made.filler.recall(), "nobody is counted any more");
 }
 
 #[test]
-fn r4_room_that_nothing_goes_back_into_is_asked_for() {
+fn r4_room_that_nothing_is_put_back_into_is_asked_for() {
     let made = SETUP.make();
     let before = made.filler.recall_mark();
     made.filler.recall();
@@ -186,16 +186,16 @@ fn r4_room_that_nothing_goes_back_into_is_asked_for() {
 }
 
 #[test]
-fn what_brings_nothing_in_wakes_nobody() {
+fn an_insertion_of_nothing_wakes_nobody() {
     let made = SETUP.make();
-    let bring = |ids: &[Id]| {
+    let insert = |ids: &[Id]| {
         let permit = made.filler.ring.reserve(2).unwrap();
         let rung_before = rung(&made);
-        made.filler.bring_in(permit, ids, made.filler.recall_mark());
+        made.filler.insert(permit, ids, made.filler.recall_mark());
         rung(&made) - rung_before
     };
     let woken = made.filler.wait(Duration::ZERO, || {
-        Some([bring(&[]), bring(&[Id::default()])])
+        Some([insert(&[]), insert(&[Id::default()])])
     });
     assert_eq!(woken, Some([0, 1]));
 }
