@@ -4,13 +4,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::bench::{self, BenchArgs};
+use crate::completions::{self, CompletionsArgs};
 use crate::data_dir::DataDir;
 use crate::generate::{self, GenerateArgs};
 use crate::inspect::{self, InspectArgs};
 use crate::keygen::{self, KeygenArgs};
+use crate::man::{self, ManArgs};
 use crate::store::{self, StoreCommand};
 use crate::tune::{self, TuneArgs};
 use crate::verify::{self, VerifyArgs};
@@ -38,6 +40,8 @@ pub(crate) enum Command {
     Tune(TuneArgs),
     #[command(subcommand)]
     Store(StoreCommand),
+    Completions(CompletionsArgs),
+    Man(ManArgs),
 }
 
 impl Cli {
@@ -52,14 +56,14 @@ impl Cli {
             Command::Bench(args) => bench::run(args, &data_dir),
             Command::Tune(args) => tune::run(args),
             Command::Store(args) => store::run(args, &data_dir),
+            Command::Completions(args) => completions::run(args, Self::command()),
+            Command::Man(args) => man::run(args, Self::command()),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

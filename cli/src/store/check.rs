@@ -30,7 +30,6 @@ use crate::data_dir::DataDir;
 /// quarantined (blocks that are not leased until 'repair': block, null if there is none,
 /// and reason), grants, refusals, alarms
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment)]
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     common: CommonArgs,

@@ -26,7 +26,6 @@ use crate::report::say;
 /// holder, granted_unix_ms, granted (RFC 3339), reason of the quarantine; null where
 /// nothing is known
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment)]
 pub(crate) struct LsArgs {
     /// Released blocks and passed ones, too
     #[arg(long)]

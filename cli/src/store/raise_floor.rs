@@ -25,7 +25,6 @@ use crate::data_dir::DataDir;
 /// JSON: namespace, old_floor and new_floor, each with tick, unix_ms and time (RFC
 /// 3339)
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment)]
 pub(crate) struct RaiseFloorArgs {
     #[command(flatten)]
     to: ToArgs,

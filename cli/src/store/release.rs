@@ -19,7 +19,6 @@ use crate::data_dir::DataDir;
 ///
 /// JSON: namespace, block, epoch, released (true)
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment)]
 pub(crate) struct ReleaseArgs {
     /// The block
     #[arg(long, value_name = "B")]

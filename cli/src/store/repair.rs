@@ -23,7 +23,6 @@ use crate::data_dir::DataDir;
 ///
 /// JSON: namespace, block, epoch, end with tick, unix_ms and time (RFC 3339)
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment)]
 pub(crate) struct RepairArgs {
     /// The block
     #[arg(long, value_name = "B")]

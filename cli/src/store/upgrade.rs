@@ -21,7 +21,6 @@ use crate::data_dir::DataDir;
 ///
 /// JSON: namespace, upgraded
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment)]
 pub(crate) struct UpgradeArgs {
     #[command(flatten)]
     common: CommonArgs,

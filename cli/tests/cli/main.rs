@@ -11,6 +11,7 @@ mod home;
 mod inspect;
 mod local;
 mod nodes;
+mod pages;
 #[path = "../../../tests/data/randflake.rs"]
 mod randflake;
 mod runs;
