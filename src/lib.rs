@@ -84,16 +84,9 @@
 // docs.rs says beside each item which feature it needs.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-#[cfg(all(test, unix, not(all(loom, feature = "loom"))))]
-#[path = "../tests/common/child.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod child;
 mod cipher;
 mod clock;
 mod events;
-#[cfg(all(test, not(all(loom, feature = "loom"))))]
-#[path = "../tests/common/eventually.rs"]
-mod eventually;
 mod fill;
 mod fork;
 mod generator;

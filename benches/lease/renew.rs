@@ -33,25 +33,12 @@ use ringflake::{Clock, Layout, SystemClock};
 use self::batches::SIZES;
 use self::flags::value_of;
 use self::former::Former;
-use self::postgres::{Postgres, Session};
+use ringflake_kit::server::{Postgres, Session};
 
 mod batches;
-#[path = "../../tests/common/clock.rs"]
-#[allow(dead_code, reason = "the rest is for tests")]
-mod clock;
 #[path = "../common/flags.rs"]
 mod flags;
 mod former;
-#[path = "../../tests/common/postgres.rs"]
-#[allow(dead_code, reason = "the rest is for tests")]
-mod postgres;
-#[path = "../../tests/common/server.rs"]
-#[allow(
-    dead_code,
-    clippy::multiple_unsafe_ops_per_block,
-    reason = "the rest is for tests"
-)]
-mod server;
 
 const THREADS: [usize; 2] = [1, 40];
 

@@ -261,7 +261,7 @@ impl Requests {
 #[cfg(all(test, not(all(loom, feature = "loom"))))]
 mod tests {
     use super::*;
-    use crate::eventually::eventually;
+    use ringflake_kit::eventually;
     use std::sync::Arc;
     use std::sync::atomic::AtomicUsize;
 

@@ -184,7 +184,7 @@ mod tests {
     use std::sync::mpsc;
 
     use super::*;
-    use crate::eventually::eventually;
+    use ringflake_kit::eventually;
 
     const HOUR: Duration = Duration::from_secs(3600);
     const MINUTE: Duration = Duration::from_secs(60);

@@ -130,7 +130,7 @@ impl Watermark {
 #[cfg(all(test, not(all(loom, feature = "loom"))))]
 mod tests {
     use super::*;
-    use crate::eventually::eventually;
+    use ringflake_kit::eventually;
 
     const HIGH: u64 = 1 << 40;
 

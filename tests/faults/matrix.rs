@@ -2,41 +2,12 @@
 
 mod case;
 mod cells;
-#[path = "../common/child.rs"]
-#[allow(dead_code, reason = "the checks of other tests are not needed here")]
-mod child;
-#[path = "../common/clock.rs"]
-#[allow(dead_code, reason = "nothing here stands still")]
-pub(crate) mod clock;
 mod controls;
 mod crew;
-#[path = "../common/etcd.rs"]
-#[allow(dead_code, reason = "a part of it is needed here")]
-mod etcd;
-#[path = "../common/eventually.rs"]
-pub(crate) mod eventually;
 mod ground;
 mod ledger;
 mod limits;
-#[path = "../common/mariadb.rs"]
-#[allow(dead_code, reason = "a part of it is needed here")]
-mod mariadb;
-#[path = "../common/postgres.rs"]
-#[allow(dead_code, reason = "a part of it is needed here")]
-mod postgres;
-#[path = "../common/proxy.rs"]
-#[allow(dead_code, reason = "a part of it is needed here")]
-mod proxy;
-#[path = "../common/redis.rs"]
-#[allow(dead_code, reason = "a part of it is needed here")]
-mod redis;
 mod report;
-#[path = "../common/server.rs"]
-#[allow(
-    clippy::multiple_unsafe_ops_per_block,
-    reason = "as in the stores' tests"
-)]
-pub(crate) mod server;
 mod ttl;
 mod wire;
 mod witness;

@@ -21,10 +21,10 @@ use tracing::span;
 use tracing::{Event, Metadata, Subscriber};
 
 use crate::HOUR;
-use crate::child::wait_for;
-use crate::eventually::eventually;
-use crate::oracle::Oracle;
-use crate::small::{clock_at, layout, lease, secret_of_its_own};
+use ringflake_kit::child::wait_for;
+use ringflake_kit::eventually;
+use ringflake_kit::oracle::Oracle;
+use ringflake_kit::small::{clock_at, layout, lease, secret_of_its_own};
 
 /// Forks the thread that made it, once, at one of its turns.
 #[derive(Debug)]

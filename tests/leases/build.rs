@@ -15,10 +15,10 @@ use ringflake::{
     Refused, Secret, SystemClock,
 };
 
-use crate::eventually::eventually;
 use crate::rig::{LEASE_DURATION, NAME, Rig, SECOND, START, is_without_lease};
-use crate::small::{layout, lease, secret};
-use crate::store::{Fault, Op};
+use ringflake_kit::eventually;
+use ringflake_kit::faulty_store::{Fault, Op};
+use ringflake_kit::small::{layout, lease, secret};
 
 /// Longer than what is waited for ever takes.
 const PATIENCE: Duration = Duration::from_secs(60);

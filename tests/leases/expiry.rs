@@ -5,9 +5,9 @@ use std::time::Duration;
 use ringflake::lease::Expiry;
 use ringflake::{ClockPolicy, Id, Refused, TakeError};
 
-use crate::eventually::eventually;
 use crate::rig::{BLOCK_IDS, Judge, Rig, SECOND, START, is_without_lease};
-use crate::store::{Fault, Op};
+use ringflake_kit::eventually;
+use ringflake_kit::faulty_store::{Fault, Op};
 
 const LEASE_DURATION: Duration = Duration::from_secs(20);
 const END: u64 = START + 21;
@@ -175,7 +175,7 @@ fn a_clock_that_was_ahead_for_a_while_costs_what_was_made_and_no_more() {
 #[test]
 fn a_lease_that_was_given_ends_as_before() {
     let rig = Rig::new();
-    let lease = crate::small::lease(rig.layout, 0..8, START..END);
+    let lease = ringflake_kit::small::lease(rig.layout, 0..8, START..END);
     let ids = ringflake::CachedGenerator::builder(rig.layout)
         .plain()
         .lease(lease)

@@ -12,10 +12,10 @@ use ringflake::{
     StaticLease, TakeError,
 };
 
-use crate::child::{Checks, in_a_fork};
 use crate::rig::{EndsWhenDropped, Judge, Rig, SECOND, START};
-use crate::small::{clock_at, layout, lease, secret};
-use crate::store::{Fault, Op};
+use ringflake_kit::child::{Checks, in_a_fork};
+use ringflake_kit::faulty_store::{Fault, Op};
+use ringflake_kit::small::{clock_at, layout, lease, secret};
 
 const FORKED: Result<Id, TakeError> = Err(TakeError::Refused(Refused::Forked));
 
@@ -148,7 +148,7 @@ fn a_child_of_a_process_whose_store_hangs_does_not_hang() {
     let mut ids = Some(rig.cached().build().unwrap());
     rig.store.hold();
     rig.clock.advance(std::time::Duration::from_secs(300));
-    crate::eventually::eventually("an operation hangs", || rig.store.held() == 1);
+    ringflake_kit::eventually("an operation hangs", || rig.store.held() == 1);
     let status = in_a_fork(|| {
         let mut checks = Checks::new();
         if let Some(ids) = &ids {

@@ -4,7 +4,7 @@ use ringflake::lease::{Acquire, LeaseStore};
 use ringflake::{BuildError, CachedGenerator, DirectGenerator, Layout, LeaseSource, StaticLease};
 
 use crate::rig::{Rig, START};
-use crate::small::{clock_at, lease};
+use ringflake_kit::small::{clock_at, lease};
 
 fn cached(layout: Layout, source: impl Into<LeaseSource>) -> Result<CachedGenerator, BuildError> {
     CachedGenerator::builder(layout)
@@ -117,7 +117,7 @@ fn a_child_does_not_begin_its_parents_lease_anew() {
     let layout = Rig::new().layout;
     let lease = lease(layout, 8..16, START..START + 100);
     let first = direct(layout, lease.clone()).unwrap();
-    let status = crate::child::in_a_fork(|| {
+    let status = ringflake_kit::child::in_a_fork(|| {
         let refused = matches!(
             direct(layout, lease.clone()),
             Err(BuildError::LeaseOfParent { .. })

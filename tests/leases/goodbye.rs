@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use ringflake::Shutdown;
 
-use crate::eventually::eventually;
 use crate::rig::{Rig, SECOND};
-use crate::store::{Fault, Op};
+use ringflake_kit::eventually;
+use ringflake_kit::faulty_store::{Fault, Op};
 
 /// Longer than any of them takes.
 const PATIENCE: Duration = Duration::from_secs(60);

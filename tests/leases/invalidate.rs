@@ -12,10 +12,10 @@ use ringflake::{
     TakeError,
 };
 
-use crate::eventually::eventually;
 use crate::rig::{EndsWhenDropped, Judge, Rig, SECOND, START, is_without_lease};
-use crate::small::{clock_at, layout, lease};
-use crate::store::{Fault, Op};
+use ringflake_kit::eventually;
+use ringflake_kit::faulty_store::{Fault, Op};
+use ringflake_kit::small::{clock_at, layout, lease};
 
 const INVALIDATED: Result<Id, TakeError> = Err(TakeError::Refused(Refused::Invalidated));
 

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use ringflake::lease::TroubleKind;
 use ringflake::{Clock, Id, ManualClock, OnEmpty, Refused, TakeError};
 
-use crate::eventually::eventually;
 use crate::rig::{Judge, Rig, SECOND, START, all_held, is_without_lease};
-use crate::store::{Fault, Op};
+use ringflake_kit::eventually;
+use ringflake_kit::faulty_store::{Fault, Op};
 
 /// Short, so that attempts come a second apart at most.
 const LEASE_DURATION: Duration = Duration::from_secs(20);

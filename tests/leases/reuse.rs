@@ -15,7 +15,7 @@ use ringflake::{
     ManualClock, Secret, StaticLease,
 };
 
-use crate::small::{clock_at, layout, lease, secret};
+use ringflake_kit::small::{clock_at, layout, lease, secret};
 
 const START: u64 = 1_000;
 

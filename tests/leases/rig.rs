@@ -14,10 +14,10 @@ use ringflake::{
     Inspector, Layout, ManualClock, OnEmpty, PaddingFill, Refused, TakeError,
 };
 
-use crate::eventually::eventually;
-use crate::oracle::Oracle;
-use crate::small::{clock_at, epoch_of_its_own, secret};
-use crate::store::Faulty;
+use ringflake_kit::eventually;
+use ringflake_kit::faulty_store::Faulty;
+use ringflake_kit::oracle::Oracle;
+use ringflake_kit::small::{clock_at, epoch_of_its_own, secret};
 
 pub(crate) const NAME: &str = "test";
 

@@ -8,11 +8,11 @@ use std::time::Duration;
 use ringflake::lease::LeaseStatus;
 use ringflake::{CachedGenerator, ClockPolicy, DirectGenerator, Id, Refused, TakeError};
 
-use crate::eventually::eventually;
 use crate::rig::{
     BLOCK_IDS, EndsWhenDropped, Judge, LEASE_DURATION, Rig, SECOND, START, all_held, held_end,
 };
-use crate::store::{Fault, Op};
+use ringflake_kit::eventually;
+use ringflake_kit::faulty_store::{Fault, Op};
 
 /// Takes until `over`. The borrow limit is the one refusal that may come.
 fn consume<E: Into<TakeError>>(

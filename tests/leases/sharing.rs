@@ -11,9 +11,9 @@ use ringflake::lease::{
 };
 use ringflake::{Clock, DirectGenerator, DirectGeneratorBuilder, ManualClock, Secret, Shutdown};
 
-use crate::eventually::eventually;
 use crate::rig::{Judge, Rig, SECOND, held_end};
-use crate::store::{Fault, Op};
+use ringflake_kit::eventually;
+use ringflake_kit::faulty_store::{Fault, Op};
 
 /// Longer than any of them takes.
 const PATIENCE: Duration = Duration::from_secs(60);

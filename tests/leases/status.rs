@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use ringflake::lease::{GrantState, Holder, StoreError, StoreLimits};
 
-use crate::eventually::eventually;
 use crate::rig::{LEASE_DURATION, Rig, SECOND, START};
-use crate::store::{Fault, Op};
+use ringflake_kit::eventually;
+use ringflake_kit::faulty_store::{Fault, Op};
 
 #[test]
 fn the_status_names_each_grant_with_its_confirmed_end() {
@@ -130,7 +130,7 @@ fn trouble_is_named_with_its_beginning() {
 #[test]
 fn a_generator_whose_lease_was_given_has_no_status() {
     let rig = Rig::new();
-    let lease = |node| crate::small::lease(rig.layout, node..node + 8, START..START + 100);
+    let lease = |node| ringflake_kit::small::lease(rig.layout, node..node + 8, START..START + 100);
     let cached = ringflake::CachedGenerator::builder(rig.layout)
         .plain()
         .lease(lease(0))

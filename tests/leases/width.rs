@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use ringflake::lease::{GrantState, StoreLimits};
 use ringflake::{Clock, ClockPolicy, Id, Refused, TakeError};
 
-use crate::eventually::eventually;
 use crate::rig::{BLOCK_IDS, Judge, LEASE_DURATION, Rig, SECOND, START, held_end};
+use ringflake_kit::eventually;
 
 #[test]
 fn all_blocks_of_a_tick_come_before_the_next_tick() {

@@ -12,14 +12,14 @@ use ringflake::lease::{
 };
 use serde_json::Value;
 
-use crate::etcd_server::Etcd;
 use crate::idle::a_forgotten_connection_is_replaced as replaced;
 use crate::kit::{
     HORIZON, acquire, ambiguous, corrupt, denied, fenced, herd, init, now, space, unavailable,
 };
-use crate::proxy::{After, Fault, Proxy, Then};
 use crate::sharing::a_hundred_generators_are_one_connection as shared;
 use crate::upgrade::upgrades_from_format_1 as upgrades;
+use ringflake_kit::proxy::{After, Fault, Proxy, Then};
+use ringflake_kit::server::Etcd;
 
 fn options() -> OpenOptions {
     OpenOptions::new().timeout(Duration::from_secs(20))
@@ -350,7 +350,7 @@ fn a_cluster_serves_on_when_its_leader_is_killed() {
         let leader = etcd.leader();
         etcd.kill(leader);
         // What was sent to the one that died is ambiguous at worst.
-        crate::eventually::eventually("another leads", || match acquire(&mut store, &space) {
+        ringflake_kit::eventually("another leads", || match acquire(&mut store, &space) {
             Ok(grant) => {
                 given.add(&grant);
                 true
@@ -409,7 +409,7 @@ fn a_cluster_without_space_is_unavailable_and_says_so() {
     let mut store = store(&etcd.url());
     init(&mut store, &space);
     let page = "x".repeat(50_000);
-    crate::eventually::eventually("the space is used up", || {
+    ringflake_kit::eventually("the space is used up", || {
         etcd.ctl(0, &["endpoint", "status"]);
         let full = std::panic::catch_unwind(|| etcd.ctl(0, &["put", "page", &page]));
         full.is_err()
@@ -476,8 +476,7 @@ fn credentials_log_in_and_are_never_shown() {
 #[test]
 fn it_conforms_over_tls_and_trusts_nobody_else() {
     let test = "etcd::it_conforms_over_tls_and_trusts_nobody_else";
-    let file = |name: &str| format!("{}/tests/data/tls/{name}", env!("CARGO_MANIFEST_DIR"));
-    let (ca, cert, key) = (file("ca.pem"), file("server.pem"), file("server.key"));
+    let [ca, cert, key] = ["ca.pem", "server.pem", "server.key"].map(ringflake_kit::tls::file);
     let arguments = [
         "--cert-file",
         &cert,
@@ -491,7 +490,7 @@ fn it_conforms_over_tls_and_trusts_nobody_else() {
         return;
     };
     let host = format!("localhost:{}", etcd.port(0));
-    let identity = crate::kit::Identity::new();
+    let identity = ringflake_kit::tls::Identity::new();
     let own = identity.parameters("cert", "key");
     let url = format!("etcds://{host}?ca={ca}&{own}");
     let connect = || open(&url, &options()).unwrap();

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use ringflake::lease::{Fingerprint, History, Init, Namespace, OpenOptions, open};
 use ringflake::{Clock, Layout, SystemClock};
 
-use crate::eventually::eventually;
-use crate::proxy::Proxy;
+use ringflake_kit::eventually;
+use ringflake_kit::proxy::Proxy;
 
 /// After this a store does not trust a connection unseen.
 const IDLE: Duration = Duration::from_secs(1);

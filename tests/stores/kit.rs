@@ -1,7 +1,6 @@
 //! What the tests of several stores begin with.
 
 use std::error::Error;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ringflake::lease::conformance::Given;
@@ -10,7 +9,6 @@ use ringflake::lease::{
     StoreLimits,
 };
 use ringflake::{Clock, Layout, SystemClock};
-use tempfile::TempDir;
 
 pub(crate) const HORIZON: u64 = 900;
 pub(crate) const FAILOVER: u64 = 30;
@@ -40,55 +38,6 @@ pub(crate) fn acquire(store: &mut dyn LeaseStore, space: &Namespace) -> Result<G
     let mut grants = store.acquire(space, &Acquire::new(1, 60, now()))?;
     assert_eq!(grants.len(), 1);
     Ok(grants.remove(0))
-}
-
-/// Nobody else may read or write the file.
-pub(crate) fn only_for_us(path: &Path) {
-    allow(path, 0o600);
-}
-
-/// Sets the file's rights, where there are such.
-pub(crate) fn allow(path: &Path, mode: u32) {
-    #[cfg(unix)]
-    {
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
-        std::fs::set_permissions(path, mode).unwrap();
-    }
-    #[cfg(not(unix))]
-    let _ = (path, mode);
-}
-
-/// The certificate and the key of the tests' client, in a directory where the key is
-/// nobody else's.
-pub(crate) struct Identity {
-    directory: TempDir,
-}
-
-impl Identity {
-    pub(crate) fn new() -> Self {
-        let directory = TempDir::new().unwrap();
-        let home = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/tls");
-        for name in ["client.pem", "client.key"] {
-            std::fs::copy(format!("{home}/{name}"), directory.path().join(name)).unwrap();
-        }
-        let identity = Self { directory };
-        only_for_us(&identity.key());
-        identity
-    }
-
-    pub(crate) fn certificate(&self) -> PathBuf {
-        self.directory.path().join("client.pem")
-    }
-
-    pub(crate) fn key(&self) -> PathBuf {
-        self.directory.path().join("client.key")
-    }
-
-    /// As parameters of a URL with these names.
-    pub(crate) fn parameters(&self, certificate: &str, key: &str) -> String {
-        let (is, of) = (self.certificate(), self.key());
-        format!("{certificate}={}&{key}={}", is.display(), of.display())
-    }
 }
 
 /// An error with all its sources, in both ways to print them.

@@ -1,18 +1,8 @@
 //! Each store through the suite that all must pass, and through what is its own,
 //! on real servers and files.
 
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
-#[path = "../common/clock.rs"]
-#[allow(dead_code, reason = "each set of features uses a part of it")]
-mod clock;
 #[cfg(feature = "etcd")]
 mod etcd;
-#[cfg(feature = "etcd")]
-#[path = "../common/etcd.rs"]
-#[allow(dead_code, reason = "the rest is for other tests")]
-mod etcd_server;
-#[path = "../common/eventually.rs"]
-mod eventually;
 #[cfg(any(
     feature = "etcd",
     feature = "mysql",
@@ -32,23 +22,9 @@ mod kit;
 mod mysql;
 #[cfg(feature = "postgres")]
 mod postgres;
-#[path = "../common/proxy.rs"]
-#[allow(dead_code, reason = "each set of features uses a part of it")]
-mod proxy;
 mod proxying;
 #[cfg(feature = "redis")]
 mod redis;
-#[cfg(feature = "redis")]
-#[path = "../common/redis.rs"]
-#[allow(dead_code, reason = "the rest is for other tests")]
-mod redis_server;
-#[path = "../common/server.rs"]
-#[allow(
-    dead_code,
-    clippy::multiple_unsafe_ops_per_block,
-    reason = "each set of features uses a part of it"
-)]
-mod server;
 #[cfg(any(
     feature = "etcd",
     feature = "mysql",

@@ -1,9 +1,5 @@
 //! MariaDB, which stands for MySQL too.
 
-#[path = "../common/mariadb.rs"]
-#[allow(dead_code, reason = "the rest is for other tests")]
-pub(crate) mod server;
-
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,8 +11,6 @@ use ringflake::lease::{
     OpenOptions, Renew, StoreError, open,
 };
 
-use self::server::MariaDb;
-use crate::eventually::eventually;
 use crate::idle::a_forgotten_connection_is_replaced as replaced;
 use crate::sharing::{
     a_connection_that_would_be_idle_for_long_is_closed as closed,
@@ -24,6 +18,8 @@ use crate::sharing::{
 };
 use crate::sql::{self, Database, all_of, answers, batches, made, now, space, take, tick};
 use crate::upgrade::upgrades_from_format_1 as upgrades;
+use ringflake_kit::eventually;
+use ringflake_kit::server::MariaDb;
 
 impl Database for MariaDb {
     fn url(&self) -> String {
@@ -611,7 +607,7 @@ fn tls_is_what_the_url_asks_for() {
         "has no TLS",
     );
 
-    let directory = crate::server::directory();
+    let directory = ringflake_kit::server::directory();
     let mut command = Command::new("openssl");
     command.current_dir(directory.path()).args([
         "req",
@@ -634,7 +630,7 @@ fn tls_is_what_the_url_asks_for() {
         "-out",
         "server.crt",
     ]);
-    crate::server::as_user(&mut command, "mysql");
+    ringflake_kit::server::as_user(&mut command, "mysql");
     let done = command.output().unwrap();
     assert!(
         done.status.success(),

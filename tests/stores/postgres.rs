@@ -1,9 +1,5 @@
 //! PostgreSQL.
 
-#[path = "../common/postgres.rs"]
-#[allow(dead_code, reason = "the rest is for other tests")]
-pub(crate) mod server;
-
 use std::path::Path;
 use std::process::Command;
 use std::thread;
@@ -15,8 +11,6 @@ use ringflake::lease::{
     OpenError, OpenOptions, PostgresStore, Renew, StoreError, StoreLimits, open,
 };
 
-use self::server::{Postgres, Session};
-use crate::eventually::eventually;
 use crate::idle::a_forgotten_connection_is_replaced as replaced;
 use crate::sharing::{
     a_connection_that_would_be_idle_for_long_is_closed as closed,
@@ -24,6 +18,8 @@ use crate::sharing::{
 };
 use crate::sql::{self, Database, all_of, answers, made, mark, now, space, take, tick};
 use crate::upgrade::upgrades_from_format_1 as upgrades;
+use ringflake_kit::eventually;
+use ringflake_kit::server::{Postgres, Session};
 
 impl Database for Postgres {
     fn url(&self) -> String {
@@ -778,7 +774,7 @@ fn tls_is_what_the_url_asks_for() {
     assert!(!check(&url).unwrap());
     unavailable(check(&format!("{url}?sslmode=require")), "TLS");
 
-    let other = crate::server::directory();
+    let other = ringflake_kit::server::directory();
     for directory in [&server.data(), other.path()] {
         certificate(directory);
     }
@@ -839,7 +835,7 @@ fn certificate(directory: &Path) {
         "-out",
         "server.crt",
     ]);
-    crate::server::as_user(&mut command, "postgres");
+    ringflake_kit::server::as_user(&mut command, "postgres");
     let done = command.output().unwrap();
     assert!(
         done.status.success(),

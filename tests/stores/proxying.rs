@@ -5,8 +5,8 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::eventually::eventually;
-use crate::proxy::{After, Fault, Proxy, Then};
+use ringflake_kit::eventually;
+use ringflake_kit::proxy::{After, Fault, Proxy, Then};
 
 /// A server that answers each line with the same line, and the port it is at.
 fn echo() -> u16 {

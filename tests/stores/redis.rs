@@ -17,16 +17,16 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-use crate::clock::Clock;
 use crate::idle::a_forgotten_connection_is_replaced as replaced;
 use crate::kit::{
     acquire, ambiguous, corrupt, denied, fenced, floor_ahead, herd, init, limits, now, space,
     unavailable,
 };
-use crate::proxy::{After, Fault, Proxy, Then};
-use crate::redis_server::Redis;
 use crate::sharing::a_hundred_generators_are_one_connection as shared;
 use crate::upgrade::upgrades_from_format_1 as upgrades;
+use ringflake_kit::proxy::{After, Fault, Proxy, Then};
+use ringflake_kit::server::Clock;
+use ringflake_kit::server::Redis;
 
 fn options() -> OpenOptions {
     OpenOptions::new().timeout(Duration::from_secs(20))
@@ -578,9 +578,8 @@ fn the_rights_that_are_documented_are_enough() {
 #[test]
 fn it_conforms_over_tls_and_trusts_nobody_else() {
     let test = "redis::it_conforms_over_tls_and_trusts_nobody_else";
-    let file = |name: &str| format!("{}/tests/data/tls/{name}", env!("CARGO_MANIFEST_DIR"));
-    let (ca, cert, key) = (file("ca.pem"), file("server.pem"), file("server.key"));
-    let port = crate::server::free_port().to_string();
+    let [ca, cert, key] = ["ca.pem", "server.pem", "server.key"].map(ringflake_kit::tls::file);
+    let port = ringflake_kit::server::free_port().to_string();
     let arguments = [
         ["--tls-port", &port],
         ["--tls-ca-cert-file", &ca],
@@ -590,7 +589,7 @@ fn it_conforms_over_tls_and_trusts_nobody_else() {
     let Some(redis) = Redis::start_with(test, &arguments.concat()) else {
         return;
     };
-    let identity = crate::kit::Identity::new();
+    let identity = ringflake_kit::tls::Identity::new();
     let own = identity.parameters("cert", "key");
     let url = format!("rediss://localhost:{port}?ca={ca}&{own}");
     let connect = || open(&url, &options()).unwrap();
@@ -632,7 +631,7 @@ fn damaged(redis: &Redis, name: &str, damage: &[&str]) -> (Namespace, Grant) {
         .acquire(&space, &Acquire::new(1, 1, now()))
         .unwrap()
         .remove(0);
-    crate::eventually::eventually("the mark has passed", || {
+    ringflake_kit::eventually("the mark has passed", || {
         Layout::RANDFLAKE.tick_at(now()) >= Some(grant.ticks.end)
     });
     let key = format!("ringflake:{{{name}}}:{}", damage[1]);

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use ringflake::lease::{Fingerprint, History, Init, Namespace, OpenOptions, open};
 use ringflake::{Clock, DirectGenerator, Layout, Secret, Shutdown, SystemClock};
 
-use crate::eventually::eventually;
-use crate::proxy::Proxy;
+use ringflake_kit::eventually;
+use ringflake_kit::proxy::Proxy;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 

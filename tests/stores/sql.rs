@@ -25,7 +25,7 @@ pub(crate) use self::replies::{
     no_answer_is_waited_for_in_vain,
 };
 pub(crate) use self::warnings::warnings;
-use crate::eventually::eventually;
+use ringflake_kit::eventually;
 
 /// A server under test.
 pub(crate) trait Database: Sync {

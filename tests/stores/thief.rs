@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use ringflake::Layout;
 use ringflake::lease::{Fingerprint, LeaseStore, Namespace, OpenError, OpenOptions, open};
+use ringflake_kit::tls::file;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -32,11 +33,6 @@ use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 
 /// In every URL, and in nothing else.
 const PASSWORD: &str = "hunter2";
-
-/// A file of the tests' certificates.
-fn file(name: &str) -> String {
-    format!("{}/tests/data/tls/{name}", env!("CARGO_MANIFEST_DIR"))
-}
 
 /// One connection, and all that was heard on any.
 struct Victim {

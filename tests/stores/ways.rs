@@ -7,8 +7,8 @@ mod mysql {
     use ringflake::lease::{OpenOptions, open};
 
     use crate::kit::{acquire, init, now, space, unavailable};
-    use crate::mysql::server::MariaDb;
-    use crate::server::free_port;
+    use ringflake_kit::server::MariaDb;
+    use ringflake_kit::server::free_port;
 
     #[test]
     fn a_socket_leads_to_it() {
@@ -67,7 +67,7 @@ mod mysql {
         replica.configure(&[]);
         replica.restart();
         let moved = space("moved");
-        crate::eventually::eventually("the other one serves", || {
+        ringflake_kit::eventually("the other one serves", || {
             let init = ringflake::lease::Init::new(ringflake::lease::History::New, now());
             store.init(&moved, &init).is_ok()
         });
@@ -85,8 +85,8 @@ mod postgres {
     use ringflake::lease::{OpenOptions, open};
 
     use crate::kit::{acquire, init, space};
-    use crate::postgres::server::Postgres;
-    use crate::server::free_port;
+    use ringflake_kit::server::Postgres;
+    use ringflake_kit::server::free_port;
 
     #[test]
     fn a_socket_leads_to_it_also_after_a_host_that_is_gone() {
@@ -127,8 +127,8 @@ mod redis {
     use tempfile::TempDir;
 
     use crate::kit::{acquire, init, space, unavailable};
-    use crate::redis_server::Redis;
-    use crate::server::{Server, directory, find, free_port};
+    use ringflake_kit::server::Redis;
+    use ringflake_kit::server::{Server, directory, find, free_port};
 
     fn store(url: &str) -> RedisStore {
         RedisStore::from_url(url, &OpenOptions::new()).unwrap()
@@ -168,7 +168,7 @@ mod redis {
         primary.replicate();
         primary.kill();
         replica.promote();
-        crate::eventually::eventually("the other one serves", || both.list(&orders).is_ok());
+        ringflake_kit::eventually("the other one serves", || both.list(&orders).is_ok());
     }
 
     /// A sentinel that watches the server at `port` by the name `orders`.
@@ -229,7 +229,7 @@ mod redis {
         let directory = TempDir::new().unwrap();
         let file = directory.path().join("word");
         fs::write(&file, "watchword\n").unwrap();
-        crate::kit::only_for_us(&file);
+        ringflake_kit::tls::only_for_us(&file);
         let (nobody, port, word) = (free_port(), watch.port, file.display());
         let hosts = format!("127.0.0.1:{nobody},127.0.0.1:{port}");
         let url = |name: &str| format!("redis://:hunter2@{hosts}/1?sentinel={name}");

@@ -10,16 +10,16 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde_json::Value;
 
 use crate::home::{Home, Parts, distinct, spawn, stderr, stdout, succeed};
-use crate::randflake;
+use ringflake_kit::known_answers;
 
 #[test]
 fn every_vector_is_read_in_every_form() {
     let home = Home::new();
-    let secrets = randflake::column("secret_hex");
-    let seconds = randflake::numbers("timestamp_unix_s");
-    let nodes = randflake::numbers("node");
-    let sequences = randflake::numbers("sequence");
-    let texts = randflake::column("id_base32hex");
+    let secrets = known_answers::column("secret_hex");
+    let seconds = known_answers::numbers("timestamp_unix_s");
+    let nodes = known_answers::numbers("node");
+    let sequences = known_answers::numbers("sequence");
+    let texts = known_answers::column("id_base32hex");
     for secret in secrets.iter().collect::<BTreeSet<_>>() {
         let file = home.write_secret("secret", secret);
         let rows: Vec<_> = (0..64).filter(|&row| secrets[row] == *secret).collect();
@@ -31,7 +31,7 @@ fn every_vector_is_read_in_every_form() {
             ("auto", "id_u64"),
             ("auto", "id_base32hex"),
         ] {
-            let ids = randflake::column(column);
+            let ids = known_answers::column(column);
             let input: String = rows.iter().map(|&row| format!("{}\n", ids[row])).collect();
             let args = ["--secret-file", &file, "--input", form];
             let json = home.inspect(&args, &input);
@@ -69,8 +69,9 @@ fn every_vector_is_read_in_every_form() {
 #[test]
 fn ids_can_be_arguments_also_negative_ones() {
     let home = Home::new();
-    let file = home.write_secret("secret", randflake::column("secret_hex")[0]);
-    let ids = ["i64", "u64", "base32hex"].map(|form| randflake::column(&format!("id_{form}"))[0]);
+    let file = home.write_secret("secret", known_answers::column("secret_hex")[0]);
+    let ids =
+        ["i64", "u64", "base32hex"].map(|form| known_answers::column(&format!("id_{form}"))[0]);
     assert!(ids[0].starts_with('-'));
     let args = [
         &["inspect", "--format", "json", "--secret-file", &file],

@@ -3,8 +3,6 @@
 #![cfg(unix)]
 
 mod bench;
-#[path = "../../../tests/common/eventually.rs"]
-mod eventually;
 mod first_use;
 mod generate;
 mod home;
@@ -12,8 +10,6 @@ mod inspect;
 mod local;
 mod nodes;
 mod pages;
-#[path = "../../../tests/data/randflake.rs"]
-mod randflake;
 mod runs;
 mod secret;
 mod statuses;

@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 use ringflake::Layout;
 
-use crate::eventually::eventually;
 use crate::home::{
     Home, Parts, distinct, fail, numbers, signal, spawn, stderr, stdout, succeed, unix_ms,
 };
+use ringflake_kit::eventually;
 
 #[test]
 fn runs_at_once_share_one_secret_and_no_id() {

@@ -11,8 +11,8 @@ use ringflake::lease::{
 use ringflake::{Layout, Secret};
 use serde_json::Value;
 
-use crate::eventually::eventually;
 use crate::home::{Home, Parts, distinct, fail, stderr, stdout, succeed, unix_ms};
+use ringflake_kit::eventually;
 
 /// A store beside the data directory, with a namespace of 32 nodes a block.
 struct Shared {

@@ -195,7 +195,7 @@ fn an_interrupt_ends_the_measuring_and_not_the_telling() {
         let caught = caught.map(|mask| u64::from_str_radix(mask.trim(), 16).unwrap());
         caught.is_some_and(|mask| mask & SIGTERM != 0)
     };
-    crate::eventually::eventually("it listens", listens);
+    ringflake_kit::eventually("it listens", listens);
     signal(&child, libc::SIGINT);
     let status = child.wait().unwrap();
     let mut text = String::new();

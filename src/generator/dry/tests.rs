@@ -7,11 +7,11 @@ use std::thread;
 use super::super::grant_lanes::LeaseUser;
 use super::*;
 use crate::clock::ManualClock;
-use crate::eventually::eventually;
 use crate::fill::PaddingFill;
 use crate::generator::builder::CachedGeneratorBuilder;
 use crate::layout::Layout;
 use crate::lease::StaticLease;
+use ringflake_kit::eventually;
 
 const HOUR: Duration = Duration::from_secs(3600);
 

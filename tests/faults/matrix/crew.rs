@@ -12,11 +12,11 @@ use ringflake::lease::{History, Init, LeaseStore, OpenOptions, open};
 use ringflake::{Clock as _, SystemClock};
 
 use super::case::Record;
-use super::clock::Clock;
 use super::ledger::{Ledger, Run};
 use super::report::{Figures, Sample};
 use super::wire::{self, Flaw, Line, Task};
 use super::{Outcome, space};
+use ringflake_kit::server::Clock;
 
 /// The workers of a cell.
 pub(crate) const WORKERS: u32 = 8;

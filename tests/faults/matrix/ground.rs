@@ -10,8 +10,9 @@ use std::process::Command;
 
 pub(crate) use self::rows::{PutBack, all_of_sqlite};
 use self::served::Served;
-use super::proxy::Proxy;
-use super::{Outcome, mariadb, postgres, redis, server};
+use super::Outcome;
+use ringflake_kit::proxy::Proxy;
+use ringflake_kit::server::{self, mariadb, postgres, redis};
 
 /// A kind of store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,10 +11,11 @@ use ringflake::{
     CachedGenerator, Clock, Handle, Id, Refused, SystemClock, TakeError, ThresholdFill,
 };
 
+use super::space;
 use super::ttl::TtlOnly;
 use super::wire::{Flaw, IDS_A_LINE, Line, Task, say};
 use super::witness::Witness;
-use super::{child, space};
+use ringflake_kit::child;
 
 /// A worker takes so often.
 const PERIOD: Duration = Duration::from_millis(20);

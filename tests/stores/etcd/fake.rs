@@ -11,8 +11,8 @@ use ringflake::lease::{
 };
 
 use super::{options, store};
-use crate::etcd_server::Etcd;
 use crate::kit::{acquire, ambiguous, fenced, init, now, space, unavailable};
+use ringflake_kit::server::Etcd;
 
 /// A server that passes each request on to a member, and each reply through
 /// `change`, and the port that it is at. One that is changed to nothing ends the

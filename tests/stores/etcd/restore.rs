@@ -4,8 +4,8 @@ use ringflake::lease::conformance::Given;
 use ringflake::lease::{Acquire, Fence, Floor, LeaseStore, Namespace, Renew};
 
 use super::store;
-use crate::etcd_server::Etcd;
 use crate::kit::{acquire, fenced, floor_ahead, init, now, space};
+use ringflake_kit::server::Etcd;
 
 /// One block, so that it must be granted again.
 fn one_block(name: &str) -> Namespace {

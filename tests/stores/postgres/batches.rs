@@ -4,10 +4,10 @@ use std::thread;
 
 use ringflake::lease::{Fence, Floor, LeaseStore, OpenOptions, StoreError, open};
 
-use super::server::{Postgres, Session};
-use crate::eventually::eventually;
 use crate::sql::batches::{self as sql, all, moved, renew_all, several};
 use crate::sql::{Database, all_of, made, mark, now, take};
+use ringflake_kit::eventually;
+use ringflake_kit::server::{Postgres, Session};
 
 /// The number of the next transaction that writes.
 fn next_transaction(admin: &Session) -> u64 {

@@ -9,10 +9,10 @@ use ringflake::lease::{
     Renew, StoreError, open,
 };
 
-use super::server::{Postgres, Session};
 use super::unavailable;
-use crate::eventually::eventually;
 use crate::sql::{Database, made, mark, now, take, tick};
+use ringflake_kit::eventually;
+use ringflake_kit::server::{Postgres, Session};
 
 /// How many sessions of the store wait for a lock of this kind: "advisory" for that of
 /// the record.

@@ -6,9 +6,9 @@ use ringflake::lease::conformance::Given;
 use ringflake::lease::{Acquire, Fence, LeaseStore, OpenOptions, RedisStore, Renew, StoreError};
 
 use super::{options, store};
-use crate::eventually::eventually;
 use crate::kit::{acquire, ambiguous, fenced, floor_ahead, init, now, space, unavailable};
-use crate::redis_server::Redis;
+use ringflake_kit::eventually;
+use ringflake_kit::server::Redis;
 
 /// A primary and a replica that has all of it.
 fn pair(test: &str) -> Option<(Redis, Redis)> {

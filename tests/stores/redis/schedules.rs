@@ -12,8 +12,8 @@ use ringflake::lease::{
 use ringflake::{Layout, ManualClock};
 
 use super::options;
-use crate::clock::Clock;
-use crate::redis_server::Redis;
+use ringflake_kit::server::Clock;
+use ringflake_kit::server::Redis;
 
 const START_MS: u64 = 1_760_000_000_500;
 const DAY_MS: u64 = 86_400_000;

@@ -5,7 +5,7 @@ use std::thread;
 use ringflake::lease::{Acquire, Fence, Grant, LeaseStore, Namespace, Renew, StoreError};
 
 use super::{Database, all_of, made, mark, now};
-use crate::eventually::eventually;
+use ringflake_kit::eventually;
 
 pub(crate) type Answers = Vec<Result<u64, StoreError>>;
 

@@ -10,8 +10,8 @@ use ringflake::lease::{
 };
 
 use super::{Database, SLACK, all_of, made, mark, now, patient, take, tick};
-use crate::eventually::eventually;
-use crate::proxy::{After, Fault, Proxy, Then};
+use ringflake_kit::eventually;
+use ringflake_kit::proxy::{After, Fault, Proxy, Then};
 
 /// An operation that changes something, on a namespace that exists.
 type Change = dyn Fn(&mut dyn LeaseStore, &Namespace) -> Result<(), StoreError>;

@@ -8,7 +8,7 @@ use ringflake::lease::{Acquire, History, Init, LeaseStore, StoreError};
 use ringflake::{Clock, Layout, ManualClock};
 
 use super::{JOB, Place, acquire, child, job, now, space, store};
-use crate::server;
+use ringflake_kit::server;
 
 const TEN_YEARS: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 

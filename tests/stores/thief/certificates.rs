@@ -75,16 +75,16 @@ fn a_private_key_that_others_may_read_or_write_is_refused() {
             "postgres" => ("sslcert", "sslkey"),
             _ => ("cert", "key"),
         };
-        let identity = crate::kit::Identity::new();
+        let identity = ringflake_kit::tls::Identity::new();
         let own = identity.parameters(certificate, key);
         let url = format!("{}&{own}", url.replace("CA", &file("ca.pem")));
         for mode in [0o664, 0o660, 0o602] {
-            crate::kit::allow(&identity.key(), mode);
+            ringflake_kit::tls::allow(&identity.key(), mode);
             let reason = format!("{key} can't be read");
             thief.fails(&url, &reason);
             thief.fails(&url, &format!("chmod 600 {}", identity.key().display()));
         }
-        crate::kit::only_for_us(&identity.key());
+        ringflake_kit::tls::only_for_us(&identity.key());
         thief.succeeds(&url);
     }
 }
@@ -107,7 +107,7 @@ fn postgres_is_shown_the_clients_certificate() {
     for path in [&cert, &key] {
         fs::copy(file(path.file_name().unwrap().to_str().unwrap()), path).unwrap();
     }
-    crate::kit::only_for_us(&key);
+    ringflake_kit::tls::only_for_us(&key);
     let text = thief.ask(&mut *store);
     assert!(thief.knows(), "{text}");
     fs::write(&key, "no key").unwrap();

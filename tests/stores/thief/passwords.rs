@@ -10,7 +10,7 @@ use ringflake::lease::{OpenOptions, open};
 use tempfile::TempDir;
 
 use super::{PASSWORD, Thief, file};
-use crate::kit::only_for_us;
+use ringflake_kit::tls::only_for_us;
 
 /// A thief that is believed, a URL without a password that leads to it, and the
 /// variable that the password can be in.
@@ -60,7 +60,7 @@ fn a_file_with_another_password_is_taken_up_by_the_next_connection() {
 
         #[cfg(unix)]
         {
-            crate::kit::allow(&path, 0o606);
+            ringflake_kit::tls::allow(&path, 0o606);
             let text = thief.ask(&mut *store);
             assert!(!thief.knows(), "{url}");
             assert!(text.contains("chmod 600"), "{url}: {text}");

@@ -62,7 +62,7 @@ fn those_who_wait_hear_of_a_nudge_and_of_a_refusal() {
 fn a_forked_child_leaves_those_who_wait_alone() {
     let made = SETUP.make();
     let told = made.filler.wait(Duration::ZERO, || {
-        Some(crate::child::in_a_fork(|| {
+        Some(ringflake_kit::child::in_a_fork(|| {
             let before = rung(&made);
             made.filler.wake_waiters();
             u8::from(rung(&made) != before)

@@ -4,10 +4,10 @@ use std::thread;
 
 use super::Cell;
 use crate::matrix::case::Case;
-use crate::matrix::clock::Clock;
 use crate::matrix::crew::{Crew, Shown, Terms};
 use crate::matrix::ground::Kind;
 use crate::matrix::{Outcome, space};
+use ringflake_kit::server::Clock;
 
 const HOUR: i64 = 3600;
 const TEN_YEARS: i64 = 3652 * 24 * HOUR;

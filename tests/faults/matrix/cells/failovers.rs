@@ -7,10 +7,11 @@ use super::Cell;
 use super::rows::{TWICE_AS_MANY, other_blocks};
 use crate::matrix::case::Case;
 use crate::matrix::crew::Terms;
-use crate::matrix::mariadb::MariaDb;
-use crate::matrix::postgres::Postgres;
-use crate::matrix::proxy::Proxy;
-use crate::matrix::{Outcome, etcd, redis, space};
+use crate::matrix::{Outcome, space};
+use ringflake_kit::proxy::Proxy;
+use ringflake_kit::server::MariaDb;
+use ringflake_kit::server::Postgres;
+use ringflake_kit::server::{etcd, redis};
 
 const NOTICED: &str = "the server that takes over is known for another one, and raises the floor \
                        above all that the first may have granted and go on granting until it \

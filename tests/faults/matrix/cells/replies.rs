@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::matrix::Outcome;
 use crate::matrix::case::Case;
 use crate::matrix::crew::{Terms, WORKERS};
-use crate::matrix::proxy::{After, Fault, Then};
+use ringflake_kit::proxy::{After, Fault, Then};
 
 /// One after the other: the connection ends, or stays open and silent.
 pub(super) fn lost(case: &mut Case<'_>) -> Outcome<()> {

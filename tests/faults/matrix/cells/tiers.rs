@@ -9,9 +9,10 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::Cell;
+use crate::matrix::Outcome;
 use crate::matrix::case::Case;
 use crate::matrix::crew::{Crew, Terms, WORKERS};
-use crate::matrix::{Outcome, server};
+use ringflake_kit::server;
 
 /// How long the machine goes on without its store, and a little more.
 const REACH: Duration = Duration::from_secs(90);

@@ -11,7 +11,8 @@ use rusqlite::Connection;
 use serde_json::json;
 
 use super::rows::text;
-use crate::matrix::{Outcome, mariadb, postgres, redis, server};
+use crate::matrix::Outcome;
+use ringflake_kit::server::{self, mariadb, postgres, redis};
 
 /// A mark that no layout has; the tables' own rules let it pass.
 fn update(namespace: &str, block: u64) -> String {

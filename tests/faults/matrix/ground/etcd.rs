@@ -3,8 +3,9 @@
 //! the way.
 
 use super::{Ground, Kind, PutBack, damage, rows};
-use crate::matrix::proxy::{Fault, Proxy};
-use crate::matrix::{Outcome, etcd};
+use crate::matrix::Outcome;
+use ringflake_kit::proxy::{Fault, Proxy};
+use ringflake_kit::server::etcd;
 
 pub(super) struct Etcd {
     server: etcd::Etcd,

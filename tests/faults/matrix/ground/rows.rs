@@ -11,7 +11,8 @@ use base64::engine::general_purpose::STANDARD;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::matrix::{Outcome, mariadb, postgres, server};
+use crate::matrix::Outcome;
+use ringflake_kit::server::{self, mariadb, postgres};
 
 /// Puts back what was kept.
 pub(crate) type PutBack = Box<dyn Fn() -> Outcome<()>>;

@@ -1,9 +1,10 @@
 //! A server behind a proxy, with a calendar clock of its own.
 
 use super::{Ground, Kind, PutBack, damage, rows};
-use crate::matrix::clock::Clock;
-use crate::matrix::proxy::Proxy;
-use crate::matrix::{Outcome, mariadb, postgres, redis};
+use crate::matrix::Outcome;
+use ringflake_kit::proxy::Proxy;
+use ringflake_kit::server::Clock;
+use ringflake_kit::server::{mariadb, postgres, redis};
 
 pub(super) struct Served<S> {
     server: S,

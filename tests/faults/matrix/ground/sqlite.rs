@@ -7,7 +7,8 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::{Ground, Kind, PutBack, damage, rows};
-use crate::matrix::{Outcome, server};
+use crate::matrix::Outcome;
+use ringflake_kit::server;
 
 pub(super) struct Sqlite {
     directory: TempDir,

@@ -1,0 +1,399 @@
+//! P1: a take allocates nothing, and makes no system call unless the ring is dry.
+
+use std::alloc::{GlobalAlloc, Layout as Memory, System};
+use std::cell::Cell;
+use std::io::Write;
+use std::time::Duration;
+
+use ringflake::{CachedGenerator, DirectGenerator, Id, OnEmpty, ThresholdFill};
+
+use ringflake_kit::eventually;
+use ringflake_kit::small::{clock_at, layout, lease, secret};
+
+/// The system's allocator, counting what each thread asks of it.
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+fn count() {
+    // A thread that is ending has no counter any more, and is none of a test.
+    let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+}
+
+// SAFETY: passes everything on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, memory: Memory) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promise is the same.
+        unsafe { System.alloc(memory) }
+    }
+
+    unsafe fn dealloc(&self, start: *mut u8, memory: Memory) {
+        count();
+        // SAFETY: the caller's promise is the same.
+        unsafe { System.dealloc(start, memory) }
+    }
+
+    unsafe fn alloc_zeroed(&self, memory: Memory) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promise is the same.
+        unsafe { System.alloc_zeroed(memory) }
+    }
+
+    unsafe fn realloc(&self, start: *mut u8, memory: Memory, size: usize) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promise is the same.
+        unsafe { System.realloc(start, memory, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// How often `work` makes this thread allocate or free.
+fn allocations(work: impl FnOnce()) -> u64 {
+    let before = ALLOCATIONS.get();
+    work();
+    ALLOCATIONS.get() - before
+}
+
+/// A ring that is filled again and again during 100,000 takes.
+fn live_ring() -> CachedGenerator {
+    let layout = layout(40, 8, 12);
+    CachedGenerator::builder(layout)
+        .secret(&secret())
+        .lease(lease(layout, 0..64, 0..100))
+        .clock(clock_at(layout, 0))
+        .capacity(1 << 14)
+        .threshold_fill(ThresholdFill::percent(75))
+        .build()
+        .unwrap()
+}
+
+/// A fill was asked for, whenever the producer comes to it.
+fn is_live(ids: &CachedGenerator) {
+    eventually("the ring is live", || ids.stats().fills.threshold > 0);
+}
+
+#[test]
+fn the_counter_counts() {
+    assert_eq!(allocations(|| drop(Box::new(1_u64))), 2);
+    assert_eq!(allocations(|| drop(vec![0_u8; 100])), 2);
+    let mut grown = vec![1_u8];
+    assert!(allocations(|| grown.extend([1; 1000])) >= 1);
+    assert_eq!(allocations(|| ()), 0);
+}
+
+#[test]
+fn p1_a_take_allocates_nothing() {
+    let ids = live_ring();
+    let taken = || {
+        for _ in 0..100_000 {
+            ids.take().unwrap();
+        }
+    };
+    assert_eq!(allocations(taken), 0);
+    is_live(&ids);
+}
+
+#[test]
+fn p1_a_batch_allocates_nothing() {
+    let ids = live_ring();
+    let mut batch = [Id::default(); 20];
+    let taken = || {
+        for n in 0..100_000 {
+            ids.take_batch(&mut batch[..n % 20]).unwrap();
+        }
+    };
+    assert_eq!(allocations(taken), 0);
+    is_live(&ids);
+}
+
+#[test]
+fn p1_a_take_from_a_handle_allocates_nothing() {
+    let ids = live_ring();
+    let mut handle = ids.handle().unwrap();
+    let taken = || {
+        for _ in 0..100_000 {
+            handle.take().unwrap();
+        }
+    };
+    assert_eq!(allocations(taken), 0);
+    is_live(&ids);
+}
+
+#[test]
+fn p1_a_take_in_place_allocates_nothing() {
+    let layout = layout(40, 8, 12);
+    let ids = CachedGenerator::builder(layout)
+        .secret(&secret())
+        .lease(lease(layout, 0..64, 0..100))
+        .clock(clock_at(layout, 0))
+        .capacity(1)
+        .threshold_fill(None)
+        .build()
+        .unwrap();
+    let mut batch = [Id::default(); 10];
+    let taken = || {
+        for _ in 0..10_000 {
+            ids.take().unwrap();
+            ids.take_batch(&mut batch).unwrap();
+        }
+    };
+    assert_eq!(allocations(taken), 0);
+    assert!(ids.stats().in_place > 100_000);
+}
+
+#[test]
+fn p1_a_take_that_fails_allocates_nothing() {
+    for answer in [
+        OnEmpty::Generate,
+        OnEmpty::Error,
+        OnEmpty::Wait(Duration::from_micros(1)),
+    ] {
+        let layout = layout(40, 8, 1);
+        let ids = CachedGenerator::builder(layout)
+            .plain()
+            .lease(lease(layout, 0..1, 0..9))
+            .clock(clock_at(layout, 0))
+            .borrow_limit(Duration::ZERO)
+            .capacity(2)
+            .on_empty(answer)
+            .build()
+            .unwrap();
+        ids.take_batch(&mut [Id::default(); 2]).unwrap();
+        let mut handle = ids.handle().unwrap();
+        let failed = || {
+            for _ in 0..300 {
+                assert!(ids.take().is_err() && handle.take().is_err());
+            }
+        };
+        assert_eq!(allocations(failed), 0, "{answer:?}");
+    }
+}
+
+#[test]
+fn p1_a_direct_take_allocates_nothing() {
+    let layout = layout(40, 8, 14);
+    let ids = DirectGenerator::builder(layout)
+        .secret(&secret())
+        .lease(lease(layout, 0..64, 0..100))
+        .clock(clock_at(layout, 0))
+        .build()
+        .unwrap();
+    let taken = || {
+        for _ in 0..100_000 {
+            ids.take().unwrap();
+        }
+    };
+    assert_eq!(allocations(taken), 0);
+}
+
+#[test]
+fn p1_writing_an_id_allocates_nothing() {
+    let ids = live_ring();
+    let mut text = [0; 16];
+    let written = || {
+        for _ in 0..10_000 {
+            let id = ids.take().unwrap();
+            let mut left = text.as_mut_slice();
+            write!(left, "{id}").unwrap();
+            let len = 16 - left.len();
+            let text = std::str::from_utf8(&text[..len]).unwrap();
+            assert_eq!(text.parse(), Ok(id));
+        }
+    };
+    assert_eq!(allocations(written), 0);
+}
+
+/// No system call: the takes run in a process of their own, in a thread whose
+/// system calls the kernel answers by ending the process.
+#[cfg(target_os = "linux")]
+mod system_calls {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::{Command, ExitStatus};
+    use std::sync::atomic::AtomicU32;
+    use std::sync::atomic::Ordering::SeqCst;
+    use std::{env, hint, io, thread};
+
+    use super::*;
+
+    const CHILD: &str = "RINGFLAKE_TEST_CHILD";
+
+    /// What the takes of a child are.
+    const WAYS: [&str; 5] = ["take", "batch", "handle", "crossing", "contended"];
+
+    /// Runs the test `name` of this program again, as a child that finds its
+    /// role in the environment.
+    fn run_again(name: &str, role: &str) -> ExitStatus {
+        let child = Command::new(env::current_exe().unwrap())
+            .args(["--exact", name, "--test-threads=1"])
+            .env(CHILD, role)
+            .output()
+            .unwrap();
+        child.status
+    }
+
+    /// From here on this thread may only end the process, and make the system
+    /// calls in `allowed`.
+    fn forbid_system_calls(allowed: &[libc::c_long]) {
+        // A classic BPF program over the call's number, which comes first in
+        // the data that it is given: a test and a return for each that passes.
+        let statement = |code: u32, k: u32| libc::sock_filter {
+            code: code as u16,
+            jt: 0,
+            jf: 0,
+            k,
+        };
+        let mut program = vec![statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0)];
+        for &number in [libc::SYS_exit_group].iter().chain(allowed) {
+            program.push(libc::sock_filter {
+                code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16,
+                jt: 0,
+                jf: 1,
+                k: number as u32,
+            });
+            program.push(statement(
+                libc::BPF_RET | libc::BPF_K,
+                libc::SECCOMP_RET_ALLOW,
+            ));
+        }
+        program.push(statement(
+            libc::BPF_RET | libc::BPF_K,
+            libc::SECCOMP_RET_KILL_PROCESS,
+        ));
+        let filter = libc::sock_fprog {
+            len: program.len() as u16,
+            filter: program.as_mut_ptr(),
+        };
+        // SAFETY: takes numbers alone; without it only root may set a filter.
+        let done = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+        assert_eq!(done, 0, "{}", io::Error::last_os_error());
+        // SAFETY: the filter points to a program that outlives the call, which
+        // copies it. It holds for this thread only.
+        let done = unsafe {
+            libc::prctl(
+                libc::PR_SET_SECCOMP,
+                libc::SECCOMP_MODE_FILTER,
+                &raw const filter,
+            )
+        };
+        // A panic would be one of the calls that end the process.
+        assert_eq!(done, 0, "{}", io::Error::last_os_error());
+    }
+
+    fn end(good: bool) -> ! {
+        // SAFETY: ends the process, and nothing else.
+        unsafe { libc::_exit(if good { 0 } else { 1 }) }
+    }
+
+    fn take_without_system_calls(way: &str) -> ! {
+        let layout = layout(40, 8, 12);
+        let threshold = ThresholdFill::percent(if way == "crossing" { 50 } else { 1 });
+        let ids = CachedGenerator::builder(layout)
+            .secret(&secret())
+            .lease(lease(layout, 0..64, 0..100))
+            .clock(clock_at(layout, 0))
+            .capacity(1 << 16)
+            .threshold_fill(threshold)
+            .on_empty(OnEmpty::Error)
+            .build()
+            .unwrap();
+        if way == "contended" {
+            take_in_two_threads(ids);
+        }
+        let mut handle = ids.handle().unwrap();
+        let mut batch = [Id::default(); 60];
+        // Waking a sleeping producer is one call, and the only one.
+        let wake = [libc::SYS_futex];
+        forbid_system_calls(if way == "crossing" { &wake } else { &[] });
+        let good = match way {
+            "take" | "crossing" => (0..60_000).all(|_| ids.take().is_ok()),
+            "batch" => (0..1_000).all(|_| ids.take_batch(&mut batch) == Ok(60)),
+            _ => (0..60_000).all(|_| handle.take().is_ok()),
+        };
+        end(good)
+    }
+
+    /// Threads that get in each other's way still don't give up their slice.
+    fn take_in_two_threads(ids: CachedGenerator) -> ! {
+        static DONE: AtomicU32 = AtomicU32::new(0);
+        for _ in 0..2 {
+            let ids = ids.clone();
+            thread::spawn(move || {
+                forbid_system_calls(&[]);
+                if !(0..30_000).all(|_| ids.take().is_ok()) {
+                    end(false);
+                }
+                DONE.fetch_add(1, SeqCst);
+                // To return would be a system call.
+                loop {
+                    hint::spin_loop();
+                }
+            });
+        }
+        for _ in 0..20_000 {
+            if DONE.load(SeqCst) == 2 {
+                end(true);
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        end(false)
+    }
+
+    #[test]
+    fn p1_takes_make_no_system_call() {
+        const NAME: &str = "system_calls::p1_takes_make_no_system_call";
+        if let Ok(way) = env::var(CHILD) {
+            take_without_system_calls(&way);
+        }
+        for way in WAYS {
+            let status = run_again(NAME, way);
+            assert!(status.success(), "{way}: {status}");
+        }
+    }
+
+    #[test]
+    fn the_filter_ends_a_process_that_makes_a_system_call() {
+        const NAME: &str = "system_calls::the_filter_ends_a_process_that_makes_a_system_call";
+        match env::var(CHILD).as_deref() {
+            Ok("none") => {
+                forbid_system_calls(&[]);
+                end(true);
+            }
+            Ok("one") => {
+                forbid_system_calls(&[]);
+                // SAFETY: asks for a number.
+                unsafe { libc::getppid() };
+                end(true);
+            }
+            _ => {}
+        }
+        assert!(run_again(NAME, "none").success());
+        assert_eq!(run_again(NAME, "one").signal(), Some(libc::SIGSYS));
+    }
+
+    #[test]
+    fn a_dry_ring_is_what_takes_a_system_call() {
+        // The other half of the promise, so that a filter that forbids nothing
+        // would be noticed with a generator too: a wait sleeps.
+        const NAME: &str = "system_calls::a_dry_ring_is_what_takes_a_system_call";
+        if env::var(CHILD).is_ok() {
+            let layout = layout(40, 8, 1);
+            let ids = CachedGenerator::builder(layout)
+                .plain()
+                .lease(lease(layout, 0..1, 0..9))
+                .clock(clock_at(layout, 0))
+                .borrow_limit(Duration::ZERO)
+                .capacity(2)
+                .on_empty(OnEmpty::Wait(Duration::from_millis(1)))
+                .build()
+                .unwrap();
+            forbid_system_calls(&[]);
+            end((0..3).all(|_| ids.take().is_ok()));
+        }
+        assert_eq!(run_again(NAME, "dry").signal(), Some(libc::SIGSYS));
+    }
+}

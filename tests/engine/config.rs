@@ -1,0 +1,726 @@
+//! Configuration: what is refused and how that reads, and that each option
+//! does something.
+
+use std::collections::HashSet;
+use std::error::Error;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use ringflake::{
+    BuildError, CachedGenerator, CachedGeneratorBuilder, Clock, ClockPolicy, DirectGenerator, Id,
+    Layout, LayoutError, LeaseError, LeaseSource, ManualClock, OnEmpty, PaddingFill, PolicyError,
+    RingBuffer, RingError, ScheduledFill, Secret, StaticLease, TakeError, ThresholdFill,
+};
+
+use ringflake_kit::eventually;
+use ringflake_kit::small::{clock_at, layout, lease, secret, secret_of_its_own};
+
+const SECOND: Duration = Duration::from_secs(1);
+const HOUR: Duration = Duration::from_secs(3600);
+/// Some time in 2025.
+const NOW_UNIX_MS: u64 = 1_750_000_000_000;
+
+/// One that builds.
+fn builder() -> CachedGeneratorBuilder {
+    builder_of(layout(40, 8, 8))
+}
+
+fn builder_of(layout: Layout) -> CachedGeneratorBuilder {
+    CachedGenerator::builder(layout)
+        .plain()
+        .lease(lease(layout, 10..12, 0..1_000))
+        .clock(clock_at(layout, 0))
+        .capacity(64)
+}
+
+/// The text of `error`, which must have each of `parts` in it.
+#[track_caller]
+fn assert_says(error: &dyn Error, parts: &[&str]) {
+    let text = error.to_string();
+    for part in parts {
+        assert!(text.contains(part), "{part:?} is not in {text:?}");
+    }
+}
+
+// What is refused
+
+#[test]
+fn a_capacity_that_is_no_power_of_two_or_too_large() {
+    for capacity in [0, 3, 65_535, 1 << 31, usize::MAX] {
+        for answer in [OnEmpty::Generate, OnEmpty::Wait(SECOND)] {
+            let error = builder().capacity(capacity).on_empty(answer).build();
+            let error = error.unwrap_err();
+            assert!(
+                matches!(&error, BuildError::Ring(RingError::Capacity { capacity: c })
+                    if *c == capacity),
+                "{error:?}"
+            );
+            let max = RingBuffer::MAX_CAPACITY.to_string();
+            assert_says(&error, &[&capacity.to_string(), "power of two", &max]);
+        }
+    }
+}
+
+#[test]
+fn a_threshold_out_of_its_range() {
+    for percent in [0, 101, u32::MAX] {
+        let fill = ThresholdFill::percent(percent);
+        let error = builder().threshold_fill(fill).build().unwrap_err();
+        assert!(
+            matches!(error, BuildError::Policy(PolicyError::Percent { percent: p })
+                if p == percent)
+        );
+        assert_says(&error, &[&percent.to_string(), "1 to 100"]);
+    }
+    for (low, high) in [(0, 50), (50, 101), (60, 50), (0, 0), (u32::MAX, u32::MAX)] {
+        let fill = ThresholdFill::adaptive().between(low, high);
+        let error = builder().threshold_fill(fill).build().unwrap_err();
+        let expected = PolicyError::Bounds { low, high };
+        assert!(matches!(error, BuildError::Policy(policy) if policy == expected));
+        assert_says(&error, &[&low.to_string(), &high.to_string(), "1 to 100"]);
+    }
+    for slots in [0, 65, usize::MAX] {
+        let fill = ThresholdFill::slots(slots);
+        let error = builder().threshold_fill(fill).build().unwrap_err();
+        let expected = PolicyError::Slots {
+            slots,
+            capacity: 64,
+        };
+        assert!(matches!(error, BuildError::Policy(policy) if policy == expected));
+        assert_says(&error, &[&slots.to_string(), "1 to 64"]);
+    }
+    for (fill, slots) in [
+        (ThresholdFill::percent(1), 1),
+        (ThresholdFill::percent(100), 64),
+        (ThresholdFill::slots(1), 1),
+        (ThresholdFill::slots(64), 64),
+        (ThresholdFill::adaptive(), 58),
+        (ThresholdFill::adaptive().between(1, 1), 1),
+    ] {
+        let ids = builder().threshold_fill(fill).build().unwrap();
+        assert_eq!(ids.stats().threshold, slots);
+    }
+}
+
+#[test]
+fn an_age_limit_shorter_than_a_tick() {
+    let limit = |max_age| ScheduledFill::every(Duration::from_secs(1)).max_age(max_age);
+    let too_short = Duration::from_millis(999);
+    let fill = limit(too_short);
+    let error = builder().scheduled_fill(fill).build().unwrap_err();
+    assert!(
+        matches!(error, BuildError::Policy(PolicyError::MaxAge { max_age, .. }) if max_age == too_short)
+    );
+    assert_says(&error, &["999ms", "1s"]);
+    let fill = limit(Duration::from_secs(1));
+    assert!(builder().scheduled_fill(fill).build().is_ok());
+}
+
+#[test]
+fn a_period_that_is_too_short() {
+    for period in [Duration::ZERO, Duration::from_nanos(999_999)] {
+        let fill = ScheduledFill::every(period);
+        let error = builder().scheduled_fill(fill).build().unwrap_err();
+        assert!(
+            matches!(error, BuildError::Policy(PolicyError::Period { period: p }) if p == period)
+        );
+        assert_says(&error, &[&format!("{period:?}"), "1ms"]);
+    }
+    for period in [ScheduledFill::MIN_PERIOD, Duration::MAX] {
+        let fill = ScheduledFill::every(period).max_age(Duration::MAX);
+        assert!(builder().scheduled_fill(fill).build().is_ok());
+    }
+}
+
+#[test]
+fn a_number_of_producers_out_of_its_range() {
+    for count in [0, 65, usize::MAX] {
+        let error = builder().producers(count).build().unwrap_err();
+        assert!(matches!(error, BuildError::Producers { count: c } if c == count));
+        assert_says(&error, &[&count.to_string(), "1 to 64"]);
+    }
+    assert!(builder().producers(64).build().is_ok());
+}
+
+#[test]
+fn a_wait_for_producers_that_nothing_wakes() {
+    let builder = || builder().on_empty(OnEmpty::Wait(SECOND));
+    for schedule in [None, Some(ScheduledFill::every(SECOND))] {
+        let waits = builder().threshold_fill(None).scheduled_fill(schedule);
+        let error = waits.build().unwrap_err();
+        assert!(matches!(error, BuildError::WaitWithoutThreshold));
+        assert_says(&error, &["OnEmpty::Wait", "threshold"]);
+    }
+    assert!(builder().build().is_ok());
+}
+
+/// What both generators are told.
+struct Setup {
+    cipher: Option<Choice>,
+    lease: Option<LeaseSource>,
+    clock: ManualClock,
+}
+
+enum Choice {
+    Plain,
+    Secret,
+}
+
+impl Setup {
+    fn new(cipher: Choice, lease: impl Into<LeaseSource>) -> Self {
+        Self {
+            cipher: Some(cipher),
+            lease: Some(lease.into()),
+            clock: ManualClock::new(NOW_UNIX_MS),
+        }
+    }
+}
+
+macro_rules! build {
+    ($builder:expr, $setup:expr) => {{
+        let builder = $builder.clock($setup.clock);
+        let builder = match $setup.cipher {
+            Some(Choice::Plain) => builder.plain(),
+            Some(Choice::Secret) => builder.secret(&secret_of_its_own()),
+            None => builder,
+        };
+        let builder = match $setup.lease {
+            Some(lease) => builder.lease(lease),
+            None => builder,
+        };
+        builder.build().map(drop)
+    }};
+}
+
+fn build_cached(layout: Layout, setup: Setup) -> Result<(), BuildError> {
+    build!(CachedGenerator::builder(layout).capacity(4), setup)
+}
+
+fn build_direct(layout: Layout, setup: Setup) -> Result<(), BuildError> {
+    build!(DirectGenerator::builder(layout), setup)
+}
+
+type Build = fn(Layout, Setup) -> Result<(), BuildError>;
+
+/// Both refuse what is wrong with layout, cipher and lease.
+const BOTH: [Build; 2] = [build_cached, build_direct];
+
+#[test]
+fn no_cipher_and_no_lease() {
+    let layout = Layout::RANDFLAKE;
+    for (node, build) in (0..).zip(BOTH) {
+        let lease = || StaticLease::assume_unique(layout, node..node + 1);
+        let mut setup = Setup::new(Choice::Plain, lease());
+        setup.cipher = None;
+        let error = build(layout, setup).unwrap_err();
+        assert!(matches!(error, BuildError::NoCipher));
+        assert_says(&error, &["secret", "plain"]);
+
+        let mut setup = Setup::new(Choice::Plain, lease());
+        setup.lease = None;
+        let error = build(layout, setup).unwrap_err();
+        assert!(matches!(error, BuildError::NoLease));
+        assert_says(&error, &["lease"]);
+
+        build(layout, Setup::new(Choice::Plain, lease())).unwrap();
+    }
+}
+
+#[test]
+fn encryption_of_a_layout_that_is_to_fit_a_double() {
+    for build in BOTH {
+        for (time, node, sequence) in [
+            (1, 1, 1),
+            (20, 6, 6),
+            (31, 10, 12),
+            (31, 11, 12),
+            (30, 17, 17),
+        ] {
+            let layout = layout(time, node, sequence);
+            let bits = layout.total_bits();
+            let clock = clock_at(layout, 0);
+            let granted = || lease(layout, 0..1, 0..2);
+            let mut plain = Setup::new(Choice::Plain, granted());
+            plain.clock = clock.clone();
+            build(layout, plain).unwrap();
+            let mut encrypted = Setup::new(Choice::Secret, granted());
+            encrypted.clock = clock;
+            let built = build(layout, encrypted);
+            if bits > 53 {
+                built.unwrap();
+                continue;
+            }
+            let error = built.unwrap_err();
+            assert!(matches!(error, BuildError::EncryptionWidens { bits: b } if b == bits));
+            assert_says(&error, &[&bits.to_string(), "64", "53", "plain"]);
+        }
+    }
+}
+
+#[test]
+fn a_layout_that_has_run_out() {
+    for build in BOTH {
+        let layout = Layout::BAIDU;
+        let lease = lease(layout, 0..1, 0..layout.ticks());
+        let error = build(layout, Setup::new(Choice::Secret, lease.clone())).unwrap_err();
+        assert!(matches!(
+            error,
+            BuildError::Layout(LayoutError::Expired {
+                now_unix_ms: NOW_UNIX_MS,
+                ..
+            })
+        ));
+        assert_says(&error, &["2024-11-20T21:24:16Z", "2025-06-15T15:06:40Z"]);
+
+        // The millisecond before its end it is still alive.
+        let mut last = Setup::new(Choice::Secret, lease.clone());
+        last.clock = ManualClock::new(layout.end_unix_ms() - 1);
+        build(layout, last).unwrap();
+        let mut ended = Setup::new(Choice::Secret, lease);
+        ended.clock = ManualClock::new(layout.end_unix_ms());
+        assert!(build(layout, ended).is_err());
+    }
+    // By the system's clock, too.
+    let expired = DirectGenerator::builder(Layout::BAIDU)
+        .plain()
+        .lease(StaticLease::assume_unique(Layout::BAIDU, 0..1))
+        .build();
+    assert!(matches!(expired, Err(BuildError::Layout(_))));
+}
+
+#[test]
+fn a_lease_that_the_layout_does_not_have() {
+    let layout = Layout::RANDFLAKE;
+    for build in BOTH {
+        let wide = StaticLease::assume_unique(layout, 0..131_073);
+        let error = build(layout, Setup::new(Choice::Secret, wide)).unwrap_err();
+        assert!(matches!(
+            error,
+            BuildError::Lease(LeaseError::NodesOutOfRange { end: 131_073, .. })
+        ));
+        assert_says(&error, &["131073", "131072"]);
+
+        let none = StaticLease::assume_unique(layout, 7..7);
+        let error = build(layout, Setup::new(Choice::Secret, none)).unwrap_err();
+        assert_says(&error, &["7..7", "131072"]);
+
+        let mut early = Setup::new(Choice::Secret, StaticLease::assume_unique(layout, 0..1));
+        early.clock = ManualClock::new(1_729_999_999_999);
+        let error = build(layout, early).unwrap_err();
+        assert_says(&error, &["1729999999999", "1730000000000"]);
+    }
+}
+
+#[test]
+fn a_lease_that_is_counted_in_another_layout() {
+    let other = Layout::TWITTER;
+    for build in BOTH {
+        let lease = lease(other, 0..1, 0..9);
+        let error = build(Layout::RANDFLAKE, Setup::new(Choice::Secret, lease)).unwrap_err();
+        assert!(matches!(
+            error,
+            BuildError::LeaseLayout {
+                lease: Layout::TWITTER,
+                generator: Layout::RANDFLAKE
+            }
+        ));
+        assert_says(&error, &["41/10/12", "30/17/17"]);
+    }
+}
+
+#[test]
+fn an_error_leaves_nothing_behind() {
+    let layout = layout(40, 8, 8);
+    let clock = Arc::new(clock_at(layout, 0));
+    let builder = || builder_of(layout).clock(Arc::clone(&clock));
+    assert!(builder().capacity(5).build().is_err());
+    assert!(builder().producers(0).build().is_err());
+    assert!(
+        builder()
+            .lease(lease(Layout::TWITTER, 0..1, 0..1))
+            .build()
+            .is_err()
+    );
+    assert_eq!(Arc::strong_count(&clock), 1);
+}
+
+// Thresholds
+
+#[test]
+fn a_threshold_is_exact_for_every_ring_that_can_be_made() {
+    for capacity in (0..=30).map(|bits| 1_usize << bits) {
+        for percent in 1..=100_u32 {
+            let slots = ThresholdFill::percent(percent).in_slots(capacity).unwrap();
+            let exact = (capacity as f64) * f64::from(percent) / 100.0;
+            assert_eq!(slots, exact.ceil() as usize, "{percent} % of {capacity}");
+        }
+    }
+    // The product of these two is where 32 bits end.
+    assert_eq!(ThresholdFill::percent(50).in_slots(1 << 26), Ok(1 << 25));
+    assert_eq!(ThresholdFill::percent(100).in_slots(1 << 30), Ok(1 << 30));
+    assert_eq!(
+        ThresholdFill::percent(100).in_slots(usize::MAX),
+        Ok(usize::MAX)
+    );
+    assert_eq!(ThresholdFill::slots(1 << 30).in_slots(1 << 30), Ok(1 << 30));
+    assert_eq!(ThresholdFill::default(), ThresholdFill::percent(50));
+}
+
+proptest! {
+    #[test]
+    fn a_threshold_lies_between_one_and_the_capacity(
+        percent in any::<u32>(),
+        slots in any::<usize>(),
+        capacity in 1..=usize::MAX,
+    ) {
+        for (fill, fits) in [
+            (ThresholdFill::percent(percent), (1..=100).contains(&percent)),
+            (ThresholdFill::percent(percent % 100 + 1), true),
+            (ThresholdFill::slots(slots), (1..=capacity).contains(&slots)),
+        ] {
+            let threshold = fill.in_slots(capacity);
+            prop_assert_eq!(threshold.is_ok(), fits);
+            prop_assert!(threshold.is_err() || (1..=capacity).contains(&threshold.unwrap()));
+        }
+    }
+}
+
+// What each option does
+
+#[test]
+fn the_defaults_are_those_of_the_docs() {
+    let layout = Layout::RANDFLAKE;
+    let ids = CachedGenerator::builder(layout)
+        .secret(&secret())
+        .lease(StaticLease::assume_unique(layout, 5..8))
+        .build()
+        .unwrap();
+    let stats = ids.stats();
+    assert_eq!((stats.capacity, stats.level), (65_536, 65_536));
+    assert_eq!(stats.threshold, 32_768);
+    assert_eq!(stats.borrow_limit, Duration::from_secs(60));
+    assert_eq!(stats.fills.padding, 1);
+    assert_eq!(stats.lease_end_unix_ms, layout.end_unix_ms());
+    assert_eq!(OnEmpty::default(), OnEmpty::Generate);
+    assert_eq!(PaddingFill::default(), PaddingFill::BeforeFirstTake);
+    let parts = ids.inspect(ids.take().unwrap()).unwrap();
+    // The system's clock, and the first of the nodes.
+    assert_eq!(parts.node, 5);
+    let now = std::time::UNIX_EPOCH.elapsed().unwrap();
+    let apart = now.abs_diff(Duration::from_millis(parts.unix_ms));
+    assert!(apart < HOUR, "{apart:?}");
+}
+
+#[test]
+fn secret_and_plain_say_how_a_raw_becomes_an_id() {
+    let layout = Layout::RANDFLAKE;
+    let with = |node, set: &dyn Fn(CachedGeneratorBuilder) -> CachedGeneratorBuilder| {
+        let builder = CachedGenerator::builder(layout)
+            .lease(lease(layout, node..node + 1, 77..78))
+            .clock(clock_at(layout, 77))
+            .capacity(4);
+        let ids = set(builder).build().unwrap();
+        let id = ids.take().unwrap();
+        let parts = ids.inspect(id).unwrap();
+        assert_eq!((parts.tick, parts.node, parts.sequence), (77, node, 0));
+        id
+    };
+    let raw = |node| layout.pack(77, node, 0).unwrap();
+    let other = Secret::from_bytes([9; 16]);
+    assert_eq!(with(3, &|b| b.plain()).to_u64(), raw(3));
+    // The last choice counts.
+    assert_eq!(with(4, &|b| b.secret(&other).plain()).to_u64(), raw(4));
+    let encrypted = [
+        with(3, &|b| b.secret(&secret())),
+        with(3, &|b| b.secret(&other)),
+    ];
+    assert_ne!(encrypted[0], encrypted[1]);
+    assert!(encrypted.iter().all(|id| id.to_u64() != raw(3)));
+}
+
+#[test]
+fn the_secret_is_in_no_debug_output() {
+    let layout = Layout::RANDFLAKE;
+    let secret = Secret::from_bytes(*b"0123456789abcdef");
+    let cached = CachedGenerator::builder(layout)
+        .secret(&secret)
+        .lease(lease(layout, 0..1, 0..layout.ticks()))
+        .capacity(4);
+    let direct = DirectGenerator::builder(layout)
+        .secret(&secret)
+        .lease(lease(layout, 1..2, 0..layout.ticks()));
+    let mut shown = format!("{secret:?} {cached:?} {direct:?}");
+    let (cached, direct) = (cached.build().unwrap(), direct.build().unwrap());
+    let handle = cached.handle().unwrap();
+    shown += &format!("{cached:?} {direct:?} {handle:?} {:?}", cached.inspector());
+    for leak in ["0123456789abcdef", "30313233", "0x30, 0x31", "48, 49, 50"] {
+        assert!(!shown.contains(leak), "{shown}");
+    }
+}
+
+#[test]
+fn the_lease_is_where_ids_come_from() {
+    let layout = layout(40, 8, 8);
+    for (nodes, ticks) in [(0..1, 5..6), (200..256, 999..1_100)] {
+        let ids = builder_of(layout)
+            .lease(lease(layout, nodes.clone(), ticks.clone()))
+            .clock(clock_at(layout, 5))
+            .borrow_limit(HOUR)
+            .build()
+            .unwrap();
+        assert_eq!(ids.leases(), [lease(layout, nodes.clone(), ticks.clone())]);
+        assert_eq!(
+            ids.stats().lease_end_unix_ms,
+            layout.tick_start_unix_ms(ticks.end)
+        );
+        let parts = ids.inspect(ids.take().unwrap()).unwrap();
+        assert_eq!((parts.node, parts.tick), (nodes.start, ticks.start));
+    }
+}
+
+#[test]
+fn a_static_lease_begins_when_the_generator_is_built() {
+    let layout = layout(40, 8, 8);
+    let ids = builder_of(layout)
+        .lease(StaticLease::assume_unique(layout, 20..30))
+        .clock(clock_at(layout, 123))
+        .build()
+        .unwrap();
+    assert_eq!(ids.leases()[0].ticks(), 123..layout.ticks());
+    let parts = ids.inspect(ids.take().unwrap()).unwrap();
+    assert_eq!((parts.tick, parts.node), (123, 20));
+}
+
+#[test]
+fn the_borrow_limit_is_cut_to_whole_ticks() {
+    for (limit, ticks) in [
+        (Duration::ZERO, 0),
+        (Duration::from_millis(999), 0),
+        (Duration::from_millis(2_500), 2),
+        (Duration::from_secs(20), 20),
+    ] {
+        let ids = builder()
+            .borrow_limit(limit)
+            .padding_fill(PaddingFill::Off)
+            .threshold_fill(None)
+            .build()
+            .unwrap();
+        assert_eq!(ids.stats().borrow_limit, Duration::from_secs(ticks));
+        let taken = std::iter::from_fn(|| ids.take().ok()).take(20_000).count() as u64;
+        assert_eq!(taken, (ticks + 1) * 512);
+        assert_eq!(ids.stats().borrowed, Duration::from_secs(ticks));
+    }
+}
+
+/// A clock that keeps every producer until `all` of them have come.
+#[derive(Debug)]
+struct Meeting {
+    clock: ManualClock,
+    all: usize,
+    names: Mutex<HashSet<String>>,
+    complete: Condvar,
+}
+
+impl Clock for Meeting {
+    fn unix_ms(&self) -> u64 {
+        let name = thread::current().name().unwrap_or_default().to_owned();
+        if name.starts_with("ringflake-") {
+            let mut names = self.names.lock().unwrap();
+            names.insert(name);
+            self.complete.notify_all();
+            let patience = Duration::from_secs(20);
+            drop(
+                self.complete
+                    .wait_timeout_while(names, patience, |names| names.len() < self.all),
+            );
+        }
+        self.clock.unix_ms()
+    }
+}
+
+#[test]
+fn so_many_producers_fill() {
+    for producers in [1, 2, 7] {
+        let meeting = Arc::new(Meeting {
+            clock: clock_at(layout(40, 8, 8), 0),
+            all: producers,
+            names: Mutex::default(),
+            complete: Condvar::new(),
+        });
+        let ids = builder()
+            .clock(Arc::clone(&meeting))
+            .capacity(1 << 14)
+            .padding_fill(PaddingFill::InBackground)
+            .producers(producers)
+            .build()
+            .unwrap();
+        eventually("the ring is full", || ids.stats().level == 1 << 14);
+        drop(ids);
+        let expected = (0..producers).map(|index| format!("ringflake-{index}"));
+        assert_eq!(*meeting.names.lock().unwrap(), expected.collect());
+    }
+}
+
+#[test]
+fn a_dry_ring_is_answered_as_was_chosen() {
+    for (answer, hears, taken) in [
+        (OnEmpty::Generate, true, Ok(())),
+        (OnEmpty::Error, true, Err(TakeError::Empty)),
+        (OnEmpty::Generate, false, Ok(())),
+    ] {
+        let calls = Arc::new(AtomicU64::new(0));
+        let counter = Arc::clone(&calls);
+        let builder = builder().threshold_fill(None).on_empty(answer);
+        let builder = match hears {
+            true => builder.on_empty_hook(move |_| {
+                counter.fetch_add(1, Relaxed);
+            }),
+            false => builder,
+        };
+        let ids = builder.build().unwrap();
+        for _ in 0..64 {
+            ids.take().unwrap();
+        }
+        assert_eq!(calls.load(Relaxed), 0);
+        assert_eq!(ids.take().map(drop), taken);
+        assert_eq!(calls.load(Relaxed), u64::from(hears));
+    }
+}
+
+#[test]
+fn the_schedule_and_its_age_limit_and_hook_do_something() {
+    let calls = Arc::new(AtomicU64::new(0));
+    let counter = Arc::clone(&calls);
+    let layout = layout(40, 8, 8);
+    let clock = clock_at(layout, 0);
+    let scheduled = ScheduledFill::every(Duration::from_millis(1)).max_age(SECOND);
+    let ids = builder_of(layout)
+        .clock(clock.clone())
+        .scheduled_fill(scheduled)
+        .on_full_hook(move |_| {
+            counter.fetch_add(1, Relaxed);
+        })
+        .build()
+        .unwrap();
+    eventually("the hook is called", || calls.load(Relaxed) > 0);
+    assert_eq!(ids.stats().retired, 0);
+    clock.advance(Duration::from_secs(2));
+    eventually("the ring's IDs are retired", || ids.stats().retired == 64);
+    eventually("a scheduled fill is made", || {
+        ids.stats().fills.scheduled > 0
+    });
+}
+
+#[test]
+fn the_clock_policy_does_something() {
+    let node_after_a_step_back = |policy| {
+        let layout = layout(40, 8, 8);
+        let clock = clock_at(layout, 50);
+        let ids = DirectGenerator::builder(layout)
+            .plain()
+            .lease(lease(layout, 4..8, 0..99))
+            .clock(clock.clone())
+            .clock_policy(policy)
+            .build()
+            .unwrap();
+        ids.take().unwrap();
+        clock.step_back(SECOND);
+        let id = ids.take().ok();
+        id.map(|id| ids.inspect(id).unwrap())
+            .map(|p| (p.tick, p.node))
+    };
+    for (policy, expected) in [
+        (ClockPolicy::Refuse, None),
+        (ClockPolicy::default(), None),
+        (ClockPolicy::RollbackBits(1), Some((49, 6))),
+        (ClockPolicy::SwitchNode, Some((49, 5))),
+    ] {
+        assert_eq!(node_after_a_step_back(policy), expected, "{policy:?}");
+    }
+    let at_most_ahead = SECOND;
+    let logical = ClockPolicy::Logical { at_most_ahead };
+    assert_eq!(node_after_a_step_back(logical), Some((0, 4)));
+}
+
+// Figures
+
+#[test]
+fn the_figures_are_what_happened() {
+    let layout = layout(40, 8, 8);
+    let clock = clock_at(layout, 0);
+    let ids = builder_of(layout)
+        .clock(clock.clone())
+        .borrow_limit(SECOND)
+        .threshold_fill(None)
+        .build()
+        .unwrap();
+    let mut expected = ids.stats();
+    assert_eq!(
+        (expected.level, expected.capacity, expected.threshold),
+        (64, 64, 0)
+    );
+    assert_eq!(
+        (expected.issued, expected.in_place, expected.retired),
+        (0, 0, 0)
+    );
+    assert_eq!(
+        (expected.refusals, expected.panics, expected.empties),
+        (0, 0, 0)
+    );
+    let fills = expected.fills;
+    assert_eq!((fills.padding, fills.threshold, fills.scheduled), (1, 0, 0));
+    assert_eq!(expected.borrowed, Duration::ZERO);
+    assert_eq!(expected.borrow_limit, SECOND);
+    assert_eq!(expected.lease_end_unix_ms, layout.tick_start_unix_ms(1_000));
+
+    ids.take().unwrap();
+    ids.take_batch(&mut [Id::default(); 3]).unwrap();
+    (expected.level, expected.issued) = (60, 4);
+    assert_eq!(ids.stats(), expected);
+
+    let mut handle = ids.handle().unwrap();
+    handle.take().unwrap();
+    // 60 from the ring, and 4 in place.
+    (expected.level, expected.issued, expected.in_place) = (0, 68, 4);
+    expected.empties = 1;
+    assert_eq!(ids.stats(), expected);
+
+    // 63 go back; one more than the ring has room for is dropped.
+    let mut full = ids.handle().unwrap();
+    full.take().unwrap();
+    drop(full);
+    drop(handle);
+    (expected.level, expected.issued, expected.in_place) = (64, 68 + 64 - 126, 68);
+    (expected.empties, expected.retired) = (2, 62);
+    assert_eq!(ids.stats(), expected);
+
+    // 2 nodes x 256 sequences: the clock's tick, and one that is borrowed.
+    let mut rest = [Id::default(); 2_000];
+    let count = ids.take_batch(&mut rest).unwrap() as u64;
+    let made = 2 * 512;
+    assert_eq!(expected.issued + count + expected.retired, made);
+    (expected.level, expected.issued) = (0, expected.issued + count);
+    (expected.in_place, expected.empties) = (made - 64, 3);
+    expected.borrowed = SECOND;
+    assert_eq!(ids.stats(), expected);
+
+    clock.advance(Duration::from_secs(5));
+    expected.borrowed = Duration::ZERO;
+    assert_eq!(ids.stats(), expected);
+}
+
+#[cfg(feature = "serde")]
+#[test]
+fn the_figures_can_be_written_and_read() {
+    let stats = builder().build().unwrap().stats();
+    let text = serde_json::to_string(&stats).unwrap();
+    assert!(text.contains(r#""capacity":64"#), "{text}");
+    assert_eq!(
+        serde_json::from_str::<ringflake::Stats>(&text).unwrap(),
+        stats
+    );
+}

@@ -1,0 +1,666 @@
+//! The generator without a ring: what each clock policy promises.
+
+use std::ops::Range;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Barrier};
+use std::thread;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use ringflake::{
+    BuildError, Clock, ClockPolicy, DirectGenerator, Id, Layout, ManualClock, Parts, Refused,
+};
+
+use ringflake_kit::oracle::Oracle;
+use ringflake_kit::small::{clock_at, layout, lease, secret, secret_of_its_own};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Ticks of a millisecond from Randflake's epoch on.
+fn milliseconds(time: u32, node: u32, sequence: u32) -> Layout {
+    let builder = Layout::builder().bits(time, node, sequence);
+    builder.tick(Duration::from_millis(1)).build().unwrap()
+}
+
+fn generator(
+    layout: Layout,
+    nodes: Range<u64>,
+    ticks: Range<u64>,
+    clock: impl Clock + 'static,
+    policy: ClockPolicy,
+) -> DirectGenerator {
+    DirectGenerator::builder(layout)
+        .secret(&secret_of_its_own())
+        .lease(lease(layout, nodes, ticks))
+        .clock(clock)
+        .clock_policy(policy)
+        .build()
+        .unwrap()
+}
+
+/// An ID's fields.
+fn take(ids: &DirectGenerator) -> Result<Parts, Refused> {
+    ids.take().map(|id| ids.inspect(id).unwrap())
+}
+
+fn node(ids: &DirectGenerator) -> u64 {
+    take(ids).unwrap().node
+}
+
+/// How long to wait, in milliseconds, when the clock is what is in the way.
+fn retry_ms(ids: &DirectGenerator) -> u64 {
+    match ids.take() {
+        Err(Refused::BorrowLimit { retry_after, .. }) => retry_after.as_millis() as u64,
+        other => panic!("{other:?}"),
+    }
+}
+
+// What holds for all
+
+#[test]
+fn ids_carry_the_time_of_their_take() {
+    let layout = layout(44, 8, 4);
+    for policy in [
+        ClockPolicy::Refuse,
+        ClockPolicy::default(),
+        ClockPolicy::RollbackBits(2),
+        ClockPolicy::SwitchNode,
+    ] {
+        let clock = clock_at(layout, 100);
+        let ids = generator(layout, 0..8, 100..1_000, clock.clone(), policy);
+        for tick in [100, 101, 105, 500, 999] {
+            clock.set(layout.tick_start_unix_ms(tick) + 999);
+            for _ in 0..3 {
+                assert_eq!(take(&ids).unwrap().tick, tick, "{policy:?}");
+            }
+        }
+        clock.set(layout.tick_start_unix_ms(1_000));
+        assert!(matches!(ids.take(), Err(Refused::LeaseEnded { .. })));
+    }
+}
+
+#[test]
+fn the_default_is_to_wait_15_ms() {
+    let at_most = Duration::from_millis(15);
+    assert_eq!(ClockPolicy::default(), ClockPolicy::Wait { at_most });
+    let layout = layout(44, 8, 4);
+    let ids = DirectGenerator::builder(layout)
+        .plain()
+        .lease(lease(layout, 0..1, 5..9))
+        .build()
+        .unwrap();
+    assert!(format!("{ids:?}").contains("Wait { at_most: 15ms }"));
+}
+
+#[test]
+fn a_batch_goes_on_from_run_to_run_and_ends_where_a_take_would() {
+    let layout = layout(44, 8, 4);
+    let clock = clock_at(layout, 3);
+    let ids = generator(layout, 7..10, 3..5, clock.clone(), ClockPolicy::Refuse);
+    let mut batch = [Id::default(); 100];
+    assert_eq!(ids.take_batch(&mut batch[..40]), Ok(40));
+    assert_eq!(ids.take_batch(&mut batch[40..]), Ok(8));
+    let oracle = Oracle::new(layout, 7..10, 3..4);
+    for &id in &batch[..48] {
+        oracle.mark(ids.inspect(id).unwrap()).unwrap();
+    }
+    assert_eq!(ids.take_batch(&mut batch), ids.take().map(|_| 0));
+    assert_eq!(ids.take_batch(&mut []), Ok(0));
+    clock.advance(SECOND);
+    assert_eq!(ids.take_batch(&mut batch), Ok(48));
+    assert!(matches!(
+        ids.take_batch(&mut batch),
+        Err(Refused::LeaseEnded { .. })
+    ));
+}
+
+#[test]
+fn inspect_works_beside_the_generator() {
+    let layout = Layout::RANDFLAKE;
+    let ids = generator(
+        layout,
+        3..4,
+        9..10,
+        clock_at(layout, 9),
+        ClockPolicy::Refuse,
+    );
+    let id = ids.take().unwrap();
+    let parts = ids.inspector().inspect(id).unwrap();
+    assert_eq!((parts.tick, parts.node, parts.sequence), (9, 3, 0));
+    assert_eq!(ids.inspect(id), Ok(parts));
+    assert_eq!(
+        ids.leases(),
+        [ringflake::Lease::new(layout, 3..4, 9..10).unwrap()]
+    );
+}
+
+#[test]
+fn u1_threads_that_share_it_under_a_clock_that_jumps() {
+    let layout = milliseconds(42, 10, 6);
+    for policy in [
+        ClockPolicy::Refuse,
+        ClockPolicy::Wait {
+            at_most: Duration::from_millis(2),
+        },
+        ClockPolicy::RollbackBits(3),
+        ClockPolicy::SwitchNode,
+        ClockPolicy::Logical {
+            at_most_ahead: Duration::from_millis(50),
+        },
+    ] {
+        let clock = clock_at(layout, 1_000);
+        let ids = Arc::new(generator(
+            layout,
+            40..56,
+            1_000..1_500,
+            clock.clone(),
+            policy,
+        ));
+        let oracle = Oracle::new(layout, 40..56, 1_000..1_500);
+        thread::scope(|scope| {
+            for thread in 0..4_u64 {
+                let (ids, oracle, clock) = (Arc::clone(&ids), &oracle, &clock);
+                scope.spawn(move || {
+                    let mut batch = [Id::default(); 50];
+                    for step in 0..1_000_u64 {
+                        if step % 7 == thread {
+                            // Forward in the long run, and back as often.
+                            let tick = 1_000 + step / 3 + [0, 20, 3, 9][step as usize % 4];
+                            clock.set(layout.tick_start_unix_ms(tick));
+                        }
+                        let want = if step % 2 == 0 { 1 } else { 50 };
+                        let count = ids.take_batch(&mut batch[..want]).unwrap_or(0);
+                        for &id in &batch[..count] {
+                            oracle.mark(ids.inspect(id).unwrap()).unwrap();
+                        }
+                    }
+                });
+            }
+        });
+        assert!(oracle.marked() > 1_000, "{policy:?}: {}", oracle.marked());
+    }
+}
+
+// Refuse
+
+#[test]
+fn refuse_fails_at_once_with_the_time_to_wait() {
+    let layout = layout(44, 8, 4);
+    let clock = clock_at(layout, 50);
+    let ids = generator(layout, 5..6, 0..100, clock.clone(), ClockPolicy::Refuse);
+    assert_eq!(take(&ids).unwrap().sequence, 0);
+    clock.step_back(Duration::from_millis(12_345));
+    let refused = ids.take().unwrap_err();
+    let expected = Refused::BorrowLimit {
+        retry_after: Duration::from_millis(12_345),
+        limit: Duration::ZERO,
+    };
+    assert_eq!(refused, expected);
+    assert!(refused.to_string().contains("12.345s"), "{refused}");
+    // As long as that, and not a millisecond less.
+    clock.advance(Duration::from_millis(12_344));
+    assert_eq!(retry_ms(&ids), 1);
+    clock.advance(Duration::from_millis(1));
+    assert_eq!(take(&ids).unwrap().sequence, 1);
+}
+
+#[test]
+fn refuse_counts_a_tick_that_is_used_up_to_the_next() {
+    let layout = layout(44, 8, 4);
+    let clock = clock_at(layout, 50);
+    let ids = generator(layout, 5..7, 0..100, clock.clone(), ClockPolicy::Refuse);
+    for _ in 0..32 {
+        ids.take().unwrap();
+    }
+    clock.advance(Duration::from_millis(250));
+    assert_eq!(retry_ms(&ids), 750);
+    clock.advance(Duration::from_millis(750));
+    assert_eq!(take(&ids).unwrap().tick, 51);
+}
+
+// Wait
+
+/// A clock that stands still, and counts how often it is read.
+#[derive(Clone, Debug)]
+struct Counted {
+    clock: ManualClock,
+    reads: Arc<AtomicU64>,
+    /// Every so many reads it goes on by a millisecond; 0 for never. Then it breaks
+    /// after 50, so that who waits for ever fails.
+    each: u64,
+}
+
+impl Counted {
+    fn new(layout: Layout, tick: u64, each: u64) -> Self {
+        Self {
+            clock: clock_at(layout, tick),
+            reads: Arc::default(),
+            each,
+        }
+    }
+}
+
+impl Clock for Counted {
+    fn unix_ms(&self) -> u64 {
+        let read = self.reads.fetch_add(1, Relaxed) + 1;
+        let ahead = read.checked_div(self.each).unwrap_or(0);
+        assert!(self.each > 0 || read < 50, "it waits for ever");
+        self.clock.unix_ms() + ahead
+    }
+}
+
+#[test]
+fn wait_sleeps_until_the_clock_has_caught_up() {
+    let layout = milliseconds(44, 8, 4);
+    let clock = clock_at(layout, 500);
+    let at_most = Duration::from_secs(30);
+    let ids = generator(
+        layout,
+        0..1,
+        0..999,
+        clock.clone(),
+        ClockPolicy::Wait { at_most },
+    );
+    assert_eq!(take(&ids).unwrap().tick, 500);
+    clock.step_back(Duration::from_millis(20));
+    let together = Barrier::new(2);
+    thread::scope(|scope| {
+        let taker = scope.spawn(|| {
+            together.wait();
+            take(&ids)
+        });
+        together.wait();
+        for _ in 0..21 {
+            thread::sleep(Duration::from_millis(1));
+            assert!(!taker.is_finished() || clock.unix_ms() >= layout.tick_start_unix_ms(500));
+            clock.advance(Duration::from_millis(1));
+        }
+        let tick = taker.join().unwrap().unwrap().tick;
+        assert!((500..=501).contains(&tick));
+    });
+}
+
+#[test]
+fn wait_is_bounded_while_the_clock_stands_still() {
+    let layout = milliseconds(44, 8, 4);
+    let clock = Counted::new(layout, 500, 0);
+    let at_most = Duration::from_millis(35);
+    let ids = generator(
+        layout,
+        0..1,
+        0..999,
+        clock.clone(),
+        ClockPolicy::Wait { at_most },
+    );
+    ids.take().unwrap();
+    clock.clock.step_back(Duration::from_millis(10));
+    let before = clock.reads.load(Relaxed);
+    assert_eq!(retry_ms(&ids), 10);
+    // Each sleep takes 10 ms at least, so that there is room for three.
+    let reads = clock.reads.load(Relaxed) - before;
+    assert!((1..=4).contains(&reads), "{reads} looks at the clock");
+}
+
+#[test]
+fn wait_does_not_begin_to_sleep_when_that_is_not_enough() {
+    let layout = milliseconds(44, 8, 4);
+    let clock = Counted::new(layout, 5_000, 0);
+    let at_most = Duration::from_millis(100);
+    let ids = generator(
+        layout,
+        0..1,
+        0..9_999,
+        clock.clone(),
+        ClockPolicy::Wait { at_most },
+    );
+    ids.take().unwrap();
+    clock.clock.step_back(Duration::from_millis(101));
+    let before = clock.reads.load(Relaxed);
+    assert_eq!(retry_ms(&ids), 101);
+    // It looks again after each sleep.
+    assert_eq!(clock.reads.load(Relaxed), before + 1);
+}
+
+#[test]
+fn wait_bounds_a_whole_batch() {
+    // Every other look at this clock finds the next millisecond: a claim, and
+    // after it a refusal that takes a sleep of a millisecond to overcome.
+    let layout = milliseconds(46, 8, 1);
+    let clock = Counted::new(layout, 500, 2);
+    let at_most = Duration::from_millis(5);
+    let ids = generator(layout, 0..1, 0..9_999, clock, ClockPolicy::Wait { at_most });
+    let mut batch = [Id::default(); 400];
+    let count = ids.take_batch(&mut batch).unwrap();
+    // Two before the first sleep, and two after each.
+    assert!((2..=14).contains(&count), "{count} IDs: it slept too often");
+}
+
+#[test]
+fn wait_does_not_wait_for_a_lease_that_has_ended() {
+    let layout = milliseconds(46, 8, 1);
+    let clock = clock_at(layout, 5);
+    let at_most = Duration::MAX;
+    let ids = generator(
+        layout,
+        0..1,
+        5..6,
+        clock.clone(),
+        ClockPolicy::Wait { at_most },
+    );
+    ids.take().unwrap();
+    ids.take().unwrap();
+    assert!(matches!(ids.take(), Err(Refused::LeaseEnded { .. })));
+    clock.set(u64::MAX);
+    assert!(matches!(ids.take(), Err(Refused::LeaseEnded { .. })));
+}
+
+// RollbackBits
+
+#[test]
+fn rollback_bits_use_the_next_part_for_each_step_back() {
+    let layout = layout(44, 8, 4);
+    let clock = clock_at(layout, 50);
+    let policy = ClockPolicy::RollbackBits(2);
+    let ids = generator(layout, 8..16, 0..100, clock.clone(), policy);
+    // Parts of two nodes: 8, 10, 12, 14.
+    assert_eq!(node(&ids), 8);
+    for part in [10, 12, 14] {
+        clock.step_back(SECOND);
+        assert_eq!(node(&ids), part);
+        // Back on the way, the part in use will do.
+        clock.advance(SECOND);
+        assert_eq!(node(&ids), part);
+    }
+    // All four were used in the tick 50.
+    clock.step_back(SECOND);
+    assert_eq!(retry_ms(&ids), 1_000);
+    clock.advance(SECOND);
+    assert_eq!(take(&ids).unwrap().tick, 50);
+    // In the tick 60 only one was.
+    clock.set(layout.tick_start_unix_ms(60));
+    assert_eq!(node(&ids), 14);
+    clock.step_back(Duration::from_secs(5));
+    let parts = take(&ids).unwrap();
+    assert_eq!((parts.tick, parts.node), (55, 8));
+}
+
+#[test]
+fn rollback_bits_keep_their_parts_for_the_clock_when_a_tick_is_used_up() {
+    let layout = layout(44, 8, 2);
+    let clock = clock_at(layout, 50);
+    let policy = ClockPolicy::RollbackBits(1);
+    let ids = generator(layout, 0..4, 0..100, clock.clone(), policy);
+    for _ in 0..8 {
+        assert!(node(&ids) < 2);
+    }
+    assert_eq!(retry_ms(&ids), 1_000);
+    clock.step_back(SECOND);
+    assert_eq!(node(&ids), 2);
+}
+
+#[test]
+fn rollback_bits_name_the_soonest_of_their_parts() {
+    let layout = layout(44, 8, 2);
+    let clock = clock_at(layout, 50);
+    let policy = ClockPolicy::RollbackBits(1);
+    let ids = generator(layout, 0..2, 0..100, clock.clone(), policy);
+    assert_eq!(node(&ids), 0);
+    clock.step_back(SECOND);
+    assert_eq!(node(&ids), 1);
+    clock.set(layout.tick_start_unix_ms(60));
+    assert_eq!(node(&ids), 1);
+    clock.set(layout.tick_start_unix_ms(40));
+    assert_eq!(retry_ms(&ids), 10_000);
+    clock.set(layout.tick_start_unix_ms(50));
+    assert_eq!(node(&ids), 0);
+}
+
+#[test]
+fn rollback_bits_go_on_when_the_part_in_use_has_reached_the_end_of_the_lease() {
+    let layout = layout(44, 8, 2);
+    let clock = clock_at(layout, 9);
+    let policy = ClockPolicy::RollbackBits(1);
+    let ids = generator(layout, 0..2, 0..10, clock.clone(), policy);
+    for _ in 0..4 {
+        assert_eq!(node(&ids), 0);
+    }
+    clock.step_back(SECOND);
+    assert_eq!(node(&ids), 1);
+}
+
+#[test]
+fn u1_rollback_bits_hold_through_many_steps_back_and_forth() {
+    let layout = layout(44, 10, 3);
+    for bits in 1..=8 {
+        let nodes = 512..768;
+        let oracle = Oracle::new(layout, nodes.clone(), 0..400);
+        let clock = clock_at(layout, 0);
+        let policy = ClockPolicy::RollbackBits(bits);
+        let ids = generator(layout, nodes, 0..400, clock.clone(), policy);
+        let mut refused = 0;
+        for step in 0..2_000_u64 {
+            // A walk that goes back as far as 60 ticks, and on by 1 in 10 steps.
+            clock.set(layout.tick_start_unix_ms(100 + step / 10 - (step * 7919) % 61));
+            for _ in 0..5 {
+                match take(&ids) {
+                    Ok(parts) => oracle.mark(parts).unwrap(),
+                    Err(_) => refused += 1,
+                }
+            }
+        }
+        assert_eq!(oracle.marked() + refused, 10_000);
+        // With 256 parts there is one for each of the 60 ticks back.
+        assert!(bits < 8 || refused == 0, "{bits} bits: {refused} refused");
+    }
+}
+
+#[test]
+fn rollback_bits_that_do_not_divide_the_lease_are_refused() {
+    let layout = layout(44, 10, 3);
+    for (bits, nodes) in [(0, 0..256), (9, 0..512), (1, 4..7), (3, 8..20), (8, 0..128)] {
+        let error = DirectGenerator::builder(layout)
+            .secret(&secret())
+            .lease(lease(layout, nodes.clone(), 0..9))
+            .clock(clock_at(layout, 0))
+            .clock_policy(ClockPolicy::RollbackBits(bits))
+            .build()
+            .unwrap_err();
+        assert!(
+            matches!(&error, BuildError::RollbackBits { bits: b, nodes: n }
+            if *b == bits && *n == nodes)
+        );
+        let text = error.to_string();
+        for part in [
+            format!("{bits} rollback bits"),
+            format!("{}..{}", nodes.start, nodes.end),
+            "1 to 8".to_owned(),
+        ] {
+            assert!(text.contains(&part), "{text}");
+        }
+    }
+}
+
+// SwitchNode
+
+#[test]
+fn switch_node_goes_on_with_another_node_when_a_tick_is_used_up() {
+    let layout = layout(44, 10, 2);
+    // More nodes than lanes, too.
+    for nodes in [3..8, 100..356, 0..300, 1..1_023] {
+        let width = nodes.end - nodes.start;
+        let clock = clock_at(layout, 5);
+        let oracle = Oracle::new(layout, nodes.clone(), 0..9);
+        let ids = generator(layout, nodes, 0..9, clock.clone(), ClockPolicy::SwitchNode);
+        for tick in 5..8 {
+            for _ in 0..width * 4 {
+                let parts = take(&ids).unwrap();
+                assert_eq!(parts.tick, tick);
+                oracle.mark(parts).unwrap();
+            }
+            assert_eq!(retry_ms(&ids), 1_000);
+            clock.advance(SECOND);
+        }
+    }
+}
+
+#[test]
+fn switch_node_goes_on_with_another_node_in_the_last_tick_of_the_lease() {
+    let layout = layout(44, 10, 2);
+    let oracle = Oracle::new(layout, 3..8, 8..9);
+    let clock = clock_at(layout, 8);
+    let ids = generator(layout, 3..8, 0..9, clock, ClockPolicy::SwitchNode);
+    for _ in 0..20 {
+        oracle.mark(take(&ids).unwrap()).unwrap();
+    }
+    assert!(matches!(ids.take(), Err(Refused::LeaseEnded { .. })));
+}
+
+#[test]
+fn switch_node_goes_on_with_another_node_when_the_clock_is_set_back() {
+    let layout = layout(44, 10, 4);
+    let clock = clock_at(layout, 50);
+    let ids = generator(layout, 3..6, 0..99, clock.clone(), ClockPolicy::SwitchNode);
+    for expected in [3, 4, 5] {
+        let parts = take(&ids).unwrap();
+        assert_eq!(parts.node, expected);
+        assert_eq!(parts.unix_ms, clock.unix_ms());
+        clock.step_back(SECOND);
+    }
+    // The nodes stand at the ticks 50, 49 and 48; the clock at 47.
+    assert_eq!(retry_ms(&ids), 1_000);
+}
+
+#[test]
+fn u1_switch_node_by_batch_and_clock_steps() {
+    let layout = layout(44, 10, 5);
+    let oracle = Oracle::new(layout, 0..20, 0..200);
+    let clock = clock_at(layout, 0);
+    let ids = generator(
+        layout,
+        0..20,
+        0..200,
+        clock.clone(),
+        ClockPolicy::SwitchNode,
+    );
+    let mut batch = [Id::default(); 333];
+    for step in 0..1_000_u64 {
+        clock.set(layout.tick_start_unix_ms(30 + step / 8 - (step * 31) % 29));
+        let count = ids
+            .take_batch(&mut batch[..1 + step as usize % 333])
+            .unwrap_or(0);
+        for &id in &batch[..count] {
+            oracle.mark(ids.inspect(id).unwrap()).unwrap();
+        }
+    }
+    assert!(oracle.marked() > 20_000, "{}", oracle.marked());
+}
+
+// Logical
+
+#[test]
+fn logical_counts_from_the_start_of_the_lease_whatever_the_clock_says() {
+    let layout = layout(10, 4, 2);
+    let clock = clock_at(layout, 500);
+    let ids = DirectGenerator::builder(layout)
+        .plain()
+        .lease(lease(layout, 2..5, 100..600))
+        .clock(clock.clone())
+        .clock_policy(ClockPolicy::Logical {
+            at_most_ahead: Duration::ZERO,
+        })
+        .build()
+        .unwrap();
+    let mut raws = (100..500).flat_map(|tick| {
+        (2..5).flat_map(move |node| (0..4).map(move |seq| layout.pack(tick, node, seq).unwrap()))
+    });
+    for (step, raw) in raws.by_ref().take(2_400).enumerate() {
+        // Anywhere, as long as the count is not ahead of it.
+        clock.set(layout.tick_start_unix_ms(300 + (step as u64 * 37) % 300));
+        assert_eq!(ids.take(), Ok(Id::from_u64(raw)));
+    }
+    clock.set(u64::MAX);
+    assert_eq!(ids.take().map(Id::to_u64), Ok(raws.next().unwrap()));
+}
+
+#[test]
+fn logical_is_bounded_by_the_clock() {
+    let layout = layout(44, 10, 2);
+    let clock = clock_at(layout, 10);
+    let at_most_ahead = Duration::from_millis(3_999);
+    let policy = ClockPolicy::Logical { at_most_ahead };
+    let ids = generator(layout, 0..2, 10..99, clock.clone(), policy);
+    // The clock's tick and three more, of 8 IDs each.
+    for take in 0..32 {
+        assert_eq!(self::take(&ids).unwrap().tick, 10 + take / 8);
+    }
+    let refused = Refused::BorrowLimit {
+        retry_after: SECOND,
+        limit: Duration::from_secs(3),
+    };
+    assert_eq!(ids.take(), Err(refused));
+    clock.step_back(Duration::from_secs(5));
+    assert_eq!(retry_ms(&ids), 6_000);
+    clock.advance(Duration::from_secs(6));
+    assert_eq!(take(&ids).unwrap().tick, 14);
+}
+
+#[test]
+fn u1_logical_gives_each_cell_of_its_lease_once() {
+    let layout = layout(44, 10, 3);
+    let oracle = Oracle::new(layout, 5..8, 10..50);
+    let at_most_ahead = Duration::MAX;
+    let policy = ClockPolicy::Logical { at_most_ahead };
+    let ids = generator(layout, 5..8, 10..50, clock_at(layout, 10), policy);
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while let Ok(parts) = take(&ids) {
+                    oracle.mark(parts).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(oracle.marked(), 3 * 40 * 8);
+    assert!(matches!(ids.take(), Err(Refused::LeaseEnded { .. })));
+}
+
+fn policies() -> impl Strategy<Value = ClockPolicy> {
+    prop_oneof![
+        Just(ClockPolicy::Refuse),
+        (0_u64..3).prop_map(|ms| ClockPolicy::Wait {
+            at_most: Duration::from_millis(ms)
+        }),
+        (1_u8..=3).prop_map(ClockPolicy::RollbackBits),
+        Just(ClockPolicy::SwitchNode),
+        (0_u64..9_000).prop_map(|ms| ClockPolicy::Logical {
+            at_most_ahead: Duration::from_millis(ms)
+        }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn u1_u2_any_policy_under_any_clock(
+        policy in policies(),
+        sequence_bits in 1_u32..8,
+        first_node in 0_u64..56,
+        steps in prop::collection::vec((0_u64..40, 0_usize..70), 1..60),
+    ) {
+        let layout = layout(50 - sequence_bits, 6, sequence_bits);
+        let nodes = first_node..first_node + 8;
+        let oracle = Oracle::new(layout, nodes.clone(), 5..35);
+        let clock = clock_at(layout, 5);
+        let ids = generator(layout, nodes, 5..35, clock.clone(), policy);
+        let mut batch = [Id::default(); 70];
+        for (tick, want) in steps {
+            clock.set(layout.tick_start_unix_ms(tick));
+            if let Ok(count) = ids.take_batch(&mut batch[..want]) {
+                prop_assert!(count > 0 || want == 0);
+                for &id in &batch[..count] {
+                    prop_assert_eq!(oracle.mark(ids.inspect(id).unwrap()), Ok(()));
+                }
+            }
+        }
+    }
+}

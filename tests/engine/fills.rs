@@ -1,0 +1,956 @@
+//! The three fills, together and apart: R4, hooks, and how they end.
+
+mod panics;
+mod producers;
+mod schedule;
+mod waiting;
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ringflake::{
+    CachedGenerator, CachedGeneratorBuilder, Clock, Id, Layout, OnEmpty, PaddingFill, Refused,
+    RingEmpty, ScheduledFill, Stats, TakeError, ThresholdFill,
+};
+
+use ringflake_kit::eventually;
+use ringflake_kit::oracle::Oracle;
+use ringflake_kit::small::{clock_at, layout, lease, secret_of_its_own, shared_layout};
+use ringflake_kit::tricky_clock::TrickyClock;
+
+const HOUR: Duration = Duration::from_secs(3600);
+/// Longer than any test runs.
+const NEVER: Duration = Duration::from_secs(86_400);
+/// Longer than `eventually` waits, so that a wait that nothing ends is seen.
+const PATIENCE: Duration = Duration::from_secs(40);
+
+/// A generator with room for a million IDs that need no clock.
+fn builder() -> CachedGeneratorBuilder {
+    let layout = shared_layout(40, 8, 10);
+    CachedGenerator::builder(layout)
+        .secret(&secret_of_its_own())
+        .lease(lease(layout, 0..16, 0..100))
+        .clock(clock_at(layout, 0))
+        .borrow_limit(HOUR)
+        .on_empty(OnEmpty::Error)
+}
+
+/// One whose producers can be stopped, or made to panic, at the clock.
+fn tricky_builder() -> (CachedGeneratorBuilder, TrickyClock) {
+    let layout = shared_layout(40, 8, 10);
+    let clock = TrickyClock::new(layout.tick_start_unix_ms(0));
+    (builder().clock(clock.clone()), clock)
+}
+
+fn take_some(ids: &CachedGenerator, count: usize) {
+    for _ in 0..count {
+        ids.take().unwrap();
+    }
+}
+
+fn level(ids: &CachedGenerator) -> usize {
+    ids.stats().level
+}
+
+// Padding
+
+#[test]
+fn padding_is_brimful_before_the_first_take() {
+    for capacity in [1, 2, 64, 1 << 20] {
+        let ids = builder().capacity(capacity).threshold_fill(None).build();
+        let stats = ids.unwrap().stats();
+        assert_eq!(stats.level, capacity);
+        assert_eq!(stats.fills.padding, 1);
+    }
+}
+
+#[test]
+fn padding_in_the_background_lets_the_build_go_on() {
+    let (builder, clock) = tricky_builder();
+    clock.hold(1);
+    let ids = builder
+        .capacity(1 << 12)
+        .padding_fill(PaddingFill::InBackground)
+        .threshold_fill(None)
+        .build()
+        .unwrap();
+    clock.wait_until_held();
+    assert_eq!(level(&ids), 0);
+    assert_eq!(ids.take(), Err(TakeError::Empty));
+    clock.release();
+    eventually("the ring is full", || level(&ids) == 1 << 12);
+    eventually("the fill is counted", || ids.stats().fills.padding == 1);
+}
+
+#[test]
+fn padding_that_is_off_leaves_the_ring_to_the_takes() {
+    let ids = builder()
+        .capacity(64)
+        .padding_fill(PaddingFill::Off)
+        .build()
+        .unwrap();
+    assert_eq!(level(&ids), 0);
+    assert_eq!(ids.take(), Err(TakeError::Empty));
+    eventually("the take has asked for a fill", || level(&ids) == 64);
+    assert_eq!(ids.stats().fills.padding, 0);
+}
+
+#[test]
+fn padding_that_the_borrow_limit_cuts_short_is_no_error() {
+    let layout = layout(40, 8, 4);
+    let ids = CachedGenerator::builder(layout)
+        .plain()
+        .lease(lease(layout, 0..1, 0..100))
+        .clock(clock_at(layout, 0))
+        .borrow_limit(Duration::from_secs(2))
+        .capacity(64)
+        .threshold_fill(None)
+        .build()
+        .unwrap();
+    let stats = ids.stats();
+    assert_eq!(stats.level, 3 * 16);
+    assert!(stats.refusals >= 1, "the producer may have tried again");
+}
+
+// Threshold
+
+#[test]
+fn r4_padding_that_was_cut_short_goes_on_when_it_can() {
+    for threshold in [None, Some(ThresholdFill::percent(50))] {
+        let layout = layout(40, 8, 4);
+        let clock = clock_at(layout, 0);
+        let ids = CachedGenerator::builder(layout)
+            .plain()
+            .lease(lease(layout, 0..1, 0..100))
+            .clock(clock.clone())
+            .borrow_limit(Duration::from_secs(2))
+            .capacity(64)
+            .threshold_fill(threshold)
+            .build()
+            .unwrap();
+        assert_eq!(level(&ids), 48, "three ticks of 16");
+        clock.advance(Duration::from_secs(10));
+        eventually("the ring is full", || level(&ids) == 64);
+    }
+}
+
+#[test]
+fn r4_a_take_that_crosses_the_threshold_makes_the_ring_brimful_again() {
+    for threshold in [1, 17, 63, 64] {
+        let ids = builder()
+            .capacity(64)
+            .threshold_fill(ThresholdFill::slots(threshold))
+            .build()
+            .unwrap();
+        take_some(&ids, 64 - threshold + 1);
+        eventually("the ring is full", || level(&ids) == 64);
+        eventually("one fill was made", || ids.stats().fills.threshold == 1);
+    }
+}
+
+#[test]
+fn r4_a_take_that_leaves_the_threshold_itself_asks_for_nothing() {
+    let ids = builder()
+        .capacity(64)
+        .threshold_fill(ThresholdFill::slots(32))
+        .build()
+        .unwrap();
+    let mut batch = [Id::default(); 32];
+    for round in 1..=30 {
+        assert_eq!(ids.take_batch(&mut batch), Ok(32));
+        // The time that a producer would need to be caught. Were it woken, the
+        // ring would not be full after the next take.
+        thread::sleep(Duration::from_millis(1));
+        assert_eq!(level(&ids), 32);
+        take_some(&ids, 1);
+        eventually("the ring is full", || level(&ids) == 64);
+        eventually("each crossing is one fill", || {
+            ids.stats().fills.threshold == round
+        });
+    }
+}
+
+#[test]
+fn r4_one_crossing_is_one_request_and_not_one_a_take() {
+    // The clock stands still and all it lets through is in the ring, so that
+    // each time a producer wakes is counted: as a refusal.
+    let layout = shared_layout(40, 8, 10);
+    let ids = CachedGenerator::builder(layout)
+        .plain()
+        .lease(lease(layout, 0..1, 0..100))
+        .clock(clock_at(layout, 0))
+        .borrow_limit(Duration::ZERO)
+        .capacity(1024)
+        .threshold_fill(ThresholdFill::percent(100))
+        .on_empty(OnEmpty::Error)
+        .build()
+        .unwrap();
+    assert_eq!(level(&ids), 1024);
+    let started = Instant::now();
+    for _ in 0..200 {
+        take_some(&ids, 1);
+        thread::sleep(Duration::from_micros(500));
+    }
+    // A producer that was refused rests for the second that is missing. The
+    // one wake-up may reach it after its first attempt, and lead to another.
+    let attempts = started.elapsed().as_secs() + 2;
+    let refusals = ids.stats().refusals;
+    assert!(
+        refusals <= attempts,
+        "{refusals} in {:?}",
+        started.elapsed()
+    );
+}
+
+#[test]
+fn r4_takes_during_a_fill_are_not_forgotten() {
+    for producers in [1, 3] {
+        let (builder, clock) = tricky_builder();
+        let ids = builder
+            .capacity(64)
+            .threshold_fill(ThresholdFill::percent(100))
+            .producers(producers)
+            .build()
+            .unwrap();
+        for _ in 0..20 {
+            // A producer is stopped when it has measured the room: one slot.
+            clock.hold(producers);
+            take_some(&ids, 1);
+            clock.wait_until_held();
+            take_some(&ids, 63);
+            assert_eq!(ids.take(), Err(TakeError::Empty));
+            clock.release();
+            eventually("the ring is full", || level(&ids) == 64);
+        }
+    }
+}
+
+#[test]
+fn r4_after_any_drain_the_level_comes_back() {
+    for (capacity, threshold, producers) in [
+        (1, ThresholdFill::percent(100), 1),
+        (2, ThresholdFill::slots(1), 2),
+        (64, ThresholdFill::percent(1), 1),
+        (64, ThresholdFill::percent(100), 3),
+        (4096, ThresholdFill::percent(50), 2),
+        (4096, ThresholdFill::percent(99), 3),
+    ] {
+        let ids = builder()
+            .capacity(capacity)
+            .threshold_fill(threshold)
+            .producers(producers)
+            .build()
+            .unwrap();
+        let threshold = ids.stats().threshold;
+        for round in 0..60_usize {
+            thread::scope(|scope| {
+                for consumer in 0..2 {
+                    let ids = &ids;
+                    scope.spawn(move || {
+                        let mut batch = vec![Id::default(); 1 + (round * 37) % (capacity + 3)];
+                        let mut handle = ids.handle().unwrap();
+                        for take in 0..(round * 7) % 20 {
+                            // Dry or not, what counts is the level afterwards.
+                            match (take + consumer) % 3 {
+                                0 => drop(ids.take()),
+                                1 => drop(ids.take_batch(&mut batch)),
+                                _ => drop(handle.take()),
+                            }
+                        }
+                    });
+                }
+            });
+            eventually("the level is not under the threshold", || {
+                level(&ids) >= threshold
+            });
+        }
+        assert!(ids.stats().fills.threshold > 0);
+    }
+}
+
+#[test]
+fn r4_a_handle_that_restocks_asks_as_any_take_does() {
+    let ids = builder()
+        .capacity(256)
+        .threshold_fill(ThresholdFill::slots(200))
+        .build()
+        .unwrap();
+    let mut handle = ids.handle().unwrap();
+    handle.take().unwrap();
+    eventually("the ring is full", || level(&ids) == 256);
+    assert_eq!(ids.stats().issued, 64);
+}
+
+#[test]
+fn r4_a_refused_fill_is_made_once_the_clock_goes_on() {
+    let layout = layout(40, 8, 4);
+    let clock = clock_at(layout, 0);
+    let ids = CachedGenerator::builder(layout)
+        .plain()
+        .lease(lease(layout, 0..4, 0..100))
+        .clock(clock.clone())
+        .borrow_limit(Duration::ZERO)
+        .capacity(64)
+        .on_empty(OnEmpty::Error)
+        .build()
+        .unwrap();
+    take_some(&ids, 64);
+    eventually("the fill is refused", || ids.stats().refusals > 0);
+    assert_eq!(level(&ids), 0);
+    clock.advance(Duration::from_secs(1));
+    eventually("the ring is full", || level(&ids) == 64);
+}
+
+#[test]
+fn without_a_threshold_nobody_fills() {
+    let clock = Arc::new(clock_at(shared_layout(40, 8, 10), 0));
+    let ids = builder()
+        .clock(Arc::clone(&clock))
+        .capacity(64)
+        .threshold_fill(None)
+        .build()
+        .unwrap();
+    // The generator's own; a producer would hold the timeline with the clock,
+    // and a thread that is not there can't fill.
+    take_some(&ids, 64);
+    assert_eq!(ids.take(), Err(TakeError::Empty));
+    let stats = ids.stats();
+    assert_eq!((stats.level, stats.threshold), (0, 0));
+    assert_eq!((stats.fills.threshold, stats.fills.scheduled), (0, 0));
+}
+
+// Schedule
+
+#[test]
+fn a_scheduled_fill_needs_no_take_to_ask_for_it() {
+    let ids = builder()
+        .capacity(64)
+        .padding_fill(PaddingFill::Off)
+        .threshold_fill(None)
+        .scheduled_fill(ScheduledFill::every(Duration::from_millis(2)))
+        .build()
+        .unwrap();
+    for fills in 1..=3 {
+        eventually("the ring is full", || level(&ids) == 64);
+        eventually("a fill is counted", || ids.stats().fills.scheduled >= fills);
+        take_some(&ids, 64);
+    }
+    let fills = ids.stats().fills;
+    assert_eq!((fills.padding, fills.threshold), (0, 0));
+}
+
+/// One node of 4 IDs a tick: a ring of 64 is 16 ticks deep.
+fn four_a_tick() -> (Layout, CachedGeneratorBuilder) {
+    let layout = layout(50, 2, 2);
+    let builder = CachedGenerator::builder(layout)
+        .plain()
+        .lease(lease(layout, 1..2, 0..200))
+        .borrow_limit(HOUR)
+        .capacity(64)
+        .on_empty(OnEmpty::Error);
+    (layout, builder)
+}
+
+#[test]
+fn r1_the_schedule_retires_what_is_too_old_and_nothing_else() {
+    let (layout, builder) = four_a_tick();
+    let clock = clock_at(layout, 0);
+    let ids = builder
+        .clock(clock.clone())
+        .scheduled_fill(
+            ScheduledFill::every(Duration::from_millis(1)).max_age(Duration::from_secs(5)),
+        )
+        .build()
+        .unwrap();
+    let oracle = Oracle::new(layout, 1..2, 0..200);
+    // The line has no gaps, because the clock never passes it: this is the
+    // next cell that may come out.
+    let mut next = 0_u64;
+    let mut retired = 0;
+    for now in (0..120).step_by(4) {
+        clock.set(layout.tick_start_unix_ms(now));
+        // A tick that began more than 5 s ago is too old; 5 s is not.
+        let oldest = now.saturating_sub(5) * 4;
+        retired += oldest.saturating_sub(next);
+        next = next.max(oldest);
+        eventually("the old ones are retired, and replaced", || {
+            let stats = ids.stats();
+            assert!(stats.retired <= retired, "{stats:?}");
+            stats.retired == retired && stats.level == 64
+        });
+        for _ in 0..now % 24 {
+            let parts = ids.inspect(ids.take().unwrap()).unwrap();
+            assert_eq!(parts.tick * 4 + parts.sequence, next);
+            oracle.mark(parts).unwrap();
+            next += 1;
+        }
+        let stats = ids.stats();
+        assert_eq!(stats.issued, oracle.marked());
+        assert_eq!(stats.issued + stats.retired, next);
+    }
+    assert!(retired > 100 && oracle.marked() > 100);
+    eventually("all that was made is accounted for", || {
+        if let Ok(id) = ids.take() {
+            oracle.mark(ids.inspect(id).unwrap()).unwrap();
+        }
+        let stats = ids.stats();
+        let made = stats.issued + stats.retired + stats.level as u64;
+        assert!(made <= 800, "{stats:?}");
+        made == 800 && stats.level == 0
+    });
+    let stats = ids.stats();
+    assert_eq!(stats.issued, oracle.marked());
+    assert_eq!(stats.issued + stats.retired, 800);
+}
+
+#[test]
+fn r1_with_every_fill_and_several_consumers_all_is_accounted_for() {
+    // Whether anything grows old depends on who runs when.
+    eventually("a round in which some are retired", || {
+        every_fill_and_several_consumers().retired > 0
+    });
+}
+
+/// A round in which all is accounted for, with its figures.
+fn every_fill_and_several_consumers() -> Stats {
+    let (layout, builder) = four_a_tick();
+    let clock = clock_at(layout, 0);
+    let ids = builder
+        .clock(clock.clone())
+        .threshold_fill(ThresholdFill::percent(80))
+        .scheduled_fill(
+            ScheduledFill::every(Duration::from_millis(1)).max_age(Duration::from_secs(2)),
+        )
+        .producers(3)
+        .build()
+        .unwrap();
+    let oracle = Oracle::new(layout, 1..2, 0..200);
+    thread::scope(|scope| {
+        for consumer in 0..3 {
+            let (ids, oracle, clock) = (&ids, &oracle, &clock);
+            scope.spawn(move || {
+                let mut handle = ids.handle().unwrap();
+                for now in 0..150 {
+                    // Late ones move it back, which must not matter either.
+                    clock.set(layout.tick_start_unix_ms(now / 2));
+                    let id = match consumer {
+                        0 => handle.take(),
+                        _ => ids.take(),
+                    };
+                    if let Ok(id) = id {
+                        oracle.mark(ids.inspect(id).unwrap()).unwrap();
+                    }
+                    thread::sleep(Duration::from_micros(100));
+                }
+            });
+        }
+    });
+    eventually("all that was made is accounted for", || {
+        if let Ok(id) = ids.take() {
+            oracle.mark(ids.inspect(id).unwrap()).unwrap();
+        }
+        let stats = ids.stats();
+        let sum = stats.issued + stats.retired;
+        (sum, stats.issued, stats.level) == (800, oracle.marked(), 0)
+    });
+    ids.stats()
+}
+
+#[test]
+fn what_a_dropped_handle_has_left_does_not_outlive_the_age_limit() {
+    let layout = layout(50, 2, 8);
+    let clock = clock_at(layout, 0);
+    let ids = CachedGenerator::builder(layout)
+        .plain()
+        .lease(lease(layout, 1..2, 0..200))
+        .clock(clock.clone())
+        .capacity(64)
+        .threshold_fill(None)
+        .scheduled_fill(
+            ScheduledFill::every(Duration::from_millis(1)).max_age(Duration::from_secs(5)),
+        )
+        .build()
+        .unwrap();
+    let mut handle = ids.handle().unwrap();
+    handle.take().unwrap();
+    clock.advance(Duration::from_secs(60));
+    eventually("there are fresh ones", || {
+        let stats = ids.stats();
+        stats.level == 64 && stats.fills.scheduled > 0
+    });
+    let mut batch = [Id::default(); 32];
+    loop {
+        // Room for what the handle gives back.
+        let count = ids.take_batch(&mut batch).unwrap();
+        drop(std::mem::replace(&mut handle, ids.handle().unwrap()));
+        for &id in &batch[..count] {
+            let age = 60_u64.saturating_sub(ids.inspect(id).unwrap().tick);
+            assert!(age <= 5, "an ID of {age} s came out");
+        }
+        if ids.stats().issued > 200 {
+            break;
+        }
+    }
+}
+
+#[test]
+fn what_a_dropped_handle_has_left_goes_back_while_it_is_fresh() {
+    let ids = builder()
+        .capacity(64)
+        .threshold_fill(None)
+        .scheduled_fill(ScheduledFill::every(HOUR).max_age(HOUR))
+        .build()
+        .unwrap();
+    let mut handle = ids.handle().unwrap();
+    handle.take().unwrap();
+    drop(handle);
+    let stats = ids.stats();
+    assert_eq!((stats.level, stats.issued, stats.retired), (63, 1, 0));
+}
+
+#[test]
+fn r4_a_scheduled_fill_that_fails_is_made_up_for() {
+    const PERIOD: Duration = Duration::from_secs(3);
+    let (builder, clock) = tricky_builder();
+    let ids = builder
+        .capacity(64)
+        .scheduled_fill(ScheduledFill::every(PERIOD).max_age(Duration::from_secs(5)))
+        .build()
+        .unwrap();
+    clock.advance(Duration::from_secs(60));
+    // The first read says what is too old; the second is the fill's.
+    clock.panic_after(1, 1);
+    eventually("the clock fails the fill", || ids.stats().panics == 1);
+    let failed = Instant::now();
+    assert_eq!(ids.stats().retired, 64);
+    eventually("the ring is full", || level(&ids) == 64);
+    assert!(
+        failed.elapsed() < PERIOD / 2,
+        "it waited for the next period"
+    );
+}
+
+// Several policies and producers
+
+#[test]
+fn r4_each_policy_alone_and_all_together_with_several_producers() {
+    let paddings = [
+        PaddingFill::BeforeFirstTake,
+        PaddingFill::InBackground,
+        PaddingFill::Off,
+    ];
+    let schedule = ScheduledFill::every(Duration::from_millis(1));
+    for padding in paddings {
+        for (threshold, schedule) in [
+            (None, None),
+            (Some(ThresholdFill::percent(50)), None),
+            (None, Some(schedule)),
+            (Some(ThresholdFill::percent(50)), Some(schedule)),
+        ] {
+            for producers in [1, 4] {
+                let clock = Arc::new(clock_at(shared_layout(40, 8, 10), 0));
+                let ids = builder()
+                    .clock(Arc::clone(&clock))
+                    .capacity(256)
+                    .padding_fill(padding)
+                    .threshold_fill(threshold)
+                    .scheduled_fill(schedule)
+                    .producers(producers)
+                    .build()
+                    .unwrap();
+                if padding != PaddingFill::Off {
+                    eventually("the padding fill is made", || level(&ids) == 256);
+                    eventually("and counted", || ids.stats().fills.padding >= 1);
+                }
+                while ids.take().is_ok() {}
+                if threshold.is_some() || schedule.is_some() {
+                    eventually("the level comes back", || level(&ids) >= 128);
+                }
+                let fills = ids.stats().fills;
+                assert_eq!(
+                    threshold.is_none(),
+                    fills.threshold == 0 && threshold.is_none()
+                );
+                assert!(schedule.is_some() || fills.scheduled == 0);
+                drop(ids);
+                assert_eq!(Arc::strong_count(&clock), 1, "the producers have ended");
+            }
+        }
+    }
+}
+
+#[test]
+fn r3_a_producer_that_is_stopped_in_mid_fill_holds_back_nothing_but_its_own_block() {
+    const BLOCK: usize = 1024;
+    let (builder, clock) = tricky_builder();
+    let ids = builder
+        .capacity(4 * BLOCK)
+        .threshold_fill(ThresholdFill::percent(50))
+        .producers(2)
+        .build()
+        .unwrap();
+    let mut batch = vec![Id::default(); 3000];
+    // Both work, so that the clock knows them.
+    clock.hold(2);
+    assert_eq!(ids.take_batch(&mut batch), Ok(3000));
+    clock.wait_until_these_are_held(2);
+    clock.release();
+    eventually("the ring is full", || level(&ids) == 4 * BLOCK);
+    for round in 0..5 {
+        // One that is awake needs nobody to wake it.
+        clock.wait_until_asleep(2);
+        if round == 0 {
+            clock.hold(1);
+        }
+        assert_eq!(ids.take_batch(&mut batch), Ok(3000));
+        clock.wait_until_held();
+        eventually("the other producer fills the rest", || {
+            level(&ids) == 3 * BLOCK
+        });
+    }
+    clock.release();
+    eventually("its IDs come after all", || level(&ids) > 3 * BLOCK);
+}
+
+/// The producer without work has read the clock once a block, once at the end of a
+/// fill, and perhaps once more for a fill that found no room.
+#[test]
+fn without_room_a_producer_rests_though_the_level_is_low() {
+    const BLOCK: usize = 1024;
+    const FEW: u64 = 50;
+    let (builder, clock) = tricky_builder();
+    let ids = builder
+        .capacity(4 * BLOCK)
+        .threshold_fill(ThresholdFill::percent(100))
+        .producers(2)
+        .build()
+        .unwrap();
+    clock.hold(1);
+    let mut batch = vec![Id::default(); 4 * BLOCK];
+    assert_eq!(ids.take_batch(&mut batch), Ok(4 * BLOCK));
+    clock.wait_until_held();
+    eventually("the other producer fills the rest", || {
+        level(&ids) == 3 * BLOCK
+    });
+    eventually("it rests, or never does", || {
+        clock.reads() > FEW || clock.are_asleep(2)
+    });
+    let reads = clock.reads();
+    clock.release();
+    assert!(reads <= FEW, "it tried again and again: {reads} looks");
+    eventually("the ring is full", || level(&ids) == 4 * BLOCK);
+}
+
+// Hooks
+
+#[test]
+fn the_hook_on_a_full_ring_is_told_of_scheduled_fills_that_found_nothing_to_do() {
+    let (told, hear) = mpsc::channel();
+    let ids = builder()
+        .capacity(32)
+        .scheduled_fill(ScheduledFill::every(Duration::from_millis(1)))
+        .on_full_hook(move |full| {
+            let here = thread::current().name().map(str::to_owned);
+            // The test may have heard enough.
+            let _ = told.send((full.capacity, here));
+        })
+        .build()
+        .unwrap();
+    for _ in 0..3 {
+        let heard = hear.recv_timeout(Duration::from_secs(20)).unwrap();
+        assert_eq!(heard, (32, Some("ringflake-0".to_owned())));
+    }
+    assert_eq!(ids.stats().fills.scheduled, 0);
+}
+
+#[test]
+fn the_hook_on_an_empty_ring_is_told_before_the_answer() {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let hears = Arc::clone(&heard);
+    let ids = builder()
+        .capacity(4)
+        .threshold_fill(None)
+        .on_empty(OnEmpty::Generate)
+        .on_empty_hook(
+            move |RingEmpty {
+                      empties, answer, ..
+                  }| {
+                assert_eq!(answer, OnEmpty::Generate);
+                hears
+                    .lock()
+                    .unwrap()
+                    .push((empties, thread::current().id()));
+            },
+        )
+        .build()
+        .unwrap();
+    let me = thread::current().id();
+    take_some(&ids, 4);
+    assert_eq!(*heard.lock().unwrap(), []);
+    take_some(&ids, 1);
+    assert_eq!(*heard.lock().unwrap(), [(1, me)]);
+    assert_eq!(ids.take_batch(&mut [Id::default(); 3]), Ok(3));
+    assert_eq!(*heard.lock().unwrap(), [(1, me), (2, me)]);
+    thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            take_some(&ids, 1);
+            thread::current().id()
+        });
+        let other = other.join().unwrap();
+        assert_eq!(heard.lock().unwrap().last(), Some(&(3, other)));
+    });
+    assert_eq!(ids.stats().empties, 3);
+}
+
+// A dry ring
+
+#[test]
+fn on_empty_error_fails_at_once_until_a_producer_has_come() {
+    let (builder, clock) = tricky_builder();
+    let ids = builder.capacity(16).build().unwrap();
+    clock.hold(1);
+    take_some(&ids, 16);
+    let mut batch = [Id::default(); 4];
+    assert_eq!(ids.take(), Err(TakeError::Empty));
+    assert_eq!(ids.take_batch(&mut batch), Err(TakeError::Empty));
+    assert_eq!(ids.handle().unwrap().take(), Err(TakeError::Empty));
+    assert_eq!(ids.take_batch(&mut []), Ok(0));
+    let stats = ids.stats();
+    assert_eq!((stats.empties, stats.in_place), (3, 0));
+    clock.release();
+    eventually("a take succeeds", || ids.take().is_ok());
+}
+
+#[test]
+fn a_batch_gets_what_there_is_rather_than_an_error() {
+    for answer in [OnEmpty::Error, OnEmpty::Wait(PATIENCE)] {
+        let (builder, clock) = tricky_builder();
+        let ids = builder.capacity(16).on_empty(answer).build().unwrap();
+        clock.hold(1);
+        take_some(&ids, 12);
+        assert_eq!(ids.take_batch(&mut [Id::default(); 9]), Ok(4));
+        clock.release();
+    }
+}
+
+#[test]
+fn on_empty_wait_is_woken_by_a_producer() {
+    for _ in 0..10 {
+        let (builder, clock) = tricky_builder();
+        let ids = builder
+            .capacity(64)
+            .on_empty(OnEmpty::Wait(PATIENCE))
+            .build()
+            .unwrap();
+        clock.hold(1);
+        take_some(&ids, 64);
+        clock.wait_until_held();
+        let woken = AtomicU64::new(0);
+        thread::scope(|scope| {
+            for consumer in 0..3 {
+                let (ids, woken) = (&ids, &woken);
+                scope.spawn(move || {
+                    match consumer {
+                        0 => drop(ids.take()),
+                        1 => drop(ids.take_batch(&mut [Id::default(); 5])),
+                        _ => drop(ids.handle().unwrap().take()),
+                    }
+                    woken.fetch_add(1, Relaxed);
+                });
+            }
+            eventually("all three wait", || ids.stats().empties == 3);
+            assert_eq!(woken.load(Relaxed), 0);
+            clock.release();
+            eventually("all three were woken", || woken.load(Relaxed) == 3);
+        });
+    }
+}
+
+#[test]
+fn on_empty_wait_is_woken_by_what_a_handle_gives_back() {
+    // Nothing but the handle's stock is left that the clock lets through.
+    let layout = layout(50, 2, 4);
+    let ids = CachedGenerator::builder(layout)
+        .plain()
+        .lease(lease(layout, 0..1, 0..9))
+        .clock(clock_at(layout, 0))
+        .borrow_limit(Duration::ZERO)
+        .capacity(16)
+        .on_empty(OnEmpty::Wait(PATIENCE))
+        .build()
+        .unwrap();
+    let mut handle = ids.handle().unwrap();
+    handle.take().unwrap();
+    assert_eq!(ids.stats().issued, 16);
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| ids.take().unwrap());
+        eventually("the other thread finds the ring dry", || {
+            ids.stats().empties == 1
+        });
+        // The time that the other thread needs to fall asleep.
+        thread::sleep(Duration::from_millis(50));
+        drop(handle);
+        eventually("the waiter has its ID", || waiter.is_finished());
+    });
+}
+
+#[test]
+fn on_empty_wait_gives_up_when_nobody_comes() {
+    let layout = layout(40, 8, 4);
+    let timeout = Duration::from_millis(30);
+    let clock = clock_at(layout, 0);
+    let ids = CachedGenerator::builder(layout)
+        .plain()
+        .lease(lease(layout, 0..1, 0..2))
+        .clock(clock.clone())
+        .borrow_limit(Duration::ZERO)
+        .capacity(16)
+        .on_empty(OnEmpty::Wait(timeout))
+        .build()
+        .unwrap();
+    take_some(&ids, 16);
+    let started = Instant::now();
+    let error = ids.take().unwrap_err();
+    assert!(started.elapsed() >= timeout);
+    let refused = TakeError::Refused(Refused::BorrowLimit {
+        retry_after: Duration::from_secs(1),
+        limit: Duration::ZERO,
+    });
+    assert_eq!(error, refused, "the reason rather than the time");
+}
+
+#[test]
+fn on_empty_generate_says_why_it_can_not() {
+    let layout = layout(40, 8, 4);
+    let clock = clock_at(layout, 0);
+    let ids = CachedGenerator::builder(layout)
+        .plain()
+        .lease(lease(layout, 0..1, 0..2))
+        .clock(clock.clone())
+        .borrow_limit(Duration::ZERO)
+        .padding_fill(PaddingFill::Off)
+        .threshold_fill(None)
+        .build()
+        .unwrap();
+    take_some(&ids, 10);
+    // The rest of the tick, and no more.
+    assert_eq!(ids.take_batch(&mut [Id::default(); 10]), Ok(6));
+    let refused = Refused::BorrowLimit {
+        retry_after: Duration::from_secs(1),
+        limit: Duration::ZERO,
+    };
+    assert_eq!(ids.take(), Err(TakeError::Refused(refused)));
+    clock.advance(Duration::from_secs(1));
+    take_some(&ids, 16);
+    clock.advance(Duration::from_secs(1));
+    let ended = Refused::LeaseEnded {
+        end_unix_ms: layout.tick_start_unix_ms(2),
+        now_unix_ms: clock.unix_ms(),
+    };
+    assert_eq!(ids.take(), Err(TakeError::Refused(ended)));
+    let stats = ids.stats();
+    assert_eq!((stats.issued, stats.in_place, stats.level), (32, 32, 0));
+}
+
+// The end
+
+#[test]
+fn the_last_of_the_clones_and_handles_joins_the_producers() {
+    let clock = Arc::new(clock_at(shared_layout(40, 8, 10), 0));
+    let ids = builder()
+        .clock(Arc::clone(&clock))
+        .capacity(64)
+        .producers(4)
+        .scheduled_fill(ScheduledFill::every(NEVER))
+        .build()
+        .unwrap();
+    let clone = ids.clone();
+    let mut handle = clone.handle().unwrap();
+    drop(ids);
+    drop(clone);
+    // It is still filled.
+    for _ in 0..1_000 {
+        eventually("an ID comes", || handle.take().is_ok());
+    }
+    assert!(Arc::strong_count(&clock) > 1);
+    drop(handle);
+    assert_eq!(Arc::strong_count(&clock), 1, "the producers have ended");
+}
+
+#[test]
+fn dropping_the_last_clone_in_a_hook_does_not_hang() {
+    for producers in [1, 3] {
+        let clock = Arc::new(clock_at(shared_layout(40, 8, 10), 0));
+        let last = Arc::new(Mutex::new(None::<CachedGenerator>));
+        let dropped = Arc::new(AtomicU64::new(0));
+        let (to_drop, count) = (Arc::clone(&last), Arc::clone(&dropped));
+        let ids = builder()
+            .clock(Arc::clone(&clock))
+            .capacity(16)
+            .producers(producers)
+            .scheduled_fill(ScheduledFill::every(Duration::from_millis(1)))
+            .on_full_hook(move |_| {
+                let ids = to_drop.lock().unwrap().take();
+                if ids.is_some() {
+                    drop(ids);
+                    count.fetch_add(1, Relaxed);
+                }
+            })
+            .build()
+            .unwrap();
+        *last.lock().unwrap() = Some(ids);
+        eventually("the drop returns", || dropped.load(Relaxed) == 1);
+        eventually("the hook's thread has ended too", || {
+            Arc::strong_count(&clock) == 1
+        });
+    }
+}
+
+#[test]
+fn a_drop_during_a_fill_does_not_wait_for_the_brim() {
+    const BLOCKS: u64 = 4096;
+    let (builder, clock) = tricky_builder();
+    clock.hold(1);
+    let layout = shared_layout(40, 8, 10);
+    let ids = builder
+        // A run is a block: there are more of them than the ring has room for.
+        .lease(lease(layout, 0..16, 0..BLOCKS))
+        .capacity(BLOCKS as usize * 1024)
+        .padding_fill(PaddingFill::InBackground)
+        .build()
+        .unwrap();
+    clock.wait_until_held();
+    // All blocks are ahead of the producer, one look at the clock for each.
+    thread::scope(|scope| {
+        let stopper = scope.spawn(move || drop(ids));
+        // Longer than the drop needs to ask for the end, if it gets any time.
+        clock.delay_reads(Duration::from_millis(1));
+        clock.release();
+        stopper.join().unwrap();
+    });
+    let reads = clock.reads();
+    assert!(reads < BLOCKS, "{reads} blocks were filled");
+}
+
+#[test]
+fn a_drop_ends_the_rest_of_a_producer_that_was_refused() {
+    let layout = layout(40, 8, 4);
+    let clock = Arc::new(clock_at(layout, 0));
+    for _ in 0..5 {
+        let ids = CachedGenerator::builder(layout)
+            .plain()
+            .lease(lease(layout, 0..1, 5_000..5_002))
+            .clock(Arc::clone(&clock))
+            .capacity(16)
+            .build()
+            .unwrap();
+        assert!(ids.take().is_err());
+        let before = ids.stats().refusals;
+        eventually("the fill is refused", || ids.stats().refusals > before);
+        drop(ids);
+        assert_eq!(Arc::strong_count(&clock), 1, "the producer has ended");
+    }
+}

@@ -1,0 +1,223 @@
+//! Hooks and clocks that panic: what was made stays, and producers go on.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::thread;
+use std::time::Duration;
+
+use ringflake::{
+    CachedGenerator, CachedGeneratorBuilder, Clock, Id, ManualClock, OnEmpty, ScheduledFill,
+    ThresholdFill,
+};
+
+use super::{HOUR, builder, level, take_some, tricky_builder};
+use ringflake_kit::eventually;
+use ringflake_kit::oracle::Oracle;
+use ringflake_kit::small::{clock_at, layout, lease, secret_of_its_own, shared_layout};
+
+#[test]
+fn r3_a_hook_on_a_full_ring_that_panics_stops_no_fill() {
+    let clock = Arc::new(clock_at(shared_layout(40, 8, 10), 0));
+    let ids = builder()
+        .clock(Arc::clone(&clock))
+        .capacity(64)
+        .scheduled_fill(ScheduledFill::every(Duration::from_millis(1)))
+        .on_full_hook(|_| resume_unwind(Box::new("the hook fails")))
+        .build()
+        .unwrap();
+    for panics in 1..=3 {
+        eventually("the panic is counted", || ids.stats().panics >= panics);
+        take_some(&ids, 64);
+        eventually("the ring is full", || level(&ids) == 64);
+    }
+    drop(ids);
+    assert_eq!(Arc::strong_count(&clock), 1, "the producer has ended");
+}
+
+#[test]
+fn r3_a_hook_on_an_empty_ring_that_panics_spoils_nothing() {
+    let calls = AtomicU64::new(0);
+    let ids = builder()
+        .capacity(8)
+        .threshold_fill(None)
+        .on_empty(OnEmpty::Generate)
+        .on_empty_hook(move |_| {
+            if calls.fetch_add(1, Relaxed).is_multiple_of(2) {
+                resume_unwind(Box::new("the hook fails"));
+            }
+        })
+        .build()
+        .unwrap();
+    let layout = shared_layout(40, 8, 10);
+    let oracle = Oracle::new(layout, 0..16, 0..100);
+    let mut handle = ids.handle().unwrap();
+    let mut died = 0;
+    for take in 0..300 {
+        let taken = catch_unwind(AssertUnwindSafe(|| match take % 2 {
+            0 => handle.take(),
+            _ => ids.take(),
+        }));
+        match taken {
+            Ok(id) => oracle.mark(ids.inspect(id.unwrap()).unwrap()).unwrap(),
+            Err(_) => died += 1,
+        }
+    }
+    assert!(died > 10);
+    assert_eq!(oracle.marked(), 300 - died);
+}
+
+#[test]
+fn r1_a_hook_on_an_empty_ring_that_panics_loses_nothing() {
+    let ids = builder()
+        .capacity(4)
+        .threshold_fill(None)
+        .on_empty_hook(|_| resume_unwind(Box::new("the hook fails")))
+        .build()
+        .unwrap();
+    let mut batch = [Id::default(); 7];
+    let died = catch_unwind(AssertUnwindSafe(|| ids.take_batch(&mut batch)));
+    assert!(died.is_err());
+    assert_eq!(level(&ids), 4, "what the batch had got is back");
+    assert_eq!(ids.take_batch(&mut batch[..4]), Ok(4));
+    assert_eq!(ids.stats().issued, 4);
+}
+
+/// Panics with something that panics again when it is dropped.
+struct Grenade;
+
+impl Drop for Grenade {
+    fn drop(&mut self) {
+        panic!("dropped");
+    }
+}
+
+#[derive(Debug)]
+struct GrenadeClock(AtomicU64);
+
+impl Clock for GrenadeClock {
+    fn unix_ms(&self) -> u64 {
+        let producer = thread::current()
+            .name()
+            .is_some_and(|name| name.starts_with("ringflake-"));
+        if producer && self.0.fetch_add(1, Relaxed) < 2 {
+            resume_unwind(Box::new(Grenade));
+        }
+        shared_layout(40, 8, 10).tick_start_unix_ms(0)
+    }
+}
+
+/// Panics when it is told to.
+#[derive(Clone, Debug)]
+struct Breaking {
+    clock: ManualClock,
+    broken: Arc<AtomicBool>,
+}
+
+impl Clock for Breaking {
+    fn unix_ms(&self) -> u64 {
+        if self.broken.load(Relaxed) {
+            resume_unwind(Box::new("the clock breaks"));
+        }
+        self.clock.unix_ms()
+    }
+}
+
+/// A ring of four, filled once, and what breaks its clock.
+fn breaking_builder() -> (CachedGeneratorBuilder, Arc<AtomicBool>) {
+    let layout = layout(40, 8, 10);
+    let broken = Arc::new(AtomicBool::new(false));
+    let builder = CachedGenerator::builder(layout)
+        .secret(&secret_of_its_own())
+        .lease(lease(layout, 0..1, 0..100))
+        .clock(Breaking {
+            clock: clock_at(layout, 0),
+            broken: Arc::clone(&broken),
+        })
+        .capacity(4)
+        .threshold_fill(None)
+        .on_empty(OnEmpty::Generate);
+    (builder, broken)
+}
+
+#[test]
+fn r1_a_clock_that_panics_in_a_batch_loses_nothing() {
+    let (builder, broken) = breaking_builder();
+    let ids = builder.build().unwrap();
+    let mut batch = [Id::default(); 8];
+    broken.store(true, Relaxed);
+    // The ring has four, and the rest is to be made in place.
+    let died = catch_unwind(AssertUnwindSafe(|| ids.take_batch(&mut batch)));
+    assert!(died.is_err());
+    broken.store(false, Relaxed);
+    assert_eq!(level(&ids), 4, "they went back");
+    assert_eq!(ids.stats().issued, 0);
+    let mut taken = [Id::default(); 4];
+    assert_eq!(ids.take_batch(&mut taken), Ok(4));
+    assert_eq!(taken, batch[..4]);
+}
+
+#[test]
+fn r1_a_clock_that_goes_on_panicking_drops_what_may_be_too_old() {
+    let build = || {
+        let (builder, broken) = breaking_builder();
+        let aging = ScheduledFill::every(HOUR).max_age(2 * HOUR);
+        (builder.scheduled_fill(aging).build().unwrap(), broken)
+    };
+    // The rest of a batch is to be made, and what it has goes back: the clock is
+    // asked again while the first panic unwinds.
+    let (ids, broken) = build();
+    broken.store(true, Relaxed);
+    let mut batch = [Id::default(); 8];
+    let died = catch_unwind(AssertUnwindSafe(|| ids.take_batch(&mut batch)));
+    assert!(died.is_err());
+    broken.store(false, Relaxed);
+    // And so does what a handle has left.
+    let (others, broken) = build();
+    let mut handle = others.handle().unwrap();
+    handle.take().unwrap();
+    broken.store(true, Relaxed);
+    drop(handle);
+    broken.store(false, Relaxed);
+    for (ids, dropped) in [(ids, 4), (others, 3)] {
+        let stats = ids.stats();
+        assert_eq!((stats.level, stats.retired), (0, dropped));
+    }
+}
+
+#[test]
+fn r3_a_producer_outlives_whatever_a_clock_panics_with() {
+    let ids = builder()
+        .clock(GrenadeClock(AtomicU64::new(0)))
+        .capacity(64)
+        .build()
+        .unwrap();
+    take_some(&ids, 64);
+    eventually("the level comes back", || level(&ids) == 64);
+    assert_eq!(ids.stats().panics, 2);
+}
+
+#[test]
+fn r3_a_clock_that_panics_in_mid_fill_costs_no_room() {
+    let (builder, clock) = tricky_builder();
+    let ids = builder
+        .capacity(4096)
+        .producers(2)
+        // Every missing ID is asked for, also where one producer settles the request
+        // that the panic of the other has put back.
+        .threshold_fill(ThresholdFill::percent(100))
+        .build()
+        .unwrap();
+    let mut batch = vec![Id::default(); 4096];
+    for round in 1..=3 {
+        // In the first block of a fill, in the second, in the third.
+        clock.panic_after(round - 1, 2);
+        assert_eq!(ids.take_batch(&mut batch), Ok(4096));
+        eventually("the clock has failed twice", || {
+            ids.stats().panics == 2 * round
+        });
+        eventually("the ring is full", || level(&ids) == 4096);
+    }
+    drop(ids);
+}

@@ -1,0 +1,287 @@
+//! R3: one producer that is stuck or broken, and the others.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use ringflake::{
+    CachedGenerator, CachedGeneratorBuilder, Clock, Id, ManualClock, OnEmpty, Refused,
+    ScheduledFill, TakeError, ThresholdFill,
+};
+
+use ringflake_kit::eventually;
+use ringflake_kit::small::{clock_at, lease, secret_of_its_own, shared_layout};
+use ringflake_kit::tricky_clock::TrickyClock;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn builder() -> CachedGeneratorBuilder {
+    let layout = shared_layout(40, 8, 10);
+    CachedGenerator::builder(layout)
+        .secret(&secret_of_its_own())
+        .lease(lease(layout, 0..16, 0..1000))
+        .clock(clock_at(layout, 0))
+        .borrow_limit(HOUR)
+        .on_empty(OnEmpty::Error)
+        .producers(4)
+}
+
+fn tricky_builder() -> (CachedGeneratorBuilder, TrickyClock) {
+    let clock = TrickyClock::new(shared_layout(40, 8, 10).tick_start_unix_ms(0));
+    (builder().clock(clock.clone()), clock)
+}
+
+/// A clock that panics whenever the first producer looks at it.
+#[derive(Clone, Debug)]
+struct BrokenInOne {
+    clock: ManualClock,
+    panics: Arc<AtomicU64>,
+}
+
+impl Clock for BrokenInOne {
+    fn unix_ms(&self) -> u64 {
+        if thread::current().name() == Some("ringflake-0") {
+            self.panics.fetch_add(1, Relaxed);
+            std::panic::resume_unwind(Box::new("the clock breaks"));
+        }
+        self.clock.unix_ms()
+    }
+}
+
+fn drain(ids: &CachedGenerator) -> usize {
+    let mut batch = vec![Id::default(); ids.stats().capacity];
+    ids.take_batch(&mut batch).unwrap_or(0)
+}
+
+#[test]
+fn r3_producers_go_on_beside_one_that_panics() {
+    for capacity in [1, 16, 512, 4096] {
+        let clock = BrokenInOne {
+            clock: clock_at(shared_layout(40, 8, 10), 0),
+            panics: Arc::default(),
+        };
+        let panics = Arc::clone(&clock.panics);
+        let ids = builder().clock(clock).capacity(capacity).build().unwrap();
+        for round in 0..3 {
+            drain(&ids);
+            eventually("the ring is filled by the others", || {
+                ids.stats().level >= ids.stats().threshold
+            });
+            // The rest of the panicking one is not what the others wait for: it
+            // panics again each time.
+            eventually(&format!("each is counted by round {round}"), || {
+                ids.stats().panics == panics.load(Relaxed)
+            });
+        }
+    }
+}
+
+#[test]
+fn r3_producers_go_on_beside_one_that_is_stuck() {
+    for capacity in [4, 512, 1024, 1 << 16] {
+        let (builder, clock) = tricky_builder();
+        let ids = builder.capacity(capacity).build().unwrap();
+        clock.hold(1);
+        drain(&ids);
+        clock.wait_until_held();
+        for _ in 0..3 {
+            eventually("the ring is filled by the others", || {
+                // A take that finds nothing asks again.
+                ids.take().is_ok() && ids.stats().level >= ids.stats().threshold
+            });
+            drain(&ids);
+        }
+        clock.release();
+    }
+}
+
+/// One producer that is stuck in the middle of a block: it has made some IDs, and
+/// looks at the clock for more.
+fn stuck_in_a_block(on_empty: OnEmpty) -> (CachedGenerator, TrickyClock) {
+    // Four IDs to a look at the clock, and 128 to a block.
+    let layout = shared_layout(52, 8, 2);
+    let clock = TrickyClock::new(layout.tick_start_unix_ms(0));
+    let ids = CachedGenerator::builder(layout)
+        .secret(&secret_of_its_own())
+        .lease(lease(layout, 0..1, 0..1000))
+        .clock(clock.clone())
+        .borrow_limit(HOUR)
+        .capacity(256)
+        .on_empty(on_empty)
+        .build()
+        .unwrap();
+    eventually("the producer sleeps", || ids.stats().level == 256);
+    clock.hold(1);
+    assert_eq!(ids.take_batch(&mut [Id::default(); 256]), Ok(256));
+    clock.wait_until_held();
+    clock.step();
+    (ids, clock)
+}
+
+#[test]
+fn s4_an_invalidation_waits_for_no_clock() {
+    let (ids, clock) = stuck_in_a_block(OnEmpty::Error);
+    let before = ids.stats();
+    let (done, comes) = mpsc::channel();
+    let invalidating = {
+        let ids = ids.clone();
+        thread::spawn(move || {
+            ids.invalidate();
+            done.send(())
+        })
+    };
+    eventually("it is invalidated", || comes.try_recv().is_ok());
+    invalidating.join().unwrap().unwrap();
+    // What the stuck one had made is given up, and counted.
+    clock.release();
+    eventually("it comes back", || ids.stats().refusals > before.refusals);
+    let stats = ids.stats();
+    assert_eq!((stats.level, stats.issued), (0, 256));
+    assert!(stats.retired > 0);
+}
+
+#[test]
+fn s4_whoever_waits_hears_of_an_invalidation_though_a_producer_is_stuck() {
+    let (ids, clock) = stuck_in_a_block(OnEmpty::Wait(HOUR));
+    let (done, comes) = mpsc::channel();
+    let waiting = {
+        let ids = ids.clone();
+        thread::spawn(move || done.send(ids.take()))
+    };
+    eventually("it waits", || ids.stats().empties > 0);
+    ids.invalidate();
+    let mut outcome = None;
+    eventually("it is refused", || {
+        outcome = comes.try_recv().ok();
+        outcome.is_some()
+    });
+    assert_eq!(outcome, Some(Err(TakeError::Refused(Refused::Invalidated))));
+    clock.release();
+    waiting.join().unwrap().unwrap();
+}
+
+#[test]
+fn r3_a_stuck_producer_with_little_to_do_does_not_run_the_ring_dry_for_long() {
+    const CAPACITY: usize = 1 << 16;
+    let (builder, clock) = tricky_builder();
+    let ids = builder
+        .capacity(CAPACITY)
+        .threshold_fill(ThresholdFill::percent(100))
+        .build()
+        .unwrap();
+    // More than once: at first some may still be on their way to sleep.
+    for _ in 0..5 {
+        eventually("the ring is full", || ids.stats().level == CAPACITY);
+        clock.hold(1);
+        // Fewer than a block: the stuck one has all the room there is.
+        ids.take().unwrap();
+        clock.wait_until_held();
+        drain(&ids);
+        eventually("the ring is filled by the others", || {
+            ids.take().is_ok() && ids.stats().level > CAPACITY / 2
+        });
+        clock.release();
+    }
+}
+
+#[test]
+fn r3_a_fill_with_more_room_wakes_another_before_it_looks_at_the_clock() {
+    const CAPACITY: usize = 4096;
+    let (builder, clock) = tricky_builder();
+    let ids = builder.capacity(CAPACITY).build().unwrap();
+    eventually("the ring is full", || ids.stats().level == CAPACITY);
+    clock.hold(1);
+    let mut batch = vec![Id::default(); CAPACITY / 2 + 1];
+    assert_eq!(ids.take_batch(&mut batch), Ok(batch.len()));
+    clock.wait_until_held();
+    // Without another take: all but the permit of the stuck one, an eighth.
+    eventually("another fills", || {
+        ids.stats().level == CAPACITY - CAPACITY / 8
+    });
+    assert_eq!(ids.stats().empties, 0);
+    clock.release();
+}
+
+#[test]
+fn r3_a_stuck_producer_does_not_keep_the_timetable() {
+    let (builder, clock) = tricky_builder();
+    let ids = builder
+        .capacity(512)
+        .producers(2)
+        .threshold_fill(None)
+        .scheduled_fill(ScheduledFill::every(Duration::from_millis(1)))
+        .build()
+        .unwrap();
+    clock.hold(1);
+    drain(&ids);
+    clock.wait_until_held();
+    for _ in 0..3 {
+        // All but what the stuck one holds, a quarter.
+        eventually("a scheduled fill by the other", || ids.stats().level >= 384);
+        drain(&ids);
+    }
+    clock.release();
+}
+
+#[test]
+fn an_age_limit_is_kept_while_fills_are_refused() {
+    const SLOTS: usize = 64;
+    let layout = shared_layout(40, 8, 10);
+    let clock = clock_at(layout, 0);
+    // One tick, one node: it is used up at once, and no other ID can be made.
+    let ids = CachedGenerator::builder(layout)
+        .plain()
+        .lease(lease(layout, 200..201, 0..1))
+        .clock(clock.clone())
+        .capacity(SLOTS)
+        .threshold_fill(ThresholdFill::percent(50))
+        .scheduled_fill(
+            ScheduledFill::every(Duration::from_millis(5)).max_age(Duration::from_secs(2)),
+        )
+        .on_empty(OnEmpty::Error)
+        .build()
+        .unwrap();
+    // One by one: what a fill brought before it was refused is left.
+    while ids.stats().refusals == 0 {
+        ids.take().unwrap();
+        eventually("a fill, or its refusal", || {
+            let now = ids.stats();
+            now.level >= now.threshold || now.refusals > 0
+        });
+    }
+    // The producer rests for up to a minute.
+    let left = ids.stats().level;
+    assert!(left > 0);
+    clock.advance(Duration::from_secs(20));
+    let moment = std::time::Instant::now();
+    eventually("what is too old is gone", || ids.stats().level == 0);
+    assert!(moment.elapsed() < Duration::from_secs(30), "in time");
+    assert!(ids.take().is_err());
+    assert_eq!(ids.stats().retired, left as u64);
+}
+
+#[test]
+fn r3_an_adaptive_fill_leaves_room_beside_a_stuck_one() {
+    for (capacity, producers) in [(1024, 2), (4096, 2), (8192, 4)] {
+        let (builder, clock) = tricky_builder();
+        let ids = builder
+            .capacity(capacity)
+            .producers(producers)
+            .threshold_fill(ThresholdFill::adaptive().between(1, 5))
+            .build()
+            .unwrap();
+        clock.hold(1);
+        drain(&ids);
+        clock.wait_until_held();
+        for _ in 0..3 {
+            eventually("the others fill", || {
+                ids.take().is_ok() && ids.stats().level >= ids.stats().threshold
+            });
+            drain(&ids);
+        }
+        clock.release();
+    }
+}

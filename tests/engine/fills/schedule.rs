@@ -1,0 +1,94 @@
+//! Scheduled fills: how often they come, whom they tell, and what they drop.
+
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use ringflake::{CachedGenerator, CachedGeneratorBuilder, OnEmpty, PaddingFill, ScheduledFill};
+
+use ringflake_kit::small::{clock_at, layout, lease, secret_of_its_own};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn builder() -> CachedGeneratorBuilder {
+    let layout = layout(40, 8, 10);
+    CachedGenerator::builder(layout)
+        .plain()
+        .lease(lease(layout, 0..16, 0..1_000))
+        .clock(clock_at(layout, 0))
+        .borrow_limit(HOUR)
+        .capacity(64)
+        .threshold_fill(None)
+        .on_empty(OnEmpty::Error)
+}
+
+/// When the hook on a full ring was called, on a generator that is built meanwhile,
+/// counted from before that.
+fn full_hook_calls(padding: PaddingFill, period: Duration, calls: usize) -> Vec<Duration> {
+    let (told, hear) = mpsc::channel();
+    let started = Instant::now();
+    let ids = builder()
+        .padding_fill(padding)
+        .scheduled_fill(ScheduledFill::every(period))
+        .on_full_hook(move |_| {
+            // The test may have heard enough.
+            let _ = told.send(started.elapsed());
+        })
+        .build()
+        .unwrap();
+    let calls = (0..calls).map(|_| hear.recv_timeout(PATIENCE).unwrap());
+    let calls = calls.collect();
+    drop(ids);
+    calls
+}
+
+#[test]
+fn scheduled_fills_are_a_period_apart() {
+    const PERIOD: Duration = Duration::from_millis(30);
+    let calls = full_hook_calls(PaddingFill::BeforeFirstTake, PERIOD, 5);
+    for (periods, at) in (1..).zip(calls) {
+        // Late ones put off those that follow, so none is ever early.
+        assert!(at >= PERIOD * periods, "number {periods} after {at:?}");
+    }
+}
+
+#[test]
+fn a_fill_that_made_ids_did_not_find_the_ring_full() {
+    const PERIOD: Duration = Duration::from_millis(200);
+    // The first fill makes all that there is room for, the second finds it full.
+    let calls = full_hook_calls(PaddingFill::Off, PERIOD, 1);
+    assert!(calls[0] >= PERIOD * 2, "told after {:?}", calls[0]);
+}
+
+#[test]
+fn a_handle_gives_back_nothing_if_its_oldest_is_too_old() {
+    const PERIOD: Duration = Duration::from_secs(10);
+    // 4 IDs a tick of a second: a handle's stock is 16 ticks long.
+    let layout = layout(50, 2, 2);
+    for (now, dropped) in [(0, 0), (10, 0), (11, 63), (15, 63), (20, 63)] {
+        let clock = clock_at(layout, 0);
+        let ids = builder_of_four(layout)
+            .clock(clock.clone())
+            .scheduled_fill(ScheduledFill::every(PERIOD).max_age(HOUR))
+            .build()
+            .unwrap();
+        let mut handle = ids.handle().unwrap();
+        assert_eq!(ids.inspect(handle.take().unwrap()).unwrap().tick, 0);
+        clock.advance(Duration::from_secs(now));
+        drop(handle);
+        // Of the rest 3 are of tick 0, and the youngest of tick 15.
+        assert_eq!(ids.stats().retired, dropped, "after {now} s");
+        assert_eq!(ids.stats().level as u64, 63 - dropped);
+    }
+}
+
+fn builder_of_four(layout: ringflake::Layout) -> CachedGeneratorBuilder {
+    CachedGenerator::builder(layout)
+        .secret(&secret_of_its_own())
+        .lease(lease(layout, 1..2, 0..100))
+        .borrow_limit(HOUR)
+        .capacity(64)
+        .threshold_fill(None)
+        .on_empty(OnEmpty::Error)
+}

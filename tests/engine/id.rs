@@ -1,0 +1,220 @@
+//! The identifier and its text.
+
+use proptest::prelude::*;
+use ringflake::{Id, ParseIdError};
+use ringflake_kit::known_answers;
+
+/// What a text in base 32 stands for, if it is the way `Display` writes that
+/// number; `from_str_radix` itself is too lenient.
+fn canonical(text: &str) -> Option<Id> {
+    let id = Id::from_u64(u64::from_str_radix(text, 32).ok()?);
+    (id.to_string() == text).then_some(id)
+}
+
+#[test]
+fn the_vectors_agree_in_every_form() {
+    let numbers = known_answers::numbers("id_u64");
+    let signed = known_answers::column("id_i64");
+    let texts = known_answers::column("id_base32hex");
+    for ((number, signed), text) in numbers.into_iter().zip(signed).zip(texts) {
+        let id = Id::from_u64(number);
+        assert_eq!(id.to_string(), text);
+        assert_eq!(text.parse(), Ok(id));
+        assert_eq!(id.to_i64().to_string(), signed);
+        assert_eq!(Id::from_i64(signed.parse().unwrap()), id);
+    }
+}
+
+#[test]
+fn numbers_at_the_edges_have_these_texts() {
+    for (number, text) in [
+        (0, "0"),
+        (9, "9"),
+        (10, "a"),
+        (31, "v"),
+        (32, "10"),
+        ((1 << 60) - 1, "vvvvvvvvvvvv"),
+        (1 << 60, "1000000000000"),
+        (i64::MAX as u64, "7vvvvvvvvvvvv"),
+        (1 << 63, "8000000000000"),
+        (u64::MAX, "fvvvvvvvvvvvv"),
+    ] {
+        let id = Id::from_u64(number);
+        assert_eq!(id.to_string(), text);
+        assert_eq!(text.parse(), Ok(id));
+    }
+}
+
+#[test]
+fn each_fault_is_named_with_its_place() {
+    let invalid = |position, character| ParseIdError::InvalidCharacter {
+        position,
+        character,
+    };
+    for (text, error, position) in [
+        ("", ParseIdError::Empty, 0),
+        ("00", ParseIdError::LeadingZero, 0),
+        ("0ae3", ParseIdError::LeadingZero, 0),
+        ("A", invalid(0, 'A'), 0),
+        ("ae3W", invalid(3, 'W'), 3),
+        ("ae w", invalid(2, ' '), 2),
+        ("+1", invalid(0, '+'), 0),
+        ("-1", invalid(0, '-'), 0),
+        ("1é2", invalid(1, 'é'), 1),
+        ("12 ", invalid(2, ' '), 2),
+        ("10======", invalid(2, '='), 2),
+        ("g000000000000", ParseIdError::Overflow, 0),
+        ("vvvvvvvvvvvvv", ParseIdError::Overflow, 0),
+        ("10000000000000", ParseIdError::TooLong { bytes: 14 }, 13),
+        ("fvvvvvvvvvvvvé", ParseIdError::TooLong { bytes: 15 }, 13),
+    ] {
+        assert_eq!(text.parse::<Id>(), Err(error), "{text:?}");
+        assert_eq!(error.position(), position, "{text:?}");
+        assert!(
+            error.to_string().contains(&format!("position {position}")),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn a_very_long_text_is_refused() {
+    let text = "1".repeat(1 << 20);
+    assert_eq!(
+        text.parse::<Id>(),
+        Err(ParseIdError::TooLong { bytes: 1 << 20 })
+    );
+}
+
+#[test]
+fn only_an_uppercase_digit_is_told_its_lowercase() {
+    let message = |text: &str| text.parse::<Id>().unwrap_err().to_string();
+    assert!(message("1V").ends_with("use 'v'"), "{}", message("1V"));
+    assert!(
+        message("1W").ends_with("only 0-9 and a-v"),
+        "{}",
+        message("1W")
+    );
+    assert!(
+        message("1w").ends_with("only 0-9 and a-v"),
+        "{}",
+        message("1w")
+    );
+}
+
+#[test]
+fn every_text_of_up_to_two_ascii_characters_is_judged_rightly() {
+    let ascii = || (0..=127_u8).map(char::from);
+    let singles = ascii().map(String::from);
+    let pairs = ascii().flat_map(|first| ascii().map(move |second| format!("{first}{second}")));
+    let mut accepted = 0;
+    for text in singles.chain(pairs) {
+        assert_eq!(text.parse().ok(), canonical(&text), "{text:?}");
+        accepted += usize::from(text.parse::<Id>().is_ok());
+    }
+    assert_eq!(accepted, 32 + 31 * 32);
+}
+
+#[test]
+fn display_pads_and_debug_names_the_type() {
+    let id = Id::from_u64(32);
+    assert_eq!(format!("{id:>5}|{id:<5}|{id:*^4}"), "   10|10   |*10*");
+    assert_eq!(format!("{id:?}"), "Id(10)");
+    assert_eq!(Id::default(), Id::from_u64(0));
+}
+
+/// Canonical texts, and texts that are nearly so.
+fn texts() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "[0-9a-v]{0,15}",
+        "[0-9a-v]{13}",
+        "[0-9a-zA-Z+ -]{0,4}",
+        "\\PC{0,15}",
+        any::<u64>().prop_map(|number| Id::from_u64(number).to_string().to_uppercase()),
+        any::<u64>().prop_map(|number| format!("0{}", Id::from_u64(number))),
+        any::<u64>().prop_map(|number| format!("{} ", Id::from_u64(number))),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn every_form_of_an_id_reads_back(number: u64) {
+        let id = Id::from_u64(number);
+        prop_assert_eq!(id.to_string().parse(), Ok(id));
+        prop_assert_eq!(Id::from_i64(id.to_i64()), id);
+        prop_assert_eq!(Id::from_le_bytes(id.to_le_bytes()), id);
+        prop_assert_eq!(id.to_le_bytes(), number.to_le_bytes());
+        prop_assert_eq!(u64::from(Id::from(number)), number);
+        prop_assert_eq!(i64::from(id), number as i64);
+    }
+
+    #[test]
+    fn the_text_is_the_number_in_base_32(number: u64) {
+        let text = Id::from_u64(number).to_string();
+        prop_assert_eq!(u64::from_str_radix(&text, 32), Ok(number));
+        prop_assert!(text.len() == 1 || !text.starts_with('0'));
+        prop_assert_eq!(text.to_lowercase(), text);
+    }
+
+    #[test]
+    fn a_text_is_accepted_only_as_display_writes_it(text in texts()) {
+        prop_assert_eq!(text.parse().ok(), canonical(&text));
+    }
+
+    #[test]
+    fn a_fault_is_placed_within_the_text(text in texts()) {
+        if let Err(error) = text.parse::<Id>() {
+            prop_assert!(text.is_char_boundary(error.position()));
+            if let ParseIdError::InvalidCharacter { position, character } = error {
+                prop_assert_eq!(text[position..].chars().next(), Some(character));
+            }
+        }
+    }
+
+    #[test]
+    fn ids_order_as_unsigned_numbers(left: u64, right: u64) {
+        prop_assert_eq!(Id::from_u64(left).cmp(&Id::from_u64(right)), left.cmp(&right));
+    }
+}
+
+#[cfg(feature = "serde")]
+mod serde {
+    use ringflake::{Id, Layout, Parts};
+    use serde_test::{Configure, Token, assert_de_tokens_error, assert_tokens};
+
+    const ID: Id = Id::from_u64(12_037_510_499_902_272_547);
+
+    #[test]
+    fn an_id_is_text_in_human_readable_formats() {
+        assert_tokens(&ID.readable(), &[Token::BorrowedStr("ae3ek0mnbbd13")]);
+        assert_eq!(serde_json::to_string(&ID).unwrap(), "\"ae3ek0mnbbd13\"");
+        assert_eq!(serde_json::from_str::<Id>("\"ae3ek0mnbbd13\"").unwrap(), ID);
+    }
+
+    #[test]
+    fn an_id_is_a_number_in_binary_formats() {
+        assert_tokens(&ID.compact(), &[Token::U64(ID.to_u64())]);
+    }
+
+    #[test]
+    fn neither_form_is_taken_for_the_other() {
+        assert_de_tokens_error::<serde_test::Readable<Id>>(
+            &[Token::U64(1)],
+            "invalid type: integer `1`, expected an ID as a base32hex string",
+        );
+        assert_de_tokens_error::<serde_test::Compact<Id>>(
+            &[Token::Str("1")],
+            "invalid type: string \"1\", expected u64",
+        );
+        let error = serde_json::from_str::<Id>("\"01\"").unwrap_err();
+        assert!(error.to_string().starts_with("leading zero"), "{error}");
+    }
+
+    #[test]
+    fn parts_are_a_map_of_their_fields() {
+        let parts = Layout::RANDFLAKE.unpack(2_113_124_171_775).unwrap();
+        let json = r#"{"tick":123,"node":1,"sequence":131071,"unix_ms":1730000123000}"#;
+        assert_eq!(serde_json::to_string(&parts).unwrap(), json);
+        assert_eq!(serde_json::from_str::<Parts>(json).unwrap(), parts);
+    }
+}

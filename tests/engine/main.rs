@@ -1,0 +1,16 @@
+//! What an ID is and how it is made, without a store: layouts, the cipher, the ring, the
+//! fills, and the generators over one lease.
+
+mod adaptive;
+mod cipher;
+mod config;
+mod direct;
+mod fills;
+mod house;
+mod id;
+mod layout;
+mod mistakes;
+mod plan;
+mod reasons;
+mod ring;
+mod uniqueness;

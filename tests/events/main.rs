@@ -1,0 +1,723 @@
+//! What `tracing` is told: each event's level and fields, how often, and never
+//! a secret or an ID. The event of an unusable backend is tested in
+//! `tests/backend_variable`.
+
+use std::fmt;
+use std::panic::resume_unwind;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ringflake::lease::{
+    Acquire, Block, Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace, Renew,
+};
+use ringflake::{
+    CachedGenerator, CachedGeneratorBuilder, Clock, Id, ManualClock, PaddingFill, Refused,
+    ScheduledFill, TakeError, ThresholdFill,
+};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+
+use ringflake_kit::eventually;
+use ringflake_kit::faulty_store::{Fault, Faulty, Op};
+use ringflake_kit::small::{clock_at, lease, secret, secret_of_its_own, shared_layout};
+
+// Recording
+
+/// Producers have threads of their own, so the subscriber is the process's, and
+/// one test records at a time.
+static RECORDING: Mutex<()> = Mutex::new(());
+static TOLD: Mutex<Vec<Told>> = Mutex::new(Vec::new());
+
+/// What the subscriber does when the keeper of leases tells it something.
+static REACTION: Mutex<Option<Reaction>> = Mutex::new(None);
+
+type Reaction = Box<dyn Fn() + Send>;
+
+#[derive(Clone, Debug)]
+struct Told {
+    at: Instant,
+    level: Level,
+    target: String,
+    /// The message is among them.
+    fields: Vec<(&'static str, String)>,
+}
+
+impl Told {
+    fn field(&self, name: &str) -> &str {
+        let found = self.fields.iter().find(|(field, _)| *field == name);
+        &found.unwrap_or_else(|| panic!("no {name} in {self:?}")).1
+    }
+
+    fn number(&self, name: &str) -> u64 {
+        self.field(name).parse().unwrap()
+    }
+
+    fn is(&self, event: &str) -> bool {
+        self.field("message").starts_with(event)
+    }
+
+    /// That it has this level and, besides the message, exactly these fields.
+    #[track_caller]
+    fn assert_shape(&self, level: Level, fields: &[&str]) {
+        let names = self.fields.iter().map(|&(name, _)| name);
+        let names: Vec<_> = names.filter(|&name| name != "message").collect();
+        assert_eq!((self.level, &*names), (level, fields), "{self:?}");
+    }
+}
+
+impl Visit for Told {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.fields.push((field.name(), value.to_owned()));
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.fields.push((field.name(), format!("{value:?}")));
+    }
+}
+
+struct Recorder;
+
+impl Subscriber for Recorder {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut told = Told {
+            at: Instant::now(),
+            level: *event.metadata().level(),
+            target: event.metadata().target().to_owned(),
+            fields: Vec::new(),
+        };
+        event.record(&mut told);
+        unpoisoned(&TOLD).push(told);
+        if thread::current().name() == Some("ringflake-lease")
+            && let Some(reaction) = &*unpoisoned(&REACTION)
+        {
+            reaction();
+        }
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+/// A test that failed leaves nothing half done behind.
+fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Everything told from here on, by this test alone.
+struct Recording {
+    started: Instant,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Recording {
+    fn start() -> Self {
+        static SUBSCRIBED: Once = Once::new();
+        let alone = unpoisoned(&RECORDING);
+        SUBSCRIBED.call_once(|| tracing::subscriber::set_global_default(Recorder).unwrap());
+        unpoisoned(&TOLD).clear();
+        unpoisoned(&REACTION).take();
+        Self {
+            started: Instant::now(),
+            _alone: alone,
+        }
+    }
+
+    fn react(&self, reaction: impl Fn() + Send + 'static) {
+        *unpoisoned(&REACTION) = Some(Box::new(reaction));
+    }
+
+    fn all(&self) -> Vec<Told> {
+        unpoisoned(&TOLD).clone()
+    }
+
+    fn of(&self, event: &str) -> Vec<Told> {
+        let mut all = self.all();
+        all.retain(|told| told.is(event));
+        all
+    }
+
+    /// The only event of this name.
+    #[track_caller]
+    fn one(&self, event: &str) -> Told {
+        let mut told = self.of(event);
+        assert_eq!(told.len(), 1, "{event}: {told:?}");
+        told.remove(0)
+    }
+
+    /// That `event` was told, and at most once a second.
+    #[track_caller]
+    fn assert_throttled(&self, event: &str) {
+        let told = self.of(event);
+        assert_eq!(told[0].number("suppressed"), 0);
+        for (passed, told) in told.iter().enumerate() {
+            // A throttle that counts whole milliseconds may be short of one each.
+            let earliest = Duration::from_millis(999) * passed as u32;
+            assert!(told.at - self.started >= earliest, "{passed}: {told:?}");
+        }
+    }
+}
+
+// What makes the events; each life gives the IDs that were issued in it.
+
+/// A generator of four IDs a tick of a second, under a clock that stands still.
+fn four_a_tick(borrow_limit: u64) -> CachedGeneratorBuilder {
+    let layout = shared_layout(48, 8, 2);
+    CachedGenerator::builder(layout)
+        .secret(&secret_of_its_own())
+        .lease(lease(layout, 0..1, 0..1000))
+        .clock(clock_at(layout, 0))
+        .borrow_limit(Duration::from_secs(borrow_limit))
+        .threshold_fill(None)
+}
+
+fn take_some(ids: &CachedGenerator, count: usize) -> Vec<Id> {
+    (0..count).map(|_| ids.take().unwrap()).collect()
+}
+
+/// Nothing out of the ordinary: takes, a batch, a handle, and a fill of 100.
+fn normal_life() -> Vec<Id> {
+    let ids = four_a_tick(900)
+        .capacity(256)
+        .threshold_fill(ThresholdFill::slots(160))
+        .build()
+        .unwrap();
+    let mut handle = ids.handle().unwrap();
+    let mut issued = take_some(&ids, 2);
+    issued.push(handle.take().unwrap());
+    // The handle has 64, so this leaves 156.
+    let mut batch = [Id::default(); 34];
+    assert_eq!(ids.take_batch(&mut batch), Ok(34));
+    issued.extend(batch);
+    eventually("the ring is filled", || ids.stats().fills.threshold == 1);
+    drop(handle);
+    issued
+}
+
+fn dry_life() -> Vec<Id> {
+    let ids = four_a_tick(900).padding_fill(PaddingFill::Off);
+    take_some(&ids.build().unwrap(), 3)
+}
+
+/// Forty fills of one ID each, eight of which end within a tenth of the limit.
+fn life_on_credit() -> Vec<Id> {
+    let ids = four_a_tick(10)
+        .capacity(4)
+        .threshold_fill(ThresholdFill::percent(100))
+        .build()
+        .unwrap();
+    let mut issued = Vec::new();
+    for _ in 0..40 {
+        issued.extend(take_some(&ids, 1));
+        eventually("the ring is full", || ids.stats().level == 4);
+    }
+    issued
+}
+
+/// A take that is refused, and a fill.
+fn refused_life() -> (Vec<Id>, [Refused; 2]) {
+    let ids = four_a_tick(0)
+        .padding_fill(PaddingFill::Off)
+        .build()
+        .unwrap();
+    let mut issued = take_some(&ids, 4);
+    let taking = refusal(&ids);
+
+    let ids = four_a_tick(0).capacity(8).build().unwrap();
+    eventually("the fill is refused", || ids.stats().refusals > 0);
+    issued.extend(take_some(&ids, 4));
+    (issued, [taking, refusal(&ids)])
+}
+
+fn refusal(ids: &CachedGenerator) -> Refused {
+    match ids.take() {
+        Err(TakeError::Refused(refused)) => refused,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A ring of 64, all of which are retired after a minute; and then none for a while.
+fn stale_life() -> Vec<Id> {
+    let layout = shared_layout(48, 8, 2);
+    let clock = clock_at(layout, 0);
+    let found_full = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&found_full);
+    let ids = four_a_tick(900)
+        .capacity(64)
+        .clock(clock.clone())
+        .scheduled_fill(
+            ScheduledFill::every(ScheduledFill::MIN_PERIOD).max_age(Duration::from_secs(5)),
+        )
+        .on_full_hook(move |_| _ = count.fetch_add(1, Relaxed))
+        .build()
+        .unwrap();
+    clock.advance(Duration::from_secs(60));
+    eventually("the old ones are retired", || ids.stats().retired == 64);
+    eventually("and replaced", || ids.stats().level == 64);
+    let before = found_full.load(Relaxed);
+    eventually("it is looked for others", || {
+        found_full.load(Relaxed) >= before + 2
+    });
+    take_some(&ids, 8)
+}
+
+/// A clock that fails producers three times.
+#[derive(Debug)]
+struct FailingClock {
+    clock: ManualClock,
+    left: AtomicUsize,
+}
+
+impl Clock for FailingClock {
+    fn unix_ms(&self) -> u64 {
+        let thread = thread::current();
+        let in_producer = thread.name().is_some_and(|it| it.starts_with("ringflake-"));
+        let fewer = |left: usize| left.checked_sub(1);
+        if in_producer && self.left.fetch_update(Relaxed, Relaxed, fewer).is_ok() {
+            // Without the panic hook, which would write to the test's output.
+            resume_unwind(Box::new("the clock fails"));
+        }
+        self.clock.unix_ms()
+    }
+}
+
+/// Three panics of a clock, and then the fill that they held up.
+fn panicking_life() -> Vec<Id> {
+    let clock = FailingClock {
+        clock: clock_at(shared_layout(48, 8, 2), 0),
+        left: AtomicUsize::new(3),
+    };
+    let ids = four_a_tick(900)
+        .capacity(64)
+        .clock(clock)
+        .threshold_fill(ThresholdFill::percent(100))
+        .build()
+        .unwrap();
+    let issued = take_some(&ids, 8);
+    eventually("the ring is filled", || {
+        let stats = ids.stats();
+        stats.panics == 3 && stats.level == 64
+    });
+    issued
+}
+
+/// A store with one namespace, and a clock that it shares with generators.
+struct Leased {
+    clock: ManualClock,
+    store: Faulty,
+}
+
+impl Leased {
+    fn new() -> Self {
+        let layout = shared_layout(48, 8, 2);
+        let clock = clock_at(layout, 1_000);
+        let mut store = MemoryStore::new(Arc::new(clock.clone()));
+        let space = Namespace::new("events", &layout, Fingerprint::of(&secret()));
+        let init = Init::new(History::New, clock.unix_ms());
+        store.init(&space.unwrap(), &init).unwrap();
+        let store = Faulty::new(store);
+        Self { clock, store }
+    }
+
+    /// One block for 21 seconds.
+    fn build(&self) -> CachedGenerator {
+        CachedGenerator::builder(shared_layout(48, 8, 2))
+            .secret(&secret())
+            .lease_store(self.store.clone())
+            .namespace("events")
+            .lease_duration(Duration::from_secs(20))
+            .clock(self.clock.clone())
+            .borrow_limit(Duration::ZERO)
+            .capacity(64)
+            .build()
+            .unwrap()
+    }
+
+    fn advance(&self, secs: u64) {
+        self.clock.advance(Duration::from_secs(secs));
+    }
+
+    /// Lets it renew once.
+    fn renew(&self, ids: &CachedGenerator) {
+        let end = || ids.stats().lease_end_unix_ms;
+        let before = end();
+        self.advance(8);
+        eventually("the lease is renewed", || end() > before);
+    }
+}
+
+/// A lease that is renewed, and released at the end.
+fn quietly_leased_life() -> Vec<Id> {
+    let leased = Leased::new();
+    let ids = leased.build();
+    let issued = take_some(&ids, 2);
+    leased.renew(&ids);
+    issued
+}
+
+/// An outage past the end, a block that is fenced, and a call of `invalidate`.
+fn troubled_life() -> Vec<Id> {
+    let leased = Leased::new();
+    let ids = leased.build();
+    let mut issued = take_some(&ids, 2);
+    let status = || ids.lease_status().unwrap();
+
+    leased.store.fail(Fault::Down);
+    leased.advance(8);
+    eventually("the outage is noticed", || {
+        status().health.trouble.is_some()
+    });
+    leased.advance(20);
+    eventually("the end is noticed", || {
+        status().expired_since_unix_ms.is_some()
+    });
+    leased.store.heal();
+    eventually("a take succeeds", || {
+        let taken = ids.take();
+        issued.extend(&taken);
+        taken.is_ok()
+    });
+
+    leased.store.fail_next(Op::Renew, Fault::Fence);
+    leased.advance(8);
+    eventually("the block is replaced", || ids.leases().len() == 2);
+    leased.renew(&ids);
+    leased.renew(&ids);
+    eventually("the lost one is closed", || ids.leases().len() == 1);
+
+    ids.invalidate();
+    eventually("there is another", || ids.leases().len() == 1);
+    issued.extend(take_some(&ids, 2));
+    issued
+}
+
+// Each event
+
+#[test]
+fn leases_that_are_kept_are_told_at_debug_and_trace() {
+    let recording = Recording::start();
+    quietly_leased_life();
+    let loud = |told: &Told| told.level < Level::DEBUG;
+    assert!(!recording.all().iter().any(loud), "{:?}", recording.all());
+
+    let acquired = recording.one("lease acquired");
+    acquired.assert_shape(Level::DEBUG, &["grant"]);
+    assert_eq!(acquired.field("grant"), "block 0 epoch 1 ticks 1000..1021");
+    let extended = &recording.of("lease extended")[0];
+    extended.assert_shape(Level::TRACE, &["grant"]);
+    assert_eq!(extended.field("grant"), "block 0 epoch 1 ticks 1000..1029");
+    let closed = recording.one("lease closed");
+    closed.assert_shape(Level::DEBUG, &["grant"]);
+    assert!(closed.field("grant").starts_with("block 0 epoch 1"));
+
+    let asked = recording.of("lease store asked");
+    let longest = recording.started.elapsed().as_micros() as u64;
+    for asked in &asked {
+        asked.assert_shape(Level::TRACE, &["request", "micros"]);
+        assert!(asked.number("micros") <= longest, "{asked:?}");
+    }
+    let requests: Vec<_> = asked.iter().map(|asked| asked.field("request")).collect();
+    assert_eq!(requests[..2], ["acquire", "renew"]);
+    assert_eq!(requests.last(), Some(&"release"));
+    // The generator starts with what it was granted.
+    let started = recording.one("generator started");
+    assert_eq!(started.field("leases"), "nodes 0..32, ticks 1000..1021");
+}
+
+#[test]
+fn trouble_with_leases_is_told_with_its_beginning_and_its_end() {
+    let recording = Recording::start();
+    let begin = shared_layout(48, 8, 2).tick_start_unix_ms(1_000);
+    troubled_life();
+
+    let failed = &recording.of("lease store failed")[0];
+    let fields = ["request", "error", "cause", "suppressed"];
+    failed.assert_shape(Level::WARN, &fields);
+    assert_eq!(failed.field("request"), "renew");
+    assert!(failed.field("error").contains("can't be reached"));
+    assert_eq!(failed.field("cause"), "the plug is pulled");
+    recording.assert_throttled("lease store failed");
+
+    let recovered = recording.one("lease store recovered");
+    recovered.assert_shape(Level::INFO, &["since_unix_ms"]);
+    assert_eq!(recovered.number("since_unix_ms"), begin + 8_000);
+
+    let ended = recording.one("leases ended");
+    ended.assert_shape(Level::ERROR, &["since_unix_ms"]);
+    assert_eq!(ended.number("since_unix_ms"), begin + 21_000);
+    let again = recording.one("leases in force again");
+    again.assert_shape(Level::INFO, &[]);
+    assert!(ended.at <= again.at);
+
+    let given_up = recording.one("lease given up");
+    given_up.assert_shape(Level::WARN, &["grant"]);
+    assert!(given_up.field("grant").starts_with("block 1 epoch 1"));
+    let acquired: Vec<_> = recording
+        .of("lease acquired")
+        .iter()
+        .map(|told| told.field("grant")[..7].to_owned())
+        .collect();
+    assert_eq!(acquired, ["block 0", "block 1", "block 2"]);
+}
+
+#[test]
+fn a_subscriber_that_panics_costs_no_lease() {
+    let recording = Recording::start();
+    recording.react(|| resume_unwind(Box::new("the subscriber fails")));
+    let leased = Leased::new();
+    let ids = leased.build();
+    leased.renew(&ids);
+    leased.store.fail_next(Op::Renew, Fault::Fence);
+    leased.advance(8);
+    eventually("the block is replaced", || ids.leases().len() == 2);
+    leased.renew(&ids);
+    leased.renew(&ids);
+    eventually("the lost one is closed", || ids.leases().len() == 1);
+    ids.invalidate();
+    eventually("there is another", || ids.leases().len() == 1);
+    take_some(&ids, 2);
+    drop(ids);
+    assert_eq!(leased.store.calls(Op::Release), 1);
+}
+
+#[test]
+fn a_subscriber_may_ask_how_the_leases_stand() {
+    let recording = Recording::start();
+    let leased = Leased::new();
+    let ids = leased.build();
+    let asks = ids.clone();
+    recording.react(move || drop(asks.lease_status()));
+    leased.renew(&ids);
+    ids.invalidate();
+    eventually("there is another", || ids.leases().len() == 1);
+    // The subscriber has a clone, and lets it go before the generator ends.
+    unpoisoned(&REACTION).take();
+    take_some(&ids, 2);
+}
+
+#[test]
+fn a_normal_life_is_told_at_debug_and_trace() {
+    let recording = Recording::start();
+    normal_life();
+    let loud = |told: &Told| told.level < Level::DEBUG;
+    assert!(!recording.all().iter().any(loud), "{:?}", recording.all());
+
+    let started = recording.one("generator started");
+    started.assert_shape(
+        Level::DEBUG,
+        &["capacity", "threshold", "producers", "leases"],
+    );
+    let figures = ["capacity", "threshold", "producers"].map(|name| started.number(name));
+    assert_eq!(figures, [256, 160, 1]);
+    let lease = lease(shared_layout(48, 8, 2), 0..1, 0..1000).to_string();
+    assert_eq!(started.field("leases"), lease);
+
+    let fills = recording.of("ring filled");
+    for fill in &fills {
+        fill.assert_shape(Level::TRACE, &["cause", "count", "micros"]);
+        let longest = recording.started.elapsed().as_micros() as u64;
+        assert!(fill.number("micros") <= longest, "{fill:?}");
+    }
+    let fills = fills.iter();
+    let fills = fills.map(|fill| (fill.field("cause"), fill.number("count")));
+    assert_eq!(
+        fills.collect::<Vec<_>>(),
+        [("padding", 256), ("threshold", 100)]
+    );
+
+    let stopped = recording.one("generator stopped");
+    stopped.assert_shape(Level::DEBUG, &[]);
+}
+
+#[test]
+fn a_dry_ring_is_told() {
+    let recording = Recording::start();
+    dry_life();
+    recording.of("ring ran dry")[0].assert_shape(Level::DEBUG, &["suppressed"]);
+    recording.assert_throttled("ring ran dry");
+}
+
+#[test]
+fn nearing_the_borrow_limit_is_told() {
+    let recording = Recording::start();
+    life_on_credit();
+    let near = &recording.of("borrowing near its limit")[0];
+    near.assert_shape(Level::WARN, &["borrowed", "limit", "suppressed"]);
+    assert_eq!((near.field("borrowed"), near.field("limit")), ("9s", "10s"));
+    recording.assert_throttled("borrowing near its limit");
+}
+
+#[test]
+fn refusals_of_takes_and_of_fills_are_told() {
+    let recording = Recording::start();
+    let (_, reasons) = refused_life();
+    let refused = recording.of("refused");
+    // The second generator tells of its fill, and apart from it of the take.
+    assert!(refused.len() >= 3, "{refused:?}");
+    for told in refused {
+        told.assert_shape(Level::WARN, &["reason", "suppressed"]);
+        let reason = told.field("reason");
+        assert!(reasons.iter().any(|refused| refused.to_string() == reason));
+    }
+}
+
+#[test]
+fn retired_ids_are_told() {
+    let recording = Recording::start();
+    stale_life();
+    let retired = recording.one("stale IDs retired");
+    retired.assert_shape(Level::DEBUG, &["count", "max_age"]);
+    assert_eq!(
+        (retired.number("count"), retired.field("max_age")),
+        (64, "5s")
+    );
+}
+
+#[test]
+fn panics_in_a_producer_are_told() {
+    let recording = Recording::start();
+    panicking_life();
+    recording.of("producer panicked")[0].assert_shape(Level::ERROR, &["suppressed"]);
+    recording.assert_throttled("producer panicked");
+}
+
+// All events
+
+#[test]
+fn what_is_held_back_is_counted_in_the_next_event() {
+    let recording = Recording::start();
+    let ids = four_a_tick(0).padding_fill(PaddingFill::Off);
+    let ids = ids.build().unwrap();
+    take_some(&ids, 4);
+    let mut refusals = 0;
+    eventually("a second refusal is told", || {
+        refusal(&ids);
+        refusals += 1;
+        recording.of("refused").len() == 2
+    });
+    recording.assert_throttled("refused");
+    recording.assert_throttled("ring ran dry");
+    assert_eq!(
+        recording.of("refused")[1].number("suppressed"),
+        refusals - 2
+    );
+}
+
+#[test]
+fn no_event_carries_a_secret_or_an_id() {
+    let recording = Recording::start();
+    let issued = [
+        normal_life(),
+        dry_life(),
+        life_on_credit(),
+        refused_life().0,
+        stale_life(),
+        panicking_life(),
+        quietly_leased_life(),
+        troubled_life(),
+    ];
+    let all = recording.all();
+    let events = [
+        "generator started",
+        "ring filled",
+        "ring ran dry",
+        "borrowing near its limit",
+        "refused",
+        "stale IDs retired",
+        "producer panicked",
+        "lease acquired",
+        "lease extended",
+        "lease closed",
+        "lease given up",
+        "leases ended",
+        "leases in force again",
+        "lease store asked",
+        "lease store failed",
+        "lease store recovered",
+        "generator stopped",
+    ];
+    for event in events {
+        assert!(all.iter().any(|told| told.is(event)), "no {event}");
+    }
+    for told in &all {
+        let known = events.iter().any(|event| told.is(event));
+        assert!(known && told.target == "ringflake", "{told:?}");
+    }
+
+    let secret = secret();
+    let secret = secret.expose();
+    let hex: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+    let bytes = format!("{secret:?}");
+    let mut forbidden = vec![
+        String::from_utf8_lossy(&secret[..8]).into_owned(),
+        hex[..8].to_owned(),
+        hex[24..].to_owned(),
+        // Without the brackets, and not to the end.
+        bytes[1..20].to_owned(),
+    ];
+    for id in issued.iter().flatten() {
+        let number = id.to_u64();
+        forbidden.extend([id.to_string(), number.to_string(), format!("{number:x}")]);
+    }
+    for told in &all {
+        let text = format!("{:?}", told.fields).to_lowercase();
+        for part in &forbidden {
+            assert!(!text.contains(&part.to_lowercase()), "{part} in {text}");
+        }
+    }
+}
+
+#[test]
+fn a_damaged_block_is_told_once_however_often_it_is_met() {
+    let recording = Recording::start();
+    let layout = shared_layout(48, 8, 2);
+    let clock = clock_at(layout, 10);
+    let mut store = MemoryStore::new(Arc::new(clock.clone()));
+    let space = Namespace::new("told-once", &layout, Fingerprint::PLAIN)
+        .and_then(|space| space.with_block_bits(6))
+        .unwrap();
+    let now = clock.unix_ms();
+    store.init(&space, &Init::new(History::New, now)).unwrap();
+    let grants = store.acquire(&space, &Acquire::new(2, 5, now)).unwrap();
+    for grant in &grants {
+        assert!(store.damage(&space, grant.block));
+    }
+    assert!(recording.of("block quarantined").is_empty());
+    for _ in 0..3 {
+        // The other two blocks.
+        let _ = store.acquire(&space, &Acquire::new(4, 5, now));
+        for grant in &grants {
+            let renew = Renew::new(grant, grant.ticks.end + 1, now);
+            store.renew(&space, &renew).unwrap_err();
+        }
+        store.list(&space).unwrap();
+        store.check(&space, now).unwrap();
+    }
+    let told = recording.of("block quarantined");
+    assert_eq!(told.len(), 2, "{told:?}");
+    for (told, block) in told.iter().zip(["0", "1"]) {
+        told.assert_shape(Level::WARN, &["namespace", "block", "reason"]);
+        assert_eq!(
+            (told.field("namespace"), told.field("block")),
+            ("told-once", block)
+        );
+        assert!(told.field("reason").contains("hwm_end"), "{told:?}");
+    }
+    assert!(!store.damage(&space, Block::new(7)));
+}

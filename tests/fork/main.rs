@@ -1,0 +1,386 @@
+//! A forked child never issues what the parent has issued or will issue.
+//!
+//! The child of a process with many threads may do little: no test in it
+//! allocates or prints, and what it found is the status that it exits with.
+
+#![cfg(unix)]
+
+mod inside;
+
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use ringflake::{
+    CachedGenerator, ClockPolicy, DirectGenerator, Handle, Id, Layout, OnEmpty, Permit, PushError,
+    Refused, RingBuffer, ScheduledFill, TakeError,
+};
+
+use ringflake_kit::child::{Checks, PANICKED, in_a_fork, wait_for};
+use ringflake_kit::oracle::Oracle;
+use ringflake_kit::small::{clock_at, layout, lease, secret_of_its_own};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn generator(layout: Layout, on_empty: OnEmpty) -> CachedGenerator {
+    CachedGenerator::builder(layout)
+        .secret(&secret_of_its_own())
+        .lease(lease(layout, 0..8, 0..400))
+        .clock(clock_at(layout, 0))
+        .borrow_limit(HOUR)
+        .capacity(512)
+        .producers(2)
+        .on_empty(on_empty)
+        .build()
+        .unwrap()
+}
+
+fn direct(layout: Layout, policy: ClockPolicy) -> DirectGenerator {
+    DirectGenerator::builder(layout)
+        .secret(&secret_of_its_own())
+        .lease(lease(layout, 8..12, 0..400))
+        .clock(clock_at(layout, 0))
+        .clock_policy(policy)
+        .build()
+        .unwrap()
+}
+
+const FORKED: Result<Id, TakeError> = Err(TakeError::Refused(Refused::Forked));
+
+/// Every way to take, twice, and what the figures say.
+fn check_cached(checks: &mut Checks, ids: &CachedGenerator, handle: &mut Handle) {
+    let mut batch = [Id::default(); 70];
+    for _ in 0..2 {
+        checks.check(ids.take() == FORKED);
+        checks.check(ids.clone().take() == FORKED);
+        checks.check(ids.take_batch(&mut batch[..1]) == FORKED.map(|_| 0));
+        checks.check(ids.take_batch(&mut batch) == FORKED.map(|_| 0));
+        checks.check(ids.take_batch(&mut []) == Ok(0));
+        checks.check(handle.take() == FORKED);
+    }
+    checks.check(batch == [Id::default(); 70]);
+    checks.check(ids.stats().level == 0);
+    checks.check(match ids.handle() {
+        Ok(mut fresh) => fresh.take() == FORKED,
+        Err(_) => false,
+    });
+}
+
+#[test]
+fn u1_a_child_gets_nothing_from_a_generator() {
+    let layout = layout(40, 8, 8);
+    for on_empty in [
+        OnEmpty::Generate,
+        OnEmpty::Error,
+        OnEmpty::Wait(Duration::from_secs(60)),
+    ] {
+        let oracle = Oracle::new(layout, 0..8, 0..400);
+        let mark = |id: Id, ids: &CachedGenerator| oracle.mark(ids.inspect(id).unwrap()).unwrap();
+        let mut ids = Some(generator(layout, on_empty));
+        let mut handle = ids.as_ref().map(|ids| ids.handle().unwrap());
+        let first = handle.as_mut().unwrap().take().unwrap();
+        mark(first, ids.as_ref().unwrap());
+
+        let status = in_a_fork(|| {
+            let mut checks = Checks::new();
+            if let (Some(ids), Some(handle)) = (&ids, &mut handle) {
+                check_cached(&mut checks, ids, handle);
+            }
+            // The drops must not wait for threads that are not here.
+            handle = None;
+            ids = None;
+            checks.check(handle.is_none() && ids.is_none());
+            checks.failed
+        });
+        assert_eq!(status, Ok(0), "{on_empty:?}: the check that failed");
+
+        // The parent has all it had, the stock of the handle included.
+        let (ids, mut handle) = (ids.unwrap(), handle.unwrap());
+        for _ in 0..2_000 {
+            for id in [ids.take(), handle.take()].into_iter().flatten() {
+                mark(id, &ids);
+            }
+        }
+        assert!(oracle.marked() > 500);
+    }
+}
+
+#[test]
+fn u1_a_child_gets_nothing_from_a_direct_generator() {
+    let layout = layout(40, 8, 8);
+    for policy in [
+        ClockPolicy::Refuse,
+        ClockPolicy::default(),
+        ClockPolicy::RollbackBits(1),
+        ClockPolicy::SwitchNode,
+        ClockPolicy::Logical {
+            at_most_ahead: HOUR,
+        },
+    ] {
+        let oracle = Oracle::new(layout, 8..12, 0..400);
+        let mut ids = Some(direct(layout, policy));
+        let take = |ids: &Option<DirectGenerator>| {
+            let ids = ids.as_ref().unwrap();
+            oracle.mark(ids.inspect(ids.take().unwrap()).unwrap())
+        };
+        take(&ids).unwrap();
+        let status = in_a_fork(|| {
+            let mut checks = Checks::new();
+            let mut batch = [Id::default(); 70];
+            if let Some(ids) = &ids {
+                checks.check(ids.take() == Err(Refused::Forked));
+                checks.check(ids.take_batch(&mut batch) == Err(Refused::Forked));
+                checks.check(ids.take() == Err(Refused::Forked));
+            }
+            checks.check(batch == [Id::default(); 70]);
+            ids = None;
+            checks.check(ids.is_none());
+            checks.failed
+        });
+        assert_eq!(status, Ok(0), "{policy:?}: the check that failed");
+        for _ in 0..200 {
+            take(&ids).unwrap();
+        }
+    }
+}
+
+#[test]
+fn u1_a_ring_is_empty_in_a_child_and_stays_so() {
+    let id = Id::from_u64;
+    for (pushed, taken) in [(0, 0), (3, 1), (64, 0), (64, 10)] {
+        let mut ring = Some(RingBuffer::with_capacity(64).unwrap());
+        let the_ring = ring.as_ref().unwrap();
+        for number in 0..pushed {
+            the_ring.push(id(1_000 + number)).unwrap();
+        }
+        for _ in 0..taken {
+            the_ring.take().unwrap();
+        }
+        let status = in_a_fork(|| {
+            let mut checks = Checks::new();
+            if let Some(ring) = &ring {
+                for _ in 0..2 {
+                    checks.check(ring.take().is_none());
+                    checks.check(ring.take_batch(&mut [Id::default(); 9]) == 0);
+                    checks.check(ring.is_empty());
+                    checks.check(ring.push(id(1)) == Err(PushError(id(1))));
+                    checks.check(ring.push_batch(&[id(2), id(3)]) == 0);
+                    checks.check(ring.reserve(1).is_none());
+                }
+                checks.check(ring.capacity() == 64);
+            }
+            ring = None;
+            checks.check(ring.is_none());
+            checks.failed
+        });
+        assert_eq!(status, Ok(0), "the check that failed");
+        let ring = ring.unwrap();
+        for number in taken..pushed {
+            assert_eq!(ring.take(), Some(id(1_000 + number)));
+        }
+        assert_eq!(ring.take(), None);
+    }
+}
+
+#[test]
+fn u1_a_permit_that_a_child_inherits_publishes_nothing() {
+    let ring = RingBuffer::with_capacity(8).unwrap();
+    let id = Id::from_u64;
+    assert_eq!(ring.push_batch(&[id(1), id(2), id(3), id(4), id(5)]), 5);
+    for dropped in [false, true] {
+        let mut permits = [ring.reserve(1), ring.reserve(2)];
+        let status = in_a_fork(|| {
+            let mut checks = Checks::new();
+            let push = |permit: Permit<'_>| match dropped {
+                false => drop(permit.push(&[id(9), id(9)])),
+                true => drop(permit),
+            };
+            permits.iter_mut().filter_map(Option::take).for_each(push);
+            checks.check(ring.is_empty());
+            checks.check(ring.take().is_none());
+            checks.check(ring.take_batch(&mut [Id::default(); 8]) == 0);
+            checks.check(ring.push(id(9)) == Err(PushError(id(9))));
+            checks.failed
+        });
+        assert_eq!(status, Ok(0), "the check that failed");
+        let [one, two] = permits.map(Option::unwrap);
+        if dropped {
+            assert_eq!(two.push(&[id(6), id(7)]), 2);
+            assert_eq!(one.push(&[id(8)]), 1);
+        }
+    }
+    for number in 1..=8 {
+        assert_eq!(ring.take(), Some(id(number)));
+    }
+}
+
+#[test]
+fn u1_a_childs_child_gets_nothing_either() {
+    let layout = layout(40, 8, 8);
+    let ids = generator(layout, OnEmpty::Generate);
+    let mut handle = ids.handle().unwrap();
+    handle.take().unwrap();
+    let status = in_a_fork(|| {
+        let grandchild = in_a_fork(|| {
+            let mut checks = Checks::new();
+            check_cached(&mut checks, &ids, &mut handle);
+            checks.failed
+        });
+        grandchild.unwrap_or(PANICKED)
+    });
+    assert_eq!(status, Ok(0), "the check that failed");
+}
+
+#[test]
+fn u1_a_child_makes_ids_with_a_lease_of_its_own() {
+    let layout = layout(40, 8, 8);
+    let ids = generator(layout, OnEmpty::Generate);
+    ids.take().unwrap();
+    let status = in_a_fork(|| {
+        let built = DirectGenerator::builder(layout)
+            .plain()
+            .lease(lease(layout, 100..101, 0..1))
+            .clock(clock_at(layout, 0))
+            .build();
+        let mut checks = Checks::new();
+        checks.check(built.is_ok_and(|own| own.take().map(Id::to_u64) == layout_pack(layout)));
+        checks.check(ids.take() == FORKED);
+        checks.failed
+    });
+    assert_eq!(status, Ok(0), "the check that failed");
+}
+
+fn layout_pack(layout: Layout) -> Result<u64, Refused> {
+    Ok(layout.pack(0, 100, 0).unwrap())
+}
+
+#[test]
+fn u1_a_fork_in_the_middle_of_a_take_gives_the_child_nothing() {
+    // The hook runs when a batch has got what the ring had, and wants more.
+    static FORKS: AtomicBool = AtomicBool::new(false);
+    let in_child = Arc::new(AtomicBool::new(false));
+    let statuses = Arc::new(Mutex::new(Vec::new()));
+    for answer in [
+        OnEmpty::Generate,
+        OnEmpty::Error,
+        OnEmpty::Wait(Duration::from_millis(1)),
+    ] {
+        for way in 0..3 {
+            let layout = layout(40, 8, 8);
+            let is_child = Arc::clone(&in_child);
+            let seen = Arc::clone(&statuses);
+            let ids = CachedGenerator::builder(layout)
+                .secret(&secret_of_its_own())
+                .lease(lease(layout, 0..1, 0..400))
+                .clock(clock_at(layout, 0))
+                .capacity(4)
+                .on_empty(answer)
+                .on_empty_hook(move |_| {
+                    if !FORKS.swap(false, AcqRel) {
+                        return;
+                    }
+                    // SAFETY: the child goes on with the take and then exits.
+                    match unsafe { libc::fork() } {
+                        0 => is_child.store(true, Release),
+                        pid => seen.lock().unwrap().push(wait_for(pid)),
+                    }
+                })
+                .scheduled_fill(ScheduledFill::every(HOUR))
+                .build()
+                .unwrap();
+            let mut handle = ids.handle().unwrap();
+            if way > 0 {
+                while ids.stats().level > 0 {
+                    let _ = ids.take();
+                }
+            }
+            let mut batch = [Id::default(); 9];
+            FORKS.store(true, Release);
+            let outcome = match way {
+                0 => ids.take_batch(&mut batch).map(drop),
+                1 => {
+                    let mut taken = ids.take().map(drop);
+                    // A producer may have come before the take.
+                    while FORKS.load(Acquire) {
+                        taken = ids.take().map(drop);
+                    }
+                    taken
+                }
+                _ => {
+                    let mut taken = handle.take().map(drop);
+                    while FORKS.load(Acquire) {
+                        taken = handle.take().map(drop);
+                    }
+                    taken
+                }
+            };
+            if in_child.load(Acquire) {
+                let forked = outcome == FORKED.map(drop);
+                // SAFETY: ends the child, which is all it has left to do.
+                unsafe { libc::_exit(if forked { 0 } else { 1 }) };
+            }
+            let status = statuses.lock().unwrap().pop();
+            assert_eq!(status, Some(Ok(0)), "{answer:?}, way {way}");
+        }
+    }
+}
+
+#[test]
+fn u1_fifty_forks_of_a_busy_process() {
+    let layout = layout(40, 8, 12);
+    let oracle = Oracle::new(layout, 0..8, 0..400);
+    let ids = generator(layout, OnEmpty::Generate);
+    let direct = direct(layout, ClockPolicy::SwitchNode);
+    let ring = RingBuffer::with_capacity(64).unwrap();
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for consumer in 0..3 {
+            let (ids, direct, ring, oracle, over) = (&ids, &direct, &ring, &oracle, &over);
+            scope.spawn(move || {
+                let mut handle = ids.handle().unwrap();
+                let mut batch = [Id::default(); 100];
+                // At most half of the lease, should forks be slow.
+                let mut taken = 0;
+                while !over.load(Acquire) && taken < 2_000_000 {
+                    let count = match consumer {
+                        0 => ids.take_batch(&mut batch).unwrap(),
+                        1 => {
+                            batch[0] = handle.take().unwrap();
+                            1
+                        }
+                        _ => {
+                            batch[0] = ids.take().unwrap();
+                            let _ = direct.take();
+                            let _ = ring.push_batch(&batch[..1]);
+                            let _ = ring.take();
+                            1
+                        }
+                    };
+                    for &id in &batch[..count] {
+                        oracle.mark(ids.inspect(id).unwrap()).unwrap();
+                    }
+                    taken += count;
+                }
+            });
+        }
+        let mut handle = ids.handle().unwrap();
+        let outcomes = (0..50).map(|_| {
+            let id = handle.take().unwrap();
+            oracle.mark(ids.inspect(id).unwrap()).unwrap();
+            in_a_fork(|| {
+                let mut checks = Checks::new();
+                check_cached(&mut checks, &ids, &mut handle);
+                checks.check(direct.take() == Err(Refused::Forked));
+                checks.check(ring.take().is_none());
+                checks.check(ring.take_batch(&mut [Id::default(); 9]) == 0);
+                checks.failed
+            })
+        });
+        let bad: Vec<_> = outcomes.filter(|outcome| *outcome != Ok(0)).collect();
+        over.store(true, Release);
+        assert_eq!(bad, [], "what the children found");
+    });
+    assert!(oracle.marked() > 1_000);
+}

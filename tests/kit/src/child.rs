@@ -1,0 +1,80 @@
+//! Children of `fork(2)`, and what they find.
+//!
+//! The child of a process with many threads may do little. What it found is the
+//! status that it exits with.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Runs `child` in a fork of this process and gives the status it exits with.
+pub fn in_a_fork(child: impl FnOnce() -> u8) -> Result<u8, String> {
+    // SAFETY: the child runs `child` and exits. It takes no lock that another
+    // thread of the parent could have held, as far as the tests can tell: to
+    // find that out, and see a child hang, is what they are for.
+    let pid = unsafe { libc::fork() };
+    match pid {
+        -1 => Err(io::Error::last_os_error().to_string()),
+        0 => {
+            let status = catch_unwind(AssertUnwindSafe(child)).unwrap_or(PANICKED);
+            // SAFETY: ends the child without running what the parent has
+            // registered for its own end.
+            unsafe { libc::_exit(i32::from(status)) }
+        }
+        pid => wait_for(pid),
+    }
+}
+
+/// The status of a child that panicked.
+pub const PANICKED: u8 = 255;
+
+pub fn wait_for(pid: libc::pid_t) -> Result<u8, String> {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let mut status = 0;
+    loop {
+        // SAFETY: `status` is ours to write, and the child is nobody else's.
+        match unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG) } {
+            0 if Instant::now() < deadline => thread::sleep(Duration::from_micros(200)),
+            0 => {
+                // SAFETY: the process is our child, and not waited for yet.
+                unsafe { libc::kill(pid, libc::SIGKILL) };
+                // SAFETY: as above.
+                unsafe { libc::waitpid(pid, &raw mut status, 0) };
+                return Err("the child hung".to_owned());
+            }
+            waited if waited == pid && libc::WIFEXITED(status) => {
+                return Ok(libc::WEXITSTATUS(status) as u8);
+            }
+            waited if waited == pid => {
+                return Err(format!(
+                    "the child died by signal {}",
+                    libc::WTERMSIG(status)
+                ));
+            }
+            _ => return Err(io::Error::last_os_error().to_string()),
+        }
+    }
+}
+
+/// Numbers a child's checks, and gives the number of the first that fails.
+pub struct Checks {
+    number: u8,
+    pub failed: u8,
+}
+
+impl Checks {
+    pub fn new() -> Self {
+        Self {
+            number: 0,
+            failed: 0,
+        }
+    }
+
+    pub fn check(&mut self, holds: bool) {
+        self.number += 1;
+        if !holds && self.failed == 0 {
+            self.failed = self.number;
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Waiting for a condition instead of for a time.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Returns once `condition` holds. The deadline is no part of what is tested:
+/// it only turns a hang into a failure.
+#[track_caller]
+pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + patience();
+    while !condition() {
+        assert!(Instant::now() < deadline, "it never came to this: {what}");
+        thread::sleep(Duration::from_micros(200));
+    }
+}
+
+/// A minute, or as many seconds as `RINGFLAKE_TEST_PATIENCE` says: where tests are
+/// to fail, nobody wants to wait for so long.
+fn patience() -> Duration {
+    let seconds = std::env::var("RINGFLAKE_TEST_PATIENCE");
+    let seconds = seconds.map_or(60, |given| given.parse().expect("a number of seconds"));
+    Duration::from_secs(seconds)
+}

@@ -1,0 +1,412 @@
+//! A TCP proxy between a client and a server that loses what it is told to.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// No test needs more connections at once; one that opens them in a loop is
+/// stopped here.
+const MAX_CONNECTIONS: usize = 256;
+
+/// What happens to the bytes, on the connections that are open and on those to
+/// come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// They pass.
+    None,
+    /// Requests reach the server, and replies are lost.
+    LoseReplies {
+        /// From when on.
+        after: After,
+        /// What becomes of a connection that has lost one.
+        then: Then,
+    },
+    /// A connection on which nobody has spoken for so long is forgotten, as by a router
+    /// that keeps no idle flows: nothing passes on it any more, and neither side is
+    /// told.
+    ForgetIdle(Duration),
+    /// Every connection is closed, and new ones are closed as soon as they are
+    /// accepted.
+    Cut,
+    /// Every piece of a reply comes later by this.
+    Delay(Duration),
+    /// Where a reply of HTTP names the date, it is ahead by so many seconds: the
+    /// clock of a server whose clock can't be set.
+    Dates {
+        /// Negative: behind.
+        ahead: i64,
+    },
+}
+
+/// When replies begin to be lost, over all connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum After {
+    /// Once this many more requests were answered: 0 loses the reply to the next
+    /// one. A request is all that a client sends until the server speaks, so
+    /// what is pipelined counts once.
+    Requests(u64),
+    /// Once this many more bytes of replies have passed, within a reply too.
+    Bytes(u64),
+}
+
+/// What becomes of a connection whose reply was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// It is closed at the moment when the reply comes, and so after the server
+    /// did what it was asked.
+    Close,
+    /// It stays open, and nothing comes any more.
+    Hang,
+}
+
+/// Listens on a port of its own of 127.0.0.1 and passes on what comes to a
+/// server there. Stops, with all connections and threads, when dropped.
+///
+/// ```ignore
+/// let proxy = Proxy::to(server.port());
+/// let mut store = open(&format!("redis://127.0.0.1:{}", proxy.port()));
+/// store.check(..)?;
+///
+/// proxy.set(Fault::LoseReplies { after: After::Requests(0), then: Then::Close });
+/// store.acquire(..).unwrap_err(); // done by the server, unknown to the store
+/// assert_eq!(proxy.lost(), 1);
+///
+/// proxy.set(Fault::None);
+/// store.acquire(..)?; // on a new connection
+/// ```
+#[derive(Debug)]
+pub struct Proxy {
+    inner: Arc<Inner>,
+    address: SocketAddr,
+    acceptor: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    server_port: AtomicU16,
+    stopped: AtomicBool,
+    /// How many replies were lost.
+    lost: AtomicU64,
+    /// How many connections were forgotten.
+    forgotten: AtomicU64,
+    /// How many connections were accepted.
+    accepted: AtomicU64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    fault: Fault,
+    connections: Vec<Arc<Connection>>,
+}
+
+#[derive(Debug)]
+struct Connection {
+    client: TcpStream,
+    server: TcpStream,
+    /// The client has spoken and the server has not answered yet.
+    asked: AtomicBool,
+    /// Replies on this connection are lost.
+    losing: AtomicBool,
+    /// The reply to the latest request was counted as lost.
+    counted: AtomicBool,
+    /// Nothing passes any more, for good.
+    forgotten: AtomicBool,
+    /// When one side has spoken last.
+    spoken: Mutex<Instant>,
+}
+
+impl Proxy {
+    /// A proxy before the server on this port of 127.0.0.1, which need not
+    /// listen yet.
+    pub fn to(server_port: u16) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let inner = Arc::new(Inner {
+            server_port: AtomicU16::new(server_port),
+            stopped: AtomicBool::new(false),
+            lost: AtomicU64::new(0),
+            forgotten: AtomicU64::new(0),
+            accepted: AtomicU64::new(0),
+            state: Mutex::new(State {
+                fault: Fault::None,
+                connections: Vec::new(),
+            }),
+        });
+        let acceptor = thread::spawn({
+            let inner = Arc::clone(&inner);
+            move || inner.accept(&listener)
+        });
+        Self {
+            inner,
+            address,
+            acceptor: Some(acceptor),
+        }
+    }
+
+    /// Where clients connect.
+    pub fn port(&self) -> u16 {
+        self.address.port()
+    }
+
+    /// Replaces the fault; [`Fault::None`] heals. Connections that were closed
+    /// stay closed.
+    pub fn set(&self, fault: Fault) {
+        let mut state = self.inner.state();
+        state.fault = fault;
+        for connection in &state.connections {
+            connection.losing.store(false, SeqCst);
+            if fault == Fault::Cut {
+                connection.close();
+            }
+        }
+    }
+
+    /// Sends new connections to another port of 127.0.0.1.
+    pub fn redirect(&self, server_port: u16) {
+        self.inner.server_port.store(server_port, SeqCst);
+    }
+
+    /// How many requests' replies were lost so far. Those requests have reached
+    /// the server, and it has answered them.
+    pub fn lost(&self) -> u64 {
+        self.inner.lost.load(SeqCst)
+    }
+
+    /// Forgets the connections that there are, as [`Fault::ForgetIdle`] does, but no new
+    /// one, however long it takes.
+    pub fn forget(&self) {
+        for connection in &self.inner.state().connections {
+            if !connection.forgotten.swap(true, SeqCst) {
+                self.inner.forgotten.fetch_add(1, SeqCst);
+            }
+        }
+    }
+
+    /// How many connections were forgotten so far.
+    pub fn forgotten(&self) -> u64 {
+        self.inner.forgotten.load(SeqCst)
+    }
+
+    /// How many connections were accepted so far.
+    pub fn accepted(&self) -> u64 {
+        self.inner.accepted.load(SeqCst)
+    }
+
+    /// How many connections there are.
+    pub fn connections(&self) -> usize {
+        self.inner.state().connections.len()
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.inner.stopped.store(true, SeqCst);
+        // Wakes the acceptor, which then closes everything.
+        let _ = TcpStream::connect(self.address);
+        if let Some(acceptor) = self.acceptor.take() {
+            let _ = acceptor.join();
+        }
+    }
+}
+
+impl Inner {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn accept(self: &Arc<Self>, listener: &TcpListener) {
+        let mut pumps: Vec<JoinHandle<()>> = Vec::new();
+        for client in listener.incoming() {
+            if self.stopped.load(SeqCst) {
+                break;
+            }
+            pumps.retain(|pump| !pump.is_finished());
+            if let Some(connection) = client.ok().and_then(|client| self.connect(client)) {
+                let both: [fn(&Self, &Connection); 2] = [Self::pump_requests, Self::pump_replies];
+                for pump in both {
+                    let (inner, connection) = (Arc::clone(self), Arc::clone(&connection));
+                    pumps.push(thread::spawn(move || {
+                        pump(&inner, &connection);
+                        connection.close();
+                        let mut state = inner.state();
+                        state.connections.retain(|c| !Arc::ptr_eq(c, &connection));
+                    }));
+                }
+            }
+        }
+        self.state().connections.iter().for_each(|c| c.close());
+        for pump in pumps {
+            let _ = pump.join();
+        }
+    }
+
+    /// The other half of a connection; none, and so an end of this half, when it
+    /// can't be had or must not be.
+    fn connect(&self, client: TcpStream) -> Option<Arc<Connection>> {
+        let server = TcpStream::connect(("127.0.0.1", self.server_port.load(SeqCst))).ok()?;
+        client.set_nodelay(true).ok()?;
+        server.set_nodelay(true).ok()?;
+        let connection = Arc::new(Connection {
+            client,
+            server,
+            asked: AtomicBool::new(false),
+            losing: AtomicBool::new(false),
+            counted: AtomicBool::new(false),
+            forgotten: AtomicBool::new(false),
+            spoken: Mutex::new(Instant::now()),
+        });
+        // Under the lock, so that a cut misses no connection.
+        let mut state = self.state();
+        let refused = state.fault == Fault::Cut || state.connections.len() >= MAX_CONNECTIONS;
+        if refused {
+            connection.close();
+            return None;
+        }
+        state.connections.push(Arc::clone(&connection));
+        self.accepted.fetch_add(1, SeqCst);
+        Some(connection)
+    }
+
+    fn pump_requests(&self, connection: &Connection) {
+        let mut buffer = [0; 16 * 1024];
+        while let Some(bytes) = read(&connection.client, &mut buffer) {
+            if self.forgets(connection) {
+                continue;
+            }
+            // Before the server can see it, so that no reply is faster.
+            if !connection.asked.swap(true, SeqCst) {
+                connection.counted.store(false, SeqCst);
+                self.count_request(connection);
+            }
+            if (&connection.server).write_all(bytes).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Whether what is said now comes too late.
+    fn forgets(&self, connection: &Connection) -> bool {
+        let fault = self.state().fault;
+        let mut spoken = connection
+            .spoken
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let idle = spoken.elapsed();
+        *spoken = Instant::now();
+        if matches!(fault, Fault::ForgetIdle(most) if idle > most)
+            && !connection.forgotten.swap(true, SeqCst)
+        {
+            self.forgotten.fetch_add(1, SeqCst);
+        }
+        connection.forgotten.load(SeqCst)
+    }
+
+    /// Decides on the replies to a request that begins.
+    fn count_request(&self, connection: &Connection) {
+        if let Fault::LoseReplies {
+            after: After::Requests(left),
+            ..
+        } = &mut self.state().fault
+        {
+            match left.checked_sub(1) {
+                Some(fewer) => *left = fewer,
+                None => connection.losing.store(true, SeqCst),
+            }
+        }
+    }
+
+    fn pump_replies(&self, connection: &Connection) {
+        let mut buffer = [0; 16 * 1024];
+        while let Some(bytes) = read(&connection.server, &mut buffer) {
+            if self.forgets(connection) {
+                continue;
+            }
+            connection.asked.store(false, SeqCst);
+            self.shift_date(bytes);
+            let passing = self.passing(connection, bytes);
+            let cut = passing.len() < bytes.len();
+            if cut && !connection.counted.swap(true, SeqCst) {
+                self.lost.fetch_add(1, SeqCst);
+            }
+            if (&connection.client).write_all(passing).is_err() || cut && self.closes() {
+                return;
+            }
+        }
+    }
+
+    /// The name and the date are written in one piece by every server there is.
+    fn shift_date(&self, reply: &mut [u8]) {
+        const NAME: &[u8] = b"\r\nDate: ";
+        const LENGTH: usize = "Sun, 06 Nov 1994 08:49:37 GMT".len();
+
+        let Fault::Dates { ahead } = self.state().fault else {
+            return;
+        };
+        let Some(at) = reply.windows(NAME.len()).position(|name| name == NAME) else {
+            return;
+        };
+        let Some(date) = reply[at + NAME.len()..].get_mut(..LENGTH) else {
+            return;
+        };
+        let told = httpdate::parse_http_date(std::str::from_utf8(date).unwrap()).unwrap();
+        let by = Duration::from_secs(ahead.unsigned_abs());
+        let shifted = if ahead < 0 { told - by } else { told + by };
+        date.copy_from_slice(httpdate::fmt_http_date(shifted).as_bytes());
+    }
+
+    /// What of `reply` the client gets to see.
+    fn passing<'a>(&self, connection: &Connection, reply: &'a [u8]) -> &'a [u8] {
+        let mut state = self.state();
+        let pass = match &mut state.fault {
+            Fault::None | Fault::Cut | Fault::Dates { .. } | Fault::ForgetIdle(_) => reply.len(),
+            Fault::Delay(delay) => {
+                let delay = *delay;
+                drop(state);
+                thread::sleep(delay);
+                reply.len()
+            }
+            Fault::LoseReplies {
+                after: After::Bytes(left),
+                ..
+            } => {
+                let pass = reply
+                    .len()
+                    .min(usize::try_from(*left).unwrap_or(usize::MAX));
+                *left -= pass as u64;
+                pass
+            }
+            Fault::LoseReplies { .. } if connection.losing.load(SeqCst) => 0,
+            Fault::LoseReplies { .. } => reply.len(),
+        };
+        &reply[..pass]
+    }
+
+    fn closes(&self) -> bool {
+        matches!(
+            self.state().fault,
+            Fault::LoseReplies {
+                then: Then::Close,
+                ..
+            }
+        )
+    }
+}
+
+impl Connection {
+    fn close(&self) {
+        let _ = self.client.shutdown(Shutdown::Both);
+        let _ = self.server.shutdown(Shutdown::Both);
+    }
+}
+
+/// The next bytes of `stream`; none at its end.
+fn read<'a>(mut stream: &TcpStream, buffer: &'a mut [u8]) -> Option<&'a mut [u8]> {
+    match stream.read(buffer) {
+        Ok(0) | Err(_) => None,
+        Ok(count) => Some(&mut buffer[..count]),
+    }
+}

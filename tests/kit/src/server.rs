@@ -1,0 +1,193 @@
+//! Servers that a test starts for itself: on a free port, in a directory of its
+//! own, and gone with the test.
+
+pub mod clock;
+pub mod etcd;
+pub mod mariadb;
+pub mod postgres;
+pub mod redis;
+
+use std::fs::{self, File};
+use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+pub use self::clock::Clock;
+pub use self::etcd::Etcd;
+pub use self::mariadb::MariaDb;
+pub use self::postgres::{Postgres, Session};
+pub use self::redis::Redis;
+
+/// Set where every server is installed: one that is missing then fails the test.
+const REQUIRED: &str = "RINGFLAKE_REQUIRE_SERVERS";
+
+/// Where Debian keeps servers that are not on everybody's path.
+const ELSEWHERE: [&str; 3] = ["/usr/sbin", "/usr/local/sbin", "/usr/lib/postgresql"];
+
+/// Where `program` is, or none, after saying that `test` is skipped for it.
+///
+/// # Panics
+/// When servers are required.
+pub fn find(program: &str, package: &str, test: &str) -> Option<PathBuf> {
+    let found = locate(program);
+    if found.is_none() {
+        let required = std::env::var_os(REQUIRED).is_some();
+        assert!(!required, "{test}: {program} is missing; install {package}");
+        eprintln!("SKIPPED {test}: {program} is not installed (Debian's package: {package})");
+    }
+    found
+}
+
+/// Where `program` is, if it is installed.
+pub fn locate(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let versions = fs::read_dir(ELSEWHERE[2]).into_iter().flatten().flatten();
+    std::env::split_paths(&path)
+        .chain(ELSEWHERE.iter().map(PathBuf::from))
+        // The newest first.
+        .chain({
+            let mut versions: Vec<_> = versions.map(|entry| entry.path().join("bin")).collect();
+            versions.sort_unstable();
+            versions.into_iter().rev()
+        })
+        .map(|directory| directory.join(program))
+        .find(|candidate| candidate.is_file())
+}
+
+/// A port of 127.0.0.1 that nobody listened on a moment ago.
+pub fn free_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// A directory that the server's own user may enter and write.
+pub fn directory() -> TempDir {
+    use std::os::unix::fs::PermissionsExt;
+
+    let directory = TempDir::with_prefix("ringflake-").unwrap();
+    let open = fs::Permissions::from_mode(0o777);
+    fs::set_permissions(directory.path(), open).unwrap();
+    directory
+}
+
+/// Makes `command` run as `user` where this process is root: some servers
+/// refuse to be.
+pub fn as_user(command: &mut Command, user: &str) {
+    // SAFETY: no arguments, no failure.
+    if unsafe { libc::geteuid() } != 0 {
+        return;
+    }
+    let number = |flag: &str| -> u32 {
+        let id = Command::new("id").args([flag, user]).output().unwrap();
+        let text = String::from_utf8(id.stdout).unwrap();
+        text.trim()
+            .parse()
+            .unwrap_or_else(|_| panic!("no user {user}"))
+    };
+    command.uid(number("-u")).gid(number("-g"));
+}
+
+/// A running server; killed when dropped, and when the test's thread dies.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Server {
+    /// Starts `command`, with its output in `log`, and waits until `ready`.
+    ///
+    /// # Panics
+    /// With the log, when it ends or is not ready within three minutes, which a machine
+    /// that has ten times as much to do may take.
+    pub fn start(mut command: Command, log: &Path, mut ready: impl FnMut() -> bool) -> Self {
+        let file = File::options().create(true).append(true).open(log).unwrap();
+        command
+            .stdin(Stdio::null())
+            .stdout(file.try_clone().unwrap())
+            .stderr(file);
+        let end_with_parent = || {
+            #[cfg(target_os = "linux")]
+            // SAFETY: numbers only.
+            unsafe {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL)
+            };
+            Ok(())
+        };
+        // SAFETY: `prctl` may be called between fork and exec.
+        unsafe { command.pre_exec(end_with_parent) };
+        let child = command.spawn().unwrap();
+        let mut server = Self {
+            child,
+            log: log.to_owned(),
+        };
+        let deadline = Instant::now() + Duration::from_secs(180);
+        while !ready() {
+            let ended = server.child.try_wait().unwrap();
+            assert!(
+                ended.is_none() && Instant::now() < deadline,
+                "{command:?} is not ready ({ended:?}):\n{}",
+                server.log()
+            );
+            thread::sleep(Duration::from_millis(20));
+        }
+        server
+    }
+
+    /// What it has printed so far.
+    pub fn log(&self) -> String {
+        fs::read(&self.log)
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .unwrap_or_default()
+    }
+
+    /// Sends it a signal, such as `libc::SIGSTOP`.
+    pub fn signal(&self, signal: i32) {
+        // SAFETY: the child was not waited for, so the number is still its own.
+        let sent = unsafe { libc::kill(self.child.id() as libc::pid_t, signal) };
+        assert_eq!(sent, 0, "signal {signal}");
+    }
+
+    /// The number of its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Whether it has ended by itself.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    /// Asks it to end, and waits until it has.
+    pub fn stop(mut self) {
+        self.signal(libc::SIGTERM);
+        self.child.wait().unwrap();
+    }
+
+    /// Asks it to end with this signal, and kills it if it does not in a while.
+    pub fn end(mut self, signal: i32) {
+        self.signal(signal);
+        let deadline = Instant::now() + Duration::from_secs(5);
+        while !self.has_ended() && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// As after a crash: at once.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

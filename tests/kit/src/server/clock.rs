@@ -1,0 +1,81 @@
+//! The calendar clock of a server, in the hands of a test.
+//!
+//! libfaketime does this for many programs, but not for one whose allocator asks
+//! for the time while it starts, as Debian's Redis. This needs nothing but the
+//! Rust compiler, and works for every program that takes the time from libc.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+/// A clock that a server started with [`preload`](Self::preload) shows. It runs
+/// with the machine's until it is told otherwise; the monotonic clock is left
+/// alone.
+#[derive(Debug)]
+pub struct Clock {
+    library: PathBuf,
+    path: PathBuf,
+    file: File,
+    _directory: TempDir,
+}
+
+impl Clock {
+    /// A clock that shows the machine's time.
+    pub fn new() -> Self {
+        let directory = crate::server::directory();
+        let library = directory.path().join("libclock.so");
+        let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+        let source = directory.path().join("clock_shim.rs");
+        fs::write(&source, include_str!("clock_shim.rs")).unwrap();
+        let output = Command::new(rustc)
+            .args([
+                "--edition=2024",
+                "--crate-type=cdylib",
+                "--crate-name=clock",
+            ])
+            .args(["-Copt-level=2", "-Cpanic=abort", "-o"])
+            .arg(&library)
+            .arg(&source)
+            .output()
+            .unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{errors}");
+
+        let path = directory.path().join("clock");
+        let file = File::create_new(&path).unwrap();
+        let clock = Self {
+            library,
+            path,
+            file,
+            _directory: directory,
+        };
+        clock.write(0, 0);
+        clock
+    }
+
+    /// Makes `command` show this clock.
+    pub fn preload(&self, command: &mut Command) {
+        command
+            .env("LD_PRELOAD", &self.library)
+            .env("RINGFLAKE_CLOCK_FILE", &self.path);
+    }
+
+    /// Runs with the machine's clock, ahead by this much; negative: behind.
+    pub fn run_ahead(&self, milliseconds: i64) {
+        self.write(milliseconds, 0);
+    }
+
+    /// Stands still at this time, in milliseconds since 1970, but not at 0.
+    pub fn stand_at(&self, unix_ms: u64) {
+        self.write(0, i64::try_from(unix_ms).unwrap());
+    }
+
+    fn write(&self, ahead_ms: i64, frozen_ms: i64) {
+        let mut bytes = ahead_ms.to_ne_bytes().to_vec();
+        bytes.extend(frozen_ms.to_ne_bytes());
+        self.file.write_all_at(&bytes, 0).unwrap();
+    }
+}

@@ -1,0 +1,305 @@
+//! etcd clusters of a test.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::eventually;
+use crate::server::{self, Server};
+
+/// A cluster of one or more members, each on ports of its own, with its data in
+/// a directory of its own.
+#[derive(Debug)]
+pub struct Etcd {
+    program: PathBuf,
+    members: Vec<Member>,
+    token: String,
+    arguments: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Member {
+    name: String,
+    directory: TempDir,
+    /// Counts the data directories that it has had.
+    generation: u32,
+    client_port: u16,
+    peer_port: u16,
+    server: Option<Server>,
+}
+
+impl Etcd {
+    /// Starts a cluster of one, or none where etcd is not installed, after saying
+    /// that `test` is skipped for it.
+    pub fn start(test: &str) -> Option<Self> {
+        Self::start_with(test, 1, &[])
+    }
+
+    /// Starts a cluster of several members, with more arguments for each.
+    pub fn start_with(test: &str, members: usize, arguments: &[&str]) -> Option<Self> {
+        let program = server::find("etcd", "etcd-server", test)?;
+        let member = |number: usize| Member {
+            name: format!("m{number}"),
+            directory: server::directory(),
+            generation: 0,
+            client_port: server::free_port(),
+            peer_port: server::free_port(),
+            server: None,
+        };
+        let mut etcd = Self {
+            program,
+            members: (0..members).map(member).collect(),
+            token: "test".into(),
+            arguments: arguments.iter().map(|a| (*a).to_owned()).collect(),
+        };
+        // All are spawned before any is waited for: one alone never gets ready.
+        etcd.start_members(&(0..members).collect::<Vec<_>>());
+        Some(etcd)
+    }
+
+    /// Starts a member again, on the same ports and data, after
+    /// [`stop`](Self::stop) or [`kill`](Self::kill).
+    pub fn restart(&mut self, member: usize) {
+        self.start_members(&[member]);
+    }
+
+    fn start_members(&mut self, members: &[usize]) {
+        for &number in members {
+            let server = self.spawn(number);
+            self.members[number].server = Some(server);
+        }
+        for &number in members {
+            eventually("the member is ready", || self.is_healthy(number));
+        }
+    }
+
+    fn spawn(&self, number: usize) -> Server {
+        let member = &self.members[number];
+        assert!(member.server.is_none(), "it is running");
+        let url = |port| format!("http://127.0.0.1:{port}");
+        // A test may have members speak TLS to clients.
+        let scheme = if self.arguments.iter().any(|a| a == "--cert-file") {
+            "https"
+        } else {
+            "http"
+        };
+        let client = format!("{scheme}://127.0.0.1:{}", member.client_port);
+        let mut command = Command::new(&self.program);
+        command
+            .env_clear()
+            .args(["--name", &member.name])
+            .arg("--data-dir")
+            .arg(self.data_directory(number))
+            .args(["--listen-client-urls", &client])
+            .args(["--advertise-client-urls", &client])
+            .args(["--listen-peer-urls", &url(member.peer_port)])
+            .args(["--initial-advertise-peer-urls", &url(member.peer_port)])
+            .args(["--initial-cluster", &self.initial_cluster()])
+            .args(["--initial-cluster-token", &self.token])
+            .args(["--heartbeat-interval", "50", "--election-timeout", "500"])
+            .args(&self.arguments);
+        let log = member.directory.path().join("log");
+        Server::start(command, &log, || true)
+    }
+
+    fn initial_cluster(&self) -> String {
+        let member = |m: &Member| format!("{}=http://127.0.0.1:{}", m.name, m.peer_port);
+        self.members
+            .iter()
+            .map(member)
+            .collect::<Vec<_>>()
+            .join(",")
+    }
+
+    fn data_directory(&self, number: usize) -> PathBuf {
+        let member = &self.members[number];
+        let name = format!("data-{}", member.generation);
+        member.directory.path().join(name)
+    }
+
+    /// Asks a member to end, and waits.
+    pub fn stop(&mut self, member: usize) {
+        let server = self.members[member].server.take();
+        server.expect("it is running").stop();
+    }
+
+    /// Ends a member as a crash would.
+    pub fn kill(&mut self, member: usize) {
+        let server = self.members[member].server.take();
+        server.expect("it is running").kill();
+    }
+
+    /// Stops a member where it is (`libc::SIGSTOP`), or lets it go on.
+    pub fn signal(&self, member: usize, signal: i32) {
+        let server = self.members[member].server.as_ref();
+        server.expect("it is running").signal(signal);
+    }
+
+    /// A member's running process.
+    pub fn process(&self, member: usize) -> &Server {
+        let server = self.members[member].server.as_ref();
+        server.expect("it is running")
+    }
+
+    /// Starts a member again if it has ended by itself.
+    pub fn revive(&mut self, member: usize) {
+        let server = self.members[member].server.as_mut();
+        if server.expect("it was started").has_ended() {
+            self.members[member].server = None;
+            self.restart(member);
+        }
+    }
+
+    /// The port that a member serves clients on.
+    pub fn port(&self, member: usize) -> u16 {
+        self.members[member].client_port
+    }
+
+    pub fn url(&self) -> String {
+        let hosts = self.members.iter();
+        let hosts = hosts.map(|member| format!("127.0.0.1:{}", member.client_port));
+        format!("etcd://{}", hosts.collect::<Vec<_>>().join(","))
+    }
+
+    /// The member that leads the cluster.
+    pub fn leader(&self) -> usize {
+        let running = self.members.iter().position(|m| m.server.is_some());
+        let mut leader = None;
+        eventually("there is a leader", || {
+            let status = self.ctl(running.unwrap(), &["endpoint", "status", "-w", "json"]);
+            let id = |text: &str, name: &str| {
+                let (_, rest) = text.split_once(&format!("\"{name}\":"))?;
+                let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+                digits.parse::<u64>().ok()
+            };
+            let wanted = id(&status, "leader").filter(|id| *id != 0);
+            let is_leader = |number: &usize| {
+                let own = self.ctl(*number, &["endpoint", "status", "-w", "json"]);
+                wanted.is_some() && id(&own, "member_id") == wanted
+            };
+            let up = |number: &usize| self.members[*number].server.is_some();
+            leader = (0..self.members.len()).filter(up).find(is_leader);
+            leader.is_some()
+        });
+        leader.unwrap()
+    }
+
+    /// Saves a snapshot, and answers where it is.
+    pub fn snapshot(&self, name: &str) -> PathBuf {
+        let path = self.members[0].directory.path().join(name);
+        self.ctl(0, &["snapshot", "save", path.to_str().unwrap()]);
+        path
+    }
+
+    /// Stops all, and starts them from a snapshot, in a cluster of this token. The
+    /// cluster's ID is computed from that and the peer URLs, which stay.
+    pub fn restore(&mut self, snapshot: &std::path::Path, token: &str) {
+        token.clone_into(&mut self.token);
+        for number in 0..self.members.len() {
+            if self.members[number].server.is_some() {
+                self.stop(number);
+            }
+            self.members[number].generation += 1;
+            let directory = self.data_directory(number);
+            let member = &self.members[number];
+            let peer = format!("http://127.0.0.1:{}", member.peer_port);
+            let output = Command::new("etcdctl")
+                .env("ETCDCTL_API", "3")
+                .args(["snapshot", "restore", snapshot.to_str().unwrap()])
+                .args(["--name", &member.name])
+                .args(["--data-dir", directory.to_str().unwrap()])
+                .args(["--initial-cluster", &self.initial_cluster()])
+                .args(["--initial-cluster-token", token])
+                .args(["--initial-advertise-peer-urls", &peer])
+                .output()
+                .unwrap();
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{errors}");
+        }
+        self.start_members(&(0..self.members.len()).collect::<Vec<_>>());
+    }
+
+    /// Stops the only member, and starts it with the files of its data directory
+    /// as they were when `copy` was made.
+    pub fn put_back(&mut self, copy: &std::path::Path) {
+        self.stop(0);
+        self.members[0].generation += 1;
+        copy_all(copy, &self.data_directory(0));
+        self.restart(0);
+    }
+
+    /// Stops the only member, copies the files of its data directory, and starts
+    /// it again.
+    pub fn copy_files(&mut self, name: &str) -> PathBuf {
+        self.stop(0);
+        let copy = self.members[0].directory.path().join(name);
+        copy_all(&self.data_directory(0), &copy);
+        self.restart(0);
+        copy
+    }
+
+    /// Gives up to 128 keys this value.
+    pub fn put_all(&self, keys: &[String], value: &str) {
+        let encode = |text: &str| STANDARD.encode(text);
+        let put = |key: &String| {
+            let request = json!({ "key": encode(key), "value": encode(value) });
+            json!({ "request_put": request })
+        };
+        let puts: Vec<_> = keys.iter().map(put).collect();
+        let url = format!("http://127.0.0.1:{}/v3/kv/txn", self.port(0));
+        let body = json!({ "success": puts }).to_string();
+        ureq::post(url).send(body).unwrap();
+    }
+
+    /// Runs `etcdctl` on a member, and answers what it prints.
+    pub fn ctl(&self, member: usize, arguments: &[&str]) -> String {
+        self.try_ctl(member, arguments)
+            .unwrap_or_else(|error| panic!("etcdctl {arguments:?}: {error}"))
+    }
+
+    fn is_healthy(&self, member: usize) -> bool {
+        if self.arguments.iter().any(|a| a == "--cert-file") {
+            // etcdctl would need the certificates; a listening port must do.
+            return std::net::TcpStream::connect(("127.0.0.1", self.port(member))).is_ok();
+        }
+        self.try_ctl(member, &["endpoint", "status"]).is_ok()
+            && self.try_ctl(member, &["get", "ready"]).is_ok()
+    }
+
+    fn try_ctl(&self, member: usize, arguments: &[&str]) -> Result<String, String> {
+        let timeout = format!("--command-timeout={:?}", Duration::from_secs(5));
+        let output = Command::new("etcdctl")
+            .env("ETCDCTL_API", "3")
+            .arg(format!(
+                "--endpoints=http://127.0.0.1:{}",
+                self.port(member)
+            ))
+            .arg(timeout)
+            .args(arguments)
+            .output()
+            .unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        if output.status.success() {
+            Ok(text(&output.stdout))
+        } else {
+            Err(text(&output.stderr))
+        }
+    }
+}
+
+fn copy_all(from: &std::path::Path, to: &std::path::Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_all(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}

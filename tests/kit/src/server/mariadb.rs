@@ -1,0 +1,256 @@
+//! A MariaDB server of a test's own, which can be stopped and killed.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use mysql::prelude::Queryable;
+use mysql::{Conn, OptsBuilder};
+use tempfile::TempDir;
+
+use super::clock::Clock;
+use crate::server::{Server, as_user, directory, find, free_port};
+
+const PACKAGE: &str = "mariadb-server";
+/// Who runs the server where the test is root.
+const USER: &str = "mysql";
+const PASSWORD: &str = "Sesame-Street";
+
+/// A server in a directory of its own. It listens on 127.0.0.1 and keeps port
+/// and data through [`restart`](Self::restart). Gone when dropped.
+///
+/// A user `app` with the password [`MariaDb::PASSWORD`] may do what it likes in
+/// the database `app`, and nothing outside.
+#[derive(Debug)]
+pub struct MariaDb {
+    directory: TempDir,
+    program: PathBuf,
+    port: u16,
+    settings: Vec<String>,
+    clock: Option<Clock>,
+    server: Option<Server>,
+}
+
+impl MariaDb {
+    pub const PASSWORD: &str = PASSWORD;
+
+    /// A new server with these settings on its command line; none where MariaDB
+    /// is not installed, after saying that `test` is skipped for it.
+    pub fn start(test: &str, settings: &[&str]) -> Option<Self> {
+        Self::start_with(test, settings, None)
+    }
+
+    /// The same with a calendar clock that is the test's.
+    pub fn start_with_clock(test: &str, clock: Clock) -> Option<Self> {
+        Self::start_with(test, &[], Some(clock))
+    }
+
+    fn start_with(test: &str, settings: &[&str], clock: Option<Clock>) -> Option<Self> {
+        let program = find("mariadbd", PACKAGE, test)?;
+        let installer = find("mariadb-install-db", PACKAGE, test)?;
+        let mut mariadb = Self {
+            directory: directory(),
+            program,
+            port: free_port(),
+            settings: settings.iter().map(|s| (*s).to_owned()).collect(),
+            clock,
+            server: None,
+        };
+        let mut install = Command::new(installer);
+        install.args([
+            "--no-defaults",
+            "--skip-test-db",
+            "--auth-root-authentication-method=normal",
+            "--innodb-log-file-size=8M",
+        ]);
+        install.arg(mariadb.temporary());
+        install.arg(format!("--datadir={}", mariadb.data().display()));
+        install.current_dir(mariadb.directory.path());
+        as_user(&mut install, USER);
+        let done = install.output().unwrap();
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        assert!(
+            done.status.success(),
+            "{}{}",
+            text(&done.stdout),
+            text(&done.stderr)
+        );
+
+        mariadb.restart();
+        let mut admin = mariadb.admin();
+        for statement in [
+            "CREATE DATABASE app",
+            &format!("CREATE USER app@'%' IDENTIFIED BY '{PASSWORD}'"),
+            "GRANT ALL ON app.* TO app@'%'",
+        ] {
+            admin.query_drop(statement).unwrap();
+        }
+        Some(mariadb)
+    }
+
+    /// Of the database `app`, as the user `app`.
+    pub fn url(&self) -> String {
+        self.url_through(self.port)
+    }
+
+    /// The same through a proxy on this port.
+    pub fn url_through(&self, port: u16) -> String {
+        format!("mysql://app:{PASSWORD}@127.0.0.1:{port}/app")
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// A connection as the superuser; to the database `app`, once that is there.
+    pub fn admin(&self) -> Conn {
+        let mut admin = self.connect().unwrap();
+        // Whatever the server's defaults are in this test.
+        for setting in ["autocommit = 1", "sql_mode = ''", "TRANSACTION READ WRITE"] {
+            admin.query_drop(format!("SET SESSION {setting}")).unwrap();
+        }
+        let _ = admin.select_db("app");
+        admin
+    }
+
+    /// What a server needs on its command line to be followed by others. The number
+    /// must be its own.
+    pub fn binary_log(number: u32) -> [String; 3] {
+        let number = format!("--server-id={number}");
+        ["--log-bin", "--sync-binlog=1", &number].map(str::to_owned)
+    }
+
+    /// Takes over from now on what `primary` writes. Both must have the same now.
+    pub fn follow(&self, primary: &Self) {
+        let (file, position) = primary.log_position();
+        let mut admin = self.admin();
+        for statement in [
+            format!(
+                "CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = {}, \
+                 MASTER_USER = 'root', MASTER_LOG_FILE = '{file}', MASTER_LOG_POS = {position}, \
+                 MASTER_CONNECT_RETRY = 1",
+                primary.port
+            ),
+            "START SLAVE".to_owned(),
+        ] {
+            admin.query_drop(statement).unwrap();
+        }
+    }
+
+    /// Waits until it has all that `primary` has written by now.
+    pub fn catch_up(&self, primary: &Self) {
+        let (file, position) = primary.log_position();
+        let wait = format!("SELECT MASTER_POS_WAIT('{file}', {position}, 60)");
+        let events: Option<Option<i64>> = self.admin().query_first(wait).unwrap();
+        assert!(events.flatten() >= Some(0), "{events:?}");
+    }
+
+    /// Takes nothing more over.
+    pub fn follow_nobody(&self) {
+        let mut admin = self.admin();
+        admin.query_drop("STOP SLAVE").unwrap();
+        admin.query_drop("RESET SLAVE ALL").unwrap();
+    }
+
+    /// Lets nobody but the superuser write any more.
+    pub fn forbid_writing(&self) {
+        let mut admin = self.admin();
+        admin.query_drop("SET GLOBAL read_only = 1").unwrap();
+    }
+
+    fn log_position(&self) -> (String, u64) {
+        let status = self.admin().query_first("SHOW MASTER STATUS").unwrap();
+        let (file, position, _, _): (String, u64, String, String) = status.unwrap();
+        (file, position)
+    }
+
+    /// Other settings on the command line, from the next start on.
+    pub fn configure(&mut self, settings: &[&str]) {
+        self.settings = settings.iter().map(|s| (*s).to_owned()).collect();
+    }
+
+    /// The running process, for signals.
+    pub fn process(&self) -> &Server {
+        self.server.as_ref().unwrap()
+    }
+
+    /// The clock that it was started with.
+    pub fn clock(&self) -> &Clock {
+        self.clock.as_ref().expect("it has the machine's clock")
+    }
+
+    /// The running processes: one.
+    pub fn processes(&self) -> Vec<i32> {
+        vec![self.process().id() as i32]
+    }
+
+    /// Starts it again if it has ended by itself.
+    pub fn revive(&mut self) {
+        if self.server.as_mut().unwrap().has_ended() {
+            self.server = None;
+            self.restart();
+        }
+    }
+
+    /// Ends every connection and writes everything down.
+    pub fn stop(&mut self) {
+        self.server.take().unwrap().stop();
+    }
+
+    /// As after a crash: it ends at once, and nothing is written down.
+    pub fn kill(&mut self) {
+        self.server.take().unwrap().kill();
+    }
+
+    /// Starts it again after [`stop`](Self::stop) or [`kill`](Self::kill), on the
+    /// same directory and port.
+    pub fn restart(&mut self) {
+        assert!(self.server.is_none());
+        let directory = self.directory.path();
+        let mut command = Command::new(&self.program);
+        command.args([
+            "--no-defaults",
+            "--bind-address=127.0.0.1",
+            "--innodb-buffer-pool-size=16M",
+            "--innodb-log-file-size=8M",
+            "--key-buffer-size=1M",
+            "--performance-schema=OFF",
+            "--skip-name-resolve",
+        ]);
+        command.arg(self.temporary());
+        command.arg(format!("--port={}", self.port));
+        command.arg(format!("--datadir={}", self.data().display()));
+        command.arg(format!("--socket={}", directory.join("socket").display()));
+        command.arg(format!("--pid-file={}", directory.join("pid").display()));
+        command.args(&self.settings).current_dir(directory);
+        as_user(&mut command, USER);
+        if let Some(clock) = &self.clock {
+            clock.preload(&mut command);
+        }
+        let log = directory.join("log");
+        self.server = Some(Server::start(command, &log, || self.connect().is_ok()));
+    }
+
+    /// Where the data lie.
+    pub fn data(&self) -> PathBuf {
+        self.directory.path().join("data")
+    }
+
+    /// Its Unix socket.
+    pub fn socket(&self) -> PathBuf {
+        self.directory.path().join("socket")
+    }
+
+    /// Servers that share a place for temporary tables remove each other's.
+    fn temporary(&self) -> String {
+        format!("--tmpdir={}", self.directory.path().display())
+    }
+
+    fn connect(&self) -> mysql::Result<Conn> {
+        let options = OptsBuilder::new()
+            .ip_or_hostname(Some("127.0.0.1"))
+            .tcp_port(self.port)
+            .user(Some("root"))
+            .prefer_socket(false);
+        Conn::new(options)
+    }
+}

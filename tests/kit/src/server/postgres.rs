@@ -1,0 +1,360 @@
+//! A PostgreSQL server of a test's own, which can be stopped, killed, copied and
+//! promoted.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use tokio::runtime::{Builder, Runtime};
+use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
+
+use super::clock::Clock;
+use crate::server::{Server, as_user, directory, find, free_port};
+
+const PACKAGE: &str = "postgresql";
+/// Who runs the server where the test is root, and its first role.
+const USER: &str = "postgres";
+const PASSWORD: &str = "Sesame-Street";
+
+/// A server in a directory of its own. It listens on 127.0.0.1 and keeps port
+/// and data through [`restart`](Self::restart). Gone when dropped.
+///
+/// A role `app` with the password [`Postgres::PASSWORD`] owns the database `app`;
+/// it has no other privilege.
+#[derive(Debug)]
+pub struct Postgres {
+    directory: TempDir,
+    binaries: PathBuf,
+    port: u16,
+    clock: Option<Clock>,
+    server: Option<Server>,
+}
+
+impl Postgres {
+    pub const PASSWORD: &str = PASSWORD;
+
+    /// A new server; none where PostgreSQL is not installed, after saying that
+    /// `test` is skipped for it.
+    pub fn start(test: &str) -> Option<Self> {
+        Self::start_with(test, None)
+    }
+
+    /// The same with a calendar clock that is the test's.
+    pub fn start_with_clock(test: &str, clock: Clock) -> Option<Self> {
+        Self::start_with(test, Some(clock))
+    }
+
+    fn start_with(test: &str, clock: Option<Clock>) -> Option<Self> {
+        // Where it really is, its companions are.
+        let initdb = fs::canonicalize(find("initdb", PACKAGE, test)?).unwrap();
+        let binaries = initdb.parent().unwrap().to_owned();
+        let postgres = Self {
+            directory: directory(),
+            binaries,
+            port: free_port(),
+            clock,
+            server: None,
+        };
+        let secret = postgres.directory.path().join("password");
+        fs::write(&secret, PASSWORD).unwrap();
+        postgres.run(
+            "initdb",
+            &[
+                "--no-sync",
+                "--no-locale",
+                "--encoding=UTF8",
+                "--auth=scram-sha-256",
+            ],
+            &[
+                ("--username", Path::new(USER)),
+                ("--pwfile", &secret),
+                ("--pgdata", &postgres.data()),
+            ],
+        );
+        let postgres = postgres.started();
+        postgres
+            .admin()
+            .execute(&format!("CREATE ROLE app LOGIN PASSWORD '{PASSWORD}'"));
+        postgres.admin().execute("CREATE DATABASE app OWNER app");
+        Some(postgres)
+    }
+
+    /// Of the database `app`, as the role `app`.
+    pub fn url(&self) -> String {
+        self.url_through(self.port)
+    }
+
+    /// The same through a proxy on this port.
+    pub fn url_through(&self, port: u16) -> String {
+        format!("postgres://app:{PASSWORD}@127.0.0.1:{port}/app")
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Where the data lie, for settings and certificates.
+    pub fn data(&self) -> PathBuf {
+        self.directory.path().join("data")
+    }
+
+    /// Where its Unix socket is.
+    pub fn sockets(&self) -> PathBuf {
+        self.directory.path().to_owned()
+    }
+
+    /// A connection to the database `app` as the superuser.
+    pub fn admin(&self) -> Session {
+        let database = if self.is_ready_for("app") {
+            "app"
+        } else {
+            USER
+        };
+        Session::open(self.port, USER, database)
+    }
+
+    /// A connection to the database `app` as the role that owns it.
+    pub fn owner(&self) -> Session {
+        Session::open(self.port, "app", "app")
+    }
+
+    /// Adds lines to the configuration, for the next start or reload.
+    pub fn configure(&self, lines: &str) {
+        let path = self.data().join("postgresql.auto.conf");
+        let mut text = fs::read_to_string(&path).unwrap();
+        text.push_str(lines);
+        text.push('\n');
+        fs::write(path, text).unwrap();
+    }
+
+    /// Ends every connection and writes everything down.
+    pub fn stop(&mut self) {
+        let server = self.server.take().unwrap();
+        // Fast: the polite way waits for clients to leave.
+        server.signal(libc::SIGINT);
+        server.stop();
+    }
+
+    /// As after a crash: all processes end at once, and nothing is written down.
+    pub fn kill(&mut self) {
+        let server = self.server.take().unwrap();
+        let leader = self.leader();
+        let children = children(leader);
+        server.kill();
+        for child in &children {
+            // SAFETY: no memory is involved; the process was the server's child
+            // just now.
+            unsafe { libc::kill(*child, libc::SIGKILL) };
+        }
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while children.iter().any(|child| is_alive(*child)) {
+            assert!(Instant::now() < deadline, "a server process survives");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Starts it again after [`stop`](Self::stop) or [`kill`](Self::kill), on the
+    /// same directory and port.
+    pub fn restart(&mut self) {
+        assert!(self.server.is_none());
+        self.server = Some(self.launch());
+    }
+
+    /// The clock that it was started with.
+    pub fn clock(&self) -> &Clock {
+        self.clock.as_ref().expect("it has the machine's clock")
+    }
+
+    /// The running processes, the first of which is the others' parent.
+    pub fn processes(&self) -> Vec<i32> {
+        let leader = self.server.as_ref().unwrap().id() as i32;
+        let mut all = vec![leader];
+        all.extend(children(leader));
+        all
+    }
+
+    /// Starts it again if it has ended by itself.
+    pub fn revive(&mut self) {
+        if self.server.as_mut().unwrap().has_ended() {
+            self.server = None;
+            self.restart();
+        }
+    }
+
+    /// Reads the configuration again, and waits until `setting` is `value`.
+    pub fn reload(&self, setting: &str, value: &str) {
+        let admin = self.admin();
+        admin.execute("SELECT pg_reload_conf()");
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while admin.value(&format!("SHOW {setting}")) != value {
+            assert!(Instant::now() < deadline, "{setting} never became {value}");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// A copy that follows this server.
+    pub fn standby(&self) -> Self {
+        let standby = Self {
+            directory: directory(),
+            binaries: self.binaries.clone(),
+            port: free_port(),
+            clock: None,
+            server: None,
+        };
+        let from = format!(
+            "host=127.0.0.1 port={} user={USER} password={PASSWORD}",
+            self.port
+        );
+        standby.run(
+            "pg_basebackup",
+            &["--write-recovery-conf", "--checkpoint=fast", "--no-sync"],
+            &[
+                ("--dbname", Path::new(&from)),
+                ("--pgdata", &standby.data()),
+            ],
+        );
+        standby.started()
+    }
+
+    /// Makes a standby a server of its own.
+    pub fn promote(&self) {
+        self.admin().execute("SELECT pg_promote()");
+    }
+
+    /// Runs one of the server's programs to its end.
+    pub fn run(&self, program: &str, flags: &[&str], options: &[(&str, &Path)]) -> String {
+        let mut command = Command::new(self.binaries.join(program));
+        command.current_dir(self.directory.path()).args(flags);
+        for (name, value) in options {
+            command.arg(name).arg(value);
+        }
+        command.env("PGPASSWORD", PASSWORD);
+        as_user(&mut command, USER);
+        let done = command.output().unwrap();
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        assert!(done.status.success(), "{program}: {}", text(&done.stderr));
+        text(&done.stdout)
+    }
+
+    fn started(mut self) -> Self {
+        self.server = Some(self.launch());
+        self
+    }
+
+    fn launch(&self) -> Server {
+        let mut command = Command::new(self.binaries.join("postgres"));
+        command.arg("-D").arg(self.data());
+        let sockets = self.directory.path().display();
+        for setting in [
+            format!("port={}", self.port),
+            "listen_addresses=127.0.0.1".to_owned(),
+            format!("unix_socket_directories={sockets}"),
+            "shared_buffers=4MB".to_owned(),
+            "max_connections=60".to_owned(),
+        ] {
+            command.args(["-c", &setting]);
+        }
+        command.current_dir(self.directory.path());
+        as_user(&mut command, USER);
+        if let Some(clock) = &self.clock {
+            clock.preload(&mut command);
+        }
+        let log = self.directory.path().join("log");
+        Server::start(command, &log, || self.is_ready_for(USER))
+    }
+
+    fn is_ready_for(&self, database: &str) -> bool {
+        Session::try_open(self.port, USER, database).is_ok()
+    }
+
+    fn leader(&self) -> i32 {
+        let file = fs::read_to_string(self.data().join("postmaster.pid")).unwrap();
+        file.lines().next().unwrap().parse().unwrap()
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        if let Some(server) = self.server.take() {
+            // Killed, it would leave its shared memory behind.
+            server.end(libc::SIGQUIT);
+        }
+    }
+}
+
+/// A connection for the test's own statements.
+#[derive(Debug)]
+pub struct Session {
+    client: Client,
+    runtime: Runtime,
+}
+
+impl Session {
+    fn open(port: u16, user: &str, database: &str) -> Self {
+        Self::try_open(port, user, database).unwrap()
+    }
+
+    fn try_open(port: u16, user: &str, database: &str) -> Result<Self, tokio_postgres::Error> {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let mut config = tokio_postgres::Config::new();
+        config
+            .host("127.0.0.1")
+            .port(port)
+            .user(user)
+            .dbname(database);
+        config
+            .password(PASSWORD)
+            .connect_timeout(Duration::from_secs(20));
+        let (client, connection) = runtime.block_on(config.connect(NoTls))?;
+        runtime.spawn(connection);
+        Ok(Self { client, runtime })
+    }
+
+    /// # Errors
+    /// The server's.
+    pub fn try_execute(&self, sql: &str) -> Result<(), tokio_postgres::Error> {
+        self.runtime.block_on(self.client.batch_execute(sql))
+    }
+
+    #[track_caller]
+    pub fn execute(&self, sql: &str) {
+        if let Err(error) = self.try_execute(sql) {
+            panic!("{sql}: {error:?}");
+        }
+    }
+
+    /// The first column of each row, as text.
+    #[track_caller]
+    pub fn values(&self, sql: &str) -> Vec<String> {
+        let messages = self.runtime.block_on(self.client.simple_query(sql));
+        let messages = messages.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+        let value = |message| match message {
+            SimpleQueryMessage::Row(row) => Some(row.get(0).unwrap_or("").to_owned()),
+            _ => None,
+        };
+        messages.into_iter().filter_map(value).collect()
+    }
+
+    /// The first column of the one row.
+    #[track_caller]
+    pub fn value(&self, sql: &str) -> String {
+        let [value]: [String; 1] = self.values(sql).try_into().unwrap();
+        value
+    }
+}
+
+fn children(of: i32) -> Vec<i32> {
+    let list = fs::read_to_string(format!("/proc/{of}/task/{of}/children")).unwrap();
+    list.split_whitespace()
+        .map(|id| id.parse().unwrap())
+        .collect()
+}
+
+/// Whether a process still holds what it had: not if it only waits to be buried.
+fn is_alive(id: i32) -> bool {
+    fs::read_to_string(format!("/proc/{id}/stat"))
+        .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or("").starts_with(" Z"))
+}

@@ -1,0 +1,209 @@
+//! Redis servers of a test.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::clock::Clock;
+use crate::eventually;
+use crate::server::{self, Server};
+
+/// A server on a port of its own, with its data in a directory of its own, that
+/// keeps what it confirms: `appendfsync always`, no eviction.
+#[derive(Debug)]
+pub struct Redis {
+    program: PathBuf,
+    directory: TempDir,
+    port: u16,
+    arguments: Vec<String>,
+    clock: Option<Clock>,
+    password: Option<String>,
+    server: Option<Server>,
+}
+
+impl Redis {
+    /// Starts one, or none where none is installed, after saying that `test` is
+    /// skipped for it.
+    pub fn start(test: &str) -> Option<Self> {
+        Self::start_with(test, &[])
+    }
+
+    /// Starts one with more arguments, such as `["--maxmemory", "10mb"]`. They
+    /// come last and so replace those that make it durable.
+    pub fn start_with(test: &str, arguments: &[&str]) -> Option<Self> {
+        Self::prepare(test, arguments).map(Self::started)
+    }
+
+    /// Starts one whose calendar clock is the test's.
+    pub fn start_with_clock(test: &str, clock: Clock) -> Option<Self> {
+        let mut redis = Self::prepare(test, &[])?;
+        redis.clock = Some(clock);
+        Some(redis.started())
+    }
+
+    /// Starts one that replicates `primary`, and waits until it has all.
+    pub fn start_replica(test: &str, primary: &Self) -> Option<Self> {
+        let port = primary.port.to_string();
+        let replica = Self::start_with(test, &["--replicaof", "127.0.0.1", &port])?;
+        eventually("the replica is online", || primary.online_replicas() > 0);
+        primary.replicate();
+        Some(replica)
+    }
+
+    /// Writes something, and waits until every replica has it and all before.
+    pub fn replicate(&self) {
+        let replicas = self.online_replicas();
+        let mut connection = self.connect().unwrap();
+        redis::cmd("SET")
+            .arg("replicated")
+            .arg("1")
+            .exec(&mut connection)
+            .unwrap();
+        let confirmed: usize = redis::cmd("WAIT")
+            .arg(replicas)
+            .arg(20_000)
+            .query(&mut connection)
+            .unwrap();
+        assert!(confirmed >= replicas, "{confirmed} of {replicas}");
+    }
+
+    fn prepare(test: &str, arguments: &[&str]) -> Option<Self> {
+        let program = server::find("redis-server", "redis-server", test)?;
+        let password = arguments.iter().position(|a| *a == "--requirepass");
+        Some(Self {
+            program,
+            directory: server::directory(),
+            port: server::free_port(),
+            arguments: arguments.iter().map(|a| (*a).to_owned()).collect(),
+            clock: None,
+            password: password.map(|at| arguments[at + 1].to_owned()),
+            server: None,
+        })
+    }
+
+    fn started(mut self) -> Self {
+        self.restart();
+        self
+    }
+
+    /// Starts it again, on the same port and data, after [`stop`](Self::stop) or
+    /// [`kill`](Self::kill).
+    pub fn restart(&mut self) {
+        assert!(self.server.is_none(), "it is running");
+        let mut command = Command::new(&self.program);
+        let directory = self.directory.path();
+        command
+            .args(["--bind", "127.0.0.1", "--port", &self.port.to_string()])
+            .arg("--dir")
+            .arg(directory)
+            .args(["--appendonly", "yes", "--appendfsync", "always"])
+            .args(["--save", "", "--maxmemory-policy", "noeviction"])
+            // A replica need not wait for others before it is served.
+            .args(["--repl-diskless-sync-delay", "0"])
+            .args(&self.arguments);
+        if let Some(clock) = &self.clock {
+            clock.preload(&mut command);
+        }
+        let log = directory.join("log");
+        let answers = || self.try_command(&["PING"]).is_ok();
+        self.server = Some(Server::start(command, &log, answers));
+    }
+
+    /// Asks it to end, and waits.
+    pub fn stop(&mut self) {
+        self.server.take().expect("it is running").stop();
+    }
+
+    /// Ends it as a crash would.
+    pub fn kill(&mut self) {
+        self.server.take().expect("it is running").kill();
+    }
+
+    /// Stops it where it is (`libc::SIGSTOP`), or lets it go on.
+    pub fn signal(&self, signal: i32) {
+        self.server.as_ref().expect("it is running").signal(signal);
+    }
+
+    /// The running processes: one.
+    pub fn processes(&self) -> Vec<i32> {
+        vec![self.server.as_ref().expect("it is running").id() as i32]
+    }
+
+    /// Starts it again if it has ended by itself.
+    pub fn revive(&mut self) {
+        if self.server.as_mut().expect("it was started").has_ended() {
+            self.server = None;
+            self.restart();
+        }
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub fn url(&self) -> String {
+        self.url_through(self.port)
+    }
+
+    /// The same through a proxy on this port.
+    pub fn url_through(&self, port: u16) -> String {
+        format!("redis://127.0.0.1:{port}")
+    }
+
+    /// The clock that it was started with.
+    pub fn clock(&self) -> &Clock {
+        self.clock.as_ref().expect("it has the machine's clock")
+    }
+
+    /// Makes a replica a primary.
+    pub fn promote(&self) {
+        self.command(&["REPLICAOF", "NO", "ONE"]);
+    }
+
+    /// Makes it a replica of `primary`, which takes everything from there.
+    pub fn follow(&self, primary: &Self) {
+        self.command(&["REPLICAOF", "127.0.0.1", &primary.port.to_string()]);
+        eventually("the link is up", || {
+            self.info("replication").contains("master_link_status:up")
+        });
+    }
+
+    /// How many replicas have all that there is and said so lately.
+    pub fn online_replicas(&self) -> usize {
+        self.info("replication").matches("state=online").count()
+    }
+
+    pub fn info(&self, section: &str) -> String {
+        match self.command(&["INFO", section]) {
+            redis::Value::BulkString(text) => String::from_utf8(text).unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Sends a command, on a connection of its own.
+    #[track_caller]
+    pub fn command(&self, words: &[&str]) -> redis::Value {
+        let reply = self.try_command(words);
+        reply.unwrap_or_else(|error| panic!("{words:?}: {error}"))
+    }
+
+    fn try_command(&self, words: &[&str]) -> redis::RedisResult<redis::Value> {
+        let (name, arguments) = words.split_first().expect("a command has a name");
+        let mut connection = self.connect()?;
+        redis::cmd(name).arg(arguments).query(&mut connection)
+    }
+
+    fn connect(&self) -> redis::RedisResult<redis::Connection> {
+        // Turns a hang into a failure.
+        let patience = Duration::from_secs(30);
+        let client = redis::Client::open(self.url())?;
+        let mut connection = client.get_connection_with_timeout(patience)?;
+        connection.set_read_timeout(Some(patience))?;
+        if let Some(password) = &self.password {
+            redis::cmd("AUTH").arg(password).exec(&mut connection)?;
+        }
+        Ok(connection)
+    }
+}

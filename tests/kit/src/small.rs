@@ -1,0 +1,55 @@
+//! Small layouts, and what goes with them.
+
+use std::ops::Range;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use ringflake::{Layout, Lease, ManualClock, Secret};
+
+/// A layout with ticks of a second, whose IDs no other test of the process has;
+/// see [`epoch_of_its_own`].
+pub fn layout(time: u32, node: u32, sequence: u32) -> Layout {
+    Layout::builder()
+        .bits(time, node, sequence)
+        .epoch_unix_ms(epoch_of_its_own())
+        .build()
+        .unwrap()
+}
+
+/// The same at each call. For generators with a [`secret_of_its_own`].
+pub fn shared_layout(time: u32, node: u32, sequence: u32) -> Layout {
+    Layout::builder()
+        .bits(time, node, sequence)
+        .build()
+        .unwrap()
+}
+
+/// Randflake's epoch, and a second later at each call. A process makes each ID
+/// once, so tests that use the same nodes need layouts or secrets that differ.
+pub fn epoch_of_its_own() -> u64 {
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+    let seconds = CALLS.fetch_add(1, Relaxed);
+    Layout::RANDFLAKE.epoch_unix_ms() + seconds * 1_000
+}
+
+pub fn lease(layout: Layout, nodes: Range<u64>, ticks: Range<u64>) -> Lease {
+    Lease::new(layout, nodes, ticks).unwrap()
+}
+
+/// A clock that stands at the start of `tick`.
+pub fn clock_at(layout: Layout, tick: u64) -> ManualClock {
+    ManualClock::new(layout.tick_start_unix_ms(tick))
+}
+
+pub fn secret() -> Secret {
+    Secret::from_bytes(*b"secrets for test")
+}
+
+/// Another one at each call, whose IDs no other test of the process has.
+pub fn secret_of_its_own() -> Secret {
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+    let call = CALLS.fetch_add(1, Relaxed).to_be_bytes();
+    let mut bytes = *b"secrets for ....";
+    bytes[8..].copy_from_slice(&call);
+    Secret::from_bytes(bytes)
+}

@@ -1,0 +1,59 @@
+//! The certificates and keys of the tests, by an authority that only they know.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+/// Where the file of this name is.
+pub fn file(name: &str) -> String {
+    format!("{}/../data/tls/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Sets the file's rights, where there are such.
+pub fn allow(path: &Path, mode: u32) {
+    #[cfg(unix)]
+    {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        fs::set_permissions(path, mode).unwrap();
+    }
+    #[cfg(not(unix))]
+    let _ = (path, mode);
+}
+
+/// Nobody else may read or write the file.
+pub fn only_for_us(path: &Path) {
+    allow(path, 0o600);
+}
+
+/// The certificate and the key of the tests' client, in a directory where the key is
+/// nobody else's.
+pub struct Identity {
+    directory: TempDir,
+}
+
+impl Identity {
+    pub fn new() -> Self {
+        let directory = TempDir::new().unwrap();
+        for name in ["client.pem", "client.key"] {
+            fs::copy(file(name), directory.path().join(name)).unwrap();
+        }
+        let identity = Self { directory };
+        only_for_us(&identity.key());
+        identity
+    }
+
+    pub fn certificate(&self) -> PathBuf {
+        self.directory.path().join("client.pem")
+    }
+
+    pub fn key(&self) -> PathBuf {
+        self.directory.path().join("client.key")
+    }
+
+    /// As parameters of a URL with these names.
+    pub fn parameters(&self, certificate: &str, key: &str) -> String {
+        let (is, of) = (self.certificate(), self.key());
+        format!("{certificate}={}&{key}={}", is.display(), of.display())
+    }
+}

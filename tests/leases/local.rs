@@ -1,0 +1,722 @@
+//! IDs on one machine without any set-up.
+
+use std::collections::HashSet;
+use std::env;
+use std::fs::{self, File};
+use std::hash::{BuildHasher, RandomState};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ringflake::lease::{Acquire, Fingerprint, History, Init, LeaseStore, StoreError};
+use ringflake::local::DataDir;
+use ringflake::{
+    BuildError, CachedGenerator, CachedGeneratorBuilder, Cipher, Clock, DirectGenerator, Id,
+    Inspector, Layout, Local, LocalError, Parts, Secret, StaticLease, SystemClock,
+};
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use ringflake_kit::eventually;
+
+const LAYOUT: Layout = Layout::RANDFLAKE;
+
+/// In a child: the file that its IDs go to.
+const OUTPUT: &str = "RINGFLAKE_TEST_OUTPUT";
+
+/// On a disk, which the directory for temporary files may not be.
+fn directory() -> TempDir {
+    TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+fn orders(directory: &Path) -> Local {
+    // A target directory may be anywhere.
+    Local::new("orders")
+        .in_directory(directory)
+        .accept_best_effort(true)
+}
+
+fn builder(local: Local) -> CachedGeneratorBuilder {
+    let builder = CachedGenerator::builder(LAYOUT).capacity(64);
+    builder.local(local)
+}
+
+fn ids(directory: &Path) -> CachedGenerator {
+    builder(orders(directory)).build().unwrap()
+}
+
+#[track_caller]
+fn refused(local: Local) -> LocalError {
+    match builder(local).build().unwrap_err() {
+        BuildError::Local(error) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn take(ids: &CachedGenerator, count: usize) -> Vec<Parts> {
+    let take = |_| ids.inspect(ids.take().unwrap()).unwrap();
+    (0..count).map(take).collect()
+}
+
+/// How far ahead of the clock it is, in milliseconds.
+fn ahead(parts: &Parts) -> u64 {
+    parts.unix_ms.saturating_sub(SystemClock.unix_ms())
+}
+
+fn is_new(parts: &[Parts]) -> bool {
+    parts.iter().all(|parts| ahead(parts) == 0)
+}
+
+/// As after a past that is lost: the horizon is 120 s, of which a slow machine may have
+/// seen some pass.
+fn is_above_all(parts: &[Parts]) -> bool {
+    parts
+        .iter()
+        .all(|parts| (30_000..125_000).contains(&ahead(parts)))
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).unwrap();
+    let name = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name();
+    let mut names: Vec<_> = entries
+        .map(|entry| name(entry).into_string().unwrap())
+        .collect();
+    names.sort_unstable();
+    names
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+/// Ends anything from nothing to `most` from now.
+fn pause(most: Duration) {
+    let share = RandomState::new().hash_one(0) as f64 / u64::MAX as f64;
+    thread::sleep(most.mul_f64(share));
+}
+
+/// The test with this name in a process of its own.
+fn child(test: &str, directory: &Path, output: &Path) -> Command {
+    let mut command = Command::new(env::current_exe().unwrap());
+    command
+        .args(["--exact", test, "--nocapture"])
+        .env(DataDir::VARIABLE, directory)
+        .env(OUTPUT, output)
+        .stdout(Stdio::null());
+    command
+}
+
+/// Writes IDs of the directory in the environment, until it is killed.
+fn write_for_ever(output: PathBuf) -> ! {
+    let mut output = File::options().append(true).open(output).unwrap();
+    let directory = DataDir::of_this_user().unwrap();
+    let ids = ids(directory.path());
+    let mut batch = [Id::default(); 100];
+    for _ in 0..100 {
+        let count = ids.take_batch(&mut batch).unwrap();
+        let bytes: Vec<u8> = batch[..count]
+            .iter()
+            .flat_map(|id| id.to_u64().to_le_bytes())
+            .collect();
+        output.write_all(&bytes).unwrap();
+        thread::sleep(Duration::from_millis(1));
+    }
+    loop {
+        thread::park();
+    }
+}
+
+fn read(path: &Path) -> Vec<Id> {
+    let bytes = fs::read(path).unwrap();
+    let (whole, _) = bytes.as_chunks();
+    whole
+        .iter()
+        .map(|&bytes| Id::from_u64(u64::from_le_bytes(bytes)))
+        .collect()
+}
+
+#[test]
+fn twenty_processes_killed_and_started_again_share_no_id() {
+    const TEST: &str = "local::twenty_processes_killed_and_started_again_share_no_id";
+    if let Some(output) = env::var_os(OUTPUT) {
+        write_for_ever(output.into());
+    }
+    let home = directory();
+    // In one directory the first rounds are killed while it is made.
+    for (name, hasty) in [("hasty", 2), ("calm", 0)] {
+        let data = home.path().join(name);
+        let mut outputs = Vec::new();
+        for round in 0..hasty + 2 {
+            let start = |number| {
+                let output = home.path().join(format!("{name}-{round}-{number}"));
+                File::create(&output).unwrap();
+                let child = child(TEST, &data, &output).spawn().unwrap();
+                (child, output)
+            };
+            let crew: Vec<_> = (0..20).map(start).collect();
+            for (mut child, output) in crew {
+                if round < hasty {
+                    pause(Duration::from_millis(30));
+                } else {
+                    eventually("it writes", || {
+                        assert_eq!(child.try_wait().unwrap(), None, "it gave up");
+                        fs::metadata(&output).unwrap().len() > 0
+                    });
+                }
+                child.kill().unwrap();
+                child.wait().unwrap();
+                outputs.push(output);
+            }
+        }
+        let secret = orders(&data).secret(&LAYOUT).unwrap().unwrap();
+        let inspector = Inspector::new(LAYOUT, Cipher::sparx64(&secret));
+        let mut seen = HashSet::new();
+        for id in outputs.iter().flat_map(|output| read(output)) {
+            let parts = inspector.inspect(id).unwrap();
+            // Under another secret it would be anywhere.
+            assert!(ahead(&parts) < 130_000, "{parts:?}");
+            let cell = (parts.unix_ms, parts.node, parts.sequence);
+            assert!(seen.insert(cell), "{parts:?} came twice");
+        }
+        assert!(seen.len() >= 40 * 100, "{}", seen.len());
+    }
+}
+
+#[test]
+fn the_environment_names_the_directory_of_local() {
+    const TEST: &str = "local::the_environment_names_the_directory_of_local";
+    if let Some(output) = env::var_os(OUTPUT) {
+        let ids = ringflake::local("orders").unwrap();
+        fs::write(output, ids.take().unwrap().to_u64().to_le_bytes()).unwrap();
+        return;
+    }
+    let home = directory();
+    let data = home.path().join("data");
+    let output = home.path().join("output");
+    let status = child(TEST, &data, &output).status().unwrap();
+    assert!(status.success());
+    assert_eq!(read(&output).len(), 1);
+    let expected = ["leases.db", "leases.db-journal", "leases.db.lock"];
+    assert_eq!(names(&data), [&expected[..], &["orders.secret"]].concat());
+    let more = ringflake::local_in(&data, "orders").unwrap();
+    assert_ne!(read(&output)[0], more.take().unwrap());
+}
+
+#[test]
+fn a_secret_is_its_owners_alone_and_never_overwritten() {
+    let home = directory();
+    let data = home.path().join("data");
+    let first = ids(&data);
+    let path = data.join("orders.secret");
+    assert_eq!((mode(&data), mode(&path)), (0o700, 0o600));
+    let text = fs::read_to_string(&path).unwrap();
+    let id = first.take().unwrap();
+    let second = ids(&data);
+    assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    assert_eq!(second.inspect(id), first.inspect(id));
+    assert!(is_new(&take(&first, 10)) && is_new(&take(&second, 10)));
+
+    let other = builder(
+        Local::new("invoices")
+            .in_directory(&data)
+            .accept_best_effort(true),
+    );
+    let other = other.build().unwrap();
+    assert_ne!(
+        fs::read_to_string(data.join("invoices.secret")).unwrap(),
+        text
+    );
+    assert_ne!(other.inspect(id), first.inspect(id));
+    assert!(is_new(&take(&other, 10)));
+}
+
+#[test]
+fn a_name_that_is_none_is_refused_before_anything_is_made() {
+    let home = directory();
+    let data = home.path().join("data");
+    let long = "x".repeat(59);
+    for (name, said) in [
+        ("", "0 bytes"),
+        ("No name", "'N' at byte 0"),
+        ("../orders", "'.' at byte 0"),
+        ("orders-plain", "-plain"),
+        (&long, "59 bytes: give 1 to 58"),
+    ] {
+        let error = refused(Local::new(name).in_directory(&data)).to_string();
+        assert!(error.contains(said), "{name}: {error}");
+    }
+    // So is every other option that is wrong.
+    let zero = builder(orders(&data)).blocks(0).build().unwrap_err();
+    assert!(matches!(zero, BuildError::Plan(_)), "{zero}");
+    let secret = Secret::from_bytes([7; 16]);
+    let given = builder(orders(&data)).secret(&secret).build().unwrap_err();
+    let BuildError::Local(LocalError::SecretGiven) = given else {
+        panic!("{given}");
+    };
+    let named = builder(orders(&data)).namespace("a").build().unwrap_err();
+    assert!(matches!(
+        named,
+        BuildError::LocalHas {
+            option: "namespace"
+        }
+    ));
+    let lease = StaticLease::assume_unique(LAYOUT, 0..1);
+    let two = builder(orders(&data)).lease(lease).build().unwrap_err();
+    assert!(matches!(two, BuildError::TwoLeases), "{two}");
+    let narrow = CachedGenerator::builder("30/10/10@2024-01-01T00:00:00Z/1s".parse().unwrap());
+    let narrow = narrow.local(orders(&data)).build().unwrap_err();
+    assert!(
+        matches!(narrow, BuildError::EncryptionWidens { .. }),
+        "{narrow}"
+    );
+    assert!(!data.exists());
+}
+
+/// Runs `work` on a thread that has no more rights than anybody.
+fn as_nobody<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    const NOBODY: libc::c_long = 65_534;
+    thread::scope(|scope| {
+        let worker = scope.spawn(|| {
+            // SAFETY: three numbers. The system call, unlike the function of the C
+            // library, is about this thread alone, which ends with the work.
+            let lowered = unsafe { libc::syscall(libc::SYS_setresuid, -1, NOBODY, -1) };
+            assert_eq!(lowered, 0);
+            work()
+        });
+        worker.join().unwrap()
+    })
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_directory_that_is_read_only_is_named_and_left_as_it_is() {
+    let home = tempfile::tempdir().unwrap();
+    let data = home.path().join("data");
+    fs::create_dir(&data).unwrap();
+    for path in [home.path(), &data] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o555)).unwrap();
+    }
+    let below = data.join("below");
+    for path in [&data, &below] {
+        let attempt = || refused(orders(path));
+        // SAFETY: asks for a number.
+        let error = match unsafe { libc::geteuid() } {
+            0 => as_nobody(attempt),
+            _ => attempt(),
+        };
+        let text = error.to_string();
+        let shown = path.to_str().unwrap();
+        assert!(
+            text.contains(shown) && text.contains("may write there"),
+            "{text}"
+        );
+        assert!(matches!(error, LocalError::Directory { .. }), "{error:?}");
+        assert_eq!(names(&data), [""; 0]);
+    }
+    fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(home.path().join("file"), "").unwrap();
+    let error = refused(orders(&home.path().join("file/data")));
+    assert!(matches!(error, LocalError::Directory { .. }), "{error:?}");
+}
+
+#[test]
+fn a_store_that_was_removed_gives_ids_above_all_before() {
+    let home = directory();
+    let first = ids(home.path());
+    let before = take(&first, 1000);
+    fs::remove_file(home.path().join("leases.db")).unwrap();
+    let second = ids(home.path());
+    let after = take(&second, 1000);
+    assert!(is_new(&before), "{:?}", before[0]);
+    assert!(is_above_all(&after), "{:?}", after[0]);
+    // A namespace that was never there can't be told from one that was lost.
+    let local = Local::new("invoices").in_directory(home.path());
+    let other = builder(local.accept_best_effort(true)).build().unwrap();
+    assert!(is_above_all(&take(&other, 10)));
+    // Who has lost the record while at work has its leases, and then others.
+    assert!(is_new(&take(&first, 10)));
+}
+
+#[test]
+fn a_directory_that_was_copied_is_refused() {
+    let home = directory();
+    let (original, copy) = (home.path().join("original"), home.path().join("copy"));
+    let first = ids(&original);
+    let copied = Command::new("cp")
+        .arg("-r")
+        .args([&original, &copy])
+        .status();
+    assert!(copied.unwrap().success());
+    let error = builder(orders(&copy)).build().unwrap_err();
+    let BuildError::Store(StoreError::Copied { .. }) = error else {
+        panic!("{error}");
+    };
+    // This one is not on record, and might be used in both.
+    let before = names(&copy);
+    let error = refused(
+        Local::new("invoices")
+            .in_directory(&copy)
+            .accept_best_effort(true),
+    );
+    assert!(matches!(error, LocalError::Copied { .. }), "{error:?}");
+    assert!(error.to_string().contains("is a copy"), "{error}");
+    assert_eq!(names(&copy), before);
+    assert!(is_new(&take(&first, 10)));
+
+    // Adopted by hand.
+    let space = Local::new("invoices")
+        .in_directory(&copy)
+        .accept_best_effort(true);
+    let space = space.make_secret(&LAYOUT).unwrap();
+    let init = Init::new(History::Unknown, SystemClock.unix_ms());
+    space
+        .init(&init.with_limits(Local::limits(&LAYOUT)))
+        .unwrap();
+    let adopted = builder(
+        Local::new("invoices")
+            .in_directory(&copy)
+            .accept_best_effort(true),
+    );
+    assert!(is_above_all(&take(&adopted.build().unwrap(), 10)));
+}
+
+#[test]
+fn plain_and_encrypted_ids_have_a_namespace_each() {
+    let home = directory();
+    let plain = builder(orders(home.path())).plain().build().unwrap();
+    assert!(!home.path().join("orders.secret").exists());
+    let encrypted = ids(home.path());
+    for (found, fingerprint) in [
+        (orders(home.path()).find(&LAYOUT).unwrap(), None),
+        (
+            orders(home.path()).plain().find(&LAYOUT).unwrap(),
+            Some(Fingerprint::PLAIN),
+        ),
+    ] {
+        let is_plain = fingerprint.is_some();
+        let name = if is_plain { "orders-plain" } else { "orders" };
+        assert_eq!(found.namespace.name(), name);
+        assert_eq!(
+            found.namespace.fingerprint() == Fingerprint::PLAIN,
+            is_plain
+        );
+        assert_eq!(found.secret.is_none(), is_plain);
+    }
+    let id = plain.take().unwrap();
+    assert_eq!(LAYOUT.unpack(id.to_u64()), plain.inspect(id));
+    assert!(is_new(&take(&plain, 10)) && is_new(&take(&encrypted, 10)));
+    let direct = DirectGenerator::builder(LAYOUT).local(orders(home.path()).plain());
+    let direct = direct.build().unwrap();
+    let parts = LAYOUT.unpack(direct.take().unwrap().to_u64()).unwrap();
+    assert!(
+        !plain
+            .leases()
+            .iter()
+            .any(|lease| lease.nodes().contains(&parts.node))
+    );
+}
+
+/// A directory that was made up to some step, in which no ID was issued.
+struct Crash {
+    state: &'static str,
+    is_new: bool,
+    make: fn(&Path),
+}
+
+/// The first steps, as they are when nothing goes wrong.
+fn begun(data: &Path) {
+    DataDir::new(data).keep_secret().unwrap();
+    fs::remove_file(data.join("secret")).unwrap();
+}
+
+/// Notes the secret below as one that was drawn here.
+fn drawn(data: &Path) {
+    let secret = Secret::from_hex(SECRET.trim_end()).unwrap();
+    DataDir::new(data).note_new_secret(&secret).unwrap();
+}
+
+const SECRET: &str = "00112233445566778899aabbccddeeff\n";
+
+const CRASHES: [Crash; 9] = [
+    Crash {
+        state: "an empty directory",
+        is_new: true,
+        make: |_| (),
+    },
+    Crash {
+        state: "a lock file without a note",
+        is_new: true,
+        make: |data| fs::write(data.join("leases.db.lock"), "").unwrap(),
+    },
+    Crash {
+        state: "a note, and no leases.db yet",
+        is_new: true,
+        make: |data| drawn(data),
+    },
+    Crash {
+        state: "a note that names a leases.db, and none",
+        is_new: false,
+        make: |data| {
+            begun(data);
+            fs::remove_file(data.join("leases.db")).unwrap();
+        },
+    },
+    Crash {
+        state: "a leases.db that is not named yet",
+        is_new: false,
+        make: |data| {
+            drawn(data);
+            fs::write(data.join("leases.db"), "").unwrap();
+        },
+    },
+    Crash {
+        state: "an empty leases.db",
+        is_new: true,
+        make: begun,
+    },
+    Crash {
+        state: "a draft of the secret",
+        is_new: true,
+        make: |data| {
+            begun(data);
+            fs::write(data.join(".orders.secret-new"), "0011").unwrap();
+        },
+    },
+    Crash {
+        state: "a secret without a record",
+        is_new: true,
+        make: |data| {
+            begun(data);
+            drawn(data);
+            fs::write(data.join("orders.secret"), SECRET).unwrap();
+        },
+    },
+    Crash {
+        state: "a record without its count",
+        is_new: true,
+        make: |data| {
+            begun(data);
+            drawn(data);
+            fs::write(data.join("orders.secret"), SECRET).unwrap();
+            let space = orders(data).find(&LAYOUT).unwrap();
+            let init = Init::new(History::New, SystemClock.unix_ms());
+            let mut store = space.sqlite().unwrap();
+            store.init(&space.namespace, &init).unwrap();
+            let lock = data.join("leases.db.lock");
+            let note = fs::read_to_string(&lock).unwrap();
+            let before = note.find("1 records\n").unwrap();
+            // In place, so that it is the same file.
+            let file = File::options().write(true).open(lock).unwrap();
+            file.set_len(before as u64).unwrap();
+        },
+    },
+];
+
+#[test]
+fn a_crash_between_any_two_steps_is_safe() {
+    thread::scope(|scope| {
+        for crash in CRASHES {
+            scope.spawn(move || {
+                let home = directory();
+                (crash.make)(home.path());
+                let secret = home.path().join("orders.secret");
+                let before = fs::read_to_string(&secret).ok();
+                let ids = ids(home.path());
+                let parts = take(&ids, 100);
+                let state = crash.state;
+                assert_eq!(is_new(&parts), crash.is_new, "{state}: {:?}", parts[0]);
+                assert!(crash.is_new || is_above_all(&parts), "{state}");
+                assert!(!home.path().join(".orders.secret-new").exists(), "{state}");
+                // It is whole from now on.
+                let text = fs::read_to_string(&secret).unwrap();
+                assert_eq!(text.len(), 33, "{state}");
+                assert!(before.is_none_or(|before| before == text), "{state}");
+                let started = Instant::now();
+                let next = self::ids(home.path());
+                let wait = started.elapsed();
+                assert_eq!(is_new(&take(&next, 10)), crash.is_new, "{state} {wait:?}");
+                // The next that is not on record counts those that are.
+                builder(orders(home.path()).plain()).build().unwrap();
+                let note = fs::read_to_string(home.path().join("leases.db.lock")).unwrap();
+                let counts: Vec<_> = note
+                    .lines()
+                    .filter(|line| line.ends_with("records"))
+                    .collect();
+                assert_eq!(counts, ["1 records", "2 records"], "{state}: {note}");
+            });
+        }
+    });
+}
+
+/// What the version with format 1 left behind: another lock file, and nothing in it.
+fn write_back(directory: &DataDir, secret: &Secret) {
+    let leases = directory.leases();
+    let file = Connection::open(&leases).unwrap();
+    let former = Fingerprint::of_format_1(secret, "orders");
+    let sql = format!(
+        "DROP INDEX ringflake_namespace_secret;
+         PRAGMA user_version = 1;
+         UPDATE ringflake_namespace SET format = 1;
+         UPDATE ringflake_namespace SET fingerprint = '{former}' WHERE name = 'orders';"
+    );
+    file.execute_batch(&sql).unwrap();
+    let lock = directory.path().join("leases.db.lock");
+    fs::remove_file(lock).unwrap();
+    fs::write(directory.path().join("leases.lock"), "").unwrap();
+}
+
+#[test]
+fn a_space_of_format_1_is_upgraded_by_the_first_that_makes_ids() {
+    let home = directory();
+    let plain = || builder(orders(home.path()).plain()).build().unwrap();
+    let (before, plain_before) = (take(&ids(home.path()), 10), take(&plain(), 10));
+    let space = orders(home.path()).find(&LAYOUT).unwrap();
+    let secret = space.secret.clone().unwrap();
+    write_back(space.directory(), &secret);
+
+    // Whoever looks changes nothing.
+    let space = orders(home.path()).find(&LAYOUT).unwrap();
+    let looked = space.sqlite().unwrap().list(&space.namespace);
+    assert!(
+        matches!(looked, Err(StoreError::Format { recorded: 1, .. })),
+        "{looked:?}"
+    );
+    let after = take(&ids(home.path()), 10);
+    let listing = space.sqlite().unwrap().list(&space.namespace).unwrap();
+    assert!(listing.blocks.len() > 1, "{listing:?}");
+    let plain_after = take(&plain(), 10);
+    for parts in [[before, after], [plain_before, plain_after]] {
+        let mut raws = HashSet::new();
+        for parts in parts.concat() {
+            assert!(raws.insert((parts.node, parts.tick, parts.sequence)));
+        }
+    }
+    // It is at home here, and a loss is one.
+    let used = space.directory().give_away(&secret).unwrap_err();
+    assert!(matches!(used, LocalError::SecretUsed { .. }), "{used:?}");
+    fs::remove_file(space.directory().leases()).unwrap();
+    assert!(is_above_all(&take(&ids(home.path()), 10)));
+    assert!(is_above_all(&take(&plain(), 10)));
+}
+
+#[test]
+fn a_loss_in_a_directory_of_format_1_is_noticed() {
+    let home = directory();
+    let plain = || builder(orders(home.path()).plain()).build().unwrap();
+    take(&plain(), 10);
+    fs::remove_file(home.path().join("leases.db.lock")).unwrap();
+    fs::write(home.path().join("leases.lock"), "").unwrap();
+    fs::remove_file(home.path().join("leases.db")).unwrap();
+    assert!(is_above_all(&take(&plain(), 10)));
+}
+
+#[test]
+fn a_secret_that_a_store_was_given_makes_no_ids_here_whatever_is_put_back() {
+    let home = directory();
+    let space = orders(home.path()).make(&LAYOUT).unwrap();
+    let (directory, secret) = (space.directory(), space.secret.as_ref().unwrap());
+    let mut running = space.store().unwrap();
+    let leases = directory.leases();
+    let away = home.path().join("away");
+    fs::rename(&leases, &away).unwrap();
+    directory.give_away(secret).unwrap();
+
+    let now = SystemClock.unix_ms();
+    let refused_here = running.acquire(&space.namespace, &Acquire::new(1, 60, now));
+    assert!(refused_here.is_err(), "{refused_here:?}");
+    assert!(!leases.exists());
+    fs::rename(&away, &leases).unwrap();
+    let error = refused(orders(home.path()));
+    assert!(
+        matches!(error, LocalError::SecretBrought { .. }),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn a_secret_that_was_brought_is_refused_and_nothing_is_made() {
+    let home = directory();
+    let path = home.path().join("orders.secret");
+    for is_begun in [false, true] {
+        if is_begun {
+            begun(home.path());
+        }
+        fs::write(&path, SECRET).unwrap();
+        let before = names(home.path());
+        let error = refused(orders(home.path()));
+        assert!(
+            matches!(&error, LocalError::SecretBrought { path: Some(found), .. } if *found == path),
+            "{error:?}"
+        );
+        let text = error.to_string();
+        for way_out in ["lease_store", "--history new", "orders.secret"] {
+            assert!(text.contains(way_out), "{text}");
+        }
+        assert!(!text.contains("  "), "{text}");
+        let mut made = names(home.path());
+        made.retain(|name| !before.contains(name) && name != "leases.db.lock");
+        assert!(made.is_empty(), "{made:?}");
+        fs::remove_file(&path).unwrap();
+    }
+    // A word for it is enough.
+    fs::write(&path, SECRET).unwrap();
+    let space = orders(home.path()).make_secret(&LAYOUT).unwrap();
+    let init = Init::new(History::New, SystemClock.unix_ms()).with_limits(Local::limits(&LAYOUT));
+    space.init(&init).unwrap();
+    assert!(is_new(&take(&ids(home.path()), 10)));
+}
+
+#[test]
+fn a_secret_that_is_gone_is_not_made_anew() {
+    let home = directory();
+    let first = ids(home.path());
+    let path = home.path().join("orders.secret");
+    fs::remove_file(&path).unwrap();
+    let error = refused(orders(home.path()));
+    assert!(matches!(&error, LocalError::SecretLost { .. }), "{error:?}");
+    assert!(
+        error.to_string().contains(path.to_str().unwrap()),
+        "{error}"
+    );
+    assert!(!path.exists());
+    fs::write(&path, SECRET).unwrap();
+    let error = refused(orders(home.path()));
+    assert!(
+        matches!(&error, LocalError::OtherSecret { .. }),
+        "{error:?}"
+    );
+    assert!(
+        error.to_string().contains(path.to_str().unwrap()),
+        "{error}"
+    );
+    assert!(is_new(&take(&first, 10)));
+}
+
+#[test]
+fn an_id_space_that_was_never_used_is_not_made_by_looking() {
+    let home = directory();
+    let data = home.path().join("data");
+    let error = orders(&data).find(&LAYOUT).unwrap_err();
+    assert!(matches!(error, LocalError::NoSecret { .. }), "{error:?}");
+    assert!(orders(&data).secret(&LAYOUT).is_err());
+    assert!(!data.exists());
+}
+
+#[test]
+fn the_record_is_made_anew_when_it_is_lost_at_work() {
+    let home = directory();
+    let first = ids(home.path());
+    let before = take(&first, 10);
+    fs::remove_file(home.path().join("leases.db")).unwrap();
+    first.invalidate();
+    let mut after = Vec::new();
+    eventually("it has leases again", || {
+        let taken = first.take().ok();
+        after.extend(taken.map(|id| first.inspect(id).unwrap()));
+        !after.is_empty()
+    });
+    assert!(is_new(&before) && is_above_all(&after), "{after:?}");
+}

@@ -1,0 +1,27 @@
+//! Generators whose leases a store grants: what holds while it answers, while it
+//! does not, and when they go.
+//!
+//! The store is the one in memory, behind a wrapper that fails as it is told.
+//! Its server and the generators read one manual clock. The thread that keeps
+//! the leases looks at it a few times a second, so what it does is polled for.
+
+mod build;
+mod expiry;
+#[cfg(unix)]
+mod fork;
+mod given;
+mod goodbye;
+mod guide;
+mod init_if_new;
+mod invalidate;
+#[cfg(feature = "conformance")]
+mod lease_store;
+#[cfg(all(unix, feature = "sqlite"))]
+mod local;
+mod outage;
+mod reuse;
+mod rig;
+mod serving;
+mod sharing;
+mod status;
+mod width;
