@@ -74,7 +74,7 @@ impl Quarantined {
 
     /// What a renewal or a release of its grant is answered.
     pub(super) fn fence(self, namespace: &Namespace, block: Block) -> StoreError {
-        self.tell(namespace);
+        self.log(namespace);
         StoreError::Fenced {
             block,
             fence: Fence::Quarantined {
@@ -84,7 +84,7 @@ impl Quarantined {
     }
 
     /// Says that it was met, once for each block and process.
-    pub(super) fn tell(&self, namespace: &Namespace) {
+    pub(super) fn log(&self, namespace: &Namespace) {
         let block = self.block.map(Block::index);
         events::block_quarantined(namespace.name(), block, &self.reason);
     }
@@ -159,7 +159,7 @@ pub(super) fn sort(
         match judged {
             Ok(state) => sound.push(state),
             Err(found) => {
-                found.tell(namespace);
+                found.log(namespace);
                 quarantined.push(found);
             }
         }

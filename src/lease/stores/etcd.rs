@@ -412,7 +412,7 @@ impl LeaseStore for EtcdStore {
         block: Block,
         now_unix_ms: u64,
     ) -> Result<BlockState, StoreError> {
-        self.put_right(namespace, block, now_unix_ms)
+        self.repair_block(namespace, block, now_unix_ms)
     }
 
     fn raise_floor(

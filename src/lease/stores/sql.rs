@@ -59,7 +59,9 @@ use std::time::{Duration, Instant};
 
 pub(super) use self::failure::{Cause, Failure, Stage, Verdict};
 pub(super) use self::rows::{BlockRow, Marks};
-pub(super) use self::session::{Lock, Locked, Present, Search, Session, Snapshot, Which, Writes};
+pub(super) use self::session::{
+    Lock, Locked, Search, ServerState, Session, Snapshot, Which, Writes,
+};
 pub(super) use self::url::Url;
 use crate::lease::confirmed::Confirmed;
 use crate::lease::error::StoreError;
@@ -141,7 +143,7 @@ impl<S: Session> Client<S> {
             let present = session.begin_init(namespace.name())?;
             let present = present.ok_or_else(|| namespace.already_initialised())?;
             voucher.check(namespace, init, session.gate().durability())?;
-            let Present {
+            let ServerState {
                 unix_ms,
                 incarnation,
             } = present;
@@ -289,7 +291,7 @@ impl<S: Session> Client<S> {
             at.record.check_skew(unix_ms, now_unix_ms)?;
             let now = at.record.tick_at(unix_ms)?;
             let repaired = at.record.repaired(now, block, mark);
-            let written = session.put_right(namespace.name(), &repaired);
+            let written = session.write_repair(namespace.name(), &repaired);
             written.map_err(Failure::with_the_record_there)?;
             Ok(repaired)
         })
@@ -378,7 +380,9 @@ impl<S: Session> Client<S> {
     ) -> Result<T, StoreError> {
         let name = || namespace.name().to_owned();
         let deadline = self.deadline();
-        let mut session = self.open(deadline).map_err(|f| f.tell(operation, name()))?;
+        let mut session = self
+            .open(deadline)
+            .map_err(|f| f.into_store_error(operation, name()))?;
         let [mut pause, longest] = PAUSE;
         loop {
             session.start(deadline);
@@ -391,12 +395,12 @@ impl<S: Session> Client<S> {
             };
             // A session that is not sound is dropped, which ends its connection
             // and with that its transaction.
-            if !failure.leaves_session_sound() || session.roll_back().is_err() {
-                return Err(failure.tell(operation, name()));
+            if !failure.connection_usable() || session.roll_back().is_err() {
+                return Err(failure.into_store_error(operation, name()));
             }
             if !matches!(failure, Failure::Again(_)) || Instant::now() + pause >= deadline {
                 self.session = Some((session, Instant::now()));
-                return Err(failure.tell(operation, name()));
+                return Err(failure.into_store_error(operation, name()));
             }
             thread::sleep(pause);
             pause = longest.min(pause * 2);
@@ -440,7 +444,7 @@ fn lock_record<S: Session>(
 
 fn verified(
     record: Option<RecordRow>,
-    present: Present,
+    present: ServerState,
     namespace: &Namespace,
 ) -> Result<Locking, Failure> {
     let record = record.ok_or(Failure::NoTable)?.into_record()?;

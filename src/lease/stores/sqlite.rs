@@ -15,7 +15,7 @@ mod steps;
 mod system;
 mod tables;
 mod tier;
-mod turn;
+mod txn;
 
 use std::path::Path;
 use std::sync::Arc;

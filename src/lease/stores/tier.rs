@@ -1,6 +1,6 @@
 //! A store between the processes of a machine and the store of the cluster.
 //!
-//! The machine holds blocks of the upstream store, and keeps in one place, its ledger,
+//! The machine holds blocks of the upstream store, and keeps in one place, its grant log,
 //! what it was granted. Its processes get sub-grants of them. So they start, restart
 //! and go on while the upstream store is away, for as long as the machine's own grants
 //! reach; and a process needs no connection to the cluster's store to be covered.
@@ -13,7 +13,7 @@
 //!                   |                                                         |
 //!                   +-- somebody else moved the end or has the block ---------+
 //!                   |                                                         |
-//!                   +-- the ledger is a copy, or was put back ----------------+--> closed
+//!                   +-- the grant log is a copy, or was put back -------------+--> closed
 //! ```
 //! Of held and draining ones sub-grants are made, up to the end on record; only held
 //! ones are renewed. A block that the upstream store grants again takes the place of
@@ -22,22 +22,22 @@
 //! # Why no ID is issued twice
 //! *Each sub-grant lies inside one upstream grant whose reply is durable.* It is cut to
 //! `[start, end)` of the upstream grant on record, in the transaction that writes it
-//! down ([`Ledger::acquire`]); a renewal moves it only if its end lies in that grant,
-//! and not past the grant's ([`Ledger::limit_of`]). Upstream ends are written only
+//! down ([`GrantLog::acquire`]); a renewal moves it only if its end lies in that grant,
+//! and not past the grant's ([`GrantLog::limit_of`]). Upstream ends are written only
 //! from positive replies, in a transaction of their own, before.
 //!
-//! *Sub-grants of one ledger are disjoint.* The ledger is a store of its own, with the
+//! *Sub-grants of one grant log are disjoint.* The grant log is a store of its own, with the
 //! rules S1 to S8 on each block's mark, one transaction a step. The mark of a block
 //! stays where it is when another upstream grant of the block comes: that begins at or
 //! after the end of the one before (S1 upstream), and so at or after the mark
-//! ([`Ledger::adopt`] checks both).
+//! ([`GrantLog::adopt`] checks both).
 //!
-//! *Ledgers are disjoint.* Upstream grants are, by S1 to S8 of the upstream store.
+//! *Grant logs are disjoint.* Upstream grants are, by S1 to S8 of the upstream store.
 //!
-//! *A ledger that is lost* has taken its upstream grants with it: the next ledger of
+//! *A grant log that is lost* has taken its upstream grants with it: the next grant log of
 //! the machine has others. So none need ever be initialised by hand.
 //!
-//! *A ledger that is copied, or put back to an earlier state,* is told by the place it
+//! *A grant log that is copied, or put back to an earlier state,* is told by the place it
 //! is kept in, as any file of the [`SqliteStore`](crate::lease::stores::sqlite::SqliteStore) is. It then
 //! closes all of its upstream grants, and is as good as lost. Where the place can't
 //! tell, because a whole disk or machine was put back, what its processes know is
@@ -54,9 +54,9 @@
 #[cfg(feature = "sqlite")]
 mod address;
 pub(super) mod errand;
-pub(super) mod ledger;
+pub(super) mod grant_log;
 mod memory;
-mod place;
+mod storage;
 #[cfg(all(test, feature = "conformance"))]
 mod tests;
 
@@ -65,10 +65,10 @@ use std::time::Duration;
 
 use self::errand::Errand;
 use self::errand::Errands;
-use self::ledger::Deal;
-use self::ledger::{Ledger, Sight};
+use self::grant_log::AcquireStep;
+use self::grant_log::{Caller, GrantLog};
 pub use self::memory::{MemoryTier, TierSnapshot};
-use self::place::Place;
+use self::storage::TierStorage;
 use crate::events::Throttle;
 use crate::lease::error::StoreError;
 use crate::lease::events;
@@ -163,7 +163,7 @@ const SUB_GRANT: Duration = Duration::from_secs(120);
 /// ```
 #[derive(Debug)]
 pub struct TierStore {
-    place: Place,
+    storage: TierStorage,
     upstream: Box<dyn LeaseStore>,
     sub_grant: Duration,
     failures: Throttle,
@@ -218,26 +218,26 @@ impl TierStore {
         options: &OpenOptions,
     ) -> Result<Self, OpenError> {
         let file = crate::lease::stores::sqlite::SqliteStore::of_tier(path.as_ref(), options)?;
-        Ok(Self::at(Place::File(Box::new(file)), upstream))
+        Ok(Self::at(TierStorage::File(Box::new(file)), upstream))
     }
 
     /// With another clock than the machine's, for tests.
     #[cfg(feature = "sqlite")]
     #[must_use]
     pub fn with_clock(mut self, clock: std::sync::Arc<dyn crate::clock::Clock>) -> Self {
-        self.place = self.place.with_clock(clock);
+        self.storage = self.storage.with_clock(clock);
         self.key = None;
         self
     }
 
     /// The tier in the memory of this process, for tests.
     pub fn in_memory(machine: &MemoryTier, upstream: Box<dyn LeaseStore>) -> Self {
-        Self::at(Place::Memory(machine.clone()), upstream)
+        Self::at(TierStorage::Memory(machine.clone()), upstream)
     }
 
-    fn at(place: Place, upstream: Box<dyn LeaseStore>) -> Self {
+    fn at(storage: TierStorage, upstream: Box<dyn LeaseStore>) -> Self {
         Self {
-            place,
+            storage,
             upstream,
             sub_grant: SUB_GRANT,
             failures: Throttle::new(),
@@ -255,32 +255,32 @@ impl TierStore {
         self
     }
 
-    /// Runs a step on the ledger, which is made if there is none.
+    /// Runs a step on the grant log, which is made if there is none.
     fn change<T>(
         &mut self,
         operation: Operation,
         namespace: &Namespace,
-        mut step: impl FnMut(&mut Ledger, &Sight) -> Result<T, StoreError>,
+        mut step: impl FnMut(&mut GrantLog, &Caller) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        match self.place.change(operation, namespace, &mut step) {
+        match self.storage.change(operation, namespace, &mut step) {
             Err(StoreError::NotInitialised { .. }) => {
-                let now_unix_ms = self.place.unix_ms();
+                let now_unix_ms = self.storage.unix_ms();
                 let upstream = self.upstream.check(namespace, now_unix_ms)?.record;
-                self.place.create(self.first(upstream, now_unix_ms))?;
-                self.place.change(operation, namespace, &mut step)
+                self.storage.create(self.first(upstream, now_unix_ms))?;
+                self.storage.change(operation, namespace, &mut step)
             }
             answer => answer,
         }
     }
 
-    /// The ledger of a machine that has nothing yet.
-    fn first(&self, upstream: StoreRecord, unix_ms: u64) -> Ledger {
+    /// The grant log of a machine that has nothing yet.
+    fn first(&self, upstream: StoreRecord, unix_ms: u64) -> GrantLog {
         let now = upstream.tick_at(unix_ms).unwrap_or(0);
         let tick = Duration::from_millis(upstream.namespace.layout().tick_ms());
         let horizon = upstream.limits.horizon();
         let reach = upstream.limits.horizon_ms() / upstream.namespace.layout().tick_ms();
         let limits = (upstream.limits).with_horizon(self.sub_grant.max(tick).min(horizon));
-        Ledger {
+        GrantLog {
             record: StoreRecord { limits, ..upstream },
             first_epoch: Epoch::new(now.max(Epoch::FIRST.get())),
             reach,
@@ -294,16 +294,16 @@ impl TierStore {
     /// Does an errand: what was granted or renewed is written down reply by reply.
     fn run(&mut self, namespace: &Namespace, errand: Errand) {
         let outcome = self.try_run(namespace, errand);
-        let trouble = outcome.as_ref().err();
+        let failing = outcome.as_ref().err();
         let before = self
-            .place
-            .change(Operation::ERRAND, namespace, |ledger, at| {
-                let before = ledger.errands.trouble.clone();
-                ledger.errands.end(at.unix_ms, trouble.map(describe));
+            .storage
+            .change(Operation::ERRAND, namespace, |log, at| {
+                let before = log.errands.failing.clone();
+                log.errands.end(at.unix_ms, failing.map(describe));
                 Ok(before)
             });
-        match (trouble, before) {
-            (Some(error), _) => self.tell(error),
+        match (failing, before) {
+            (Some(error), _) => self.log_failure(error),
             (None, Ok(Some(before))) => events::upstream_recovered(before.since_unix_ms),
             (None, _) => {}
         }
@@ -311,13 +311,13 @@ impl TierStore {
 
     fn try_run(&mut self, namespace: &Namespace, errand: Errand) -> Result<(), StoreError> {
         if errand.is_probe {
-            self.upstream.check(namespace, self.place.unix_ms())?;
+            self.upstream.check(namespace, self.storage.unix_ms())?;
         }
         for renew in errand.renewals {
             let answer = self.upstream.renew(namespace, &renew);
-            self.place
-                .change(Operation::ERRAND, namespace, |ledger, _| {
-                    ledger.renewed(&renew, &answer);
+            self.storage
+                .change(Operation::ERRAND, namespace, |log, _| {
+                    log.renewed(&renew, &answer);
                     Ok(())
                 })?;
             match answer {
@@ -328,10 +328,8 @@ impl TierStore {
         match errand.spares {
             Some(spares) => {
                 let grants = self.ask(namespace, spares, None)?;
-                self.place
-                    .change(Operation::ERRAND, namespace, |ledger, _| {
-                        ledger.adopt(&grants)
-                    })
+                self.storage
+                    .change(Operation::ERRAND, namespace, |log, _| log.adopt(&grants))
             }
             None => Ok(()),
         }
@@ -344,12 +342,12 @@ impl TierStore {
         request: Acquire,
         process: Option<&Holder>,
     ) -> Result<Vec<Grant>, StoreError> {
-        let machine = process.map_or_else(|| self.place.name(), |it| it.host().to_owned());
+        let machine = process.map_or_else(|| self.storage.name(), |it| it.host().to_owned());
         let request = request.held_by(Holder::new(machine, "tier"));
         self.upstream.acquire(namespace, &request)
     }
 
-    fn tell(&self, error: &StoreError) {
+    fn log_failure(&self, error: &StoreError) {
         if let StoreError::HistoryLost { .. } = error {
             events::history_lost();
         }
@@ -357,7 +355,7 @@ impl TierStore {
     }
 }
 
-/// What a step on the ledger is called, and what it needs.
+/// What a step on the grant log is called, and what it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Operation {
     pub(super) name: &'static str,
@@ -412,9 +410,7 @@ fn refusal(ours: StoreError, theirs: StoreError, is_spent: bool) -> StoreError {
 impl LeaseStore for TierStore {
     fn init(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {
         self.upstream.init(namespace, init)?;
-        self.change(Operation::INIT, namespace, |ledger, _| {
-            Ok(ledger.record.clone())
-        })
+        self.change(Operation::INIT, namespace, |log, _| Ok(log.record.clone()))
     }
 
     fn init_if_new(
@@ -424,15 +420,13 @@ impl LeaseStore for TierStore {
     ) -> Result<StoreRecord, StoreError> {
         let mut init = init.clone();
         // This machine has had leases of it: if it is gone, it was lost.
-        match self.place.list(namespace) {
+        match self.storage.list(namespace) {
             Err(StoreError::NotInitialised { .. }) => {}
             Ok(_) => init.history = History::Unknown,
             Err(error) => return Err(error),
         }
         self.upstream.init_if_new(namespace, &init)?;
-        self.change(Operation::INIT, namespace, |ledger, _| {
-            Ok(ledger.record.clone())
-        })
+        self.change(Operation::INIT, namespace, |log, _| Ok(log.record.clone()))
     }
 
     fn acquire(
@@ -441,41 +435,40 @@ impl LeaseStore for TierStore {
         acquire: &Acquire,
     ) -> Result<Vec<Grant>, StoreError> {
         acquire.validate()?;
-        let deal = self.change(Operation::ACQUIRE, namespace, |ledger, at| {
-            ledger.acquire(at, acquire)
+        let step = self.change(Operation::ACQUIRE, namespace, |log, at| {
+            log.acquire(at, acquire)
         })?;
-        let (request, is_probe) = match deal {
-            Deal::Granted(grants) => return Ok(grants),
-            Deal::Ask { request, is_probe } => (request, is_probe),
+        let (request, is_probe) = match step {
+            AcquireStep::Granted(grants) => return Ok(grants),
+            AcquireStep::Ask { request, is_probe } => (request, is_probe),
         };
         let there = match is_probe {
             true => self
                 .upstream
-                .check(namespace, self.place.unix_ms())
+                .check(namespace, self.storage.unix_ms())
                 .map(drop),
             false => Ok(()),
         };
         let asked = there.and_then(|()| self.ask(namespace, request, acquire.holder.as_ref()));
         if let Err(error) = &asked {
-            self.tell(error);
+            self.log_failure(error);
         }
         // In one step, so that nobody else takes what was asked for here.
-        let (granted, is_spent, before) =
-            self.change(Operation::GRANT, namespace, |ledger, at| {
-                let before = ledger.errands.trouble.clone();
-                // Another refusal is an answer.
-                let trouble = asked.as_ref().err().filter(|error| error.is_away());
-                let trouble = trouble.map(describe);
-                match is_probe {
-                    true => ledger.errands.end(at.unix_ms, trouble),
-                    false => ledger.errands.note(at.unix_ms, trouble),
-                }
-                if let Ok(grants) = &asked {
-                    ledger.adopt(grants)?;
-                }
-                let granted = ledger.grant(at, acquire);
-                Ok((granted, ledger.is_spent(at), before))
-            })?;
+        let (granted, is_spent, before) = self.change(Operation::GRANT, namespace, |log, at| {
+            let before = log.errands.failing.clone();
+            // Another refusal is an answer.
+            let failing = asked.as_ref().err().filter(|error| error.is_away());
+            let failing = failing.map(describe);
+            match is_probe {
+                true => log.errands.end(at.unix_ms, failing),
+                false => log.errands.note(at.unix_ms, failing),
+            }
+            if let Ok(grants) = &asked {
+                log.adopt(grants)?;
+            }
+            let granted = log.grant(at, acquire);
+            Ok((granted, log.is_spent(at), before))
+        })?;
         if let (Ok(_), Some(before)) = (&asked, before) {
             events::upstream_recovered(before.since_unix_ms);
         }
@@ -487,8 +480,8 @@ impl LeaseStore for TierStore {
 
     fn renew(&mut self, namespace: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
         renew.validate()?;
-        let (first, errand) = self.change(Operation::RENEW, namespace, |ledger, at| {
-            Ok((ledger.renew(at, renew)?, ledger.errand(at)))
+        let (first, errand) = self.change(Operation::RENEW, namespace, |log, at| {
+            Ok((log.renew(at, renew)?, log.errand(at)))
         })?;
         let Some(errand) = errand else {
             return first.end();
@@ -498,7 +491,7 @@ impl LeaseStore for TierStore {
             return first.end();
         }
         // The upstream grant may reach further now.
-        let again = |ledger: &mut Ledger, at: &Sight| ledger.renew(at, renew);
+        let again = |log: &mut GrantLog, at: &Caller| log.renew(at, renew);
         self.change(Operation::RENEW, namespace, again)?.end()
     }
 
@@ -508,15 +501,15 @@ impl LeaseStore for TierStore {
         block: Block,
         epoch: Epoch,
     ) -> Result<(), StoreError> {
-        self.change(Operation::RELEASE, namespace, |ledger, _| {
-            ledger.release(block, epoch)
+        self.change(Operation::RELEASE, namespace, |log, _| {
+            log.release(block, epoch)
         })
     }
 
     fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
-        match self.place.list(namespace) {
+        match self.storage.list(namespace) {
             Err(StoreError::NotInitialised { .. }) => {
-                let now_unix_ms = self.place.unix_ms();
+                let now_unix_ms = self.storage.unix_ms();
                 let upstream = self.upstream.check(namespace, now_unix_ms)?.record;
                 Ok(Listing::new(
                     self.first(upstream, now_unix_ms).record,
@@ -538,17 +531,17 @@ impl LeaseStore for TierStore {
             Floor::OverLostGrants | Floor::Tick(_) => Operation::RAISE_BY_THE_CLOCK,
             Floor::AnyTick(_) => Operation::RAISE,
         };
-        self.change(operation, namespace, |ledger, at| {
+        self.change(operation, namespace, |log, at| {
             if floor.heeds_clocks() {
-                ledger.record.check_skew(at.arrived_unix_ms, now_unix_ms)?;
+                log.record.check_skew(at.arrived_unix_ms, now_unix_ms)?;
             }
             if floor == Floor::OverLostGrants {
-                let here = ledger.record.incarnation.clone();
-                ledger.forget(&here, at.unix_ms);
+                let here = log.record.incarnation.clone();
+                log.forget(&here, at.unix_ms);
             }
-            let now = ledger.record.tick_at(at.unix_ms)?;
-            ledger.record.raise_floor(floor, now)?;
-            Ok(ledger.record.floor)
+            let now = log.record.tick_at(at.unix_ms)?;
+            log.record.raise_floor(floor, now)?;
+            Ok(log.record.floor)
         })
     }
 
@@ -558,7 +551,7 @@ impl LeaseStore for TierStore {
         block: Block,
         now_unix_ms: u64,
     ) -> Result<BlockState, StoreError> {
-        self.place.repair(namespace, block, now_unix_ms)
+        self.storage.repair(namespace, block, now_unix_ms)
     }
 
     /// About the file, and the upstream store only where there is no file yet.
@@ -567,7 +560,7 @@ impl LeaseStore for TierStore {
         namespace: &Namespace,
         now_unix_ms: u64,
     ) -> Result<StoreReport, StoreError> {
-        match self.place.check(namespace, now_unix_ms) {
+        match self.storage.check(namespace, now_unix_ms) {
             Err(StoreError::NotInitialised { .. }) => {
                 let mut report = self.upstream.check(namespace, now_unix_ms)?;
                 (report.granted_blocks, report.held_blocks) = (0, 0);

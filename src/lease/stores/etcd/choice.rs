@@ -101,7 +101,7 @@ pub(super) fn view(
                 state,
                 mod_revision: kv.mod_revision,
             }),
-            Err(found) => found.tell(namespace),
+            Err(found) => found.log(namespace),
         }
     }
     // A key that is of no block takes none away.

@@ -142,7 +142,7 @@ impl Gateway {
     ///
     /// # Errors
     /// [`Failure`]; the next call goes to another member.
-    pub(super) fn tell<T: DeserializeOwned>(
+    pub(super) fn send_once<T: DeserializeOwned>(
         &mut self,
         path: &str,
         body: &Value,

@@ -9,7 +9,7 @@ use crate::lease::quarantine::Quarantined;
 
 impl EtcdStore {
     /// As [`repair`](crate::lease::store::LeaseStore::repair).
-    pub(super) fn put_right(
+    pub(super) fn repair_block(
         &mut self,
         namespace: &Namespace,
         block: Block,

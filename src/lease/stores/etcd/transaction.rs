@@ -70,7 +70,7 @@ impl EtcdStore {
     ) -> Result<Written, StoreError> {
         let ambiguous = |source| StoreError::Ambiguous { operation, source };
         let body = wire::txn(compare, puts, instead);
-        let reply: Reply<TxnReply> = match self.gateway.tell("/v3/kv/txn", &body, deadline) {
+        let reply: Reply<TxnReply> = match self.gateway.send_once("/v3/kv/txn", &body, deadline) {
             Ok(reply) => reply,
             Err(failure) if failure.verdict == Verdict::Unknown => {
                 return Err(ambiguous(failure.source));

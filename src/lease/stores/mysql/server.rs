@@ -236,7 +236,7 @@ fn roots(host: &Opts) -> io::Result<Option<RootsFile>> {
 }
 
 /// Where a host is.
-pub(super) fn place(host: &Opts) -> String {
+pub(super) fn address_of(host: &Opts) -> String {
     match host.get_socket() {
         Some(path) => path.to_owned(),
         None => format!("{}:{}", host.get_ip_or_hostname(), host.get_tcp_port()),
@@ -247,7 +247,7 @@ impl fmt::Display for Server {
     /// The database and where it is: no user, no password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let database = self.hosts.first().and_then(Opts::get_db_name);
-        let places: Vec<_> = self.hosts.iter().map(place).collect();
+        let places: Vec<_> = self.hosts.iter().map(address_of).collect();
         write!(
             f,
             "{} at {}",
@@ -313,7 +313,7 @@ mod tests {
     fn hosts_are_tried_in_turn() {
         let both = server("mysql://u:hunter2@h,[::1]:7/d?require_ssl=false").unwrap();
         assert_eq!(both.to_string(), "d at h:3306,[::1]:7");
-        let places = || both.in_turn().map(place).collect::<Vec<_>>();
+        let places = || both.in_turn().map(address_of).collect::<Vec<_>>();
         assert_eq!(places(), ["h:3306", "[::1]:7"]);
         both.pass_on();
         assert_eq!(places(), ["[::1]:7", "h:3306"]);

@@ -11,7 +11,7 @@ use mysql::{Conn, Error, Opts, Params, Row, Value};
 use super::columns::{block_row, column, guard, record_row};
 use super::errno::{is_denial, is_there, verdict};
 use super::flavour::Flavour;
-use super::server::{Server, place};
+use super::server::{Server, address_of};
 use super::socket;
 use super::statements::{self as sql, Statements};
 use crate::lease::grant::{Block, BlockState, Epoch, Holder};
@@ -21,7 +21,7 @@ use crate::lease::store::Renew;
 use crate::lease::stores::durability::DurabilityGate;
 use crate::lease::stores::row::{RecordRow, corrupt, from_column, to_column};
 use crate::lease::stores::sql::{
-    BlockRow, Cause, Failure, Lock, Locked, Marks, Present, Search, Session, Snapshot, Stage,
+    BlockRow, Cause, Failure, Lock, Locked, Marks, Search, ServerState, Session, Snapshot, Stage,
     Which, Writes,
 };
 
@@ -67,7 +67,7 @@ impl MySession {
     fn add(&mut self, sql: &str) -> Result<(), Failure> {
         self.in_time()?;
         match self.connection.query_drop(sql) {
-            Err(Error::MySqlError(told)) if is_there(told.code) => Ok(()),
+            Err(Error::MySqlError(reply)) if is_there(reply.code) => Ok(()),
             added => added.map_err(before),
         }
     }
@@ -117,7 +117,7 @@ impl MySession {
         .into()
     }
 
-    fn present(&mut self) -> Result<Present, Failure> {
+    fn server_state(&mut self) -> Result<ServerState, Failure> {
         let statement = std::mem::take(&mut self.statements.present);
         let row = self.row(&statement, ());
         self.statements.present = statement;
@@ -150,7 +150,7 @@ impl MySession {
             ));
         }
         self.gate.admit_all(&reasons)?;
-        Ok(Present {
+        Ok(ServerState {
             unix_ms: from_column("the server's clock", column(&row, 0)?)?,
             incarnation: Incarnation::new(column::<String>(&row, 1)?),
         })
@@ -202,10 +202,10 @@ impl MySession {
             "{} {version} ({} at {})",
             flavour.name(),
             host.get_db_name().unwrap_or_default(),
-            place(host)
+            address_of(host)
         );
         session.gate = DurabilityGate::new(name, server.accepts_best_effort);
-        session.present()?;
+        session.server_state()?;
         session.judge_engines()?;
         Ok(session)
     }
@@ -270,7 +270,7 @@ impl Session for MySession {
         &self.gate
     }
 
-    fn begin_init(&mut self, namespace: &str) -> Result<Option<Present>, Failure> {
+    fn begin_init(&mut self, namespace: &str) -> Result<Option<ServerState>, Failure> {
         // A table is made in a transaction of its own, and only if it is not
         // there: somebody else may make it at the same time.
         let tables: u64 = column(&self.row(sql::COUNT_TABLES, ())?, 0)?;
@@ -295,7 +295,7 @@ impl Session for MySession {
         if column(&self.row(sql::IS_RECORDED, (namespace,))?, 0)? {
             return Ok(None);
         }
-        self.present().map(Some)
+        self.server_state().map(Some)
     }
 
     fn create(&mut self, record: &RecordRow, blocks: u64) -> Result<(), Failure> {
@@ -352,7 +352,7 @@ impl Session for MySession {
         &mut self,
         namespace: &str,
         lock: Lock,
-    ) -> Result<(Option<RecordRow>, Present), Failure> {
+    ) -> Result<(Option<RecordRow>, ServerState), Failure> {
         self.begin_transaction()?;
         let record = self.rows(
             match lock {
@@ -361,7 +361,7 @@ impl Session for MySession {
             },
             (namespace,),
         )?;
-        let present = self.present()?;
+        let present = self.server_state()?;
         Ok((record.first().map(record_row).transpose()?, present))
     }
 
@@ -444,7 +444,7 @@ impl Session for MySession {
         rows.first().map(block_row).transpose()
     }
 
-    fn put_right(&mut self, namespace: &str, repaired: &BlockState) -> Result<(), Failure> {
+    fn write_repair(&mut self, namespace: &str, repaired: &BlockState) -> Result<(), Failure> {
         let numbers = [
             repaired.epoch.get(),
             repaired.hwm_end,
@@ -452,7 +452,7 @@ impl Session for MySession {
         ];
         let [epoch, hwm_end, block] = numbers.map(to_column);
         let parameters = (epoch, hwm_end, namespace, block);
-        match self.change(sql::PUT_RIGHT, parameters)? {
+        match self.change(sql::REPAIR, parameters)? {
             1 => self.end_transaction(),
             kept => Err(corrupt(format!(
                 "the server kept {kept} blocks where there is one to repair"
@@ -488,7 +488,7 @@ impl Session for MySession {
         }
         self.in_transaction = true;
         let record = self.rows(sql::RECORD, (namespace,))?;
-        let present = self.present()?;
+        let present = self.server_state()?;
         let blocks = match which {
             Which::Granted => self.rows(sql::GRANTED, (namespace,))?,
             Which::One(block) => {
@@ -517,8 +517,8 @@ fn secret(record: &RecordRow) -> Option<&str> {
 /// A server that was reached may have let nobody in.
 fn no_connection(error: Error) -> Failure {
     match error {
-        Error::MySqlError(told) if is_denial(told.code) => {
-            Failure::Denied(Error::MySqlError(told).into())
+        Error::MySqlError(reply) if is_denial(reply.code) => {
+            Failure::Denied(Error::MySqlError(reply).into())
         }
         error => before(error),
     }
@@ -534,7 +534,7 @@ fn before(error: Error) -> Failure {
 
 fn failure(error: Error, stage: Stage) -> Failure {
     let verdict = match &error {
-        Error::MySqlError(told) => Some(verdict(told.code, stage)),
+        Error::MySqlError(reply) => Some(verdict(reply.code, stage)),
         _ => None,
     };
     let cause: Cause = error.into();

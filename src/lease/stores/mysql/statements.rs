@@ -220,7 +220,7 @@ pub(super) const ONE_LOCKED: &str = concat!(
     " FROM ringflake_block WHERE `namespace` = ? AND `block` = ? FOR UPDATE"
 );
 
-pub(super) const PUT_RIGHT: &str = "\
+pub(super) const REPAIR: &str = "\
     UPDATE ringflake_block
     SET `epoch` = ?, `hwm_end` = ?, `released` = TRUE,
         `granted_unix_ms` = NULL, `holder_host` = NULL, `holder_instance` = NULL

@@ -31,15 +31,15 @@ pub(super) fn usual_place() -> Option<PathBuf> {
 /// # Errors
 /// When it can't be read, and when others may read it.
 pub(super) fn look_up(path: &Path, login: Login<'_>) -> io::Result<Option<Hidden>> {
-    let told = |error: io::Error| {
+    let described = |error: io::Error| {
         let text = format!("{} can't be read: {error}", path.display());
         io::Error::new(error.kind(), text)
     };
     let file = match fs::File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        other => other.map_err(told)?,
+        other => other.map_err(described)?,
     };
-    let about = file.metadata().map_err(told)?;
+    let about = file.metadata().map_err(described)?;
     if !about.is_file() {
         return Ok(None);
     }
@@ -51,7 +51,7 @@ pub(super) fn look_up(path: &Path, login: Login<'_>) -> io::Result<Option<Hidden
         );
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
     }
-    let text = io::read_to_string(file).map_err(told)?;
+    let text = io::read_to_string(file).map_err(described)?;
     Ok(text
         .lines()
         .find_map(|line| fits(line, login))

@@ -56,21 +56,21 @@ pub(super) struct Server {
     password: Password,
     /// Where passwords are looked up, if there is none.
     passfile: Option<PathBuf>,
-    places: Vec<Place>,
+    endpoints: Vec<Endpoint>,
     pub(super) protection: Protection,
     pub(super) timeout: Duration,
     pub(super) accepts_best_effort: bool,
 }
 
 /// Where a server may be.
-struct Place {
+struct Endpoint {
     /// What a certificate must name, and what is dialled without an address.
     host: Host,
     address: Option<IpAddr>,
     port: u16,
 }
 
-impl Place {
+impl Endpoint {
     /// What is dialled over TCP.
     fn dialled(&self) -> Option<Cow<'_, str>> {
         match (self.address, &self.host) {
@@ -100,8 +100,8 @@ impl Server {
             let cause = std::error::Error::source(&error);
             url.invalid(cause.map_or_else(|| error.to_string(), ToString::to_string))
         })?;
-        let places = places(&config).map_err(|reason| url.invalid(reason))?;
-        let dialled: Vec<_> = places.iter().filter_map(Place::dialled).collect();
+        let endpoints = endpoints(&config).map_err(|reason| url.invalid(reason))?;
+        let dialled: Vec<_> = endpoints.iter().filter_map(Endpoint::dialled).collect();
         let (encryption, verified) = match mode.as_deref() {
             Some("disable") if described => {
                 return Err(
@@ -139,8 +139,8 @@ impl Server {
         Ok(Self {
             password,
             passfile: passfile.or_else(pgpass::usual_place),
-            config: settings(&config, timeout, places.len()),
-            places,
+            config: settings(&config, timeout, endpoints.len()),
+            endpoints,
             protection: Protection {
                 encryption,
                 trust,
@@ -157,11 +157,11 @@ impl Server {
     /// When there is a place for the password, and it can't be had.
     pub(super) fn hosts(&self) -> io::Result<Vec<Config>> {
         let password = self.password.get()?;
-        let hosts = self.places.iter().map(|place| {
-            let mut config = self.at(place);
+        let hosts = self.endpoints.iter().map(|endpoint| {
+            let mut config = self.at(endpoint);
             let found = match &password {
                 Some(password) => Some(password.clone()),
-                None => self.look_up(place)?,
+                None => self.look_up(endpoint)?,
             };
             if let Some(password) = found {
                 config.password(password.expose());
@@ -176,11 +176,11 @@ impl Server {
         Ok(hosts)
     }
 
-    fn look_up(&self, place: &Place) -> io::Result<Option<Hidden>> {
+    fn look_up(&self, endpoint: &Endpoint) -> io::Result<Option<Hidden>> {
         let Some(path) = &self.passfile else {
             return Ok(None);
         };
-        let hosts = match &place.host {
+        let hosts = match &endpoint.host {
             Host::Tcp(name) => vec![Cow::from(name)],
             #[cfg(unix)]
             Host::Unix(path) => vec![path.to_string_lossy(), "localhost".into()],
@@ -188,17 +188,17 @@ impl Server {
         let hosts: Vec<_> = hosts.iter().map(|host| &**host).collect();
         let login = Login {
             hosts: &hosts,
-            port: place.port,
+            port: endpoint.port,
             database: self.config.get_dbname(),
             user: self.config.get_user(),
         };
         pgpass::look_up(path, login)
     }
 
-    fn at(&self, place: &Place) -> Config {
+    fn at(&self, endpoint: &Endpoint) -> Config {
         let mut config = self.config.clone();
-        config.port(place.port);
-        match &place.host {
+        config.port(endpoint.port);
+        match &endpoint.host {
             Host::Tcp(name) => {
                 config.host(name);
                 // The driver asks for no TLS: the connector does.
@@ -211,7 +211,7 @@ impl Server {
                 config.ssl_mode(SslMode::Disable);
             }
         }
-        if let Some(address) = place.address {
+        if let Some(address) = endpoint.address {
             config.hostaddr(address);
         }
         config
@@ -224,7 +224,7 @@ impl Server {
 }
 
 /// The hosts of a URL. An address without a name is its own.
-fn places(config: &Config) -> Result<Vec<Place>, &'static str> {
+fn endpoints(config: &Config) -> Result<Vec<Endpoint>, &'static str> {
     let (hosts, addresses) = (config.get_hosts(), config.get_hostaddrs());
     let count = hosts.len().max(addresses.len());
     if count == 0 {
@@ -250,7 +250,7 @@ fn places(config: &Config) -> Result<Vec<Place>, &'static str> {
                 return Err("a Unix socket has no hostaddr");
             }
             let port = ports.get(index).or(ports.first()).copied();
-            Ok(Place {
+            Ok(Endpoint {
                 host,
                 address,
                 port: port.unwrap_or(5432),
@@ -296,16 +296,16 @@ impl fmt::Display for Server {
         if let Some(database) = self.config.get_dbname() {
             write!(f, "{database} at ")?;
         }
-        for (index, place) in self.places.iter().enumerate() {
+        for (index, endpoint) in self.endpoints.iter().enumerate() {
             if index > 0 {
                 f.write_str(",")?;
             }
-            match &place.host {
+            match &endpoint.host {
                 Host::Tcp(name) => f.write_str(name)?,
                 #[cfg(unix)]
                 Host::Unix(path) => write!(f, "{}", path.display())?,
             }
-            write!(f, ":{}", place.port)?;
+            write!(f, ":{}", endpoint.port)?;
         }
         Ok(())
     }

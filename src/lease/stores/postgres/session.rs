@@ -23,7 +23,7 @@ use crate::lease::store::Renew;
 use crate::lease::stores::durability::DurabilityGate;
 use crate::lease::stores::row::{RecordRow, corrupt, from_column, to_column};
 use crate::lease::stores::sql::{
-    BlockRow, Failure, Lock, Locked, Marks, Present, Search, Session, Snapshot, Stage, Which,
+    BlockRow, Failure, Lock, Locked, Marks, Search, ServerState, Session, Snapshot, Stage, Which,
     Writes,
 };
 
@@ -72,7 +72,7 @@ impl PgSession {
     fn end_transaction(&mut self) -> Result<(), Failure> {
         let answers = self.wire.call(async |client| {
             join(
-                client.batch_execute(sql::HEAR),
+                client.batch_execute(sql::ENABLE_WARNINGS),
                 client.batch_execute(sql::COMMIT),
             )
             .await
@@ -122,16 +122,16 @@ impl PgSession {
 
     fn failure(&mut self, error: Error, stage: Stage) -> Failure {
         match error.as_db_error() {
-            Some(told) => {
-                let verdict = verdict(told.code().code(), ends(told), stage);
+            Some(reply) => {
+                let verdict = verdict(reply.code().code(), ends(reply), stage);
                 Failure::of(verdict, error.into())
             }
             None => Failure::silence(stage, self.wire.explain(error)),
         }
     }
 
-    /// What [`sql::PRESENT`] says, if the server may be used.
-    fn present(&mut self, row: &Row) -> Result<Present, Failure> {
+    /// What [`sql::SERVER_STATE`] says, if the server may be used.
+    fn server_state(&mut self, row: &Row) -> Result<ServerState, Failure> {
         let Some(incarnation) = column::<Option<String>>(row, 1)? else {
             return Err(Failure::NotDone(
                 "the server is a standby in recovery: connect to the primary, \
@@ -152,7 +152,7 @@ impl PgSession {
             ));
         }
         self.gate.admit_all(&reasons)?;
-        Ok(Present {
+        Ok(ServerState {
             unix_ms: from_column("the server's clock", column(row, 0)?)?,
             incarnation: Incarnation::new(incarnation),
         })
@@ -188,8 +188,8 @@ impl Session for PgSession {
         let (major, minor) = (version / 1_00_00, version % 1_00_00);
         let name = format!("PostgreSQL {major}.{minor} ({server})");
         session.gate = DurabilityGate::new(name, server.accepts_best_effort);
-        let row = session.query_one(sql::PRESENT)?;
-        session.present(&row)?;
+        let row = session.query_one(sql::SERVER_STATE)?;
+        session.server_state(&row)?;
         Ok(session)
     }
 
@@ -214,7 +214,7 @@ impl Session for PgSession {
         &self.gate
     }
 
-    fn begin_init(&mut self, namespace: &str) -> Result<Option<Present>, Failure> {
+    fn begin_init(&mut self, namespace: &str) -> Result<Option<ServerState>, Failure> {
         self.in_transaction = true;
         let begin = self.begin.as_str();
         let answers = self.wire.call(async |client| {
@@ -237,7 +237,7 @@ impl Session for PgSession {
         let answers = self.wire.call(async |client| {
             join(
                 client.query_typed(sql::IS_RECORDED, std::slice::from_ref(&name)),
-                client.query_typed(sql::PRESENT, &[]),
+                client.query_typed(sql::SERVER_STATE, &[]),
             )
             .await
         });
@@ -247,7 +247,7 @@ impl Session for PgSession {
         if column(&recorded, 0)? {
             return Ok(None);
         }
-        self.present(&present).map(Some)
+        self.server_state(&present).map(Some)
     }
 
     fn create(&mut self, record: &RecordRow, blocks: u64) -> Result<(), Failure> {
@@ -301,7 +301,7 @@ impl Session for PgSession {
         &mut self,
         namespace: &str,
         lock: Lock,
-    ) -> Result<(Option<RecordRow>, Present), Failure> {
+    ) -> Result<(Option<RecordRow>, ServerState), Failure> {
         let (begin, record) = match lock {
             Lock::Shared => (self.begin.clone(), sql::RECORD_SHARED),
             Lock::Exclusive => {
@@ -315,7 +315,7 @@ impl Session for PgSession {
             join3(
                 client.batch_execute(&begin),
                 client.query_typed(record, std::slice::from_ref(&name)),
-                client.query_typed(sql::PRESENT, &[]),
+                client.query_typed(sql::SERVER_STATE, &[]),
             )
             .await
         });
@@ -324,7 +324,7 @@ impl Session for PgSession {
         let record = self.answered(record, Stage::Before)?;
         let present = first(self.answered(present, Stage::Before)?)?;
         let record = record.first().map(record_row).transpose()?;
-        Ok((record, self.present(&present)?))
+        Ok((record, self.server_state(&present)?))
     }
 
     fn candidates(
@@ -415,7 +415,7 @@ impl Session for PgSession {
         rows.first().map(block_row).transpose()
     }
 
-    fn put_right(&mut self, namespace: &str, repaired: &BlockState) -> Result<(), Failure> {
+    fn write_repair(&mut self, namespace: &str, repaired: &BlockState) -> Result<(), Failure> {
         let numbers = [
             repaired.block.index(),
             repaired.epoch.get(),
@@ -423,7 +423,7 @@ impl Session for PgSession {
         ];
         let [block, epoch, hwm_end] = numbers.map(to_column);
         let changed = self.change(
-            sql::PUT_RIGHT,
+            sql::REPAIR,
             &[
                 (&namespace, Type::TEXT),
                 (&block, Type::INT8),
@@ -470,7 +470,7 @@ impl Session for PgSession {
             join5(
                 client.batch_execute(begin),
                 client.query_typed(sql::RECORD, std::slice::from_ref(&name)),
-                client.query_typed(sql::PRESENT, &[]),
+                client.query_typed(sql::SERVER_STATE, &[]),
                 client.query_typed(sql, &parameters),
                 client.batch_execute(sql::COMMIT),
             )
@@ -482,7 +482,7 @@ impl Session for PgSession {
         let present = first(self.answered(present, Stage::Before)?)?;
         let blocks = self.answered(blocks, Stage::Before)?;
         self.answered(ended, Stage::Before)?;
-        let present = self.present(&present)?;
+        let present = self.server_state(&present)?;
         let Some(record) = record.first() else {
             return Ok(None);
         };
@@ -503,7 +503,7 @@ fn a_week_before(writes: &Writes<'_>) -> u64 {
 
 /// Whether the server says so, and goes on.
 fn was_spoken(error: &Error) -> bool {
-    error.as_db_error().is_some_and(|told| !ends(told))
+    error.as_db_error().is_some_and(|reply| !ends(reply))
 }
 
 /// Whether an error ends the connection, and may have nothing to do with the

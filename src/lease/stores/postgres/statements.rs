@@ -41,7 +41,7 @@ pub(super) const COMMIT: &str = "COMMIT";
 /// cancels its wait for a standby, so no setting may hold it back, and no other
 /// warning be mistaken for it: they are off until here. And in a transaction that
 /// has failed this fails, where a commit would be answered with a mere rollback.
-pub(super) const HEAR: &str = "SET LOCAL client_min_messages = warning";
+pub(super) const ENABLE_WARNINGS: &str = "SET LOCAL client_min_messages = warning";
 pub(super) const ROLLBACK: &str = "ROLLBACK";
 
 /// Of a transaction that writes. Whatever the role or the database set as a
@@ -59,7 +59,7 @@ pub(super) const CLOCK: &str = concat!("SELECT ", unix_ms!());
 
 /// Clock, incarnation, the settings that durability depends on, and the tables
 /// that a crash would empty.
-pub(super) const PRESENT: &str = concat!(
+pub(super) const SERVER_STATE: &str = concat!(
     "SELECT ",
     unix_ms!(),
     ", ",
@@ -352,7 +352,7 @@ pub(super) const ONE_LOCKED: &str = concat!(
     " FROM ringflake_block WHERE namespace = $1 AND block = $2 FOR UPDATE"
 );
 
-pub(super) const PUT_RIGHT: &str = "\
+pub(super) const REPAIR: &str = "\
     UPDATE ringflake_block
     SET epoch = $3, hwm_end = $4, released = true,
         granted_unix_ms = NULL, holder_host = NULL, holder_instance = NULL

@@ -28,7 +28,7 @@ const VARIABLE: &str = "REDISCLI_AUTH";
 #[derive(Clone, Debug)]
 pub(super) struct Config {
     /// Where the server is, or the sentinels; at least one.
-    pub(super) places: Vec<Place>,
+    pub(super) endpoints: Vec<Endpoint>,
     pub(super) sentinel: Option<Sentinel>,
     pub(super) user: Option<String>,
     pub(super) password: Password,
@@ -41,12 +41,12 @@ pub(super) struct Config {
 
 /// What is dialled.
 #[derive(Clone, Debug)]
-pub(super) enum Place {
+pub(super) enum Endpoint {
     Host(Host),
     Socket(PathBuf),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Host(host) => write!(f, "{host}"),
@@ -74,16 +74,16 @@ struct Tls {
 
 impl Tls {
     fn load(&self) -> io::Result<TlsCertificates> {
-        let told = io::Error::other::<String>;
+        let described = io::Error::other::<String>;
         let root_cert = match &self.ca {
             None => None,
-            Some(ca) => Some(certificates::read("ca", ca).map_err(told)?),
+            Some(ca) => Some(certificates::read("ca", ca).map_err(described)?),
         };
         let client_tls = match &self.identity {
             None => None,
             Some((cert, key)) => Some(ClientTlsConfig {
-                client_cert: certificates::read("cert", cert).map_err(told)?,
-                client_key: certificates::read_key("key", key).map_err(told)?,
+                client_cert: certificates::read("cert", cert).map_err(described)?,
+                client_key: certificates::read_key("key", key).map_err(described)?,
             }),
         };
         Ok(TlsCertificates {
@@ -105,12 +105,15 @@ impl Config {
         let mut url = StoreUrl::parse(url, &["redis", "rediss"], port)?;
         let sentinel = sentinel(&mut url)?;
         let wire = url.wire("rediss");
-        let (places, wire) = match url.parameter("socket")? {
-            None => (url.hosts.iter().cloned().map(Place::Host).collect(), wire?),
+        let (endpoints, wire) = match url.parameter("socket")? {
+            None => (
+                url.hosts.iter().cloned().map(Endpoint::Host).collect(),
+                wire?,
+            ),
             Some(_) if sentinel.is_some() || url.hosts.len() > 1 || wire == Ok(Wire::Tls) => {
                 return Err(url.wrong("a Unix socket leads to one server, without TLS".into()));
             }
-            Some(path) => (vec![Place::Socket(path.into())], Wire::PlainHere),
+            Some(path) => (vec![Endpoint::Socket(path.into())], Wire::PlainHere),
         };
         let database = match &*url.path {
             "" => 0,
@@ -138,7 +141,7 @@ impl Config {
         }
         let tls = secure.then_some(Tls { ca, identity });
         let config = Self {
-            places,
+            endpoints,
             sentinel,
             user: url.user.clone(),
             password: url.password(options, VARIABLE)?,
@@ -153,8 +156,9 @@ impl Config {
             )));
         }
         // Certificates that are none are found here and not at the first use.
-        let places = config.places.iter();
-        let clients: RedisResult<Vec<_>> = places.map(|place| config.client(place)).collect();
+        let endpoints = config.endpoints.iter();
+        let clients: RedisResult<Vec<_>> =
+            endpoints.map(|endpoint| config.client(endpoint)).collect();
         clients.map_err(|error| url.wrong(format!("the certificates can't be used: {error}")))?;
         url.finish(&PARAMETERS)?;
         Ok(config)
@@ -165,10 +169,10 @@ impl Config {
     ///
     /// # Errors
     /// The driver's, for certificates that can't be read.
-    pub(super) fn client(&self, place: &Place) -> RedisResult<redis::Client> {
-        let Host { name, port } = match place {
-            Place::Host(host) => host.clone(),
-            Place::Socket(path) => {
+    pub(super) fn client(&self, endpoint: &Endpoint) -> RedisResult<redis::Client> {
+        let Host { name, port } = match endpoint {
+            Endpoint::Host(host) => host.clone(),
+            Endpoint::Socket(path) => {
                 let info = ConnectionAddr::Unix(path.clone()).into_connection_info()?;
                 return redis::Client::open(silent(info));
             }
@@ -187,18 +191,18 @@ impl Config {
         redis::Client::build_with_tls(silent(info), tls.load()?)
     }
 
-    /// The place of a server that a sentinel named.
+    /// The endpoint of a server that a sentinel named.
     ///
     /// # Errors
     /// What to show to people, where it may not be spoken to.
-    pub(super) fn found(&self, host: Host) -> Result<Place, String> {
+    pub(super) fn found(&self, host: Host) -> Result<Endpoint, String> {
         if self.wire == Wire::PlainHere && !peer::is_local(&host.name) {
             return Err(format!(
                 "a sentinel names {host}: {}",
                 peer::refusal("rediss")
             ));
         }
-        Ok(Place::Host(host))
+        Ok(Endpoint::Host(host))
     }
 
     pub(super) fn is_tls(&self) -> bool {
@@ -250,13 +254,13 @@ mod tests {
     #[test]
     fn a_url_says_where_and_what() {
         let config = parsed("redis://me:word@db:7000/3?wait=2&tls=off").unwrap();
-        assert_eq!(config.places[0].to_string(), "db:7000");
+        assert_eq!(config.endpoints[0].to_string(), "db:7000");
         assert_eq!(config.user.as_deref(), Some("me"));
         assert_eq!(config.password.get().unwrap().unwrap().expose(), "word");
         assert_eq!((config.database, config.wait), (3, Some(2)));
 
         let config = parsed("redis://localhost").unwrap();
-        assert_eq!(config.places[0].to_string(), "localhost:6379");
+        assert_eq!(config.endpoints[0].to_string(), "localhost:6379");
         assert_eq!((config.database, config.wait), (0, None));
         assert!(!config.is_tls());
         assert!(parsed("rediss://db").unwrap().is_tls());
@@ -264,16 +268,22 @@ mod tests {
 
     #[test]
     fn places_are_hosts_sentinels_or_a_socket() {
-        let places = |url: &str| {
-            let places = parsed(url).unwrap().places;
-            places.iter().map(Place::to_string).collect::<Vec<_>>()
+        let endpoints = |url: &str| {
+            let endpoints = parsed(url).unwrap().endpoints;
+            endpoints
+                .iter()
+                .map(Endpoint::to_string)
+                .collect::<Vec<_>>()
         };
-        assert_eq!(places("rediss://a,b:1"), ["a:6379", "b:1"]);
+        assert_eq!(endpoints("rediss://a,b:1"), ["a:6379", "b:1"]);
         assert_eq!(
-            places("rediss://a,b:1?wait=1&sentinel=s"),
+            endpoints("rediss://a,b:1?wait=1&sentinel=s"),
             ["a:26379", "b:1"]
         );
-        assert_eq!(places("redis://me:word@a/1?socket=%2Frun%2Fs"), ["/run/s"]);
+        assert_eq!(
+            endpoints("redis://me:word@a/1?socket=%2Frun%2Fs"),
+            ["/run/s"]
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::{fmt, io};
 
 use redis::{FromRedisValue, RedisError, RedisResult};
 
-use super::config::{Config, Place};
+use super::config::{Config, Endpoint};
 use super::durability::Settings;
 use super::script::{self, Answer, Script};
 use super::sentinel;
@@ -24,7 +24,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Connects to one place after another until there is a primary, logs in and
+    /// Connects to one endpoint after another until there is a primary, logs in and
     /// looks at its settings.
     ///
     /// # Errors
@@ -35,14 +35,14 @@ impl Connection {
         deadline: &Deadline,
     ) -> Result<Self, StoreError> {
         let mut last = None;
-        for (index, place) in config.places.iter().enumerate() {
+        for (index, endpoint) in config.endpoints.iter().enumerate() {
             let left = match deadline.left() {
                 Ok(left) => left,
                 Err(over) => return Err(last.unwrap_or_else(|| unavailable(over))),
             };
             // So that one that hangs leaves time for the others.
-            let others = u32::try_from(config.places.len() - index).unwrap_or(u32::MAX);
-            match Self::at(config, place, options, &Deadline::after(left / others)) {
+            let others = u32::try_from(config.endpoints.len() - index).unwrap_or(u32::MAX);
+            match Self::at(config, endpoint, options, &Deadline::after(left / others)) {
                 Err(error @ (StoreError::Unavailable { .. } | StoreError::Denied { .. })) => {
                     last = Some(error);
                 }
@@ -53,19 +53,19 @@ impl Connection {
         Err(last.unwrap_or_else(|| unavailable(none())))
     }
 
-    /// The server at `place`, or the primary that the sentinel there names.
+    /// The server at `endpoint`, or the primary that the sentinel there names.
     fn at(
         config: &Config,
-        place: &Place,
+        endpoint: &Endpoint,
         options: &OpenOptions,
         deadline: &Deadline,
     ) -> Result<Self, StoreError> {
         let named = match &config.sentinel {
             None => None,
-            Some(sentinel) => Some(sentinel::ask(config, sentinel, place, deadline)?),
+            Some(sentinel) => Some(sentinel::ask(config, sentinel, endpoint, deadline)?),
         };
-        let place = named.as_ref().unwrap_or(place);
-        let mut connection = Self::to(config, place, deadline)?;
+        let endpoint = named.as_ref().unwrap_or(endpoint);
+        let mut connection = Self::to(config, endpoint, deadline)?;
         if let Some(password) = config.password.get().map_err(unavailable)? {
             connection.log_in(config.user.as_deref(), &password, deadline)?;
         }
@@ -88,11 +88,11 @@ impl Connection {
         }
         if settings.is_replica() {
             return Err(StoreError::Unavailable {
-                source: format!("the server at {place} is a replica").into(),
+                source: format!("the server at {endpoint} is a replica").into(),
             });
         }
         let name = format!(
-            "redis {} at {place}, database {}, {} replicas connected",
+            "redis {} at {endpoint}, database {}, {} replicas connected",
             settings.version(),
             config.database,
             settings.replicas()
@@ -105,13 +105,13 @@ impl Connection {
     /// A connection on which nothing was said.
     pub(super) fn to(
         config: &Config,
-        place: &Place,
+        endpoint: &Endpoint,
         deadline: &Deadline,
     ) -> Result<Self, StoreError> {
         if config.is_tls() {
             install_tls_provider();
         }
-        let client = config.client(place).map_err(unavailable)?;
+        let client = config.client(endpoint).map_err(unavailable)?;
         let left = deadline.left().map_err(unavailable)?;
         let driver = client
             .get_connection_with_timeout(left)
@@ -119,7 +119,7 @@ impl Connection {
         Ok(Self {
             driver,
             // Until its settings are known.
-            gate: DurabilityGate::new(format!("redis at {place}"), false),
+            gate: DurabilityGate::new(format!("redis at {endpoint}"), false),
         })
     }
 

@@ -6,13 +6,13 @@
 
 use redis::{RedisResult, Value};
 
-use super::config::{Config, Place, Sentinel};
+use super::config::{Config, Endpoint, Sentinel};
 use super::connection::{Connection, unavailable};
 use crate::lease::error::StoreError;
 use crate::lease::stores::deadline::Deadline;
 use crate::lease::stores::url::Host;
 
-/// Asks the sentinel at `place` for the primary.
+/// Asks the sentinel at `endpoint` for the primary.
 ///
 /// # Errors
 /// [`StoreError::Unavailable`], also when it knows none, or one that may not be
@@ -20,10 +20,10 @@ use crate::lease::stores::url::Host;
 pub(super) fn ask(
     config: &Config,
     sentinel: &Sentinel,
-    place: &Place,
+    endpoint: &Endpoint,
     deadline: &Deadline,
-) -> Result<Place, StoreError> {
-    let mut connection = Connection::to(config, place, deadline)?;
+) -> Result<Endpoint, StoreError> {
+    let mut connection = Connection::to(config, endpoint, deadline)?;
     if let Some(password) = &sentinel.password {
         let password = password.get().map_err(unavailable)?;
         if let Some(password) = password {
@@ -34,9 +34,9 @@ pub(super) fn ask(
     question.arg("GET-MASTER-ADDR-BY-NAME").arg(&sentinel.name);
     let answer: RedisResult<Option<(String, u16)>> = connection.ask(&question, deadline);
     match answer.map_err(super::connection::refused)? {
-        Some((name, port)) => config.found(Host { name, port }).map_err(told),
-        None => Err(told(format!(
-            "the sentinel at {place} knows no primary of the name {:?}",
+        Some((name, port)) => config.found(Host { name, port }).map_err(unavailable_since),
+        None => Err(unavailable_since(format!(
+            "the sentinel at {endpoint} knows no primary of the name {:?}",
             sentinel.name
         ))),
     }
@@ -54,14 +54,14 @@ pub(super) fn verify(connection: &mut Connection, deadline: &Deadline) -> Result
     };
     match role {
         Some(Value::BulkString(role)) if role == b"master" => Ok(()),
-        _ => Err(told(format!(
+        _ => Err(unavailable_since(format!(
             "{} is no primary, though a sentinel says so",
             connection.gate.store()
         ))),
     }
 }
 
-fn told(text: String) -> StoreError {
+fn unavailable_since(text: String) -> StoreError {
     StoreError::Unavailable {
         source: text.into(),
     }

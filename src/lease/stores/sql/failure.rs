@@ -85,7 +85,7 @@ impl Failure {
     }
 
     /// Whether the connection can be used again after a rollback.
-    pub(super) fn leaves_session_sound(&self) -> bool {
+    pub(super) fn connection_usable(&self) -> bool {
         match self {
             Self::Refused(_) | Self::Again(_) | Self::NoTable | Self::Duplicate(_) => true,
             Self::NotDone(_) | Self::Denied(_) | Self::Unknown(_) => false,
@@ -93,7 +93,7 @@ impl Failure {
     }
 
     /// What the caller is told.
-    pub(super) fn tell(self, operation: &'static str, namespace: String) -> StoreError {
+    pub(super) fn into_store_error(self, operation: &'static str, namespace: String) -> StoreError {
         match self {
             Self::Refused(error) => error,
             Self::NoTable => StoreError::NotInitialised { namespace },
@@ -124,7 +124,8 @@ mod tests {
 
     #[test]
     fn only_what_was_sent_to_be_committed_can_be_in_doubt() {
-        let silence = |stage| Failure::silence(stage, "cut".into()).tell("renew", "a".into());
+        let silence =
+            |stage| Failure::silence(stage, "cut".into()).into_store_error("renew", "a".into());
         assert!(matches!(
             silence(Stage::Before),
             StoreError::Unavailable { .. }
@@ -140,9 +141,9 @@ mod tests {
 
     #[test]
     fn the_connection_is_kept_only_if_the_server_is_known_to_have_spoken() {
-        assert!(Failure::Again("deadlock".into()).leaves_session_sound());
-        assert!(!Failure::NotDone("cut".into()).leaves_session_sound());
-        assert!(!Failure::Denied("no".into()).leaves_session_sound());
-        assert!(!Failure::Unknown("cut".into()).leaves_session_sound());
+        assert!(Failure::Again("deadlock".into()).connection_usable());
+        assert!(!Failure::NotDone("cut".into()).connection_usable());
+        assert!(!Failure::Denied("no".into()).connection_usable());
+        assert!(!Failure::Unknown("cut".into()).connection_usable());
     }
 }

@@ -30,7 +30,7 @@ pub(in crate::lease::stores) enum Locked {
 
 /// The server at the moment of asking.
 #[derive(Clone, Debug)]
-pub(in crate::lease::stores) struct Present {
+pub(in crate::lease::stores) struct ServerState {
     pub(in crate::lease::stores) unix_ms: u64,
     pub(in crate::lease::stores) incarnation: Incarnation,
 }
@@ -63,7 +63,7 @@ pub(in crate::lease::stores) struct Writes<'a> {
 #[derive(Clone, Debug)]
 pub(in crate::lease::stores) struct Snapshot {
     pub(in crate::lease::stores) record: RecordRow,
-    pub(in crate::lease::stores) present: Present,
+    pub(in crate::lease::stores) present: ServerState,
     pub(in crate::lease::stores) blocks: Vec<BlockRow>,
 }
 
@@ -79,7 +79,7 @@ pub(in crate::lease::stores) enum Which {
 /// A connection to a server, and what an operation asks of it.
 ///
 /// A session answers [`Failure::Refused`] with
-/// [`NotDurable`](crate::lease::error::StoreError::NotDurable) wherever it hands out a [`Present`],
+/// [`NotDurable`](crate::lease::error::StoreError::NotDurable) wherever it hands out a [`ServerState`],
 /// if the server can lose what it confirms and nobody accepted that.
 pub(in crate::lease::stores) trait Session: Sized {
     /// How to reach the server.
@@ -103,7 +103,7 @@ pub(in crate::lease::stores) trait Session: Sized {
 
     /// Makes the tables and what they have gained since where it is missing, and begins
     /// a transaction; none if the namespace is on record.
-    fn begin_init(&mut self, namespace: &str) -> Result<Option<Present>, Failure>;
+    fn begin_init(&mut self, namespace: &str) -> Result<Option<ServerState>, Failure>;
 
     /// The namespace that has this fingerprint in the present format.
     fn namespace_of(&mut self, fingerprint: &str) -> Result<Option<String>, Failure>;
@@ -120,7 +120,7 @@ pub(in crate::lease::stores) trait Session: Sized {
         &mut self,
         namespace: &str,
         lock: Lock,
-    ) -> Result<(Option<RecordRow>, Present), Failure>;
+    ) -> Result<(Option<RecordRow>, ServerState), Failure>;
 
     /// Locks the blocks to be granted, the lowest mark first.
     fn candidates(&mut self, search: &Search<'_>, locked: Locked)
@@ -142,7 +142,7 @@ pub(in crate::lease::stores) trait Session: Sized {
     fn lock_block(&mut self, namespace: &str, block: Block) -> Result<Option<BlockRow>, Failure>;
 
     /// Writes what a repair makes of a block under lock, and commits.
-    fn put_right(&mut self, namespace: &str, repaired: &BlockState) -> Result<(), Failure>;
+    fn write_repair(&mut self, namespace: &str, repaired: &BlockState) -> Result<(), Failure>;
 
     /// Moves the end of a grant if everything agrees, in a transaction of its
     /// own, and answers where it is now. The rules are those of

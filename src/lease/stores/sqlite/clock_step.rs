@@ -57,7 +57,7 @@ impl Uptime {
 
 /// How the clock stood when it was last believed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Pace {
+pub(super) struct ClockOffset {
     pub(super) boot: String,
     /// Clock minus uptime, in milliseconds.
     pub(super) offset_ms: i64,
@@ -76,15 +76,15 @@ pub(super) struct Doubt {
 /// What to make of a time, and how the record goes on.
 #[derive(Debug)]
 pub(super) enum Judgement {
-    Believed(Pace),
+    Believed(ClockOffset),
     /// With the time that is expected instead.
-    Doubted(Pace, u64, StoreError),
+    Doubted(ClockOffset, u64, StoreError),
 }
 
 /// Judges the clock's time, in milliseconds since 1970, by the uptime and what
 /// is recorded.
 pub(super) fn judge(
-    recorded: Option<&Pace>,
+    recorded: Option<&ClockOffset>,
     uptime: &Uptime,
     unix_ms: u64,
     limit: Duration,
@@ -92,7 +92,7 @@ pub(super) fn judge(
     let offset_ms = clamped(unix_ms) - clamped(uptime.ms);
     let near = |other: i64| u128::from(offset_ms.abs_diff(other)) <= limit.as_millis();
     let believed = || {
-        Judgement::Believed(Pace {
+        Judgement::Believed(ClockOffset {
             boot: uptime.boot.clone(),
             offset_ms,
             doubt: None,
@@ -124,11 +124,11 @@ pub(super) fn judge(
         limit,
         retry_after: SETTLE - settled,
     };
-    let pace = Pace {
+    let clock = ClockOffset {
         doubt: Some(doubt),
         ..recorded.clone()
     };
-    Judgement::Doubted(pace, expected_unix_ms, error)
+    Judgement::Doubted(clock, expected_unix_ms, error)
 }
 
 /// Half the range at most, so that the difference of two is in range.
@@ -149,7 +149,7 @@ mod tests {
 
     /// A record, fed with what the clock shows at an uptime.
     #[derive(Default)]
-    struct Watch(Option<Pace>);
+    struct Watch(Option<ClockOffset>);
 
     impl Watch {
         fn sees(&mut self, boot: &str, uptime_ms: u64, unix_ms: u64) -> Option<Duration> {
@@ -158,17 +158,17 @@ mod tests {
                 ms: uptime_ms,
             };
             match judge(self.0.as_ref(), &uptime, unix_ms, LIMIT) {
-                Judgement::Believed(pace) => {
-                    self.0 = Some(pace);
+                Judgement::Believed(clock) => {
+                    self.0 = Some(clock);
                     None
                 }
                 Judgement::Doubted(
-                    pace,
+                    clock,
                     expected,
                     StoreError::ClockStepped { retry_after, .. },
                 ) => {
                     assert!(expected.abs_diff(unix_ms) > LIMIT.as_millis() as u64);
-                    self.0 = Some(pace);
+                    self.0 = Some(clock);
                     Some(retry_after)
                 }
                 Judgement::Doubted(.., error) => panic!("{error}"),

@@ -1,8 +1,8 @@
 //! Renewals, one or several in a transaction.
 
-use super::session::{Access, Trouble};
+use super::session::{Access, StepError};
 use super::steps::subject;
-use super::turn::Turn;
+use super::txn::Txn;
 use super::{SqliteStore, tables};
 use crate::lease::renewals::{Outcome, Renewals, Steps};
 use crate::lease::{BlockState, Namespace, Renew, StoreError};
@@ -14,15 +14,15 @@ impl SqliteStore {
         renew: &Renew,
     ) -> Result<u64, StoreError> {
         renew.validate()?;
-        self.run("renew", namespace, Access::Write, |turn| {
-            turn.refuse_copies()?;
-            if let Some(stepped) = turn.doubt_clock()? {
+        self.run("renew", namespace, Access::Write, |txn| {
+            txn.refuse_copies()?;
+            if let Some(stepped) = txn.doubt_clock()? {
                 return Ok(Err(stepped));
             }
-            let renewed = renewed(turn, namespace, renew)?;
+            let renewed = renewed(txn, namespace, renew)?;
             let end = renewed.hwm_end;
-            tables::write_blocks(turn.connection, namespace, &[renewed])?;
-            turn.save()?;
+            tables::write_blocks(txn.connection, namespace, &[renewed])?;
+            txn.save()?;
             Ok(Ok(end))
         })
     }
@@ -38,28 +38,28 @@ impl Steps for SqliteStore {
         let Some((namespace, _)) = renewals.first() else {
             return Ok(Vec::new());
         };
-        self.run("renew", namespace, Access::Write, |turn| {
-            turn.refuse_copies()?;
-            if let Some(stepped) = turn.doubt_clock()? {
+        self.run("renew", namespace, Access::Write, |txn| {
+            txn.refuse_copies()?;
+            if let Some(stepped) = txn.doubt_clock()? {
                 return Ok(Err(stepped));
             }
             let mut moved = Vec::with_capacity(renewals.len());
             let mut answers = Vec::with_capacity(renewals.len());
             for (_, renew) in renewals {
-                let answer = match renewed(turn, namespace, renew) {
+                let answer = match renewed(txn, namespace, renew) {
                     Ok(renewed) => {
                         let end = renewed.hwm_end;
                         moved.push(renewed);
                         Ok(end)
                     }
-                    Err(Trouble::Store(refusal)) => Err(refusal),
-                    Err(trouble) => return Err(trouble),
+                    Err(StepError::Store(refusal)) => Err(refusal),
+                    Err(error) => return Err(error),
                 };
                 answers.push(Some(answer));
             }
             if !moved.is_empty() {
-                tables::write_blocks(turn.connection, namespace, &moved)?;
-                turn.save()?;
+                tables::write_blocks(txn.connection, namespace, &moved)?;
+                txn.save()?;
             }
             Ok(Ok(answers))
         })
@@ -71,9 +71,9 @@ impl Steps for SqliteStore {
 }
 
 /// How the block stands once it is renewed.
-fn renewed(turn: &Turn<'_>, namespace: &Namespace, renew: &Renew) -> Result<BlockState, Trouble> {
-    let record = &turn.space.record;
-    let now = record.tick_at(turn.unix_ms)?;
-    let known = subject(turn, namespace, renew.block)?;
-    Ok(record.renewed(&turn.identity, now, known, renew)?)
+fn renewed(txn: &Txn<'_>, namespace: &Namespace, renew: &Renew) -> Result<BlockState, StepError> {
+    let record = &txn.space.record;
+    let now = record.tick_at(txn.unix_ms)?;
+    let known = subject(txn, namespace, renew.block)?;
+    Ok(record.renewed(&txn.identity, now, known, renew)?)
 }

@@ -60,24 +60,24 @@ pub(super) enum Access {
 
 /// A failure inside a transaction, before its commit.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum StepError {
     Store(StoreError),
     Driver(rusqlite::Error),
 }
 
-impl From<StoreError> for Trouble {
+impl From<StoreError> for StepError {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
 }
 
-impl From<rusqlite::Error> for Trouble {
+impl From<rusqlite::Error> for StepError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Driver(error)
     }
 }
 
-impl Trouble {
+impl StepError {
     /// As an error of the store with this name. Nothing was done.
     pub(super) fn into_error(self, store: &str) -> StoreError {
         let error = match self {
@@ -126,7 +126,7 @@ impl Session {
         access: Access,
         queue: &Queue,
         deadline: Instant,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, StepError> {
         if access == Access::Write {
             queue.join(deadline);
         }
@@ -160,7 +160,7 @@ impl Session {
     }
 
     /// Makes commits durable, and sees that they are.
-    fn settle(&self, path: &Path) -> Result<(), Trouble> {
+    fn settle(&self, path: &Path) -> Result<(), StepError> {
         let connection = &self.connection;
         connection.execute_batch(
             "PRAGMA synchronous = EXTRA; \

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
-use super::session::{Access, Session, Trouble, unavailable};
+use super::session::{Access, Session, StepError, unavailable};
 use super::tables::{self, Space};
-use super::turn::Turn;
+use super::txn::Txn;
 use super::{SqliteStore, identity};
 use crate::lease::renewals::in_steps;
 use crate::lease::{
@@ -39,7 +39,7 @@ impl SqliteStore {
                 tables::refuse_other_kind(session.connection(), &name, self.kind)?;
                 tables::read_namespaces(session.connection(), &name)
             })
-            .map_err(|trouble| trouble.into_error(&name))
+            .map_err(|error| error.into_error(&name))
     }
 
     /// Sees that the file's directory keeps files, before one is made there.
@@ -59,22 +59,22 @@ impl SqliteStore {
         self.location.create()?;
 
         let opened = self.open(namespace, Access::Write)?;
-        let told = |trouble: Trouble| trouble.into_error(&opened.name);
+        let described = |error: StepError| error.into_error(&opened.name);
         let connection = opened.session.connection();
-        tables::make(connection, &opened.name, self.kind).map_err(told)?;
-        let known = tables::read_row(connection, &opened.name, namespace).map_err(told)?;
+        tables::make(connection, &opened.name, self.kind).map_err(described)?;
+        let known = tables::read_row(connection, &opened.name, namespace).map_err(described)?;
         if known.is_some() {
             return Err(namespace.already_initialised());
         }
-        refuse_second_use(connection, namespace).map_err(told)?;
-        let mut turn = self.turn(&opened, Space::new(record))?;
+        refuse_second_use(connection, namespace).map_err(described)?;
+        let mut txn = self.txn(&opened, Space::new(record))?;
         if init.history == History::New {
-            turn.refuse_emptied()?;
+            txn.refuse_emptied()?;
         }
-        let record = StoreRecord::create(namespace, init, &turn.identity, turn.unix_ms)?;
-        turn.space.record = record.clone();
-        turn.insert().map_err(told)?;
-        let writes = turn.space.writes;
+        let record = StoreRecord::create(namespace, init, &txn.identity, txn.unix_ms)?;
+        txn.space.record = record.clone();
+        txn.insert().map_err(described)?;
+        let writes = txn.space.writes;
         self.commit(opened, "init", namespace, writes)?;
         Ok(record)
     }
@@ -87,16 +87,16 @@ impl SqliteStore {
         former: Fingerprint,
     ) -> Result<bool, StoreError> {
         let opened = self.open(namespace, Access::Write)?;
-        let told = |trouble: Trouble| trouble.into_error(&opened.name);
+        let described = |error: StepError| error.into_error(&opened.name);
         let connection = opened.session.connection();
-        let known = tables::read_row(connection, &opened.name, namespace).map_err(told)?;
+        let known = tables::read_row(connection, &opened.name, namespace).map_err(described)?;
         let known = known.ok_or_else(|| namespace.not_initialised())?;
         let Some(upgraded) = known.upgraded(namespace, former)? else {
             return Ok(false);
         };
-        refuse_second_use(connection, namespace).map_err(told)?;
-        tables::make(connection, &opened.name, self.kind).map_err(told)?;
-        tables::write_format(connection, &upgraded).map_err(told)?;
+        refuse_second_use(connection, namespace).map_err(described)?;
+        tables::make(connection, &opened.name, self.kind).map_err(described)?;
+        tables::write_format(connection, &upgraded).map_err(described)?;
         opened.session.commit("upgrade")?;
         Ok(true)
     }
@@ -124,7 +124,7 @@ impl SqliteStore {
                 tables::refuse_other_kind(session.connection(), &name, self.kind)?;
                 Ok(session)
             })
-            .map_err(|trouble| trouble.into_error(&name))?;
+            .map_err(|error| error.into_error(&name))?;
         Ok(Opened {
             name,
             durability,
@@ -134,13 +134,9 @@ impl SqliteStore {
         })
     }
 
-    pub(super) fn turn<'a>(
-        &self,
-        opened: &'a Opened,
-        space: Space,
-    ) -> Result<Turn<'a>, StoreError> {
+    pub(super) fn txn<'a>(&self, opened: &'a Opened, space: Space) -> Result<Txn<'a>, StoreError> {
         let identity = identity::identity(self.path()).map_err(unavailable)?;
-        Ok(Turn {
+        Ok(Txn {
             connection: opened.session.connection(),
             store: &opened.name,
             durability: &opened.durability,
@@ -160,17 +156,17 @@ impl SqliteStore {
         operation: &'static str,
         namespace: &Namespace,
         access: Access,
-        step: impl FnOnce(&mut Turn<'_>) -> Result<Result<T, StoreError>, Trouble>,
+        step: impl FnOnce(&mut Txn<'_>) -> Result<Result<T, StoreError>, StepError>,
     ) -> Result<T, StoreError> {
         let opened = self.open(namespace, access)?;
-        let told = |trouble: Trouble| trouble.into_error(&opened.name);
+        let described = |error: StepError| error.into_error(&opened.name);
         let space = tables::read_space(opened.session.connection(), &opened.name, namespace)
-            .map_err(told)?
+            .map_err(described)?
             .ok_or_else(|| namespace.not_initialised())?;
         space.record.verify(namespace)?;
-        let mut turn = self.turn(&opened, space)?;
-        let answer = step(&mut turn).map_err(told)?;
-        let writes = turn.space.writes;
+        let mut txn = self.txn(&opened, space)?;
+        let answer = step(&mut txn).map_err(described)?;
+        let writes = txn.space.writes;
         match access {
             Access::Read => answer,
             Access::Write => {
@@ -238,42 +234,42 @@ impl SqliteStore {
                 max,
             });
         }
-        self.run("acquire", namespace, Access::Write, |turn| {
-            turn.refuse_copies()?;
-            if let Some(stepped) = turn.doubt_clock()? {
+        self.run("acquire", namespace, Access::Write, |txn| {
+            txn.refuse_copies()?;
+            if let Some(stepped) = txn.doubt_clock()? {
                 return Ok(Err(stepped));
             }
-            let record = &turn.space.record;
-            let now = record.tick_at(turn.unix_ms)?;
+            let record = &txn.space.record;
+            let now = record.tick_at(txn.unix_ms)?;
             // When it was asked, not after it has waited for the lock.
-            record.check_skew(turn.arrived_unix_ms, acquire.now_unix_ms)?;
+            record.check_skew(txn.arrived_unix_ms, acquire.now_unix_ms)?;
 
             let idle_until = record.earliest_start(now);
             let candidates = tables::candidates(
-                turn.connection,
+                txn.connection,
                 namespace,
                 &blocks,
                 idle_until,
                 acquire.blocks,
             )?;
             for confirmed in &acquire.evidence {
-                let known = tables::read_block(turn.connection, namespace, confirmed.block)?;
+                let known = tables::read_block(txn.connection, namespace, confirmed.block)?;
                 if let Err(lost) = record.check_evidence(now, known.as_ref(), confirmed) {
-                    turn.space.record.raise_floor(Floor::OverLostGrants, now)?;
-                    turn.save()?;
+                    txn.space.record.raise_floor(Floor::OverLostGrants, now)?;
+                    txn.save()?;
                     return Ok(Err(lost));
                 }
             }
-            let grant = |block| record.granted(now, turn.unix_ms, block, acquire);
+            let grant = |block| record.granted(now, txn.unix_ms, block, acquire);
             let (grants, granted): (Vec<_>, Vec<_>) = candidates.iter().filter_map(grant).unzip();
             if grants.is_empty() {
-                let lowest = tables::least_marks(turn.connection, namespace, &blocks)?;
+                let lowest = tables::least_marks(txn.connection, namespace, &blocks)?;
                 let free_from = record.first_free(&lowest).unwrap_or(now);
-                let refusal = record.refusal(turn.unix_ms, now, acquire.blocks, free_from);
+                let refusal = record.refusal(txn.unix_ms, now, acquire.blocks, free_from);
                 return Err(refusal.into());
             }
-            tables::write_blocks(turn.connection, namespace, &granted)?;
-            turn.save()?;
+            tables::write_blocks(txn.connection, namespace, &granted)?;
+            txn.save()?;
             Ok(Ok(grants))
         })
     }
@@ -288,16 +284,16 @@ impl SqliteStore {
         namespace: &Namespace,
         grants: &[(Block, Epoch)],
     ) -> Result<(), StoreError> {
-        self.run("release", namespace, Access::Write, |turn| {
-            turn.refuse_copies()?;
+        self.run("release", namespace, Access::Write, |txn| {
+            txn.refuse_copies()?;
             let mut released = Vec::with_capacity(grants.len());
             for &(block, epoch) in grants {
-                let known = tables::read_block(turn.connection, namespace, block)?;
+                let known = tables::read_block(txn.connection, namespace, block)?;
                 let known = known.and_then(Result::ok);
                 released.extend(StoreRecord::released(block, epoch, known));
             }
-            tables::write_blocks(turn.connection, namespace, &released)?;
-            turn.save()?;
+            tables::write_blocks(txn.connection, namespace, &released)?;
+            txn.save()?;
             Ok(Ok(()))
         })
     }
@@ -308,7 +304,7 @@ impl SqliteStore {
 pub(super) fn refuse_second_use(
     connection: &Connection,
     namespace: &Namespace,
-) -> Result<(), Trouble> {
+) -> Result<(), StepError> {
     if namespace.fingerprint() == Fingerprint::PLAIN {
         return Ok(());
     }
@@ -318,11 +314,11 @@ pub(super) fn refuse_second_use(
 
 /// The block of a grant that is to be changed.
 pub(super) fn subject(
-    turn: &Turn<'_>,
+    txn: &Txn<'_>,
     namespace: &Namespace,
     block: Block,
-) -> Result<Option<BlockState>, Trouble> {
-    let known = tables::read_block(turn.connection, namespace, block)?;
+) -> Result<Option<BlockState>, StepError> {
+    let known = tables::read_block(txn.connection, namespace, block)?;
     Ok(known
         .transpose()
         .map_err(|found| found.fence(namespace, block))?)
@@ -363,20 +359,20 @@ impl LeaseStore for SqliteStore {
         block: Block,
         epoch: Epoch,
     ) -> Result<(), StoreError> {
-        self.run("release", namespace, Access::Write, |turn| {
-            turn.refuse_copies()?;
-            let known = subject(turn, namespace, block)?;
+        self.run("release", namespace, Access::Write, |txn| {
+            txn.refuse_copies()?;
+            let known = subject(txn, namespace, block)?;
             let released = StoreRecord::released(block, epoch, known)?;
-            tables::write_blocks(turn.connection, namespace, &[released])?;
-            turn.save()?;
+            tables::write_blocks(txn.connection, namespace, &[released])?;
+            txn.save()?;
             Ok(Ok(()))
         })
     }
 
     fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
-        self.run("list", namespace, Access::Read, |turn| {
-            let judged = tables::read_blocks(turn.connection, namespace)?;
-            Ok(Ok(Listing::of_judged(turn.space.record.clone(), judged)))
+        self.run("list", namespace, Access::Read, |txn| {
+            let judged = tables::read_blocks(txn.connection, namespace)?;
+            Ok(Ok(Listing::of_judged(txn.space.record.clone(), judged)))
         })
     }
 
@@ -386,23 +382,23 @@ impl LeaseStore for SqliteStore {
         block: Block,
         now_unix_ms: u64,
     ) -> Result<BlockState, StoreError> {
-        self.run("repair", namespace, Access::Write, |turn| {
-            turn.refuse_copies()?;
+        self.run("repair", namespace, Access::Write, |txn| {
+            txn.refuse_copies()?;
             // The mark is never lowered again, and must be above all.
-            if let Some(stepped) = turn.doubt_clock()? {
+            if let Some(stepped) = txn.doubt_clock()? {
                 return Ok(Err(stepped));
             }
-            let record = &turn.space.record;
-            record.check_skew(turn.arrived_unix_ms, now_unix_ms)?;
-            let now = record.tick_at(turn.unix_ms)?;
-            let known = tables::read_block(turn.connection, namespace, block)?;
+            let record = &txn.space.record;
+            record.check_skew(txn.arrived_unix_ms, now_unix_ms)?;
+            let now = record.tick_at(txn.unix_ms)?;
+            let known = tables::read_block(txn.connection, namespace, block)?;
             let Some(Err(Quarantined { block: Some(_), .. })) = known else {
                 return Err(StoreError::NotQuarantined { block }.into());
             };
-            let mark = tables::read_mark(turn.connection, namespace, block)?;
+            let mark = tables::read_mark(txn.connection, namespace, block)?;
             let repaired = record.repaired(now, block, mark);
-            tables::put_right(turn.connection, namespace, &repaired)?;
-            turn.save()?;
+            tables::write_repair(txn.connection, namespace, &repaired)?;
+            txn.save()?;
             Ok(Ok(repaired))
         })
     }
@@ -413,28 +409,28 @@ impl LeaseStore for SqliteStore {
         floor: Floor,
         now_unix_ms: u64,
     ) -> Result<u64, StoreError> {
-        self.run("raise_floor", namespace, Access::Write, |turn| {
+        self.run("raise_floor", namespace, Access::Write, |txn| {
             if floor == Floor::OverLostGrants {
                 // A floor that is raised by a wrong clock is never lowered again.
-                if let Some(stepped) = turn.doubt_clock()? {
+                if let Some(stepped) = txn.doubt_clock()? {
                     return Ok(Err(stepped));
                 }
-                turn.adopt();
+                txn.adopt();
             } else {
-                turn.refuse_copies()?;
+                txn.refuse_copies()?;
             }
             if floor.heeds_clocks() {
                 // When it was asked, not after it has waited for the lock.
-                let record = &turn.space.record;
-                record.check_skew(turn.arrived_unix_ms, now_unix_ms)?;
+                let record = &txn.space.record;
+                record.check_skew(txn.arrived_unix_ms, now_unix_ms)?;
             }
             // Where the clock is in doubt, a tick is far from the time that was expected.
-            let store_unix_ms = turn.expected_unix_ms();
-            let record = &mut turn.space.record;
+            let store_unix_ms = txn.expected_unix_ms();
+            let record = &mut txn.space.record;
             let now = record.tick_at(store_unix_ms)?;
             record.raise_floor(floor, now)?;
             let raised = record.floor;
-            turn.save()?;
+            txn.save()?;
             Ok(Ok(raised))
         })
     }
@@ -444,16 +440,16 @@ impl LeaseStore for SqliteStore {
         namespace: &Namespace,
         now_unix_ms: u64,
     ) -> Result<StoreReport, StoreError> {
-        self.run("check", namespace, Access::Read, |turn| {
-            tables::inspect(turn.connection, turn.store)?;
-            let store_unix_ms = turn.expected_unix_ms();
-            let now = turn.space.record.tick_at(store_unix_ms)?;
-            let judged = tables::read_blocks(turn.connection, namespace)?;
+        self.run("check", namespace, Access::Read, |txn| {
+            tables::inspect(txn.connection, txn.store)?;
+            let store_unix_ms = txn.expected_unix_ms();
+            let now = txn.space.record.tick_at(store_unix_ms)?;
+            let judged = tables::read_blocks(txn.connection, namespace)?;
             let report = StoreReport::new(
-                turn.store,
-                turn.space.record.clone(),
-                turn.incarnation(),
-                turn.durability.clone(),
+                txn.store,
+                txn.space.record.clone(),
+                txn.incarnation(),
+                txn.durability.clone(),
                 now_unix_ms,
             );
             Ok(Ok(report.at(store_unix_ms).with_blocks(now, judged)))

@@ -10,8 +10,8 @@ use std::ops::Range;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::clock_step::{Doubt, Pace};
-use super::session::Trouble;
+use super::clock_step::{ClockOffset, Doubt};
+use super::session::StepError;
 use crate::lease::quarantine::{self, Judged};
 use crate::lease::stores::row::{FORMAT, RecordRow, corrupt, from_column, to_column};
 use crate::lease::{Block, BlockState, Epoch, Fingerprint, Holder, Namespace, StoreRecord};
@@ -24,7 +24,7 @@ const VERSION: i64 = FORMAT;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Store,
-    /// A machine's ledgers, with tables of their own beside these; see `tier`.
+    /// A machine's grant logs, with tables of their own beside these; see `tier`.
     Tier,
 }
 
@@ -137,7 +137,7 @@ pub(super) struct Space {
     pub(super) record: StoreRecord,
     /// How many transactions have changed the namespace.
     pub(super) writes: u64,
-    pub(super) pace: Option<Pace>,
+    pub(super) clock: Option<ClockOffset>,
 }
 
 impl Space {
@@ -146,13 +146,13 @@ impl Space {
         Self {
             record,
             writes: 0,
-            pace: None,
+            clock: None,
         }
     }
 }
 
 /// Whether the tables are there; false for a file without any content.
-pub(super) fn exist(connection: &Connection, store: &str) -> Result<bool, Trouble> {
+pub(super) fn exist(connection: &Connection, store: &str) -> Result<bool, StepError> {
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let application = pragma("application_id")?;
     match (Kind::of_application(application), pragma("user_version")?) {
@@ -182,7 +182,7 @@ pub(super) fn refuse_other_kind(
     connection: &Connection,
     store: &str,
     kind: Kind,
-) -> Result<(), Trouble> {
+) -> Result<(), StepError> {
     let application = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
     let advice = match (kind, Kind::of_application(application)) {
         (Kind::Store, Some(Kind::Tier)) => {
@@ -198,7 +198,7 @@ pub(super) fn refuse_other_kind(
 
 /// Makes the tables in a file without any content, and what they lack in an older
 /// one.
-pub(super) fn make(connection: &Connection, store: &str, kind: Kind) -> Result<(), Trouble> {
+pub(super) fn make(connection: &Connection, store: &str, kind: Kind) -> Result<(), StepError> {
     if !exist(connection, store)? {
         connection.execute_batch(CREATE)?;
         connection.pragma_update(None, "application_id", kind.application())?;
@@ -212,7 +212,7 @@ pub(super) fn make(connection: &Connection, store: &str, kind: Kind) -> Result<(
 }
 
 /// Looks for damage that reading some rows would not meet.
-pub(super) fn inspect(connection: &Connection, store: &str) -> Result<(), Trouble> {
+pub(super) fn inspect(connection: &Connection, store: &str) -> Result<(), StepError> {
     let found: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
     if found == "ok" {
         return Ok(());
@@ -245,7 +245,7 @@ pub(super) fn read_space(
     connection: &Connection,
     store: &str,
     namespace: &Namespace,
-) -> Result<Option<Space>, Trouble> {
+) -> Result<Option<Space>, StepError> {
     if !exist(connection, store)? {
         return Ok(None);
     }
@@ -253,16 +253,16 @@ pub(super) fn read_space(
         .query_row(
             &format!("{RECORD} WHERE name = ?1"),
             [namespace.name()],
-            |row| Ok((record_row(row)?, row.get(10)?, read_pace(row)?)),
+            |row| Ok((record_row(row)?, row.get(10)?, read_clock(row)?)),
         )
         .optional()?;
-    let Some((record, writes, pace)) = found else {
+    let Some((record, writes, clock)) = found else {
         return Ok(None);
     };
     Ok(Some(Space {
         record: record.into_record()?,
         writes: from_column("writes", writes)?,
-        pace,
+        clock,
     }))
 }
 
@@ -271,7 +271,7 @@ pub(super) fn read_row(
     connection: &Connection,
     store: &str,
     namespace: &Namespace,
-) -> Result<Option<RecordRow>, Trouble> {
+) -> Result<Option<RecordRow>, StepError> {
     if !exist(connection, store)? {
         return Ok(None);
     }
@@ -284,14 +284,14 @@ pub(super) fn read_row(
 pub(super) fn read_name(
     connection: &Connection,
     fingerprint: Fingerprint,
-) -> Result<Option<String>, Trouble> {
+) -> Result<Option<String>, StepError> {
     let sql = "SELECT name FROM ringflake_namespace WHERE fingerprint = ?1";
     let found = connection.query_row(sql, [fingerprint.to_string()], |row| row.get(0));
     Ok(found.optional()?)
 }
 
 /// Writes the format and the fingerprint of a record that is there.
-pub(super) fn write_format(connection: &Connection, row: &RecordRow) -> Result<(), Trouble> {
+pub(super) fn write_format(connection: &Connection, row: &RecordRow) -> Result<(), StepError> {
     connection.execute(
         "UPDATE ringflake_namespace SET format = ?2, fingerprint = ?3 WHERE name = ?1",
         params![row.name, row.format, row.fingerprint],
@@ -303,7 +303,7 @@ pub(super) fn write_format(connection: &Connection, row: &RecordRow) -> Result<(
 pub(super) fn read_namespaces(
     connection: &Connection,
     store: &str,
-) -> Result<Vec<Namespace>, Trouble> {
+) -> Result<Vec<Namespace>, StepError> {
     if !exist(connection, store)? {
         return Ok(Vec::new());
     }
@@ -312,14 +312,14 @@ pub(super) fn read_namespaces(
     rows.map(|row| Ok(row?.into_namespace()?)).collect()
 }
 
-fn read_pace(row: &Row<'_>) -> rusqlite::Result<Option<Pace>> {
+fn read_clock(row: &Row<'_>) -> rusqlite::Result<Option<ClockOffset>> {
     let (boot, offset): (Option<String>, Option<i64>) = (row.get(11)?, row.get(12)?);
     let (doubted, since): (Option<i64>, Option<i64>) = (row.get(13)?, row.get(14)?);
     let doubt = doubted.zip(since).map(|(offset_ms, since)| Doubt {
         offset_ms,
         since_ms: u64::try_from(since).unwrap_or(0),
     });
-    Ok(boot.zip(offset).map(|(boot, offset_ms)| Pace {
+    Ok(boot.zip(offset).map(|(boot, offset_ms)| ClockOffset {
         boot,
         offset_ms,
         doubt,
@@ -327,7 +327,7 @@ fn read_pace(row: &Row<'_>) -> rusqlite::Result<Option<Pace>> {
 }
 
 /// Writes a namespace that is not there yet.
-pub(super) fn insert_space(connection: &Connection, space: &Space) -> Result<(), Trouble> {
+pub(super) fn insert_space(connection: &Connection, space: &Space) -> Result<(), StepError> {
     let row = RecordRow::new(&space.record);
     connection.execute(
         "INSERT INTO ringflake_namespace \
@@ -351,9 +351,9 @@ pub(super) fn insert_space(connection: &Connection, space: &Space) -> Result<(),
 }
 
 /// Writes what of a namespace changes in its life.
-pub(super) fn update_space(connection: &Connection, space: &Space) -> Result<(), Trouble> {
-    let pace = space.pace.as_ref();
-    let doubt = pace.and_then(|pace| pace.doubt.as_ref());
+pub(super) fn update_space(connection: &Connection, space: &Space) -> Result<(), StepError> {
+    let clock = space.clock.as_ref();
+    let doubt = clock.and_then(|clock| clock.doubt.as_ref());
     connection.execute(
         "UPDATE ringflake_namespace \
          SET floor = ?2, incarnation = ?3, writes = ?4, clock_boot = ?5, clock_offset_ms = ?6, \
@@ -364,8 +364,8 @@ pub(super) fn update_space(connection: &Connection, space: &Space) -> Result<(),
             to_column(space.record.floor),
             space.record.incarnation.as_str(),
             to_column(space.writes),
-            pace.map(|pace| &pace.boot),
-            pace.map(|pace| pace.offset_ms),
+            clock.map(|clock| &clock.boot),
+            clock.map(|clock| clock.offset_ms),
             doubt.map(|doubt| doubt.offset_ms),
             doubt.map(|doubt| to_column(doubt.since_ms)),
         ],
@@ -390,7 +390,7 @@ pub(super) fn read_block(
     connection: &Connection,
     space: &Namespace,
     block: Block,
-) -> Result<Option<Judged>, Trouble> {
+) -> Result<Option<Judged>, StepError> {
     let sql = format!("{BLOCK} AND block = ?2");
     // An index that no column holds is of no block that was granted.
     let Ok(index) = i64::try_from(block.index()) else {
@@ -404,7 +404,7 @@ pub(super) fn read_mark(
     connection: &Connection,
     space: &Namespace,
     block: Block,
-) -> Result<Option<u64>, Trouble> {
+) -> Result<Option<u64>, StepError> {
     let sql = "SELECT hwm_end FROM ringflake_block WHERE namespace = ?1 AND block = ?2";
     let parameters = params![space.name(), to_column(block.index())];
     let mark: i64 = connection.query_row(sql, parameters, |row| row.get(0))?;
@@ -412,11 +412,11 @@ pub(super) fn read_mark(
 }
 
 /// Writes what a repair makes of a row.
-pub(super) fn put_right(
+pub(super) fn write_repair(
     connection: &Connection,
     space: &Namespace,
     repaired: &BlockState,
-) -> Result<(), Trouble> {
+) -> Result<(), StepError> {
     connection.execute_batch(LET_MARKS_FALL)?;
     write_blocks(connection, space, std::slice::from_ref(repaired))?;
     Ok(connection.execute_batch(MARK_NEVER_FALLS)?)
@@ -426,7 +426,7 @@ pub(super) fn put_right(
 pub(super) fn read_blocks(
     connection: &Connection,
     space: &Namespace,
-) -> Result<Vec<Judged>, Trouble> {
+) -> Result<Vec<Judged>, StepError> {
     let sql = format!("{BLOCK} ORDER BY block");
     blocks(connection, &sql, [space.name()], space)
 }
@@ -440,7 +440,7 @@ pub(super) fn candidates(
     within: &Range<u64>,
     idle_until: u64,
     wanted: u32,
-) -> Result<Vec<BlockState>, Trouble> {
+) -> Result<Vec<BlockState>, StepError> {
     let wanted = wanted as usize;
     let last: Option<i64> = connection.query_row(
         "SELECT max(block) FROM ringflake_block \
@@ -466,7 +466,7 @@ pub(super) fn candidates(
             to_column(idle_until),
         ];
         let judged = blocks(connection, &sql, parameters, space)?;
-        Ok::<_, Trouble>(quarantine::sort(space, judged))
+        Ok::<_, StepError>(quarantine::sort(space, judged))
     };
     let idle = |condition: &str, missing: usize| {
         let (found, quarantined) = search(condition, missing)?;
@@ -476,7 +476,7 @@ pub(super) fn candidates(
         // They come first, and may leave no room: once more, without them.
         let ticks = space.layout().ticks();
         let sound = format!("{condition} AND {AGREES} AND hwm_end <= {ticks}");
-        Ok::<_, Trouble>(search(&sound, missing)?.0)
+        Ok::<_, StepError>(search(&sound, missing)?.0)
     };
     if found.len() < wanted {
         found.extend(idle("hwm_end <= ?5", wanted - found.len())?);
@@ -501,7 +501,7 @@ fn gaps(
     space: &Namespace,
     within: Range<u64>,
     wanted: usize,
-) -> Result<Vec<BlockState>, Trouble> {
+) -> Result<Vec<BlockState>, StepError> {
     let mut statement = connection.prepare(
         "SELECT block FROM ringflake_block \
          WHERE namespace = ?1 AND block >= ?2 AND block < ?3 ORDER BY block",
@@ -533,7 +533,7 @@ pub(super) fn least_marks(
     connection: &Connection,
     space: &Namespace,
     within: &Range<u64>,
-) -> Result<Vec<BlockState>, Trouble> {
+) -> Result<Vec<BlockState>, StepError> {
     let mut found = Vec::new();
     for condition in ["released = 0", "released = 1"] {
         let sql = format!(
@@ -551,7 +551,7 @@ pub(super) fn write_blocks(
     connection: &Connection,
     space: &Namespace,
     blocks: &[BlockState],
-) -> Result<(), Trouble> {
+) -> Result<(), StepError> {
     let mut statement = connection.prepare(
         "INSERT INTO ringflake_block \
              (namespace, block, epoch, hwm_end, released, granted_unix_ms, holder_host, \
@@ -582,14 +582,14 @@ fn blocks(
     sql: &str,
     parameters: impl rusqlite::Params,
     space: &Namespace,
-) -> Result<Vec<Judged>, Trouble> {
+) -> Result<Vec<Judged>, StepError> {
     connection
         .prepare(sql)?
         .query_and_then(parameters, |row| judge(row, space))?
         .collect()
 }
 
-fn judge(row: &Row<'_>, space: &Namespace) -> Result<Judged, Trouble> {
+fn judge(row: &Row<'_>, space: &Namespace) -> Result<Judged, StepError> {
     let judged = quarantine::of_columns(space, row.get(0)?, row.get(1)?, row.get(2)?);
     let mut state = match judged {
         Ok(state) => state,
@@ -599,7 +599,7 @@ fn judge(row: &Row<'_>, space: &Namespace) -> Result<Judged, Trouble> {
     // Those are for people: what can't be read of them is left out.
     let granted: Option<i64> = row.get(4)?;
     state.granted_unix_ms = granted.and_then(|at| u64::try_from(at).ok());
-    let text = |place| -> Result<Option<String>, Trouble> {
+    let text = |place| -> Result<Option<String>, StepError> {
         let bytes = row.get_ref(place)?.as_bytes_or_null().unwrap_or(None);
         Ok(bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned()))
     };

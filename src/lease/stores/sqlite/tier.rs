@@ -1,4 +1,4 @@
-//! A tier's ledgers in a file.
+//! A tier's grant logs in a file.
 //!
 //! The namespace's record and the blocks of the sub-grants stand in the tables of every
 //! store, with their triggers; beside them what was granted upstream, and how the
@@ -15,15 +15,15 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::SqliteStore;
 use super::alive;
-use super::session::{Access, Trouble};
+use super::session::{Access, StepError};
 use super::steps::refuse_second_use;
 use super::tables::{self, Kind, Space};
-use super::turn::Turn;
+use super::txn::Txn;
 use crate::lease::events;
 use crate::lease::stores::row::{corrupt, from_column, to_column};
 use crate::lease::stores::tier::Operation;
-use crate::lease::stores::tier::errand::{Errands, UpstreamTrouble};
-use crate::lease::stores::tier::ledger::{Ledger, Sight, Standing, UpstreamGrant};
+use crate::lease::stores::tier::errand::{Errands, Failing};
+use crate::lease::stores::tier::grant_log::{Caller, GrantLog, Standing, UpstreamGrant};
 use crate::lease::{
     Block, BlockState, Epoch, Incarnation, Namespace, OpenError, OpenOptions, StoreError,
 };
@@ -83,16 +83,16 @@ impl SqliteStore {
         self.clock.unix_ms()
     }
 
-    /// Writes the first ledger of a namespace, and makes the file if it is missing.
+    /// Writes the first grant log of a namespace, and makes the file if it is missing.
     /// Does nothing if another process was faster.
-    pub(in crate::lease::stores) fn create_ledger(
+    pub(in crate::lease::stores) fn create_log(
         &mut self,
-        ledger: &Ledger,
+        log: &GrantLog,
     ) -> Result<(), StoreError> {
-        let namespace = &ledger.record.namespace.clone();
+        let namespace = &log.record.namespace.clone();
         self.location.create()?;
         let opened = self.open(namespace, Access::Write)?;
-        let told = |trouble: Trouble| trouble.into_error(&opened.name);
+        let described = |error: StepError| error.into_error(&opened.name);
         let connection = opened.session.connection();
         let make = || {
             if !tables::exist(connection, &opened.name)? {
@@ -101,69 +101,69 @@ impl SqliteStore {
             }
             tables::read_row(connection, &opened.name, namespace)
         };
-        if make().map_err(told)?.is_some() {
+        if make().map_err(described)?.is_some() {
             return Ok(());
         }
-        refuse_second_use(connection, namespace).map_err(told)?;
-        let mut turn = self.turn(&opened, Space::new(ledger.record.clone()))?;
-        turn.adopt();
-        turn.insert()
-            .and_then(|()| insert(connection, ledger))
-            .map_err(told)?;
-        let writes = turn.space.writes;
+        refuse_second_use(connection, namespace).map_err(described)?;
+        let mut txn = self.txn(&opened, Space::new(log.record.clone()))?;
+        txn.adopt();
+        txn.insert()
+            .and_then(|()| insert(connection, log))
+            .map_err(described)?;
+        let writes = txn.space.writes;
         self.commit(opened, "init", namespace, writes)
     }
 
-    /// Runs one step on the ledger of a namespace, in one transaction.
-    pub(in crate::lease::stores) fn change_ledger<T>(
+    /// Runs one step on the grant log of a namespace, in one transaction.
+    pub(in crate::lease::stores) fn change_log<T>(
         &mut self,
         operation: Operation,
         namespace: &Namespace,
-        step: impl FnOnce(&mut Ledger, &Sight) -> Result<T, StoreError>,
+        step: impl FnOnce(&mut GrantLog, &Caller) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let path = self.path().to_owned();
         // Without one its blocks are free when their marks pass, as in every store.
         let user = (operation.needs_signs)
             .then(|| alive::sign(&path))
             .flatten();
-        self.run(operation.name, namespace, Access::Write, |turn| {
-            let mut before = read(turn, namespace)?;
-            let mut ledger = before.clone();
-            let found = turn.incarnation();
-            if found != ledger.record.incarnation {
-                let recorded = ledger.record.incarnation.as_str();
+        self.run(operation.name, namespace, Access::Write, |txn| {
+            let mut before = read(txn, namespace)?;
+            let mut log = before.clone();
+            let found = txn.incarnation();
+            if found != log.record.incarnation {
+                let recorded = log.record.incarnation.as_str();
                 if is_same_but_for_the_machine(recorded, found.as_str()) && alive::is_shared(&path)
                 {
-                    return Ok(Err(shared_with_another(turn.store, recorded, &found)));
+                    return Ok(Err(shared_with_another(txn.store, recorded, &found)));
                 }
-                events::tier_given_up(turn.store, recorded, found.as_str());
-                turn.adopt();
-                ledger.forget(&turn.identity, turn.unix_ms);
+                events::tier_given_up(txn.store, recorded, found.as_str());
+                txn.adopt();
+                log.forget(&txn.identity, txn.unix_ms);
                 // Whatever becomes of the step: a file that has been made this one's has
                 // nothing left that was another one's.
-                write(turn.connection, &before, &ledger)?;
-                turn.space.record = ledger.record.clone();
-                turn.save()?;
-                before = ledger.clone();
+                write(txn.connection, &before, &log)?;
+                txn.space.record = log.record.clone();
+                txn.save()?;
+                before = log.clone();
             }
             if operation.needs_clock
-                && let Some(stepped) = turn.doubt_clock()?
+                && let Some(stepped) = txn.doubt_clock()?
             {
                 return Ok(Err(stepped));
             }
             if operation.needs_signs {
-                ledger.bury(|user| alive::is_gone(&path, user));
+                log.reap(|user| alive::is_gone(&path, user));
             }
-            let sight = Sight {
+            let caller = Caller {
                 user,
-                arrived_unix_ms: turn.arrived_unix_ms,
-                unix_ms: turn.unix_ms,
+                arrived_unix_ms: txn.arrived_unix_ms,
+                unix_ms: txn.unix_ms,
             };
-            let answer = step(&mut ledger, &sight);
-            if Ledger::is_to_be_kept(&answer) {
-                write(turn.connection, &before, &ledger)?;
-                turn.space.record = ledger.record;
-                turn.save()?;
+            let answer = step(&mut log, &caller);
+            if GrantLog::is_to_be_kept(&answer) {
+                write(txn.connection, &before, &log)?;
+                txn.space.record = log.record;
+                txn.save()?;
             }
             Ok(answer)
         })
@@ -188,14 +188,14 @@ fn shared_with_another(store: &str, recorded: &str, found: &Incarnation) -> Stor
     }
 }
 
-fn read(turn: &Turn<'_>, namespace: &Namespace) -> Result<Ledger, Trouble> {
-    let connection = turn.connection;
+fn read(txn: &Txn<'_>, namespace: &Namespace) -> Result<GrantLog, StepError> {
+    let connection = txn.connection;
     let (mut blocks, mut quarantined) = (BTreeMap::new(), BTreeMap::new());
     for judged in tables::read_blocks(connection, namespace)? {
         match judged {
             Ok(state) => drop(blocks.insert(state.block, state)),
             Err(damage) => {
-                damage.tell(namespace);
+                damage.log(namespace);
                 if let Some(block) = damage.block {
                     quarantined.insert(block, damage);
                 }
@@ -203,8 +203,8 @@ fn read(turn: &Turn<'_>, namespace: &Namespace) -> Result<Ledger, Trouble> {
         }
     }
     let (first_epoch, reach, errands) = read_tier(connection, namespace)?;
-    Ok(Ledger {
-        record: turn.space.record.clone(),
+    Ok(GrantLog {
+        record: txn.space.record.clone(),
         first_epoch,
         reach,
         upstream: read_upstream(connection, namespace)?,
@@ -217,7 +217,7 @@ fn read(turn: &Turn<'_>, namespace: &Namespace) -> Result<Ledger, Trouble> {
 fn read_upstream(
     connection: &Connection,
     namespace: &Namespace,
-) -> Result<BTreeMap<Block, UpstreamGrant>, Trouble> {
+) -> Result<BTreeMap<Block, UpstreamGrant>, StepError> {
     let mut statement = connection.prepare(
         "SELECT block, epoch, start_tick, end_tick, standing, used_by FROM ringflake_upstream \
          WHERE namespace = ?1",
@@ -240,7 +240,7 @@ fn read_upstream(
 fn read_tier(
     connection: &Connection,
     namespace: &Namespace,
-) -> Result<(Epoch, u64, Errands), Trouble> {
+) -> Result<(Epoch, u64, Errands), StepError> {
     let found = connection
         .query_row(
             "SELECT reach, errand_began_unix_ms, failing_since_unix_ms, failed_last_unix_ms, \
@@ -252,20 +252,20 @@ fn read_tier(
                 let last: Option<i64> = row.get(3)?;
                 let failures: Option<u32> = row.get(4)?;
                 let message: Option<String> = row.get(5)?;
-                let trouble = since.zip(last).zip(failures).zip(message);
+                let failing = since.zip(last).zip(failures).zip(message);
                 let began: Option<i64> = row.get(1)?;
-                Ok((row.get(6)?, row.get(0)?, began, trouble))
+                Ok((row.get(6)?, row.get(0)?, began, failing))
             },
         )
         .optional()?;
-    let Some((first_epoch, reach, began, trouble)) = found else {
+    let Some((first_epoch, reach, began, failing)) = found else {
         let name = namespace.name();
         return Err(corrupt(format!("ringflake_tier has no row of namespace {name:?}")).into());
     };
     let millis = |column: &str, value: i64| from_column(column, value);
-    let trouble = match trouble {
+    let failing = match failing {
         None => None,
-        Some((((since, last), failures), message)) => Some(UpstreamTrouble {
+        Some((((since, last), failures), message)) => Some(Failing {
             since_unix_ms: millis("failing_since_unix_ms", since)?,
             last_unix_ms: millis("failed_last_unix_ms", last)?,
             failures,
@@ -278,26 +278,26 @@ fn read_tier(
     };
     let errands = Errands {
         began_unix_ms,
-        trouble,
+        failing,
     };
     let first_epoch = Epoch::new(from_column("first_epoch", first_epoch)?);
     Ok((first_epoch, from_column("reach", reach)?, errands))
 }
 
-fn insert(connection: &Connection, ledger: &Ledger) -> Result<(), Trouble> {
+fn insert(connection: &Connection, log: &GrantLog) -> Result<(), StepError> {
     connection.execute(
         "INSERT INTO ringflake_tier (namespace, first_epoch, reach) VALUES (?1, ?2, ?3)",
         params![
-            ledger.record.namespace.name(),
-            to_column(ledger.first_epoch.get()),
-            to_column(ledger.reach),
+            log.record.namespace.name(),
+            to_column(log.first_epoch.get()),
+            to_column(log.reach),
         ],
     )?;
     Ok(())
 }
 
 /// Writes what has changed, but for the record.
-fn write(connection: &Connection, before: &Ledger, after: &Ledger) -> Result<(), Trouble> {
+fn write(connection: &Connection, before: &GrantLog, after: &GrantLog) -> Result<(), StepError> {
     let namespace = &after.record.namespace;
     let blocks: Vec<BlockState> = (after.blocks.iter())
         .filter(|(block, state)| before.blocks.get(block) != Some(state))
@@ -329,7 +329,7 @@ fn write(connection: &Connection, before: &Ledger, after: &Ledger) -> Result<(),
     }
     if (before.first_epoch, &before.errands) != (after.first_epoch, &after.errands) {
         let errands = &after.errands;
-        let trouble = errands.trouble.as_ref();
+        let failing = errands.failing.as_ref();
         connection.execute(
             "UPDATE ringflake_tier \
              SET errand_began_unix_ms = ?2, failing_since_unix_ms = ?3, \
@@ -338,10 +338,10 @@ fn write(connection: &Connection, before: &Ledger, after: &Ledger) -> Result<(),
             params![
                 namespace.name(),
                 errands.began_unix_ms.map(to_column),
-                trouble.map(|trouble| to_column(trouble.since_unix_ms)),
-                trouble.map(|trouble| to_column(trouble.last_unix_ms)),
-                trouble.map(|trouble| trouble.failures),
-                trouble.map(|trouble| &trouble.message),
+                failing.map(|failing| to_column(failing.since_unix_ms)),
+                failing.map(|failing| to_column(failing.last_unix_ms)),
+                failing.map(|failing| failing.failures),
+                failing.map(|failing| &failing.message),
                 to_column(after.first_epoch.get()),
             ],
         )?;
@@ -376,7 +376,7 @@ mod tests {
     use crate::clock::ManualClock;
     use crate::layout::Layout;
     use crate::lease::stores::sqlite::Uptime;
-    use crate::lease::stores::tier::ledger::Standing;
+    use crate::lease::stores::tier::grant_log::Standing;
     use crate::lease::{Fingerprint, Grant, History, Init, StoreLimits, StoreRecord};
 
     const START_MS: u64 = 1_760_000_000_000;
@@ -420,7 +420,7 @@ mod tests {
         let init = Init::new(History::New, START_MS).with_limits(limits);
         let record = StoreRecord::create(&space, &init, &Incarnation::new(""), START_MS).unwrap();
         let now = record.tick_at(START_MS).unwrap();
-        let ledger = Ledger {
+        let log = GrantLog {
             record,
             first_epoch: Epoch::new(now),
             reach: 3600,
@@ -429,17 +429,17 @@ mod tests {
             errands: Errands::default(),
             quarantined: BTreeMap::new(),
         };
-        original.create_ledger(&ledger).unwrap();
+        original.create_log(&log).unwrap();
         let grant = Grant::new(Block::new(3), Epoch::FIRST, now..now + 3600);
-        let adopted = original.change_ledger(step("adopt", false), &space, |ledger, _| {
-            ledger.adopt(std::slice::from_ref(&grant))
+        let adopted = original.change_log(step("adopt", false), &space, |log, _| {
+            log.adopt(std::slice::from_ref(&grant))
         });
         adopted.unwrap();
         std::fs::copy(&path, &copy).unwrap();
 
         let standing = |file: &mut SqliteStore, needs_clock: bool| {
-            file.change_ledger(step("look", needs_clock), &space, |ledger, _| {
-                let standings = ledger.upstream.values().map(|it| it.standing);
+            file.change_log(step("look", needs_clock), &space, |log, _| {
+                let standings = log.upstream.values().map(|it| it.standing);
                 Ok(standings.collect::<Vec<_>>())
             })
         };

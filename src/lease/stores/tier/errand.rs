@@ -1,10 +1,10 @@
 //! Who asks the upstream store on behalf of the machine, and when.
 //!
 //! Whichever process renews a sub-grant while something is due upstream takes the
-//! errand, and notes in the ledger that it has. The others leave it alone for as long
+//! errand, and notes in the grant log that it has. The others leave it alone for as long
 //! as an errand may take; if the process dies, the next takes it over. Nothing depends
 //! on there being one at a time but the number of requests: each renewal upstream is a
-//! comparison, and its answer is taken in only if the ledger is still as it was.
+//! comparison, and its answer is taken in only if the grant log is still as it was.
 
 use std::fmt;
 
@@ -28,12 +28,12 @@ pub(crate) struct Errands {
     pub(crate) began_unix_ms: Option<u64>,
     /// When the upstream store failed first and last, in milliseconds since 1970, and
     /// how often in between.
-    pub(crate) trouble: Option<UpstreamTrouble>,
+    pub(crate) failing: Option<Failing>,
 }
 
 /// That the upstream store fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct UpstreamTrouble {
+pub(crate) struct Failing {
     pub(crate) since_unix_ms: u64,
     pub(crate) last_unix_ms: u64,
     pub(crate) failures: u32,
@@ -41,7 +41,7 @@ pub(crate) struct UpstreamTrouble {
     pub(crate) message: String,
 }
 
-impl fmt::Display for UpstreamTrouble {
+impl fmt::Display for Failing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -72,35 +72,35 @@ impl Errands {
 
     /// Whether the upstream store failed so recently that it is to be left alone.
     pub(super) fn is_put_off(&self, unix_ms: u64) -> bool {
-        self.trouble.as_ref().is_some_and(|trouble| {
-            let doubled = 500_u64 << trouble.failures.min(10);
-            is_within(trouble.last_unix_ms, doubled.min(Self::SLOWEST_MS), unix_ms)
+        self.failing.as_ref().is_some_and(|failing| {
+            let doubled = 500_u64 << failing.failures.min(10);
+            is_within(failing.last_unix_ms, doubled.min(Self::SLOWEST_MS), unix_ms)
         })
     }
 
     /// What a process is told that must not ask the upstream store now.
     pub(super) fn left_alone(&self) -> StoreError {
-        let trouble = self.trouble.as_ref().map(ToString::to_string);
-        let source = trouble.unwrap_or_else(|| "another process of this machine asks".to_owned());
+        let failing = self.failing.as_ref().map(ToString::to_string);
+        let source = failing.unwrap_or_else(|| "another process of this machine asks".to_owned());
         StoreError::Unavailable {
             source: source.into(),
         }
     }
 
     pub(super) fn is_failing(&self) -> bool {
-        self.trouble.is_some()
+        self.failing.is_some()
     }
 
     /// Notes that the errand is done, and how it ended.
-    pub(super) fn end(&mut self, unix_ms: u64, trouble: Option<String>) {
+    pub(super) fn end(&mut self, unix_ms: u64, failing: Option<String>) {
         self.began_unix_ms = None;
-        self.note(unix_ms, trouble);
+        self.note(unix_ms, failing);
     }
 
     /// Notes whether the upstream store could be had, and what it said if not.
-    pub(super) fn note(&mut self, unix_ms: u64, trouble: Option<String>) {
-        let before = self.trouble.take();
-        self.trouble = trouble.map(|message| UpstreamTrouble {
+    pub(super) fn note(&mut self, unix_ms: u64, failing: Option<String>) {
+        let before = self.failing.take();
+        self.failing = failing.map(|message| Failing {
             since_unix_ms: before
                 .as_ref()
                 .map_or(unix_ms, |before| before.since_unix_ms),
@@ -143,8 +143,8 @@ mod tests {
             now += pause;
             assert!(!errands.is_put_off(now), "{pause}");
         }
-        let trouble = errands.trouble.clone().unwrap();
-        assert_eq!((trouble.since_unix_ms, trouble.failures), (1000, 6));
+        let failing = errands.failing.clone().unwrap();
+        assert_eq!((failing.since_unix_ms, failing.failures), (1000, 6));
         errands.end(now, None);
         assert!(!errands.is_put_off(now) && !errands.is_failing());
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, Weak};
 
-use super::ledger::{Ledger, Sight};
+use super::grant_log::{Caller, GrantLog};
 use crate::clock::Clock;
 use crate::lease::error::StoreError;
 use crate::lease::namespace::Namespace;
@@ -50,7 +50,7 @@ struct Shared {
     clock: Arc<dyn Clock>,
     /// Of the place: another one for each copy, and after each state put back.
     incarnation: Incarnation,
-    ledgers: BTreeMap<String, Ledger>,
+    logs: BTreeMap<String, GrantLog>,
     /// The processes that have a tier open, by number.
     processes: Vec<Weak<()>>,
 }
@@ -58,7 +58,7 @@ struct Shared {
 /// What a [`MemoryTier`] held at some moment.
 #[derive(Clone, Debug)]
 pub struct TierSnapshot {
-    ledgers: BTreeMap<String, Ledger>,
+    logs: BTreeMap<String, GrantLog>,
 }
 
 impl MemoryTier {
@@ -67,7 +67,7 @@ impl MemoryTier {
         Self::of_process(Arc::new(Mutex::new(Shared {
             clock,
             incarnation: Incarnation::new("1"),
-            ledgers: BTreeMap::new(),
+            logs: BTreeMap::new(),
             processes: Vec::new(),
         })))
     }
@@ -94,7 +94,7 @@ impl MemoryTier {
     /// What it holds now.
     pub fn snapshot(&self) -> TierSnapshot {
         TierSnapshot {
-            ledgers: self.shared().ledgers.clone(),
+            logs: self.shared().logs.clone(),
         }
     }
 
@@ -102,35 +102,35 @@ impl MemoryTier {
     /// file notices it: it is another file then, or one that has noted more.
     pub fn put_back(&self, snapshot: &TierSnapshot) {
         let mut shared = self.shared();
-        let ledgers = snapshot.ledgers.values();
-        let recorded = ledgers.map(|ledger| ledger.record.incarnation.as_str().to_owned());
+        let logs = snapshot.logs.values();
+        let recorded = logs.map(|log| log.record.incarnation.as_str().to_owned());
         let names = recorded.chain([shared.incarnation.as_str().to_owned()]);
         let last = names.filter_map(|name| name.parse::<u64>().ok()).max();
         let next = last.unwrap_or(0).saturating_add(1);
         shared.incarnation = Incarnation::new(next.to_string());
-        shared.ledgers.clone_from(&snapshot.ledgers);
+        shared.logs.clone_from(&snapshot.logs);
     }
 
     /// As [`put_back`](Self::put_back), unnoticed: a whole machine that was put back to
     /// a snapshot. It is what tests of the checks themselves must catch.
     pub fn put_back_unnoticed(&self, snapshot: &TierSnapshot) {
         let mut shared = self.shared();
-        if let Some(ledger) = snapshot.ledgers.values().next() {
-            shared.incarnation = ledger.record.incarnation.clone();
+        if let Some(log) = snapshot.logs.values().next() {
+            shared.incarnation = log.record.incarnation.clone();
         }
-        shared.ledgers.clone_from(&snapshot.ledgers);
+        shared.logs.clone_from(&snapshot.logs);
     }
 
     /// Forgets everything, as if the file were removed.
     pub fn lose(&self) {
-        self.shared().ledgers.clear();
+        self.shared().logs.clear();
     }
 
-    pub(super) fn create(&self, mut ledger: Ledger) {
+    pub(super) fn create(&self, mut log: GrantLog) {
         let mut shared = self.shared();
-        ledger.record.incarnation = shared.incarnation.clone();
-        let name = ledger.record.namespace.name().to_owned();
-        shared.ledgers.entry(name).or_insert(ledger);
+        log.record.incarnation = shared.incarnation.clone();
+        let name = log.record.namespace.name().to_owned();
+        shared.logs.entry(name).or_insert(log);
     }
 
     pub(super) fn unix_ms(&self) -> u64 {
@@ -140,37 +140,37 @@ impl MemoryTier {
     pub(super) fn change<T>(
         &self,
         namespace: &Namespace,
-        step: impl FnOnce(&mut Ledger, &Sight) -> Result<T, StoreError>,
+        step: impl FnOnce(&mut GrantLog, &Caller) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let mut shared = self.shared();
-        let mut ledger = shared.ledger(namespace)?.clone();
+        let mut log = shared.log(namespace)?.clone();
         let gone = |user: &str| {
             let number = user.parse::<usize>().ok();
             let process = number.and_then(|number| shared.processes.get(number));
             process.is_none_or(|process| process.strong_count() == 0)
         };
-        ledger.bury(gone);
+        log.reap(gone);
         let unix_ms = shared.clock.unix_ms();
-        if ledger.record.incarnation != shared.incarnation {
-            ledger.forget(&shared.incarnation, unix_ms);
+        if log.record.incarnation != shared.incarnation {
+            log.forget(&shared.incarnation, unix_ms);
         }
-        let sight = Sight {
+        let caller = Caller {
             user: Some(self.number.to_string()),
             arrived_unix_ms: unix_ms,
             unix_ms,
         };
-        let answer = step(&mut ledger, &sight);
-        if Ledger::is_to_be_kept(&answer) {
-            shared.ledgers.insert(namespace.name().to_owned(), ledger);
+        let answer = step(&mut log, &caller);
+        if GrantLog::is_to_be_kept(&answer) {
+            shared.logs.insert(namespace.name().to_owned(), log);
         }
         answer
     }
 
     pub(super) fn list(&self, namespace: &Namespace) -> Result<Listing, StoreError> {
         let shared = self.shared();
-        let ledger = shared.ledger(namespace)?;
-        let blocks = ledger.blocks.values().cloned();
-        Ok(Listing::new(ledger.record.clone(), blocks.collect()))
+        let log = shared.log(namespace)?;
+        let blocks = log.blocks.values().cloned();
+        Ok(Listing::new(log.record.clone(), blocks.collect()))
     }
 
     pub(super) fn check(
@@ -179,17 +179,17 @@ impl MemoryTier {
         now_unix_ms: u64,
     ) -> Result<StoreReport, StoreError> {
         let shared = self.shared();
-        let ledger = shared.ledger(namespace)?;
+        let log = shared.log(namespace)?;
         let store_unix_ms = shared.clock.unix_ms();
-        let now = ledger.record.tick_at(store_unix_ms)?;
+        let now = log.record.tick_at(store_unix_ms)?;
         let report = StoreReport::new(
             "tier in memory",
-            ledger.record.clone(),
+            log.record.clone(),
             shared.incarnation.clone(),
             Durability::Volatile,
             now_unix_ms,
         );
-        let blocks = ledger.blocks.values().cloned().map(Ok);
+        let blocks = log.blocks.values().cloned().map(Ok);
         Ok(report.at(store_unix_ms).with_blocks(now, blocks))
     }
 
@@ -203,10 +203,10 @@ fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
 }
 
 impl Shared {
-    fn ledger(&self, namespace: &Namespace) -> Result<&Ledger, StoreError> {
-        let ledger = self.ledgers.get(namespace.name());
-        let ledger = ledger.ok_or_else(|| namespace.not_initialised())?;
-        ledger.record.verify(namespace)?;
-        Ok(ledger)
+    fn log(&self, namespace: &Namespace) -> Result<&GrantLog, StoreError> {
+        let log = self.logs.get(namespace.name());
+        let log = log.ok_or_else(|| namespace.not_initialised())?;
+        log.record.verify(namespace)?;
+        Ok(log)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use std::ops::Range;
 
-use super::ledger::{Standing, UpstreamGrant};
+use super::grant_log::{Standing, UpstreamGrant};
 use super::*;
 use crate::clock::{Clock, ManualClock};
 use crate::layout::Layout;
@@ -183,10 +183,10 @@ impl Rig {
         Ok(())
     }
 
-    /// A ledger's upstream grants.
+    /// A grant log's upstream grants.
     fn upstream(&self) -> Vec<(u64, Range<u64>, Standing)> {
-        let ledger = |ledger: &mut Ledger, _: &Sight| Ok(ledger.upstream.clone());
-        let upstream = self.machine.change(&self.space, ledger).unwrap();
+        let log = |log: &mut GrantLog, _: &Caller| Ok(log.upstream.clone());
+        let upstream = self.machine.change(&self.space, log).unwrap();
         let row = |(block, it): (Block, UpstreamGrant)| (block.index(), it.ticks, it.standing);
         upstream.into_iter().map(row).collect()
     }
@@ -505,8 +505,8 @@ fn s9_a_late_reply_changes_nothing() {
         START_MS,
     );
     let hand_in = |rig: &Rig, renew: &Renew, answer: Result<u64, StoreError>| {
-        let hand_in = |ledger: &mut Ledger, _: &Sight| {
-            ledger.renewed(renew, &answer);
+        let hand_in = |log: &mut GrantLog, _: &Caller| {
+            log.renewed(renew, &answer);
             Ok(())
         };
         rig.machine.change(&rig.space, hand_in).unwrap();
@@ -548,7 +548,7 @@ fn s9_an_upstream_grant_that_meets_what_was_passed_on_is_left_alone() {
         (ticks.end, true),
     ] {
         let again = Grant::new(grant.block, Epoch::new(2), start..start + REACH);
-        let adopt = |ledger: &mut Ledger, _: &Sight| Ok(ledger.adopt(std::slice::from_ref(&again)));
+        let adopt = |log: &mut GrantLog, _: &Caller| Ok(log.adopt(std::slice::from_ref(&again)));
         let adopted = rig.machine.change(&rig.space, adopt).unwrap();
         assert_eq!(adopted.is_ok(), is_sound, "{start}");
         let (_, now, _) = rig.upstream()[0].clone();
@@ -701,7 +701,7 @@ fn s9_of_one_reply_what_is_sound_is_taken_in() {
     let (_, ticks, _) = rig.upstream()[0].clone();
     let meets = Grant::new(grant.block, Epoch::new(2), ticks.end - 1..ticks.end + 9);
     let sound = Grant::new(Block::new(77), Epoch::FIRST, ticks.clone());
-    let adopt = |ledger: &mut Ledger, _: &Sight| Ok(ledger.adopt(&[meets.clone(), sound.clone()]));
+    let adopt = |log: &mut GrantLog, _: &Caller| Ok(log.adopt(&[meets.clone(), sound.clone()]));
     rig.machine.change(&rig.space, adopt).unwrap().unwrap();
     let all = rig.upstream();
     assert!(all.contains(&(grant.block.index(), ticks.clone(), Standing::Held)));

@@ -129,7 +129,7 @@ impl PgSession {
             join4(
                 client.batch_execute(&begin),
                 client.query_typed(sql, parameters),
-                client.batch_execute(sql::HEAR),
+                client.batch_execute(sql::ENABLE_WARNINGS),
                 client.batch_execute(sql::COMMIT),
             )
             .await

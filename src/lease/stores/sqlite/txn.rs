@@ -3,13 +3,13 @@
 use rusqlite::Connection;
 
 use super::clock_step::{self, Judgement, SETTLE, Uptime};
-use super::session::Trouble;
+use super::session::StepError;
 use super::tables::{self, Space};
 use crate::lease::{Durability, Incarnation, StoreError};
 
 /// A namespace, the file that it is in, and the time.
 #[derive(Debug)]
-pub(super) struct Turn<'a> {
+pub(super) struct Txn<'a> {
     pub(super) connection: &'a Connection,
     /// What the store is called.
     pub(super) store: &'a str,
@@ -26,7 +26,7 @@ pub(super) struct Turn<'a> {
     pub(super) uptime: Option<Uptime>,
 }
 
-impl Turn<'_> {
+impl Txn<'_> {
     /// The file's incarnation: the recorded one only if it is the file for which
     /// the record was written, with nothing missing.
     pub(super) fn incarnation(&self) -> Incarnation {
@@ -74,15 +74,15 @@ impl Turn<'_> {
     }
 
     /// Why the clock is not believed, if it isn't; the doubt is then written.
-    pub(super) fn doubt_clock(&mut self) -> Result<Option<StoreError>, Trouble> {
-        let (pace, error) = match self.judge() {
+    pub(super) fn doubt_clock(&mut self) -> Result<Option<StoreError>, StepError> {
+        let (clock, error) = match self.judge() {
             None => return Ok(None),
-            Some(Judgement::Believed(pace)) => (pace, None),
-            Some(Judgement::Doubted(pace, _, error)) => (pace, Some(error)),
+            Some(Judgement::Believed(clock)) => (clock, None),
+            Some(Judgement::Doubted(clock, _, error)) => (clock, Some(error)),
         };
-        let pace = Some(pace);
-        let changed = self.space.pace != pace;
-        self.space.pace = pace;
+        let clock = Some(clock);
+        let changed = self.space.clock != clock;
+        self.space.clock = clock;
         if error.is_some() && changed {
             self.save()?;
         }
@@ -102,21 +102,21 @@ impl Turn<'_> {
         // A step as long as grants reach ahead anyway does no great harm.
         let limit = self.space.record.limits.horizon().max(SETTLE);
         let uptime = self.uptime.as_ref()?;
-        let recorded = self.space.pace.as_ref();
+        let recorded = self.space.clock.as_ref();
         Some(clock_step::judge(recorded, uptime, self.unix_ms, limit))
     }
 
     /// Writes the record, and counts that.
-    pub(super) fn save(&mut self) -> Result<(), Trouble> {
+    pub(super) fn save(&mut self) -> Result<(), StepError> {
         self.count();
         tables::update_space(self.connection, &self.space)
     }
 
     /// Writes the first record of a namespace.
-    pub(super) fn insert(&mut self) -> Result<(), Trouble> {
+    pub(super) fn insert(&mut self) -> Result<(), StepError> {
         self.count();
-        if let Some(Judgement::Believed(pace)) = self.judge() {
-            self.space.pace = Some(pace);
+        if let Some(Judgement::Believed(clock)) = self.judge() {
+            self.space.clock = Some(clock);
         }
         tables::insert_space(self.connection, &self.space)
     }

@@ -1,13 +1,13 @@
 //! What a machine has of a namespace, and the rules by which it passes that on.
 //!
-//! The methods are pure. Whoever keeps a ledger reads it inside a transaction, asks
+//! The methods are pure. Whoever keeps a grant log reads it inside a transaction, asks
 //! them, and writes what has changed. `now` is the machine's time in ticks.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::errand::{Errand, Errands, UpstreamTrouble};
+use super::errand::{Errand, Errands, Failing};
 use crate::lease::confirmed::Confirmed;
 use crate::lease::error::{Fence, StoreError};
 use crate::lease::grant::{Block, BlockState, Epoch, Grant};
@@ -23,11 +23,11 @@ const RENEWED_EVERY_MS: u64 = 5 * 60 * 1000;
 
 /// What the upstream store has granted to the machine, and what processes have of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Ledger {
-    /// The rules for sub-grants. Its incarnation is that of the place where the ledger
+pub(crate) struct GrantLog {
+    /// The rules for sub-grants. Its incarnation is that of the place where the grant log
     /// is kept.
     pub(crate) record: StoreRecord,
-    /// Epochs begin here: above all of a ledger that was lost, or of what was given up,
+    /// Epochs begin here: above all of a grant log that was lost, or of what was given up,
     /// so that what processes were told of that is known for what it is. The tick in
     /// which it began, since an epoch is never above its mark.
     pub(crate) first_epoch: Epoch,
@@ -66,10 +66,10 @@ pub(crate) enum Standing {
 
 /// When a step happens, and where.
 #[derive(Clone, Debug)]
-pub(crate) struct Sight {
+pub(crate) struct Caller {
     /// What tells that the process is alive whose step it is.
     pub(crate) user: Option<String>,
-    /// The machine's clock before the ledger was waited for, in milliseconds since
+    /// The machine's clock before the grant log was waited for, in milliseconds since
     /// 1970.
     pub(crate) arrived_unix_ms: u64,
     /// The machine's clock now, in milliseconds since 1970.
@@ -78,7 +78,7 @@ pub(crate) struct Sight {
 
 /// How a request for sub-grants stands.
 #[derive(Debug)]
-pub(crate) enum Deal {
+pub(crate) enum AcquireStep {
     Granted(Vec<Grant>),
     /// The upstream store is to be asked for this first.
     Ask {
@@ -94,7 +94,7 @@ pub(crate) enum Deal {
 pub(super) struct Renewal {
     end: u64,
     /// The upstream grant ends there, too; and why that is so, if it is known.
-    cut_off: Option<Option<UpstreamTrouble>>,
+    cut_off: Option<Option<Failing>>,
 }
 
 impl Renewal {
@@ -109,8 +109,8 @@ impl Renewal {
     pub(super) fn end(self) -> Result<u64, StoreError> {
         match self.cut_off.flatten() {
             None => Ok(self.end),
-            Some(trouble) => Err(StoreError::Unavailable {
-                source: trouble.to_string().into(),
+            Some(failing) => Err(StoreError::Unavailable {
+                source: failing.to_string().into(),
             }),
         }
     }
@@ -125,13 +125,17 @@ struct Offer {
     upstream_end: u64,
 }
 
-impl Ledger {
+impl GrantLog {
     /// Grants blocks of those that the machine has, or says what to ask the upstream
     /// store for first.
     ///
     /// # Errors
     /// As [`acquire`](crate::lease::store::LeaseStore::acquire).
-    pub(super) fn acquire(&mut self, at: &Sight, acquire: &Acquire) -> Result<Deal, StoreError> {
+    pub(super) fn acquire(
+        &mut self,
+        at: &Caller,
+        acquire: &Acquire,
+    ) -> Result<AcquireStep, StoreError> {
         // When it was asked, not after it has waited.
         self.record
             .check_skew(at.arrived_unix_ms, acquire.now_unix_ms)?;
@@ -141,7 +145,7 @@ impl Ledger {
         let missing = wanted.saturating_sub(long.len());
         let floor_is_ahead = self.record.earliest_start(now) >= self.record.horizon_end(now);
         if missing == 0 || floor_is_ahead {
-            return self.grant(at, acquire).map(Deal::Granted);
+            return self.grant(at, acquire).map(AcquireStep::Granted);
         }
         let is_probe = self.errands.is_failing();
         if is_probe && !self.errands.begin(at.unix_ms) {
@@ -149,11 +153,11 @@ impl Ledger {
                 Err(StoreError::Exhausted { .. }) if self.is_spent(at) => {
                     Err(self.errands.left_alone())
                 }
-                granted => granted.map(Deal::Granted),
+                granted => granted.map(AcquireStep::Granted),
             };
         }
         let spares = self.missing_spares(now, wanted);
-        Ok(Deal::Ask {
+        Ok(AcquireStep::Ask {
             request: self.request(at, missing + spares),
             is_probe,
         })
@@ -165,7 +169,7 @@ impl Ledger {
     /// As [`acquire`](crate::lease::store::LeaseStore::acquire).
     pub(super) fn grant(
         &mut self,
-        at: &Sight,
+        at: &Caller,
         acquire: &Acquire,
     ) -> Result<Vec<Grant>, StoreError> {
         let now = self.look_at(at, acquire)?;
@@ -194,8 +198,8 @@ impl Ledger {
         Ok(grants.collect())
     }
 
-    /// Refuses a ledger that knows less than it has said; answers the tick.
-    fn look_at(&mut self, at: &Sight, acquire: &Acquire) -> Result<u64, StoreError> {
+    /// Refuses a grant log that knows less than it has said; answers the tick.
+    fn look_at(&mut self, at: &Caller, acquire: &Acquire) -> Result<u64, StoreError> {
         let now = self.record.tick_at(at.unix_ms)?;
         // What was told before was of upstream grants that nothing is passed on of.
         let of_now = |it: &&Confirmed| {
@@ -212,7 +216,7 @@ impl Ledger {
     }
 
     /// Whether nothing will ever be granted of what the machine has.
-    pub(super) fn is_spent(&self, at: &Sight) -> bool {
+    pub(super) fn is_spent(&self, at: &Caller) -> bool {
         let now = self.record.tick_at(at.unix_ms).unwrap_or(0);
         self.unspent(now).next().is_none()
     }
@@ -267,7 +271,7 @@ impl Ledger {
     ///
     /// # Errors
     /// As [`renew`](crate::lease::store::LeaseStore::renew).
-    pub(super) fn renew(&mut self, at: &Sight, renew: &Renew) -> Result<Renewal, StoreError> {
+    pub(super) fn renew(&mut self, at: &Caller, renew: &Renew) -> Result<Renewal, StoreError> {
         let now = self.record.tick_at(at.unix_ms)?;
         self.refuse_quarantined(renew.block)?;
         let known = self.blocks.get(&renew.block).cloned();
@@ -289,7 +293,7 @@ impl Ledger {
         let is_cut_off = end == renew.known_end && end == limit && renew.new_end > end;
         Ok(Renewal {
             end,
-            cut_off: is_cut_off.then(|| self.errands.trouble.clone()),
+            cut_off: is_cut_off.then(|| self.errands.failing.clone()),
         })
     }
 
@@ -385,7 +389,7 @@ impl Ledger {
 
     /// Releases what processes had that have ended. They may have used all of it, so
     /// what follows begins at the mark, as after any release.
-    pub(crate) fn bury(&mut self, is_gone: impl Fn(&str) -> bool) {
+    pub(crate) fn reap(&mut self, is_gone: impl Fn(&str) -> bool) {
         for (block, upstream) in &mut self.upstream {
             let Some(known) = self.blocks.get_mut(block) else {
                 continue;
@@ -416,13 +420,13 @@ impl Ledger {
     }
 
     /// What is due upstream, if anything is and nobody else is at it.
-    pub(super) fn errand(&mut self, at: &Sight) -> Option<Errand> {
+    pub(super) fn errand(&mut self, at: &Caller) -> Option<Errand> {
         let now = self.record.tick_at(at.unix_ms).ok()?;
         let errand = self.due(at, now)?;
         self.errands.begin(at.unix_ms).then_some(errand)
     }
 
-    fn due(&self, at: &Sight, now: u64) -> Option<Errand> {
+    fn due(&self, at: &Caller, now: u64) -> Option<Errand> {
         let renewals = self.renewals(at, now);
         let spare = self.missing_spares(now, 0);
         if renewals.is_empty() && spare == 0 {
@@ -437,7 +441,7 @@ impl Ledger {
 
     /// The grants that are in use, and as many spare ones as are wanted, are renewed
     /// once a tenth of the reach has passed, or five minutes. The rest lapses.
-    fn renewals(&self, at: &Sight, now: u64) -> Vec<Renew> {
+    fn renewals(&self, at: &Caller, now: u64) -> Vec<Renew> {
         let held = |(block, upstream): &(&Block, &UpstreamGrant)| {
             upstream.standing == Standing::Held && !self.quarantined.contains_key(block)
         };
@@ -490,14 +494,14 @@ impl Ledger {
     }
 
     /// For as long as the upstream store grants, with what it must know.
-    fn request(&self, at: &Sight, blocks: usize) -> Acquire {
+    fn request(&self, at: &Caller, blocks: usize) -> Acquire {
         let blocks = u32::try_from(blocks).unwrap_or(u32::MAX).min(MAX_ACQUIRE);
         Acquire::new(blocks, self.reach, at.unix_ms).with_evidence(self.evidence(at))
     }
 
     /// What the upstream store has confirmed of time that is still to come, or that
     /// may be by its clock.
-    fn evidence(&self, at: &Sight) -> Vec<Confirmed> {
+    fn evidence(&self, at: &Caller) -> Vec<Confirmed> {
         let oldest = at.unix_ms.saturating_sub(self.record.limits.failover_ms());
         let layout = self.record.namespace.layout();
         let oldest = layout.tick_at(oldest).unwrap_or(0);
@@ -508,7 +512,7 @@ impl Ledger {
     }
 }
 
-/// Whether the store knows more of a grant than the ledger.
+/// Whether the store knows more of a grant than the grant log.
 fn is_ahead(fence: &Fence) -> bool {
     match fence {
         Fence::End { known, recorded } => recorded > known,

@@ -1,7 +1,7 @@
-//! Where a ledger is kept.
+//! Where a grant log is kept.
 
 use super::Operation;
-use super::ledger::{Ledger, Sight};
+use super::grant_log::{Caller, GrantLog};
 use super::memory::MemoryTier;
 use crate::lease::error::StoreError;
 use crate::lease::grant::{Block, BlockState};
@@ -9,13 +9,13 @@ use crate::lease::namespace::Namespace;
 use crate::lease::report::{Listing, StoreReport};
 
 #[derive(Debug)]
-pub(super) enum Place {
+pub(super) enum TierStorage {
     #[cfg(feature = "sqlite")]
     File(Box<crate::lease::stores::sqlite::SqliteStore>),
     Memory(MemoryTier),
 }
 
-impl Place {
+impl TierStorage {
     /// With another clock, unless it has been given one already.
     #[cfg(feature = "sqlite")]
     pub(super) fn with_clock(self, clock: std::sync::Arc<dyn crate::clock::Clock>) -> Self {
@@ -43,29 +43,29 @@ impl Place {
         }
     }
 
-    /// Writes the first ledger of a namespace, unless there is one.
-    pub(super) fn create(&mut self, ledger: Ledger) -> Result<(), StoreError> {
+    /// Writes the first grant log of a namespace, unless there is one.
+    pub(super) fn create(&mut self, log: GrantLog) -> Result<(), StoreError> {
         match self {
             #[cfg(feature = "sqlite")]
-            Self::File(file) => file.create_ledger(&ledger),
+            Self::File(file) => file.create_log(&log),
             Self::Memory(memory) => {
-                memory.create(ledger);
+                memory.create(log);
                 Ok(())
             }
         }
     }
 
     /// Runs one step in one transaction. What it did is durable when this returns, and
-    /// is undone if it [failed](Ledger::is_to_be_kept).
+    /// is undone if it [failed](GrantLog::is_to_be_kept).
     pub(super) fn change<T>(
         &mut self,
         operation: Operation,
         namespace: &Namespace,
-        step: impl FnOnce(&mut Ledger, &Sight) -> Result<T, StoreError>,
+        step: impl FnOnce(&mut GrantLog, &Caller) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         match self {
             #[cfg(feature = "sqlite")]
-            Self::File(file) => file.change_ledger(operation, namespace, step),
+            Self::File(file) => file.change_log(operation, namespace, step),
             Self::Memory(memory) => {
                 let _ = operation;
                 memory.change(namespace, step)
