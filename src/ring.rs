@@ -89,11 +89,15 @@ use crossbeam_utils::CachePadded;
 use self::contention_backoff::ContentionBackoff;
 pub use self::error::{PushError, RingError};
 pub use self::permit::Permit;
-use self::publish::FLAGS_PER_WORD;
 use crate::fork::{WipeOnFork, ZeroIsValid};
 use crate::id::Id;
+use crate::sync;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+
+/// Flags in one word of the flag ring. In a model two, so that a ring of four slots
+/// has two words.
+const FLAGS_PER_WORD: u64 = sync::size(64, 2) as u64;
 
 /// A bounded ring of IDs, for any number of producers and consumers.
 ///
@@ -140,7 +144,7 @@ unsafe impl ZeroIsValid for Counters {}
 
 impl RingBuffer {
     /// The largest capacity, in slots: 2^30, which takes 8 GiB.
-    pub const MAX_CAPACITY: usize = 1 << 30;
+    pub const MAX_CAPACITY: usize = error::MAX_CAPACITY;
 
     /// Makes an empty ring of `capacity` slots.
     ///
@@ -215,41 +219,6 @@ impl RingBuffer {
     #[inline]
     pub fn take_batch(&self, out: &mut [Id]) -> usize {
         self.take_batch_leaving(out).0
-    }
-
-    /// Puts one ID at the end.
-    ///
-    /// Lock-free, about 20 ns; [`reserve`](Self::reserve) spreads that over many.
-    ///
-    /// # Errors
-    ///
-    /// [`PushError`] gives the ID back if the ring is full, or its room promised
-    /// to others; always in a forked child.
-    pub fn push(&self, id: Id) -> Result<(), PushError> {
-        match self.push_batch(&[id]) {
-            0 => Err(PushError(id)),
-            _ => Ok(()),
-        }
-    }
-
-    /// Puts as many of `ids` at the end as fit, from the front, and returns how many.
-    ///
-    /// They follow each other without a gap. Lock-free.
-    #[must_use = "what did not fit is still the caller's"]
-    pub fn push_batch(&self, ids: &[Id]) -> usize {
-        match self.reserve(ids.len()) {
-            Some(permit) => permit.push(ids),
-            None => 0,
-        }
-    }
-
-    /// A permit to push up to `want` IDs, for fewer if there is room for fewer,
-    /// or `None` if the ring is full (or `want` is 0).
-    ///
-    /// Lock-free. The room is held until the permit is used or dropped; one that
-    /// is forgotten (`std::mem::forget`) holds it for good.
-    pub fn reserve(&self, want: usize) -> Option<Permit<'_>> {
-        self.reserve_below(self.fill_limit(), want)
     }
 
     /// [`take`](Self::take), and how many IDs it left at the least.

@@ -1,12 +1,12 @@
-//! Where IDs are made: a run from the timeline, encrypted.
+//! Makes IDs: claims a run of raws from the timeline and encrypts it.
 
 use std::time::Duration;
 
-use crate::Id;
 use crate::cipher::Cipher;
+use crate::id::Id;
 use crate::timeline::{Refused, Timeline};
 
-/// Claims raws and encrypts them.
+/// Makes the IDs of a timeline under one key.
 #[derive(Debug)]
 pub(crate) struct Source {
     timeline: Timeline,
@@ -18,10 +18,10 @@ impl Source {
         Self { timeline, cipher }
     }
 
-    /// Writes new IDs to the front of `out` and returns how many: at least 1,
+    /// Writes new IDs to the front of `out` and returns how many: at least 1, and
     /// fewer than `out.len()` where a run ends. `out` must not be empty.
     ///
-    /// Lock-free and without allocation, as far as the clock is.
+    /// Lock-free and without allocation, if the clock is.
     #[inline]
     pub(crate) fn mint(&self, out: &mut [Id]) -> Result<usize, Refused> {
         let run = self.timeline.claim(out.len())?;
@@ -34,12 +34,13 @@ impl Source {
         Ok(run.len)
     }
 
-    /// How long before `now_unix_ms` the tick of `id` began; zero for a borrowed one.
+    /// The time from the beginning of the tick of `id` to `now_unix_ms`; zero for a
+    /// tick that is borrowed, and so has not begun.
     pub(crate) fn age(&self, id: Id, now_unix_ms: u64) -> Duration {
         let raw = self.cipher.decrypt(id.to_u64());
         let born = match self.timeline.layout().unpack(raw) {
             Ok(parts) => parts.unix_ms,
-            // Not made here; the ring holds none such.
+            // No ID of this layout. The ring holds none of those.
             Err(_) => now_unix_ms,
         };
         Duration::from_millis(now_unix_ms.saturating_sub(born))

@@ -1,4 +1,4 @@
-//! How producers are woken to end.
+//! How producers are woken to stop.
 
 use std::sync::mpsc;
 use std::thread;
@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use super::ScheduledFill;
 use crate::clock::ManualClock;
-use crate::{CachedGenerator, Layout, StaticLease};
+use crate::generator::CachedGenerator;
+use crate::layout::Layout;
+use crate::lease::StaticLease;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// What needs no time has come after this.
+/// Long enough for anything that needs no time.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[test]
@@ -31,14 +33,14 @@ fn a_drop_wakes_all_producers_that_sleep() {
             .producers(producers)
             .build()
             .unwrap();
-        // The time that they need to fall asleep: awake ones see that they are to end.
+        // The time that they need to fall asleep: an awake one sees the stop by itself.
         thread::sleep(Duration::from_millis(30));
-        let (returned, hear) = mpsc::channel();
+        let (returned, over) = mpsc::channel();
         // Not joined: where one sleeps on, the drop never returns.
         thread::spawn(move || {
             drop(ids);
             returned.send(())
         });
-        assert_eq!(hear.recv_timeout(PATIENCE), Ok(()), "{producers} producers");
+        assert_eq!(over.recv_timeout(PATIENCE), Ok(()), "{producers} producers");
     }
 }

@@ -2,8 +2,10 @@
 
 use std::fmt;
 
-use super::RingBuffer;
 use crate::id::Id;
+
+/// The largest capacity of a ring, in slots.
+pub(super) const MAX_CAPACITY: usize = 1 << 30;
 
 /// The ring was full; here is the ID that it did not take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +26,8 @@ impl std::error::Error for PushError {}
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RingError {
-    /// The capacity is no power of two between 1 and [`RingBuffer::MAX_CAPACITY`].
+    /// The capacity is no power of two between 1 and
+    /// [`RingBuffer::MAX_CAPACITY`](super::RingBuffer::MAX_CAPACITY).
     Capacity {
         /// The capacity that was asked for, in slots.
         capacity: usize,
@@ -39,8 +42,7 @@ impl fmt::Display for RingError {
             Self::Capacity { capacity } => write!(
                 f,
                 "a ring of {capacity} slots can't be made: \
-                 the capacity must be a power of two from 1 to {}",
-                RingBuffer::MAX_CAPACITY
+                 the capacity must be a power of two from 1 to {MAX_CAPACITY}",
             ),
             Self::Memory(_) => {
                 f.write_str("the memory for the ring could not be had: choose a smaller capacity")

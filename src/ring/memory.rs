@@ -6,7 +6,7 @@
 //! its memory is fragmented it may first put some together, which takes time
 //! once; faulting in small pages ahead of time was measured to gain less.
 
-use super::RingError;
+use super::error::RingError;
 use crate::sync::atomic::AtomicU64;
 
 /// `len` words of zero.
