@@ -3,6 +3,7 @@
 mod backing;
 mod builder;
 mod cached;
+mod check;
 mod counters;
 mod direct;
 mod direct_builder;
@@ -23,6 +24,7 @@ mod stats;
 
 pub use self::builder::CachedGeneratorBuilder;
 pub use self::cached::CachedGenerator;
+pub use self::check::{BuildCheck, LeaseCheck};
 pub use self::direct::{ClockPolicy, DirectGenerator};
 pub use self::direct_builder::DirectGeneratorBuilder;
 pub use self::empty::{OnEmpty, RingEmpty, TakeError};

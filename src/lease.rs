@@ -70,6 +70,7 @@ pub mod guide;
 mod key;
 mod limits;
 mod namespace;
+mod obstacle;
 pub mod protocol;
 mod quarantine;
 mod record;
@@ -96,6 +97,7 @@ pub use self::grant::{Block, BlockState, Epoch, Grant, Holder};
 pub use self::key::StoreKey;
 pub use self::limits::StoreLimits;
 pub use self::namespace::{Fingerprint, Namespace, NamespaceError};
+pub use self::obstacle::Obstacle;
 #[doc(inline)]
 pub use self::protocol::{
     Expiry, GrantState, GrantStatus, LeaseHealth, LeasePlan, LeaseStatus, PlanError,
@@ -104,7 +106,7 @@ pub use self::quarantine::Quarantined;
 pub use self::record::{Incarnation, StoreRecord};
 pub use self::rectangle::{Lease, LeaseError};
 pub(crate) use self::registry::{Conflict, Space};
-pub(crate) use self::renewal::{FirstLease, GrantSink, Keeper, KeeperError, may_come};
+pub(crate) use self::renewal::{FirstLease, GrantSink, Keeper, KeeperError, WaitHook, may_come};
 pub use self::report::{Durability, Listing, StoreReport};
 pub use self::store::{Acquire, Floor, History, Init, LeaseStore, MAX_ACQUIRE, Renew};
 #[cfg(feature = "etcd")]

@@ -113,9 +113,9 @@ pub use self::clock::{Clock, CoarseClock, ManualClock, SystemClock};
 pub use self::fill::model::WaitingRoom;
 pub use self::fill::{FillCause, PaddingFill, PolicyError, RingFull, ScheduledFill, ThresholdFill};
 pub use self::generator::{
-    BuildError, CachedGenerator, CachedGeneratorBuilder, ClockPolicy, DirectGenerator,
-    DirectGeneratorBuilder, FillCounts, Handle, Inspector, LeaseSource, OnEmpty, RingEmpty,
-    Shutdown, Stats, TakeError,
+    BuildCheck, BuildError, CachedGenerator, CachedGeneratorBuilder, ClockPolicy, DirectGenerator,
+    DirectGeneratorBuilder, FillCounts, Handle, Inspector, LeaseCheck, LeaseSource, OnEmpty,
+    RingEmpty, Shutdown, Stats, TakeError,
 };
 pub use self::id::{Id, ParseIdError};
 pub use self::layout::{

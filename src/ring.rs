@@ -156,9 +156,7 @@ impl RingBuffer {
     /// [`RingError`] if `capacity` is no power of two between 1 and
     /// [`RingBuffer::MAX_CAPACITY`], or if the memory can't be had.
     pub fn with_capacity(capacity: usize) -> Result<Self, RingError> {
-        if !Self::is_possible(capacity) {
-            return Err(RingError::Capacity { capacity });
-        }
+        Self::check_capacity(capacity)?;
         let start = capacity as u64;
         let counter = || CachePadded::new(AtomicU64::new(start));
         let counters = WipeOnFork::new(Counters {
@@ -175,8 +173,13 @@ impl RingBuffer {
         })
     }
 
-    fn is_possible(capacity: usize) -> bool {
-        capacity.is_power_of_two() && capacity <= Self::MAX_CAPACITY
+    /// Refuses a capacity that no ring can have.
+    pub(crate) fn check_capacity(capacity: usize) -> Result<(), RingError> {
+        if capacity.is_power_of_two() && capacity <= Self::MAX_CAPACITY {
+            Ok(())
+        } else {
+            Err(RingError::Capacity { capacity })
+        }
     }
 
     /// The number of slots.

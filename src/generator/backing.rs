@@ -10,8 +10,8 @@ use crate::clock::Clock;
 use crate::layout::Layout;
 use crate::lease::protocol::{Expiry, LeasePlan};
 use crate::lease::{
-    Block, Claimed, Conflict, Denied, Fingerprint, FirstLease, History, Lease, LeaseError,
-    LeaseStore, Namespace, Outage, Space,
+    Block, Claimed, Conflict, Denied, FirstLease, Lease, LeaseError, LeaseStore, Namespace, Outage,
+    Space,
 };
 use crate::timeline::{ClaimPolicy, Timeline};
 
@@ -29,8 +29,7 @@ pub(super) struct Kept {
     pub(super) namespace: Namespace,
     pub(super) plan: LeasePlan,
     pub(super) outage: Arc<Outage>,
-    /// What a namespace that is not there is initialised with.
-    pub(super) history: Option<History>,
+    pub(super) options: LeaseOptions,
     /// For how long the first lease is waited for; none if it is to come later.
     pub(super) patience: Option<Duration>,
 }
@@ -66,6 +65,14 @@ impl LeaseBacking {
         Ok(Self::Given { lease, claimed })
     }
 
+    /// What is left of a lease that was given; none of a store's.
+    pub(super) fn into_lease(self) -> Option<Lease> {
+        match self {
+            Self::Given { lease, .. } => Some(lease),
+            Self::Kept(_) => None,
+        }
+    }
+
     /// Leases from a store.
     pub(super) fn kept(
         store: Box<dyn LeaseStore>,
@@ -73,27 +80,17 @@ impl LeaseBacking {
         layout: &Layout,
         secret: Option<&Secret>,
     ) -> Result<Self, BuildError> {
-        let name = options.namespace.clone().ok_or(BuildError::NoNamespace)?;
-        let fingerprint = match secret {
-            Some(secret) => Fingerprint::of(secret),
-            None => Fingerprint::PLAIN,
-        };
-        let mut namespace =
-            Namespace::new(name, layout, fingerprint).map_err(BuildError::Namespace)?;
-        if let Some(bits) = options.block_bits {
-            namespace = namespace
-                .with_block_bits(bits)
-                .map_err(BuildError::Namespace)?;
-        }
+        let namespace = options.namespace(layout, secret)?;
         let plan = options.plan(&namespace)?;
         let within = options.first_lease_within;
+        let patience = within.unwrap_or(FirstLease::PATIENCE);
         Ok(Self::Kept(Box::new(Kept {
             store,
             namespace,
             plan,
             outage: Arc::default(),
-            history: options.init_if_new,
-            patience: (!options.detached).then(|| within.unwrap_or(FirstLease::PATIENCE)),
+            patience: (!options.detached).then_some(patience),
+            options,
         })))
     }
 

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use super::backing::Share;
 use super::cached::{CachedGenerator, Shared};
+use super::check::BuildCheck;
 use super::empty::{EmptyHook, OnEmpty, RingEmpty};
 use super::error::BuildError;
 use super::grant_lanes::LeaseUser;
 use super::lease_hold::LeaseHold;
 use super::lease_options::STORE_BORROW_LIMIT;
 use super::options::shared_options;
-use super::setup::{Setup, to_ticks};
+use super::setup::{Setup, in_whole_ticks, to_ticks};
 use crate::events;
 use crate::fill::{
     FillCause, Filler, FillerParts, FullHook, PaddingFill, Producers, RingFull, ScheduledFill,
@@ -226,10 +227,48 @@ impl CachedGeneratorBuilder {
         self.build_now()
     }
 
-    fn build_now(self) -> Result<CachedGenerator, BuildError> {
-        let capacity = self.capacity;
+    /// Says what [`build`](Self::build) would do, and refuses what it refuses, as far as
+    /// that shows without a store: for a program that wants to know before it begins that its
+    /// configuration is sound. Nothing is asked, written, allocated or started, and nothing
+    /// is held: a lease that was given is claimed for the moment of the call alone.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ringflake::{BuildError, CachedGenerator, Layout, LeaseCheck, StaticLease};
+    ///
+    /// let lease = StaticLease::assume_unique(Layout::RANDFLAKE, 40..44);
+    /// let builder = CachedGenerator::builder(Layout::RANDFLAKE).plain().lease(lease);
+    /// let check = builder.check()?;
+    /// assert_eq!((check.capacity, check.threshold), (65_536, 32_768));
+    /// assert!(matches!(check.leases, LeaseCheck::Given(lease) if lease.nodes() == (40..44)));
+    ///
+    /// let refused = builder.producers(65).check().unwrap_err();
+    /// assert!(matches!(refused, BuildError::Producers { count: 65 }));
+    /// # Ok::<(), BuildError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] as [`build`](Self::build), but for what a store, the disk or the
+    /// system would say.
+    pub fn check(&self) -> Result<BuildCheck, BuildError> {
+        let threshold = self.validate()?;
+        let leases = self.setup.dry_run()?;
+        RingBuffer::check_capacity(self.capacity).map_err(BuildError::Ring)?;
+        let borrow_limit = self.borrow_limit.unwrap_or(self.setup.borrow_limit());
+        Ok(BuildCheck {
+            capacity: self.capacity,
+            threshold,
+            borrow_limit: in_whole_ticks(&self.setup.layout, borrow_limit),
+            leases,
+        })
+    }
+
+    /// Checks what is the ring's, and returns the threshold in slots.
+    fn validate(&self) -> Result<usize, BuildError> {
         let threshold = match self.threshold {
-            Some(fill) => fill.in_slots(capacity).map_err(BuildError::Policy)?,
+            Some(fill) => fill.in_slots(self.capacity).map_err(BuildError::Policy)?,
             None => 0,
         };
         if let Some(schedule) = &self.schedule {
@@ -245,6 +284,12 @@ impl CachedGeneratorBuilder {
         if matches!(self.on_empty, OnEmpty::Wait(_)) && self.threshold.is_none() {
             return Err(BuildError::WaitWithoutThreshold);
         }
+        Ok(threshold)
+    }
+
+    fn build_now(self) -> Result<CachedGenerator, BuildError> {
+        let capacity = self.capacity;
+        let threshold = self.validate()?;
         let borrow_limit = self.borrow_limit.unwrap_or(self.setup.borrow_limit());
         let setup = self.setup.check()?;
         let ring = RingBuffer::with_capacity(capacity).map_err(BuildError::Ring)?;

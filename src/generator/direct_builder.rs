@@ -1,14 +1,17 @@
 //! How a direct generator is configured.
 
+use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::backing::Share;
+use super::check::BuildCheck;
 use super::direct::{ClockPolicy, DirectGenerator};
 use super::error::BuildError;
 use super::grant_lanes::LeaseUser;
 use super::lease_hold::LeaseHold;
 use super::options::shared_options;
-use super::setup::{Setup, to_ticks};
+use super::setup::{Setup, in_whole_ticks, to_ticks};
 use crate::layout::Layout;
 use crate::source::Source;
 use crate::sync::atomic::AtomicUsize;
@@ -64,18 +67,31 @@ impl DirectGeneratorBuilder {
         self.build_now()
     }
 
+    /// Says what [`build`](Self::build) would do; see
+    /// [`CachedGeneratorBuilder::check`](crate::CachedGeneratorBuilder::check).
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] as [`build`](Self::build), but for what a store, the disk or the
+    /// system would say.
+    pub fn check(&self) -> Result<BuildCheck, BuildError> {
+        let leases = self.setup.dry_run()?;
+        lanes(self.policy, leases.nodes())?;
+        let borrow_limit = match self.policy {
+            ClockPolicy::Logical { at_most_ahead } => at_most_ahead,
+            _ => Duration::ZERO,
+        };
+        Ok(BuildCheck {
+            capacity: 0,
+            threshold: 0,
+            borrow_limit: in_whole_ticks(&self.setup.layout, borrow_limit),
+            leases,
+        })
+    }
+
     fn build_now(self) -> Result<DirectGenerator, BuildError> {
         let setup = self.setup.check()?;
-        let nodes = setup.backing.nodes();
-        let width = nodes.end - nodes.start;
-        let lanes = match self.policy {
-            ClockPolicy::Refuse | ClockPolicy::Wait { .. } | ClockPolicy::Logical { .. } => 1,
-            ClockPolicy::SwitchNode => width.min(MAX_LANES),
-            ClockPolicy::RollbackBits(bits @ 1..=8) if width.is_multiple_of(1 << bits) => 1 << bits,
-            ClockPolicy::RollbackBits(bits) => {
-                return Err(BuildError::RollbackBits { bits, nodes });
-            }
-        };
+        let lanes = lanes(self.policy, setup.backing.nodes())?;
         let claim_policy = match self.policy {
             ClockPolicy::Logical { at_most_ahead } => ClaimPolicy {
                 borrow_limit: to_ticks(&setup.layout, at_most_ahead),
@@ -111,6 +127,17 @@ impl DirectGeneratorBuilder {
     }
 }
 
+/// How many lanes the nodes are divided into that are claimed from together.
+fn lanes(policy: ClockPolicy, nodes: Range<u64>) -> Result<u64, BuildError> {
+    let width = nodes.end - nodes.start;
+    match policy {
+        ClockPolicy::Refuse | ClockPolicy::Wait { .. } | ClockPolicy::Logical { .. } => Ok(1),
+        ClockPolicy::SwitchNode => Ok(width.min(MAX_LANES)),
+        ClockPolicy::RollbackBits(bits @ 1..=8) if width.is_multiple_of(1 << bits) => Ok(1 << bits),
+        ClockPolicy::RollbackBits(bits) => Err(BuildError::RollbackBits { bits, nodes }),
+    }
+}
+
 impl LeaseUser for Arc<[Source]> {
     fn sources(&self) -> &[Source] {
         self
@@ -129,7 +156,6 @@ impl LeaseUser for Arc<[Source]> {
 mod tests {
     use std::sync::atomic::Ordering::Relaxed;
     use std::sync::atomic::{AtomicU64, AtomicUsize};
-    use std::time::Duration;
 
     use super::*;
     use crate::clock::Clock;

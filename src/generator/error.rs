@@ -89,6 +89,13 @@ pub enum BuildError {
     Namespace(NamespaceError),
     /// The number of blocks or the lease duration is out of its range.
     Plan(PlanError),
+    /// The first lease is to last no time, or longer than the leases after it.
+    FirstLeaseDuration {
+        /// The duration that was asked for.
+        value: Duration,
+        /// The longest allowed, the lease duration.
+        max: Duration,
+    },
     /// The store gives no lease, and waiting does not help. Nothing is held in it, unless
     /// this is [`StoreError::Ambiguous`]; then a block may lie idle until its end.
     Store(StoreError),
@@ -206,6 +213,11 @@ impl fmt::Display for BuildError {
             ),
             Self::Namespace(error) => error.fmt(f),
             Self::Plan(error) => error.fmt(f),
+            Self::FirstLeaseDuration { value, max } => write!(
+                f,
+                "a first lease of {value:?} can't be had: choose more than nothing, and at most \
+                 the lease duration, {max:?}"
+            ),
             Self::Store(error) => error.fmt(f),
             Self::NoLeaseYet { waited, error } => write!(
                 f,

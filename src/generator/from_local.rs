@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use super::error::BuildError;
-use super::lease_options::DEFAULT_BORROW_LIMIT;
+use super::lease_options::{DEFAULT_BORROW_LIMIT, LeaseOptions};
 use super::setup::Setup;
+use crate::lease::Namespace;
 use crate::local::{Local, LocalError};
 
 impl Setup {
@@ -14,6 +15,26 @@ impl Setup {
         let Some(mut local) = self.local.take() else {
             return Ok(self);
         };
+        self.outline(&local)?;
+        self.lease_options = self.options_of_local();
+        if self.chose_plain() {
+            local = local.plain();
+        }
+        let space = local.make(&self.layout).map_err(BuildError::Local)?;
+        let store = space.store().map_err(BuildError::Local)?;
+        match &space.secret {
+            Some(secret) => self.encrypt_with(secret),
+            None => self.leave_plain(),
+        }
+        self.lease_options.namespace = Some(space.namespace.name().to_owned());
+        self.lease_options.block_bits = Some(space.namespace.block_bits());
+        self.store = Some(Box::new(store));
+        Ok(self)
+    }
+
+    /// What the namespace of `local` would be, if all is as it has to be that shows without
+    /// a look at the disk.
+    pub(super) fn outline(&self, local: &Local) -> Result<Namespace, BuildError> {
         if self.lease.is_some() || self.store.is_some() {
             return Err(BuildError::TwoLeases);
         }
@@ -28,25 +49,22 @@ impl Setup {
         if let Some((option, _)) = given.into_iter().find(|&(_, given)| given) {
             return Err(BuildError::LocalHas { option });
         }
+        let mut local = local.clone();
         if self.chose_plain() {
             local = local.plain();
         }
-        self.lease_options
+        let outline = local.outline(&self.layout).map_err(BuildError::Local)?;
+        self.options_of_local().plan(&outline)?;
+        Ok(outline)
+    }
+
+    /// The options, with leases as long as those of a directory may be unless it was said.
+    pub(super) fn options_of_local(&self) -> LeaseOptions {
+        let mut options = self.lease_options.clone();
+        options
             .lease_duration
             .get_or_insert(Local::limits(&self.layout).horizon());
-        let outline = local.outline(&self.layout).map_err(BuildError::Local)?;
-        self.lease_options.plan(&outline)?;
-
-        let space = local.make(&self.layout).map_err(BuildError::Local)?;
-        let store = space.store().map_err(BuildError::Local)?;
-        match &space.secret {
-            Some(secret) => self.encrypt_with(secret),
-            None => self.leave_plain(),
-        }
-        self.lease_options.namespace = Some(space.namespace.name().to_owned());
-        self.lease_options.block_bits = Some(space.namespace.block_bits());
-        self.store = Some(Box::new(store));
-        Ok(self)
+        options
     }
 
     /// How far ahead of the clock local IDs may lie: after a loss of `leases.db`, leases

@@ -91,7 +91,7 @@ impl LeaseHold {
                     namespace,
                     plan,
                     outage,
-                    history,
+                    options,
                     patience,
                 } = *kept;
                 let manager =
@@ -99,7 +99,9 @@ impl LeaseHold {
                 let lanes = Box::new(GrantLanes::new(user, namespace));
                 let started = Instant::now();
                 // Who does not wait here asks again in the background.
-                let first = FirstLease::new(history, patience.unwrap_or_default());
+                let first = FirstLease::new(options.init_if_new, patience.unwrap_or_default())
+                    .lasting(options.first_lease_duration)
+                    .reporting_to(options.wait_hook);
                 Keeper::start(store, manager, lanes, outage, first, patience.is_some())
                     .map(Self::Kept)
                     .map_err(|error| match error {

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use super::error::BuildError;
+use crate::cipher::Secret;
+use crate::layout::Layout;
 use crate::lease::protocol::{Expiry, LeasePlan};
-use crate::lease::{History, Holder, Lease, Namespace, StaticLease};
+use crate::lease::{Fingerprint, History, Holder, Lease, Namespace, StaticLease, WaitHook};
 
 /// How far ahead of the clock the IDs of a ring may lie unless it is said. With nodes of
 /// one's own a restart has to wait for it.
@@ -38,7 +40,7 @@ impl From<StaticLease> for LeaseSource {
 }
 
 /// What the builder was told about leases from a store.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct LeaseOptions {
     pub(super) namespace: Option<String>,
     pub(super) block_bits: Option<u32>,
@@ -50,6 +52,10 @@ pub(super) struct LeaseOptions {
     pub(super) init_if_new: Option<History>,
     /// For how long `build` waits for the first lease.
     pub(super) first_lease_within: Option<Duration>,
+    /// How far the first lease reaches ahead of the clock.
+    pub(super) first_lease_duration: Option<Duration>,
+    /// What each wait for the first lease is reported to.
+    pub(super) wait_hook: Option<WaitHook>,
     /// Whether the first lease comes after the generator was built.
     pub(super) detached: bool,
 }
@@ -67,10 +73,32 @@ impl LeaseOptions {
             ("holder", self.holder.is_some()),
             ("init_if_new", self.init_if_new.is_some()),
             ("first_lease_within", self.first_lease_within.is_some()),
+            ("first_lease_duration", self.first_lease_duration.is_some()),
+            ("on_lease_wait_hook", self.wait_hook.is_some()),
         ];
         match given.into_iter().find(|&(_, given)| given) {
             Some((option, _)) => Err(BuildError::NoStore { option }),
             None => Ok(()),
+        }
+    }
+
+    /// The namespace, as it has to be on record.
+    pub(super) fn namespace(
+        &self,
+        layout: &Layout,
+        secret: Option<&Secret>,
+    ) -> Result<Namespace, BuildError> {
+        let name = self.namespace.clone().ok_or(BuildError::NoNamespace)?;
+        let fingerprint = match secret {
+            Some(secret) => Fingerprint::of(secret),
+            None => Fingerprint::PLAIN,
+        };
+        let namespace = Namespace::new(name, layout, fingerprint).map_err(BuildError::Namespace)?;
+        match self.block_bits {
+            Some(bits) => namespace
+                .with_block_bits(bits)
+                .map_err(BuildError::Namespace),
+            None => Ok(namespace),
         }
     }
 
@@ -88,7 +116,13 @@ impl LeaseOptions {
         }
         plan = plan.held_by(self.holder.clone().unwrap_or_else(this_process));
         plan.validate(namespace).map_err(BuildError::Plan)?;
-        Ok(plan)
+        match self.first_lease_duration {
+            Some(value) if value.is_zero() || value > plan.lease_duration => {
+                let max = plan.lease_duration;
+                Err(BuildError::FirstLeaseDuration { value, max })
+            }
+            _ => Ok(plan),
+        }
     }
 }
 

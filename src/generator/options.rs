@@ -145,6 +145,32 @@ macro_rules! shared_options {
             self
         }
 
+        /// Calls `hook` with the store's refusal each time that [`build`](Self::build) is
+        /// about to ask for the first lease again, so that a program can say what it waits
+        /// for. A panic in it is caught.
+        ///
+        /// It is called in the thread that keeps the leases, which other generators may
+        /// share, and must not block.
+        pub fn on_lease_wait_hook(
+            mut self,
+            hook: impl Fn(&crate::lease::StoreError) + Send + Sync + 'static,
+        ) -> Self {
+            self.setup.lease_options.wait_hook = Some(crate::lease::WaitHook::new(hook));
+            self
+        }
+
+        /// How far ahead of the clock the first leases reach, where that is to be less than
+        /// [`lease_duration`](Self::lease_duration): from more than nothing to that,
+        /// rounded up to whole ticks. The first renewal, after a tenth to three twentieths
+        /// of this time, brings them to the full length.
+        ///
+        /// For a program that often runs for a moment: one that is killed in that time
+        /// leaves its nodes held for no longer than this.
+        pub fn first_lease_duration(mut self, duration: std::time::Duration) -> Self {
+            self.setup.lease_options.first_lease_duration = Some(duration);
+            self
+        }
+
         /// The name of the ID space that the store divides, as it was
         /// initialised. All who share it must have the same layout and secret.
         pub fn namespace(mut self, name: impl Into<String>) -> Self {

@@ -17,7 +17,7 @@ pub(super) struct Setup {
     pub(super) layout: Layout,
     cipher: Option<Cipher>,
     /// Kept for the namespace's fingerprint.
-    secret: Option<Secret>,
+    pub(super) secret: Option<Secret>,
     pub(super) lease: Option<LeaseSource>,
     pub(super) store: Option<Box<dyn LeaseStore>>,
     #[cfg(feature = "sqlite")]
@@ -60,7 +60,9 @@ impl Setup {
         self.secret = None;
     }
 
-    pub(super) fn check(self) -> Result<Checked, BuildError> {
+    /// Checks layout and cipher, and returns the clock and its time in milliseconds since
+    /// 1970.
+    pub(super) fn validate(&self) -> Result<(Arc<dyn Clock>, u64), BuildError> {
         let layout = self.layout;
         let bits = layout.total_bits();
         if bits <= DOUBLE_BITS && !self.is_plain()? {
@@ -72,6 +74,13 @@ impl Setup {
         layout
             .check_alive(now_unix_ms)
             .map_err(BuildError::Layout)?;
+        self.is_plain()?;
+        Ok((clock, now_unix_ms))
+    }
+
+    pub(super) fn check(self) -> Result<Checked, BuildError> {
+        let layout = self.layout;
+        let (clock, now_unix_ms) = self.validate()?;
         #[cfg(feature = "sqlite")]
         let this = self.with_local()?;
         #[cfg(not(feature = "sqlite"))]
@@ -150,6 +159,11 @@ fn system_clock(tick_ms: u64) -> Arc<dyn Clock> {
 pub(super) fn to_ticks(layout: &Layout, duration: Duration) -> u64 {
     let ticks = duration.as_millis() / u128::from(layout.tick_ms());
     u64::try_from(ticks).unwrap_or(u64::MAX)
+}
+
+/// `duration` without what is not a whole tick of `layout`.
+pub(super) fn in_whole_ticks(layout: &Layout, duration: Duration) -> Duration {
+    Duration::from_millis(to_ticks(layout, duration).saturating_mul(layout.tick_ms()))
 }
 
 #[cfg(test)]

@@ -57,7 +57,7 @@ use std::time::Duration;
 pub(crate) use self::desk::GrantSink;
 use self::desk::{Desk, Shared};
 use self::farewell::Ending;
-pub(crate) use self::first_lease::{FirstLease, may_come};
+pub(crate) use self::first_lease::{FirstLease, WaitHook, may_come};
 use self::line::Line;
 use self::seat::Seat;
 use super::protocol::{LeaseStatus, Manager};

@@ -42,10 +42,13 @@ fn a_batch_reads_no_slot_twice() {
 fn the_largest_capacity_is_allowed_and_no_larger_one() {
     let largest = RingBuffer::MAX_CAPACITY;
     for possible in [1, 2, 1 << 20, largest] {
-        assert!(RingBuffer::is_possible(possible), "{possible}");
+        assert!(RingBuffer::check_capacity(possible).is_ok(), "{possible}");
     }
     for impossible in [0, 3, largest - 1, largest + 1, 2 * largest] {
-        assert!(!RingBuffer::is_possible(impossible), "{impossible}");
+        assert!(
+            RingBuffer::check_capacity(impossible).is_err(),
+            "{impossible}"
+        );
     }
 }
 

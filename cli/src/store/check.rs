@@ -86,67 +86,6 @@ pub(super) fn run(args: &CheckArgs, data_dir: &DataDir) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A file that was copied grants nothing, since the other one may still do so. Every
-/// other store raises the floor by itself.
-fn lost(report: &StoreReport) -> String {
-    if report.store.starts_with("sqlite:") {
-        return "the file was replaced, restored or copied since its last lease: once the earlier \
-                one is out of use for good, 'ringflake store raise-floor --over-lost-grants' lets \
-                leases begin above all that it granted"
-            .to_owned();
-    }
-    format!(
-        "the store was restarted, replaced or restored since its last lease: the next request \
-         raises the floor above all that it can have granted, and leases are given {} later",
-        humantime::format_duration(report.record.limits.failover())
-    )
-}
-
-/// What is in the way of a lease.
-fn refusals(report: &StoreReport) -> Vec<String> {
-    let record = &report.record;
-    let layout = record.namespace.layout();
-    let mut refusals = Vec::new();
-    // A tier gives up its blocks then, and takes others.
-    if report.history_lost() && !report.store.starts_with("tier:") {
-        refusals.push(lost(report));
-    }
-    let limit_ms = record.limits.skew().as_millis();
-    if let Some(skew_ms) = report.skew_ms()
-        && u128::from(skew_ms) > limit_ms
-    {
-        refusals.push(format!(
-            "the clocks of store and client are {skew_ms} ms apart where {limit_ms} ms are \
-             allowed: synchronise the one that is wrong"
-        ));
-    }
-    let now = layout.tick_at(report.now_unix_ms()).unwrap_or(0);
-    let start = now.max(record.floor);
-    if start >= layout.ticks() {
-        refusals
-            .push("the layout has run out of ticks: move to one with more time bits".to_owned());
-    } else if start >= record.horizon_end(now) {
-        refusals.push(format!(
-            "the floor lies beyond the horizon, above what may have been granted before: leases \
-             begin in {} s",
-            in_seconds(report.nothing_granted_for())
-        ));
-    }
-    let of_blocks = report.quarantined.iter().filter(|it| it.block.is_some());
-    let quarantined = of_blocks.count() as u64;
-    if report.held_blocks.saturating_add(quarantined) >= record.namespace.blocks() {
-        refusals.push(match quarantined {
-            0 => "every block is held: hold fewer a process, or release those whose holder is gone"
-                .to_owned(),
-            some => format!(
-                "every block is held, but for {some} that are quarantined: 'ringflake store \
-                 repair' brings them back"
-            ),
-        });
-    }
-    refusals
-}
-
 /// What somebody should know, whether leases are granted or not.
 fn alarms(report: &StoreReport) -> Vec<String> {
     let ahead = report.floor_ahead();
@@ -171,7 +110,8 @@ impl<'a> Object<'a> {
     fn new(report: &'a StoreReport) -> Self {
         let record = &report.record;
         let namespace = &record.namespace;
-        let refusals = refusals(report);
+        let obstacles = report.obstacles();
+        let refusals: Vec<String> = obstacles.iter().map(ToString::to_string).collect();
         let (durability, durability_reason) = match &report.durability {
             Durability::Durable => ("durable", None),
             Durability::BestEffort { reason } => ("best_effort", Some(reason.as_str())),
@@ -253,9 +193,7 @@ impl<'a> Object<'a> {
 #[cfg(test)]
 mod tests {
     use ringflake::Layout;
-    use ringflake::lease::{
-        Block, Fingerprint, Incarnation, Namespace, Quarantined, StoreLimits, StoreRecord,
-    };
+    use ringflake::lease::{Fingerprint, Incarnation, Namespace, StoreLimits, StoreRecord};
 
     use super::*;
 
@@ -287,40 +225,16 @@ mod tests {
     }
 
     #[test]
-    fn each_thing_in_the_way_is_told() {
+    fn what_is_in_the_way_of_a_lease_is_among_the_refusals() {
         let now = LAYOUT.tick_at(NOW_MS).unwrap();
-        assert_eq!(refusals(&report(now)), [""; 0]);
-        // The default horizon is 660 ticks.
-        assert_eq!(refusals(&report(now + 659)), [""; 0]);
-
-        let ahead = report(now + 667);
-        let mut skewed = report(now);
-        skewed.store_unix_ms = Some(NOW_MS - 5001);
-        let mut full = report(now);
-        full.held_blocks = 4096;
-        let mut damaged = report(now);
-        damaged.held_blocks = 4095;
-        damaged.quarantined = vec![Quarantined::new(Block::new(7), "its mark is -1")];
-        let mut lost = report(now);
-        lost.incarnation = Incarnation::new("two");
-        let mut copied = lost.clone();
-        copied.store = "sqlite:/a".to_owned();
-        let mut tier = lost.clone();
-        tier.store = "tier:/a".to_owned();
-        assert_eq!(refusals(&tier), [""; 0]);
-        for (report, said) in [
-            (ahead, "in 8 s"),
-            (skewed, "5001 ms"),
-            (full, "every block"),
-            (damaged, "'ringflake store repair'"),
-            (lost, "raises the floor"),
-            (copied, "raise-floor"),
-            (report(LAYOUT.ticks()), "run out"),
-        ] {
-            let refusals = refusals(&report);
-            assert_eq!(refusals.len(), 1, "{refusals:?}");
-            assert!(refusals[0].contains(said), "{refusals:?}");
-            assert!(!Object::new(&report).grants);
-        }
+        assert!(Object::new(&report(now)).grants);
+        let report = report(now + 667);
+        let object = Object::new(&report);
+        assert!(!object.grants);
+        assert!(
+            object.refusals[0].contains("in 8 s"),
+            "{:?}",
+            object.refusals
+        );
     }
 }

@@ -16,13 +16,32 @@
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::super::{Acquire, Grant, History, Init, LeaseStore, Namespace, StoreError};
+use crate::unwind::catching;
 
 /// How long until the store is asked again where it does not say: doubled up to the
 /// second.
 const PAUSE: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(2)];
+
+/// Called with each refusal after which the first lease is asked for again.
+#[derive(Clone)]
+pub(crate) struct WaitHook(Arc<dyn Fn(&StoreError) + Send + Sync>);
+
+impl WaitHook {
+    pub(crate) fn new(hook: impl Fn(&StoreError) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(hook))
+    }
+}
+
+impl fmt::Debug for WaitHook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WaitHook").finish_non_exhaustive()
+    }
+}
 
 /// How the first lease is asked for, which may take more than one call.
 #[derive(Debug)]
@@ -34,6 +53,9 @@ pub(crate) struct FirstLease {
     started: Instant,
     pause: Duration,
     granted: bool,
+    /// How far it reaches, where that is less than the leases after it.
+    duration: Option<Duration>,
+    hook: Option<WaitHook>,
 }
 
 /// Whether a first lease that was refused like this may be had later. Not where it may
@@ -83,7 +105,32 @@ impl FirstLease {
             started: Instant::now(),
             pause: PAUSE[0],
             granted: false,
+            duration: None,
+            hook: None,
         }
+    }
+
+    /// Reaches so far ahead of the clock, and no further than the leases after it.
+    pub(crate) fn lasting(self, duration: Option<Duration>) -> Self {
+        Self { duration, ..self }
+    }
+
+    /// Calls the hook before each wait.
+    pub(crate) fn reporting_to(self, hook: Option<WaitHook>) -> Self {
+        Self { hook, ..self }
+    }
+
+    /// The request, for ticks that reach as far as they are to. The tick of the moment is
+    /// half over, and counts for nothing.
+    fn shortened(&self, namespace: &Namespace, acquire: &Acquire) -> Acquire {
+        let mut acquire = acquire.clone();
+        if let Some(duration) = self.duration {
+            let tick_ms = u128::from(namespace.layout().tick_ms());
+            let ticks = duration.as_millis().div_ceil(tick_ms).saturating_add(1);
+            let ticks = u64::try_from(ticks).unwrap_or(u64::MAX);
+            acquire.length = acquire.length.min(ticks);
+        }
+        acquire
     }
 
     /// Asks once, and once more where the namespace is made in between. Later leases are
@@ -95,14 +142,13 @@ impl FirstLease {
         acquire: &Acquire,
         unix_ms: impl Fn() -> u64,
     ) -> Result<Vec<Grant>, StoreError> {
-        let answer = store.acquire(namespace, acquire);
         if self.granted {
-            return answer;
+            return store.acquire(namespace, acquire);
         }
-        let answer = match (answer, self.history) {
+        let mut acquire = self.shortened(namespace, acquire);
+        let answer = match (store.acquire(namespace, &acquire), self.history) {
             (Err(StoreError::NotInitialised { .. }), Some(history)) => {
                 self.init(store, namespace, history, unix_ms())?;
-                let mut acquire = acquire.clone();
                 acquire.now_unix_ms = unix_ms();
                 store.acquire(namespace, &acquire)
             }
@@ -133,6 +179,13 @@ impl FirstLease {
             self.history = None;
         }
         outcome
+    }
+
+    /// Reports that it is waited after this refusal.
+    pub(super) fn waits(&self, error: &StoreError) {
+        if let Some(WaitHook(hook)) = &self.hook {
+            catching(|| hook(error));
+        }
     }
 
     /// For how long to hold back the request that was refused like this; none where it is

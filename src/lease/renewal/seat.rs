@@ -211,7 +211,10 @@ impl Seat {
             return;
         };
         match wait {
-            Some(wait) => awaited.held_back = Some((acquire, Instant::now() + wait)),
+            Some(wait) => {
+                self.first.waits(&error);
+                awaited.held_back = Some((acquire, Instant::now() + wait));
+            }
             None => {
                 self.gone = Some(false);
                 let _ = awaited.outcome.send(Err(error));

@@ -345,3 +345,34 @@ fn pauses_grow_and_end_with_the_patience() {
     assert_eq!(wait(floor_ahead(Duration::ZERO), secs(3)), Some(MS));
     assert_eq!(wait(ambiguous(), secs(9)), None);
 }
+
+#[test]
+fn the_first_lease_is_as_long_as_it_is_to_be_and_later_ones_as_asked() {
+    // Ten seconds, and what is left of the tick of the moment.
+    for (duration, length) in [
+        (None, 600),
+        (Some(10_000), 11),
+        (Some(9_001), 11),
+        (Some(1), 2),
+    ] {
+        let mut case = case([exhausted()], None).made();
+        let duration = duration.map(Duration::from_millis);
+        case.first = FirstLease::new(None, FirstLease::PATIENCE).lasting(duration);
+        let length_of = |grants: Vec<Grant>| grants[0].ticks.end - grants[0].ticks.start;
+        assert_eq!(length_of(case.acquire().unwrap()), length);
+        assert_eq!(length_of(case.acquire().unwrap()), 600);
+    }
+}
+
+#[test]
+fn each_wait_is_reported_with_the_refusal_before_it() {
+    let reports = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&reports);
+    let hook = WaitHook::new(move |error| kept.lock().unwrap().push(error.to_string()));
+    let first = FirstLease::new(None, FirstLease::PATIENCE).reporting_to(Some(hook));
+    first.waits(&exhausted());
+    assert_eq!(*reports.lock().unwrap(), [exhausted().to_string()]);
+    let panics = WaitHook::new(|_| panic!("a hook"));
+    let first = FirstLease::new(None, FirstLease::PATIENCE).reporting_to(Some(panics));
+    first.waits(&exhausted());
+}

@@ -1,0 +1,266 @@
+//! What a build would do, found out without doing it.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use super::backing::LeaseBacking;
+use super::error::BuildError;
+use super::setup::Setup;
+use crate::lease::protocol::LeasePlan;
+use crate::lease::{Block, Lease, Namespace};
+
+/// What a builder's `build` would do, as its `check` has found out without asking a store,
+/// writing a file, making a ring or starting a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BuildCheck {
+    /// Slots in the ring, 8 bytes each; 0 for a generator without one.
+    pub capacity: usize,
+    /// The level, in slots, under which a take asks for a fill; 0 for never.
+    pub threshold: usize,
+    /// How far ahead of the clock IDs may lie, in whole ticks.
+    pub borrow_limit: Duration,
+    /// Where the nodes come from.
+    pub leases: LeaseCheck,
+}
+
+/// Where a generator would have its nodes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LeaseCheck {
+    /// A lease that was given: what is left of it.
+    Given(Lease),
+    /// A store would be asked for leases. Whether it would grant them now is for
+    /// [`LeaseStore::check`](crate::lease::LeaseStore::check) and
+    /// [`StoreReport::obstacles`](crate::lease::StoreReport::obstacles).
+    Store {
+        /// The namespace, as it has to be on record. Where the builder was given `local`,
+        /// the secret is still missing in its fingerprint.
+        namespace: Namespace,
+        /// What would be asked for, and kept.
+        plan: LeasePlan,
+    },
+}
+
+impl LeaseCheck {
+    /// The nodes that are claimed from together, as in `LeaseBacking::nodes`.
+    pub(super) fn nodes(&self) -> Range<u64> {
+        match self {
+            Self::Given(lease) => lease.nodes(),
+            Self::Store { namespace, .. } => namespace.nodes_of(Block::new(0)),
+        }
+    }
+}
+
+impl Setup {
+    /// Where leases would come from. All is refused that [`check`](Self::check) refuses
+    /// without asking a store or the disk.
+    pub(super) fn dry_run(&self) -> Result<LeaseCheck, BuildError> {
+        let (_, now_unix_ms) = self.validate()?;
+        #[cfg(feature = "sqlite")]
+        if let Some(local) = &self.local {
+            let namespace = self.outline(local)?;
+            let plan = self.options_of_local().plan(&namespace)?;
+            return Ok(LeaseCheck::Store { namespace, plan });
+        }
+        let secret = self.secret.as_ref();
+        match (&self.lease, &self.store) {
+            (None, None) => Err(BuildError::NoLease),
+            (Some(_), Some(_)) => Err(BuildError::TwoLeases),
+            (Some(lease), None) => {
+                self.lease_options.check_unused()?;
+                // Dropping the claim leaves the lease as it was.
+                LeaseBacking::given(lease.clone(), &self.layout, secret, now_unix_ms)?
+                    .into_lease()
+                    .ok_or(BuildError::NoLease)
+                    .map(LeaseCheck::Given)
+            }
+            (None, Some(_)) => {
+                let namespace = self.lease_options.namespace(&self.layout, secret)?;
+                let plan = self.lease_options.plan(&namespace)?;
+                Ok(LeaseCheck::Store { namespace, plan })
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(all(loom, feature = "loom"))))]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::Ordering::Relaxed;
+
+    use super::*;
+    use crate::clock::ManualClock;
+    use crate::generator::builder::CachedGeneratorBuilder;
+    use crate::generator::cached::CachedGenerator;
+    use crate::generator::direct::{ClockPolicy, DirectGenerator};
+    use crate::layout::Layout;
+    use crate::lease::{
+        Acquire, Fingerprint, History, Init, LeaseStore, MemoryStore, StaticLease, StoreError,
+    };
+
+    const LAYOUT: Layout = Layout::RANDFLAKE;
+    const NOW: u64 = 1_760_000_000_000;
+
+    /// On a store without any namespace: each request to it is refused.
+    fn on_a_store() -> CachedGeneratorBuilder {
+        let clock = ManualClock::new(NOW);
+        CachedGenerator::builder(LAYOUT)
+            .plain()
+            .lease_store(MemoryStore::new(Arc::new(clock.clone())))
+            .clock(clock)
+    }
+
+    #[test]
+    fn a_check_says_what_a_store_would_be_asked_for_and_asks_nothing() {
+        let check = on_a_store()
+            .namespace("orders")
+            .block_bits(3)
+            .blocks(2)
+            .check()
+            .unwrap();
+        assert_eq!(check.borrow_limit, Duration::from_secs(250));
+        let LeaseCheck::Store { namespace, plan } = check.leases else {
+            panic!("{check:?}")
+        };
+        assert_eq!((namespace.name(), namespace.block_nodes()), ("orders", 8));
+        assert_eq!((plan.blocks, plan.widen_to), (2, 16));
+    }
+
+    #[test]
+    fn a_check_refuses_what_a_build_refuses() {
+        let refused = |builder: CachedGeneratorBuilder| builder.check().unwrap_err();
+        assert!(matches!(refused(on_a_store()), BuildError::NoNamespace));
+        let named = || on_a_store().namespace("orders");
+        assert!(matches!(refused(named().blocks(0)), BuildError::Plan(_)));
+        assert!(matches!(
+            refused(named().capacity(3)),
+            BuildError::Ring(crate::ring::RingError::Capacity { capacity: 3 })
+        ));
+        assert!(matches!(
+            refused(named().lease(StaticLease::assume_unique(LAYOUT, 950..951))),
+            BuildError::TwoLeases
+        ));
+        let plain = CachedGenerator::builder(LAYOUT).plain();
+        assert!(matches!(refused(plain), BuildError::NoLease));
+        let unsaid = CachedGenerator::builder(LAYOUT);
+        assert!(matches!(refused(unsaid), BuildError::NoCipher));
+    }
+
+    #[test]
+    fn a_first_lease_is_longer_than_nothing_and_no_longer_than_others() {
+        let first = |duration| {
+            on_a_store()
+                .namespace("orders")
+                .lease_duration(Duration::from_secs(60))
+                .first_lease_duration(duration)
+                .check()
+        };
+        first(Duration::from_secs(60)).unwrap();
+        first(Duration::from_millis(1)).unwrap();
+        for wrong in [Duration::ZERO, Duration::from_millis(60_001)] {
+            let error = first(wrong).unwrap_err();
+            let text = error.to_string();
+            assert!(
+                text.contains(&format!("{wrong:?}")) && text.contains("60s"),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_wait_for_the_first_lease_is_reported_to_the_hook() {
+        let clock = ManualClock::new(NOW);
+        let mut store = MemoryStore::new(Arc::new(clock.clone()));
+        let one_block = Namespace::new("orders", &LAYOUT, Fingerprint::PLAIN)
+            .and_then(|space| space.with_block_bits(LAYOUT.node_bits()))
+            .unwrap();
+        store
+            .init(&one_block, &Init::new(History::New, NOW))
+            .unwrap();
+        store
+            .acquire(&one_block, &Acquire::new(1, 600, NOW))
+            .unwrap();
+        let waits = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&waits);
+        let refused = DirectGenerator::builder(LAYOUT)
+            .plain()
+            .lease_store(store)
+            .namespace("orders")
+            .block_bits(LAYOUT.node_bits())
+            .clock(clock)
+            .first_lease_within(Duration::from_millis(300))
+            .on_lease_wait_hook(move |error| {
+                assert!(matches!(error, StoreError::Exhausted { .. }), "{error}");
+                count.fetch_add(1, Relaxed);
+            })
+            .build();
+        assert!(
+            matches!(refused, Err(BuildError::NoLeaseYet { .. })),
+            "{refused:?}"
+        );
+        assert!(waits.load(Relaxed) > 0);
+    }
+
+    #[test]
+    fn a_check_leaves_a_given_lease_as_it_was() {
+        let lease = Lease::new(LAYOUT, 951..953, 30_000_000..30_000_600).unwrap();
+        let builder = || {
+            DirectGenerator::builder(LAYOUT)
+                .plain()
+                .lease(lease.clone())
+                .clock(ManualClock::new(LAYOUT.tick_start_unix_ms(30_000_001)))
+        };
+        let check = builder().check().unwrap();
+        assert_eq!(check.leases, LeaseCheck::Given(lease.clone()));
+        assert_eq!((check.capacity, check.borrow_limit), (0, Duration::ZERO));
+        let held = builder().build().unwrap();
+        held.take().unwrap();
+        let taken = builder().check().unwrap_err();
+        assert!(matches!(taken, BuildError::LeaseTaken { .. }), "{taken}");
+        drop(held);
+        let left = builder().check().unwrap().leases;
+        assert!(
+            matches!(&left, LeaseCheck::Given(left) if left.ticks().start > 30_000_000),
+            "{left:?}"
+        );
+    }
+
+    #[test]
+    fn a_check_of_a_direct_generator_knows_its_policy() {
+        let builder = |policy| {
+            DirectGenerator::builder(LAYOUT)
+                .plain()
+                .lease(StaticLease::assume_unique(LAYOUT, 954..957))
+                .clock_policy(policy)
+        };
+        let refused = builder(ClockPolicy::RollbackBits(1)).check().unwrap_err();
+        assert!(matches!(refused, BuildError::RollbackBits { bits: 1, .. }));
+        let at_most_ahead = Duration::from_millis(2500);
+        let check = builder(ClockPolicy::Logical { at_most_ahead }).check();
+        assert_eq!(check.unwrap().borrow_limit, Duration::from_secs(2));
+    }
+
+    #[cfg(feature = "sqlite")]
+    #[test]
+    fn a_check_of_a_local_space_makes_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().join("ids");
+        let local = crate::local::Local::new("orders").in_directory(&place);
+        let builder = CachedGenerator::builder(LAYOUT).local(local);
+        let LeaseCheck::Store { namespace, plan } = builder.check().unwrap().leases else {
+            panic!("a lease that was given")
+        };
+        assert_eq!(namespace.name(), "orders");
+        assert_eq!(plan.lease_duration, Duration::from_secs(120));
+        assert!(!place.exists());
+        let refused = builder.namespace("else").check().unwrap_err();
+        assert!(matches!(
+            refused,
+            BuildError::LocalHas {
+                option: "namespace"
+            }
+        ));
+    }
+}
