@@ -390,7 +390,7 @@ WEAKENINGS = [
     ),
     Weakening(
         "no-wake-up", "R4",
-        "a request does not unpark",
+        "a request unparks nobody",
         REQUESTS, "            thread.unpark();\n        }\n    }\n", "            let _ = thread;\n        }\n    }\n",
         "fill", "threshold_crossing_against_a_producer_about_to_sleep",
     ),
@@ -398,7 +398,7 @@ WEAKENINGS = [
         "unserved-forgotten", "R4",
         "a request is cleared when a producer takes it on, and a panic loses it",
         FILLER, "        self.requests.reopen(self.wanted);\n", "        self.requests.settle(self.wanted);\n",
-        "fill", "a_producer_that_dies_half_way_is_heard_of_again",
+        "fill", "a_producer_that_dies_half_way_leaves_its_request_open",
     ),
     Weakening(
         "waiter-no-fence", "wait",
@@ -408,7 +408,7 @@ WEAKENINGS = [
     ),
     Weakening(
         "waiter-gate-open", "wait",
-        "a producer rings without passing the gate",
+        "a producer notifies without passing the gate",
         WAITERS, RAISE_UNDER_THE_GATE, RAISE_OUTSIDE,
         "fill", "waiting_take_against_fill",
     ),
@@ -481,13 +481,13 @@ WEAKENINGS = [
     ),
     Weakening(
         "handle-gives-back-all", "R1",
-        "a handle gives back what it has handed out, too",
+        "a handle also gives back the IDs that it has handed out",
         HANDLE, "&stock.ids[stock.next..stock.filled]", "&stock.ids[..stock.filled]",
         "fill", "handle_against_take",
     ),
     Weakening(
         "give-back-silent", "wait",
-        "what a handle gives back wakes nobody",
+        "the IDs that a handle gives back wake nobody",
         INSERT, "        if pushed > 0 {\n            self.waiters.notify();\n        }\n", "",
         "fill", "waiting_take_against_give_back",
     ),
@@ -614,7 +614,7 @@ WEAKENINGS = [
     ),
     Weakening(
         "give-back-unasked", "S4",
-        "a handle gives back what was recalled",
+        "a handle gives back IDs that were recalled",
         INSERT, "if !self.recalls.admits(mark) {", "if false && !self.recalls.admits(mark) {",
         "leases", "invalidate_against_handle",
     ),
@@ -632,7 +632,7 @@ WEAKENINGS = [
     ),
     Weakening(
         "handle-unasked", "S4",
-        "a handle issues what was recalled",
+        "a handle issues IDs that were recalled",
         HANDLE, HANDLE_LOOKS, "        if stock.next < stock.filled {\n",
         "leases", "invalidate_against_handle_take",
     ),
@@ -644,7 +644,7 @@ WEAKENINGS = [
     ),
     Weakening(
         "give-back-amid-recall", "S4",
-        "a handle gives back what it took while a recall was under way",
+        "a handle gives back IDs that it took while a recall was under way",
         RECALL, "word == mark.0 && word.is_multiple_of(FINISHED)", "word == mark.0",
         "leases", "invalidate_against_restock_and_drop",
     ),
@@ -668,7 +668,7 @@ WEAKENINGS = [
     ),
     Weakening(
         "waiter-leaves-silently", "wait",
-        "one that has waited wakes nobody, though there is more",
+        "a consumer that has waited wakes nobody, though there is more",
         WAITERS, "        if (self.more)() {\n            self.waiters.notify();\n        }\n", "",
         "fill", "two_that_wait_against_one_publication",
     ),
@@ -712,7 +712,7 @@ WEAKENINGS = [
     ),
     Weakening(
         "recall-counts-early", "R1",
-        "a recall counts what it finds instead of what it drops",
+        "a recall counts the IDs that it finds instead of those that it drops",
         RING, "if retired == 0 || !dropped(retired) {", "if !dropped(step) || retired == 0 {",
         "leases", "invalidate_against_invalidate",
     ),

@@ -26,10 +26,10 @@ mod std_impl {
         size
     }
 
-    /// Parks the thread until it is unparked, or for `nap` if there is one.
-    pub(crate) fn park(nap: Option<Duration>) {
-        match nap {
-            Some(nap) => thread::park_timeout(nap),
+    /// Parks the thread until it is unparked, or for at most `timeout` if there is one.
+    pub(crate) fn park(timeout: Option<Duration>) {
+        match timeout {
+            Some(timeout) => thread::park_timeout(timeout),
             None => thread::park(),
         }
     }
@@ -76,9 +76,9 @@ mod loom_impl {
         in_a_model
     }
 
-    /// Parks the thread. A nap has no length in a model: it only lets others run.
-    pub(crate) fn park(nap: Option<Duration>) {
-        match nap {
+    /// Parks the thread. A timeout has no length in a model: it only lets others run.
+    pub(crate) fn park(timeout: Option<Duration>) {
+        match timeout {
             Some(_) => thread::yield_now(),
             None => thread::park(),
         }

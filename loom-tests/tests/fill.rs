@@ -287,7 +287,7 @@ impl Clock for Breaking {
 /// hands, wedges nothing: the request stays open, nobody needs to ask again,
 /// and the ring fills up.
 #[test]
-fn a_producer_that_dies_half_way_is_heard_of_again() {
+fn a_producer_that_dies_half_way_leaves_its_request_open() {
     explore("a fill that panics is tried again", 1, Some(2), |_| {
         let clock = Breaking::default();
         let ids = builder(1).clock(clock.clone()).build().unwrap();

@@ -317,7 +317,7 @@ impl Filler {
     }
 
     /// Counts and tells that a clock or a hook panicked in a producer.
-    pub(crate) fn note_panic(&self) {
+    pub(crate) fn count_panic(&self) {
         self.counters.panics.fetch_add(1, Relaxed);
         events::producer_panicked(&self.throttles.panicked);
     }

@@ -78,7 +78,7 @@ impl Drop for Producers {
 /// The life of producer `index`. Whichever of them finds the timetable due keeps it.
 fn produce(filler: &Filler, index: usize) {
     let requests = filler.requests();
-    requests.enlist(index);
+    requests.register(index);
     // A thread can start late. What was asked for before comes first then: a padding
     // fill should count as one.
     let mut is_new = true;
@@ -94,14 +94,14 @@ fn produce(filler: &Filler, index: usize) {
             wanted.cause()
         };
         let Some(cause) = cause else {
-            requests.rest(index, filler.time_left());
+            requests.sleep(index, filler.time_left());
             continue;
         };
         let pause = match catching(|| filler.serve(cause, wanted)) {
             Some(Ok(())) => continue,
             Some(Err(refused)) => pause_after(refused),
             None => {
-                catching(|| filler.note_panic());
+                catching(|| filler.count_panic());
                 // What broke here may work elsewhere: a clock that has a state a
                 // thread, for one.
                 requests.wake_one();

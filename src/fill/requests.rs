@@ -8,7 +8,7 @@
 //! asleep until something is wanted, and not woken yet.
 //!
 //! ```text
-//!   awake --rest: idle bit set, then `wanted` looked at--> idle
+//!   awake --sleep: idle bit set, then `wanted` looked at--> idle
 //!     ^                                                     | idle bit cleared by the
 //!     +------- unparked, or the nap is over ----------------+ one who unparks it
 //!
@@ -118,7 +118,7 @@ impl Requests {
     }
 
     /// Enters this thread as producer `index`; the first call counts.
-    pub(crate) fn enlist(&self, index: usize) {
+    pub(crate) fn register(&self, index: usize) {
         // A second call would come from a second set of producers, which
         // nothing in this crate starts.
         let _ = self.producers[index].set(thread::current());
@@ -161,7 +161,7 @@ impl Requests {
 
     /// Wakes every producer, also those that rest after a refusal.
     pub(crate) fn nudge(&self) {
-        // AcqRel: pairs with `enlist` and with the look in `pause`.
+        // AcqRel: pairs with `register` and with the look in `pause`.
         self.wanted.fetch_add(Wanted::NUDGE, AcqRel);
         self.unpark_all();
     }
@@ -175,7 +175,7 @@ impl Requests {
 
     #[cold]
     fn raise(&self, bit: u64) {
-        // AcqRel: pairs with `rest`.
+        // AcqRel: pairs with `sleep`.
         if self.wanted.fetch_or(bit, AcqRel) & bit == 0 {
             self.wake_one();
         }
@@ -200,7 +200,7 @@ impl Requests {
     fn claim_one(&self, mut idle: u64) -> Option<usize> {
         while idle != 0 {
             let lowest = idle & idle.wrapping_neg();
-            // Acquire: pairs with `rest`. Whoever claims the bit finds the thread's
+            // Acquire: pairs with `sleep`. Whoever claims the bit finds the thread's
             // name, also where it has changed nothing in the word of requests.
             let before = self.idle.fetch_and(!lowest, Acquire);
             if before & lowest != 0 {
@@ -212,14 +212,14 @@ impl Requests {
     }
 
     /// Puts producer `index` to sleep until something is wanted, or for `nap`.
-    pub(crate) fn rest(&self, index: usize, nap: Option<Duration>) {
+    pub(crate) fn sleep(&self, index: usize, timeout: Option<Duration>) {
         let bit = 1 << index;
         // Release: pairs with `wake_one`, for the name. Else ordered by the next line.
         self.idle.fetch_or(bit, Release);
         // Read by adding nothing: a request that was raised before is seen
         // here, and whoever raises one after this sees the idle bit.
         if self.wanted.fetch_or(0, AcqRel) & Wanted::BITS == 0 {
-            sync::park(nap);
+            sync::park(timeout);
         }
         // Relaxed: until this is seen, a wake-up may be spent on this thread,
         // which is about to look anyway.
@@ -230,14 +230,14 @@ impl Requests {
     /// nudges. `before` is what it read before that fill: a nudge since then is not
     /// slept through.
     pub(crate) fn pause(&self, before: Wanted, pause: Duration) {
-        // Read by adding nothing, as in `rest`.
+        // Read by adding nothing, as in `sleep`.
         let now = Wanted(self.wanted.fetch_or(0, AcqRel));
         if now.nudges() == before.nudges() && !now.stop() {
             sync::park(Some(pause));
         }
     }
 
-    /// What is wanted. May miss what is raised at this moment; `rest` will not.
+    /// What is wanted. May miss what is raised at this moment; `sleep` will not.
     pub(crate) fn wanted(&self) -> Wanted {
         // Acquire: pairs with `nudge`. A fill that comes after a nudge which is
         // counted here finds what was nudged for, or `pause` would sleep through it.
@@ -275,8 +275,8 @@ mod tests {
     #[test]
     fn a_producer_that_wakes_by_itself_is_not_idle() {
         let requests = Requests::new(2);
-        requests.enlist(0);
-        requests.rest(0, Some(Duration::from_nanos(1)));
+        requests.register(0);
+        requests.sleep(0, Some(Duration::from_nanos(1)));
         assert_eq!(idle(&requests), 0);
     }
 
@@ -284,7 +284,7 @@ mod tests {
     fn each_wake_up_goes_to_another_idle_producer() {
         let requests = Requests::new(3);
         for index in 0..3 {
-            requests.enlist(index);
+            requests.register(index);
         }
         requests.idle.store(0b110, Relaxed);
         requests.request(FillCause::Threshold);
@@ -341,17 +341,17 @@ mod tests {
         assert_eq!(left.cause(), Some(FillCause::Scheduled));
     }
 
-    /// Starts a producer that does `sleep` once, and returns when that was over.
+    /// Starts a producer that runs `body` once, and returns when that was over.
     fn sleeper(
         requests: &Arc<Requests>,
-        sleep: impl FnOnce(&Requests) + Send + 'static,
+        body: impl FnOnce(&Requests) + Send + 'static,
     ) -> (Arc<AtomicUsize>, std::thread::JoinHandle<()>) {
         let done = Arc::new(AtomicUsize::new(0));
         let thread = {
             let (requests, done) = (Arc::clone(requests), Arc::clone(&done));
             std::thread::spawn(move || {
-                requests.enlist(0);
-                sleep(&requests);
+                requests.register(0);
+                body(&requests);
                 done.store(1, Relaxed);
             })
         };
@@ -367,14 +367,14 @@ mod tests {
     #[test]
     fn a_request_wakes_an_idle_producer() {
         let requests = Arc::new(Requests::new(1));
-        let sleeper = sleeper(&requests, |requests| {
+        let asleep = sleeper(&requests, |requests| {
             while requests.wanted().cause().is_none() {
-                requests.rest(0, Some(HOUR));
+                requests.sleep(0, Some(HOUR));
             }
         });
         eventually("it is idle", || idle(&requests) == 1);
         requests.request(FillCause::Threshold);
-        assert_over(sleeper);
+        assert_over(asleep);
     }
 
     #[test]
@@ -383,9 +383,9 @@ mod tests {
         let thread = {
             let requests = Arc::clone(&requests);
             std::thread::spawn(move || {
-                requests.enlist(2);
+                requests.register(2);
                 while requests.wanted().cause().is_none() {
-                    requests.rest(2, Some(HOUR));
+                    requests.sleep(2, Some(HOUR));
                 }
             })
         };
@@ -399,14 +399,14 @@ mod tests {
     fn a_nudge_ends_a_pause() {
         let requests = Arc::new(Requests::new(1));
         let before = requests.wanted();
-        let sleeper = sleeper(&requests, move |requests| {
+        let asleep = sleeper(&requests, move |requests| {
             while requests.wanted().nudges() == before.nudges() {
                 requests.pause(before, HOUR);
             }
         });
         eventually("it has a name", || requests.producers[0].get().is_some());
         requests.nudge();
-        assert_over(sleeper);
+        assert_over(asleep);
     }
 
     #[test]
@@ -438,7 +438,7 @@ mod tests {
         requests.stop();
         assert_over(sleeper(&requests, move |requests| {
             requests.pause(before, HOUR);
-            requests.rest(0, None);
+            requests.sleep(0, None);
         }));
     }
 }

@@ -59,7 +59,7 @@ pub(crate) struct Waiters {
     /// Changes with each wake-up, under the gate. The filler's tests read it too.
     pub(super) sequence: AtomicU64,
     gate: Mutex<()>,
-    bell: Condvar,
+    condvar: Condvar,
 }
 
 /// A consumer that is announced. Also one that panics takes its leave.
@@ -84,7 +84,7 @@ impl Waiters {
             count: CachePadded::new(AtomicUsize::new(0)),
             sequence: AtomicU64::new(0),
             gate: Mutex::new(()),
-            bell: Condvar::new(),
+            condvar: Condvar::new(),
         }
     }
 
@@ -95,7 +95,7 @@ impl Waiters {
     pub(crate) fn notify(&self) {
         if self.anybody_waits() {
             self.raise();
-            self.bell.notify_one();
+            self.condvar.notify_one();
         }
     }
 
@@ -103,7 +103,7 @@ impl Waiters {
     pub(crate) fn notify_all(&self) {
         if self.anybody_waits() {
             self.raise();
-            self.bell.notify_all();
+            self.condvar.notify_all();
         }
     }
 
@@ -158,7 +158,7 @@ impl Waiters {
         if self.sequence.load(Relaxed) == noted {
             // One that wakes without a reason looks again.
             drop(
-                self.bell
+                self.condvar
                     .wait_timeout(gate, longest)
                     .unwrap_or_else(PoisonError::into_inner),
             );
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_notification_is_noted_where_somebody_waits_and_nowhere_else() {
+    fn a_notification_counts_only_where_somebody_waits() {
         let waiters = Waiters::new();
         let noted = || waiters.sequence.load(Relaxed);
         let ways: [fn(&Waiters); 2] = [Waiters::notify, Waiters::notify_all];

@@ -121,7 +121,7 @@ mod forking {
     }
 
     #[test]
-    fn a_static_of_a_process_is_made_once_and_not_believed_by_a_child() {
+    fn a_static_is_made_once_a_process_and_anew_in_a_child() {
         static NUMBER: PerProcess<usize> = PerProcess::new();
         let get = || NUMBER.get(|parent| Ok(parent.map_or(1, |number| number + 1)));
         let number = get().unwrap();

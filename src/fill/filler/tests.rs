@@ -167,7 +167,7 @@ fn a_block_is_minted_up_to_its_last_64() {
 }
 
 #[test]
-fn a_block_that_is_refused_gives_what_was_made() {
+fn a_block_that_is_refused_gives_the_ids_made_before() {
     let made = Setup { ticks: 2, ..SETUP }.make();
     let mut block = [Id::default(); 256];
     let (count, outcome) = made.filler.mint_block(&mut block);
@@ -176,7 +176,7 @@ fn a_block_that_is_refused_gives_what_was_made() {
 }
 
 #[test]
-fn a_fill_makes_what_is_missing_and_says_how_many() {
+fn a_fill_makes_the_missing_ids_and_says_how_many() {
     let made = SETUP.make();
     assert_eq!(made.filler.fill(FillCause::Padding), Ok(256));
     assert_eq!(made.filler.fill(FillCause::Padding), Ok(0));
@@ -202,7 +202,7 @@ fn a_fill_goes_to_the_limit_as_it_was() {
 }
 
 #[test]
-fn a_fill_leaves_the_slots_that_it_is_told_to() {
+fn a_fill_leaves_as_many_slots_as_it_should() {
     let made = SETUP.make();
     assert_eq!(made.filler.fill_leaving(64, FillCause::Threshold), Ok(192));
     assert_eq!(made.filler.ring.len(), 192);
@@ -250,14 +250,14 @@ fn served_among_takes(threshold: usize) -> Made {
 }
 
 #[test]
-fn r4_what_is_taken_during_a_fill_is_asked_for_again() {
+fn r4_ids_taken_during_a_fill_are_asked_for_again() {
     let made = served_among_takes(256);
     assert!(made.filler.ring.len() < 256);
     assert_eq!(made.wanted(), Some(FillCause::Threshold));
 }
 
 #[test]
-fn what_is_taken_during_a_fill_and_not_missed_is_not_asked_for() {
+fn ids_taken_during_a_fill_above_the_threshold_are_not() {
     let level = served_among_takes(1).filler.ring.len();
     assert!(level < 256);
     let made = served_among_takes(level);
@@ -266,7 +266,7 @@ fn what_is_taken_during_a_fill_and_not_missed_is_not_asked_for() {
 }
 
 #[test]
-fn what_others_have_in_hand_is_left_to_them() {
+fn room_that_others_have_promised_is_left_to_them() {
     let made = SETUP.make();
     let held = made.filler.ring.reserve(100).unwrap();
     made.filler.requests.request(FillCause::Threshold);
@@ -312,7 +312,7 @@ fn only_a_fill_that_takes_asked_for_stops_at_the_goal() {
 }
 
 #[test]
-fn r3_where_others_hold_all_room_below_the_goal_a_fill_goes_above_it() {
+fn r3_a_fill_goes_above_a_goal_whose_room_others_hold() {
     let (made, goal) = adaptive();
     let held = made.filler.ring.reserve(goal).unwrap();
     made.filler.requests.request(FillCause::Threshold);
@@ -331,9 +331,9 @@ fn r3_where_others_hold_all_room_below_the_goal_a_fill_goes_above_it() {
 }
 
 #[test]
-fn the_hook_hears_of_a_scheduled_fill_that_finds_the_ring_full() {
+fn the_hook_runs_when_a_scheduled_fill_finds_the_ring_full() {
     let made = SETUP.make();
-    let told = || made.found_full.load(Relaxed);
+    let runs = || made.found_full.load(Relaxed);
     for (cause, expected) in [
         // Makes IDs, so the ring was not full.
         (FillCause::Scheduled, 0),
@@ -343,18 +343,18 @@ fn the_hook_hears_of_a_scheduled_fill_that_finds_the_ring_full() {
     ] {
         made.filler.requests.request(cause);
         assert_eq!(made.serve(), Ok(()));
-        assert_eq!(told(), expected, "{cause:?}");
+        assert_eq!(runs(), expected, "{cause:?}");
     }
     // Nothing can be made, and yet it is not full.
     let held = made.filler.ring.take().map(|_| made.filler.ring.reserve(1));
     made.filler.requests.request(FillCause::Scheduled);
     assert_eq!(made.serve(), Ok(()));
-    assert_eq!(told(), 2);
+    assert_eq!(runs(), 2);
     drop(held);
 }
 
 #[test]
-fn a_scheduled_fill_replaces_what_has_grown_too_old() {
+fn a_scheduled_fill_replaces_ids_that_are_too_old() {
     let max_age = Duration::from_secs(10);
     let schedule = ScheduledFill::every(Duration::from_secs(3600)).max_age(max_age);
     let made = Setup {
@@ -409,7 +409,7 @@ fn a_batch_below_the_threshold_asks_for_a_fill() {
 }
 
 #[test]
-fn what_a_recall_has_emptied_is_asked_for() {
+fn a_ring_that_a_recall_emptied_is_asked_for() {
     let made = SETUP.make();
     made.filler.ask_for_what_is_missing();
     assert_eq!(made.wanted(), Some(FillCause::Threshold));

@@ -1,4 +1,4 @@
-//! Whom a filler wakes, and what it learns.
+//! What a filler asks for, whom it wakes, and what it learns.
 
 use std::time::Instant;
 
@@ -10,8 +10,8 @@ fn idle(made: &Made) -> u64 {
     made.filler.requests.idle.load(Relaxed)
 }
 
-/// How often those who wait were told to look again.
-fn rung(made: &Made) -> u64 {
+/// How often waiting consumers were notified.
+fn notified(made: &Made) -> u64 {
     made.filler.waiters.sequence.load(Relaxed)
 }
 
@@ -41,17 +41,17 @@ fn a_fill_of_more_than_a_block_wakes_one_other_producer() {
 }
 
 #[test]
-fn those_who_wait_hear_of_a_nudge_and_of_a_refusal() {
+fn a_nudge_and_a_refusal_notify_those_who_wait() {
     let made = SETUP.make();
     let mut attempts = 0;
     let outcome = made.filler.wait(Duration::ZERO, || {
         attempts += 1;
-        let before = rung(&made);
+        let before = notified(&made);
         match attempts {
             1 => made.filler.nudge(),
             _ => made.filler.wake_waiters(),
         }
-        assert_eq!(rung(&made), before + 1);
+        assert_eq!(notified(&made), before + 1);
         (attempts == 2).then_some(())
     });
     assert_eq!(outcome, Some(()));
@@ -61,25 +61,25 @@ fn those_who_wait_hear_of_a_nudge_and_of_a_refusal() {
 #[cfg(unix)]
 fn a_forked_child_leaves_those_who_wait_alone() {
     let made = SETUP.make();
-    let told = made.filler.wait(Duration::ZERO, || {
+    let notified_in_child = made.filler.wait(Duration::ZERO, || {
         Some(ringflake_kit::child::in_a_fork(|| {
-            let before = rung(&made);
+            let before = notified(&made);
             made.filler.wake_waiters();
-            u8::from(rung(&made) != before)
+            u8::from(notified(&made) != before)
         }))
     });
-    assert_eq!(told, Some(Ok(0)));
+    assert_eq!(notified_in_child, Some(Ok(0)));
 }
 
 #[test]
-fn who_leaves_wakes_the_next_where_something_is_left() {
+fn a_consumer_that_leaves_wakes_the_next_for_the_rest() {
     let made = SETUP.make();
     let leave = || {
         // Inside another wait, so that somebody can be woken.
         made.filler.wait(Duration::ZERO, || {
-            let before = rung(&made);
+            let before = notified(&made);
             made.filler.wait(Duration::ZERO, || Some(()));
-            Some(rung(&made) - before)
+            Some(notified(&made) - before)
         })
     };
     assert_eq!(leave(), Some(0), "the ring is empty");
@@ -176,9 +176,9 @@ fn r4_room_that_nothing_is_put_back_into_is_asked_for() {
     let before = made.filler.recall_mark();
     made.filler.recall();
     let woken = made.filler.wait(Duration::ZERO, || {
-        let rung_before = rung(&made);
+        let notified_before = notified(&made);
         assert_eq!(made.filler.put_back(&[Id::default(); 2], before), 0);
-        Some(rung(&made) - rung_before)
+        Some(notified(&made) - notified_before)
     });
     // Both may have gone to sleep while the room was promised.
     assert_eq!(woken, Some(1), "who waits");
@@ -190,9 +190,9 @@ fn an_insertion_of_nothing_wakes_nobody() {
     let made = SETUP.make();
     let insert = |ids: &[Id]| {
         let permit = made.filler.ring.reserve(2).unwrap();
-        let rung_before = rung(&made);
+        let before = notified(&made);
         made.filler.insert(permit, ids, made.filler.recall_mark());
-        rung(&made) - rung_before
+        notified(&made) - before
     };
     let woken = made.filler.wait(Duration::ZERO, || {
         Some([insert(&[]), insert(&[Id::default()])])
