@@ -4,7 +4,7 @@
 //!
 //! - [`Load`]: IDs asked for over time, from a [`Rate`], a [`Burst`] or a [`Trace`].
 //! - [`borrowing`]: how far ahead of the clock it drives a lease.
-//! - [`course()`]: the level of a ring over time, on a [`Machine`], as a [`Config`]
+//! - [`simulate()`]: the level of a ring over time, on a [`Machine`], as a [`Config`]
 //!   has it.
 //! - [`capacity_for`]: the least ring that does not run dry.
 //!
@@ -18,8 +18,8 @@
 //! let config = plan::capacity_for(&load, &machine)?;
 //! assert_eq!(config.capacity(), 8192);
 //!
-//! let course = plan::course(&load, &machine, &config, Duration::from_secs(10));
-//! assert_eq!(course.empties, 0.0);
+//! let simulation = plan::simulate(&load, &machine, &config, Duration::from_secs(10));
+//! assert_eq!(simulation.empties, 0.0);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -32,18 +32,18 @@ pub mod guide {}
 mod borrow;
 mod burst;
 mod capacity;
-mod course;
 mod load;
 mod machine;
 mod rate;
+mod simulation;
 mod span;
 mod trace;
 
 pub use self::borrow::{Borrowing, borrowing, sustained};
 pub use self::burst::{Burst, BurstError};
 pub use self::capacity::{SizingError, capacity_for};
-pub use self::course::{Course, Point, course};
 pub use self::load::{Load, Piece};
 pub use self::machine::{Config, ConfigError, Machine};
 pub use self::rate::{Rate, RateError};
+pub use self::simulation::{Point, Simulation, simulate};
 pub use self::trace::{Trace, TraceError};

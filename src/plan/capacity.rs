@@ -8,7 +8,7 @@
 use std::error::Error;
 use std::fmt;
 
-use super::course::runs_dry;
+use super::simulation::underruns;
 use super::{Config, Load, Machine};
 use crate::fill::ThresholdFill;
 use crate::ring::RingBuffer;
@@ -54,7 +54,7 @@ pub fn capacity_for(load: &Load, machine: &Machine) -> Result<Config, SizingErro
     let seconds = horizon(load);
     let holds = |capacity, percent| {
         let config = Config::new(capacity, ThresholdFill::percent(percent)).ok()?;
-        (!runs_dry(load, machine, &config, seconds)).then_some(config)
+        (!underruns(load, machine, &config, seconds)).then_some(config)
     };
     let mut capacities = (0..=RingBuffer::MAX_CAPACITY.ilog2()).map(|log| 1 << log);
     let Some(capacity) = capacities.find(|&capacity| holds(capacity, HIGHEST).is_some()) else {
@@ -135,7 +135,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::plan::course;
+    use crate::plan::simulate;
 
     fn bursts(text: &str) -> Load {
         Load::steady("1M".parse().unwrap()).with_burst(text.parse().unwrap())
@@ -215,12 +215,12 @@ mod tests {
             let Ok(config) = capacity_for(&load, &machine) else {
                 return Ok(());
             };
-            let run = course(&load, &machine, &config, Duration::from_secs(3));
+            let run = simulate(&load, &machine, &config, Duration::from_secs(3));
             prop_assert_eq!(run.empties, 0.0);
             let seconds = horizon(&load);
             let dry = |capacity, percent| {
                 let config = Config::new(capacity, ThresholdFill::percent(percent)).unwrap();
-                runs_dry(&load, &machine, &config, seconds)
+                underruns(&load, &machine, &config, seconds)
             };
             for percent in [1, 25, 50, 75] {
                 prop_assert!(dry(config.capacity() / 2, percent));

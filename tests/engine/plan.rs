@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ringflake::ThresholdFill;
-use ringflake::plan::{self, Config, Course, Load, Machine, Trace};
+use ringflake::plan::{self, Config, Load, Machine, Simulation, Trace};
 
 const TRACES: [(&str, &str); 6] = [
     ("steady", include_str!("../traces/steady.csv")),
@@ -27,18 +27,18 @@ fn machines() -> impl Iterator<Item = Machine> {
         .map(of)
 }
 
-fn run(load: &Load, machine: &Machine, capacity: usize, fill: ThresholdFill) -> Course {
+fn run(load: &Load, machine: &Machine, capacity: usize, fill: ThresholdFill) -> Simulation {
     let config = Config::new(capacity, fill).unwrap();
-    plan::course(load, machine, &config, Duration::MAX)
+    plan::simulate(load, machine, &config, Duration::MAX)
 }
 
 /// Of the fixed thresholds that don't run dry the one with the freshest IDs.
-fn best_fixed(load: &Load, machine: &Machine, capacity: usize) -> Option<Course> {
+fn best_fixed(load: &Load, machine: &Machine, capacity: usize) -> Option<Simulation> {
     let fixed = [5, 10, 25, 50, 75, 90].map(ThresholdFill::percent);
-    let courses = fixed.map(|fill| run(load, machine, capacity, fill));
-    courses
+    let simulations = fixed.map(|fill| run(load, machine, capacity, fill));
+    simulations
         .into_iter()
-        .filter(|course| course.empties == 0.0)
+        .filter(|it| it.empties == 0.0)
         .min_by(|a, b| a.mean_age.total_cmp(&b.mean_age))
 }
 
@@ -49,7 +49,7 @@ fn capacities(load: &Load, machine: &Machine) -> [usize; 3] {
 }
 
 #[test]
-fn an_adaptive_threshold_runs_dry_no_sooner_and_keeps_fewer_ids_old() {
+fn an_adaptive_threshold_underruns_no_sooner_and_keeps_fewer_ids_old() {
     let mut compared = 0;
     for (name, text) in TRACES {
         let load = load(text);
@@ -76,9 +76,9 @@ fn the_planned_ring_holds_on_every_trace() {
         let load = load(text);
         for machine in machines() {
             let config = plan::capacity_for(&load, &machine).unwrap();
-            let course = plan::course(&load, &machine, &config, Duration::MAX);
+            let simulation = plan::simulate(&load, &machine, &config, Duration::MAX);
             let case = format!("{name}, {machine:?}, {config:?}");
-            assert_eq!(course.empties, 0.0, "{case}");
+            assert_eq!(simulation.empties, 0.0, "{case}");
             // What is taken while a producer wakes up is no more than the ring has.
             let least = load.peak() * machine.wake_latency().as_secs_f64();
             assert!(config.capacity() as f64 >= least, "{case}");
