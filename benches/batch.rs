@@ -6,9 +6,10 @@
 use criterion::{Criterion, criterion_group, criterion_main};
 use ringflake::{CachedGenerator, Id, RingBuffer};
 
-use self::common::measure::{Supply, config, group, measure};
+use self::common::measure::{SLOTS, Supply, config, group, measure};
 use self::common::race::Contest;
-use self::common::{stock, yardsticks};
+use self::common::stock;
+use self::common::yardsticks;
 
 mod common;
 
@@ -20,12 +21,12 @@ fn batch(criterion: &mut Criterion) {
     let raw = |id: Id| cipher.decrypt(id.to_u64());
 
     let ring = Contest::new(
-        stock::ring,
+        || stock::ring(SLOTS),
         |_| (),
         |ring: &RingBuffer, _, ids: &mut [Id; BATCH]| ring.take_batch(ids) == BATCH,
     );
     let generator = Contest::new(
-        stock::filled_up,
+        || stock::full(SLOTS),
         |_| (),
         |source: &CachedGenerator, _, ids: &mut [Id; BATCH]| source.take_batch(ids) == Ok(BATCH),
     );

@@ -2,12 +2,22 @@
 
 #![allow(dead_code, reason = "each benchmark uses its own part of it")]
 
-pub(crate) mod flags;
-pub(crate) mod measure;
+// The drivers are the command line's own files: there is one copy of each.
+#[path = "../cli/src/drive/measurement.rs"]
+pub(crate) mod measurement;
+#[path = "../cli/src/drive/open_loop.rs"]
 pub(crate) mod open_loop;
+#[path = "../cli/src/drive/pacer.rs"]
+mod pacer;
+#[path = "../cli/src/drive/race.rs"]
 pub(crate) mod race;
-pub(crate) mod reference;
+#[path = "../cli/src/drive/stock.rs"]
 pub(crate) mod stock;
-pub(crate) mod timer;
+
+pub(crate) mod flags;
+pub(crate) mod latency;
+pub(crate) mod live_queue;
+pub(crate) mod measure;
+pub(crate) mod reference;
 pub(crate) mod unique;
 pub(crate) mod yardsticks;

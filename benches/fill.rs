@@ -14,8 +14,8 @@ use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterio
 use crossbeam_queue::ArrayQueue;
 use ringflake::{CachedGeneratorBuilder, Id, RingBuffer};
 
-use self::common::measure::{config, group};
-use self::common::stock::{self, SLOTS};
+use self::common::measure::{SLOTS, config, group};
+use self::common::stock;
 use self::common::unique::Marks;
 use self::common::yardsticks;
 

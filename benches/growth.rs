@@ -21,10 +21,11 @@ use std::time::Duration;
 
 use ringflake::{CachedGenerator, CachedGeneratorBuilder, Id, OnEmpty, ThresholdFill};
 
+use self::common::flags;
+use self::common::measure::SLOTS;
 use self::common::race::{Contest, Plan, put};
-use self::common::stock::LAYOUT;
+use self::common::stock::{self, LAYOUT};
 use self::common::unique::Marks;
-use self::common::{flags, stock};
 
 mod common;
 #[path = "growth/memory.rs"]
@@ -98,7 +99,7 @@ struct Point {
 
 impl Point {
     const BASE: Self = Self {
-        capacity: stock::SLOTS,
+        capacity: SLOTS,
         threshold_percent: 50,
         nodes: LAYOUT.nodes(),
         consumers: 1,

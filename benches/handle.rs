@@ -8,9 +8,10 @@
 use criterion::{Criterion, criterion_group, criterion_main};
 use ringflake::{CachedGenerator, Handle, Id};
 
-use self::common::measure::{Supply, config, group, measure};
+use self::common::measure::{SLOTS, Supply, config, group, measure};
 use self::common::race::{Contest, put};
-use self::common::{stock, yardsticks};
+use self::common::stock;
+use self::common::yardsticks;
 
 mod common;
 
@@ -18,7 +19,7 @@ fn handle(criterion: &mut Criterion) {
     let cipher = stock::cipher();
     let raw = |id: Id| cipher.decrypt(id.to_u64());
 
-    let full_ring = Contest::new(stock::filled_up, sit, take);
+    let full_ring = Contest::new(|| stock::full(SLOTS), sit, take);
     let no_ring = Contest::new(stock::without_a_ring, sit, take);
 
     let mut group = group(criterion, "handle");

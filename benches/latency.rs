@@ -12,7 +12,7 @@
 //!
 //! | contestant | what a take is |
 //! |---|---|
-//! | `timer alone` | nothing: what the timer, the loop and the machine cost |
+//! | `timer alone` | nothing: what the clock, the loop and the machine cost |
 //! | `ring` | `CachedGenerator::take`, one producer thread |
 //! | `handle` | `Handle::take` on the same, a handle for each consumer |
 //! | `in place` | `CachedGenerator::take` on a ring that stays empty |
@@ -29,11 +29,12 @@
 use std::hint::black_box;
 use std::sync::{Mutex, PoisonError};
 
-use ringflake::{CachedGenerator, Handle, Id, Layout, LayoutError};
+use ringflake::{Id, Layout, LayoutError, TakeError};
 
-use self::common::open_loop::{Schedule, print_table, print_timer};
+use self::common::flags;
+use self::common::latency::{Schedule, print_tables};
 use self::common::reference::Reference;
-use self::common::{flags, stock, timer};
+use self::common::stock;
 
 mod common;
 
@@ -51,50 +52,36 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         None if flags::is_bench() => SECONDS,
         None => 0.01,
     };
-    let nanos_per_tick = timer::nanos_per_tick();
-    print_timer(nanos_per_tick);
-
     let mut rows = Vec::new();
     for load in LOADS {
         let schedule = Schedule {
             consumers: CONSUMERS,
             load,
             seconds,
-            nanos_per_tick,
         };
-        rows.push(schedule.run("timer alone", || (), |()| Some(black_box(Id::default()))));
+        rows.push(schedule.run("timer alone", || || Ok(black_box(Id::default()))));
 
         let ids = stock::live();
-        let take = |ids: &mut CachedGenerator| ids.take().ok();
-        rows.push(schedule.run("ring", || ids.clone(), take).checked());
+        rows.push(schedule.run("ring", || || ids.take()).checked());
 
         let ids = stock::live();
-        let handle = || ids.handle().expect("a page of memory");
-        let take = |handle: &mut Handle| handle.take().ok();
-        rows.push(schedule.run("handle", handle, take).checked());
+        let handle = || {
+            let mut handle = ids.handle().expect("a page of memory");
+            move || handle.take()
+        };
+        rows.push(schedule.run("handle", handle).checked());
 
         let ids = stock::without_a_ring();
-        let take = |ids: &mut CachedGenerator| ids.take().ok();
-        rows.push(schedule.run("in place", || ids.clone(), take).checked());
+        rows.push(schedule.run("in place", || || ids.take()).checked());
 
         let reference = Mutex::new(Reference::new(wide_layout()?, stock::cipher(), 1));
-        let take = |(): &mut ()| {
+        let take = || {
             let mut reference = reference.lock().unwrap_or_else(PoisonError::into_inner);
-            reference.next_id()
+            reference.next_id().ok_or(TakeError::Empty)
         };
-        rows.push(schedule.run("mutex", || (), take).checked());
+        rows.push(schedule.run("mutex", || take).checked());
     }
-
-    print_table(
-        "Service time, ns: from the call to its return",
-        &rows,
-        |row| &row.service,
-    );
-    print_table(
-        "Response time, ns: from the moment the take was due to its return",
-        &rows,
-        |row| &row.response,
-    );
+    print_tables(&rows);
     println!("All IDs were unique.");
     Ok(())
 }

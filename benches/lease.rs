@@ -21,10 +21,11 @@ use std::time::Duration;
 
 use ringflake::{CachedGenerator, Handle, Id};
 
-use self::common::open_loop::{Row, Schedule, print_table, print_timer};
+use self::common::flags;
+use self::common::latency::{Row, Schedule, print_tables};
 use self::common::race::{Contest, Outcome, Plan, put};
+use self::common::stock;
 use self::common::unique::Marks;
-use self::common::{flags, stock, timer};
 use self::ground::{Leases, Meter};
 
 mod common;
@@ -38,7 +39,9 @@ const RUNS: usize = 5;
 const BATCH: usize = 64;
 
 /// IDs that are kept and checked for each line of the first table.
-const CHECKED: u64 = 1 << 20;
+fn checked() -> u64 {
+    if flags::is_bench() { 1 << 20 } else { 1 << 12 }
+}
 
 /// Takes a second, by one consumer: the other core is the producer's and the
 /// keeper's.
@@ -94,9 +97,9 @@ fn run<T, const N: usize>(
     let outcome: Outcome<Id, N> = contest.race(Plan::time(1, time));
     let changes = meter.per_second();
 
-    let calls = CHECKED / N as u64;
+    let calls = checked() / N as u64;
     let kept: Outcome<Id, N> = contest.race(Plan::calls(1, 1, calls).keeping());
-    assert_eq!(kept.given, CHECKED, "{leases:?}: a take was refused");
+    assert_eq!(kept.given, checked(), "{leases:?}: a take was refused");
     let cipher = stock::cipher();
     let mut marks = Marks::default();
     for id in kept.kept() {
@@ -144,19 +147,15 @@ struct Measured {
 }
 
 fn print_latencies(seconds: f64, meter: &Arc<Meter>) {
-    let nanos_per_tick = timer::nanos_per_tick();
-    print_timer(nanos_per_tick);
     let mut all = Vec::new();
     for load in LOADS {
         let schedule = Schedule {
             consumers: 1,
             load,
             seconds,
-            nanos_per_tick,
         };
-        let nothing = |(): &mut ()| Some(black_box(Id::default()));
         all.push(Measured {
-            row: schedule.run("timer alone", || (), nothing),
+            row: schedule.run("timer alone", || || Ok(black_box(Id::default()))),
             changes: 0.0,
         });
         for (leases, take, handle) in [
@@ -165,8 +164,7 @@ fn print_latencies(seconds: f64, meter: &Arc<Meter>) {
             (Leases::Swapped, "take, changing", "handle, changing"),
         ] {
             let ids = leases.build(meter);
-            let one = |ids: &mut CachedGenerator| ids.take().ok();
-            let row = schedule.run(take, || ids.clone(), one);
+            let row = schedule.run(take, || || ids.take());
             let changes = meter.per_second();
             all.push(Measured {
                 row: row.checked(),
@@ -174,9 +172,11 @@ fn print_latencies(seconds: f64, meter: &Arc<Meter>) {
             });
 
             let ids = leases.build(meter);
-            let seat = || ids.handle().expect("a page of memory");
-            let one = |handle: &mut Handle| handle.take().ok();
-            let row = schedule.run(handle, seat, one);
+            let source = || {
+                let mut handle = ids.handle().expect("a page of memory");
+                move || handle.take()
+            };
+            let row = schedule.run(handle, source);
             let changes = meter.per_second();
             all.push(Measured {
                 row: row.checked(),
@@ -193,14 +193,5 @@ fn print_latencies(seconds: f64, meter: &Arc<Meter>) {
     }
     println!();
     let rows: Vec<_> = all.into_iter().map(|measured| measured.row).collect();
-    print_table(
-        "Service time, ns: from the call to its return",
-        &rows,
-        |row| &row.service,
-    );
-    print_table(
-        "Response time, ns: from the moment the take was due to its return",
-        &rows,
-        |row| &row.response,
-    );
+    print_tables(&rows);
 }

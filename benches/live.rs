@@ -11,7 +11,8 @@ use ringflake::{CachedGenerator, Handle, Id};
 
 use self::common::measure::{Supply, config, group, measure};
 use self::common::race::{Contest, put};
-use self::common::{stock, yardsticks};
+use self::common::stock;
+use self::common::yardsticks;
 
 mod common;
 

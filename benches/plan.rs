@@ -5,30 +5,32 @@
 //! cargo bench --bench plan [-- --only model|adaptive]
 //! ```
 //!
-//! Plays each of `tests/traces` on real rings, and finds the least capacity without
+//! Runs each of `tests/traces` on real rings, and finds the smallest capacity without
 //! an empty, which is held against that of `plan::capacity_for`. The threshold is
 //! 75 %, and one consumer takes each ID when it is due. Then, on rings of twice what
 //! is predicted, an adaptive threshold is held against the best of the fixed ones:
-//! of those without empties the one that keeps the freshest IDs.
+//! of those without empties the one that keeps the fewest IDs.
 //!
 //! How late a producer wakes up is chance on a machine that is shared, and a longer
-//! play meets a later one; so the measured capacity would tell about the luck of the
-//! play. Here each wake-up is late on purpose: the generators have a clock that
+//! run meets a later one; so the measured capacity would depend on luck. Here each wake-up is late on purpose: the generators have a clock that
 //! holds a producer up when it comes to a fill. The model is given the same time.
 //!
 //! Every ID is kept, decrypted and checked to be unique.
 
 use std::cell::Cell;
 use std::error::Error;
-use std::hint::spin_loop;
+use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use ringflake::plan::{self, Load, Machine, SizingError, Trace};
-use ringflake::{CachedGenerator, Clock, Id, OnEmpty, SystemClock, TakeError, ThresholdFill};
+use ringflake::{Clock, Id, SystemClock, ThresholdFill};
 
+use self::common::flags;
+use self::common::measurement::Measurement;
+use self::common::open_loop::{OpenLoop, TakeObserver};
+use self::common::stock;
 use self::common::unique::Marks;
-use self::common::{flags, stock};
 
 mod common;
 
@@ -82,7 +84,7 @@ fn hold_model_against_rings(loads: &[(&str, Load)], time: Duration) -> Result<()
     println!("|---|---:|---:|---:|---:|");
     for (name, load) in loads {
         let predicted = predicted(load)?;
-        let measured = least_capacity(load, time, predicted)?;
+        let measured = smallest_capacity(load, time, predicted)?;
         println!(
             "| {name} | {:.2} M | {predicted} | {measured} | {} |",
             load.peak() / 1e6,
@@ -103,16 +105,16 @@ fn hold_adaptive_against_fixed(
     println!("|---|---:|---:|---:|---:|---:|---:|");
     for (name, load) in loads {
         let capacity = 2 * predicted(load)?;
-        let mut best: Option<(u32, Played)> = None;
+        let mut best: Option<(u32, Outcome)> = None;
         for percent in [25, 50, 75] {
-            let played = play(load, time, capacity, ThresholdFill::percent(percent))?;
+            let run = run(load, time, capacity, ThresholdFill::percent(percent))?;
             // Fewer empties first, then fewer IDs kept.
-            if best.is_none_or(|(_, best)| played.rank() < best.rank()) {
-                best = Some((percent, played));
+            if best.is_none_or(|(_, best)| run.rank() < best.rank()) {
+                best = Some((percent, run));
             }
         }
-        let (percent, fixed) = best.expect("three were played");
-        let adaptive = play(load, time, capacity, ThresholdFill::adaptive())?;
+        let (percent, fixed) = best.expect("three ran");
+        let adaptive = run(load, time, capacity, ThresholdFill::adaptive())?;
         println!(
             "| {name} | {capacity} | {percent} % | {} | {:.0} | {} | {:.0} |",
             fixed.empties, fixed.mean_level, adaptive.empties, adaptive.mean_level
@@ -122,102 +124,87 @@ fn hold_adaptive_against_fixed(
     Ok(())
 }
 
-/// The least capacity without an empty, from `start` on.
-fn least_capacity(load: &Load, time: Duration, start: usize) -> Result<usize, Box<dyn Error>> {
-    let is_dry = |capacity| {
-        let played = play(load, time, capacity, ThresholdFill::percent(75))?;
-        Ok::<_, Box<dyn Error>>(played.empties > 0)
+/// The smallest capacity without an empty, from `start` on.
+fn smallest_capacity(load: &Load, time: Duration, start: usize) -> Result<usize, Box<dyn Error>> {
+    let underruns = |capacity| {
+        let run = run(load, time, capacity, ThresholdFill::percent(75))?;
+        Ok::<_, Box<dyn Error>>(run.empties > 0)
     };
     let mut capacity = start;
-    while is_dry(capacity)? {
+    while underruns(capacity)? {
         capacity *= 2;
     }
     // One that failed was seen on the way up.
-    while capacity <= start && capacity > 1 && !is_dry(capacity / 2)? {
+    while capacity <= start && capacity > 1 && !underruns(capacity / 2)? {
         capacity /= 2;
     }
     Ok(capacity)
 }
 
-/// What became of a ring under a load.
+/// How a ring fared under a load.
 #[derive(Clone, Copy, Debug)]
-struct Played {
-    /// How often a take found it dry.
+struct Outcome {
+    /// How often a take found it empty.
     empties: u64,
     /// IDs in it on average over time: by the mean rate, how old they become.
     mean_level: f64,
 }
 
-impl Played {
+impl Outcome {
     /// The lower, the better.
     fn rank(self) -> (u64, u64) {
         (self.empties, self.mean_level as u64)
     }
 }
 
-fn play(
+/// Keeps all IDs.
+struct Keeping(Vec<Id>);
+
+impl TakeObserver for Keeping {
+    fn taken(&mut self, ids: &[Id]) {
+        self.0.extend_from_slice(ids);
+    }
+}
+
+fn run(
     load: &Load,
     time: Duration,
     capacity: usize,
     fill: ThresholdFill,
-) -> Result<Played, Box<dyn Error>> {
-    let seconds = load.duration().unwrap_or(time).min(time).as_secs_f64();
+) -> Result<Outcome, Box<dyn Error>> {
+    let time = load.duration().unwrap_or(time).min(time);
     let generator = stock::generator(0..stock::LAYOUT.nodes())
         .clock(LateClock)
         .capacity(capacity)
         .threshold_fill(fill)
-        .on_empty(OnEmpty::Error)
         .build()?;
+    let open_loop = OpenLoop {
+        load,
+        consumers: 1,
+        time,
+        stop: &AtomicBool::new(false),
+        groups_per_second: 1e6,
+    };
+    let due = load.demanded_by(time.as_secs_f64()) as usize;
     // Written to beforehand, so that no page fault falls between takes.
-    let mut ids = vec![Id::default(); load.demanded_by(seconds) as usize];
-    let played = take_when_due(&generator, load, seconds, &mut ids)?;
+    let observer = || {
+        let mut ids = vec![Id::from_u64(u64::MAX); due + 1];
+        ids.clear();
+        Keeping(ids)
+    };
+    let (run, kept) = Measurement::run(open_loop, &generator, &|_| (), observer)?;
+    assert_eq!((run.refused, run.missed), (0, 0), "{:?}", run.refusal);
 
     let cipher = stock::cipher();
     let mut marks = Marks::default();
-    for id in ids {
+    for id in kept.into_iter().flat_map(|Keeping(ids)| ids) {
         let raw = cipher.decrypt(id.to_u64());
         assert!(marks.mark(raw), "{raw:#x} came twice");
     }
-    Ok(played)
-}
-
-/// Takes as many `ids` as there are, none before its time.
-fn take_when_due(
-    generator: &CachedGenerator,
-    load: &Load,
-    seconds: f64,
-    ids: &mut [Id],
-) -> Result<Played, TakeError> {
-    /// Seconds between looks at the level.
-    const SAMPLING: f64 = 1e-4;
-    let origin = Instant::now();
-    let (mut empties, mut taken) = (0, 0);
-    let (mut levels, mut samples, mut next_sample) = (0.0, 0.0, 0.0);
-    while taken < ids.len() {
-        let now = origin.elapsed().as_secs_f64().min(seconds);
-        let due = (load.demanded_by(now) as usize).min(ids.len());
-        while taken < due {
-            match generator.take() {
-                Ok(id) => ids[taken] = id,
-                // What was due stays due.
-                Err(TakeError::Empty) => {
-                    empties += 1;
-                    break;
-                }
-                Err(error) => return Err(error),
-            }
-            taken += 1;
-        }
-        if now >= next_sample {
-            levels += generator.stats().level as f64;
-            samples += 1.0;
-            next_sample = now + SAMPLING;
-        }
-        spin_loop();
-    }
-    Ok(Played {
-        empties,
-        mean_level: levels / samples,
+    let levels = run.samples.iter().map(|sample| sample.level as f64);
+    Ok(Outcome {
+        empties: run.empties,
+        mean_level: levels.sum::<f64>() / run.samples.len() as f64,
     })
 }
 

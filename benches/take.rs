@@ -7,9 +7,10 @@
 use criterion::{Criterion, criterion_group, criterion_main};
 use ringflake::{CachedGenerator, Id, RingBuffer};
 
-use self::common::measure::{Supply, config, group, measure};
+use self::common::measure::{SLOTS, Supply, config, group, measure};
 use self::common::race::{Contest, put};
-use self::common::{stock, yardsticks};
+use self::common::stock;
+use self::common::yardsticks;
 
 mod common;
 
@@ -18,12 +19,12 @@ fn take(criterion: &mut Criterion) {
     let raw = |id: Id| cipher.decrypt(id.to_u64());
 
     let ring = Contest::new(
-        stock::ring,
+        || stock::ring(SLOTS),
         |_| (),
         |ring: &RingBuffer, _, [id]: &mut [Id; 1]| put(id, ring.take()),
     );
     let generator = Contest::new(
-        stock::filled_up,
+        || stock::full(SLOTS),
         |_| (),
         |ids: &CachedGenerator, _, [id]: &mut [Id; 1]| put(id, ids.take().ok()),
     );

@@ -8,9 +8,10 @@ use criterion::measurement::WallTime;
 use crossbeam_queue::ArrayQueue;
 use crossbeam_utils::CachePadded;
 
-use super::measure::{Supply, measure};
+use super::live_queue::LiveQueue;
+use super::measure::{SLOTS, Supply, measure};
 use super::race::{Contest, put};
-use super::stock::{self, LiveQueue};
+use super::stock;
 
 /// A number from an atomic counter. A million of these are unique in their
 /// process, and no more than that.
@@ -32,7 +33,7 @@ pub(crate) fn fetch_add(group: &mut BenchmarkGroup<'_, WallTime>, threads: usize
 /// A pop from an `ArrayQueue` that was filled before.
 pub(crate) fn full_queue(group: &mut BenchmarkGroup<'_, WallTime>, threads: usize) {
     let contest = Contest::new(
-        stock::queue,
+        || stock::queue(SLOTS),
         |_| (),
         |queue: &ArrayQueue<u64>, _, [number]: &mut [u64; 1]| put(number, queue.pop()),
     );

@@ -11,16 +11,17 @@ use indicatif::ProgressBar;
 use ringflake::{Cipher, Secret};
 
 use self::figures::Figures;
-use self::race::Race;
-use self::workloads::NAMES;
+use self::workloads::{NAMES, Workload};
 use crate::args::SecretArgs;
+use crate::count::count;
 use crate::data_dir::DataDir;
-use crate::report::forgive_closed_pipe;
+use crate::format::{Format, FormatArgs};
+use crate::interrupt::Interrupt;
+use crate::report::{forgive_closed_pipe, say};
 use crate::secret;
 use crate::threads::ThreadCount;
 
 mod figures;
-mod race;
 mod workloads;
 
 /// Measure the speed on this machine
@@ -29,10 +30,10 @@ mod workloads;
 /// counts as a thread, so the live workloads have two at the least. The rounds
 /// of all workloads take turns, so that a change in the machine's speed meets
 /// all of them. The threads start together; the time is that from the first
-/// start to the last end. Each ID is counted and added to a checksum within the
-/// timed part, in the same way for every workload. Where the sum can be known
-/// it is compared. In one more round, which is not timed, each ID is kept, and
-/// they are compared with each other.
+/// start to the last end. Each ID is written to memory within the timed part, in
+/// the same way for every workload. In one more round, which is not timed, each ID
+/// is kept, and they are compared with each other. Ctrl-C ends the measuring and
+/// prints the rounds until then.
 ///
 ///   fetch_add           a shared counter: the yardstick
 ///   array_queue_pop     crossbeam's ArrayQueue of 2^20 slots, filled before
@@ -47,11 +48,10 @@ mod workloads;
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct BenchArgs {
-    /// One object a line, rather than a table
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: FormatArgs,
     /// How often each workload is timed
-    #[arg(long, value_name = "R", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    #[arg(long, value_name = "R", default_value_t = 5, value_parser = count::<u16>(1..=1000))]
     rounds: u16,
     /// Only this workload; may be given more than once
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(NAMES))]
@@ -65,9 +65,7 @@ struct Case {
     name: &'static str,
     /// All that work.
     threads: usize,
-    /// Those of them that take IDs.
-    runners: usize,
-    race: Box<dyn Race>,
+    workload: Workload,
     /// IDs a second in each round so far.
     rates: Vec<f64>,
     unique: Option<bool>,
@@ -91,28 +89,40 @@ pub(crate) fn run(args: &BenchArgs, data_dir: &DataDir) -> Result<ExitCode> {
         Cipher::sparx64(&secret).backend()
     );
 
-    // Drawn on a terminal only, and never while a race is on.
-    let bar = ProgressBar::new(cases.len() as u64 * (u64::from(args.rounds) + 1));
-    for case in &mut cases {
-        case.check()?;
-        bar.inc(1);
+    let interrupt = Interrupt::listen().context("signals can't be listened to")?;
+    measure(&mut cases, args.rounds, &interrupt)?;
+    let all: Vec<_> = cases.into_iter().filter_map(Case::figures).collect();
+    if interrupt.came() {
+        say("interrupted: these are the rounds until then");
     }
-    for _ in 0..args.rounds {
-        for case in &mut cases {
-            case.time()?;
+    conclude(&all, print(args, &all))?;
+    Ok(interrupt.exit_code())
+}
+
+/// Checks each case, then times all of them in turns, until an interrupt.
+fn measure(cases: &mut [Case], rounds: u16, interrupt: &Interrupt) -> Result<()> {
+    // Drawn on a terminal only, and never while a race is on.
+    let bar = ProgressBar::new(cases.len() as u64 * (u64::from(rounds) + 1));
+    for round in 0..=rounds {
+        for case in &mut *cases {
+            if interrupt.came() {
+                bar.finish_and_clear();
+                return Ok(());
+            }
+            match round {
+                0 => case.check()?,
+                _ => case.time()?,
+            }
             bar.inc(1);
         }
     }
     bar.finish_and_clear();
-
-    let all: Vec<_> = cases.into_iter().map(Case::figures).collect();
-    conclude(&all, print(args, &all))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn print(args: &BenchArgs, all: &[Figures]) -> io::Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
-    if args.json {
+    if args.format.format == Format::Json {
         figures::print_json(all, &mut out)?;
     } else {
         figures::print_table(all, &mut out)?;
@@ -120,7 +130,7 @@ fn print(args: &BenchArgs, all: &[Figures]) -> io::Result<()> {
     out.flush()
 }
 
-/// The verdict, which counts for more than whether it could be printed.
+/// Duplicates are reported even where the figures could not be printed.
 fn conclude(all: &[Figures], printed: io::Result<()>) -> Result<()> {
     match all.iter().find(|figures| figures.unique == Some(false)) {
         Some(figures) => bail!("{} handed out an ID twice", figures.name),
@@ -138,18 +148,21 @@ fn has_producer(name: &str) -> bool {
     name.starts_with("live_")
 }
 
+/// How many of the threads take IDs.
+fn takers(name: &str, threads: usize) -> usize {
+    threads - usize::from(has_producer(name))
+}
+
 fn makes_ids(name: &str) -> bool {
     !name.starts_with("encrypt_")
 }
 
 impl Case {
     fn new(name: &'static str, threads: usize, secret: &Secret) -> Result<Self> {
-        let runners = threads - usize::from(has_producer(name));
         Ok(Self {
             name,
             threads,
-            runners,
-            race: workloads::by_name(name, runners, secret)?,
+            workload: workloads::by_name(name, takers(name, threads), secret)?,
             rates: Vec::new(),
             unique: None,
         })
@@ -157,20 +170,28 @@ impl Case {
 
     fn check(&mut self) -> Result<()> {
         if makes_ids(self.name) {
-            let unique = self.race.is_unique(self.runners);
+            let unique = self.workload.is_unique();
             self.unique = Some(unique.context(self.name)?);
         }
         Ok(())
     }
 
     fn time(&mut self) -> Result<()> {
-        let rate = self.race.time(self.runners).context(self.name)?;
+        let rate = self.workload.time().context(self.name)?;
         self.rates.push(rate);
         Ok(())
     }
 
-    fn figures(self) -> Figures {
-        Figures::new(self.name, self.threads, self.rates, self.unique)
+    /// The figures, if it was timed at all.
+    fn figures(self) -> Option<Figures> {
+        let Self {
+            name,
+            threads,
+            rates,
+            unique,
+            ..
+        } = self;
+        (!rates.is_empty()).then(|| Figures::new(name, threads, rates, unique))
     }
 }
 
@@ -186,9 +207,7 @@ mod tests {
         assert_eq!(counts("live_take", 8), [2, 8]);
         assert_eq!(counts("live_take", 2), [2]);
         assert_eq!(counts("live_batch_64", 1), [2]);
-        let secret = Secret::from_bytes([1; 16]);
-        assert_eq!(Case::new("live_take", 2, &secret).unwrap().runners, 1);
-        assert_eq!(Case::new("in_place", 2, &secret).unwrap().runners, 2);
+        assert_eq!((takers("live_take", 2), takers("in_place", 2)), (1, 2));
     }
 
     #[test]

@@ -1,22 +1,58 @@
-//! Playing a load against a live generator.
-//!
-//! ```text
-//! command line -> LoadArgs -> Load, what is asked for over time
-//! Load -> Pacer: which consumer takes how many IDs, and when they are due
-//!      -> Driver: consumers that take then, and a thread that samples the ring
-//!      -> Played: what was found out
-//! ```
+//! The options that say what is asked of a generator, and how it is run.
 
-mod args;
-mod driver;
-mod histogram;
-mod pacer;
-mod played;
-mod sampler;
-mod threshold;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
 
-pub(crate) use self::args::LoadArgs;
-pub(crate) use self::driver::{Driver, Keeper};
-pub(crate) use self::histogram::Histogram;
-pub(crate) use self::played::{Played, Sample};
-pub(crate) use self::threshold::Threshold;
+use anyhow::{Context, Result};
+use clap::Args;
+use ringflake::plan::{Burst, Load, Rate, Trace};
+
+/// How far ahead of the clock IDs may lie.
+pub(crate) const BORROW_LIMIT: Duration = Duration::from_secs(60);
+
+/// Times a second that a consumer looks at the clock, at most.
+pub(crate) const GROUPS_PER_SECOND: f64 = 1e6;
+
+/// The percentiles of latency that are named: what is written, and the share.
+pub(crate) const PERCENTILES: [(&str, f64); 6] = [
+    ("p50", 0.5),
+    ("p90", 0.9),
+    ("p99", 0.99),
+    ("p99.9", 0.999),
+    ("p99.99", 0.9999),
+    ("max", 1.0),
+];
+
+#[derive(Debug, Args)]
+pub(crate) struct LoadArgs {
+    /// Take so many IDs a second, such as 800/s, 50k or 2M, each at the moment
+    /// when it is due, whether or not those before it have come
+    #[arg(long, value_name = "RATE", conflicts_with = "trace")]
+    rate: Option<Rate>,
+    /// Take at another rate at the beginning of each period: 20M:100ms/1s is 20
+    /// million a second in the first 100 ms of every second
+    #[arg(long, value_name = "RATE:LENGTH/PERIOD", requires = "rate")]
+    burst: Option<Burst>,
+    /// Take as this file says: 'seconds,count' a line, so many IDs from that
+    /// moment until the next line's; # begins a comment
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+}
+
+impl LoadArgs {
+    /// The load that was asked for, if one was.
+    pub(crate) fn load(&self) -> Result<Option<Load>> {
+        if let Some(path) = &self.trace {
+            let about = || format!("the trace {}", path.display());
+            let text = fs::read_to_string(path).with_context(about)?;
+            let trace: Trace = text.parse().with_context(about)?;
+            return Ok(Some(trace.into()));
+        }
+        let load = self.rate.map(Load::steady);
+        Ok(match self.burst {
+            Some(burst) => load.map(|load| load.with_burst(burst)),
+            None => load,
+        })
+    }
+}

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! machine   what a producer and a take can do here
-//! model     the least capacity by arithmetic, where the search begins
-//! search    which settings are played, and which is picked
-//! stage     plays the load on real rings, within the time there is
-//! outcome   what follows from it: text, json, page -> report
+//! model     what the library's model says of it, where the search begins
+//! search    which settings run, and which is recommended
+//! runner    runs the load on real rings, within the time there is
+//! outcome   the result, and its reasons: text, json, page -> report
 //! ```
 
 use std::io::{self, BufWriter, Write};
@@ -20,34 +20,38 @@ use ringflake::plan::Load;
 use ringflake::{Clock, Secret, SystemClock};
 
 use self::goal::Goal;
-use self::lease::LeasePlan;
 use self::machine::Machine;
+use self::nodes::NodeBudget;
 use self::outcome::Outcome;
 use self::output::Output;
+use self::runner::RealRings;
 use self::search::Choices;
-use self::setting::{Threshold, capacity};
-use self::stage::RealRings;
+use self::setting::capacity;
 use crate::args::{LayoutArgs, NodeRange, time};
+use crate::count::count;
+use crate::format::{Format, FormatArgs};
 use crate::interrupt::Interrupt;
 use crate::load::LoadArgs;
 use crate::report::{forgive_closed_pipe, say};
 use crate::threads::ThreadCount;
+use crate::threshold::Threshold;
 use crate::usage::Misuse;
 
 mod goal;
 mod host;
 mod json;
-mod lease;
 mod machine;
 mod model;
+mod nodes;
 mod outcome;
 mod output;
 mod page;
+mod reasons;
 mod report;
+mod runner;
 mod search;
 mod setting;
 mod snippet;
-mod stage;
 mod text;
 mod trial;
 
@@ -56,12 +60,11 @@ const CAPACITIES: std::ops::RangeInclusive<u32> = 6..=24;
 
 /// Find the ring that a load needs on this machine
 ///
-/// Measures what the machine can do, plays the load on real rings of several
-/// capacities and thresholds, and recommends the one with the fewest slots that
-/// never runs dry, with a margin of 2: twice as much can be taken from it, before it
-/// is dry, as from the least one that had no empties in a long play. The margin is
-/// larger where half as much again as is taken at the peak during the longest wake-up
-/// of the machine asks for it.
+/// Measures what the machine can do, runs the load on real rings of several
+/// capacities and thresholds, and recommends the smallest one with a margin of 2: it
+/// carries twice what the smallest ring without empties does, or twice what is taken
+/// during the longest wake-up of this machine if that is more. The recommended ring
+/// then runs for much longer, and one empty sends the search on.
 ///
 /// IDs are taken at the moments when they are due, whatever came of those before.
 /// They are thrown away; no lease is taken and no secret is read. The machine
@@ -77,14 +80,14 @@ pub(crate) struct TuneArgs {
     #[arg(long, value_name = "N")]
     consumers: Option<ThreadCount>,
     /// Threads that fill the ring [default: as many as the peak needs]
-    #[arg(long, value_name = "P", value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(long, value_name = "P", value_parser = count::<u16>(1..=64))]
     producers: Option<u16>,
     /// How long takes may last, such as p99.99=2us or max=1ms [default: any time,
     /// as long as the ring does not run dry]
     #[arg(long, value_name = "PERCENTILE=TIME")]
     goal: Option<Goal>,
-    /// For how long to search; proving what was found takes up to twice as long
-    #[arg(long, value_name = "S", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    /// For how many seconds to search; the proof takes up to as long again
+    #[arg(long, value_name = "S", default_value_t = 20, value_parser = count::<u32>(1..=86_400))]
     seconds: u32,
     /// Only rings of so many slots, a power of two; may be given more than once
     /// [default: those that the model does not rule out]
@@ -104,9 +107,8 @@ pub(crate) struct TuneArgs {
     nodes: Option<NodeRange>,
     #[command(flatten)]
     layout: LayoutArgs,
-    /// One object rather than text
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: FormatArgs,
     /// Write a page with pictures, too: one HTML file that needs nothing else
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
@@ -119,15 +121,15 @@ pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode> {
     };
     let layout = args.layout.layout;
     let nodes = args.nodes.as_ref().map(|NodeRange(nodes)| nodes.clone());
-    let lease = LeasePlan::new(&load, &layout, nodes)?;
+    let budget = NodeBudget::new(&load, &layout, nodes)?;
     layout.check_alive(SystemClock.unix_ms())?;
     let output = args.report.as_deref().map(Output::new).transpose()?;
     let interrupt = Interrupt::listen().context("signals can't be listened to")?;
-    if let Some(warning) = lease.warning() {
+    if let Some(warning) = budget.warning() {
         say(warning);
     }
 
-    let outcome = measure(args, load, lease, &interrupt)?;
+    let outcome = measure(args, load, budget, &interrupt)?;
     let command = host::command();
     let written = match output {
         Some(output) => write_report(output, &outcome, &command),
@@ -137,7 +139,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode> {
     written?;
     forgive_closed_pipe(printed)?;
     Ok(
-        match outcome.findings.pick.is_some() && outcome.keeps_goal() {
+        match outcome.findings.recommended.is_some() && outcome.keeps_goal() {
             true => ExitCode::SUCCESS,
             false => ExitCode::FAILURE,
         },
@@ -147,7 +149,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode> {
 fn measure(
     args: &TuneArgs,
     load: Load,
-    lease: LeasePlan,
+    budget: NodeBudget,
     interrupt: &Interrupt,
 ) -> Result<Outcome> {
     let started = Instant::now();
@@ -164,33 +166,32 @@ fn measure(
     let mut choices = choices(args);
     let slots = model::slots_needed(&load, &machine, producers);
     let predicted: Vec<_> = (choices.thresholds.iter())
-        .filter_map(|&threshold| Some(model::least_capacity(slots?, threshold)))
+        .filter_map(|&threshold| Some(model::minimum_capacity(slots?, threshold)))
         .collect();
     if args.capacity.is_empty() {
         choices.capacities = model::pruned(choices.capacities, &predicted);
     }
 
-    let play = stage::play_length(&load, time);
-    // So that a machine that is slow to measure is played on all the same.
-    let measured = Instant::now();
-    let worst = stage::worst_part(&load, play)?;
-    let mut stage = RealRings {
-        load: worst.as_ref().map_or(&load, |(_, part)| part),
+    let run = runner::run_length(&load, time);
+    let busiest = runner::busiest_part(&load, run)?;
+    let mut rings = RealRings {
+        load: busiest.as_ref().map_or(&load, |(_, part)| part),
         layout: args.layout.layout,
-        lease: &lease,
+        nodes: &budget,
         producers,
         consumers,
         interrupt,
         bar: &bar,
-        started: measured,
+        // A machine that is slow to measure has as long as the others.
+        started: Instant::now(),
         time,
-        play,
+        run,
     };
-    let findings = search::search(&mut stage, &choices, args.goal.as_ref(), slots)?;
+    let findings = search::search(&mut rings, &choices, args.goal.as_ref(), slots)?;
     bar.finish_and_clear();
     Ok(Outcome {
-        part: worst.as_ref().map(|(from, _)| (*from, play.as_secs_f64())),
-        played: worst.map_or_else(|| load.clone(), |(_, part)| part),
+        part_at: busiest.as_ref().map(|(from, _)| (*from, run.as_secs_f64())),
+        part: busiest.map_or_else(|| load.clone(), |(_, part)| part),
         layout: args.layout.layout,
         machine,
         cores,
@@ -205,7 +206,7 @@ fn measure(
         took: started.elapsed(),
         now_unix_ms: SystemClock.unix_ms(),
         load,
-        lease,
+        budget,
     })
 }
 
@@ -244,7 +245,7 @@ fn producers_for(load: &Load, machine: &Machine, spare_cores: usize) -> usize {
 
 /// Drawn on a terminal only.
 fn progress_bar(time: Duration) -> ProgressBar {
-    let bar = ProgressBar::new((time * 5 / 2).as_millis() as u64);
+    let bar = ProgressBar::new((time * 2).as_millis() as u64);
     if let Ok(style) = ProgressStyle::with_template("{wide_bar} {elapsed} {msg}") {
         bar.set_style(style);
     }
@@ -259,7 +260,7 @@ fn write_report(output: Output, outcome: &Outcome, command: &str) -> Result<()> 
 
 fn print(args: &TuneArgs, outcome: &Outcome, command: &str) -> Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
-    if args.json {
+    if args.format.format == Format::Json {
         serde_json::to_writer(&mut out, &json::object(outcome, command))?;
         writeln!(out)?;
     } else {

@@ -26,10 +26,11 @@ use sparx::sparx64;
 use ulid::Ulid;
 use uuid::Uuid;
 
+use crate::live_queue::LiveQueue;
 use crate::peer::{Peer, Race};
 use crate::race::{Contest, put};
 use crate::reference::Reference;
-use crate::stock::{self, LAYOUT, LiveQueue};
+use crate::stock::{self, LAYOUT};
 
 /// IDs that a stock holds: eight megabytes of them.
 const STOCK: usize = 1 << 20;

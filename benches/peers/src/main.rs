@@ -22,12 +22,14 @@ use std::{env, fs, thread};
 
 use self::peer::Peer;
 
-#[path = "../../common/race.rs"]
+#[path = "../../common/live_queue.rs"]
+mod live_queue;
+#[path = "../../../cli/src/drive/race.rs"]
 mod race;
 #[path = "../../common/reference.rs"]
 mod reference;
 #[allow(dead_code, reason = "the peers need less of it than the benchmarks")]
-#[path = "../../common/stock.rs"]
+#[path = "../../../cli/src/drive/stock.rs"]
 mod stock;
 
 mod contestants;

@@ -23,11 +23,6 @@ impl Goal {
     pub(super) fn name(&self) -> &str {
         &self.name
     }
-
-    /// Whether a latency of so many seconds keeps it.
-    pub(super) fn is_kept_by(&self, seconds: f64) -> bool {
-        seconds <= self.limit.as_secs_f64()
-    }
 }
 
 impl FromStr for Goal {
@@ -87,7 +82,6 @@ mod tests {
         assert!((goal.share - 0.9999).abs() < 1e-12);
         assert_eq!(goal.limit, Duration::from_micros(2));
         assert_eq!(goal.to_string(), "p99.99 of at most 2 us");
-        assert!(goal.is_kept_by(2e-6) && !goal.is_kept_by(2.1e-6));
         assert_eq!("max=1ms".parse::<Goal>().unwrap().share, 1.0);
     }
 

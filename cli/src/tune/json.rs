@@ -1,4 +1,4 @@
-//! `--json`: what a run found out, for machines.
+//! `--format json`: what a run found out, for machines.
 //!
 //! One object on one line. What it means is written down in the library's page
 //! `plan::guide`; names are only ever added.
@@ -6,16 +6,17 @@
 use serde_json::{Value, json};
 
 use super::outcome::Outcome;
-use super::report::PERCENTILES;
-use super::setting::Threshold;
+use super::reasons::reasons;
 use super::snippet::Schedule;
 use super::trial::Trial;
+use crate::load::PERCENTILES;
+use crate::threshold::Threshold;
 
 /// Grows when a name changes its meaning or goes.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 pub(super) fn object(outcome: &Outcome, command: &str) -> Value {
-    let lease = &outcome.lease;
+    let budget = &outcome.budget;
     let load = &outcome.load;
     json!({
         "version": VERSION,
@@ -35,7 +36,7 @@ pub(super) fn object(outcome: &Outcome, command: &str) -> Value {
             "mean_ids_per_s": load.mean(),
             "peak_ids_per_s": load.peak(),
             "consumers": outcome.consumers,
-            "part": outcome.part.map(|(from, length)| json!({
+            "part": outcome.part_at.map(|(from, length)| json!({
                 "from_s": from, "seconds": length,
             })),
         },
@@ -46,15 +47,15 @@ pub(super) fn object(outcome: &Outcome, command: &str) -> Value {
         })),
         "lease": {
             "layout": outcome.layout.to_string(),
-            "nodes": [lease.nodes.start, lease.nodes.end],
-            "sustained_ids_per_s": lease.sustained,
-            "share": lease.share(),
-            "most_borrowed_s": lease.most_borrowed,
-            "used_up_after_s": lease.used_up_at,
+            "nodes": [budget.nodes.start, budget.nodes.end],
+            "sustained_ids_per_s": budget.sustained,
+            "share": budget.share(),
+            "most_borrowed_s": budget.most_borrowed,
+            "used_up_after_s": budget.used_up_at,
         },
         "recommendation": recommendation(outcome),
         "warnings": outcome.warnings(),
-        "reasons": outcome.reasons(),
+        "reasons": reasons(outcome),
         "settings": outcome.ranked().into_iter().map(setting).collect::<Vec<_>>(),
     })
 }
@@ -64,8 +65,8 @@ fn recommendation(outcome: &Outcome) -> Value {
         return Value::Null;
     };
     let setting = recipe.setting;
-    let least = outcome.findings.least;
-    let pick = outcome.findings.trial_of_pick();
+    let minimum = outcome.findings.minimum;
+    let trial = outcome.findings.trial_of_recommended();
     json!({
         "capacity": setting.capacity,
         "bytes": setting.bytes(),
@@ -76,12 +77,12 @@ fn recommendation(outcome: &Outcome) -> Value {
         })),
         "producers": recipe.producers,
         "nodes": [recipe.nodes.start, recipe.nodes.end],
-        "least_capacity": least.map(|least| least.capacity),
-        "least_threshold": least.map(|least| threshold(least.threshold)),
-        "predicted_capacity": least.and_then(|least| outcome.predicted_for(least.threshold)),
+        "minimum_capacity": minimum.map(|minimum| minimum.capacity),
+        "minimum_threshold": minimum.map(|minimum| threshold(minimum.threshold)),
+        "predicted_capacity": minimum.and_then(|minimum| outcome.predicted_for(minimum.threshold)),
         "margin": outcome.findings.margin(),
-        "played_s": pick.map(|trial| trial.seconds),
-        "lowest_level": pick.map(|trial| trial.lowest_level),
+        "ran_s": trial.map(Trial::seconds),
+        "lowest_level": trial.map(|trial| trial.lowest_level),
         "proven": outcome.findings.is_proven,
         "builder": recipe.code(),
     })
@@ -96,13 +97,13 @@ fn setting(trial: &Trial) -> Value {
     json!({
         "capacity": trial.setting.capacity,
         "threshold": threshold(trial.setting.threshold),
-        "plays": trial.plays,
-        "played_s": trial.seconds,
-        "taken": trial.taken,
-        "empties": trial.empties,
-        "refused": trial.refused,
-        "missed": trial.missed,
-        "fills": trial.fills,
+        "runs": trial.runs,
+        "ran_s": trial.seconds(),
+        "taken": trial.total.taken,
+        "empties": trial.total.empties,
+        "refused": trial.total.refused,
+        "missed": trial.total.missed,
+        "fills": trial.total.fills,
         "lowest_level": trial.lowest_level,
         "mean_level": trial.mean_level().round(),
         "most_borrowed_s": trial.most_borrowed,

@@ -1,53 +1,31 @@
-//! Where the search begins: the least capacity by arithmetic alone.
+//! What the library's model says of the load on this machine: where the search begins.
 
 use std::time::Duration;
 
 use ringflake::plan::{self, Load, Rate};
 
 use super::machine::Machine;
-use super::setting::Threshold;
+use crate::threshold::Threshold;
 
 /// Capacities this many times below the model's answer, or above it, are left out.
 const FAR_BELOW: usize = 16;
 const FAR_ABOVE: usize = 64;
 
-/// By how much a producer has to be faster than the peak, so that every fill ends
-/// soon.
-const CLEARLY_FASTER: f64 = 2.0;
-
-/// How many slots have to lie below the threshold, by what was measured of this
-/// machine; nothing if no ring is enough.
+/// How many IDs have to lie below the threshold, from the longest wake-up of this
+/// machine; `None` if no ring is enough.
 pub(super) fn slots_needed(load: &Load, machine: &Machine, producers: usize) -> Option<usize> {
-    let fill_rate = machine.fill_rate * producers as f64;
-    if fill_rate < load.peak() * CLEARLY_FASTER {
-        return slots_beside_the_peak(load, fill_rate, machine.wake_longest);
-    }
-    let fill_rate = Rate::new((fill_rate as u64).clamp(1, Rate::MAX.per_second())).ok()?;
+    let fill_rate = (machine.fill_rate * producers as f64) as u64;
+    let fill_rate = Rate::new(fill_rate.clamp(1, Rate::MAX.per_second())).ok()?;
     let wake = Duration::from_secs_f64(machine.wake_longest);
     let config = plan::capacity_for(load, &plan::Machine::new(fill_rate, wake)).ok()?;
     config.threshold().in_slots(config.capacity()).ok()
 }
 
-/// The same where a producer is hardly faster than the peak, or slower: what is
-/// taken while it wakes up, and what is missing when the longest of the pieces
-/// that are faster than it is over.
-fn slots_beside_the_peak(load: &Load, fill_rate: f64, wake: f64) -> Option<usize> {
-    const PIECES: usize = 10_000;
-    if load.mean() >= fill_rate {
-        return None;
-    }
-    let (mut missing, mut most) = (0.0_f64, 0.0_f64);
-    for piece in load.pieces().take(PIECES).filter(|it| it.until.is_finite()) {
-        missing = (missing + (piece.rate - fill_rate) * piece.seconds()).max(0.0);
-        most = most.max(missing);
-    }
-    Some((load.peak() * wake + most).ceil() as usize)
-}
-
-/// The least capacity with so many slots below its threshold.
-pub(super) fn least_capacity(slots: usize, threshold: Threshold) -> usize {
-    let capacity = slots.saturating_mul(100) / threshold.percent_at_most() as usize;
-    capacity.max(1).next_power_of_two()
+/// The smallest capacity with so many slots below its threshold.
+pub(super) fn minimum_capacity(slots: usize, threshold: Threshold) -> usize {
+    let capacity = slots.saturating_mul(100) / threshold.highest_percent() as usize;
+    let capacity = capacity.max(1).checked_next_power_of_two();
+    capacity.unwrap_or(usize::MAX)
 }
 
 /// Of `capacities`, in ascending order, those that the model does not rule out:
@@ -58,7 +36,7 @@ pub(super) fn pruned(capacities: Vec<usize>, predicted: &[usize]) -> Vec<usize> 
     let near = least / FAR_BELOW..=most.saturating_mul(FAR_ABOVE);
     let (kept, ruled_out): (Vec<_>, Vec<_>) =
         (capacities.into_iter()).partition(|capacity| near.contains(capacity));
-    // What nothing is left of was not to be pruned.
+    // All of them are kept rather than none.
     if kept.is_empty() { ruled_out } else { kept }
 }
 
@@ -74,35 +52,32 @@ mod tests {
         take_cost: 5e-9,
     };
 
+    fn slots(rate: &str, burst: &str, producers: usize) -> Option<usize> {
+        let load = Load::steady(rate.parse().unwrap()).with_burst(burst.parse().unwrap());
+        slots_needed(&load, &MACHINE, producers)
+    }
+
     #[test]
     fn a_burst_is_met_by_what_lies_below_the_threshold() {
-        let load = Load::steady("1M".parse().unwrap()).with_burst("20M:100ms/1s".parse().unwrap());
-        let slots = slots_needed(&load, &MACHINE, 1).unwrap();
-        // 20 M/s x 1 ms, and a bit for what is taken meanwhile.
+        let slots = slots("1M", "20M:100ms/1s", 1).unwrap();
+        // 20 M/s x 1 ms, rounded up to whole percents.
         assert!((20_000..23_000).contains(&slots), "{slots}");
-        assert_eq!(least_capacity(slots, Threshold::Percent(75)), 32_768);
-        assert_eq!(least_capacity(slots, Threshold::Percent(25)), 131_072);
-        assert_eq!(least_capacity(slots, Threshold::Adaptive), 32_768);
+        assert_eq!(minimum_capacity(slots, Threshold::Percent(75)), 32_768);
+        assert_eq!(minimum_capacity(slots, Threshold::Percent(25)), 131_072);
+        assert_eq!(minimum_capacity(slots, Threshold::Adaptive), 32_768);
     }
 
     #[test]
-    fn a_burst_that_is_faster_than_a_producer_needs_what_is_missing() {
-        let load = Load::steady("1M".parse().unwrap()).with_burst("500M:10ms/1s".parse().unwrap());
-        let slots = slots_needed(&load, &MACHINE, 1).unwrap();
-        // 500 M/s x 1 ms, and 100 M/s x 10 ms.
-        assert!((1_500_000..1_500_010).contains(&slots), "{slots}");
-        // With a second producer there is nothing missing.
-        assert!(slots_needed(&load, &MACHINE, 2).unwrap() < 700_000);
+    fn a_burst_that_outruns_a_producer_needs_the_difference() {
+        // 500 M/s x 1 ms, and 100 M/s x the 9 ms that are left.
+        let alone = slots("1M", "500M:10ms/1s", 1).unwrap();
+        assert!((1_400_000..1_425_000).contains(&alone), "{alone}");
+        assert!(slots("1M", "500M:10ms/1s", 2).unwrap() < 700_000);
+        assert_eq!(slots("1G", "2G:10ms/1s", 1), None, "more than is made");
     }
 
     #[test]
-    fn no_ring_is_enough_for_a_load_above_what_is_made() {
-        let load = Load::steady("1G".parse().unwrap());
-        assert_eq!(slots_needed(&load, &MACHINE, 1), None);
-    }
-
-    #[test]
-    fn what_is_far_from_the_model_is_left_out() {
+    fn capacities_far_from_the_model_are_left_out() {
         let all: Vec<_> = (6..=24).map(|shift| 1 << shift).collect();
         let kept = pruned(all, &[4096, 16_384]);
         assert_eq!(kept.first(), Some(&256));

@@ -1,24 +1,24 @@
-//! From what a run found out to the page of the report.
+//! Turns what a run found out into the page of the report.
 
 use ringflake::plan::Load;
 
-use crate::load::Sample;
+use super::outcome::Outcome;
+use super::reasons::reasons;
+use super::report::{Borrowed, Cell, CellOutcome, Fact, Grid, LatencyRow, Level, Page};
+use super::setting::Setting;
+use super::trial::Trial;
+use crate::drive::measurement::Sample;
+use crate::load::BORROW_LIMIT;
 use crate::timestamp;
 
-use super::outcome::Outcome;
-use super::report::{BorrowCourse, Cell, CellOutcome, Fact, Grid, LatencyRow, LevelCourse, Page};
-use super::setting::Setting;
-use super::stage::BORROW_LIMIT;
-use super::trial::Trial;
-
 pub(super) fn page(outcome: &Outcome, command: &str, machine: Vec<Fact>) -> Page {
-    let pick = outcome.findings.trial_of_pick();
-    // Where nothing is recommended, what was played longest tells the most.
+    let recommended = outcome.findings.trial_of_recommended();
+    // Where nothing is recommended, the longest trial tells the most.
     let longest = || {
         let trials = outcome.findings.trials.values();
-        trials.max_by(|one, other| one.seconds.total_cmp(&other.seconds))
+        trials.max_by(|one, other| one.seconds().total_cmp(&other.seconds()))
     };
-    let shown = pick.or_else(longest);
+    let shown = recommended.or_else(longest);
     Page {
         title: outcome.load.to_string(),
         made_at: timestamp::in_words(outcome.now_unix_ms),
@@ -28,7 +28,7 @@ pub(super) fn page(outcome: &Outcome, command: &str, machine: Vec<Fact>) -> Page
         snippet: outcome
             .recipe()
             .map_or(String::new(), |recipe| recipe.code()),
-        reasons: outcome.reasons(),
+        reasons: reasons(outcome),
         level: shown.map(level),
         latency: outcome.ranked().into_iter().map(latency).collect(),
         grid: grid(outcome),
@@ -38,8 +38,8 @@ pub(super) fn page(outcome: &Outcome, command: &str, machine: Vec<Fact>) -> Page
     }
 }
 
-fn level(trial: &Trial) -> LevelCourse {
-    let window = window(&trial.samples);
+fn level(trial: &Trial) -> Level {
+    let window = window(&trial.total.samples);
     let mut thresholds: Vec<(f64, f64)> = Vec::new();
     for sample in window {
         let threshold = sample.threshold as f64;
@@ -58,7 +58,7 @@ fn level(trial: &Trial) -> LevelCourse {
             .map(|it| (it.seconds, (count(it) - before) as f64));
         since.collect()
     };
-    LevelCourse {
+    Level {
         of: trial.setting.to_string(),
         capacity: trial.setting.capacity,
         thresholds,
@@ -96,8 +96,8 @@ fn latency(trial: &Trial) -> LatencyRow {
     LatencyRow {
         name: trial.setting.to_string(),
         seconds: trial.latencies(),
-        takes: trial.taken,
-        empties: trial.empties,
+        takes: trial.total.taken,
+        empties: trial.total.empties,
     }
 }
 
@@ -115,7 +115,7 @@ fn grid(outcome: &Outcome) -> Grid {
                 capacity,
                 threshold: index,
                 outcome: cell(outcome, setting),
-                is_pick: outcome.findings.pick == Some(setting),
+                is_recommended: outcome.findings.recommended == Some(setting),
             });
         }
     }
@@ -128,49 +128,49 @@ fn grid(outcome: &Outcome) -> Grid {
 
 fn cell(outcome: &Outcome, setting: Setting) -> CellOutcome {
     let Some(trial) = outcome.findings.trial(setting) else {
-        return CellOutcome::LeftOut(outcome.why_not_played(setting).to_owned());
+        return CellOutcome::LeftOut(outcome.why_not_run(setting).to_owned());
     };
     let goal = outcome.goal.as_ref();
-    CellOutcome::Played {
-        seconds: trial.seconds,
-        takes: trial.taken + trial.refused,
-        empties: trial.empties + trial.refused,
+    CellOutcome::Ran {
+        seconds: trial.seconds(),
+        takes: trial.total.taken + trial.total.refused,
+        empties: trial.total.empties + trial.total.refused,
         goal: goal.map(|goal| (trial.latency_at(goal.share), trial.keeps(goal))),
         lowest_level: trial.lowest_level,
     }
 }
 
-fn borrowed(trial: &Trial, outcome: &Outcome) -> BorrowCourse {
-    let samples = trial.samples.iter();
-    BorrowCourse {
+fn borrowed(trial: &Trial, outcome: &Outcome) -> Borrowed {
+    let samples = trial.total.samples.iter();
+    Borrowed {
         of: trial.setting.to_string(),
-        reckoned: reckoned(trial, &outcome.played, outcome.lease.sustained),
+        calculated: calculated(trial, &outcome.part, outcome.budget.sustained),
         borrowed: samples.map(|it| (it.seconds, it.borrowed)).collect(),
         limit: BORROW_LIMIT.as_secs_f64(),
     }
 }
 
-/// What is made beyond what the nodes have is a debt in seconds, which grows when
-/// the ring is filled and is paid back as time goes by.
-fn reckoned(trial: &Trial, load: &Load, sustained: f64) -> Vec<(f64, f64)> {
+/// The seconds borrowed by arithmetic: IDs made beyond what the nodes have are a debt in
+/// seconds, which grows when the ring is filled and shrinks as time goes by.
+fn calculated(trial: &Trial, load: &Load, sustained: f64) -> Vec<(f64, f64)> {
     let mut made_before = 0.0;
     let mut seconds_before = 0.0;
     let mut debt = 0.0_f64;
-    let mut course = Vec::with_capacity(trial.samples.len());
-    for sample in &trial.samples {
+    let mut points = Vec::with_capacity(trial.total.samples.len());
+    for sample in &trial.total.samples {
         let made = load.demanded_by(sample.seconds) + sample.level as f64;
         let more = (made - made_before) / sustained;
         debt = (debt + more - (sample.seconds - seconds_before)).max(0.0);
-        course.push((sample.seconds, debt));
+        points.push((sample.seconds, debt));
         (made_before, seconds_before) = (made, sample.seconds);
     }
-    course
+    points
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tune::setting::Threshold;
+    use crate::threshold::Threshold;
 
     fn samples(fills_each: u64) -> Vec<Sample> {
         let sample = |index: u64| Sample {
@@ -206,15 +206,15 @@ mod tests {
             capacity: 1000,
             threshold: Threshold::Percent(50),
         });
-        trial.samples = samples(0);
+        trial.total.samples = samples(0);
         // 10 IDs in the ring, of 100 a second; then half as many as there are.
         let load = Load::steady("50/s".parse().unwrap());
-        let course = reckoned(&trial, &load, 100.0);
-        assert!((course[0].1 - 0.1).abs() < 1e-9);
-        assert!((course[100].1 - 0.05).abs() < 1e-9);
-        assert_eq!(course[1000].1, 0.0);
+        let points = calculated(&trial, &load, 100.0);
+        assert!((points[0].1 - 0.1).abs() < 1e-9);
+        assert!((points[100].1 - 0.05).abs() < 1e-9);
+        assert_eq!(points[1000].1, 0.0);
         let load = Load::steady("300/s".parse().unwrap());
-        let course = reckoned(&trial, &load, 100.0);
-        assert!((course[1000].1 - 2.1).abs() < 1e-9, "{:?}", course[1000]);
+        let points = calculated(&trial, &load, 100.0);
+        assert!((points[1000].1 - 2.1).abs() < 1e-9, "{:?}", points[1000]);
     }
 }

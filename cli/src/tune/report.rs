@@ -20,14 +20,13 @@ mod heat;
 mod latency;
 mod level;
 mod palette;
-mod table;
 #[cfg(test)]
 mod tests;
 
-pub(super) use self::borrowed::BorrowCourse;
+pub(super) use self::borrowed::Borrowed;
 pub(super) use self::heat::{Cell, CellOutcome, Grid};
-pub(super) use self::latency::{LatencyRow, PERCENTILES};
-pub(super) use self::level::LevelCourse;
+pub(super) use self::latency::LatencyRow;
+pub(super) use self::level::Level;
 
 /// A name and what it stands for.
 pub(super) type Fact = (String, String);
@@ -48,11 +47,11 @@ pub(super) struct Page {
     pub(super) snippet: String,
     /// Why, a sentence each.
     pub(super) reasons: Vec<String>,
-    pub(super) level: Option<LevelCourse>,
+    pub(super) level: Option<Level>,
     /// The most important ones first.
     pub(super) latency: Vec<LatencyRow>,
     pub(super) grid: Grid,
-    pub(super) borrowed: Option<BorrowCourse>,
+    pub(super) borrowed: Option<Borrowed>,
     /// How the page was made.
     pub(super) command: String,
     pub(super) machine: Vec<Fact>,

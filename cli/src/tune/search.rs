@@ -1,79 +1,55 @@
-//! Which settings are played, and which one is picked.
+//! Which settings run, and which one is recommended.
 //!
-//! # What an empty tells
+//! 1. **Bisect.** For each threshold the smallest capacity without empties is found by
+//!    halving, from where the model expects it. Each decision is one short run, which
+//!    can miss what is rare.
+//! 2. **Margin.** The smallest of these settings is the *minimum*. What is needed is
+//!    what it carries, or what the model says, if that is more: the model knows the
+//!    longest wake-up of this machine, and the short runs may not have met one. The
+//!    recommended setting carries [`MARGIN`] times what is needed.
+//! 3. **Proof.** The recommended setting runs for much longer. If it has empties, the
+//!    search goes on above it.
 //!
-//! A ring runs dry when more is taken while a producer is away than lay below the
-//! threshold. So whatever emptied one ring would have emptied all with no more
-//! slots below theirs, had it met them at the same level: these count as *dry*, too,
-//! and are not played. What is rare, such as a producer that is away for
-//! milliseconds, has to be met once by any of the plays, and not once by each ring.
+//! # Underruns
 //!
-//! (An adaptive threshold is dry with the fixed ones at its upper bound, but an
-//! empty of its own tells about smaller adaptive ones alone: it may have come down.)
+//! A setting *carries* as many IDs as lie below its threshold: so many can be taken
+//! while a producer is away. What has emptied one ring would have emptied every ring
+//! that carries no more. All of these count as *underrun*, and need not run. So a rare
+//! event, such as a wake-up that takes milliseconds, has to be met only once.
 //!
-//! # The search
-//!
-//! For each threshold more slots only help, so the least capacity without
-//! empties is found by halving, from where the model says that it lies: cells far
-//! from the boundary are never played. One short play decides there; it is wrong
-//! where empties are rare.
-//!
-//! # The proof
-//!
-//! So the smallest setting that is not dry is then played for much longer. An empty
-//! sends the search to the next one. What stands is *the least*.
-//!
-//! # The pick
-//!
-//! The smallest ring that bears twice as much as the least, with the lowest
-//! threshold that does: a margin for what the plays did not meet. And half as much
-//! again as is taken at the peak during the longest wake-up that this machine was
-//! seen to have, if that is more, for the plays may have had the luck not to meet
-//! it there; but no more than four times the least, or eight times if there was no
-//! time to prove that. It is played in turn, and should it have empties, it is dry,
-//! and so is the least. So whatever was picked was never seen empty, and half of the
-//! least is dry, unless the time or the capacities ran out, which is told.
+//! An adaptive threshold is underrun with fixed ones at its upper bound. An empty of its
+//! own tells only about smaller adaptive ones, because it may have come down.
 
 use std::collections::BTreeMap;
 
 use anyhow::Result;
 
 use super::goal::Goal;
-use super::model::least_capacity;
-use super::setting::{Setting, Threshold};
+use super::model::minimum_capacity;
+use super::setting::Setting;
 use super::trial::Trial;
-use crate::load::Played;
+use crate::drive::measurement::Measurement;
+use crate::threshold::Threshold;
 
-/// How many times as much as the least the pick bears.
-const MARGIN: u64 = 2;
+/// How many times what is needed the recommended setting carries.
+pub(super) const MARGIN: usize = 2;
 
-/// How many times what the model asks for, in hundredths.
-const MARGIN_OF_MODEL: u64 = 150;
-
-/// What the pick bears at the most on the word of the model, as a multiple of the
-/// least; and where the least was not played for as long as it should be.
-const MARGIN_AT_MOST: u64 = 4;
-const MARGIN_ABOVE_UNPROVEN: u64 = 8;
-
-/// What a play is for.
+/// What a run is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// To find the boundary.
+    /// To find the minimum.
     Search,
-    /// To put the least setting to the proof.
+    /// To prove the recommended setting.
     Proof,
-    /// To put the pick to the proof.
-    Pick,
 }
 
-/// Who plays the load.
-pub(super) trait Player {
-    /// Plays it against a new ring, or does not, because the time for this
-    /// stage is over.
-    fn play(&mut self, setting: Setting, stage: Stage) -> Result<Option<Played>>;
+/// Runs the load.
+pub(super) trait Runner {
+    /// Runs it on a new ring, or returns `None` if the time of the stage is over.
+    fn run(&mut self, setting: Setting, stage: Stage) -> Result<Option<Measurement>>;
 
-    /// For how many seconds a setting is played until it counts as proven.
-    fn proof(&self, stage: Stage) -> f64;
+    /// For how many seconds a setting has to run until it counts as proven.
+    fn proof_seconds(&self) -> f64;
 }
 
 /// The grid.
@@ -85,25 +61,32 @@ pub(super) struct Choices {
     pub(super) thresholds: Vec<Threshold>,
 }
 
+impl Choices {
+    /// The largest capacity below this one.
+    pub(super) fn next_smaller(&self, capacity: usize) -> Option<usize> {
+        self.capacities.iter().copied().rfind(|&it| it < capacity)
+    }
+
+    fn settings(&self, capacity: usize) -> impl Iterator<Item = Setting> {
+        let thresholds = self.thresholds.iter();
+        thresholds.map(move |&threshold| Setting {
+            capacity,
+            threshold,
+        })
+    }
+}
+
 /// What was found.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Findings {
     pub(super) trials: BTreeMap<Setting, Trial>,
-    /// The smallest setting that is not dry.
-    pub(super) least: Option<Setting>,
-    pub(super) pick: Option<Setting>,
-    /// How much the pick was to bear.
-    pub(super) wanted: Option<Wanted>,
-    /// Whether both were played for as long as they should be.
+    /// What a setting has to carry by the model, if any number is enough.
+    pub(super) modelled: Option<usize>,
+    /// The smallest viable setting.
+    pub(super) minimum: Option<Setting>,
+    pub(super) recommended: Option<Setting>,
+    /// Whether the recommended setting ran for as long as it should.
     pub(super) is_proven: bool,
-}
-
-/// How much a pick has to bear, as [`Setting::bears`] has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Wanted {
-    pub(super) bears: u64,
-    /// Whether it is the longest wake-up that asks for so much.
-    pub(super) by_model: bool,
 }
 
 impl Findings {
@@ -111,73 +94,101 @@ impl Findings {
         self.trials.get(&setting)
     }
 
-    pub(super) fn trial_of_pick(&self) -> Option<&Trial> {
-        self.trial(self.pick?)
+    pub(super) fn trial_of_recommended(&self) -> Option<&Trial> {
+        self.trial(self.recommended?)
     }
 
-    /// By which factor the pick bears more than the least.
+    /// What has to be carried if this is the minimum.
+    pub(super) fn needed(&self, minimum: Setting) -> usize {
+        minimum.carries().max(self.modelled.unwrap_or(0))
+    }
+
+    /// How many times what is needed the recommended setting carries.
     pub(super) fn margin(&self) -> Option<f64> {
-        Some(self.pick?.bears() as f64 / self.least?.bears() as f64)
+        let needed = self.needed(self.minimum?);
+        Some(self.recommended?.carries() as f64 / needed as f64)
     }
 
-    /// Whether it ran dry, or one that can bear no less did.
-    pub(super) fn is_dry(&self, setting: Setting) -> bool {
+    /// Whether it had empties, or one did that carries no less.
+    pub(super) fn is_underrun(&self, setting: Setting) -> bool {
         self.witness(setting).is_some()
     }
 
-    /// What shows that a setting is dry: the longest play of one with empties that
-    /// can bear no less.
+    /// What shows that a setting is underrun: the longest trial with empties of one
+    /// that carries no less.
     pub(super) fn witness(&self, setting: Setting) -> Option<&Trial> {
-        let tells = |trial: &Trial| match trial.setting.threshold {
+        let tells = |trial: &&Trial| match trial.setting.threshold {
             threshold if threshold == setting.threshold => {
                 trial.setting.capacity >= setting.capacity
             }
-            Threshold::Percent(_) => trial.setting.bears() >= setting.bears(),
+            Threshold::Percent(_) => trial.setting.carries() >= setting.carries(),
             Threshold::Adaptive => false,
         };
-        let dry = self.trials.values().filter(|trial| !trial.is_clean());
-        dry.filter(|trial| tells(trial))
-            .max_by(|one, other| one.seconds.total_cmp(&other.seconds))
+        let underrun = self.trials.values().filter(|trial| !trial.is_clean());
+        underrun
+            .filter(tells)
+            .max_by(|one, other| one.seconds().total_cmp(&other.seconds()))
     }
 }
 
-/// Searches from what the model says: how many slots have to lie below a threshold,
-/// if any number is enough.
-pub(super) fn search<P: Player>(
-    player: &mut P,
+/// Searches from what the model says a setting has to carry, if any number is enough.
+pub(super) fn search<R: Runner>(
+    runner: &mut R,
     choices: &Choices,
     goal: Option<&Goal>,
     modelled: Option<usize>,
 ) -> Result<Findings> {
+    let findings = Findings {
+        modelled,
+        ..Findings::default()
+    };
     let mut search = Search {
-        player,
+        runner,
         choices,
         goal,
-        modelled,
-        findings: Findings::default(),
+        findings,
     };
     search.find_boundaries()?;
-    search.settle()?;
+    // A goal that no viable setting keeps is no reason to recommend nothing.
+    let mut trials = search.findings.trials.values();
+    if !trials.any(|trial| search.passes(trial)) {
+        search.goal = None;
+    }
+    if !search.recommend()? && search.goal.take().is_some() {
+        search.recommend()?;
+    }
     Ok(search.findings)
 }
 
-struct Search<'a, P> {
-    player: &'a mut P,
+struct Search<'a, R> {
+    runner: &'a mut R,
     choices: &'a Choices,
+    /// What a trial has to keep to pass.
     goal: Option<&'a Goal>,
-    modelled: Option<usize>,
     findings: Findings,
 }
 
-impl<P: Player> Search<'_, P> {
-    /// Plays once; whether the stage had the time for it.
-    fn play(&mut self, setting: Setting, stage: Stage) -> Result<bool> {
-        let Some(played) = self.player.play(setting, stage)? else {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Proof {
+    Passed,
+    Failed,
+    /// The time ran out, and nothing had failed.
+    Unfinished,
+}
+
+impl<R: Runner> Search<'_, R> {
+    fn passes(&self, trial: &Trial) -> bool {
+        trial.is_clean() && self.goal.is_none_or(|goal| trial.keeps(goal))
+    }
+
+    /// Runs once; whether the stage had the time for it.
+    fn run(&mut self, setting: Setting, stage: Stage) -> Result<bool> {
+        let Some(run) = self.runner.run(setting, stage)? else {
             return Ok(false);
         };
         let trials = &mut self.findings.trials;
         let trial = trials.entry(setting).or_insert_with(|| Trial::new(setting));
-        trial.add(played);
+        trial.add(run);
         Ok(true)
     }
 
@@ -185,201 +196,137 @@ impl<P: Player> Search<'_, P> {
         // By how many places the model was wrong so far.
         let mut places = 0;
         for &threshold in &self.choices.thresholds {
-            let from = self
-                .modelled
-                .map_or(1, |slots| least_capacity(slots, threshold));
+            let from =
+                (self.findings.modelled).map_or(1, |slots| minimum_capacity(slots, threshold));
             let modelled = self.choices.capacities.partition_point(|&it| it < from);
             let start = modelled.saturating_add_signed(places);
-            let Some(least) = self.find_boundary(threshold, start)? else {
+            let Some(found) = self.find_boundary(threshold, start)? else {
                 return Ok(());
             };
-            places = least as isize - modelled as isize;
+            places = found as isize - modelled as isize;
         }
         Ok(())
     }
 
-    /// The index of the least capacity that is clean with this threshold; the
+    /// The index of the smallest capacity that is clean with this threshold; the
     /// number of capacities if none is. `None` if the time ran out.
     fn find_boundary(&mut self, threshold: Threshold, start: usize) -> Result<Option<usize>> {
-        let count = self.choices.capacities.len();
-        let mut boundary = Boundary::new(count, start);
+        let mut boundary = Boundary::new(self.choices.capacities.len(), start);
         while let Some(index) = boundary.next() {
             let setting = Setting {
                 capacity: self.choices.capacities[index],
                 threshold,
             };
-            if !self.findings.is_dry(setting) && !self.play(setting, Stage::Search)? {
+            if !self.findings.is_underrun(setting) && !self.run(setting, Stage::Search)? {
                 return Ok(None);
             }
-            boundary.learn(index, !self.findings.is_dry(setting));
+            boundary.learn(index, !self.findings.is_underrun(setting));
         }
         Ok(Some(boundary.clean))
     }
 
-    /// Finds the least setting and the pick, and puts them to the proof.
-    fn settle(&mut self) -> Result<()> {
-        let goal = self.goal.filter(|goal| {
-            let mut trials = self.findings.trials.values();
-            trials.any(|trial| !self.findings.is_dry(trial.setting) && trial.keeps(goal))
-        });
-        let keeps_goal = |trial: &Trial| goal.is_none_or(|goal| trial.keeps(goal));
-        // A goal that nobody keeps is no reason to recommend nothing.
-        if !self.settle_among(&keeps_goal)? && goal.is_some() {
-            self.settle_among(&|_| true)?;
-        }
-        Ok(())
-    }
-
-    /// The same among those that are good enough; whether there was any.
-    fn settle_among(&mut self, is_good: &impl Fn(&Trial) -> bool) -> Result<bool> {
-        let passes = |trial: &Trial| trial.is_clean() && is_good(trial);
+    /// Finds a setting that passes its proof; whether there is one.
+    fn recommend(&mut self) -> Result<bool> {
         let mut above = 0;
-        while let Some(mut least) = self.candidate(above, true, &passes) {
-            let proven = self.prove(least, Stage::Proof, &passes)?;
-            if proven == Proof::Failed {
+        while let Some(mut minimum) = self.minimum(above, true) {
+            if self.findings.trial(minimum).is_none() && !self.run(minimum, Stage::Proof)? {
+                // No time is left: what ran counts for more than what did not.
+                minimum = self.minimum(above, false).unwrap_or(minimum);
+            }
+            if self.has_failed(minimum) {
                 continue;
             }
-            if self.findings.trial(least).is_none() {
-                // There was no time for it: what was played counts for more.
-                least = self.candidate(above, false, &passes).unwrap_or(least);
-            }
-            let wanted = self.wanted(least, proven);
-            let pick = self.with_margin(least, wanted, &passes);
-            let picked = self.prove(pick, Stage::Pick, &passes)?;
-            if picked == Proof::Failed {
-                // If it is not dry, and the least neither, it has missed the goal.
-                above = least.capacity;
+            let recommended = self.with_margin(minimum);
+            let proof = self.prove(recommended)?;
+            if proof == Proof::Failed {
+                // It is underrun, and so is the minimum, or it has missed the goal.
+                above = minimum.capacity;
                 continue;
             }
-            self.findings.least = Some(least);
-            self.findings.pick = Some(pick);
-            self.findings.wanted = Some(wanted);
-            self.findings.is_proven = proven == Proof::Stands && picked == Proof::Stands;
+            self.findings.minimum = Some(minimum);
+            self.findings.recommended = Some(recommended);
+            self.findings.is_proven = proof == Proof::Passed;
             return Ok(true);
         }
         Ok(false)
     }
 
-    /// The setting with the fewest slots, and more than `above`, that may be the
-    /// least. Where several are as small: one that was played, before one that was
-    /// not; and the one with the most left in its ring.
-    fn candidate(
-        &self,
-        above: usize,
-        may_be_unplayed: bool,
-        passes: &impl Fn(&Trial) -> bool,
-    ) -> Option<Setting> {
+    fn has_failed(&self, setting: Setting) -> bool {
+        let trial = self.findings.trial(setting);
+        trial.is_some_and(|trial| !self.passes(trial))
+    }
+
+    /// The viable setting with the fewest slots, and more than `above`. Among equals
+    /// one that ran comes first, and the one with the most left in its ring.
+    fn minimum(&self, above: usize, may_not_have_run: bool) -> Option<Setting> {
+        let worth = |setting: Setting| match self.findings.trial(setting) {
+            Some(trial) => self.passes(trial).then(|| 1.0 + trial.headroom()),
+            None => (may_not_have_run && self.is_next_to_underrun(setting))
+                .then(|| f64::from(setting.threshold.lowest_percent()) / 100.0),
+        };
         let capacities = self.choices.capacities.iter().copied();
         capacities.filter(|&it| it > above).find_map(|capacity| {
-            let settings = self.choices.thresholds.iter().map(|&threshold| Setting {
-                capacity,
-                threshold,
-            });
-            let wet = settings.filter(|&it| !self.findings.is_dry(it));
-            let worth = |setting: Setting| match self.findings.trial(setting) {
-                Some(trial) => passes(trial).then(|| 1.0 + trial.headroom()),
-                // Of those not played the one that bears the most for certain.
-                None => (may_be_unplayed && self.is_next_to_dry(setting))
-                    .then(|| f64::from(setting.threshold.percent_that_stays()) / 100.0),
-            };
-            wet.filter_map(|setting| Some((worth(setting)?, setting)))
+            let settings = self.choices.settings(capacity);
+            settings
+                .filter(|&it| !self.findings.is_underrun(it))
+                .filter_map(|setting| Some((worth(setting)?, setting)))
                 .max_by(|(one, _), (other, _)| one.total_cmp(other))
                 .map(|(_, setting)| setting)
         })
     }
 
-    /// Whether the next smaller ring with that threshold is dry.
-    fn is_next_to_dry(&self, setting: Setting) -> bool {
-        let mut smaller = self.choices.capacities.iter().copied();
-        let smaller = smaller.rfind(|&it| it < setting.capacity);
+    /// Whether the next smaller ring with that threshold is underrun.
+    fn is_next_to_underrun(&self, setting: Setting) -> bool {
+        let smaller = self.choices.next_smaller(setting.capacity);
         smaller.is_some_and(|capacity| {
-            self.findings.is_dry(Setting {
+            let smaller = Setting {
                 capacity,
                 ..setting
-            })
+            };
+            self.findings.is_underrun(smaller)
         })
     }
 
-    /// How much a ring with a margin above the least has to bear.
-    fn wanted(&self, least: Setting, proven: Proof) -> Wanted {
-        let at_most = match proven {
-            Proof::Stands => MARGIN_AT_MOST,
-            Proof::Failed | Proof::Unfinished => MARGIN_ABOVE_UNPROVEN,
-        };
-        let [twice, most] = [MARGIN, at_most].map(|margin| margin * least.bears());
-        // `bears` counts in hundredths of a slot, too.
-        let modelled = self
-            .modelled
-            .map_or(0, |slots| (slots as u64).saturating_mul(MARGIN_OF_MODEL));
-        Wanted {
-            bears: modelled.clamp(twice, most),
-            by_model: modelled > twice,
-        }
-    }
-
-    /// The fewest slots that bear as much. Another fixed threshold may need fewer than
-    /// that of the least does; an adaptive one bears what it has learnt to, so it
-    /// is only held against itself.
-    fn with_margin(
-        &self,
-        least: Setting,
-        wanted: Wanted,
-        passes: &impl Fn(&Trial) -> bool,
-    ) -> Setting {
+    /// The fewest slots that carry the margin. Another fixed threshold may need fewer
+    /// than that of the minimum. An adaptive one carries what it has learnt to, so it
+    /// is compared only with itself.
+    fn with_margin(&self, minimum: Setting) -> Setting {
+        let wanted = self.findings.needed(minimum).saturating_mul(MARGIN);
         let is_fixed = |threshold| threshold != Threshold::Adaptive;
-        let thresholds = self.choices.thresholds.iter().copied();
-        let comparable: Vec<_> = thresholds
-            .filter(|&it| it == least.threshold || is_fixed(it) && is_fixed(least.threshold))
-            .collect();
-        let is_bad = |setting| self.findings.trial(setting).is_some_and(|it| !passes(it));
+        let is_comparable = |threshold| {
+            threshold == minimum.threshold || is_fixed(threshold) && is_fixed(minimum.threshold)
+        };
         let larger = self.choices.capacities.iter().copied();
-        let pick = larger
-            .filter(|&it| it >= least.capacity)
+        let found = larger
+            .filter(|&it| it >= minimum.capacity)
             .find_map(|capacity| {
-                let settings = comparable.iter().map(|&threshold| Setting {
-                    capacity,
-                    threshold,
-                });
+                let settings = self.choices.settings(capacity);
                 settings
-                    .filter(|&setting| setting.bears() >= wanted.bears && !is_bad(setting))
-                    .min_by_key(|setting| setting.bears())
+                    .filter(|it| is_comparable(it.threshold) && it.carries() >= wanted)
+                    .filter(|&it| !self.has_failed(it))
+                    .min_by_key(|setting| setting.carries())
             });
-        pick.unwrap_or(Setting {
-            capacity: (self.choices.capacities.last()).map_or(least.capacity, |&it| it),
-            ..least
+        found.unwrap_or(Setting {
+            capacity: (self.choices.capacities.last()).map_or(minimum.capacity, |&it| it),
+            ..minimum
         })
     }
 
-    /// Plays a setting until it has been played for long enough, or fails.
-    fn prove(
-        &mut self,
-        setting: Setting,
-        stage: Stage,
-        passes: &impl Fn(&Trial) -> bool,
-    ) -> Result<Proof> {
-        let needed = self.player.proof(stage);
+    /// Runs a setting until it has run for long enough, or fails.
+    fn prove(&mut self, setting: Setting) -> Result<Proof> {
         loop {
             let trial = self.findings.trial(setting);
-            let seconds = trial.map_or(0.0, |trial| trial.seconds);
-            if trial.is_some_and(|trial| !passes(trial)) {
+            if self.has_failed(setting) {
                 return Ok(Proof::Failed);
             }
-            if seconds >= needed {
-                return Ok(Proof::Stands);
+            if trial.is_some_and(|trial| trial.seconds() >= self.runner.proof_seconds()) {
+                return Ok(Proof::Passed);
             }
-            if !self.play(setting, stage)? {
+            if !self.run(setting, Stage::Proof)? {
                 return Ok(Proof::Unfinished);
             }
         }
     }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Proof {
-    Stands,
-    Failed,
-    /// The time ran out, and nothing had failed.
-    Unfinished,
 }
 
 /// Between which capacities the boundary lies, by index.
@@ -406,7 +353,7 @@ impl Boundary {
         }
     }
 
-    /// Which one to play next; `None` once the boundary is known.
+    /// Which one to run next; `None` once the boundary is known.
     fn next(&self) -> Option<usize> {
         if self.dirty >= self.clean {
             return None;
@@ -437,316 +384,225 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::tune::trial::tests::played;
+    use crate::tune::trial::tests::measurement;
 
     /// A machine on which a ring needs so many slots below its threshold.
-    struct Fake {
-        /// Slots needed in a short play, and in the n-th play of a setting.
-        needs: fn(play: u32) -> usize,
-        plays: BTreeMap<Setting, u32>,
-        /// Plays of each stage that are left.
-        left: [u32; 3],
+    struct FakeMachine<'a> {
+        /// Slots that are needed in the n-th run of this setting.
+        needs: Box<dyn FnMut(Setting, u32) -> usize + 'a>,
+        /// Nanoseconds that all takes last.
+        nanos: fn(Setting, Stage) -> u64,
+        runs: BTreeMap<Setting, u32>,
+        /// Runs of each stage that are left.
+        left: [u32; 2],
     }
 
-    impl Fake {
-        fn new(needs: fn(u32) -> usize) -> Self {
+    impl<'a> FakeMachine<'a> {
+        fn new(needs: impl FnMut(Setting, u32) -> usize + 'a) -> Self {
             Self {
-                needs,
-                plays: BTreeMap::new(),
-                left: [1000; 3],
+                needs: Box::new(needs),
+                nanos: |_, _| 100,
+                runs: BTreeMap::new(),
+                left: [1000; 2],
             }
         }
     }
 
-    impl Player for Fake {
-        fn play(&mut self, setting: Setting, stage: Stage) -> Result<Option<Played>> {
+    impl Runner for FakeMachine<'_> {
+        fn run(&mut self, setting: Setting, stage: Stage) -> Result<Option<Measurement>> {
             let left = &mut self.left[stage as usize];
             if *left == 0 {
                 return Ok(None);
             }
             *left -= 1;
-            let plays = self.plays.entry(setting).or_default();
-            *plays += 1;
-            let percent = setting.threshold.percent_at_most();
-            let below = setting.capacity * percent as usize / 100;
-            let needs = (self.needs)(*plays);
-            let empties = needs.saturating_sub(below) as u64;
-            Ok(Some(played(empties, 100, below.saturating_sub(needs))))
+            let runs = self.runs.entry(setting).or_default();
+            *runs += 1;
+            let needs = (self.needs)(setting, *runs);
+            let empties = needs.saturating_sub(setting.carries()) as u64;
+            let lowest = setting.carries().saturating_sub(needs);
+            let nanos = (self.nanos)(setting, stage);
+            Ok(Some(measurement(empties, nanos, lowest)))
         }
 
-        fn proof(&self, _stage: Stage) -> f64 {
+        fn proof_seconds(&self) -> f64 {
             10.0
         }
     }
 
-    fn choices(thresholds: &[u32]) -> Choices {
+    const LOW: Threshold = Threshold::Percent(50);
+    const HIGH: Threshold = Threshold::Percent(75);
+
+    fn choices(thresholds: &[Threshold]) -> Choices {
         Choices {
             capacities: (6..=24).map(|shift| 1 << shift).collect(),
-            thresholds: thresholds
-                .iter()
-                .map(|&it| Threshold::Percent(it))
-                .collect(),
+            thresholds: thresholds.to_vec(),
         }
     }
 
-    fn find(fake: &mut Fake, guess: usize) -> Findings {
-        search(fake, &choices(&[50, 75]), None, Some(guess)).unwrap()
-    }
-
-    #[test]
-    fn the_pick_bears_twice_the_least_and_more_if_the_model_asks_for_it() {
-        let [higher, lower] = [75, 50].map(Threshold::Percent);
-        for (modelled, capacity, threshold) in [
-            // 6,144 slots.
-            (32, 8192, higher),
-            (4000, 8192, higher),
-            // 8,192, and not the 6,750 that are asked for.
-            (4500, 16_384, lower),
-            // 12,288, four times the 3,072 of the least.
-            (usize::MAX, 16_384, higher),
-        ] {
-            let mut fake = Fake::new(|_| 3000);
-            let findings = find(&mut fake, modelled);
-            let least = findings.least.unwrap();
-            // 75 % of 4,096 are 3,072.
-            assert_eq!(least.capacity, 4096);
-            assert_eq!(least.threshold, higher);
-            let pick = findings.pick.unwrap();
-            assert_eq!((pick.capacity, pick.threshold), (capacity, threshold));
-            assert!(findings.is_proven);
-            let half = Setting {
-                capacity: least.capacity / 2,
-                ..least
-            };
-            assert!(findings.is_dry(half));
-            let plays: u32 = fake.plays.values().sum();
-            assert!(plays < 50, "{plays} plays from {modelled}");
-        }
-    }
-
-    #[test]
-    fn the_model_has_more_of_a_say_where_the_least_is_not_proven() {
-        // 20,000 slots are asked for, where the least has 3,072.
-        for (left, capacity) in [(1000, 16_384), (0, 32_768)] {
-            let mut fake = Fake::new(|_| 3000);
-            fake.left = [1000, left, 1000];
-            let findings = find(&mut fake, 20_000);
-            assert_eq!(findings.least.unwrap().capacity, 4096);
-            assert_eq!(findings.pick.unwrap().capacity, capacity, "{left}");
-            assert_eq!(findings.is_proven, left > 0);
-        }
-    }
-
-    #[test]
-    fn rare_empties_are_found_by_the_proof() {
-        // The third play of a setting meets something that the first ones do not.
-        let mut fake = Fake::new(|play| if play == 3 { 12_000 } else { 3000 });
-        let findings = find(&mut fake, 3000);
-        assert_eq!(findings.least.unwrap().capacity, 16_384);
-        assert_eq!(findings.pick.unwrap().capacity, 32_768);
-        assert!(findings.is_proven);
-    }
-
-    #[test]
-    fn a_pick_that_fails_begins_it_again_above() {
-        // Rarer than the least setting's proof is long, and met by the pick.
-        static PICKS: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
-        let mut fake = Fake::new(|_| {
-            let all = PICKS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            if all == 25 { 20_000 } else { 3000 }
-        });
-        let findings = find(&mut fake, 3000);
-        let pick = findings.pick.unwrap();
-        assert!(findings.trials[&pick].is_clean());
-        assert!(
-            findings
-                .trials
-                .values()
-                .any(|trial| trial.setting.capacity < pick.capacity && !trial.is_clean())
-        );
-    }
-
-    #[test]
-    fn an_empty_counts_for_every_ring_that_bears_no_more() {
-        let setting = |capacity, threshold| Setting {
+    const fn setting(capacity: usize, threshold: Threshold) -> Setting {
+        Setting {
             capacity,
             threshold,
-        };
-        let percent = |capacity, percent| setting(capacity, Threshold::Percent(percent));
-        let adaptive = |capacity| setting(capacity, Threshold::Adaptive);
-        let after = |dry: Setting| {
-            let mut findings = Findings::default();
-            let mut trial = Trial::new(dry);
-            trial.add(played(1, 100, 0));
-            findings.trials.insert(dry, trial);
-            findings
+        }
+    }
+
+    fn find(machine: &mut FakeMachine<'_>, modelled: usize) -> Findings {
+        search(machine, &choices(&[LOW, HIGH]), None, Some(modelled)).unwrap()
+    }
+
+    #[test]
+    fn twice_what_the_minimum_or_the_model_needs_is_recommended() {
+        for (modelled, recommended) in [
+            // 75 % of 4,096 are 3,072, and twice that 6,144.
+            (32, setting(8192, HIGH)),
+            (3072, setting(8192, HIGH)),
+            // 8,000.
+            (4000, setting(16_384, LOW)),
+            (8000, setting(32_768, LOW)),
+            // For want of a larger one.
+            (usize::MAX, setting(1 << 24, HIGH)),
+        ] {
+            let mut machine = FakeMachine::new(|_, _| 3000);
+            let findings = find(&mut machine, modelled);
+            assert_eq!(findings.minimum, Some(setting(4096, HIGH)));
+            assert_eq!(findings.recommended, Some(recommended), "{modelled}");
+            assert!(findings.is_proven);
+            assert!(findings.is_underrun(setting(2048, HIGH)));
+            let runs: u32 = machine.runs.values().sum();
+            assert!(runs < 50, "{runs} runs from {modelled}");
+        }
+    }
+
+    #[test]
+    fn an_empty_in_the_proof_sends_the_search_on_above_it() {
+        // The third run of a setting meets something that the first ones do not.
+        let mut machine = FakeMachine::new(|_, run| if run == 3 { 12_000 } else { 3000 });
+        let findings = find(&mut machine, 3000);
+        assert!(findings.is_underrun(setting(8192, HIGH)));
+        assert_eq!(findings.minimum, Some(setting(16_384, HIGH)));
+        assert_eq!(findings.recommended, Some(setting(32_768, HIGH)));
+        assert!(findings.is_proven && findings.trial_of_recommended().unwrap().is_clean());
+    }
+
+    #[test]
+    fn an_empty_counts_for_every_ring_that_carries_no_more() {
+        let after = |underrun: Setting| {
+            let mut trial = Trial::new(underrun);
+            trial.add(measurement(1, 100, 0));
+            Findings {
+                trials: BTreeMap::from([(underrun, trial)]),
+                ..Findings::default()
+            }
         };
         // 32,768 slots below its threshold, where the upper bound of an adaptive
         // one is 90 %.
-        let findings = after(percent(65_536, 50));
-        for dry in [percent(32_768, 75), percent(131_072, 25), adaptive(32_768)] {
-            assert!(findings.is_dry(dry), "{dry}");
-            assert_eq!(findings.witness(dry).unwrap().setting, percent(65_536, 50));
+        let findings = after(setting(65_536, LOW));
+        let quarter = Threshold::Percent(25);
+        for underrun in [
+            setting(32_768, HIGH),
+            setting(131_072, quarter),
+            setting(32_768, Threshold::Adaptive),
+        ] {
+            let witness = findings.witness(underrun).unwrap();
+            assert_eq!(witness.setting, setting(65_536, LOW), "{underrun}");
         }
-        for wet in [percent(65_536, 75), percent(131_072, 50), adaptive(65_536)] {
-            assert!(!findings.is_dry(wet), "{wet}");
+        for viable in [
+            setting(65_536, HIGH),
+            setting(131_072, LOW),
+            setting(65_536, Threshold::Adaptive),
+        ] {
+            assert!(!findings.is_underrun(viable), "{viable}");
         }
-        let findings = after(adaptive(65_536));
-        assert!(findings.is_dry(adaptive(32_768)));
-        assert!(!findings.is_dry(percent(1024, 25)));
+        let findings = after(setting(65_536, Threshold::Adaptive));
+        assert!(findings.is_underrun(setting(32_768, Threshold::Adaptive)));
+        assert!(!findings.is_underrun(setting(1024, quarter)));
     }
 
     #[test]
-    fn the_pick_is_the_smallest_ring_that_bears_what_is_wanted() {
-        let mut choices = choices(&[75, 50]);
-        choices.thresholds.push(Threshold::Adaptive);
-        let mut slow = Trial::new(Setting {
-            capacity: 8192,
-            threshold: Threshold::Percent(50),
-        });
-        slow.add(played(0, 9000, 7));
-        let search = Search {
-            player: &mut Fake::new(|_| 0),
-            choices: &choices,
-            goal: None,
-            modelled: None,
-            findings: Findings {
-                trials: BTreeMap::from([(slow.setting, slow)]),
-                ..Findings::default()
-            },
-        };
-        let goal: Goal = "p99=1us".parse().unwrap();
-        let pick_from = |capacity, threshold, passes: &dyn Fn(&Trial) -> bool| {
-            let least = Setting {
-                capacity,
-                threshold,
-            };
-            let pick = search.with_margin(least, search.wanted(least, Proof::Stands), &|trial| {
-                passes(trial)
-            });
-            (pick.capacity, pick.threshold)
-        };
-        let pick = |capacity, threshold| pick_from(capacity, threshold, &Trial::is_clean);
-        let [higher, lower] = [75, 50].map(Threshold::Percent);
-        assert_eq!(pick(4096, lower), (8192, lower));
-        assert_eq!(pick(4096, higher), (8192, higher));
-        // One that is known to miss the goal is passed over.
+    fn an_adaptive_threshold_is_compared_only_with_itself() {
+        let choices = choices(&[Threshold::Adaptive, LOW]);
+        let mut machine = FakeMachine::new(|_, _| 3000);
+        let findings = search(&mut machine, &choices, None, Some(3000)).unwrap();
+        assert_eq!(findings.minimum, Some(setting(4096, Threshold::Adaptive)));
         assert_eq!(
-            pick_from(4096, lower, &|trial: &Trial| trial.keeps(&goal)),
-            (8192, higher)
+            findings.recommended,
+            Some(setting(8192, Threshold::Adaptive))
         );
-        assert_eq!(pick(4096, Threshold::Adaptive), (8192, Threshold::Adaptive));
-        assert_eq!(pick(1 << 24, higher), (1 << 24, higher));
     }
 
     #[test]
-    fn what_was_played_counts_for_more_than_what_was_not() {
-        let mut choices = choices(&[75]);
-        choices.thresholds.push(Threshold::Adaptive);
-        let mut fake = Fake::new(|_| 3000);
+    fn a_setting_that_ran_counts_for_more_than_one_that_did_not() {
+        let mut machine = FakeMachine::new(|_, _| 3000);
         // Enough for the first threshold alone.
-        fake.left = [2, 0, 0];
-        let findings = search(&mut fake, &choices, None, Some(3000)).unwrap();
-        let least = Setting {
-            capacity: 4096,
-            threshold: Threshold::Percent(75),
-        };
-        assert_eq!(findings.least, Some(least));
+        machine.left = [2, 0];
+        let choices = choices(&[HIGH, Threshold::Adaptive]);
+        let findings = search(&mut machine, &choices, None, Some(3000)).unwrap();
+        assert_eq!(findings.minimum, Some(setting(4096, HIGH)));
         // Half of it with an adaptive threshold might do, and nobody has seen it.
-        let half = Setting {
-            capacity: 2048,
-            threshold: Threshold::Adaptive,
-        };
-        assert!(!findings.is_dry(half) && findings.trial(half).is_none());
+        let half = setting(2048, Threshold::Adaptive);
+        assert!(!findings.is_underrun(half) && findings.trial(half).is_none());
         assert!(!findings.is_proven);
     }
 
     #[test]
-    fn a_goal_that_is_missed_in_the_end_is_no_reason_to_recommend_nothing() {
-        struct SlowLater(Fake);
-        impl Player for SlowLater {
-            fn play(&mut self, setting: Setting, stage: Stage) -> Result<Option<Played>> {
-                let empties = self.0.play(setting, stage)?.map_or(0, |it| it.empties);
-                let nanos = if stage == Stage::Search { 100 } else { 9000 };
-                Ok(Some(played(empties, nanos, 7)))
-            }
-            fn proof(&self, stage: Stage) -> f64 {
-                self.0.proof(stage)
-            }
-        }
-        let goal: Goal = "max=1us".parse().unwrap();
-        let mut slow = SlowLater(Fake::new(|_| 3000));
-        let findings = search(&mut slow, &choices(&[75, 50]), Some(&goal), Some(3000)).unwrap();
-        assert_eq!(findings.least.unwrap().capacity, 4096);
-        assert_eq!(findings.pick.unwrap().capacity, 8192);
-        assert!(!findings.trial_of_pick().unwrap().keeps(&goal));
-    }
-
-    #[test]
-    fn nothing_is_picked_where_every_ring_runs_dry() {
-        let mut fake = Fake::new(|_| 1 << 30);
-        let findings = find(&mut fake, 3000);
-        assert_eq!((findings.least, findings.pick), (None, None));
-        assert!(!findings.is_proven);
-    }
-
-    #[test]
-    fn where_nothing_stood_in_time_it_is_what_lies_above_the_failures() {
-        let mut fake = Fake::new(|_| 3000);
-        // Three plays, all of rings that are too small.
-        fake.left = [3, 0, 0];
-        let findings = find(&mut fake, 32);
-        let least = findings.least.unwrap();
-        assert!(
-            findings
-                .trials
-                .values()
-                .all(|it| it.setting.slots_below() < least.slots_below())
-        );
-        assert_eq!(findings.trial(least).map(|it| it.plays), None);
-        assert_eq!(
-            findings.pick.unwrap().capacity,
-            least.capacity * MARGIN as usize
-        );
-        assert!(!findings.is_proven);
-    }
-
-    #[test]
-    fn what_time_is_left_decides_how_much_is_known() {
-        let mut fake = Fake::new(|_| 3000);
-        fake.left = [1000, 3, 0];
-        let findings = find(&mut fake, 3000);
-        assert_eq!(findings.pick.unwrap().capacity, 8192);
-        assert!(!findings.is_proven);
-        let mut fake = Fake::new(|_| 3000);
-        fake.left = [0; 3];
-        assert_eq!(find(&mut fake, 3000).pick, None);
-    }
-
-    #[test]
-    fn a_goal_decides_among_clean_settings() {
-        struct Slow(Fake);
-        impl Player for Slow {
-            fn play(&mut self, setting: Setting, stage: Stage) -> Result<Option<Played>> {
-                let _ = self.0.play(setting, stage)?;
-                let is_slow = setting.threshold == Threshold::Percent(75);
-                let clean = setting.capacity >= 4096;
-                let nanos = if is_slow { 9000 } else { 100 };
-                Ok(Some(played(u64::from(!clean), nanos, 7)))
-            }
-            fn proof(&self, stage: Stage) -> f64 {
-                self.0.proof(stage)
-            }
-        }
+    fn a_goal_decides_among_settings_without_empties() {
+        let mut machine = FakeMachine::new(|_, _| 2048);
+        machine.nanos = |setting, _| if setting.threshold == HIGH { 9000 } else { 100 };
+        let choices = choices(&[HIGH, LOW]);
         let goal: Goal = "p99=1us".parse().unwrap();
-        let mut slow = Slow(Fake::new(|_| 0));
-        let choices = choices(&[75, 50]);
-        let findings = search(&mut slow, &choices, Some(&goal), Some(2048)).unwrap();
-        assert_eq!(findings.pick.unwrap().threshold, Threshold::Percent(50));
-        // One that nobody keeps is no reason to recommend nothing.
+        let findings = search(&mut machine, &choices, Some(&goal), Some(2048)).unwrap();
+        assert_eq!(findings.recommended, Some(setting(8192, LOW)));
+        // One that no setting keeps is no reason to recommend nothing.
         let goal: Goal = "p99=1ns".parse().unwrap();
-        let findings = search(&mut slow, &choices, Some(&goal), Some(2048)).unwrap();
-        assert_eq!(findings.pick.unwrap().capacity, 8192);
+        let findings = search(&mut machine, &choices, Some(&goal), Some(2048)).unwrap();
+        assert_eq!(findings.minimum, Some(setting(4096, HIGH)));
+        assert_eq!(findings.recommended, Some(setting(8192, HIGH)));
+    }
+
+    #[test]
+    fn a_goal_that_only_the_proof_misses_does_not_prevent_an_answer() {
+        let mut machine = FakeMachine::new(|_, _| 3000);
+        machine.nanos = |_, stage| if stage == Stage::Search { 100 } else { 9000 };
+        let goal: Goal = "max=1us".parse().unwrap();
+        let choices = choices(&[HIGH, LOW]);
+        let findings = search(&mut machine, &choices, Some(&goal), Some(3000)).unwrap();
+        assert_eq!(findings.recommended.unwrap().capacity, 8192);
+        assert!(!findings.trial_of_recommended().unwrap().keeps(&goal));
+    }
+
+    #[test]
+    fn nothing_is_recommended_where_every_ring_runs_dry() {
+        let findings = find(&mut FakeMachine::new(|_, _| 1 << 30), 3000);
+        assert_eq!((findings.minimum, findings.recommended), (None, None));
+        assert!(!findings.is_proven);
+    }
+
+    #[test]
+    fn without_a_clean_run_the_answer_lies_above_the_underruns() {
+        let mut machine = FakeMachine::new(|_, _| 3000);
+        // Three runs, all of rings that are too small.
+        machine.left = [3, 0];
+        let findings = find(&mut machine, 32);
+        let minimum = findings.minimum.unwrap();
+        let mut trials = findings.trials.values();
+        assert!(trials.all(|it| it.setting.carries() < minimum.carries()));
+        assert!(findings.trial(minimum).is_none() && !findings.is_proven);
+        assert_eq!(
+            findings.recommended.unwrap().capacity,
+            minimum.capacity * MARGIN
+        );
+    }
+
+    #[test]
+    fn without_time_nothing_is_proven_or_recommended() {
+        let mut machine = FakeMachine::new(|_, _| 3000);
+        machine.left = [1000, 3];
+        let findings = find(&mut machine, 3000);
+        assert_eq!(findings.recommended.unwrap().capacity, 8192);
+        assert!(!findings.is_proven);
+        let mut machine = FakeMachine::new(|_, _| 3000);
+        machine.left = [0; 2];
+        assert_eq!(find(&mut machine, 3000).recommended, None);
     }
 
     proptest! {
@@ -754,12 +610,12 @@ mod tests {
         fn halving_finds_the_boundary(count in 1..30_usize, start in 0..40_usize, at in 0..31_usize) {
             let at = at.min(count);
             let mut boundary = Boundary::new(count, start);
-            let mut plays = 0;
+            let mut runs = 0;
             while let Some(index) = boundary.next() {
                 prop_assert!(index < count);
                 boundary.learn(index, index >= at);
-                plays += 1;
-                prop_assert!(plays <= 12);
+                runs += 1;
+                prop_assert!(runs <= 12);
             }
             prop_assert_eq!(boundary.clean, at);
         }

@@ -5,27 +5,8 @@ use std::fmt;
 use anyhow::{Result, bail};
 use ringflake::{CachedGeneratorBuilder, RingBuffer};
 
-pub(super) use crate::load::Threshold;
+use crate::threshold::Threshold;
 use crate::units::grouped;
-
-impl Threshold {
-    /// The highest share of the capacity, in percent, at which it can lie.
-    pub(super) fn percent_at_most(self) -> u32 {
-        match self {
-            Self::Percent(percent) => percent,
-            // In a hundred slots each is a percent.
-            Self::Adaptive => self.fill().in_slots(100).unwrap_or(100) as u32,
-        }
-    }
-
-    /// The share of the capacity, in percent, below which it never lies.
-    pub(super) fn percent_that_stays(self) -> u32 {
-        match self {
-            Self::Percent(percent) => percent,
-            Self::Adaptive => 0,
-        }
-    }
-}
 
 /// The number of slots of a ring: a power of two.
 pub(super) fn capacity(text: &str) -> Result<usize> {
@@ -46,7 +27,7 @@ pub(super) fn capacity(text: &str) -> Result<usize> {
 }
 
 /// One configuration of a ring.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Setting {
     pub(super) capacity: usize,
     pub(super) threshold: Threshold,
@@ -59,17 +40,11 @@ impl Setting {
             .threshold_fill(self.threshold.fill())
     }
 
-    /// IDs that are left when a producer is woken; of an adaptive threshold the
-    /// most.
-    pub(super) fn slots_below(self) -> usize {
-        // A capacity that the ring accepts has such a threshold.
-        self.threshold.fill().in_slots(self.capacity).unwrap_or(0)
-    }
-
-    /// How much can be taken from it while a producer is away, to be compared with
-    /// others; of an adaptive threshold the most.
-    pub(super) fn bears(self) -> u64 {
-        self.capacity as u64 * u64::from(self.threshold.percent_at_most())
+    /// IDs below the threshold: how many can be taken while a producer is away. Of an
+    /// adaptive threshold the most.
+    pub(super) fn carries(self) -> usize {
+        // Rounded down, so that a ring of twice the size carries twice as much.
+        self.capacity * self.threshold.highest_percent() as usize / 100
     }
 
     /// Bytes of its slots.

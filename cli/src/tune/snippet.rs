@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use ringflake::Layout;
 
-use super::setting::{Setting, Threshold};
+use super::setting::Setting;
+use crate::threshold::Threshold;
 
-/// What the builder is told.
+/// The configuration of the builder.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Recipe {
     pub(super) layout: Layout,
@@ -18,7 +19,7 @@ pub(super) struct Recipe {
     pub(super) producers: usize,
 }
 
-/// A scheduled fill that retires what is too old.
+/// A scheduled fill that retires old IDs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Schedule {
     pub(super) period: Duration,
@@ -151,7 +152,7 @@ mod tests {
         recipe.schedule = None;
         recipe.producers = 1;
         is_compiled(&recipe);
-        let ids = examples::with_least(Secret::from_bytes([1; 16])).unwrap();
+        let ids = examples::with_minimum(Secret::from_bytes([1; 16])).unwrap();
         assert_eq!(ids.inspect(ids.take().unwrap()).unwrap().node, 4);
     }
 }

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use super::outcome::Outcome;
+use super::reasons::reasons;
 use super::trial::Trial;
 use crate::units::{grouped, short, time};
 
@@ -15,7 +16,7 @@ pub(super) fn print(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "\nWarning: {warning}.")?;
     }
     writeln!(out, "\nWhy")?;
-    for reason in outcome.reasons() {
+    for reason in reasons(outcome) {
         writeln!(out, "- {reason}")?;
     }
     print_trials(outcome, out)?;
@@ -32,12 +33,12 @@ fn print_trials(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
         "\n{:>11}  {:>9}  {:>8}  {:>8}  {:>11}  {:>9}  {:>9}  {:>9}  {:>9}",
-        "capacity", "threshold", "played", "empties", "lowest", "p50", "p99", "p99.99", "max"
+        "capacity", "threshold", "ran for", "empties", "lowest", "p50", "p99", "p99.99", "max"
     )?;
     for trial in outcome.findings.trials.values() {
         let mark = match Some(trial.setting) {
-            setting if setting == outcome.findings.pick => "  <- the pick",
-            setting if setting == outcome.findings.least => "  <- the least",
+            setting if setting == outcome.findings.recommended => "  <- recommended",
+            setting if setting == outcome.findings.minimum => "  <- minimum",
             _ => "",
         };
         writeln!(out, "{}{mark}", row(trial))?;
@@ -51,8 +52,8 @@ fn row(trial: &Trial) -> String {
         "{:>11}  {:>9}  {:>8}  {:>8}  {:>11}  {:>9}  {:>9}  {:>9}  {:>9}",
         grouped(trial.setting.capacity as u64),
         trial.setting.threshold.to_string(),
-        time(trial.seconds),
-        short(trial.empties as f64),
+        time(trial.seconds()),
+        short(trial.total.empties as f64),
         grouped(trial.lowest_level as u64),
         latency(0.5),
         latency(0.99),

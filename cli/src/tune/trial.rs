@@ -1,93 +1,78 @@
-//! What the plays of one setting came to, all together.
-
-use crate::load::{Histogram, Played, Sample};
+//! All runs of one setting together.
 
 use super::goal::Goal;
-use super::report::PERCENTILES;
 use super::setting::Setting;
+use crate::drive::measurement::Measurement;
+use crate::load::PERCENTILES;
 
 /// One setting, and what is known of it.
 #[derive(Clone, Debug)]
 pub(super) struct Trial {
     pub(super) setting: Setting,
-    pub(super) plays: u32,
-    pub(super) seconds: f64,
-    pub(super) taken: u64,
-    pub(super) refused: u64,
-    /// IDs that were due and that the consumers did not come to.
-    pub(super) missed: u64,
-    pub(super) empties: u64,
-    pub(super) fills: u64,
-    pub(super) latency: Histogram,
+    pub(super) runs: u32,
+    /// The sum of all runs, with the samples of the longest.
+    pub(super) total: Measurement,
     /// As far as the samples show it.
     pub(super) lowest_level: usize,
     /// The sum of all sampled levels, and their number.
     levels: (f64, u64),
     pub(super) most_borrowed: f64,
-    /// Of the longest play.
-    pub(super) samples: Vec<Sample>,
 }
 
 impl Trial {
     pub(super) fn new(setting: Setting) -> Self {
         Self {
             setting,
-            plays: 0,
-            seconds: 0.0,
-            taken: 0,
-            refused: 0,
-            missed: 0,
-            empties: 0,
-            fills: 0,
-            latency: Histogram::new(),
+            runs: 0,
+            total: Measurement::nothing(),
             lowest_level: setting.capacity,
             levels: (0.0, 0),
             most_borrowed: 0.0,
-            samples: Vec::new(),
         }
     }
 
-    pub(super) fn add(&mut self, played: Played) {
-        self.plays += 1;
-        self.seconds += played.took.as_secs_f64();
-        self.taken += played.taken;
-        self.refused += played.refused;
-        self.missed += played.missed;
-        self.empties += played.empties;
-        self.fills += played.fills;
-        self.latency.add(&played.latency);
-        let lowest = played.lowest_level().unwrap_or(self.lowest_level);
+    pub(super) fn add(&mut self, run: Measurement) {
+        self.runs += 1;
+        let total = &mut self.total;
+        total.taken += run.taken;
+        total.refused += run.refused;
+        total.missed += run.missed;
+        total.empties += run.empties;
+        total.fills += run.fills;
+        total.took += run.took;
+        total.latency += &run.latency;
+        let lowest = run.lowest_level().unwrap_or(self.lowest_level);
         self.lowest_level = self.lowest_level.min(lowest);
-        if played.empties > 0 {
+        if run.empties > 0 {
             self.lowest_level = 0;
         }
-        self.most_borrowed = self.most_borrowed.max(played.most_borrowed());
-        for sample in &played.samples {
+        self.most_borrowed = self.most_borrowed.max(run.most_borrowed());
+        for sample in &run.samples {
             self.levels.0 += sample.level as f64;
             self.levels.1 += 1;
         }
-        if played.samples.len() >= self.samples.len() {
-            self.samples = played.samples;
+        if run.samples.len() >= total.samples.len() {
+            total.samples = run.samples;
         }
+    }
+
+    /// For how long it ran.
+    pub(super) fn seconds(&self) -> f64 {
+        self.total.took.as_secs_f64()
     }
 
     /// Whether every take found an ID in the ring.
     pub(super) fn is_clean(&self) -> bool {
-        self.plays > 0 && self.empties == 0 && self.refused == 0
+        self.runs > 0 && self.total.empties == 0 && self.total.refused == 0
     }
 
     pub(super) fn keeps(&self, goal: &Goal) -> bool {
-        self.plays > 0 && goal.is_kept_by(self.latency_at(goal.share))
+        self.runs > 0 && self.latency_at(goal.share) <= goal.limit.as_secs_f64()
     }
 
     /// Seconds that a share of the takes did not exceed.
     pub(super) fn latency_at(&self, share: f64) -> f64 {
-        let nanos = if share >= 1.0 {
-            self.latency.max()
-        } else {
-            self.latency.quantile(share)
-        };
-        nanos as f64 / 1e9
+        self.total.latency.value_at_quantile(share) as f64 / 1e9
     }
 
     /// Seconds, for each of the named percentiles.
@@ -100,7 +85,7 @@ impl Trial {
         self.levels.0 / self.levels.1.max(1) as f64
     }
 
-    /// How much of the ring was left at its lowest level.
+    /// The share of the ring that was left at its lowest level.
     pub(super) fn headroom(&self) -> f64 {
         self.lowest_level as f64 / self.setting.capacity as f64
     }
@@ -111,12 +96,11 @@ pub(super) mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::tune::setting::Threshold;
+    use crate::drive::measurement::Sample;
+    use crate::threshold::Threshold;
 
-    /// A play of a second in which everything is as said.
-    pub(in super::super) fn played(empties: u64, nanos: u64, lowest: usize) -> Played {
-        let mut latency = Histogram::new();
-        latency.record(nanos, 1000);
+    /// A run of a second, in which all takes last `nanos`.
+    pub(in super::super) fn measurement(empties: u64, nanos: u64, lowest: usize) -> Measurement {
         let sample = |seconds, level| Sample {
             seconds,
             level,
@@ -125,35 +109,35 @@ pub(super) mod tests {
             fills: 1,
             empties,
         };
-        Played {
+        let mut run = Measurement {
             demanded: 1000,
             taken: 1000,
-            refused: 0,
-            refusal: None,
-            missed: 0,
             empties,
             in_place: empties,
             fills: 1,
-            latency,
             samples: vec![sample(0.0, lowest + 10), sample(1.0, lowest)],
             took: Duration::from_secs(1),
-        }
+            ..Measurement::nothing()
+        };
+        run.latency.saturating_record_n(nanos, 1000);
+        run
     }
 
     #[test]
-    fn plays_add_up() {
+    fn runs_add_up() {
         let setting = Setting {
             capacity: 64,
             threshold: Threshold::Percent(50),
         };
         let mut trial = Trial::new(setting);
         assert!(!trial.is_clean(), "nothing is known");
-        trial.add(played(0, 100, 20));
+        trial.add(measurement(0, 100, 20));
         assert!(trial.is_clean());
         assert_eq!((trial.lowest_level, trial.headroom()), (20, 20.0 / 64.0));
-        trial.add(played(3, 5000, 30));
+        trial.add(measurement(3, 5000, 30));
         assert!(!trial.is_clean());
-        assert_eq!((trial.plays, trial.taken, trial.empties), (2, 2000, 3));
+        let total = &trial.total;
+        assert_eq!((trial.runs, total.taken, total.empties), (2, 2000, 3));
         // A ring that ran dry was empty, whatever the samples show.
         assert_eq!(trial.lowest_level, 0);
         assert_eq!(trial.mean_level(), 30.0);

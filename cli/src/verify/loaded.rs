@@ -1,24 +1,29 @@
 //! `verify` under a load: does the ring keep up with it?
 
 use std::process::ExitCode;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use indicatif::ProgressBar;
 use ringflake::plan::{self, Load};
-use ringflake::{Id, Inspector, Layout, Lease, Stats};
+use ringflake::{Id, Inspector, Layout, Lease};
 
+use super::answer::Answer;
+use super::args::VerifyArgs;
 use super::backlog::Backlog;
 use super::oracle::{Marker, Oracle};
-use super::{BORROW_LIMIT, Tally, VerifyArgs, conclude, print_rows};
+use super::tally::Tally;
 use crate::data_dir::DataDir;
+use crate::drive::measurement::Measurement;
+use crate::drive::open_loop::{OpenLoop, TakeObserver};
+use crate::interrupt::Interrupt;
 use crate::leases::{DemandEstimate, Supply};
-use crate::load::{Driver, Keeper, Played};
+use crate::load::{BORROW_LIMIT, GROUPS_PER_SECOND};
 use crate::report::say;
 use crate::threads::ThreadCount;
+use crate::units::{short, time as in_words};
 
-/// How long a load without an end is played.
+/// How long a load without an end runs.
 const DEFAULT_TIME: Duration = Duration::from_secs(10);
 
 /// Chunks of unchecked IDs that all consumers together may have, 256 MiB. Where
@@ -42,29 +47,45 @@ pub(super) fn run(args: &VerifyArgs, load: &Load, data_dir: &DataDir) -> Result<
 
     let oracle = Oracle::new(layout, supply.audit_log());
     let inspector = Inspector::new(layout, supply.key().cipher());
+    let interrupt = Interrupt::listen().context("signals can't be listened to")?;
     let bar = ProgressBar::new(time.as_millis() as u64);
-    let driver = Driver {
+    let open_loop = OpenLoop {
         load,
         consumers,
         time,
-        stop: &AtomicBool::new(false),
-        bar: &bar,
+        stop: interrupt.flag(),
+        groups_per_second: GROUPS_PER_SECOND,
     };
     let most_chunks = MOST_CHUNKS / consumers;
-    let judge = || Judge::new(&inspector, &oracle, most_chunks);
-    let played = driver.play(&supply.generator, judge);
+    let checker = || Checker::new(&inspector, &oracle, most_chunks);
+    let show = |since: Duration| bar.set_position(since.as_millis() as u64);
+    let run = Measurement::run(open_loop, &supply.generator, &show, checker);
     bar.finish_and_clear();
-    let (played, judges) = played?;
-    let tallies = judges.into_iter().map(|judge| judge.tally);
+    let (run, checkers) = run.context("a thread can't be started")?;
+    let tallies = checkers.into_iter().map(|checker| checker.tally);
     let tally = tallies.fold(Tally::default(), Tally::sum);
-    let printed = print(&tally, &played, &supply.generator.stats());
-    say_what_went_wrong(&played);
-    conclude(&tally, printed)?;
-    Ok(ExitCode::SUCCESS)
+    if interrupt.came() {
+        say("interrupted: this is what was verified until then");
+    }
+    let stats = supply.generator.stats();
+    let level = run.lowest_level().unwrap_or(stats.level);
+    let mut answer = Answer::new(&tally, run.took.as_secs_f64(), interrupt.came());
+    answer.count("empties", "empties", run.empties);
+    answer.count("made in place", "made_in_place", run.in_place);
+    answer.count("refused", "refused", run.refused);
+    answer.count("not taken in time", "missed", run.missed);
+    answer.latencies(&run.latency);
+    answer.count("threshold fills", "fills", run.fills);
+    answer.time("most borrowed", "most_borrowed_s", run.most_borrowed());
+    answer.level("lowest level seen", "lowest_level", level, &stats);
+    let printed = answer.print(args.format.format);
+    explain(&run);
+    tally.conclude(printed)?;
+    Ok(interrupt.exit_code())
 }
 
 /// Checks a consumer's IDs between its takes.
-struct Judge<'a> {
+struct Checker<'a> {
     inspector: &'a Inspector,
     marker: Marker<'a>,
     backlog: Backlog,
@@ -72,7 +93,7 @@ struct Judge<'a> {
     tally: Tally,
 }
 
-impl<'a> Judge<'a> {
+impl<'a> Checker<'a> {
     fn new(inspector: &'a Inspector, oracle: &'a Oracle<'a>, most_chunks: usize) -> Self {
         Self {
             inspector,
@@ -84,30 +105,30 @@ impl<'a> Judge<'a> {
     }
 
     /// Checks some of what waits; whether there was any.
-    fn judge(&mut self, most: usize) -> bool {
+    fn check(&mut self, most: usize) -> bool {
         let ids = self.backlog.take(most);
         for &id in ids {
-            self.tally.judge(id, self.inspector, &mut self.marker);
+            self.tally.check(id, self.inspector, &mut self.marker);
         }
         !ids.is_empty()
     }
 }
 
-impl Keeper for Judge<'_> {
-    fn keep(&mut self, ids: &[Id]) {
+impl TakeObserver for Checker<'_> {
+    fn taken(&mut self, ids: &[Id]) {
         self.backlog.push(ids);
         if self.backlog.chunks() >= self.most_chunks {
-            self.judge(2 * ids.len());
+            self.check(2 * ids.len());
         }
     }
 
     fn use_pause(&mut self) -> bool {
         // About a microsecond.
-        self.judge(16)
+        self.check(16)
     }
 
     fn finish(&mut self) {
-        while self.judge(usize::MAX) {}
+        while self.check(usize::MAX) {}
     }
 }
 
@@ -127,65 +148,33 @@ fn warn_of_borrowing(load: &Load, time: Duration, layout: &Layout, leases: &[Lea
     let limit = BORROW_LIMIT.as_secs();
     let end = match borrowing.used_up_at {
         Some(at) => format!(
-            "after {at:.1} s the {limit} s that may be borrowed are used up, and takes fail \
-             from then on"
+            "after {} the {limit} s that may be borrowed are used up, and takes fail from then on",
+            in_words(at)
         ),
         None => format!(
-            "{:.1} s of the {limit} s that may be borrowed will be needed",
-            borrowing.most
+            "{} of the {limit} s that may be borrowed will be needed",
+            in_words(borrowing.most)
         ),
     };
     say(format_args!(
-        "the load asks for {mean:.0} IDs/s on average, and the leases, on {nodes} node{}, have \
-         {sustained:.0} IDs/s: {end}; more --nodes or --blocks have more",
-        if nodes == 1 { "" } else { "s" }
+        "the load asks for {} IDs/s on average, and the leases, on {nodes} node{}, have \
+         {} IDs/s: {end}; more --nodes or --blocks have more",
+        short(mean),
+        if nodes == 1 { "" } else { "s" },
+        short(sustained),
     ));
 }
 
-/// What the figures alone do not explain.
-fn say_what_went_wrong(played: &Played) {
-    if let Some(reason) = played.refusal {
+/// Says what the figures alone do not explain.
+fn explain(run: &Measurement) {
+    if let Some(reason) = run.refusal {
+        say(format_args!("{} IDs were refused: {reason}", run.refused));
+    }
+    if run.missed > 0 {
         say(format_args!(
-            "{} IDs were refused: {reason}",
-            played.refused
+            "{} of {} IDs were not taken in time: this machine can't take them so fast, or not \
+             with so many --consumers",
+            run.missed, run.demanded
         ));
     }
-    if played.missed > 0 {
-        say(format_args!(
-            "the consumers did not come to {} of {} IDs in time: this machine can't take them \
-             so fast, or not with so many --consumers",
-            played.missed, played.demanded
-        ));
-    }
-}
-
-fn print(tally: &Tally, played: &Played, stats: &Stats) -> std::io::Result<()> {
-    let rate = played.taken as f64 / played.took.as_secs_f64().max(1e-9);
-    let micros = |nanos: u64| format!("{:.3} us", nanos as f64 / 1e3);
-    let latency = |quantile| micros(played.latency.quantile(quantile));
-    let level = played.lowest_level().unwrap_or(stats.level);
-    print_rows(&[
-        ("IDs", tally.ids.to_string()),
-        ("duplicates", tally.duplicates.to_string()),
-        ("outside the leases", tally.outside.to_string()),
-        ("IDs/s", format!("{rate:.0}")),
-        ("empties", played.empties.to_string()),
-        ("made in place", played.in_place.to_string()),
-        ("refused", played.refused.to_string()),
-        ("not taken in time", played.missed.to_string()),
-        ("latency p50", latency(0.5)),
-        ("latency p99", latency(0.99)),
-        ("latency p99.9", latency(0.999)),
-        ("latency p99.99", latency(0.9999)),
-        ("latency max", micros(played.latency.max())),
-        ("threshold fills", played.fills.to_string()),
-        (
-            "seconds borrowed, most",
-            format!("{:.3}", played.most_borrowed()),
-        ),
-        (
-            "lowest level seen",
-            format!("{level} of {}", stats.capacity),
-        ),
-    ])
 }

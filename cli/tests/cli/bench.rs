@@ -11,7 +11,7 @@ use crate::home::{Home, fail, stderr, stdout, succeed};
 #[test]
 fn bench_has_one_line_for_each_name_and_number_of_threads() {
     let home = Home::new();
-    let text = home.print(&["bench", "--json", "--rounds", "2"]);
+    let text = home.print(&["bench", "--format", "json", "--rounds", "2"]);
     let cores = thread::available_parallelism().unwrap().get();
     let mut expected = BTreeSet::new();
     for name in [
@@ -69,6 +69,24 @@ fn bench_can_be_asked_for_one_name_and_prints_a_table() {
         .map(|line| line.split_whitespace().next().unwrap())
         .collect();
     assert_eq!(names, BTreeSet::from(["fetch_add", "in_place"]));
+}
+
+#[test]
+fn an_interrupt_prints_the_rounds_until_then() {
+    use crate::home::{await_listening, signal, spawn};
+    let home = Home::new();
+    let args = ["bench", "--rounds", "1000", "--only", "fetch_add"];
+    let child = spawn(&mut home.command(&args));
+    await_listening(&child);
+    signal(&child, libc::SIGINT);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    assert!(
+        stderr(&output).contains("interrupted"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(stdout(&output).starts_with("million IDs/s"));
 }
 
 #[test]

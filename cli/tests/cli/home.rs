@@ -13,6 +13,8 @@ use ringflake::local::DataDir;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use ringflake_kit::eventually;
+
 /// A data directory of its own, which goes with the test.
 pub(crate) struct Home(TempDir);
 
@@ -193,6 +195,18 @@ pub(crate) fn numbers(bytes: &[u8]) -> Vec<u64> {
 
 pub(crate) fn distinct<T: Eq + std::hash::Hash>(items: impl IntoIterator<Item = T>) -> usize {
     items.into_iter().collect::<HashSet<_>>().len()
+}
+
+/// Returns once a child listens to signals: until then one would end it.
+pub(crate) fn await_listening(child: &Child) {
+    // Of the two signals that it listens to this is the second.
+    const SIGTERM: u64 = 1 << (libc::SIGTERM - 1);
+    eventually("it listens", || {
+        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let caught = caught.map(|mask| u64::from_str_radix(mask.trim(), 16).unwrap());
+        caught.is_some_and(|mask| mask & SIGTERM != 0)
+    });
 }
 
 /// Sends a signal to a child that was not waited for.

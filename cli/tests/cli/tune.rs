@@ -63,11 +63,13 @@ fn a_recommendation_has_its_reasons_its_builder_and_its_page() {
 #[test]
 fn json_is_one_object_with_the_names_that_are_written_down() {
     let home = Home::new();
-    let output = home.run(&with(&["--json", "--goal", "max=1h", "--nodes", "4..6"]));
+    let output = home.run(&with(&[
+        "--format", "json", "--goal", "max=1h", "--nodes", "4..6",
+    ]));
     let text = stdout(&output);
     assert_eq!(text.lines().count(), 1, "{text}");
     let object: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(object["version"], 1);
+    assert_eq!(object["version"], 2);
     assert_eq!(object["interrupted"], false);
     assert_eq!(object["load"]["mean_ids_per_s"], 20_000.0);
     assert_eq!(object["lease"]["nodes"], serde_json::json!([4, 6]));
@@ -79,10 +81,10 @@ fn json_is_one_object_with_the_names_that_are_written_down() {
         assert!(setting["taken"].as_u64().unwrap() > 0, "{setting}");
         assert!(setting["latency_ns"]["p99.99"].is_u64(), "{setting}");
     }
-    let pick = &object["recommendation"];
+    let recommended = &object["recommendation"];
     if output.status.success() {
-        assert!(pick["capacity"].as_u64().unwrap().is_power_of_two());
-        assert!(pick["margin"].as_f64().unwrap() >= 1.0);
+        assert!(recommended["capacity"].as_u64().unwrap().is_power_of_two());
+        assert!(recommended["margin"].as_f64().unwrap() >= 1.0);
     }
     // Every name is in the page of the docs.
     let guide = include_str!("../../../src/plan/guide.md");
@@ -110,7 +112,7 @@ fn collect_names(value: &Value, names: &mut Vec<String>) {
 }
 
 #[test]
-fn what_is_wrong_with_the_command_line_is_said_before_anything_is_measured() {
+fn a_wrong_command_line_is_refused_before_anything_is_measured() {
     let home = Home::new();
     for (args, expected) in [
         (&[][..], "--rate"),
@@ -122,7 +124,7 @@ fn what_is_wrong_with_the_command_line_is_said_before_anything_is_measured() {
         (&["--rate", "1M", "--capacity", "1000"], "512 or 1024"),
         (&["--rate", "1M", "--goal", "p99.99"], "p99.99=2us"),
         (&["--rate", "1M", "--goal", "p101=2us"], "between 0 and 100"),
-        (&["--rate", "1M", "--seconds", "0"], "1..=86400"),
+        (&["--rate", "1M", "--seconds", "0"], "1 to 86400"),
         (&["--rate", "1M", "--consumers", "0"], "1 to 1024"),
         (&["--rate", "1M", "--nodes", "0..131073"], "131072"),
     ] {
@@ -153,7 +155,7 @@ fn a_report_that_can_not_be_written_is_refused_before_the_run() {
 }
 
 #[test]
-fn a_load_above_the_ceiling_of_its_lease_is_told_in_numbers() {
+fn a_load_above_the_ceiling_of_its_lease_is_reported_in_numbers() {
     let home = Home::new();
     let args = [
         "tune",
@@ -180,22 +182,20 @@ fn a_load_above_the_ceiling_of_its_lease_is_told_in_numbers() {
 }
 
 #[test]
-fn an_interrupt_ends_the_measuring_and_not_the_telling() {
-    use crate::home::{signal, spawn};
+fn an_interrupt_ends_the_measuring_and_prints_what_is_known() {
+    use crate::home::{await_listening, signal, spawn};
     let home = Home::new();
-    let args = ["tune", "--rate", "20k", "--seconds", "9999", "--json"];
+    let args = [
+        "tune",
+        "--rate",
+        "20k",
+        "--seconds",
+        "9999",
+        "--format",
+        "json",
+    ];
     let mut child = spawn(&mut home.command(&args));
-    // It listens from before it measures, which is when it has read its arguments;
-    // until then a signal ends it. It listens to this one first, and to the one that
-    // is looked for when that is through.
-    const SIGTERM: u64 = 1 << (libc::SIGTERM - 1);
-    let listens = || {
-        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
-        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-        let caught = caught.map(|mask| u64::from_str_radix(mask.trim(), 16).unwrap());
-        caught.is_some_and(|mask| mask & SIGTERM != 0)
-    };
-    ringflake_kit::eventually("it listens", listens);
+    await_listening(&child);
     signal(&child, libc::SIGINT);
     let status = child.wait().unwrap();
     let mut text = String::new();

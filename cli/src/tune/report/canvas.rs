@@ -1,15 +1,15 @@
-//! What all pictures share: sizes, text, markers, and the frame for readers who
-//! can't see them.
+//! What all pictures share: sizes, text, markers, axes of time.
 
 use std::fmt::Write;
 
 use anyhow::Result;
 use plotters::coord::Shift;
+use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::escape::Escaped;
-use super::palette::{INK, LINES, QUIET};
+use super::palette::{GRID, INK, LINES, QUIET};
 
 pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
@@ -28,65 +28,41 @@ impl Format {
             Self::Narrow => narrow,
         }
     }
-
-    fn name(self) -> &'static str {
-        self.choose("wide", "narrow")
-    }
-
-    /// Pixels across.
-    fn width(self) -> u32 {
-        self.choose(920, 358)
-    }
-}
-
-/// What a picture is called, and what it tells.
-pub(super) struct Words<'a> {
-    /// Unique in the page; letters only.
-    pub(super) id: &'a str,
-    pub(super) title: &'a str,
-    pub(super) text: &'a str,
 }
 
 /// A picture in both formats, of which the style sheet shows one.
+///
+/// `id` is unique in the page, and made of letters; `title` and `text` are for readers
+/// who can't see the picture.
 pub(super) fn picture(
-    words: &Words<'_>,
+    [id, title, text]: [&str; 3],
     height: impl Fn(Format) -> u32,
     draw: impl Fn(&Area<'_>, Format) -> Result<()>,
 ) -> Result<String> {
     let mut html = String::new();
     for format in [Format::Wide, Format::Narrow] {
-        let size = (format.width(), height(format));
+        let size = (format.choose(920, 358), height(format));
         let mut svg = String::new();
         {
             let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
             draw(&area, format)?;
             area.present()?;
         }
-        frame(&mut html, words, format, size, &svg)?;
+        // A head with the title and the text takes the place of the backend's.
+        let inner = svg.split_once(">\n").map_or(&*svg, |(_, inner)| inner);
+        let name = format.choose("wide", "narrow");
+        let (width, height) = size;
+        write!(
+            html,
+            "<svg class=\"{name}\" role=\"img\" aria-labelledby=\"{id}-{name}-title \
+             {id}-{name}-text\" viewBox=\"0 0 {width} {height}\">\n\
+             <title id=\"{id}-{name}-title\">{}</title>\n\
+             <desc id=\"{id}-{name}-text\">{}</desc>\n{inner}",
+            Escaped(title),
+            Escaped(text),
+        )?;
     }
     Ok(html)
-}
-
-/// Puts a head that tells its title and text in place of the one of `svg`.
-fn frame(
-    html: &mut String,
-    words: &Words<'_>,
-    format: Format,
-    (width, height): (u32, u32),
-    svg: &str,
-) -> Result<()> {
-    let inner = svg.split_once(">\n").map_or(svg, |(_, inner)| inner);
-    let id = format!("{}-{}", words.id, format.name());
-    write!(
-        html,
-        "<svg class=\"{}\" role=\"img\" aria-labelledby=\"{id}-title {id}-text\" \
-         viewBox=\"0 0 {width} {height}\">\n\
-         <title id=\"{id}-title\">{}</title>\n<desc id=\"{id}-text\">{}</desc>\n{inner}",
-        format.name(),
-        Escaped(words.title),
-        Escaped(words.text),
-    )?;
-    Ok(())
 }
 
 /// Height of text on the page, in pixels, as the backend wants it told.
@@ -115,42 +91,22 @@ pub(super) fn line(index: usize) -> ShapeStyle {
     LINES[index % LINES.len()].drawn().stroke_width(2)
 }
 
-/// Draws the marker of the line with this index: six shapes, told apart without
-/// their colours.
+/// Draws the marker of the line with this index: six shapes, so that nobody has to
+/// tell colours apart.
 pub(super) fn mark(area: &Area<'_>, (x, y): (i32, i32), index: usize) -> Result<()> {
     const R: i32 = 4;
     let colour = LINES[index % LINES.len()].drawn();
     let thin = colour.stroke_width(2);
-    match index % 6 {
-        0 => area.draw(&Circle::new((x, y), R, colour.filled()))?,
-        1 => area.draw(&polygon(
-            [(x, y - R - 1), (x + R + 1, y + R), (x - R - 1, y + R)],
-            colour,
-        ))?,
-        2 => area.draw(&Rectangle::new(
-            [(x - R, y - R), (x + R, y + R)],
-            colour.filled(),
-        ))?,
-        3 => area.draw(&polygon(
-            [
-                (x, y - R - 2),
-                (x + R + 2, y),
-                (x, y + R + 2),
-                (x - R - 2, y),
-            ],
-            colour,
-        ))?,
-        4 => {
-            area.draw(&PathElement::new([(x - R, y - R), (x + R, y + R)], thin))?;
-            area.draw(&PathElement::new([(x - R, y + R), (x + R, y - R)], thin))?;
-        }
-        _ => area.draw(&Circle::new((x, y), R, thin))?,
-    }
-    Ok(())
-}
-
-fn polygon<const N: usize>(corners: [(i32, i32); N], colour: RGBColor) -> Polygon<(i32, i32)> {
-    Polygon::new(corners, colour.filled())
+    let corners: &[(i32, i32)] = match index % 6 {
+        0 => return Ok(area.draw(&Circle::new((x, y), R, colour.filled()))?),
+        1 => &[(0, -R - 1), (R + 1, R), (-R - 1, R)],
+        2 => &[(-R, -R), (R, -R), (R, R), (-R, R)],
+        3 => &[(0, -R - 2), (R + 2, 0), (0, R + 2), (-R - 2, 0)],
+        4 => return Ok(area.draw(&Cross::new((x, y), R, thin))?),
+        _ => return Ok(area.draw(&Circle::new((x, y), R, thin))?),
+    };
+    let corners: Vec<_> = corners.iter().map(|(dx, dy)| (x + dx, y + dy)).collect();
+    Ok(area.draw(&Polygon::new(corners, colour.filled()))?)
 }
 
 /// One line of a legend takes this many pixels.
@@ -175,6 +131,74 @@ pub(super) fn legend(area: &Area<'_>, top: u32, names: &[String]) -> Result<()> 
     }
     Ok(())
 }
+
+/// A chart over time.
+pub(super) type TimeChart<'a, 'b> =
+    ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+
+/// The axes of a chart over `across`, in seconds, from 0 up to `top`.
+pub(super) fn time_chart<'a, 'b>(
+    area: &'a Area<'b>,
+    format: Format,
+    (start, end): (f64, f64),
+    top: f64,
+    value: fn(f64) -> String,
+) -> Result<TimeChart<'a, 'b>> {
+    let decimals = match end - start {
+        0.0..0.05 => 3,
+        0.05..0.5 => 2,
+        0.5..5.0 => 1,
+        _ => 0,
+    };
+    let mut chart = ChartBuilder::on(area)
+        .margin(8)
+        .margin_right(16)
+        .x_label_area_size(42)
+        .y_label_area_size(58)
+        .build_cartesian_2d(start..end, 0.0..top)?;
+    chart
+        .configure_mesh()
+        .disable_x_mesh()
+        .light_line_style(TRANSPARENT)
+        .bold_line_style(GRID.drawn())
+        .axis_style(QUIET.drawn())
+        .label_style(label())
+        .axis_desc_style(label())
+        .x_labels(format.choose(9, 4))
+        .y_labels(6)
+        .x_label_formatter(&|at| format!("{at:.decimals$}"))
+        .y_label_formatter(&|at| value(*at))
+        .x_desc("seconds")
+        .draw()?;
+    Ok(chart)
+}
+
+/// A dashed line between two points of a chart.
+pub(super) fn dashed(
+    chart: &mut TimeChart<'_, '_>,
+    ends: [(f64, f64); 2],
+    colour: usize,
+) -> Result<()> {
+    let style = LINES[colour].drawn().stroke_width(2);
+    chart.draw_series(DashedLineSeries::new(ends, 7, 5, style))?;
+    Ok(())
+}
+
+/// The first and the last moment of `points`, apart from each other.
+pub(super) fn span(points: &[(f64, f64)]) -> (f64, f64) {
+    let start = points.first().map_or(0.0, |point| point.0);
+    let end = points.last().map_or(1.0, |point| point.0);
+    (start, end.max(start + 1e-6))
+}
+
+/// The value from the last of `points` that is not later than `at`.
+pub(super) fn value_at(points: &[(f64, f64)], at: f64) -> Option<f64> {
+    let before = points.partition_point(|point| point.0 <= at);
+    Some(points.get(before.checked_sub(1)?)?.1)
+}
+
+/// Spans into which a picture divides its time.
+pub(super) const SPANS: usize = 120;
 
 /// Of `points`, in ascending order of time, so few that a picture holds them:
 /// from each of `spans` equal spans the first, the lowest, the highest and the last.

@@ -1,19 +1,18 @@
-//! The grid of capacities and thresholds, with the pick marked.
+//! The grid of capacities and thresholds, with the recommended one marked.
 
 use anyhow::Result;
 use plotters::prelude::*;
 
-use super::canvas::{Area, Format, Words, centred, label, picture};
+use super::canvas::{Area, Format, beside, centred, label, picture};
 use super::figure::Figure;
 use super::palette::{CLEAN, Colour, FEW, INK, LEFT_OUT, MANY, PAPER, QUIET, SLOW};
-use super::table::Table;
 use crate::units::{bytes, grouped, tight, time};
 
 /// What is known of one configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub(in super::super) enum CellOutcome {
-    /// It was played.
-    Played {
+    /// It ran.
+    Ran {
         seconds: f64,
         takes: u64,
         empties: u64,
@@ -22,7 +21,7 @@ pub(in super::super) enum CellOutcome {
         goal: Option<(f64, bool)>,
         lowest_level: usize,
     },
-    /// It was not, for this reason.
+    /// It did not, for this reason.
     LeftOut(String),
 }
 
@@ -34,7 +33,7 @@ pub(in super::super) struct Cell {
     pub(in super::super) threshold: usize,
     pub(in super::super) outcome: CellOutcome,
     /// The one that is recommended.
-    pub(in super::super) is_pick: bool,
+    pub(in super::super) is_recommended: bool,
 }
 
 /// All configurations.
@@ -55,13 +54,13 @@ impl Cell {
     fn face(&self) -> (Colour, String) {
         match &self.outcome {
             CellOutcome::LeftOut(_) => (LEFT_OUT, "-".to_owned()),
-            CellOutcome::Played {
+            CellOutcome::Ran {
                 empties: 0,
                 goal: Some((seconds, false)),
                 ..
             } => (SLOW, format!("0 {}", time(*seconds))),
-            CellOutcome::Played { empties: 0, .. } => (CLEAN, "0".to_owned()),
-            CellOutcome::Played { takes, empties, .. } => {
+            CellOutcome::Ran { empties: 0, .. } => (CLEAN, "0".to_owned()),
+            CellOutcome::Ran { takes, empties, .. } => {
                 let share = *empties as f64 / (*takes).max(1) as f64;
                 let colour = if share > MANY_SHARE { MANY } else { FEW };
                 (colour, tight(*empties as f64))
@@ -73,53 +72,56 @@ impl Cell {
 impl Grid {
     pub(super) fn figure(&self) -> Result<Figure> {
         let title = "Capacities and thresholds";
-        let text = self.words();
-        let words = Words {
-            id: "grid",
-            title,
-            text: &text,
+        let text = self.text();
+        let height = |_| 40 + 40 * self.thresholds.len() as u32 + 66;
+        let draw = |area: &Area<'_>, format| self.draw(area, format);
+        let picture = match self.cells.is_empty() {
+            true => None,
+            false => Some(picture(["grid", title, &text], height, draw)?),
         };
-        let picture = if self.cells.is_empty() {
-            None
-        } else {
-            let height = |_| 40 + 40 * self.thresholds.len() as u32 + 66;
-            Some(picture(&words, height, |area, format| {
-                self.draw(area, format)
-            })?)
-        };
+        let head = "capacity, memory, threshold, ran for, takes, empties, lowest level, remark";
         Ok(Figure {
             title,
             text,
             picture,
-            table: self.table(),
+            head: head.split(", ").collect(),
+            rows: self.cells.iter().map(|cell| self.row(cell)).collect(),
         })
     }
 
-    fn words(&self) -> String {
-        let Some(pick) = self.cells.iter().find(|cell| cell.is_pick) else {
-            return "Each cell is a configuration, with the number of takes that found its ring \
-                    dry; those with a dash were not played. None could be recommended."
-                .to_owned();
+    fn recommended(&self) -> Option<&Cell> {
+        self.cells.iter().find(|cell| cell.is_recommended)
+    }
+
+    fn threshold(&self, cell: &Cell) -> &str {
+        self.thresholds
+            .get(cell.threshold)
+            .map_or("", String::as_str)
+    }
+
+    fn text(&self) -> String {
+        let recommended = match self.recommended() {
+            Some(cell) => format!(
+                "The frame marks the recommended one: {} slots ({}), threshold {}.",
+                grouped(cell.capacity as u64),
+                bytes(cell.capacity * 8),
+                self.threshold(cell),
+            ),
+            None => "None could be recommended.".to_owned(),
         };
         format!(
-            "Each cell is a configuration, with the number of takes that found its ring dry; \
-             those with a dash were not played. The frame marks the pick: {} slots ({}), \
-             threshold {}.",
-            grouped(pick.capacity as u64),
-            bytes(pick.capacity * 8),
-            self.thresholds
-                .get(pick.threshold)
-                .map_or("", String::as_str),
+            "Each cell is a configuration, with the number of takes that found its ring empty; \
+             those with a dash did not run. {recommended}"
         )
     }
 
-    /// The capacities that a picture has room for: all, or those around the pick.
+    /// The capacities that a picture has room for: all, or those around the recommended one.
     fn columns(&self, format: Format) -> &[usize] {
         let most = format.choose(11, 6);
         let all = &self.capacities;
-        let pick = self.cells.iter().find(|cell| cell.is_pick);
-        let pick = pick.and_then(|cell| all.iter().position(|&it| it == cell.capacity));
-        let middle = pick.unwrap_or(all.len() / 2);
+        let place = |cell: &Cell| all.iter().position(|&it| it == cell.capacity);
+        let middle = self.recommended().and_then(place);
+        let middle = middle.unwrap_or(all.len() / 2);
         let first = middle.saturating_sub(most / 2);
         let first = first.min(all.len().saturating_sub(most));
         &all[first..all.len().min(first + most)]
@@ -166,63 +168,49 @@ impl Grid {
             area.draw(&Rectangle::new(corners, colour.drawn().filled()))?;
             let middle = ((x + right) / 2, (y + below) / 2);
             area.draw(&Text::new(face, middle, centred(INK.drawn())))?;
-            if cell.is_pick {
+            if cell.is_recommended {
                 frame(area, corners)?;
             }
         }
         key(area, height as i32 - bottom + 12, format)
     }
 
-    fn table(&self) -> Table {
-        let rows = self.cells.iter().map(|cell| {
-            let threshold = self.thresholds.get(cell.threshold).cloned();
-            let mut row = vec![
-                grouped(cell.capacity as u64),
-                bytes(cell.capacity * 8),
-                threshold.unwrap_or_default(),
-            ];
-            match &cell.outcome {
-                CellOutcome::LeftOut(reason) => {
-                    row.extend(["-", "-", "-", "-"].map(str::to_owned));
-                    row.push(format!("not played: {reason}"));
-                }
-                CellOutcome::Played {
-                    seconds,
-                    takes,
-                    empties,
-                    goal,
-                    lowest_level,
-                } => row.extend([
-                    time(*seconds),
-                    grouped(*takes),
-                    grouped(*empties),
-                    grouped(*lowest_level as u64),
-                    remark(cell.is_pick, *goal),
-                ]),
-            }
-            row
-        });
-        let head = [
-            "capacity",
-            "memory",
-            "threshold",
-            "played for",
-            "takes",
-            "empties",
-            "lowest level",
-            "remark",
+    fn row(&self, cell: &Cell) -> Vec<String> {
+        let mut row = vec![
+            grouped(cell.capacity as u64),
+            bytes(cell.capacity * 8),
+            self.threshold(cell).to_owned(),
         ];
-        Table::new("Capacities and thresholds", &head, rows.collect())
+        match &cell.outcome {
+            CellOutcome::LeftOut(reason) => {
+                row.extend(["-", "-", "-", "-"].map(str::to_owned));
+                row.push(format!("did not run: {reason}"));
+            }
+            CellOutcome::Ran {
+                seconds,
+                takes,
+                empties,
+                goal,
+                lowest_level,
+            } => row.extend([
+                time(*seconds),
+                grouped(*takes),
+                grouped(*empties),
+                grouped(*lowest_level as u64),
+                remark(cell.is_recommended, *goal),
+            ]),
+        }
+        row
     }
 }
 
-fn remark(is_pick: bool, goal: Option<(f64, bool)>) -> String {
+fn remark(is_recommended: bool, goal: Option<(f64, bool)>) -> String {
     let goal = goal.map(|(seconds, kept)| {
         let word = if kept { "keeps" } else { "misses" };
         format!("{word} the goal with {}", time(seconds))
     });
-    let pick = is_pick.then(|| "the pick".to_owned());
-    let parts: Vec<_> = pick.into_iter().chain(goal).collect();
+    let recommended = is_recommended.then(|| "recommended".to_owned());
+    let parts: Vec<_> = recommended.into_iter().chain(goal).collect();
     parts.join(", ")
 }
 
@@ -237,14 +225,14 @@ fn frame(area: &Area<'_>, [(x, y), (right, below)]: [(i32, i32); 2]) -> Result<(
     Ok(())
 }
 
-/// Says what the colours stand for.
+/// The legend of the colours.
 fn key(area: &Area<'_>, top: i32, format: Format) -> Result<()> {
     let entries = [
         (CLEAN, "no empties"),
         (FEW, "some"),
         (MANY, "over 1 in 1,000"),
         (SLOW, "misses the goal"),
-        (LEFT_OUT, "not played"),
+        (LEFT_OUT, "did not run"),
     ];
     let columns = format.choose(5, 2);
     let step = format.choose(170, 172);
@@ -254,7 +242,7 @@ fn key(area: &Area<'_>, top: i32, format: Format) -> Result<()> {
         let corners = [(x, y), (x + 16, y + 14)];
         area.draw(&Rectangle::new(corners, colour.drawn().filled()))?;
         area.draw(&Rectangle::new(corners, QUIET.drawn().stroke_width(1)))?;
-        let place = super::canvas::beside(INK.drawn());
+        let place = beside(INK.drawn());
         area.draw(&Text::new(name, (x + 22, y + 7), place))?;
     }
     Ok(())

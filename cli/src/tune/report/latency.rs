@@ -3,21 +3,11 @@
 use anyhow::Result;
 use plotters::prelude::*;
 
-use super::canvas::{Area, Format, LEGEND_LINE, Words, label, legend, line, mark, picture};
+use super::canvas::{Area, Format, LEGEND_LINE, centred, label, legend, line, mark, picture};
 use super::figure::Figure;
 use super::palette::{GRID, QUIET};
-use super::table::Table;
+use crate::load::PERCENTILES;
 use crate::units::{grouped, time};
-
-/// The percentiles that are named: what is written, and the share.
-pub(in super::super) const PERCENTILES: [(&str, f64); 6] = [
-    ("p50", 0.5),
-    ("p90", 0.9),
-    ("p99", 0.99),
-    ("p99.9", 0.999),
-    ("p99.99", 0.9999),
-    ("max", 1.0),
-];
 
 /// The most lines that a picture holds.
 const MOST_LINES: usize = 6;
@@ -37,33 +27,36 @@ pub(in super::super) struct LatencyRow {
 pub(super) fn figure(rows: &[LatencyRow]) -> Result<Figure> {
     let title = "Latency by percentile";
     let drawn = &rows[..rows.len().min(MOST_LINES)];
-    let text = words(rows.len(), drawn);
+    let text = text(rows.len(), drawn);
     let picture = if drawn.is_empty() {
         None
     } else {
-        let words = Words {
-            id: "latency",
-            title,
-            text: &text,
-        };
         let names = drawn.iter().map(|row| row.name.clone()).collect::<Vec<_>>();
         let below = LEGEND_LINE * names.len() as u32 + 8;
         let height = |format: Format| format.choose(320, 280) + below;
-        Some(picture(&words, height, |area, format| {
-            let (above, _) = area.split_vertically(height(format) - below);
-            draw(area, &above, drawn, format)?;
-            legend(area, height(format) - below, &names)
-        })?)
+        Some(picture(
+            ["latency", title, &text],
+            height,
+            |area, format| {
+                let (above, _) = area.split_vertically(height(format) - below);
+                draw(area, &above, drawn, format)?;
+                legend(area, height(format) - below, &names)
+            },
+        )?)
     };
     Ok(Figure {
         title,
         text,
         picture,
-        table: table(rows),
+        head: (["configuration"].into_iter())
+            .chain(PERCENTILES.map(|(name, _)| name))
+            .chain(["takes", "empties"])
+            .collect(),
+        rows: rows.iter().map(cells).collect(),
     })
 }
 
-fn words(all: usize, drawn: &[LatencyRow]) -> String {
+fn text(all: usize, drawn: &[LatencyRow]) -> String {
     let Some(first) = drawn.first() else {
         return "No latency was measured.".to_owned();
     };
@@ -126,7 +119,7 @@ fn draw(root: &Area<'_>, area: &Area<'_>, rows: &[LatencyRow], format: Format) -
         let rule = PathElement::new([(at, from), (at, until)], GRID.drawn());
         chart.draw_series([rule])?;
         let (x, y) = chart.backend_coord(&(at, from));
-        let place = super::canvas::centred(QUIET.drawn());
+        let place = centred(QUIET.drawn());
         root.draw(&Text::new((*name).to_owned(), (x, y + 16), place))?;
     }
     for (index, row) in rows.iter().enumerate() {
@@ -141,15 +134,10 @@ fn draw(root: &Area<'_>, area: &Area<'_>, rows: &[LatencyRow], format: Format) -
     Ok(())
 }
 
-fn table(rows: &[LatencyRow]) -> Table {
-    let mut head = vec!["configuration"];
-    head.extend(PERCENTILES.iter().map(|(name, _)| *name));
-    head.extend(["takes", "empties"]);
-    let rows = rows.iter().map(|row| {
-        let mut cells = vec![row.name.clone()];
-        cells.extend(row.seconds.iter().map(|&seconds| time(seconds)));
-        cells.extend([grouped(row.takes), grouped(row.empties)]);
-        cells
-    });
-    Table::new("Latency by percentile", &head, rows.collect())
+/// A row of the table.
+fn cells(row: &LatencyRow) -> Vec<String> {
+    let mut cells = vec![row.name.clone()];
+    cells.extend(row.seconds.iter().map(|&seconds| time(seconds)));
+    cells.extend([grouped(row.takes), grouped(row.empties)]);
+    cells
 }

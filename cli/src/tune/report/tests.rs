@@ -21,7 +21,7 @@ fn page() -> Page {
         choice: vec![fact("capacity", "65,536 slots")],
         snippet: "CachedGenerator::builder(layout)".to_owned(),
         reasons: vec!["A burst asks for 2 M IDs.".to_owned()],
-        level: Some(LevelCourse {
+        level: Some(Level {
             of: "65,536 slots, 50 %".to_owned(),
             capacity: 65_536,
             thresholds: vec![(0.0, 32_768.0)],
@@ -35,9 +35,9 @@ fn page() -> Page {
             .map(|at| row(&format!("ring {at}"), f64::from(at + 1)))
             .collect(),
         grid: grid(),
-        borrowed: Some(BorrowCourse {
+        borrowed: Some(Borrowed {
             of: "65,536 slots, 50 %".to_owned(),
-            reckoned: vec![(0.0, 0.1), (2.0, 0.3)],
+            calculated: vec![(0.0, 0.1), (2.0, 0.3)],
             borrowed: (0..2000)
                 .map(|at| (f64::from(at) / 1e3, f64::from(at % 7)))
                 .collect(),
@@ -49,7 +49,7 @@ fn page() -> Page {
 }
 
 fn grid() -> Grid {
-    let played = |empties, goal| CellOutcome::Played {
+    let ran = |empties, goal| CellOutcome::Ran {
         seconds: 1.0,
         takes: 1_000_000,
         empties,
@@ -60,17 +60,17 @@ fn grid() -> Grid {
         capacity,
         threshold,
         outcome,
-        is_pick: capacity == 65_536 && threshold == 1,
+        is_recommended: capacity == 65_536 && threshold == 1,
     };
     Grid {
         capacities: vec![16_384, 32_768, 65_536],
         thresholds: vec!["25 %".to_owned(), "50 %".to_owned()],
         cells: vec![
             cell(16_384, 0, CellOutcome::LeftOut("too small".to_owned())),
-            cell(32_768, 0, played(123_456, None)),
-            cell(65_536, 0, played(12, None)),
-            cell(32_768, 1, played(0, Some((3e-6, false)))),
-            cell(65_536, 1, played(0, Some((1e-6, true)))),
+            cell(32_768, 0, ran(123_456, None)),
+            cell(65_536, 0, ran(12, None)),
+            cell(32_768, 1, ran(0, Some((3e-6, false)))),
+            cell(65_536, 1, ran(0, Some((1e-6, true)))),
         ],
     }
 }
@@ -110,7 +110,7 @@ fn every_picture_has_its_numbers_beside_it() {
     assert_eq!(html.matches("<table>").count(), 4);
     for number in [
         "123,456",
-        "not played: too small",
+        "did not run: too small",
         "ring 7",
         "keeps the goal with 1 us",
     ] {
@@ -121,15 +121,15 @@ fn every_picture_has_its_numbers_beside_it() {
 }
 
 #[test]
-fn the_pick_is_marked_in_the_picture_and_in_the_table() {
+fn the_recommended_one_is_marked_in_the_picture_and_in_the_table() {
     let with = page().html().unwrap();
     let mut page = page();
     for cell in &mut page.grid.cells {
-        cell.is_pick = false;
+        cell.is_recommended = false;
     }
     let without = page.html().unwrap();
-    assert!(with.contains("the pick, keeps the goal"));
-    assert!(!without.contains("the pick, keeps the goal"));
+    assert!(with.contains("recommended, keeps the goal"));
+    assert!(!without.contains("recommended, keeps the goal"));
     assert!(without.contains("None could be recommended"));
     let rectangles = |html: &str| html.matches("<rect ").count();
     assert!(rectangles(&with) > rectangles(&without));
@@ -148,7 +148,7 @@ fn each_fill_is_marked() {
 
 #[test]
 fn empties_are_marked() {
-    let lines = |page: &Page| page.html().unwrap().matches("<polyline ").count();
+    let lines = |page: &Page| page.html().unwrap().matches("<line ").count();
     let with = page();
     let mut without = page();
     without.level.as_mut().unwrap().empties.clear();

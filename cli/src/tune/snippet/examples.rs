@@ -24,7 +24,7 @@ pub(super) fn with_all(secret: Secret) -> Outcome {
     Ok(ids)
 }
 
-pub(super) fn with_least(secret: Secret) -> Outcome {
+pub(super) fn with_minimum(secret: Secret) -> Outcome {
     use ringflake::{CachedGenerator, Layout, StaticLease, ThresholdFill};
 
     let layout = "28/20/15@2020-01-01T00:00:00Z/1s".parse::<Layout>()?;

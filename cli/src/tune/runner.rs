@@ -1,15 +1,15 @@
-//! The real rings on which the load is played, and the time that there is.
+//! The real rings on which the load runs, and the time that there is.
 //!
 //! ```text
-//!   0         0.9                  1.9              2.6    3   x --seconds
-//!   +----------+--------------------+----------------+-----+
-//!   | search   | proof of the least |                  spare
-//!   |          |    ... proof of the pick            |
+//!   0            0.9                       1.9   2   x --seconds
+//!   +-------------+-------------------------+----+
+//!   |   search    |          proof          | spare
 //! ```
 //!
-//! A play is begun only if it ends within its stage, so the whole run ends well
-//! before three times `--seconds`.
+//! A run is begun only if it ends within its stage, so `tune` ends well before twice
+//! `--seconds`.
 
+use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -17,74 +17,69 @@ use indicatif::ProgressBar;
 use ringflake::plan::{Load, Trace};
 use ringflake::{CachedGenerator, Layout, Secret, StaticLease};
 
-use super::lease::LeasePlan;
-use super::search::{Player, Stage};
+use super::nodes::NodeBudget;
+use super::search::{Runner, Stage};
 use super::setting::Setting;
+use crate::drive::measurement::Measurement;
+use crate::drive::open_loop::OpenLoop;
 use crate::interrupt::Interrupt;
-use crate::load::{Driver, Played};
+use crate::load::{BORROW_LIMIT, GROUPS_PER_SECOND};
 
-/// How far ahead of the clock IDs may lie.
-pub(super) const BORROW_LIMIT: Duration = Duration::from_secs(60);
-
-/// What a play takes besides the load: threads that start, a ring that is made.
+/// What a run takes besides the load: threads that start, a ring that is made.
 const OVERHEAD: Duration = Duration::from_millis(120);
 
 /// Until when a stage may last, as shares of the time that was asked for.
 const SEARCH_ENDS: f64 = 0.9;
 const PROOF_ENDS: f64 = 1.9;
-const PICK_ENDS: f64 = 2.6;
 
-/// How long a setting is played until it counts as proven, likewise.
-const PROOF: f64 = 0.4;
-const PROOF_OF_PICK: f64 = 0.6;
+/// For how long the recommended setting runs until it counts as proven, likewise.
+const PROOF: f64 = 0.6;
 
-/// How long each play of a proof is at the least, likewise.
-const PLAY_OF_PROOF: f64 = 0.15;
+/// How long each run of a proof is at the least, likewise.
+const RUN_OF_PROOF: f64 = 0.15;
 
-/// Plays a load on rings of this machine.
+/// Runs a load on rings of this machine.
 pub(super) struct RealRings<'a> {
     pub(super) load: &'a Load,
     pub(super) layout: Layout,
-    pub(super) lease: &'a LeasePlan,
+    pub(super) nodes: &'a NodeBudget,
     pub(super) producers: usize,
     pub(super) consumers: usize,
     pub(super) interrupt: &'a Interrupt,
     pub(super) bar: &'a ProgressBar,
-    /// When the first play could begin.
+    /// When the first run could begin.
     pub(super) started: Instant,
-    /// What was asked for with `--seconds`.
+    /// The value of `--seconds`.
     pub(super) time: Duration,
-    /// How long a play of the search is; those of the proofs are longer.
-    pub(super) play: Duration,
+    /// How long a run of the search is; those of the proof are longer.
+    pub(super) run: Duration,
 }
 
 impl RealRings<'_> {
     fn length(&self, stage: Stage) -> Duration {
         let length = match stage {
-            Stage::Search => self.play,
-            Stage::Proof | Stage::Pick => self.play.max(self.time.mul_f64(PLAY_OF_PROOF)),
+            Stage::Search => self.run,
+            Stage::Proof => self.run.max(self.time.mul_f64(RUN_OF_PROOF)),
         };
-        let whole = self.load.duration().unwrap_or(Duration::MAX);
-        length.min(whole)
+        length.min(self.load.duration().unwrap_or(Duration::MAX))
     }
 
     fn end_of(&self, stage: Stage) -> Duration {
         self.time.mul_f64(match stage {
             Stage::Search => SEARCH_ENDS,
             Stage::Proof => PROOF_ENDS,
-            Stage::Pick => PICK_ENDS,
         })
     }
 
-    /// Whether a play that begins after so much time ends within its stage.
+    /// Whether a run that begins after so much time ends within its stage.
     fn has_time(&self, stage: Stage, elapsed: Duration) -> bool {
         elapsed + self.length(stage) + OVERHEAD <= self.end_of(stage)
     }
 
     fn generator(&self, setting: Setting) -> Result<CachedGenerator> {
-        let lease = StaticLease::assume_unique(self.layout, self.lease.nodes.clone());
+        let lease = StaticLease::assume_unique(self.layout, self.nodes.nodes.clone());
         let builder = CachedGenerator::builder(self.layout)
-            // IDs of its own: each is made once in a process.
+            // A secret of its own: a process makes each ID only once.
             .secret(&Secret::generate()?)
             .lease(lease)
             .producers(self.producers)
@@ -93,48 +88,40 @@ impl RealRings<'_> {
     }
 }
 
-impl Player for RealRings<'_> {
-    fn play(&mut self, setting: Setting, stage: Stage) -> Result<Option<Played>> {
-        let length = self.length(stage);
+impl Runner for RealRings<'_> {
+    fn run(&mut self, setting: Setting, stage: Stage) -> Result<Option<Measurement>> {
         if self.interrupt.came() || !self.has_time(stage, self.started.elapsed()) {
             return Ok(None);
         }
         self.bar.set_message(setting.to_string());
-        // The driver's own bar would begin anew with every play.
-        let unseen = ProgressBar::hidden();
-        let driver = Driver {
+        let open_loop = OpenLoop {
             load: self.load,
             consumers: self.consumers,
-            time: length,
+            time: self.length(stage),
             stop: self.interrupt.flag(),
-            bar: &unseen,
+            groups_per_second: GROUPS_PER_SECOND,
         };
         let generator = self.generator(setting)?;
-        let (played, _) = driver.play(&generator, || ())?;
-        self.bar
-            .set_position(self.started.elapsed().as_millis() as u64);
-        // One that was broken off shows what it met, but not that all went well.
-        let is_clean = played.empties == 0 && played.refused == 0;
+        let show = |_| (self.bar).set_position(self.started.elapsed().as_millis() as u64);
+        let (run, _) = Measurement::run(open_loop, &generator, &show, || ())
+            .context("a thread can't be started")?;
+        // A run that was broken off can show empties, but not that there are none.
+        let is_clean = run.empties == 0 && run.refused == 0;
         if self.interrupt.came() && is_clean {
             return Ok(None);
         }
-        Ok(Some(played))
+        Ok(Some(run))
     }
 
-    fn proof(&self, stage: Stage) -> f64 {
-        let share = match stage {
-            Stage::Search => 0.0,
-            Stage::Proof => PROOF,
-            Stage::Pick => PROOF_OF_PICK,
-        };
-        self.time.as_secs_f64() * share
+    fn proof_seconds(&self) -> f64 {
+        self.time.as_secs_f64() * PROOF
     }
 }
 
-/// How long a play has to be so that it meets what the load does: a period and
-/// the burst that follows, because the first one finds a ring that is full.
-/// At least a sixteenth of the time, at the most a quarter of it.
-pub(super) fn play_length(load: &Load, time: Duration) -> Duration {
+/// How long a run of the search is: a period and the burst that follows, because the
+/// first burst finds a full ring. At least a sixteenth of the time, at the most a
+/// quarter of it.
+pub(super) fn run_length(load: &Load, time: Duration) -> Duration {
     const AFTERWARDS: f64 = 0.02;
     let least = time.as_secs_f64() / 16.0;
     let most = time.as_secs_f64() / 4.0;
@@ -149,9 +136,8 @@ pub(super) fn play_length(load: &Load, time: Duration) -> Duration {
     Duration::from_secs_f64(meets_all.clamp(least, most))
 }
 
-/// The part of a trace that empties rings the most, if not all of it can be
-/// played; and from when on it is.
-pub(super) fn worst_part(load: &Load, most: Duration) -> Result<Option<(f64, Load)>> {
+/// The busiest part of a trace that is longer than `most`, and when it begins.
+pub(super) fn busiest_part(load: &Load, most: Duration) -> Result<Option<(f64, Load)>> {
     let Some(whole) = load.duration() else {
         return Ok(None);
     };
@@ -160,7 +146,7 @@ pub(super) fn worst_part(load: &Load, most: Duration) -> Result<Option<(f64, Loa
         return Ok(None);
     }
     let ids_from = |from: f64| load.demanded_by(from + length) - load.demanded_by(from);
-    // What is busiest begins or ends with a piece.
+    // The busiest part begins or ends with a piece.
     let begins = load.pieces().map(|piece| piece.from);
     let ends = load.pieces().map(|piece| piece.until - length);
     let starts = begins
@@ -174,8 +160,7 @@ pub(super) fn worst_part(load: &Load, most: Duration) -> Result<Option<(f64, Loa
 
 /// The load from a moment on, for so many seconds.
 fn cut(load: &Load, from: f64, length: f64) -> Result<Load> {
-    use std::fmt::Write;
-    /// Sums of seconds are off by some digits: what is so short is no piece.
+    /// A shorter piece is a rounding error of the sums.
     const SHORTEST: f64 = 4e-6;
     let until = from + length;
     let mut text = String::new();
@@ -201,14 +186,31 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::tune::setting::Threshold;
+    use crate::threshold::Threshold;
 
     const TIME: Duration = Duration::from_secs(20);
 
+    /// Hands `test` rings for 1,000 IDs a second.
+    fn with_rings<T>(interrupt: &Interrupt, test: impl FnOnce(RealRings<'_>) -> T) -> T {
+        let load = Load::steady("1k".parse().unwrap());
+        test(RealRings {
+            load: &load,
+            layout: Layout::RANDFLAKE,
+            nodes: &NodeBudget::new(&load, &Layout::RANDFLAKE, None).unwrap(),
+            producers: 1,
+            consumers: 1,
+            interrupt,
+            bar: &ProgressBar::hidden(),
+            started: Instant::now(),
+            time: TIME,
+            run: run_length(&load, TIME),
+        })
+    }
+
     #[test]
-    fn a_play_meets_a_second_burst() {
+    fn a_run_meets_a_second_burst() {
         let steady = Load::steady("1M".parse().unwrap());
-        let length = |load: &Load| play_length(load, TIME).as_secs_f64();
+        let length = |load: &Load| run_length(load, TIME).as_secs_f64();
         assert_eq!(length(&steady), 1.25);
         let bursts = |text: &str| steady.clone().with_burst(text.parse().unwrap());
         assert_eq!(length(&bursts("20M:1ms/10ms")), 1.25);
@@ -217,66 +219,42 @@ mod tests {
     }
 
     #[test]
-    fn a_play_that_was_broken_off_does_not_show_that_all_went_well() {
-        let load = Load::steady("1k".parse().unwrap());
-        let lease = LeasePlan::new(&load, &Layout::RANDFLAKE, None).unwrap();
+    fn a_run_that_was_broken_off_shows_no_absence_of_empties() {
         let interrupt = Interrupt::default();
-        let mut rings = RealRings {
-            load: &load,
-            layout: Layout::RANDFLAKE,
-            lease: &lease,
-            producers: 1,
-            consumers: 1,
-            interrupt: &interrupt,
-            bar: &ProgressBar::hidden(),
-            started: Instant::now(),
-            time: TIME,
-            play: play_length(&load, TIME),
-        };
         let setting = Setting {
             capacity: 1 << 12,
             threshold: Threshold::Percent(50),
         };
-        let played = std::thread::scope(|scope| {
-            // Some way into the play, which lasts for more than a second.
+        let run = std::thread::scope(|scope| {
+            // Some way into the run, which lasts for more than a second.
             scope.spawn(|| {
                 std::thread::sleep(Duration::from_millis(200));
                 interrupt.flag().store(true, Relaxed);
             });
-            rings.play(setting, Stage::Search).unwrap()
+            with_rings(&interrupt, |mut rings| {
+                rings.run(setting, Stage::Search).unwrap()
+            })
         });
-        assert!(played.is_none());
+        assert!(run.is_none());
     }
 
     #[test]
-    fn no_play_is_begun_that_would_end_too_late() {
-        let load = Load::steady("1M".parse().unwrap());
-        let lease = LeasePlan::new(&load, &Layout::RANDFLAKE, None).unwrap();
-        let rings = RealRings {
-            load: &load,
-            layout: Layout::RANDFLAKE,
-            lease: &lease,
-            producers: 1,
-            consumers: 1,
-            interrupt: &Interrupt::default(),
-            bar: &ProgressBar::hidden(),
-            started: Instant::now(),
-            time: TIME,
-            play: play_length(&load, TIME),
-        };
-        for stage in [Stage::Search, Stage::Proof, Stage::Pick] {
-            assert!(rings.has_time(stage, Duration::ZERO));
-            assert!(!rings.has_time(stage, rings.end_of(stage)));
-            // With room for what comes before and after.
-            assert!(rings.end_of(stage) < TIME.mul_f64(2.7));
-        }
+    fn no_run_is_begun_that_would_end_too_late() {
+        with_rings(&Interrupt::default(), |rings| {
+            for stage in [Stage::Search, Stage::Proof] {
+                assert!(rings.has_time(stage, Duration::ZERO));
+                assert!(!rings.has_time(stage, rings.end_of(stage)));
+                // With room for what comes before and after.
+                assert!(rings.end_of(stage) < TIME.mul_f64(1.95));
+            }
+        });
     }
 
     #[test]
-    fn of_a_long_trace_the_busiest_part_is_played() {
+    fn of_a_long_trace_the_busiest_part_runs() {
         let trace: Trace = "0,10\n10,500\n20,700\n30,20\n".parse().unwrap();
         let load = Load::from(trace);
-        let worst = |seconds| worst_part(&load, Duration::from_secs(seconds)).unwrap();
+        let worst = |seconds| busiest_part(&load, Duration::from_secs(seconds)).unwrap();
         assert!(worst(40).is_none());
         let (from, part) = worst(15).unwrap();
         assert_eq!(from, 15.0);
@@ -284,7 +262,7 @@ mod tests {
         assert!((part.demanded_by(15.0) - 950.0).abs() <= 2.0);
         assert!((part.demanded_by(5.0) - 250.0).abs() <= 2.0);
         let steady = Load::steady("1M".parse().unwrap());
-        assert!(worst_part(&steady, TIME).unwrap().is_none());
+        assert!(busiest_part(&steady, TIME).unwrap().is_none());
     }
 
     proptest! {
@@ -301,7 +279,7 @@ mod tests {
             }
             let load = Load::from(text.parse::<Trace>().unwrap());
             let length = Duration::from_secs(5);
-            let (from, part) = worst_part(&load, length).unwrap().unwrap();
+            let (from, part) = busiest_part(&load, length).unwrap().unwrap();
             let until = from + length.as_secs_f64();
             let ids = load.demanded_by(until) - load.demanded_by(from);
             let cut = part.demanded_by(length.as_secs_f64());

@@ -7,7 +7,7 @@ use anyhow::Result;
 use ringflake::Layout;
 use ringflake::plan::{self, Load};
 
-use super::stage::BORROW_LIMIT;
+use crate::load::BORROW_LIMIT;
 use crate::units::{grouped, short, time};
 use crate::usage::Misuse;
 
@@ -20,10 +20,8 @@ const BORROWED_SHARE: f64 = 0.25;
 
 /// The nodes to use, and what they have.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct LeasePlan {
+pub(super) struct NodeBudget {
     pub(super) nodes: Range<u64>,
-    /// Whether they were given on the command line.
-    pub(super) is_given: bool,
     /// IDs a second without borrowing.
     pub(super) sustained: f64,
     /// The most seconds that the load borrows, had it no limit.
@@ -36,7 +34,7 @@ pub(super) struct LeasePlan {
     enough: u64,
 }
 
-impl LeasePlan {
+impl NodeBudget {
     pub(super) fn new(load: &Load, layout: &Layout, given: Option<Range<u64>>) -> Result<Self> {
         let all = layout.nodes();
         if let Some(nodes) = &given
@@ -49,12 +47,11 @@ impl LeasePlan {
             return Err(Misuse(text).into());
         }
         let enough = enough(load, layout);
-        let nodes = given.clone().unwrap_or(0..enough.min(all));
+        let nodes = given.unwrap_or(0..enough.min(all));
         let sustained = plan::sustained(layout, nodes.end - nodes.start);
         let (most_borrowed, used_up_at) = borrowed(load, sustained);
         Ok(Self {
             nodes,
-            is_given: given.is_some(),
             sustained,
             most_borrowed,
             used_up_at,
@@ -73,7 +70,7 @@ impl LeasePlan {
         capacity as f64 / self.sustained
     }
 
-    /// What is wrong with it, in numbers.
+    /// Why the nodes are too few, in numbers.
     pub(super) fn warning(&self) -> Option<String> {
         if self.mean <= self.sustained && self.used_up_at.is_none() {
             return None;
@@ -132,10 +129,10 @@ fn borrowed(load: &Load, sustained: f64) -> (f64, Option<f64>) {
 }
 
 /// How long the layout lasts, and what the load does to it.
-pub(super) fn lifetime(layout: &Layout, lease: &LeasePlan, now_unix_ms: u64) -> String {
+pub(super) fn lifetime(layout: &Layout, budget: &NodeBudget, now_unix_ms: u64) -> String {
     let left: Duration = layout.remaining_lifetime(now_unix_ms);
     let left = time(left.as_secs_f64());
-    let percent = 100.0 * lease.share();
+    let percent = 100.0 * budget.share();
     if percent > 100.0 {
         return format!(
             "The layout lasts for {left} more, but not at this rate: it asks for {percent:.0} % of \
@@ -154,8 +151,8 @@ mod tests {
 
     const LAYOUT: Layout = Layout::RANDFLAKE;
 
-    fn plan(load: &Load, nodes: Option<Range<u64>>) -> LeasePlan {
-        LeasePlan::new(load, &LAYOUT, nodes).unwrap()
+    fn budget(load: &Load, nodes: Option<Range<u64>>) -> NodeBudget {
+        NodeBudget::new(load, &LAYOUT, nodes).unwrap()
     }
 
     fn steady(rate: &str) -> Load {
@@ -164,15 +161,15 @@ mod tests {
 
     #[test]
     fn there_are_as_many_nodes_as_the_mean_needs_and_some_more() {
-        assert_eq!(plan(&steady("50k"), None).nodes, 0..1);
+        assert_eq!(budget(&steady("50k"), None).nodes, 0..1);
         // 2.9 M/s on average; a node has 131,072.
         let bursts = steady("1M").with_burst("20M:100ms/1s".parse().unwrap());
-        let plan = plan(&bursts, None);
-        assert_eq!(plan.nodes, 0..28);
-        assert_eq!(plan.warning(), None);
-        assert!(plan.share() < 0.8);
-        assert!((0.4..0.5).contains(&plan.most_borrowed), "{plan:?}");
-        assert!((plan.borrowed_by_ring(1 << 17) - 1.0 / 28.0).abs() < 1e-9);
+        let budget = budget(&bursts, None);
+        assert_eq!(budget.nodes, 0..28);
+        assert_eq!(budget.warning(), None);
+        assert!(budget.share() < 0.8);
+        assert!((0.4..0.5).contains(&budget.most_borrowed), "{budget:?}");
+        assert!((budget.borrowed_by_ring(1 << 17) - 1.0 / 28.0).abs() < 1e-9);
     }
 
     #[test]
@@ -180,15 +177,15 @@ mod tests {
         let mean = steady("10M");
         let bursts = steady("1k").with_burst("100M:2min/20min".parse().unwrap());
         assert!(bursts.mean() < 10.1e6);
-        let (of_mean, of_bursts) = (plan(&mean, None), plan(&bursts, None));
+        let (of_mean, of_bursts) = (budget(&mean, None), budget(&bursts, None));
         assert!(of_bursts.nodes.end > of_mean.nodes.end);
         assert!(of_bursts.most_borrowed <= 15.0, "{of_bursts:?}");
     }
 
     #[test]
-    fn a_load_above_the_ceiling_is_told_in_numbers() {
-        let plan = plan(&steady("1M"), Some(4..5));
-        let warning = plan.warning().unwrap();
+    fn a_load_above_the_ceiling_is_reported_in_numbers() {
+        let budget = budget(&steady("1M"), Some(4..5));
+        let warning = budget.warning().unwrap();
         for part in [
             "1 M IDs/s",
             "1 node has 131 k IDs/s",
@@ -197,12 +194,12 @@ mod tests {
         ] {
             assert!(warning.contains(part), "{part}: {warning}");
         }
-        assert!(lifetime(&LAYOUT, &plan, 1_760_000_000_000).contains("not at this rate"));
+        assert!(lifetime(&LAYOUT, &budget, 1_760_000_000_000).contains("not at this rate"));
     }
 
     #[test]
     fn nodes_outside_of_the_layout_are_refused() {
-        let error = LeasePlan::new(&steady("1M"), &LAYOUT, Some(0..131_073)).unwrap_err();
+        let error = NodeBudget::new(&steady("1M"), &LAYOUT, Some(0..131_073)).unwrap_err();
         assert!(error.is::<Misuse>());
         assert!(error.to_string().contains("131072"), "{error}");
     }

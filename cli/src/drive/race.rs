@@ -73,6 +73,7 @@ impl Plan {
     }
 
     /// One round of a fixed time.
+    #[allow(dead_code, reason = "the benchmarks of the library have such races")]
     pub(crate) fn time(threads: usize, limit: Duration) -> Self {
         Self {
             threads,

@@ -1,14 +1,11 @@
-//! What the contestants of this crate take from.
+//! The rings, queues and generators that contestants take from.
 //!
-//! Each full stock has IDs of its own, so that those of many rounds can be
-//! checked together. A live one is on all nodes, and lasts for a whole check.
+//! Each full one has IDs of its own, so that those of many rounds can be checked
+//! together. A live one is on all nodes, and lasts for a whole check.
 
-use std::hint::spin_loop;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crossbeam_queue::ArrayQueue;
@@ -16,9 +13,6 @@ use ringflake::{
     CachedGenerator, CachedGeneratorBuilder, Cipher, Id, Layout, OnEmpty, PaddingFill, RingBuffer,
     Secret, StaticLease,
 };
-
-/// Slots in a ring: the default of [`CachedGenerator`], half a megabyte.
-pub(crate) const SLOTS: usize = 1 << 16;
 
 pub(crate) const LAYOUT: Layout = Layout::RANDFLAKE;
 
@@ -67,8 +61,8 @@ pub(crate) fn live() -> CachedGenerator {
 }
 
 /// A generator with a full ring that nobody refills, and that fails when dry.
-pub(crate) fn filled_up() -> CachedGenerator {
-    filled_once(SLOTS)
+pub(crate) fn full(slots: usize) -> CachedGenerator {
+    filled_once(slots)
         .build()
         .expect("the configuration is valid")
 }
@@ -85,7 +79,7 @@ pub(crate) fn filled_once(slots: usize) -> CachedGeneratorBuilder {
         .on_empty(OnEmpty::Error)
 }
 
-/// A generator whose ring stays empty: it makes IDs in the consumer's thread.
+/// A generator whose ring stays empty: consumers make their IDs themselves.
 pub(crate) fn without_a_ring() -> CachedGenerator {
     generator(0..LAYOUT.nodes())
         .capacity(1)
@@ -96,16 +90,16 @@ pub(crate) fn without_a_ring() -> CachedGenerator {
 }
 
 /// A full ring by itself.
-pub(crate) fn ring() -> RingBuffer {
-    let ring = RingBuffer::with_capacity(SLOTS).expect("a capacity that is valid");
-    assert_eq!(ring.push_batch(&ids(SLOTS)), SLOTS);
+pub(crate) fn ring(slots: usize) -> RingBuffer {
+    let ring = RingBuffer::with_capacity(slots).expect("a capacity that is valid");
+    assert_eq!(ring.push_batch(&ids(slots)), slots);
     ring
 }
 
 /// A full queue of plain numbers.
-pub(crate) fn queue() -> ArrayQueue<u64> {
-    let queue = ArrayQueue::new(SLOTS);
-    for number in raws(SLOTS) {
+pub(crate) fn queue(slots: usize) -> ArrayQueue<u64> {
+    let queue = ArrayQueue::new(slots);
+    for number in raws(slots) {
         queue.push(number).expect("the queue has room");
     }
     queue
@@ -123,56 +117,4 @@ pub(crate) fn raws(count: usize) -> Range<u64> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let first = NEXT.fetch_add(count as u64, Relaxed);
     first..first + count as u64
-}
-
-/// A queue with a thread that pushes a count into it.
-pub(crate) struct LiveQueue {
-    queue: Arc<ArrayQueue<u64>>,
-    stop: Arc<AtomicBool>,
-    producer: Option<JoinHandle<()>>,
-}
-
-impl LiveQueue {
-    pub(crate) fn new() -> Self {
-        let queue = Arc::new(ArrayQueue::new(SLOTS));
-        let stop = Arc::new(AtomicBool::new(false));
-        let producer = {
-            let (queue, stop) = (Arc::clone(&queue), Arc::clone(&stop));
-            thread::spawn(move || {
-                let mut next = 0;
-                // Relaxed: a wish to end, which carries nothing.
-                while !stop.load(Relaxed) {
-                    match queue.push(next) {
-                        Ok(()) => next += 1,
-                        Err(_) => spin_loop(),
-                    }
-                }
-            })
-        };
-        Self {
-            queue,
-            stop,
-            producer: Some(producer),
-        }
-    }
-
-    /// The next number, as soon as there is one.
-    #[inline]
-    pub(crate) fn pop(&self) -> u64 {
-        loop {
-            match self.queue.pop() {
-                Some(number) => return number,
-                None => spin_loop(),
-            }
-        }
-    }
-}
-
-impl Drop for LiveQueue {
-    fn drop(&mut self) {
-        self.stop.store(true, Relaxed);
-        if let Some(producer) = self.producer.take() {
-            producer.join().expect("the producer panicked");
-        }
-    }
 }

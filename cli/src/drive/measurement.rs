@@ -1,0 +1,169 @@
+//! A generator under a load: what its consumers got, and the level of its ring over time.
+
+use std::io;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ringflake::{CachedGenerator, Stats, TakeError};
+
+use super::open_loop::{Histogram, OpenLoop, TakeObserver, histogram};
+use super::pacer;
+
+/// Samples of a run, unless it is so short that they would be less than
+/// `SHORTEST` apart. Enough for a picture, and too few to disturb the takes.
+const SAMPLES: u32 = 5000;
+const SHORTEST: Duration = Duration::from_millis(1);
+
+/// What came of a load.
+#[derive(Clone, Debug)]
+pub(crate) struct Measurement {
+    /// IDs that were due by the end.
+    pub(crate) demanded: u64,
+    pub(crate) taken: u64,
+    /// IDs that the generator refused. They are not asked for again.
+    pub(crate) refused: u64,
+    /// Why the last of them was.
+    pub(crate) refusal: Option<TakeError>,
+    /// IDs that were due and not asked for in time.
+    pub(crate) missed: u64,
+    /// Takes that found the ring empty, whatever came of them.
+    pub(crate) empties: u64,
+    /// IDs that consumers had to make themselves.
+    pub(crate) in_place: u64,
+    /// Threshold fills that were completed.
+    pub(crate) fills: u64,
+    /// From the moment at which an ID was due to its return.
+    pub(crate) latency: Histogram,
+    /// The ring over time, at least a millisecond apart.
+    pub(crate) samples: Vec<Sample>,
+    /// How long it ran: less than asked for if it was stopped.
+    pub(crate) took: Duration,
+}
+
+/// The ring at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sample {
+    /// Since the first moment of the load.
+    pub(crate) seconds: f64,
+    pub(crate) level: usize,
+    pub(crate) threshold: usize,
+    /// Seconds that were borrowed.
+    pub(crate) borrowed: f64,
+    /// Threshold fills so far.
+    pub(crate) fills: u64,
+    /// Takes so far that found the ring empty.
+    pub(crate) empties: u64,
+}
+
+impl Measurement {
+    /// Runs a load with takes one by one from `generator`. `observer` makes what sees a
+    /// consumer's IDs, and is returned at the end. `progress` hears the time since the
+    /// first moment.
+    ///
+    /// # Errors
+    ///
+    /// If the threads can't be started.
+    pub(crate) fn run<O: TakeObserver>(
+        open_loop: OpenLoop<'_>,
+        generator: &CachedGenerator,
+        progress: &(impl Fn(Duration) + Sync),
+        observer: impl Fn() -> O + Sync,
+    ) -> io::Result<(Self, Vec<O>)> {
+        let before = generator.stats();
+        let origin = OpenLoop::origin();
+        let period = (open_loop.time / SAMPLES).max(SHORTEST);
+        let (consumed, samples) = thread::scope(|scope| {
+            let (working, at_work) = mpsc::channel();
+            let sample = || sample(generator, &before, origin, progress);
+            let sampling = scope.spawn(move || sample_until_closed(&at_work, period, sample));
+            let consumed = open_loop.run(origin, || || generator.take(), observer);
+            drop::<mpsc::Sender<()>>(working);
+            let samples = sampling.join().unwrap_or_default();
+            consumed.map(|consumed| (consumed, samples))
+        })?;
+        let after = generator.stats();
+
+        let mut all = Self {
+            demanded: pacer::whole(open_loop.load.demanded_by(open_loop.time.as_secs_f64())),
+            empties: after.empties - before.empties,
+            in_place: after.in_place - before.in_place,
+            fills: after.fills.threshold - before.fills.threshold,
+            samples,
+            ..Self::nothing()
+        };
+        let mut observers = Vec::new();
+        for consumer in consumed {
+            all.taken += consumer.latency.len();
+            all.refused += consumer.refused;
+            all.missed += consumer.missed;
+            all.refusal = all.refusal.or(consumer.refusal);
+            all.latency += consumer.latency;
+            all.took = all.took.max(consumer.took);
+            observers.push(consumer.observer);
+        }
+        Ok((all, observers))
+    }
+
+    /// The measurement of no load at all.
+    pub(crate) fn nothing() -> Self {
+        Self {
+            demanded: 0,
+            taken: 0,
+            refused: 0,
+            refusal: None,
+            missed: 0,
+            empties: 0,
+            in_place: 0,
+            fills: 0,
+            latency: histogram(),
+            samples: Vec::new(),
+            took: Duration::ZERO,
+        }
+    }
+
+    /// The most seconds that were seen to be borrowed.
+    pub(crate) fn most_borrowed(&self) -> f64 {
+        let borrowed = self.samples.iter().map(|sample| sample.borrowed);
+        borrowed.fold(0.0, f64::max)
+    }
+
+    /// The lowest level in the samples; the true one may be lower.
+    pub(crate) fn lowest_level(&self) -> Option<usize> {
+        self.samples.iter().map(|sample| sample.level).min()
+    }
+}
+
+/// Takes samples until the other end of `at_work` is dropped.
+fn sample_until_closed(
+    at_work: &Receiver<()>,
+    period: Duration,
+    sample: impl Fn() -> Option<Sample>,
+) -> Vec<Sample> {
+    let mut samples = Vec::with_capacity(SAMPLES as usize + 16);
+    while at_work.recv_timeout(period) == Err(RecvTimeoutError::Timeout) {
+        samples.extend(sample());
+    }
+    samples.extend(sample());
+    samples
+}
+
+/// The ring as it is; `None` before the first moment of the load.
+fn sample(
+    generator: &CachedGenerator,
+    before: &Stats,
+    origin: Instant,
+    progress: &impl Fn(Duration),
+) -> Option<Sample> {
+    let since = Instant::now().checked_duration_since(origin)?;
+    progress(since);
+    let stats = generator.stats();
+    Some(Sample {
+        seconds: since.as_secs_f64(),
+        level: stats.level,
+        threshold: stats.threshold,
+        borrowed: stats.borrowed.as_secs_f64(),
+        fills: stats.fills.threshold - before.fills.threshold,
+        empties: stats.empties - before.empties,
+    })
+}

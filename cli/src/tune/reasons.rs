@@ -1,0 +1,220 @@
+//! Why a setting is recommended, a sentence or two for each reason.
+
+use super::nodes::lifetime;
+use super::outcome::Outcome;
+use super::search::MARGIN;
+use super::setting::Setting;
+use crate::load::BORROW_LIMIT;
+use crate::threshold::Threshold;
+use crate::units::{grouped, short, time};
+
+/// All of them.
+pub(super) fn reasons(outcome: &Outcome) -> Vec<String> {
+    let mut reasons = vec![load(outcome), machine(outcome)];
+    if let Some(recommended) = outcome.findings.recommended {
+        reasons.push(wake_up(outcome, recommended));
+        reasons.extend(margin(outcome, recommended));
+        reasons.extend(model(outcome));
+        reasons.extend(adaptive(outcome, recommended));
+        reasons.push(age(outcome, recommended));
+    }
+    reasons.push(nodes(outcome));
+    let lifetime = lifetime(&outcome.layout, &outcome.budget, outcome.now_unix_ms);
+    reasons.push(format!("{lifetime}."));
+    reasons
+}
+
+fn load(outcome: &Outcome) -> String {
+    let part = match outcome.part_at {
+        Some((from, length)) => format!(
+            " It is too long to run whole: its busiest {}, from second {from:.1} on, ran.",
+            time(length)
+        ),
+        None => String::new(),
+    };
+    format!(
+        "The load: {}; {} IDs/s on average, {} IDs/s at its peak.{part}",
+        outcome.load,
+        short(outcome.load.mean()),
+        short(outcome.load.peak()),
+    )
+}
+
+fn machine(outcome: &Outcome) -> String {
+    let machine = &outcome.machine;
+    format!(
+        "This machine: a producer makes {} IDs/s; it woke up after {} as a rule, after {} 1 time in \
+         100, after {} at the longest; a take costs {}.",
+        short(machine.fill_rate),
+        time(machine.wake_usual),
+        time(machine.wake_slow),
+        time(machine.wake_longest),
+        time(machine.take_cost)
+    )
+}
+
+/// Peak x wake-up against the slots below the threshold.
+fn wake_up(outcome: &Outcome, recommended: Setting) -> String {
+    let (peak, wake) = (outcome.load.peak(), outcome.machine.wake_longest);
+    let (needed, carries) = (peak * wake, recommended.carries());
+    let filled = outcome.machine.fill_rate * outcome.producers as f64;
+    let then = match filled > peak {
+        true => format!("fills by {} IDs/s", short(filled - peak)),
+        false => format!(
+            "still empties by {} IDs/s, until the peak is over",
+            short(peak - filled)
+        ),
+    };
+    format!(
+        "At the peak {} IDs are taken during the longest wake-up ({} IDs/s x {}); below the threshold \
+         lie {}, {:.1} times as many. From then on the ring {then}.",
+        short(needed),
+        short(peak),
+        time(wake),
+        grouped(carries as u64),
+        carries as f64 / needed.max(1.0)
+    )
+}
+
+fn margin(outcome: &Outcome, recommended: Setting) -> Option<String> {
+    let findings = &outcome.findings;
+    let minimum = findings.minimum?;
+    let needed = findings.needed(minimum);
+    let by = match needed > minimum.carries() {
+        true => "the model asks for",
+        false => "the smallest ring without empties carries",
+    };
+    let short_of = match recommended.carries() < needed.saturating_mul(MARGIN) {
+        true => ", for want of a larger ring",
+        false => "",
+    };
+    let level = findings.trial(recommended).map(|trial| {
+        format!(
+            " At its lowest level it held {} IDs, {:.0} %.",
+            grouped(trial.lowest_level as u64),
+            100.0 * trial.headroom()
+        )
+    });
+    let ran = findings.trial(minimum).map_or(0.0, |trial| trial.seconds());
+    Some(format!(
+        "The margin is {}{short_of}: before the ring is empty {} IDs can be taken, where {by} {}. That \
+         smallest ring has {minimum}, and ran for {}; {}.{}",
+        short(findings.margin()?),
+        grouped(recommended.carries() as u64),
+        grouped(needed as u64),
+        time(ran),
+        next_smaller(outcome, minimum),
+        level.unwrap_or_default()
+    ))
+}
+
+/// What is known of the next smaller ring.
+fn next_smaller(outcome: &Outcome, minimum: Setting) -> String {
+    let Some(capacity) = outcome.choices.next_smaller(minimum.capacity) else {
+        return "a smaller one was not among the choices".to_owned();
+    };
+    let smaller = Setting {
+        capacity,
+        ..minimum
+    };
+    let findings = &outcome.findings;
+    let result = match (findings.witness(smaller), findings.trial(smaller)) {
+        (Some(witness), _) => {
+            let other = match witness.setting == smaller {
+                true => String::new(),
+                false => format!("carries no more than {}, which ", witness.setting),
+            };
+            format!(
+                "{other}had {} empties in {}",
+                grouped(witness.total.empties),
+                time(witness.seconds())
+            )
+        }
+        (None, Some(_)) => "missed the goal".to_owned(),
+        (None, None) => "did not run".to_owned(),
+    };
+    format!("one of {} {result}", grouped(capacity as u64))
+}
+
+fn model(outcome: &Outcome) -> Option<String> {
+    let minimum = outcome.findings.minimum?;
+    let predicted = outcome.predicted_for(minimum.threshold)?;
+    let verdict = match predicted as f64 / minimum.capacity as f64 {
+        factor if factor > 1.0 => format!("{} times as many", short(factor)),
+        factor if factor < 1.0 => format!("{} of that", short(factor)),
+        _ => "the same".to_owned(),
+    };
+    Some(format!(
+        "The model, from the figures of the machine alone, expects {} slots with that threshold, \
+         where {} were measured: {verdict}.",
+        grouped(predicted as u64),
+        grouped(minimum.capacity as u64),
+    ))
+}
+
+/// The adaptive threshold beside the recommended one.
+fn adaptive(outcome: &Outcome, recommended: Setting) -> Option<String> {
+    if recommended.threshold == Threshold::Adaptive {
+        return None;
+    }
+    let findings = &outcome.findings;
+    let mut trials = findings.trials.values();
+    let adaptive = trials.find(|it| {
+        it.setting.threshold == Threshold::Adaptive && !findings.is_underrun(it.setting)
+    })?;
+    let fixed = findings.trial(Setting {
+        threshold: recommended.threshold,
+        ..adaptive.setting
+    });
+    let beside = fixed.map(|fixed| {
+        format!(
+            "; the fixed one held {} there, and had {} empties",
+            grouped(fixed.mean_level() as u64),
+            grouped(fixed.total.empties)
+        )
+    });
+    Some(format!(
+        "An adaptive threshold had no empties with {} slots in {}. Its ring held {} IDs on \
+         average{}.",
+        grouped(adaptive.setting.capacity as u64),
+        time(adaptive.seconds()),
+        grouped(adaptive.mean_level() as u64),
+        beside.unwrap_or_default()
+    ))
+}
+
+fn age(outcome: &Outcome, recommended: Setting) -> String {
+    let oldest = outcome.oldest(recommended.capacity);
+    let max_age = time(outcome.max_age.as_secs_f64());
+    let age = match oldest.is_finite() {
+        true => format!("An ID lies in the ring for {} at the most", time(oldest)),
+        false => "An ID can lie in the ring for ever".to_owned(),
+    };
+    match outcome.schedule() {
+        Some(_) => format!("{age}, which is more than {max_age}: so the schedule."),
+        None => format!(
+            "{age} while the load lasts, which is less than {max_age}: no schedule is needed."
+        ),
+    }
+}
+
+fn nodes(outcome: &Outcome) -> String {
+    let budget = &outcome.budget;
+    let count = budget.nodes.end - budget.nodes.start;
+    let limit = BORROW_LIMIT.as_secs();
+    let end = match budget.used_up_at {
+        Some(at) => format!("they are used up after {}", time(at)),
+        None => "they are never used up".to_owned(),
+    };
+    let capacity = outcome.findings.recommended.map_or(0, |it| it.capacity);
+    format!(
+        "The lease: {count} {} {} IDs/s, and the load takes {:.0} % of that. It borrows up to \
+         {} ahead of the clock, and a full ring {} on top; {limit} s may be borrowed, and \
+         {end}. A restart on the same nodes waits for what was borrowed.",
+        if count == 1 { "node has" } else { "nodes have" },
+        short(budget.sustained),
+        100.0 * budget.share(),
+        time(budget.most_borrowed),
+        time(budget.borrowed_by_ring(capacity)),
+    )
+}

@@ -1,0 +1,70 @@
+//! The options of `verify`.
+
+use clap::Args;
+use ringflake::CachedGeneratorBuilder;
+
+use crate::args::SupplyArgs;
+use crate::count::count;
+use crate::format::FormatArgs;
+use crate::load::{BORROW_LIMIT, LoadArgs};
+use crate::threads::ThreadCount;
+use crate::threshold::Threshold;
+
+/// Run a live ring and check that no ID comes twice
+///
+/// Leases, and the secret, are had as generate has them. Threads take IDs in all
+/// three ways, in batches, singly and through handles, as fast as they can. Each
+/// ID is decrypted, held against the leases that the store has confirmed, and
+/// marked in a bitmap. The IDs are shown to nobody. Ctrl-C ends the run and prints
+/// what was verified until then. The exit status is 1 if an ID came twice or lay
+/// outside the leases.
+///
+/// With --rate or --trace, IDs are taken singly at the moments when they are due,
+/// and checked in between. Latency counts from those moments, whatever comes in
+/// between. Above a million a second for each consumer, IDs are due in groups of
+/// up to 64. An empty is a take that found the ring empty, also if it then made its
+/// ID itself.
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArgs {
+    /// How many IDs [default: 10,000,000, or no limit with --seconds]
+    #[arg(short = 'n', value_name = "N", value_parser = count::<u64>(0..=u64::MAX), conflicts_with = "LoadArgs")]
+    pub(super) count: Option<u64>,
+    /// For how many seconds at the most [default under a load: 10, or as long as the
+    /// trace]
+    #[arg(long, value_name = "S", value_parser = count::<u64>(0..=u64::MAX))]
+    pub(super) seconds: Option<u64>,
+    /// Threads that take IDs [default: one a core]
+    #[arg(long, value_name = "T", conflicts_with = "LoadArgs")]
+    pub(super) threads: Option<ThreadCount>,
+    #[command(flatten)]
+    pub(super) load: LoadArgs,
+    /// Threads that take IDs under a load [default: one a core, but for one core
+    /// that is left to the producer]
+    #[arg(long, value_name = "N", requires = "LoadArgs")]
+    pub(super) consumers: Option<ThreadCount>,
+    /// Threads that fill the ring
+    #[arg(long, value_name = "P", default_value_t = 1)]
+    producers: usize,
+    /// Slots of the ring, a power of two
+    #[arg(long, value_name = "C", default_value_t = 1 << 16)]
+    pub(super) capacity: usize,
+    /// The level under which the ring is filled, as a share of the capacity, or
+    /// adaptive: one that follows the load
+    #[arg(long, value_name = "P%|adaptive", default_value = "50%")]
+    threshold: Threshold,
+    #[command(flatten)]
+    pub(super) supply: SupplyArgs,
+    #[command(flatten)]
+    pub(super) format: FormatArgs,
+}
+
+impl VerifyArgs {
+    /// Gives the ring its shape.
+    pub(super) fn shape(&self, builder: CachedGeneratorBuilder) -> CachedGeneratorBuilder {
+        builder
+            .capacity(self.capacity)
+            .producers(self.producers)
+            .threshold_fill(self.threshold.fill())
+            .borrow_limit(BORROW_LIMIT)
+    }
+}
