@@ -15,7 +15,7 @@ use ringflake::{Backend, Cipher, Secret};
 const RUNS: [usize; 2] = [64, 1024];
 
 /// The first raw of the runs: aligned as claimed runs are, and not near the
-/// end of a stretch.
+/// end of a section.
 const FIRST: u64 = 0x1234_5678_9abc_1000;
 
 fn encrypt(criterion: &mut Criterion) {

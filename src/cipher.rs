@@ -23,13 +23,14 @@
 use std::fmt;
 use std::sync::Arc;
 
+mod arx;
 mod backend;
-mod lanes;
 mod portable;
 mod scalar;
 mod schedule;
 mod secret;
-mod stretch;
+mod shared_words;
+mod vector_ops;
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -44,7 +45,7 @@ mod sse41;
 
 use self::backend::Engine;
 use self::schedule::Schedule;
-use self::stretch::Stretch;
+use self::shared_words::SharedWords;
 
 pub use self::backend::{Backend, BackendUnavailable};
 pub use self::secret::{Secret, SecretError};
@@ -187,9 +188,9 @@ impl Cipher {
     pub fn encrypt_run(&self, first: u64, out: &mut [u64]) {
         match &self.sparx {
             Some(sparx) => {
-                for (stretch, out) in stretch::split(first, out) {
-                    let stretch = Stretch::new(&sparx.schedule, stretch);
-                    sparx.engine.encrypt(&sparx.schedule, &stretch, out);
+                for (first, out) in shared_words::split(first, out) {
+                    let shared = SharedWords::new(&sparx.schedule, first);
+                    sparx.engine.encrypt(&sparx.schedule, &shared, out);
                 }
             }
             None => {

@@ -3,9 +3,9 @@
 use std::arch::x86_64::*;
 use std::mem;
 
-use super::lanes::Lanes;
 use super::schedule::Schedule;
-use super::stretch::Stretch;
+use super::shared_words::SharedWords;
+use super::vector_ops::VectorOps;
 
 /// Proof that this processor has AVX2.
 #[derive(Clone, Copy)]
@@ -16,18 +16,18 @@ impl Avx2 {
         is_x86_feature_detected!("avx2").then_some(Self(()))
     }
 
-    pub(super) fn encrypt(self, schedule: &Schedule, stretch: &Stretch, out: &mut [u64]) {
+    pub(super) fn encrypt(self, schedule: &Schedule, shared: &SharedWords, out: &mut [u64]) {
         // SAFETY: `self` exists only where AVX2 was detected.
-        unsafe { encrypt(schedule, stretch, out) }
+        unsafe { encrypt(schedule, shared, out) }
     }
 }
 
 #[target_feature(enable = "avx2")]
-fn encrypt(schedule: &Schedule, stretch: &Stretch, out: &mut [u64]) {
+fn encrypt(schedule: &Schedule, shared: &SharedWords, out: &mut [u64]) {
     let swapped = _mm256_broadcastsi128_si256(_mm_setr_epi8(
         1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14,
     ));
-    let lanes = Lanes {
+    let ops = VectorOps {
         // Unpacking stays within 128 bits, so a pair of lanes from the lower
         // half is followed by one from the upper half.
         order: _mm256_setr_epi16(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15),
@@ -39,7 +39,7 @@ fn encrypt(schedule: &Schedule, stretch: &Stretch, out: &mut [u64]) {
         swap_bytes: |v| _mm256_shuffle_epi8(v, swapped),
         interleave: |words| interleave(words),
     };
-    lanes.encrypt(schedule, stretch, out);
+    ops.encrypt(schedule, shared, out);
 }
 
 #[target_feature(enable = "avx2")]

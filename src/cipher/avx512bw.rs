@@ -3,9 +3,9 @@
 use std::arch::x86_64::*;
 use std::mem;
 
-use super::lanes::Lanes;
 use super::schedule::Schedule;
-use super::stretch::Stretch;
+use super::shared_words::SharedWords;
+use super::vector_ops::VectorOps;
 
 /// Proof that this processor has AVX-512BW.
 #[derive(Clone, Copy)]
@@ -16,15 +16,15 @@ impl Avx512Bw {
         is_x86_feature_detected!("avx512bw").then_some(Self(()))
     }
 
-    pub(super) fn encrypt(self, schedule: &Schedule, stretch: &Stretch, out: &mut [u64]) {
+    pub(super) fn encrypt(self, schedule: &Schedule, shared: &SharedWords, out: &mut [u64]) {
         // SAFETY: `self` exists only where AVX-512BW was detected.
-        unsafe { encrypt(schedule, stretch, out) }
+        unsafe { encrypt(schedule, shared, out) }
     }
 }
 
 #[target_feature(enable = "avx512bw")]
-fn encrypt(schedule: &Schedule, stretch: &Stretch, out: &mut [u64]) {
-    let lanes = Lanes {
+fn encrypt(schedule: &Schedule, shared: &SharedWords, out: &mut [u64]) {
+    let ops = VectorOps {
         order: order(),
         splat: |bits: u64| _mm512_set1_epi64(bits.cast_signed()),
         xor: |a, b| _mm512_xor_si512(a, b),
@@ -34,7 +34,7 @@ fn encrypt(schedule: &Schedule, stretch: &Stretch, out: &mut [u64]) {
         swap_bytes: |v| swap_bytes(v),
         interleave: |words| interleave(words),
     };
-    lanes.encrypt(schedule, stretch, out);
+    ops.encrypt(schedule, shared, out);
 }
 
 /// The order of lanes that [`interleave`] undoes.

@@ -3,9 +3,9 @@
 use std::arch::x86_64::*;
 
 use super::avx512bw;
-use super::lanes::Lanes;
 use super::schedule::Schedule;
-use super::stretch::Stretch;
+use super::shared_words::SharedWords;
+use super::vector_ops::VectorOps;
 
 /// Proof that this processor has AVX-512BW and AVX-512VBMI2.
 #[derive(Clone, Copy)]
@@ -17,15 +17,15 @@ impl Avx512Vbmi2 {
             .then_some(Self(()))
     }
 
-    pub(super) fn encrypt(self, schedule: &Schedule, stretch: &Stretch, out: &mut [u64]) {
+    pub(super) fn encrypt(self, schedule: &Schedule, shared: &SharedWords, out: &mut [u64]) {
         // SAFETY: `self` exists only where AVX-512BW and VBMI2 were detected.
-        unsafe { encrypt(schedule, stretch, out) }
+        unsafe { encrypt(schedule, shared, out) }
     }
 }
 
 #[target_feature(enable = "avx512bw,avx512vbmi2")]
-fn encrypt(schedule: &Schedule, stretch: &Stretch, out: &mut [u64]) {
-    let lanes = Lanes {
+fn encrypt(schedule: &Schedule, shared: &SharedWords, out: &mut [u64]) {
+    let ops = VectorOps {
         order: avx512bw::order(),
         splat: |bits: u64| _mm512_set1_epi64(bits.cast_signed()),
         xor: |a, b| _mm512_xor_si512(a, b),
@@ -37,5 +37,5 @@ fn encrypt(schedule: &Schedule, stretch: &Stretch, out: &mut [u64]) {
         swap_bytes: |v| avx512bw::swap_bytes(v),
         interleave: |words| avx512bw::interleave(words),
     };
-    lanes.encrypt(schedule, stretch, out);
+    ops.encrypt(schedule, shared, out);
 }

@@ -1,6 +1,6 @@
 //! Which instruction set encrypts runs.
 //!
-//! The kernel in `lanes` is written once; a file for each instruction set gives
+//! The kernel in `vector_ops` is written once; a file for each instruction set gives
 //! it the vector operations, and this one chooses among them. A backend's type
 //! can be made only where its instructions were detected, so that holding an
 //! [`Engine`] is the proof that it may run.
@@ -19,7 +19,7 @@ use std::fmt;
 
 use super::portable;
 use super::schedule::Schedule;
-use super::stretch::Stretch;
+use super::shared_words::SharedWords;
 use crate::events;
 
 #[cfg(target_arch = "x86_64")]
@@ -216,20 +216,20 @@ impl Engine {
         }
     }
 
-    /// Fills `out`, at most as long as the stretch, with the stretch's IDs.
-    pub(super) fn encrypt(self, schedule: &Schedule, stretch: &Stretch, out: &mut [u64]) {
+    /// Fills `out`, at most as long as the section, with its IDs.
+    pub(super) fn encrypt(self, schedule: &Schedule, shared: &SharedWords, out: &mut [u64]) {
         match self {
-            Self::Portable => portable::encrypt(schedule, stretch, out),
+            Self::Portable => portable::encrypt(schedule, shared, out),
             #[cfg(target_arch = "x86_64")]
-            Self::Sse41(sse41) => sse41.encrypt(schedule, stretch, out),
+            Self::Sse41(sse41) => sse41.encrypt(schedule, shared, out),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2(avx2) => avx2.encrypt(schedule, stretch, out),
+            Self::Avx2(avx2) => avx2.encrypt(schedule, shared, out),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512Bw(avx512bw) => avx512bw.encrypt(schedule, stretch, out),
+            Self::Avx512Bw(avx512bw) => avx512bw.encrypt(schedule, shared, out),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512Vbmi2(avx512vbmi2) => avx512vbmi2.encrypt(schedule, stretch, out),
+            Self::Avx512Vbmi2(avx512vbmi2) => avx512vbmi2.encrypt(schedule, shared, out),
             #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-            Self::Neon(neon) => neon.encrypt(schedule, stretch, out),
+            Self::Neon(neon) => neon.encrypt(schedule, shared, out),
         }
     }
 }

@@ -3,9 +3,9 @@
 use std::arch::aarch64::*;
 use std::arch::is_aarch64_feature_detected;
 
-use super::lanes::Lanes;
 use super::schedule::Schedule;
-use super::stretch::Stretch;
+use super::shared_words::SharedWords;
+use super::vector_ops::VectorOps;
 
 /// Proof that this processor has NEON.
 #[derive(Clone, Copy)]
@@ -16,17 +16,17 @@ impl Neon {
         is_aarch64_feature_detected!("neon").then_some(Self(()))
     }
 
-    pub(super) fn encrypt(self, schedule: &Schedule, stretch: &Stretch, out: &mut [u64]) {
+    pub(super) fn encrypt(self, schedule: &Schedule, shared: &SharedWords, out: &mut [u64]) {
         // SAFETY: `self` exists only where NEON was detected.
-        unsafe { encrypt(schedule, stretch, out) }
+        unsafe { encrypt(schedule, shared, out) }
     }
 }
 
 #[target_feature(enable = "neon")]
-fn encrypt(schedule: &Schedule, stretch: &Stretch, out: &mut [u64]) {
+fn encrypt(schedule: &Schedule, shared: &SharedWords, out: &mut [u64]) {
     let low = vcreate_u16(0x0003_0002_0001_0000);
     let high = vcreate_u16(0x0007_0006_0005_0004);
-    let lanes = Lanes {
+    let ops = VectorOps {
         order: vcombine_u16(low, high),
         splat: |bits: u64| vreinterpretq_u16_u64(vdupq_n_u64(bits)),
         xor: |a, b| veorq_u16(a, b),
@@ -37,7 +37,7 @@ fn encrypt(schedule: &Schedule, stretch: &Stretch, out: &mut [u64]) {
         swap_bytes: |v| vreinterpretq_u16_u8(vrev16q_u8(vreinterpretq_u8_u16(v))),
         interleave: |words| interleave(words),
     };
-    lanes.encrypt(schedule, stretch, out);
+    ops.encrypt(schedule, shared, out);
 }
 
 #[target_feature(enable = "neon")]

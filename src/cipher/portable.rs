@@ -8,30 +8,30 @@
 
 use super::scalar;
 use super::schedule::{STEPS, Schedule, Subkey};
-use super::stretch::Stretch;
+use super::shared_words::SharedWords;
 
 /// Blocks in a batch. Their words take 512 bytes, well inside the first cache.
 const BATCH: usize = 64;
 
-/// Fills `out`, at most as long as the stretch, with the stretch's IDs.
-pub(super) fn encrypt(schedule: &Schedule, stretch: &Stretch, out: &mut [u64]) {
-    let mut stretch = *stretch;
+/// Fills `out`, at most as long as the section, with its IDs.
+pub(super) fn encrypt(schedule: &Schedule, shared: &SharedWords, out: &mut [u64]) {
+    let mut shared = *shared;
     for batch in out.chunks_mut(BATCH) {
-        encrypt_batch(schedule, &stretch, batch);
-        stretch.counter = stretch.counter.wrapping_add(batch.len() as u16);
+        encrypt_batch(schedule, &shared, batch);
+        shared.counter = shared.counter.wrapping_add(batch.len() as u16);
     }
 }
 
-fn encrypt_batch(schedule: &Schedule, stretch: &Stretch, out: &mut [u64]) {
+fn encrypt_batch(schedule: &Schedule, shared: &SharedWords, out: &mut [u64]) {
     let mut words = [
         [0; BATCH],
-        [stretch.word_1; BATCH],
-        [stretch.right.0; BATCH],
-        [stretch.right.1; BATCH],
+        [shared.word_1; BATCH],
+        [shared.right.0; BATCH],
+        [shared.right.1; BATCH],
     ];
     let [a, b, c, d] = words.each_mut().map(|words| &mut words[..out.len()]);
     for (word, offset) in a.iter_mut().zip(0..) {
-        *word = stretch.counter.wrapping_add(offset).swap_bytes();
+        *word = shared.counter.wrapping_add(offset).swap_bytes();
     }
 
     // In the first step the right branch is the same in every block.

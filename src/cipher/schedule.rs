@@ -2,8 +2,8 @@
 
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
-use super::Secret;
-use super::scalar::arx_box;
+use super::arx::arx_box;
+use super::secret::Secret;
 
 /// Steps of the cipher.
 pub(super) const STEPS: usize = 8;

@@ -3,9 +3,9 @@
 use std::arch::x86_64::*;
 use std::mem;
 
-use super::lanes::Lanes;
 use super::schedule::Schedule;
-use super::stretch::Stretch;
+use super::shared_words::SharedWords;
+use super::vector_ops::VectorOps;
 
 /// Proof that this processor has SSE4.1.
 #[derive(Clone, Copy)]
@@ -16,16 +16,16 @@ impl Sse41 {
         is_x86_feature_detected!("sse4.1").then_some(Self(()))
     }
 
-    pub(super) fn encrypt(self, schedule: &Schedule, stretch: &Stretch, out: &mut [u64]) {
+    pub(super) fn encrypt(self, schedule: &Schedule, shared: &SharedWords, out: &mut [u64]) {
         // SAFETY: `self` exists only where SSE4.1 was detected.
-        unsafe { encrypt(schedule, stretch, out) }
+        unsafe { encrypt(schedule, shared, out) }
     }
 }
 
 #[target_feature(enable = "sse4.1")]
-fn encrypt(schedule: &Schedule, stretch: &Stretch, out: &mut [u64]) {
+fn encrypt(schedule: &Schedule, shared: &SharedWords, out: &mut [u64]) {
     let swapped = _mm_setr_epi8(1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
-    let lanes = Lanes {
+    let ops = VectorOps {
         order: _mm_setr_epi16(0, 1, 2, 3, 4, 5, 6, 7),
         splat: |bits: u64| _mm_set1_epi64x(bits.cast_signed()),
         xor: |a, b| _mm_xor_si128(a, b),
@@ -35,7 +35,7 @@ fn encrypt(schedule: &Schedule, stretch: &Stretch, out: &mut [u64]) {
         swap_bytes: |v| _mm_shuffle_epi8(v, swapped),
         interleave: |words| interleave(words),
     };
-    lanes.encrypt(schedule, stretch, out);
+    ops.encrypt(schedule, shared, out);
 }
 
 #[target_feature(enable = "sse4.1")]

@@ -129,7 +129,7 @@ mod runs {
     }
 
     /// Every mix of full and partial vectors, aligned and not, and cut at every
-    /// place by the end of a stretch.
+    /// place by the end of a section.
     #[test]
     fn of_every_length_agree_with_the_reference() {
         let secret = Secret::from_bytes(*b"every length of\0");
@@ -157,9 +157,9 @@ mod runs {
         }
     }
 
-    /// A run longer than a stretch of 2^16.
+    /// A run longer than a section of 2^16.
     #[test]
-    fn of_two_stretches_agree_with_the_reference() {
+    fn of_two_sections_agree_with_the_reference() {
         let secret = Secret::from_bytes([3; 16]);
         let first = 0x00ff_ffff_fffe_fff0;
         let expected = expected(&Cipher::sparx64(&secret), first, (1 << 17) + 5);
@@ -200,8 +200,8 @@ mod bijection {
     }
 
     #[test]
-    fn on_a_whole_stretch() {
-        for cipher in ciphers(&Secret::from_bytes(*b"a whole stretch.")) {
+    fn on_a_whole_section() {
+        for cipher in ciphers(&Secret::from_bytes(*b"a whole section.")) {
             let first = 0xfedc_ba98_7654_0000;
             let ids = run(&cipher, first, 1 << 16);
             let distinct: HashSet<_> = ids.iter().collect();

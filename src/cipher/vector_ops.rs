@@ -1,4 +1,4 @@
-//! SPARX-64/128 over a stretch, a block to a lane: the kernel of every vector
+//! SPARX-64/128 over a section of a run, a block to a lane: the kernel of every vector
 //! backend.
 //!
 //! A register holds the same word of as many blocks as it has 16-bit lanes, so
@@ -6,7 +6,7 @@
 //! words become operations on registers. Rounds depend on each other; to keep
 //! the processor busy meanwhile, up to four vectors are in flight at once.
 //!
-//! An instruction set is a [`Lanes`] full of closures. Closures inherit the
+//! An instruction set is a [`VectorOps`] full of closures. Closures inherit the
 //! `target_feature` of the function around them, so there the intrinsics in
 //! them are safe to call. Everything here is `inline(always)`: it must end up
 //! in that same function, or each operation would become a call.
@@ -15,10 +15,10 @@ use std::array;
 use std::mem;
 
 use super::schedule::{STEPS, Schedule, WideSubkey, widen};
-use super::stretch::Stretch;
+use super::shared_words::SharedWords;
 
 /// What an instruction set can do with `V`, a vector of 16-bit lanes.
-pub(super) struct Lanes<V, Splat, Xor, Add, Rotate2, Rotate9, SwapBytes, Interleave> {
+pub(super) struct VectorOps<V, Splat, Xor, Add, Rotate2, Rotate9, SwapBytes, Interleave> {
     /// The place in the output of each lane's block, counted from 0.
     pub(super) order: V,
     /// The given 64 bits repeated over the vector.
@@ -42,7 +42,7 @@ pub(super) struct Lanes<V, Splat, Xor, Add, Rotate2, Rotate9, SwapBytes, Interle
 type Branch<V, const GROUP: usize> = [[V; GROUP]; 2];
 
 impl<const LANES: usize, V, Splat, Xor, Add, Rotate2, Rotate9, SwapBytes, Interleave>
-    Lanes<V, Splat, Xor, Add, Rotate2, Rotate9, SwapBytes, Interleave>
+    VectorOps<V, Splat, Xor, Add, Rotate2, Rotate9, SwapBytes, Interleave>
 where
     V: Copy,
     Splat: Fn(u64) -> V,
@@ -53,50 +53,50 @@ where
     SwapBytes: Fn(V) -> V,
     Interleave: Fn([V; 4]) -> [u64; LANES],
 {
-    /// Fills `out`, at most as long as the stretch, with the stretch's IDs.
+    /// Fills `out`, at most as long as the section, with its IDs.
     #[inline(always)]
-    pub(super) fn encrypt(&self, schedule: &Schedule, stretch: &Stretch, out: &mut [u64]) {
+    pub(super) fn encrypt(&self, schedule: &Schedule, shared: &SharedWords, out: &mut [u64]) {
         let (vectors, tail) = out.as_chunks_mut::<LANES>();
         let (fours, rest) = vectors.as_chunks_mut::<4>();
         let (twos, ones) = rest.as_chunks_mut::<2>();
 
-        let mut stretch = *stretch;
+        let mut shared = *shared;
         for group in fours {
-            self.encrypt_group(schedule, &mut stretch, group);
+            self.encrypt_group(schedule, &mut shared, group);
         }
         for group in twos {
-            self.encrypt_group(schedule, &mut stretch, group);
+            self.encrypt_group(schedule, &mut shared, group);
         }
         for vector in ones {
-            self.encrypt_group(schedule, &mut stretch, array::from_mut(vector));
+            self.encrypt_group(schedule, &mut shared, array::from_mut(vector));
         }
         if !tail.is_empty() {
             let mut vector = [0; LANES];
-            self.encrypt_group(schedule, &mut stretch, array::from_mut(&mut vector));
+            self.encrypt_group(schedule, &mut shared, array::from_mut(&mut vector));
             tail.copy_from_slice(&vector[..tail.len()]);
         }
     }
 
-    /// Encrypts the next `GROUP` vectors of the stretch, and moves it on.
+    /// Encrypts the next `GROUP` vectors of the section, and moves on.
     #[inline(always)]
     fn encrypt_group<const GROUP: usize>(
         &self,
         schedule: &Schedule,
-        stretch: &mut Stretch,
+        shared: &mut SharedWords,
         out: &mut [[u64; LANES]; GROUP],
     ) {
         let splat = |word| (self.splat)(widen(word));
         let counters = array::from_fn(|_| {
-            let counters = (self.add)(self.order, splat(stretch.counter));
-            stretch.counter = stretch.counter.wrapping_add(LANES as u16);
+            let counters = (self.add)(self.order, splat(shared.counter));
+            shared.counter = shared.counter.wrapping_add(LANES as u16);
             (self.swap_bytes)(counters)
         });
 
         // In the first step the right branch is the same in every block.
-        let mut left = [counters, [splat(stretch.word_1); GROUP]];
+        let mut left = [counters, [splat(shared.word_1); GROUP]];
         let mut right = [
-            [splat(stretch.right.0); GROUP],
-            [splat(stretch.right.1); GROUP],
+            [splat(shared.right.0); GROUP],
+            [splat(shared.right.1); GROUP],
         ];
         for round in 0..3 {
             self.round(&mut left, schedule.wide_subkey(0), round);
