@@ -27,7 +27,7 @@
 //! Other answers than those drawn leave the grant as it is, to be renewed later:
 //! [`Unavailable`](StoreError::Unavailable) after a backoff that all requests of
 //! the process share, and that is the longer the more is left; the rest at a slow
-//! pace, [`Denied`](StoreError::Denied) among them, since passwords are changed. The confirmed ticks of a draining grant are used like any other's, and
+//! timing, [`Denied`](StoreError::Denied) among them, since passwords are changed. The confirmed ticks of a draining grant are used like any other's, and
 //! its block is replaced by another. [`invalidate`](Manager::invalidate) leads
 //! from every state to nothing at once.
 //!
@@ -99,11 +99,11 @@ mod agenda;
 mod evidence;
 mod exchange;
 mod holding;
-mod pace;
 mod plan;
 mod reach;
 mod replies;
 mod status;
+mod timing;
 mod width;
 
 use std::collections::VecDeque;
@@ -113,10 +113,10 @@ use std::time::Duration;
 use self::evidence::Evidence;
 pub use self::exchange::{Answer, Change, Demand, Moment, Request, Step};
 use self::holding::Holding;
-use self::pace::{Backoff, Jitter, Pace};
 pub use self::plan::{Expiry, LeasePlan, PlanError};
 use self::reach::Reach;
 pub use self::status::{GrantState, GrantStatus, LeaseHealth, LeaseStatus};
+use self::timing::{Backoff, Jitter, RenewTiming};
 use self::width::Width;
 use super::{Block, Epoch, Namespace, StoreError};
 use crate::layout::Layout;
@@ -181,7 +181,7 @@ use crate::layout::Layout;
 pub struct Manager {
     namespace: Namespace,
     plan: LeasePlan,
-    pace: Pace,
+    timing: RenewTiming,
     jitter: Jitter,
     width: Width,
     holdings: Vec<Holding>,
@@ -189,20 +189,39 @@ pub struct Manager {
     to_release: VecDeque<(Block, Epoch)>,
     /// What the store must know, for as long as the process lives.
     evidence: Evidence,
+    mode: Mode,
     flight: Option<Flight>,
     backoff: Backoff,
-    /// Whether the last request's fate is unknown and nothing came back since.
-    unsure: bool,
     reach_ahead: Reach,
     acquire_at: Duration,
-    releasing: bool,
     reach: Duration,
     /// The latest end of all grants since the last invalidation.
     last_end: Option<u64>,
     expired_since_unix_ms: Option<u64>,
-    store_trouble: Option<Trouble>,
-    acquire_trouble: Option<Trouble>,
+    store_trouble: Option<Failing>,
+    acquire_trouble: Option<Failing>,
     next_attempt: Duration,
+}
+
+/// What the manager is about, as the head of this file draws it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// It sends what is most overdue.
+    Asking,
+    /// The outcome of the last request is unknown and nothing has come back since: it
+    /// sends nothing but `check`.
+    Unsure,
+    /// It closes and releases everything.
+    Releasing,
+    /// It sends nothing any more.
+    Done,
+}
+
+impl Mode {
+    /// Whether no lease is wanted any more.
+    fn is_leaving(self) -> bool {
+        matches!(self, Self::Releasing | Self::Done)
+    }
 }
 
 /// The request under way.
@@ -215,7 +234,7 @@ struct Flight {
 
 /// Since when something fails, and how it did the last time.
 #[derive(Clone, Debug)]
-struct Trouble {
+struct Failing {
     since_unix_ms: u64,
     error: Arc<StoreError>,
 }
@@ -231,7 +250,7 @@ impl Manager {
     pub fn new(namespace: Namespace, plan: LeasePlan, seed: u64) -> Result<Self, PlanError> {
         plan.validate(&namespace)?;
         Ok(Self {
-            pace: Pace::new(plan.lease_duration),
+            timing: RenewTiming::new(plan.lease_duration),
             jitter: Jitter::new(seed),
             width: Width::new(&plan, &namespace),
             namespace,
@@ -239,12 +258,11 @@ impl Manager {
             holdings: Vec::new(),
             to_release: VecDeque::new(),
             evidence: Evidence::default(),
+            mode: Mode::Asking,
             flight: None,
             backoff: Backoff::new(),
-            unsure: false,
             reach_ahead: Reach::default(),
             acquire_at: Duration::ZERO,
-            releasing: false,
             reach: Duration::ZERO,
             last_end: None,
             expired_since_unix_ms: None,
@@ -271,14 +289,18 @@ impl Manager {
     pub fn next(&mut self, at: Moment, demand: Demand) -> (Vec<Change>, Step) {
         let mut changes = Vec::new();
         self.pass_time(at, &mut changes);
-        let step = if self.flight.is_some() {
-            Step::Wait(self.until_something_passes(at).unwrap_or(self.pace.period))
-        } else if self.releasing {
-            self.let_go(&mut changes)
-        } else {
-            self.leave_what_is_replaced(at, &mut changes);
-            self.follow_demand(at, demand);
-            self.choose(at, demand)
+        if self.flight.is_some() {
+            let wait = self.until_something_passes(at);
+            return (changes, Step::Wait(wait.unwrap_or(self.timing.period)));
+        }
+        let step = match self.mode {
+            Mode::Asking | Mode::Unsure => {
+                self.leave_what_is_replaced(at, &mut changes);
+                self.follow_demand(at, demand);
+                self.choose(at, demand)
+            }
+            Mode::Releasing => self.let_go(&mut changes),
+            Mode::Done => Step::Done,
         };
         (changes, step)
     }
@@ -322,7 +344,9 @@ impl Manager {
     /// That is a courtesy: the blocks are free for others sooner. Should the
     /// store fail at it, it is left at that.
     pub fn release(&mut self) {
-        self.releasing = true;
+        if self.mode != Mode::Done {
+            self.mode = Mode::Releasing;
+        }
     }
 
     /// How the leases stand, as of the last call. Allocates.
@@ -331,7 +355,7 @@ impl Manager {
             .store_trouble
             .as_ref()
             .or(self.acquire_trouble.as_ref());
-        let nothing_is_planned = self.flight.is_some() || self.releasing;
+        let nothing_is_planned = self.flight.is_some() || self.mode.is_leaving();
         LeaseStatus {
             grants: self
                 .holdings
@@ -374,7 +398,7 @@ impl Manager {
                 self.expired_since_unix_ms = None;
                 changes.push(Change::Revived);
             }
-            (false, None) if !self.releasing => {
+            (false, None) if !self.mode.is_leaving() => {
                 if let Some(end) = self.last_end {
                     let passed_unix_ms = self.layout().tick_start_unix_ms(end);
                     let since_unix_ms = passed_unix_ms.min(at.unix_ms);
@@ -397,7 +421,17 @@ impl Manager {
         }
         match self.to_release.pop_front() {
             Some((block, epoch)) => self.ask(Request::Release { block, epoch }),
-            None => Step::Done,
+            None => {
+                self.mode = Mode::Done;
+                Step::Done
+            }
+        }
+    }
+
+    /// Enters a mode, unless everything is being released: that is for good.
+    fn enter(&mut self, mode: Mode) {
+        if !self.mode.is_leaving() {
+            self.mode = mode;
         }
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::{Acquire, MAX_ACQUIRE, Renew};
-use super::{Demand, Flight, GrantState, Holding, Manager, Moment, Request, Step};
+use super::{Demand, Flight, GrantState, Holding, Manager, Mode, Moment, Request, Step};
 
 /// What could be asked.
 enum Task {
@@ -18,7 +18,7 @@ impl Manager {
         self.judge_reach(at, demand);
         let mut held = self.held();
         if !self.reach_ahead.is_lost {
-            self.width.follow(at.elapsed, held, demand, &self.pace);
+            self.width.follow(at.elapsed, held, demand, &self.timing);
         }
         let target = self.width.target as usize;
         while held > target {
@@ -51,7 +51,7 @@ impl Manager {
             .min(demand.room);
         let (due, task) = self.most_overdue(at, missing > 0);
         self.next_attempt = due.max(self.backoff.until);
-        if self.next_attempt > at.elapsed.saturating_add(self.pace.lease_duration) {
+        if self.next_attempt > at.elapsed.saturating_add(self.timing.lease_duration) {
             // No plan reaches that far. The monotonic clock went back: the process
             // was restored on another machine.
             self.next_attempt = at.elapsed;
@@ -73,7 +73,7 @@ impl Manager {
         let until = |then: Duration| then.saturating_sub(at.elapsed);
         let changes_at = match self.reach_ahead.is_lost {
             true => None,
-            false => self.width.changes_at(held, demand, &self.pace),
+            false => self.width.changes_at(held, demand, &self.timing),
         };
         let wait = [
             Some(until(self.next_attempt)),
@@ -85,7 +85,7 @@ impl Manager {
     }
 
     fn most_overdue(&self, at: Moment, is_missing: bool) -> (Duration, Task) {
-        if self.unsure {
+        if self.mode == Mode::Unsure {
             return (Duration::ZERO, Task::Check);
         }
         let renewals = self
@@ -102,7 +102,7 @@ impl Manager {
             .min_by_key(|(due, _)| *due)
             // Nothing is held, and there is no room.
             .unwrap_or((
-                at.elapsed.saturating_add(self.pace.lease_duration),
+                at.elapsed.saturating_add(self.timing.lease_duration),
                 Task::Check,
             ))
     }

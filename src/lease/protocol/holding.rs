@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::{Grant, Renew};
-use super::pace::{Jitter, Pace};
+use super::timing::{Jitter, RenewTiming};
 use super::{GrantState, Moment};
 use crate::layout::Layout;
 
@@ -57,12 +57,12 @@ impl Holding {
         &mut self,
         at: Moment,
         layout: &Layout,
-        pace: &Pace,
+        timing: &RenewTiming,
         jitter: &mut Jitter,
     ) -> Duration {
         let left = Duration::from_millis(self.left_ms(layout, at.unix_ms));
-        let reach = left.min(pace.lease_duration);
-        let wait = pace.until_top_up(reach, jitter);
+        let reach = left.min(timing.lease_duration);
+        let wait = timing.until_top_up(reach, jitter);
         self.renew_at = at.elapsed.saturating_add(wait);
         self.renew_below_ms = u64::try_from(reach.as_millis()).unwrap_or(u64::MAX) / 10 * 7;
         reach
@@ -113,8 +113,8 @@ mod tests {
     fn confirmed(left_ms: u64) -> (Holding, Duration) {
         let grant = Grant::new(Block::new(3), Epoch::FIRST, 1..10_000);
         let mut held = Holding::new(grant);
-        let (pace, mut jitter) = (Pace::new(Duration::from_secs(600)), Jitter::new(1));
-        let reach = held.confirmed(at(left_ms, 1000), &LAYOUT, &pace, &mut jitter);
+        let (timing, mut jitter) = (RenewTiming::new(Duration::from_secs(600)), Jitter::new(1));
+        let reach = held.confirmed(at(left_ms, 1000), &LAYOUT, &timing, &mut jitter);
         (held, reach)
     }
 

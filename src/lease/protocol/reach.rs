@@ -25,7 +25,7 @@ impl Manager {
         if demand.borrowed > bearable && !self.reach_ahead.is_lost {
             self.set_out_of_reach(true);
             // A whole fleet has had the same clock, and it may be right soon.
-            let wait = self.jitter.between(self.pace.slow / 2, self.pace.slow);
+            let wait = self.jitter.between(self.timing.slow / 2, self.timing.slow);
             self.acquire_at = at.elapsed.saturating_add(wait);
         } else if demand.borrowed <= demand.borrow_limit && self.reach_ahead.is_lost {
             self.set_out_of_reach(false);

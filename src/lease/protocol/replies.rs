@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::{Acquire, Fence, Grant, Renew, StoreError};
-use super::{Answer, Change, GrantState, Holding, Manager, Moment, Pace, Request, Trouble};
+use super::{
+    Answer, Change, Failing, GrantState, Holding, Manager, Mode, Moment, RenewTiming, Request,
+};
 
 impl Manager {
     pub(super) fn take_in(
@@ -70,7 +72,7 @@ impl Manager {
                 let detail = format!("it granted {grant}, {why}");
                 self.acquire_at = self.slowly(at);
                 self.acquire_fails(at, corrupt(detail));
-            } else if self.releasing {
+            } else if self.mode.is_leaving() {
                 self.to_release.push_back((grant.block, grant.epoch));
             } else {
                 self.open(at, grant, changes);
@@ -81,7 +83,7 @@ impl Manager {
     fn open(&mut self, at: Moment, grant: Grant, changes: &mut Vec<Change>) {
         let mut held = Holding::new(grant);
         let layout = self.namespace.layout();
-        self.reach = held.confirmed(at, layout, &self.pace, &mut self.jitter);
+        self.reach = held.confirmed(at, layout, &self.timing, &mut self.jitter);
         changes.push(Change::Opened(held.grant.clone()));
         self.last_end = self.last_end.max(Some(held.grant.ticks.end));
         self.evidence.note(&held.grant);
@@ -149,7 +151,7 @@ impl Manager {
         };
         held.grant.ticks.end = end;
         self.evidence.note(&held.grant);
-        self.reach = held.confirmed(at, layout, &self.pace, &mut self.jitter);
+        self.reach = held.confirmed(at, layout, &self.timing, &mut self.jitter);
         self.last_end = self.last_end.max(Some(end));
         if end > renew.known_end {
             changes.push(Change::Extended(held.grant.clone()));
@@ -165,7 +167,7 @@ impl Manager {
                 // acquisition is to replace them all, once they have noticed.
                 let wait = match fence {
                     Fence::Incarnation | Fence::Floor { .. } => self.breadth(at),
-                    _ => Pace::FIRST,
+                    _ => RenewTiming::FIRST,
                 };
                 if self.acquire_at <= at.elapsed {
                     let wait = self.jitter.up_to(wait);
@@ -203,32 +205,32 @@ impl Manager {
     /// a store that is overrun answers now and then.
     fn heard(&mut self) {
         self.backoff.until = Duration::ZERO;
-        self.unsure = false;
+        self.enter(Mode::Asking);
     }
 
     /// A reply of the kind that leases need came back.
     fn store_works(&mut self) {
         self.backoff.succeed();
-        self.unsure = false;
+        self.enter(Mode::Asking);
         self.store_trouble = None;
     }
 
     /// Nothing can be had of the store at the moment, whatever is asked.
     fn store_fails(&mut self, at: Moment, error: StoreError) {
-        let longest = self.pace.longest_step(self.held_left(at));
+        let longest = self.timing.longest_step(self.held_left(at));
         let (now, jitter) = (at.elapsed, &mut self.jitter);
         match error {
             StoreError::Unavailable { .. } => self.backoff.fail(now, longest, jitter),
             StoreError::Ambiguous { .. } => {
                 // It may have more to do than it can. If every process of a fleet
-                // retries at this pace, that is no more than their top-ups are.
+                // retries at this rate, that is no more than their top-ups are.
                 self.backoff
-                    .fail(now, longest.max(self.pace.period), jitter);
-                self.unsure = true;
+                    .fail(now, longest.max(self.timing.period), jitter);
+                self.enter(Mode::Unsure);
             }
             _ => {
-                self.unsure = false;
-                self.backoff.slow_down(now, &self.pace, jitter);
+                self.backoff.slow_down(now, &self.timing, jitter);
+                self.enter(Mode::Asking);
             }
         }
         note(&mut self.store_trouble, at, error);
@@ -248,34 +250,34 @@ impl Manager {
 
     fn slowly(&mut self, at: Moment) -> Duration {
         at.elapsed
-            .saturating_add(self.pace.slowly(&mut self.jitter))
+            .saturating_add(self.timing.slowly(&mut self.jitter))
     }
 
     /// After what the store advises, but within a top-up period, and not at the
     /// same moment as everybody else who was advised so.
     fn spread(&mut self, at: Moment, retry_after: Duration) -> Duration {
-        let least = retry_after.min(self.pace.period);
+        let least = retry_after.min(self.timing.period);
         let breadth = self.breadth(at).max(least / 2);
         let wait = self.jitter.between(least, least + breadth);
-        at.elapsed.saturating_add(wait.max(Pace::FIRST))
+        at.elapsed.saturating_add(wait.max(RenewTiming::FIRST))
     }
 
     /// How far to spread an acquisition: widely while something is in force.
     fn breadth(&self, at: Moment) -> Duration {
         if self.serves(at) {
-            self.pace.period / 2
+            self.timing.period / 2
         } else {
-            self.pace.slow
+            self.timing.slow
         }
     }
 }
 
 /// Takes down trouble; it began when the first of its kind did.
-fn note(trouble: &mut Option<Trouble>, at: Moment, error: StoreError) {
+fn note(trouble: &mut Option<Failing>, at: Moment, error: StoreError) {
     let since_unix_ms = trouble
         .as_ref()
         .map_or(at.unix_ms, |trouble| trouble.since_unix_ms);
-    *trouble = Some(Trouble {
+    *trouble = Some(Failing {
         since_unix_ms,
         error: Arc::new(error),
     });

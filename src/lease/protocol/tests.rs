@@ -759,7 +759,7 @@ fn advice_on_when_to_come_back_is_followed_for_a_top_up_period_at_most() {
         waits.sort();
         // Those that were told the same do not come back together.
         let (first, last) = (waits[0], waits[199]);
-        assert!(first >= secs(least).max(Pace::FIRST), "{first:?}");
+        assert!(first >= secs(least).max(RenewTiming::FIRST), "{first:?}");
         assert!(
             last <= secs(most) && last >= secs(most) * 9 / 10,
             "{last:?}"

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::Namespace;
-use super::pace::Pace;
+use super::timing::RenewTiming;
 use super::{Demand, LeasePlan};
 
 /// Follows the demand, between the plan's two numbers.
@@ -33,15 +33,21 @@ impl Width {
     /// Raises the target by half when more is borrowed than is good for long,
     /// and what was wanted before is held; lowers it by one at a time once next
     /// to nothing was borrowed for a whole lease duration.
-    pub(super) fn follow(&mut self, now: Duration, held: usize, demand: Demand, pace: &Pace) {
-        let (borrowed, high) = (borrowed(demand), high(demand, pace));
+    pub(super) fn follow(
+        &mut self,
+        now: Duration,
+        held: usize,
+        demand: Demand,
+        timing: &RenewTiming,
+    ) {
+        let (borrowed, high) = (borrowed(demand), high(demand, timing));
         if borrowed > high {
-            self.raise_from = self.raise_from.min(now.saturating_add(pace.slow));
+            self.raise_from = self.raise_from.min(now.saturating_add(timing.slow));
             if now >= self.raise_from && held >= self.target as usize {
                 let room = u32::try_from(demand.room).unwrap_or(u32::MAX);
                 let raise = (self.target / 2).max(1).min(room);
                 self.target = self.target.saturating_add(raise).min(self.most);
-                self.raise_from = now.saturating_add(pace.slow);
+                self.raise_from = now.saturating_add(timing.slow);
             }
         }
         if borrowed > high / 8 {
@@ -50,20 +56,25 @@ impl Width {
         }
         let since = self.quiet_since.map_or(now, |since| since.min(now));
         self.quiet_since = Some(since);
-        if self.target > self.least && now - since >= pace.lease_duration {
+        if self.target > self.least && now - since >= timing.lease_duration {
             self.target -= 1;
-            self.quiet_since = Some(now - pace.lease_duration + pace.period);
+            self.quiet_since = Some(now - timing.lease_duration + timing.period);
         }
     }
 
     /// When the target changes next if the demand stays as it is.
-    pub(super) fn changes_at(&self, held: usize, demand: Demand, pace: &Pace) -> Option<Duration> {
-        if borrowed(demand) > high(demand, pace) {
+    pub(super) fn changes_at(
+        &self,
+        held: usize,
+        demand: Demand,
+        timing: &RenewTiming,
+    ) -> Option<Duration> {
+        if borrowed(demand) > high(demand, timing) {
             let can_rise = self.target < self.most && demand.room > 0;
             (can_rise && held >= self.target as usize).then_some(self.raise_from)
         } else {
             let quiet_since = self.quiet_since.filter(|_| self.target > self.least)?;
-            Some(quiet_since.saturating_add(pace.lease_duration))
+            Some(quiet_since.saturating_add(timing.lease_duration))
         }
     }
 }
@@ -76,9 +87,9 @@ fn borrowed(demand: Demand) -> Duration {
 
 /// What is too much to borrow for long: half of the limit or the lease duration, but never more
 /// than half a minute, since a limit may be as long as it is for a lost history alone.
-fn high(demand: Demand, pace: &Pace) -> Duration {
+fn high(demand: Demand, timing: &RenewTiming) -> Duration {
     const HALF_A_MINUTE: Duration = Duration::from_secs(30);
-    (demand.borrow_limit.min(pace.lease_duration) / 2).min(HALF_A_MINUTE)
+    (demand.borrow_limit.min(timing.lease_duration) / 2).min(HALF_A_MINUTE)
 }
 
 #[cfg(test)]
@@ -99,8 +110,8 @@ mod tests {
     }
 
     /// Raised every 5 s at most, lowered every 60 s after 600 s.
-    fn pace() -> Pace {
-        Pace::new(secs(600))
+    fn timing() -> RenewTiming {
+        RenewTiming::new(secs(600))
     }
 
     fn width(blocks: u32, widen_to: u32) -> Width {
@@ -118,111 +129,115 @@ mod tests {
 
     #[test]
     fn half_as_much_again_is_wanted_above_half_the_limit() {
-        let (mut width, pace) = (width(4, 32), pace());
+        let (mut width, timing) = (width(4, 32), timing());
         let (high, busy) = (demand(HIGH, 99), demand(HIGH + MS, 99));
-        width.follow(secs(1000), 4, high, &pace);
+        width.follow(secs(1000), 4, high, &timing);
         assert_eq!(width.target, 4);
-        assert_eq!(width.changes_at(4, high, &pace), None);
-        width.follow(secs(1000), 3, busy, &pace);
+        assert_eq!(width.changes_at(4, high, &timing), None);
+        width.follow(secs(1000), 3, busy, &timing);
         assert_eq!(width.target, 4, "one has not come yet");
-        assert_eq!(width.changes_at(3, busy, &pace), None);
-        width.follow(secs(1000), 4, busy, &pace);
+        assert_eq!(width.changes_at(3, busy, &timing), None);
+        width.follow(secs(1000), 4, busy, &timing);
         assert_eq!(width.target, 6);
-        assert_eq!(width.changes_at(5, busy, &pace), None);
-        assert_eq!(width.changes_at(6, busy, &pace), Some(secs(1005)));
-        width.follow(secs(1005) - MS, 6, busy, &pace);
+        assert_eq!(width.changes_at(5, busy, &timing), None);
+        assert_eq!(width.changes_at(6, busy, &timing), Some(secs(1005)));
+        width.follow(secs(1005) - MS, 6, busy, &timing);
         assert_eq!(width.target, 6, "too soon");
-        width.follow(secs(1005), 6, busy, &pace);
+        width.follow(secs(1005), 6, busy, &timing);
         assert_eq!(width.target, 9);
         // The monotonic clock went back.
-        width.follow(secs(500), 9, busy, &pace);
-        assert_eq!(width.changes_at(9, busy, &pace), Some(secs(505)));
+        width.follow(secs(500), 9, busy, &timing);
+        assert_eq!(width.changes_at(9, busy, &timing), Some(secs(505)));
     }
 
     #[test]
     fn a_long_limit_is_no_reason_to_widen_late() {
-        let (mut width, pace) = (width(4, 32), pace());
+        let (mut width, timing) = (width(4, 32), timing());
         let limit = |borrowed| Demand {
             borrow_limit: secs(600),
             ..demand(borrowed, 99)
         };
-        width.follow(secs(1000), 4, limit(HIGH), &pace);
+        width.follow(secs(1000), 4, limit(HIGH), &timing);
         assert_eq!(width.target, 4);
-        width.follow(secs(1000), 4, limit(HIGH + MS), &pace);
+        width.follow(secs(1000), 4, limit(HIGH + MS), &timing);
         assert_eq!(width.target, 6);
     }
 
     #[test]
     fn half_of_a_short_lease_duration_is_the_most_borrowed() {
-        let (mut width, pace) = (width(4, 32), Pace::new(secs(20)));
-        width.follow(secs(1000), 4, demand(secs(10), 99), &pace);
+        let (mut width, timing) = (width(4, 32), RenewTiming::new(secs(20)));
+        width.follow(secs(1000), 4, demand(secs(10), 99), &timing);
         assert_eq!(width.target, 4);
-        width.follow(secs(1000), 4, demand(secs(10) + MS, 99), &pace);
+        width.follow(secs(1000), 4, demand(secs(10) + MS, 99), &timing);
         assert_eq!(width.target, 6);
     }
 
     #[test]
     fn no_more_is_wanted_than_there_is_room_for() {
-        let (mut width, pace) = (width(4, 7), pace());
+        let (mut width, timing) = (width(4, 7), timing());
         let room = |room| demand(LIMIT, room);
-        width.follow(secs(1000), 4, room(0), &pace);
+        width.follow(secs(1000), 4, room(0), &timing);
         assert_eq!(width.target, 4);
-        assert_eq!(width.changes_at(4, room(0), &pace), None);
-        width.follow(secs(2000), 4, room(1), &pace);
+        assert_eq!(width.changes_at(4, room(0), &timing), None);
+        width.follow(secs(2000), 4, room(1), &timing);
         assert_eq!(width.target, 5);
-        assert_eq!(width.changes_at(5, room(1), &pace), Some(secs(2005)));
-        width.follow(secs(3000), 5, room(99), &pace);
-        width.follow(secs(4000), 7, room(99), &pace);
+        assert_eq!(width.changes_at(5, room(1), &timing), Some(secs(2005)));
+        width.follow(secs(3000), 5, room(99), &timing);
+        width.follow(secs(4000), 7, room(99), &timing);
         assert_eq!(width.target, 7, "the plan's most");
-        assert_eq!(width.changes_at(7, room(99), &pace), None);
+        assert_eq!(width.changes_at(7, room(99), &timing), None);
     }
 
     #[test]
     fn one_less_is_wanted_after_a_quiet_lease_duration() {
-        let (mut width, pace) = (width(2, 8), pace());
-        width.follow(secs(1000), 2, demand(LIMIT, 2), &pace);
-        width.follow(secs(1005), 3, demand(LIMIT, 1), &pace);
+        let (mut width, timing) = (width(2, 8), timing());
+        width.follow(secs(1000), 2, demand(LIMIT, 2), &timing);
+        width.follow(secs(1005), 3, demand(LIMIT, 1), &timing);
         assert_eq!(width.target, 4);
         let (quiet, loud) = (demand(QUIET, 1), demand(QUIET + MS, 1));
-        width.follow(secs(1500), 4, loud, &pace);
-        assert_eq!(width.changes_at(4, loud, &pace), None);
-        width.follow(secs(2000), 4, quiet, &pace);
-        assert_eq!(width.changes_at(4, quiet, &pace), Some(secs(2600)));
-        width.follow(secs(2600) - MS, 4, quiet, &pace);
+        width.follow(secs(1500), 4, loud, &timing);
+        assert_eq!(width.changes_at(4, loud, &timing), None);
+        width.follow(secs(2000), 4, quiet, &timing);
+        assert_eq!(width.changes_at(4, quiet, &timing), Some(secs(2600)));
+        width.follow(secs(2600) - MS, 4, quiet, &timing);
         assert_eq!(width.target, 4);
-        width.follow(secs(2600), 4, quiet, &pace);
+        width.follow(secs(2600), 4, quiet, &timing);
         assert_eq!(width.target, 3);
-        assert_eq!(width.changes_at(3, quiet, &pace), Some(secs(2660)));
-        width.follow(secs(2660), 3, quiet, &pace);
+        assert_eq!(width.changes_at(3, quiet, &timing), Some(secs(2660)));
+        width.follow(secs(2660), 3, quiet, &timing);
         assert_eq!(width.target, 2);
-        assert_eq!(width.changes_at(2, quiet, &pace), None, "the plan's least");
-        width.follow(secs(9000), 2, quiet, &pace);
+        assert_eq!(
+            width.changes_at(2, quiet, &timing),
+            None,
+            "the plan's least"
+        );
+        width.follow(secs(9000), 2, quiet, &timing);
         assert_eq!(width.target, 2);
     }
 
     #[test]
     fn a_loud_moment_begins_the_quiet_time_anew() {
-        let (mut width, pace) = (width(2, 8), pace());
-        width.follow(secs(1000), 2, demand(LIMIT, 1), &pace);
+        let (mut width, timing) = (width(2, 8), timing());
+        width.follow(secs(1000), 2, demand(LIMIT, 1), &timing);
         let (quiet, loud) = (demand(QUIET, 1), demand(QUIET + MS, 1));
-        width.follow(secs(2000), 3, quiet, &pace);
-        width.follow(secs(2500), 3, loud, &pace);
-        width.follow(secs(2599), 3, quiet, &pace);
-        assert_eq!(width.changes_at(3, quiet, &pace), Some(secs(3199)));
+        width.follow(secs(2000), 3, quiet, &timing);
+        width.follow(secs(2500), 3, loud, &timing);
+        width.follow(secs(2599), 3, quiet, &timing);
+        assert_eq!(width.changes_at(3, quiet, &timing), Some(secs(3199)));
         // The monotonic clock went back.
-        width.follow(secs(100), 3, quiet, &pace);
-        assert_eq!(width.changes_at(3, quiet, &pace), Some(secs(700)));
+        width.follow(secs(100), 3, quiet, &timing);
+        assert_eq!(width.changes_at(3, quiet, &timing), Some(secs(700)));
     }
 
     /// All that lies ahead there is a clock that was set back.
     #[test]
     fn a_generator_that_does_not_borrow_does_not_widen() {
-        let (mut width, pace) = (width(2, 8), pace());
+        let (mut width, timing) = (width(2, 8), timing());
         let demand = Demand {
             borrow_limit: Duration::ZERO,
             ..demand(LIMIT, 99)
         };
-        width.follow(secs(1000), 2, demand, &pace);
+        width.follow(secs(1000), 2, demand, &timing);
         assert_eq!(width.target, 2);
     }
 }

@@ -170,7 +170,7 @@ fn a_fenced_grant_puts_off_no_acquisition_that_waits() {
         let wait = rig.manager.acquire_at.checked_sub(rig.elapsed).unwrap();
         match planned {
             Some(planned) => assert_eq!(wait, planned),
-            None => assert!(wait <= Pace::FIRST, "{wait:?}"),
+            None => assert!(wait <= RenewTiming::FIRST, "{wait:?}"),
         }
     }
 }

@@ -37,7 +37,7 @@ impl Jitter {
 
 /// The times that follow from a plan's lease duration.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pace {
+pub(super) struct RenewTiming {
     pub(super) lease_duration: Duration,
     /// The longest step of the backoff when nothing is left, and how often to
     /// retry what will not mend by itself.
@@ -46,7 +46,7 @@ pub(super) struct Pace {
     pub(super) period: Duration,
 }
 
-impl Pace {
+impl RenewTiming {
     /// The first step of the backoff.
     pub(super) const FIRST: Duration = Duration::from_millis(100);
 
@@ -105,14 +105,14 @@ impl Backoff {
     /// Waits for anything up to 100 ms, doubled with each failure up to the
     /// longest step.
     pub(super) fn fail(&mut self, now: Duration, longest: Duration, jitter: &mut Jitter) {
-        let step = Pace::FIRST.saturating_mul(1 << self.failures.min(16));
+        let step = RenewTiming::FIRST.saturating_mul(1 << self.failures.min(16));
         let wait = jitter.up_to(step.min(longest));
         self.failures = self.failures.saturating_add(1);
         self.until = now.saturating_add(wait);
     }
 
-    pub(super) fn slow_down(&mut self, now: Duration, pace: &Pace, jitter: &mut Jitter) {
-        self.until = now.saturating_add(pace.slowly(jitter));
+    pub(super) fn slow_down(&mut self, now: Duration, timing: &RenewTiming, jitter: &mut Jitter) {
+        self.until = now.saturating_add(timing.slowly(jitter));
     }
 
     pub(super) fn succeed(&mut self) {
@@ -152,14 +152,14 @@ mod tests {
 
     #[test]
     fn what_will_not_mend_is_retried_at_half_the_slow_pace_or_more() {
-        let (pace, mut jitter) = (Pace::new(LEASE_DURATION), Jitter::new(4));
+        let (timing, mut jitter) = (RenewTiming::new(LEASE_DURATION), Jitter::new(4));
         let (half, slow) = (Duration::from_millis(2500), Duration::from_secs(5));
         let near = Duration::from_millis(50);
-        let slowly = |jitter: &mut _| pace.slowly(jitter);
-        let carried_nowhere = |jitter: &mut _| pace.until_top_up(Duration::ZERO, jitter);
+        let slowly = |jitter: &mut _| timing.slowly(jitter);
+        let carried_nowhere = |jitter: &mut _| timing.until_top_up(Duration::ZERO, jitter);
         let backoff = |jitter: &mut _| {
             let mut backoff = Backoff::new();
-            backoff.slow_down(LEASE_DURATION, &pace, jitter);
+            backoff.slow_down(LEASE_DURATION, &timing, jitter);
             backoff.until - LEASE_DURATION
         };
         let ways: [&dyn Fn(&mut Jitter) -> Duration; 3] = [&slowly, &carried_nowhere, &backoff];
@@ -182,14 +182,14 @@ mod tests {
 
     #[test]
     fn top_ups_come_at_a_tenth_of_what_is_covered() {
-        let (pace, mut jitter) = (Pace::new(LEASE_DURATION), Jitter::new(2));
+        let (timing, mut jitter) = (RenewTiming::new(LEASE_DURATION), Jitter::new(2));
         for reach in [
             LEASE_DURATION,
             Duration::from_secs(30),
             Duration::from_secs(2),
         ] {
             for _ in 0..1000 {
-                let wait = pace.until_top_up(reach, &mut jitter);
+                let wait = timing.until_top_up(reach, &mut jitter);
                 assert!(
                     (reach / 10..=reach * 3 / 20).contains(&wait),
                     "{wait:?} of {reach:?}"
@@ -197,16 +197,16 @@ mod tests {
             }
         }
         for reach in [Duration::ZERO, Duration::from_millis(1)] {
-            assert!(pace.until_top_up(reach, &mut jitter) >= Pace::FIRST);
+            assert!(timing.until_top_up(reach, &mut jitter) >= RenewTiming::FIRST);
         }
     }
 
     #[test]
     fn retries_slow_down_to_a_twentieth_of_what_is_left_or_five_seconds() {
-        let (pace, mut jitter) = (Pace::new(LEASE_DURATION), Jitter::new(3));
+        let (timing, mut jitter) = (RenewTiming::new(LEASE_DURATION), Jitter::new(3));
         for (left, longest) in [(0, 5), (100, 5), (200, 10), (600, 30), (9_999, 30)] {
             let longest = Duration::from_secs(longest);
-            let step = pace.longest_step(Duration::from_secs(left));
+            let step = timing.longest_step(Duration::from_secs(left));
             assert_eq!(step, longest);
             let mut waits = [Duration::ZERO; 12];
             for _ in 0..2000 {
