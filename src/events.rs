@@ -22,14 +22,14 @@
 //! | refused | warn | reason, suppressed | by a fill, or a take that generates |
 //! | stale IDs retired | debug | count, max_age | by a scheduled fill that dropped any |
 //! | producer panicked | error | suppressed | when a clock or a hook did |
-//! | lease acquired, lease closed | debug | grant | by the keeper of leases from a store |
-//! | lease extended | trace | grant | by the keeper |
+//! | lease acquired, lease closed | debug | grant | by the thread that renews leases |
+//! | lease extended | trace | grant | by that thread |
 //! | lease given up | warn | grant | by `invalidate` |
-//! | leases ended | error | since_unix_ms | by the keeper, once the clock has passed the last |
-//! | leases in force again | info | | by the keeper, after that |
-//! | lease store asked | trace | request, micros | by the keeper, after each operation |
-//! | lease store failed | warn | request, error, cause, suppressed | by the keeper |
-//! | lease store recovered | info | since_unix_ms | by the keeper, at the first good answer |
+//! | leases ended | error | since_unix_ms | by that thread, once the clock has passed the last |
+//! | leases in force again | info | | by that thread, after that |
+//! | lease store asked | trace | request, micros | by that thread, after each operation |
+//! | lease store failed | warn | request, error, cause, suppressed | by that thread |
+//! | lease store recovered | info | since_unix_ms | by that thread, at the first good answer |
 //! | upstream lease store failed | warn | error, cause, suppressed | by a tier, for the machine; its processes go on |
 //! | upstream lease store recovered | info | since_unix_ms | by a tier, at the first errand that is done |
 //! | machine's blocks given up | warn | store, recorded, found | by a tier whose file is a copy or was put back |

@@ -64,6 +64,7 @@ mod confirmed;
 pub mod conformance;
 mod error;
 mod events;
+mod failure;
 mod fixed;
 mod grant;
 pub mod guide;
@@ -82,7 +83,6 @@ mod report;
 mod show;
 mod store;
 mod stores;
-mod trouble;
 #[allow(
     dead_code,
     reason = "a person's word is passed on by the stores on SQL servers alone"
@@ -92,6 +92,8 @@ mod voucher;
 pub(crate) use self::claim::{Claim, Claimed, Denied, Position};
 pub use self::confirmed::Confirmed;
 pub use self::error::{Fence, StoreError};
+pub(crate) use self::failure::StoreHealth;
+pub use self::failure::{StoreFailure, StoreFailureKind};
 pub use self::fixed::StaticLease;
 pub use self::grant::{Block, BlockState, Epoch, Grant, Holder};
 pub use self::key::StoreKey;
@@ -106,7 +108,9 @@ pub use self::quarantine::Quarantined;
 pub use self::record::{Incarnation, StoreRecord};
 pub use self::rectangle::{Lease, LeaseError};
 pub(crate) use self::registry::{Conflict, Space};
-pub(crate) use self::renewal::{FirstLease, GrantSink, Keeper, KeeperError, WaitHook, may_come};
+pub(crate) use self::renewal::{
+    FirstLease, GrantSink, RenewalStartError, RenewalThread, WaitHook, may_succeed_later,
+};
 pub use self::report::{Durability, Listing, StoreReport};
 pub use self::store::{Acquire, Floor, History, Init, LeaseStore, MAX_ACQUIRE, Renew};
 #[cfg(feature = "etcd")]
@@ -124,5 +128,3 @@ pub use self::stores::sqlite::SqliteStore;
 #[cfg(feature = "sqlite")]
 pub(crate) use self::stores::sqlite::past;
 pub use self::stores::tier::{MemoryTier, TierSnapshot, TierStore};
-pub(crate) use self::trouble::Outage;
-pub use self::trouble::{Trouble, TroubleKind};

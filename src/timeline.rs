@@ -33,7 +33,7 @@ pub use self::refused::Refused;
 use crate::clock::Clock;
 use crate::fork::WipeOnFork;
 use crate::layout::Layout;
-use crate::lease::{Lease, Outage, Position};
+use crate::lease::{Lease, Position, StoreHealth};
 use crate::sync;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::atomic::{AtomicU64, AtomicUsize};
@@ -55,7 +55,7 @@ pub(crate) struct Timeline {
     clock: Arc<dyn Clock>,
     policy: ClaimPolicy,
     /// The state of the store that the leases come from, if they come from one.
-    outage: Option<Arc<Outage>>,
+    health: Option<Arc<StoreHealth>>,
 }
 
 /// The end of a timeline over one lease.
@@ -114,10 +114,10 @@ impl Timeline {
         lanes: usize,
         clock: Arc<dyn Clock>,
         policy: ClaimPolicy,
-        outage: Arc<Outage>,
+        health: Arc<StoreHealth>,
     ) -> std::io::Result<Self> {
         let mut timeline = Self::with_lanes(layout, lanes.min(Self::MAX_LANES), clock, policy)?;
-        timeline.outage = Some(outage);
+        timeline.health = Some(health);
         Ok(timeline)
     }
 
@@ -138,7 +138,7 @@ impl Timeline {
             opened: AtomicUsize::new(0),
             clock,
             policy,
-            outage: None,
+            health: None,
         })
     }
 

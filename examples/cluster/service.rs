@@ -118,8 +118,8 @@ fn report(status: &LeaseStatus) {
     let ends = status.grants.iter().map(|held| held.grant.ticks.end);
     let end_unix_ms = ends.max().map_or(0, |end| LAYOUT.tick_start_unix_ms(end));
     let ride_through = Duration::from_millis(end_unix_ms.saturating_sub(SystemClock.unix_ms()));
-    if let Some(trouble) = &status.health.trouble {
-        eprintln!("{ride_through:.0?} left; {trouble}");
+    if let Some(error) = &status.health.last_error {
+        eprintln!("{ride_through:.0?} left; {error}");
     }
 }
 

@@ -10,8 +10,8 @@ use crate::clock::Clock;
 use crate::layout::Layout;
 use crate::lease::protocol::{Expiry, LeasePlan};
 use crate::lease::{
-    Block, Claimed, Conflict, Denied, FirstLease, Lease, LeaseError, LeaseStore, Namespace, Outage,
-    Space,
+    Block, Claimed, Conflict, Denied, FirstLease, Lease, LeaseError, LeaseStore, Namespace, Space,
+    StoreHealth,
 };
 use crate::timeline::{ClaimPolicy, Timeline};
 
@@ -28,7 +28,7 @@ pub(super) struct Kept {
     pub(super) store: Box<dyn LeaseStore>,
     pub(super) namespace: Namespace,
     pub(super) plan: LeasePlan,
-    pub(super) outage: Arc<Outage>,
+    pub(super) health: Arc<StoreHealth>,
     pub(super) options: LeaseOptions,
     /// For how long the first lease is waited for; none if it is to come later.
     pub(super) patience: Option<Duration>,
@@ -88,7 +88,7 @@ impl LeaseBacking {
             store,
             namespace,
             plan,
-            outage: Arc::default(),
+            health: Arc::default(),
             patience: (!options.detached).then_some(patience),
             options,
         })))
@@ -129,7 +129,7 @@ impl LeaseBacking {
                 policy.serves_the_past = kept.plan.expiry == Expiry::Serve;
                 // Twice, for those that are used up while others replace them.
                 let lanes = 2 * kept.plan.widen_to as usize + 8;
-                Timeline::for_leases(*layout, lanes, clock, policy, Arc::clone(&kept.outage))
+                Timeline::for_leases(*layout, lanes, clock, policy, Arc::clone(&kept.health))
             }
         }
         .map_err(BuildError::System)

@@ -180,7 +180,7 @@ impl CachedGenerator {
     /// How the leases from a store stand; none if the lease was given.
     pub fn lease_status(&self) -> Option<LeaseStatus> {
         let forked = self.filler.source().timeline().is_forked();
-        // A child has a copy of the keeper's lock, but nobody to unlock it.
+        // A child has a copy of the renewal state's lock, but nobody to unlock it.
         if forked {
             None
         } else {

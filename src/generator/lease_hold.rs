@@ -1,4 +1,4 @@
-//! How a generator holds its leases: one that was given, or those that a keeper
+//! How a generator holds its leases: one that was given, or those that a renewal thread
 //! has from a store.
 
 #[cfg(test)]
@@ -11,7 +11,9 @@ use super::error::BuildError;
 use super::grant_lanes::{GrantLanes, LeaseUser};
 use super::shutdown::Shutdown;
 use crate::lease::protocol::{LeaseStatus, Manager};
-use crate::lease::{Claimed, FirstLease, Keeper, KeeperError, Position, may_come};
+use crate::lease::{
+    Claimed, FirstLease, Position, RenewalStartError, RenewalThread, may_succeed_later,
+};
 use crate::source::Source;
 use crate::timeline::Timeline;
 
@@ -22,7 +24,7 @@ pub(super) enum LeaseHold {
     /// A lease that was given.
     Given(Given),
     /// A thread keeps leases from a store.
-    Kept(Keeper),
+    Kept(RenewalThread),
 }
 
 /// A lease that was given, and the generator that has it.
@@ -90,7 +92,7 @@ impl LeaseHold {
                     store,
                     namespace,
                     plan,
-                    outage,
+                    health,
                     options,
                     patience,
                 } = *kept;
@@ -102,15 +104,17 @@ impl LeaseHold {
                 let first = FirstLease::new(options.init_if_new, patience.unwrap_or_default())
                     .lasting(options.first_lease_duration)
                     .reporting_to(options.wait_hook);
-                Keeper::start(store, manager, lanes, outage, first, patience.is_some())
+                RenewalThread::start(store, manager, lanes, health, first, patience.is_some())
                     .map(Self::Kept)
                     .map_err(|error| match error {
-                        KeeperError::Store(error) if may_come(&error) => BuildError::NoLeaseYet {
-                            waited: started.elapsed(),
-                            error,
-                        },
-                        KeeperError::Store(error) => BuildError::Store(error),
-                        KeeperError::System(error) => BuildError::System(error),
+                        RenewalStartError::Store(error) if may_succeed_later(&error) => {
+                            BuildError::NoLeaseYet {
+                                waited: started.elapsed(),
+                                error,
+                            }
+                        }
+                        RenewalStartError::Store(error) => BuildError::Store(error),
+                        RenewalStartError::System(error) => BuildError::System(error),
                     })
             }
         }
@@ -130,7 +134,7 @@ impl LeaseHold {
     pub(super) fn shut_down(self, patience: Duration) -> Shutdown {
         let released = match self {
             Self::Given(_) => true,
-            Self::Kept(keeper) => keeper.shut_down(patience),
+            Self::Kept(renewal) => renewal.shut_down(patience),
         };
         if released {
             Shutdown::Released
@@ -142,7 +146,7 @@ impl LeaseHold {
     pub(super) fn status(&self) -> Option<LeaseStatus> {
         match self {
             Self::Given(_) => None,
-            Self::Kept(keeper) => Some(keeper.status()),
+            Self::Kept(renewal) => Some(renewal.status()),
         }
     }
 
@@ -151,12 +155,12 @@ impl LeaseHold {
     pub(super) fn wait_ready(&self, patience: Duration) -> bool {
         match self {
             Self::Given(_) => true,
-            Self::Kept(keeper) => keeper.wait_ready(patience),
+            Self::Kept(renewal) => renewal.wait_ready(patience),
         }
     }
 
     /// Gives up the leases of `user`, its own, with all that was made from them.
-    /// A keeper then acquires others.
+    /// The renewal thread then acquires others.
     pub(super) fn invalidate(&self, user: &impl LeaseUser) {
         match self {
             Self::Given(_) => {
@@ -164,7 +168,7 @@ impl LeaseHold {
                 timelines.for_each(Timeline::close_all);
                 while user.stop_serving() {}
             }
-            Self::Kept(keeper) => keeper.invalidate(),
+            Self::Kept(renewal) => renewal.invalidate(),
         }
     }
 }

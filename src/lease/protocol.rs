@@ -76,7 +76,7 @@
 //! is known to one alone. (What a request under way at that moment brings may
 //! become known to both, should its reply reach both.) Nothing in here could tell
 //! one copy from another, so it is up to the driver:
-//! * A forked child never drives its parent's manager. It has no keeper thread,
+//! * A forked child never drives its parent's manager. It has no renewal thread,
 //!   and builds a manager of its own.
 //! * A hook that runs when a machine is resumed from a snapshot calls
 //!   [`invalidate`](Manager::invalidate); then nothing is used twice. A request
@@ -198,8 +198,8 @@ pub struct Manager {
     /// The latest end of all grants since the last invalidation.
     last_end: Option<u64>,
     expired_since_unix_ms: Option<u64>,
-    store_trouble: Option<Failing>,
-    acquire_trouble: Option<Failing>,
+    store_failing: Option<Failing>,
+    acquire_failing: Option<Failing>,
     next_attempt: Duration,
 }
 
@@ -266,8 +266,8 @@ impl Manager {
             reach: Duration::ZERO,
             last_end: None,
             expired_since_unix_ms: None,
-            store_trouble: None,
-            acquire_trouble: None,
+            store_failing: None,
+            acquire_failing: None,
             next_attempt: Duration::ZERO,
         })
     }
@@ -351,10 +351,10 @@ impl Manager {
 
     /// How the leases stand, as of the last call. Allocates.
     pub fn status(&self) -> LeaseStatus {
-        let trouble = self
-            .store_trouble
+        let failing = self
+            .store_failing
             .as_ref()
-            .or(self.acquire_trouble.as_ref());
+            .or(self.acquire_failing.as_ref());
         let nothing_is_planned = self.flight.is_some() || self.mode.is_leaving();
         LeaseStatus {
             grants: self
@@ -369,8 +369,8 @@ impl Manager {
             reach: self.reach,
             expired_since_unix_ms: self.expired_since_unix_ms,
             health: LeaseHealth {
-                failing_since_unix_ms: trouble.map(|trouble| trouble.since_unix_ms),
-                trouble: trouble.map(|trouble| Arc::clone(&trouble.error)),
+                failing_since_unix_ms: failing.map(|failing| failing.since_unix_ms),
+                last_error: failing.map(|failing| Arc::clone(&failing.error)),
                 next_attempt: (!nothing_is_planned).then_some(self.next_attempt),
             },
         }

@@ -1,52 +1,55 @@
-//! What keeps leases: threads that drive [`Manager`]s against stores.
+//! Acquires and renews leases: threads that drive [`Manager`]s against stores.
 //!
-//! The manager decides; a courier, a thread with a store of its own, asks the store what
-//! the manager says, hands it the answers, and lets the sink know what it has from then
-//! on. A [`Keeper`] is how a generator reaches all that.
+//! The manager decides. A worker, a thread with a store of its own, sends the manager's
+//! requests to the store, hands it the answers, and tells the sink which grants it has
+//! from then on. A [`RenewalThread`] is a generator's handle on all that.
 //!
 //! Generators of one process whose stores have equal [keys](super::StoreKey) share one
-//! courier, and with it one connection. A hundred of them cost the server no more than
+//! worker, and with it one connection. A hundred of them cost the server no more than
 //! one.
 //!
-//! # What stands where
-//! | file | |
+//! # Files
+//! | file | holds |
 //! |---|---|
-//! | `desk.rs` | manager and sink together, behind one lock |
-//! | `seat.rs` | what a courier does for one desk, from the first lease to the farewell |
+//! | `state.rs` | manager and sink together, behind one lock |
+//! | `client.rs` | what a worker does for one generator, from the first lease to the release |
 //! | `first_lease.rs` | what is different until a store has given the first lease |
-//! | `courier.rs` | the thread: its rounds, and what one failure says to all |
-//! | `line.rs` | which courier a keeper comes to, and when one ends |
-//! | `events.rs` | what it reports to `tracing` |
-//! | `farewell.rs` | how long a generator that goes waits |
+//! | `worker.rs` | the thread: its rounds, and the failure that its clients share |
+//! | `handle.rs` | how a worker is reached |
+//! | `assign.rs` | which worker a client is assigned to, and when one ends |
+//! | `events.rs` | what is reported to `tracing` |
+//! | `shutdown.rs` | how long a generator that ends waits |
 //!
 //! # Locks
-//! The desk's lock is never held while the store is asked, so
-//! [`invalidate`](Keeper::invalidate) finds the lanes of every grant that ever was,
-//! whatever the store is doing; nor while `tracing` is told, so a subscriber may ask how
-//! the leases stand. The lock of the lines is held while a thread is started, and never
-//! together with a desk's.
+//! The lock of the state is never held while the store is asked. So
+//! [`invalidate`](RenewalThread::invalidate) finds the lanes of every grant that ever was,
+//! whatever the store is doing. Nor is it held while an event is emitted, so a subscriber
+//! may ask how the leases stand. The lock of the workers' registry is held while a thread
+//! is started, and never together with that of a state.
 //!
-//! # Pace
-//! A courier looks at each desk's clock and demand four times a second, but not while it
-//! waits for the store. It takes no part in issuing IDs: should it stand still, leases are
-//! used up to their confirmed ends and no further.
+//! # Timing
+//! A worker looks at each generator's clock and demand four times a second, but not while
+//! it waits for the store. It takes no part in issuing IDs: should it stand still, leases
+//! are used up to their confirmed ends and no further.
 //!
 //! # Other people's code
-//! It may panic. A store that does has left its answer open, a clock says what it said
-//! before, and a subscriber's panic is dropped. None of them comes between the manager and
-//! the sink: what the manager has changed, the sink is told.
+//! It may panic. The outcome of a request to a store that panics is unknown, a clock that
+//! panics counts as unchanged, and a subscriber's panic is dropped. None of them comes
+//! between the manager and the sink: the sink learns of all that the manager has
+//! changed.
 //!
 //! # Forks
-//! A child has neither the threads nor the leases. Its keepers do nothing from then on,
-//! and those that it starts come to couriers of its own.
+//! A child has neither the threads nor the leases. The `RenewalThread`s that it has copied
+//! do nothing, and those that it starts get workers of its own.
 
-mod courier;
-mod desk;
+mod assign;
+mod client;
 mod events;
-mod farewell;
 mod first_lease;
-mod line;
-mod seat;
+mod handle;
+mod shutdown;
+mod state;
+mod worker;
 
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
@@ -54,35 +57,38 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-pub(crate) use self::desk::GrantSink;
-use self::desk::{Desk, Shared};
-use self::farewell::Ending;
-pub(crate) use self::first_lease::{FirstLease, WaitHook, may_come};
-use self::line::Line;
-use self::seat::Seat;
+use self::assign::assign;
+use self::client::Client;
+pub(crate) use self::first_lease::{FirstLease, WaitHook, may_succeed_later};
+use self::handle::WorkerHandle;
+use self::shutdown::Completion;
+pub(crate) use self::state::GrantSink;
+use self::state::{Shared, State};
+
 use super::protocol::{LeaseStatus, Manager};
-use super::{LeaseStore, Outage, StoreError};
+use super::{LeaseStore, StoreError, StoreHealth};
 use crate::fork::WipeOnFork;
 
-/// Keeps the leases of one sink; letting it go releases them, see [`farewell`].
-pub(crate) struct Keeper {
+/// Acquires and renews the leases of one sink. Dropping it releases them, see
+/// [`shutdown`].
+pub(crate) struct RenewalThread {
     shared: Arc<Shared>,
-    /// Taken when it goes.
-    line: Option<Line>,
+    /// Taken when it ends.
+    worker: Option<WorkerHandle>,
     /// Reads false in a forked child, which has neither the thread nor the leases.
-    at_home: WipeOnFork<bool>,
+    not_forked: WipeOnFork<bool>,
 }
 
-/// Why there is no keeper.
-pub(crate) enum KeeperError {
+/// Why no leases are renewed.
+pub(crate) enum RenewalStartError {
     /// The store gave no lease.
     Store(StoreError),
     /// The operating system refused memory or a thread.
     System(std::io::Error),
 }
 
-impl Keeper {
-    /// Has a courier serve the sink, and waits until it has acquired the first leases
+impl RenewalThread {
+    /// Has a worker serve the sink, and waits until it has acquired the first leases
     /// if they are `awaited`. The store is dropped where another one has its key.
     ///
     /// # Errors
@@ -92,88 +98,88 @@ impl Keeper {
         store: Box<dyn LeaseStore>,
         manager: Manager,
         sink: Box<dyn GrantSink>,
-        outage: Arc<Outage>,
+        health: Arc<StoreHealth>,
         first: FirstLease,
         awaited: bool,
-    ) -> Result<Self, KeeperError> {
-        let at_home = WipeOnFork::new(true).map_err(KeeperError::System)?;
-        let shared = Arc::new(Shared::new(Desk::new(manager, sink, outage)));
+    ) -> Result<Self, RenewalStartError> {
+        let not_forked = WipeOnFork::new(true).map_err(RenewalStartError::System)?;
+        let shared = Arc::new(Shared::new(State::new(manager, sink, health)));
         let (outcome, answer) = mpsc::channel();
         let outcome = awaited.then_some(outcome);
-        let seat = Seat::new(Arc::clone(&shared), first, outcome);
-        let line = Line::of(store, seat).map_err(KeeperError::System)?;
-        // From here on an error lets go of what the courier has of it.
-        let keeper = Self {
+        let client = Client::new(Arc::clone(&shared), first, outcome);
+        let worker = assign(store, client).map_err(RenewalStartError::System)?;
+        // From here on an error makes the worker let go of its part, too.
+        let renewal = Self {
             shared,
-            line: Some(line),
-            at_home,
+            worker: Some(worker),
+            not_forked,
         };
         if !awaited {
-            return Ok(keeper);
+            return Ok(renewal);
         }
         match answer.recv() {
-            Ok(first) => first.map(|()| keeper).map_err(KeeperError::Store),
-            Err(gone) => Err(KeeperError::System(std::io::Error::other(gone))),
+            Ok(first) => first.map(|()| renewal).map_err(RenewalStartError::Store),
+            Err(gone) => Err(RenewalStartError::System(std::io::Error::other(gone))),
         }
     }
 
     /// How the leases stand.
     pub(crate) fn status(&self) -> LeaseStatus {
-        self.shared.desk().status()
+        self.shared.state().status()
     }
 
     /// Gives up every lease at once, with all that was made from them, and lets
-    /// the courier acquire others.
+    /// the worker acquire others.
     pub(crate) fn invalidate(&self) {
-        let news = self.shared.desk().invalidate();
-        if let Some(line) = &self.line {
-            line.wake();
+        let events = self.shared.state().invalidate();
+        if let Some(worker) = &self.worker {
+            worker.wake();
         }
-        news.tell();
+        events.emit();
     }
 
-    /// Waits until a lease is in force, for no longer than `patience`, and answers whether
-    /// one is. Not for a forked child, where nobody unlocks the desk.
+    /// Waits until a lease is in force, for no longer than `patience`, and returns whether
+    /// one is. Not for a forked child, where nobody unlocks the state.
     pub(crate) fn wait_ready(&self, patience: Duration) -> bool {
-        self.shared.wait(patience, Desk::is_in_force)
+        self.shared.wait(patience, State::is_in_force)
     }
 
-    /// Releases every lease, and waits for that as long as `patience`. Answers whether
+    /// Releases every lease, and waits for that as long as `patience`. Returns whether
     /// all were released by then.
     pub(crate) fn shut_down(mut self, patience: Duration) -> bool {
-        self.leave(|ending| ending.wait(patience))
+        self.leave(|completion| completion.wait(patience))
     }
 
-    /// Lets the courier release everything, and `wait` for that.
-    fn leave(&mut self, wait: impl FnOnce(&Ending) -> Option<bool>) -> bool {
-        let Some(line) = self.line.take() else {
+    /// Lets the worker release everything, and `wait` for that.
+    fn leave(&mut self, wait: impl FnOnce(&Completion) -> Option<bool>) -> bool {
+        let Some(worker) = self.worker.take() else {
             return false;
         };
-        if !*self.at_home {
+        if !*self.not_forked {
             // The parent's; there is nothing to release.
-            std::mem::forget(line);
+            std::mem::forget(worker);
             return false;
         }
-        // Relaxed: the courier looks again after each round.
+        // Relaxed: the worker looks again after each round.
         self.shared.stop.store(true, Relaxed);
-        line.wake();
+        worker.wake();
         // A hook may own the last generator, and a store may call it.
-        if line.thread() == thread::current().id() {
+        if worker.thread() == thread::current().id() {
             return false;
         }
         // Where it takes longer, it goes on by itself.
-        wait(&self.shared.ending).unwrap_or(false)
+        wait(&self.shared.completion).unwrap_or(false)
     }
 }
 
-impl Drop for Keeper {
+impl Drop for RenewalThread {
     fn drop(&mut self) {
-        self.leave(Ending::wait_in_a_drop);
+        self.leave(Completion::wait_in_a_drop);
     }
 }
 
-impl fmt::Debug for Keeper {
+impl fmt::Debug for RenewalThread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keeper").finish_non_exhaustive()
+        f.debug_struct("RenewalThread").finish_non_exhaustive()
     }
 }

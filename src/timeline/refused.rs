@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::lease::Trouble;
+use crate::lease::StoreFailure;
 
 /// Why no ID can be made at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub enum Refused {
         now_unix_ms: u64,
         /// What keeps the store from granting one, and since when; none if
         /// nothing does, and it will be asked in a moment.
-        trouble: Option<Trouble>,
+        failure: Option<StoreFailure>,
     },
     /// The generator was told that its leases may be in use by a copy of this
     /// process, and it has no store to get others from.
@@ -64,7 +64,7 @@ impl fmt::Display for Refused {
             Self::NoLease {
                 end_unix_ms,
                 now_unix_ms,
-                trouble,
+                failure,
             } => {
                 f.write_str("no lease is in force")?;
                 if *end_unix_ms > 0 {
@@ -74,8 +74,8 @@ impl fmt::Display for Refused {
                          (the clock says {now_unix_ms} ms)"
                     )?;
                 }
-                match trouble {
-                    Some(trouble) => write!(f, "; {trouble}"),
+                match failure {
+                    Some(failure) => write!(f, "; {failure}"),
                     None => f.write_str("; the store is being asked for another"),
                 }
             }

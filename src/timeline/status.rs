@@ -106,15 +106,15 @@ impl Timeline {
         if self.is_forked() {
             return Refused::Forked;
         }
-        match (self.earliest(0, now), &self.outage) {
+        match (self.earliest(0, now), &self.health) {
             (Some((_, tick)), _) => self.behind(tick, now),
-            (None, Some(outage)) => {
+            (None, Some(health)) => {
                 // First: it acquires the end that was noted before it.
-                let trouble = outage.trouble();
+                let failure = health.failure();
                 Refused::NoLease {
-                    end_unix_ms: outage.end_unix_ms(),
+                    end_unix_ms: health.end_unix_ms(),
                     now_unix_ms: now.unix_ms,
-                    trouble,
+                    failure,
                 }
             }
             (None, None) if self.lanes.iter().any(Lane::is_open) => Refused::LeaseEnded {

@@ -381,7 +381,7 @@ fn troubled_life() -> Vec<Id> {
     leased.store.fail(Fault::Down);
     leased.advance(8);
     eventually("the outage is noticed", || {
-        status().health.trouble.is_some()
+        status().health.last_error.is_some()
     });
     leased.advance(20);
     eventually("the end is noticed", || {

@@ -347,7 +347,7 @@ fn a_detached_generator_is_ready_when_its_store_is() {
     let direct = rig.direct().build_detached().unwrap();
     eventually("both are told of the store", || {
         let told = |status: Option<ringflake::lease::LeaseStatus>| {
-            status.is_some_and(|status| status.health.trouble.is_some())
+            status.is_some_and(|status| status.health.last_error.is_some())
         };
         told(cached.lease_status()) && told(direct.lease_status())
     });
@@ -356,7 +356,7 @@ fn a_detached_generator_is_ready_when_its_store_is() {
     let refused = direct.take().unwrap_err();
     let Refused::NoLease {
         end_unix_ms: 0,
-        trouble: Some(_),
+        failure: Some(_),
         ..
     } = refused
     else {

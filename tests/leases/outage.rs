@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ringflake::lease::TroubleKind;
+use ringflake::lease::StoreFailureKind;
 use ringflake::{Clock, Id, ManualClock, OnEmpty, Refused, TakeError};
 
 use crate::rig::{Judge, Rig, SECOND, START, all_held, is_without_lease};
@@ -22,21 +22,21 @@ const END: u64 = START + 21;
 
 /// The refusal, as it is while the store fails like this.
 #[track_caller]
-fn assert_no_lease(outcome: Result<Id, TakeError>, rig: &Rig, kind: TroubleKind, since: u64) {
+fn assert_no_lease(outcome: Result<Id, TakeError>, rig: &Rig, kind: StoreFailureKind, since: u64) {
     let Err(TakeError::Refused(refused)) = outcome else {
         panic!("{outcome:?}");
     };
     let Refused::NoLease {
         end_unix_ms,
         now_unix_ms,
-        trouble: Some(trouble),
+        failure: Some(failure),
     } = refused
     else {
         panic!("{refused:?}");
     };
     assert_eq!(end_unix_ms, rig.unix_ms(END));
     assert_eq!(now_unix_ms, rig.clock.unix_ms());
-    assert_eq!((trouble.kind, trouble.since_unix_ms), (kind, since));
+    assert_eq!((failure.kind, failure.since_unix_ms), (kind, since));
     let text = refused.to_string();
     for part in [end_unix_ms.to_string(), since.to_string(), kind.to_string()] {
         assert!(text.contains(&part), "no {part} in {text}");
@@ -46,9 +46,9 @@ fn assert_no_lease(outcome: Result<Id, TakeError>, rig: &Rig, kind: TroubleKind,
 #[test]
 fn ids_flow_until_the_confirmed_end_and_then_fail_with_since_when_and_why() {
     for (fault, kind) in [
-        (Fault::Down, TroubleKind::Unavailable),
-        (Fault::Cut, TroubleKind::Ambiguous),
-        (Fault::Panic, TroubleKind::Ambiguous),
+        (Fault::Down, StoreFailureKind::Unavailable),
+        (Fault::Cut, StoreFailureKind::Ambiguous),
+        (Fault::Panic, StoreFailureKind::Ambiguous),
     ] {
         let rig = Rig::new();
         let judge = Judge::new(&rig);
@@ -183,8 +183,8 @@ fn a_store_that_panics_for_a_while_wedges_nothing() {
         rig.store.granted().len() == 4 && all_held(&status)
     });
     judge.judge(ids.take().unwrap());
-    let trouble = ids.lease_status().unwrap().health.trouble;
-    assert!(trouble.is_none(), "{trouble:?}");
+    let failure = ids.lease_status().unwrap().health.last_error;
+    assert!(failure.is_none(), "{failure:?}");
 }
 
 /// A clock that panics in the thread that keeps leases.

@@ -244,7 +244,7 @@ fn a_store_that_is_away_is_not_asked_for_each_and_comes_back_for_all() {
     let all = many(&rig, 30);
     rig.store.fail(Fault::Down);
     rig.make_renewals_due(|| all.iter().map(DirectGenerator::lease_status).collect());
-    let trouble = |ids: &DirectGenerator| status(ids).health.trouble;
+    let trouble = |ids: &DirectGenerator| status(ids).health.last_error;
     eventually("all know of it", || {
         all.iter().all(|ids| trouble(ids).is_some())
     });
@@ -280,7 +280,7 @@ fn a_store_that_panics_takes_nobody_with_it() {
         eventually("all are well", || {
             all.iter().all(|ids| {
                 let status = status(ids);
-                status.health.trouble.is_none() && held_end(&status) > 0
+                status.health.last_error.is_none() && held_end(&status) > 0
             })
         });
     }

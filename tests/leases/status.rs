@@ -17,7 +17,7 @@ fn the_status_names_each_grant_with_its_confirmed_end() {
     assert_eq!(status.reach, 600 * SECOND);
     assert_eq!(status.expired_since_unix_ms, None);
     assert_eq!(status.health.failing_since_unix_ms, None);
-    assert!(status.health.trouble.is_none());
+    assert!(status.health.last_error.is_none());
     let granted = rig.store.granted();
     let grants: Vec<_> = status
         .grants
@@ -70,7 +70,7 @@ fn a_horizon_under_the_lease_duration_shows_in_the_reach() {
     let status = ids.lease_status().unwrap();
     assert_eq!(status.reach, horizon);
     assert_eq!(ids.leases()[0].ticks(), START..START + 100);
-    assert!(status.health.trouble.is_none());
+    assert!(status.health.last_error.is_none());
     // And it is renewed well before that.
     rig.let_them_renew(|| vec![ids.lease_status()]);
     assert_eq!(rig.store.calls(Op::Acquire), 1);
@@ -121,7 +121,7 @@ fn trouble_is_named_with_its_beginning() {
     eventually("it is tried again", || rig.store.calls(Op::Renew) > failed);
     let health = ids.lease_status().unwrap().health;
     assert_eq!(health.failing_since_unix_ms, Some(rig.unix_ms(START + 20)));
-    let trouble = health.trouble.unwrap();
+    let trouble = health.last_error.unwrap();
     assert!(matches!(*trouble, StoreError::Unavailable { .. }));
     rig.store.heal();
     eventually("it is over", || failing().is_none());

@@ -129,7 +129,7 @@ impl Supply {
         const SILENCE: Duration = Duration::from_secs(1);
         const MOMENT: Duration = Duration::from_millis(2);
         let health = self.generator.lease_status().map(|status| status.health);
-        let trouble = health.and_then(|health| health.trouble.zip(health.failing_since_unix_ms));
+        let trouble = health.and_then(|health| health.last_error.zip(health.failing_since_unix_ms));
         if let Some((error, since_unix_ms)) = trouble {
             let lasted = SystemClock.unix_ms().saturating_sub(since_unix_ms);
             if u128::from(lasted) >= self.wait.as_millis() {

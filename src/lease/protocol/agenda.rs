@@ -39,7 +39,7 @@ impl Manager {
             held += 1;
         }
         if held >= target {
-            self.acquire_trouble = None;
+            self.acquire_failing = None;
         }
     }
 

@@ -27,7 +27,7 @@ impl Manager {
             },
             (Request::Release { .. }, Answer::Released(result)) => match result {
                 // That the grant is not the block's last is a reply, too.
-                Ok(()) | Err(StoreError::Fenced { .. }) => self.heard(),
+                Ok(()) | Err(StoreError::Fenced { .. }) => self.replied(),
                 Err(error) => {
                     // Others learn that the blocks are free when their marks pass.
                     self.to_release.clear();
@@ -35,7 +35,7 @@ impl Manager {
                 }
             },
             (Request::Check { .. }, Answer::Checked(result)) => match result {
-                Ok(()) => self.heard(),
+                Ok(()) => self.replied(),
                 Err(error) => self.store_fails(at, error),
             },
             (request, _) => {
@@ -59,7 +59,7 @@ impl Manager {
         changes: &mut Vec<Change>,
     ) {
         self.store_works();
-        self.acquire_trouble = None;
+        self.acquire_failing = None;
         let wanted = acquire.blocks as usize;
         // Fewer than wanted is service. There is hope for more, but no hurry.
         self.acquire_at = if grants.len() < wanted {
@@ -114,7 +114,7 @@ impl Manager {
                 self.acquire_at = self.spread(at, retry_after);
                 let serves = matches!(error, StoreError::Exhausted { .. }) && self.serves(at);
                 if serves {
-                    self.acquire_trouble = None;
+                    self.acquire_failing = None;
                 } else {
                     self.acquire_fails(at, error);
                 }
@@ -180,14 +180,14 @@ impl Manager {
                 self.drain(renew, true);
                 self.store_fails(at, error);
             }
-            // One block's trouble, not the store's.
+            // It concerns one block, not the store.
             StoreError::Invalid { .. } | StoreError::Corrupt { .. } => {
-                self.heard();
+                self.replied();
                 let renew_at = self.slowly(at);
                 if let Some(held) = self.holdings.iter_mut().find(|h| h.is_subject_of(renew)) {
                     held.postpone(renew_at);
                 }
-                note(&mut self.store_trouble, at, error);
+                note(&mut self.store_failing, at, error);
             }
             _ => self.store_fails(at, error),
         }
@@ -203,7 +203,7 @@ impl Manager {
 
     /// Something came back. The next failure still counts with those before:
     /// a store that is overrun answers now and then.
-    fn heard(&mut self) {
+    fn replied(&mut self) {
         self.backoff.until = Duration::ZERO;
         self.enter(Mode::Asking);
     }
@@ -212,7 +212,7 @@ impl Manager {
     fn store_works(&mut self) {
         self.backoff.succeed();
         self.enter(Mode::Asking);
-        self.store_trouble = None;
+        self.store_failing = None;
     }
 
     /// Nothing can be had of the store at the moment, whatever is asked.
@@ -233,7 +233,7 @@ impl Manager {
                 self.enter(Mode::Asking);
             }
         }
-        note(&mut self.store_trouble, at, error);
+        note(&mut self.store_failing, at, error);
     }
 
     /// How much is left of the held grant that ends first.
@@ -245,7 +245,7 @@ impl Manager {
     }
 
     fn acquire_fails(&mut self, at: Moment, error: StoreError) {
-        note(&mut self.acquire_trouble, at, error);
+        note(&mut self.acquire_failing, at, error);
     }
 
     fn slowly(&mut self, at: Moment) -> Duration {
@@ -272,12 +272,12 @@ impl Manager {
     }
 }
 
-/// Takes down trouble; it began when the first of its kind did.
-fn note(trouble: &mut Option<Failing>, at: Moment, error: StoreError) {
-    let since_unix_ms = trouble
+/// Takes down a failure. It began when the first of its kind did.
+fn note(failing: &mut Option<Failing>, at: Moment, error: StoreError) {
+    let since_unix_ms = failing
         .as_ref()
-        .map_or(at.unix_ms, |trouble| trouble.since_unix_ms);
-    *trouble = Some(Failing {
+        .map_or(at.unix_ms, |failing| failing.since_unix_ms);
+    *failing = Some(Failing {
         since_unix_ms,
         error: Arc::new(error),
     });

@@ -57,7 +57,7 @@ pub struct LeaseHealth {
     /// are no failure as long as one is in force here.
     pub failing_since_unix_ms: Option<u64>,
     /// What the last failing request was answered.
-    pub trouble: Option<Arc<StoreError>>,
+    pub last_error: Option<Arc<StoreError>>,
     /// When the next request is due, on the scale of
     /// [`Moment::elapsed`](super::Moment::elapsed); none while one is under way,
     /// and when everything is released.

@@ -230,8 +230,8 @@ impl Rig {
         status.grants.iter().map(|grant| grant.state).collect()
     }
 
-    fn trouble(&self) -> Option<Arc<StoreError>> {
-        self.manager.status().health.trouble
+    fn last_error(&self) -> Option<Arc<StoreError>> {
+        self.manager.status().health.last_error
     }
 }
 
@@ -536,14 +536,14 @@ fn an_outage_costs_nothing_while_the_leases_last() {
     let since = health.failing_since_unix_ms.unwrap() - down;
     assert!((60_000..=90_000).contains(&since), "{since}");
     assert!(matches!(
-        *health.trouble.unwrap(),
+        *health.last_error.unwrap(),
         StoreError::Unavailable { .. }
     ));
     assert_eq!(rig.states(), [GrantState::Held; 3]);
 
     let asked = rig.run(secs(15));
     assert_eq!(asked.len(), 3);
-    assert!(rig.trouble().is_none());
+    assert!(rig.last_error().is_none());
     assert!(
         !rig.changes
             .iter()
@@ -656,20 +656,20 @@ fn refusals_keep_what_is_held_and_are_retried_at_the_slowest_pace() {
             rig.answer(Answer::Acquired(Err(refusal())));
         });
         assert!((20..=41).contains(&asked.len()), "{kind}: {}", asked.len());
-        assert_eq!(rig.trouble().unwrap().to_string(), kind);
+        assert_eq!(rig.last_error().unwrap().to_string(), kind);
         rig.run(secs(10));
         assert_eq!(rig.states(), [GrantState::Held], "{kind}");
-        assert!(rig.trouble().is_none());
+        assert!(rig.last_error().is_none());
 
         rig.advance(secs(100));
         let asked = rig.run_with(secs(100), |rig, _| {
             rig.answer(Answer::Renewed(Err(refusal())));
         });
         assert!((20..=41).contains(&asked.len()), "{kind}: {}", asked.len());
-        assert_eq!(rig.trouble().unwrap().to_string(), kind);
+        assert_eq!(rig.last_error().unwrap().to_string(), kind);
         assert_eq!(rig.states(), [GrantState::Held], "{kind}");
         rig.run(secs(10));
-        assert!(rig.trouble().is_none());
+        assert!(rig.last_error().is_none());
         let left = rig.manager.status().grants[0].grant.ticks.end - rig.tick();
         assert!(left > LEASE_DURATION - 20, "{kind}");
     }
@@ -693,7 +693,7 @@ fn one_corrupt_block_does_not_hold_up_the_others() {
 }
 
 #[test]
-fn exhausted_is_trouble_only_while_nothing_is_in_force() {
+fn exhausted_is_a_failure_only_while_nothing_is_in_force() {
     // Four blocks, of which another holds two.
     let mut rig = Rig::with(LeasePlan::new(3), 15, StoreLimits::default());
     let now = rig.clock.unix_ms();
@@ -709,7 +709,7 @@ fn exhausted_is_trouble_only_while_nothing_is_in_force() {
     let wanted = acquisitions(&asked);
     assert!(wanted.iter().all(|(_, blocks)| *blocks == 1));
     assert!((1..=2).contains(&wanted.len()), "{wanted:?}");
-    assert!(rig.trouble().is_none());
+    assert!(rig.last_error().is_none());
     assert_eq!(rig.manager.status().target, 3);
     rig.run(secs(200));
     assert_eq!(rig.states().len(), 3);
@@ -722,12 +722,12 @@ fn exhausted_is_trouble_only_while_nothing_is_in_force() {
     let asked = rig.run(secs(30));
     assert_eq!(asked.len(), 1);
     assert!(matches!(
-        *rig.trouble().unwrap(),
+        *rig.last_error().unwrap(),
         StoreError::Exhausted { .. }
     ));
     rig.run(secs(31));
     assert_eq!(rig.states().len(), 1);
-    assert!(rig.trouble().is_none());
+    assert!(rig.last_error().is_none());
 }
 
 #[test]
@@ -795,7 +795,7 @@ fn a_lost_history_is_replaced_by_few_requests_while_the_leases_last() {
             .iter()
             .all(|g| g.grant.ticks.end >= rig.tick() + LEASE_DURATION - 90)
     );
-    assert!(rig.trouble().is_none());
+    assert!(rig.last_error().is_none());
 }
 
 #[test]
@@ -1047,16 +1047,16 @@ fn widens_no_further_while_what_it_asked_for_has_not_come() {
     rig.demand = BUSY;
     rig.run(secs(300));
     assert_eq!(rig.manager.status().target, 2);
-    assert!(rig.trouble().is_none());
+    assert!(rig.last_error().is_none());
 }
 
 #[test]
-fn trouble_with_blocks_that_are_no_longer_wanted_is_forgotten() {
+fn failures_of_blocks_no_longer_wanted_are_forgotten() {
     let mut rig = Rig::holding(1);
     rig.demand = BUSY;
     acquisition(&rig.asked());
     rig.answer(Answer::Acquired(Err(refusals().swap_remove(8))));
-    assert!(rig.trouble().is_some());
+    assert!(rig.last_error().is_some());
     rig.demand = IDLE;
     rig.run_with(secs(LEASE_DURATION + 10), |rig, request| match request {
         Request::Acquire(_) => {
@@ -1065,7 +1065,7 @@ fn trouble_with_blocks_that_are_no_longer_wanted_is_forgotten() {
         other => rig.send(other),
     });
     assert_eq!(rig.manager.status().target, 1);
-    assert!(rig.trouble().is_none());
+    assert!(rig.last_error().is_none());
 }
 
 #[test]
@@ -1304,7 +1304,7 @@ fn grants_that_no_store_gives_are_not_opened() {
         ask(&mut rig, vec![unsound]);
         assert_eq!(rig.opened().len(), 1);
         assert!(matches!(
-            *rig.trouble().unwrap(),
+            *rig.last_error().unwrap(),
             StoreError::Corrupt { .. }
         ));
     }
@@ -1335,7 +1335,7 @@ fn an_end_that_no_store_gives_is_not_believed() {
         assert_eq!(rig.states(), [GrantState::Draining]);
         assert_eq!(rig.manager.status().grants[0].grant.ticks.end, known);
         assert!(matches!(
-            *rig.trouble().unwrap(),
+            *rig.last_error().unwrap(),
             StoreError::Corrupt { .. }
         ));
     }
@@ -1570,7 +1570,7 @@ proptest! {
         let status = rig.manager.status();
         prop_assert_eq!(rig.states(), [GrantState::Held; 3]);
         prop_assert!(status.grants.iter().all(|g| g.grant.ticks.end >= rig.tick() + LEASE_DURATION - 90));
-        prop_assert!(status.health.trouble.is_none());
+        prop_assert!(status.health.last_error.is_none());
         prop_assert_eq!(status.expired_since_unix_ms, None);
     }
 }

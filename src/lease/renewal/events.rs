@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::events::Throttle;
 use crate::lease::error::StoreError;
+use crate::lease::failure::StoreFailure;
 use crate::lease::protocol::{Change, Request};
-use crate::lease::trouble::Trouble;
 
 pub(super) fn changed(change: &Change) {
     match change {
@@ -55,7 +55,7 @@ pub(super) fn store_failed(throttle: &Throttle, request: &Request, error: &Store
     }
 }
 
-pub(super) fn store_recovered(trouble: Trouble) {
-    let since_unix_ms = trouble.since_unix_ms;
+pub(super) fn store_recovered(failure: StoreFailure) {
+    let since_unix_ms = failure.since_unix_ms;
     tracing::info!(target: "ringflake", since_unix_ms, "lease store recovered");
 }

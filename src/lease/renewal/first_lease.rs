@@ -4,14 +4,14 @@
 //! asked --not initialised, and a history was given--> initialised by one of all --> asked
 //!   |----not now, and there is patience left--> held back ----------------------> asked
 //!   |----granted--> done: from now on only the store is asked
-//!   `----anything else--> refused, and asked anew by who does not wait here
+//!   `----anything else--> refused; a builder that does not wait asks anew
 //! ```
 //! A namespace is initialised at most once, never after its first lease, and never once
 //! the store has shown that it is there: one that disappears was lost. So the history
 //! that was given is forgotten with the first answer that may come from a record, and
 //! with an initialisation whose outcome is unknown.
 //!
-//! Nothing here sleeps: others wait for the same courier.
+//! Nothing here sleeps: other clients wait for the same worker.
 
 #[cfg(test)]
 mod tests;
@@ -60,7 +60,7 @@ pub(crate) struct FirstLease {
 
 /// Whether a first lease that was refused like this may be had later. Not where it may
 /// have been granted: each further attempt could cost a block more.
-pub(crate) fn may_come(error: &StoreError) -> bool {
+pub(crate) fn may_succeed_later(error: &StoreError) -> bool {
     matches!(
         error,
         StoreError::Unavailable { .. }
@@ -88,7 +88,7 @@ fn again_after(error: &StoreError, pause: Duration, left: Duration) -> Option<Du
             (wait <= left).then_some(wait)
         }
         // Also where all is held: others may let go before they must.
-        error if may_come(error) => (!left.is_zero()).then_some(pause.min(left)),
+        error if may_succeed_later(error) => (!left.is_zero()).then_some(pause.min(left)),
         _ => None,
     }
 }
@@ -134,7 +134,7 @@ impl FirstLease {
     }
 
     /// Asks once, and once more where the namespace is made in between. Later leases are
-    /// asked for as they are. `unix_ms` is the tenant's clock.
+    /// asked for as they are. `unix_ms` is the sink's clock.
     pub(super) fn acquire(
         &mut self,
         store: &mut dyn LeaseStore,

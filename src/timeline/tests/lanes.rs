@@ -1,7 +1,7 @@
 //! Several leases at a time, as a store grants them.
 
 use super::*;
-use crate::lease::{Trouble, TroubleKind};
+use crate::lease::{StoreFailure, StoreFailureKind};
 
 /// Four IDs a node and tick.
 fn layout() -> Layout {
@@ -30,8 +30,8 @@ impl Rig {
     fn with_policy(lanes: usize, policy: ClaimPolicy) -> Self {
         let clock = ManualClock::new(at(0));
         let shared = Arc::new(clock.clone());
-        let outage = Arc::default();
-        let timeline = Timeline::for_leases(layout(), lanes, shared, policy, outage).unwrap();
+        let health = Arc::default();
+        let timeline = Timeline::for_leases(layout(), lanes, shared, policy, health).unwrap();
         Self { clock, timeline }
     }
 
@@ -266,11 +266,11 @@ fn a_tick_is_used_up_when_all_lanes_in_use_are() {
 
 #[test]
 fn each_refusal_says_what_to_do() {
-    let trouble = Trouble::new(TroubleKind::Unavailable, 17);
-    let no_lease = |end_unix_ms, trouble| Refused::NoLease {
+    let failure = StoreFailure::new(StoreFailureKind::Unavailable, 17);
+    let no_lease = |end_unix_ms, failure| Refused::NoLease {
         end_unix_ms,
         now_unix_ms: 56,
-        trouble,
+        failure,
     };
     for (refused, parts) in [
         (
@@ -297,8 +297,8 @@ fn each_refusal_says_what_to_do() {
             ["no lease is in force; the store", "being asked"],
         ),
         (
-            no_lease(0, Some(trouble)),
-            ["no lease is in force; ", &trouble.to_string()],
+            no_lease(0, Some(failure)),
+            ["no lease is in force; ", &failure.to_string()],
         ),
         (Refused::Invalidated, ["invalidated", "a new lease"]),
         (Refused::Forked, ["forked", "in the child"]),

@@ -174,7 +174,7 @@ impl Taking<'_> {
 fn is_for_the_greedy(error: TakeError) -> bool {
     matches!(
         error,
-        TakeError::Refused(Refused::BorrowLimit { .. } | Refused::NoLease { trouble: None, .. })
+        TakeError::Refused(Refused::BorrowLimit { .. } | Refused::NoLease { failure: None, .. })
     )
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use ringflake::lease::{
     Acquire, Block, Floor, Grant, History, Init, LeaseStore, Listing, Namespace, OpenOptions,
-    Renew, StoreError, TroubleKind, open,
+    Renew, StoreError, StoreFailureKind, open,
 };
 
 use super::{Database, SLACK, all_of, made, mark, now, patient, take, tick};
@@ -152,8 +152,8 @@ fn longer<const N: usize>(
     }))
 }
 
-fn told(answer: &Result<u64, StoreError>) -> Result<(), TroubleKind> {
-    answer.as_ref().map(drop).map_err(TroubleKind::of)
+fn told(answer: &Result<u64, StoreError>) -> Result<(), StoreFailureKind> {
+    answer.as_ref().map(drop).map_err(StoreFailureKind::of)
 }
 
 /// The same with replies that never come, on connections that stay open.

@@ -68,8 +68,8 @@ fn reach_is_lost_past_limit_and_duration_and_back_within() {
 }
 
 #[test]
-fn exhausted_is_trouble_where_what_is_held_is_out_of_reach() {
-    for (borrowed, troubled) in [(secs(0), false), (too_far(), true)] {
+fn exhausted_is_a_failure_where_all_held_is_out_of_reach() {
+    for (borrowed, fails) in [(secs(0), false), (too_far(), true)] {
         let mut rig = Rig::new(LeasePlan::new(2));
         let now = rig.clock.unix_ms();
         rig.asked();
@@ -84,7 +84,7 @@ fn exhausted_is_trouble_where_what_is_held_is_out_of_reach() {
             blocks: 1,
             retry_after: secs(1),
         })));
-        assert_eq!(rig.trouble().is_some(), troubled, "{borrowed:?}");
+        assert_eq!(rig.last_error().is_some(), fails, "{borrowed:?}");
     }
 }
 
@@ -138,7 +138,7 @@ fn advice_is_spread_by_half_of_it_or_by_half_a_period() {
 
 /// So that what is held is renewed meanwhile.
 #[test]
-fn no_grant_for_us_is_no_trouble_of_the_store() {
+fn no_grant_for_us_is_no_failure_of_the_store() {
     for error in refusals() {
         let (kind, of_the_store) = match &error {
             StoreError::Corrupt { .. }
@@ -151,8 +151,8 @@ fn no_grant_for_us_is_no_trouble_of_the_store() {
         rig.asked();
         rig.answer(Answer::Acquired(Err(error)));
         let manager = &rig.manager;
-        assert_eq!(manager.store_trouble.is_some(), of_the_store, "{kind}");
-        assert_eq!(manager.acquire_trouble.is_some(), !of_the_store, "{kind}");
+        assert_eq!(manager.store_failing.is_some(), of_the_store, "{kind}");
+        assert_eq!(manager.acquire_failing.is_some(), !of_the_store, "{kind}");
         assert_eq!(!manager.backoff.until.is_zero(), of_the_store, "{kind}");
     }
 }

@@ -64,7 +64,7 @@ fn s8_a_loss_is_told_in_the_status() {
     let request = rig.intercept();
     assert!(matches!(request, Request::Acquire(_)));
     rig.send(&request);
-    let trouble = rig.manager.status().health.trouble;
-    let lost = matches!(trouble.as_deref(), Some(StoreError::HistoryLost { .. }));
-    assert!(lost, "{trouble:?}");
+    let last_error = rig.manager.status().health.last_error;
+    let lost = matches!(last_error.as_deref(), Some(StoreError::HistoryLost { .. }));
+    assert!(lost, "{last_error:?}");
 }

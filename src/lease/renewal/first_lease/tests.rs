@@ -137,7 +137,7 @@ impl Case {
         self
     }
 
-    /// As a courier does that has nobody else to serve.
+    /// As a worker does that has no other client.
     fn acquire(&mut self) -> Result<Vec<Grant>, StoreError> {
         let acquire = Acquire::new(1, 600, NOW);
         loop {
@@ -256,7 +256,7 @@ fn what_may_come_is_asked_for_again() {
         recorded: None,
     };
     for error in [unavailable(), exhausted(), lost] {
-        assert!(may_come(&error), "{error}");
+        assert!(may_succeed_later(&error), "{error}");
         let mut case = case([error], None).made();
         case.acquire().unwrap();
         assert_eq!(case.calls(), ["acquire", "acquire"]);
@@ -264,7 +264,7 @@ fn what_may_come_is_asked_for_again() {
     let mut case = case([ambiguous()], None).made();
     case.acquire().unwrap_err();
     assert_eq!(case.calls(), ["acquire"], "it may have cost a block");
-    assert!(!may_come(&ambiguous()) && !may_come(&not_initialised()));
+    assert!(!may_succeed_later(&ambiguous()) && !may_succeed_later(&not_initialised()));
 }
 
 #[test]

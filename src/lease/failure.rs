@@ -10,16 +10,16 @@ use super::StoreError;
 /// errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Trouble {
+pub struct StoreFailure {
     /// What the store said last.
-    pub kind: TroubleKind,
+    pub kind: StoreFailureKind,
     /// When the first error since its last good answer came, by this machine's
     /// clock, in milliseconds since 1970.
     pub since_unix_ms: u64,
 }
 
-impl Trouble {
-    pub(crate) fn new(kind: TroubleKind, since_unix_ms: u64) -> Self {
+impl StoreFailure {
+    pub(crate) fn new(kind: StoreFailureKind, since_unix_ms: u64) -> Self {
         Self {
             kind,
             since_unix_ms,
@@ -27,7 +27,7 @@ impl Trouble {
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for StoreFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             kind,
@@ -42,15 +42,15 @@ macro_rules! kinds {
         /// The kind of a [`StoreError`], without its particulars.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
-        pub enum TroubleKind {
+        pub enum StoreFailureKind {
             $($(#[$doc])* $kind,)*
         }
 
-        impl TroubleKind {
+        impl StoreFailureKind {
             const ALL: &[Self] = &[$(Self::$kind,)*];
         }
 
-        impl fmt::Display for TroubleKind {
+        impl fmt::Display for StoreFailureKind {
             /// What the store does, to follow "the store".
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(match self {
@@ -95,7 +95,7 @@ kinds! {
     Other "answers with an error",
 }
 
-impl TroubleKind {
+impl StoreFailureKind {
     /// The kind of `error`.
     pub fn of(error: &StoreError) -> Self {
         match error {
@@ -127,26 +127,26 @@ impl TroubleKind {
 /// How a store fares, for those who only look: written by the thread that keeps
 /// leases, read by takes that find none.
 #[derive(Debug, Default)]
-pub(crate) struct Outage {
+pub(crate) struct StoreHealth {
     end_unix_ms: AtomicU64,
     since_unix_ms: AtomicU64,
     /// The kind's place in the list, plus one; 0 while all is well.
     kind: AtomicU64,
 }
 
-impl Outage {
+impl StoreHealth {
     /// Takes down how things stand.
-    pub(crate) fn note(&self, end_unix_ms: u64, trouble: Option<Trouble>) {
+    pub(crate) fn note(&self, end_unix_ms: u64, failure: Option<StoreFailure>) {
         // Relaxed: figures for people, which may be a moment apart.
         self.end_unix_ms.store(end_unix_ms, Relaxed);
-        let kind = trouble.and_then(|trouble| {
-            let at = TroubleKind::ALL
+        let kind = failure.and_then(|failure| {
+            let at = StoreFailureKind::ALL
                 .iter()
-                .position(|&kind| kind == trouble.kind)?;
-            self.since_unix_ms.store(trouble.since_unix_ms, Relaxed);
+                .position(|&kind| kind == failure.kind)?;
+            self.since_unix_ms.store(failure.since_unix_ms, Relaxed);
             Some(at as u64 + 1)
         });
-        // Release: pairs with the Acquire in `trouble`, which then finds a time.
+        // Release: pairs with the Acquire in `failure`, which then finds a time.
         self.kind.store(kind.unwrap_or(0), Release);
     }
 
@@ -156,11 +156,11 @@ impl Outage {
         self.end_unix_ms.load(Relaxed)
     }
 
-    pub(crate) fn trouble(&self) -> Option<Trouble> {
+    pub(crate) fn failure(&self) -> Option<StoreFailure> {
         // Acquire: pairs with the Release in `note`.
         let at = self.kind.load(Acquire).checked_sub(1)?;
-        let kind = *TroubleKind::ALL.get(at as usize)?;
-        Some(Trouble::new(kind, self.since_unix_ms.load(Relaxed)))
+        let kind = *StoreFailureKind::ALL.get(at as usize)?;
+        Some(StoreFailure::new(kind, self.since_unix_ms.load(Relaxed)))
     }
 }
 
@@ -170,17 +170,17 @@ mod tests {
 
     #[test]
     fn what_is_noted_is_told() {
-        let outage = Outage::default();
-        assert_eq!((outage.end_unix_ms(), outage.trouble()), (0, None));
-        for &kind in TroubleKind::ALL {
-            let trouble = Trouble::new(kind, 17);
-            outage.note(99, Some(trouble));
+        let health = StoreHealth::default();
+        assert_eq!((health.end_unix_ms(), health.failure()), (0, None));
+        for &kind in StoreFailureKind::ALL {
+            let failure = StoreFailure::new(kind, 17);
+            health.note(99, Some(failure));
             assert_eq!(
-                (outage.end_unix_ms(), outage.trouble()),
-                (99, Some(trouble))
+                (health.end_unix_ms(), health.failure()),
+                (99, Some(failure))
             );
         }
-        outage.note(99, None);
-        assert_eq!(outage.trouble(), None);
+        health.note(99, None);
+        assert_eq!(health.failure(), None);
     }
 }

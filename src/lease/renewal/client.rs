@@ -1,7 +1,7 @@
-//! What a courier does for one desk.
+//! What a worker does for one renewal thread's state.
 //!
 //! ```text
-//!              refused, and it may come
+//!              refused, and may succeed later
 //!    awaited --------------------------> held back
 //!      | ^ \----------------------------------'
 //!      | |                  its moment has come
@@ -10,19 +10,19 @@
 //!      v
 //!    kept --stop--> leaving --all is released, or a request fails--> gone
 //! ```
-//! A seat that nobody awaits begins as kept.
+//! A client that no builder awaits begins as kept.
 //!
 //! # Why it is right
-//! *One request at a time.* A courier asks a seat for its [`Wish`], and either finds none
-//! or hands in the answer to it before it asks again. So the manager is told of each
-//! request once, and in its order. A request that is held back has not been answered yet;
-//! it is sent again as the same request, with a newer time.
+//! *One request at a time.* A worker asks a client for its next [`Action`]. If that is a
+//! request, it hands in the answer before it asks again. So the manager gets one answer to
+//! each request, in order. A request that is held back has not been answered yet; it is
+//! sent again as the same request, with a newer time.
 //!
-//! *A failure for all.* What the courier learned from another seat's request is handed in
+//! *A shared failure.* What the worker learned from another client's request is handed in
 //! as [`StoreError::Unavailable`] or [`StoreError::Denied`]: nothing was sent for this
-//! seat, so nothing can have been done for it.
+//! client, so nothing can have been done for it.
 //!
-//! *The end is told once.* That is when the seat is dropped, wherever it comes to that.
+//! *The end is reported once.* That is when the client is dropped, wherever that happens.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, mpsc};
@@ -30,14 +30,14 @@ use std::time::{Duration, Instant};
 
 use super::super::protocol::{Answer, Request, Step};
 use super::super::{Acquire, LeaseStore, Namespace, StoreError};
-use super::desk::Shared;
 use super::events;
 use super::first_lease::FirstLease;
+use super::state::Shared;
 use crate::events::Throttle;
 use crate::unwind::catching;
 
-/// A desk, as its courier sees it.
-pub(super) struct Seat {
+/// One generator's leases, as its worker sees them.
+pub(super) struct Client {
     shared: Arc<Shared>,
     namespace: Namespace,
     first: FirstLease,
@@ -55,8 +55,8 @@ struct Awaited {
     held_back: Option<(Acquire, Instant)>,
 }
 
-/// What a seat wants of its courier.
-pub(super) enum Wish {
+/// What a client wants of its worker.
+pub(super) enum Action {
     Ask(Request),
     /// Nothing for this long, unless the clock is set or the demand rises.
     Rest(Duration),
@@ -64,13 +64,13 @@ pub(super) enum Wish {
     Leave,
 }
 
-impl Seat {
+impl Client {
     pub(super) fn new(
         shared: Arc<Shared>,
         first: FirstLease,
         outcome: Option<mpsc::Sender<Result<(), StoreError>>>,
     ) -> Self {
-        let namespace = shared.desk().namespace().clone();
+        let namespace = shared.state().namespace().clone();
         let awaited = outcome.map(|outcome| Awaited {
             outcome,
             held_back: None,
@@ -85,7 +85,7 @@ impl Seat {
         }
     }
 
-    /// Tells seats apart.
+    /// Tells clients apart.
     pub(super) fn id(&self) -> usize {
         Arc::as_ptr(&self.shared).addr()
     }
@@ -99,52 +99,53 @@ impl Seat {
         self.gone.is_some()
     }
 
-    pub(super) fn wish(&mut self) -> Wish {
-        if let Some(wish) = self.held_back() {
-            return wish;
+    pub(super) fn next_action(&mut self) -> Action {
+        if let Some(action) = self.held_back() {
+            return action;
         }
-        // Relaxed: who sets it wakes the courier afterwards.
+        // Relaxed: whoever sets it wakes the worker afterwards.
         self.stops = self.shared.stop.load(Relaxed);
         let step = self.step();
         if let Step::Ask(request) = step {
-            return Wish::Ask(request);
+            return Action::Ask(request);
         }
         self.conclude();
         match step {
-            Step::Wait(rest) if !self.stops && !self.is_gone() => return Wish::Rest(rest),
+            Step::Wait(rest) if !self.stops && !self.is_gone() => return Action::Rest(rest),
             Step::Done => self.gone = Some(true),
             _ => self.gone = self.gone.or(Some(false)),
         }
-        Wish::Leave
+        Action::Leave
     }
 
     /// The request that waits for its moment.
-    fn held_back(&mut self) -> Option<Wish> {
+    fn held_back(&mut self) -> Option<Action> {
         let held_back = &mut self.awaited.as_mut()?.held_back;
         let (_, at) = held_back.as_ref()?;
         let left = at.saturating_duration_since(Instant::now());
         if !left.is_zero() {
-            return Some(Wish::Rest(left));
+            return Some(Action::Rest(left));
         }
         let (mut acquire, _) = held_back.take()?;
-        acquire.now_unix_ms = self.shared.desk().unix_ms();
-        Some(Wish::Ask(Request::Acquire(acquire)))
+        acquire.now_unix_ms = self.shared.state().unix_ms();
+        Some(Action::Ask(Request::Acquire(acquire)))
     }
 
     fn step(&self) -> Step {
-        let (step, news) = self.shared.desk().step(self.stops);
-        // A step follows each answer and each rest, so nothing is told later than that.
+        let (step, events) = self.shared.state().step(self.stops);
+        // A step follows each answer and each rest, so waiters learn of a change by then.
         self.shared.changed();
-        catching(|| news.tell());
+        catching(|| events.emit());
         step
     }
 
-    /// The first leases are there, if there are any: nothing more is to be asked at once.
+    /// Reports the first leases, if there are any, to the builder that waits for them:
+    /// nothing more is to be asked at once.
     fn conclude(&mut self) {
         let Some(awaited) = self.awaited.take() else {
             return;
         };
-        let first = if self.shared.desk().had_a_lease() {
+        let first = if self.shared.state().had_a_lease() {
             Ok(())
         } else {
             self.gone = Some(false);
@@ -167,7 +168,7 @@ impl Seat {
         } = self;
         let answer = catching(|| match request {
             Request::Acquire(acquire) => {
-                let unix_ms = || shared.desk().unix_ms();
+                let unix_ms = || shared.state().unix_ms();
                 Answer::Acquired(first.acquire(store, namespace, acquire, unix_ms))
             }
             other => other.send(store, namespace),
@@ -175,8 +176,8 @@ impl Seat {
         answer.unwrap_or_else(|| failed(request, panicked()))
     }
 
-    /// Takes the answer to its wish. `asked` is what to tell of a request that was sent,
-    /// and how long that took.
+    /// Takes the answer to its request. `asked` is for the events about a request that was
+    /// sent, and says how long that took.
     pub(super) fn answer(
         &mut self,
         request: Request,
@@ -185,17 +186,17 @@ impl Seat {
     ) {
         match (request, answer) {
             (Request::Acquire(acquire), Answer::Acquired(Err(error)))
-                if self.awaited.is_some() && !self.shared.desk().had_a_lease() =>
+                if self.awaited.is_some() && !self.shared.state().had_a_lease() =>
             {
                 self.refused(acquire, error);
             }
             (request, answer) => {
                 if let Some((failures, took)) = asked {
-                    tell(failures, &request, &answer, took);
+                    emit(failures, &request, &answer, took);
                 }
                 let failed = error_of(&answer).is_some();
-                let news = self.shared.desk().answered(answer);
-                catching(|| news.tell());
+                let events = self.shared.state().answered(answer);
+                catching(|| events.emit());
                 if self.stops && failed {
                     // Releasing is a courtesy; the blocks come free by themselves.
                     self.gone = Some(false);
@@ -223,13 +224,13 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for Client {
     fn drop(&mut self) {
-        self.shared.ending.tell(self.gone.unwrap_or(false));
+        self.shared.completion.complete(self.gone.unwrap_or(false));
     }
 }
 
-/// What a store that panicked has said: whether it did anything is unknown.
+/// The error of a store that panicked: whether it did anything is unknown.
 pub(super) fn panicked() -> StoreError {
     StoreError::Ambiguous {
         operation: "an operation of the store",
@@ -257,8 +258,8 @@ pub(super) fn error_of(answer: &Answer) -> Option<&StoreError> {
     }
 }
 
-/// Tells `tracing` of an answer.
-fn tell(failures: &Throttle, request: &Request, answer: &Answer, took: Duration) {
+/// Emits the events about an answer.
+fn emit(failures: &Throttle, request: &Request, answer: &Answer, took: Duration) {
     catching(|| {
         events::store_asked(request, took);
         let error = error_of(answer);

@@ -1,13 +1,14 @@
-//! A manager and its sink, behind one lock.
+//! The state that a renewal thread shares with its worker: a manager and its sink,
+//! behind one lock.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::super::protocol::{Answer, Change, Demand, Expiry, LeaseStatus, Manager, Moment, Step};
-use super::super::{Namespace, Outage, Trouble, TroubleKind};
+use super::super::{Namespace, StoreFailure, StoreFailureKind, StoreHealth};
 use super::events;
-use super::farewell::Ending;
+use super::shutdown::Completion;
 use crate::unwind::catching;
 
 /// Where grants are put to use. Called by one thread at a time.
@@ -29,57 +30,58 @@ pub(crate) trait GrantSink: Send + std::fmt::Debug {
     fn stop_serving(&self) -> bool;
 }
 
-/// What a keeper and its courier share.
+/// What a renewal thread and its worker share.
 #[derive(Debug)]
 pub(super) struct Shared {
-    desk: Mutex<Desk>,
+    state: Mutex<State>,
     /// Leases or the clock may have changed.
     changed: Condvar,
     /// Everything is to be released.
     pub(super) stop: AtomicBool,
-    pub(super) ending: Ending,
+    pub(super) completion: Completion,
 }
 
 impl Shared {
-    pub(super) fn new(desk: Desk) -> Self {
+    pub(super) fn new(state: State) -> Self {
         Self {
-            desk: Mutex::new(desk),
+            state: Mutex::new(state),
             changed: Condvar::new(),
             stop: AtomicBool::new(false),
-            ending: Ending::default(),
+            completion: Completion::default(),
         }
     }
 
-    pub(super) fn desk(&self) -> MutexGuard<'_, Desk> {
-        // Nothing that runs at the desk can panic and leave it between two steps.
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing that runs under the lock can panic and leave the state between two steps.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes those who wait for something at the desk.
+    /// Wakes those who wait for a change of the state.
     pub(super) fn changed(&self) {
         self.changed.notify_all();
     }
 
-    /// Waits until it `holds`, for no longer than `patience`, and answers whether it does.
-    pub(super) fn wait(&self, patience: Duration, holds: impl Fn(&mut Desk) -> bool) -> bool {
+    /// Waits until the state `holds`, for no longer than `patience`. Returns whether it
+    /// does.
+    pub(super) fn wait(&self, patience: Duration, holds: impl Fn(&mut State) -> bool) -> bool {
         let waited = self
             .changed
-            .wait_timeout_while(self.desk(), patience, |desk| !holds(desk));
+            .wait_timeout_while(self.state(), patience, |state| !holds(state));
         let (_desk, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
         !timeout.timed_out()
     }
 }
 
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct State {
     manager: Manager,
     sink: Box<dyn GrantSink>,
     /// For the monotonic time.
     started: Instant,
-    /// What the sink's clock said last, and what it needed then.
+    /// The last reading of the sink's clock, and what it needed then.
     unix_ms: u64,
     demand: Demand,
-    outage: Arc<Outage>,
+    health: Arc<StoreHealth>,
     /// When the last lease ended or will end, in milliseconds since 1970; 0
     /// before there was one, and after all were given up.
     last_end_unix_ms: u64,
@@ -87,16 +89,20 @@ pub(super) struct Desk {
     ended: bool,
 }
 
-/// What is told to `tracing` once the desk is free.
+/// Events to be emitted once the lock is free.
 #[must_use]
-pub(super) struct News {
+pub(super) struct PendingEvents {
     changes: Vec<Change>,
-    /// The trouble that is over.
-    recovered: Option<Trouble>,
+    /// The failure that is over.
+    recovered: Option<StoreFailure>,
 }
 
-impl Desk {
-    pub(super) fn new(manager: Manager, sink: Box<dyn GrantSink>, outage: Arc<Outage>) -> Self {
+impl State {
+    pub(super) fn new(
+        manager: Manager,
+        sink: Box<dyn GrantSink>,
+        health: Arc<StoreHealth>,
+    ) -> Self {
         Self {
             started: Instant::now(),
             // A clock that panics as early as here is the caller's affair.
@@ -104,7 +110,7 @@ impl Desk {
             demand: sink.demand(),
             manager,
             sink,
-            outage,
+            health,
             last_end_unix_ms: 0,
             ended: false,
         }
@@ -149,37 +155,37 @@ impl Desk {
         self.demand
     }
 
-    /// Lets the manager say what is to be done: let go of everything, if `stop`.
-    pub(super) fn step(&mut self, stop: bool) -> (Step, News) {
+    /// Asks the manager for the next step. With `stop` it releases everything.
+    pub(super) fn step(&mut self, stop: bool) -> (Step, PendingEvents) {
         let (moment, demand) = (self.moment(), self.demand());
         if stop {
             self.manager.release();
         }
         let (changes, step) = self.manager.next(moment, demand);
-        let news = self.apply(changes);
+        let events = self.apply(changes);
         if self.ended {
             // Until what was under way at the end has come in, too.
             self.ended = self.sink.stop_serving();
         }
-        (step, news)
+        (step, events)
     }
 
-    pub(super) fn answered(&mut self, answer: Answer) -> News {
+    pub(super) fn answered(&mut self, answer: Answer) -> PendingEvents {
         let moment = self.moment();
         let changes = self.manager.answer(moment, answer);
         self.apply(changes)
     }
 
     /// Gives up every lease, with all that was made from them.
-    pub(super) fn invalidate(&mut self) -> News {
+    pub(super) fn invalidate(&mut self) -> PendingEvents {
         let changes = self.manager.invalidate();
-        let news = self.apply(changes);
+        let events = self.apply(changes);
         // Before anything is opened again: what is made from that stays.
         while self.sink.stop_serving() {}
-        news
+        events
     }
 
-    fn apply(&mut self, changes: Vec<Change>) -> News {
+    fn apply(&mut self, changes: Vec<Change>) -> PendingEvents {
         for change in &changes {
             self.sink.apply(change);
             match change {
@@ -191,14 +197,14 @@ impl Desk {
                 _ => {}
             }
         }
-        News {
+        PendingEvents {
             changes,
             recovered: self.note(),
         }
     }
 
-    /// Lets takes that are refused know why. Returns the trouble that is over.
-    fn note(&mut self) -> Option<Trouble> {
+    /// Lets takes that are refused know why. Returns the failure that is over.
+    fn note(&mut self) -> Option<StoreFailure> {
         let status = self.manager.status();
         let layout = self.manager.namespace().layout();
         let ends = status.grants.iter().map(|held| held.grant.ticks.end);
@@ -206,19 +212,20 @@ impl Desk {
             self.last_end_unix_ms = layout.tick_start_unix_ms(end);
         }
         let health = status.health;
-        let trouble = health.trouble.zip(health.failing_since_unix_ms);
-        let trouble = trouble.map(|(error, since)| Trouble::new(TroubleKind::of(&error), since));
-        let before = self.outage.trouble();
-        self.outage.note(self.last_end_unix_ms, trouble);
-        before.filter(|_| trouble.is_none())
+        let failure = health.last_error.zip(health.failing_since_unix_ms);
+        let failure =
+            failure.map(|(error, since)| StoreFailure::new(StoreFailureKind::of(&error), since));
+        let before = self.health.failure();
+        self.health.note(self.last_end_unix_ms, failure);
+        before.filter(|_| failure.is_none())
     }
 }
 
-impl News {
-    pub(super) fn tell(&self) {
+impl PendingEvents {
+    pub(super) fn emit(&self) {
         self.changes.iter().for_each(events::changed);
-        if let Some(trouble) = self.recovered {
-            events::store_recovered(trouble);
+        if let Some(failure) = self.recovered {
+            events::store_recovered(failure);
         }
     }
 }

@@ -1,12 +1,12 @@
-//! How long a generator that goes waits for its leases to be released.
+//! How long a generator that ends waits for its leases to be released.
 //!
 //! A release is a courtesy: a block comes free by itself when its end has passed. So it
 //! must not hold up an exit, however many generators there are and whatever their
-//! stores do. Who drops one waits for its thread, but all drops of a process together
-//! for no more than [`TOGETHER`]; what was waited comes back a minute for each second.
-//! Who shuts one down says how long.
+//! stores do. Dropping a generator waits for its worker, but all drops of a process
+//! together wait for no more than [`TOGETHER`]. A second of waiting is forgotten after a
+//! minute. Shutting a generator down waits for as long as the caller says.
 //!
-//! The thread goes on whether it is waited for or not, and ends with the store's answer
+//! The worker goes on whether it is waited for or not, and ends with the store's answer
 //! or with the process.
 
 use std::sync::atomic::AtomicU64;
@@ -20,22 +20,23 @@ const TOGETHER: Duration = Duration::from_secs(1);
 /// How much longer it takes for a wait to be forgotten than it lasted.
 const FORGETS: u32 = 60;
 
-/// The end of a thread that keeps leases.
+/// Whether a worker is done with a client.
 #[derive(Debug, Default)]
-pub(super) struct Ending {
+pub(super) struct Completion {
     /// Whether all leases were released, once it has ended.
     outcome: Mutex<Option<bool>>,
     ended: Condvar,
 }
 
-impl Ending {
-    /// The thread has ended, and let go of its store.
-    pub(super) fn tell(&self, released: bool) {
+impl Completion {
+    /// The worker is done, and whether all leases were released.
+    pub(super) fn complete(&self, released: bool) {
         *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(released);
         self.ended.notify_all();
     }
 
-    /// Waits for it, and answers whether all was released; none if that takes longer.
+    /// Waits for it, and returns whether all leases were released; none if that takes
+    /// longer.
     pub(super) fn wait(&self, patience: Duration) -> Option<bool> {
         let outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self
@@ -120,13 +121,13 @@ mod tests {
 
     #[test]
     fn an_end_is_waited_for_and_no_longer_than_that() {
-        let ending = Ending::default();
-        assert_eq!(ending.wait(Duration::ZERO), None);
+        let completion = Completion::default();
+        assert_eq!(completion.wait(Duration::ZERO), None);
         std::thread::scope(|scope| {
-            let waiter = scope.spawn(|| ending.wait(Duration::MAX));
-            ending.tell(true);
+            let waiter = scope.spawn(|| completion.wait(Duration::MAX));
+            completion.complete(true);
             assert_eq!(waiter.join().unwrap(), Some(true));
         });
-        assert_eq!(ending.wait_in_a_drop(), Some(true));
+        assert_eq!(completion.wait_in_a_drop(), Some(true));
     }
 }
