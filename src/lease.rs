@@ -72,6 +72,7 @@ mod key;
 mod limits;
 mod namespace;
 mod obstacle;
+mod options;
 pub mod protocol;
 mod quarantine;
 mod record;
@@ -100,6 +101,7 @@ pub use self::key::StoreKey;
 pub use self::limits::StoreLimits;
 pub use self::namespace::{Fingerprint, Namespace, NamespaceError};
 pub use self::obstacle::Obstacle;
+pub use self::options::{OpenError, OpenOptions};
 #[doc(inline)]
 pub use self::protocol::{
     Expiry, GrantState, GrantStatus, LeaseHealth, LeasePlan, LeaseStatus, PlanError,
@@ -118,7 +120,7 @@ pub use self::stores::etcd::EtcdStore;
 pub use self::stores::memory::{MemorySnapshot, MemoryStore};
 #[cfg(feature = "mysql")]
 pub use self::stores::mysql::MysqlStore;
-pub use self::stores::open::{OpenError, OpenOptions, open};
+pub use self::stores::open::open;
 #[cfg(feature = "postgres")]
 pub use self::stores::postgres::PostgresStore;
 #[cfg(feature = "redis")]

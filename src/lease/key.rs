@@ -3,8 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::OpenOptions;
-use super::stores::password::{Ask, Hidden};
+use crate::lease::options::{Ask, Hidden, OpenOptions};
 
 /// What a store is reached by, and how: of two [stores](super::LeaseStore) with equal
 /// keys either can do the other's work. So generators of one process whose stores have

@@ -52,5 +52,7 @@ pub(super) mod sql;
 #[cfg(feature = "sqlite")]
 pub(super) mod sqlite;
 pub(super) mod tier;
+#[cfg(feature = "sqlite")]
+mod tier_url;
 #[cfg(any(feature = "etcd", feature = "redis"))]
 pub(super) mod url;

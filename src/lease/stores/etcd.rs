@@ -28,11 +28,11 @@ use crate::lease::error::StoreError;
 use crate::lease::grant::{Block, BlockState, Epoch, Grant};
 use crate::lease::key::StoreKey;
 use crate::lease::namespace::{Fingerprint, Namespace};
+use crate::lease::options::{OpenError, OpenOptions};
 use crate::lease::record::StoreRecord;
 use crate::lease::report::{Durability, Listing, StoreReport};
 use crate::lease::store::{Acquire, Floor, Init, LeaseStore, MAX_ACQUIRE, Renew};
 use crate::lease::stores::deadline::Deadline;
-use crate::lease::stores::open::{OpenError, OpenOptions};
 
 /// Leases in an etcd cluster, version 3.4 or later.
 ///

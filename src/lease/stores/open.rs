@@ -1,101 +1,22 @@
 //! A store from a URL.
 
-use std::time::Duration;
-use std::{fmt, io};
+#[cfg(feature = "sqlite")]
+use std::path::Path;
 
+#[cfg(feature = "sqlite")]
+use crate::lease::key::StoreKey;
+use crate::lease::options::{OpenError, OpenOptions};
 use crate::lease::store::LeaseStore;
-use crate::lease::stores::password::Ask;
-
-/// How stores are opened.
-///
-/// # Examples
-/// ```
-/// use std::time::Duration;
-/// use ringflake::lease::OpenOptions;
-///
-/// let options = OpenOptions::new().timeout(Duration::from_secs(2));
-/// assert!(!options.accepts_best_effort());
-/// ```
-#[derive(Clone, Debug)]
-pub struct OpenOptions {
-    timeout: Duration,
-    best_effort: bool,
-    password: Option<Ask>,
-}
-
-impl OpenOptions {
-    /// Five seconds for an operation, and durable stores only.
-    pub const fn new() -> Self {
-        Self {
-            timeout: Duration::from_secs(5),
-            best_effort: false,
-            password: None,
-        }
-    }
-
-    /// How long one operation may take at most, connecting included; at least a
-    /// millisecond. After that its outcome is unknown.
-    #[must_use]
-    pub const fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
-        self
-    }
-
-    /// Whether to use a store that can lose what it has confirmed, such as a
-    /// Redis without an append-only file. When it does, IDs may be issued twice:
-    /// the incarnation, where it tells, and the horizon are all that is left
-    /// between you and duplicates. Refused by default.
-    #[must_use]
-    pub const fn accept_best_effort(mut self, accept: bool) -> Self {
-        self.best_effort = accept;
-        self
-    }
-
-    /// Asks `password` for the password at each new connection, so that it can be a
-    /// token that expires. It comes before every other place for one, that in the URL
-    /// included. The answer is waited for, without a limit, by whoever called the store:
-    /// with generators, a thread which all that were given clones of these options share
-    /// for one URL. An error is
-    /// [`StoreError::Unavailable`](crate::lease::error::StoreError::Unavailable), and the next
-    /// operation asks again. Stores that have no password never ask.
-    ///
-    /// # Examples
-    /// ```
-    /// use ringflake::lease::OpenOptions;
-    ///
-    /// let options = OpenOptions::new()
-    ///     .with_password(|| std::fs::read_to_string("/run/vault/token"));
-    /// ```
-    #[must_use]
-    pub fn with_password(
-        mut self,
-        password: impl Fn() -> io::Result<String> + Send + Sync + 'static,
-    ) -> Self {
-        self.password = Some(Ask::new(password));
-        self
-    }
-
-    #[allow(dead_code, reason = "read by the stores that are features")]
-    pub(crate) fn password(&self) -> Option<&Ask> {
-        self.password.as_ref()
-    }
-
-    /// See [`timeout`](Self::timeout).
-    pub const fn operation_timeout(&self) -> Duration {
-        self.timeout
-    }
-
-    /// See [`accept_best_effort`](Self::accept_best_effort).
-    pub const fn accepts_best_effort(&self) -> bool {
-        self.best_effort
-    }
-}
-
-impl Default for OpenOptions {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+#[cfg(feature = "etcd")]
+use crate::lease::stores::etcd::EtcdStore;
+#[cfg(feature = "mysql")]
+use crate::lease::stores::mysql::MysqlStore;
+#[cfg(feature = "postgres")]
+use crate::lease::stores::postgres::PostgresStore;
+#[cfg(feature = "redis")]
+use crate::lease::stores::redis::RedisStore;
+#[cfg(feature = "sqlite")]
+use crate::lease::stores::{sqlite::SqliteStore, tier::TierStore, tier_url};
 
 /// Opens the store that `url` names.
 ///
@@ -145,33 +66,50 @@ pub fn open(url: &str, options: &OpenOptions) -> Result<Box<dyn LeaseStore>, Ope
     let _ = options;
     match feature_of(scheme) {
         #[cfg(feature = "etcd")]
-        Some("etcd") => Ok(Box::new(crate::lease::stores::etcd::EtcdStore::from_url(
-            url, options,
-        )?)),
+        Some("etcd") => Ok(Box::new(EtcdStore::from_url(url, options)?)),
         #[cfg(feature = "mysql")]
-        Some("mysql") => Ok(Box::new(crate::lease::stores::mysql::MysqlStore::from_url(
-            url, options,
-        )?)),
+        Some("mysql") => Ok(Box::new(MysqlStore::from_url(url, options)?)),
         #[cfg(feature = "postgres")]
-        Some("postgres") => Ok(Box::new(
-            crate::lease::stores::postgres::PostgresStore::from_url(url, options)?,
-        )),
+        Some("postgres") => Ok(Box::new(PostgresStore::from_url(url, options)?)),
         #[cfg(feature = "redis")]
-        Some("redis") => Ok(Box::new(crate::lease::stores::redis::RedisStore::from_url(
-            url, options,
-        )?)),
+        Some("redis") => Ok(Box::new(RedisStore::from_url(url, options)?)),
         #[cfg(feature = "sqlite")]
-        Some("sqlite") if scheme == "tier" => Ok(Box::new(
-            crate::lease::stores::tier::TierStore::from_url(url, options)?,
-        )),
+        Some("sqlite") if scheme == "tier" => Ok(Box::new(TierStore::from_url(url, options)?)),
         #[cfg(feature = "sqlite")]
-        Some("sqlite") => Ok(Box::new(
-            crate::lease::stores::sqlite::SqliteStore::from_url(url, options)?,
-        )),
+        Some("sqlite") => Ok(Box::new(SqliteStore::from_url(url, options)?)),
         Some(feature) => Err(OpenError::FeatureOff { feature }),
         None => Err(OpenError::Scheme {
             scheme: scheme.to_owned(),
         }),
+    }
+}
+
+#[cfg(feature = "sqlite")]
+impl TierStore {
+    /// The tier that a URL names: `tier:PATH?upstream=URL`, where `PATH` is as in
+    /// `sqlite:PATH`, and `URL` is that of any other store, as it stands, up to the end.
+    /// Touches no file and makes no connection.
+    ///
+    /// # Errors
+    /// [`OpenError`], of either store.
+    ///
+    /// # Examples
+    /// ```
+    /// use ringflake::lease::{OpenOptions, TierStore};
+    ///
+    /// let url = "tier:/var/lib/app/tier.db?upstream=sqlite:/mnt/leases.db";
+    /// TierStore::from_url(url, &OpenOptions::new())?;
+    /// # Ok::<(), ringflake::lease::OpenError>(())
+    /// ```
+    pub fn from_url(url: &str, options: &OpenOptions) -> Result<Self, OpenError> {
+        let (path, upstream) = tier_url::parse(url)?;
+        let store = Self::new(path, open(upstream, options)?, options)?;
+        let path = std::path::absolute(path).ok();
+        let path = path.as_deref().and_then(Path::to_str);
+        Ok(store.with_key(path.map(|path| {
+            let url = format!("tier:{path}?upstream={upstream}");
+            StoreKey::new(&url, options)
+        })))
     }
 }
 
@@ -186,51 +124,6 @@ fn feature_of(scheme: &str) -> Option<&'static str> {
         _ => return None,
     })
 }
-
-/// Why a URL names no store.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// There is no `scheme:` at its start.
-    NoScheme,
-    /// No store has this scheme.
-    Scheme {
-        /// The scheme.
-        scheme: String,
-    },
-    /// The store exists, but this program was built without it.
-    FeatureOff {
-        /// The crate's feature.
-        feature: &'static str,
-    },
-    /// The rest of the URL, or an option, is wrong.
-    Invalid {
-        /// The scheme.
-        scheme: &'static str,
-        /// What is wrong and what is allowed, without the URL.
-        reason: String,
-    },
-}
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const KNOWN: &str = "sqlite:, postgres://, mysql://, redis://, etcd:// or tier:";
-        match self {
-            Self::NoScheme => write!(f, "the store's URL has no scheme: begin it with {KNOWN}"),
-            Self::Scheme { scheme } => {
-                write!(f, "no store has the scheme {scheme:?}: use {KNOWN}")
-            }
-            Self::FeatureOff { feature } => write!(
-                f,
-                "this program was built without the {feature} store: \
-                 build it with the feature {feature:?}"
-            ),
-            Self::Invalid { scheme, reason } => write!(f, "the {scheme} URL is wrong: {reason}"),
-        }
-    }
-}
-
-impl std::error::Error for OpenError {}
 
 #[cfg(test)]
 mod tests {

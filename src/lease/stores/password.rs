@@ -4,56 +4,10 @@
 //! is taken up without a restart.
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::{env, fmt, io};
+use std::{env, io};
 
-use crate::lease::stores::open::OpenOptions;
+use crate::lease::options::{Ask, Hidden, OpenOptions};
 use crate::lease::stores::private_file;
-
-/// Who is asked for the password, where it is the program that knows it.
-#[derive(Clone)]
-pub(crate) struct Ask(Arc<dyn Fn() -> io::Result<String> + Send + Sync>);
-
-impl Ask {
-    pub(crate) fn new(ask: impl Fn() -> io::Result<String> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(ask))
-    }
-}
-
-/// The same one, not one that says the same.
-impl PartialEq for Ask {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl Eq for Ask {}
-
-impl fmt::Debug for Ask {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Ask")
-    }
-}
-
-/// A text that no message shows.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Hidden(String);
-
-impl Hidden {
-    pub(crate) fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    pub(crate) fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Hidden {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("(hidden)")
-    }
-}
 
 /// The place of a store's password.
 #[derive(Clone, Debug)]
@@ -111,8 +65,8 @@ impl Password {
     /// Those of the file, and of the program that was asked.
     pub(crate) fn get(&self) -> io::Result<Option<Hidden>> {
         match &self.source {
-            Source::Program(Ask(ask)) => match ask() {
-                Ok(password) => Ok(Some(Hidden(password))),
+            Source::Program(ask) => match ask.get() {
+                Ok(password) => Ok(Some(Hidden::new(password))),
                 Err(error) => Err(told(&error, "there is no password at present")),
             },
             Source::Url(password) => Ok(Some(password.clone())),
@@ -125,9 +79,9 @@ impl Password {
                 // What editors and `echo` end a file with.
                 let line = text.strip_suffix('\n').unwrap_or(&text);
                 let line = line.strip_suffix('\r').unwrap_or(line);
-                Ok(Some(Hidden(line.to_owned())))
+                Ok(Some(Hidden::new(line)))
             }
-            Source::Variable(name) => Ok(variable(name).map(Hidden)),
+            Source::Variable(name) => Ok(variable(name).map(Hidden::new)),
         }
     }
 }

@@ -21,10 +21,10 @@ use crate::lease::error::StoreError;
 use crate::lease::grant::{Block, BlockState, Epoch, Grant};
 use crate::lease::key::StoreKey;
 use crate::lease::namespace::{Fingerprint, Namespace};
+use crate::lease::options::{OpenError, OpenOptions};
 use crate::lease::record::StoreRecord;
 use crate::lease::report::{Listing, StoreReport};
 use crate::lease::store::{Acquire, Floor, Init, LeaseStore, Renew};
-use crate::lease::stores::open::{OpenError, OpenOptions};
 use crate::lease::stores::sql::Client;
 use crate::lease::voucher::Voucher;
 

@@ -19,11 +19,11 @@ use crate::lease::error::StoreError;
 use crate::lease::grant::{Block, BlockState, Epoch, Grant};
 use crate::lease::key::StoreKey;
 use crate::lease::namespace::{Fingerprint, Namespace};
+use crate::lease::options::{OpenError, OpenOptions};
 use crate::lease::record::{Incarnation, StoreRecord};
 use crate::lease::report::{Listing, StoreReport};
 use crate::lease::store::{Acquire, Floor, History, Init, LeaseStore, Renew};
 use crate::lease::stores::deadline::{self, Deadline};
-use crate::lease::stores::open::{OpenError, OpenOptions};
 use crate::lease::stores::row::{FORMAT, RecordRow, corrupt};
 use crate::lease::voucher::Voucher;
 

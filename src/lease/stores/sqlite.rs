@@ -1,7 +1,6 @@
 //! The store in a file, for the processes of one machine.
 
-mod alive;
-mod clock_step;
+pub(in crate::lease::stores) mod clock_step;
 mod filesystem;
 mod identity;
 mod init_if_new;
@@ -10,12 +9,11 @@ pub(crate) mod past;
 mod process;
 mod queue;
 mod renewals;
-mod session;
-mod steps;
+pub(in crate::lease::stores) mod session;
+pub(in crate::lease::stores) mod steps;
 mod system;
-mod tables;
-mod tier;
-mod txn;
+pub(in crate::lease::stores) mod tables;
+pub(in crate::lease::stores) mod txn;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,8 +24,9 @@ use self::location::Location;
 use self::queue::Queue;
 use self::tables::Kind;
 use crate::clock::{Clock, SystemClock};
+use crate::lease::error::StoreError;
 use crate::lease::key::StoreKey;
-use crate::lease::stores::open::{OpenError, OpenOptions};
+use crate::lease::options::{OpenError, OpenOptions};
 
 /// A store in a file of SQLite's: the embedded default, for any number of
 /// processes on one machine. Needs the feature `sqlite`, which builds SQLite and
@@ -198,7 +197,11 @@ impl SqliteStore {
         Self::of_kind(Kind::Store, path.as_ref(), options)
     }
 
-    fn of_kind(kind: Kind, path: &Path, options: &OpenOptions) -> Result<Self, OpenError> {
+    pub(in crate::lease::stores) fn of_kind(
+        kind: Kind,
+        path: &Path,
+        options: &OpenOptions,
+    ) -> Result<Self, OpenError> {
         let location = Location::new(kind.scheme(), path, options)?;
         Ok(Self {
             key: key_of(&location, options),
@@ -217,6 +220,35 @@ impl SqliteStore {
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self.uptime = None;
+        self.key = None;
+        self
+    }
+
+    /// What the store is called, without credentials.
+    pub(in crate::lease::stores) fn name(&self) -> &str {
+        self.location.name()
+    }
+
+    /// The machine's clock, in milliseconds since 1970.
+    pub(in crate::lease::stores) fn unix_ms(&self) -> u64 {
+        self.clock.unix_ms()
+    }
+
+    /// Makes the file, without any content, unless it exists.
+    pub(in crate::lease::stores) fn create_file(&mut self) -> Result<(), StoreError> {
+        self.location.create()
+    }
+
+    /// On a machine with this clock and this uptime, where every place keeps files.
+    #[cfg(test)]
+    pub(in crate::lease::stores) fn on_machine(
+        mut self,
+        clock: Arc<dyn Clock>,
+        uptime: fn() -> Option<Uptime>,
+    ) -> Self {
+        self.location.objection = |_| Ok(None);
+        self.clock = clock;
+        self.uptime = Some(uptime);
         self.key = None;
         self
     }
@@ -247,7 +279,7 @@ mod tests {
     use crate::layout::Layout;
     use crate::lease::{
         Acquire, Durability, Fingerprint, Floor, Grant, History, Init, LeaseStore, Namespace,
-        Renew, StoreError, StoreLimits,
+        Renew, StoreLimits,
     };
 
     const START_MS: u64 = 1_760_000_000_000;
@@ -278,17 +310,15 @@ mod tests {
 
         fn store(&self, options: &OpenOptions) -> SqliteStore {
             let path = self.directory.path().join("leases.db");
-            let mut store = SqliteStore::new(path, options)
-                .unwrap()
-                .with_clock(Arc::new(self.clock.clone()));
-            store.location.objection = |_| Ok(None);
-            store.uptime = Some(|| {
+            let uptime = || {
                 Some(Uptime {
                     boot: "one".to_owned(),
                     ms: UPTIME.get(),
                 })
-            });
-            store
+            };
+            SqliteStore::new(path, options)
+                .unwrap()
+                .on_machine(Arc::new(self.clock.clone()), uptime)
         }
 
         fn initialised(&self) -> SqliteStore {

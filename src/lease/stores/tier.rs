@@ -52,9 +52,11 @@
 //! *Clocks* decide nothing but where a sub-grant starts, which is never below the mark.
 
 #[cfg(feature = "sqlite")]
-mod address;
-pub(super) mod errand;
-pub(super) mod grant_log;
+mod alive;
+mod errand;
+#[cfg(feature = "sqlite")]
+mod file;
+mod grant_log;
 mod memory;
 mod storage;
 #[cfg(all(test, feature = "conformance"))]
@@ -75,11 +77,13 @@ use crate::lease::events;
 use crate::lease::grant::{Block, BlockState, Epoch, Grant, Holder};
 use crate::lease::key::StoreKey;
 use crate::lease::namespace::{Fingerprint, Namespace};
+#[cfg(feature = "sqlite")]
+use crate::lease::options::{OpenError, OpenOptions};
 use crate::lease::record::StoreRecord;
 use crate::lease::report::{Listing, StoreReport};
 use crate::lease::store::{Acquire, Floor, History, Init, LeaseStore, Renew};
 #[cfg(feature = "sqlite")]
-use crate::lease::stores::open::{OpenError, OpenOptions};
+use crate::lease::stores::sqlite::{SqliteStore, tables::Kind};
 
 /// How far a sub-grant reaches, unless it is said otherwise: a process that died leaves
 /// its block this far ahead of the clock at most, which is less than a generator may
@@ -172,41 +176,6 @@ pub struct TierStore {
 }
 
 impl TierStore {
-    /// The tier that a URL names: `tier:PATH?upstream=URL`, where `PATH` is as in
-    /// `sqlite:PATH`, and `URL` is that of any other store, as it stands, up to the end.
-    /// Touches no file and makes no connection.
-    ///
-    /// # Errors
-    /// [`OpenError`], of either store.
-    ///
-    /// # Examples
-    /// ```
-    /// use ringflake::lease::{OpenOptions, TierStore};
-    ///
-    /// let url = "tier:/var/lib/app/tier.db?upstream=sqlite:/mnt/leases.db";
-    /// # #[cfg(feature = "sqlite")]
-    /// TierStore::from_url(url, &OpenOptions::new())?;
-    /// # Ok::<(), ringflake::lease::OpenError>(())
-    /// ```
-    #[cfg(feature = "sqlite")]
-    pub fn from_url(url: &str, options: &OpenOptions) -> Result<Self, OpenError> {
-        let (path, upstream) = address::parse(url)?;
-        let mut store = Self::new(
-            path,
-            crate::lease::stores::open::open(upstream, options)?,
-            options,
-        )?;
-        let path = std::path::absolute(path).ok();
-        store.key = path
-            .as_deref()
-            .and_then(std::path::Path::to_str)
-            .map(|path| {
-                let url = format!("tier:{path}?upstream={upstream}");
-                StoreKey::new(&url, options)
-            });
-        Ok(store)
-    }
-
     /// The tier in the file at `path`, over the store `upstream`. Touches no file.
     ///
     /// # Errors
@@ -217,8 +186,15 @@ impl TierStore {
         upstream: Box<dyn LeaseStore>,
         options: &OpenOptions,
     ) -> Result<Self, OpenError> {
-        let file = crate::lease::stores::sqlite::SqliteStore::of_tier(path.as_ref(), options)?;
+        let file = SqliteStore::of_kind(Kind::Tier, path.as_ref(), options)?;
         Ok(Self::at(TierStorage::File(Box::new(file)), upstream))
+    }
+
+    /// With this key, of a tier of which a URL says all there is to say.
+    #[cfg(feature = "sqlite")]
+    pub(super) fn with_key(mut self, key: Option<StoreKey>) -> Self {
+        self.key = key;
+        self
     }
 
     /// With another clock than the machine's, for tests.

@@ -10,8 +10,8 @@
 
 use std::fmt;
 
-use crate::lease::stores::open::{OpenError, OpenOptions};
-use crate::lease::stores::password::{Hidden, Password};
+use crate::lease::options::{Hidden, OpenError, OpenOptions};
+use crate::lease::stores::password::Password;
 use crate::lease::stores::peer;
 
 /// A host and its port, as they are dialled.

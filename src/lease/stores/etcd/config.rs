@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::tls::Tls;
-use crate::lease::stores::open::{OpenError, OpenOptions};
+use crate::lease::options::{OpenError, OpenOptions};
 use crate::lease::stores::password::Password;
 use crate::lease::stores::url::{Host, StoreUrl, Wire};
 

@@ -13,8 +13,8 @@ use super::date;
 use super::tls::{Files, Tls};
 use super::verdict::{self, Verdict};
 use super::wire::{ErrorReply, TokenReply};
+use crate::lease::options::Hidden;
 use crate::lease::stores::deadline::Deadline;
-use crate::lease::stores::password::Hidden;
 use crate::lease::stores::url::Host;
 
 /// A connection that was idle for longer is not used again.

@@ -10,8 +10,8 @@ use mysql::{Conn, DriverError, Error, Opts, OptsBuilder, SslOpts, UrlError};
 
 use super::key::{self, NO_FILE};
 use super::roots::RootsFile;
-use crate::lease::stores::open::{OpenError, OpenOptions};
-use crate::lease::stores::password::{Hidden, Password};
+use crate::lease::options::{Hidden, OpenError, OpenOptions};
+use crate::lease::stores::password::Password;
 use crate::lease::stores::sql::Url;
 use crate::lease::stores::{certificates, peer};
 

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
-use crate::lease::stores::password::Hidden;
+use crate::lease::options::Hidden;
 
 /// What a password is looked up for.
 #[derive(Clone, Copy, Debug)]

@@ -15,8 +15,8 @@ use tokio_postgres::config::{Host, LoadBalanceHosts, SslMode, SslNegotiation};
 
 use super::pgpass::{self, Login};
 use super::tls::{Encryption, Protection, Trust};
-use crate::lease::stores::open::{OpenError, OpenOptions};
-use crate::lease::stores::password::{Hidden, Password};
+use crate::lease::options::{Hidden, OpenError, OpenOptions};
+use crate::lease::stores::password::Password;
 use crate::lease::stores::peer;
 use crate::lease::stores::sql::Url;
 

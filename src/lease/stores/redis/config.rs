@@ -5,7 +5,7 @@ use std::{fmt, io};
 
 use redis::{ClientTlsConfig, ConnectionAddr, IntoConnectionInfo, RedisResult, TlsCertificates};
 
-use crate::lease::stores::open::{OpenError, OpenOptions};
+use crate::lease::options::{OpenError, OpenOptions};
 use crate::lease::stores::password::Password;
 use crate::lease::stores::url::{Host, StoreUrl, Wire};
 use crate::lease::stores::{certificates, peer};

@@ -12,10 +12,10 @@ use super::sentinel;
 use super::verdict::{Verdict, verdict};
 use crate::lease::error::StoreError;
 use crate::lease::namespace::Namespace;
+use crate::lease::options::Hidden;
+use crate::lease::options::OpenOptions;
 use crate::lease::stores::deadline::Deadline;
 use crate::lease::stores::durability::DurabilityGate;
-use crate::lease::stores::open::OpenOptions;
-use crate::lease::stores::password::Hidden;
 
 /// A connection that is logged in, and what is known of the server behind it.
 pub(super) struct Connection {

@@ -2,7 +2,7 @@
 
 use percent_encoding::percent_decode_str;
 
-use crate::lease::stores::open::OpenError;
+use crate::lease::options::OpenError;
 
 /// A URL whose credentials are where a parser looks for them, and whose
 /// parameters are all known.

@@ -38,10 +38,10 @@ pub(super) const SETTLE: Duration = Duration::from_secs(60);
 
 /// How long this boot of the machine has lasted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Uptime {
+pub(in crate::lease::stores) struct Uptime {
     /// Names the boot.
-    pub(super) boot: String,
-    pub(super) ms: u64,
+    pub(in crate::lease::stores) boot: String,
+    pub(in crate::lease::stores) ms: u64,
 }
 
 impl Uptime {

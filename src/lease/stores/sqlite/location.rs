@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use super::filesystem;
 use super::session::unavailable;
 use crate::lease::error::StoreError;
+use crate::lease::options::{OpenError, OpenOptions};
 use crate::lease::report::Durability;
 use crate::lease::stores::durability::DurabilityGate;
-use crate::lease::stores::open::{OpenError, OpenOptions};
 
 /// The path of the file, and what is thought of the place.
 #[derive(Debug)]

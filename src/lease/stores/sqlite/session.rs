@@ -53,14 +53,14 @@ use crate::lease::StoreError;
 
 /// What a transaction may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Access {
+pub(in crate::lease::stores) enum Access {
     Read,
     Write,
 }
 
 /// A failure inside a transaction, before its commit.
 #[derive(Debug)]
-pub(super) enum StepError {
+pub(in crate::lease::stores) enum StepError {
     Store(StoreError),
     Driver(rusqlite::Error),
 }
@@ -79,7 +79,7 @@ impl From<rusqlite::Error> for StepError {
 
 impl StepError {
     /// As an error of the store with this name. Nothing was done.
-    pub(super) fn into_error(self, store: &str) -> StoreError {
+    pub(in crate::lease::stores) fn into_error(self, store: &str) -> StoreError {
         let error = match self {
             Self::Store(error) => return error,
             Self::Driver(error) => error,
@@ -112,7 +112,7 @@ pub(super) fn unavailable(
 
 /// An open transaction. Dropping it undoes it.
 #[derive(Debug)]
-pub(super) struct Session {
+pub(in crate::lease::stores) struct Session {
     // Closed first: the operation lasts until SQLite was left.
     connection: Connection,
     _operation: Operation,
@@ -191,7 +191,7 @@ impl Session {
     }
 
     /// The connection, inside the transaction.
-    pub(super) fn connection(&self) -> &Connection {
+    pub(in crate::lease::stores) fn connection(&self) -> &Connection {
         &self.connection
     }
 

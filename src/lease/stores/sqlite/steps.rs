@@ -18,12 +18,12 @@ use crate::lease::{
 
 /// A transaction on the file, and what was seen on the way to it.
 #[derive(Debug)]
-pub(super) struct Opened {
-    pub(super) name: String,
+pub(in crate::lease::stores) struct Opened {
+    pub(in crate::lease::stores) name: String,
     durability: Durability,
     witnessed: u64,
     arrived_unix_ms: u64,
-    pub(super) session: Session,
+    pub(in crate::lease::stores) session: Session,
 }
 
 impl SqliteStore {
@@ -106,7 +106,7 @@ impl SqliteStore {
         Instant::now() + self.timeout.min(LONG)
     }
 
-    pub(super) fn open(
+    pub(in crate::lease::stores) fn open(
         &mut self,
         namespace: &Namespace,
         access: Access,
@@ -134,7 +134,11 @@ impl SqliteStore {
         })
     }
 
-    pub(super) fn txn<'a>(&self, opened: &'a Opened, space: Space) -> Result<Txn<'a>, StoreError> {
+    pub(in crate::lease::stores) fn txn<'a>(
+        &self,
+        opened: &'a Opened,
+        space: Space,
+    ) -> Result<Txn<'a>, StoreError> {
         let identity = identity::identity(self.path()).map_err(unavailable)?;
         Ok(Txn {
             connection: opened.session.connection(),
@@ -151,7 +155,7 @@ impl SqliteStore {
 
     /// Runs one step on a namespace that was initialised. What it answers is
     /// kept, be it a refusal; its outer error undoes what it wrote.
-    pub(super) fn run<T>(
+    pub(in crate::lease::stores) fn run<T>(
         &mut self,
         operation: &'static str,
         namespace: &Namespace,
@@ -177,7 +181,7 @@ impl SqliteStore {
         }
     }
 
-    pub(super) fn commit(
+    pub(in crate::lease::stores) fn commit(
         &self,
         opened: Opened,
         operation: &'static str,
@@ -301,7 +305,7 @@ impl SqliteStore {
 
 /// Refuses a secret that another namespace has. In the end an index does; this says
 /// which namespace it is.
-pub(super) fn refuse_second_use(
+pub(in crate::lease::stores) fn refuse_second_use(
     connection: &Connection,
     namespace: &Namespace,
 ) -> Result<(), StepError> {

@@ -22,7 +22,7 @@ const VERSION: i64 = FORMAT;
 
 /// What a file is for. Blocks of one kind are not the other's to grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(in crate::lease::stores) enum Kind {
     Store,
     /// A machine's grant logs, with tables of their own beside these; see `tier`.
     Tier,
@@ -133,16 +133,16 @@ const UPGRADE: &str = "
 
 /// A namespace's record, and what this store keeps beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Space {
-    pub(super) record: StoreRecord,
+pub(in crate::lease::stores) struct Space {
+    pub(in crate::lease::stores) record: StoreRecord,
     /// How many transactions have changed the namespace.
-    pub(super) writes: u64,
+    pub(in crate::lease::stores) writes: u64,
     pub(super) clock: Option<ClockOffset>,
 }
 
 impl Space {
     /// Before its first write.
-    pub(super) fn new(record: StoreRecord) -> Self {
+    pub(in crate::lease::stores) fn new(record: StoreRecord) -> Self {
         Self {
             record,
             writes: 0,
@@ -152,7 +152,10 @@ impl Space {
 }
 
 /// Whether the tables are there; false for a file without any content.
-pub(super) fn exist(connection: &Connection, store: &str) -> Result<bool, StepError> {
+pub(in crate::lease::stores) fn exist(
+    connection: &Connection,
+    store: &str,
+) -> Result<bool, StepError> {
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let application = pragma("application_id")?;
     match (Kind::of_application(application), pragma("user_version")?) {
@@ -198,7 +201,11 @@ pub(super) fn refuse_other_kind(
 
 /// Makes the tables in a file without any content, and what they lack in an older
 /// one.
-pub(super) fn make(connection: &Connection, store: &str, kind: Kind) -> Result<(), StepError> {
+pub(in crate::lease::stores) fn make(
+    connection: &Connection,
+    store: &str,
+    kind: Kind,
+) -> Result<(), StepError> {
     if !exist(connection, store)? {
         connection.execute_batch(CREATE)?;
         connection.pragma_update(None, "application_id", kind.application())?;
@@ -267,7 +274,7 @@ pub(super) fn read_space(
 }
 
 /// The columns of the namespace's record, in whichever format they are.
-pub(super) fn read_row(
+pub(in crate::lease::stores) fn read_row(
     connection: &Connection,
     store: &str,
     namespace: &Namespace,
@@ -423,7 +430,7 @@ pub(super) fn write_repair(
 }
 
 /// Every block that was ever granted, by index, and those that are quarantined.
-pub(super) fn read_blocks(
+pub(in crate::lease::stores) fn read_blocks(
     connection: &Connection,
     space: &Namespace,
 ) -> Result<Vec<Judged>, StepError> {
@@ -547,7 +554,7 @@ pub(super) fn least_marks(
 }
 
 /// Writes these blocks of the namespace, whether they were there or not.
-pub(super) fn write_blocks(
+pub(in crate::lease::stores) fn write_blocks(
     connection: &Connection,
     space: &Namespace,
     blocks: &[BlockState],

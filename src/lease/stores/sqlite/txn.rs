@@ -9,27 +9,27 @@ use crate::lease::{Durability, Incarnation, StoreError};
 
 /// A namespace, the file that it is in, and the time.
 #[derive(Debug)]
-pub(super) struct Txn<'a> {
-    pub(super) connection: &'a Connection,
+pub(in crate::lease::stores) struct Txn<'a> {
+    pub(in crate::lease::stores) connection: &'a Connection,
     /// What the store is called.
-    pub(super) store: &'a str,
+    pub(in crate::lease::stores) store: &'a str,
     pub(super) durability: &'a Durability,
-    pub(super) space: Space,
+    pub(in crate::lease::stores) space: Space,
     /// Of the file at hand.
-    pub(super) identity: Incarnation,
+    pub(in crate::lease::stores) identity: Incarnation,
     /// The number of writes that the file has noted.
     pub(super) witnessed: u64,
     /// The clock before the lock was waited for, in milliseconds since 1970.
-    pub(super) arrived_unix_ms: u64,
+    pub(in crate::lease::stores) arrived_unix_ms: u64,
     /// The clock now that the lock is held, in milliseconds since 1970.
-    pub(super) unix_ms: u64,
+    pub(in crate::lease::stores) unix_ms: u64,
     pub(super) uptime: Option<Uptime>,
 }
 
 impl Txn<'_> {
     /// The file's incarnation: the recorded one only if it is the file for which
     /// the record was written, with nothing missing.
-    pub(super) fn incarnation(&self) -> Incarnation {
+    pub(in crate::lease::stores) fn incarnation(&self) -> Incarnation {
         let writes = self.space.writes;
         if self.witnessed <= writes {
             return self.identity.clone();
@@ -69,12 +69,14 @@ impl Txn<'_> {
     }
 
     /// Makes the file at hand the one for which the record was written.
-    pub(super) fn adopt(&mut self) {
+    pub(in crate::lease::stores) fn adopt(&mut self) {
         self.space.record.incarnation = self.identity.clone();
     }
 
     /// Why the clock is not believed, if it isn't; the doubt is then written.
-    pub(super) fn doubt_clock(&mut self) -> Result<Option<StoreError>, StepError> {
+    pub(in crate::lease::stores) fn doubt_clock(
+        &mut self,
+    ) -> Result<Option<StoreError>, StepError> {
         let (clock, error) = match self.judge() {
             None => return Ok(None),
             Some(Judgement::Believed(clock)) => (clock, None),
@@ -107,13 +109,13 @@ impl Txn<'_> {
     }
 
     /// Writes the record, and counts that.
-    pub(super) fn save(&mut self) -> Result<(), StepError> {
+    pub(in crate::lease::stores) fn save(&mut self) -> Result<(), StepError> {
         self.count();
         tables::update_space(self.connection, &self.space)
     }
 
     /// Writes the first record of a namespace.
-    pub(super) fn insert(&mut self) -> Result<(), StepError> {
+    pub(in crate::lease::stores) fn insert(&mut self) -> Result<(), StepError> {
         self.count();
         if let Some(Judgement::Believed(clock)) = self.judge() {
             self.space.clock = Some(clock);

@@ -7,11 +7,15 @@ use crate::lease::error::StoreError;
 use crate::lease::grant::{Block, BlockState};
 use crate::lease::namespace::Namespace;
 use crate::lease::report::{Listing, StoreReport};
+#[cfg(feature = "sqlite")]
+use crate::lease::store::LeaseStore;
+#[cfg(feature = "sqlite")]
+use crate::lease::stores::sqlite::SqliteStore;
 
 #[derive(Debug)]
 pub(super) enum TierStorage {
     #[cfg(feature = "sqlite")]
-    File(Box<crate::lease::stores::sqlite::SqliteStore>),
+    File(Box<SqliteStore>),
     Memory(MemoryTier),
 }
 
@@ -76,7 +80,7 @@ impl TierStorage {
     pub(super) fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
         match self {
             #[cfg(feature = "sqlite")]
-            Self::File(file) => crate::lease::store::LeaseStore::list(&mut **file, namespace),
+            Self::File(file) => LeaseStore::list(&mut **file, namespace),
             Self::Memory(memory) => memory.list(namespace),
         }
     }
@@ -89,9 +93,7 @@ impl TierStorage {
     ) -> Result<BlockState, StoreError> {
         match self {
             #[cfg(feature = "sqlite")]
-            Self::File(file) => {
-                crate::lease::store::LeaseStore::repair(&mut **file, namespace, block, now_unix_ms)
-            }
+            Self::File(file) => LeaseStore::repair(&mut **file, namespace, block, now_unix_ms),
             Self::Memory(memory) => {
                 let _ = (memory.list(namespace)?, now_unix_ms);
                 Err(StoreError::NotQuarantined { block })
@@ -106,9 +108,7 @@ impl TierStorage {
     ) -> Result<StoreReport, StoreError> {
         match self {
             #[cfg(feature = "sqlite")]
-            Self::File(file) => {
-                crate::lease::store::LeaseStore::check(&mut **file, namespace, now_unix_ms)
-            }
+            Self::File(file) => LeaseStore::check(&mut **file, namespace, now_unix_ms),
             Self::Memory(memory) => memory.check(namespace, now_unix_ms),
         }
     }

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use crate::lease::stores::open::OpenError;
+use crate::lease::options::OpenError;
 
 /// The path and the upstream store's URL in `tier:PATH?upstream=URL`.
-pub(super) fn parse(url: &str) -> Result<(&Path, &str), OpenError> {
+pub(crate) fn parse(url: &str) -> Result<(&Path, &str), OpenError> {
     let rest = url
         .strip_prefix("tier:")
         .ok_or_else(|| invalid("it begins with tier:"))?;

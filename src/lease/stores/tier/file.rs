@@ -9,24 +9,23 @@
 //! original is theirs, and no mark of this file matters to anybody then.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::SqliteStore;
-use super::alive;
-use super::session::{Access, StepError};
-use super::steps::refuse_second_use;
-use super::tables::{self, Kind, Space};
-use super::txn::Txn;
+use super::errand::{Errands, Failing};
+use super::grant_log::{Caller, GrantLog, Standing, UpstreamGrant};
+use super::{Operation, alive};
+use crate::lease::error::StoreError;
 use crate::lease::events;
+use crate::lease::grant::{Block, BlockState, Epoch};
+use crate::lease::namespace::Namespace;
+use crate::lease::record::Incarnation;
 use crate::lease::stores::row::{corrupt, from_column, to_column};
-use crate::lease::stores::tier::Operation;
-use crate::lease::stores::tier::errand::{Errands, Failing};
-use crate::lease::stores::tier::grant_log::{Caller, GrantLog, Standing, UpstreamGrant};
-use crate::lease::{
-    Block, BlockState, Epoch, Incarnation, Namespace, OpenError, OpenOptions, StoreError,
-};
+use crate::lease::stores::sqlite::SqliteStore;
+use crate::lease::stores::sqlite::session::{Access, StepError};
+use crate::lease::stores::sqlite::steps::refuse_second_use;
+use crate::lease::stores::sqlite::tables::{self, Kind, Space};
+use crate::lease::stores::sqlite::txn::Txn;
 
 const CREATE: &str = "
     CREATE TABLE ringflake_upstream (
@@ -65,32 +64,11 @@ const CREATE: &str = "
 ";
 
 impl SqliteStore {
-    /// The file of a tier. Touches no file.
-    pub(in crate::lease::stores) fn of_tier(
-        path: &Path,
-        options: &OpenOptions,
-    ) -> Result<Self, OpenError> {
-        Self::of_kind(Kind::Tier, path, options)
-    }
-
-    /// What the store is called, without credentials.
-    pub(in crate::lease::stores) fn name(&self) -> &str {
-        self.location.name()
-    }
-
-    /// The machine's clock, in milliseconds since 1970.
-    pub(in crate::lease::stores) fn unix_ms(&self) -> u64 {
-        self.clock.unix_ms()
-    }
-
     /// Writes the first grant log of a namespace, and makes the file if it is missing.
     /// Does nothing if another process was faster.
-    pub(in crate::lease::stores) fn create_log(
-        &mut self,
-        log: &GrantLog,
-    ) -> Result<(), StoreError> {
+    pub(super) fn create_log(&mut self, log: &GrantLog) -> Result<(), StoreError> {
         let namespace = &log.record.namespace.clone();
-        self.location.create()?;
+        self.create_file()?;
         let opened = self.open(namespace, Access::Write)?;
         let described = |error: StepError| error.into_error(&opened.name);
         let connection = opened.session.connection();
@@ -115,7 +93,7 @@ impl SqliteStore {
     }
 
     /// Runs one step on the grant log of a namespace, in one transaction.
-    pub(in crate::lease::stores) fn change_log<T>(
+    pub(super) fn change_log<T>(
         &mut self,
         operation: Operation,
         namespace: &Namespace,
@@ -372,12 +350,18 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
+    use std::path::Path;
+
     use super::*;
     use crate::clock::ManualClock;
     use crate::layout::Layout;
-    use crate::lease::stores::sqlite::Uptime;
-    use crate::lease::stores::tier::grant_log::Standing;
-    use crate::lease::{Fingerprint, Grant, History, Init, StoreLimits, StoreRecord};
+    use crate::lease::grant::Grant;
+    use crate::lease::limits::StoreLimits;
+    use crate::lease::namespace::Fingerprint;
+    use crate::lease::options::OpenOptions;
+    use crate::lease::record::StoreRecord;
+    use crate::lease::store::{History, Init};
+    use crate::lease::stores::sqlite::clock_step::Uptime;
 
     const START_MS: u64 = 1_760_000_000_000;
 
@@ -387,16 +371,15 @@ mod tests {
     }
 
     fn file(path: &Path, clock: &ManualClock) -> SqliteStore {
-        let mut file = SqliteStore::of_tier(path, &OpenOptions::new()).unwrap();
-        file.location.objection = |_| Ok(None);
-        file.clock = Arc::new(clock.clone());
-        file.uptime = Some(|| {
+        let uptime = || {
             Some(Uptime {
                 boot: "one".to_owned(),
                 ms: UPTIME.get(),
             })
-        });
-        file
+        };
+        SqliteStore::of_kind(Kind::Tier, path, &OpenOptions::new())
+            .unwrap()
+            .on_machine(Arc::new(clock.clone()), uptime)
     }
 
     fn step(name: &'static str, needs_clock: bool) -> Operation {
