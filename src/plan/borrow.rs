@@ -7,7 +7,8 @@
 
 use std::time::Duration;
 
-use super::{Load, Piece};
+use super::load::Load;
+use super::piece::Piece;
 use crate::layout::Layout;
 
 /// IDs a second that a lease on `nodes` nodes of `layout` has without borrowing.

@@ -5,8 +5,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use super::rate::{Rate, RateError};
 use super::span::{self, Span};
-use super::{Rate, RateError};
 
 /// A higher rate for a while, once in each period: `20M:100ms/1s` is 20 million
 /// IDs a second for the first 100 ms of every second.

@@ -8,8 +8,9 @@
 use std::error::Error;
 use std::fmt;
 
+use super::load::Load;
+use super::machine::{Config, Machine};
 use super::simulation::underruns;
-use super::{Config, Load, Machine};
 use crate::fill::ThresholdFill;
 use crate::ring::RingBuffer;
 

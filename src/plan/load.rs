@@ -1,11 +1,13 @@
 //! What is asked of a generator, over time.
 
 use std::fmt;
-use std::iter;
 use std::time::Duration;
 
+use super::burst::Burst;
+use super::piece::{Piece, Step};
+use super::rate::Rate;
 use super::span::Span;
-use super::{Burst, Rate, Trace};
+use super::trace::Trace;
 
 /// IDs asked for over time: a steady rate, with or without a burst that comes
 /// back, or a [`Trace`].
@@ -26,43 +28,26 @@ use super::{Burst, Rate, Trace};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-pub struct Load(Kind);
+pub struct Load {
+    kind: Kind,
+    /// All of it, or a period that repeats.
+    steps: Box<[Step]>,
+}
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Steady(Rate),
-    Bursts(Bursts),
-    Trace(Trace),
-}
-
-/// A span of a load over which its rate stays the same.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct Piece {
-    /// Its beginning, in seconds.
-    pub from: f64,
-    /// Its end, in seconds; infinite for a steady load.
-    pub until: f64,
-    /// IDs a second.
-    pub rate: f64,
-}
-
-impl Piece {
-    /// Its length, in seconds.
-    pub fn seconds(&self) -> f64 {
-        self.until - self.from
-    }
-
-    /// How many IDs are asked for in it.
-    pub fn ids(&self) -> f64 {
-        self.rate * self.seconds()
-    }
+    Bursts(Rate, Burst),
+    Trace { ids: u64 },
 }
 
 impl Load {
     /// The same rate for ever.
-    pub const fn steady(rate: Rate) -> Self {
-        Self(Kind::Steady(rate))
+    pub fn steady(rate: Rate) -> Self {
+        Self {
+            kind: Kind::Steady(rate),
+            steps: Step::sequence([(f64::INFINITY, rate)]),
+        }
     }
 
     /// This load with a burst, whose rate takes the place of the steady one
@@ -71,29 +56,35 @@ impl Load {
     /// A trace has its own bursts, and stays as it is.
     #[must_use]
     pub fn with_burst(self, burst: Burst) -> Self {
-        match self.0 {
-            Kind::Steady(rate) | Kind::Bursts(Bursts { rate, .. }) => {
-                Self(Kind::Bursts(Bursts { rate, burst }))
-            }
-            Kind::Trace(trace) => Self(Kind::Trace(trace)),
+        let (Kind::Steady(rate) | Kind::Bursts(rate, _)) = self.kind else {
+            return self;
+        };
+        let [length, period] = [burst.length(), burst.period()].map(|it| it.as_secs_f64());
+        Self {
+            kind: Kind::Bursts(rate, burst),
+            steps: Step::sequence([(length, burst.rate()), (period, rate)]),
         }
     }
 
     /// How many IDs are asked for in the first `seconds`; none before 0.
     pub fn demanded_by(&self, seconds: f64) -> f64 {
         let seconds = seconds.max(0.0);
-        match &self.0 {
-            Kind::Steady(rate) => rate.per_second() as f64 * seconds,
-            Kind::Bursts(bursts) => bursts.demanded_by(seconds),
-            Kind::Trace(trace) => {
-                let steps = trace.steps();
-                let index = steps.partition_point(|step| step.piece.until <= seconds);
-                match steps.get(index) {
-                    Some(step) => step.before + step.piece.rate * (seconds - step.piece.from),
-                    None => trace.ids() as f64,
-                }
+        let (before, within) = match self.period() {
+            Some(period) => {
+                let turn = (seconds / period.as_secs_f64()).floor();
+                let within = seconds - turn * period.as_secs_f64();
+                (turn * self.ids(), within.max(0.0))
             }
-        }
+            None => (0.0, seconds),
+        };
+        let index = self
+            .steps
+            .partition_point(|step| step.piece.until <= within);
+        let of_turn = match self.steps.get(index) {
+            Some(Step { piece, before }) => before + piece.rate * (within - piece.from),
+            None => self.ids(),
+        };
+        before + of_turn
     }
 
     /// When the first `ids` have been asked for, in seconds, or `None` if a
@@ -102,29 +93,35 @@ impl Load {
         if ids <= 0.0 {
             return Some(0.0);
         }
-        match &self.0 {
-            Kind::Steady(rate) => Some(ids / rate.per_second() as f64),
-            Kind::Bursts(bursts) => Some(bursts.due_at(ids)),
-            Kind::Trace(trace) => {
-                let steps = trace.steps();
-                let index = steps.partition_point(|step| step.after() < ids);
-                let step = steps.get(index)?;
-                Some(step.piece.from + (ids - step.before) / step.piece.rate)
+        let (start, within) = match self.period() {
+            Some(period) => {
+                let turn = (ids / self.ids()).floor();
+                let within = (ids - turn * self.ids()).clamp(0.0, self.ids());
+                (turn * period.as_secs_f64(), within)
             }
-        }
+            None => (0.0, ids),
+        };
+        let index = self.steps.partition_point(|step| step.after() < within);
+        let Step { piece, before } = self.steps.get(index)?;
+        Some(start + piece.from + (within - before) / piece.rate)
     }
 
     /// The spans of one rate each, in order; without end unless it is a trace.
     pub fn pieces(&self) -> Box<dyn Iterator<Item = Piece> + '_> {
-        match &self.0 {
-            Kind::Steady(rate) => Box::new(iter::once(Piece {
-                from: 0.0,
-                until: f64::INFINITY,
-                rate: rate.per_second() as f64,
-            })),
-            Kind::Bursts(bursts) => Box::new((0..).flat_map(|turn| bursts.pieces(turn))),
-            Kind::Trace(trace) => Box::new(trace.steps().iter().map(|step| step.piece)),
-        }
+        let once = self.steps.iter().map(|step| step.piece);
+        let Some(period) = self.period() else {
+            return Box::new(once);
+        };
+        let of_turn = move |turn: u64| {
+            let start = turn as f64 * period.as_secs_f64();
+            let pieces = self.steps.iter().map(|step| step.piece);
+            pieces.map(move |piece| Piece {
+                from: start + piece.from,
+                until: start + piece.until,
+                rate: piece.rate,
+            })
+        };
+        Box::new((0..).flat_map(of_turn))
     }
 
     /// The same, cut off at `seconds`.
@@ -139,127 +136,70 @@ impl Load {
 
     /// IDs a second on average: over a period, or over the whole trace.
     pub fn mean(&self) -> f64 {
-        match &self.0 {
+        match self.kind {
             Kind::Steady(rate) => rate.per_second() as f64,
-            Kind::Bursts(bursts) => bursts.ids_in_a_period() / bursts.burst.period().as_secs_f64(),
-            Kind::Trace(trace) => trace.ids() as f64 / trace.duration().as_secs_f64(),
+            Kind::Bursts(..) | Kind::Trace { .. } => self.ids() / self.end(),
         }
     }
 
     /// The highest rate, in IDs a second.
     pub fn peak(&self) -> f64 {
-        match &self.0 {
-            Kind::Steady(rate) => rate.per_second() as f64,
-            Kind::Bursts(bursts) => bursts.steady().max(bursts.high()),
-            Kind::Trace(trace) => {
-                let rates = trace.steps().iter().map(|step| step.piece.rate);
-                rates.fold(0.0, f64::max)
-            }
-        }
+        let rates = self.steps.iter().map(|step| step.piece.rate);
+        rates.fold(0.0, f64::max)
     }
 
     /// The time from one burst to the next, if it has a burst that comes back.
     pub fn period(&self) -> Option<Duration> {
-        match &self.0 {
-            Kind::Bursts(bursts) => Some(bursts.burst.period()),
-            Kind::Steady(_) | Kind::Trace(_) => None,
+        match self.kind {
+            Kind::Bursts(_, burst) => Some(burst.period()),
+            Kind::Steady(_) | Kind::Trace { .. } => None,
         }
     }
 
     /// How long it lasts, or `None` if it goes on for ever.
     pub fn duration(&self) -> Option<Duration> {
-        match &self.0 {
-            Kind::Steady(_) | Kind::Bursts(_) => None,
-            Kind::Trace(trace) => Some(trace.duration()),
+        match self.kind {
+            Kind::Steady(_) | Kind::Bursts(..) => None,
+            Kind::Trace { .. } => Some(Duration::from_secs_f64(self.end())),
+        }
+    }
+
+    /// Where the last step ends.
+    fn end(&self) -> f64 {
+        self.steps.last().map_or(0.0, |step| step.piece.until)
+    }
+
+    /// How many IDs all steps ask for.
+    fn ids(&self) -> f64 {
+        match self.kind {
+            Kind::Trace { ids } => ids as f64,
+            Kind::Steady(_) | Kind::Bursts(..) => self.steps.last().map_or(0.0, Step::after),
         }
     }
 }
 
 impl From<Trace> for Load {
     fn from(trace: Trace) -> Self {
-        Self(Kind::Trace(trace))
+        Self {
+            kind: Kind::Trace { ids: trace.ids() },
+            steps: trace.into_steps(),
+        }
     }
 }
 
 impl fmt::Display for Load {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
+        match self.kind {
             Kind::Steady(rate) => write!(f, "{rate}"),
-            Kind::Bursts(Bursts { rate, burst }) => write!(
+            Kind::Bursts(rate, burst) => write!(
                 f,
                 "{rate}, and {} for the first {} of every {}",
                 burst.rate(),
                 Span(burst.length()),
                 Span(burst.period())
             ),
-            Kind::Trace(trace) => write!(
-                f,
-                "a trace of {} IDs in {} s",
-                trace.ids(),
-                trace.duration().as_secs_f64()
-            ),
+            Kind::Trace { ids } => write!(f, "a trace of {ids} IDs in {} s", self.end()),
         }
-    }
-}
-
-/// A steady rate, and a burst at the beginning of each period.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Bursts {
-    rate: Rate,
-    burst: Burst,
-}
-
-impl Bursts {
-    fn steady(&self) -> f64 {
-        self.rate.per_second() as f64
-    }
-
-    fn high(&self) -> f64 {
-        self.burst.rate().per_second() as f64
-    }
-
-    fn ids_in_a_burst(&self) -> f64 {
-        self.high() * self.burst.length().as_secs_f64()
-    }
-
-    fn ids_in_a_period(&self) -> f64 {
-        let quiet = self.burst.period() - self.burst.length();
-        self.ids_in_a_burst() + self.steady() * quiet.as_secs_f64()
-    }
-
-    fn demanded_by(&self, seconds: f64) -> f64 {
-        let (period, length) = (self.burst.period(), self.burst.length().as_secs_f64());
-        let turn = (seconds / period.as_secs_f64()).floor();
-        let within = (seconds - turn * period.as_secs_f64()).max(0.0);
-        let quiet = (within - length).max(0.0);
-        turn * self.ids_in_a_period() + self.high() * within.min(length) + self.steady() * quiet
-    }
-
-    fn due_at(&self, ids: f64) -> f64 {
-        let turn = (ids / self.ids_in_a_period()).floor();
-        let within = (ids - turn * self.ids_in_a_period()).max(0.0);
-        let in_the_burst = within.min(self.ids_in_a_burst());
-        let start = turn * self.burst.period().as_secs_f64();
-        start + in_the_burst / self.high() + (within - in_the_burst) / self.steady()
-    }
-
-    /// The burst of a period, and what comes after it.
-    fn pieces(&self, turn: u64) -> [Piece; 2] {
-        let period = self.burst.period().as_secs_f64();
-        let from = turn as f64 * period;
-        let over = from + self.burst.length().as_secs_f64();
-        [
-            Piece {
-                from,
-                until: over,
-                rate: self.high(),
-            },
-            Piece {
-                from: over,
-                until: (turn + 1) as f64 * period,
-                rate: self.steady(),
-            },
-        ]
     }
 }
 

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-use super::Rate;
+use super::rate::Rate;
 use crate::fill::{PolicyError, ThresholdFill};
 use crate::ring::RingBuffer;
 

@@ -20,10 +20,11 @@
 //!
 //! [`CachedGenerator`]: crate::CachedGenerator
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::{Config, Load, Machine, Piece};
+use super::load::Load;
+use super::machine::{Config, Machine};
+use super::piece::Piece;
 use crate::fill::{FillSample, Targets, ThresholdController};
 
 /// The level over time; see [`simulate`].
@@ -41,10 +42,9 @@ pub struct Simulation {
     pub fills: u64,
     /// IDs taken, those of an empty ring included.
     pub taken: f64,
-    /// The longest that an ID lay in the ring until it was taken, in seconds.
-    pub oldest: f64,
-    /// How long those that were taken from it lay there on average, in seconds.
-    pub mean_age: f64,
+    /// The level on average over time. Divided by the rate of the takes it is the average
+    /// age of an ID that is taken, in seconds.
+    pub mean_level: f64,
 }
 
 /// A ring at one moment.
@@ -140,7 +140,8 @@ struct FluidRing {
     waiting: f64,
     producer: Producer,
     last_rate: f64,
-    ages: Ages,
+    /// The level, integrated over time.
+    level_seconds: f64,
     result: Simulation,
 }
 
@@ -175,15 +176,14 @@ impl FluidRing {
             waiting: 0.0,
             producer: Producer::Asleep,
             last_rate: 0.0,
-            ages: Ages::new(capacity),
+            level_seconds: 0.0,
             result: Simulation {
                 level: Vec::new(),
                 empties: 0.0,
                 lowest: capacity,
                 fills: 0,
                 taken: 0.0,
-                oldest: 0.0,
-                mean_age: 0.0,
+                mean_level: capacity,
             },
         };
         ring.record();
@@ -191,8 +191,9 @@ impl FluidRing {
     }
 
     fn finish(mut self) -> Simulation {
-        self.result.oldest = self.ages.oldest;
-        self.result.mean_age = self.ages.mean_age();
+        if self.seconds > 0.0 {
+            self.result.mean_level = self.level_seconds / self.seconds;
+        }
         self.result
     }
 
@@ -299,6 +300,7 @@ impl FluidRing {
     fn advance(&mut self, time: f64, wanted: f64, asked: f64, made: f64, is_empty: bool) {
         let (gave, made) = (asked * time, made * time);
         let from_the_ring = if is_empty { made } else { gave };
+        let before = self.level;
         self.level = if is_empty {
             0.0
         } else {
@@ -307,9 +309,7 @@ impl FluidRing {
         self.result.empties += gave - from_the_ring;
         self.result.taken += gave;
         self.waiting = (self.waiting + (wanted - asked) * time).max(0.0);
-        self.ages.made(made, self.seconds, self.seconds + time);
-        self.ages
-            .taken(from_the_ring, self.seconds, self.seconds + time);
+        self.level_seconds += time * before.midpoint(self.level);
         self.seconds += time;
         self.result.lowest = self.result.lowest.min(self.level);
         if let Producer::Filling { left, .. } = &mut self.producer {
@@ -369,80 +369,6 @@ impl FluidRing {
     }
 }
 
-/// When the IDs in the ring were made, the oldest first.
-struct Ages {
-    batches: VecDeque<Batch>,
-    /// The highest age at which one was taken.
-    oldest: f64,
-    /// The sum of the ages at which IDs were taken, and their number.
-    sum: f64,
-    count: f64,
-}
-
-/// IDs that were made evenly between two moments.
-struct Batch {
-    from: f64,
-    until: f64,
-    ids: f64,
-}
-
-impl Ages {
-    fn new(ids: f64) -> Self {
-        let batch = Batch {
-            from: 0.0,
-            until: 0.0,
-            ids,
-        };
-        Self {
-            batches: [batch].into(),
-            oldest: 0.0,
-            sum: 0.0,
-            count: 0.0,
-        }
-    }
-
-    fn mean_age(&self) -> f64 {
-        if self.count > 0.0 {
-            self.sum / self.count
-        } else {
-            0.0
-        }
-    }
-
-    fn made(&mut self, ids: f64, from: f64, until: f64) {
-        if ids > 0.0 {
-            self.batches.push_back(Batch { from, until, ids });
-        }
-    }
-
-    /// Takes the oldest ones, evenly between two moments.
-    fn taken(&mut self, ids: f64, from: f64, until: f64) {
-        let mut left = ids;
-        #[cfg(test)]
-        let mut rounds = 0..=self.batches.len();
-        while left > 0.0
-            && let Some(batch) = self.batches.front_mut()
-        {
-            // Each round takes a batch away, or is the last.
-            #[cfg(test)]
-            assert!(rounds.next().is_some(), "nothing is taken");
-            let count = left.min(batch.ids);
-            let moment = |left: f64| from + (until - from) * (1.0 - left / ids);
-            let first_age = moment(left) - batch.from;
-            batch.from += (batch.until - batch.from) * (count / batch.ids);
-            batch.ids -= count;
-            left -= count;
-            let last_age = moment(left) - batch.from;
-            self.oldest = self.oldest.max(first_age).max(last_age);
-            self.sum += count * first_age.midpoint(last_age);
-            self.count += count;
-            if batch.ids <= NEGLIGIBLE {
-                self.batches.pop_front();
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -492,16 +418,9 @@ mod tests {
     }
 
     #[track_caller]
-    fn assert_figures(run: &Simulation, expected: [f64; 6]) {
+    fn assert_figures(run: &Simulation, expected: [f64; 5]) {
         let fills = run.fills as f64;
-        let figures = [
-            run.taken,
-            run.empties,
-            run.lowest,
-            fills,
-            run.oldest,
-            run.mean_age,
-        ];
+        let figures = [run.taken, run.empties, run.lowest, fills, run.mean_level];
         for (figure, expected) in figures.into_iter().zip(expected) {
             assert!((figure - expected).abs() < 1e-9, "{figures:?}");
         }
@@ -526,11 +445,8 @@ mod tests {
                 (2.95, 6.5, false),
             ],
         );
-        // Of the first 16 the last is taken at 1.6 s. The next ten are made from
-        // 1.0 to 1.1 s and taken until 2.6 s, and then four that are made until
-        // 2.04 s.
-        let ages = 16.0 * 0.8 + 10.0 * (0.6 + 1.5) / 2.0 + 3.5 * (0.6 + 0.915) / 2.0;
-        assert_figures(&run, [29.5, 0.0, 6.0, 2.0, 1.6, ages / 29.5]);
+        let level = 0.9 * 11.5 + 2.0 * (0.1 * 6.5 + 0.1 * 10.5 + 0.8 * 11.0) + 0.05 * 6.75;
+        assert_figures(&run, [29.5, 0.0, 6.0, 2.0, level / 2.95]);
     }
 
     #[test]
@@ -554,7 +470,8 @@ mod tests {
                 (1.0, 16.0, false),
             ],
         );
-        assert_figures(&run, [20.0, 4.0, 0.0, 1.0, 0.08, 0.04]);
+        let level = 0.045 * 11.5 + 0.005 * 6.5 + 0.03 * 3.0 + 0.16 * 8.0 + 0.695 * 16.0;
+        assert_figures(&run, [20.0, 4.0, 0.0, 1.0, level]);
     }
 
     #[test]
@@ -676,8 +593,8 @@ mod tests {
         expected.push((1.0, 0.0, true));
         assert_points(&run, &expected);
         // From the ring 16, and from 0.145 s on half of what is asked for.
-        let mean_age = 16.0 * 0.04 / (16.0 + 85.5);
-        assert_figures(&run, [200.0, 200.0 - 101.5, 0.0, 5.0, 0.08, mean_age]);
+        let level = 0.045 * 11.5 + 0.035 * 3.5;
+        assert_figures(&run, [200.0, 200.0 - 101.5, 0.0, 5.0, level]);
     }
 
     /// Seven are left when the producer is asked, and a tenth of a second goes by.
@@ -743,12 +660,12 @@ mod tests {
         assert_near(top, 65_536.0 - 3377.0);
         // A cycle takes as long as what was made lasts: 3.38 ms.
         assert!((290..=300).contains(&run.fills), "{}", run.fills);
-        // By Little's law the level divided by the rate.
-        let age = f64::midpoint(31_767.0, 62_159.0) / 1e7;
-        assert!((run.mean_age / age - 1.0).abs() < 0.02, "{}", run.mean_age);
-        // Taken just before a fill, after the whole ring has gone by since the
-        // last: no longer than that.
-        assert!((3e-3..=6.6e-3).contains(&run.oldest), "{}", run.oldest);
+        let level = f64::midpoint(31_767.0, 62_159.0);
+        assert!(
+            (run.mean_level / level - 1.0).abs() < 0.02,
+            "{}",
+            run.mean_level
+        );
     }
 
     #[test]
@@ -761,7 +678,6 @@ mod tests {
         let run = simulate(&trace.into(), &machine, &config, Duration::from_secs(2));
         assert_near(run.empties, 100_000.0 - 32_767.0);
         assert_eq!(run.lowest, 0.0);
-        assert!(run.oldest >= 0.99);
     }
 
     #[test]
@@ -793,18 +709,18 @@ mod tests {
         assert_eq!((adaptive.empties, fixed.empties), (0.0, 0.0));
         let low = run(ThresholdFill::adaptive().between(10, 50));
         assert!(
-            low.mean_age < fixed.mean_age,
+            low.mean_level < fixed.mean_level,
             "{} {}",
-            low.mean_age,
-            fixed.mean_age
+            low.mean_level,
+            fixed.mean_level
         );
     }
 
     #[test]
-    fn what_was_never_taken_has_no_age() {
+    fn in_no_time_the_ring_stays_full() {
         let (machine, config) = small();
         let run = simulate(&steady(100), &machine, &config, Duration::ZERO);
-        assert_eq!((run.taken, run.mean_age), (0.0, 0.0));
+        assert_eq!((run.taken, run.mean_level), (0.0, 16.0));
     }
 
     fn any_load() -> impl Strategy<Value = Load> {
@@ -833,7 +749,7 @@ mod tests {
                 prop_assert!(0.0 <= point.level && point.level <= f64::from(1 << log));
             }
             prop_assert!(run.level.is_sorted_by(|a, b| a.seconds <= b.seconds));
-            prop_assert!(0.0 <= run.mean_age && run.mean_age <= run.oldest + 1e-9);
+            prop_assert!(run.lowest <= run.mean_level && run.mean_level <= f64::from(1 << log));
         }
 
         #[test]

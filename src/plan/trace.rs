@@ -5,7 +5,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::{Piece, Rate};
+use super::piece::{Piece, Step};
+use super::rate::Rate;
 
 /// How many IDs were asked for, span by span.
 ///
@@ -33,21 +34,6 @@ pub struct Trace {
     ids: u64,
 }
 
-/// One span of a trace.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Step {
-    pub(super) piece: Piece,
-    /// IDs asked for before it.
-    pub(super) before: f64,
-}
-
-impl Step {
-    /// IDs asked for by its end.
-    pub(super) fn after(&self) -> f64 {
-        self.before + self.piece.ids()
-    }
-}
-
 /// A line's two numbers, and where it stands.
 #[derive(Clone, Copy)]
 struct Line {
@@ -72,8 +58,8 @@ impl Trace {
         self.ids
     }
 
-    pub(super) fn steps(&self) -> &[Step] {
-        &self.steps
+    pub(super) fn into_steps(self) -> Box<[Step]> {
+        self.steps
     }
 
     /// Makes the spans between the lines.

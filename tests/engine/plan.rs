@@ -32,14 +32,14 @@ fn run(load: &Load, machine: &Machine, capacity: usize, fill: ThresholdFill) -> 
     plan::simulate(load, machine, &config, Duration::MAX)
 }
 
-/// Of the fixed thresholds that don't run dry the one with the freshest IDs.
+/// Of the fixed thresholds that don't run dry the one that keeps the fewest IDs.
 fn best_fixed(load: &Load, machine: &Machine, capacity: usize) -> Option<Simulation> {
     let fixed = [5, 10, 25, 50, 75, 90].map(ThresholdFill::percent);
     let simulations = fixed.map(|fill| run(load, machine, capacity, fill));
     simulations
         .into_iter()
         .filter(|it| it.empties == 0.0)
-        .min_by(|a, b| a.mean_age.total_cmp(&b.mean_age))
+        .min_by(|a, b| a.mean_level.total_cmp(&b.mean_level))
 }
 
 /// Rings that have a margin of two for their wake-ups, and larger ones.
@@ -61,8 +61,8 @@ fn an_adaptive_threshold_underruns_no_sooner_and_keeps_fewer_ids_old() {
                 let adaptive = run(&load, &machine, capacity, ThresholdFill::adaptive());
                 let case = format!("{name}, {machine:?}, {capacity} slots");
                 assert_eq!(adaptive.empties, 0.0, "{case}");
-                let (age, other) = (adaptive.mean_age, best.mean_age);
-                assert!(age < other, "{case}: {age} {other}");
+                let (level, other) = (adaptive.mean_level, best.mean_level);
+                assert!(level < other, "{case}: {level} {other}");
                 compared += 1;
             }
         }

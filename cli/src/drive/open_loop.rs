@@ -167,7 +167,9 @@ where
 {
     fn run(&mut self, index: usize) {
         let open_loop = self.open_loop;
-        let mut groups = Pacer::new(open_loop, index);
+        let seconds = open_loop.time.as_secs_f64();
+        let share = (index, open_loop.consumers);
+        let mut groups = Pacer::new(open_loop.load, seconds, share, open_loop.groups_per_second);
         let end = open_loop.time.saturating_add(GRACE);
         while let Some(group) = groups.next() {
             let now = self.wait_until(group.due);

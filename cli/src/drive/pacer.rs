@@ -8,9 +8,7 @@
 //! All moments are fixed by the load alone. A consumer that is behind finds the
 //! groups that were due meanwhile waiting for it.
 
-use ringflake::plan::Piece;
-
-use super::open_loop::OpenLoop;
+use ringflake::plan::{Load, Piece};
 
 /// The most IDs in a group.
 pub(super) const LARGEST: usize = 64;
@@ -40,17 +38,22 @@ pub(super) struct Pacer<'a> {
 }
 
 impl<'a> Pacer<'a> {
-    /// The groups of consumer `index`.
-    pub(super) fn new(open_loop: OpenLoop<'a>, index: usize) -> Self {
-        let seconds = open_loop.time.as_secs_f64();
+    /// The groups of consumer `index` of `consumers` in the first `seconds`, as many as
+    /// `groups_per_second` at the most.
+    pub(super) fn new(
+        load: &'a Load,
+        seconds: f64,
+        (index, consumers): (usize, usize),
+        groups_per_second: f64,
+    ) -> Self {
         Self {
-            pieces: Box::new(open_loop.load.pieces_until(seconds)),
+            pieces: Box::new(load.pieces_until(seconds)),
             piece: Piece::default(),
             before: 0.0,
             handed: 0,
             last: 0,
-            consumers: open_loop.consumers,
-            groups_per_second: open_loop.groups_per_second,
+            consumers,
+            groups_per_second,
             others: index,
         }
     }

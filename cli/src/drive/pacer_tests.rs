@@ -1,24 +1,14 @@
 //! Who takes how many IDs at which moment, as the load asks for them.
 
 use proptest::prelude::*;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use ringflake::plan::{Burst, Load, Rate};
 
-use super::open_loop::OpenLoop;
 use super::pacer::{LARGEST, Pacer};
 
 fn pacer(load: &Load, seconds: f64, consumers: usize, index: usize) -> Pacer<'_> {
-    static STOP: AtomicBool = AtomicBool::new(false);
-    let open_loop = OpenLoop {
-        load,
-        consumers,
-        time: Duration::from_secs_f64(seconds),
-        stop: &STOP,
-        groups_per_second: 1e6,
-    };
-    Pacer::new(open_loop, index)
+    Pacer::new(load, seconds, (index, consumers), 1e6)
 }
 
 fn load(steady: u64, high: u64) -> Load {
