@@ -7,7 +7,7 @@
 //!
 //! # State
 //!
-//! `wanted` holds one bit per cause for which a fill is wanted ([`Requests`]).
+//! `wanted` holds one bit per cause for which a fill is wanted (`requests`).
 //!
 //! ```text
 //!              a take leaves fewer than the threshold

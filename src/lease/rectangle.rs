@@ -10,13 +10,14 @@ use crate::layout::Layout;
 ///
 /// A lease says what may be issued, not by when: it does not expire. Having one
 /// is a claim, and making one with [`Lease::new`] makes the claim true no more
-/// than writing a deed makes one own a house. Get it from a [`StaticLease`] or
-/// from a [`Grant`] instead, unless this is a test.
+/// than writing a deed makes one own a house. Get it from a
+/// [`StaticLease`](super::StaticLease) or from a [`Grant`](super::Grant) instead,
+/// unless this is a test.
 ///
 /// A lease and its clones serve one generator at a time. The next one goes on
 /// after the last ID that was claimed. Within one process a generator is not built
 /// on a lease that meets what another generator has or had; see
-/// [`StaticLease`](StaticLease#what-this-process-checks).
+/// [`StaticLease`](super::StaticLease#what-this-process-checks).
 ///
 /// # Examples
 /// ```

@@ -41,7 +41,7 @@ use crate::lease::stores::deadline::Deadline;
 /// one transaction that is done only if the record and every block concerned are
 /// as they were read. Reads and transactions of etcd are linearizable, and a
 /// majority of the members has a write on disk before it is confirmed. So a
-/// cluster keeps every promise of the [module](super), through the loss of any
+/// cluster keeps every [rule of leases](crate::lease), through the loss of any
 /// minority of its members.
 ///
 /// etcd syncs every write unless it runs with `--unsafe-no-fsync`, which nobody

@@ -32,7 +32,7 @@ use crate::lease::voucher::Voucher;
 /// # What is promised
 /// Each operation is one Lua script, which Redis runs whole and alone, and whose
 /// effects it writes to its append-only file before it replies. So one Redis
-/// with the settings below keeps every promise of the [module](super).
+/// with the settings below keeps every [rule of leases](crate::lease).
 ///
 /// On each new connection the store refuses, with [`StoreError::NotDurable`], a
 /// server that can lose what it has confirmed, unless
