@@ -12,7 +12,7 @@ use std::time::Duration;
 pub use self::builder::LayoutBuilder;
 pub use self::error::{LayoutError, LayoutField};
 pub use self::node_fields::{NodeFields, NodeFieldsError};
-pub use self::spec::ParseLayoutError;
+pub use self::spec::{MissingPart, ParseLayoutError};
 pub(crate) use self::utc::Utc;
 
 /// How a raw number is divided, and what its time field counts.

@@ -119,8 +119,8 @@ pub use self::generator::{
 };
 pub use self::id::{Id, ParseIdError};
 pub use self::layout::{
-    Layout, LayoutBuilder, LayoutError, LayoutField, NodeFields, NodeFieldsError, ParseLayoutError,
-    Parts,
+    Layout, LayoutBuilder, LayoutError, LayoutField, MissingPart, NodeFields, NodeFieldsError,
+    ParseLayoutError, Parts,
 };
 pub use self::lease::{Lease, LeaseError, LeaseStore, StaticLease};
 #[cfg(feature = "sqlite")]

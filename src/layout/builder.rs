@@ -5,6 +5,40 @@ use std::time::Duration;
 use super::{Layout, LayoutError, LayoutField, utc};
 
 impl Layout {
+    /// The same widths and ticks from another epoch, in milliseconds since 1970.
+    ///
+    /// Its numbers are those of this layout once more, so it is for an ID space of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`LayoutError::EpochTooLate`] after the year 9999, and [`LayoutError::EndTooLate`]
+    /// where the last tick would end after `u64::MAX` milliseconds.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ringflake::{Layout, LayoutError};
+    ///
+    /// // 2026-01-01T00:00:00Z
+    /// let layout = Layout::BAIDU.with_epoch(1_767_225_600_000)?;
+    /// assert_eq!(layout, Layout::BAIDU_2026);
+    /// assert!(matches!(
+    ///     layout.with_epoch(u64::MAX),
+    ///     Err(LayoutError::EpochTooLate { .. })
+    /// ));
+    /// # Ok::<(), LayoutError>(())
+    /// ```
+    pub const fn with_epoch(self, epoch_unix_ms: u64) -> Result<Self, LayoutError> {
+        LayoutBuilder {
+            time_bits: self.time_bits,
+            node_bits: self.node_bits,
+            sequence_bits: self.sequence_bits,
+            tick: Duration::from_millis(self.tick_ms),
+            epoch_unix_ms,
+        }
+        .build()
+    }
+
     /// A builder that starts with the values of [`Layout::RANDFLAKE`].
     ///
     /// # Examples

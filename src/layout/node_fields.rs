@@ -43,7 +43,8 @@ impl NodeFields<'static> {
     };
 
     /// `region` (6 bits), `type` (14 bits) and `machine` (2 bits). For
-    /// [`BAIDU`](crate::Layout::BAIDU) and other layouts of 22 node bits.
+    /// [`REGION_TYPE_MACHINE`](crate::Layout::REGION_TYPE_MACHINE) and other layouts of 22
+    /// node bits.
     pub const REGION_TYPE_MACHINE: Self = Self {
         fields: &[("region", 6), ("type", 14), ("machine", 2)],
     };

@@ -7,10 +7,14 @@ use super::{Layout, LayoutBuilder};
 const SECOND: Duration = Duration::from_secs(1);
 const RANDFLAKE_EPOCH_UNIX_MS: u64 = 1_730_000_000_000;
 const BAIDU_EPOCH_UNIX_MS: u64 = 1_463_702_400_000;
+/// 2026-01-01T00:00:00Z.
+const YEAR_2026_UNIX_MS: u64 = 1_767_225_600_000;
 
 /// Every named layout. Names are lowercase.
-pub(super) const PRESETS: [(&str, Layout); 6] = [
+pub(super) const PRESETS: [(&str, Layout); 8] = [
     ("randflake", Layout::RANDFLAKE),
+    ("region-type-machine", Layout::REGION_TYPE_MACHINE),
+    ("baidu-2026", Layout::BAIDU_2026),
     ("baidu", Layout::BAIDU),
     ("baidu-31-23-9", Layout::BAIDU_31_23_9),
     ("twitter", Layout::TWITTER),
@@ -23,6 +27,8 @@ pub(super) const PRESETS: [(&str, Layout); 6] = [
 /// | | name | time / node / sequence | tick | first tick | ends (UTC) | IDs/s a node |
 /// |---|---|---|---|---|---|---|
 /// | [`RANDFLAKE`](Self::RANDFLAKE) | `randflake` | 30 / 17 / 17 | 1 s | 2024-10-27 | 2058-11-05 | 131,072 |
+/// | [`REGION_TYPE_MACHINE`](Self::REGION_TYPE_MACHINE) | `region-type-machine` | 30 / 22 / 12 | 1 s | 2024-10-27 | 2058-11-05 | 4,096 |
+/// | [`BAIDU_2026`](Self::BAIDU_2026) | `baidu-2026` | 28 / 22 / 13 | 1 s | 2026-01-01 | 2034-07-04 | 8,192 |
 /// | [`BAIDU`](Self::BAIDU) | `baidu` | 28 / 22 / 13 | 1 s | 2016-05-20 | 2024-11-20 | 8,192 |
 /// | [`BAIDU_31_23_9`](Self::BAIDU_31_23_9) | `baidu-31-23-9` | 31 / 23 / 9 | 1 s | 2016-05-20 | 2084-06-07 | 512 |
 /// | [`TWITTER`](Self::TWITTER) | `twitter` | 41 / 10 / 12 | 1 ms | 2010-11-04 | 2080-07-10 | 4,096,000 |
@@ -34,6 +40,35 @@ impl Layout {
     /// Uses all 64 bits. Source:
     /// [Randflake](https://github.com/gosuda/randflake).
     pub const RANDFLAKE: Self = preset((30, 17, 17), SECOND, RANDFLAKE_EPOCH_UNIX_MS);
+
+    /// For nodes numbered by region, type and machine: 30/22/12, ticks of 1 s from Unix
+    /// second 1,730,000,000. Ends in 2058.
+    ///
+    /// Its 22 node bits are those of
+    /// [`NodeFields::REGION_TYPE_MACHINE`](crate::NodeFields::REGION_TYPE_MACHINE), 6 + 14
+    /// + 2, and its life is that of [`RANDFLAKE`](Self::RANDFLAKE). Uses all 64 bits.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ringflake::{Layout, NodeFields};
+    ///
+    /// let fields = NodeFields::REGION_TYPE_MACHINE;
+    /// assert_eq!(fields.bits(), Layout::REGION_TYPE_MACHINE.node_bits());
+    /// let node = fields.compose(&[("region", 5), ("type", 700), ("machine", 3)])?;
+    /// assert_eq!(node, 5 << 16 | 700 << 2 | 3);
+    /// # Ok::<(), ringflake::NodeFieldsError>(())
+    /// ```
+    pub const REGION_TYPE_MACHINE: Self = preset((30, 22, 12), SECOND, RANDFLAKE_EPOCH_UNIX_MS);
+
+    /// The widths of Baidu's UidGenerator with an epoch that lives: 28/22/13, ticks of 1 s
+    /// from 2026-01-01T00:00:00Z. **It ends in 2034**, on 4 July.
+    ///
+    /// Its numbers are those of [`BAIDU`](Self::BAIDU) once more. It is for new ID spaces, and
+    /// for none that has IDs of the earlier epoch, unless they are kept apart or encrypted
+    /// with another secret. Encrypted IDs use all 64 bits; plain ones stay positive as signed
+    /// numbers.
+    pub const BAIDU_2026: Self = preset((28, 22, 13), SECOND, YEAR_2026_UNIX_MS);
 
     /// The defaults of Baidu's UidGenerator: 28/22/13, ticks of 1 s from
     /// 2016-05-20T00:00:00Z. **It ended on 2024-11-20** and serves only to read

@@ -55,6 +55,9 @@ impl FromStr for Layout {
         if let Some(preset) = Self::from_name(text) {
             return Ok(preset);
         }
+        if let Some(incomplete) = incomplete(text) {
+            return Err(incomplete);
+        }
         let unrecognized = || ParseLayoutError::Unrecognized { text: text.into() };
 
         let (widths, rest) = text.split_once('@').ok_or_else(unrecognized)?;
@@ -73,6 +76,30 @@ impl FromStr for Layout {
             .build()
             .map_err(ParseLayoutError::Invalid)
     }
+}
+
+/// What a text lacks that begins with three widths.
+fn incomplete(text: &str) -> Option<ParseLayoutError> {
+    let (widths, epoch, tick) = match text.split_once('@') {
+        Some((widths, rest)) => (widths, true, rest.contains('/')),
+        None => {
+            let end = text.match_indices('/').nth(2).map(|(end, _)| end);
+            (&text[..end.unwrap_or(text.len())], false, end.is_some())
+        }
+    };
+    let missing = match (epoch, tick) {
+        (true, true) => return None,
+        (true, false) => MissingPart::Tick,
+        (false, true) => MissingPart::Epoch,
+        (false, false) => MissingPart::EpochAndTick,
+    };
+    let widths: Vec<u32> = widths.split('/').map(parse_digits).collect::<Option<_>>()?;
+    let widths = widths.try_into().ok()?;
+    Some(ParseLayoutError::Incomplete {
+        text: text.into(),
+        missing,
+        widths,
+    })
 }
 
 fn parse_width(text: &str) -> Result<u32, ParseLayoutError> {
@@ -118,6 +145,15 @@ pub enum ParseLayoutError {
         /// The whole text.
         text: String,
     },
+    /// Widths without an epoch or a tick.
+    Incomplete {
+        /// The whole text.
+        text: String,
+        /// What is not there.
+        missing: MissingPart,
+        /// Bits of time, node and sequence.
+        widths: [u32; 3],
+    },
     /// A width is not a whole number.
     Width {
         /// The part that stands for the width.
@@ -139,9 +175,59 @@ pub enum ParseLayoutError {
     Invalid(LayoutError),
 }
 
+/// What a text lacks to be a layout.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MissingPart {
+    /// The start of tick 0.
+    Epoch,
+    /// The length of a tick.
+    Tick,
+    /// Both.
+    EpochAndTick,
+}
+
+impl fmt::Display for MissingPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Epoch => "no epoch",
+            Self::Tick => "no tick",
+            Self::EpochAndTick => "no epoch and no tick",
+        })
+    }
+}
+
+/// The presets of these widths, or where there are none how to write a layout of them.
+fn write_completions(f: &mut fmt::Formatter<'_>, [time, node, sequence]: [u32; 3]) -> fmt::Result {
+    let same = PRESETS
+        .iter()
+        .filter(|(_, it)| (it.time_bits, it.node_bits, it.sequence_bits) == (time, node, sequence));
+    let mut separator = "";
+    for (name, layout) in same {
+        write!(f, "{separator}{name}, which is {layout}")?;
+        separator = ", or ";
+    }
+    if separator.is_empty() {
+        let epoch = Utc(Layout::RANDFLAKE.epoch_unix_ms());
+        write!(
+            f,
+            "{time}/{node}/{sequence}@EPOCH/TICK, such as {time}/{node}/{sequence}@{epoch}/1s"
+        )?;
+    }
+    Ok(())
+}
+
 impl fmt::Display for ParseLayoutError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Incomplete {
+                text,
+                missing,
+                widths,
+            } => {
+                write!(f, "the layout {text:?} has {missing}; give ")?;
+                write_completions(f, *widths)
+            }
             Self::Unrecognized { text } => {
                 write!(f, "unknown layout {text:?}; give one of ")?;
                 for (name, _) in PRESETS {
@@ -150,7 +236,7 @@ impl fmt::Display for ParseLayoutError {
                 write!(
                     f,
                     "or time/node/sequence@epoch/tick, such as {}",
-                    Layout::BAIDU
+                    Layout::BAIDU_2026
                 )
             }
             Self::Width { text } => write!(

@@ -161,6 +161,8 @@ mod tests {
         let layouts = [
             "randflake",
             "baidu",
+            "baidu-2026",
+            "region-type-machine",
             "baidu-31-23-9",
             "twitter",
             "sonyflake-sized",

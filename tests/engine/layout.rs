@@ -3,16 +3,28 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use ringflake::{Layout, LayoutError, LayoutField, NodeFields, NodeFieldsError, ParseLayoutError};
+use ringflake::{
+    Layout, LayoutError, LayoutField, MissingPart, NodeFields, NodeFieldsError, ParseLayoutError,
+};
 use ringflake_kit::known_answers;
 
 const MAX_EPOCH_UNIX_MS: u64 = 253_402_300_799_999;
 
-const PRESETS: [(&str, Layout, &str); 6] = [
+const PRESETS: [(&str, Layout, &str); 8] = [
     (
         "randflake",
         Layout::RANDFLAKE,
         "30/17/17@2024-10-27T03:33:20Z/1s",
+    ),
+    (
+        "region-type-machine",
+        Layout::REGION_TYPE_MACHINE,
+        "30/22/12@2024-10-27T03:33:20Z/1s",
+    ),
+    (
+        "baidu-2026",
+        Layout::BAIDU_2026,
+        "28/22/13@2026-01-01T00:00:00Z/1s",
     ),
     ("baidu", Layout::BAIDU, "28/22/13@2016-05-20T00:00:00Z/1s"),
     (
@@ -286,6 +298,13 @@ mod life {
     fn the_presets_begin_and_end_when_the_docs_say() {
         for (layout, epoch_unix_ms, end_unix_ms) in [
             (Layout::RANDFLAKE, 1_730_000_000_000, 2_803_741_824_000),
+            (
+                Layout::REGION_TYPE_MACHINE,
+                1_730_000_000_000,
+                2_803_741_824_000,
+            ),
+            // 2034-07-04T21:24:16Z
+            (Layout::BAIDU_2026, 1_767_225_600_000, 2_035_661_056_000),
             (Layout::BAIDU, 1_463_702_400_000, 1_732_137_856_000),
             (Layout::BAIDU_31_23_9, 1_463_702_400_000, 3_611_186_048_000),
             (Layout::TWITTER, 1_288_834_974_657, 3_487_858_230_209),
@@ -497,9 +516,10 @@ mod text {
         for text in [
             "",
             "snowflake",
-            "28/22/13",
+            "28/22",
             "28/22@2016-05-20T00:00:00Z/1s",
-            "28/22/13@1s",
+            "28/x/13",
+            "a/b/c/1s",
         ] {
             let error = text.parse::<Layout>().unwrap_err();
             assert_eq!(error, ParseLayoutError::Unrecognized { text: text.into() });
@@ -512,6 +532,73 @@ mod text {
                 "{message}"
             );
         }
+    }
+
+    #[test]
+    fn what_a_text_lacks_is_named_with_the_presets_of_its_widths() {
+        const TWITTER: &str = "give twitter, which is 41/10/12@2010-11-04T01:42:54.657Z/1ms";
+        let baidu = "give baidu-2026, which is 28/22/13@2026-01-01T00:00:00Z/1s, \
+                     or baidu, which is 28/22/13@2016-05-20T00:00:00Z/1s";
+        for (text, missing, lacks, offered) in [
+            (
+                "41/10/12",
+                MissingPart::EpochAndTick,
+                "no epoch and no tick",
+                TWITTER,
+            ),
+            ("41/10/12/1ms", MissingPart::Epoch, "has no epoch;", TWITTER),
+            (
+                "41/10/12@2020-01-01T00:00:00Z",
+                MissingPart::Tick,
+                "has no tick;",
+                TWITTER,
+            ),
+            (
+                "28/22/13",
+                MissingPart::EpochAndTick,
+                "no epoch and no tick",
+                baidu,
+            ),
+            (
+                "40/12/12",
+                MissingPart::EpochAndTick,
+                "no epoch and no tick",
+                "give 40/12/12@EPOCH/TICK, such as 40/12/12@2024-10-27T03:33:20Z/1s",
+            ),
+        ] {
+            let error = text.parse::<Layout>().unwrap_err();
+            assert!(
+                matches!(&error, ParseLayoutError::Incomplete { missing: it, .. } if *it == missing),
+                "{error:?}"
+            );
+            let message = error.to_string();
+            assert!(
+                message.contains(lacks) && message.ends_with(offered),
+                "{message}"
+            );
+        }
+    }
+
+    #[test]
+    fn another_epoch_is_checked_as_in_the_builder() {
+        let twitter = Layout::TWITTER;
+        let later = twitter.with_epoch(MAX_EPOCH_UNIX_MS).unwrap();
+        assert_eq!(later.epoch_unix_ms(), MAX_EPOCH_UNIX_MS);
+        assert_eq!(later.with_epoch(twitter.epoch_unix_ms()), Ok(twitter));
+        let epoch_unix_ms = MAX_EPOCH_UNIX_MS + 1;
+        assert_eq!(
+            twitter.with_epoch(epoch_unix_ms),
+            Err(LayoutError::EpochTooLate { epoch_unix_ms })
+        );
+        let longest = Layout::builder()
+            .tick(Duration::from_millis(u64::MAX >> 30))
+            .epoch_unix_ms(0)
+            .build()
+            .unwrap();
+        assert!(matches!(
+            longest.with_epoch(MAX_EPOCH_UNIX_MS),
+            Err(LayoutError::EndTooLate { .. })
+        ));
     }
 
     #[test]
@@ -639,7 +726,13 @@ mod node_fields {
             NodeFields::new(&[("region", 6), ("type", 14), ("machine", 2)]),
             Ok(baidu)
         );
-        assert_eq!(baidu.bits(), Layout::BAIDU.node_bits());
+        for layout in [
+            Layout::REGION_TYPE_MACHINE,
+            Layout::BAIDU,
+            Layout::BAIDU_2026,
+        ] {
+            assert_eq!(baidu.bits(), layout.node_bits());
+        }
     }
 
     #[test]

@@ -71,6 +71,8 @@ impl Recipe {
 fn preset(layout: &Layout) -> Option<&'static str> {
     [
         ("RANDFLAKE", Layout::RANDFLAKE),
+        ("REGION_TYPE_MACHINE", Layout::REGION_TYPE_MACHINE),
+        ("BAIDU_2026", Layout::BAIDU_2026),
         ("BAIDU", Layout::BAIDU),
         ("BAIDU_31_23_9", Layout::BAIDU_31_23_9),
         ("TWITTER", Layout::TWITTER),
