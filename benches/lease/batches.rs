@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use ringflake::lease::{Grant, LeaseStore, Namespace, OpenOptions, Renew, open};
 
 use crate::{Outcome, median, now};
-use ringflake_kit::server::{Postgres, Session};
+use ringflake_kit::server::{Postgres, Reachable as _, Session};
 
 /// How many in one call. One is a call of `renew`.
 pub(crate) const SIZES: [usize; 3] = [1, 16, 64];

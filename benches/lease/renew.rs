@@ -33,7 +33,7 @@ use ringflake::{Clock, Layout, SystemClock};
 use self::batches::SIZES;
 use self::flags::value_of;
 use self::former::Former;
-use ringflake_kit::server::{Postgres, Session};
+use ringflake_kit::server::{Postgres, Reachable as _, Session};
 
 mod batches;
 #[path = "../common/flags.rs"]
@@ -84,7 +84,7 @@ fn main() -> Outcome<()> {
     let seconds = value_of("--seconds").map_or(Ok(seconds), |given| given.parse())?;
     let rounds = value_of("--rounds").map_or(Ok(rounds), |given| given.parse())?;
     let time = Duration::from_secs_f64(seconds);
-    let Some(server) = Postgres::start("renew") else {
+    let Some(server) = Postgres::start() else {
         return Ok(());
     };
     let admin = server.admin();

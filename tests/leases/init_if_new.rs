@@ -337,15 +337,12 @@ mod in_redis {
     use ringflake::lease::{OpenOptions, RedisStore};
 
     use super::*;
-    use ringflake_kit::server::Redis;
+    use ringflake_kit::server::{Reachable as _, Redis};
 
     #[test]
     fn a_redis_that_can_forget_takes_no_word_for_new() {
-        let test = "init_if_new::a_redis_that_can_forget_takes_no_word_for_new";
         for (arguments, forgets) in [(&["--appendonly", "no"][..], true), (&[], false)] {
-            let Some(redis) = Redis::start_with(test, arguments) else {
-                return;
-            };
+            let redis = ringflake_kit::started!(Redis::start_with(arguments));
             let options = OpenOptions::new().accept_best_effort(true);
             let build = || {
                 CachedGenerator::builder(LAYOUT)

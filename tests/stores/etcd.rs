@@ -12,11 +12,10 @@ use ringflake::lease::{
 };
 use serde_json::Value;
 
-use crate::idle::a_forgotten_connection_is_replaced as replaced;
+use crate::kit::tests_on;
 use crate::kit::{
     HORIZON, acquire, ambiguous, corrupt, denied, fenced, herd, init, now, space, unavailable,
 };
-use crate::sharing::a_hundred_generators_are_one_connection as shared;
 use crate::upgrade::upgrades_from_format_1 as upgrades;
 use ringflake_kit::proxy::{After, Fault, Proxy, Then};
 use ringflake_kit::server::Etcd;
@@ -29,11 +28,14 @@ fn store(url: &str) -> EtcdStore {
     EtcdStore::from_url(url, &options()).unwrap()
 }
 
+tests_on! { Etcd::start();
+    idle: a_forgotten_connection_is_replaced;
+    sharing: a_hundred_generators_are_one_connection;
+}
+
 #[test]
 fn it_conforms() {
-    let Some(etcd) = Etcd::start("etcd::it_conforms") else {
-        return;
-    };
+    let etcd = started!(Etcd::start());
     let connect = || open(&etcd.url(), &options()).unwrap();
     // No value of a block, or one whose epoch no mark has.
     let damage = |space: &Namespace, block: Block| {
@@ -49,9 +51,7 @@ fn it_conforms() {
 
 #[test]
 fn upgrades_from_format_1() {
-    let Some(etcd) = Etcd::start("etcd::upgrades_from_format_1") else {
-        return;
-    };
+    let etcd = started!(Etcd::start());
     let connect = || open(&etcd.url(), &options()).unwrap();
     upgrades(&connect, &|name, format, former| {
         let key = format!("ringflake/{name}/record");
@@ -66,18 +66,14 @@ fn upgrades_from_format_1() {
 
 #[test]
 fn it_conforms_on_three_members() {
-    let Some(etcd) = Etcd::start_with("etcd::it_conforms_on_three_members", 3, &[]) else {
-        return;
-    };
+    let etcd = started!(Etcd::start_with(3, &[]));
     let connect = || open(&etcd.url(), &options()).unwrap();
     Suite::new(&connect, &now).run();
 }
 
 #[test]
 fn many_at_once_are_given_disjoint_rectangles() {
-    let Some(etcd) = Etcd::start("etcd::many_at_once_are_given_disjoint_rectangles") else {
-        return;
-    };
+    let etcd = started!(Etcd::start());
     let space = space("herd").with_block_bits(10).unwrap();
     init(&mut store(&etcd.url()), &space);
     herd(&space, 20, 10, &|| Box::new(store(&etcd.url())));
@@ -86,10 +82,7 @@ fn many_at_once_are_given_disjoint_rectangles() {
 /// The most that a transaction takes, with a record that is written too.
 #[test]
 fn the_most_blocks_fit_a_transaction_after_an_election() {
-    let test = "etcd::the_most_blocks_fit_a_transaction_after_an_election";
-    let Some(mut etcd) = Etcd::start(test) else {
-        return;
-    };
+    let mut etcd = started!(Etcd::start());
     let space = space("most");
     let mut store = store(&etcd.url());
     init(&mut store, &space);
@@ -111,9 +104,7 @@ fn the_most_blocks_fit_a_transaction_after_an_election() {
 /// More than are looked at in part: the last free blocks are found.
 #[test]
 fn the_last_free_blocks_are_found() {
-    let Some(etcd) = Etcd::start("etcd::the_last_free_blocks_are_found") else {
-        return;
-    };
+    let etcd = started!(Etcd::start());
     // 1,024 blocks.
     let space = space("last").with_block_bits(7).unwrap();
     let mut store = store(&etcd.url());
@@ -142,9 +133,7 @@ fn the_last_free_blocks_are_found() {
 /// A reply of many megabytes, on the way to the last block that is free.
 #[test]
 fn a_large_namespace_is_read_as_a_whole() {
-    let Some(etcd) = Etcd::start("etcd::a_large_namespace_is_read_as_a_whole") else {
-        return;
-    };
+    let etcd = started!(Etcd::start());
     // 16,384 blocks.
     let space = space("large").with_block_bits(3).unwrap();
     let mut store = store(&etcd.url());
@@ -173,10 +162,7 @@ fn a_large_namespace_is_read_as_a_whole() {
 
 #[test]
 fn a_grant_whose_reply_is_lost_is_ambiguous_and_nobodys() {
-    let test = "etcd::a_grant_whose_reply_is_lost_is_ambiguous_and_nobodys";
-    let Some(etcd) = Etcd::start(test) else {
-        return;
-    };
+    let etcd = started!(Etcd::start());
     let proxy = Proxy::to(etcd.port(0));
     let url = format!("etcd://127.0.0.1:{}", proxy.port());
     let space = space("lost");
@@ -211,10 +197,7 @@ fn a_grant_whose_reply_is_lost_is_ambiguous_and_nobodys() {
 
 #[test]
 fn every_operation_that_writes_can_be_ambiguous_and_no_other() {
-    let test = "etcd::every_operation_that_writes_can_be_ambiguous_and_no_other";
-    let Some(etcd) = Etcd::start(test) else {
-        return;
-    };
+    let etcd = started!(Etcd::start());
     let proxy = Proxy::to(etcd.port(0));
     let mut cut = store(&format!("etcd://127.0.0.1:{}", proxy.port()));
     let orders = space("orders");
@@ -268,28 +251,8 @@ fn every_operation_that_writes_can_be_ambiguous_and_no_other() {
 }
 
 #[test]
-fn a_hundred_generators_are_one_connection() {
-    let test = "etcd::a_hundred_generators_are_one_connection";
-    let Some(etcd) = Etcd::start(test) else {
-        return;
-    };
-    shared(etcd.port(0), &|port| format!("etcd://127.0.0.1:{port}"));
-}
-
-#[test]
-fn a_forgotten_connection_is_replaced() {
-    let Some(etcd) = Etcd::start("etcd::a_forgotten_connection_is_replaced") else {
-        return;
-    };
-    replaced(etcd.port(0), &|port| format!("etcd://127.0.0.1:{port}"));
-}
-
-#[test]
 fn a_connection_that_was_closed_while_idle_is_opened_again() {
-    let test = "etcd::a_connection_that_was_closed_while_idle_is_opened_again";
-    let Some(etcd) = Etcd::start(test) else {
-        return;
-    };
+    let etcd = started!(Etcd::start());
     let proxy = Proxy::to(etcd.port(0));
     let mut cut = store(&format!("etcd://127.0.0.1:{}", proxy.port()));
     let space = space("idle");
@@ -308,9 +271,7 @@ fn a_connection_that_was_closed_while_idle_is_opened_again() {
 
 #[test]
 fn a_restart_changes_nothing() {
-    let Some(mut etcd) = Etcd::start("etcd::a_restart_changes_nothing") else {
-        return;
-    };
+    let mut etcd = started!(Etcd::start());
     let space = space("restart");
     let mut store = store(&etcd.url());
     init(&mut store, &space);
@@ -336,10 +297,7 @@ fn a_restart_changes_nothing() {
 
 #[test]
 fn a_cluster_serves_on_when_its_leader_is_killed() {
-    let test = "etcd::a_cluster_serves_on_when_its_leader_is_killed";
-    let Some(mut etcd) = Etcd::start_with(test, 3, &[]) else {
-        return;
-    };
+    let mut etcd = started!(Etcd::start_with(3, &[]));
     let space = space("leader");
     let mut store = store(&etcd.url());
     init(&mut store, &space);
@@ -369,10 +327,7 @@ fn a_cluster_serves_on_when_its_leader_is_killed() {
 
 #[test]
 fn a_member_that_hangs_is_passed_over_and_a_minority_serves_nobody() {
-    let test = "etcd::a_member_that_hangs_is_passed_over_and_a_minority_serves_nobody";
-    let Some(mut etcd) = Etcd::start_with(test, 3, &[]) else {
-        return;
-    };
+    let mut etcd = started!(Etcd::start_with(3, &[]));
     let space = space("hang");
     init(&mut store(&etcd.url()), &space);
     let leader = etcd.leader();
@@ -401,10 +356,7 @@ fn a_member_that_hangs_is_passed_over_and_a_minority_serves_nobody() {
 
 #[test]
 fn a_cluster_without_space_is_unavailable_and_says_so() {
-    let test = "etcd::a_cluster_without_space_is_unavailable_and_says_so";
-    let Some(etcd) = Etcd::start_with(test, 1, &["--quota-backend-bytes", "200000"]) else {
-        return;
-    };
+    let etcd = started!(Etcd::start_with(1, &["--quota-backend-bytes", "200000"]));
     let space = space("full");
     let mut store = store(&etcd.url());
     init(&mut store, &space);
@@ -425,9 +377,7 @@ fn a_cluster_without_space_is_unavailable_and_says_so() {
 
 #[test]
 fn credentials_log_in_and_are_never_shown() {
-    let Some(etcd) = Etcd::start("etcd::credentials_log_in_and_are_never_shown") else {
-        return;
-    };
+    let etcd = started!(Etcd::start());
     for arguments in [
         &["user", "add", "root:hunter2root"][..],
         &["user", "add", "me:hunter2me"],
@@ -475,7 +425,6 @@ fn credentials_log_in_and_are_never_shown() {
 
 #[test]
 fn it_conforms_over_tls_and_trusts_nobody_else() {
-    let test = "etcd::it_conforms_over_tls_and_trusts_nobody_else";
     let [ca, cert, key] = ["ca.pem", "server.pem", "server.key"].map(ringflake_kit::tls::file);
     let arguments = [
         "--cert-file",
@@ -486,9 +435,7 @@ fn it_conforms_over_tls_and_trusts_nobody_else() {
         &ca,
         "--client-cert-auth",
     ];
-    let Some(etcd) = Etcd::start_with(test, 1, &arguments) else {
-        return;
-    };
+    let etcd = started!(Etcd::start_with(1, &arguments));
     let host = format!("localhost:{}", etcd.port(0));
     let identity = ringflake_kit::tls::Identity::new();
     let own = identity.parameters("cert", "key");
@@ -515,9 +462,7 @@ fn it_conforms_over_tls_and_trusts_nobody_else() {
 
 #[test]
 fn what_nobody_wrote_is_corrupt_and_left_alone() {
-    let Some(etcd) = Etcd::start("etcd::what_nobody_wrote_is_corrupt_and_left_alone") else {
-        return;
-    };
+    let etcd = started!(Etcd::start());
     let mut store = store(&etcd.url());
     let replace = |key: &str, from: &str, to: &str| {
         let value = etcd.ctl(0, &["get", key, "--print-value-only"]);
@@ -551,10 +496,7 @@ fn what_nobody_wrote_is_corrupt_and_left_alone() {
 
 #[test]
 fn keys_that_nobody_wrote_cost_their_block_alone() {
-    let test = "etcd::keys_that_nobody_wrote_cost_their_block_alone";
-    let Some(etcd) = Etcd::start(test) else {
-        return;
-    };
+    let etcd = started!(Etcd::start());
     let mut store = store(&etcd.url());
     let space = space("keys");
     init(&mut store, &space);

@@ -7,15 +7,15 @@ use ringflake::{Clock, Layout, SystemClock};
 
 use ringflake_kit::eventually;
 use ringflake_kit::proxy::Proxy;
+use ringflake_kit::server::Reachable;
 
 /// After this a store does not trust a connection unseen.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// `port` is the server's, and `url` names it as it is reached through another.
-pub(crate) fn a_forgotten_connection_is_replaced(port: u16, url: &dyn Fn(u16) -> String) {
-    let proxy = Proxy::to(port);
+pub(crate) fn a_forgotten_connection_is_replaced(server: &dyn Reachable) {
+    let proxy = Proxy::to(server.port());
     let options = OpenOptions::new().timeout(Duration::from_secs(16));
-    let mut store = open(&url(proxy.port()), &options).unwrap();
+    let mut store = open(&server.url_through(proxy.port()), &options).unwrap();
     let space = Namespace::new("idle", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap();
     let init = Init::new(History::New, SystemClock.unix_ms());
     let record = store.init(&space, &init).unwrap();

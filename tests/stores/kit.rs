@@ -10,6 +10,21 @@ use ringflake::lease::{
 };
 use ringflake::{Clock, Layout, SystemClock};
 
+/// A test of each of these names, which are those of functions of these modules, on a
+/// server of its own.
+macro_rules! tests_on {
+    ($start:expr; $($module:ident: $($test:ident)*;)*) => {
+        $($(
+            #[test]
+            fn $test() {
+                let mut server = started!($start);
+                crate::$module::$test(&mut server);
+            }
+        )*)*
+    };
+}
+pub(crate) use tests_on;
+
 pub(crate) const HORIZON: u64 = 900;
 pub(crate) const FAILOVER: u64 = 30;
 

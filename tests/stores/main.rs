@@ -1,6 +1,9 @@
 //! Each store through the suite that all must pass, and through what is its own,
 //! on real servers and files.
 
+#[macro_use]
+extern crate ringflake_kit;
+
 #[cfg(feature = "etcd")]
 mod etcd;
 #[cfg(any(

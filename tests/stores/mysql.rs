@@ -11,41 +11,12 @@ use ringflake::lease::{
     OpenOptions, Renew, StoreError, open,
 };
 
-use crate::idle::a_forgotten_connection_is_replaced as replaced;
-use crate::sharing::{
-    a_connection_that_would_be_idle_for_long_is_closed as closed,
-    a_hundred_generators_are_one_connection as shared,
-};
 use crate::sql::{self, Database, all_of, answers, batches, made, now, space, take, tick};
 use crate::upgrade::upgrades_from_format_1 as upgrades;
 use ringflake_kit::eventually;
-use ringflake_kit::server::MariaDb;
+use ringflake_kit::server::{MariaDb, PASSWORD, Reachable as _, TestServer as _};
 
 impl Database for MariaDb {
-    fn url(&self) -> String {
-        Self::url(self)
-    }
-
-    fn url_through(&self, port: u16) -> String {
-        Self::url_through(self, port)
-    }
-
-    fn port(&self) -> u16 {
-        Self::port(self)
-    }
-
-    fn stop(&mut self) {
-        Self::stop(self);
-    }
-
-    fn kill(&mut self) {
-        Self::kill(self);
-    }
-
-    fn restart(&mut self) {
-        Self::restart(self);
-    }
-
     fn execute(&self, sql: &str) {
         execute(&mut self.admin(), sql);
     }
@@ -54,6 +25,19 @@ impl Database for MariaDb {
         self.execute(&format!(
             "SET STATEMENT check_constraint_checks = 0 FOR {sql}"
         ));
+    }
+
+    fn holding(&self) -> Box<dyn FnMut(&str) + '_> {
+        let mut holding = self.admin();
+        Box::new(move |sql| execute(&mut holding, sql))
+    }
+
+    /// (The list of transactions is a copy that is not renewed for those who ask too
+    /// often.)
+    fn is_waited_for(&self) -> bool {
+        let waiting = "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'";
+        let row: Option<(String, u64)> = self.admin().query_first(waiting).unwrap();
+        row.unwrap().1 > 0
     }
 
     fn sessions(&self) -> u64 {
@@ -69,23 +53,7 @@ fn execute(connection: &mut Conn, sql: &str) {
     }
 }
 
-/// A server for the test of this name; ends the test where there is none.
-macro_rules! server {
-    ($test:literal $(, $setting:literal)*) => {
-        match MariaDb::start($test, &[$($setting),*]) {
-            Some(server) => server,
-            None => return,
-        }
-    };
-}
-
-/// Whether a transaction waits for a lock. (The list of transactions is a copy
-/// that is not renewed for those who ask too often.)
-fn waits(server: &MariaDb) -> bool {
-    let waiting = "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'";
-    let row: Option<(String, u64)> = server.admin().query_first(waiting).unwrap();
-    row.unwrap().1 > 0
-}
+sql::tests_of_sql!(MariaDb::start());
 
 #[track_caller]
 fn unavailable<T: std::fmt::Debug>(result: Result<T, StoreError>, why: &str) {
@@ -106,16 +74,10 @@ fn not_durable<T: std::fmt::Debug>(result: Result<T, StoreError>, setting: &str)
     }
 }
 
-#[test]
-fn conforms() {
-    sql::conforms(&server!("mysql::conforms"));
-}
-
 /// With every default turned against the store that a session can turn back.
 #[test]
 fn conforms_whatever_the_defaults() {
-    let server = server!(
-        "mysql::conforms_whatever_the_defaults",
+    let server = started!(MariaDb::start_with(&[
         "--autocommit=0",
         "--sql-mode=ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT,IGNORE_SPACE",
         "--transaction-isolation=SERIALIZABLE",
@@ -125,13 +87,13 @@ fn conforms_whatever_the_defaults() {
         "--character-set-server=latin1",
         "--log-bin",
         "--sync-binlog=1"
-    );
+    ]));
     sql::conforms(&server);
 }
 
 #[test]
 fn upgrades_from_format_1() {
-    let server = server!("mysql::upgrades_from_format_1");
+    let server = started!(MariaDb::start());
     upgrades(&|| server.store(), &|name, format, former| {
         let mut admin = server.admin();
         let additions = [
@@ -163,7 +125,7 @@ fn upgrades_from_format_1() {
 /// What is left by somebody who was stopped between two changes to the tables.
 #[test]
 fn an_upgrade_goes_on_where_another_stopped() {
-    let server = server!("mysql::an_upgrade_goes_on_where_another_stopped");
+    let server = started!(MariaDb::start());
     let mut store = server.store();
     made(&mut *store, "orders", 5);
     let mut admin = server.admin();
@@ -178,98 +140,9 @@ fn an_upgrade_goes_on_where_another_stopped() {
 }
 
 #[test]
-fn a_hundred_generators_are_one_connection() {
-    let server = server!("mysql::a_hundred_generators_are_one_connection");
-    shared(server.port(), &|port| server.url_through(port));
-}
-
-#[test]
-fn a_connection_that_would_be_idle_for_long_is_closed() {
-    let server = server!("mysql::a_connection_that_would_be_idle_for_long_is_closed");
-    closed(server.port(), &|port| server.url_through(port));
-}
-
-#[test]
-fn a_forgotten_connection_is_replaced() {
-    let server = server!("mysql::a_forgotten_connection_is_replaced");
-    replaced(server.port(), &|port| server.url_through(port));
-}
-
-#[test]
-fn agrees_with_the_reference() {
-    sql::agrees_with_the_reference(&server!("mysql::agrees_with_the_reference"));
-}
-
-#[test]
-fn one_of_many_inits_wins() {
-    sql::one_of_many_inits_wins(&server!("mysql::one_of_many_inits_wins"));
-}
-
-#[test]
-fn rows_are_made_up_to_a_bound() {
-    sql::rows_are_made_up_to_a_bound(&server!("mysql::rows_are_made_up_to_a_bound"));
-}
-
-#[test]
-fn twenty_threads_get_disjoint_rectangles() {
-    let server = server!("mysql::twenty_threads_get_disjoint_rectangles");
-    sql::twenty_threads_get_disjoint_rectangles(&server);
-}
-
-#[test]
-fn a_new_incarnation_raises_the_floor_once() {
-    let server = server!("mysql::a_new_incarnation_raises_the_floor_once");
-    sql::a_new_incarnation_raises_the_floor_once(&server);
-}
-
-#[test]
-fn an_outage_is_unavailable_and_over_when_it_is_over() {
-    let mut server = server!("mysql::an_outage_is_unavailable_and_over_when_it_is_over");
-    sql::an_outage_is_unavailable_and_over_when_it_is_over(&mut server);
-}
-
-#[test]
-fn a_connection_that_died_while_idle_puts_nothing_in_doubt() {
-    let mut server = server!("mysql::a_connection_that_died_while_idle_puts_nothing_in_doubt");
-    sql::a_connection_that_died_while_idle_puts_nothing_in_doubt(&mut server);
-}
-
-#[test]
-fn silence_ends_with_the_time_out() {
-    sql::silence_ends_with_the_time_out(&server!("mysql::silence_ends_with_the_time_out"));
-}
-
-#[test]
-fn each_reply_lost_is_told_right() {
-    sql::each_reply_lost_is_told_right(&server!("mysql::each_reply_lost_is_told_right"));
-}
-
-#[test]
-fn no_answer_is_waited_for_in_vain() {
-    sql::no_answer_is_waited_for_in_vain(&server!("mysql::no_answer_is_waited_for_in_vain"));
-}
-
-#[test]
-fn a_kill_before_the_reply_leaves_the_mark_moved() {
-    let mut server = server!("mysql::a_kill_before_the_reply_leaves_the_mark_moved");
-    sql::a_kill_before_the_reply_leaves_the_mark_moved(&mut server);
-}
-
-#[test]
-fn no_error_shows_a_password() {
-    let server = server!("mysql::no_error_shows_a_password");
-    sql::no_error_shows_a_password(&server, MariaDb::PASSWORD);
-}
-
-#[test]
-fn holders_are_kept_as_they_are() {
-    sql::holders_are_kept_as_they_are(&server!("mysql::holders_are_kept_as_they_are"));
-}
-
-#[test]
 fn what_nobody_wrote_is_corrupt() {
     sql::what_nobody_wrote_is_corrupt(
-        &server!("mysql::what_nobody_wrote_is_corrupt"),
+        &started!(MariaDb::start()),
         &[
             "UPDATE ringflake_namespace SET layout = 'none' WHERE name = '{name}'",
             "UPDATE ringflake_namespace SET fingerprint = '' WHERE name = '{name}'",
@@ -283,44 +156,14 @@ fn what_nobody_wrote_is_corrupt() {
 }
 
 #[test]
-fn a_row_that_nobody_wrote_is_quarantined() {
-    sql::a_row_that_nobody_wrote_is_quarantined(
-        &server!("mysql::a_row_that_nobody_wrote_is_quarantined"),
-        sql::DAMAGES,
-    );
-}
-
-#[test]
-fn a_repair_judges_what_others_left() {
-    let server = server!("mysql::a_repair_judges_what_others_left");
-    let mut holding = server.admin();
-    sql::a_repair_judges_what_others_left(
-        &server,
-        &mut |statement| execute(&mut holding, statement),
-        &|| waits(&server),
-    );
-}
-
-#[test]
-fn a_block_that_is_locked_holds_up_no_other() {
-    let server = server!("mysql::a_block_that_is_locked_holds_up_no_other");
-    let mut holding = server.admin();
-    batches::a_block_that_is_locked_holds_up_no_other(
-        &server,
-        &mut |statement| execute(&mut holding, statement),
-        &|| waits(&server),
-    );
-}
-
-#[test]
 fn those_who_renew_the_same_blocks_share_what_is_added() {
-    let server = server!("mysql::those_who_renew_the_same_blocks_share_what_is_added");
+    let server = started!(MariaDb::start());
     batches::those_who_renew_the_same_blocks_share_what_is_added(&server);
 }
 
 #[test]
 fn renewals_of_many_namespaces_are_one_transaction() {
-    let server = server!("mysql::renewals_of_many_namespaces_are_one_transaction");
+    let server = started!(MariaDb::start());
     let mut store = server.store();
     let spaces = ["a", "b", "c"].map(|name| made(&mut *store, name, 5));
     let grants = spaces
@@ -344,7 +187,7 @@ fn renewals_of_many_namespaces_are_one_transaction() {
 
 #[test]
 fn the_tables_refuse_numbers_that_disagree() {
-    let server = server!("mysql::the_tables_refuse_numbers_that_disagree");
+    let server = started!(MariaDb::start());
     let mut store = server.store();
     let space = made(&mut *store, "orders", 5);
     take(&mut *store, &space, 60);
@@ -364,45 +207,19 @@ fn the_tables_refuse_numbers_that_disagree() {
 }
 
 #[test]
-fn the_clock_is_read_after_the_locks() {
-    let server = server!("mysql::the_clock_is_read_after_the_locks");
-    let mut holding = server.admin();
-    sql::the_clock_is_read_after_the_locks(
-        &server,
-        &mut |statement| execute(&mut holding, statement),
-        &|| waits(&server),
-    );
-}
-
-#[test]
-fn acquirers_do_not_queue() {
-    let server = server!("mysql::acquirers_do_not_queue");
-    let mut holding = server.admin();
-    sql::acquirers_do_not_queue(
-        &server,
-        &mut |statement| execute(&mut holding, statement),
-        &|| waits(&server),
-    );
-}
-
-#[test]
 fn a_deadlock_is_repeated() {
-    let server = server!("mysql::a_deadlock_is_repeated");
+    let server = started!(MariaDb::start());
     let mut holding = server.admin();
     sql::a_deadlock_is_repeated(
         &server,
         &mut |statement| execute(&mut holding, statement),
         "UPDATE ringflake_namespace SET skew_ms = skew_ms + 1",
-        &|| waits(&server),
     );
 }
 
 #[test]
 fn a_server_with_another_identity_raises_the_floor() {
-    let mut server = server!(
-        "mysql::a_server_with_another_identity_raises_the_floor",
-        "--server-id=1"
-    );
+    let mut server = started!(MariaDb::start_with(&["--server-id=1"]));
     let mut store = server.store();
     let space = made(&mut *store, "orders", 5);
     let mut grant = take(&mut *store, &space, 3);
@@ -439,11 +256,7 @@ fn a_server_with_another_identity_raises_the_floor() {
 
 #[test]
 fn a_server_that_can_forget_is_refused() {
-    let mut server = server!(
-        "mysql::a_server_that_can_forget_is_refused",
-        "--log-bin",
-        "--sync-binlog=1"
-    );
+    let mut server = started!(MariaDb::start_with(&["--log-bin", "--sync-binlog=1"]));
     let mut store = server.store();
     let space = made(&mut *store, "orders", 5);
     let grant = take(&mut *store, &space, 60);
@@ -482,7 +295,7 @@ fn a_server_that_can_forget_is_refused() {
 
 #[test]
 fn launches_are_noted_for_those_who_read_worker_node() {
-    let server = server!("mysql::launches_are_noted_for_those_who_read_worker_node");
+    let server = started!(MariaDb::start());
     let rows = |server: &MariaDb| -> Vec<(u64, String, String, i32, bool)> {
         server
             .admin()
@@ -543,8 +356,8 @@ fn launches_are_noted_for_those_who_read_worker_node() {
 
 #[test]
 fn a_user_needs_to_create_only_where_tables_are_missing() {
-    let server = server!("mysql::a_user_needs_to_create_only_where_tables_are_missing");
-    let password = MariaDb::PASSWORD;
+    let server = started!(MariaDb::start());
+    let password = PASSWORD;
     server.execute(&format!("CREATE USER other@'%' IDENTIFIED BY '{password}'"));
     let url = server.url().replace("//app:", "//other:");
     let mut other = open(&url, &sql::patient()).unwrap();
@@ -574,7 +387,7 @@ fn a_user_needs_to_create_only_where_tables_are_missing() {
 /// A server that is stopped in its tracks holds its connections and says nothing.
 #[test]
 fn a_frozen_server_ends_with_the_time_out() {
-    let server = server!("mysql::a_frozen_server_ends_with_the_time_out");
+    let server = started!(MariaDb::start());
     let timeout = Duration::from_secs(2);
     let options = OpenOptions::new().timeout(timeout);
     let mut store = open(&server.url(), &options).unwrap();
@@ -597,7 +410,7 @@ fn a_frozen_server_ends_with_the_time_out() {
 
 #[test]
 fn tls_is_what_the_url_asks_for() {
-    let mut server = server!("mysql::tls_is_what_the_url_asks_for");
+    let mut server = started!(MariaDb::start());
     let url = server.url();
     let space = made(&mut *server.store(), "orders", 5);
     unavailable(
@@ -659,7 +472,7 @@ fn tls_is_what_the_url_asks_for() {
 
 #[test]
 fn it_can_be_used_from_many_threads_in_turn() {
-    let server = server!("mysql::it_can_be_used_from_many_threads_in_turn");
+    let server = started!(MariaDb::start());
     let mut store = server.store();
     let space = made(&mut *store, "orders", 5);
     let mut grants: Vec<Grant> = Vec::new();

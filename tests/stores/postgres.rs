@@ -11,41 +11,12 @@ use ringflake::lease::{
     OpenError, OpenOptions, PostgresStore, Renew, StoreError, StoreLimits, open,
 };
 
-use crate::idle::a_forgotten_connection_is_replaced as replaced;
-use crate::sharing::{
-    a_connection_that_would_be_idle_for_long_is_closed as closed,
-    a_hundred_generators_are_one_connection as shared,
-};
 use crate::sql::{self, Database, all_of, answers, made, mark, now, space, take, tick};
 use crate::upgrade::upgrades_from_format_1 as upgrades;
 use ringflake_kit::eventually;
-use ringflake_kit::server::{Postgres, Session};
+use ringflake_kit::server::{PASSWORD, Postgres, Reachable as _, Session, TestServer as _};
 
 impl Database for Postgres {
-    fn url(&self) -> String {
-        Self::url(self)
-    }
-
-    fn url_through(&self, port: u16) -> String {
-        Self::url_through(self, port)
-    }
-
-    fn port(&self) -> u16 {
-        Self::port(self)
-    }
-
-    fn stop(&mut self) {
-        Self::stop(self);
-    }
-
-    fn kill(&mut self) {
-        Self::kill(self);
-    }
-
-    fn restart(&mut self) {
-        Self::restart(self);
-    }
-
     fn execute(&self, sql: &str) {
         self.admin().execute(sql);
     }
@@ -60,24 +31,25 @@ impl Database for Postgres {
         self.execute(sql);
     }
 
+    fn holding(&self) -> Box<dyn FnMut(&str) + '_> {
+        let holding = self.admin();
+        Box::new(move |sql| holding.execute(sql))
+    }
+
+    fn is_waited_for(&self) -> bool {
+        waits(&self.admin(), "Lock")
+    }
+
     fn sessions(&self) -> u64 {
         let all = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'ringflake'";
         self.admin().value(all).parse().unwrap()
     }
 }
 
-/// A server for the test of this name; ends the test where there is none.
-macro_rules! server {
-    ($test:literal) => {
-        match Postgres::start($test) {
-            Some(server) => server,
-            None => return,
-        }
-    };
-}
-
 mod batches;
 mod renewals;
+
+sql::tests_of_sql!(Postgres::start());
 
 /// Whether a session of the store waits for this.
 fn waits(admin: &Session, kind: &str) -> bool {
@@ -98,13 +70,8 @@ fn unavailable<T: std::fmt::Debug>(result: Result<T, StoreError>, why: &str) {
 }
 
 #[test]
-fn conforms() {
-    sql::conforms(&server!("postgres::conforms"));
-}
-
-#[test]
 fn upgrades_from_format_1() {
-    let server = server!("postgres::upgrades_from_format_1");
+    let server = started!(Postgres::start());
     upgrades(&|| server.store(), &|name, format, former| {
         if format == 1 {
             server.execute("DROP INDEX IF EXISTS ringflake_namespace_secret");
@@ -119,98 +86,9 @@ fn upgrades_from_format_1() {
 }
 
 #[test]
-fn a_hundred_generators_are_one_connection() {
-    let server = server!("postgres::a_hundred_generators_are_one_connection");
-    shared(server.port(), &|port| server.url_through(port));
-}
-
-#[test]
-fn a_connection_that_would_be_idle_for_long_is_closed() {
-    let server = server!("postgres::a_connection_that_would_be_idle_for_long_is_closed");
-    closed(server.port(), &|port| server.url_through(port));
-}
-
-#[test]
-fn a_forgotten_connection_is_replaced() {
-    let server = server!("postgres::a_forgotten_connection_is_replaced");
-    replaced(server.port(), &|port| server.url_through(port));
-}
-
-#[test]
-fn agrees_with_the_reference() {
-    sql::agrees_with_the_reference(&server!("postgres::agrees_with_the_reference"));
-}
-
-#[test]
-fn one_of_many_inits_wins() {
-    sql::one_of_many_inits_wins(&server!("postgres::one_of_many_inits_wins"));
-}
-
-#[test]
-fn rows_are_made_up_to_a_bound() {
-    sql::rows_are_made_up_to_a_bound(&server!("postgres::rows_are_made_up_to_a_bound"));
-}
-
-#[test]
-fn twenty_threads_get_disjoint_rectangles() {
-    let server = server!("postgres::twenty_threads_get_disjoint_rectangles");
-    sql::twenty_threads_get_disjoint_rectangles(&server);
-}
-
-#[test]
-fn a_new_incarnation_raises_the_floor_once() {
-    let server = server!("postgres::a_new_incarnation_raises_the_floor_once");
-    sql::a_new_incarnation_raises_the_floor_once(&server);
-}
-
-#[test]
-fn an_outage_is_unavailable_and_over_when_it_is_over() {
-    let mut server = server!("postgres::an_outage_is_unavailable_and_over_when_it_is_over");
-    sql::an_outage_is_unavailable_and_over_when_it_is_over(&mut server);
-}
-
-#[test]
-fn a_connection_that_died_while_idle_puts_nothing_in_doubt() {
-    let mut server = server!("postgres::a_connection_that_died_while_idle_puts_nothing_in_doubt");
-    sql::a_connection_that_died_while_idle_puts_nothing_in_doubt(&mut server);
-}
-
-#[test]
-fn silence_ends_with_the_time_out() {
-    sql::silence_ends_with_the_time_out(&server!("postgres::silence_ends_with_the_time_out"));
-}
-
-#[test]
-fn each_reply_lost_is_told_right() {
-    sql::each_reply_lost_is_told_right(&server!("postgres::each_reply_lost_is_told_right"));
-}
-
-#[test]
-fn no_answer_is_waited_for_in_vain() {
-    sql::no_answer_is_waited_for_in_vain(&server!("postgres::no_answer_is_waited_for_in_vain"));
-}
-
-#[test]
-fn a_kill_before_the_reply_leaves_the_mark_moved() {
-    let mut server = server!("postgres::a_kill_before_the_reply_leaves_the_mark_moved");
-    sql::a_kill_before_the_reply_leaves_the_mark_moved(&mut server);
-}
-
-#[test]
-fn no_error_shows_a_password() {
-    let server = server!("postgres::no_error_shows_a_password");
-    sql::no_error_shows_a_password(&server, Postgres::PASSWORD);
-}
-
-#[test]
-fn holders_are_kept_as_they_are() {
-    sql::holders_are_kept_as_they_are(&server!("postgres::holders_are_kept_as_they_are"));
-}
-
-#[test]
 fn what_nobody_wrote_is_corrupt() {
     sql::what_nobody_wrote_is_corrupt(
-        &server!("postgres::what_nobody_wrote_is_corrupt"),
+        &started!(Postgres::start()),
         &[
             "UPDATE ringflake_namespace SET layout = 'none' WHERE name = '{name}'",
             "UPDATE ringflake_namespace SET fingerprint = '' WHERE name = '{name}'",
@@ -221,27 +99,8 @@ fn what_nobody_wrote_is_corrupt() {
 }
 
 #[test]
-fn a_row_that_nobody_wrote_is_quarantined() {
-    sql::a_row_that_nobody_wrote_is_quarantined(
-        &server!("postgres::a_row_that_nobody_wrote_is_quarantined"),
-        sql::DAMAGES,
-    );
-}
-
-#[test]
-fn a_repair_judges_what_others_left() {
-    let server = server!("postgres::a_repair_judges_what_others_left");
-    let (holding, admin) = (server.admin(), server.admin());
-    sql::a_repair_judges_what_others_left(
-        &server,
-        &mut |statement| holding.execute(statement),
-        &|| waits(&admin, "Lock"),
-    );
-}
-
-#[test]
 fn the_tables_refuse_numbers_that_disagree() {
-    let server = server!("postgres::the_tables_refuse_numbers_that_disagree");
+    let server = started!(Postgres::start());
     let mut store = server.store();
     let space = made(&mut *store, "orders", 5);
     take(&mut *store, &space, 60);
@@ -261,30 +120,8 @@ fn the_tables_refuse_numbers_that_disagree() {
 }
 
 #[test]
-fn the_clock_is_read_after_the_locks() {
-    let server = server!("postgres::the_clock_is_read_after_the_locks");
-    let (holding, admin) = (server.admin(), server.admin());
-    sql::the_clock_is_read_after_the_locks(
-        &server,
-        &mut |statement| holding.execute(statement),
-        &|| waits(&admin, "Lock"),
-    );
-}
-
-#[test]
-fn acquirers_do_not_queue() {
-    let server = server!("postgres::acquirers_do_not_queue");
-    let (holding, admin) = (server.admin(), server.admin());
-    sql::acquirers_do_not_queue(
-        &server,
-        &mut |statement| holding.execute(statement),
-        &|| waits(&admin, "Lock"),
-    );
-}
-
-#[test]
 fn a_deadlock_is_repeated() {
-    let server = server!("postgres::a_deadlock_is_repeated");
+    let server = started!(Postgres::start());
     let (holding, admin) = (server.admin(), server.admin());
     // Who looks for a deadlock first, finds it and pays for it.
     admin.execute("ALTER ROLE app SET deadlock_timeout = '2s'");
@@ -293,13 +130,12 @@ fn a_deadlock_is_repeated() {
         &server,
         &mut |statement| holding.execute(statement),
         "SELECT pg_advisory_xact_lock(1919315051, 471239387)",
-        &|| waits(&admin, "Lock"),
     );
 }
 
 #[test]
 fn the_database_itself_refuses_intervals_that_overlap() {
-    let server = server!("postgres::the_database_itself_refuses_intervals_that_overlap");
+    let server = started!(Postgres::start());
     let mut store = server.store();
     let only = made(&mut *store, "only", 17);
     let other = made(&mut *store, "other", 17);
@@ -353,7 +189,7 @@ fn the_database_itself_refuses_intervals_that_overlap() {
 
 #[test]
 fn a_renewal_that_would_overlap_is_refused() {
-    let server = server!("postgres::a_renewal_that_would_overlap_is_refused");
+    let server = started!(Postgres::start());
     let mut store = server.store();
     let only = made(&mut *store, "only", 17);
     let grant = take(&mut *store, &only, 10);
@@ -371,7 +207,7 @@ fn a_renewal_that_would_overlap_is_refused() {
 
 #[test]
 fn the_ledger_holds_what_was_given_and_forgets_what_is_long_past() {
-    let server = server!("postgres::the_ledger_holds_what_was_given_and_forgets_what_is_long_past");
+    let server = started!(Postgres::start());
     let mut store = server.store();
     let space = made(&mut *store, "orders", 16);
     let owner = server.owner();
@@ -398,7 +234,7 @@ fn the_ledger_holds_what_was_given_and_forgets_what_is_long_past() {
 
 #[test]
 fn a_promoted_standby_that_lacks_writes_raises_the_floor() {
-    let mut primary = server!("postgres::a_promoted_standby_that_lacks_writes_raises_the_floor");
+    let mut primary = started!(Postgres::start());
     let space = space("orders", 17);
     let mut store = primary.store();
     let limits = StoreLimits::default()
@@ -497,7 +333,7 @@ fn a_promoted_standby_that_lacks_writes_raises_the_floor() {
 
 #[test]
 fn a_dump_restored_over_the_tables_is_noticed() {
-    let server = server!("postgres::a_dump_restored_over_the_tables_is_noticed");
+    let server = started!(Postgres::start());
     let mut store = server.store();
     let space = made(&mut *store, "orders", 17);
     let grant = take(&mut *store, &space, 10);
@@ -506,7 +342,7 @@ fn a_dump_restored_over_the_tables_is_noticed() {
     let at = format!(
         "host=127.0.0.1 port={} user=app password={} dbname=app",
         server.port(),
-        Postgres::PASSWORD
+        PASSWORD
     );
     let file = server.data().join("dump");
     server.run(
@@ -534,7 +370,7 @@ fn a_dump_restored_over_the_tables_is_noticed() {
 
 #[test]
 fn a_server_that_can_forget_is_refused() {
-    let mut server = server!("postgres::a_server_that_can_forget_is_refused");
+    let mut server = started!(Postgres::start());
     let mut store = server.store();
     let space = made(&mut *store, "orders", 5);
     let grant = take(&mut *store, &space, 60);
@@ -612,7 +448,7 @@ fn several(store: &mut dyn LeaseStore, space: &Namespace, grant: &Grant) -> Stor
 /// no more than a warning.
 #[test]
 fn a_commit_that_no_standby_has_is_in_doubt() {
-    let server = server!("postgres::a_commit_that_no_standby_has_is_in_doubt");
+    let server = started!(Postgres::start());
     let mut store = server.store();
     let space = made(&mut *store, "orders", 5);
     let grant = take(&mut *store, &space, 10);
@@ -665,7 +501,7 @@ fn a_commit_that_no_standby_has_is_in_doubt() {
 /// The server's other warnings are not taken for that one.
 #[test]
 fn a_trigger_that_warns_puts_nothing_in_doubt() {
-    let server = server!("postgres::a_trigger_that_warns_puts_nothing_in_doubt");
+    let server = started!(Postgres::start());
     let mut store = server.store();
     let space = made(&mut *store, "orders", 5);
     server.execute(
@@ -681,12 +517,9 @@ fn a_trigger_that_warns_puts_nothing_in_doubt() {
 
 #[test]
 fn a_role_needs_to_create_only_where_tables_are_missing() {
-    let server = server!("postgres::a_role_needs_to_create_only_where_tables_are_missing");
+    let server = started!(Postgres::start());
     let admin = server.admin();
-    admin.execute(&format!(
-        "CREATE ROLE other LOGIN PASSWORD '{}'",
-        Postgres::PASSWORD
-    ));
+    admin.execute(&format!("CREATE ROLE other LOGIN PASSWORD '{}'", PASSWORD));
     let url = server.url().replace("//app:", "//other:");
     let mut other = open(&url, &sql::patient()).unwrap();
     let init = Init::new(History::New, now());
@@ -713,7 +546,7 @@ fn a_role_needs_to_create_only_where_tables_are_missing() {
 /// A trigger, a rule or a policy can drop rows without an error.
 #[test]
 fn what_the_database_does_not_keep_is_not_granted() {
-    let server = server!("postgres::what_the_database_does_not_keep_is_not_granted");
+    let server = started!(Postgres::start());
     let mut store = server.store();
     let space = made(&mut *store, "orders", 5);
     server.execute(
@@ -747,7 +580,7 @@ fn what_the_database_does_not_keep_is_not_granted() {
 
 #[test]
 fn it_can_be_used_and_dropped_inside_of_a_runtime() {
-    let server = server!("postgres::it_can_be_used_and_dropped_inside_of_a_runtime");
+    let server = started!(Postgres::start());
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
@@ -761,7 +594,7 @@ fn it_can_be_used_and_dropped_inside_of_a_runtime() {
 
 #[test]
 fn tls_is_what_the_url_asks_for() {
-    let mut server = server!("postgres::tls_is_what_the_url_asks_for");
+    let mut server = started!(Postgres::start());
     let url = server.url();
     let space = made(&mut *server.store(), "orders", 5);
     let check = |url: &str| -> Result<bool, StoreError> {

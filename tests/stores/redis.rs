@@ -17,16 +17,15 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-use crate::idle::a_forgotten_connection_is_replaced as replaced;
+use crate::kit::tests_on;
 use crate::kit::{
     acquire, ambiguous, corrupt, denied, fenced, floor_ahead, herd, init, limits, now, space,
     unavailable,
 };
-use crate::sharing::a_hundred_generators_are_one_connection as shared;
 use crate::upgrade::upgrades_from_format_1 as upgrades;
 use ringflake_kit::proxy::{After, Fault, Proxy, Then};
 use ringflake_kit::server::Clock;
-use ringflake_kit::server::Redis;
+use ringflake_kit::server::{Reachable as _, Redis, TestServer as _};
 
 fn options() -> OpenOptions {
     OpenOptions::new().timeout(Duration::from_secs(20))
@@ -40,11 +39,14 @@ fn through(proxy: &Proxy) -> String {
     format!("redis://127.0.0.1:{}", proxy.port())
 }
 
+tests_on! { Redis::start();
+    idle: a_forgotten_connection_is_replaced;
+    sharing: a_hundred_generators_are_one_connection;
+}
+
 #[test]
 fn it_conforms() {
-    let Some(redis) = Redis::start("redis::it_conforms") else {
-        return;
-    };
+    let redis = started!(Redis::start());
     let connect = || open(&redis.url(), &options()).unwrap();
     // A mark or an epoch that is no number of ticks or grants.
     let damage = |space: &Namespace, block: Block| {
@@ -61,13 +63,8 @@ fn it_conforms() {
 
 #[test]
 fn it_conforms_with_a_replica_that_confirms() {
-    let test = "redis::it_conforms_with_a_replica_that_confirms";
-    let Some(redis) = Redis::start(test) else {
-        return;
-    };
-    let Some(_replica) = Redis::start_replica(test, &redis) else {
-        return;
-    };
+    let redis = started!(Redis::start());
+    let _replica = started!(Redis::start_replica(&redis));
     let url = format!("{}/1?wait=1", redis.url());
     let connect = || open(&url, &options()).unwrap();
     Suite::new(&connect, &now).run();
@@ -75,19 +72,14 @@ fn it_conforms_with_a_replica_that_confirms() {
 
 #[test]
 fn a_node_of_a_cluster_is_refused() {
-    let test = "redis::a_node_of_a_cluster_is_refused";
-    let Some(redis) = Redis::start_with(test, &["--cluster-enabled", "yes"]) else {
-        return;
-    };
+    let redis = started!(Redis::start_with(&["--cluster-enabled", "yes"]));
     let text = unavailable(store(&redis.url()).list(&space("orders")));
     assert!(text.contains("Redis Cluster"), "{text}");
 }
 
 #[test]
 fn upgrades_from_format_1() {
-    let Some(redis) = Redis::start("redis::upgrades_from_format_1") else {
-        return;
-    };
+    let redis = started!(Redis::start());
     let connect = || open(&redis.url(), &options()).unwrap();
     upgrades(&connect, &|name, format, former| {
         let record = format!("ringflake:{{{name}}}:record");
@@ -98,28 +90,8 @@ fn upgrades_from_format_1() {
 }
 
 #[test]
-fn a_hundred_generators_are_one_connection() {
-    let test = "redis::a_hundred_generators_are_one_connection";
-    let Some(redis) = Redis::start(test) else {
-        return;
-    };
-    shared(redis.port(), &|port| redis.url_through(port));
-}
-
-#[test]
-fn a_forgotten_connection_is_replaced() {
-    let Some(redis) = Redis::start("redis::a_forgotten_connection_is_replaced") else {
-        return;
-    };
-    replaced(redis.port(), &|port| redis.url_through(port));
-}
-
-#[test]
 fn many_at_once_are_given_disjoint_rectangles() {
-    let test = "redis::many_at_once_are_given_disjoint_rectangles";
-    let Some(redis) = Redis::start(test) else {
-        return;
-    };
+    let redis = started!(Redis::start());
     // Fewer blocks than are asked for, so that they come back.
     let space = space("herd").with_block_bits(10).unwrap();
     init(&mut store(&redis.url()), &space);
@@ -130,10 +102,7 @@ fn many_at_once_are_given_disjoint_rectangles() {
 
 #[test]
 fn a_grant_whose_reply_is_lost_is_ambiguous_and_nobodys() {
-    let test = "redis::a_grant_whose_reply_is_lost_is_ambiguous_and_nobodys";
-    let Some(redis) = Redis::start(test) else {
-        return;
-    };
+    let redis = started!(Redis::start());
     let proxy = Proxy::to(redis.port());
     let space = space("lost");
     let mut direct = store(&redis.url());
@@ -171,10 +140,7 @@ fn a_grant_whose_reply_is_lost_is_ambiguous_and_nobodys() {
 
 #[test]
 fn a_renewal_whose_reply_is_lost_is_ambiguous_and_fences_the_holder() {
-    let test = "redis::a_renewal_whose_reply_is_lost_is_ambiguous_and_fences_the_holder";
-    let Some(redis) = Redis::start(test) else {
-        return;
-    };
+    let redis = started!(Redis::start());
     let proxy = Proxy::to(redis.port());
     let space = space("lost");
     let mut cut = store(&through(&proxy));
@@ -203,10 +169,7 @@ fn a_renewal_whose_reply_is_lost_is_ambiguous_and_fences_the_holder() {
 
 #[test]
 fn every_operation_that_writes_can_be_ambiguous_and_no_other() {
-    let test = "redis::every_operation_that_writes_can_be_ambiguous_and_no_other";
-    let Some(redis) = Redis::start(test) else {
-        return;
-    };
+    let redis = started!(Redis::start());
     let proxy = Proxy::to(redis.port());
     let mut cut = store(&through(&proxy));
     let orders = space("orders");
@@ -251,10 +214,7 @@ fn every_operation_that_writes_can_be_ambiguous_and_no_other() {
 
 #[test]
 fn a_connection_that_fails_before_the_script_leaves_nothing_open() {
-    let test = "redis::a_connection_that_fails_before_the_script_leaves_nothing_open";
-    let Some(redis) = Redis::start(test) else {
-        return;
-    };
+    let redis = started!(Redis::start());
     let proxy = Proxy::to(redis.port());
     let space = space("cut");
     let mut cut = store(&through(&proxy));
@@ -285,10 +245,7 @@ fn a_connection_that_fails_before_the_script_leaves_nothing_open() {
 
 #[test]
 fn a_server_that_hangs_takes_no_longer_than_the_time_out() {
-    let test = "redis::a_server_that_hangs_takes_no_longer_than_the_time_out";
-    let Some(redis) = Redis::start(test) else {
-        return;
-    };
+    let redis = started!(Redis::start());
     let space = space("hang");
     init(&mut store(&redis.url()), &space);
     let timeout = Duration::from_millis(300);
@@ -313,10 +270,7 @@ fn a_server_that_hangs_takes_no_longer_than_the_time_out() {
 
 #[test]
 fn what_was_confirmed_survives_a_restart_and_the_floor_rises() {
-    let test = "redis::what_was_confirmed_survives_a_restart_and_the_floor_rises";
-    let Some(mut redis) = Redis::start(test) else {
-        return;
-    };
+    let mut redis = started!(Redis::start());
     let mut store = store(&redis.url());
     for (name, end) in [
         ("crash", Redis::kill as fn(&mut Redis)),
@@ -348,10 +302,7 @@ fn what_was_confirmed_survives_a_restart_and_the_floor_rises() {
 
 #[test]
 fn a_server_whose_clock_is_off_grants_nothing_and_loses_nothing() {
-    let test = "redis::a_server_whose_clock_is_off_grants_nothing_and_loses_nothing";
-    let Some(redis) = Redis::start_with_clock(test, Clock::new()) else {
-        return;
-    };
+    let redis = started!(Redis::start_with_clock(Clock::new()));
     let space = space("clock");
     let mut store = store(&redis.url());
     init(&mut store, &space);
@@ -375,10 +326,7 @@ fn a_server_whose_clock_is_off_grants_nothing_and_loses_nothing() {
 
 #[test]
 fn the_scripts_are_loaded_again_where_they_were_flushed() {
-    let test = "redis::the_scripts_are_loaded_again_where_they_were_flushed";
-    let Some(redis) = Redis::start(test) else {
-        return;
-    };
+    let redis = started!(Redis::start());
     let space = space("flush");
     let mut store = store(&redis.url());
     init(&mut store, &space);
@@ -391,7 +339,6 @@ fn the_scripts_are_loaded_again_where_they_were_flushed() {
 
 #[test]
 fn a_server_that_can_lose_what_it_confirmed_is_refused() {
-    let test = "redis::a_server_that_can_lose_what_it_confirmed_is_refused";
     let space = space("weak");
     for (arguments, told) in [
         (&["--appendonly", "no"][..], "appendonly is no"),
@@ -402,9 +349,7 @@ fn a_server_that_can_lose_what_it_confirmed_is_refused() {
             "allkeys-lru",
         ),
     ] {
-        let Some(redis) = Redis::start_with(test, arguments) else {
-            return;
-        };
+        let redis = started!(Redis::start_with(arguments));
         let mut strict = store(&redis.url());
         match strict.list(&space).unwrap_err() {
             StoreError::NotDurable { reason, store } => {
@@ -429,10 +374,7 @@ fn a_server_that_can_lose_what_it_confirmed_is_refused() {
 
 #[test]
 fn a_setting_that_changes_is_noticed_by_check() {
-    let test = "redis::a_setting_that_changes_is_noticed_by_check";
-    let Some(redis) = Redis::start(test) else {
-        return;
-    };
+    let redis = started!(Redis::start());
     let space = space("changed");
     let mut store = store(&redis.url());
     init(&mut store, &space);
@@ -485,10 +427,7 @@ impl Subscriber for &'static Told {
 
 #[test]
 fn a_best_effort_store_says_so_at_each_connection() {
-    let test = "redis::a_best_effort_store_says_so_at_each_connection";
-    let Some(redis) = Redis::start_with(test, &["--appendfsync", "no"]) else {
-        return;
-    };
+    let redis = started!(Redis::start_with(&["--appendfsync", "no"]));
     let told: &'static Told = Box::leak(Box::default());
     let _recording = tracing::subscriber::set_default(told);
     let space = space("told");
@@ -509,11 +448,8 @@ fn a_best_effort_store_says_so_at_each_connection() {
 
 #[test]
 fn credentials_log_in_and_are_never_shown() {
-    let test = "redis::credentials_log_in_and_are_never_shown";
     let word = "hunter2";
-    let Some(redis) = Redis::start_with(test, &["--requirepass", word]) else {
-        return;
-    };
+    let redis = started!(Redis::start_with(&["--requirepass", word]));
     let port = redis.port();
     redis.command(&["ACL", "SETUSER", "me", "on", ">hunter2me", "~*", "+@all"]);
     let orders = space("orders");
@@ -539,10 +475,7 @@ fn credentials_log_in_and_are_never_shown() {
 /// Such a server repeats the arguments of what it does not know.
 #[test]
 fn a_server_without_auth_does_not_make_the_password_public() {
-    let test = "redis::a_server_without_auth_does_not_make_the_password_public";
-    let Some(redis) = Redis::start_with(test, &["--rename-command", "AUTH", ""]) else {
-        return;
-    };
+    let redis = started!(Redis::start_with(&["--rename-command", "AUTH", ""]));
     let url = format!("redis://me:hunter2@127.0.0.1:{}", redis.port());
     let text = denied(store(&url).list(&space("orders")));
     assert!(text.contains("ERR"), "{text}");
@@ -551,10 +484,7 @@ fn a_server_without_auth_does_not_make_the_password_public() {
 
 #[test]
 fn the_rights_that_are_documented_are_enough() {
-    let test = "redis::the_rights_that_are_documented_are_enough";
-    let Some(redis) = Redis::start(test) else {
-        return;
-    };
+    let redis = started!(Redis::start());
     let rights = "+evalsha +script|load +time +info +config|get +ping +wait +select +exists \
                   +hset +hget +hmget +hdel +hgetall +zadd +zrem +zcard +zcount +zrange +zscore \
                   +zmscore ~ringflake:*";
@@ -577,7 +507,6 @@ fn the_rights_that_are_documented_are_enough() {
 
 #[test]
 fn it_conforms_over_tls_and_trusts_nobody_else() {
-    let test = "redis::it_conforms_over_tls_and_trusts_nobody_else";
     let [ca, cert, key] = ["ca.pem", "server.pem", "server.key"].map(ringflake_kit::tls::file);
     let port = ringflake_kit::server::free_port().to_string();
     let arguments = [
@@ -586,9 +515,7 @@ fn it_conforms_over_tls_and_trusts_nobody_else() {
         ["--tls-cert-file", &cert],
         ["--tls-key-file", &key],
     ];
-    let Some(redis) = Redis::start_with(test, &arguments.concat()) else {
-        return;
-    };
+    let redis = started!(Redis::start_with(&arguments.concat()));
     let identity = ringflake_kit::tls::Identity::new();
     let own = identity.parameters("cert", "key");
     let url = format!("rediss://localhost:{port}?ca={ca}&{own}");
@@ -648,10 +575,7 @@ fn dump(redis: &Redis, space: &Namespace) -> [::redis::Value; 4] {
 
 #[test]
 fn what_nobody_wrote_is_corrupt_and_left_alone() {
-    let test = "redis::what_nobody_wrote_is_corrupt_and_left_alone";
-    let Some(redis) = Redis::start(test) else {
-        return;
-    };
+    let redis = started!(Redis::start());
     let mut store = store(&redis.url());
     for (index, damage) in [
         &["HSET", "record", "floor", "abc"][..],
@@ -678,10 +602,7 @@ fn what_nobody_wrote_is_corrupt_and_left_alone() {
 
 #[test]
 fn keys_of_one_block_that_nobody_wrote_quarantine_it() {
-    let test = "redis::keys_of_one_block_that_nobody_wrote_quarantine_it";
-    let Some(redis) = Redis::start(test) else {
-        return;
-    };
+    let redis = started!(Redis::start());
     let mut store = store(&redis.url());
     for (index, damage) in [
         &["ZADD", "hwm_end", "1.5", FIRST][..],
@@ -721,10 +642,7 @@ fn keys_of_one_block_that_nobody_wrote_quarantine_it() {
 
 #[test]
 fn a_member_of_no_block_takes_no_block_away() {
-    let test = "redis::a_member_of_no_block_takes_no_block_away";
-    let Some(redis) = Redis::start(test) else {
-        return;
-    };
+    let redis = started!(Redis::start());
     let mut store = store(&redis.url());
     for (index, member) in ["x", "0000000000000001", "\u{e9}"].into_iter().enumerate() {
         let space = space(&format!("stray-{index}"))
@@ -745,10 +663,7 @@ fn a_member_of_no_block_takes_no_block_away() {
 
 #[test]
 fn a_layout_beyond_what_doubles_hold_is_refused() {
-    let test = "redis::a_layout_beyond_what_doubles_hold_is_refused";
-    let Some(redis) = Redis::start(test) else {
-        return;
-    };
+    let redis = started!(Redis::start());
     let mut store = store(&redis.url());
     let with = |builder: LayoutBuilder| {
         let layout = builder.tick(Duration::from_millis(1)).build().unwrap();

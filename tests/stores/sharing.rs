@@ -8,6 +8,7 @@ use ringflake::{Clock, DirectGenerator, Layout, Secret, Shutdown, SystemClock};
 
 use ringflake_kit::eventually;
 use ringflake_kit::proxy::Proxy;
+use ringflake_kit::server::Reachable;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -15,10 +16,9 @@ fn options() -> OpenOptions {
     OpenOptions::new().timeout(PATIENCE)
 }
 
-/// `port` is the server's, and `url` names it as it is reached through another.
-pub(crate) fn a_hundred_generators_are_one_connection(port: u16, url: &dyn Fn(u16) -> String) {
-    let proxy = Proxy::to(port);
-    let url = url(proxy.port());
+pub(crate) fn a_hundred_generators_are_one_connection(server: &dyn Reachable) {
+    let proxy = Proxy::to(server.port());
+    let url = server.url_through(proxy.port());
     let secret = Secret::from_bytes([6; 16]);
     let space = Namespace::new("hundred", &Layout::RANDFLAKE, Fingerprint::of(&secret)).unwrap();
     let init = Init::new(History::New, SystemClock.unix_ms());
@@ -56,12 +56,9 @@ const LINGERS: Duration = Duration::from_secs(2);
 
 /// The same of what a server counts as one of its few hundred connections.
 #[cfg(any(feature = "mysql", feature = "postgres"))]
-pub(crate) fn a_connection_that_would_be_idle_for_long_is_closed(
-    port: u16,
-    url: &dyn Fn(u16) -> String,
-) {
-    let proxy = Proxy::to(port);
-    let mut store = open(&url(proxy.port()), &options()).unwrap();
+pub(crate) fn a_connection_that_would_be_idle_for_long_is_closed(server: &dyn Reachable) {
+    let proxy = Proxy::to(server.port());
+    let mut store = open(&server.url_through(proxy.port()), &options()).unwrap();
     let space = Namespace::new("idle", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap();
     let init = Init::new(History::New, SystemClock.unix_ms());
     let record = store.init(&space, &init).unwrap();

@@ -20,33 +20,66 @@ use ringflake::lease::{
 use ringflake::{Clock, Layout, SystemClock};
 
 pub(crate) use self::agreement::agrees_with_the_reference;
+pub(crate) use self::batches::a_block_that_is_locked_holds_up_no_other;
 pub(crate) use self::replies::{
     a_kill_before_the_reply_leaves_the_mark_moved, each_reply_lost_is_told_right,
     no_answer_is_waited_for_in_vain,
 };
 pub(crate) use self::warnings::warnings;
 use ringflake_kit::eventually;
+use ringflake_kit::server::{PASSWORD, TestServer};
 
 /// A server under test.
-pub(crate) trait Database: Sync {
-    fn url(&self) -> String;
-    fn url_through(&self, port: u16) -> String;
-    fn port(&self) -> u16;
-    fn stop(&mut self);
-    fn kill(&mut self);
-    fn restart(&mut self);
+pub(crate) trait Database: TestServer {
     /// As a role that may do anything.
     fn execute(&self, sql: &str);
     /// As that role, without the constraints on blocks.
     fn damage(&self, sql: &str);
     /// How many connections stores have.
     fn sessions(&self) -> u64;
+    /// One connection of that role, for statements that hold locks.
+    fn holding(&self) -> Box<dyn FnMut(&str) + '_>;
+    /// Whether a store waits for a lock.
+    fn is_waited_for(&self) -> bool;
 
     /// One more connection, patient with a machine that has other things to do.
     fn store(&self) -> Box<dyn LeaseStore> {
         open(&self.url(), &patient()).unwrap()
     }
 }
+
+/// What every SQL server is asked.
+macro_rules! tests_of_sql {
+    ($start:expr) => {
+        crate::kit::tests_on! { $start;
+            idle: a_forgotten_connection_is_replaced;
+            sharing:
+                a_connection_that_would_be_idle_for_long_is_closed
+                a_hundred_generators_are_one_connection;
+            sql:
+                a_block_that_is_locked_holds_up_no_other
+                a_connection_that_died_while_idle_puts_nothing_in_doubt
+                a_kill_before_the_reply_leaves_the_mark_moved
+                a_new_incarnation_raises_the_floor_once
+                a_repair_judges_what_others_left
+                a_row_that_nobody_wrote_is_quarantined
+                acquirers_do_not_queue
+                agrees_with_the_reference
+                an_outage_is_unavailable_and_over_when_it_is_over
+                conforms
+                each_reply_lost_is_told_right
+                holders_are_kept_as_they_are
+                no_answer_is_waited_for_in_vain
+                no_error_shows_a_password
+                one_of_many_inits_wins
+                rows_are_made_up_to_a_bound
+                silence_ends_with_the_time_out
+                the_clock_is_read_after_the_locks
+                twenty_threads_get_disjoint_rectangles;
+        }
+    };
+}
+pub(crate) use tests_of_sql;
 
 pub(crate) fn now() -> u64 {
     SystemClock.unix_ms()
@@ -331,7 +364,8 @@ pub(crate) fn silence_ends_with_the_time_out(server: &dyn Database) {
     assert!(began.elapsed() < timeout + SLACK);
 }
 
-pub(crate) fn no_error_shows_a_password(server: &dyn Database, password: &str) {
+pub(crate) fn no_error_shows_a_password(server: &dyn Database) {
+    let password = PASSWORD;
     let wrong = format!("{password}-wrong");
     let space = space("orders", 5);
     let mut store = open(&server.url().replace(password, &wrong), &patient()).unwrap();
@@ -378,7 +412,7 @@ pub(crate) fn what_nobody_wrote_is_corrupt(server: &dyn Database, damages: &[&st
 }
 
 /// Of numbers in the row of a block.
-pub(crate) const DAMAGES: &[&str] = &[
+const DAMAGES: &[&str] = &[
     "hwm_end = 9000000000000000000",
     "hwm_end = -5",
     "hwm_end = 0",
@@ -387,11 +421,11 @@ pub(crate) const DAMAGES: &[&str] = &[
     "epoch = hwm_end + 1",
 ];
 
-/// `damages` change the row of a block to what no version of this crate writes.
-pub(crate) fn a_row_that_nobody_wrote_is_quarantined(server: &dyn Database, damages: &[&str]) {
+/// [`DAMAGES`] change the row of a block to what no version of this crate writes.
+pub(crate) fn a_row_that_nobody_wrote_is_quarantined(server: &dyn Database) {
     let mut store = server.store();
     let space = made(&mut *store, "orders", 5);
-    for change in damages {
+    for change in DAMAGES {
         let grant = take(&mut *store, &space, 60);
         let block = grant.block;
         server.damage(&format!(
@@ -415,11 +449,9 @@ pub(crate) fn a_row_that_nobody_wrote_is_quarantined(server: &dyn Database, dama
 }
 
 /// A row that is locked is judged once it is had.
-pub(crate) fn a_repair_judges_what_others_left(
-    server: &dyn Database,
-    run: &mut dyn FnMut(&str),
-    is_waited_for: &dyn Fn() -> bool,
-) {
+pub(crate) fn a_repair_judges_what_others_left(server: &dyn Database) {
+    let mut run = server.holding();
+    let is_waited_for = || server.is_waited_for();
     let mut store = server.store();
     let space = made(&mut *store, "orders", 5);
     let grant = take(&mut *store, &space, 60);
@@ -449,11 +481,9 @@ pub(crate) fn a_repair_judges_what_others_left(
 
 /// The clock that counts is read once the locks are held. `lock` and `unlock`
 /// are statements of one connection that hold the record meanwhile.
-pub(crate) fn the_clock_is_read_after_the_locks(
-    server: &dyn Database,
-    lock: &mut dyn FnMut(&str),
-    is_waited_for: &dyn Fn() -> bool,
-) {
+pub(crate) fn the_clock_is_read_after_the_locks(server: &dyn Database) {
+    let mut lock = server.holding();
+    let is_waited_for = || server.is_waited_for();
     // A tick of 10 ms, of which the wait below takes some.
     let layout = Layout::builder()
         .bits(36, 10, 12)
@@ -489,11 +519,9 @@ pub(crate) fn the_clock_is_read_after_the_locks(
 }
 
 /// Locks of others are skipped, and waited for only where nothing else is left.
-pub(crate) fn acquirers_do_not_queue(
-    server: &dyn Database,
-    lock: &mut dyn FnMut(&str),
-    is_waited_for: &dyn Fn() -> bool,
-) {
+pub(crate) fn acquirers_do_not_queue(server: &dyn Database) {
+    let mut lock = server.holding();
+    let is_waited_for = || server.is_waited_for();
     let mut store = server.store();
     let many = made(&mut *store, "many", 5);
     let only = made(&mut *store, "only", 17);
@@ -531,8 +559,8 @@ pub(crate) fn a_deadlock_is_repeated(
     server: &dyn Database,
     lock: &mut dyn FnMut(&str),
     hold_record: &str,
-    is_waited_for: &dyn Fn() -> bool,
 ) {
+    let is_waited_for = || server.is_waited_for();
     let mut store = server.store();
     let space = made(&mut *store, "orders", 12);
     let grant = take(&mut *store, &space, 10);

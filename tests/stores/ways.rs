@@ -7,16 +7,14 @@ mod mysql {
     use ringflake::lease::{OpenOptions, open};
 
     use crate::kit::{acquire, init, now, space, unavailable};
-    use ringflake_kit::server::MariaDb;
     use ringflake_kit::server::free_port;
+    use ringflake_kit::server::{MariaDb, PASSWORD, Reachable as _, TestServer as _};
 
     #[test]
     fn a_socket_leads_to_it() {
-        let Some(server) = MariaDb::start("ways::mysql::a_socket_leads_to_it", &[]) else {
-            return;
-        };
+        let server = started!(MariaDb::start());
         let socket = server.socket();
-        let word = MariaDb::PASSWORD;
+        let word = PASSWORD;
         // The host is of no account.
         let url = format!(
             "mysql://app:{word}@db.example/app?socket={}",
@@ -34,12 +32,9 @@ mod mysql {
 
     #[test]
     fn hosts_that_are_gone_or_replicas_are_passed_over() {
-        let test = "ways::mysql::hosts_that_are_gone_or_replicas_are_passed_over";
-        let Some(mut replica) = MariaDb::start(test, &["--read-only"]) else {
-            return;
-        };
-        let mut primary = MariaDb::start(test, &[]).unwrap();
-        let word = MariaDb::PASSWORD;
+        let mut replica = started!(MariaDb::start_with(&["--read-only"]));
+        let mut primary = MariaDb::start().unwrap();
+        let word = PASSWORD;
         let url = |ports: &[u16]| {
             let hosts: Vec<_> = ports
                 .iter()
@@ -85,16 +80,13 @@ mod postgres {
     use ringflake::lease::{OpenOptions, open};
 
     use crate::kit::{acquire, init, space};
-    use ringflake_kit::server::Postgres;
     use ringflake_kit::server::free_port;
+    use ringflake_kit::server::{PASSWORD, Postgres, Reachable as _};
 
     #[test]
     fn a_socket_leads_to_it_also_after_a_host_that_is_gone() {
-        let test = "ways::postgres::a_socket_leads_to_it_also_after_a_host_that_is_gone";
-        let Some(server) = Postgres::start(test) else {
-            return;
-        };
-        let word = Postgres::PASSWORD;
+        let server = started!(Postgres::start());
+        let word = PASSWORD;
         let (port, nobody) = (server.port(), free_port());
         let directory = server.sockets().display().to_string().replace('/', "%2F");
         let orders = space("orders");
@@ -127,7 +119,7 @@ mod redis {
     use tempfile::TempDir;
 
     use crate::kit::{acquire, init, space, unavailable};
-    use ringflake_kit::server::Redis;
+    use ringflake_kit::server::{Reachable as _, Redis, TestServer as _};
     use ringflake_kit::server::{Server, directory, find, free_port};
 
     fn store(url: &str) -> RedisStore {
@@ -140,10 +132,7 @@ mod redis {
         let socket = directory.path().join("redis.sock");
         let path = socket.to_str().unwrap();
         let arguments = ["--unixsocket", path, "--requirepass", "hunter2"];
-        let Some(_redis) = Redis::start_with("ways::redis::a_socket_leads_to_it", &arguments)
-        else {
-            return;
-        };
+        let _redis = started!(Redis::start_with(&arguments));
         let mut store = store(&format!("redis://:hunter2@redis.example/1?socket={path}"));
         let orders = space("orders");
         init(&mut store, &orders);
@@ -152,11 +141,8 @@ mod redis {
 
     #[test]
     fn hosts_that_are_gone_or_replicas_are_passed_over() {
-        let test = "ways::redis::hosts_that_are_gone_or_replicas_are_passed_over";
-        let Some(mut primary) = Redis::start(test) else {
-            return;
-        };
-        let replica = Redis::start_replica(test, &primary).unwrap();
+        let mut primary = started!(Redis::start());
+        let replica = Redis::start_replica(&primary).unwrap();
         let (nobody, one, other) = (free_port(), replica.port(), primary.port());
         let orders = space("orders");
         let hosts = format!("127.0.0.1:{nobody},127.0.0.1:{one}");
@@ -178,14 +164,14 @@ mod redis {
         _directory: TempDir,
     }
 
-    fn sentinel(test: &str, watched: u16, lines: &str) -> Watch {
+    fn sentinel(watched: u16, lines: &str) -> Watch {
         let (port, directory) = (free_port(), directory());
         let file = directory.path().join("sentinel.conf");
         let text = format!(
             "port {port}\nbind 127.0.0.1\n{lines}\nsentinel monitor orders 127.0.0.1 {watched} 1\n"
         );
         fs::write(&file, text).unwrap();
-        let mut command = Command::new(find("redis-server", "redis-server", test).unwrap());
+        let mut command = Command::new(find("redis-server", "redis-server").unwrap());
         command
             .arg(&file)
             .arg("--sentinel")
@@ -221,11 +207,8 @@ mod redis {
 
     #[test]
     fn sentinels_lead_to_the_primary() {
-        let test = "ways::redis::sentinels_lead_to_the_primary";
-        let Some(primary) = Redis::start_with(test, &["--requirepass", "hunter2"]) else {
-            return;
-        };
-        let watch = sentinel(test, primary.port(), "requirepass watchword");
+        let primary = started!(Redis::start_with(&["--requirepass", "hunter2"]));
+        let watch = sentinel(primary.port(), "requirepass watchword");
         let directory = TempDir::new().unwrap();
         let file = directory.path().join("word");
         fs::write(&file, "watchword\n").unwrap();
@@ -248,13 +231,10 @@ mod redis {
 
     #[test]
     fn a_sentinel_that_is_behind_is_not_believed() {
-        let test = "ways::redis::a_sentinel_that_is_behind_is_not_believed";
-        let Some(primary) = Redis::start(test) else {
-            return;
-        };
-        let replica = Redis::start_replica(test, &primary).unwrap();
+        let primary = started!(Redis::start());
+        let replica = Redis::start_replica(&primary).unwrap();
         let late = late_sentinel(replica.port());
-        let watch = sentinel(test, primary.port(), "");
+        let watch = sentinel(primary.port(), "");
         let orders = space("orders");
         let hosts = format!("127.0.0.1:{late},127.0.0.1:{}", watch.port);
         let mut good = store(&format!("redis://{hosts}?sentinel=orders"));

@@ -12,7 +12,7 @@ pub(crate) use self::rows::{PutBack, all_of_sqlite};
 use self::served::Served;
 use super::Outcome;
 use ringflake_kit::proxy::Proxy;
-use ringflake_kit::server::{self, mariadb, postgres, redis};
+use ringflake_kit::server::{self, MariaDb, Postgres, Redis};
 
 /// A kind of store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,13 +46,12 @@ impl Kind {
     /// A store of this kind, or none where its server is not installed, after
     /// saying so.
     pub(crate) fn prepare(self) -> Option<Box<dyn Ground>> {
-        let test = format!("faults on {}", self.name());
         Some(match self {
             Self::Sqlite => Box::new(sqlite::Sqlite::new()),
-            Self::Postgres => Box::new(Served::<postgres::Postgres>::start(&test)?),
-            Self::MariaDb => Box::new(Served::<mariadb::MariaDb>::start(&test)?),
-            Self::Redis => Box::new(Served::<redis::Redis>::start(&test)?),
-            Self::Etcd => Box::new(etcd::Etcd::start(&test)?),
+            Self::Postgres => Box::new(Served::<Postgres>::start()?),
+            Self::MariaDb => Box::new(Served::<MariaDb>::start()?),
+            Self::Redis => Box::new(Served::<Redis>::start()?),
+            Self::Etcd => Box::new(etcd::Etcd::start()?),
         })
     }
 }

@@ -6,8 +6,11 @@ pub mod etcd;
 pub mod mariadb;
 pub mod postgres;
 pub mod redis;
+mod template;
 
+use std::ffi::CStr;
 use std::fs::{self, File};
+use std::mem;
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -22,6 +25,10 @@ pub use self::etcd::Etcd;
 pub use self::mariadb::MariaDb;
 pub use self::postgres::{Postgres, Session};
 pub use self::redis::Redis;
+use self::template::Template;
+
+/// Of the user `app`, in SQL servers.
+pub const PASSWORD: &str = "Sesame-Street";
 
 /// Set where every server is installed: one that is missing then fails the test.
 const REQUIRED: &str = "RINGFLAKE_REQUIRE_SERVERS";
@@ -29,12 +36,65 @@ const REQUIRED: &str = "RINGFLAKE_REQUIRE_SERVERS";
 /// Where Debian keeps servers that are not on everybody's path.
 const ELSEWHERE: [&str; 3] = ["/usr/sbin", "/usr/local/sbin", "/usr/lib/postgresql"];
 
-/// Where `program` is, or none, after saying that `test` is skipped for it.
+/// Where a server is.
+pub trait Reachable: Sync {
+    fn port(&self) -> u16;
+
+    /// The URL of its store as it is reached through a proxy on this port.
+    fn url_through(&self, port: u16) -> String;
+
+    fn url(&self) -> String {
+        self.url_through(self.port())
+    }
+}
+
+/// What a server that a test starts can do.
+pub trait TestServer: Reachable {
+    /// A new server whose calendar clock is the test's; none where it is not installed,
+    /// after saying that the test is skipped for it.
+    fn start_with_clock(clock: Clock) -> Option<Self>
+    where
+        Self: Sized;
+
+    /// Ends every connection and writes everything down.
+    fn stop(&mut self);
+
+    /// As after a crash: it ends at once, and nothing is written down.
+    fn kill(&mut self);
+
+    /// Starts it again after [`stop`](Self::stop) or [`kill`](Self::kill), on the
+    /// same directory and port.
+    fn restart(&mut self);
+
+    /// Starts it again if it has ended by itself.
+    fn revive(&mut self);
+
+    /// The calendar clock that it was started with.
+    fn clock(&self) -> &Clock;
+
+    /// The running processes, the first of which is the others' parent.
+    fn processes(&self) -> Vec<i32>;
+}
+
+/// The server that the expression starts; ends the test where it is not installed.
+#[macro_export]
+macro_rules! started {
+    ($start:expr) => {
+        match $start {
+            Some(server) => server,
+            None => return,
+        }
+    };
+}
+
+/// Where `program` is, or none, after saying that this test is skipped for it.
 ///
 /// # Panics
 /// When servers are required.
-pub fn find(program: &str, package: &str, test: &str) -> Option<PathBuf> {
+pub fn find(program: &str, package: &str) -> Option<PathBuf> {
     let found = locate(program);
+    let this = thread::current();
+    let test = this.name().unwrap_or("a test");
     if found.is_none() {
         let required = std::env::var_os(REQUIRED).is_some();
         assert!(!required, "{test}: {program} is missing; install {package}");
@@ -67,9 +127,33 @@ pub fn free_port() -> u16 {
 
 /// A directory that the server's own user may enter and write.
 pub fn directory() -> TempDir {
+    open_to_all(TempDir::with_prefix("ringflake-").unwrap())
+}
+
+/// The same for a server's data, in memory where there is enough of it: that outlives the
+/// server, which is all that a test can do to it, and nobody waits for a disk.
+pub fn data_directory() -> TempDir {
+    const ENOUGH: u64 = 2 << 30;
+    match free_bytes(c"/dev/shm") < ENOUGH {
+        true => directory(),
+        false => open_to_all(TempDir::with_prefix_in("ringflake-", "/dev/shm").unwrap()),
+    }
+}
+
+/// How many bytes are free where `path` is.
+fn free_bytes(path: &CStr) -> u64 {
+    // SAFETY: all zeros are a value of it.
+    let mut found: libc::statvfs = unsafe { mem::zeroed() };
+    // SAFETY: the path ends in a zero, and `found` is ours to write.
+    match unsafe { libc::statvfs(path.as_ptr(), &raw mut found) } {
+        0 => found.f_bavail * found.f_frsize,
+        _ => 0,
+    }
+}
+
+fn open_to_all(directory: TempDir) -> TempDir {
     use std::os::unix::fs::PermissionsExt;
 
-    let directory = TempDir::with_prefix("ringflake-").unwrap();
     let open = fs::Permissions::from_mode(0o777);
     fs::set_permissions(directory.path(), open).unwrap();
     directory

@@ -79,10 +79,7 @@ fn blocks(etcd: &Etcd, space: &Namespace) -> usize {
 
 #[test]
 fn a_member_whose_clock_is_off_grants_nothing() {
-    let test = "etcd::a_member_whose_clock_is_off_grants_nothing";
-    let Some(etcd) = Etcd::start(test) else {
-        return;
-    };
+    let etcd = started!(Etcd::start());
     let space = space("off");
     init(&mut store(&etcd.url()), &space);
     let year_2045 = "Sun, 01 Jan 2045 00:00:00 GMT";
@@ -103,10 +100,7 @@ fn a_member_whose_clock_is_off_grants_nothing() {
 
 #[test]
 fn a_member_that_tells_no_date_grants_nothing() {
-    let test = "etcd::a_member_that_tells_no_date_grants_nothing";
-    let Some(etcd) = Etcd::start(test) else {
-        return;
-    };
+    let etcd = started!(Etcd::start());
     let space = space("dateless");
     init(&mut store(&etcd.url()), &space);
     let port = before(etcd.port(0), |_, reply| with_date(&reply, None));
@@ -117,10 +111,7 @@ fn a_member_that_tells_no_date_grants_nothing() {
 
 #[test]
 fn a_client_whose_clock_is_within_the_second_is_not_refused() {
-    let test = "etcd::a_client_whose_clock_is_within_the_second_is_not_refused";
-    let Some(etcd) = Etcd::start(test) else {
-        return;
-    };
+    let etcd = started!(Etcd::start());
     let space = space("second");
     init(&mut store(&etcd.url()), &space);
     // The limit is 5 s, and the date may be a second old.
@@ -142,10 +133,7 @@ fn a_client_whose_clock_is_within_the_second_is_not_refused() {
 
 #[test]
 fn a_proxys_word_on_a_write_is_no_word_of_etcd() {
-    let test = "etcd::a_proxys_word_on_a_write_is_no_word_of_etcd";
-    let Some(etcd) = Etcd::start(test) else {
-        return;
-    };
+    let etcd = started!(Etcd::start());
     let space = space("proxy");
     init(&mut store(&etcd.url()), &space);
     let refuse_writes = |status: &'static str, body: &'static str| {
@@ -173,10 +161,7 @@ fn a_proxys_word_on_a_write_is_no_word_of_etcd() {
 /// A write that is answered by another cluster than the one that was read.
 #[test]
 fn a_cluster_that_is_replaced_between_read_and_write_is_ambiguous() {
-    let test = "etcd::a_cluster_that_is_replaced_between_read_and_write_is_ambiguous";
-    let Some(etcd) = Etcd::start(test) else {
-        return;
-    };
+    let etcd = started!(Etcd::start());
     let space = space("replaced");
     init(&mut store(&etcd.url()), &space);
     let port = before(etcd.port(0), |request, reply| {
@@ -197,10 +182,7 @@ fn a_cluster_that_is_replaced_between_read_and_write_is_ambiguous() {
 /// The transaction must not be done on what was read before.
 #[test]
 fn what_changes_between_read_and_write_is_taken_in() {
-    let test = "etcd::what_changes_between_read_and_write_is_taken_in";
-    let Some(etcd) = Etcd::start(test) else {
-        return;
-    };
+    let etcd = started!(Etcd::start());
     // One block for all, and somebody who does something at each first reading.
     let meddle = |space: &Namespace, deed: fn(&mut EtcdStore, &Namespace)| {
         let (url, space) = (etcd.url(), space.clone());
@@ -269,10 +251,7 @@ fn what_changes_between_read_and_write_is_taken_in() {
 
 #[test]
 fn a_read_that_breaks_is_repeated() {
-    let test = "etcd::a_read_that_breaks_is_repeated";
-    let Some(etcd) = Etcd::start(test) else {
-        return;
-    };
+    let etcd = started!(Etcd::start());
     let space = space("breaks");
     init(&mut store(&etcd.url()), &space);
     let replies = AtomicUsize::new(0);
@@ -288,11 +267,8 @@ fn a_read_that_breaks_is_repeated() {
 
 #[test]
 fn a_server_without_the_gateway_is_named_as_such() {
-    let test = "etcd::a_server_without_the_gateway_is_named_as_such";
     let off = ["--enable-grpc-gateway=false"];
-    let Some(etcd) = Etcd::start_with(test, 1, &off) else {
-        return;
-    };
+    let etcd = started!(Etcd::start_with(1, &off));
     let mut store = EtcdStore::from_url(&etcd.url(), &options()).unwrap();
     let text = unavailable(store.list(&space("orders")));
     assert!(text.contains("--enable-grpc-gateway"), "{text}");

@@ -14,10 +14,7 @@ fn one_block(name: &str) -> Namespace {
 
 #[test]
 fn a_restore_under_another_token_raises_the_floor() {
-    let test = "etcd::a_restore_under_another_token_raises_the_floor";
-    let Some(mut etcd) = Etcd::start(test) else {
-        return;
-    };
+    let mut etcd = started!(Etcd::start());
     let space = one_block("token");
     init(&mut store(&etcd.url()), &space);
     let snapshot = etcd.snapshot("snapshot");
@@ -36,10 +33,7 @@ fn a_restore_under_another_token_raises_the_floor() {
 /// The cluster's ID is the same as before.
 #[test]
 fn a_restore_under_the_same_token_is_noticed_by_the_raft_term() {
-    let test = "etcd::a_restore_under_the_same_token_is_noticed_by_the_raft_term";
-    let Some(mut etcd) = Etcd::start(test) else {
-        return;
-    };
+    let mut etcd = started!(Etcd::start());
     // An election, as every restart is one.
     etcd.stop(0);
     etcd.restart(0);
@@ -70,10 +64,7 @@ fn a_restore_under_the_same_token_is_noticed_by_the_raft_term() {
 
 #[test]
 fn a_restore_is_noticed_once_by_stores_that_live_through_it() {
-    let test = "etcd::a_restore_is_noticed_once_by_stores_that_live_through_it";
-    let Some(mut etcd) = Etcd::start(test) else {
-        return;
-    };
+    let mut etcd = started!(Etcd::start());
     // No election: its term is that of the restored one.
     let space = one_block("lived");
     let mut first = store(&etcd.url());
@@ -106,10 +97,7 @@ fn a_restore_is_noticed_once_by_stores_that_live_through_it() {
 /// must be raised by hand.
 #[test]
 fn files_that_were_put_back_need_a_raised_floor_and_get_by_with_it() {
-    let test = "etcd::files_that_were_put_back_need_a_raised_floor_and_get_by_with_it";
-    let Some(mut etcd) = Etcd::start(test) else {
-        return;
-    };
+    let mut etcd = started!(Etcd::start());
     let space = one_block("files");
     let mut given = Given::default();
     init(&mut store(&etcd.url()), &space);

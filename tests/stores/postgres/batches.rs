@@ -7,7 +7,7 @@ use ringflake::lease::{Fence, Floor, LeaseStore, OpenOptions, StoreError, open};
 use crate::sql::batches::{self as sql, all, moved, renew_all, several};
 use crate::sql::{Database, all_of, made, mark, now, take};
 use ringflake_kit::eventually;
-use ringflake_kit::server::{Postgres, Session};
+use ringflake_kit::server::{Postgres, Reachable as _, Session, TestServer as _};
 
 /// The number of the next transaction that writes.
 fn next_transaction(admin: &Session) -> u64 {
@@ -23,7 +23,7 @@ fn waiting(admin: &Session, kind: &str) -> bool {
 
 #[test]
 fn renewals_of_many_namespaces_are_one_transaction_and_in_the_ledger() {
-    let server = server!("postgres::renewals_of_many_namespaces_are_one_transaction");
+    let server = started!(Postgres::start());
     let admin = server.admin();
     let mut store = server.store();
     let spaces = ["a", "b", "c"].map(|name| made(&mut *store, name, 5));
@@ -59,7 +59,7 @@ fn renewals_of_many_namespaces_are_one_transaction_and_in_the_ledger() {
 
 #[test]
 fn a_renewal_that_would_overlap_costs_no_other() {
-    let server = server!("postgres::a_renewal_that_would_overlap_costs_no_other");
+    let server = started!(Postgres::start());
     let mut store = server.store();
     let space = made(&mut *store, "orders", 5);
     let grants = several(&mut *store, &space, 3);
@@ -81,19 +81,8 @@ fn a_renewal_that_would_overlap_costs_no_other() {
 }
 
 #[test]
-fn a_block_that_is_locked_holds_up_no_other() {
-    let server = server!("postgres::a_block_that_is_locked_holds_up_no_other");
-    let (holding, admin) = (server.admin(), server.admin());
-    sql::a_block_that_is_locked_holds_up_no_other(
-        &server,
-        &mut |statement| holding.execute(statement),
-        &|| waiting(&admin, "transactionid"),
-    );
-}
-
-#[test]
 fn renewals_of_many_namespaces_wait_for_each_floor_that_is_being_raised() {
-    let server = server!("postgres::renewals_of_many_namespaces_wait_for_each_floor");
+    let server = started!(Postgres::start());
     let (holding, admin) = (server.admin(), server.admin());
     let spaces = &["a", "b", "c"].map(|name| made(&mut *server.store(), name, 5));
     for raised in 0..spaces.len() {
@@ -147,7 +136,7 @@ fn renewals_of_many_namespaces_wait_for_each_floor_that_is_being_raised() {
 
 #[test]
 fn those_who_renew_the_same_blocks_never_wait_in_a_circle() {
-    let server = server!("postgres::those_who_renew_the_same_blocks_never_wait_in_a_circle");
+    let server = started!(Postgres::start());
     sql::those_who_renew_the_same_blocks_share_what_is_added(&server);
     let deadlocks = "SELECT sum(deadlocks) FROM pg_stat_database";
     assert_eq!(server.admin().value(deadlocks), "0");
@@ -156,7 +145,7 @@ fn those_who_renew_the_same_blocks_never_wait_in_a_circle() {
 /// A wait for a standby that somebody cancels.
 #[test]
 fn a_commit_in_doubt_leaves_all_in_doubt_and_is_not_repeated() {
-    let server = server!("postgres::a_commit_in_doubt_leaves_all_in_doubt");
+    let server = started!(Postgres::start());
     let mut store = server.store();
     let space = &made(&mut *store, "orders", 5);
     let grants = &several(&mut *store, space, 3);
@@ -192,7 +181,7 @@ fn a_commit_in_doubt_leaves_all_in_doubt_and_is_not_repeated() {
 /// More than a transaction holds, to a server that is not there.
 #[test]
 fn a_server_that_is_gone_is_tried_once() {
-    let mut server = server!("postgres::a_server_that_is_gone_is_tried_once");
+    let mut server = started!(Postgres::start());
     let space = made(&mut *server.store(), "orders", 5);
     let mut grants = several(&mut *server.store(), &space, 127);
     grants.extend(several(&mut *server.store(), &space, 10));

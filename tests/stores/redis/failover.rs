@@ -8,12 +8,12 @@ use ringflake::lease::{Acquire, Fence, LeaseStore, OpenOptions, RedisStore, Rene
 use super::{options, store};
 use crate::kit::{acquire, ambiguous, fenced, floor_ahead, init, now, space, unavailable};
 use ringflake_kit::eventually;
-use ringflake_kit::server::Redis;
+use ringflake_kit::server::{Reachable as _, Redis, TestServer as _};
 
 /// A primary and a replica that has all of it.
-fn pair(test: &str) -> Option<(Redis, Redis)> {
-    let primary = Redis::start(test)?;
-    let replica = Redis::start_replica(test, &primary)?;
+fn pair() -> Option<(Redis, Redis)> {
+    let primary = Redis::start()?;
+    let replica = Redis::start_replica(&primary)?;
     Some((primary, replica))
 }
 
@@ -25,9 +25,7 @@ fn careless(redis: &Redis) -> RedisStore {
 
 #[test]
 fn not_to_wait_for_replicas_is_refused() {
-    let Some((primary, replica)) = pair("redis::not_to_wait_for_replicas_is_refused") else {
-        return;
-    };
+    let (primary, replica) = started!(pair());
     let space = space("wait");
     let url = format!("{}?wait=0", primary.url());
     match store(&url).list(&space).unwrap_err() {
@@ -44,10 +42,7 @@ fn not_to_wait_for_replicas_is_refused() {
 
 #[test]
 fn a_write_that_no_replica_confirms_is_ambiguous() {
-    let test = "redis::a_write_that_no_replica_confirms_is_ambiguous";
-    let Some((primary, replica)) = pair(test) else {
-        return;
-    };
+    let (primary, replica) = started!(pair());
     let space = space("late");
     init(&mut super::store(&primary.url()), &space);
     let patience = OpenOptions::new().timeout(Duration::from_secs(2));
@@ -86,10 +81,7 @@ fn a_write_that_no_replica_confirms_is_ambiguous() {
 
 #[test]
 fn a_promoted_replica_with_all_writes_raises_the_floor() {
-    let test = "redis::a_promoted_replica_with_all_writes_raises_the_floor";
-    let Some((mut primary, replica)) = pair(test) else {
-        return;
-    };
+    let (mut primary, replica) = started!(pair());
     let space = space("promoted");
     let mut old = store(&primary.url());
     init(&mut old, &space);
@@ -107,10 +99,7 @@ fn a_promoted_replica_with_all_writes_raises_the_floor() {
 
 #[test]
 fn a_promoted_replica_with_writes_missing_gives_nothing_twice() {
-    let test = "redis::a_promoted_replica_with_writes_missing_gives_nothing_twice";
-    let Some((primary, replica)) = pair(test) else {
-        return;
-    };
+    let (primary, replica) = started!(pair());
     // One block, so that it must be granted again.
     let space = space("missing").with_block_bits(17).unwrap();
     let mut old = careless(&primary);
@@ -143,10 +132,7 @@ fn a_promoted_replica_with_writes_missing_gives_nothing_twice() {
 /// A server that goes on running has the same `run_id` when it is promoted again.
 #[test]
 fn a_primary_that_lost_its_writes_and_came_back_raises_the_floor() {
-    let test = "redis::a_primary_that_lost_its_writes_and_came_back_raises_the_floor";
-    let Some((first, second)) = pair(test) else {
-        return;
-    };
+    let (first, second) = started!(pair());
     let space = space("back").with_block_bits(17).unwrap();
     let mut store = careless(&first);
     init(&mut store, &space);
@@ -173,10 +159,7 @@ fn a_primary_that_lost_its_writes_and_came_back_raises_the_floor() {
 /// what it gives is used by nobody that asks for a replica's word.
 #[test]
 fn a_primary_that_was_cut_off_gives_nothing_that_is_used() {
-    let test = "redis::a_primary_that_was_cut_off_gives_nothing_that_is_used";
-    let Some((primary, replica)) = pair(test) else {
-        return;
-    };
+    let (primary, replica) = started!(pair());
     let space = space("cut-off");
     let mut waiting = store(&format!("{}?wait=1", primary.url()));
     init(&mut waiting, &space);

@@ -13,7 +13,7 @@ use ringflake::{Layout, ManualClock};
 
 use super::options;
 use ringflake_kit::server::Clock;
-use ringflake_kit::server::Redis;
+use ringflake_kit::server::{Reachable as _, Redis, TestServer as _};
 
 const START_MS: u64 = 1_760_000_000_500;
 const DAY_MS: u64 = 86_400_000;
@@ -321,10 +321,7 @@ fn schedule() -> impl Strategy<Value = (usize, u32, StoreLimits, Vec<Op>)> {
 
 #[test]
 fn the_scripts_decide_as_the_reference() {
-    let test = "redis::schedules::the_scripts_decide_as_the_reference";
-    let Some(server) = Redis::start_with_clock(test, Clock::new()) else {
-        return;
-    };
+    let server = started!(Redis::start_with_clock(Clock::new()));
     let config = ProptestConfig {
         cases: 300,
         failure_persistence: None,

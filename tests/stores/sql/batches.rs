@@ -41,11 +41,9 @@ pub(crate) fn moved(answers: Answers, grants: &[(&Namespace, &Grant)]) {
 
 /// As an acquisition that chooses, or a copy of this process, may have it. `run` is one
 /// connection.
-pub(crate) fn a_block_that_is_locked_holds_up_no_other(
-    server: &dyn Database,
-    run: &mut dyn FnMut(&str),
-    is_waited_for: &dyn Fn() -> bool,
-) {
+pub(crate) fn a_block_that_is_locked_holds_up_no_other(server: &dyn Database) {
+    let mut run = server.holding();
+    let is_waited_for = || server.is_waited_for();
     let mut store = server.store();
     let space = &made(&mut *store, "orders", 5);
     let grants = &several(&mut *store, space, 3);

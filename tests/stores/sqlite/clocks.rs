@@ -68,9 +68,7 @@ fn a_process_whose_clock_is_years_off_moves_no_mark() {
         }
         return;
     }
-    let Some(faketime) = server::find("faketime", "faketime", THIS) else {
-        return;
-    };
+    let faketime = started!(server::find("faketime", "faketime"));
     let place = Place::initialised();
     let mut store = place.store();
     let mut given = Given::default();

@@ -9,8 +9,8 @@ use crate::matrix::case::Case;
 use crate::matrix::crew::Terms;
 use crate::matrix::{Outcome, space};
 use ringflake_kit::proxy::Proxy;
-use ringflake_kit::server::MariaDb;
 use ringflake_kit::server::Postgres;
+use ringflake_kit::server::{MariaDb, Reachable as _, TestServer as _};
 use ringflake_kit::server::{etcd, redis};
 
 const NOTICED: &str = "the server that takes over is known for another one, and raises the floor \
@@ -20,8 +20,7 @@ const NOTICED: &str = "the server that takes over is known for another one, and 
 /// A replica that lacks the last writes becomes the primary, while the old one
 /// goes on for a third of what a failover may take.
 pub(super) fn replica(case: &mut Case<'_>) -> Outcome<()> {
-    let test = "faults on Redis";
-    let Some(mut primary) = redis::Redis::start(test) else {
+    let Some(mut primary) = redis::Redis::start() else {
         return Err("Redis was there a moment ago".to_owned());
     };
     let proxy = Proxy::to(primary.port());
@@ -33,7 +32,7 @@ pub(super) fn replica(case: &mut Case<'_>) -> Outcome<()> {
     };
     let mut crew = case.crew_at(&url(primary.port()), &url(proxy.port()), terms)?;
     for round in 0..case.scale.pick(1, 3) {
-        let replica = redis::Redis::start_replica(test, &primary).unwrap();
+        let replica = redis::Redis::start_replica(&primary).unwrap();
         replica.promote();
         // From here on all writes are missing: renewals, and these grants.
         for number in 0..4 {
@@ -54,7 +53,7 @@ pub(super) fn replica(case: &mut Case<'_>) -> Outcome<()> {
 
 /// Of three members the leader is killed, and comes back.
 pub(super) fn leader(case: &mut Case<'_>) -> Outcome<()> {
-    let Some(mut cluster) = etcd::Etcd::start_with("faults on etcd", 3, &[]) else {
+    let Some(mut cluster) = etcd::Etcd::start_with(3, &[]) else {
         return Err("etcd was there a moment ago".to_owned());
     };
     let url = cluster.url();
@@ -164,7 +163,7 @@ pub(super) struct PostgresPair {
 
 impl Pair for PostgresPair {
     fn start() -> Option<Self> {
-        let first = Postgres::start("faults on PostgreSQL")?;
+        let first = Postgres::start()?;
         let standby = first.standby();
         Some(Self { first, standby })
     }
@@ -206,7 +205,7 @@ impl Pair for MariaDbPair {
         let start = |number| {
             let settings = MariaDb::binary_log(number);
             let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
-            MariaDb::start("faults on MariaDB", &settings)
+            MariaDb::start_with(&settings)
         };
         let (first, replica) = (start(1)?, start(2)?);
         replica.follow(&first);

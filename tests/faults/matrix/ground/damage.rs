@@ -12,6 +12,7 @@ use serde_json::json;
 
 use super::rows::text;
 use crate::matrix::Outcome;
+use ringflake_kit::server::Reachable as _;
 use ringflake_kit::server::{self, mariadb, postgres, redis};
 
 /// A mark that no layout has; the tables' own rules let it pass.

@@ -13,8 +13,8 @@ pub(super) struct Etcd {
 }
 
 impl Etcd {
-    pub(super) fn start(test: &str) -> Option<Self> {
-        let server = etcd::Etcd::start(test)?;
+    pub(super) fn start() -> Option<Self> {
+        let server = etcd::Etcd::start()?;
         let proxy = Proxy::to(server.port(0));
         Some(Self { server, proxy })
     }

@@ -12,6 +12,7 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::matrix::Outcome;
+use ringflake_kit::server::Reachable as _;
 use ringflake_kit::server::{self, mariadb, postgres};
 
 /// Puts back what was kept.

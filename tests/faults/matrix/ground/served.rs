@@ -3,8 +3,7 @@
 use super::{Ground, Kind, PutBack, damage, rows};
 use crate::matrix::Outcome;
 use ringflake_kit::proxy::Proxy;
-use ringflake_kit::server::Clock;
-use ringflake_kit::server::{mariadb, postgres, redis};
+use ringflake_kit::server::{Clock, MariaDb, Postgres, Reachable as _, Redis, TestServer};
 
 pub(super) struct Served<S> {
     server: S,
@@ -12,8 +11,8 @@ pub(super) struct Served<S> {
 }
 
 impl<S: Server> Served<S> {
-    pub(super) fn start(test: &str) -> Option<Self> {
-        let server = S::start(test, Clock::new())?;
+    pub(super) fn start() -> Option<Self> {
+        let server = S::start_with_clock(Clock::new())?;
         let proxy = Proxy::to(server.port());
         Some(Self { server, proxy })
     }
@@ -25,7 +24,7 @@ impl<S: Server> Ground for Served<S> {
     }
 
     fn direct_url(&self) -> String {
-        self.server.url_through(self.server.port())
+        self.server.url()
     }
 
     fn url(&self) -> String {
@@ -69,18 +68,9 @@ impl<S: Server> Ground for Served<S> {
     }
 }
 
-/// What the servers that tests share can all do.
-pub(super) trait Server: Sized {
+/// What the matrix does with a server besides.
+pub(super) trait Server: TestServer + Sized {
     const KIND: Kind;
-    fn start(test: &str, clock: Clock) -> Option<Self>;
-    fn port(&self) -> u16;
-    fn url_through(&self, port: u16) -> String;
-    fn stop(&mut self);
-    fn kill(&mut self);
-    fn restart(&mut self);
-    fn revive(&mut self);
-    fn clock(&self) -> &Clock;
-    fn processes(&self) -> Vec<i32>;
     fn keep_rows(&self, namespace: &str) -> PutBack;
     fn damage(&self, namespace: &str, block: u64) -> Outcome<()>;
 }
@@ -89,42 +79,6 @@ macro_rules! servers {
     ($($server:ty: $kind:expr, $rows:expr, $damage:expr;)*) => {$(
         impl Server for $server {
             const KIND: Kind = $kind;
-
-            fn start(test: &str, clock: Clock) -> Option<Self> {
-                Self::start_with_clock(test, clock)
-            }
-
-            fn port(&self) -> u16 {
-                self.port()
-            }
-
-            fn url_through(&self, port: u16) -> String {
-                self.url_through(port)
-            }
-
-            fn stop(&mut self) {
-                self.stop();
-            }
-
-            fn kill(&mut self) {
-                self.kill();
-            }
-
-            fn restart(&mut self) {
-                self.restart();
-            }
-
-            fn revive(&mut self) {
-                self.revive();
-            }
-
-            fn clock(&self) -> &Clock {
-                self.clock()
-            }
-
-            fn processes(&self) -> Vec<i32> {
-                self.processes()
-            }
 
             fn keep_rows(&self, namespace: &str) -> PutBack {
                 $rows(self, namespace)
@@ -138,10 +92,8 @@ macro_rules! servers {
 }
 
 servers! {
-    mariadb::MariaDb: Kind::MariaDb, |server, _: &str| rows::of_mariadb(server),
-        damage::in_mariadb;
-    postgres::Postgres: Kind::Postgres, |server, _: &str| rows::of_postgres(server),
-        damage::in_postgres;
-    redis::Redis: Kind::Redis, |server: &redis::Redis, name: &str| rows::of_redis(&server.url(), name),
+    MariaDb: Kind::MariaDb, |server, _: &str| rows::of_mariadb(server), damage::in_mariadb;
+    Postgres: Kind::Postgres, |server, _: &str| rows::of_postgres(server), damage::in_postgres;
+    Redis: Kind::Redis, |server: &Redis, name: &str| rows::of_redis(&server.url(), name),
         damage::in_redis;
 }

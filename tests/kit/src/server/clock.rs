@@ -4,10 +4,13 @@
 //! for the time while it starts, as Debian's Redis. This needs nothing but the
 //! Rust compiler, and works for every program that takes the time from libc.
 
+use std::env;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
+use std::time::SystemTime;
 
 use tempfile::TempDir;
 
@@ -26,24 +29,9 @@ impl Clock {
     /// A clock that shows the machine's time.
     pub fn new() -> Self {
         let directory = crate::server::directory();
+        // Where the server's own user can read it.
         let library = directory.path().join("libclock.so");
-        let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-        let source = directory.path().join("clock_shim.rs");
-        fs::write(&source, include_str!("clock_shim.rs")).unwrap();
-        let output = Command::new(rustc)
-            .args([
-                "--edition=2024",
-                "--crate-type=cdylib",
-                "--crate-name=clock",
-            ])
-            .args(["-Copt-level=2", "-Cpanic=abort", "-o"])
-            .arg(&library)
-            .arg(&source)
-            .output()
-            .unwrap();
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{errors}");
-
+        fs::copy(shared_library(), &library).unwrap();
         let path = directory.path().join("clock");
         let file = File::create_new(&path).unwrap();
         let clock = Self {
@@ -78,4 +66,45 @@ impl Clock {
         bytes.extend(frozen_ms.to_ne_bytes());
         self.file.write_all_at(&bytes, 0).unwrap();
     }
+}
+
+/// The library, compiled once for each program of tests.
+fn shared_library() -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(build).clone()
+}
+
+/// Leaves it beside the program, for those who come later: no server is to read it while
+/// another process writes it.
+fn build() -> PathBuf {
+    const SOURCE: &str = include_str!("clock_shim.rs");
+    let program = env::current_exe().unwrap();
+    let library = program.with_extension("clock.so");
+    let is_newer = |than: &Path| Some(modified(&library)? > modified(than)?);
+    if is_newer(&program) == Some(true) {
+        return library;
+    }
+    let fresh = program.with_extension(format!("clock{}.so", std::process::id()));
+    let source = fresh.with_extension("rs");
+    fs::write(&source, SOURCE).unwrap();
+    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let output = Command::new(rustc)
+        .args([
+            "--edition=2024",
+            "--crate-type=cdylib",
+            "--crate-name=clock",
+        ])
+        .args(["-Copt-level=2", "-Cpanic=abort", "-o"])
+        .args([&fresh, &source])
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    fs::rename(&fresh, &library).unwrap();
+    fs::remove_file(&source).unwrap();
+    library
+}
+
+fn modified(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path).ok()?.modified().ok()
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::eventually;
-use crate::server::{self, Server};
+use crate::server::{self, Reachable, Server};
 
 /// A cluster of one or more members, each on ports of its own, with its data in
 /// a directory of its own.
@@ -35,17 +35,17 @@ struct Member {
 
 impl Etcd {
     /// Starts a cluster of one, or none where etcd is not installed, after saying
-    /// that `test` is skipped for it.
-    pub fn start(test: &str) -> Option<Self> {
-        Self::start_with(test, 1, &[])
+    /// that the test is skipped for it.
+    pub fn start() -> Option<Self> {
+        Self::start_with(1, &[])
     }
 
     /// Starts a cluster of several members, with more arguments for each.
-    pub fn start_with(test: &str, members: usize, arguments: &[&str]) -> Option<Self> {
-        let program = server::find("etcd", "etcd-server", test)?;
+    pub fn start_with(members: usize, arguments: &[&str]) -> Option<Self> {
+        let program = server::find("etcd", "etcd-server")?;
         let member = |number: usize| Member {
             name: format!("m{number}"),
-            directory: server::directory(),
+            directory: server::data_directory(),
             generation: 0,
             client_port: server::free_port(),
             peer_port: server::free_port(),
@@ -289,6 +289,17 @@ impl Etcd {
         } else {
             Err(text(&output.stderr))
         }
+    }
+}
+
+/// By its first member alone.
+impl Reachable for Etcd {
+    fn port(&self) -> u16 {
+        self.members[0].client_port
+    }
+
+    fn url_through(&self, port: u16) -> String {
+        format!("etcd://127.0.0.1:{port}")
     }
 }
 

@@ -1,6 +1,6 @@
 //! A MariaDB server of a test's own, which can be stopped and killed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use mysql::prelude::Queryable;
@@ -8,12 +8,13 @@ use mysql::{Conn, OptsBuilder};
 use tempfile::TempDir;
 
 use super::clock::Clock;
-use crate::server::{Server, as_user, directory, find, free_port};
+use crate::server::{
+    PASSWORD, Reachable, Server, Template, TestServer, as_user, data_directory, find, free_port,
+};
 
 const PACKAGE: &str = "mariadb-server";
 /// Who runs the server where the test is root.
 const USER: &str = "mysql";
-const PASSWORD: &str = "Sesame-Street";
 
 /// A server in a directory of its own. It listens on 127.0.0.1 and keeps port
 /// and data through [`restart`](Self::restart). Gone when dropped.
@@ -31,50 +32,34 @@ pub struct MariaDb {
 }
 
 impl MariaDb {
-    pub const PASSWORD: &str = PASSWORD;
-
-    /// A new server with these settings on its command line; none where MariaDB
-    /// is not installed, after saying that `test` is skipped for it.
-    pub fn start(test: &str, settings: &[&str]) -> Option<Self> {
-        Self::start_with(test, settings, None)
+    /// A new server; none where MariaDB is not installed, after saying that the test is
+    /// skipped for it.
+    pub fn start() -> Option<Self> {
+        Self::start_with(&[])
     }
 
-    /// The same with a calendar clock that is the test's.
-    pub fn start_with_clock(test: &str, clock: Clock) -> Option<Self> {
-        Self::start_with(test, &[], Some(clock))
+    /// The same with these settings on its command line.
+    pub fn start_with(settings: &[&str]) -> Option<Self> {
+        Self::install(settings, None)
     }
 
-    fn start_with(test: &str, settings: &[&str], clock: Option<Clock>) -> Option<Self> {
-        let program = find("mariadbd", PACKAGE, test)?;
-        let installer = find("mariadb-install-db", PACKAGE, test)?;
+    fn install(settings: &[&str], clock: Option<Clock>) -> Option<Self> {
+        let program = find("mariadbd", PACKAGE)?;
+        let installer = find("mariadb-install-db", PACKAGE)?;
         let mut mariadb = Self {
-            directory: directory(),
+            directory: data_directory(),
             program,
             port: free_port(),
             settings: settings.iter().map(|s| (*s).to_owned()).collect(),
             clock,
             server: None,
         };
-        let mut install = Command::new(installer);
-        install.args([
-            "--no-defaults",
-            "--skip-test-db",
-            "--auth-root-authentication-method=normal",
-            "--innodb-log-file-size=8M",
-        ]);
-        install.arg(mariadb.temporary());
-        install.arg(format!("--datadir={}", mariadb.data().display()));
-        install.current_dir(mariadb.directory.path());
-        as_user(&mut install, USER);
-        let done = install.output().unwrap();
-        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-        assert!(
-            done.status.success(),
-            "{}{}",
-            text(&done.stdout),
-            text(&done.stderr)
-        );
-
+        let template = Template::of("mariadb", &installer);
+        if !template.copy_to(&mariadb.data()) {
+            mariadb.prepare(&installer);
+            template.keep(&mariadb.data());
+        }
+        drop(template);
         mariadb.restart();
         let mut admin = mariadb.admin();
         for statement in [
@@ -87,18 +72,27 @@ impl MariaDb {
         Some(mariadb)
     }
 
-    /// Of the database `app`, as the user `app`.
-    pub fn url(&self) -> String {
-        self.url_through(self.port)
-    }
-
-    /// The same through a proxy on this port.
-    pub fn url_through(&self, port: u16) -> String {
-        format!("mysql://app:{PASSWORD}@127.0.0.1:{port}/app")
-    }
-
-    pub fn port(&self) -> u16 {
-        self.port
+    /// Makes the data, with nobody's database.
+    fn prepare(&self, installer: &Path) {
+        let mut install = Command::new(installer);
+        install.args([
+            "--no-defaults",
+            "--skip-test-db",
+            "--auth-root-authentication-method=normal",
+            "--innodb-log-file-size=8M",
+        ]);
+        install.arg(self.temporary());
+        install.arg(format!("--datadir={}", self.data().display()));
+        install.current_dir(self.directory.path());
+        as_user(&mut install, USER);
+        let done = install.output().unwrap();
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        assert!(
+            done.status.success(),
+            "{}{}",
+            text(&done.stdout),
+            text(&done.stderr)
+        );
     }
 
     /// A connection as the superuser; to the database `app`, once that is there.
@@ -173,37 +167,55 @@ impl MariaDb {
         self.server.as_ref().unwrap()
     }
 
-    /// The clock that it was started with.
-    pub fn clock(&self) -> &Clock {
-        self.clock.as_ref().expect("it has the machine's clock")
+    /// Where the data lie.
+    pub fn data(&self) -> PathBuf {
+        self.directory.path().join("data")
     }
 
-    /// The running processes: one.
-    pub fn processes(&self) -> Vec<i32> {
-        vec![self.process().id() as i32]
+    /// Its Unix socket.
+    pub fn socket(&self) -> PathBuf {
+        self.directory.path().join("socket")
     }
 
-    /// Starts it again if it has ended by itself.
-    pub fn revive(&mut self) {
-        if self.server.as_mut().unwrap().has_ended() {
-            self.server = None;
-            self.restart();
-        }
+    /// Servers that share a place for temporary tables remove each other's.
+    fn temporary(&self) -> String {
+        format!("--tmpdir={}", self.directory.path().display())
     }
 
-    /// Ends every connection and writes everything down.
-    pub fn stop(&mut self) {
+    fn connect(&self) -> mysql::Result<Conn> {
+        let options = OptsBuilder::new()
+            .ip_or_hostname(Some("127.0.0.1"))
+            .tcp_port(self.port)
+            .user(Some("root"))
+            .prefer_socket(false);
+        Conn::new(options)
+    }
+}
+
+impl Reachable for MariaDb {
+    fn port(&self) -> u16 {
+        self.port
+    }
+
+    fn url_through(&self, port: u16) -> String {
+        format!("mysql://app:{PASSWORD}@127.0.0.1:{port}/app")
+    }
+}
+
+impl TestServer for MariaDb {
+    fn start_with_clock(clock: Clock) -> Option<Self> {
+        Self::install(&[], Some(clock))
+    }
+
+    fn stop(&mut self) {
         self.server.take().unwrap().stop();
     }
 
-    /// As after a crash: it ends at once, and nothing is written down.
-    pub fn kill(&mut self) {
+    fn kill(&mut self) {
         self.server.take().unwrap().kill();
     }
 
-    /// Starts it again after [`stop`](Self::stop) or [`kill`](Self::kill), on the
-    /// same directory and port.
-    pub fn restart(&mut self) {
+    fn restart(&mut self) {
         assert!(self.server.is_none());
         let directory = self.directory.path();
         let mut command = Command::new(&self.program);
@@ -230,27 +242,18 @@ impl MariaDb {
         self.server = Some(Server::start(command, &log, || self.connect().is_ok()));
     }
 
-    /// Where the data lie.
-    pub fn data(&self) -> PathBuf {
-        self.directory.path().join("data")
+    fn revive(&mut self) {
+        if self.server.as_mut().unwrap().has_ended() {
+            self.server = None;
+            self.restart();
+        }
     }
 
-    /// Its Unix socket.
-    pub fn socket(&self) -> PathBuf {
-        self.directory.path().join("socket")
+    fn clock(&self) -> &Clock {
+        self.clock.as_ref().expect("it has the machine's clock")
     }
 
-    /// Servers that share a place for temporary tables remove each other's.
-    fn temporary(&self) -> String {
-        format!("--tmpdir={}", self.directory.path().display())
-    }
-
-    fn connect(&self) -> mysql::Result<Conn> {
-        let options = OptsBuilder::new()
-            .ip_or_hostname(Some("127.0.0.1"))
-            .tcp_port(self.port)
-            .user(Some("root"))
-            .prefer_socket(false);
-        Conn::new(options)
+    fn processes(&self) -> Vec<i32> {
+        vec![self.process().id() as i32]
     }
 }

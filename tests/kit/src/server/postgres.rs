@@ -12,12 +12,13 @@ use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 use super::clock::Clock;
-use crate::server::{Server, as_user, directory, find, free_port};
+use crate::server::{
+    PASSWORD, Reachable, Server, Template, TestServer, as_user, data_directory, find, free_port,
+};
 
 const PACKAGE: &str = "postgresql";
 /// Who runs the server where the test is root, and its first role.
 const USER: &str = "postgres";
-const PASSWORD: &str = "Sesame-Street";
 
 /// A server in a directory of its own. It listens on 127.0.0.1 and keeps port
 /// and data through [`restart`](Self::restart). Gone when dropped.
@@ -34,33 +35,37 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    pub const PASSWORD: &str = PASSWORD;
-
     /// A new server; none where PostgreSQL is not installed, after saying that
-    /// `test` is skipped for it.
-    pub fn start(test: &str) -> Option<Self> {
-        Self::start_with(test, None)
+    /// the test is skipped for it.
+    pub fn start() -> Option<Self> {
+        Self::start_with(None)
     }
 
-    /// The same with a calendar clock that is the test's.
-    pub fn start_with_clock(test: &str, clock: Clock) -> Option<Self> {
-        Self::start_with(test, Some(clock))
-    }
-
-    fn start_with(test: &str, clock: Option<Clock>) -> Option<Self> {
+    fn start_with(clock: Option<Clock>) -> Option<Self> {
         // Where it really is, its companions are.
-        let initdb = fs::canonicalize(find("initdb", PACKAGE, test)?).unwrap();
+        let initdb = fs::canonicalize(find("initdb", PACKAGE)?).unwrap();
         let binaries = initdb.parent().unwrap().to_owned();
-        let postgres = Self {
-            directory: directory(),
+        let mut postgres = Self {
+            directory: data_directory(),
             binaries,
             port: free_port(),
             clock,
             server: None,
         };
-        let secret = postgres.directory.path().join("password");
+        let template = Template::of("postgres", &initdb);
+        if !template.copy_to(&postgres.data()) {
+            postgres.prepare();
+            template.keep(&postgres.data());
+        }
+        drop(template);
+        Some(postgres.started())
+    }
+
+    /// Makes the data, with the role and the database for tests.
+    fn prepare(&mut self) {
+        let secret = self.directory.path().join("password");
         fs::write(&secret, PASSWORD).unwrap();
-        postgres.run(
+        self.run(
             "initdb",
             &[
                 "--no-sync",
@@ -71,29 +76,14 @@ impl Postgres {
             &[
                 ("--username", Path::new(USER)),
                 ("--pwfile", &secret),
-                ("--pgdata", &postgres.data()),
+                ("--pgdata", &self.data()),
             ],
         );
-        let postgres = postgres.started();
-        postgres
-            .admin()
+        self.restart();
+        self.admin()
             .execute(&format!("CREATE ROLE app LOGIN PASSWORD '{PASSWORD}'"));
-        postgres.admin().execute("CREATE DATABASE app OWNER app");
-        Some(postgres)
-    }
-
-    /// Of the database `app`, as the role `app`.
-    pub fn url(&self) -> String {
-        self.url_through(self.port)
-    }
-
-    /// The same through a proxy on this port.
-    pub fn url_through(&self, port: u16) -> String {
-        format!("postgres://app:{PASSWORD}@127.0.0.1:{port}/app")
-    }
-
-    pub fn port(&self) -> u16 {
-        self.port
+        self.admin().execute("CREATE DATABASE app OWNER app");
+        self.stop();
     }
 
     /// Where the data lie, for settings and certificates.
@@ -130,60 +120,6 @@ impl Postgres {
         fs::write(path, text).unwrap();
     }
 
-    /// Ends every connection and writes everything down.
-    pub fn stop(&mut self) {
-        let server = self.server.take().unwrap();
-        // Fast: the polite way waits for clients to leave.
-        server.signal(libc::SIGINT);
-        server.stop();
-    }
-
-    /// As after a crash: all processes end at once, and nothing is written down.
-    pub fn kill(&mut self) {
-        let server = self.server.take().unwrap();
-        let leader = self.leader();
-        let children = children(leader);
-        server.kill();
-        for child in &children {
-            // SAFETY: no memory is involved; the process was the server's child
-            // just now.
-            unsafe { libc::kill(*child, libc::SIGKILL) };
-        }
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while children.iter().any(|child| is_alive(*child)) {
-            assert!(Instant::now() < deadline, "a server process survives");
-            thread::sleep(Duration::from_millis(5));
-        }
-    }
-
-    /// Starts it again after [`stop`](Self::stop) or [`kill`](Self::kill), on the
-    /// same directory and port.
-    pub fn restart(&mut self) {
-        assert!(self.server.is_none());
-        self.server = Some(self.launch());
-    }
-
-    /// The clock that it was started with.
-    pub fn clock(&self) -> &Clock {
-        self.clock.as_ref().expect("it has the machine's clock")
-    }
-
-    /// The running processes, the first of which is the others' parent.
-    pub fn processes(&self) -> Vec<i32> {
-        let leader = self.server.as_ref().unwrap().id() as i32;
-        let mut all = vec![leader];
-        all.extend(children(leader));
-        all
-    }
-
-    /// Starts it again if it has ended by itself.
-    pub fn revive(&mut self) {
-        if self.server.as_mut().unwrap().has_ended() {
-            self.server = None;
-            self.restart();
-        }
-    }
-
     /// Reads the configuration again, and waits until `setting` is `value`.
     pub fn reload(&self, setting: &str, value: &str) {
         let admin = self.admin();
@@ -198,7 +134,7 @@ impl Postgres {
     /// A copy that follows this server.
     pub fn standby(&self) -> Self {
         let standby = Self {
-            directory: directory(),
+            directory: data_directory(),
             binaries: self.binaries.clone(),
             port: free_port(),
             clock: None,
@@ -273,6 +209,69 @@ impl Postgres {
     fn leader(&self) -> i32 {
         let file = fs::read_to_string(self.data().join("postmaster.pid")).unwrap();
         file.lines().next().unwrap().parse().unwrap()
+    }
+}
+
+impl Reachable for Postgres {
+    fn port(&self) -> u16 {
+        self.port
+    }
+
+    fn url_through(&self, port: u16) -> String {
+        format!("postgres://app:{PASSWORD}@127.0.0.1:{port}/app")
+    }
+}
+
+impl TestServer for Postgres {
+    fn start_with_clock(clock: Clock) -> Option<Self> {
+        Self::start_with(Some(clock))
+    }
+
+    fn stop(&mut self) {
+        let server = self.server.take().unwrap();
+        // Fast: the polite way waits for clients to leave.
+        server.signal(libc::SIGINT);
+        server.stop();
+    }
+
+    fn kill(&mut self) {
+        let server = self.server.take().unwrap();
+        let leader = self.leader();
+        let children = children(leader);
+        server.kill();
+        for child in &children {
+            // SAFETY: no memory is involved; the process was the server's child
+            // just now.
+            unsafe { libc::kill(*child, libc::SIGKILL) };
+        }
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while children.iter().any(|child| is_alive(*child)) {
+            assert!(Instant::now() < deadline, "a server process survives");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn restart(&mut self) {
+        assert!(self.server.is_none());
+        self.server = Some(self.launch());
+    }
+
+    fn revive(&mut self) {
+        if self.server.as_mut().unwrap().has_ended() {
+            self.server = None;
+            self.restart();
+        }
+    }
+
+    fn clock(&self) -> &Clock {
+        self.clock.as_ref().expect("it has the machine's clock")
+    }
+
+    fn processes(&self) -> Vec<i32> {
+        let leader = self.server.as_ref().unwrap().id() as i32;
+        let mut all = vec![leader];
+        all.extend(children(leader));
+        all
     }
 }
 

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::clock::Clock;
 use crate::eventually;
-use crate::server::{self, Server};
+use crate::server::{self, Reachable, Server, TestServer};
 
 /// A server on a port of its own, with its data in a directory of its own, that
 /// keeps what it confirms: `appendfsync always`, no eviction.
@@ -24,29 +24,22 @@ pub struct Redis {
 }
 
 impl Redis {
-    /// Starts one, or none where none is installed, after saying that `test` is
-    /// skipped for it.
-    pub fn start(test: &str) -> Option<Self> {
-        Self::start_with(test, &[])
+    /// Starts one, or none where none is installed, after saying that the
+    /// test is skipped for it.
+    pub fn start() -> Option<Self> {
+        Self::start_with(&[])
     }
 
     /// Starts one with more arguments, such as `["--maxmemory", "10mb"]`. They
     /// come last and so replace those that make it durable.
-    pub fn start_with(test: &str, arguments: &[&str]) -> Option<Self> {
-        Self::prepare(test, arguments).map(Self::started)
-    }
-
-    /// Starts one whose calendar clock is the test's.
-    pub fn start_with_clock(test: &str, clock: Clock) -> Option<Self> {
-        let mut redis = Self::prepare(test, &[])?;
-        redis.clock = Some(clock);
-        Some(redis.started())
+    pub fn start_with(arguments: &[&str]) -> Option<Self> {
+        Self::prepare(arguments).map(Self::started)
     }
 
     /// Starts one that replicates `primary`, and waits until it has all.
-    pub fn start_replica(test: &str, primary: &Self) -> Option<Self> {
+    pub fn start_replica(primary: &Self) -> Option<Self> {
         let port = primary.port.to_string();
-        let replica = Self::start_with(test, &["--replicaof", "127.0.0.1", &port])?;
+        let replica = Self::start_with(&["--replicaof", "127.0.0.1", &port])?;
         eventually("the replica is online", || primary.online_replicas() > 0);
         primary.replicate();
         Some(replica)
@@ -69,12 +62,12 @@ impl Redis {
         assert!(confirmed >= replicas, "{confirmed} of {replicas}");
     }
 
-    fn prepare(test: &str, arguments: &[&str]) -> Option<Self> {
-        let program = server::find("redis-server", "redis-server", test)?;
+    fn prepare(arguments: &[&str]) -> Option<Self> {
+        let program = server::find("redis-server", "redis-server")?;
         let password = arguments.iter().position(|a| *a == "--requirepass");
         Some(Self {
             program,
-            directory: server::directory(),
+            directory: server::data_directory(),
             port: server::free_port(),
             arguments: arguments.iter().map(|a| (*a).to_owned()).collect(),
             clock: None,
@@ -88,73 +81,9 @@ impl Redis {
         self
     }
 
-    /// Starts it again, on the same port and data, after [`stop`](Self::stop) or
-    /// [`kill`](Self::kill).
-    pub fn restart(&mut self) {
-        assert!(self.server.is_none(), "it is running");
-        let mut command = Command::new(&self.program);
-        let directory = self.directory.path();
-        command
-            .args(["--bind", "127.0.0.1", "--port", &self.port.to_string()])
-            .arg("--dir")
-            .arg(directory)
-            .args(["--appendonly", "yes", "--appendfsync", "always"])
-            .args(["--save", "", "--maxmemory-policy", "noeviction"])
-            // A replica need not wait for others before it is served.
-            .args(["--repl-diskless-sync-delay", "0"])
-            .args(&self.arguments);
-        if let Some(clock) = &self.clock {
-            clock.preload(&mut command);
-        }
-        let log = directory.join("log");
-        let answers = || self.try_command(&["PING"]).is_ok();
-        self.server = Some(Server::start(command, &log, answers));
-    }
-
-    /// Asks it to end, and waits.
-    pub fn stop(&mut self) {
-        self.server.take().expect("it is running").stop();
-    }
-
-    /// Ends it as a crash would.
-    pub fn kill(&mut self) {
-        self.server.take().expect("it is running").kill();
-    }
-
     /// Stops it where it is (`libc::SIGSTOP`), or lets it go on.
     pub fn signal(&self, signal: i32) {
         self.server.as_ref().expect("it is running").signal(signal);
-    }
-
-    /// The running processes: one.
-    pub fn processes(&self) -> Vec<i32> {
-        vec![self.server.as_ref().expect("it is running").id() as i32]
-    }
-
-    /// Starts it again if it has ended by itself.
-    pub fn revive(&mut self) {
-        if self.server.as_mut().expect("it was started").has_ended() {
-            self.server = None;
-            self.restart();
-        }
-    }
-
-    pub fn port(&self) -> u16 {
-        self.port
-    }
-
-    pub fn url(&self) -> String {
-        self.url_through(self.port)
-    }
-
-    /// The same through a proxy on this port.
-    pub fn url_through(&self, port: u16) -> String {
-        format!("redis://127.0.0.1:{port}")
-    }
-
-    /// The clock that it was started with.
-    pub fn clock(&self) -> &Clock {
-        self.clock.as_ref().expect("it has the machine's clock")
     }
 
     /// Makes a replica a primary.
@@ -205,5 +134,67 @@ impl Redis {
             redis::cmd("AUTH").arg(password).exec(&mut connection)?;
         }
         Ok(connection)
+    }
+}
+
+impl Reachable for Redis {
+    fn port(&self) -> u16 {
+        self.port
+    }
+
+    fn url_through(&self, port: u16) -> String {
+        format!("redis://127.0.0.1:{port}")
+    }
+}
+
+impl TestServer for Redis {
+    fn start_with_clock(clock: Clock) -> Option<Self> {
+        let mut redis = Self::prepare(&[])?;
+        redis.clock = Some(clock);
+        Some(redis.started())
+    }
+
+    fn stop(&mut self) {
+        self.server.take().expect("it is running").stop();
+    }
+
+    fn kill(&mut self) {
+        self.server.take().expect("it is running").kill();
+    }
+
+    fn restart(&mut self) {
+        assert!(self.server.is_none(), "it is running");
+        let mut command = Command::new(&self.program);
+        let directory = self.directory.path();
+        command
+            .args(["--bind", "127.0.0.1", "--port", &self.port.to_string()])
+            .arg("--dir")
+            .arg(directory)
+            .args(["--appendonly", "yes", "--appendfsync", "always"])
+            .args(["--save", "", "--maxmemory-policy", "noeviction"])
+            // A replica need not wait for others before it is served.
+            .args(["--repl-diskless-sync-delay", "0"])
+            .args(&self.arguments);
+        if let Some(clock) = &self.clock {
+            clock.preload(&mut command);
+        }
+        let log = directory.join("log");
+        let answers = || self.try_command(&["PING"]).is_ok();
+        self.server = Some(Server::start(command, &log, answers));
+    }
+
+    fn revive(&mut self) {
+        if self.server.as_mut().expect("it was started").has_ended() {
+            self.server = None;
+            self.restart();
+        }
+    }
+
+    fn clock(&self) -> &Clock {
+        self.clock.as_ref().expect("it has the machine's clock")
+    }
+
+    fn processes(&self) -> Vec<i32> {
+        vec![self.server.as_ref().expect("it is running").id() as i32]
     }
 }
