@@ -79,7 +79,7 @@ PUBLISH_THEN_COPY = """\
 IDLE_THEN_LOOK = """\
         self.idle.fetch_or(bit, Release);
         // Read by adding nothing: a request that was raised before is seen
-        // here, and whoever raises one after this sees the idle bit.
+        // here, and a thread that raises one after this sees the idle bit.
         if self.wanted.fetch_or(0, AcqRel) & Wanted::BITS == 0 {
 """
 LOOK_THEN_IDLE = """\
@@ -110,7 +110,7 @@ MOVE_THEN_LOOK = """\
         // level is looked at, then the threshold.
         let level = self.ring.settled_level();
         let spare = self.spare();
-        // Without room the missing IDs are in other producers' hands, who
+        // Without room, other producers hold permits for the missing IDs, and they
         // settle when they have published them.
         if level.filled < self.watermark.threshold() && level.room > spare {
 """
@@ -150,7 +150,7 @@ MARK_AS_OPEN = """\
         self.generation.store(generation + 1, Release);
 """
 RECTANGLE_AND_CURSOR = """\
-        // Release, here and below: whoever reads one of these values acquires
+        // Release, here and below: a claim that reads one of these values acquires
         // the closed generation that came before it.
         self.first_node.store(nodes.start, Release);
         self.nodes.store(nodes.end - nodes.start, Release);

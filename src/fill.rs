@@ -1,9 +1,9 @@
 //! Keeping the ring full: when, by whom, and how they are woken.
 //!
 //! Three policies decide when: [`PaddingFill`] at the start, [`ThresholdFill`]
-//! when a take leaves too few, [`ScheduledFill`] from time to time. They can
-//! be had apart or together. One or more producer threads do the work. A
-//! threshold may move: `adaptive` computes it, `watermark` holds it.
+//! when a take leaves too few IDs, [`ScheduledFill`] once a period. Any of them can
+//! be combined. One or more producer threads do the work. A threshold may move:
+//! `adaptive` computes it, `watermark` holds it.
 //!
 //! # State
 //!
@@ -19,24 +19,24 @@
 //!                      still under the threshold: wanted again
 //! ```
 //!
-//! A producer that has more than a block to make wakes another, and so on.
+//! A producer that has more than a block to make wakes another, which does the same.
 //!
-//! # One bad producer and the others (R3)
+//! # One producer that fails, and the others (R3)
 //!
 //! A producer runs other people's code: a clock, a hook, a subscriber. Where that
-//! gets stuck or panics, it has a request taken on and perhaps a permit in its
-//! hands, and the others have to go on without it:
+//! gets stuck or panics, the producer has taken on a request and perhaps holds a
+//! permit, and the others have to go on without it:
 //!
-//! * A permit is for at most `capacity / (2 x producers)`, and for one ID at the
-//!   least. So where the ring has two slots for each, all of them together hold
+//! * A permit is for at most `capacity / (2 x producers)`, and for at least one ID. So
+//!   where the ring has two slots for each producer, all permits together hold
 //!   half of it, and the other half is there to be filled.
-//! * Whoever has got a permit and sees more room wakes another before it makes
+//! * A producer that has got a permit and sees more room wakes another before it makes
 //!   anything.
-//! * Where the stuck one had all the room there was, the bit stays set and takes ask
-//!   nobody, until one leaves nothing: that one wakes another whatever the bit says.
-//!   Serving the request, that one clears the bit.
-//! * A panic leaves the bit set and wakes another.
-//! * The timetable belongs to all, see `timetable`.
+//! * Where the stuck producer holds all the room there was, the bit stays set and takes
+//!   ask nobody, until one leaves the ring empty: that take wakes another producer
+//!   whatever the bit says, and this producer serves the request and clears the bit.
+//! * A panic leaves the bit set and wakes another producer.
+//! * All producers share one timetable, see `timetable`.
 //!
 //! # Why no wake-up is lost (R4)
 //!
@@ -47,12 +47,13 @@
 //! ring under the threshold but without room leaves it to whoever holds the
 //! missing permits; that producer settles after publishing.
 //!
-//! How producers sleep and are woken is in `requests`, and how consumers wait for
-//! them in `waiters`.
+//! `requests` explains how producers sleep and are woken, and `waiters` how consumers
+//! wait for them.
 //!
 //! A fill that is refused by the timeline, or that panics, leaves its bits set
-//! and is tried again after a pause, so a broken clock or hook wedges nothing. A
-//! pause ends where the timetable says so, so that age limits are kept.
+//! and is tried again after a pause, so a broken clock or hook blocks nothing. The
+//! pause is never longer than the time to the next scheduled fill, so that age limits
+//! are kept.
 
 mod adaptive;
 mod filler;

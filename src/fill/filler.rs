@@ -1,4 +1,4 @@
-//! One fill: from the level as it is until the ring is full.
+//! One fill: a producer's work from a request until it is served.
 
 mod insert;
 #[cfg(all(test, not(all(loom, feature = "loom"))))]
@@ -25,27 +25,27 @@ use crate::sync;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::timeline::Refused;
 
-/// IDs made and published in one go: large enough that the cost of publishing
-/// is spread thin (from 128 on it no longer shows), small enough that block and
-/// ring lines stay in the first cache level. In a model two, so that a fill of a
-/// few slots takes several.
+/// IDs made and published in one step: enough that the cost of publishing
+/// does not show (it does below 128), few enough that block and ring lines stay in the
+/// first cache level. In a model two, so that a fill of a few slots takes several
+/// blocks.
 const BLOCK: usize = sync::size(1024, 2);
 
-/// A block is published as it is rather than topped up with less than this:
-/// where runs are long, topping up would start the next one off its alignment.
+/// A block that lacks fewer IDs than this is published as it is. Where runs are long,
+/// filling it up would start the next run off its alignment.
 const TOP_UP: usize = sync::size(64, 1);
 
-/// The most that one permit is for: [`BLOCK`], and less where that would leave the
-/// other producers no room to go on while this one is stuck. All of them at once
-/// hold no more than half of the ring, as far as that has a slot for each.
+/// The most IDs that one permit is for: [`BLOCK`], and fewer where that would leave the
+/// other producers no room to go on while this one is stuck. All permits together
+/// hold no more than half of the ring, if that has a slot for each producer.
 fn block_of(capacity: usize, producers: usize) -> usize {
     (capacity / (2 * producers.max(1))).clamp(1, BLOCK)
 }
 
-/// Called with what happened when a scheduled fill found the ring full.
+/// Called when a scheduled fill finds the ring full.
 pub(crate) type FullHook = Box<dyn Fn(RingFull) + Send + Sync>;
 
-/// The ring, what fills it, and the level under which it does.
+/// A ring, the source of its IDs, and everything that decides when it is filled.
 pub(crate) struct Filler {
     pub(super) ring: RingBuffer,
     pub(super) source: Source,
@@ -63,7 +63,7 @@ pub(crate) struct Filler {
     throttles: CachePadded<Throttles>,
 }
 
-/// When the producers warned last.
+/// Each keeps one kind of event from being logged too often.
 #[derive(Debug)]
 struct Throttles {
     near_limit: Throttle,
@@ -71,14 +71,14 @@ struct Throttles {
     panicked: Throttle,
 }
 
-/// What the producers have done so far.
+/// Totals of the producers' work.
 #[derive(Debug, Default)]
 pub(crate) struct FillCounters {
     /// Finished fills, by cause.
     pub(crate) fills: [AtomicU64; FillCause::ALL.len()],
     /// IDs that were dropped from the ring, for their age or by a recall.
     pub(crate) retired: AtomicU64,
-    /// IDs that never came into it, because of a recall.
+    /// IDs that were made and never inserted, because of a recall.
     pub(crate) given_up: AtomicU64,
     /// Fills that the timeline cut short.
     pub(crate) refusals: AtomicU64,
@@ -147,16 +147,16 @@ impl Filler {
         count
     }
 
-    /// Asks for a fill if the level is low: a recall lowers it, and asks for
-    /// nothing as long as there may be nothing to fill with.
+    /// Asks for a fill if the level is low. To be called some time after a recall, which
+    /// lowers the level and asks for nothing, since there may be nothing to fill with.
     pub(crate) fn ask_for_what_is_missing(&self) {
-        // Settled: a producer that cleared the request and then missed room that this
-        // thread has given up is met here, as by a take.
+        // Settled, as by a take: it meets a producer that has cleared the request and
+        // then missed room that this thread gave back.
         self.note_level(self.ring.settled_level().filled);
     }
 
-    /// Lets producers that were refused try again at once, and those who wait
-    /// look again.
+    /// Has producers that were refused try again at once, and waiting consumers look
+    /// again.
     pub(crate) fn nudge(&self) {
         self.requests.nudge();
         self.wake_waiters();
@@ -168,13 +168,14 @@ impl Filler {
             if left > 0 {
                 self.requests.request(FillCause::Threshold);
             } else {
-                // Whoever has taken the request on may be stuck.
+                // The producer that has taken the request on may be stuck.
                 self.requests.insist(FillCause::Threshold);
             }
         }
     }
 
-    /// Waits for something to be published, until `attempt` gives a value.
+    /// Calls `attempt` until it gives a value, and sleeps in between until something is
+    /// published; `None` after `timeout`.
     pub(crate) fn wait<T>(
         &self,
         timeout: Duration,
@@ -184,22 +185,22 @@ impl Filler {
             .wait(timeout, attempt, || !self.ring.is_empty())
     }
 
-    /// Fills up to the limit as it is now, and returns how many IDs that took.
-    /// When there is more to do than a block, another producer is woken: before
-    /// anything is made, since that may call a clock that gets stuck.
+    /// Fills the room that there is now, and returns the number of IDs made.
+    /// If there is more to do than a block, another producer is woken first: making IDs
+    /// may call a clock that gets stuck.
     ///
     /// # Errors
     ///
-    /// [`Refused`] if the timeline ran into a limit; what was made before that
-    /// is in the ring.
+    /// [`Refused`] if the timeline ran into a limit; the IDs made before that
+    /// are in the ring.
     pub(crate) fn fill(&self, cause: FillCause) -> Result<u64, Refused> {
         self.fill_leaving(0, cause)
     }
 
-    /// The same with so many slots left empty.
+    /// The same, with `spare` slots left empty.
     fn fill_leaving(&self, spare: u64, cause: FillCause) -> Result<u64, Refused> {
         let started = Instant::now();
-        // Asked for once: the consumers need the line that `cursor` lies on.
+        // Read once: the consumers need the cache line that `cursor` lies on.
         let limit = self.ring.fill_limit() - spare;
         let mut block = [Id::default(); BLOCK];
         let mut alone = true;
@@ -209,7 +210,7 @@ impl Filler {
             let Some(permit) = self.ring.reserve_below(limit, self.block) else {
                 break;
             };
-            // Before anything is made: what a recall meets half-way counts as old.
+            // Before anything is made: IDs that a recall meets half-made count as old.
             let mark = self.recalls.mark();
             if alone && self.ring.has_room_below(limit) {
                 alone = false;
@@ -227,15 +228,15 @@ impl Filler {
         outcome.map(|()| made)
     }
 
-    /// Slots that a fill leaves empty which takes have asked for: none unless the
-    /// threshold is adaptive.
+    /// The number of slots that a threshold fill leaves empty; 0 unless the threshold
+    /// is adaptive.
     fn spare(&self) -> u64 {
         let capacity = self.ring.capacity() as u64;
         capacity - self.watermark.targets().goal(capacity)
     }
 
-    /// Makes IDs until `block` is full or nearly so; returns how many, and what
-    /// ended it early.
+    /// Makes IDs until `block` is full or nearly full. Returns how many, and the
+    /// refusal if one ended it early.
     fn mint_block(&self, block: &mut [Id]) -> (usize, Result<(), Refused>) {
         let mut count = 0;
         while count == 0 || block.len() - count >= TOP_UP {
@@ -255,10 +256,10 @@ impl Filler {
     /// so does one for `cause`.
     pub(crate) fn serve(&self, cause: FillCause, wanted: Wanted) -> Result<(), Refused> {
         let wanted = wanted.with(cause);
-        // Puts the requests back if this fails or unwinds: another producer
-        // may have settled them meanwhile on this one's account, and nobody
-        // but the timetable has asked for a scheduled fill, which may have
-        // retired what it can't replace.
+        // Puts the requests back if this fails or unwinds. Another producer may
+        // have settled them meanwhile, counting on this one. And a scheduled fill,
+        // which only the timetable asks for, may have retired IDs that it could not
+        // replace.
         let unserved = Unserved {
             requests: &self.requests,
             wanted,
@@ -266,16 +267,16 @@ impl Filler {
         if wanted.includes(FillCause::Scheduled) {
             self.retire();
         }
-        // What was retired, or never there, was not taken: nothing is learnt from it,
-        // and the ring is filled up.
+        // IDs that were retired, or never there, were not taken. So nothing is learnt
+        // from them, and the ring is filled up.
         let takes_asked = cause == FillCause::Threshold && !wanted.includes(FillCause::Scheduled);
         let before = (takes_asked && self.watermark.moves())
             .then(|| (self.watermark.threshold(), self.ring.len()));
         let spare = if takes_asked { self.spare() } else { 0 };
         let mut made = self.fill_leaving(spare, cause)?;
         if made == 0 && spare > 0 && (self.ring.len() as u64) < self.watermark.threshold() {
-            // All the room below the goal is in the hands of others, one of which may
-            // be stuck, and what they have does not count towards the goal then.
+            // Others hold permits for all the room below the goal, and one of them may
+            // be stuck. Then the room that they hold does not count towards the goal.
             let spare = spare.saturating_sub(self.ring.to_come());
             made = self.fill_leaving(spare, cause)?;
         }
@@ -288,7 +289,7 @@ impl Filler {
         // level is looked at, then the threshold.
         let level = self.ring.settled_level();
         let spare = self.spare();
-        // Without room the missing IDs are in other producers' hands, who
+        // Without room, other producers hold permits for the missing IDs, and they
         // settle when they have published them.
         if level.filled < self.watermark.threshold() && level.room > spare {
             self.requests.request(FillCause::Threshold);
@@ -306,8 +307,8 @@ impl Filler {
         Ok(())
     }
 
-    /// Lets the threshold follow what a fill met that is through: the threshold and
-    /// the level before it, and the level now.
+    /// Moves the threshold after a fill, by the threshold and the level before it, and
+    /// the level now.
     fn learn(&self, threshold: u64, level: usize) {
         let lowest = level.min(self.ring.len()) as u64;
         self.watermark.follow(threshold, lowest, || Totals {
@@ -316,22 +317,22 @@ impl Filler {
         });
     }
 
-    /// Counts and tells that a clock or a hook panicked in a producer.
+    /// Counts and logs a panic of a clock or a hook in a producer.
     pub(crate) fn count_panic(&self) {
         self.counters.panics.fetch_add(1, Relaxed);
         events::producer_panicked(&self.throttles.panicked);
     }
 
-    /// Tells those who wait that a fill was refused: for some of them that
-    /// decides it.
+    /// Has waiting consumers look again, after a fill was refused: some of them then
+    /// give up.
     pub(crate) fn wake_waiters(&self) {
-        // Nobody does in a forked child, where the gate may be held for ever.
+        // Nobody waits in a forked child, and the gate may be locked there for ever.
         if !self.source.timeline().is_forked() {
             self.waiters.notify_all();
         }
     }
 
-    /// Drops what has grown too old in the ring.
+    /// Drops the IDs in the ring that are too old.
     fn retire(&self) {
         let Some(max_age) = self.schedule.and_then(|schedule| schedule.age_limit()) else {
             return;
@@ -341,7 +342,7 @@ impl Filler {
         let mut retired = 0;
         self.ring.retire(stale, |count| {
             retired += count as u64;
-            // At once: a fill that finds the level lowered should know by whom.
+            // At once, so that a fill that finds the level lowered finds the reason.
             self.count_retired(count);
             !self.requests.wanted().stop()
         });
@@ -367,7 +368,7 @@ impl Filler {
             Ok(()) => {
                 let timeline = self.source.timeline();
                 let (borrowed, limit) = (timeline.borrowed(), timeline.borrow_limit());
-                // From nine tenths on; a limit of zero is kept by refusing alone.
+                // From nine tenths on. With a limit of 0 nothing is ever borrowed.
                 if !limit.is_zero() && borrowed >= limit - limit / 10 {
                     events::borrowing_near_limit(&self.throttles.near_limit, borrowed, limit);
                 }
@@ -387,7 +388,7 @@ impl Filler {
         self.watermark.threshold() as usize
     }
 
-    /// Whether a scheduled fill is due, which the caller then has taken on.
+    /// Whether a scheduled fill is due; if so, the caller has taken it on.
     pub(crate) fn take_due(&self) -> bool {
         self.timetable.as_ref().is_some_and(Timetable::take_due)
     }

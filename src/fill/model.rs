@@ -1,4 +1,5 @@
-//! Consumers that wait, by themselves, for the models in `loom-tests`.
+//! The waiting of consumers without the rest of a generator, for the models in
+//! `loom-tests`.
 //!
 //! Only with the feature `loom`, which is no part of the crate's interface.
 
@@ -6,12 +7,12 @@ use std::time::Duration;
 
 use super::waiters::Waiters;
 
-/// Where the consumers of a generator wait, without the rest of it.
+/// The consumers of a generator that wait for a publication.
 #[derive(Debug)]
 pub struct WaitingRoom(Waiters);
 
 impl WaitingRoom {
-    /// With nobody in it.
+    /// Without a waiting consumer.
     #[allow(
         clippy::new_without_default,
         reason = "loom's objects are made in a model"

@@ -67,31 +67,31 @@ impl ThresholdFill {
     /// A threshold that moves between 40 and 90 percent of the capacity.
     ///
     /// It follows how far the level falls below it until a fill catches up, which
-    /// is what is taken while a producer wakes up: 1.75 times the worst of the last
-    /// minutes. A fill goes as far above it as is taken in some 10 ms,
-    /// up to an eighth of the capacity, rather than until the ring is full. Takes have
-    /// nothing to do with it; a producer looks at the clock once more for each fill.
+    /// is the number of IDs taken while a producer wakes up: 1.75 times the largest of
+    /// the last minutes. A fill goes as far above it as is taken in some 10 ms,
+    /// up to an eighth of the capacity, and does not fill the ring. Takes cost no more
+    /// than with a fixed threshold; a producer reads the clock once more for each fill.
     ///
-    /// It knows no burst before the first of its kind: then the lower bound is
-    /// what helps, as a fixed threshold of that size would. So choose a capacity
-    /// of which the largest burst takes no more than that while a producer wakes
-    /// up, or other bounds. With several producers one of them at a time moves it,
-    /// and none waits.
+    /// The first burst of its kind comes unforeseen. The lower bound then helps as a
+    /// fixed threshold of that size would. So choose the capacity such that the largest
+    /// burst takes no more than that while a producer wakes up, or choose other bounds.
+    /// With several producers, one of them at a time moves the threshold, and none
+    /// waits.
     pub const fn adaptive() -> Self {
         Self(Threshold::Adaptive { low: 40, high: 90 })
     }
 
     /// An adaptive threshold between other bounds, in percent of the capacity:
-    /// 1 to 100, rounded up to whole slots, the first no more than the second.
-    /// It starts at the upper one.
+    /// 1 to 100, rounded up to whole slots, `low` no more than `high`.
+    /// It starts at the upper bound.
     #[must_use]
     pub const fn between(self, low: u32, high: u32) -> Self {
         Self(Threshold::Adaptive { low, high })
     }
 
-    /// The threshold for a ring of `capacity` slots, to begin with: a take that
-    /// leaves fewer than this many asks for a fill. Of an adaptive one, the upper
-    /// bound.
+    /// The threshold for a ring of `capacity` slots, at the start: a take that
+    /// leaves fewer IDs than this asks for a fill. For an adaptive threshold that is the
+    /// upper bound.
     ///
     /// # Errors
     ///
@@ -109,7 +109,7 @@ impl ThresholdFill {
         }
     }
 
-    /// What moves the threshold of a ring of `capacity` slots, if anything does.
+    /// The controller of a ring of `capacity` slots, if the threshold is adaptive.
     pub(crate) fn controller(self, capacity: usize) -> Option<ThresholdController> {
         match self.0 {
             Threshold::Adaptive { low, high } => Some(ThresholdController::new(
@@ -135,7 +135,7 @@ impl Default for ThresholdFill {
     }
 }
 
-/// Fills at a fixed period, and retires IDs that have grown old in the ring.
+/// Fills once a period, and retires IDs that are too old.
 ///
 /// Useful where IDs should be recent: after an idle hour a ring holds IDs that
 /// are an hour old, and only a scheduled fill with an age limit replaces them.
@@ -166,12 +166,12 @@ impl ScheduledFill {
         }
     }
 
-    /// Retires IDs whose tick began longer ago than this, at each period.
+    /// Retires IDs whose tick began longer ago than `max_age`, once a period.
     ///
-    /// At least one tick of the layout, because age counts from its start. They
-    /// are dropped and counted, never issued; their raws are not used again. An
-    /// ID can reach `max_age` plus one period before it is retired, plus another
-    /// if a dropped [`Handle`](crate::Handle) gave it back.
+    /// At least one tick of the layout, because age counts from the start of a tick.
+    /// Retired IDs are dropped and counted, never issued; their raws are not used again.
+    /// An ID can reach `max_age` plus one period before it is retired, plus another
+    /// period if a dropped [`Handle`](crate::Handle) gave it back.
     pub const fn max_age(mut self, max_age: Duration) -> Self {
         self.max_age = Some(max_age);
         self
@@ -199,15 +199,15 @@ impl ScheduledFill {
     }
 }
 
-/// What led to a fill.
+/// The cause of a fill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FillCause {
     /// The start: [`PaddingFill`].
     Padding,
-    /// A take left too few: [`ThresholdFill`].
+    /// A take left too few IDs: [`ThresholdFill`].
     Threshold,
-    /// The period was over: [`ScheduledFill`].
+    /// A period was over: [`ScheduledFill`].
     Scheduled,
 }
 
@@ -230,7 +230,7 @@ impl fmt::Display for FillCause {
     }
 }
 
-/// What the hook on a full ring is told: a scheduled fill found nothing to do.
+/// Passed to the hook on a full ring: a scheduled fill found nothing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RingFull {
@@ -238,7 +238,7 @@ pub struct RingFull {
     pub capacity: usize,
 }
 
-/// A policy that can't work with its ring.
+/// Why a policy can't work with its ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PolicyError {
@@ -250,9 +250,9 @@ pub enum PolicyError {
     /// The bounds of an adaptive threshold are not between 1 and 100, or not in
     /// order.
     Bounds {
-        /// The lower one, in percent.
+        /// The lower bound, in percent.
         low: u32,
-        /// The upper one.
+        /// The upper bound, in percent.
         high: u32,
     },
     /// A threshold in slots is not between 1 and the capacity.
@@ -262,7 +262,7 @@ pub enum PolicyError {
         /// The ring's capacity.
         capacity: usize,
     },
-    /// An age limit is shorter than one tick, within which IDs are of one age.
+    /// An age limit is shorter than one tick, and all IDs of a tick are of one age.
     MaxAge {
         /// The limit that was given.
         max_age: Duration,

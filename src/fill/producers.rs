@@ -11,15 +11,15 @@ use crate::sync::thread::{self, JoinHandle};
 use crate::timeline::Refused;
 use crate::unwind::catching;
 
-/// How long a producer rests after a panic of a clock or a hook.
+/// How long a producer pauses after a panic of a clock or a hook.
 const PAUSE_AFTER_PANIC: Duration = Duration::from_millis(100);
 
-/// The shortest and the longest rest after a refusal. The longest lets a clock
-/// that was corrected be noticed soon.
+/// The shortest and the longest pause after a refusal. The longest is short enough that
+/// a corrected clock is noticed soon.
 const PAUSE_AFTER_REFUSAL: (Duration, Duration) =
     (Duration::from_millis(1), Duration::from_secs(1));
 
-/// How long a producer rests when its lease is used up.
+/// How long a producer pauses when its lease is used up.
 const PAUSE_AT_THE_END: Duration = Duration::from_secs(60);
 
 /// Running producer threads. Dropping it stops and joins them.
@@ -41,7 +41,7 @@ impl Producers {
             threads.push(thread);
             Ok(())
         });
-        // On an error this stops and joins those that did start.
+        // On an error this stops and joins the threads that did start.
         let producers = Self { filler, threads };
         spawned.map(|()| producers)
     }
@@ -75,16 +75,17 @@ impl Drop for Producers {
     }
 }
 
-/// The life of producer `index`. Whichever of them finds the timetable due keeps it.
+/// The loop of producer `index`. The first producer that finds a scheduled fill due
+/// takes it on.
 fn produce(filler: &Filler, index: usize) {
     let requests = filler.requests();
     requests.register(index);
-    // A thread can start late. What was asked for before comes first then: a padding
-    // fill should count as one.
+    // A thread can start late. Requests from before then come first, so that a padding
+    // fill is counted as one.
     let mut is_new = true;
     loop {
         let wanted = requests.wanted();
-        // A child that was forked by the code that a fill calls has nothing to fill.
+        // A fill can call code that forks: the child has nothing to fill.
         if wanted.stop() || filler.source().timeline().is_forked() {
             return;
         }
@@ -102,15 +103,15 @@ fn produce(filler: &Filler, index: usize) {
             Some(Err(refused)) => pause_after(refused),
             None => {
                 catching(|| filler.count_panic());
-                // What broke here may work elsewhere: a clock that has a state a
-                // thread, for one.
+                // Another thread may succeed, with a clock that has a state for each
+                // thread, for example.
                 requests.wake_one();
                 PAUSE_AFTER_PANIC
             }
         };
-        // Who waits for what did not come may have to give up.
+        // Consumers that wait for this fill may have to give up.
         filler.wake_waiters();
-        // What grows too old is retired in time, whether it can be replaced or not.
+        // IDs that grow too old are retired in time, also where none can replace them.
         let pause = filler.time_left().map_or(pause, |left| left.min(pause));
         requests.pause(wanted, pause);
     }

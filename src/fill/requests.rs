@@ -1,38 +1,41 @@
-//! What consumers ask of the producers, and how those sleep and are woken.
+//! Requests for fills, and how producers sleep until there is one.
 //!
 //! # State
 //!
-//! One word says what is wanted: a bit for each cause of a fill, one to stop, and
-//! in its upper half a count of *nudges*, which tell producers that rest after a
-//! refusal to try again. A second word has a bit for each producer that is *idle*:
-//! asleep until something is wanted, and not woken yet.
+//! The word `wanted` has a bit for each cause of a fill, a bit to stop, and in its upper
+//! half a count of *nudges*. A nudge has producers that pause after a refusal try again.
+//! The word `idle` has a bit for each producer that is *idle*: asleep until something is
+//! wanted, and not woken yet.
 //!
 //! ```text
-//!   awake --sleep: idle bit set, then `wanted` looked at--> idle
-//!     ^                                                     | idle bit cleared by the
-//!     +------- unparked, or the nap is over ----------------+ one who unparks it
+//!   awake --sleep: set idle bit, then look at `wanted`--> idle
+//!     ^                                                     | the waker clears the idle
+//!     +------- unparked, or the time is over ---------------+ bit, then unparks
 //!
-//!   awake --pause: `wanted` looked at for a nudge--> pausing --nudge, or time--> awake
+//!   awake --pause: look at `wanted` for a nudge--> pausing --nudge, or time--> awake
 //! ```
 //!
-//! Whoever wants a producer clears the idle bit that it has found, and only the one
-//! who did unparks the thread. So two that want one at the same time wake two, and
-//! one that is stuck in a clock, not being idle, is never chosen.
+//! A thread that wants a producer clears an idle bit that it has found, and unparks that
+//! producer only if it was the one that cleared the bit. So two threads that want a
+//! producer at the same time wake two. A producer that is stuck in a clock is not idle,
+//! and is never chosen.
 //!
 //! # Why no wake-up is lost
 //!
-//! A producer marks itself idle and then looks at `wanted`; whoever raises a request
-//! changes `wanted` and then looks for idle bits. Both touch `wanted` with a
-//! read-modify-write. They have one order: either the producer's comes later and
+//! A producer marks itself idle and then looks at `wanted`. A thread that raises a request
+//! changes `wanted` and then looks for idle bits. Both access `wanted` with a
+//! read-modify-write. The two have one order: either the producer's comes later and
 //! sees the request, or the other's comes later, acquires the idle bit with it, and
-//! wakes. The same holds for a nudge: a producer that pauses compares the count with
-//! the one it read before the fill that was refused, and a nudge is counted before
-//! anybody is unparked. And for the threads' names: a producer enters its own before
-//! it first looks at `wanted`, so a nudge either finds the name, or is seen.
+//! wakes the producer.
 //!
-//! The thread's own token is no more than a hint here. Other people's code that runs
-//! in a producer, as a clock or a subscriber, may use up a token or leave one over:
-//! between a look at `wanted` and the parking that follows there is none, and one
+//! The same holds for a nudge. A producer that pauses compares the count with
+//! the one it read before the fill that was refused, and a nudge is counted before
+//! any thread is unparked. It holds for the thread handles, too: a producer registers its
+//! own before it first looks at `wanted`, so a nudge either finds the handle, or is seen.
+//!
+//! The thread's park token is only a hint. Other people's code that runs
+//! in a producer, a clock or a subscriber, may consume a token or leave one behind. No
+//! such code runs between a look at `wanted` and the parking that follows, and a producer
 //! that wakes without a reason looks again.
 
 use std::sync::OnceLock;
@@ -46,21 +49,20 @@ use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::thread::{self, Thread};
 
-/// What the producers are asked to do.
+/// The open requests, and the producers that sleep until there is one.
 ///
-/// A word of bits is a queue that is bounded and deduplicated by itself.
+/// A word of bits is a queue that is bounded and free of duplicates by construction.
 #[derive(Debug)]
 pub(crate) struct Requests {
     /// The bits of [`Wanted`].
     wanted: CachePadded<AtomicU64>,
-    /// The producers that sleep until something is wanted: one bit each. The filler's
-    /// tests set and read it too.
+    /// One bit for each producer that is idle. The filler's tests set and read it too.
     pub(super) idle: CachePadded<AtomicU64>,
-    /// Each entered by its thread, before that can sleep.
+    /// Each registered by its thread, before that first sleeps.
     producers: Box<[OnceLock<Thread>]>,
 }
 
-/// A copy of the requests at one moment.
+/// The open requests at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted(u64);
 
@@ -108,7 +110,7 @@ impl FillCause {
 }
 
 impl Requests {
-    /// For up to `producers` threads, 64 at the most.
+    /// For up to `producers` threads, at most 64.
     pub(crate) fn new(producers: usize) -> Self {
         Self {
             wanted: CachePadded::new(AtomicU64::new(0)),
@@ -117,21 +119,21 @@ impl Requests {
         }
     }
 
-    /// Enters this thread as producer `index`; the first call counts.
+    /// Registers this thread as producer `index`; the first call counts.
     pub(crate) fn register(&self, index: usize) {
-        // A second call would come from a second set of producers, which
-        // nothing in this crate starts.
+        // A second call would come from a second set of producers, and nothing in
+        // this crate starts one.
         let _ = self.producers[index].set(thread::current());
     }
 
     /// Asks for a fill, unless one is asked for already.
     ///
-    /// Lock-free: a load while a request is open. The first request of a
-    /// crossing wakes one producer that sleeps, with one futex call; that one
+    /// Lock-free: one load while a request is open. The first request of a
+    /// crossing wakes one idle producer, with one futex call. That producer
     /// wakes another if there is more to do than a block.
     #[inline]
     pub(crate) fn request(&self, cause: FillCause) {
-        // Relaxed: a caller whose take the producer did not count has
+        // Relaxed: if the producer did not count the caller's take, the caller has
         // acquired the cleared bit through the ring's `cursor`.
         if self.wanted.load(Relaxed) & cause.bit() == 0 {
             self.raise(cause.bit());
@@ -139,13 +141,13 @@ impl Requests {
     }
 
     /// Asks for a fill, and wakes a producer even if one is asked for already:
-    /// the one that has taken it on may be stuck.
+    /// the producer that has taken that request on may be stuck.
     ///
     /// Lock-free: two loads while no producer is idle.
     #[inline]
     pub(crate) fn insist(&self, cause: FillCause) {
-        // Relaxed: as in `request`. Of two that are idle or not by a hair, the
-        // next take that finds nothing sees it.
+        // Relaxed: as in `request`. An idle bit that is missed here is seen by the
+        // next take that finds nothing.
         if self.wanted.load(Relaxed) & cause.bit() == 0 {
             self.raise(cause.bit());
         } else if self.idle.load(Relaxed) != 0 {
@@ -153,13 +155,13 @@ impl Requests {
         }
     }
 
-    /// Tells the producers to end.
+    /// Asks the producers to stop.
     pub(crate) fn stop(&self) {
         self.wanted.fetch_or(Wanted::STOP, AcqRel);
         self.unpark_all();
     }
 
-    /// Wakes every producer, also those that rest after a refusal.
+    /// Wakes every producer, also those that pause after a refusal.
     pub(crate) fn nudge(&self) {
         // AcqRel: pairs with `register` and with the look in `pause`.
         self.wanted.fetch_add(Wanted::NUDGE, AcqRel);
@@ -181,11 +183,11 @@ impl Requests {
         }
     }
 
-    /// Wakes one of the producers that are idle, to look at what is wanted.
+    /// Wakes one idle producer, if there is any, to look at `wanted`.
     #[cold]
     pub(crate) fn wake_one(&self) {
-        // Relaxed: ordered by the word of requests, see above. Of those that
-        // are awake each looks at it before it sleeps.
+        // Relaxed: ordered by `wanted`, see above. A producer that is awake looks at
+        // `wanted` before it sleeps.
         let idle = self.idle.load(Relaxed);
         let woken = self
             .claim_one(idle)
@@ -195,13 +197,13 @@ impl Requests {
         }
     }
 
-    /// Clears the idle bit of a producer and names it: of those that were `idle`, or
-    /// of those that are now, where somebody else was faster.
+    /// Clears the idle bit of one producer and returns its index: of one that was
+    /// `idle`, or of one that is now, where other threads were faster.
     fn claim_one(&self, mut idle: u64) -> Option<usize> {
         while idle != 0 {
             let lowest = idle & idle.wrapping_neg();
-            // Acquire: pairs with `sleep`. Whoever claims the bit finds the thread's
-            // name, also where it has changed nothing in the word of requests.
+            // Acquire: pairs with `sleep`. A thread that claims the bit finds the
+            // producer's handle, also if it has changed nothing in `wanted`.
             let before = self.idle.fetch_and(!lowest, Acquire);
             if before & lowest != 0 {
                 return Some(lowest.trailing_zeros() as usize);
@@ -211,24 +213,25 @@ impl Requests {
         None
     }
 
-    /// Puts producer `index` to sleep until something is wanted, or for `nap`.
+    /// Puts producer `index` to sleep until something is wanted, for at most `timeout`.
     pub(crate) fn sleep(&self, index: usize, timeout: Option<Duration>) {
         let bit = 1 << index;
-        // Release: pairs with `wake_one`, for the name. Else ordered by the next line.
+        // Release: pairs with `claim_one`, for the handle. Otherwise ordered by the next
+        // line.
         self.idle.fetch_or(bit, Release);
         // Read by adding nothing: a request that was raised before is seen
-        // here, and whoever raises one after this sees the idle bit.
+        // here, and a thread that raises one after this sees the idle bit.
         if self.wanted.fetch_or(0, AcqRel) & Wanted::BITS == 0 {
             sync::park(timeout);
         }
-        // Relaxed: until this is seen, a wake-up may be spent on this thread,
+        // Relaxed: until this is seen, a wake-up may be wasted on this thread,
         // which is about to look anyway.
         self.idle.fetch_and(!bit, Relaxed);
     }
 
-    /// Lets a producer whose fill failed rest for `pause`, or until somebody
-    /// nudges. `before` is what it read before that fill: a nudge since then is not
-    /// slept through.
+    /// Puts a producer whose fill failed to sleep for `pause`, or until a nudge.
+    /// `before` is what it read before that fill: a nudge since then is not slept
+    /// through.
     pub(crate) fn pause(&self, before: Wanted, pause: Duration) {
         // Read by adding nothing, as in `sleep`.
         let now = Wanted(self.wanted.fetch_or(0, AcqRel));
@@ -237,10 +240,10 @@ impl Requests {
         }
     }
 
-    /// What is wanted. May miss what is raised at this moment; `sleep` will not.
+    /// The open requests. May miss one that is raised at this moment; `sleep` does not.
     pub(crate) fn wanted(&self) -> Wanted {
-        // Acquire: pairs with `nudge`. A fill that comes after a nudge which is
-        // counted here finds what was nudged for, or `pause` would sleep through it.
+        // Acquire: pairs with `nudge`. A fill after a nudge that is counted here finds
+        // the reason for that nudge; else `pause` would sleep through it.
         Wanted(self.wanted.load(Acquire))
     }
 
@@ -251,8 +254,8 @@ impl Requests {
         self.wanted.fetch_and(!served.causes(), AcqRel);
     }
 
-    /// Puts back requests that could not be served, without waking anybody:
-    /// the caller tries again itself, and wakes another where it is to blame.
+    /// Puts back requests that could not be served, without waking a producer:
+    /// the caller tries again itself, and wakes another if it panicked.
     pub(crate) fn reopen(&self, unserved: Wanted) {
         self.wanted.fetch_or(unserved.causes(), AcqRel);
     }
@@ -298,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn one_whom_another_has_woken_is_passed_over() {
+    fn a_producer_that_another_has_woken_is_passed_over() {
         let requests = Requests::new(3);
         requests.idle.store(0b110, Relaxed);
         assert_eq!(requests.claim_one(0b111), Some(1));
@@ -341,7 +344,7 @@ mod tests {
         assert_eq!(left.cause(), Some(FillCause::Scheduled));
     }
 
-    /// Starts a producer that runs `body` once, and returns when that was over.
+    /// Starts a producer that runs `body` once. The number becomes 1 when that is over.
     fn sleeper(
         requests: &Arc<Requests>,
         body: impl FnOnce(&Requests) + Send + 'static,
@@ -404,13 +407,13 @@ mod tests {
                 requests.pause(before, HOUR);
             }
         });
-        eventually("it has a name", || requests.producers[0].get().is_some());
+        eventually("it is registered", || requests.producers[0].get().is_some());
         requests.nudge();
         assert_over(asleep);
     }
 
     #[test]
-    fn a_nudge_before_a_producer_has_a_name_is_not_slept_through() {
+    fn a_nudge_before_a_producer_is_registered_is_seen() {
         let requests = Arc::new(Requests::new(1));
         let before = requests.wanted();
         requests.nudge();
@@ -420,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nudge_whose_token_is_used_up_is_not_slept_through() {
+    fn a_nudge_whose_token_is_consumed_is_seen() {
         let requests = Arc::new(Requests::new(1));
         let before = requests.wanted();
         assert_over(sleeper(&requests, move |requests| {
@@ -432,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_is_not_slept_through() {
+    fn a_stop_is_seen_before_a_sleep() {
         let requests = Arc::new(Requests::new(1));
         let before = requests.wanted();
         requests.stop();

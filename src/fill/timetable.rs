@@ -1,8 +1,8 @@
 //! When the next scheduled fill is due.
 //!
-//! All producers look at one timetable, and the first that finds a fill due takes
-//! it on by an exchange; so one that is stuck keeps nobody from the next. Periods
-//! that were missed are not made up for.
+//! All producers share one timetable, and the first that finds a fill due takes
+//! it on by an exchange. So a producer that is stuck does not hold up the next fill.
+//! Periods that were missed are not made up for.
 
 use std::time::{Duration, Instant};
 
@@ -30,14 +30,14 @@ impl Timetable {
         }
     }
 
-    /// Whether a fill is due that nobody has taken on; now the caller has. The next
-    /// one is a period from now.
+    /// Whether a fill is due that nobody has taken on. If so, the caller has taken it on,
+    /// and the next one is due a period from now.
     pub(super) fn take_due(&self) -> bool {
         self.take_due_at(nanos(self.started.elapsed()))
     }
 
     fn take_due_at(&self, now: u64) -> bool {
-        // Relaxed, here and below: a time, which orders nothing.
+        // Relaxed, here and below: a time orders nothing else.
         let next = self.next.load(Relaxed);
         let later = now.saturating_add(self.period);
         now >= next
@@ -47,7 +47,7 @@ impl Timetable {
                 .is_ok()
     }
 
-    /// How long until then.
+    /// How long until the next fill is due.
     pub(super) fn time_left(&self) -> Duration {
         self.time_left_at(nanos(self.started.elapsed()))
     }
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_that_find_one_due_one_takes_it_on() {
+    fn a_fill_that_is_due_is_taken_on_by_one_thread() {
         let table = Timetable::new(Duration::from_nanos(1));
         let taken = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..4)
@@ -108,7 +108,7 @@ mod tests {
             let counts = threads.into_iter().map(|thread| thread.join().unwrap());
             counts.sum::<usize>()
         });
-        // Each moment at the most once, whoever comes first.
+        // At most once for each moment, whichever thread comes first.
         assert!((1..5000).contains(&taken), "{taken}");
     }
 }

@@ -1,13 +1,13 @@
-//! Consumers that wait for a dry ring to be filled.
+//! Consumers that wait for an empty ring to be filled.
 //!
 //! # State
 //!
 //! An event count with a sequence number (D. Vyukov's eventcounts). A consumer
-//! announces itself in `count`, notes `sequence`, looks at what it waits for, and
+//! announces itself in `count`, notes `sequence`, attempts to take, and
 //! sleeps as long as the sequence is the one noted. A producer publishes, and if
-//! anybody is announced raises the sequence and wakes one. Whoever leaves wakes the
-//! next, if there are IDs left. So as many wake up as there are IDs, and the
-//! producer pays for one of them.
+//! any consumer is announced, raises the sequence and wakes one. A consumer that leaves
+//! wakes the next, if there are IDs left. So as many wake up as there are IDs, and the
+//! producer pays for one wake-up.
 //!
 //! ```text
 //!   consumer: count + 1, note sequence, fence, attempt ---> gate: sequence as noted? sleep
@@ -15,32 +15,32 @@
 //!   producer: publish, fence, count > 0? ---> gate: sequence + 1; wake one
 //! ```
 //!
-//! The gate is held for the comparison and the raising alone: no attempt is made
-//! under it, so a user's clock that is slow or panics in one keeps up nobody else.
+//! The gate is held only to compare and to raise the sequence. No attempt is made
+//! under it, so a user's clock that is slow or panics in an attempt holds up nobody else.
 //!
 //! # Why no wake-up is lost
 //!
-//! *Of the two fences one comes first.* If the producer's, the consumer's attempt
-//! sees what was published. If the consumer's, the producer sees it counted and
+//! *One of the two fences comes first.* If it is the producer's, the consumer's attempt
+//! sees the published IDs. If it is the consumer's, the producer sees it counted and
 //! raises the sequence: before the consumer compares, which then does not sleep, or
-//! while it sleeps, having let go of the gate.
+//! while it sleeps and so has released the gate.
 //!
 //! *The note is not too new.* A consumer that notes a sequence which the producer
 //! has raised already read it before its fence, and the producer wrote it after its
-//! own: the attempt sees what was published.
+//! own: the attempt sees the published IDs.
 //!
-//! *No ID lies there while somebody sleeps.* Take the first publication after the
-//! last moment at which the ring was empty. It has woken one that slept, if any did.
-//! That one makes an attempt, also if its time is over by then, and as the ring is
-//! not empty it takes at least one ID. When it leaves, also by a panic, it sees
-//! whatever was published before it was woken, and wakes the next if anything of
-//! that is left; what was published later has woken others. So the chain ends when
-//! nobody is asleep or the ring is empty.
+//! *No ID is left in the ring while a consumer sleeps.* Consider the first publication
+//! after the last moment at which the ring was empty. It has woken a consumer, if any
+//! slept. This consumer makes an attempt, also if its time is over by then, and as the
+//! ring is not empty it takes at least one ID. When it leaves, also by a panic, it sees
+//! everything that was published before it was woken, and wakes the next consumer if any
+//! of that is left; later publications have woken others. So the chain ends when
+//! no consumer is asleep or the ring is empty.
 //!
-//! A well-kept crate for this, `event-listener`, keeps its listeners in a list under
-//! a lock, also when they are dropped. An attempt runs a user's clock; if that forks,
-//! the child drops a listener of a list whose lock another thread of the parent may
-//! have held, and waits for ever. Here only a count is dropped.
+//! The crate `event-listener` does the same, and keeps its listeners in a list under
+//! a lock, which it also takes when they are dropped. An attempt runs a user's clock. If
+//! that forks, the child drops a listener of a list whose lock another thread of the
+//! parent may have held, and waits for ever. Here a drop only lowers a count.
 
 use std::fmt;
 use std::sync::PoisonError;
@@ -54,7 +54,7 @@ use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// Consumers asleep until something is published.
 pub(crate) struct Waiters {
-    /// How many are announced.
+    /// The number of announced consumers.
     count: CachePadded<AtomicUsize>,
     /// Changes with each wake-up, under the gate. The filler's tests read it too.
     pub(super) sequence: AtomicU64,
@@ -62,7 +62,7 @@ pub(crate) struct Waiters {
     condvar: Condvar,
 }
 
-/// A consumer that is announced. Also one that panics takes its leave.
+/// A consumer that is announced. The drop counts it out, also after a panic.
 struct Announced<'a, M: Fn() -> bool> {
     waiters: &'a Waiters,
     more: M,
@@ -70,7 +70,7 @@ struct Announced<'a, M: Fn() -> bool> {
 
 impl<M: Fn() -> bool> Drop for Announced<'_, M> {
     fn drop(&mut self) {
-        // Relaxed: one that is counted too long costs a producer a wake-up.
+        // Relaxed: a consumer that is counted too long costs a producer a wake-up.
         self.waiters.count.fetch_sub(1, Relaxed);
         if (self.more)() {
             self.waiters.notify();
@@ -88,10 +88,10 @@ impl Waiters {
         }
     }
 
-    /// Wakes one of those who wait, who wakes the next. To be called after each
+    /// Wakes one waiting consumer, which then wakes the next. To be called after each
     /// publication.
     ///
-    /// Costs a fence and a load while nobody does.
+    /// Costs a fence and a load while no consumer waits.
     pub(crate) fn notify(&self) {
         if self.anybody_waits() {
             self.raise();
@@ -99,7 +99,7 @@ impl Waiters {
         }
     }
 
-    /// Wakes all who wait: there may be nothing to wait for.
+    /// Wakes all waiting consumers: there may be nothing to wait for.
     pub(crate) fn notify_all(&self) {
         if self.anybody_waits() {
             self.raise();
@@ -121,9 +121,9 @@ impl Waiters {
         drop(gate);
     }
 
-    /// Tries `attempt` until it gives something, between sleeps, for at most
-    /// `timeout`; at least once after that is over. `more` says whether there is
-    /// something for another attempt.
+    /// Calls `attempt` until it gives a value, and sleeps in between, for at most
+    /// `timeout`; the last call comes after that is over. `more` says whether there is
+    /// something for another consumer.
     pub(crate) fn wait<T>(
         &self,
         timeout: Duration,
@@ -156,7 +156,7 @@ impl Waiters {
         let gate = self.lock();
         // Relaxed: written under the gate.
         if self.sequence.load(Relaxed) == noted {
-            // One that wakes without a reason looks again.
+            // A consumer that wakes without a reason looks again.
             drop(
                 self.condvar
                     .wait_timeout(gate, longest)
@@ -197,7 +197,7 @@ mod tests {
         false
     }
 
-    /// How often whoever waits this long, and for nothing, looks.
+    /// The number of attempts in a wait of this length for nothing.
     fn attempts_in(limit: Duration) -> usize {
         let mut attempts = 0;
         let attempt = || {
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_waited_is_not_counted_any_more() {
+    fn a_consumer_that_has_waited_is_not_counted_any_more() {
         let waiters = Waiters::new();
         let seen = waiters.wait(HOUR, || Some(announced(&waiters)), no_more);
         assert_eq!(seen, Some(1));
@@ -235,13 +235,13 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_sleeps_between_attempts() {
+    fn a_waiting_consumer_sleeps_between_attempts() {
         let attempts = attempts_in(Duration::from_millis(50));
         assert!(attempts < 100, "{attempts}");
     }
 
     #[test]
-    fn what_was_noted_before_is_not_slept_through() {
+    fn a_notification_before_the_sleep_is_not_missed() {
         let waiters = Waiters::new();
         let mut attempts = 0;
         let attempt = || {
@@ -270,13 +270,13 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_is_made_when_the_time_is_over() {
+    fn the_last_attempt_is_made_when_the_time_is_over() {
         let attempts = attempts_in(Duration::from_millis(1));
         assert!(attempts >= 2, "{attempts}");
     }
 
     #[test]
-    fn an_attempt_that_takes_long_keeps_nobody_else_up() {
+    fn a_slow_attempt_holds_up_nobody_else() {
         let waiters = Waiters::new();
         let (entered, is_in) = mpsc::channel();
         let (let_go, wait_for) = mpsc::channel::<()>();
@@ -385,7 +385,7 @@ mod tests {
                 std::thread::yield_now();
             }
             let all = left();
-            // Lets the test end, whoever was forgotten.
+            // Lets the test end, also if one was not woken.
             while !left() {
                 waiters.notify();
             }

@@ -4,7 +4,7 @@
 //!
 //! A lane is closed, or open for a grant. It can be closed while claims are
 //! under way, and opened for another grant after that, so that a timeline
-//! changes its leases without anybody having to wait. `generation` counts these
+//! changes its leases and no thread has to wait. `generation` counts these
 //! changes, and its lowest bit is 1 while the lane is closed.
 //!
 //! ```text
@@ -49,11 +49,11 @@
 //! and a grant lies inside its layout.
 //!
 //! A claim that is thrown away may have moved the cursor of a later grant, by up
-//! to the length of its own line. What it skipped there is never issued: that
-//! costs service, not uniqueness, and it takes a thread that stops between two
+//! to the length of its own line. The positions that it skipped there are never issued.
+//! That costs service, not uniqueness, and it takes a thread that stops between two
 //! instructions until every lane has been opened once, see `Timeline::open`.
-//! Nothing else is thrown away: what is not asked for stays on the line, and
-//! what the clock skips lies in the past, where the next claim would not look.
+//! Nothing else is thrown away: positions that are not asked for stay on the line, and
+//! those that the clock skips lie in the past, where the next claim would not look.
 
 use std::ops::Range;
 
@@ -64,11 +64,11 @@ use crate::layout::Layout;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-/// Claims end on multiples of this where they can, so that the runs that
-/// follow start aligned and fill whole vectors.
+/// Claims end on multiples of this where they can, so that the next runs start aligned
+/// and fill whole vectors.
 const ALIGNMENT: u64 = 64;
 
-/// The rectangle of a lane. Its cursor lies with the timeline.
+/// The rectangle of a lane. The timeline holds its cursor.
 #[derive(Debug)]
 pub(super) struct Lane {
     generation: AtomicU64,
@@ -82,12 +82,12 @@ pub(super) struct Lane {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Claimed {
     pub(super) run: Run,
-    /// Whether another lane may be due: this one has given a whole tick, or is
+    /// Whether another lane may be next: this one has given a whole tick, or is
     /// used up after its end.
     pub(super) may_pass_on: bool,
 }
 
-/// What a lane was open for at some moment.
+/// The grant that a lane was open for at some moment.
 #[derive(Debug)]
 pub(super) struct View<'a> {
     pub(super) line: Line<'a>,
@@ -108,11 +108,11 @@ impl Lane {
     /// Opens the lane for a grant that nobody has claimed from. The lane must be
     /// closed, and no two threads may open one at the same time.
     pub(super) fn open(&self, cursor: Cursor<'_>, nodes: &Range<u64>, ticks: &Range<u64>) {
-        // Relaxed: no other thread opens it, and what `close` left is all there
-        // is to see.
+        // Relaxed: no other thread opens it, and the generation that `close` left is
+        // all there is to see.
         let generation = self.generation.load(Relaxed);
         debug_assert!(generation & 1 == 1, "only a closed lane can be opened");
-        // Release, here and below: whoever reads one of these values acquires
+        // Release, here and below: a claim that reads one of these values acquires
         // the closed generation that came before it.
         self.first_node.store(nodes.start, Release);
         self.nodes.store(nodes.end - nodes.start, Release);
@@ -125,15 +125,16 @@ impl Lane {
 
     /// Lets the grant reach up to `end_tick`; it is never shortened.
     pub(super) fn extend(&self, end_tick: u64) {
-        // Relaxed: the value stands for itself, and both ends are confirmed. It
-        // goes on releasing what `open` released with the end that it replaces.
+        // Relaxed: the value stands for itself, and both ends are confirmed. As a
+        // read-modify-write it goes on releasing what `open` released with the end
+        // that it replaces.
         self.end_tick.fetch_max(end_tick, Relaxed);
     }
 
     /// No claim that begins after this stands. Any thread may close a lane.
     pub(super) fn close(&self) {
-        // Relaxed: `open` has read this before it releases anything, so whoever
-        // acquires that reads this, or what came later.
+        // Relaxed: `open` has read this before it releases anything, so a claim that
+        // acquires that reads this, or a later generation.
         let before = self.generation.fetch_or(1, Relaxed);
         debug_assert!(before < u64::MAX - 1);
     }
@@ -151,7 +152,7 @@ impl Lane {
         Line::new(layout, self.first_node.load(Relaxed), nodes, ticks)
     }
 
-    /// What the lane is open for, if it is.
+    /// The grant that the lane is open for, if it is open.
     #[inline]
     pub(super) fn view<'a>(&self, layout: &'a Layout) -> Option<View<'a>> {
         // Acquire: pairs with the Release at the end of `open`.
@@ -170,14 +171,14 @@ impl Lane {
         })
     }
 
-    /// Whether the lane is open for the same grant as when `view` was had.
+    /// Whether the lane is still open for the grant of `view`.
     #[inline]
     pub(super) fn still(&self, view: &View<'_>) -> bool {
-        // Relaxed: what must be seen was acquired before.
+        // Relaxed: a generation that must be seen was acquired before.
         self.generation.load(Relaxed) == view.generation
     }
 
-    /// Claims up to `want` raws of one tick and node; none at a limit, when the
+    /// Claims up to `want` raws of one tick and node; `None` at a limit, when the
     /// grant is used up, and when the lane is closed.
     #[inline]
     pub(super) fn claim(

@@ -1,4 +1,4 @@
-//! A lease as a line of positions.
+//! The geometry of a lease: a line of positions.
 
 use std::ops::Range;
 
@@ -62,7 +62,8 @@ impl<'a> Line<'a> {
         self.ticks.clone()
     }
 
-    /// Where `tick` begins: 0 for one before the lease, the end for one after it.
+    /// The position at which `tick` begins: 0 if that is before the lease, the end of
+    /// the line if it is after the lease.
     #[inline]
     pub(super) fn position_of(&self, tick: u64) -> u64 {
         let ticks = tick.saturating_sub(self.ticks.start);
@@ -72,7 +73,7 @@ impl<'a> Line<'a> {
             .map_or(self.len, |position| position.min(self.len))
     }
 
-    /// The tick that `position` lies in; the end of the lease for the end.
+    /// The tick that `position` lies in; the end of the lease for the end of the line.
     #[inline]
     pub(super) fn tick_of(&self, position: u64) -> u64 {
         self.ticks.start + (position >> self.layout.sequence_bits()) / self.nodes
@@ -93,7 +94,7 @@ impl<'a> Line<'a> {
         let tick = self.ticks.start + row / self.nodes;
         let node = self.first_node + row % self.nodes;
         let sequence = start & (self.layout.sequences() - 1);
-        // U3: the caller has held `end` against the line's.
+        // U3: the caller has checked `end` against the end of the line.
         debug_assert!(end <= self.len && tick < self.layout.ticks(), "U3");
         Run {
             first: self.layout.join(tick, node, sequence),

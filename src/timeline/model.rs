@@ -1,4 +1,4 @@
-//! A timeline by itself, for the models in `loom-tests`.
+//! A timeline without the rest of a generator, for the models in `loom-tests`.
 //!
 //! Only with the feature `loom`, which is no part of the crate's interface.
 
@@ -11,7 +11,7 @@ use crate::clock::ManualClock;
 use crate::layout::Layout;
 use crate::lease::Lease;
 
-/// The lanes of a generator whose leases a store grants, without the rest of it.
+/// The timeline of a generator whose leases a store grants.
 #[derive(Debug)]
 pub struct LeaseTimeline(Timeline);
 
@@ -20,10 +20,11 @@ pub struct LeaseTimeline(Timeline);
 pub struct ModelLane(LaneIndex);
 
 impl LeaseTimeline {
-    /// With room for `lanes` grants; as much may be borrowed as the grants allow.
+    /// A timeline of `lanes` lanes. Claims may borrow as much as the grants allow.
     ///
     /// # Errors
-    /// When the memory can't be had.
+    ///
+    /// If the memory can't be had.
     pub fn new(layout: Layout, lanes: usize, clock: ManualClock) -> io::Result<Self> {
         let policy = ClaimPolicy {
             borrow_limit: u64::MAX,
@@ -53,7 +54,7 @@ impl LeaseTimeline {
         self.0.claim(want).ok().map(raws)
     }
 
-    /// The same from this lane, whatever it is open for, and from no other.
+    /// The same from this lane only, for whichever grant it is open.
     pub fn claim_from(&self, lane: ModelLane, want: usize) -> Option<Range<u64>> {
         let LaneIndex(at) = lane.0;
         let Timeline { layout, policy, .. } = &self.0;

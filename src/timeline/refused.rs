@@ -18,8 +18,8 @@ pub enum Refused {
         /// The limit that was hit.
         limit: Duration,
     },
-    /// Every ID of the lease is used up, or the clock has passed its end. What a
-    /// producer is just putting into the ring can still be taken afterwards.
+    /// Every ID of the lease is used up, or the clock has passed its end. IDs that a
+    /// producer is putting into the ring at this moment can still be taken afterwards.
     LeaseEnded {
         /// When the lease ends, in Unix milliseconds.
         end_unix_ms: u64,
@@ -27,19 +27,20 @@ pub enum Refused {
         now_unix_ms: u64,
     },
     /// The leases that were held are used up or have ended, and their store has
-    /// given no other yet. It is asked again and again; IDs flow once it answers.
+    /// granted no other yet. It is asked again and again; IDs can be made once it grants
+    /// one.
     NoLease {
         /// When the last lease ended or will end, in Unix milliseconds; 0 if
         /// none was held since the generator was built or invalidated.
         end_unix_ms: u64,
         /// What the clock says, in Unix milliseconds.
         now_unix_ms: u64,
-        /// What keeps the store from granting one, and since when; none if
-        /// nothing does, and it will be asked in a moment.
+        /// What keeps the store from granting one, and since when; `None` if
+        /// nothing does, and the store will be asked in a moment.
         failure: Option<StoreFailure>,
     },
-    /// The generator was told that its leases may be in use by a copy of this
-    /// process, and it has no store to get others from.
+    /// `invalidate` was called, because a copy of this process may use the same lease,
+    /// and the generator has no store to get another from.
     Invalidated,
     /// This process is a forked child; the IDs belong to its parent.
     Forked,
