@@ -7,6 +7,7 @@
     feature = "postgres",
     feature = "redis"
 ))]
+#[allow(dead_code, reason = "each of them uses a part of it")]
 pub(super) mod certificates;
 #[cfg(any(
     feature = "etcd",
@@ -38,6 +39,7 @@ pub(super) mod password;
     feature = "postgres",
     feature = "redis"
 ))]
+#[allow(dead_code, reason = "as of certificates")]
 pub(super) mod peer;
 #[cfg(feature = "postgres")]
 pub(super) mod postgres;
@@ -54,5 +56,11 @@ pub(super) mod sqlite;
 pub(super) mod tier;
 #[cfg(feature = "sqlite")]
 mod tier_url;
-#[cfg(any(feature = "etcd", feature = "redis"))]
+#[cfg(any(
+    feature = "etcd",
+    feature = "mysql",
+    feature = "postgres",
+    feature = "redis"
+))]
+#[allow(dead_code, reason = "as of deadline")]
 pub(super) mod url;

@@ -4,6 +4,7 @@
 
 use std::io;
 use std::path::Path;
+use std::path::PathBuf;
 
 #[cfg(any(feature = "etcd", feature = "mysql", feature = "postgres"))]
 use rustls::RootCertStore;
@@ -28,7 +29,6 @@ pub(crate) fn of_this_machine() -> Vec<CertificateDer<'static>> {
 ///
 /// # Errors
 /// What to show to people.
-#[cfg(any(feature = "etcd", feature = "postgres", feature = "redis"))]
 pub(crate) fn read(parameter: &str, path: &Path) -> Result<Vec<u8>, String> {
     std::fs::read(path).map_err(|error| unreadable(parameter, &error))
 }
@@ -37,7 +37,6 @@ pub(crate) fn read(parameter: &str, path: &Path) -> Result<Vec<u8>, String> {
 ///
 /// # Errors
 /// What to show to people.
-#[cfg(any(feature = "etcd", feature = "postgres", feature = "redis"))]
 pub(crate) fn read_key(parameter: &str, path: &Path) -> Result<Vec<u8>, String> {
     private_file::read(path).map_err(|error| unreadable(parameter, &error))
 }
@@ -50,6 +49,43 @@ pub(crate) fn read_key(parameter: &str, path: &Path) -> Result<Vec<u8>, String> 
 #[cfg(feature = "mysql")]
 pub(crate) fn check_key(parameter: &str, path: &Path) -> Result<(), String> {
     private_file::look_at(path).map_err(|error| unreadable(parameter, &error))
+}
+
+/// The files in which the certificates and keys of a URL are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TlsFiles {
+    /// The authorities that are trusted.
+    pub(crate) ca: Option<PathBuf>,
+    /// The client's own certificate, and the key to it.
+    pub(crate) identity: Option<(PathBuf, PathBuf)>,
+}
+
+/// What the files held when they were read.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct TlsContents {
+    pub(crate) ca: Option<Vec<u8>>,
+    pub(crate) identity: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl TlsFiles {
+    /// Whether the URL names none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ca.is_none() && self.identity.is_none()
+    }
+
+    /// # Errors
+    /// What to show to people.
+    pub(crate) fn read(&self) -> Result<TlsContents, String> {
+        let ca = self.ca.as_ref().map(|ca| read("ca", ca));
+        let identity = match &self.identity {
+            None => None,
+            Some((cert, key)) => Some((read("cert", cert)?, read_key("key", key)?)),
+        };
+        Ok(TlsContents {
+            ca: ca.transpose()?,
+            identity,
+        })
+    }
 }
 
 fn unreadable(parameter: &str, error: &io::Error) -> String {

@@ -1,8 +1,8 @@
 //! The store that keeps its records in an etcd cluster.
 
 mod choice;
+mod clock;
 mod config;
-mod date;
 mod gateway;
 mod history;
 mod record;
@@ -308,7 +308,7 @@ impl LeaseStore for EtcdStore {
             let date_ms = dated(reply.date_ms)?;
             let now = opened.record.tick_at(date_ms)?;
             let client_ms = acquire.now_unix_ms;
-            let nearest = date::nearest(date_ms, deadline.elapsed(), client_ms);
+            let nearest = clock::nearest(date_ms, deadline.elapsed(), client_ms);
             opened.record.check_skew(nearest, client_ms)?;
 
             let compare = vec![wire::unchanged(&record_key, opened.mod_revision)];
@@ -430,7 +430,7 @@ impl LeaseStore for EtcdStore {
             let date_ms = dated(reply.date_ms)?;
             let now = opened.record.tick_at(date_ms)?;
             if floor.heeds_clocks() {
-                let nearest = date::nearest(date_ms, deadline.elapsed(), now_unix_ms);
+                let nearest = clock::nearest(date_ms, deadline.elapsed(), now_unix_ms);
                 opened.record.check_skew(nearest, now_unix_ms)?;
             }
             opened.record.raise_floor(floor, now)?;
@@ -468,7 +468,7 @@ impl LeaseStore for EtcdStore {
             Durability::Durable,
             now_unix_ms,
         );
-        let nearest = date::nearest(date_ms, deadline.elapsed(), now_unix_ms);
+        let nearest = clock::nearest(date_ms, deadline.elapsed(), now_unix_ms);
         Ok(report.at(nearest).with_blocks(now, judged))
     }
 

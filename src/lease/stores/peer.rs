@@ -43,7 +43,6 @@ pub(crate) fn is_local(host: &str) -> bool {
 
 /// Why a URL that asks for no TLS is refused, and what to write; `secure` is the
 /// scheme that asks for it.
-#[cfg(any(feature = "etcd", feature = "redis"))]
 pub(crate) fn refusal(secure: &str) -> String {
     format!(
         "a host is not this machine, and what is sent in plain can be read and changed on the \

@@ -51,7 +51,6 @@ mod failure;
 mod renewals;
 mod rows;
 mod session;
-mod url;
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -62,7 +61,6 @@ pub(super) use self::rows::{BlockRow, Marks};
 pub(super) use self::session::{
     Lock, Locked, Search, ServerState, Session, Snapshot, Which, Writes,
 };
-pub(super) use self::url::Url;
 use crate::lease::confirmed::Confirmed;
 use crate::lease::error::StoreError;
 use crate::lease::grant::{Block, BlockState, Epoch, Grant};

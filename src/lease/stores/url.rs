@@ -4,13 +4,21 @@
 //! SCHEME://[USER][:PASSWORD]@HOST[:PORT][,HOST[:PORT]...][/PATH][?NAME=VALUE&...]
 //! ```
 //!
-//! Users, passwords and values may be percent-encoded. Everything that a store
-//! has not asked for by the end of [`StoreUrl::finish`] is refused: a parameter
-//! with a spelling mistake must not be a protection that is silently missing.
+//! Users, passwords and values may be percent-encoded. A parameter that the store does
+//! not have is refused: one with a spelling mistake must not be a protection that is
+//! silently missing. No error quotes anything but the name of a parameter.
+//!
+//! A store whose driver has a parser of its own takes out the parameters that are the
+//! store's, and hands on the rest ([`StoreUrl::rest`]). Such a parser names what it does
+//! not understand, and would take a password that holds a `/`, `?` or `@` apart and quote
+//! a piece of it. So [`StoreUrl::parse_for_driver`] refuses those first.
 
 use std::fmt;
 
+use percent_encoding::percent_decode_str;
+
 use crate::lease::options::{Hidden, OpenError, OpenOptions};
+use crate::lease::stores::certificates::TlsFiles;
 use crate::lease::stores::password::Password;
 use crate::lease::stores::peer;
 
@@ -43,28 +51,26 @@ pub(crate) enum Wire {
     PlainAnywhere,
 }
 
-/// The parts of a URL.
-#[derive(Clone, Debug)]
-pub(crate) struct StoreUrl {
+/// The parts of a URL, as they are written.
+pub(crate) struct StoreUrl<'a> {
     scheme: &'static str,
-    pub(crate) user: Option<String>,
-    pub(crate) password: Option<Hidden>,
-    /// At least one.
-    pub(crate) hosts: Vec<Host>,
-    /// What follows the first slash, which may be nothing.
-    pub(crate) path: String,
-    parameters: Vec<(String, Hidden)>,
+    /// From the user to the last host.
+    authority: &'a str,
+    /// From the first slash on, which may be nothing.
+    path: &'a str,
+    parameters: Vec<(&'a str, &'a str)>,
 }
 
-impl StoreUrl {
-    /// Takes `url` apart, whose scheme is one of `schemes`.
+impl<'a> StoreUrl<'a> {
+    /// Takes `url` apart, whose scheme is one of `schemes` and whose parameters are among
+    /// those that the store has.
     ///
     /// # Errors
-    /// [`OpenError::Invalid`]; it holds no part of the URL that can be a secret.
+    /// [`OpenError::Invalid`]; it holds no part of the URL but the name of a parameter.
     pub(crate) fn parse(
-        url: &str,
+        url: &'a str,
         schemes: &[&'static str],
-        default_port: u16,
+        parameters: &[&str],
     ) -> Result<Self, OpenError> {
         let (found, rest) = url.split_once("://").unwrap_or_default();
         let Some(scheme) = schemes.iter().find(|scheme| **scheme == found) else {
@@ -73,95 +79,139 @@ impl StoreUrl {
                 reason: format!("begin it with {}://", schemes.join(":// or ")),
             });
         };
-        let wrong = |reason: String| OpenError::Invalid { scheme, reason };
-
-        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-        // A password may hold '@' where nobody thought of encoding it.
-        let (login, hosts) = match authority.rsplit_once('@') {
-            Some((login, hosts)) => (Some(login), hosts),
-            None => (None, authority),
-        };
-        let decoded = |what: &str, text: &str| {
-            decode(text).ok_or_else(|| wrong(format!("{what} has a '%' that encodes no text")))
-        };
-        let (user, password) = match login {
-            None => (None, None),
-            Some(login) => {
-                let (user, password) = match login.split_once(':') {
-                    Some((user, password)) => (user, Some(password)),
-                    None => (login, None),
-                };
-                let user = (!user.is_empty()).then(|| decoded("the user", user));
-                let password = password.map(|text| decoded("the password", text).map(Hidden::new));
-                (user.transpose()?, password.transpose()?)
-            }
-        };
-        let hosts = hosts
-            .split(',')
-            .map(|host| {
-                parse_host(host, default_port)
-                    .ok_or_else(|| wrong("give each host as NAME, NAME:PORT or [IPV6]:PORT".into()))
-            })
-            .collect::<Result<_, _>>()?;
-        let parameters = query
-            .split('&')
-            .filter(|parameter| !parameter.is_empty())
-            .map(|parameter| {
-                let (name, value) = parameter
-                    .split_once('=')
-                    .ok_or_else(|| wrong("give each parameter as NAME=VALUE".into()))?;
-                Ok((name.to_owned(), Hidden::new(decoded("a parameter", value)?)))
-            })
-            .collect::<Result<_, OpenError>>()?;
-        Ok(Self {
+        let (base, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (authority, path) = base.split_at(base.find('/').unwrap_or(base.len()));
+        let mut parsed = Self {
             scheme,
-            user,
-            password,
-            hosts,
-            path: path.to_owned(),
-            parameters,
-        })
+            authority,
+            path,
+            parameters: Vec::new(),
+        };
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            parsed.add_parameter(pair, parameters)?;
+        }
+        Ok(parsed)
+    }
+
+    /// As [`parse`](Self::parse), of a URL whose credentials are where the parser of a
+    /// driver looks for them.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub(crate) fn parse_for_driver(
+        url: &'a str,
+        schemes: &[&'static str],
+        parameters: &[&str],
+    ) -> Result<Self, OpenError> {
+        let without = Self::parse(url.split('?').next().unwrap_or(url), schemes, parameters)?;
+        let (authority, tail) = match url.split_once("://") {
+            Some((_, rest)) => rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len())),
+            None => (url, ""),
+        };
+        if authority.matches('@').count() > 1 || tail.contains('@') {
+            return Err(without.wrong(
+                "there is an '@' too many, or one after a '/', '?' or '#': inside of a user's \
+                 name or a password write them as %40, %2F, %3F and %23",
+            ));
+        }
+        if tail.contains('#') {
+            return Err(without.wrong("a '#' is no part of it"));
+        }
+        Self::parse(url, schemes, parameters)
+    }
+
+    fn add_parameter(&mut self, pair: &'a str, known: &[&str]) -> Result<(), OpenError> {
+        let (name, value) = pair
+            .split_once('=')
+            .ok_or_else(|| self.wrong("give each parameter as NAME=VALUE"))?;
+        if !known.contains(&name) {
+            // Names are no secrets, but what has none may be a password's tail.
+            let is_name = name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+            let named = match is_name {
+                true => format!("there is no parameter {name}"),
+                false => "a parameter has a name that does not exist".to_owned(),
+            };
+            return Err(self.wrong(format!("{named}: use {}", known.join(", "))));
+        }
+        if self.parameters.iter().any(|(other, _)| *other == name) {
+            return Err(self.wrong(format!("the parameter {name} is given twice")));
+        }
+        self.parameters.push((name, value));
+        Ok(())
     }
 
     /// Takes the parameter with this name out, if it is there.
     ///
     /// # Errors
-    /// [`OpenError::Invalid`] if it is there twice.
+    /// [`OpenError::Invalid`] when its value is no text.
     pub(crate) fn parameter(&mut self, name: &str) -> Result<Option<String>, OpenError> {
-        let (found, others) = std::mem::take(&mut self.parameters)
-            .into_iter()
-            .partition::<Vec<_>, _>(|(known, _)| known == name);
-        self.parameters = others;
-        let mut values = found
-            .into_iter()
-            .map(|(_, value)| value.expose().to_owned());
-        match (values.next(), values.next()) {
-            (value, None) => Ok(value),
-            _ => Err(self.wrong(format!("the parameter {name} is given twice"))),
-        }
+        let Some(at) = self.parameters.iter().position(|(n, _)| *n == name) else {
+            return Ok(None);
+        };
+        let (_, value) = self.parameters.remove(at);
+        self.decode(name, value).map(Some)
     }
 
-    /// Where the password comes from, if not from `variable`.
+    /// The user and the password, as far as they are given.
+    ///
+    /// # Errors
+    /// [`OpenError::Invalid`] when one of them is no text.
+    pub(crate) fn login(&self) -> Result<(Option<String>, Option<Hidden>), OpenError> {
+        // A password may hold '@' where nobody thought of encoding it.
+        let Some((login, _)) = self.authority.rsplit_once('@') else {
+            return Ok((None, None));
+        };
+        let (user, password) = match login.split_once(':') {
+            Some((user, password)) => (user, Some(password)),
+            None => (login, None),
+        };
+        let user = (!user.is_empty()).then(|| self.decode("the user", user));
+        let password = password.map(|text| self.decode("the password", text).map(Hidden::new));
+        Ok((user.transpose()?, password.transpose()?))
+    }
+
+    /// The hosts, at least one.
+    ///
+    /// # Errors
+    /// [`OpenError::Invalid`].
+    pub(crate) fn hosts(&self, default_port: u16) -> Result<Vec<Host>, OpenError> {
+        let hosts = match self.authority.rsplit_once('@') {
+            Some((_, hosts)) => hosts,
+            None => self.authority,
+        };
+        let host = |text| {
+            parse_host(text, default_port)
+                .ok_or_else(|| self.wrong("give each host as NAME, NAME:PORT or [IPV6]:PORT"))
+        };
+        hosts.split(',').map(host).collect()
+    }
+
+    /// What follows the first slash, which may be nothing.
+    pub(crate) fn path(&self) -> &'a str {
+        self.path.strip_prefix('/').unwrap_or_default()
+    }
+
+    /// Where the password comes from, if not from `variable`. `given` is the one in the
+    /// URL.
     ///
     /// # Errors
     /// [`OpenError::Invalid`] when there are two places.
     pub(crate) fn password(
         &mut self,
         options: &OpenOptions,
+        given: Option<Hidden>,
         variable: &'static str,
     ) -> Result<Password, OpenError> {
         let file = self.parameter("password_file")?;
-        let password = Password::new(options, self.password.take(), file, variable);
-        password.map_err(|reason| self.wrong(reason))
+        Password::new(options, given, file, variable).map_err(|reason| self.wrong(reason))
     }
 
-    /// How bytes go to the hosts; with the scheme `secure` they are encrypted.
+    /// How bytes go to these hosts; with the scheme `secure` they are encrypted.
     ///
     /// # Errors
     /// [`OpenError::Invalid`] where what is sent would leave this machine in plain,
     /// and the URL does not say `tls=off`.
-    pub(crate) fn wire(&mut self, secure: &str) -> Result<Wire, OpenError> {
+    pub(crate) fn wire(&mut self, hosts: &[Host], secure: &str) -> Result<Wire, OpenError> {
         let off = match self.parameter("tls")?.as_deref() {
             None => false,
             Some("off") => true,
@@ -175,41 +225,90 @@ impl StoreUrl {
                 false => Ok(Wire::Tls),
             };
         }
-        match peer::default_for(self.hosts.iter().map(|host| &*host.name)) {
+        match peer::default_for(hosts.iter().map(|host| &*host.name)) {
             peer::Default::Verified if !off => Err(self.wrong(peer::refusal(secure))),
             _ if off => Ok(Wire::PlainAnywhere),
             _ => Ok(Wire::PlainHere),
         }
     }
 
-    /// Refuses what is left over.
+    /// The files of `ca`, `cert` and `key`, where bytes go over TLS.
     ///
     /// # Errors
-    /// [`OpenError::Invalid`] for a parameter that nobody asked for; `known` are
-    /// those that exist.
-    pub(crate) fn finish(self, known: &[&str]) -> Result<(), OpenError> {
-        match self.parameters.first() {
-            None => Ok(()),
-            // Names are no secrets, but what has none may be a password's tail.
-            Some((name, _)) if name.chars().all(|c| c.is_ascii_lowercase() || c == '_') => {
-                Err(self.wrong(format!(
-                    "there is no parameter {name}: use {}",
-                    known.join(", ")
-                )))
-            }
-            Some(_) => Err(self.wrong(format!(
-                "a parameter has a name that does not exist: use {}",
-                known.join(", ")
-            ))),
+    /// [`OpenError::Invalid`] where they are of no use.
+    pub(crate) fn tls_files(
+        &mut self,
+        wire: Wire,
+        secure: &str,
+    ) -> Result<Option<TlsFiles>, OpenError> {
+        let mut file = |name| Ok(self.parameter(name)?.map(Into::into));
+        let (ca, cert, key) = (file("ca")?, file("cert")?, file("key")?);
+        let identity = match (cert, key) {
+            (None, None) => None,
+            (Some(cert), Some(key)) => Some((cert, key)),
+            _ => return Err(self.wrong("give cert and key, or neither")),
+        };
+        let files = TlsFiles { ca, identity };
+        match wire {
+            Wire::Tls => Ok(Some(files)),
+            _ if files.is_empty() => Ok(None),
+            _ => Err(self.wrong(format!("ca, cert and key need {secure}://"))),
         }
     }
 
-    /// An error about this URL.
-    pub(crate) fn wrong(&self, reason: String) -> OpenError {
+    /// The URL again, with `scheme` and the parameters that are left.
+    pub(crate) fn rest(&self, scheme: &str) -> String {
+        self.rest_at(scheme, self.authority)
+    }
+
+    /// The URL again for each of its hosts, which commas divide.
+    pub(crate) fn rest_by_host(&self, scheme: &str) -> Vec<String> {
+        let start = self.authority.find('@').map_or(0, |at| at + 1);
+        let (login, hosts) = self.authority.split_at(start);
+        let hosts = hosts.split(',');
+        hosts
+            .map(|host| self.rest_at(scheme, &format!("{login}{host}")))
+            .collect()
+    }
+
+    fn rest_at(&self, scheme: &str, authority: &str) -> String {
+        let mut url = format!("{scheme}://{authority}{}", self.path);
+        for (index, (name, value)) in self.parameters.iter().enumerate() {
+            url.push(if index == 0 { '?' } else { '&' });
+            url.push_str(&format!("{name}={value}"));
+        }
+        url
+    }
+
+    /// An error about this URL. The reason must not quote from it.
+    pub(crate) fn wrong(&self, reason: impl Into<String>) -> OpenError {
         OpenError::Invalid {
             scheme: self.scheme,
-            reason,
+            reason: reason.into(),
         }
+    }
+
+    /// Resolves `%41` and its like.
+    fn decode(&self, what: &str, text: &str) -> Result<String, OpenError> {
+        let is_code = |after: &str| {
+            let code = after.as_bytes().get(..2);
+            code.is_some_and(|code| code.iter().all(u8::is_ascii_hexdigit))
+        };
+        text.split('%')
+            .skip(1)
+            .all(is_code)
+            .then(|| percent_decode_str(text).decode_utf8().ok())
+            .flatten()
+            .map(Into::into)
+            .ok_or_else(|| self.wrong(format!("{what} has a '%' that encodes no text")))
+    }
+}
+
+impl fmt::Debug for StoreUrl<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoreUrl")
+            .field("scheme", &self.scheme)
+            .finish_non_exhaustive()
     }
 }
 
@@ -239,30 +338,14 @@ fn parse_host(text: &str, default_port: u16) -> Option<Host> {
     })
 }
 
-/// Resolves `%41` and its like; none where that leaves no text.
-fn decode(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&byte, tail)) = rest.split_first() {
-        rest = tail;
-        if byte != b'%' {
-            bytes.push(byte);
-            continue;
-        }
-        let (digits, tail) = rest.split_at_checked(2)?;
-        let digit = |at: usize| char::from(digits[at]).to_digit(16);
-        bytes.push(u8::try_from(digit(0)? * 16 + digit(1)?).ok()?);
-        rest = tail;
-    }
-    String::from_utf8(bytes).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parse(url: &str) -> Result<StoreUrl, OpenError> {
-        StoreUrl::parse(url, &["one", "ones"], 4711)
+    const KNOWN: [&str; 4] = ["x", "y", "mode", "tls"];
+
+    fn parse(url: &str) -> Result<StoreUrl<'_>, OpenError> {
+        StoreUrl::parse(url, &["one", "ones"], &KNOWN)
     }
 
     fn host(name: &str, port: u16) -> Host {
@@ -276,32 +359,40 @@ mod tests {
     fn a_url_has_its_parts() {
         let mut url = parse("ones://me:p%40s%3As@a.b:1,[::1]:2,c/3?x=1%2F2&y=").unwrap();
         assert_eq!(url.scheme, "ones");
-        assert_eq!(url.user.as_deref(), Some("me"));
-        assert_eq!(url.password.as_ref().unwrap().expose(), "p@s:s");
-        assert_eq!(url.hosts, [host("a.b", 1), host("::1", 2), host("c", 4711)]);
-        assert_eq!(url.hosts[1].to_string(), "[::1]:2");
-        assert_eq!(url.path, "3");
+        let (user, password) = url.login().unwrap();
+        assert_eq!(user.as_deref(), Some("me"));
+        assert_eq!(password.unwrap().expose(), "p@s:s");
+        let hosts = url.hosts(4711).unwrap();
+        assert_eq!(hosts, [host("a.b", 1), host("::1", 2), host("c", 4711)]);
+        assert_eq!(hosts[1].to_string(), "[::1]:2");
+        assert_eq!(url.path(), "3");
         assert_eq!(url.parameter("x").unwrap().as_deref(), Some("1/2"));
         assert_eq!(url.parameter("y").unwrap().as_deref(), Some(""));
         assert_eq!(url.parameter("x").unwrap(), None);
-        url.finish(&[]).unwrap();
     }
 
     #[test]
     fn most_parts_may_be_left_out() {
-        let url = parse("one://a").unwrap();
-        assert_eq!((&url.user, &url.password, &*url.path), (&None, &None, ""));
-        let url = parse("one://:word@a").unwrap();
-        assert_eq!((url.user, url.password.unwrap().expose()), (None, "word"));
-        let url = parse("one://me@a/").unwrap();
-        assert_eq!((url.user.as_deref(), url.password), (Some("me"), None));
+        let login = |url| {
+            let (user, password) = parse(url).unwrap().login().unwrap();
+            (user, password.map(|password| password.expose().to_owned()))
+        };
+        assert_eq!(login("one://a"), (None, None));
+        assert_eq!(login("one://:word@a"), (None, Some("word".into())));
+        assert_eq!(login("one://me@a/"), (Some("me".into()), None));
+        assert_eq!(parse("one://me@a/").unwrap().path(), "");
         // Not encoded, and yet clear.
-        let url = parse("one://me:a@b:c@host").unwrap();
-        assert_eq!(url.password.unwrap().expose(), "a@b:c");
+        let found = login("one://me:a@b:c@host");
+        assert_eq!(found, (Some("me".into()), Some("a@b:c".into())));
     }
 
     #[test]
     fn what_is_wrong_is_refused_without_showing_it() {
+        let all = |url: &str| {
+            let url = parse(url)?;
+            url.login()?;
+            url.hosts(1).map(drop)
+        };
         for url in [
             "two://hunter2@a",
             "one:hunter2",
@@ -317,19 +408,21 @@ mod tests {
             "one://me:hunter2@a b",
             "one://me:hunter2@a?hunter2",
         ] {
-            let error = parse(url).unwrap_err();
-            assert!(
-                !format!("{error} {error:?}").contains("hunter2"),
-                "{error:?}"
-            );
+            let error = all(url).unwrap_err();
+            let shown = format!("{error} {error:?}");
+            assert!(!shown.contains("hunter2"), "{error:?}");
         }
-        let url = parse("one://me:hunter2@a?key=hunter2").unwrap();
+        let url = parse("one://me:hunter2@a?x=hunter2").unwrap();
         assert!(!format!("{url:?}").contains("hunter2"), "{url:?}");
     }
 
     #[test]
     fn nothing_leaves_the_machine_in_plain_unasked() {
-        let wire = |url: &str| parse(url).unwrap().wire("ones");
+        let wire = |url: &str| {
+            let mut url = parse(url).unwrap();
+            let hosts = url.hosts(1).unwrap();
+            url.wire(&hosts, "ones")
+        };
         for url in ["ones://a", "ones://localhost", "ones://a,localhost"] {
             assert_eq!(wire(url).unwrap(), Wire::Tls, "{url}");
         }
@@ -353,19 +446,55 @@ mod tests {
     }
 
     #[test]
-    fn every_parameter_must_be_one_that_somebody_reads() {
-        let reason = |url: &str| match parse(url).unwrap().finish(&["x", "y"]).unwrap_err() {
+    fn every_parameter_must_be_one_that_the_store_has() {
+        let reason = |url: &str| match parse(url).unwrap_err() {
             OpenError::Invalid { reason, .. } => reason,
             other => panic!("{other}"),
         };
         assert_eq!(
             reason("one://a?wiat=1"),
-            "there is no parameter wiat: use x, y"
+            "there is no parameter wiat: use x, y, mode, tls"
         );
         // As in a password with a question mark.
         assert!(!reason("one://a?Hunter2%20=1").contains("Hunter2"));
+        assert!(reason("one://a?x=1&x=2").contains("twice"));
+    }
 
-        let error = parse("one://a?x=1&x=2").unwrap().parameter("x");
-        assert!(error.is_err());
+    #[test]
+    fn a_driver_gets_the_parameters_that_are_left() {
+        let mut url = parse("one://u:p@h:1/d?x=%2Fa%20b&mode=x").unwrap();
+        assert_eq!(url.parameter("x").unwrap().as_deref(), Some("/a b"));
+        assert_eq!(url.rest("other"), "other://u:p@h:1/d?mode=x");
+        assert_eq!(url.parameter("mode").unwrap().as_deref(), Some("x"));
+        assert_eq!(url.rest("db"), "db://u:p@h:1/d");
+    }
+
+    #[test]
+    fn hosts_are_taken_apart() {
+        let each = |url| parse(url).unwrap().rest_by_host("other");
+        assert_eq!(
+            each("one://u:p,q@h:1,[::1]/d,e?mode=x,y"),
+            [
+                "other://u:p,q@h:1/d,e?mode=x,y",
+                "other://u:p,q@[::1]/d,e?mode=x,y"
+            ]
+        );
+        assert_eq!(each("one://h?x=x"), ["other://h?x=x"]);
+    }
+
+    #[test]
+    fn a_driver_sees_no_password_that_it_would_take_apart() {
+        let refused = |url| StoreUrl::parse_for_driver(url, &["one"], &KNOWN).unwrap_err();
+        for url in [
+            "one://u:hunter2@hunter2@h/d",
+            "one://u:hunter2/hunter2@h/d",
+            "one://u:hunter2?hunter2=hunter2@h/d",
+            "one://u:hunter2#hunter2@h/d",
+            "one://h/d#hunter2",
+            "one:u:hunter2",
+        ] {
+            assert!(!refused(url).to_string().contains("hunter2"), "{url}");
+        }
+        StoreUrl::parse_for_driver("one://u:p@h/d?mode=x", &["one"], &KNOWN).unwrap();
     }
 }

@@ -1,12 +1,12 @@
 //! Where an etcd is.
 
-use std::path::PathBuf;
-
-use super::tls::Tls;
+use super::tls;
 use crate::lease::options::{OpenError, OpenOptions};
+use crate::lease::stores::certificates::TlsFiles;
 use crate::lease::stores::password::Password;
-use crate::lease::stores::url::{Host, StoreUrl, Wire};
+use crate::lease::stores::url::{Host, StoreUrl};
 
+const SCHEMES: [&str; 2] = ["etcd", "etcds"];
 const PARAMETERS: [&str; 5] = ["password_file", "tls", "ca", "cert", "key"];
 /// As for `etcdctl`.
 const VARIABLE: &str = "ETCDCTL_PASSWORD";
@@ -18,22 +18,24 @@ pub(super) struct Config {
     pub(super) hosts: Vec<Host>,
     /// User and password.
     pub(super) login: Option<(String, Password)>,
-    pub(super) tls: Option<Tls>,
+    pub(super) tls: Option<TlsFiles>,
 }
 
 impl Config {
     /// # Errors
     /// [`OpenError::Invalid`].
     pub(super) fn from_url(url: &str, options: &OpenOptions) -> Result<Self, OpenError> {
-        let mut url = StoreUrl::parse(url, &["etcd", "etcds"], 2379)?;
-        if !url.path.is_empty() {
-            return Err(url.wrong("nothing but parameters follows the hosts".into()));
+        let mut url = StoreUrl::parse(url, &SCHEMES, &PARAMETERS)?;
+        if !url.path().is_empty() {
+            return Err(url.wrong("nothing but parameters follows the hosts"));
         }
-        let password = url.password(options, VARIABLE)?;
-        let login = match url.user.clone() {
+        let hosts = url.hosts(2379)?;
+        let (user, password) = url.login()?;
+        let password = url.password(options, password, VARIABLE)?;
+        let login = match user {
             // The variable may be there for others.
             None if password.is_given() => {
-                return Err(url.wrong("a password needs a user: give both, or neither".into()));
+                return Err(url.wrong("a password needs a user: give both, or neither"));
             }
             None => None,
             Some(_) if password.is_missing() => {
@@ -43,25 +45,13 @@ impl Config {
             }
             Some(user) => Some((user, password)),
         };
-        let mut file = |name| Ok(url.parameter(name)?.map(PathBuf::from));
-        let (ca, cert, key) = (file("ca")?, file("cert")?, file("key")?);
-        let identity = match (cert, key) {
-            (None, None) => None,
-            (Some(cert), Some(key)) => Some((cert, key)),
-            _ => return Err(url.wrong("give cert and key, or neither".into())),
-        };
-        let secure = url.wire("etcds")? == Wire::Tls;
-        if !secure && (ca.is_some() || identity.is_some()) {
-            return Err(url.wrong("ca, cert and key need etcds://".into()));
-        }
-        let tls = secure.then_some(Tls { ca, identity });
+        let wire = url.wire(&hosts, "etcds")?;
+        let tls = url.tls_files(wire, "etcds")?;
         // Files that are none of certificates are found here and not at the first use.
         if let Some(tls) = &tls {
-            let files = tls.read().and_then(|files| files.config());
+            let files = tls.read().and_then(|files| tls::config(&files));
             files.map_err(|reason| url.wrong(reason))?;
         }
-        let hosts = url.hosts.clone();
-        url.finish(&PARAMETERS)?;
         Ok(Self { hosts, login, tls })
     }
 }
@@ -109,7 +99,7 @@ mod tests {
         let key = key.path().display();
         let url = format!("etcds://a?ca={ca}&cert={cert}&key={key}");
         let tls = parsed(&url).unwrap().tls.unwrap();
-        let tls = tls.read().unwrap().config().unwrap();
+        let tls = tls::config(&tls.read().unwrap()).unwrap();
         assert!(tls.client_cert().is_some());
         assert!(matches!(tls.root_certs(), RootCerts::Specific(certs) if certs.len() == 1));
     }

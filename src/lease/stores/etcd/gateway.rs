@@ -8,12 +8,13 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use ureq::Agent;
 
+use super::clock;
 use super::config::Config;
-use super::date;
-use super::tls::{Files, Tls};
+use super::tls;
 use super::verdict::{self, Verdict};
 use super::wire::{ErrorReply, TokenReply};
 use crate::lease::options::Hidden;
+use crate::lease::stores::certificates::{TlsContents, TlsFiles};
 use crate::lease::stores::deadline::Deadline;
 use crate::lease::stores::url::Host;
 
@@ -36,13 +37,13 @@ pub(super) struct Gateway {
 /// The HTTP client with its connections, and the files that it was made with.
 struct Client {
     agent: Agent,
-    files: Option<Files>,
+    files: Option<TlsContents>,
 }
 
 impl Client {
     /// # Errors
     /// What to show to people.
-    fn new(files: Option<Files>) -> Result<Self, String> {
+    fn new(files: Option<TlsContents>) -> Result<Self, String> {
         let mut builder = Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
@@ -52,7 +53,7 @@ impl Client {
             .max_idle_age(IDLE)
             .user_agent(concat!("ringflake/", env!("CARGO_PKG_VERSION")));
         if let Some(files) = &files {
-            builder = builder.tls_config(files.config()?);
+            builder = builder.tls_config(tls::config(files)?);
         }
         Ok(Self {
             agent: builder.build().into(),
@@ -188,7 +189,7 @@ impl Gateway {
     /// # Errors
     /// What to show to people.
     fn prepare(&mut self) -> Result<(), String> {
-        let read = self.config.tls.as_ref().map(Tls::read).transpose();
+        let read = self.config.tls.as_ref().map(TlsFiles::read).transpose();
         let made = match (&self.client, read) {
             (Some(client), Ok(files)) if client.files == files => return Ok(()),
             (_, files) => files.and_then(Client::new),
@@ -267,7 +268,7 @@ impl Gateway {
             .headers()
             .get("date")
             .and_then(|value| value.to_str().ok())
-            .and_then(date::parse);
+            .and_then(clock::parse);
         let text = response
             .body_mut()
             .with_config()

@@ -1,7 +1,7 @@
 //! Bringing back a block that is quarantined, under the comparison of every write.
 
 use super::transaction::{Written, dated, range};
-use super::{EtcdStore, date, record, wire};
+use super::{EtcdStore, clock, record, wire};
 use crate::lease::error::StoreError;
 use crate::lease::grant::{Block, BlockState};
 use crate::lease::namespace::Namespace;
@@ -26,7 +26,7 @@ impl EtcdStore {
         loop {
             let opened = self.open(namespace, &reply.body)?;
             let date_ms = dated(reply.date_ms)?;
-            let nearest = date::nearest(date_ms, deadline.elapsed(), now_unix_ms);
+            let nearest = clock::nearest(date_ms, deadline.elapsed(), now_unix_ms);
             opened.record.check_skew(nearest, now_unix_ms)?;
             let now = opened.record.tick_at(date_ms)?;
             let found = range(&reply.body, 1)?.kvs.first();

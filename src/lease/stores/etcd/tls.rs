@@ -1,77 +1,41 @@
 //! Certificates for connections to etcd.
 
-use std::path::PathBuf;
-
 use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
 
-use crate::lease::stores::certificates;
+use crate::lease::stores::certificates::{self, TlsContents};
 
-/// The files in which certificates and keys are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Tls {
-    pub(super) ca: Option<PathBuf>,
-    /// The client's own certificate, and the key to it.
-    pub(super) identity: Option<(PathBuf, PathBuf)>,
-}
-
-/// What the files held when they were read.
-#[derive(Clone, PartialEq, Eq)]
-pub(super) struct Files {
-    ca: Option<Vec<u8>>,
-    identity: Option<(Vec<u8>, Vec<u8>)>,
-}
-
-impl Tls {
-    /// # Errors
-    /// What to show to people, as in all that follows.
-    pub(super) fn read(&self) -> Result<Files, String> {
-        let ca = self.ca.as_ref().map(|ca| certificates::read("ca", ca));
-        let identity = match &self.identity {
-            None => None,
-            Some((cert, key)) => Some((
-                certificates::read("cert", cert)?,
-                certificates::read_key("key", key)?,
-            )),
-        };
-        Ok(Files {
-            ca: ca.transpose()?,
-            identity,
-        })
-    }
-}
-
-impl Files {
-    /// What the HTTP client is told. Without `ca` it trusts the authorities that
-    /// this machine knows.
-    pub(super) fn config(&self) -> Result<TlsConfig, String> {
-        let roots = match &self.ca {
-            Some(ca) => chain("ca", ca)?,
-            None => {
-                let found = certificates::of_this_machine();
-                if found.is_empty() {
-                    return Err("this machine knows no certificate authority: \
-                                name a file with ca"
-                        .into());
-                }
-                let certificate =
-                    |der: &_| Certificate::from_der(AsRef::<[u8]>::as_ref(der)).to_owned();
-                found.iter().map(certificate).collect()
+/// How the HTTP client is set up. Without `ca` it trusts the authorities that
+/// this machine knows.
+///
+/// # Errors
+/// What to show to people.
+pub(super) fn config(files: &TlsContents) -> Result<TlsConfig, String> {
+    let roots = match &files.ca {
+        Some(ca) => chain("ca", ca)?,
+        None => {
+            let found = certificates::of_this_machine();
+            if found.is_empty() {
+                return Err("this machine knows no certificate authority: \
+                            name a file with ca"
+                    .into());
             }
-        };
-        let own = match &self.identity {
-            None => None,
-            Some((cert, key)) => Some(ClientCert::new_with_certs(
-                &chain("cert", cert)?,
-                private_key(key)?,
-            )),
-        };
-        Ok(TlsConfig::builder()
-            .root_certs(RootCerts::new_with_certs(&roots))
-            .client_cert(own)
-            .build())
-    }
+            let certificate =
+                |der: &_| Certificate::from_der(AsRef::<[u8]>::as_ref(der)).to_owned();
+            found.iter().map(certificate).collect()
+        }
+    };
+    let own = match &files.identity {
+        None => None,
+        Some((cert, key)) => Some(ClientCert::new_with_certs(
+            &chain("cert", cert)?,
+            private_key(key)?,
+        )),
+    };
+    Ok(TlsConfig::builder()
+        .root_certs(RootCerts::new_with_certs(&roots))
+        .client_cert(own)
+        .build())
 }
-
 fn items(name: &str, file: &[u8]) -> Result<Vec<PemItem<'static>>, String> {
     parse_pem(file)
         .collect::<Result<_, _>>()

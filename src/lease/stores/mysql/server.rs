@@ -12,7 +12,7 @@ use super::key::{self, NO_FILE};
 use super::roots::RootsFile;
 use crate::lease::options::{Hidden, OpenError, OpenOptions};
 use crate::lease::stores::password::Password;
-use crate::lease::stores::sql::Url;
+use crate::lease::stores::url::StoreUrl;
 use crate::lease::stores::{certificates, peer};
 
 /// What to do about a password that only the server may read.
@@ -61,19 +61,19 @@ pub(super) struct Server {
 
 impl Server {
     pub(super) fn from_url(url: &str, options: &OpenOptions) -> Result<Self, OpenError> {
-        let mut url = Url::parse("mysql", url, &PARAMETERS)?;
-        let tls = match url.take("require_ssl")?.as_deref() {
+        let mut url = StoreUrl::parse_for_driver(url, &["mysql", "mariadb"], &PARAMETERS)?;
+        let tls = match url.parameter("require_ssl")?.as_deref() {
             None => None,
             Some("false") => Some(false),
             Some("true") => Some(true),
-            Some(_) => return Err(url.invalid("require_ssl is neither true nor false")),
+            Some(_) => return Err(url.wrong("require_ssl is neither true nor false")),
         };
-        let file = url.take("password_file")?;
-        let key = url.take("server_key_path")?.map(PathBuf::from);
+        let file = url.parameter("password_file")?;
+        let key = url.parameter("server_key_path")?.map(PathBuf::from);
         // The driver's error quotes values, so it is not passed on.
         let parse = |text: &str| {
             Opts::from_url(text).map_err(|error| {
-                url.invalid(match error {
+                url.wrong(match error {
                     UrlError::InvalidValue(name, _) => {
                         format!("{name} has a value that it can't have")
                     }
@@ -86,27 +86,27 @@ impl Server {
                 })
             })
         };
-        let each = url.for_each_host("mysql");
+        let each = url.rest_by_host("mysql");
         let hosts = each.iter().map(|url| parse(url));
         let hosts = hosts.collect::<Result<Vec<_>, _>>()?;
         let Some(parsed) = hosts.first() else {
-            return Err(url.invalid("it names no host"));
+            return Err(url.wrong("it names no host"));
         };
         if parsed.get_db_name().is_none() {
-            return Err(url.invalid("it names no database"));
+            return Err(url.wrong("it names no database"));
         }
         if parsed.get_socket().is_some() && hosts.len() > 1 {
-            return Err(url.invalid("a Unix socket leads to one server"));
+            return Err(url.wrong("a Unix socket leads to one server"));
         }
         let described = parsed.get_ssl_opts().cloned();
         let names: Vec<_> = hosts.iter().map(Opts::get_ip_or_hostname).collect();
         let tls = match (parsed.get_socket(), described, tls) {
             (Some(_), None, None | Some(false)) => None,
             (Some(_), _, _) => {
-                return Err(url.invalid("a Unix socket has no TLS: leave out what describes it"));
+                return Err(url.wrong("a Unix socket has no TLS: leave out what describes it"));
             }
             (None, Some(_), Some(false)) => {
-                return Err(url.invalid(
+                return Err(url.wrong(
                     "require_ssl=false says that there is no TLS, and another parameter \
                      describes it: leave out one of them",
                 ));
@@ -120,11 +120,11 @@ impl Server {
             },
         };
         if key.is_some() && (tls.is_some() || parsed.get_socket().is_some()) {
-            return Err(url.invalid("server_key_path is for a connection without TLS"));
+            return Err(url.wrong("server_key_path is for a connection without TLS"));
         }
         let password = parsed.get_pass().map(Hidden::new);
         let password = Password::new(options, password, file, VARIABLE);
-        let password = password.map_err(|reason| url.invalid(reason))?;
+        let password = password.map_err(|reason| url.wrong(reason))?;
         let timeout = options.operation_timeout().max(Duration::from_millis(1));
         // Nothing is sent in the second half of an operation's time, so that the
         // last answer may take as long.
@@ -346,7 +346,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_and_no_password_quoted() {
         for (url, named) in [
-            ("mysql://u:hunter2@h/d?ssl=1", "\"ssl\""),
+            ("mysql://u:hunter2@h/d?ssl=1", "parameter ssl:"),
             ("mysql://u:hunter2@h:hunter2/d", "PORT"),
             (
                 "mysql://u:hunter2@h/d?tcp_user_timeout_ms=soon",

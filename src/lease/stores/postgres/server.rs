@@ -18,7 +18,7 @@ use super::tls::{Encryption, Protection, Trust};
 use crate::lease::options::{Hidden, OpenError, OpenOptions};
 use crate::lease::stores::password::Password;
 use crate::lease::stores::peer;
-use crate::lease::stores::sql::Url;
+use crate::lease::stores::url::StoreUrl;
 
 /// As for libpq.
 const VARIABLE: &str = "PGPASSWORD";
@@ -84,28 +84,28 @@ impl Endpoint {
 
 impl Server {
     pub(super) fn from_url(url: &str, options: &OpenOptions) -> Result<Self, OpenError> {
-        let mut url = Url::parse("postgres", url, &PARAMETERS)?;
-        let password_file = url.take("password_file")?;
-        let passfile = url.take("passfile")?.map(PathBuf::from);
-        let roots = url.take("sslrootcert")?;
-        let identity = match (url.take("sslcert")?, url.take("sslkey")?) {
+        let mut url = StoreUrl::parse_for_driver(url, &["postgres", "postgresql"], &PARAMETERS)?;
+        let password_file = url.parameter("password_file")?;
+        let passfile = url.parameter("passfile")?.map(PathBuf::from);
+        let roots = url.parameter("sslrootcert")?;
+        let identity = match (url.parameter("sslcert")?, url.parameter("sslkey")?) {
             (Some(certificate), Some(key)) => Some((certificate, key)),
             (None, None) => None,
-            _ => return Err(url.invalid("give sslcert and sslkey, or neither")),
+            _ => return Err(url.wrong("give sslcert and sslkey, or neither")),
         };
         let described = roots.is_some() || identity.is_some();
-        let mode = url.take("sslmode")?;
+        let mode = url.parameter("sslmode")?;
         // The driver's error quotes nothing but a parameter's name.
         let config = Config::from_str(&url.rest("postgres")).map_err(|error| {
             let cause = std::error::Error::source(&error);
-            url.invalid(cause.map_or_else(|| error.to_string(), ToString::to_string))
+            url.wrong(cause.map_or_else(|| error.to_string(), ToString::to_string))
         })?;
-        let endpoints = endpoints(&config).map_err(|reason| url.invalid(reason))?;
+        let endpoints = endpoints(&config).map_err(|reason| url.wrong(reason))?;
         let dialled: Vec<_> = endpoints.iter().filter_map(Endpoint::dialled).collect();
         let (encryption, verified) = match mode.as_deref() {
             Some("disable") if described => {
                 return Err(
-                    url.invalid("sslrootcert, sslcert and sslkey say nothing with sslmode=disable")
+                    url.wrong("sslrootcert, sslcert and sslkey say nothing with sslmode=disable")
                 );
             }
             Some("disable") => (Encryption::Never, false),
@@ -118,7 +118,7 @@ impl Server {
                 peer::Default::Verified => (Encryption::Always, true),
             },
             Some(_) => {
-                return Err(url.invalid(
+                return Err(url.wrong(
                     "sslmode is none of disable, prefer, require and verify-full; \
                      verify-ca is verify-full here",
                 ));
@@ -131,10 +131,10 @@ impl Server {
         };
         let password = match config.get_password().map(str::from_utf8).transpose() {
             Ok(password) => password.map(Hidden::new),
-            Err(_) => return Err(url.invalid("the password is not UTF-8")),
+            Err(_) => return Err(url.wrong("the password is not UTF-8")),
         };
         let password = Password::new(options, password, password_file, VARIABLE);
-        let password = password.map_err(|reason| url.invalid(reason))?;
+        let password = password.map_err(|reason| url.wrong(reason))?;
         let timeout = options.operation_timeout().max(Duration::from_millis(1));
         Ok(Self {
             password,
@@ -380,7 +380,10 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_and_no_password_quoted() {
         for (url, named) in [
-            ("postgres://u:hunter2@h/d?sslmod=require", "\"sslmod\""),
+            (
+                "postgres://u:hunter2@h/d?sslmod=require",
+                "parameter sslmod:",
+            ),
             ("postgres://u:hunter2@h:port/d", "port"),
             (
                 "postgres://u:hunter2@h/d?connect_timeout=soon",

@@ -6,10 +6,12 @@ use std::{fmt, io};
 use redis::{ClientTlsConfig, ConnectionAddr, IntoConnectionInfo, RedisResult, TlsCertificates};
 
 use crate::lease::options::{OpenError, OpenOptions};
+use crate::lease::stores::certificates::TlsFiles;
 use crate::lease::stores::password::Password;
+use crate::lease::stores::peer;
 use crate::lease::stores::url::{Host, StoreUrl, Wire};
-use crate::lease::stores::{certificates, peer};
 
+const SCHEMES: [&str; 2] = ["redis", "rediss"];
 const PARAMETERS: [&str; 9] = [
     "wait",
     "socket",
@@ -36,7 +38,7 @@ pub(super) struct Config {
     /// How many replicas must confirm a write; none for all that are online.
     pub(super) wait: Option<u64>,
     wire: Wire,
-    tls: Option<Tls>,
+    tls: Option<TlsFiles>,
 }
 
 /// What is dialled.
@@ -64,87 +66,59 @@ pub(super) struct Sentinel {
     pub(super) password: Option<Password>,
 }
 
-/// The files in which certificates and keys are.
-#[derive(Clone, Debug)]
-struct Tls {
-    ca: Option<PathBuf>,
-    /// The client's own certificate, and the key to it.
-    identity: Option<(PathBuf, PathBuf)>,
-}
-
-impl Tls {
-    fn load(&self) -> io::Result<TlsCertificates> {
-        let described = io::Error::other::<String>;
-        let root_cert = match &self.ca {
-            None => None,
-            Some(ca) => Some(certificates::read("ca", ca).map_err(described)?),
-        };
-        let client_tls = match &self.identity {
-            None => None,
-            Some((cert, key)) => Some(ClientTlsConfig {
-                client_cert: certificates::read("cert", cert).map_err(described)?,
-                client_key: certificates::read_key("key", key).map_err(described)?,
-            }),
-        };
-        Ok(TlsCertificates {
-            client_tls,
-            root_cert,
-        })
-    }
+/// What the files hold, as the driver has it.
+fn load(tls: &TlsFiles) -> io::Result<TlsCertificates> {
+    let files = tls.read().map_err(io::Error::other)?;
+    let client_tls = files
+        .identity
+        .map(|(client_cert, client_key)| ClientTlsConfig {
+            client_cert,
+            client_key,
+        });
+    Ok(TlsCertificates {
+        client_tls,
+        root_cert: files.ca,
+    })
 }
 
 impl Config {
     /// # Errors
     /// [`OpenError::Invalid`].
     pub(super) fn from_url(url: &str, options: &OpenOptions) -> Result<Self, OpenError> {
-        let mut words = url.split(['?', '&']).skip(1);
-        let port = match words.any(|word| word.starts_with("sentinel=")) {
-            true => 26379,
-            false => 6379,
-        };
-        let mut url = StoreUrl::parse(url, &["redis", "rediss"], port)?;
+        let mut url = StoreUrl::parse(url, &SCHEMES, &PARAMETERS)?;
         let sentinel = sentinel(&mut url)?;
-        let wire = url.wire("rediss");
+        let hosts = url.hosts(if sentinel.is_some() { 26379 } else { 6379 })?;
+        let wire = url.wire(&hosts, "rediss");
         let (endpoints, wire) = match url.parameter("socket")? {
-            None => (
-                url.hosts.iter().cloned().map(Endpoint::Host).collect(),
-                wire?,
-            ),
-            Some(_) if sentinel.is_some() || url.hosts.len() > 1 || wire == Ok(Wire::Tls) => {
-                return Err(url.wrong("a Unix socket leads to one server, without TLS".into()));
+            Some(_) if sentinel.is_some() || hosts.len() > 1 || wire == Ok(Wire::Tls) => {
+                return Err(url.wrong("a Unix socket leads to one server, without TLS"));
             }
             Some(path) => (vec![Endpoint::Socket(path.into())], Wire::PlainHere),
+            None => (hosts.into_iter().map(Endpoint::Host).collect(), wire?),
         };
-        let database = match &*url.path {
+        let database = match url.path() {
             "" => 0,
             number => number
                 .parse()
-                .map_err(|_| url.wrong("give the database as a number".into()))?,
+                .map_err(|_| url.wrong("give the database as a number"))?,
         };
-        let wait =
-            match url.parameter("wait")? {
-                None => None,
-                Some(count) => Some(count.parse().ok().filter(|n| *n <= 100).ok_or_else(|| {
-                    url.wrong("give wait as a number of replicas, 0 to 100".into())
-                })?),
-            };
-        let mut file = |name| Ok(url.parameter(name)?.map(PathBuf::from));
-        let (ca, cert, key) = (file("ca")?, file("cert")?, file("key")?);
-        let identity = match (cert, key) {
-            (None, None) => None,
-            (Some(cert), Some(key)) => Some((cert, key)),
-            _ => return Err(url.wrong("give cert and key, or neither".into())),
+        let wait = match url.parameter("wait")? {
+            None => None,
+            Some(count) => Some(
+                count
+                    .parse()
+                    .ok()
+                    .filter(|n| *n <= 100)
+                    .ok_or_else(|| url.wrong("give wait as a number of replicas, 0 to 100"))?,
+            ),
         };
-        let secure = wire == Wire::Tls;
-        if !secure && (ca.is_some() || identity.is_some()) {
-            return Err(url.wrong("ca, cert and key need rediss://".into()));
-        }
-        let tls = secure.then_some(Tls { ca, identity });
+        let tls = url.tls_files(wire, "rediss")?;
+        let (user, password) = url.login()?;
         let config = Self {
             endpoints,
             sentinel,
-            user: url.user.clone(),
-            password: url.password(options, VARIABLE)?,
+            user,
+            password: url.password(options, password, VARIABLE)?,
             database,
             wait,
             wire,
@@ -160,7 +134,6 @@ impl Config {
         let clients: RedisResult<Vec<_>> =
             endpoints.map(|endpoint| config.client(endpoint)).collect();
         clients.map_err(|error| url.wrong(format!("the certificates can't be used: {error}")))?;
-        url.finish(&PARAMETERS)?;
         Ok(config)
     }
 
@@ -188,7 +161,7 @@ impl Config {
             tls_params: None,
         };
         let info = address.into_connection_info()?;
-        redis::Client::build_with_tls(silent(info), tls.load()?)
+        redis::Client::build_with_tls(silent(info), load(tls)?)
     }
 
     /// The endpoint of a server that a sentinel named.
@@ -210,16 +183,16 @@ impl Config {
     }
 }
 
-fn sentinel(url: &mut StoreUrl) -> Result<Option<Sentinel>, OpenError> {
+fn sentinel(url: &mut StoreUrl<'_>) -> Result<Option<Sentinel>, OpenError> {
     let file = url.parameter("sentinel_password_file")?;
     let Some(name) = url.parameter("sentinel")? else {
         return match file {
             None => Ok(None),
-            Some(_) => Err(url.wrong("sentinel_password_file needs sentinel=NAME".into())),
+            Some(_) => Err(url.wrong("sentinel_password_file needs sentinel=NAME")),
         };
     };
     if name.is_empty() {
-        return Err(url.wrong("give the primary's name as sentinel=NAME".into()));
+        return Err(url.wrong("give the primary's name as sentinel=NAME"));
     }
     // Of the file alone: what else there is belongs to the server.
     let alone = OpenOptions::new();
