@@ -15,7 +15,7 @@ pub(crate) enum OutputFormat {
     U64,
     /// Base 32 with the digits 0-9a-v
     Base32hex,
-    /// One object a line: {"id":"<base32hex>","i64":"<number>","u64":"<number>"}; strings,
+    /// One object a line: {"id":"BASE32HEX","i64":"NUMBER","u64":"NUMBER"}; strings,
     /// because many JSON readers round numbers over 2^53
     Json,
     /// The unsigned number as 8 little-endian bytes, without separators

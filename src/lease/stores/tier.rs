@@ -38,7 +38,7 @@
 //! the machine has others. So none need ever be initialised by hand.
 //!
 //! *A grant log that is copied, or put back to an earlier state,* is told by the place it
-//! is kept in, as any file of the [`SqliteStore`](crate::lease::stores::sqlite::SqliteStore) is. It then
+//! is kept in, as any file of the [`SqliteStore`] is. It then
 //! closes all of its upstream grants, and is as good as lost. Where the place can't
 //! tell, because a whole disk or machine was put back, what its processes know is
 //! evidence as everywhere (S8), and after the first renewal of one of two copies the

@@ -6,7 +6,7 @@
 //! | variable | |
 //! |---|---|
 //! | `RINGFLAKE_REQUIRE_SERVERS` | a server that is not installed fails its tests, in place of a note that they are skipped |
-//! | `RINGFLAKE_TEST_PATIENCE=SECONDS` | how long [`eventually`] waits |
+//! | `RINGFLAKE_TEST_PATIENCE=SECONDS` | how long `eventually` waits |
 
 #![allow(
     missing_docs,
