@@ -41,7 +41,7 @@ fn each_format_writes_the_same_kind_of_ids() {
         };
         assert_eq!(ids.len(), 300, "{format}");
         let ids: Vec<_> = ids.iter().map(Id::to_string).collect();
-        let parts = home.inspect(&["--input", "base32hex"], &ids.join("\n"));
+        let parts = home.inspect(&[], &ids.join("\n"));
         assert_eq!(distinct(parts.iter().map(Parts::cell)), 300, "{format}");
         for parts in parts {
             assert!(

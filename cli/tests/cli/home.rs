@@ -1,6 +1,6 @@
 //! Running the program, and reading what it prints.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use ringflake::Secret;
 use ringflake::local::DataDir;
-use serde_json::Value;
+use serde::Deserialize;
 use tempfile::TempDir;
 
 use ringflake_kit::eventually;
@@ -152,10 +152,12 @@ pub(crate) fn unix_ms() -> u64 {
     now.as_millis() as u64
 }
 
-/// One line of `inspect --format json`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// One line of `inspect --format json`: these names and no others.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Parts {
     pub(crate) id: String,
+    #[serde(rename = "timestamp_unix_ms")]
     pub(crate) unix_ms: u64,
     pub(crate) timestamp: String,
     pub(crate) node: u64,
@@ -164,19 +166,7 @@ pub(crate) struct Parts {
 
 impl Parts {
     pub(crate) fn of(line: &str) -> Self {
-        let object: BTreeMap<String, Value> = serde_json::from_str(line).unwrap();
-        let names: Vec<_> = object.keys().map(String::as_str).collect();
-        assert_eq!(
-            names,
-            ["id", "node", "sequence", "timestamp", "timestamp_unix_ms"]
-        );
-        Self {
-            id: object["id"].as_str().unwrap().to_owned(),
-            unix_ms: object["timestamp_unix_ms"].as_u64().unwrap(),
-            timestamp: object["timestamp"].as_str().unwrap().to_owned(),
-            node: object["node"].as_u64().unwrap(),
-            sequence: object["sequence"].as_u64().unwrap(),
-        }
+        serde_json::from_str(line).unwrap()
     }
 
     pub(crate) fn cell(&self) -> (u64, u64, u64) {

@@ -10,16 +10,21 @@ use crate::home::{Home, Parts, distinct, fail, numbers, spawn, stderr, stdout, s
 fn only_the_nodes_that_were_given_are_used() {
     let home = Home::new();
     // From the middle, from the end, and from a part of what was there before.
-    for nodes in [5..8, 131_070..131_072, 6..7, 0..9] {
+    let layout = ["--layout", "twitter"];
+    for nodes in [5..8, 1022..1024, 6..7, 0..9] {
         let range = format!("{}..{}", nodes.start, nodes.end);
-        let ids = home.print(&["generate", "-n", "200000", "--nodes", &range]);
-        let parts = home.inspect(&["--input", "base32hex"], &ids);
+        let args = ["generate", "-n", "20k", "--nodes", &range];
+        let ids = home.print(&[&args[..], &layout].concat());
+        let parts = home.inspect(&layout, &ids);
         let used: BTreeSet<_> = parts.iter().map(|parts| parts.node).collect();
         assert!(used.iter().all(|node| nodes.contains(node)), "{used:?}");
-        assert_eq!(distinct(parts.iter().map(Parts::cell)), 200_000);
+        // A node has 4,096 a tick, so that one of several isn't enough.
+        assert_eq!(used.len() > 1, nodes.end - nodes.start > 1, "{used:?}");
+        assert_eq!(distinct(parts.iter().map(Parts::cell)), 20_000);
     }
     // Without, any will do.
-    let parts = home.inspect(&["--input", "base32hex"], &home.print(&["generate"]));
+    let ids = home.print(&[&["generate"], &layout[..]].concat());
+    let parts = home.inspect(&layout, &ids);
     assert_eq!(parts.len(), 10);
 }
 

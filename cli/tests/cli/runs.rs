@@ -31,7 +31,7 @@ fn runs_at_once_share_one_secret_and_no_id() {
     assert_eq!(makers.count(), 1);
 
     let ids: String = outputs.iter().map(stdout).collect();
-    let parts = home.inspect(&["--input", "base32hex"], &ids);
+    let parts = home.inspect(&[], &ids);
     assert_eq!(parts.len(), 160_000);
     assert_eq!(distinct(parts.iter().map(Parts::cell)), 160_000);
     for parts in parts {
@@ -119,30 +119,30 @@ fn pause(most: Duration) {
 }
 
 #[test]
-fn twenty_runs_at_once_give_two_million_distinct_ids_also_after_half_were_killed() {
+fn runs_at_once_share_no_id_also_after_half_were_killed() {
     let home = Home::new();
     let mut fleet = Fleet::new(&home);
-    fleet.start(20, "100000");
+    fleet.start(20, "20k");
     let ids = read(&fleet.finish());
-    assert_eq!(ids.len(), 2_000_000);
+    assert_eq!(ids.len(), 400_000);
     let mut seen: HashSet<_> = ids.into_iter().collect();
-    assert_eq!(seen.len(), 2_000_000);
+    assert_eq!(seen.len(), 400_000);
 
     // Those to be killed have more to do, so that death finds them at work.
     fleet.start(10, "10000000");
-    fleet.start(10, "100000");
+    fleet.start(10, "20k");
     let killed: Vec<_> = (0..10)
         .map(|number| fleet.kill_one(number % 3 != 0))
         .collect();
     let finished = read(&fleet.finish());
-    assert_eq!(finished.len(), 1_000_000);
-    fleet.start(20, "100000");
+    assert_eq!(finished.len(), 200_000);
+    fleet.start(20, "20k");
     let after = read(&fleet.finish());
-    assert_eq!(after.len(), 2_000_000);
+    assert_eq!(after.len(), 400_000);
     for id in [read(&killed), finished, after].concat() {
         assert!(seen.insert(id), "{id} came twice");
     }
-    assert!(seen.len() > 5_000_000, "none was killed at work");
+    assert!(seen.len() > 1_000_000, "none was killed at work");
 }
 
 #[test]

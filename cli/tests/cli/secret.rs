@@ -29,7 +29,7 @@ fn a_secret_is_made_once_kept_and_never_shown() {
 
     // Both runs used it: under another secret the times would be anywhere.
     let ids = stdout(&first);
-    for parts in home.inspect(&["--input", "base32hex"], &ids) {
+    for parts in home.inspect(&[], &ids) {
         assert!(parts.unix_ms.abs_diff(unix_ms()) < 60_000, "{parts:?}");
     }
     let shown = [
@@ -69,7 +69,7 @@ fn inspect_and_bench_make_no_secret() {
 fn a_secret_can_come_from_three_places_in_two_forms() {
     let home = Home::new();
     let ids = home.print(&["generate", "-n", "3"]);
-    let known = home.inspect(&["--input", "base32hex"], &ids);
+    let known = home.inspect(&[], &ids);
 
     let kept = home.data_dir().join("secret");
     let hex = fs::read_to_string(&kept).unwrap();
