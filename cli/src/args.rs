@@ -186,8 +186,8 @@ pub(crate) struct LeaseArgs {
     /// on without its store [default: 60s, and 2s in the first moments]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) lease_duration: Option<Duration>,
-    /// For how long to wait for nodes that other runs hold, or for a store that
-    /// fails once the run has begun
+    /// For how long to wait for nodes that other runs hold, or for a store that can't
+    /// be reached, at the start and later
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "30s")]
     pub(crate) wait: Duration,
 }

@@ -5,16 +5,15 @@
 //!              -> LeaseRequest: how much of it the run has use for
 //!              -> Supply: both together, which a generator is built on
 //!
-//! generator's keeper -> RunStore: the request, and a AuditLog of what is confirmed
-//!                    -> LocalStore: the library's, in the data directory
-//!                       or any other store
+//! generator's renewals -> AuditedStore: enters what is confirmed in an AuditLog
+//!                      -> LocalStore: the library's, in the data directory,
+//!                         or any other store
 //! ```
 
 mod advice;
 mod audit_log;
+mod audited_store;
 mod lease_request;
-mod patience;
-mod run_store;
 mod store_target;
 mod supply;
 

@@ -55,14 +55,6 @@ impl AuditLog {
         }
     }
 
-    /// Where the grant of `block` begins that ends at `end`.
-    pub(crate) fn start_of(&self, block: Block, end: u64) -> Option<u64> {
-        let granted = self.granted.read().unwrap_or_else(PoisonError::into_inner);
-        let intervals = granted.get(&block)?;
-        let ticks = intervals.iter().find(|ticks| ticks.end == end)?;
-        Some(ticks.start)
-    }
-
     /// The extent that a node and a tick lie in, as it is now; none if they are
     /// not this run's.
     pub(crate) fn extent(&self, node: u64, tick: u64) -> Option<Extent> {
@@ -120,8 +112,6 @@ mod tests {
         audit_log.granted(&[grant(0, 10..20)]);
         audit_log.granted(&[grant(0, 50..60)]);
         audit_log.renewed(Block::new(0), 60, 70);
-        assert_eq!(audit_log.start_of(Block::new(0), 70), Some(50));
-        assert_eq!(audit_log.start_of(Block::new(0), 60), None);
         for (tick, ours) in [
             (19, true),
             (20, false),

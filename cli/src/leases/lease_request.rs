@@ -10,8 +10,8 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use ringflake::lease::Namespace;
-use ringflake::{Clock, Local, SystemClock};
+use ringflake::Local;
+use ringflake::lease::{LeasePlan, Namespace};
 
 use crate::args::LeaseArgs;
 
@@ -44,27 +44,29 @@ pub(super) struct LeaseRequest {
     /// library.
     pub(super) blocks: u32,
     pub(super) widen_to: Option<u32>,
-    /// The duration that the keeper is told.
-    pub(super) renewed_for: Duration,
-    /// Ticks that the IDs fill, on these blocks.
-    depth: u64,
-    /// Ticks to reach beyond that.
-    first_duration: u64,
-    duration: u64,
+    /// How far beyond the clock the first leases reach.
+    pub(super) first_duration: Duration,
+    /// The same for those after them; at least as far.
+    pub(super) duration: Duration,
 }
 
 impl LeaseRequest {
     /// For a store of others, of which nothing is known.
     pub(super) fn shared(namespace: &Namespace, args: &LeaseArgs, demand: DemandEstimate) -> Self {
-        Self::new(namespace, args, demand, args.blocks.unwrap_or(1), None)
+        let blocks = args.blocks.unwrap_or(1);
+        let longest = LeasePlan::default().lease_duration;
+        Self::new(namespace, args, demand, blocks, longest)
     }
 
-    /// For the store in the data directory, out of these blocks.
+    /// For the store in the data directory, out of these blocks. Leases reach as far as
+    /// can be if they start `in_the_future`: a short one would not be renewed before the
+    /// clock has come near.
     pub(super) fn embedded(
         namespace: &Namespace,
         args: &LeaseArgs,
         demand: DemandEstimate,
         nodes: Option<&Range<u64>>,
+        in_the_future: bool,
     ) -> Self {
         let most = match nodes {
             // Given only where a block is one node.
@@ -78,51 +80,42 @@ impl LeaseRequest {
             // Both at most 256.
             None => (useful as u32, Some(most as u32)),
         };
-        let mut request = Self::new(namespace, args, demand, blocks, widen_to);
-        // Up to the store's horizon; what is really asked for is cut below.
         let horizon = Local::limits(namespace.layout()).horizon();
-        request.renewed_for = request.renewed_for.max(horizon);
-        request
+        let request = Self::new(namespace, args, demand, blocks, horizon);
+        Self {
+            widen_to,
+            duration: match in_the_future {
+                true => request.duration.max(horizon),
+                false => request.duration,
+            },
+            ..request
+        }
     }
 
+    /// Leases that reach no further than `longest`, unless a longer duration is given.
     fn new(
         namespace: &Namespace,
         args: &LeaseArgs,
         demand: DemandEstimate,
         blocks: u32,
-        widen_to: Option<u32>,
+        longest: Duration,
     ) -> Self {
         let tick_ms = namespace.layout().tick_ms();
-        let ticks = |time: Duration| {
-            let ticks = time.as_millis().div_ceil(u128::from(tick_ms));
-            u64::try_from(ticks).unwrap_or(u64::MAX)
-        };
-        // The shortest that a keeper takes.
-        let ten_ticks = Duration::from_millis(tick_ms.saturating_mul(10));
-        let duration = args.lease_duration.unwrap_or(DURATION.max(ten_ticks));
-        let first_duration = args.lease_duration.unwrap_or(FIRST_DURATION);
+        let ticks = |count: u64| Duration::from_millis(tick_ms.saturating_mul(count));
         let depth = rows(namespace, demand).div_ceil(u64::from(blocks.max(1)));
+        let depth = ticks(depth).min(demand.span).min(longest);
+        // The shortest that the library takes.
+        let default = DURATION.max(ticks(10));
+        let (first, later, longest) = match args.lease_duration {
+            Some(given) => (given, given, Duration::MAX),
+            None => (FIRST_DURATION, default, longest.max(default)),
+        };
         Self {
             blocks,
-            widen_to,
-            renewed_for: duration,
-            depth: depth.min(ticks(demand.span)),
-            first_duration: ticks(first_duration),
-            duration: ticks(duration),
+            widen_to: None,
+            first_duration: depth.saturating_add(first).min(longest),
+            duration: depth.saturating_add(later).min(longest),
         }
-    }
-
-    /// How many ticks to ask for at first, the one that is half over included.
-    pub(super) fn length(&self) -> u64 {
-        let length = self.depth.saturating_add(self.first_duration);
-        length.saturating_add(1)
-    }
-
-    /// How far a grant that starts at this tick is worth renewing, at present.
-    pub(super) fn useful_end(&self, namespace: &Namespace, start: u64) -> u64 {
-        let now = namespace.layout().tick_at(SystemClock.unix_ms());
-        let length = self.depth.saturating_add(self.duration).saturating_add(1);
-        start.max(now.unwrap_or(0)).saturating_add(length)
     }
 }
 
@@ -155,7 +148,7 @@ mod tests {
             ids,
             span: Duration::MAX,
         };
-        LeaseRequest::embedded(&space, &args, demand, args.nodes.given().as_ref())
+        LeaseRequest::embedded(&space, &args, demand, args.nodes.given().as_ref(), false)
     }
 
     #[test]
@@ -187,26 +180,42 @@ mod tests {
         ] {
             let request = embedded(layout, line, ids);
             let case = format!("{layout} {line:?} {ids}");
+            // The tick that is half over is the library's to add.
+            let first_ticks = request.first_duration.as_millis() / u128::from(layout.tick_ms());
             assert_eq!(
-                (request.blocks, request.length()),
+                (request.blocks, first_ticks + 1),
                 (blocks, length),
                 "{case}"
             );
+            assert!(request.duration >= request.first_duration, "{case}");
             assert!(request.widen_to.is_none_or(|most| most >= blocks), "{case}");
         }
         let endless = embedded(Layout::RANDFLAKE, &[], u64::MAX);
-        assert!(endless.length() > 1 << 38, "{endless:?}");
+        let horizon = Duration::from_secs(120);
+        assert_eq!(
+            (endless.first_duration, endless.duration),
+            (horizon, horizon)
+        );
     }
 
     #[test]
-    fn a_renewal_reaches_beyond_the_clock_and_what_is_needed() {
+    fn leases_reach_a_minute_beyond_what_is_needed() {
+        let secs = Duration::from_secs;
+        let request = embedded(Layout::RANDFLAKE, &["--nodes", "0..1"], 10 * 131_072);
+        assert_eq!(request.duration, secs(10 + 60));
+        let line = ["--nodes", "0..1", "--lease-duration", "5min"];
+        let request = embedded(Layout::RANDFLAKE, &line, 10 * 131_072);
+        assert_eq!(request.duration, secs(10 + 300));
+        // As far as can be where they start at the horizon.
         let layout = Layout::RANDFLAKE;
         let space = Namespace::new("a", &layout, Fingerprint::PLAIN).unwrap();
-        let request = embedded(layout, &["--nodes", "0..1"], 10 * 131_072);
-        let now = layout.tick_at(SystemClock.unix_ms()).unwrap();
-        let end = request.useful_end(&space, 0);
-        assert!((now + 71..now + 80).contains(&end), "{end}");
-        assert_eq!(request.useful_end(&space, 1 << 29), (1 << 29) + 71);
+        let args = Line::parse_from(["x"]).leases;
+        let demand = DemandEstimate {
+            ids: 10,
+            span: Duration::MAX,
+        };
+        let ahead = LeaseRequest::embedded(&space, &args, demand, None, true);
+        assert_eq!((ahead.first_duration, ahead.duration), (secs(3), secs(120)));
     }
 
     #[test]
@@ -218,9 +227,8 @@ mod tests {
             ids: u64::MAX,
             span: Duration::from_secs(70),
         };
-        assert_eq!(
-            LeaseRequest::shared(&space, &args, demand).length(),
-            70 + 2 + 1
-        );
+        let request = LeaseRequest::shared(&space, &args, demand);
+        assert_eq!(request.first_duration, Duration::from_secs(70 + 2));
+        assert_eq!(request.duration, Duration::from_secs(70 + 60));
     }
 }

@@ -1,6 +1,5 @@
 //! A generator on leases, for one run.
 
-use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -8,20 +7,21 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use ringflake::lease::{Fingerprint, Holder, LeasePlan, LeaseStore, Namespace};
+use ringflake::lease::{Fingerprint, History, LeasePlan, LeaseStore, Namespace, StoreError};
 use ringflake::{
-    BuildError, CachedGenerator, CachedGeneratorBuilder, Clock, Layout, PaddingFill, Secret,
-    StaticLease, SystemClock,
+    BuildError, CachedGenerator, CachedGeneratorBuilder, Clock, Layout, Secret, StaticLease,
+    SystemClock,
 };
 
 use super::audit_log::AuditLog;
+use super::audited_store::AuditedStore;
 use super::lease_request::{DemandEstimate, LeaseRequest};
-use super::run_store::RunStore;
 use super::store_target::{Site, StoreTarget};
 use crate::args::SupplyArgs;
 use crate::data_dir::DataDir;
 use crate::report::say;
 use crate::secret::Key;
+use crate::units;
 use crate::usage::Misuse;
 
 /// Where a run's IDs come from.
@@ -67,7 +67,13 @@ impl Supply {
                 return Err(Misuse(text.to_owned()).into());
             }
             Site::DataDir(space) => (
-                LeaseRequest::embedded(namespace, leases, demand, nodes.as_ref()),
+                LeaseRequest::embedded(
+                    namespace,
+                    leases,
+                    demand,
+                    nodes.as_ref(),
+                    space.begun == Some(History::Unknown),
+                ),
                 Box::new(space.store()?.within(nodes)),
             ),
             Site::Url(_) => (
@@ -82,18 +88,16 @@ impl Supply {
             .namespace(namespace.name())
             .block_bits(namespace.block_bits())
             .blocks(request.blocks)
-            .lease_duration(request.renewed_for)
-            .holder(this_process())
-            // The store below waits for as long as it is to.
-            .first_lease_within(Duration::ZERO);
+            .first_lease_duration(request.first_duration)
+            .lease_duration(request.duration)
+            .first_lease_within(leases.wait)
+            .on_lease_wait_hook(wait_notice());
         if let Some(widen_to) = request.widen_to {
             builder = builder.widen_to(widen_to);
         }
-        let store = RunStore {
+        let store = AuditedStore {
             store,
-            request,
             audit_log: Arc::clone(&audit_log),
-            wait: Some(leases.wait),
         };
         let generator = match builder.lease_store(store).build() {
             Err(BuildError::Store(error) | BuildError::NoLeaseYet { error, .. }) => {
@@ -186,15 +190,34 @@ fn rehearse(args: &SupplyArgs, builder: CachedGeneratorBuilder) -> Result<()> {
     let nodes = args.leases.nodes.given().unwrap_or(0..layout.nodes());
     key.give_to(builder)
         .lease(StaticLease::assume_unique(layout, nodes))
-        .padding_fill(PaddingFill::Off)
-        .build()?;
+        .check()?;
     Ok(())
 }
 
-/// How this process is called in listings.
-fn this_process() -> Holder {
-    let host = fs::read_to_string("/proc/sys/kernel/hostname")
-        .or_else(|_| std::env::var("HOSTNAME"))
-        .unwrap_or_default();
-    Holder::new(host.trim(), std::process::id().to_string())
+/// Says once what a run waits for, unless it is about to go on.
+fn wait_notice() -> impl Fn(&StoreError) + Send + Sync + 'static {
+    /// Most waits are shorter.
+    const SILENCE: Duration = Duration::from_secs(1);
+    let started = Instant::now();
+    let told = AtomicBool::new(false);
+    move |error| {
+        let (is_long, what_for) = match error {
+            StoreError::Exhausted { .. } => (
+                started.elapsed() >= SILENCE,
+                "all nodes that may be used are held by other runs".to_owned(),
+            ),
+            StoreError::FloorAhead { retry_after, .. } => (
+                *retry_after >= SILENCE,
+                format!(
+                    "leases begin in {}, above all that may have been granted before",
+                    units::time(retry_after.as_secs_f64())
+                ),
+            ),
+            error => (true, error.to_string()),
+        };
+        // Relaxed: the flag stands for itself.
+        if is_long && !told.swap(true, Relaxed) {
+            say(format_args!("waiting: {what_for}"));
+        }
+    }
 }
