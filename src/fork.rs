@@ -3,8 +3,8 @@
 //! After `fork(2)` parent and child hold the same memory, and with it the same
 //! grant. If the child went on from there, it would issue the parent's IDs a
 //! second time. So the few words that every take reads anyway live in a
-//! [`WipeOnFork`]: the child finds them zero, which reads as "nothing left",
-//! and the slow path that follows learns that it was forked. The fast path
+//! [`WipeOnFork`]. The child reads them as zero, which means "nothing left",
+//! and the slow path that follows finds out that this is a forked child. The fast path
 //! pays nothing for this.
 //!
 //! # Promise
@@ -19,12 +19,12 @@
 //!   `fork`, `_Fork` or a raw `clone`. There is no moment at which the child
 //!   could see the old bytes.
 //! * **By a handler**, on other Unix systems and where the kernel refuses the
-//!   mark: every live region stands in a [registry], and a child handler
+//!   mark: every live region is in a [registry], and a child handler
 //!   registered with `pthread_atfork(3)` writes zeros over each before `fork`
 //!   returns in the child.
 //!
 //! A region is entered before its owner exists and taken out before its pages
-//! go. An owner that the forking thread can reach was published to it, so its
+//! are unmapped. An owner that the forking thread can reach was published to it, so its
 //! entry happened before the fork and is in the child's copy of the registry;
 //! an entry in that copy whose owner was being dropped by another thread still
 //! covers mapped pages.
@@ -34,13 +34,12 @@
 //! nothing is wiped. Nothing is issued twice either: both sides move the same
 //! cursor. The handler, unlike the mark, is not run by `_Fork(3)` nor by a raw
 //! `clone` or `fork` system call; a child made in these ways keeps the values.
-//! A snapshot of the whole machine or process that is resumed twice is out of
-//! reach of both.
+//! Neither covers a snapshot of the whole machine or process that is resumed twice.
 //!
 //! # Cost
 //! Creating a value is one `mmap` and, on Linux, two calls of `madvise`; it
-//! takes a page of memory at least. With the handler it also walks the registry
-//! for an unused entry. Access is that of any pointer.
+//! takes at least a page of memory. With the handler it also walks the registry
+//! for an unused entry. Access costs no more than that of any pointer.
 //!
 //! Elsewhere (no Unix, Miri, loom) the value lives on the heap and nothing is
 //! wiped. Loom's atomics are handles to state of the model, not plain memory.
@@ -124,7 +123,7 @@ unsafe impl<T: ZeroIsValid, const N: usize> ZeroIsValid for [T; N] {}
 /// [`Cell`] have no such restriction.
 pub(crate) struct WipeOnFork<T> {
     value: NonNull<T>,
-    /// Held for its drop, which gives the memory back after the value's.
+    /// Held for its drop, which frees the memory after the value's drop.
     _region: Region,
 }
 
@@ -137,8 +136,7 @@ impl<T: ZeroIsValid> WipeOnFork<T> {
     /// Moves `value` into memory of its own.
     ///
     /// # Errors
-    /// The operating system's, when it gives no memory or can't promise the
-    /// wipe.
+    /// The operating system's, if it has no memory or can't promise the wipe.
     pub(crate) fn new(value: T) -> io::Result<Self> {
         Self::new_in(Region::map, value)
     }

@@ -1,4 +1,4 @@
-//! The ring: slots that are filled ahead of time and taken without waiting.
+//! The ring: slots that are filled ahead of time, so that takes need not wait.
 //!
 //! # State
 //!
@@ -19,7 +19,7 @@
 //! |---|---|---|
 //! | `cursor` | IDs are taken | compare-exchange |
 //! | `tail` | a prefix of the reserved slots is published | compare-exchange, by whoever can |
-//! | `reserved` | a permit turns into slots | add; cannot fail |
+//! | `reserved` | a permit is exchanged for slots | add; cannot fail |
 //! | `promised` | a permit is granted, or given back unused | compare-exchange, subtract |
 //!
 //! The *flag ring* holds one bit a slot, 64 slots a word. Position `p` is
@@ -38,8 +38,8 @@
 //! 1. *Permit*: raise `promised` by `n`, no further than `cursor + capacity`.
 //!    A permit is a count, not a place: dropped unused, by a panic for
 //!    instance, it is given back, and nothing is left behind.
-//! 2. *Reserve*: add `n` to `reserved`. This cannot fail, and what follows up
-//!    to step 4 can neither unwind nor call anybody else's code.
+//! 2. *Reserve*: add `n` to `reserved`. This cannot fail, and from here to step 4
+//!    nothing can unwind or call other people's code.
 //! 3. *Copy* the IDs into the slots.
 //! 4. *Publish*: flip their bits, then advance `tail` over every position
 //!    whose bit is set, whoever set it. A producer that is preempted between
@@ -62,17 +62,17 @@
 //! only ever added to, with AcqRel, so this producer happens after that read,
 //! and with it after the takes that made the room.
 //!
-//! *Nothing published is lost (R1, R3).* Of the producers that have flipped
-//! the flags of a stretch, the one whose fence comes last sees all of them, and
-//! advances over the whole stretch. It can misread only if its `tail` is so old
+//! *Nothing published is lost (R1, R3).* Consider the producers that have flipped
+//! the flags of a range of positions. The one whose fence comes last sees all of these
+//! flags, and advances over the whole range. It can misread only if its `tail` is so old
 //! that another producer has already flipped a flag there for the next round.
 //! That producer's fence comes later still: were it the earlier, `tail` could
-//! not have been read so old after the later one. So the task falls to the
-//! other, which sees everything in turn.
+//! not have been read so old after the later one. So the task falls to that
+//! producer, which sees all the flags in turn.
 //!
-//! The scheme of taking is that of the bounded queues in crossbeam (after
-//! D. Vyukov's MPMC queue) without their per-slot stamps; the flag ring
-//! is that of Baidu's `uid-generator`, moved to the filling side.
+//! Takes work as in the bounded queues of crossbeam (after D. Vyukov's MPMC queue),
+//! without their per-slot stamps. The flag ring is that of Baidu's `uid-generator`, moved
+//! to the filling side.
 
 mod contention_backoff;
 mod error;
@@ -102,10 +102,10 @@ const FLAGS_PER_WORD: u64 = sync::size(64, 2) as u64;
 /// A bounded ring of IDs, for any number of producers and consumers.
 ///
 /// Taking and pushing are lock-free and never allocate. A consumer never waits
-/// for a producer: what is not yet published counts as absent.
+/// for a producer: an ID that is not published yet counts as absent.
 ///
-/// The ring holds 8 bytes a slot and one bit a slot for publication, plus one
-/// page for its counters. In a child of `fork(2)` it is empty and stays so.
+/// The ring takes 8 bytes a slot and one bit a slot for publication, plus one
+/// page for its counters. In a child of `fork(2)` it is empty and stays empty.
 ///
 /// # Examples
 ///
@@ -148,13 +148,13 @@ impl RingBuffer {
 
     /// Makes an empty ring of `capacity` slots.
     ///
-    /// Writes every slot once, a tenth of a nanosecond each, or more where the
+    /// Writes every slot once. That takes a tenth of a nanosecond each, or more where the
     /// system has to find the memory first.
     ///
     /// # Errors
     ///
-    /// [`RingError`] if `capacity` is no power of two between 1 and
-    /// [`RingBuffer::MAX_CAPACITY`], or if the memory can't be had.
+    /// [`RingError`] if `capacity` is not a power of two between 1 and
+    /// [`RingBuffer::MAX_CAPACITY`], or if there is not enough memory.
     pub fn with_capacity(capacity: usize) -> Result<Self, RingError> {
         Self::check_capacity(capacity)?;
         let start = capacity as u64;
@@ -188,8 +188,8 @@ impl RingBuffer {
         self.slots.len()
     }
 
-    /// The number of IDs in the ring: exact while nobody takes or pushes, else
-    /// at least what it is at some moment during the call.
+    /// The number of IDs in the ring: exact while no other thread takes or pushes, else
+    /// at least the number at some moment during the call.
     #[inline]
     pub fn len(&self) -> usize {
         // `cursor` first: a tail that is read later can't lie before it.
@@ -199,7 +199,8 @@ impl RingBuffer {
         ((tail - cursor) as usize).min(self.capacity())
     }
 
-    /// Whether the ring was empty at some moment during the call, as [`take`](Self::take) would find it.
+    /// Whether the ring was empty at some moment during the call, as
+    /// [`take`](Self::take) would find it.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -217,14 +218,14 @@ impl RingBuffer {
     /// Takes up to `out.len()` of the oldest IDs and returns how many.
     ///
     /// They are taken in one step: no other consumer gets one in between.
-    /// Fewer only if the ring held fewer. Lock-free.
+    /// There are fewer only if the ring held fewer. Lock-free.
     #[must_use = "only as many of the IDs are new"]
     #[inline]
     pub fn take_batch(&self, out: &mut [Id]) -> usize {
         self.take_batch_leaving(out).0
     }
 
-    /// [`take`](Self::take), and how many IDs it left at the least.
+    /// [`take`](Self::take), and a lower bound of the IDs that it left.
     #[inline]
     pub(crate) fn take_leaving(&self) -> Option<(Id, u64)> {
         let mut backoff = ContentionBackoff::FIRST;
@@ -254,7 +255,7 @@ impl RingBuffer {
         }
     }
 
-    /// [`take_batch`](Self::take_batch), and how many IDs it left at the least.
+    /// [`take_batch`](Self::take_batch), and a lower bound of the IDs that it left.
     #[inline]
     pub(crate) fn take_batch_leaving(&self, out: &mut [Id]) -> (usize, u64) {
         self.take_with(out.len(), |ring, cursor, available| {
@@ -271,13 +272,14 @@ impl RingBuffer {
         })
     }
 
-    /// Takes and drops the oldest IDs as far as `stale` says so, of those that are
-    /// there now: producers may bring on new ones faster than they could be looked
-    /// at. `dropped` is told of each step, of up to 64, and says whether to go on.
+    /// Takes and drops the oldest IDs while they are `stale`. Looks no further than the
+    /// IDs that are there now, since producers may add new ones faster than they can be
+    /// looked at. `dropped` is called after each step with the number of IDs dropped, up
+    /// to 64, and says whether to go on.
     ///
-    /// IDs lie in the order of their ticks, but for those of producers that
-    /// filled at once. So a stale one answers for those before it, and a step
-    /// that is all stale is found to be so by its last.
+    /// IDs lie in the order of their ticks, except where several producers
+    /// filled at once. So all IDs before a stale one count as stale, and the last ID of
+    /// a step tells whether the whole step is.
     pub(crate) fn retire(
         &self,
         stale: impl Fn(Id) -> bool,
@@ -305,9 +307,9 @@ impl RingBuffer {
         }
     }
 
-    /// The taking loop: `read` looks at up to `want` slots from a position on
+    /// The taking loop. `read` looks at up to `want` slots from a position on
     /// and says how many of them to take; it runs again if another consumer
-    /// was faster. Returns how many were taken, and how many were left.
+    /// was faster. Returns how many were taken, and a lower bound of those left.
     #[inline]
     fn take_with(
         &self,
@@ -360,19 +362,19 @@ impl RingBuffer {
         }
     }
 
-    /// Whether a producer holds a permit, or has slots that are not published.
+    /// Whether a producer holds a permit, or has reserved slots that are not published.
     pub(crate) fn has_more_to_come(&self) -> bool {
         self.to_come() > 0
     }
 
-    /// How many IDs that is at the most.
+    /// An upper bound of the IDs that are promised and not yet published.
     pub(crate) fn to_come(&self) -> u64 {
         // `tail` first: a permit that is used up by then is counted in it.
         let tail = self.counters.tail.load(Acquire);
         self.counters.promised.load(Acquire).saturating_sub(tail)
     }
 
-    /// IDs taken since the ring was made, retired ones included.
+    /// The number of IDs taken since the ring was made, retired ones included.
     pub(crate) fn taken(&self) -> u64 {
         // Relaxed: a figure for people.
         let cursor = self.counters.cursor.load(Relaxed);
@@ -407,7 +409,7 @@ impl fmt::Debug for RingBuffer {
     }
 }
 
-/// What [`RingBuffer::settled_level`] saw.
+/// The result of [`RingBuffer::settled_level`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Level {
     /// IDs that can be taken.

@@ -1,8 +1,8 @@
 //! The only switch between `std` and loom.
 //!
-//! What the algorithms share between threads goes through these names, so that
-//! the models in `loom-tests` run the very code that ships. Figures for people,
-//! which nothing depends on, are plain `std` atomics.
+//! All state that threads share goes through these names, so that
+//! the models in `loom-tests` run the code that ships. Only statistics, on which no
+//! algorithm depends, are plain `std` atomics.
 
 #[cfg(not(all(loom, feature = "loom")))]
 pub(crate) use self::std_impl::*;
@@ -18,10 +18,10 @@ mod std_impl {
     pub(crate) use std::thread;
 
     /// Whether this is a model: one process, which runs the same few steps again
-    /// and again as if nothing had been before.
+    /// and again, each time from the start.
     pub(crate) const IN_A_MODEL: bool = false;
 
-    /// A constant that is `size` here and smaller in a model.
+    /// A constant: `size` here, and smaller in a model.
     pub(crate) const fn size(size: usize, _in_a_model: usize) -> usize {
         size
     }
@@ -34,9 +34,9 @@ mod std_impl {
         }
     }
 
-    /// Lets others run that are waited for, after `tried` attempts: for longer from
-    /// one to the next, up to a millisecond. It sleeps, since a thread of a higher
-    /// priority that only yields keeps the one it waits for from running.
+    /// Lets other threads run after `tried` attempts in vain: for longer each time, up to
+    /// a millisecond. It sleeps, since a thread of a higher priority that only yields
+    /// keeps the thread that it waits for from running.
     pub(crate) fn back_off(tried: u32) {
         if tried < 4 {
             thread::yield_now();
@@ -45,7 +45,7 @@ mod std_impl {
         }
     }
 
-    /// The time since it was started.
+    /// Measures the time since its start.
     #[derive(Debug)]
     pub(crate) struct Stopwatch(Instant);
 
@@ -71,7 +71,7 @@ mod loom_impl {
     /// Whether this is a model.
     pub(crate) const IN_A_MODEL: bool = true;
 
-    /// A constant that a model makes small, so that a few steps reach everything.
+    /// A constant that is small in a model, so that a few steps reach everything.
     pub(crate) const fn size(_size: usize, in_a_model: usize) -> usize {
         in_a_model
     }
@@ -84,12 +84,12 @@ mod loom_impl {
         }
     }
 
-    /// Lets others run that are waited for.
+    /// Lets other threads run.
     pub(crate) fn back_off(_tried: u32) {
         thread::yield_now();
     }
 
-    /// Time goes by in a model when somebody looks: ten minutes each time.
+    /// In a model each reading is ten minutes after the one before.
     #[derive(Debug)]
     pub(crate) struct Stopwatch(Duration);
 
@@ -110,13 +110,16 @@ mod tests {
     use std::time::{Duration, Instant};
 
     #[test]
-    fn who_is_waited_for_long_gets_the_processor() {
-        // A sleep never ends early. Yielding would leave a thread of a lower
+    fn a_long_back_off_sleeps() {
+        // A sleep never ends early. A yield would leave a thread of a lower
         // priority where it is.
-        for (tried, least) in [(4, 16), (7, 128), (10, 1024), (1000, 1024)] {
+        for (tried, minimum) in [(4, 16), (7, 128), (10, 1024), (1000, 1024)] {
             let started = Instant::now();
             super::back_off(tried);
-            assert!(started.elapsed() >= Duration::from_micros(least), "{tried}");
+            assert!(
+                started.elapsed() >= Duration::from_micros(minimum),
+                "{tried}"
+            );
         }
     }
 }

@@ -4,7 +4,7 @@ use std::alloc::{self, Layout};
 use std::io;
 use std::ptr::NonNull;
 
-/// A piece of the heap. Gives it back when dropped.
+/// A piece of the heap, freed on drop.
 pub(super) struct Region {
     start: NonNull<u8>,
     layout: Layout,
@@ -13,7 +13,7 @@ pub(super) struct Region {
 impl Region {
     /// Memory for a value of this layout.
     pub(super) fn map(layout: Layout) -> io::Result<Self> {
-        // The allocator must not be asked for nothing.
+        // The allocator must not be asked for 0 bytes.
         let layout = Layout::from_size_align(layout.size().max(1), layout.align())
             .map_err(|_| io::ErrorKind::InvalidInput)?;
         // SAFETY: the size is not zero.

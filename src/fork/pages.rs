@@ -6,7 +6,7 @@ use std::ptr::{self, NonNull};
 
 use super::registry::{self, Entry};
 
-/// Who wipes a region in the child.
+/// How a region is wiped in the child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Method {
     /// The kernel, by `MADV_WIPEONFORK`.
@@ -19,7 +19,7 @@ pub(super) enum Method {
     Handler,
 }
 
-/// Whole pages of our own. Unmaps them when dropped.
+/// Whole pages of our own, unmapped on drop.
 pub(super) struct Region {
     start: NonNull<u8>,
     bytes: usize,
@@ -41,7 +41,7 @@ impl Region {
 
     /// The same, wiped in this way and no other.
     ///
-    /// [`io::ErrorKind::Unsupported`] when the kernel doesn't know the mark.
+    /// [`io::ErrorKind::Unsupported`] if the kernel doesn't know the mark.
     pub(super) fn map_by(method: Method, layout: Layout) -> io::Result<Self> {
         // The system rounds up to whole pages, but refuses to map none.
         let bytes = layout.size().max(1);

@@ -1,12 +1,12 @@
-//! A value that each process has for itself.
+//! A static that each process has for itself.
 //!
 //! A forked child inherits its parent's statics, with locks that threads of the parent
-//! held and that nobody unlocks any more. So a child makes a value of its own at first
-//! use. The parent's stays where it is, a few hundred bytes a generation, since whoever
-//! reads it may still hold references.
+//! held and that no thread unlocks any more. So a child makes a value of its own at first
+//! use. The parent's value stays allocated, a few hundred bytes a generation, since its
+//! readers may still hold references.
 //!
-//! The child learns that it is one from a mark that it reads as zero; process numbers
-//! come again and would not do.
+//! A mark that the child reads as zero says that it is a child. Process numbers would
+//! not do, since they are used again.
 
 use std::io;
 use std::ops::Deref;
@@ -20,7 +20,7 @@ use crate::sync::atomic::Ordering::Relaxed;
 
 /// A static of this process, and of none that is forked from it.
 pub(crate) struct PerProcess<T: 'static> {
-    /// What was made last: by this process, or by its parent.
+    /// The value that was made last: by this process, or by its parent.
     current: AtomicCell<Option<Made<T>>>,
 }
 
@@ -85,7 +85,7 @@ impl<T> PerProcess<T> {
                 mark: WipeOnFork::new(AtomicU64::new(1))?,
                 value,
             }));
-            // Of two threads that come first together one makes it in vain.
+            // If two threads make a value at the same time, one of them does so in vain.
             if self
                 .current
                 .compare_exchange(made, Some(Made(marked)))

@@ -1,12 +1,12 @@
-//! How consumers that contend keep out of each other's way.
+//! How long a consumer waits after it lost the race for `cursor`.
 
-/// How a consumer that lost the race for `cursor` stays away from it.
+/// How long a consumer waits after it lost the race for `cursor`.
 ///
-/// Two consumers that come back at once hand the cache line to and fro, and
-/// share 40 M IDs/s where one alone takes 200 M. One that stays away for the
-/// time of a few takes lets the other have them at full speed.
-/// `crossbeam_utils::Backoff` starts at a single spin in every take, which is
-/// too short to get there.
+/// Two consumers that come back at once pass the cache line to and fro, and
+/// share 40 M IDs/s where one alone takes 200 M. A consumer that stays away for the
+/// time of a few takes lets the other take at full speed.
+/// `crossbeam_utils::Backoff` starts at a single spin in every take, and that is
+/// too short.
 #[derive(Clone, Copy)]
 pub(super) struct ContentionBackoff {
     spins: u32,

@@ -1,4 +1,4 @@
-//! What can go wrong with a ring.
+//! Errors of a ring.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use crate::id::Id;
 /// The largest capacity of a ring, in slots.
 pub(super) const MAX_CAPACITY: usize = 1 << 30;
 
-/// The ring was full; here is the ID that it did not take.
+/// The ring was full. Gives back the ID that it did not take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PushError(pub Id);
 
@@ -26,7 +26,7 @@ impl std::error::Error for PushError {}
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RingError {
-    /// The capacity is no power of two between 1 and
+    /// The capacity is not a power of two between 1 and
     /// [`RingBuffer::MAX_CAPACITY`](super::RingBuffer::MAX_CAPACITY).
     Capacity {
         /// The capacity that was asked for, in slots.

@@ -1,10 +1,10 @@
 //! Memory for the slots.
 //!
-//! A ring of a million slots is 8 MiB. Touched for the first time in pages of
-//! 4 KiB it costs 2,048 page faults, three times as long as filling it takes.
-//! So large allocations are offered to Linux for huge pages before that. Where
-//! its memory is fragmented it may first put some together, which takes time
-//! once; faulting in small pages ahead of time was measured to gain less.
+//! A ring of a million slots is 8 MiB. The first touch of that in pages of
+//! 4 KiB costs 2,048 page faults, three times as long as filling it takes.
+//! So Linux is asked for huge pages before the first touch. Where memory is
+//! fragmented, Linux may first put some together, which takes time
+//! once. Faulting in small pages ahead of time was measured to gain less.
 
 use super::error::RingError;
 use crate::sync::atomic::AtomicU64;
@@ -13,7 +13,7 @@ use crate::sync::atomic::AtomicU64;
 ///
 /// # Errors
 ///
-/// [`RingError::Memory`] if the allocator has not that much.
+/// [`RingError::Memory`] if there is not enough memory.
 pub(super) fn zeroed(len: usize) -> Result<Box<[AtomicU64]>, RingError> {
     let mut words: Vec<AtomicU64> = Vec::new();
     words
@@ -39,7 +39,7 @@ fn prefer_huge_pages(start: *mut u8, bytes: usize) {
         return;
     }
     let start = start.wrapping_add(skip);
-    // What comes back does not matter: without huge pages it is only slower.
+    // An error does not matter: without huge pages it is only slower.
     // SAFETY: whole pages of an allocation of ours, and an advice that changes
     // nothing that can be read.
     let _ = unsafe { libc::madvise(start.cast(), whole, libc::MADV_HUGEPAGE) };

@@ -1,4 +1,4 @@
-//! A revocable promise of room in the ring.
+//! A promise of room in the ring, which can be given back.
 
 use std::fmt;
 
@@ -8,10 +8,9 @@ use crate::sync::atomic::Ordering::Relaxed;
 
 /// Room in a [`RingBuffer`] for a number of IDs, to be used once.
 ///
-/// Holding one makes the push that follows infallible, so that IDs need only
-/// be made when there is a place for them. A permit names no slots: while it
-/// is held nothing is blocked, and dropping it, also by a panic, gives back
-/// what was not used.
+/// A push with a permit cannot fail, so IDs need only be made when there is room for
+/// them. A permit names no slots: while it is held nothing is blocked, and its drop,
+/// also by a panic, gives back the room that was not used.
 ///
 /// # Examples
 ///
@@ -47,11 +46,11 @@ impl<'a> Permit<'a> {
     ///
     /// Lock-free; the room that is left over is given back. A permit that was
     /// carried through `fork(2)` pushes nothing in the child.
-    #[must_use = "what the permit did not cover is still the caller's"]
+    #[must_use = "IDs beyond the permit are still the caller's"]
     pub fn push(mut self, ids: &[Id]) -> usize {
         let pushed = ids.len().min(self.count);
-        // Spent before the slots are reserved: from there on they are the ring's,
-        // and nothing of them may be given back.
+        // Counted down before the slots are reserved: from there on they are the
+        // ring's, and none of them may be given back.
         self.count -= pushed;
         if self.ring.fill(&ids[..pushed]) {
             pushed

@@ -1,7 +1,6 @@
 //! The filling side: room, slots, flags, and the advance of `tail`.
 //!
-//! What it does in which order, and why that is right, stands at the top of
-//! `ring.rs`.
+//! The head of `ring.rs` says in which order, and proves that it is right.
 
 use super::error::PushError;
 use super::permit::Permit;
@@ -30,7 +29,7 @@ impl RingBuffer {
     /// Puts as many of `ids` at the end as fit, from the front, and returns how many.
     ///
     /// They follow each other without a gap. Lock-free.
-    #[must_use = "what did not fit is still the caller's"]
+    #[must_use = "IDs that did not fit are still the caller's"]
     pub fn push_batch(&self, ids: &[Id]) -> usize {
         match self.reserve(ids.len()) {
             Some(permit) => permit.push(ids),
@@ -38,10 +37,10 @@ impl RingBuffer {
         }
     }
 
-    /// A permit to push up to `want` IDs, for fewer if there is room for fewer,
-    /// or `None` if the ring is full (or `want` is 0).
+    /// A permit to push up to `want` IDs, or fewer if there is room for fewer;
+    /// `None` if the ring is full (or `want` is 0).
     ///
-    /// Lock-free. The room is held until the permit is used or dropped; one that
+    /// Lock-free. The room is held until the permit is used or dropped; a permit that
     /// is forgotten (`std::mem::forget`) holds it for good.
     pub fn reserve(&self, want: usize) -> Option<Permit<'_>> {
         self.reserve_below(self.fill_limit(), want)
@@ -49,15 +48,15 @@ impl RingBuffer {
 
     /// The position that producers may fill up to: `cursor + capacity`.
     ///
-    /// A fill asks once and works towards the answer: polling `cursor` would
-    /// take its cache line from the consumers again and again.
+    /// A fill reads it once and works towards it: reading `cursor` again would
+    /// take its cache line from the consumers each time.
     pub(crate) fn fill_limit(&self) -> u64 {
         // Acquire: pairs with the Release exchange of the take that made the
         // room; its read of the slot happened before what is written next.
         self.counters.cursor.load(Acquire) + self.capacity() as u64
     }
 
-    /// [`reserve`](Self::reserve) against a `fill_limit` that was asked for before.
+    /// [`reserve`](Self::reserve) against a `fill_limit` that was read before.
     pub(crate) fn reserve_below(&self, fill_limit: u64, want: usize) -> Option<Permit<'_>> {
         // Relaxed throughout: `promised` only counts. What orders the slots is
         // the Acquire in `fill_limit` and the AcqRel on `reserved`.
@@ -80,24 +79,24 @@ impl RingBuffer {
         }
     }
 
-    /// Whether there is room below a `fill_limit` that was asked for before.
+    /// Whether there is room below a `fill_limit` that was read before.
     pub(crate) fn has_room_below(&self, fill_limit: u64) -> bool {
-        // Relaxed: whoever tries to have it gets to know.
+        // Relaxed: a thread that tries to reserve the room finds out.
         self.counters.promised.load(Relaxed) < fill_limit
     }
 
     /// Writes `ids` into slots of their own and publishes them.
     ///
     /// The caller holds a permit for them. Nothing in here can unwind. Returns
-    /// whether they are in the ring: not in a forked child.
+    /// whether the IDs are in the ring: `false` in a forked child.
     pub(super) fn fill(&self, ids: &[Id]) -> bool {
         let count = ids.len() as u64;
         // AcqRel: each producer happens after those that reserved before it
         // and so after the takes that made room for all of them.
         let start = self.counters.reserved.fetch_add(count, AcqRel);
         if start < self.capacity() as u64 {
-            // Counting starts at `capacity`: this is a forked child, and the
-            // permit its parent's. The flags are too, and would let old IDs pass.
+            // Counting starts at `capacity`: this is a forked child with a permit of
+            // its parent. The flags are the parent's, too, and would let old IDs pass.
             return false;
         }
         debug_assert!(
@@ -135,7 +134,7 @@ impl RingBuffer {
 
     /// Moves `tail` over everything that is published from there on.
     fn advance_tail(&self) {
-        // SeqCst: pairs with this very fence in the other producers. Whoever
+        // SeqCst: pairs with this very fence in the other producers. The one that
         // passes it second sees the flags of both.
         fence(SeqCst);
         let mut tail = self.counters.tail.load(Acquire);
@@ -183,7 +182,7 @@ impl RingBuffer {
         &self.published[index / FLAGS_PER_WORD as usize]
     }
 
-    /// Flags in use per word: fewer than 64 only in a ring smaller than that.
+    /// Flags in use per word: fewer than 64 only in a ring of fewer slots.
     fn flags_in_use(&self) -> u64 {
         FLAGS_PER_WORD.min(self.capacity() as u64)
     }

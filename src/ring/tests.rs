@@ -1,12 +1,11 @@
-//! What a ring says of itself, and counters as a thread may load them: `cursor`, and
-//! `tail` much later.
+//! Levels and retirement, also where a thread loads `tail` much later than `cursor`.
 
 use std::cell::Cell;
 
 use super::*;
 
-/// A ring of four whose `tail` lies `ahead` positions after `cursor`: what a
-/// reader has loaded that slept after `cursor`, while whole rounds went by.
+/// A ring of four whose `tail` lies `ahead` positions after `cursor`: as a reader loads
+/// them that slept in between, while whole rounds went by.
 fn seen_late(ahead: u64) -> RingBuffer {
     let ring = RingBuffer::with_capacity(4).unwrap();
     let ids = [1, 2, 3, 4].map(Id::from_u64);
@@ -66,7 +65,7 @@ fn a_take_says_how_many_it_leaves() {
 }
 
 #[test]
-fn what_is_promised_is_neither_filled_nor_room() {
+fn promised_slots_are_neither_filled_nor_room() {
     let ring = two_hundred();
     let level = || {
         let Level { filled, room } = ring.settled_level();
@@ -97,7 +96,7 @@ fn there_is_room_below_the_limit_until_all_is_promised() {
     assert!(!ring.has_room_below(limit) && ring.has_room_below(limit + 1));
 }
 
-/// Of what is pushed by ones, an ID to a flag, nothing waits for its neighbours.
+/// Pushed one by one, no ID waits for those that share its word of flags.
 #[test]
 fn each_id_is_there_when_it_is_pushed() {
     let ring = RingBuffer::with_capacity(128).unwrap();
@@ -119,7 +118,7 @@ fn two_hundred() -> RingBuffer {
 }
 
 #[test]
-fn only_what_was_there_is_retired() {
+fn only_ids_that_were_there_are_retired() {
     let ring = two_hundred();
     let mut steps = Vec::new();
     ring.retire(
@@ -159,7 +158,7 @@ fn retiring_ends_at_the_first_that_is_not_stale() {
 }
 
 #[test]
-fn retiring_ends_when_it_is_told_to() {
+fn retiring_ends_when_the_callback_says_so() {
     let ring = two_hundred();
     ring.retire(|_| true, |_| false);
     assert_eq!(ring.len(), 200 - 64);
