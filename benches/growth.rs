@@ -8,7 +8,7 @@
 //! Prints tables; `--svg` draws them as well. One thing varies at a time and
 //! the rest stays as in `Point::BASE`. A point is measured in two ways:
 //!
-//! - *full*: rings that nobody refills, each emptied once;
+//! - *full*: rings that are not refilled, each emptied once;
 //! - *live*: one producer fills while the consumers take, for a tenth of a
 //!   second. What consumers make in place, because they outrun the producer,
 //!   counts as well, and its share stands behind.
@@ -109,7 +109,7 @@ impl Point {
 /// What was measured at a point.
 #[derive(Clone, Copy)]
 struct Cost {
-    /// Nanoseconds an ID from a full ring, where that can be told.
+    /// Nanoseconds an ID from a full ring, where that can be measured.
     full: Option<f64>,
     /// Nanoseconds an ID from a live ring.
     live: f64,

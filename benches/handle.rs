@@ -1,6 +1,6 @@
 //! What does it cost to take one ID from a handle, one handle a thread?
 //!
-//! `full ring` takes each chunk of 64 from a ring that nobody refills while it
+//! `full ring` takes each chunk of 64 from a ring that is not refilled while it
 //! is timed. `no ring` has none to take from: each chunk is claimed and
 //! encrypted in place, which is what a take costs that outruns its producers,
 //! and all that is left of it on a machine without idle cores.

@@ -114,8 +114,8 @@ fn print_costs(time: Duration, meter: &Arc<Meter>) {
     println!("| takes | leases | changes/s | ns/ID | throughput x fixed |");
     println!("|---|---|---:|---:|---:|");
     for (name, measure) in TAKES {
-        // The kinds of lease take turns, so that all have the same moods of the
-        // machine.
+        // The kinds of lease take turns, so that a change in the
+        // speed of the machine meets all of them.
         let mut runs = Leases::ALL.map(|_| Vec::new());
         for _ in 0..RUNS {
             for (runs, leases) in runs.iter_mut().zip(Leases::ALL) {

@@ -6,7 +6,7 @@
 //! - [`borrowing`]: how far ahead of the clock it drives a lease.
 //! - [`simulate()`]: the level of a ring over time, on a [`Machine`], as a [`Config`]
 //!   has it.
-//! - [`capacity_for`]: the least ring that does not run dry.
+//! - [`capacity_for`]: the smallest ring that does not run dry.
 //!
 //! ```
 //! use std::time::Duration;

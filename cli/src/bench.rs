@@ -140,8 +140,8 @@ fn conclude(all: &[Figures], printed: io::Result<()>) -> Result<()> {
 
 /// The numbers of threads to measure at, on this many cores.
 fn thread_counts(name: &str, cores: usize) -> BTreeSet<usize> {
-    let least = if has_producer(name) { 2 } else { 1 };
-    [least, cores.max(least)].into()
+    let fewest = if has_producer(name) { 2 } else { 1 };
+    [fewest, cores.max(fewest)].into()
 }
 
 fn has_producer(name: &str) -> bool {

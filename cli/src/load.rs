@@ -8,6 +8,8 @@ use anyhow::{Context, Result};
 use clap::Args;
 use ringflake::plan::{Burst, Load, Rate, Trace};
 
+use crate::units::time;
+
 /// How far ahead of the clock IDs may lie.
 pub(crate) const BORROW_LIMIT: Duration = Duration::from_secs(60);
 
@@ -54,5 +56,21 @@ impl LoadArgs {
             Some(burst) => load.map(|load| load.with_burst(burst)),
             None => load,
         })
+    }
+}
+
+/// What a load does to the borrow limit, which it reaches after so many seconds, if at
+/// all; `most` is what it borrows at once, in seconds.
+pub(crate) fn borrowing_in_words(used_up_at: Option<f64>, most: f64) -> String {
+    let limit = BORROW_LIMIT.as_secs();
+    match used_up_at {
+        Some(at) => format!(
+            "after {} the {limit} s that may be borrowed are used up, and takes fail from then on",
+            time(at)
+        ),
+        None => format!(
+            "up to {} of the {limit} s that may be borrowed are needed",
+            time(most)
+        ),
     }
 }

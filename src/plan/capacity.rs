@@ -1,4 +1,4 @@
-//! The least ring that a load does not empty.
+//! The smallest ring that a load does not empty.
 //!
 //! A ring is judged by the worst case: each rise of the rate comes when the level
 //! has just not reached the threshold, and the producer sleeps. So the answer
@@ -24,7 +24,7 @@ const BURSTS: u32 = 100;
 /// The time for which a steady load is looked at, in seconds. It has one shape.
 const STEADY: f64 = 1e6;
 
-/// The least ring that does not run dry under `load` on `machine`, with the lowest
+/// The smallest ring that does not run dry under `load` on `machine`, with the lowest
 /// threshold that does for it, of at most 75 %.
 ///
 /// In the worst case, that is: no phase of the fills is assumed. There is no margin
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(horizon(&Load::steady("1M".parse().unwrap())), STEADY);
     }
 
-    /// Each ring is dry again and again there, for longer than anybody waits.
+    /// Each ring underruns again and again there, for longer than anybody waits.
     #[test]
     fn a_load_that_is_hardly_met_or_not_at_all_is_told_soon() {
         let wake = Duration::from_millis(1);
@@ -219,17 +219,17 @@ mod tests {
             let run = simulate(&load, &machine, &config, Duration::from_secs(3));
             prop_assert_eq!(run.empties, 0.0);
             let seconds = horizon(&load);
-            let dry = |capacity, percent| {
+            let underrun = |capacity, percent| {
                 let config = Config::new(capacity, ThresholdFill::percent(percent)).unwrap();
                 underruns(&load, &machine, &config, seconds)
             };
             for percent in [1, 25, 50, 75] {
-                prop_assert!(dry(config.capacity() / 2, percent));
-                prop_assert!(!dry(config.capacity() * 2, 75));
+                prop_assert!(underrun(config.capacity() / 2, percent));
+                prop_assert!(!underrun(config.capacity() * 2, 75));
                 // More is never worse.
-                if !dry(config.capacity(), percent) {
-                    prop_assert!(!dry(config.capacity(), percent + 25));
-                    prop_assert!(!dry(config.capacity() * 2, percent));
+                if !underrun(config.capacity(), percent) {
+                    prop_assert!(!underrun(config.capacity(), percent + 25));
+                    prop_assert!(!underrun(config.capacity() * 2, percent));
                 }
             }
         }

@@ -94,7 +94,7 @@ pub fn simulate(load: &Load, machine: &Machine, config: &Config, duration: Durat
     ring.finish()
 }
 
-/// Whether the ring runs dry in the worst case: if each rise of the rate comes
+/// Whether the ring becomes empty in the worst case: if each rise of the rate comes
 /// when the level has just not reached the threshold.
 pub(super) fn underruns(load: &Load, machine: &Machine, config: &Config, seconds: f64) -> bool {
     let mut ring = FluidRing::new(machine, config, Phase::Worst);
@@ -239,12 +239,12 @@ impl FluidRing {
     }
 
     /// Whether the question of the worst case has its answer. What comes after it
-    /// could be endless: a ring that is dry again and again.
+    /// could be endless: a ring that is empty again and again.
     fn is_decided(&self) -> bool {
         self.phase == Phase::Worst && self.result.empties > 0.0
     }
 
-    /// Whether the producer is asleep, and nobody waits.
+    /// Whether the producer is asleep, and no take waits.
     fn is_settled(&self) -> bool {
         matches!(self.producer, Producer::Asleep) && self.waiting <= NEGLIGIBLE
     }
@@ -601,9 +601,9 @@ mod tests {
     #[test]
     fn the_worst_case_is_a_take_just_above_the_threshold() {
         let config = config(16, 50);
-        for (rate, dry) in [(70, false), (71, true)] {
+        for (rate, underrun) in [(70, false), (71, true)] {
             let machine = machine(1000, 100_000);
-            assert_eq!(underruns(&steady(rate), &machine, &config, 10.0), dry);
+            assert_eq!(underruns(&steady(rate), &machine, &config, 10.0), underrun);
         }
     }
 
@@ -620,9 +620,9 @@ mod tests {
     fn a_deficit_that_lasts_is_looked_ahead_to() {
         // 524,288 slots, of which 1,000 are missing in each second.
         let (machine, config) = (machine(3_119_000, 100), config(1 << 20, 50));
-        for (seconds, dry) in [(500.0, false), (550.0, true)] {
+        for (seconds, underrun) in [(500.0, false), (550.0, true)] {
             let result = underruns(&steady(3_120_000), &machine, &config, seconds);
-            assert_eq!(result, dry, "{seconds}");
+            assert_eq!(result, underrun, "{seconds}");
         }
     }
 
@@ -632,10 +632,10 @@ mod tests {
         // are left 1,000 are missing in each second.
         let (machine, config) = (machine(3_119_000, 100), config(1024, 50));
         let load = Load::steady(Rate::new(3_120_000).unwrap());
-        for (seconds, dry) in [(0.15, false), (0.25, true)] {
+        for (seconds, underrun) in [(0.15, false), (0.25, true)] {
             assert_eq!(
                 underruns(&load, &machine, &config, seconds),
-                dry,
+                underrun,
                 "{seconds}"
             );
         }
@@ -764,13 +764,13 @@ mod tests {
             // Under a load that does not change. One that rises finds a slow producer
             // awake more often.
             let load = steady(rate);
-            let dry = |fill_rate, wake| {
+            let underrun = |fill_rate, wake| {
                 let machine = machine(fill_rate, wake);
                 underruns(&load, &machine, &config(1 << log, percent), 1.0)
             };
-            if !dry(fill_rate, wake) {
-                prop_assert!(!dry(fill_rate * faster, wake));
-                prop_assert!(!dry(fill_rate, wake / faster));
+            if !underrun(fill_rate, wake) {
+                prop_assert!(!underrun(fill_rate * faster, wake));
+                prop_assert!(!underrun(fill_rate, wake / faster));
             }
         }
 

@@ -58,8 +58,8 @@ pub(crate) struct Sample {
 
 impl Measurement {
     /// Runs a load with takes one by one from `generator`. `observer` makes what sees a
-    /// consumer's IDs, and is returned at the end. `progress` hears the time since the
-    /// first moment.
+    /// consumer's IDs, and is returned at the end. `progress` is called with the time since
+    /// the first moment.
     ///
     /// # Errors
     ///

@@ -34,7 +34,7 @@ const SPIN_AT_MOST: Duration = Duration::from_millis(1);
 /// A shorter pause has no time for an observer.
 const OBSERVE_AT_LEAST: Duration = Duration::from_micros(3);
 
-/// The longest latency that is told apart from longer ones.
+/// Longer latencies count as this one.
 const LONGEST: Duration = Duration::from_secs(3600);
 
 /// Counts of times in nanoseconds, each known to 1 part in 100.

@@ -60,7 +60,7 @@ pub(crate) fn live() -> CachedGenerator {
         .expect("the configuration is valid")
 }
 
-/// A generator with a full ring that nobody refills, and that fails when dry.
+/// A generator with a full ring that is not refilled, and that fails when empty.
 pub(crate) fn full(slots: usize) -> CachedGenerator {
     filled_once(slots)
         .build()

@@ -31,9 +31,9 @@ pub(super) fn minimum_capacity(slots: usize, threshold: Threshold) -> usize {
 /// Of `capacities`, in ascending order, those that the model does not rule out:
 /// far below its answers each ring runs dry, and far above no ring does.
 pub(super) fn pruned(capacities: Vec<usize>, predicted: &[usize]) -> Vec<usize> {
-    let least = predicted.iter().min().copied().unwrap_or(1);
-    let most = predicted.iter().max().copied().unwrap_or(usize::MAX);
-    let near = least / FAR_BELOW..=most.saturating_mul(FAR_ABOVE);
+    let smallest = predicted.iter().min().copied().unwrap_or(1);
+    let largest = predicted.iter().max().copied().unwrap_or(usize::MAX);
+    let near = smallest / FAR_BELOW..=largest.saturating_mul(FAR_ABOVE);
     let (kept, ruled_out): (Vec<_>, Vec<_>) =
         (capacities.into_iter()).partition(|capacity| near.contains(capacity));
     // All of them are kept rather than none.

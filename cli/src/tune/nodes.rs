@@ -7,7 +7,7 @@ use anyhow::Result;
 use ringflake::Layout;
 use ringflake::plan::{self, Load};
 
-use crate::load::BORROW_LIMIT;
+use crate::load::{BORROW_LIMIT, borrowing_in_words};
 use crate::units::{grouped, short, time};
 use crate::usage::Misuse;
 
@@ -76,15 +76,7 @@ impl NodeBudget {
             return None;
         }
         let count = self.nodes.end - self.nodes.start;
-        let limit = BORROW_LIMIT.as_secs();
-        let end = match self.used_up_at {
-            Some(at) => format!(
-                "after {} the {limit} s that may be borrowed are used up, and takes fail from \
-                 then on",
-                time(at)
-            ),
-            None => format!("up to {} are borrowed", time(self.most_borrowed)),
-        };
+        let end = borrowing_in_words(self.used_up_at, self.most_borrowed);
         Some(format!(
             "the load asks for {} IDs/s on average, and {count} {} {} IDs/s: {end}; {} nodes are \
              enough",

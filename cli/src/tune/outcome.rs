@@ -167,8 +167,8 @@ impl Outcome {
         if self.is_interrupted {
             warnings.push("the run was interrupted: this is what was measured so far".to_owned());
         } else if self.findings.recommended.is_some() && !self.findings.is_proven {
-            let text = "the time was too short to prove the recommended ring: a longer --seconds \
-                        tells more";
+            let text = "the time was too short to prove the recommended ring: give a longer \
+                        --seconds";
             warnings.push(text.to_owned());
         }
         warnings

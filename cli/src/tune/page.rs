@@ -13,7 +13,7 @@ use crate::timestamp;
 
 pub(super) fn page(outcome: &Outcome, command: &str, machine: Vec<Fact>) -> Page {
     let recommended = outcome.findings.trial_of_recommended();
-    // Where nothing is recommended, the longest trial tells the most.
+    // Where nothing is recommended, the longest trial is shown.
     let longest = || {
         let trials = outcome.findings.trials.values();
         trials.max_by(|one, other| one.seconds().total_cmp(&other.seconds()))

@@ -31,7 +31,7 @@ pub(super) use self::level::Level;
 /// A name and what it stands for.
 pub(super) type Fact = (String, String);
 
-/// What the page tells.
+/// The contents of the page.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Page {
     /// The load.

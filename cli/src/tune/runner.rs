@@ -123,17 +123,17 @@ impl Runner for RealRings<'_> {
 /// quarter of it.
 pub(super) fn run_length(load: &Load, time: Duration) -> Duration {
     const AFTERWARDS: f64 = 0.02;
-    let least = time.as_secs_f64() / 16.0;
-    let most = time.as_secs_f64() / 4.0;
+    let shortest = time.as_secs_f64() / 16.0;
+    let longest = time.as_secs_f64() / 4.0;
     let meets_all = match load.duration() {
         Some(whole) => whole.as_secs_f64(),
         // The burst, what follows it, and the next burst.
         None => match (load.period(), load.pieces().next()) {
             (Some(period), Some(burst)) => period.as_secs_f64() + burst.until + AFTERWARDS,
-            _ => least,
+            _ => shortest,
         },
     };
-    Duration::from_secs_f64(meets_all.clamp(least, most))
+    Duration::from_secs_f64(meets_all.clamp(shortest, longest))
 }
 
 /// The busiest part of a trace that is longer than `most`, and when it begins.

@@ -18,7 +18,7 @@
 //! event, such as a wake-up that takes milliseconds, has to be met only once.
 //!
 //! An adaptive threshold is underrun with fixed ones at its upper bound. An empty of its
-//! own tells only about smaller adaptive ones, because it may have come down.
+//! own rules out only smaller adaptive ones, because it may have come down.
 
 use std::collections::BTreeMap;
 
@@ -117,7 +117,7 @@ impl Findings {
     /// What shows that a setting is underrun: the longest trial with empties of one
     /// that carries no less.
     pub(super) fn witness(&self, setting: Setting) -> Option<&Trial> {
-        let tells = |trial: &&Trial| match trial.setting.threshold {
+        let covers = |trial: &&Trial| match trial.setting.threshold {
             threshold if threshold == setting.threshold => {
                 trial.setting.capacity >= setting.capacity
             }
@@ -126,7 +126,7 @@ impl Findings {
         };
         let underrun = self.trials.values().filter(|trial| !trial.is_clean());
         underrun
-            .filter(tells)
+            .filter(covers)
             .max_by(|one, other| one.seconds().total_cmp(&other.seconds()))
     }
 }
@@ -538,7 +538,7 @@ mod tests {
         let choices = choices(&[HIGH, Threshold::Adaptive]);
         let findings = search(&mut machine, &choices, None, Some(3000)).unwrap();
         assert_eq!(findings.minimum, Some(setting(4096, HIGH)));
-        // Half of it with an adaptive threshold might do, and nobody has seen it.
+        // Half of it with an adaptive threshold might do, but did not run.
         let half = setting(2048, Threshold::Adaptive);
         assert!(!findings.is_underrun(half) && findings.trial(half).is_none());
         assert!(!findings.is_proven);

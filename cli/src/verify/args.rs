@@ -15,7 +15,7 @@ use crate::threshold::Threshold;
 /// Leases, and the secret, are had as generate has them. Threads take IDs in all
 /// three ways, in batches, singly and through handles, as fast as they can. Each
 /// ID is decrypted, held against the leases that the store has confirmed, and
-/// marked in a bitmap. The IDs are shown to nobody. Ctrl-C ends the run and prints
+/// marked in a bitmap. The IDs are not printed. Ctrl-C ends the run and prints
 /// what was verified until then. The exit status is 1 if an ID came twice or lay
 /// outside the leases.
 ///

@@ -18,10 +18,10 @@ use crate::drive::measurement::Measurement;
 use crate::drive::open_loop::{OpenLoop, TakeObserver};
 use crate::interrupt::Interrupt;
 use crate::leases::{DemandEstimate, Supply};
-use crate::load::{BORROW_LIMIT, GROUPS_PER_SECOND};
+use crate::load::{BORROW_LIMIT, GROUPS_PER_SECOND, borrowing_in_words};
 use crate::report::say;
 use crate::threads::ThreadCount;
-use crate::units::{short, time as in_words};
+use crate::units::short;
 
 /// How long a load without an end runs.
 const DEFAULT_TIME: Duration = Duration::from_secs(10);
@@ -145,17 +145,7 @@ fn warn_of_borrowing(load: &Load, time: Duration, layout: &Layout, leases: &[Lea
     if mean <= sustained && borrowing.used_up_at.is_none() {
         return;
     }
-    let limit = BORROW_LIMIT.as_secs();
-    let end = match borrowing.used_up_at {
-        Some(at) => format!(
-            "after {} the {limit} s that may be borrowed are used up, and takes fail from then on",
-            in_words(at)
-        ),
-        None => format!(
-            "{} of the {limit} s that may be borrowed will be needed",
-            in_words(borrowing.most)
-        ),
-    };
+    let end = borrowing_in_words(borrowing.used_up_at, borrowing.most);
     say(format_args!(
         "the load asks for {} IDs/s on average, and the leases, on {nodes} node{}, have \
          {} IDs/s: {end}; more --nodes or --blocks have more",

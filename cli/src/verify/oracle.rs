@@ -1,9 +1,9 @@
 //! The oracle: has this raw been seen before, and was it ours to issue?
 //!
-//! Whether it was ours, the audit_log of confirmed leases tells. For the other
+//! The log of confirmed leases answers whether it was ours. For the other
 //! question each raw of the layout has a place on a line: node, tick, sequence.
 //! A bit a place, in pages made on demand, says whether it was seen. Setting a
-//! bit tells at the same time whether it was set before, so two threads that mark
+//! bit also returns whether it was set before, so two threads that mark
 //! the same raw can't both find it new.
 //!
 //! A page in which every bit is set needs no memory any more: whatever falls

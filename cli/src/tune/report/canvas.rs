@@ -65,7 +65,7 @@ pub(super) fn picture(
     Ok(html)
 }
 
-/// Height of text on the page, in pixels, as the backend wants it told.
+/// Height of text on the page, in pixels, times the factor of the backend.
 const TEXT: f64 = 13.0 * 1.24;
 
 pub(super) fn text(colour: RGBColor) -> TextStyle<'static> {
@@ -91,8 +91,8 @@ pub(super) fn line(index: usize) -> ShapeStyle {
     LINES[index % LINES.len()].drawn().stroke_width(2)
 }
 
-/// Draws the marker of the line with this index: six shapes, so that nobody has to
-/// tell colours apart.
+/// Draws the marker of the line with this index: six shapes, which differ
+/// without their colours.
 pub(super) fn mark(area: &Area<'_>, (x, y): (i32, i32), index: usize) -> Result<()> {
     const R: i32 = 4;
     let colour = LINES[index % LINES.len()].drawn();

@@ -41,7 +41,7 @@ pub(super) const QUIET: Colour = Colour::new(0x565D66, 0xA4ACB5);
 /// Lines that guide the eye and mean nothing.
 pub(super) const GRID: Colour = Colour::new(0xDFE3E8, 0x2D3339);
 
-/// Lines. Their markers and labels tell them apart as well.
+/// Lines. Their markers and labels differ as well.
 pub(super) const LINES: [Colour; 6] = [
     Colour::new(0x0060A8, 0x6CB6F5),
     Colour::new(0xA84300, 0xF59A5B),

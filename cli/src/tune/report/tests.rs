@@ -1,4 +1,4 @@
-//! The page, made from figures that nobody measured.
+//! The page, from made-up figures.
 
 use super::palette::tests::knows_all_colours_of;
 use super::*;
