@@ -5,14 +5,15 @@ use std::fmt;
 use anyhow::{Result, bail};
 use ringflake::{CachedGeneratorBuilder, RingBuffer};
 
+use crate::count::whole;
 use crate::threshold::Threshold;
 use crate::units::grouped;
 
 /// The number of slots of a ring: a power of two.
 pub(super) fn capacity(text: &str) -> Result<usize> {
-    match text.parse::<usize>() {
-        Ok(slots) if slots.is_power_of_two() && slots <= RingBuffer::MAX_CAPACITY => Ok(slots),
-        Ok(slots) if (2..RingBuffer::MAX_CAPACITY).contains(&slots) => {
+    match whole(text).and_then(|slots| usize::try_from(slots).ok()) {
+        Some(slots) if slots.is_power_of_two() && slots <= RingBuffer::MAX_CAPACITY => Ok(slots),
+        Some(slots) if (2..RingBuffer::MAX_CAPACITY).contains(&slots) => {
             let above = slots.next_power_of_two();
             bail!(
                 "a ring has a power of two of slots: give {} or {above}",

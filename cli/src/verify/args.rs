@@ -43,10 +43,10 @@ pub(crate) struct VerifyArgs {
     #[arg(long, value_name = "N", requires = "LoadArgs")]
     pub(super) consumers: Option<ThreadCount>,
     /// Threads that fill the ring
-    #[arg(long, value_name = "P", default_value_t = 1)]
+    #[arg(long, value_name = "P", value_parser = count::<usize>(0..=u64::MAX), default_value = "1")]
     producers: usize,
     /// Slots of the ring, a power of two
-    #[arg(long, value_name = "C", default_value_t = 1 << 16)]
+    #[arg(long, value_name = "C", value_parser = count::<usize>(0..=u64::MAX), default_value = "65536")]
     pub(super) capacity: usize,
     /// The level under which the ring is filled, as a share of the capacity, or
     /// adaptive: one that follows the load
