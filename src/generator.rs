@@ -29,6 +29,8 @@ pub use self::direct::{ClockPolicy, DirectGenerator};
 pub use self::direct_builder::DirectGeneratorBuilder;
 pub use self::empty::{OnEmpty, RingEmpty, TakeError};
 pub use self::error::BuildError;
+#[cfg(feature = "sqlite")]
+pub use self::from_local::{local, local_in};
 pub use self::handle::Handle;
 pub use self::inspector::Inspector;
 pub use self::lease_options::LeaseSource;

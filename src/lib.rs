@@ -117,6 +117,8 @@ pub use self::generator::{
     DirectGeneratorBuilder, FillCounts, Handle, Inspector, LeaseCheck, LeaseSource, OnEmpty,
     RingEmpty, Shutdown, Stats, TakeError,
 };
+#[cfg(feature = "sqlite")]
+pub use self::generator::{local, local_in};
 pub use self::id::{Id, ParseIdError};
 pub use self::layout::{
     Layout, LayoutBuilder, LayoutError, LayoutField, MissingPart, NodeFields, NodeFieldsError,
@@ -124,7 +126,7 @@ pub use self::layout::{
 };
 pub use self::lease::{Lease, LeaseError, LeaseStore, StaticLease};
 #[cfg(feature = "sqlite")]
-pub use self::local::{Local, LocalError, local, local_in};
+pub use self::local::{Local, LocalError};
 pub use self::ring::{Permit, PushError, RingBuffer, RingError};
 pub use self::timeline::Refused;
 #[cfg(feature = "loom")]

@@ -1,12 +1,70 @@
-//! What `local` stands for: a store, a namespace and a secret.
+//! What `local` stands for: a store, a namespace and a secret; and generators on it with
+//! nothing more to say.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
+use super::cached::CachedGenerator;
 use super::error::BuildError;
 use super::lease_options::{DEFAULT_BORROW_LIMIT, LeaseOptions};
 use super::setup::Setup;
+use crate::layout::Layout;
 use crate::lease::Namespace;
 use crate::local::{Local, LocalError};
+
+/// A generator of encrypted IDs in the namespace `name` of this user, safe from the
+/// first run on. Needs the feature `sqlite`.
+///
+/// Leases come from `leases.db` in the data directory: `RINGFLAKE_DATA_DIR` if that
+/// is set, and else the platform's, such as `~/.local/share/ringflake`. The first
+/// call makes the directory, the file and a secret of the namespace's own, for
+/// their owner alone. Any number of processes may call this at once, be killed and
+/// start again; no ID of a namespace comes twice. Another user, and a container with
+/// a home of its own, has another directory and so another space with another secret:
+/// what is to share a space runs as one user on one directory, or uses a store.
+///
+/// The layout is [`Layout::RANDFLAKE`]. For another one, plain IDs or any other
+/// option see [`Local`]. `ringflake inspect --namespace NAME` reads the IDs.
+///
+/// Blocks for some file syncs: milliseconds, and longer while other processes
+/// start, too. Where the past of the directory is unknown it waits some seconds,
+/// until leases begin above all that may have been issued.
+///
+/// # Errors
+/// [`BuildError::Local`] for the name, the directory and the secret, and
+/// [`BuildError::Store`] and [`BuildError::NoLeaseYet`] for the leases. Each says what to do.
+///
+/// # Examples
+/// ```no_run
+/// let ids = ringflake::local("orders")?;
+/// println!("{}", ids.take()?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn local(name: impl Into<String>) -> Result<CachedGenerator, BuildError> {
+    CachedGenerator::builder(Layout::RANDFLAKE)
+        .local(Local::new(name))
+        .build()
+}
+
+/// As [`local`](local()), in this data directory.
+///
+/// # Errors
+/// Those of [`local`](local()).
+///
+/// # Examples
+/// ```no_run
+/// let ids = ringflake::local_in("/var/lib/app/ids", "orders")?;
+/// println!("{}", ids.take()?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn local_in(
+    directory: impl Into<PathBuf>,
+    name: impl Into<String>,
+) -> Result<CachedGenerator, BuildError> {
+    CachedGenerator::builder(Layout::RANDFLAKE)
+        .local(Local::new(name).in_directory(directory))
+        .build()
+}
 
 impl Setup {
     /// Makes the local space that was asked for and puts it in place of `local`.

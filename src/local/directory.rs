@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
 
-use super::{LocalError, names, secret};
+use super::error::LocalError;
+use super::{names, secret};
 use crate::cipher::Secret;
 use crate::lease::past::{Lock, Past, is_elsewhere};
 use crate::lease::{OpenOptions, SqliteStore};

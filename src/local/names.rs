@@ -6,7 +6,7 @@
 //! | of the layout | the layout's text, and with `-plain` for plain IDs | 1 |
 //! | of the layout, where that belongs to another secret | with `-` and 8 digits of the fingerprint | 1 |
 
-use super::LocalError;
+use super::error::LocalError;
 use crate::cipher::Secret;
 use crate::layout::Layout;
 use crate::lease::{Fingerprint, Namespace};

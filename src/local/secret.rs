@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::LocalError;
+use super::error::LocalError;
 use crate::cipher::{Secret, SecretError};
 use crate::lease::Fingerprint;
 use crate::lease::past::{Lock, sync};

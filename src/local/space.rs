@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::{DataDir, Local, LocalError, LocalStore, names};
+use super::definition::Local;
+use super::directory::DataDir;
+use super::error::LocalError;
+use super::names;
 use crate::cipher::Secret;
 use crate::clock::{Clock, SystemClock};
 use crate::lease::past::{Lock, Past};
@@ -28,15 +31,6 @@ impl LocalSpace {
     /// The directory.
     pub fn directory(&self) -> &DataDir {
         &self.directory
-    }
-
-    /// The store of leases. It makes the record anew should `leases.db` be lost
-    /// while it is in use.
-    ///
-    /// # Errors
-    /// [`LocalError::Place`] for a path that can't name a file.
-    pub fn store(&self) -> Result<LocalStore, LocalError> {
-        Ok(LocalStore::new(self.clone(), self.sqlite()?))
     }
 
     /// The store of leases as it is.

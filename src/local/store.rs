@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::{LocalError, LocalSpace};
+use super::error::LocalError;
+use super::space::LocalSpace;
 use crate::clock::{Clock, SystemClock};
 use crate::lease::{
     Acquire, Block, BlockState, Epoch, Fingerprint, Floor, Grant, Init, LeaseStore, Listing,
@@ -24,8 +25,19 @@ pub struct LocalStore {
     released: Vec<(Block, Epoch)>,
 }
 
+impl LocalSpace {
+    /// The store of leases. It makes the record anew should `leases.db` be lost
+    /// while it is in use.
+    ///
+    /// # Errors
+    /// [`LocalError::Place`] for a path that can't name a file.
+    pub fn store(&self) -> Result<LocalStore, LocalError> {
+        Ok(LocalStore::new(self.clone(), self.sqlite()?))
+    }
+}
+
 impl LocalStore {
-    pub(super) fn new(space: LocalSpace, store: SqliteStore) -> Self {
+    fn new(space: LocalSpace, store: SqliteStore) -> Self {
         Self {
             space,
             store,

@@ -1,0 +1,266 @@
+//! Which ID space of this machine, where it is kept, and what is known of its past.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::directory::DataDir;
+use super::error::LocalError;
+use super::names::{self, Which};
+use super::secret;
+use crate::cipher::Secret;
+use crate::layout::Layout;
+use crate::lease::past::{Lock, Past};
+use crate::lease::{History, Namespace, OpenOptions, SqliteStore, StoreLimits};
+
+/// An ID space of one machine: a namespace in a data directory.
+///
+/// Given to a builder's [`local`](crate::CachedGeneratorBuilder::local) it is the
+/// generator's lease store, namespace and secret in one. The [module](super) says
+/// what is made where, and why no ID comes twice.
+///
+/// # Examples
+/// ```
+/// use ringflake::{CachedGenerator, Layout, Local};
+///
+/// let directory = tempfile::tempdir()?;
+/// // The examples run on any file system. Leave `accept_best_effort` out.
+/// let orders = Local::new("orders").in_directory(directory.path()).accept_best_effort(true);
+/// let ids = CachedGenerator::builder(Layout::RANDFLAKE)
+///     .local(orders.clone())
+///     .capacity(1 << 12)
+///     .build()?;
+/// let plain = CachedGenerator::builder(Layout::TWITTER).local(orders).plain().build()?;
+///
+/// assert!(directory.path().join("orders.secret").exists());
+/// println!("{} {}", ids.take()?, plain.take()?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Local {
+    pub(super) which: Which,
+    plain: bool,
+    directory: Option<DataDir>,
+    best_effort: bool,
+}
+
+impl Local {
+    /// The namespace of this name, with a secret of its own. Its plain IDs are in a
+    /// namespace of their own, `NAME-plain`.
+    ///
+    /// A name is one of a [`Namespace`], at most 58 bytes long, and does not end in
+    /// `-plain`. It is checked when a generator is built.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self::of(Which::Named(name.into()), false)
+    }
+
+    /// The namespace without a name, as the command line uses it when none is
+    /// given: that of the layout and of this secret, or of plain IDs without one.
+    ///
+    /// A secret that is used in another data directory too, or on another machine,
+    /// needs a store that both share.
+    pub fn of_layout(secret: Option<&Secret>) -> Self {
+        Self::of(Which::OfLayout(secret.cloned()), secret.is_none())
+    }
+
+    fn of(which: Which, plain: bool) -> Self {
+        Self {
+            which,
+            plain,
+            directory: None,
+            best_effort: false,
+        }
+    }
+
+    /// Keeps leases and secrets in this directory. It need not exist. By default it
+    /// is that of [`DataDir::of_this_user`].
+    #[must_use]
+    pub fn in_directory(mut self, path: impl Into<PathBuf>) -> Self {
+        self.directory = Some(DataDir::new(path));
+        self
+    }
+
+    /// Plain IDs: not encrypted, sorted by time, in a namespace of their own.
+    ///
+    /// Without a secret the spaces of two directories give the same IDs.
+    #[must_use]
+    pub fn plain(mut self) -> Self {
+        self.plain = true;
+        self
+    }
+
+    /// Whether a directory is accepted that can lose what was written, such as one
+    /// in memory or on a network file system. If it does, IDs may come twice.
+    #[must_use]
+    pub fn accept_best_effort(mut self, accept: bool) -> Self {
+        self.best_effort = accept;
+        self
+    }
+
+    pub(crate) fn is_plain(&self) -> bool {
+        self.plain
+    }
+
+    /// What the namespace is called in `leases.db`, and the size of its blocks,
+    /// before anything was made. Only the secret is still missing.
+    ///
+    /// # Errors
+    /// [`LocalError::Name`], [`LocalError::ReservedName`].
+    pub(crate) fn outline(&self, layout: &Layout) -> Result<Namespace, LocalError> {
+        names::outline(&self.which, layout, self.plain)
+    }
+
+    /// The limits that a namespace of this layout is made with.
+    ///
+    /// A history that is lost costs the failover time and one tick of waiting, and
+    /// IDs that lie the horizon ahead of the clock; nodes whose process was killed
+    /// come free after the horizon at the latest. There is no server that could be
+    /// away for longer, nor a second primary, and all processes share one clock.
+    pub fn limits(layout: &Layout) -> StoreLimits {
+        const HORIZON: Duration = Duration::from_secs(120);
+        let ten_ticks = Duration::from_millis(layout.tick_ms().saturating_mul(10));
+        StoreLimits::default()
+            .with_horizon(HORIZON.max(ten_ticks).min(StoreLimits::MAX))
+            .with_skew(Duration::from_secs(1))
+            .with_failover(Duration::from_secs(2))
+    }
+
+    /// The secret that is kept for a named space. Makes nothing, and looks at no
+    /// leases.
+    ///
+    /// # Errors
+    /// [`LocalError::NoSecret`] if there is none yet, and those of
+    /// [`find`](Self::find).
+    pub fn secret(&self, layout: &Layout) -> Result<Option<Secret>, LocalError> {
+        self.outline(layout)?;
+        let directory = self.directory()?;
+        match self.kept_secret(&directory)? {
+            None if self.has_own_secret() => Err(self.no_secret(&directory)),
+            secret => Ok(secret),
+        }
+    }
+
+    /// The file with the secret of a named space, there or not; none for plain IDs
+    /// and for a space without a name.
+    ///
+    /// # Errors
+    /// [`LocalError::NoHome`].
+    pub fn secret_file(&self) -> Result<Option<PathBuf>, LocalError> {
+        match &self.which {
+            Which::Named(name) if !self.plain => Ok(Some(self.directory()?.secret_of(name))),
+            _ => Ok(None),
+        }
+    }
+
+    /// Makes the directory, unless it exists, and nothing in it.
+    ///
+    /// # Errors
+    /// [`LocalError::NoHome`], [`LocalError::Directory`], and [`LocalError::Store`] with
+    /// [`NotDurable`](crate::lease::StoreError::NotDurable) where no leases may be kept.
+    pub fn make_directory(&self) -> Result<DataDir, LocalError> {
+        let directory = self.directory()?;
+        directory.create()?;
+        self.store(&directory)?.admit()?;
+        Ok(directory)
+    }
+
+    /// What is known of the past of the directory, which is locked.
+    pub(super) fn past(&self, directory: &DataDir, lock: &Lock) -> Result<Past, LocalError> {
+        let secret = directory.has_secret()?;
+        Ok(self.store(directory)?.past(lock, secret)?)
+    }
+
+    /// Makes `leases.db` and the note on the past where they are missing, and answers
+    /// with what a namespace begins that is not on record.
+    pub(super) fn begin(&self, directory: &DataDir, lock: &Lock) -> Result<History, LocalError> {
+        let past = self.past(directory, lock)?;
+        if past == Past::AnothersCopy {
+            return Err(self.copied(directory));
+        }
+        directory.begin(lock, past)?;
+        Ok(match past {
+            Past::None | Past::Recorded => History::New,
+            Past::Lost | Past::AnothersCopy => History::Unknown,
+        })
+    }
+
+    /// Refuses a secret that a store was given: IDs are made with it there.
+    pub(super) fn refuse_secret_elsewhere(
+        &self,
+        directory: &DataDir,
+        secret: Option<&Secret>,
+    ) -> Result<(), LocalError> {
+        match secret {
+            Some(secret) if directory.is_elsewhere(secret)? => Err(LocalError::SecretBrought {
+                path: self.secret_file()?,
+                directory: directory.path().to_owned(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the directory keeps the secret under the space's name.
+    pub(super) fn has_own_secret(&self) -> bool {
+        matches!(self.which, Which::Named(_)) && !self.plain
+    }
+
+    pub(super) fn kept_secret(&self, directory: &DataDir) -> Result<Option<Secret>, LocalError> {
+        match &self.which {
+            _ if self.plain => Ok(None),
+            Which::Named(name) => secret::read(&directory.secret_of(name)),
+            Which::OfLayout(secret) => Ok(secret.clone()),
+        }
+    }
+
+    /// The secret, made unless it is there; and its file, if it is new.
+    pub(super) fn own_secret(
+        &self,
+        directory: &DataDir,
+        lock: &Lock,
+    ) -> Result<(Option<Secret>, Option<PathBuf>), LocalError> {
+        match &self.which {
+            Which::Named(name) if !self.plain => {
+                let path = directory.secret_of(name);
+                let made = secret::keep(&path, lock)?;
+                let secret = secret::read(&path)?;
+                if secret.is_none() {
+                    return Err(self.no_secret(directory));
+                }
+                Ok((secret, made.then_some(path)))
+            }
+            _ => Ok((self.kept_secret(directory)?, None)),
+        }
+    }
+
+    pub(super) fn directory(&self) -> Result<DataDir, LocalError> {
+        match &self.directory {
+            Some(directory) => Ok(directory.clone()),
+            None => DataDir::of_this_user(),
+        }
+    }
+
+    pub(super) fn store(&self, directory: &DataDir) -> Result<SqliteStore, LocalError> {
+        /// Twenty processes on a slow disk take turns in less.
+        const TIMEOUT: Duration = Duration::from_secs(30);
+        let options = OpenOptions::new()
+            .timeout(TIMEOUT)
+            .accept_best_effort(self.best_effort);
+        SqliteStore::new(directory.leases(), &options).map_err(LocalError::Place)
+    }
+
+    pub(super) fn no_secret(&self, directory: &DataDir) -> LocalError {
+        let name = match &self.which {
+            Which::Named(name) => name.clone(),
+            Which::OfLayout(_) => String::new(),
+        };
+        LocalError::NoSecret {
+            path: directory.secret_of(&name),
+            namespace: name,
+        }
+    }
+
+    pub(super) fn copied(&self, directory: &DataDir) -> LocalError {
+        LocalError::Copied {
+            directory: directory.path().to_owned(),
+        }
+    }
+}
