@@ -148,6 +148,8 @@ impl House<'_> {
                 }
             }
         }
+        // One line for each module that uses another.
+        let mut reported = BTreeSet::new();
         for arrow in self.arrows() {
             for parent in &divided {
                 let Some(from) = self.room(*parent, arrow.from) else {
@@ -169,7 +171,7 @@ impl House<'_> {
                     // The parent's own items, which stand above.
                     None => !arrow.to_item,
                 };
-                if !fits {
+                if !fits && reported.insert((arrow.from, *parent, to.clone())) {
                     let to = to.unwrap_or_else(|| "what stands above it".to_owned());
                     let allowed: Vec<_> = allowed.into_iter().flatten().cloned().collect();
                     faults.push(format!(

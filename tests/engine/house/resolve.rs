@@ -98,7 +98,11 @@ impl Crate {
         depth: usize,
         targets: &mut BTreeSet<Target>,
     ) {
-        for named in &self.modules[module].names[name] {
+        let all = &self.modules[module].names[name];
+        // With more to come it is the module, where a function has the same name.
+        let is_module = |named: &Named| matches!(named, Named::Module(_));
+        let modules_alone = !rest.is_empty() && all.iter().any(is_module);
+        for named in all.iter().filter(|it| !modules_alone || is_module(it)) {
             match named {
                 Named::Item => {
                     targets.insert(Target::ItemOf(module));
