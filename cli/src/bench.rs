@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn every_workload_hands_out_what_it_says_at_any_number_of_threads() {
+    fn every_workload_hands_out_its_ids_on_any_number_of_threads() {
         let secret = Secret::from_bytes([1; 16]);
         for name in NAMES {
             let mut case = Case::new(name, 3, &secret).unwrap();

@@ -1,4 +1,4 @@
-//! Ctrl-C, which ends the measuring and not the telling.
+//! Ctrl-C ends the measuring; what is known by then is still printed.
 
 use std::io;
 use std::process::ExitCode;

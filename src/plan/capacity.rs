@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_that_is_faster_than_the_producer_needs_a_ring_for_the_difference() {
+    fn a_burst_that_outruns_the_producer_needs_the_difference() {
         // 100 M/s asked for, 50 M/s made, for 10 ms: half a million are missing,
         // and 10,000 are taken before the producer begins, of which those made
         // later are too late.

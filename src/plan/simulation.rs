@@ -775,7 +775,7 @@ mod tests {
         }
 
         #[test]
-        fn a_threshold_that_outlasts_a_wake_up_is_enough_for_a_fast_producer(
+        fn a_threshold_that_outlasts_a_wake_up_is_enough(
             load in any_load(),
             more in 0..50_000_000_u64,
             part in 0.0..1.0_f64,

@@ -90,7 +90,7 @@ fn an_interrupt_prints_the_rounds_until_then() {
 }
 
 #[test]
-fn a_backend_that_can_not_be_had_is_refused_before_anything_is_done() {
+fn an_unavailable_backend_is_refused_before_anything_is_done() {
     let home = Home::new();
     let foreign = if cfg!(target_arch = "x86_64") {
         "neon"

@@ -121,7 +121,7 @@ fn every_picture_has_its_numbers_beside_it() {
 }
 
 #[test]
-fn the_recommended_one_is_marked_in_the_picture_and_in_the_table() {
+fn the_recommended_one_is_marked_in_picture_and_table() {
     let with = page().html().unwrap();
     let mut page = page();
     for cell in &mut page.grid.cells {
