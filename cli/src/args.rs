@@ -78,7 +78,7 @@ pub(crate) struct StoreArgs {
     pub(crate) namespace: Option<String>,
     /// The binary logarithm of the nodes in a block of that store, as the
     /// namespace was initialised [default: 5]
-    #[arg(long, value_name = "B")]
+    #[arg(long, value_name = "B", value_parser = count::<u32>(0..=63))]
     pub(crate) block_bits: Option<u32>,
     /// Accept a store that can lose what it has confirmed, such as a file in
     /// memory; if it does, IDs may come twice [env: RINGFLAKE_BEST_EFFORT=1]

@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use ringflake::lease::OpenError;
-use ringflake::{BuildError, LeaseError};
+use ringflake::{BuildError, LeaseError, LocalError};
 
 use crate::timestamp::in_words;
 
@@ -19,6 +19,13 @@ pub(crate) fn text(error: &(dyn Error + 'static)) -> String {
         return format!(
             "this ringflake was built without the {feature} store: 'cargo install ringflake-cli \
              --features {feature}' builds it with that, and --features stores with all of them"
+        );
+    }
+    if let Some(LocalError::Directory { path, .. }) = error.downcast_ref() {
+        return format!(
+            "{} can't be used: see that this user may write there, or name another directory \
+             with --data-dir",
+            path.display()
         );
     }
     error.to_string()

@@ -13,6 +13,7 @@ use ringflake::{Layout, LocalError, Secret};
 use crate::args::{KeyArgs, TargetArgs};
 use crate::data_dir::DataDir;
 use crate::secret;
+use crate::units;
 
 /// The layout and the key, as a command line names them.
 pub(super) fn words_of(args: &TargetArgs) -> String {
@@ -220,9 +221,9 @@ impl Advice {
                  that any more, run 'ringflake store raise-floor --over-lost-grants{words}'"
             ),
             StoreError::FloorAhead { retry_after, .. } => format!(
-                "leases begin in {:.1} s, above all that may have been granted before: try again \
+                "leases begin in {}, above all that may have been granted before: try again \
                  then, or wait with --wait",
-                retry_after.as_secs_f64()
+                units::time(retry_after.as_secs_f64())
             ),
             StoreError::Exhausted { .. } if is_embedded => {
                 "every node that may be used is held by another run: let that end, wait longer \

@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::open_store::{CommonArgs, OpenStore};
 use super::output::{self, Damage, Moment};
 use crate::data_dir::DataDir;
+use crate::units;
 
 /// Tell how a store stands, and whether it grants leases
 ///
@@ -169,7 +170,7 @@ impl<'a> Object<'a> {
                 "clocks",
                 self.skew_ms.map_or_else(
                     || owned("the store has none"),
-                    |skew_ms| format!("{skew_ms} ms apart"),
+                    |skew_ms| format!("{} apart", units::time(skew_ms as f64 / 1e3)),
                 ),
             ),
             ("floor", self.floor.in_words()),

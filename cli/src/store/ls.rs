@@ -12,6 +12,7 @@ use super::output::{self, Moment};
 use crate::data_dir::DataDir;
 use crate::format::Format;
 use crate::report::say;
+use crate::units;
 
 /// List the blocks that are held
 ///
@@ -158,14 +159,10 @@ impl<'a> Object<'a> {
 
 /// How long ago, in the unit that suits it.
 fn age(ms: u64) -> String {
-    let seconds = ms / 1000;
-    let (number, unit) = match seconds {
-        0..120 => (seconds, "s"),
-        120..7200 => (seconds / 60, "min"),
-        7200..172_800 => (seconds / 3600, "h"),
-        _ => (seconds / 86_400, "d"),
-    };
-    format!("{number} {unit} ago")
+    match ms / 1000 {
+        0 => "just now".to_owned(),
+        seconds => format!("{} ago", units::time(seconds as f64)),
+    }
 }
 
 #[cfg(test)]
@@ -208,11 +205,11 @@ mod tests {
     #[test]
     fn an_age_has_the_unit_that_suits_it() {
         for (seconds, text) in [
-            (0, "0 s ago"),
+            (0, "just now"),
             (119, "119 s ago"),
-            (120, "2 min ago"),
+            (150, "2.5 min ago"),
             (7200, "2 h ago"),
-            (172_800, "2 d ago"),
+            (172_800, "2 days ago"),
         ] {
             assert_eq!(age(seconds * 1000), text);
         }

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::open_store::{CommonArgs, OpenStore};
 use super::output::{self, Moment};
+use crate::count::count;
 use crate::data_dir::DataDir;
 
 /// Raise the floor: no lease begins before it
@@ -42,7 +43,7 @@ struct ToArgs {
     #[arg(long)]
     over_lost_grants: bool,
     /// To this tick since the layout's epoch
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count::<u64>(0..=u64::MAX))]
     to_tick: Option<u64>,
 }
 

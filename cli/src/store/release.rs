@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::open_store::{CommonArgs, OpenStore};
 use super::output;
+use crate::count::count;
 use crate::data_dir::DataDir;
 
 /// Free a block whose holder is gone, before its lease has ended
@@ -21,10 +22,10 @@ use crate::data_dir::DataDir;
 #[derive(Debug, Args)]
 pub(crate) struct ReleaseArgs {
     /// The block
-    #[arg(long, value_name = "B")]
+    #[arg(long, value_name = "B", value_parser = count::<u64>(0..=u64::MAX))]
     block: u64,
     /// Which of its leases: its last
-    #[arg(long, value_name = "E")]
+    #[arg(long, value_name = "E", value_parser = count::<u64>(0..=u64::MAX))]
     epoch: u64,
     #[command(flatten)]
     common: CommonArgs,

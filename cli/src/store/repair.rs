@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::open_store::{CommonArgs, OpenStore};
 use super::output::{self, Moment};
+use crate::count::count;
 use crate::data_dir::DataDir;
 
 /// Bring back a block that is quarantined
@@ -25,7 +26,7 @@ use crate::data_dir::DataDir;
 #[derive(Debug, Args)]
 pub(crate) struct RepairArgs {
     /// The block
-    #[arg(long, value_name = "B")]
+    #[arg(long, value_name = "B", value_parser = count::<u64>(0..=u64::MAX))]
     block: u64,
     #[command(flatten)]
     common: CommonArgs,
