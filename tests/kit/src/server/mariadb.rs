@@ -19,7 +19,7 @@ const USER: &str = "mysql";
 /// A server in a directory of its own. It listens on 127.0.0.1 and keeps port
 /// and data through [`restart`](Self::restart). Gone when dropped.
 ///
-/// A user `app` with the password [`MariaDb::PASSWORD`] may do what it likes in
+/// A user `app` with the password [`PASSWORD`] may do what it likes in
 /// the database `app`, and nothing outside.
 #[derive(Debug)]
 pub struct MariaDb {

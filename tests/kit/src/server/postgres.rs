@@ -23,7 +23,7 @@ const USER: &str = "postgres";
 /// A server in a directory of its own. It listens on 127.0.0.1 and keeps port
 /// and data through [`restart`](Self::restart). Gone when dropped.
 ///
-/// A role `app` with the password [`Postgres::PASSWORD`] owns the database `app`;
+/// A role `app` with the password [`PASSWORD`] owns the database `app`;
 /// it has no other privilege.
 #[derive(Debug)]
 pub struct Postgres {
