@@ -58,6 +58,8 @@
 //! decides in this process decides in the same way. [`MemoryStore`] is the
 //! reference.
 
+mod batch;
+mod block;
 mod claim;
 mod confirmed;
 #[cfg(feature = "conformance")]
@@ -65,9 +67,11 @@ pub mod conformance;
 mod error;
 mod events;
 mod failure;
+mod fingerprint;
 mod fixed;
 mod grant;
 pub mod guide;
+mod holder;
 mod key;
 mod limits;
 mod namespace;
@@ -79,8 +83,8 @@ mod record;
 mod rectangle;
 mod registry;
 mod renewal;
-mod renewals;
 mod report;
+mod request;
 mod show;
 mod store;
 mod stores;
@@ -90,16 +94,19 @@ mod stores;
 )]
 mod voucher;
 
+pub use self::block::{Block, BlockState, Epoch};
 pub(crate) use self::claim::{Claim, Claimed, Denied, Position};
 pub use self::confirmed::Confirmed;
 pub use self::error::{Fence, StoreError};
 pub(crate) use self::failure::StoreHealth;
 pub use self::failure::{StoreFailure, StoreFailureKind};
+pub use self::fingerprint::Fingerprint;
 pub use self::fixed::StaticLease;
-pub use self::grant::{Block, BlockState, Epoch, Grant, Holder};
+pub use self::grant::Grant;
+pub use self::holder::Holder;
 pub use self::key::StoreKey;
 pub use self::limits::StoreLimits;
-pub use self::namespace::{Fingerprint, Namespace, NamespaceError};
+pub use self::namespace::{Namespace, NamespaceError};
 pub use self::obstacle::Obstacle;
 pub use self::options::{OpenError, OpenOptions};
 #[doc(inline)]
@@ -114,7 +121,8 @@ pub(crate) use self::renewal::{
     FirstLease, GrantSink, RenewalStartError, RenewalThread, WaitHook, may_succeed_later,
 };
 pub use self::report::{Durability, Listing, StoreReport};
-pub use self::store::{Acquire, Floor, History, Init, LeaseStore, MAX_ACQUIRE, Renew};
+pub use self::request::{Acquire, Floor, History, Init, MAX_ACQUIRE, Renew};
+pub use self::store::LeaseStore;
 #[cfg(feature = "etcd")]
 pub use self::stores::etcd::EtcdStore;
 pub use self::stores::memory::{MemorySnapshot, MemoryStore};

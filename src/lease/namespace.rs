@@ -3,9 +3,10 @@
 use std::fmt;
 use std::ops::Range;
 
-use super::{Block, StoreError};
-use crate::cipher::Secret;
 use crate::layout::Layout;
+use crate::lease::block::Block;
+use crate::lease::error::StoreError;
+use crate::lease::fingerprint::Fingerprint;
 
 /// One ID space that a store divides: a name, a layout, a block size and the
 /// secret's fingerprint.
@@ -211,77 +212,6 @@ impl fmt::Display for Namespace {
     }
 }
 
-/// What a store keeps of the secret, to tell a wrong one, and one that another
-/// namespace has already.
-///
-/// The first 16 bytes of HMAC-SHA256, keyed with the secret, over a fixed label. It
-/// reveals nothing of the secret but where else it is used.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Fingerprint([u8; 16]);
-
-impl Fingerprint {
-    /// Of a namespace whose IDs are not encrypted. Any number of them may share a
-    /// store; what they issue are the same numbers.
-    pub const PLAIN: Self = Self([0; 16]);
-
-    /// Of `secret`: the first 16 bytes of HMAC-SHA256(secret, "ringflake secret").
-    ///
-    /// # Examples
-    /// ```
-    /// use ringflake::{Secret, lease::Fingerprint};
-    ///
-    /// let secret = Secret::from_hex("000102030405060708090a0b0c0d0e0f")?;
-    /// let fingerprint = Fingerprint::of(&secret);
-    /// assert_eq!(fingerprint.to_string(), "5428ccafa9b9632a919eb868cc9380dd");
-    /// # Ok::<(), ringflake::SecretError>(())
-    /// ```
-    pub fn of(secret: &Secret) -> Self {
-        Self::mac(secret, &[b"ringflake secret"])
-    }
-
-    /// What a record of format 1 holds of `secret` in the namespace with this name:
-    /// the first 16 bytes of HMAC-SHA256(secret, "ringflake namespace\0" and the
-    /// name). For [`upgrade`](super::LeaseStore::upgrade).
-    pub fn of_format_1(secret: &Secret, name: &str) -> Self {
-        Self::mac(secret, &[b"ringflake namespace\0", name.as_bytes()])
-    }
-
-    fn mac(secret: &Secret, message: &[&[u8]]) -> Self {
-        let mut mac = hmac_sha256::HMAC::new(secret.expose());
-        for part in message {
-            mac.update(part);
-        }
-        let digest = mac.finalize();
-        let (kept, _) = digest.split_at(16);
-        let mut bytes = [0; 16];
-        bytes.copy_from_slice(kept);
-        Self(bytes)
-    }
-
-    /// A fingerprint computed elsewhere, or read back from a store.
-    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
-        Self(bytes)
-    }
-
-    /// The bytes, to be kept by a store.
-    pub const fn as_bytes(&self) -> &[u8; 16] {
-        &self.0
-    }
-}
-
-impl fmt::Display for Fingerprint {
-    /// Thirty-two hexadecimal digits.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for Fingerprint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Fingerprint({self})")
-    }
-}
-
 /// Why something is not a [`Namespace`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -336,16 +266,6 @@ mod tests {
     use super::*;
 
     const LAYOUT: Layout = Layout::RANDFLAKE;
-
-    /// The answers are Python's, from `hmac.new(key, message, hashlib.sha256)`.
-    #[test]
-    fn a_fingerprint_is_an_hmac() {
-        let secret = Secret::from_hex("000102030405060708090a0b0c0d0e0f").unwrap();
-        let fingerprint = Fingerprint::of(&secret);
-        assert_eq!(fingerprint.to_string(), "5428ccafa9b9632a919eb868cc9380dd");
-        let former = Fingerprint::of_format_1(&secret, "orders");
-        assert_eq!(former.to_string(), "351a6de2b26da6e2d8f3e44fcf7c8700");
-    }
 
     fn named(name: &str) -> Result<Namespace, NamespaceError> {
         Namespace::new(name, &LAYOUT, Fingerprint::PLAIN)

@@ -114,7 +114,6 @@ use self::evidence::Evidence;
 pub use self::exchange::{Answer, Change, Demand, Moment, Request, Step};
 use self::holding::Holding;
 pub use self::plan::{Expiry, LeasePlan, PlanError};
-use self::reach::Reach;
 pub use self::status::{GrantState, GrantStatus, LeaseHealth, LeaseStatus};
 use self::timing::{Backoff, Jitter, RenewTiming};
 use self::width::Width;
@@ -230,6 +229,14 @@ struct Flight {
     request: Request,
     /// Whether its answer is to be ignored.
     void: bool,
+}
+
+/// Whether what was issued last can be gone on from.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reach {
+    is_lost: bool,
+    /// How far ahead IDs may lie, as last told.
+    borrow_limit: Duration,
 }
 
 /// Since when something fails, and how it did the last time.

@@ -36,10 +36,10 @@
 
 use std::fmt;
 
+use crate::lease::block::{Block, BlockState, Epoch};
 use crate::lease::confirmed::Confirmed;
 use crate::lease::error::{Fence, StoreError};
 use crate::lease::events;
-use crate::lease::grant::{Block, BlockState, Epoch};
 use crate::lease::namespace::Namespace;
 use crate::lease::record::StoreRecord;
 

@@ -5,12 +5,13 @@ use std::ops::Range;
 use std::time::Duration;
 
 use crate::layout::Layout;
+use crate::lease::block::{Block, BlockState, Epoch};
 use crate::lease::confirmed::Confirmed;
 use crate::lease::error::{Fence, StoreError};
-use crate::lease::grant::{Block, BlockState, Epoch, Grant};
+use crate::lease::grant::Grant;
 use crate::lease::limits::StoreLimits;
 use crate::lease::namespace::Namespace;
-use crate::lease::store::{Acquire, Floor, History, Init, Renew};
+use crate::lease::request::{Acquire, Floor, History, Init, Renew};
 
 /// What tells one history of a store from another: the identity of the server
 /// and of its timeline.

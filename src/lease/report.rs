@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::lease::grant::BlockState;
+use crate::lease::block::BlockState;
 use crate::lease::quarantine::{self, Judged, Quarantined};
 use crate::lease::record::{Incarnation, StoreRecord};
 

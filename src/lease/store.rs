@@ -1,19 +1,24 @@
 //! What every store of leases can do.
 
+mod boxed;
+
 use std::fmt;
 use std::time::Duration;
 
+use crate::lease::batch::one_by_one;
+use crate::lease::block::{Block, BlockState, Epoch};
+use crate::lease::error::StoreError;
+use crate::lease::fingerprint::Fingerprint;
+use crate::lease::grant::Grant;
+use crate::lease::key::StoreKey;
 #[cfg(doc)]
-use super::Quarantined;
-use super::renewals::one_by_one;
-use super::{
-    Block, BlockState, Confirmed, Epoch, Fingerprint, Grant, Holder, Listing, Namespace,
-    StoreError, StoreKey, StoreLimits, StoreRecord, StoreReport,
-};
-
-/// The most blocks that one [`Acquire`] may ask for: with the namespace's record
-/// they fill a transaction of etcd, which takes 128 operations.
-pub const MAX_ACQUIRE: u32 = 127;
+use crate::lease::limits::StoreLimits;
+use crate::lease::namespace::Namespace;
+#[cfg(doc)]
+use crate::lease::quarantine::Quarantined;
+use crate::lease::record::StoreRecord;
+use crate::lease::report::{Listing, StoreReport};
+use crate::lease::request::{Acquire, Floor, History, Init, Renew};
 
 /// Hands out disjoint rectangles of ID space.
 ///
@@ -336,265 +341,5 @@ pub trait LeaseStore: Send + fmt::Debug {
     /// not take long, and by default does nothing.
     fn rest(&mut self, at_least: Duration) {
         let _ = at_least;
-    }
-}
-
-/// What is known of a namespace before its record is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum History {
-    /// No ID of this layout and secret was ever issued with the tick that is
-    /// running or a later one. Grants start at once.
-    New,
-    /// IDs were issued under a record that is lost. Grants start above
-    /// everything that a lost grant can reach, and so only after
-    /// [`StoreLimits::failover`] has passed.
-    Unknown,
-}
-
-/// How to make the record of a namespace.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Init {
-    /// What is known of the time before.
-    pub history: History,
-    /// The limits, for the life of the namespace.
-    pub limits: StoreLimits,
-    /// The caller's time, in milliseconds since 1970.
-    pub now_unix_ms: u64,
-}
-
-impl Init {
-    /// With the limits of [`StoreLimits::default`].
-    pub fn new(history: History, now_unix_ms: u64) -> Self {
-        Self {
-            history,
-            limits: StoreLimits::default(),
-            now_unix_ms,
-        }
-    }
-
-    /// With other limits.
-    #[must_use]
-    pub fn with_limits(mut self, limits: StoreLimits) -> Self {
-        self.limits = limits;
-        self
-    }
-}
-
-/// A request for blocks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Acquire {
-    /// How many, from 1 to [`MAX_ACQUIRE`].
-    pub blocks: u32,
-    /// For how many ticks, from 1.
-    pub length: u64,
-    /// The caller's time, in milliseconds since 1970.
-    pub now_unix_ms: u64,
-    /// Who asks, for the listing.
-    pub holder: Option<Holder>,
-    /// What the store has confirmed to whoever asks, at most one for each block.
-    pub evidence: Vec<Confirmed>,
-}
-
-impl Acquire {
-    /// For nobody in particular.
-    pub fn new(blocks: u32, length: u64, now_unix_ms: u64) -> Self {
-        Self {
-            blocks,
-            length,
-            now_unix_ms,
-            holder: None,
-            evidence: Vec::new(),
-        }
-    }
-
-    /// On behalf of this process.
-    #[must_use]
-    pub fn held_by(mut self, holder: Holder) -> Self {
-        self.holder = Some(holder);
-        self
-    }
-
-    /// With what the store has confirmed before.
-    #[must_use]
-    pub fn with_evidence(mut self, evidence: Vec<Confirmed>) -> Self {
-        self.evidence = evidence;
-        self
-    }
-
-    /// Checks the numbers, before the store is asked.
-    ///
-    /// # Errors
-    /// [`StoreError::Invalid`] with the number and its range.
-    pub fn validate(&self) -> Result<(), StoreError> {
-        if !(1..=MAX_ACQUIRE).contains(&self.blocks) {
-            return Err(StoreError::Invalid {
-                what: "the number of blocks",
-                value: u64::from(self.blocks),
-                min: 1,
-                max: u64::from(MAX_ACQUIRE),
-            });
-        }
-        if self.length == 0 {
-            return Err(StoreError::Invalid {
-                what: "the length in ticks",
-                value: 0,
-                min: 1,
-                max: u64::MAX,
-            });
-        }
-        Ok(())
-    }
-}
-
-/// A request to move the end of a grant.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Renew {
-    /// The block.
-    pub block: Block,
-    /// The grant's epoch.
-    pub epoch: Epoch,
-    /// The grant's end as the holder knows it, in ticks.
-    pub known_end: u64,
-    /// The end that the holder wishes for, in ticks; not before the known one.
-    pub new_end: u64,
-    /// The caller's time, in milliseconds since 1970.
-    pub now_unix_ms: u64,
-}
-
-impl Renew {
-    /// Asks to let `grant` end at `new_end`.
-    pub fn new(grant: &Grant, new_end: u64, now_unix_ms: u64) -> Self {
-        Self {
-            block: grant.block,
-            epoch: grant.epoch,
-            known_end: grant.ticks.end,
-            new_end,
-            now_unix_ms,
-        }
-    }
-
-    /// Checks the numbers, before the store is asked.
-    ///
-    /// # Errors
-    /// [`StoreError::Invalid`] with the number and its range.
-    pub fn validate(&self) -> Result<(), StoreError> {
-        if self.new_end < self.known_end {
-            return Err(StoreError::Invalid {
-                what: "the new end in ticks",
-                value: self.new_end,
-                min: self.known_end,
-                max: u64::MAX,
-            });
-        }
-        Ok(())
-    }
-}
-
-/// Where to raise a floor to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Floor {
-    /// Above everything that a lost grant can reach: after a restore that the
-    /// store itself can't notice.
-    OverLostGrants,
-    /// To this tick since the layout's epoch, at most
-    /// [what a lost grant can reach](StoreRecord::floor_over_lost_grants): nothing lies
-    /// above that which a floor could guard.
-    Tick(u64),
-    /// To this tick, at most the layout's last, however far it lies ahead of the store's
-    /// clock and whatever that shows. Nothing is granted until the horizon reaches it,
-    /// and there is no way back.
-    AnyTick(u64),
-}
-
-impl Floor {
-    /// Whether clocks have a say.
-    pub(super) fn heeds_clocks(self) -> bool {
-        !matches!(self, Self::AnyTick(_))
-    }
-}
-
-impl<S: LeaseStore + ?Sized> LeaseStore for Box<S> {
-    fn init(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {
-        (**self).init(namespace, init)
-    }
-
-    fn init_if_new(
-        &mut self,
-        namespace: &Namespace,
-        init: &Init,
-    ) -> Result<StoreRecord, StoreError> {
-        (**self).init_if_new(namespace, init)
-    }
-
-    fn acquire(
-        &mut self,
-        namespace: &Namespace,
-        acquire: &Acquire,
-    ) -> Result<Vec<Grant>, StoreError> {
-        (**self).acquire(namespace, acquire)
-    }
-
-    fn renew(&mut self, namespace: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
-        (**self).renew(namespace, renew)
-    }
-
-    fn renew_all(&mut self, renewals: &[(&Namespace, &Renew)]) -> Vec<Result<u64, StoreError>> {
-        (**self).renew_all(renewals)
-    }
-
-    fn release(
-        &mut self,
-        namespace: &Namespace,
-        block: Block,
-        epoch: Epoch,
-    ) -> Result<(), StoreError> {
-        (**self).release(namespace, block, epoch)
-    }
-
-    fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
-        (**self).list(namespace)
-    }
-
-    fn raise_floor(
-        &mut self,
-        namespace: &Namespace,
-        floor: Floor,
-        now_unix_ms: u64,
-    ) -> Result<u64, StoreError> {
-        (**self).raise_floor(namespace, floor, now_unix_ms)
-    }
-
-    fn check(
-        &mut self,
-        namespace: &Namespace,
-        now_unix_ms: u64,
-    ) -> Result<StoreReport, StoreError> {
-        (**self).check(namespace, now_unix_ms)
-    }
-
-    fn repair(
-        &mut self,
-        namespace: &Namespace,
-        block: Block,
-        now_unix_ms: u64,
-    ) -> Result<BlockState, StoreError> {
-        (**self).repair(namespace, block, now_unix_ms)
-    }
-
-    fn upgrade(&mut self, namespace: &Namespace, former: Fingerprint) -> Result<bool, StoreError> {
-        (**self).upgrade(namespace, former)
-    }
-
-    fn key(&self) -> Option<StoreKey> {
-        (**self).key()
-    }
-
-    fn rest(&mut self, at_least: Duration) {
-        (**self).rest(at_least);
     }
 }

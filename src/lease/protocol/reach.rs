@@ -4,17 +4,7 @@
 //! for it: whether it is so at present, and for each holding whether it was there
 //! when that began. Those that come later are to replace it.
 
-use std::time::Duration;
-
 use super::{Change, Demand, Holding, Manager, Moment};
-
-/// Whether what was issued last can be gone on from.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Reach {
-    pub(super) is_lost: bool,
-    /// How far ahead IDs may lie, as last told.
-    borrow_limit: Duration,
-}
 
 impl Manager {
     /// Notices that the clock was set back by more than can be waited for, and

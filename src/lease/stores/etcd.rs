@@ -23,15 +23,18 @@ use self::gateway::{Gateway, Reply};
 use self::history::Histories;
 use self::transaction::{Written, dated, range, unavailable};
 use self::wire::{MembersReply, StatusReply, TxnReply};
+use crate::lease::block::{Block, BlockState, Epoch};
 use crate::lease::confirmed::Confirmed;
 use crate::lease::error::StoreError;
-use crate::lease::grant::{Block, BlockState, Epoch, Grant};
+use crate::lease::fingerprint::Fingerprint;
+use crate::lease::grant::Grant;
 use crate::lease::key::StoreKey;
-use crate::lease::namespace::{Fingerprint, Namespace};
+use crate::lease::namespace::Namespace;
 use crate::lease::options::{OpenError, OpenOptions};
 use crate::lease::record::StoreRecord;
 use crate::lease::report::{Durability, Listing, StoreReport};
-use crate::lease::store::{Acquire, Floor, Init, LeaseStore, MAX_ACQUIRE, Renew};
+use crate::lease::request::{Acquire, Floor, Init, MAX_ACQUIRE, Renew};
+use crate::lease::store::LeaseStore;
 use crate::lease::stores::deadline::Deadline;
 
 /// Leases in an etcd cluster, version 3.4 or later.

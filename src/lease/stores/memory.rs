@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
 use crate::clock::Clock;
+use crate::lease::block::{Block, BlockState, Epoch};
 use crate::lease::error::StoreError;
-use crate::lease::grant::{Block, BlockState, Epoch, Grant};
+use crate::lease::grant::Grant;
 use crate::lease::namespace::Namespace;
 use crate::lease::quarantine::{self, Judged};
 use crate::lease::record::{Incarnation, StoreRecord};
 use crate::lease::report::{Durability, Listing, StoreReport};
-use crate::lease::store::{Acquire, Floor, Init, LeaseStore, Renew};
+use crate::lease::request::{Acquire, Floor, Init, Renew};
+use crate::lease::store::LeaseStore;
 use crate::lease::voucher::Voucher;
 use crate::sync::{Mutex, MutexGuard};
 

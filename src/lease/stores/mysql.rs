@@ -15,15 +15,18 @@ use std::time::Duration;
 
 use self::server::Server;
 use self::session::MySession;
+use crate::lease::block::{Block, BlockState, Epoch};
 use crate::lease::error::StoreError;
 use crate::lease::events;
-use crate::lease::grant::{Block, BlockState, Epoch, Grant};
+use crate::lease::fingerprint::Fingerprint;
+use crate::lease::grant::Grant;
 use crate::lease::key::StoreKey;
-use crate::lease::namespace::{Fingerprint, Namespace};
+use crate::lease::namespace::Namespace;
 use crate::lease::options::{OpenError, OpenOptions};
 use crate::lease::record::StoreRecord;
 use crate::lease::report::{Listing, StoreReport};
-use crate::lease::store::{Acquire, Floor, Init, LeaseStore, Renew};
+use crate::lease::request::{Acquire, Floor, Init, Renew};
+use crate::lease::store::LeaseStore;
 use crate::lease::stores::sql::Client;
 use crate::lease::voucher::Voucher;
 
@@ -82,7 +85,7 @@ use crate::lease::voucher::Voucher;
 ///
 /// For users of Baidu's uid-generator, `init` makes the table `WORKER_NODE` too,
 /// or leaves the one that is there, and the first grant of each store adds a row:
-/// host and instance of the [`Holder`](crate::lease::grant::Holder) as `HOST_NAME` and `PORT`.
+/// host and instance of the [`Holder`](crate::lease::holder::Holder) as `HOST_NAME` and `PORT`.
 /// Nothing reads it, and a row that can't be added is a warning and no error.
 ///
 /// # Incarnation

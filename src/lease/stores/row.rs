@@ -6,8 +6,9 @@
 use std::time::Duration;
 
 use crate::lease::error::StoreError;
+use crate::lease::fingerprint::Fingerprint;
 use crate::lease::limits::StoreLimits;
-use crate::lease::namespace::{Fingerprint, Namespace};
+use crate::lease::namespace::Namespace;
 use crate::lease::record::{Incarnation, StoreRecord};
 
 /// The version of what is kept. A record in another one is not touched, but for its

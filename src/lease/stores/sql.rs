@@ -61,14 +61,16 @@ pub(super) use self::rows::{BlockRow, Marks};
 pub(super) use self::session::{
     Lock, Locked, Search, ServerState, Session, Snapshot, Which, Writes,
 };
+use crate::lease::block::{Block, BlockState, Epoch};
 use crate::lease::confirmed::Confirmed;
 use crate::lease::error::StoreError;
-use crate::lease::grant::{Block, BlockState, Epoch, Grant};
-use crate::lease::namespace::{Fingerprint, Namespace};
+use crate::lease::fingerprint::Fingerprint;
+use crate::lease::grant::Grant;
+use crate::lease::namespace::Namespace;
 use crate::lease::quarantine::{self, Judged, Quarantined};
 use crate::lease::record::{Incarnation, StoreRecord};
 use crate::lease::report::{Listing, StoreReport};
-use crate::lease::store::{Acquire, Floor, Init, Renew};
+use crate::lease::request::{Acquire, Floor, Init, Renew};
 use crate::lease::stores::deadline;
 use crate::lease::stores::row::{RecordRow, to_column};
 use crate::lease::voucher::Voucher;

@@ -72,16 +72,20 @@ use self::grant_log::{Caller, GrantLog};
 pub use self::memory::{MemoryTier, TierSnapshot};
 use self::storage::TierStorage;
 use crate::events::Throttle;
+use crate::lease::block::{Block, BlockState, Epoch};
 use crate::lease::error::StoreError;
 use crate::lease::events;
-use crate::lease::grant::{Block, BlockState, Epoch, Grant, Holder};
+use crate::lease::fingerprint::Fingerprint;
+use crate::lease::grant::Grant;
+use crate::lease::holder::Holder;
 use crate::lease::key::StoreKey;
-use crate::lease::namespace::{Fingerprint, Namespace};
+use crate::lease::namespace::Namespace;
 #[cfg(feature = "sqlite")]
 use crate::lease::options::{OpenError, OpenOptions};
 use crate::lease::record::StoreRecord;
 use crate::lease::report::{Listing, StoreReport};
-use crate::lease::store::{Acquire, Floor, History, Init, LeaseStore, Renew};
+use crate::lease::request::{Acquire, Floor, History, Init, Renew};
+use crate::lease::store::LeaseStore;
 #[cfg(feature = "sqlite")]
 use crate::lease::stores::sqlite::{SqliteStore, tables::Kind};
 

@@ -14,8 +14,8 @@ use std::ops::Range;
 use super::record;
 use super::transaction::range;
 use super::wire::TxnReply;
+use crate::lease::block::{Block, BlockState};
 use crate::lease::error::StoreError;
-use crate::lease::grant::{Block, BlockState};
 use crate::lease::namespace::Namespace;
 use crate::lease::record::StoreRecord;
 
@@ -160,7 +160,7 @@ impl Random {
 mod tests {
     use super::*;
     use crate::layout::Layout;
-    use crate::lease::grant::Epoch;
+    use crate::lease::block::Epoch;
     use crate::lease::{Fingerprint, Incarnation, StoreLimits};
 
     const NOW: u64 = 1_000;

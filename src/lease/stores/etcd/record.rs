@@ -3,9 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::wire::{KeyValue, Span};
+use crate::lease::block::{Block, BlockState, Epoch};
 use crate::lease::error::StoreError;
-use crate::lease::grant::{Block, BlockState, Epoch, Holder};
-use crate::lease::namespace::{Fingerprint, Namespace};
+use crate::lease::fingerprint::Fingerprint;
+use crate::lease::holder::Holder;
+use crate::lease::namespace::Namespace;
 use crate::lease::quarantine::Quarantined;
 use crate::lease::quarantine::{self, Judged};
 use crate::lease::record::StoreRecord;

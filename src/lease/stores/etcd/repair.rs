@@ -2,8 +2,8 @@
 
 use super::transaction::{Written, dated, range};
 use super::{EtcdStore, clock, record, wire};
+use crate::lease::block::{Block, BlockState};
 use crate::lease::error::StoreError;
-use crate::lease::grant::{Block, BlockState};
 use crate::lease::namespace::Namespace;
 use crate::lease::quarantine::Quarantined;
 

@@ -3,7 +3,7 @@
 use mysql::prelude::FromValue;
 use mysql::{Row, Value};
 
-use crate::lease::grant::{Block, Epoch};
+use crate::lease::block::{Block, Epoch};
 use crate::lease::namespace::Namespace;
 use crate::lease::stores::row::{FORMAT, RecordRow, corrupt, to_column};
 use crate::lease::stores::sql::{BlockRow, Failure};

@@ -14,10 +14,12 @@ use super::flavour::Flavour;
 use super::server::{Server, address_of};
 use super::socket;
 use super::statements::{self as sql, Statements};
-use crate::lease::grant::{Block, BlockState, Epoch, Holder};
-use crate::lease::namespace::{Fingerprint, Namespace};
+use crate::lease::block::{Block, BlockState, Epoch};
+use crate::lease::fingerprint::Fingerprint;
+use crate::lease::holder::Holder;
+use crate::lease::namespace::Namespace;
 use crate::lease::record::{Incarnation, StoreRecord};
-use crate::lease::store::Renew;
+use crate::lease::request::Renew;
 use crate::lease::stores::durability::DurabilityGate;
 use crate::lease::stores::row::{RecordRow, corrupt, from_column, to_column};
 use crate::lease::stores::sql::{

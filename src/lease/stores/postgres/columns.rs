@@ -3,8 +3,8 @@
 use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, ToSql, Type};
 
+use crate::lease::block::{Block, Epoch};
 use crate::lease::error::StoreError;
-use crate::lease::grant::{Block, Epoch};
 use crate::lease::namespace::Namespace;
 use crate::lease::stores::row::{FORMAT, RecordRow, corrupt, to_column};
 use crate::lease::stores::sql::{BlockRow, Failure};

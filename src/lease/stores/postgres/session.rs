@@ -16,10 +16,12 @@ use super::server::Server;
 use super::sqlstate::verdict;
 use super::statements as sql;
 use super::wire::{TimedOut, Wire};
-use crate::lease::grant::{Block, BlockState, Epoch, Grant, Holder};
+use crate::lease::block::{Block, BlockState, Epoch};
+use crate::lease::grant::Grant;
+use crate::lease::holder::Holder;
 use crate::lease::namespace::Namespace;
 use crate::lease::record::{Incarnation, StoreRecord};
-use crate::lease::store::Renew;
+use crate::lease::request::Renew;
 use crate::lease::stores::durability::DurabilityGate;
 use crate::lease::stores::row::{RecordRow, corrupt, from_column, to_column};
 use crate::lease::stores::sql::{

@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use redis::Value;
 
 use super::script::{self, Answer};
+use crate::lease::block::{Block, BlockState, Epoch};
 use crate::lease::error::StoreError;
-use crate::lease::grant::{Block, BlockState, Epoch, Holder};
+use crate::lease::holder::Holder;
 use crate::lease::namespace::Namespace;
 use crate::lease::quarantine::Quarantined;
 use crate::lease::quarantine::{self, Judged};
@@ -149,7 +150,7 @@ pub(super) fn listed(answer: &Answer, namespace: &Namespace) -> Result<Vec<Judge
 mod tests {
     use super::*;
     use crate::layout::Layout;
-    use crate::lease::namespace::Fingerprint;
+    use crate::lease::fingerprint::Fingerprint;
 
     #[test]
     fn keys_that_disagree_are_quarantined_with_what_they_say() {

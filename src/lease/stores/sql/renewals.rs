@@ -7,10 +7,10 @@
 //! is waited for by a transaction that has no other.
 
 use super::{Client, Session};
+use crate::lease::batch::{Answers, Outcome, Renewals, Steps, in_steps};
 use crate::lease::error::StoreError;
 use crate::lease::namespace::Namespace;
-use crate::lease::renewals::{Answers, Outcome, Renewals, Steps, in_steps};
-use crate::lease::store::Renew;
+use crate::lease::request::Renew;
 
 impl<S: Session> Client<S> {
     pub(in crate::lease::stores) fn renew_all(&mut self, renewals: &Renewals<'_>) -> Answers {

@@ -1,7 +1,7 @@
 //! Blocks as rows.
 
 use crate::lease::error::StoreError;
-use crate::lease::grant::Holder;
+use crate::lease::holder::Holder;
 use crate::lease::namespace::Namespace;
 use crate::lease::quarantine::{self, Judged};
 use crate::lease::record::StoreRecord;
@@ -63,9 +63,9 @@ mod tests {
 
     use super::*;
     use crate::layout::Layout;
-    use crate::lease::grant::{Block, BlockState, Epoch};
+    use crate::lease::block::{Block, BlockState, Epoch};
+    use crate::lease::fingerprint::Fingerprint;
     use crate::lease::limits::StoreLimits;
-    use crate::lease::namespace::Fingerprint;
     use crate::lease::record::Incarnation;
 
     fn row() -> BlockRow {

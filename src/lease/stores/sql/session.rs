@@ -3,10 +3,12 @@
 use std::time::{Duration, Instant};
 
 use super::{BlockRow, Failure, Marks};
-use crate::lease::grant::{Block, BlockState, Epoch, Grant, Holder};
+use crate::lease::block::{Block, BlockState, Epoch};
+use crate::lease::grant::Grant;
+use crate::lease::holder::Holder;
 use crate::lease::namespace::Namespace;
 use crate::lease::record::{Incarnation, StoreRecord};
-use crate::lease::store::Renew;
+use crate::lease::request::Renew;
 use crate::lease::stores::durability::DurabilityGate;
 use crate::lease::stores::row::RecordRow;
 

@@ -4,7 +4,7 @@ use super::session::{Access, StepError};
 use super::steps::subject;
 use super::txn::Txn;
 use super::{SqliteStore, tables};
-use crate::lease::renewals::{Outcome, Renewals, Steps};
+use crate::lease::batch::{Outcome, Renewals, Steps};
 use crate::lease::{BlockState, Namespace, Renew, StoreError};
 
 impl SqliteStore {

@@ -9,7 +9,7 @@ use super::session::{Access, Session, StepError, unavailable};
 use super::tables::{self, Space};
 use super::txn::Txn;
 use super::{SqliteStore, identity};
-use crate::lease::renewals::in_steps;
+use crate::lease::batch::in_steps;
 use crate::lease::{
     Acquire, Block, BlockState, Durability, Epoch, Fingerprint, Floor, Grant, History, Incarnation,
     Init, LeaseStore, Listing, Namespace, Quarantined, Renew, StoreError, StoreKey, StoreRecord,

@@ -9,7 +9,7 @@
 use std::fmt;
 
 use crate::lease::error::StoreError;
-use crate::lease::store::{Acquire, Renew};
+use crate::lease::request::{Acquire, Renew};
 
 /// What is to be asked of the upstream store.
 #[derive(Clone, Debug, PartialEq, Eq)]

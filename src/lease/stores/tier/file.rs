@@ -15,9 +15,9 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::errand::{Errands, Failing};
 use super::grant_log::{Caller, GrantLog, Standing, UpstreamGrant};
 use super::{Operation, alive};
+use crate::lease::block::{Block, BlockState, Epoch};
 use crate::lease::error::StoreError;
 use crate::lease::events;
-use crate::lease::grant::{Block, BlockState, Epoch};
 use crate::lease::namespace::Namespace;
 use crate::lease::record::Incarnation;
 use crate::lease::stores::row::{corrupt, from_column, to_column};
@@ -355,12 +355,12 @@ mod tests {
     use super::*;
     use crate::clock::ManualClock;
     use crate::layout::Layout;
+    use crate::lease::fingerprint::Fingerprint;
     use crate::lease::grant::Grant;
     use crate::lease::limits::StoreLimits;
-    use crate::lease::namespace::Fingerprint;
     use crate::lease::options::OpenOptions;
     use crate::lease::record::StoreRecord;
-    use crate::lease::store::{History, Init};
+    use crate::lease::request::{History, Init};
     use crate::lease::stores::sqlite::clock_step::Uptime;
 
     const START_MS: u64 = 1_760_000_000_000;

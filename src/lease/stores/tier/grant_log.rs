@@ -8,12 +8,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::errand::{Errand, Errands, Failing};
+use crate::lease::block::{Block, BlockState, Epoch};
 use crate::lease::confirmed::Confirmed;
 use crate::lease::error::{Fence, StoreError};
-use crate::lease::grant::{Block, BlockState, Epoch, Grant};
+use crate::lease::grant::Grant;
 use crate::lease::quarantine::Quarantined;
 use crate::lease::record::{Incarnation, StoreRecord};
-use crate::lease::store::{Acquire, Floor, MAX_ACQUIRE, Renew};
+use crate::lease::request::{Acquire, Floor, MAX_ACQUIRE, Renew};
 
 /// The most upstream grants that are renewed in one go.
 const RENEWALS: usize = 8;

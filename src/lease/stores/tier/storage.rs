@@ -3,8 +3,8 @@
 use super::Operation;
 use super::grant_log::{Caller, GrantLog};
 use super::memory::MemoryTier;
+use crate::lease::block::{Block, BlockState};
 use crate::lease::error::StoreError;
-use crate::lease::grant::{Block, BlockState};
 use crate::lease::namespace::Namespace;
 use crate::lease::report::{Listing, StoreReport};
 #[cfg(feature = "sqlite")]

@@ -15,7 +15,7 @@ use super::super::columns::{column, guard};
 use super::super::statements as sql;
 use super::{MySession, before, corrupt};
 use crate::lease::namespace::Namespace;
-use crate::lease::store::Renew;
+use crate::lease::request::Renew;
 use crate::lease::stores::row::to_column;
 use crate::lease::stores::sql::Failure;
 

@@ -10,9 +10,9 @@ use super::super::columns::{Guard, Parameter, column};
 use super::super::lock::RecordLock;
 use super::super::statements as sql;
 use super::{PgSession, in_doubt, was_spoken};
-use crate::lease::grant::{Block, Epoch};
+use crate::lease::block::{Block, Epoch};
 use crate::lease::namespace::Namespace;
-use crate::lease::store::Renew;
+use crate::lease::request::Renew;
 use crate::lease::stores::row::{FORMAT, from_column, to_column};
 use crate::lease::stores::sql::{Failure, Stage};
 

@@ -1,0 +1,60 @@
+//! Who holds a block.
+
+use std::fmt;
+
+/// Who asked for a block, for those who read a listing. No rule depends on it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Holder {
+    host: String,
+    instance: String,
+}
+
+impl Holder {
+    /// The longest name of a host or of an instance, in bytes.
+    pub const MAX_BYTES: usize = 64;
+
+    /// A process: the machine or pod that it runs on, and what tells it from
+    /// others there, such as a port or a process number.
+    ///
+    /// Each is cut to [`MAX_BYTES`](Self::MAX_BYTES).
+    pub fn new(host: impl Into<String>, instance: impl Into<String>) -> Self {
+        fn cut(mut text: String) -> String {
+            // A text that is shorter has its last boundary at its end.
+            let end = (0..=Holder::MAX_BYTES).rfind(|&end| text.is_char_boundary(end));
+            text.truncate(end.unwrap_or(0));
+            text
+        }
+        Self {
+            host: cut(host.into()),
+            instance: cut(instance.into()),
+        }
+    }
+
+    /// The machine or pod.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// What tells the process from others there.
+    pub fn instance(&self) -> &str {
+        &self.instance
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.host, self.instance)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_of_holders_are_cut_between_characters() {
+        let holder = Holder::new("é".repeat(40), format!("x{}", "é".repeat(40)));
+        assert_eq!(holder.host(), "é".repeat(32));
+        assert_eq!(holder.instance(), format!("x{}", "é".repeat(31)));
+    }
+}

@@ -1,0 +1,191 @@
+//! What a store is asked for.
+
+use crate::lease::block::{Block, Epoch};
+use crate::lease::confirmed::Confirmed;
+use crate::lease::error::StoreError;
+use crate::lease::grant::Grant;
+use crate::lease::holder::Holder;
+use crate::lease::limits::StoreLimits;
+
+/// The most blocks that one [`Acquire`] may ask for: with the namespace's record
+/// they fill a transaction of etcd, which takes 128 operations.
+pub const MAX_ACQUIRE: u32 = 127;
+
+/// What is known of a namespace before its record is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum History {
+    /// No ID of this layout and secret was ever issued with the tick that is
+    /// running or a later one. Grants start at once.
+    New,
+    /// IDs were issued under a record that is lost. Grants start above
+    /// everything that a lost grant can reach, and so only after
+    /// [`StoreLimits::failover`] has passed.
+    Unknown,
+}
+
+/// How to make the record of a namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Init {
+    /// What is known of the time before.
+    pub history: History,
+    /// The limits, for the life of the namespace.
+    pub limits: StoreLimits,
+    /// The caller's time, in milliseconds since 1970.
+    pub now_unix_ms: u64,
+}
+
+impl Init {
+    /// With the limits of [`StoreLimits::default`].
+    pub fn new(history: History, now_unix_ms: u64) -> Self {
+        Self {
+            history,
+            limits: StoreLimits::default(),
+            now_unix_ms,
+        }
+    }
+
+    /// With other limits.
+    #[must_use]
+    pub fn with_limits(mut self, limits: StoreLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+}
+
+/// A request for blocks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Acquire {
+    /// How many, from 1 to [`MAX_ACQUIRE`].
+    pub blocks: u32,
+    /// For how many ticks, from 1.
+    pub length: u64,
+    /// The caller's time, in milliseconds since 1970.
+    pub now_unix_ms: u64,
+    /// Who asks, for the listing.
+    pub holder: Option<Holder>,
+    /// What the store has confirmed to whoever asks, at most one for each block.
+    pub evidence: Vec<Confirmed>,
+}
+
+impl Acquire {
+    /// For nobody in particular.
+    pub fn new(blocks: u32, length: u64, now_unix_ms: u64) -> Self {
+        Self {
+            blocks,
+            length,
+            now_unix_ms,
+            holder: None,
+            evidence: Vec::new(),
+        }
+    }
+
+    /// On behalf of this process.
+    #[must_use]
+    pub fn held_by(mut self, holder: Holder) -> Self {
+        self.holder = Some(holder);
+        self
+    }
+
+    /// With what the store has confirmed before.
+    #[must_use]
+    pub fn with_evidence(mut self, evidence: Vec<Confirmed>) -> Self {
+        self.evidence = evidence;
+        self
+    }
+
+    /// Checks the numbers, before the store is asked.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] with the number and its range.
+    pub fn validate(&self) -> Result<(), StoreError> {
+        if !(1..=MAX_ACQUIRE).contains(&self.blocks) {
+            return Err(StoreError::Invalid {
+                what: "the number of blocks",
+                value: u64::from(self.blocks),
+                min: 1,
+                max: u64::from(MAX_ACQUIRE),
+            });
+        }
+        if self.length == 0 {
+            return Err(StoreError::Invalid {
+                what: "the length in ticks",
+                value: 0,
+                min: 1,
+                max: u64::MAX,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// A request to move the end of a grant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Renew {
+    /// The block.
+    pub block: Block,
+    /// The grant's epoch.
+    pub epoch: Epoch,
+    /// The grant's end as the holder knows it, in ticks.
+    pub known_end: u64,
+    /// The end that the holder wishes for, in ticks; not before the known one.
+    pub new_end: u64,
+    /// The caller's time, in milliseconds since 1970.
+    pub now_unix_ms: u64,
+}
+
+impl Renew {
+    /// Asks to let `grant` end at `new_end`.
+    pub fn new(grant: &Grant, new_end: u64, now_unix_ms: u64) -> Self {
+        Self {
+            block: grant.block,
+            epoch: grant.epoch,
+            known_end: grant.ticks.end,
+            new_end,
+            now_unix_ms,
+        }
+    }
+
+    /// Checks the numbers, before the store is asked.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] with the number and its range.
+    pub fn validate(&self) -> Result<(), StoreError> {
+        if self.new_end < self.known_end {
+            return Err(StoreError::Invalid {
+                what: "the new end in ticks",
+                value: self.new_end,
+                min: self.known_end,
+                max: u64::MAX,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Where to raise a floor to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Floor {
+    /// Above everything that a lost grant can reach: after a restore that the
+    /// store itself can't notice.
+    OverLostGrants,
+    /// To this tick since the layout's epoch, at most
+    /// [what a lost grant can reach](super::StoreRecord::floor_over_lost_grants): nothing lies
+    /// above that which a floor could guard.
+    Tick(u64),
+    /// To this tick, at most the layout's last, however far it lies ahead of the store's
+    /// clock and whatever that shows. Nothing is granted until the horizon reaches it,
+    /// and there is no way back.
+    AnyTick(u64),
+}
+
+impl Floor {
+    /// Whether clocks have a say.
+    pub(super) fn heeds_clocks(self) -> bool {
+        !matches!(self, Self::AnyTick(_))
+    }
+}
