@@ -414,7 +414,7 @@ WEAKENINGS = [
     ),
     Weakening(
         "stop-without-unpark", "drop",
-        "the producers are told to stop and not woken",
+        "the producers are asked to stop and not woken",
         REQUESTS, ".for_each(Thread::unpark);", ".for_each(|_: &Thread| ());",
         "fill", "drop_against_fill",
     ),
@@ -463,7 +463,7 @@ WEAKENINGS = [
     ),
     Weakening(
         "idle-after-look", "R4",
-        "a producer looks at the requests before it says that it is idle",
+        "a producer looks at the requests before it marks itself idle",
         REQUESTS, IDLE_THEN_LOOK, LOOK_THEN_IDLE,
         "fill", "two_consumers_cross",
     ),
@@ -475,7 +475,7 @@ WEAKENINGS = [
     ),
     Weakening(
         "no-stop", "drop",
-        "the producers are joined without being told to stop",
+        "the producers are joined without being asked to stop",
         PRODUCERS, "        self.filler.requests().stop();\n", "",
         "fill", "drop_against_take",
     ),

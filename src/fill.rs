@@ -1,4 +1,4 @@
-//! Keeping the ring full: when, by whom, and how they are woken.
+//! Keeping the ring full: the policies, the producers, and how they are woken.
 //!
 //! Three policies decide when: [`PaddingFill`] at the start, [`ThresholdFill`]
 //! when a take leaves too few IDs, [`ScheduledFill`] once a period. Any of them can
@@ -44,8 +44,8 @@
 //! still look at the level. It will: the producer clears the bit first and
 //! then looks with `RingBuffer::settled_level`, which either counts that take,
 //! or is seen by it together with the cleared bit. A producer that finds the
-//! ring under the threshold but without room leaves it to whoever holds the
-//! missing permits; that producer settles after publishing.
+//! ring under the threshold but without room leaves the fill to the producer that holds
+//! the missing permits, which settles after publishing.
 //!
 //! `requests` explains how producers sleep and are woken, and `waiters` how consumers
 //! wait for them.

@@ -18,7 +18,7 @@
 //! | word | moves when | by |
 //! |---|---|---|
 //! | `cursor` | IDs are taken | compare-exchange |
-//! | `tail` | a prefix of the reserved slots is published | compare-exchange, by whoever can |
+//! | `tail` | a prefix of the reserved slots is published | compare-exchange, by any producer |
 //! | `reserved` | a permit is exchanged for slots | add; cannot fail |
 //! | `promised` | a permit is granted, or given back unused | compare-exchange, subtract |
 //!
@@ -42,7 +42,7 @@
 //!    nothing can unwind or call other people's code.
 //! 3. *Copy* the IDs into the slots.
 //! 4. *Publish*: flip their bits, then advance `tail` over every position
-//!    whose bit is set, whoever set it. A producer that is preempted between
+//!    whose bit is set, by any producer. A producer that is preempted between
 //!    2 and 4 holds back `tail`, never a consumer: the ring reads as empty,
 //!    and the next producer to finish, or the slow one itself, advances over
 //!    everything that is ready.

@@ -1,8 +1,8 @@
-//! What the models share.
+//! Shared by the models.
 //!
 //! With `--cfg loom`, which the configuration of this package sets, a model
-//! runs once for every interleaving that loom finds. Without it, it runs many
-//! times on real threads: weaker, but it keeps the models honest.
+//! runs once for every interleaving that loom finds. Without it, a model runs many
+//! times on real threads, which is weaker, and shows that it is not tied to loom.
 //!
 //! # Who goes first
 //!

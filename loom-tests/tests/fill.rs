@@ -82,7 +82,7 @@ fn a_crossing_is_enough() {
     });
 }
 
-/// R4: the same with two consumers, of which only the first to cross asks.
+/// R4: the same with two consumers, where only the first to cross asks.
 #[test]
 fn two_consumers_cross() {
     explore("two consumers cross", 2, Some(1), |first| {
@@ -99,7 +99,7 @@ fn two_consumers_cross() {
 
 /// R4: a take that looks at a threshold just before it rises still leads to a
 /// fill. A ring that is found empty raises the threshold from one to two; from then
-/// on a level of one is too low, whoever brought it about.
+/// on a level of one is too low, whichever take led to it.
 #[test]
 fn a_threshold_that_rises_against_a_take() {
     explore("a threshold that rises against a take", 1, Some(2), |_| {
@@ -135,7 +135,7 @@ fn two_producers_settle() {
     });
 }
 
-/// A consumer that waits for a dry ring is woken by what is published.
+/// A consumer that waits at an empty ring is woken by a publication.
 #[test]
 fn waiting_take_against_fill() {
     explore("waiting take against fill", 1, Some(2), |_| {
@@ -204,7 +204,7 @@ fn handle_against_take() {
     });
 }
 
-/// A consumer that waits is woken by what a dropped handle gives back.
+/// A consumer that waits is woken by the IDs that a dropped handle gives back.
 #[test]
 fn waiting_take_against_give_back() {
     explore("waiting take against give back", 2, Some(1), |first| {
@@ -251,7 +251,7 @@ fn two_that_wait_against_one_publication() {
     });
 }
 
-/// U1: what a consumer makes in place and what a producer makes differ.
+/// U1: IDs that a consumer makes in place differ from those that a producer makes.
 #[test]
 fn in_place_against_fill() {
     explore("in place against fill", 1, Some(2), |_| {
@@ -283,8 +283,8 @@ impl Clock for Breaking {
     }
 }
 
-/// R3, R4: a producer that dies in the middle of a fill, with a permit in its
-/// hands, wedges nothing: the request stays open, nobody needs to ask again,
+/// R3, R4: a producer that dies in the middle of a fill, while it holds a permit,
+/// blocks nothing: the request stays open, no take needs to ask again,
 /// and the ring fills up.
 #[test]
 fn a_producer_that_dies_half_way_leaves_its_request_open() {
@@ -311,8 +311,8 @@ fn a_producer_that_dies_half_way_leaves_its_request_open() {
     });
 }
 
-/// A clock in which the first producer to look at it, once that is wanted, stays
-/// until it is let go.
+/// A clock that, once `sticks` is set, holds the first producer that reads it until
+/// `let_go` is set.
 #[derive(Clone, Debug)]
 struct Sticky {
     consumer: thread::ThreadId,
@@ -343,8 +343,8 @@ impl Clock for Sticky {
     }
 }
 
-/// R3: a producer that is stuck with all the room there was, and with the request
-/// taken on, does not keep the other one asleep.
+/// R3: a producer that is stuck while it holds a permit for all the room, and has taken
+/// on the request, does not keep the other producer asleep.
 #[test]
 fn a_dry_take_against_a_stuck_producer() {
     explore("a dry take against a stuck producer", 1, Some(0), |_| {

@@ -1,4 +1,4 @@
-//! Leases that come and go under claims, and what is recalled with them.
+//! Leases that are opened and closed under claims, and the recall of their IDs.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -131,7 +131,7 @@ fn claim_against_swap_by_two_threads() {
     });
 }
 
-/// S4: what is closed is closed: a claim that begins later gets nothing of it.
+/// S4: a claim that begins after a lane was closed gets nothing from it.
 #[test]
 fn close_against_claim() {
     explore("close against claim", 2, None, |first| {
@@ -171,8 +171,8 @@ fn claims_against_extension() {
     });
 }
 
-/// U1: threads that disagree about the lane in use claim different raws, and one
-/// that finds its lane used up by then goes on with the other.
+/// U1: threads that disagree about the lane in use claim different raws, and a claim
+/// that finds its lane used up goes on with the other.
 #[test]
 fn claims_move_on_to_the_other_lane() {
     explore("claims move on to the other lane", 2, Some(3), |first| {
@@ -199,7 +199,7 @@ fn layout_of_its_own() -> Layout {
 }
 
 /// S4: when `invalidate` returns, no ID from before can be taken any more,
-/// whatever the producer was doing.
+/// wherever the producer was.
 #[test]
 fn invalidate_against_fill() {
     explore("invalidate against fill", 1, Some(3), |_| {
@@ -222,8 +222,8 @@ fn invalidate_against_fill() {
     });
 }
 
-/// A generator that nobody fills again, and a handle that has handed out one of
-/// all that it had.
+/// A generator that is not filled again, and a handle that has handed out one ID of its
+/// stock.
 fn with_a_stock(slots: usize) -> (CachedGenerator, Handle) {
     let layout = layout_of_its_own();
     let ids = CachedGenerator::builder(layout)
@@ -271,7 +271,7 @@ fn invalidate_against_handle_take() {
                 None
             })
         };
-        // One of those that are left may be taken at the same time, none later.
+        // One of the IDs that are left may be taken at the same time, none later.
         let taking: Role<Option<Handle>> = Box::new(move || {
             let _ = handle.take();
             Some(handle)
@@ -319,7 +319,7 @@ fn invalidate_against_restock() {
     });
 }
 
-/// S4: nor does one that restocks and is dropped meanwhile give anything back.
+/// S4: nor does a handle that restocks and is dropped meanwhile give anything back.
 #[test]
 fn invalidate_against_restock_and_drop() {
     explore("invalidate against restock and drop", 2, Some(3), |first| {
@@ -335,7 +335,7 @@ fn invalidate_against_restock_and_drop() {
     });
 }
 
-/// R1: of two threads that call it at once, neither drops what the other counts.
+/// R1: of two threads that call it at once, neither drops IDs that the other counts.
 #[test]
 fn invalidate_against_invalidate() {
     explore("invalidate against invalidate", 2, None, |first| {

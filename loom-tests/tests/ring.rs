@@ -37,7 +37,7 @@ fn taking_batch(ring: &Arc<RingBuffer>, want: usize) -> Role<Vec<u64>> {
     })
 }
 
-/// A role that pushes `numbers` in one go and tells which were accepted.
+/// A role that pushes `numbers` in one step and returns those that were accepted.
 fn pushing(ring: &Arc<RingBuffer>, numbers: &'static [u64]) -> Role<Vec<u64>> {
     let ring = Arc::clone(ring);
     Box::new(move || {
@@ -80,15 +80,15 @@ fn take_against_batch() {
     });
 }
 
-/// A role that takes what there is and pushes one of `numbers`, time and again, and
-/// tells what it took.
+/// A role that takes one ID and pushes one of `numbers`, again and again, and returns
+/// the IDs that it took.
 fn going_round(ring: &Arc<RingBuffer>, numbers: &'static [u64]) -> Role<Vec<u64>> {
     let ring = Arc::clone(ring);
     Box::new(move || {
         let mut taken = Vec::new();
         for &number in numbers {
             taken.extend(ring.take().map(Id::to_u64));
-            // Where another was faster, there is room all the same.
+            // If another thread was faster, there is room as well.
             ring.push(Id::from_u64(number)).unwrap();
         }
         taken
@@ -126,7 +126,7 @@ fn level_against_rounds() {
     });
 }
 
-/// R1: a take finds what was pushed before it, whole, also when the flags are
+/// R1: a take finds an ID that was pushed before it, whole, also when the flags are
 /// in their second round.
 #[test]
 fn take_against_push() {
@@ -141,7 +141,7 @@ fn take_against_push() {
 }
 
 /// R2: a slot that is being taken is not written for the next round before the
-/// take is through, and what is written there is read whole.
+/// take is done, and the ID that is written there is read whole.
 #[test]
 fn take_against_fill_at_the_wrap() {
     explore("take against fill at the wrap", 2, None, |first| {
@@ -254,8 +254,8 @@ fn producers_compete_for_room() {
     });
 }
 
-/// R3: a producer that dies with a permit in its hands leaves its room to the
-/// others, and nothing for a consumer to stumble on.
+/// R3: a producer that dies while it holds a permit leaves its room to the
+/// others, and no slot that a consumer could take.
 #[test]
 fn a_producer_that_dies_half_way() {
     explore("a producer that dies half-way", 2, None, |first| {

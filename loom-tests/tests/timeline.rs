@@ -18,7 +18,7 @@ fn layout() -> Layout {
         .unwrap()
 }
 
-/// A generator whose clock is so many milliseconds after the epoch.
+/// A generator whose clock is `since_epoch_ms` milliseconds after the epoch.
 fn direct(
     since_epoch_ms: u64,
     policy: ClockPolicy,
@@ -71,7 +71,7 @@ fn claims_at_the_edge_of_a_run() {
     });
 }
 
-/// U1, U2: claims that meet at the limit get what there is, and no more.
+/// U1, U2: claims that meet at the limit get the rest, and no more.
 #[test]
 fn claims_at_the_limit() {
     explore("claims at the limit", 2, None, |first| {

@@ -384,7 +384,7 @@ mod tests {
         assert_eq!(targets.above, 1000);
         // Half of that is remembered a second later.
         assert_eq!(observe(&mut controller, 2, 100_000, 6000).above, 512);
-        // An eighth of the ring at the most, as far as there is room.
+        // At most an eighth of the ring, if there is room.
         let targets = observe(&mut controller, 3, 100_000_000, 6000);
         assert_eq!(targets.above, 1024);
         let goal = |threshold| {

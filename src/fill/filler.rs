@@ -96,7 +96,7 @@ pub(crate) struct FillerParts {
     pub(crate) controller: Option<ThresholdController>,
     pub(crate) schedule: Option<ScheduledFill>,
     pub(crate) on_full: Option<FullHook>,
-    /// How many producers there may be, 64 at the most.
+    /// The number of producers, at most 64.
     pub(crate) producers: usize,
 }
 

@@ -9,13 +9,13 @@ use super::registry::{self, Entry};
 /// How a region is wiped in the child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Method {
-    /// The kernel, by `MADV_WIPEONFORK`.
+    /// By the kernel, with `MADV_WIPEONFORK`.
     #[cfg_attr(
         not(target_os = "linux"),
         allow(dead_code, reason = "only Linux knows the mark")
     )]
     Mark,
-    /// The child handler of the registry.
+    /// By the child handler of the registry.
     Handler,
 }
 

@@ -121,7 +121,7 @@ mod tests {
 
     use super::*;
 
-    /// As in a child, where what was made is the parent's.
+    /// As in a child, which finds its parent's value.
     fn inherited() -> &'static PerProcess<u64> {
         let mark = WipeOnFork::new(AtomicU64::new(0)).unwrap();
         let parents = Box::leak(Box::new(Marked { mark, value: 1 }));
@@ -131,13 +131,13 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_come_first_together_have_one_static() {
+    fn two_first_threads_share_one_static() {
         for number in [Box::leak(Box::new(PerProcess::new())), inherited()] {
             let both = Barrier::new(2);
             let get = || {
                 let is_first = Cell::new(true);
                 number.get(|_| {
-                    // Neither has entered its own before the other makes one, too.
+                    // Each makes a value before the other has stored its own.
                     if is_first.take() {
                         both.wait();
                     }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::*;
 
 #[test]
-fn holds_what_was_put_in() {
+fn a_value_is_kept_and_printed() {
     let mut one = WipeOnFork::new(41_u64).unwrap();
     *one += 1;
     assert_eq!(*one, 42);
@@ -35,8 +35,8 @@ mod forking {
     const YES: libc::c_int = 40;
     const NO: libc::c_int = 41;
 
-    /// What `see` says in a child made by `make`, as the child's exit status;
-    /// none if there was no child or a signal ended it.
+    /// The result of `see` in a child made by `make`, as the child's exit status;
+    /// `None` if there was no child or a signal ended it.
     ///
     /// The test process has many threads, so `see` must do what a signal
     /// handler may do: read memory, fork again, nothing that locks, allocates
@@ -62,7 +62,7 @@ mod forking {
         }
     }
 
-    /// The exit status of a child; none if there is none, or a signal ended it.
+    /// The exit status of a child; `None` if there is none, or a signal ended it.
     fn wait_for(child: libc::c_long) -> Option<libc::c_int> {
         let child = libc::pid_t::try_from(child).ok().filter(|&pid| pid > 0)?;
         let mut status = 0;
@@ -226,7 +226,7 @@ mod forking {
 
         /// 16 GiB of address space, of which no page is touched.
         #[test]
-        fn what_is_dropped_leaves_the_address_space() {
+        fn dropped_pages_leave_the_address_space() {
             const BYTES: usize = 256 << 20;
             let mapped = || {
                 let sizes = std::fs::read_to_string("/proc/self/statm").unwrap();

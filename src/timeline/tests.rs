@@ -187,7 +187,7 @@ fn u3_a_lease_over_all_64_bits_ends_without_wrapping() {
 }
 
 #[test]
-fn a_wiped_cursor_is_a_forked_child_s() {
+fn a_wiped_cursor_means_a_forked_child() {
     let clock = ManualClock::new(EPOCH);
     let timeline = timeline(layout(10, 2, 2, 1000), 0..1, 0..1024, 3, &clock);
     assert!(!timeline.is_forked());
@@ -215,7 +215,7 @@ fn a_used_up_tick_is_told_from_a_clock_set_back() {
     assert!(!timeline.used_up_the_tick(), "in the middle of a tick");
 }
 
-/// Room for three grants from a store, up to two ticks ahead of the clock.
+/// A timeline for three grants from a store, up to two ticks ahead of the clock.
 fn timeline_for_leases(layout: Layout, serves_the_past: bool, clock: &ManualClock) -> Timeline {
     let policy = ClaimPolicy {
         borrow_limit: 2,

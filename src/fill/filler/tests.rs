@@ -19,7 +19,7 @@ fn layout() -> Layout {
     Layout::builder().bits(30, 1, 6).build().unwrap()
 }
 
-/// The first so many raws of node 0.
+/// The first `count` raws of node 0.
 fn first_raws(count: usize) -> impl Iterator<Item = u64> {
     (0..count as u64).map(|at| layout().pack(at / 64, 0, at % 64).unwrap())
 }
@@ -29,7 +29,7 @@ fn now() -> u64 {
     layout().epoch_unix_ms()
 }
 
-/// Stands still, and in a fill takes what the test tells it to.
+/// A clock that stands still, and takes IDs at each reading if the test asks for it.
 #[derive(Debug, Default)]
 struct Limited {
     readings: AtomicUsize,
@@ -231,7 +231,7 @@ fn a_request_that_is_refused_stays_open() {
     let made = Setup { ticks: 2, ..SETUP }.make();
     made.filler.requests.request(FillCause::Threshold);
     made.serve().unwrap_err();
-    assert_eq!(made.filler.ring.len(), 128, "what was made before is there");
+    assert_eq!(made.filler.ring.len(), 128, "the IDs made before are there");
     assert_eq!(made.wanted(), Some(FillCause::Threshold));
     assert_eq!(made.filler.counters.refusals.load(Relaxed), 1);
     assert_eq!(made.fills(FillCause::Threshold), 0);

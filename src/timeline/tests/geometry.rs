@@ -1,5 +1,5 @@
-//! A line, a lane and the choice of one by themselves, without a claim that could go
-//! on for ever.
+//! A line, a cursor, a lane and the choice of a lane, each alone: a broken one fails an
+//! assertion here, where a claim could go on for ever.
 
 use super::*;
 use crate::timeline::line::Line;
@@ -47,7 +47,7 @@ fn a_run_ends_with_its_node() {
     assert_eq!(ends, [4, 4, 8, 8, 36]);
 }
 
-/// A lease over everything has 2^64 raws: one more than a word can count.
+/// A lease over a whole layout has 2^64 raws: one more than a word can count.
 #[test]
 fn u3_the_longest_line_leaves_a_word_for_its_end() {
     let layout = Layout::RANDFLAKE;
@@ -108,7 +108,7 @@ fn u1_a_look_at_a_lane_does_not_stand_when_it_was_opened_again() {
 }
 
 #[test]
-fn a_lane_reaches_further_and_never_less_far() {
+fn the_end_of_a_lane_only_moves_outwards() {
     let layout = layout(4, 3, 2, 1000);
     let (lane, word) = (Lane::closed(), AtomicU64::new(0));
     let cursor = Cursor::new(&word);
@@ -147,7 +147,7 @@ fn the_next_tick_follows_the_clock_until_the_lane_is_used_up() {
         let found = view.next_tick(position, now(tick), policy(true, false));
         assert_eq!(found, next, "{position} at {tick}");
     }
-    // What the clock has passed is left to those that serve it.
+    // A grant that the clock has passed is left to a policy that serves the past.
     assert_eq!([3, 4].map(|tick| view.is_passed(now(tick))), [false, true]);
     assert_eq!(view.next_tick(4, now(9), policy(true, true)), Some(2));
     assert_eq!(view.next_tick(4, now(3), policy(false, true)), Some(2));
@@ -225,6 +225,6 @@ fn the_earliest_lane_is_the_next_one() {
     assert_eq!(
         timeline.earliest(0, now(3)),
         Some((3, 2)),
-        "what has passed"
+        "the clock has passed it"
     );
 }

@@ -154,36 +154,36 @@ fn u2_a_lane_goes_on_where_its_end_was_moved() {
 }
 
 #[test]
-fn a_refusal_is_foretold() {
+fn a_refusal_is_known_without_a_claim() {
     let rig = Rig::new(2, 1);
-    let told = || rig.timeline.refused_now();
+    let refused = || rig.timeline.refused_now();
     assert!(matches!(
-        told(),
+        refused(),
         Some(Refused::NoLease { end_unix_ms: 0, .. })
     ));
     rig.open(0, 0..9).unwrap();
-    assert_eq!(told(), None);
+    assert_eq!(refused(), None);
     rig.claim_all(4);
-    assert_eq!(told(), rig.claim(1).err());
+    assert_eq!(refused(), rig.claim(1).err());
     let limit = Duration::from_secs(1);
     assert_eq!(
-        told(),
+        refused(),
         Some(Refused::BorrowLimit {
             retry_after: Duration::from_secs(1),
             limit,
         })
     );
     rig.clock.set(at(1));
-    assert_eq!(told(), None);
+    assert_eq!(refused(), None);
     rig.timeline
         .words
         .iter()
         .for_each(|word| word.store(0, Relaxed));
-    assert_eq!(told(), Some(Refused::Forked));
+    assert_eq!(refused(), Some(Refused::Forked));
 }
 
 #[test]
-fn a_given_lease_has_ended_or_was_given_up() {
+fn a_given_lease_has_ended_or_was_invalidated() {
     let clock = ManualClock::new(at(0));
     let timeline = timeline(layout(), 0..1, 0..1, 0, &clock);
     timeline.claim(4).unwrap();
@@ -194,7 +194,7 @@ fn a_given_lease_has_ended_or_was_given_up() {
 }
 
 #[test]
-fn what_is_left_of_the_past_comes_after_the_present() {
+fn the_rest_of_a_past_grant_comes_last() {
     let rig = Rig::with_policy(
         2,
         ClaimPolicy {

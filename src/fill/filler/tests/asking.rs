@@ -1,4 +1,4 @@
-//! What a filler asks for, whom it wakes, and what it learns.
+//! The requests and wake-ups of a filler, and what it learns.
 
 use std::time::Instant;
 
