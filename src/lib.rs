@@ -1,9 +1,9 @@
 //! Encrypted, unique 64-bit IDs from a lock-free ring buffer.
 //!
 //! Producer threads fill a ring ahead of time with IDs that are borrowed from
-//! future ticks and already encrypted with SPARX-64; consumers take them
-//! without waiting. What makes them unique is a [`Lease`]: ownership of a range
-//! of nodes over a range of ticks. No clock is part of that proof.
+//! future ticks and already encrypted with SPARX-64. Consumers take them
+//! without waiting. A [`Lease`] makes them unique: ownership of a range of nodes
+//! over a range of ticks. No clock is part of that proof.
 //!
 //! ```no_run
 //! # #[cfg(feature = "sqlite")]
@@ -21,21 +21,48 @@
 //! ```
 //!
 //! Any number of processes of one user may do that at once, be killed and start
-//! again. More machines share a [store](lease::open) and a secret. Who has nodes to
-//! themselves by other means says so with a [`StaticLease`].
+//! again. Processes on several machines share a [store](lease::open) and a secret. A
+//! process that has nodes to itself by other means says so with a [`StaticLease`].
 //!
-//! # Which one to use
+//! # What is here
 //!
 //! | you want | use |
 //! |---|---|
-//! | IDs on one machine without any set-up | [`local`][local-fn] |
-//! | IDs in a few nanoseconds, from any thread | [`CachedGenerator::take`] |
+//! | **To make IDs** | |
+//! | on one machine without any set-up | [`local`][local-fn], and [`Local`][local-type] for more choice |
+//! | in a few nanoseconds, from any thread | [`CachedGenerator::take`] |
 //! | many at once | [`CachedGenerator::take_batch`] |
-//! | the least cost for a thread that takes often | [`CachedGenerator::handle`] |
-//! | no threads and no memory, the time of each ID exact | [`DirectGenerator`] |
-//! | to read an ID back | [`Inspector`] |
+//! | at the least cost, in a thread that takes often | [`CachedGenerator::handle`] |
+//! | with no threads, no memory and the exact time in each | [`DirectGenerator`] |
+//! | from a configuration that is checked first | [`CachedGeneratorBuilder::check`] |
+//! | **To read and write IDs** | |
+//! | as text, and as a signed number | [`Id`] |
+//! | taken apart into time, node and sequence | [`Inspector`] |
+//! | with other widths, ticks or epoch | [`Layout`], and [`NodeFields`] for parts of the node |
+//! | under your own key | [`Secret`], [`Cipher`] |
+//! | **To own nodes** | |
+//! | from a database that all processes share | [`lease::open`], [`lease_store`](CachedGeneratorBuilder::lease_store) |
+//! | from a store of your own | [`LeaseStore`], [`lease`] |
+//! | by your own word | [`StaticLease`] |
+//! | **To shape the ring** | |
+//! | when it is filled | [`PaddingFill`], [`ThresholdFill`], [`ScheduledFill`] |
+//! | what a take does when it is empty | [`OnEmpty`] |
+//! | how full and how busy it is | [`Stats`] |
+//! | how large it has to be for a load | [`plan::capacity_for`] |
 //! | the ring alone, for IDs of your own | [`RingBuffer`] |
-//! | to know how large a ring a load needs | [`plan::capacity_for`] |
+//! | **When something is refused** | |
+//! | at build time | [`BuildError`] |
+//! | at a take | [`TakeError`], [`Refused`] |
+//!
+//! # Guides
+//!
+//! | guide | answers |
+//! |---|---|
+//! | [`lease::guide::promises`] | what is promised, and on which conditions |
+//! | [`lease::guide::sizing`] | how many blocks, how long a lease, how far a horizon |
+//! | [`lease::guide::tier`] | how processes start while the store is away |
+//! | [`lease::guide::runbook`] | what to do when something is wrong, with a page for each store |
+//! | [`plan::guide`] | how to size a ring for a load, with pictures |
 //!
 //! # How it works
 //!
@@ -47,13 +74,12 @@
 //!
 //! A *raw* is `tick | node | sequence`, high to low, as its [`Layout`] says. The
 //! timeline walks the lease's raws in one line, forward only, and claims them
-//! in runs of one tick and node; a raw is claimed once, whatever the clock
-//! does. A [`Cipher`] turns raws into IDs one to one. [`PaddingFill`],
-//! [`ThresholdFill`] and [`ScheduledFill`] say when the ring is filled, and
-//! [`OnEmpty`] what a take does should it run dry.
+//! in runs of one tick and node. A raw is claimed once, whatever the clock
+//! does. A [`Cipher`] turns raws into IDs one to one. The fill policies say when the
+//! ring is filled, and [`OnEmpty`] what a take does should it be empty.
 //!
-//! A lease of N nodes has N x 2^sequence_bits IDs for each tick: that is the
-//! sustained ceiling (131,072 a second and node with [`Layout::RANDFLAKE`]).
+//! A lease of N nodes has N x 2^sequence_bits IDs for each tick. That is the
+//! sustained ceiling: 131,072 a second and node with [`Layout::RANDFLAKE`].
 //! The ring gives bursts far above it, borrowed from future ticks up to the
 //! borrow limit.
 //!
@@ -72,15 +98,19 @@
 //!
 //! # Unsafe
 //!
-//! In eight places: `fork` (pages that a forked child reads as zero; `ring` and
-//! `generator` declare what may live there), `ring::memory` (asking for huge
+//! Unsafe code stands in nine places: `fork` (pages that a forked child reads as zero;
+//! `ring` and `generator` declare what may live there), `ring::memory` (asking for huge
 //! pages), `clock` (reading the coarse clock), `id` (a slice of IDs seen as one
-//! of numbers), the vector backends of `cipher`, `lease::sqlite` (what the system
-//! knows of a file), and `cipher::secret` and `lease::private_file` (which user this
-//! process is).
+//! of numbers), the vector backends of `cipher`, `lease::stores::sqlite` (what the system
+//! knows of a file), `lease::stores::mysql` (certificates in a file in memory, and the
+//! options of a socket), and `cipher::secret` and `lease::stores::private_file` (which user
+//! this process is).
 //!
-#![cfg_attr(feature = "sqlite", doc = "[local-fn]: local()")]
-#![cfg_attr(not(feature = "sqlite"), doc = "[local-fn]: #features")]
+#![cfg_attr(feature = "sqlite", doc = "[local-fn]: local()\n[local-type]: Local")]
+#![cfg_attr(
+    not(feature = "sqlite"),
+    doc = "[local-fn]: #features\n[local-type]: #features"
+)]
 // docs.rs says beside each item which feature it needs.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -5,7 +5,7 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `leases.db` | the [`SqliteStore`] with the record of every namespace |
+//! | `leases.db` | the [`SqliteStore`](crate::lease::SqliteStore) with the record of every namespace |
 //! | `leases.db.lock` | locked while one of the others is made; a note on the past |
 //! | `NAME.secret` | the secret of the namespace `NAME` |
 //! | `secret` | the secret of the command line, for namespaces without a name |
@@ -56,7 +56,8 @@
 //! * Nobody vouches, with `ringflake store init --history new`, for a secret that
 //!   makes IDs elsewhere, nor uses one elsewhere that was drawn here but by a store
 //!   that the command line is told of here. Reading IDs elsewhere is fine.
-//! * The directory lies on a local disk; see [`SqliteStore`].
+//! * The directory lies on a local disk; see
+//!   [`SqliteStore`](crate::lease::SqliteStore).
 //! * What a disk or a machine put back to a snapshot has lost, nobody here can
 //!   know: run `ringflake store raise-floor --over-lost-grants` then.
 
