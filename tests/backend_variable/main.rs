@@ -7,41 +7,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ringflake::{Backend, Cipher, Secret};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Level, Metadata, Subscriber, subscriber};
+use ringflake_kit::events::OnEvent;
+use tracing::{Event, Level, subscriber};
 
-/// Counts warnings, and fails on any but the one that the variable can cause.
-#[derive(Clone, Default)]
-struct Warnings(Arc<AtomicUsize>);
-
-impl Subscriber for Warnings {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() <= Level::WARN
+/// Counts warnings, each of which must have these fields.
+fn count_warning(event: &Event<'_>, count: &AtomicUsize) {
+    let metadata = event.metadata();
+    if *metadata.level() > Level::WARN {
+        return;
     }
-
-    fn event(&self, event: &Event<'_>) {
-        let metadata = event.metadata();
-        assert_eq!(*metadata.level(), Level::WARN);
-        assert_eq!(metadata.target(), "ringflake");
-        let fields = metadata.fields().iter().map(|field| field.name());
-        assert_eq!(
-            fields.collect::<Vec<_>>(),
-            ["message", "value", "chosen", "available"]
-        );
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-    fn enter(&self, _: &Id) {}
-
-    fn exit(&self, _: &Id) {}
+    assert_eq!(*metadata.level(), Level::WARN);
+    assert_eq!(metadata.target(), "ringflake");
+    let fields = metadata.fields().iter().map(|field| field.name());
+    assert_eq!(
+        fields.collect::<Vec<_>>(),
+        ["message", "value", "chosen", "available"]
+    );
+    count.fetch_add(1, Ordering::Relaxed);
 }
 
 /// The backend of a key set up under this value, and the warnings given.
@@ -54,11 +36,12 @@ fn set_up(value: Option<&str>) -> (Backend, usize) {
         // SAFETY: as above.
         None => unsafe { env::remove_var(NAME) },
     }
-    let warnings = Warnings::default();
-    let cipher = subscriber::with_default(warnings.clone(), || {
-        Cipher::sparx64(&Secret::from_bytes([5; 16]))
-    });
-    (cipher.backend(), warnings.0.load(Ordering::Relaxed))
+    let warnings = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&warnings);
+    let counting = OnEvent(move |event: &Event<'_>| count_warning(event, &count));
+    let cipher =
+        subscriber::with_default(counting, || Cipher::sparx64(&Secret::from_bytes([5; 16])));
+    (cipher.backend(), warnings.load(Ordering::Relaxed))
 }
 
 #[test]

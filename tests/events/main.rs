@@ -2,7 +2,6 @@
 //! a secret or an ID. The event of an unusable backend is tested in
 //! `tests/backend_variable`.
 
-use std::fmt;
 use std::panic::resume_unwind;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
@@ -17,9 +16,8 @@ use ringflake::{
     CachedGenerator, CachedGeneratorBuilder, Clock, Id, ManualClock, PaddingFill, Refused,
     ScheduledFill, TakeError, ThresholdFill,
 };
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Record};
-use tracing::{Event, Level, Metadata, Subscriber};
+use ringflake_kit::events::{Fields, OnEvent};
+use tracing::{Event, Level};
 
 use ringflake_kit::eventually;
 use ringflake_kit::faulty_store::{Fault, Faulty, Op};
@@ -69,50 +67,18 @@ impl Told {
     }
 }
 
-impl Visit for Told {
-    fn record_str(&mut self, field: &Field, value: &str) {
-        self.fields.push((field.name(), value.to_owned()));
+fn record(event: &Event<'_>) {
+    unpoisoned(&TOLD).push(Told {
+        at: Instant::now(),
+        level: *event.metadata().level(),
+        target: event.metadata().target().to_owned(),
+        fields: Fields::of(event).0,
+    });
+    if thread::current().name() == Some("ringflake-lease")
+        && let Some(reaction) = &*unpoisoned(&REACTION)
+    {
+        reaction();
     }
-
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.fields.push((field.name(), format!("{value:?}")));
-    }
-}
-
-struct Recorder;
-
-impl Subscriber for Recorder {
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
-    }
-
-    fn event(&self, event: &Event<'_>) {
-        let mut told = Told {
-            at: Instant::now(),
-            level: *event.metadata().level(),
-            target: event.metadata().target().to_owned(),
-            fields: Vec::new(),
-        };
-        event.record(&mut told);
-        unpoisoned(&TOLD).push(told);
-        if thread::current().name() == Some("ringflake-lease")
-            && let Some(reaction) = &*unpoisoned(&REACTION)
-        {
-            reaction();
-        }
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> tracing::span::Id {
-        tracing::span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &tracing::span::Id, _: &Record<'_>) {}
-
-    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
-
-    fn enter(&self, _: &tracing::span::Id) {}
-
-    fn exit(&self, _: &tracing::span::Id) {}
 }
 
 /// A test that failed leaves nothing half done behind.
@@ -130,7 +96,7 @@ impl Recording {
     fn start() -> Self {
         static SUBSCRIBED: Once = Once::new();
         let alone = unpoisoned(&RECORDING);
-        SUBSCRIBED.call_once(|| tracing::subscriber::set_global_default(Recorder).unwrap());
+        SUBSCRIBED.call_once(|| tracing::subscriber::set_global_default(OnEvent(record)).unwrap());
         unpoisoned(&TOLD).clear();
         unpoisoned(&REACTION).take();
         Self {

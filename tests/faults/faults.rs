@@ -20,7 +20,7 @@
 //!
 //! | variable | |
 //! |---|---|
-//! | `RINGFLAKE_FAULTS=long` | a thousand kills a store, a minute without a server, one store after the other; writes `tests/faults/REPORT.md` if nothing was left out |
+//! | `RINGFLAKE_FAULTS=long` | a thousand kills a store, a minute without a server, one store after the other: as with `RINGFLAKE_LONG=1`, and writes `tests/faults/REPORT.md` if nothing was left out |
 //! | `RINGFLAKE_FAULT_CELLS=NAME` | only the cells whose name contains this |
 //! | `RINGFLAKE_REQUIRE_SERVERS` | a server that is missing is a failure |
 

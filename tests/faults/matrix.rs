@@ -102,6 +102,11 @@ fn is_wanted(cell: &Cell) -> bool {
     std::env::var("RINGFLAKE_FAULT_CELLS").map_or(true, |part| cell.name.contains(&part))
 }
 
+/// Whether the report is to be the one that is kept.
+pub(crate) fn is_for_the_record() -> bool {
+    std::env::var("RINGFLAKE_FAULTS").is_ok_and(|value| value == "long")
+}
+
 /// How much of each fault.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scale {
@@ -110,7 +115,7 @@ pub(crate) struct Scale {
 
 impl Scale {
     fn of_environment() -> Self {
-        let long = std::env::var("RINGFLAKE_FAULTS").is_ok_and(|value| value == "long");
+        let long = ringflake_kit::is_long() || is_for_the_record();
         Self { long }
     }
 

@@ -17,11 +17,11 @@ use ringflake::{
     CachedGenerator, Clock, ClockPolicy, DirectGenerator, Id, Layout, ManualClock, OnEmpty,
     Refused, TakeError,
 };
-use tracing::span;
-use tracing::{Event, Metadata, Subscriber};
+use tracing::Event;
 
 use crate::HOUR;
 use ringflake_kit::child::wait_for;
+use ringflake_kit::events::OnEvent;
 use ringflake_kit::eventually;
 use ringflake_kit::oracle::Oracle;
 use ringflake_kit::small::{clock_at, layout, lease, secret_of_its_own};
@@ -141,31 +141,6 @@ impl Clock for ForkingClock {
     }
 }
 
-/// A subscriber that forks at events.
-struct ForkingSubscriber(Arc<Forker>);
-
-impl Subscriber for ForkingSubscriber {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == "ringflake"
-    }
-
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-
-    fn event(&self, _: &Event<'_>) {
-        self.0.turn();
-    }
-
-    fn enter(&self, _: &span::Id) {}
-
-    fn exit(&self, _: &span::Id) {}
-}
-
 /// A way to take from a cached generator.
 #[derive(Clone, Copy, Debug)]
 enum Way {
@@ -247,7 +222,12 @@ fn forks_of_cached(use_clock: bool) -> usize {
                 let told = match use_clock {
                     true => told(),
                     false => {
-                        let subscriber = ForkingSubscriber(Arc::clone(&forker));
+                        let forker = Arc::clone(&forker);
+                        let subscriber = OnEvent(move |event: &Event<'_>| {
+                            if event.metadata().target() == "ringflake" {
+                                forker.turn();
+                            }
+                        });
                         tracing::subscriber::with_default(subscriber, told)
                     }
                 };

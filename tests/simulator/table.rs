@@ -9,8 +9,8 @@ use crate::world::{Outcome, Run};
 /// can lead to one.
 const CAUGHT_WITHIN: u64 = 20_000;
 
-/// For how many seeds one that leads to none is watched.
-const WATCHED_FOR: u64 = 3_000;
+/// For how many seeds one that leads to none is watched, in a plain run and in full.
+const WATCHED_FOR: [u64; 2] = [500, 3_000];
 
 fn first(seeds: u64, run: impl Fn(u64) -> Run) -> Option<(Run, Outcome)> {
     (0..seeds).find_map(|seed| {
@@ -44,7 +44,7 @@ fn line(row: &Row) -> String {
     let seeds = if *duplicates {
         CAUGHT_WITHIN
     } else {
-        WATCHED_FOR
+        ringflake_kit::short_or_long(WATCHED_FOR[0], WATCHED_FOR[1])
     };
     let twice = first(seeds, |seed| Run {
         watch: Watch::Duplicates,

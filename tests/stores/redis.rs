@@ -3,8 +3,6 @@
 mod failover;
 mod schedules;
 
-use std::fmt;
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use ringflake::lease::conformance::Suite;
@@ -13,9 +11,6 @@ use ringflake::lease::{
     OpenOptions, RedisStore, Renew, StoreError, open,
 };
 use ringflake::{Layout, LayoutBuilder};
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Record};
-use tracing::{Event, Metadata, Subscriber};
 
 use crate::kit::tests_on;
 use crate::kit::{
@@ -23,6 +18,7 @@ use crate::kit::{
     unavailable,
 };
 use crate::upgrade::upgrades_from_format_1 as upgrades;
+use ringflake_kit::events::said;
 use ringflake_kit::proxy::{After, Fault, Proxy, Then};
 use ringflake_kit::server::Clock;
 use ringflake_kit::server::{Reachable as _, Redis, TestServer as _};
@@ -389,59 +385,22 @@ fn a_setting_that_changes_is_noticed_by_check() {
     assert!(matches!(error, StoreError::NotDurable { .. }), "{error}");
 }
 
-/// What was told to `tracing` by this thread.
-#[derive(Default)]
-struct Told(Mutex<Vec<String>>);
-
-struct Line(String);
-
-impl Visit for Line {
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.0 += &format!("{field}={value:?} ");
-    }
-}
-
-impl Subscriber for &'static Told {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == "ringflake"
-    }
-
-    fn event(&self, event: &Event<'_>) {
-        let mut line = Line(format!("{} ", event.metadata().level()));
-        event.record(&mut line);
-        self.0.lock().unwrap().push(line.0);
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> tracing::span::Id {
-        tracing::span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &tracing::span::Id, _: &Record<'_>) {}
-
-    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
-
-    fn enter(&self, _: &tracing::span::Id) {}
-
-    fn exit(&self, _: &tracing::span::Id) {}
-}
-
 #[test]
 fn a_best_effort_store_says_so_at_each_connection() {
     let redis = started!(Redis::start_with(&["--appendfsync", "no"]));
-    let told: &'static Told = Box::leak(Box::default());
-    let _recording = tracing::subscriber::set_default(told);
     let space = space("told");
     let options = options().accept_best_effort(true);
     let mut store = RedisStore::from_url(&redis.url(), &options).unwrap();
-    init(&mut store, &space);
-    store.list(&space).unwrap();
-    let lines = told.0.lock().unwrap().clone();
+    let lines = said(|| {
+        init(&mut store, &space);
+        store.list(&space).unwrap();
+    });
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert!(lines[0].starts_with("WARN "), "{lines:?}");
     assert!(lines[0].contains("appendfsync is no"), "{lines:?}");
 
-    store.check(&space, now()).unwrap();
-    assert_eq!(told.0.lock().unwrap().len(), 2);
+    let lines = said(|| drop(store.check(&space, now()).unwrap()));
+    assert_eq!(lines.len(), 1, "{lines:?}");
 }
 
 // Who may

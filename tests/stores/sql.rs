@@ -4,7 +4,6 @@
 mod agreement;
 pub(crate) mod batches;
 mod replies;
-mod warnings;
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -25,7 +24,7 @@ pub(crate) use self::replies::{
     a_kill_before_the_reply_leaves_the_mark_moved, each_reply_lost_is_told_right,
     no_answer_is_waited_for_in_vain,
 };
-pub(crate) use self::warnings::warnings;
+pub(crate) use ringflake_kit::events::warnings;
 use ringflake_kit::eventually;
 use ringflake_kit::server::{PASSWORD, TestServer};
 

@@ -13,10 +13,10 @@ use ringflake::{
     CachedGenerator, CachedGeneratorBuilder, Clock, Id, Layout, ManualClock, OnEmpty, PaddingFill,
     RingBuffer, ScheduledFill, ThresholdFill,
 };
-use tracing::span;
-use tracing::{Event, Level, Metadata, Subscriber};
+use tracing::{Event, Level};
 
 use super::{Finding, assert_caught};
+use ringflake_kit::events::OnEvent;
 use ringflake_kit::eventually;
 use ringflake_kit::small::{clock_at, layout, lease};
 
@@ -442,36 +442,14 @@ fn the_threshold_product_overflows() {
 
 // It logs where IDs are taken.
 
-/// Counts events, and is interested in all of them.
-#[derive(Clone, Default)]
-struct Events(Arc<AtomicU64>);
-
-impl Subscriber for Events {
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
-    }
-
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-
-    fn event(&self, _: &Event<'_>) {
-        self.0.fetch_add(1, Relaxed);
-    }
-
-    fn enter(&self, _: &span::Id) {}
-
-    fn exit(&self, _: &span::Id) {}
-}
-
 fn takes_log_nothing(take: &mut dyn FnMut()) -> Finding {
-    let events = Events::default();
-    tracing::subscriber::with_default(events.clone(), || (0..1_000).for_each(|_| take()));
-    match events.0.load(Relaxed) {
+    let events = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&events);
+    let subscriber = OnEvent(move |_: &Event<'_>| {
+        count.fetch_add(1, Relaxed);
+    });
+    tracing::subscriber::with_default(subscriber, || (0..1_000).for_each(|_| take()));
+    match events.load(Relaxed) {
         0 => Ok(()),
         count => Err(format!("{count} events were logged")),
     }

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::crew::Told;
-use super::{Outcome, Scale};
+use super::{Outcome, Scale, is_for_the_record};
 
 pub(crate) use self::page::Run;
 pub(crate) use self::tests::trials;
@@ -264,7 +264,11 @@ impl Book {
     pub(crate) fn write(&self, run: &Run) {
         let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/faults/REPORT.md");
         let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join("faults.md");
-        match self.write_to(run, Path::new(kept), &scratch) {
+        let kept = match is_for_the_record() {
+            true => Path::new(kept),
+            false => &scratch,
+        };
+        match self.write_to(run, kept, &scratch) {
             Ok(Some(path)) => eprintln!("faults: the report is {}", path.display()),
             Ok(None) => {}
             Err(error) => eprintln!("faults: {error}"),

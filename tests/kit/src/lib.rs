@@ -5,6 +5,12 @@
 //!
 //! | variable | |
 //! |---|---|
+//! | `RINGFLAKE_LONG=1` | what is long by nature runs in full: the fault matrix, 200,000 schedules, kills by the hundred; without it the same tests do less of it |
+//! | `RINGFLAKE_FAULTS=long` | the fault matrix alone in full, and its report goes to `tests/faults/REPORT.md`; `tests/faults/faults.rs` has more |
+//! | `RINGFLAKE_FAULT_CELLS=NAME` | only the faults whose name contains this |
+//! | `RINGFLAKE_SCHEDULES=N` | so many schedules of the lease protocol, whatever is long |
+//! | `RINGFLAKE_SEED=N`, `RINGFLAKE_MUTATION=NAME` | one schedule, event by event |
+//! | `RINGFLAKE_FLEET=all` | fleets of every shape |
 //! | `RINGFLAKE_REQUIRE_SERVERS` | a server that is not installed fails its tests, in place of a note that they are skipped |
 //! | `RINGFLAKE_TEST_PATIENCE=SECONDS` | how long `eventually` waits |
 
@@ -17,6 +23,7 @@
 
 #[cfg(unix)]
 pub mod child;
+pub mod events;
 mod eventually;
 pub mod faulty_store;
 pub mod known_answers;
@@ -29,3 +36,13 @@ pub mod tls;
 pub mod tricky_clock;
 
 pub use eventually::eventually;
+
+/// Whether what is long by nature runs in full.
+pub fn is_long() -> bool {
+    std::env::var_os("RINGFLAKE_LONG").is_some_and(|value| !value.is_empty() && value != "0")
+}
+
+/// The first in a plain run of the tests, and the second where they run in full.
+pub fn short_or_long<T>(short: T, long: T) -> T {
+    if is_long() { long } else { short }
+}
