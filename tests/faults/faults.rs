@@ -1,19 +1,19 @@
 //! Real processes on real servers, and everything that can go wrong with them.
 //!
-//! Each cell of the matrix is one store and one fault. Eight workers, which are
+//! Each scenario of the matrix is one store and one fault. Eight workers, which are
 //! processes of their own, issue IDs under leases from the store while the fault
 //! is done to them, to the server or to what lies between. Every ID comes back
 //! through a pipe, so that a worker that is killed has told all that it issued,
 //! and so does every positive reply of the store, before the worker may use it.
-//! Three questions are asked of what came back (`ledger.rs`), and what they find is on
-//! record before anybody judges it, of each cell however it ends (`report.rs`):
+//! Three questions are asked of what came back (`grant_log.rs`), and what they find is on
+//! record before anybody judges it, of each scenario however it ends (`report.rs`):
 //! * Was a cell of ID space issued twice? Each ID is decrypted and sets a bit.
 //! * Does each ID lie inside a grant of the very process that issued it?
 //! * Do two grants of a block share a tick?
 //!
 //! Where a store is put back to an earlier state, some of that is nobody's to promise;
-//! such a cell says what it is judged by, and counts what lies outside of it. The cells
-//! of the command line (`cells/command_line.rs`) compare what its runs have printed.
+//! such a scenario says what it is judged by, and counts what lies outside of it. Those of
+//! the command line (`scenarios/command_line.rs`) compare what its runs have printed.
 //!
 //! `controls.rs` runs stores and generators that are wrong, each in one way, and
 //! each must be found out.
@@ -21,7 +21,7 @@
 //! | variable | |
 //! |---|---|
 //! | `RINGFLAKE_FAULTS=long` | a thousand kills a store, a minute without a server, one store after the other: as with `RINGFLAKE_LONG=1`, and writes `tests/faults/REPORT.md` if nothing was left out |
-//! | `RINGFLAKE_FAULT_CELLS=NAME` | only the cells whose name contains this |
+//! | `RINGFLAKE_FAULT_SCENARIOS=NAME` | only the scenarios whose name contains this |
 //! | `RINGFLAKE_REQUIRE_SERVERS` | a server that is missing is a failure |
 
 #[cfg(target_os = "linux")]

@@ -1,26 +1,26 @@
 //! The matrix, and where each of its processes begins.
 
 mod case;
-mod cells;
 mod controls;
-mod crew;
-mod ground;
-mod ledger;
+mod grant_log;
 mod limits;
 mod report;
+mod scenarios;
+mod target;
 mod ttl;
 mod wire;
 mod witness;
 mod worker;
+mod worker_pool;
 
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
 use self::case::Case;
-use self::cells::Cell;
-use self::ground::Kind;
 use self::report::{Book, Row};
+use self::scenarios::Scenario;
+use self::target::Kind;
 
 pub(super) fn main() -> ExitCode {
     if let Some(task) = wire::task() {
@@ -45,50 +45,55 @@ pub(super) fn main() -> ExitCode {
     conclusion.exit_code()
 }
 
-/// All cells, as long as none was run.
+/// All scenarios, as long as none was run.
 fn planned(scale: Scale) -> Vec<Row> {
     let of = |kind: Kind| {
-        let row = move |cell: Cell| {
-            let why = if !cell.is_of(scale) {
+        let row = move |scenario: Scenario| {
+            let why = if !scenario.is_of(scale) {
                 "it belongs to the long matrix"
-            } else if is_wanted(&cell) {
+            } else if is_wanted(&scenario) {
                 "its turn never came"
             } else {
-                "RINGFLAKE_FAULT_CELLS leaves it out"
+                "RINGFLAKE_FAULT_SCENARIOS leaves it out"
             };
-            Row::not_run(kind.name(), cell.name, cell.promise, why)
+            Row::not_run(kind.name(), scenario.name, scenario.promise, why)
         };
-        cells::of(kind).into_iter().map(row)
+        scenarios::of(kind).into_iter().map(row)
     };
     Kind::ALL.into_iter().flat_map(of).collect()
 }
 
-/// Runs the matrix of one store, on servers of its own. Each cell is on record before
+/// Runs the matrix of one store, on servers of its own. Each scenario is on record before
 /// it is judged, and those that fail hold up no other.
 fn run(kind: Kind, scale: Scale, book: &Book) -> Result<(), Failed> {
-    let cells = cells::of(kind).into_iter();
-    let cells = cells.filter(|cell| cell.is_of(scale) && is_wanted(cell));
-    let mut ground = None;
+    let scenarios = scenarios::of(kind).into_iter();
+    let scenarios = scenarios.filter(|scenario| scenario.is_of(scale) && is_wanted(scenario));
+    let mut target = None;
     let mut failed = Vec::new();
-    for cell in cells {
-        if ground.is_none() {
-            ground = kind.prepare();
+    for scenario in scenarios {
+        if target.is_none() {
+            target = kind.prepare();
         }
-        let Some(at) = &mut ground else {
+        let Some(at) = &mut target else {
             // The reason is printed, too.
             let why = "its server is not installed";
-            book.enter(Row::not_run(kind.name(), cell.name, cell.promise, why));
+            book.enter(Row::not_run(
+                kind.name(),
+                scenario.name,
+                scenario.promise,
+                why,
+            ));
             continue;
         };
-        eprintln!("faults: {}, {}", kind.name(), cell.name);
-        let case = Case::new(&mut **at, cell.name, scale);
-        let row = case::try_out(case, cell.promise, &*cell.run);
+        eprintln!("faults: {}, {}", kind.name(), scenario.name);
+        let case = Case::new(&mut **at, scenario.name, scale);
+        let row = case::try_out(case, scenario.promise, &*scenario.run);
         if let Some(why) = row.failure() {
-            let failure = format!("{}, {}: {why}", kind.name(), cell.name);
+            let failure = format!("{}, {}: {why}", kind.name(), scenario.name);
             eprintln!("faults: FAILED {failure}");
             failed.push(failure);
             // What it leaves behind is not to be the next one's.
-            ground = None;
+            target = None;
         }
         book.enter(row);
     }
@@ -98,8 +103,8 @@ fn run(kind: Kind, scale: Scale, book: &Book) -> Result<(), Failed> {
     Err(failed.join("\n").into())
 }
 
-fn is_wanted(cell: &Cell) -> bool {
-    std::env::var("RINGFLAKE_FAULT_CELLS").map_or(true, |part| cell.name.contains(&part))
+fn is_wanted(scenario: &Scenario) -> bool {
+    std::env::var("RINGFLAKE_FAULT_SCENARIOS").map_or(true, |part| scenario.name.contains(&part))
 }
 
 /// Whether the report is to be the one that is kept.
@@ -128,7 +133,7 @@ impl Scale {
 /// Something that did not come out as it must.
 pub(crate) type Outcome<T> = Result<T, String>;
 
-/// What all cells are made for: ticks of 100 ms, blocks of 4 nodes, 64 IDs a node
+/// What all scenarios are made for: ticks of 100 ms, blocks of 4 nodes, 64 IDs a node
 /// and tick, and so 2,560 IDs a second and block.
 pub(crate) mod space {
     use std::time::Duration;

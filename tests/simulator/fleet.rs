@@ -16,9 +16,9 @@ use ringflake::lease::{Fingerprint, LeasePlan, Namespace};
 
 use self::depot::Depot;
 use self::figures::{Figures, Report};
-use crate::dice::Dice;
 use crate::errors::{ambiguous, unavailable};
-use crate::weather::{LAYOUT, START_MS};
+use crate::scenario::{LAYOUT, START_MS};
+use crate::split_mix::SplitMix64;
 
 // All times are in microseconds since the start.
 const SECOND: u64 = 1_000_000;
@@ -102,9 +102,9 @@ impl Fleet {
             .expect("it fits the layout");
         let processes = (namespace.blocks() / u64::from(shape.blocks)) as usize;
         let plan = LeasePlan::new(shape.blocks).with_widen_to(shape.blocks);
-        let mut dice = Dice::new(1);
-        let process = |dice: &mut Dice| Process {
-            manager: Manager::new(namespace.clone(), plan.clone(), dice.roll())
+        let mut random = SplitMix64::new(1);
+        let process = |random: &mut SplitMix64| Process {
+            manager: Manager::new(namespace.clone(), plan.clone(), random.roll())
                 .expect("the plan is valid"),
             answer: None,
             served: false,
@@ -112,9 +112,9 @@ impl Fleet {
         };
         Self {
             shape,
-            processes: (0..processes).map(|_| process(&mut dice)).collect(),
+            processes: (0..processes).map(|_| process(&mut random)).collect(),
             turns: (0..processes)
-                .map(|index| Reverse((dice.below(shape.start + 1), index)))
+                .map(|index| Reverse((random.below(shape.start + 1), index)))
                 .collect(),
             depot: Depot::new(&namespace),
             free_at: 0,

@@ -1,16 +1,16 @@
 //! The lease manager in a simulated world.
 
-mod dice;
+mod coverage;
 mod errors;
 mod fleet;
-mod ledger;
-mod met;
+mod model_store;
 mod mutations;
 mod oracle;
 mod process;
+mod scenario;
 mod schedules;
 mod service;
+mod split_mix;
 mod table;
 mod tiers;
-mod weather;
 mod world;

@@ -6,10 +6,10 @@ use std::time::Duration;
 use ringflake::lease::protocol::{Answer, Change, Demand, Manager, Moment, Request, Step};
 use ringflake::lease::{Block, Fence, Grant, Listing, StoreError};
 
-use crate::dice::Dice;
 use crate::mutations::Mutation;
 use crate::oracle::{CELLS, Oracle, Violation};
-use crate::weather::{LAYOUT, START_MS};
+use crate::scenario::{LAYOUT, START_MS};
+use crate::split_mix::SplitMix64;
 
 /// A request under way.
 #[derive(Clone, Debug)]
@@ -69,17 +69,17 @@ impl Process {
         manager: Manager,
         mutation: Option<Mutation>,
         server: usize,
-        dice: &mut Dice,
+        random: &mut SplitMix64,
     ) -> Self {
         Self {
             index,
             manager,
             lanes: Vec::new(),
             mutation,
-            ahead_ms: dice.around(400),
-            follows_clock: dice.chance(70),
+            ahead_ms: random.around(400),
+            follows_clock: random.chance(70),
             seen_tick: 0,
-            borrow: dice.pick(&[1, 4, 1000]),
+            borrow: random.pick(&[1, 4, 1000]),
             busy_until_ms: 0,
             paused_until_ms: 0,
             suspended_ms: 0,
@@ -89,7 +89,7 @@ impl Process {
             stopping: false,
             flight: None,
             number: 0,
-            lineage: dice.roll(),
+            lineage: random.roll(),
             alarm: 0,
             server,
             reroute_at_ms: 0,
@@ -259,7 +259,7 @@ impl Process {
     pub(crate) fn issue(
         &mut self,
         now_ms: u64,
-        dice: &mut Dice,
+        random: &mut SplitMix64,
         oracle: &mut Oracle,
     ) -> Result<(), Violation> {
         let now = self.tick(now_ms);
@@ -277,7 +277,7 @@ impl Process {
                 }
             }
             let end = lane.ticks.end + if past { 2 } else { 0 };
-            let end = (start + dice.below(9)).min(limit.min(end) * CELLS);
+            let end = (start + random.below(9)).min(limit.min(end) * CELLS);
             if start < end {
                 lane.cursor = end;
                 oracle.issue(self.index, lane.block, lane.ticks.start, start..end)?;

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use ringflake_kit::short_or_long;
 
-use crate::met::{Met, Tally};
+use crate::coverage::{Coverage, Tally};
 use crate::mutations::{Mutation, TABLE};
 use crate::oracle::Watch;
 use crate::service::Backend;
@@ -201,15 +201,15 @@ fn a_seed_makes_the_same_schedule_every_time() {
 
 /// What is shown with the simulation's own store is shown of the reference.
 #[test]
-fn the_ledger_is_the_reference() {
+fn the_model_store_is_the_reference() {
     spread(0..short_or_long(600, 3_000), |seed| {
         let reference = Run::sound(seed);
-        let ledger = Run {
-            backend: Backend::Ledger(None),
+        let model_store = Run {
+            backend: Backend::ModelStore(None),
             ..reference
         };
         assert_eq!(
-            ledger.outcome().digest,
+            model_store.outcome().digest,
             reference.outcome().digest,
             "seed {seed}"
         );
@@ -223,11 +223,11 @@ fn the_ledger_is_the_reference() {
 fn the_comparison_of_ends_implies_that_of_epochs() {
     spread(0..short_or_long(600, 3_000), |seed| {
         let sound = Run {
-            backend: Backend::Ledger(None),
+            backend: Backend::ModelStore(None),
             ..Run::sound(seed)
         };
         let sound = sound.outcome();
-        if sound.tally.has_met(Met::RollBack) {
+        if sound.tally.has_met(Coverage::RollBack) {
             return;
         }
         let without = Run::mutated(seed, Mutation::RenewalIgnoresEpoch);

@@ -9,10 +9,10 @@ use ringflake::lease::{
     MemorySnapshot, MemoryStore, Namespace, StoreError,
 };
 
-use crate::ledger::{Ledger, State};
+use crate::model_store::{ModelStore, State};
 use crate::mutations::{Mutation, Promise};
 use crate::oracle::{Oracle, Told, Violation, Watch, broken};
-use crate::weather::{ALIVE_MS, LAYOUT, SKEW_LIMIT_MS, SKEW_MS, START_MS, Weather};
+use crate::scenario::{ALIVE_MS, LAYOUT, SKEW_LIMIT_MS, SKEW_MS, START_MS, Scenario};
 
 /// What the servers run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,19 +20,19 @@ pub(crate) enum Backend {
     /// The reference of the library.
     Memory,
     /// A store of the simulation, with all rules or without one.
-    Ledger(Option<Mutation>),
+    ModelStore(Option<Mutation>),
 }
 
 #[derive(Debug)]
 enum Store {
     Memory(MemoryStore, Arc<ManualClock>),
-    Ledger(Box<Ledger>),
+    ModelStore(Box<ModelStore>),
 }
 
 /// What a server holds.
 enum Snapshot {
     Memory(MemorySnapshot),
-    Ledger(Box<State>),
+    ModelStore(Box<State>),
 }
 
 impl Store {
@@ -44,9 +44,9 @@ impl Store {
                 store.init(namespace, init).expect("the limits are valid");
                 Self::Memory(store, clock)
             }
-            Backend::Ledger(mutation) => {
-                let ledger = Ledger::new(namespace, init, mutation);
-                Self::Ledger(Box::new(ledger.expect("the limits are valid")))
+            Backend::ModelStore(mutation) => {
+                let model_store = ModelStore::new(namespace, init, mutation);
+                Self::ModelStore(Box::new(model_store.expect("the limits are valid")))
             }
         }
     }
@@ -54,14 +54,16 @@ impl Store {
     fn snapshot(&self) -> Snapshot {
         match self {
             Self::Memory(store, _) => Snapshot::Memory(store.snapshot()),
-            Self::Ledger(ledger) => Snapshot::Ledger(Box::new(ledger.state())),
+            Self::ModelStore(model_store) => Snapshot::ModelStore(Box::new(model_store.state())),
         }
     }
 
     fn restore(&mut self, snapshot: &Snapshot) {
         match (self, snapshot) {
             (Self::Memory(store, _), Snapshot::Memory(memory)) => store.restore(memory),
-            (Self::Ledger(ledger), Snapshot::Ledger(state)) => ledger.put_back(state),
+            (Self::ModelStore(model_store), Snapshot::ModelStore(state)) => {
+                model_store.put_back(state)
+            }
             _ => unreachable!("all servers of a service run on one backend"),
         }
     }
@@ -73,7 +75,7 @@ impl Store {
                 let clock = Arc::new(ManualClock::new(0));
                 Self::Memory(MemoryStore::new(clock.clone()), clock)
             }
-            Self::Ledger(ledger) => Self::Ledger(ledger.clone()),
+            Self::ModelStore(model_store) => Self::ModelStore(model_store.clone()),
         };
         other.restore(snapshot);
         other
@@ -82,14 +84,14 @@ impl Store {
     fn set_incarnation(&mut self, incarnation: Incarnation) {
         match self {
             Self::Memory(store, _) => store.set_incarnation(incarnation),
-            Self::Ledger(ledger) => ledger.incarnation = incarnation,
+            Self::ModelStore(model_store) => model_store.incarnation = incarnation,
         }
     }
 
     fn damage(&mut self, namespace: &Namespace, block: Block) -> bool {
         match self {
             Self::Memory(store, _) => store.damage(namespace, block),
-            Self::Ledger(ledger) => ledger.damage(block),
+            Self::ModelStore(model_store) => model_store.damage(block),
         }
     }
 
@@ -97,7 +99,7 @@ impl Store {
     fn listing(&mut self, namespace: &Namespace) -> Option<Listing> {
         let store: &mut dyn LeaseStore = match self {
             Self::Memory(store, _) => store,
-            Self::Ledger(ledger) => &mut **ledger,
+            Self::ModelStore(model_store) => &mut **model_store,
         };
         store.list(namespace).ok()
     }
@@ -109,11 +111,11 @@ impl Store {
                 clock.set(unix_ms);
                 store
             }
-            Self::Ledger(ledger) => {
-                ledger.now_unix_ms = unix_ms;
-                ledger.uptime_ms = uptime_ms;
-                ledger.token = token;
-                &mut **ledger
+            Self::ModelStore(model_store) => {
+                model_store.now_unix_ms = unix_ms;
+                model_store.uptime_ms = uptime_ms;
+                model_store.token = token;
+                &mut **model_store
             }
         }
     }
@@ -173,20 +175,20 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    pub(crate) fn new(backend: Backend, weather: &Weather) -> Self {
-        let init = Init::new(History::New, START_MS).with_limits(weather.limits);
-        let mut store = Store::new(backend, &weather.namespace, &init);
-        let lazy = backend == Backend::Ledger(Some(Mutation::LazyCommit));
-        let first = store.listing(&weather.namespace).expect("it was made");
+    pub(crate) fn new(backend: Backend, scenario: &Scenario) -> Self {
+        let init = Init::new(History::New, START_MS).with_limits(scenario.limits);
+        let mut store = Store::new(backend, &scenario.namespace, &init);
+        let lazy = backend == Backend::ModelStore(Some(Mutation::LazyCommit));
+        let first = store.listing(&scenario.namespace).expect("it was made");
         let incarnation = first.record.incarnation;
         Self {
             replica: store.snapshot(),
             backup: store.snapshot(),
             servers: vec![Server::new(store, incarnation, 0, lazy)],
             incarnations: 0,
-            horizon: weather.horizon,
-            lease_duration: weather.plan.lease_duration.as_secs(),
-            namespace: weather.namespace.clone(),
+            horizon: scenario.horizon,
+            lease_duration: scenario.plan.lease_duration.as_secs(),
+            namespace: scenario.namespace.clone(),
         }
     }
 

@@ -30,10 +30,10 @@ use ringflake::{Clock, Layout, ManualClock};
 use ringflake_kit::short_or_long;
 
 use self::flaws::Flaw;
-use self::oracle::{Met, Oracle};
+use self::oracle::{Coverage, Oracle};
 use self::way::{Net, Way};
-use crate::dice::Dice;
 use crate::schedules::{number, spread};
+use crate::split_mix::SplitMix64;
 
 const START_MS: u64 = 1_760_000_000_000;
 const EVENTS: u64 = 100;
@@ -51,7 +51,7 @@ struct Run {
 
 struct World {
     run: Run,
-    dice: Dice,
+    random: SplitMix64,
     server: MemoryStore,
     server_clock: ManualClock,
     /// States of the server that may be put back.
@@ -93,11 +93,11 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Process {
     /// Does one thing, and has the oracle look at the reply.
-    fn act(&mut self, dice: &mut Dice, oracle: &Mutex<Oracle>) {
-        let held = (!self.held.is_empty()).then(|| dice.below(self.held.len() as u64) as usize);
-        match (dice.below(10), held) {
-            (0..=3, _) | (_, None) => self.acquire(dice, oracle).map_or((), drop),
-            (4..=8, Some(index)) => self.renew(index, dice.between(0, 50), oracle),
+    fn act(&mut self, random: &mut SplitMix64, oracle: &Mutex<Oracle>) {
+        let held = (!self.held.is_empty()).then(|| random.below(self.held.len() as u64) as usize);
+        match (random.below(10), held) {
+            (0..=3, _) | (_, None) => self.acquire(random, oracle).map_or((), drop),
+            (4..=8, Some(index)) => self.renew(index, random.between(0, 50), oracle),
             (_, Some(index)) => {
                 let grant = self.held.swap_remove(index);
                 let _ = self.store.release(&space(), grant.block, grant.epoch);
@@ -107,10 +107,10 @@ impl Process {
 
     fn acquire(
         &mut self,
-        dice: &mut Dice,
+        random: &mut SplitMix64,
         oracle: &Mutex<Oracle>,
     ) -> Result<Vec<Grant>, StoreError> {
-        let (blocks, length) = (dice.between(1, 2) as u32, dice.between(1, 60));
+        let (blocks, length) = (random.between(1, 2) as u32, random.between(1, 60));
         let evidence = self.told.values().copied().collect();
         let ask = Acquire::new(blocks, length, self.clock.unix_ms()).with_evidence(evidence);
         let answer = self.store.acquire(&space(), &ask);
@@ -176,7 +176,7 @@ impl World {
         server.init(&space(), &init).expect("a first record");
         let mut world = Self {
             run,
-            dice: Dice::new(run.seed),
+            random: SplitMix64::new(run.seed),
             server,
             server_clock,
             backups: Vec::new(),
@@ -224,21 +224,21 @@ impl World {
     }
 
     fn happen(&mut self) {
-        let index = self.dice.below(MACHINES as u64) as usize;
-        match self.dice.below(100) {
+        let index = self.random.below(MACHINES as u64) as usize;
+        match self.random.below(100) {
             0..=59 => {
                 let machine = &mut self.machines[index];
-                let process = self.dice.below(machine.processes.len() as u64) as usize;
-                machine.processes[process].act(&mut self.dice, &self.oracle);
+                let process = self.random.below(machine.processes.len() as u64) as usize;
+                machine.processes[process].act(&mut self.random, &self.oracle);
             }
             60..=74 => {
-                let passed = Duration::from_secs(self.dice.between(0, 15));
+                let passed = Duration::from_secs(self.random.between(0, 15));
                 self.pass(passed);
             }
             75..=79 => {
                 // Killed, and started again.
                 let process = self.process(&self.machines[index], true);
-                let at = self.dice.below(2) as usize;
+                let at = self.random.below(2) as usize;
                 self.machines[index].processes[at] = process;
             }
             80..=84 => {
@@ -262,12 +262,12 @@ impl World {
 
     /// A ledger of before, of this machine or another.
     fn put_back(&mut self, index: usize) {
-        let from = self.dice.below(MACHINES as u64) as usize;
+        let from = self.random.below(MACHINES as u64) as usize;
         let snapshots = &self.machines[from].snapshots;
         if snapshots.is_empty() {
             return;
         }
-        let snapshot = &snapshots[self.dice.below(snapshots.len() as u64) as usize];
+        let snapshot = &snapshots[self.random.below(snapshots.len() as u64) as usize];
         lock(&self.oracle).met.put_back += 1;
         match self.run.flaw {
             Some(Flaw::CopiesAreNotNoticed) => {
@@ -294,10 +294,10 @@ impl World {
     fn set_clock(&mut self, index: usize) {
         let clock = &self.machines[index].clock;
         let right = self.server_clock.unix_ms();
-        let off = match self.dice.below(3) {
+        let off = match self.random.below(3) {
             0 => 0,
-            1 => self.dice.around(4_000),
-            _ => self.dice.around(400_000),
+            1 => self.random.around(4_000),
+            _ => self.random.around(400_000),
         };
         clock.set(right.saturating_add_signed(off));
     }
@@ -324,7 +324,7 @@ impl World {
                 for grant in std::mem::take(&mut process.held) {
                     let _ = process.store.release(&space(), grant.block, grant.epoch);
                 }
-                let answer = process.acquire(&mut self.dice, &self.oracle);
+                let answer = process.acquire(&mut self.random, &self.oracle);
                 *last = answer.err();
             }
             self.pass(Duration::from_secs(40));
@@ -338,7 +338,7 @@ impl World {
 }
 
 impl Run {
-    fn outcome(self) -> (Option<String>, Met) {
+    fn outcome(self) -> (Option<String>, Coverage) {
         let mut world = World::new(self);
         for _ in 0..EVENTS {
             world.happen();
@@ -386,7 +386,7 @@ fn s9_no_promise_is_broken_by_machines_with_tiers() {
         );
         met
     });
-    let mut total = Met::default();
+    let mut total = Coverage::default();
     for met in &outcomes {
         total.add(met);
     }

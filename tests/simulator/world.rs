@@ -8,13 +8,13 @@ use ringflake::lease::Holder;
 use ringflake::lease::protocol::{Manager, Step};
 
 use self::queue::{Event, Queue};
-use crate::dice::Dice;
-use crate::met::{Met, Tally};
+use crate::coverage::{Coverage, Tally};
 use crate::mutations::{Mutation, Promise};
 use crate::oracle::{Oracle, Violation, Watch, broken};
 use crate::process::{Flight, Process};
+use crate::scenario::Scenario;
 use crate::service::{Backend, Service};
-use crate::weather::Weather;
+use crate::split_mix::SplitMix64;
 
 /// What a schedule came to.
 #[derive(Clone, Debug)]
@@ -31,8 +31,8 @@ pub(crate) struct Outcome {
 }
 
 pub(crate) struct World {
-    weather: Weather,
-    dice: Dice,
+    scenario: Scenario,
+    random: SplitMix64,
     mutation: Option<Mutation>,
     now_ms: u64,
     queue: Queue,
@@ -82,23 +82,23 @@ impl Run {
     /// The same without a rule.
     pub(crate) fn mutated(seed: u64, mutation: Mutation) -> Self {
         Self {
-            backend: Backend::Ledger(Some(mutation)),
+            backend: Backend::ModelStore(Some(mutation)),
             mutation: Some(mutation),
             ..Self::sound(seed)
         }
     }
 
     pub(crate) fn outcome(self) -> Outcome {
-        let mut dice = Dice::new(self.seed);
-        let weather = Weather::new(&mut dice);
+        let mut random = SplitMix64::new(self.seed);
+        let scenario = Scenario::new(&mut random);
         if self.trace {
-            println!("{self:?}: {weather:#?}");
+            println!("{self:?}: {scenario:#?}");
         }
         let mut world = World {
-            service: Service::new(self.backend, &weather),
-            oracle: Oracle::new(weather.namespace.blocks(), self.watch),
-            weather,
-            dice,
+            service: Service::new(self.backend, &scenario),
+            oracle: Oracle::new(scenario.namespace.blocks(), self.watch),
+            scenario,
+            random,
             mutation: self.mutation,
             now_ms: 0,
             queue: Queue::default(),
@@ -111,7 +111,7 @@ impl Run {
         };
         let violation = world.run().err();
         if world.oracle.again > 0 {
-            world.tally.meet(Met::GivenAgain);
+            world.tally.meet(Coverage::GivenAgain);
         }
         Outcome {
             steps: world.steps,
@@ -127,16 +127,16 @@ impl Run {
 
 impl World {
     fn run(&mut self) -> Result<(), Violation> {
-        for name in 0..self.weather.processes {
-            let at_ms = self.dice.below(2_000);
+        for name in 0..self.scenario.processes {
+            let at_ms = self.random.below(2_000);
             self.queue.push(at_ms, Event::Start { name });
         }
-        for (at_ms, fault) in self.weather.faults.clone() {
+        for (at_ms, fault) in self.scenario.faults.clone() {
             self.queue.push(at_ms, Event::Strike(fault));
         }
-        self.queue.push(self.weather.calm_ms, Event::Calm);
+        self.queue.push(self.scenario.calm_ms, Event::Calm);
         while let Some((at_ms, event)) = self.queue.pop() {
-            if at_ms > self.weather.end_ms {
+            if at_ms > self.scenario.end_ms {
                 break;
             }
             self.now_ms = at_ms;
@@ -202,7 +202,7 @@ impl World {
             return true;
         }
         // What has piled up comes in any order.
-        let at_ms = resumes_ms + self.dice.below(3);
+        let at_ms = resumes_ms + self.random.below(3);
         match *event {
             Event::Wake { process, alarm } => {
                 self.queue.push(at_ms, Event::Wake { process, alarm });
@@ -218,12 +218,12 @@ impl World {
     fn start(&mut self, name: usize) {
         let index = self.oracle.enter();
         let holder = Holder::new("simulated", name.to_string());
-        let plan = self.weather.plan.clone().held_by(holder);
-        let seed = self.dice.roll();
-        let manager = Manager::new(self.weather.namespace.clone(), plan, seed);
+        let plan = self.scenario.plan.clone().held_by(holder);
+        let seed = self.random.roll();
+        let manager = Manager::new(self.scenario.namespace.clone(), plan, seed);
         let manager = manager.expect("the plan is valid");
         let server = self.service.primary();
-        let process = Process::new(index, manager, self.mutation, server, &mut self.dice);
+        let process = Process::new(index, manager, self.mutation, server, &mut self.random);
         self.processes.push(process);
         self.set_alarm(index, 0);
     }
@@ -238,9 +238,9 @@ impl World {
     fn drive(&mut self, index: usize) -> Result<(), Violation> {
         let process = &mut self.processes[index];
         if process.overslept(self.now_ms) {
-            self.tally.meet(Met::PastTheEnd);
+            self.tally.meet(Coverage::PastTheEnd);
         }
-        process.issue(self.now_ms, &mut self.dice, &mut self.oracle)?;
+        process.issue(self.now_ms, &mut self.random, &mut self.oracle)?;
         match process.next(self.now_ms) {
             Step::Ask(request) => {
                 process.number += 1;
@@ -257,7 +257,7 @@ impl World {
 
     /// Whoever is still there must be served again by the end.
     fn check_recovery(&self) -> Result<(), Violation> {
-        if !self.weather.watch_recovery || self.oracle.watch == Watch::Duplicates {
+        if !self.scenario.watch_recovery || self.oracle.watch == Watch::Duplicates {
             return Ok(());
         }
         for process in &self.processes {

@@ -1,22 +1,22 @@
-//! A cell while it is run, and what is left of it however it ends.
+//! A scenario while it is run, and what is left of it however it ends.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::crew::{Crew, Terms};
-use super::ground::Ground;
 use super::report::{Figures, RideThrough, Row, Verdict};
+use super::target::Target;
+use super::worker_pool::{Terms, WorkerPool};
 use super::{Outcome, Scale};
 
-/// What a cell has to work with.
+/// What a scenario has to work with.
 pub(crate) struct Case<'a> {
-    pub(crate) ground: &'a mut dyn Ground,
+    pub(crate) target: &'a mut dyn Target,
     pub(crate) name: &'static str,
     pub(crate) scale: Scale,
     record: Record,
 }
 
-/// What is known of a cell. It outlives the cell, so that one that fails is shown
+/// What is known of a scenario. It outlives the scenario, so that one that fails is shown
 /// with its figures.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Record(Arc<Mutex<Known>>);
@@ -48,9 +48,9 @@ impl Record {
 }
 
 impl<'a> Case<'a> {
-    pub(crate) fn new(ground: &'a mut dyn Ground, name: &'static str, scale: Scale) -> Self {
+    pub(crate) fn new(target: &'a mut dyn Target, name: &'static str, scale: Scale) -> Self {
         Self {
-            ground,
+            target,
             name,
             scale,
             record: Record::default(),
@@ -61,21 +61,21 @@ impl<'a> Case<'a> {
         &self.record
     }
 
-    /// Eight workers on this store, in a namespace that is named after the cell, each
+    /// Eight workers on this store, in a namespace that is named after the scenario, each
     /// of which has issued IDs.
-    pub(crate) fn crew(&self, terms: Terms) -> Outcome<Crew> {
-        self.crew_at(&self.ground.direct_url(), &self.ground.url(), terms)
+    pub(crate) fn pool(&self, terms: Terms) -> Outcome<WorkerPool> {
+        self.pool_at(&self.target.direct_url(), &self.target.url(), terms)
     }
 
     /// The same on the store at `direct`, which they reach at `url`.
-    pub(crate) fn crew_at(&self, direct: &str, url: &str, terms: Terms) -> Outcome<Crew> {
-        Crew::start(direct, url, self.name, terms, &self.record)
+    pub(crate) fn pool_at(&self, direct: &str, url: &str, terms: Terms) -> Outcome<WorkerPool> {
+        WorkerPool::start(direct, url, self.name, terms, &self.record)
     }
 
-    /// A crew on this store without a worker yet.
-    pub(crate) fn idle_crew(&self, terms: Terms) -> Outcome<Crew> {
-        let (direct, url) = (self.ground.direct_url(), self.ground.url());
-        Crew::without_workers(&direct, &url, self.name, terms, &self.record)
+    /// A pool on this store without a worker yet.
+    pub(crate) fn idle_pool(&self, terms: Terms) -> Outcome<WorkerPool> {
+        let (direct, url) = (self.target.direct_url(), self.target.url());
+        WorkerPool::without_workers(&direct, &url, self.name, terms, &self.record)
     }
 
     /// Says something beside the figures.
@@ -88,14 +88,14 @@ impl<'a> Case<'a> {
     }
 }
 
-/// Runs a cell to whatever end, then judges what is left of it.
+/// Runs a scenario to whatever end, then judges what is left of it.
 pub(crate) fn try_out(
     mut case: Case<'_>,
     promise: &'static str,
     run: impl FnOnce(&mut Case<'_>) -> Outcome<()>,
 ) -> Row {
     let record = case.record.clone();
-    let (store, fault) = (case.ground.kind().name(), case.name);
+    let (store, fault) = (case.target.kind().name(), case.name);
     // What it has used is thrown away where it did not pass.
     let ended = catch_unwind(AssertUnwindSafe(|| run(&mut case)));
     drop(case);

@@ -1,20 +1,20 @@
 //! Negative controls: what is wrong, each in one way, is found out by the same
-//! cells that find nothing wrong with the stores.
+//! scenarios that find nothing wrong with the stores.
 
 use libtest_mimic::Failed;
 
 use super::Outcome;
 use super::case::Record;
-use super::cells::deaths;
-use super::crew::{Crew, NARROW, Terms, WIDE, WORKERS};
-use super::ground::{Ground, Kind};
 use super::report::{Book, Control, Figures};
+use super::scenarios::deaths;
+use super::target::{Kind, Target};
 use super::wire::Flaw;
+use super::worker_pool::{NARROW, Terms, WIDE, WORKERS, WorkerPool};
 
 pub(crate) fn run(book: &Book) -> Result<(), Failed> {
     let sqlite = Kind::Sqlite.prepare().expect("it needs no server");
-    let caught = |flaw, ground: &dyn Ground, is_caught: fn(&Figures) -> bool| {
-        let figures = caught(flaw, ground, is_caught)?;
+    let caught = |flaw, target: &dyn Target, is_caught: fn(&Figures) -> bool| {
+        let figures = caught(flaw, target, is_caught)?;
         let flaw = format!("{flaw:?}");
         book.caught(Control { flaw, figures });
         Outcome::Ok(())
@@ -34,7 +34,7 @@ pub(crate) fn run(book: &Book) -> Result<(), Failed> {
 
 fn caught(
     flaw: Flaw,
-    ground: &dyn Ground,
+    target: &dyn Target,
     is_caught: impl Fn(&Figures) -> bool,
 ) -> Outcome<Figures> {
     eprintln!("faults: the flaw {flaw:?}");
@@ -42,7 +42,7 @@ fn caught(
     // Some show only if one comes soon after the other.
     for attempt in 0..5 {
         let name = format!("{flaw:?}-{attempt}").to_lowercase();
-        let figures = wrong(flaw, ground, &name)?;
+        let figures = wrong(flaw, target, &name)?;
         if is_caught(&figures) && figures.verdict().is_err() {
             return Ok(figures);
         }
@@ -52,7 +52,7 @@ fn caught(
 }
 
 /// Workers with a flaw, killed and ended.
-fn wrong(flaw: Flaw, ground: &dyn Ground, name: &str) -> Outcome<Figures> {
+fn wrong(flaw: Flaw, target: &dyn Target, name: &str) -> Outcome<Figures> {
     let terms = Terms {
         flaw: Some(flaw),
         // Released blocks are given again only where there are few.
@@ -64,14 +64,14 @@ fn wrong(flaw: Flaw, ground: &dyn Ground, name: &str) -> Outcome<Figures> {
         ..Terms::default()
     };
     let record = Record::default();
-    let mut crew = Crew::start(&ground.direct_url(), &ground.url(), name, terms, &record)?;
+    let mut pool = WorkerPool::start(&target.direct_url(), &target.url(), name, terms, &record)?;
     for number in 0..WORKERS {
-        crew.kill(number);
-        crew.spawn(number, None);
+        pool.kill(number);
+        pool.spawn(number, None);
     }
-    crew.all_serve("after the deaths")?;
-    deaths::end_and_start(&mut crew, 2)?;
-    crew.finish()?;
+    pool.all_serve("after the deaths")?;
+    deaths::end_and_start(&mut pool, 2)?;
+    pool.finish()?;
     record
         .figures()
         .ok_or_else(|| "it has no figures".to_owned())

@@ -1,4 +1,4 @@
-//! What came out, as figures. Each cell has its row, whether it passed or not; what
+//! What came out, as figures. Each scenario has its row, whether it passed or not; what
 //! was not run has one, too.
 
 mod page;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::crew::Told;
+use super::worker_pool::Reports;
 use super::{Outcome, Scale, is_for_the_record};
 
 pub(crate) use self::page::Run;
@@ -33,7 +33,7 @@ impl Sample {
     }
 }
 
-/// A cell of the matrix.
+/// A scenario of the matrix.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     pub(crate) store: &'static str,
@@ -48,7 +48,7 @@ pub(crate) struct Row {
     pub(crate) remark: String,
 }
 
-/// How a cell has ended.
+/// How a scenario has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Passed,
@@ -59,7 +59,7 @@ pub(crate) enum Verdict {
     NotRun(String),
 }
 
-/// What the processes of a cell did.
+/// What the processes of a scenario did.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Figures {
     pub(crate) ids: u64,
@@ -90,28 +90,28 @@ pub(crate) struct RideThrough {
 
 impl Figures {
     /// What was told. Of what lies before the tick `promised_from`, nothing was promised.
-    pub(crate) fn of(told: &Told, faults: u64, promised_from: u64) -> Self {
+    pub(crate) fn of(reports: &Reports, faults: u64, promised_from: u64) -> Self {
         let mut first_id_ms = Sample::default();
-        let first = |life: &super::crew::Life| life.first_id;
-        for time in told.runs.iter().filter_map(first) {
+        let first = |entry: &super::worker_pool::WorkerRecord| entry.first_id;
+        for time in reports.runs.iter().filter_map(first) {
             first_id_ms.add(time.as_millis() as u64);
         }
-        let refusals = told.runs.iter().map(|life| life.longest_refusal);
-        let ledger = &told.ledger;
-        let twice = ledger.twice_from(promised_from);
+        let refusals = reports.runs.iter().map(|entry| entry.longest_refusal);
+        let grant_log = &reports.grant_log;
+        let twice = grant_log.twice_from(promised_from);
         Self {
-            ids: ledger.issued,
+            ids: grant_log.issued,
             twice,
-            excused: ledger.twice_from(0) - twice,
-            outside: Some(ledger.outside),
-            overlaps: Some(ledger.overlaps(promised_from)),
-            examples: ledger.examples.clone(),
+            excused: grant_log.twice_from(0) - twice,
+            outside: Some(grant_log.outside),
+            overlaps: Some(grant_log.overlaps(promised_from)),
+            examples: grant_log.examples.clone(),
             faults,
-            starts: told.runs.len(),
-            refusals: told.refusals,
+            starts: reports.runs.len(),
+            refusals: reports.refusals,
             longest_refusal: refusals.max().unwrap_or_default(),
-            borrowed_ms: told.borrowed_ms.clone(),
-            renewal_us: told.renewal_us.clone(),
+            borrowed_ms: reports.borrowed_ms.clone(),
+            renewal_us: reports.renewal_us.clone(),
             first_id_ms,
         }
     }
@@ -185,7 +185,7 @@ impl Row {
     }
 }
 
-/// All cells that there are, and what became of each.
+/// All scenarios that there are, and what became of each.
 #[derive(Debug)]
 pub(crate) struct Book {
     scale: Scale,
@@ -201,7 +201,7 @@ pub(crate) struct Control {
 }
 
 impl Book {
-    /// With these cells, none of which has been run.
+    /// With these scenarios, none of which has been run.
     pub(crate) fn new(scale: Scale, planned: Vec<Row>) -> Self {
         Self {
             scale,
@@ -218,7 +218,7 @@ impl Book {
         self.controls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// In place of what was known of the same cell.
+    /// In place of what was known of the same scenario.
     pub(crate) fn enter(&self, row: Row) {
         let mut rows = self.rows();
         let place = rows

@@ -18,7 +18,7 @@ pub(crate) struct Task {
     pub(crate) best_effort: bool,
     pub(crate) namespace: String,
     pub(crate) node_bits: u32,
-    /// Its number in the crew; workers take in different ways.
+    /// Its number in the pool; workers take in different ways.
     pub(crate) number: u32,
     /// Takes far more than its lease is wide, whatever is refused.
     pub(crate) greedy: bool,
@@ -106,6 +106,6 @@ pub(crate) fn say(line: &Line) {
     }
 }
 
-pub(crate) fn hear(text: &str) -> Result<Line, String> {
+pub(crate) fn receive(text: &str) -> Result<Line, String> {
     serde_json::from_str(text).map_err(|error| format!("{error} in {text:?}"))
 }

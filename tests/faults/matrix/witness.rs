@@ -96,7 +96,7 @@ impl LeaseStore for Witness {
         self.store.init(namespace, init)
     }
 
-    /// With the limits of all cells.
+    /// With the limits of all scenarios.
     fn init_if_new(
         &mut self,
         namespace: &Namespace,

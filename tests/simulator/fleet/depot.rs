@@ -8,7 +8,7 @@ use ringflake::lease::{
     StoreRecord,
 };
 
-use crate::weather::{LAYOUT, START_MS};
+use crate::scenario::{LAYOUT, START_MS};
 
 /// One namespace on one server.
 pub(super) struct Depot {

@@ -161,7 +161,7 @@ pub(super) struct Report {
 impl Report {
     /// IDs a second in the nodes in force.
     pub(super) fn id_space(&self) -> f64 {
-        self.nodes_in_force as f64 * crate::weather::LAYOUT.sequences() as f64
+        self.nodes_in_force as f64 * crate::scenario::LAYOUT.sequences() as f64
     }
 
     fn rows(&self) -> Vec<(&'static str, String)> {

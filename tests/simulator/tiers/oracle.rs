@@ -10,7 +10,7 @@ pub(super) struct Oracle {
     /// To machines.
     passed: BTreeMap<Block, Vec<Range<u64>>>,
     pub(super) objection: Option<String>,
-    pub(super) met: Met,
+    pub(super) met: Coverage,
 }
 
 impl Oracle {
@@ -56,7 +56,7 @@ fn covers<'a>(intervals: impl Iterator<Item = &'a Range<u64>>, ticks: &Range<u64
 
 /// How often what happened.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Met {
+pub(super) struct Coverage {
     pub(super) given: u64,
     pub(super) given_while_away: u64,
     pub(super) passed: u64,
@@ -75,7 +75,7 @@ pub(super) struct Met {
     clock_skew: u64,
 }
 
-impl Met {
+impl Coverage {
     pub(super) fn refused(&mut self, error: &StoreError) {
         match error {
             StoreError::Exhausted { .. } => self.exhausted += 1,
@@ -164,7 +164,7 @@ impl Met {
     }
 }
 
-impl fmt::Display for Met {
+impl fmt::Display for Coverage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (times, what) in self.all() {
             writeln!(f, "{times:>12} {what}")?;

@@ -7,7 +7,7 @@ use super::*;
 /// How the network is, and what it will do next.
 #[derive(Debug)]
 pub(super) struct Net {
-    dice: Dice,
+    random: SplitMix64,
     flaw: Option<Flaw>,
     is_healed: bool,
     pub(super) is_away: bool,
@@ -32,7 +32,7 @@ enum Loss {
 impl Net {
     pub(super) fn new(seed: u64, flaw: Option<Flaw>) -> Self {
         Self {
-            dice: Dice::new(!seed),
+            random: SplitMix64::new(!seed),
             flaw,
             is_healed: false,
             is_away: false,
@@ -44,7 +44,7 @@ impl Net {
     }
 
     fn fate(&mut self) -> Fate {
-        match self.dice.below(20) {
+        match self.random.below(20) {
             _ if self.is_healed => Fate::Answered,
             _ if self.is_away => Fate::NeverSent,
             0 => Fate::NeverSent,
@@ -63,7 +63,7 @@ impl Net {
     }
 
     fn happens(&mut self, percent: u64) -> bool {
-        !self.is_healed && self.dice.chance(percent)
+        !self.is_healed && self.random.chance(percent)
     }
 }
 
@@ -129,12 +129,12 @@ impl Way {
         if !net().happens(40) {
             return;
         }
-        let mut dice = Dice::new(net().dice.roll());
+        let mut random = SplitMix64::new(net().random.roll());
         // Not there if it waits itself.
         let process = lock(other).take();
         if let Some(mut process) = process {
             lock(&self.oracle).met.overtaken += 1;
-            process.act(&mut dice, &self.oracle);
+            process.act(&mut random, &self.oracle);
             *lock(other) = Some(process);
         }
     }

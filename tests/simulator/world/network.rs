@@ -4,12 +4,12 @@ use ringflake::lease::protocol::{Answer, Request};
 
 use super::queue::{Event, Message};
 use super::{Flight, Twin, World};
+use crate::coverage::Coverage;
 use crate::errors::{ambiguous, unavailable};
-use crate::met::Met;
 use crate::mutations::Mutation;
 use crate::oracle::Violation;
+use crate::scenario::{SKEW_MS, TIMEOUT_MS};
 use crate::service::Caller;
-use crate::weather::{SKEW_MS, TIMEOUT_MS};
 
 impl World {
     pub(super) fn send(&mut self, index: usize, request: Request, again: bool) {
@@ -25,7 +25,7 @@ impl World {
             && let Some(hook) = process.copy_at_acquire.take()
         {
             let process = index;
-            let soon_ms = self.now_ms + self.dice.below(30);
+            let soon_ms = self.now_ms + self.random.below(30);
             self.queue.push(soon_ms, Event::Copy { process, hook });
         }
         let process = &mut self.processes[index];
@@ -48,16 +48,16 @@ impl World {
         let number = message.number;
         if cut_off || !self.service.answers(message.server, self.now_ms) {
             self.processes[index].reroute_at_ms = self.now_ms;
-            if self.dice.chance(50) {
+            if self.random.chance(50) {
                 let answer = unavailable(&message.request);
                 self.deliver(index, number, answer);
                 return;
             }
-        } else if self.dice.chance(self.weather.lost) {
-            self.tally.meet(Met::RequestLost);
+        } else if self.random.chance(self.scenario.lost) {
+            self.tally.meet(Coverage::RequestLost);
         } else {
-            if self.dice.chance(self.weather.twice) {
-                self.tally.meet(Met::RequestTwice);
+            if self.random.chance(self.scenario.twice) {
+                self.tally.meet(Coverage::RequestTwice);
                 let delay = self.delay();
                 self.after(delay, Event::Arrive(Box::new(message.clone())));
             }
@@ -69,10 +69,10 @@ impl World {
     }
 
     fn delay(&mut self) -> u64 {
-        if self.dice.chance(self.weather.slow) {
-            self.dice.between(200, 4_000)
+        if self.random.chance(self.scenario.slow) {
+            self.random.between(200, 4_000)
         } else {
-            self.dice.between(1, 40)
+            self.random.between(1, 40)
         }
     }
 
@@ -102,7 +102,7 @@ impl World {
         }
         let (now_ms, oracle) = (self.now_ms, &mut self.oracle);
         if server != self.service.primary() {
-            self.tally.meet(Met::OldPrimary);
+            self.tally.meet(Coverage::OldPrimary);
         }
         let answer = self
             .service
@@ -125,13 +125,13 @@ impl World {
             _ => {}
         }
         let cut_off = self.now_ms < self.processes[process].cut_off_until_ms;
-        if cut_off || self.dice.chance(self.weather.lost) {
-            self.tally.meet(Met::ReplyLost);
+        if cut_off || self.random.chance(self.scenario.lost) {
+            self.tally.meet(Coverage::ReplyLost);
         } else {
-            if self.dice.chance(self.weather.twice)
+            if self.random.chance(self.scenario.twice)
                 && let Some(copy) = copy_of(&answer)
             {
-                self.tally.meet(Met::ReplyTwice);
+                self.tally.meet(Coverage::ReplyTwice);
                 self.deliver(process, number, copy);
             }
             self.deliver(process, number, answer);
@@ -150,7 +150,7 @@ impl World {
             return Ok(());
         }
         if process.paused_until_ms > self.now_ms {
-            let resumes_ms = process.paused_until_ms + self.dice.below(3);
+            let resumes_ms = process.paused_until_ms + self.random.below(3);
             let process = index;
             self.queue.push(
                 resumes_ms,
@@ -166,7 +166,7 @@ impl World {
             return Ok(());
         };
         if flight.number != number {
-            self.tally.meet(Met::ReplyLate);
+            self.tally.meet(Coverage::ReplyLate);
             let same_kind = matches!(
                 (&flight.request, &answer),
                 (Request::Acquire(_), Answer::Acquired(_))
@@ -179,7 +179,7 @@ impl World {
         }
         self.share_with_twin(index, number, &answer);
         if flight.void {
-            self.tally.meet(Met::ReplyVoid);
+            self.tally.meet(Coverage::ReplyVoid);
         } else {
             match (&flight.request, &answer) {
                 (Request::Acquire(_), Answer::Acquired(Ok(grants))) => {
@@ -222,7 +222,7 @@ impl World {
                 _ => {}
             }
         }
-        self.tally.meet(Met::ReplyToBoth);
+        self.tally.meet(Coverage::ReplyToBoth);
         self.deliver(copy, number, shared);
     }
 

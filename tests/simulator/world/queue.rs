@@ -6,8 +6,8 @@ use std::collections::BinaryHeap;
 use ringflake::lease::protocol::{Answer, Request};
 
 use crate::oracle::Told;
+use crate::scenario::Fault;
 use crate::service::Caller;
-use crate::weather::Fault;
 
 /// What happens at some moment.
 #[derive(Debug)]

@@ -1,5 +1,5 @@
 //! The page that is written: who ran what on which machine, what failed, and a row
-//! for each cell.
+//! for each scenario.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::SystemTime;
 
 use super::{Control, Figures, Row, Verdict};
-use crate::matrix::{ground, space};
+use crate::matrix::{space, target};
 
 /// Which code is run, how, when, and where.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ impl Run {
 
 fn command() -> String {
     let set = |name: &str| Some(format!("{name}={} ", std::env::var(name).ok()?));
-    let set: String = ["RINGFLAKE_FAULTS", "RINGFLAKE_FAULT_CELLS"]
+    let set: String = ["RINGFLAKE_FAULTS", "RINGFLAKE_FAULT_SCENARIOS"]
         .into_iter()
         .filter_map(set)
         .collect();
@@ -87,7 +87,7 @@ fn machine() -> String {
         "{}, {cores} processors, which also ran the servers; Linux {}; {}",
         model.unwrap_or("a processor of unknown make").trim(),
         kernel.trim(),
-        ground::versions().join("; ")
+        target::versions().join("; ")
     )
 }
 
@@ -178,7 +178,7 @@ fn sums(rows: &[Row]) -> String {
         some => format!(" (and {some} where nothing is promised)"),
     };
     format!(
-        "{} cells: {} passed, {} failed, {} were not run. {} processes, {} IDs: {} issued twice\
+        "{} scenarios: {} passed, {} failed, {} were not run. {} processes, {} IDs: {} issued twice\
          {excused}, {} without a grant, {} grants that overlap.\n",
         rows.len(),
         count(|it| matches!(it, Verdict::Passed)),
@@ -244,7 +244,7 @@ fn line(row: &Row) -> String {
     )
 }
 
-/// What cells are judged by, where that is more or less than that no ID comes twice.
+/// What scenarios are judged by, where that is more or less than that no ID comes twice.
 fn promises(rows: &[Row]) -> String {
     let mut text = String::new();
     let is_told = |row: &&Row| row.figures.is_some() && !row.promise.is_empty();

@@ -6,7 +6,7 @@ use libtest_mimic::{Failed, Trial};
 
 use super::{Book, Figures, Row, Run, Verdict};
 use crate::matrix::case::{Case, try_out};
-use crate::matrix::ground::Kind;
+use crate::matrix::target::Kind;
 use crate::matrix::{Outcome, Scale};
 
 /// This program has no harness that would find them.
@@ -60,17 +60,17 @@ fn run() -> Run {
     }
 }
 
-/// A cell that leaves these figures and ends like this.
+/// A scenario that leaves these figures and ends like this.
 fn tried(figures: Figures, end: impl FnOnce() -> Outcome<()>) -> Row {
-    let mut ground = Kind::Sqlite.prepare().unwrap();
-    let case = Case::new(&mut *ground, "a fault", Scale { long: true });
+    let mut target = Kind::Sqlite.prepare().unwrap();
+    let case = Case::new(&mut *target, "a fault", Scale { long: true });
     try_out(case, "", |case| {
         case.record().add(figures);
         end()
     })
 }
 
-/// The page of a matrix of this one cell.
+/// The page of a matrix of this one scenario.
 fn page(row: &Row) -> String {
     super::page::text(std::slice::from_ref(row), &[], &run(), true)
 }
@@ -88,7 +88,7 @@ fn a_cell_that_fails_is_shown_with_its_figures() -> Result<(), Failed> {
     holds(
         &page(&row),
         &[
-            "1 cells: 0 passed, 1 failed, 0 were not run. 8 processes, 4321 IDs: 0 issued twice",
+            "1 scenarios: 0 passed, 1 failed, 0 were not run. 8 processes, 4321 IDs: 0 issued twice",
             "* **SQLite, a fault** failed: it never came to this",
             "| SQLite | a fault | **failed** | 4321 | 0 | 0 | 0 | 7 | 3 |",
         ],

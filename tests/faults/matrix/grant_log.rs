@@ -26,7 +26,7 @@ pub(crate) struct Tenure {
     pub(crate) ticks: Range<u64>,
 }
 
-pub(crate) struct Ledger {
+pub(crate) struct GrantLog {
     space: Namespace,
     inspector: Inspector,
     /// A bit for each sequence of a node and tick.
@@ -41,7 +41,7 @@ pub(crate) struct Ledger {
     pub(crate) examples: Vec<String>,
 }
 
-impl Ledger {
+impl GrantLog {
     pub(crate) fn new(space: Namespace) -> Self {
         let layout = *space.layout();
         assert!(layout.sequences() <= 64, "a word has a bit for each");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ringflake::Layout;
 use ringflake::lease::{Fingerprint, LeasePlan, Namespace, StoreLimits};
 
-use crate::dice::Dice;
+use crate::split_mix::SplitMix64;
 
 pub(crate) const LAYOUT: Layout = Layout::RANDFLAKE;
 /// The true time at which every schedule begins.
@@ -94,7 +94,7 @@ const HISTORY: &[Fault] = &[
 
 /// The parameters of one schedule.
 #[derive(Clone, Debug)]
-pub(crate) struct Weather {
+pub(crate) struct Scenario {
     pub(crate) namespace: Namespace,
     pub(crate) limits: StoreLimits,
     pub(crate) horizon: u64,
@@ -114,30 +114,30 @@ pub(crate) struct Weather {
     pub(crate) loses_history: bool,
 }
 
-impl Weather {
-    pub(crate) fn new(dice: &mut Dice) -> Self {
-        let processes = dice.between(2, 3) as usize;
-        let watch_recovery = dice.chance(20);
+impl Scenario {
+    pub(crate) fn new(random: &mut SplitMix64) -> Self {
+        let processes = random.between(2, 3) as usize;
+        let watch_recovery = random.chance(20);
         // Few blocks, so that the same ones come back all the time; enough of
         // them where everybody must get one in the end.
         let block_bits = if watch_recovery {
             11
         } else {
-            dice.pick(&[15, 15, 16])
+            random.pick(&[15, 15, 16])
         };
         let namespace = Namespace::new("simulated", &LAYOUT, Fingerprint::from_bytes([7; 16]))
             .and_then(|space| space.with_block_bits(block_bits))
             .expect("it fits the layout");
-        let horizon = dice.pick(&[6, 12, 18, 24]);
+        let horizon = random.pick(&[6, 12, 18, 24]);
         let limits = StoreLimits::default()
             .with_horizon(Duration::from_secs(horizon))
             .with_failover(Duration::from_millis(ALIVE_MS + 2 * SKEW_MS))
             .with_skew(Duration::from_millis(SKEW_LIMIT_MS));
-        let plan = LeasePlan::new(dice.pick(&[1, 1, 2]))
+        let plan = LeasePlan::new(random.pick(&[1, 1, 2]))
             .with_widen_to(3)
-            .with_lease_duration(Duration::from_secs(dice.pick(&[10, 10, 14])));
+            .with_lease_duration(Duration::from_secs(random.pick(&[10, 10, 14])));
 
-        let loses_history = dice.chance(50);
+        let loses_history = random.chance(50);
         let servers = if loses_history {
             HISTORY
         } else {
@@ -145,36 +145,42 @@ impl Weather {
         };
         let mut kinds: Vec<Fault> = Vec::new();
         for (among, percent) in [(PROCESSES, 35), (servers, 65)] {
-            kinds.extend(among.iter().filter(|_| dice.chance(percent)));
+            kinds.extend(among.iter().filter(|_| random.chance(percent)));
         }
         // Two clocks that are broken at once can agree on the wrong time.
-        let wild_clocks = !watch_recovery && dice.chance(30);
+        let wild_clocks = !watch_recovery && random.chance(30);
         if !wild_clocks && kinds.contains(&Fault::ServerClock) {
             kinds.retain(|kind| *kind != Fault::ClientClock);
         }
-        let calm_ms = dice.between(10_000, 36_000);
+        let calm_ms = random.between(10_000, 36_000);
         let mut faults = Vec::new();
         if !kinds.is_empty() {
-            for _ in 0..dice.between(2, 9) {
-                let (at, fault) = (dice.below(calm_ms), dice.pick(&kinds));
+            for _ in 0..random.between(2, 9) {
+                let (at, fault) = (random.below(calm_ms), random.pick(&kinds));
                 if fault == Fault::FailOver {
                     // What the replica lacks is some seconds, as a rule.
-                    let lag = dice.below(8_000);
+                    let lag = random.below(8_000);
                     faults.push((at.saturating_sub(lag), Fault::Replicate));
                 }
                 if fault == Fault::RollBack {
                     // Of any age.
-                    faults.push((dice.below(at + 1), Fault::Backup));
+                    faults.push((random.below(at + 1), Fault::Backup));
                 }
                 if fault == Fault::Damage {
                     // While the block is held, or after that, or never.
-                    faults.push((at + dice.below(12_000), Fault::Repair));
+                    faults.push((at + random.below(12_000), Fault::Repair));
                 }
                 faults.push((at, fault));
             }
         }
         let recovery_ms = horizon * 1000 + ALIVE_MS + 14_000;
-        let flaky = |dice: &mut Dice| if dice.chance(40) { dice.below(20) } else { 0 };
+        let flaky = |random: &mut SplitMix64| {
+            if random.chance(40) {
+                random.below(20)
+            } else {
+                0
+            }
+        };
         Self {
             namespace,
             limits,
@@ -188,9 +194,9 @@ impl Weather {
                 calm_ms
             },
             faults,
-            lost: flaky(dice),
-            twice: flaky(dice),
-            slow: flaky(dice),
+            lost: flaky(random),
+            twice: flaky(random),
+            slow: flaky(random),
             watch_recovery,
             loses_history,
         }
@@ -198,9 +204,9 @@ impl Weather {
 }
 
 /// How far a client's clock is set off.
-pub(crate) fn client_jump(dice: &mut Dice) -> i64 {
-    match dice.below(4) {
-        0 => dice.around(20_000),
+pub(crate) fn client_jump(random: &mut SplitMix64) -> i64 {
+    match random.below(4) {
+        0 => random.around(20_000),
         1 => -3_600_000,
         2 => 400 * DAY_MS,
         // Before the layout's epoch.
@@ -209,11 +215,11 @@ pub(crate) fn client_jump(dice: &mut Dice) -> i64 {
 }
 
 /// How far a server's clock is set off: never like a client's.
-pub(crate) fn server_jump(dice: &mut Dice) -> i64 {
-    match dice.below(4) {
-        0 => dice.around(25_000),
+pub(crate) fn server_jump(random: &mut SplitMix64) -> i64 {
+    match random.below(4) {
+        0 => random.around(25_000),
         1 => 7_200_000,
         2 => 3650 * DAY_MS,
-        _ => dice.pick(&[-200, -500]) * DAY_MS,
+        _ => random.pick(&[-200, -500]) * DAY_MS,
     }
 }

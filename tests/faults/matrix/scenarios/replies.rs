@@ -4,25 +4,25 @@ use std::time::Duration;
 
 use crate::matrix::Outcome;
 use crate::matrix::case::Case;
-use crate::matrix::crew::{Terms, WORKERS};
+use crate::matrix::worker_pool::{Terms, WORKERS};
 use ringflake_kit::proxy::{After, Fault, Then};
 
 /// One after the other: the connection ends, or stays open and silent.
 pub(super) fn lost(case: &mut Case<'_>) -> Outcome<()> {
-    let mut crew = case.crew(Terms::default())?;
-    let proxy = case.ground.proxy().expect("there is something between");
+    let mut pool = case.pool(Terms::default())?;
+    let proxy = case.target.proxy().expect("there is something between");
     for round in 0..case.scale.pick(20, 100) {
         let before = proxy.lost();
         proxy.set(Fault::LoseReplies {
             after: After::Requests(round % 7),
             then: [Then::Close, Then::Hang][round as usize % 2],
         });
-        crew.wait("a reply is lost", |_| proxy.lost() > before)?;
+        pool.wait("a reply is lost", |_| proxy.lost() > before)?;
         proxy.set(Fault::None);
-        crew.faults += proxy.lost() - before;
+        pool.faults += proxy.lost() - before;
     }
-    crew.all_serve("with all replies")?;
-    crew.finish()
+    pool.all_serve("with all replies")?;
+    pool.finish()
 }
 
 /// Something between forgets flows that are idle, sooner than anybody comes by again:
@@ -30,18 +30,18 @@ pub(super) fn lost(case: &mut Case<'_>) -> Outcome<()> {
 pub(super) fn forgotten(case: &mut Case<'_>) -> Outcome<()> {
     const IDLE: Duration = Duration::from_millis(150);
 
-    let mut crew = case.crew(Terms::default())?;
-    let proxy = case.ground.proxy().expect("there is something between");
+    let mut pool = case.pool(Terms::default())?;
+    let proxy = case.target.proxy().expect("there is something between");
     proxy.set(Fault::ForgetIdle(IDLE));
     for _ in 0..case.scale.pick(1, 5) {
         let before = proxy.forgotten();
-        crew.wait("as many connections as workers are forgotten", |_| {
+        pool.wait("as many connections as workers are forgotten", |_| {
             proxy.forgotten() >= before + u64::from(WORKERS)
         })?;
-        crew.all_serve("on new connections")?;
-        crew.faults += proxy.forgotten() - before;
+        pool.all_serve("on new connections")?;
+        pool.faults += proxy.forgotten() - before;
     }
     proxy.set(Fault::None);
-    crew.all_serve("once no flow is forgotten")?;
-    crew.finish()
+    pool.all_serve("once no flow is forgotten")?;
+    pool.finish()
 }

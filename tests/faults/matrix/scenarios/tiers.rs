@@ -8,26 +8,26 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use super::Cell;
+use super::Scenario;
 use crate::matrix::Outcome;
 use crate::matrix::case::Case;
-use crate::matrix::crew::{Crew, Terms, WORKERS};
+use crate::matrix::worker_pool::{Terms, WORKERS, WorkerPool};
 use ringflake_kit::server;
 
 /// How long the machine goes on without its store, and a little more.
 const REACH: Duration = Duration::from_secs(90);
 
-pub(super) fn of() -> [Cell; 2] {
+pub(super) fn of() -> [Scenario; 2] {
     [
-        Cell::new("restarts while the store is away", restarted_while_away),
-        Cell::new("file of a tier put back and lost", put_back_and_lost),
+        Scenario::new("restarts while the store is away", restarted_while_away),
+        Scenario::new("file of a tier put back and lost", put_back_and_lost),
     ]
 }
 
-/// A machine with a crew that reaches the store of the case by way of its file.
+/// A machine with a pool that reaches the store of the case by way of its file.
 struct Machine {
     directory: TempDir,
-    crew: Crew,
+    pool: WorkerPool,
 }
 
 impl Machine {
@@ -38,9 +38,9 @@ impl Machine {
             ..Terms::default()
         };
         let file = directory.path().join("tier.db");
-        let url = format!("tier:{}?upstream={}", file.display(), case.ground.url());
-        let crew = case.crew_at(&case.ground.direct_url(), &url, terms)?;
-        Ok(Self { directory, crew })
+        let url = format!("tier:{}?upstream={}", file.display(), case.target.url());
+        let pool = case.pool_at(&case.target.direct_url(), &url, terms)?;
+        Ok(Self { directory, pool })
     }
 
     fn file(&self) -> PathBuf {
@@ -50,10 +50,10 @@ impl Machine {
     fn restart(&mut self, killed: bool) -> Outcome<()> {
         for number in 0..WORKERS {
             match killed {
-                true => self.crew.kill(number),
-                false => self.crew.end(number)?,
+                true => self.pool.kill(number),
+                false => self.pool.end(number)?,
             }
-            self.crew.spawn(number, None);
+            self.pool.spawn(number, None);
         }
         Ok(())
     }
@@ -63,16 +63,16 @@ impl Machine {
 /// store.
 fn restarted_while_away(case: &mut Case<'_>) -> Outcome<()> {
     let mut machine = Machine::new(case)?;
-    case.ground.stop();
-    machine.crew.faults += 1;
+    case.target.stop();
+    machine.pool.faults += 1;
     for round in 0..case.scale.pick(2, 4) {
         machine.restart(round % 2 == 0)?;
-        machine.crew.all_serve("while the store is away")?;
+        machine.pool.all_serve("while the store is away")?;
     }
-    case.ground.start();
+    case.target.start();
     machine.restart(true)?;
-    machine.crew.all_serve("once the store is back")?;
-    machine.crew.finish()
+    machine.pool.all_serve("once the store is back")?;
+    machine.pool.finish()
 }
 
 /// The file is put back to what it was, by name, and removed, while everybody goes on.
@@ -84,22 +84,22 @@ fn put_back_and_lost(case: &mut Case<'_>) -> Outcome<()> {
             fs::copy(&file, &copy).unwrap();
         });
         machine.restart(true)?;
-        machine.crew.all_serve("before the file is put back")?;
+        machine.pool.all_serve("before the file is put back")?;
         between_operations(&file, || fs::rename(&copy, &file).unwrap());
-        machine.crew.faults += 1;
+        machine.pool.faults += 1;
         thread::sleep(Duration::from_secs(1));
-        machine.crew.all_serve("on a file that was put back")?;
+        machine.pool.all_serve("on a file that was put back")?;
         machine.restart(true)?;
         machine
-            .crew
+            .pool
             .all_serve("started on a file that was put back")?;
         between_operations(&file, || fs::remove_file(&file).unwrap());
-        machine.crew.faults += 1;
+        machine.pool.faults += 1;
         thread::sleep(Duration::from_secs(1));
         machine.restart(true)?;
-        machine.crew.all_serve("on a file that is new")?;
+        machine.pool.all_serve("on a file that is new")?;
     }
-    machine.crew.finish()
+    machine.pool.finish()
 }
 
 /// While nobody is inside the file: what belongs to two files would be mixed up.

@@ -45,7 +45,7 @@ impl Kind {
 
     /// A store of this kind, or none where its server is not installed, after
     /// saying so.
-    pub(crate) fn prepare(self) -> Option<Box<dyn Ground>> {
+    pub(crate) fn prepare(self) -> Option<Box<dyn Target>> {
         Some(match self {
             Self::Sqlite => Box::new(sqlite::Sqlite::new()),
             Self::Postgres => Box::new(Served::<Postgres>::start()?),
@@ -73,7 +73,7 @@ pub(crate) fn versions() -> Vec<String> {
 }
 
 /// A store that faults can be done to.
-pub(crate) trait Ground {
+pub(crate) trait Target {
     fn kind(&self) -> Kind;
 
     /// Where the overseer reaches the store, whatever is done to the workers.

@@ -3,10 +3,10 @@
 use std::thread;
 use std::time::Duration;
 
-use super::Cell;
+use super::Scenario;
 use super::rows::{TWICE_AS_MANY, other_blocks};
 use crate::matrix::case::Case;
-use crate::matrix::crew::Terms;
+use crate::matrix::worker_pool::Terms;
 use crate::matrix::{Outcome, space};
 use ringflake_kit::proxy::Proxy;
 use ringflake_kit::server::Postgres;
@@ -30,25 +30,25 @@ pub(super) fn replica(case: &mut Case<'_>) -> Outcome<()> {
         best_effort: true,
         ..Terms::default()
     };
-    let mut crew = case.crew_at(&url(primary.port()), &url(proxy.port()), terms)?;
+    let mut pool = case.pool_at(&url(primary.port()), &url(proxy.port()), terms)?;
     for round in 0..case.scale.pick(1, 3) {
         let replica = redis::Redis::start_replica(&primary).unwrap();
         replica.promote();
         // From here on all writes are missing: renewals, and these grants.
         for number in 0..4 {
-            crew.kill(number);
-            crew.spawn(number, None);
+            pool.kill(number);
+            pool.spawn(number, None);
         }
-        crew.all_serve(&format!("on the old primary, round {round}"))?;
+        pool.all_serve(&format!("on the old primary, round {round}"))?;
         proxy.redirect(replica.port());
         // Connections that are open still reach the old one.
         thread::sleep(space::FAILOVER / 3);
         primary.kill();
-        crew.faults += 1;
-        crew.all_serve("on what was the replica")?;
+        pool.faults += 1;
+        pool.all_serve("on what was the replica")?;
         primary = replica;
     }
-    crew.finish()
+    pool.finish()
 }
 
 /// Of three members the leader is killed, and comes back.
@@ -57,16 +57,16 @@ pub(super) fn leader(case: &mut Case<'_>) -> Outcome<()> {
         return Err("etcd was there a moment ago".to_owned());
     };
     let url = cluster.url();
-    let mut crew = case.crew_at(&url, &url, Terms::default())?;
+    let mut pool = case.pool_at(&url, &url, Terms::default())?;
     for _ in 0..case.scale.pick(2, 10) {
         let leader = cluster.leader();
         cluster.kill(leader);
-        crew.faults += 1;
-        crew.all_serve("under another leader")?;
+        pool.faults += 1;
+        pool.all_serve("under another leader")?;
         cluster.restart(leader);
         thread::sleep(Duration::from_millis(500));
     }
-    crew.finish()
+    pool.finish()
 }
 
 /// How a server that follows another comes in its place.
@@ -80,14 +80,14 @@ enum Way {
     TwoAtOnce,
 }
 
-/// The cells of a server and another that follows it.
-pub(super) fn of<P: Pair + 'static>() -> Vec<Cell> {
-    let cell =
-        |name, way| Cell::new(name, move |case| take_over::<P>(case, way)).promising(NOTICED);
+/// The scenarios of a server and another that follows it.
+pub(super) fn of<P: Pair + 'static>() -> Vec<Scenario> {
+    let scenario =
+        |name, way| Scenario::new(name, move |case| take_over::<P>(case, way)).promising(NOTICED);
     vec![
-        cell("follower takes over", Way::Planned).long(),
-        cell("follower without the writes", Way::WithLoss),
-        cell("two primaries at once", Way::TwoAtOnce).long(),
+        scenario("follower takes over", Way::Planned).long(),
+        scenario("follower without the writes", Way::WithLoss),
+        scenario("two primaries at once", Way::TwoAtOnce).long(),
     ]
 }
 
@@ -118,14 +118,14 @@ fn take_over<P: Pair>(case: &mut Case<'_>, way: Way) -> Outcome<()> {
         node_bits: TWICE_AS_MANY,
         ..Terms::default()
     };
-    let mut crew = case.crew_at(&url(first), &url(proxy.port()), terms)?;
+    let mut pool = case.pool_at(&url(first), &url(proxy.port()), terms)?;
     if way == Way::Planned {
         pair.end_first();
         pair.promote();
         proxy.redirect(other);
     } else {
         pair.part();
-        other_blocks(&mut crew)?;
+        other_blocks(&mut pool)?;
         if way == Way::WithLoss {
             pair.kill_first();
         }
@@ -135,12 +135,12 @@ fn take_over<P: Pair>(case: &mut Case<'_>, way: Way) -> Outcome<()> {
     if way == Way::TwoAtOnce {
         // Connections that are open still reach the first; these don't.
         for number in 0..4 {
-            crew.kill(number);
-            crew.spawn(number, None);
+            pool.kill(number);
+            pool.spawn(number, None);
         }
-        let before = crew.told().confirmed;
+        let before = pool.reports().confirmed;
         thread::sleep(space::FAILOVER / 3);
-        let confirmed = crew.told().confirmed - before;
+        let confirmed = pool.reports().confirmed - before;
         pair.kill_first();
         if confirmed == 0 {
             return Err("the first server has granted nothing any more".to_owned());
@@ -149,11 +149,11 @@ fn take_over<P: Pair>(case: &mut Case<'_>, way: Way) -> Outcome<()> {
             "the first confirmed {confirmed} requests beside the other"
         ));
     }
-    crew.faults += 1;
-    crew.all_serve("on the other server")?;
+    pool.faults += 1;
+    pool.all_serve("on the other server")?;
     // For what was issued ahead of the clock to be met again, if it ever is.
     thread::sleep(space::LEASE_DURATION / 2);
-    crew.finish()
+    pool.finish()
 }
 
 pub(super) struct PostgresPair {

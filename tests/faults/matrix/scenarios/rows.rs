@@ -6,7 +6,7 @@
 use std::thread;
 
 use crate::matrix::case::Case;
-use crate::matrix::crew::{Crew, Terms};
+use crate::matrix::worker_pool::{Terms, WorkerPool};
 use crate::matrix::{Outcome, space, worker};
 
 pub(super) const ALL_KNOW: &str = "all who ask know better than the rows that are put back: the \
@@ -26,72 +26,73 @@ const NEWCOMERS: u32 = 2;
 /// Rows of a moment at which every worker held a block. Since then each has another,
 /// which those rows know nothing of.
 pub(super) fn put_back(case: &mut Case<'_>) -> Outcome<()> {
-    let mut crew = case.crew(terms())?;
+    let mut pool = case.pool(terms())?;
     for _ in 0..case.scale.pick(1, 3) {
-        let put_back = case.ground.keep_rows(crew.namespace());
-        other_blocks(&mut crew)?;
-        let before = Before::of(&crew)?;
+        let put_back = case.target.keep_rows(pool.namespace());
+        other_blocks(&mut pool)?;
+        let before = Before::of(&pool)?;
         put_back()?;
-        crew.faults += 1;
-        recover(&mut crew, before)?;
+        pool.faults += 1;
+        recover(&mut pool, before)?;
     }
-    crew.finish()
+    pool.finish()
 }
 
 /// Rows of before the first grant.
 pub(super) fn put_back_to_the_first(case: &mut Case<'_>) -> Outcome<()> {
-    let mut crew = case.idle_crew(terms())?;
-    let put_back = case.ground.keep_rows(crew.namespace());
-    crew.spawn_all()?;
-    let before = Before::of(&crew)?;
+    let mut pool = case.idle_pool(terms())?;
+    let put_back = case.target.keep_rows(pool.namespace());
+    pool.spawn_all()?;
+    let before = Before::of(&pool)?;
     put_back()?;
-    crew.faults += 1;
-    recover(&mut crew, before)?;
-    crew.finish()
+    pool.faults += 1;
+    recover(&mut pool, before)?;
+    pool.finish()
 }
 
 /// All workers stand still while two others begin with the rows that were put back.
 pub(super) fn put_back_for_newcomers(case: &mut Case<'_>) -> Outcome<()> {
-    let mut crew = case.crew(terms())?;
-    let put_back = case.ground.keep_rows(crew.namespace());
-    other_blocks(&mut crew)?;
-    let before = Before::of(&crew)?;
-    let processes: Vec<i32> = crew.processes().iter().map(|(_, id)| *id).collect();
-    case.ground.stop_between_operations(&processes);
+    let mut pool = case.pool(terms())?;
+    let put_back = case.target.keep_rows(pool.namespace());
+    other_blocks(&mut pool)?;
+    let before = Before::of(&pool)?;
+    let processes: Vec<i32> = pool.processes().iter().map(|(_, id)| *id).collect();
+    case.target.stop_between_operations(&processes);
     put_back()?;
-    crew.faults += 1;
+    pool.faults += 1;
     let numbers: Vec<u32> = (0..NEWCOMERS)
-        .map(|n| crate::matrix::crew::WORKERS + n)
+        .map(|n| crate::matrix::worker_pool::WORKERS + n)
         .collect();
     for &number in &numbers {
-        crew.spawn(number, None);
+        pool.spawn(number, None);
     }
-    crew.these_serve(&numbers, "with the rows that were put back")?;
+    pool.these_serve(&numbers, "with the rows that were put back")?;
     for process in processes {
         // SAFETY: numbers only, of a child that was not waited for.
         unsafe { libc::kill(process, libc::SIGCONT) };
     }
-    recover(&mut crew, before)?;
+    recover(&mut pool, before)?;
     // Below it are the damage that is documented, and what was right.
-    crew.promised_from = crew.floor()?;
-    let damage = crew.told().ledger.twice_from(0);
+    pool.promised_from = pool.floor()?;
+    let damage = pool.reports().grant_log.twice_from(0);
     case.remark(format!(
         "{damage} IDs twice before those who know have asked"
     ));
-    crew.finish()
+    pool.finish()
 }
 
 /// Each gives up its block for one that was never granted.
-pub(super) fn other_blocks(crew: &mut Crew) -> Outcome<()> {
-    let had = |told: &crate::matrix::crew::Told, run| told.ledger.grants_of(run).len();
-    let runs = crew.runs();
-    let before: Vec<usize> = runs.iter().map(|&run| had(&crew.told(), run)).collect();
-    crew.order(worker::INVALIDATE);
-    crew.wait("every worker has another block", |told| {
+pub(super) fn other_blocks(pool: &mut WorkerPool) -> Outcome<()> {
+    let had =
+        |reports: &crate::matrix::worker_pool::Reports, run| reports.grant_log.grants_of(run).len();
+    let runs = pool.runs();
+    let before: Vec<usize> = runs.iter().map(|&run| had(&pool.reports(), run)).collect();
+    pool.order(worker::INVALIDATE);
+    pool.wait("every worker has another block", |reports| {
         let mut pairs = runs.iter().zip(&before);
-        pairs.all(|(&run, &before)| had(told, run) > before)
+        pairs.all(|(&run, &before)| had(reports, run) > before)
     })?;
-    crew.all_serve("with another block")
+    pool.all_serve("with another block")
 }
 
 pub(super) fn terms() -> Terms {
@@ -109,23 +110,25 @@ pub(super) struct Before {
 }
 
 impl Before {
-    pub(super) fn of(crew: &Crew) -> Outcome<Self> {
-        let (floor, lost) = (crew.floor()?, crew.told().lost);
+    pub(super) fn of(pool: &WorkerPool) -> Outcome<Self> {
+        let (floor, lost) = (pool.floor()?, pool.reports().lost);
         Ok(Self { floor, lost })
     }
 }
 
 /// The loss is noticed, the floor rises, and all serve from there on, with nobody's
 /// help.
-pub(super) fn recover(crew: &mut Crew, before: Before) -> Outcome<()> {
+pub(super) fn recover(pool: &mut WorkerPool, before: Before) -> Outcome<()> {
     let Before { floor, lost } = before;
-    crew.wait("somebody is told what was lost", |told| told.lost > lost)?;
-    let raised = crew.floor()?;
+    pool.wait("somebody is told what was lost", |reports| {
+        reports.lost > lost
+    })?;
+    let raised = pool.floor()?;
     if raised <= floor {
         return Err(format!("the floor was {floor} and is {raised}"));
     }
-    crew.all_have_grants_from(raised, "above the floor")?;
-    crew.all_serve("once the floor has passed")?;
+    pool.all_have_grants_from(raised, "above the floor")?;
+    pool.all_serve("once the floor has passed")?;
     // For what was issued ahead of the clock to be met again, if it ever is.
     thread::sleep(space::LEASE_DURATION / 2);
     Ok(())

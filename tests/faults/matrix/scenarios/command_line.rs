@@ -9,7 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-use super::Cell;
+use super::Scenario;
 use super::files::{How, copy, directory};
 use crate::matrix::Outcome;
 use crate::matrix::case::{Case, Record};
@@ -21,15 +21,15 @@ const RESTORED: &str = "what the file that is put back does not know of begins a
 const BROUGHT: &str = "a secret that was not made in a directory is refused there with the ways \
                        out, and nothing is issued or made";
 
-pub(super) fn of() -> Vec<Cell> {
+pub(super) fn of() -> Vec<Scenario> {
     use How::{Overwritten, Renamed};
 
     let program = env!("CARGO_BIN_EXE_ringflake");
     let restored = |name, how, under_way| {
-        Cell::new(name, move |case| put_back(case, program, how, under_way)).promising(RESTORED)
+        Scenario::new(name, move |case| put_back(case, program, how, under_way)).promising(RESTORED)
     };
     let brought = |name, kept| {
-        Cell::new(name, move |case| two_directories(case, program, kept)).promising(BROUGHT)
+        Scenario::new(name, move |case| two_directories(case, program, kept)).promising(BROUGHT)
     };
     vec![
         restored("command line, file renamed back", Renamed, false),

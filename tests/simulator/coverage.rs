@@ -9,7 +9,7 @@ macro_rules! events {
     ($($name:ident: $what:literal,)*) => {
         /// Something that can happen in a schedule.
         #[derive(Clone, Copy, Debug)]
-        pub(crate) enum Met { $($name,)* }
+        pub(crate) enum Coverage { $($name,)* }
 
         const WHAT: &[&str] = &[$($what,)*];
     };
@@ -73,11 +73,11 @@ impl Tally {
         Self(vec![0; WHAT.len()])
     }
 
-    pub(crate) fn meet(&mut self, met: Met) {
+    pub(crate) fn meet(&mut self, met: Coverage) {
         self.0[met as usize] += 1;
     }
 
-    pub(crate) fn has_met(&self, met: Met) -> bool {
+    pub(crate) fn has_met(&self, met: Coverage) -> bool {
         self.0[met as usize] > 0
     }
 
@@ -98,30 +98,30 @@ impl Tally {
 
     pub(crate) fn answer(&mut self, answer: &Answer, wanted: usize) {
         let met = match answer {
-            Answer::Acquired(Ok(grants)) if grants.len() < wanted => Met::Fewer,
-            Answer::Acquired(Ok(_)) => Met::Acquired,
-            Answer::Renewed(Ok(_)) => Met::Renewed,
-            Answer::Released(Ok(())) => Met::Released,
-            Answer::Checked(Ok(())) => Met::Checked,
+            Answer::Acquired(Ok(grants)) if grants.len() < wanted => Coverage::Fewer,
+            Answer::Acquired(Ok(_)) => Coverage::Acquired,
+            Answer::Renewed(Ok(_)) => Coverage::Renewed,
+            Answer::Released(Ok(())) => Coverage::Released,
+            Answer::Checked(Ok(())) => Coverage::Checked,
             Answer::Acquired(Err(error))
             | Answer::Renewed(Err(error))
             | Answer::Released(Err(error))
             | Answer::Checked(Err(error)) => match error {
                 StoreError::Fenced { fence, .. } => match fence {
-                    Fence::Epoch { .. } => Met::FencedByEpoch,
-                    Fence::End { .. } => Met::FencedByEnd,
-                    Fence::Floor { .. } => Met::FencedByFloor,
-                    Fence::Incarnation => Met::FencedByIncarnation,
-                    Fence::Quarantined { .. } => Met::FencedByQuarantine,
-                    _ => Met::NeverGranted,
+                    Fence::Epoch { .. } => Coverage::FencedByEpoch,
+                    Fence::End { .. } => Coverage::FencedByEnd,
+                    Fence::Floor { .. } => Coverage::FencedByFloor,
+                    Fence::Incarnation => Coverage::FencedByIncarnation,
+                    Fence::Quarantined { .. } => Coverage::FencedByQuarantine,
+                    _ => Coverage::NeverGranted,
                 },
-                StoreError::Exhausted { .. } => Met::Exhausted,
-                StoreError::FloorAhead { .. } => Met::FloorAhead,
-                StoreError::HistoryLost { .. } => Met::HistoryLost,
-                StoreError::ClockSkew { .. } => Met::ClockSkew,
-                StoreError::BeforeEpoch { .. } => Met::BeforeEpoch,
-                StoreError::Unavailable { .. } => Met::Unavailable,
-                StoreError::Ambiguous { .. } => Met::Ambiguous,
+                StoreError::Exhausted { .. } => Coverage::Exhausted,
+                StoreError::FloorAhead { .. } => Coverage::FloorAhead,
+                StoreError::HistoryLost { .. } => Coverage::HistoryLost,
+                StoreError::ClockSkew { .. } => Coverage::ClockSkew,
+                StoreError::BeforeEpoch { .. } => Coverage::BeforeEpoch,
+                StoreError::Unavailable { .. } => Coverage::Unavailable,
+                StoreError::Ambiguous { .. } => Coverage::Ambiguous,
                 other => unreachable!("no simulated store says: {other}"),
             },
             other => unreachable!("no simulated store says: {other:?}"),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use super::{Ground, Kind, PutBack, damage, rows};
+use super::{Kind, PutBack, Target, damage, rows};
 use crate::matrix::Outcome;
 use ringflake_kit::server;
 
@@ -29,7 +29,7 @@ impl Sqlite {
     }
 }
 
-impl Ground for Sqlite {
+impl Target for Sqlite {
     fn kind(&self) -> Kind {
         Kind::Sqlite
     }

@@ -2,7 +2,7 @@
 //! the kernel by itself; what counts is the date of its replies, and that is set on
 //! the way.
 
-use super::{Ground, Kind, PutBack, damage, rows};
+use super::{Kind, PutBack, Target, damage, rows};
 use crate::matrix::Outcome;
 use ringflake_kit::proxy::{Fault, Proxy};
 use ringflake_kit::server::etcd;
@@ -20,7 +20,7 @@ impl Etcd {
     }
 }
 
-impl Ground for Etcd {
+impl Target for Etcd {
     fn kind(&self) -> Kind {
         Kind::Etcd
     }

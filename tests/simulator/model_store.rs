@@ -1,7 +1,7 @@
 //! A store that can be told to leave a rule out.
 //!
 //! Without a mutation it does what `MemoryStore` does; the test
-//! `the_ledger_is_the_reference` holds it to that.
+//! `the_model_store_is_the_reference` holds it to that.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::mutations::Mutation;
 
 /// One server with one namespace.
 #[derive(Clone, Debug)]
-pub(crate) struct Ledger {
+pub(crate) struct ModelStore {
     pub(crate) incarnation: Incarnation,
     pub(crate) now_unix_ms: u64,
     /// The time that passes whatever the clock shows, for TTLs.
@@ -38,7 +38,7 @@ pub(crate) struct State {
     renewed: BTreeMap<u64, u64>,
 }
 
-impl Ledger {
+impl ModelStore {
     pub(crate) fn new(
         namespace: &Namespace,
         init: &Init,
@@ -223,7 +223,7 @@ impl Ledger {
     }
 }
 
-impl LeaseStore for Ledger {
+impl LeaseStore for ModelStore {
     fn init(&mut self, namespace: &Namespace, _: &Init) -> Result<StoreRecord, StoreError> {
         Err(StoreError::AlreadyInitialised {
             namespace: namespace.name().to_owned(),

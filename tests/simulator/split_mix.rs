@@ -2,9 +2,9 @@
 
 /// Source: SplitMix64, as in `src/lease/protocol/pace.rs`.
 #[derive(Clone, Debug)]
-pub(crate) struct Dice(u64);
+pub(crate) struct SplitMix64(u64);
 
-impl Dice {
+impl SplitMix64 {
     pub(crate) fn new(seed: u64) -> Self {
         // Neighbouring seeds are as good as any.
         Self(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0x6a09_e667_f3bc_c908)

@@ -1,4 +1,4 @@
-//! The workers of a cell, and what they tell.
+//! The workers of a scenario, and what they tell.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -12,13 +12,13 @@ use ringflake::lease::{History, Init, LeaseStore, OpenOptions, open};
 use ringflake::{Clock as _, SystemClock};
 
 use super::case::Record;
-use super::ledger::{Ledger, Run};
+use super::grant_log::{GrantLog, Run};
 use super::report::{Figures, Sample};
 use super::wire::{self, Flaw, Line, Task};
 use super::{Outcome, space};
 use ringflake_kit::server::Clock;
 
-/// The workers of a cell.
+/// The workers of a scenario.
 pub(crate) const WORKERS: u32 = 8;
 
 /// Turns a hang into a failure.
@@ -27,12 +27,12 @@ const DEADLINE: Duration = Duration::from_secs(90);
 /// What a store says that finds less on record than it has confirmed.
 const LOST: &str = "the store has lost what it confirmed";
 
-/// The space of a cell where there are far more blocks than workers: 128.
+/// The space of a scenario where there are far more blocks than workers: 128.
 pub(crate) const WIDE: u32 = 9;
 /// As many blocks as workers.
 pub(crate) const NARROW: u32 = 5;
 
-/// What the workers of a cell have in common.
+/// What the workers of a scenario have in common.
 pub(crate) struct Terms {
     pub(crate) node_bits: u32,
     /// How far ahead of its clock the store may grant.
@@ -47,7 +47,7 @@ pub(crate) struct Terms {
     pub(crate) takes_it_for_new: bool,
 }
 
-/// Who shows the clock of the cell, and not the machine's.
+/// Who shows the clock of the scenario, and not the machine's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shown {
     All,
@@ -70,14 +70,14 @@ impl Default for Terms {
 
 /// Processes that issue IDs, and everything that they said. When dropped they are
 /// killed, heard out, and what they did is put on record.
-pub(crate) struct Crew {
+pub(crate) struct WorkerPool {
     terms: Terms,
     /// Where the overseer reaches the store.
     direct: String,
     url: String,
     namespace: String,
     members: Vec<Member>,
-    told: Arc<Mutex<Told>>,
+    reports: Arc<Mutex<Reports>>,
     record: Record,
     /// How many faults were done to it.
     pub(crate) faults: u64,
@@ -96,9 +96,9 @@ struct Member {
 }
 
 /// What came out of the workers' pipes.
-pub(crate) struct Told {
-    pub(crate) ledger: Ledger,
-    pub(crate) runs: Vec<Life>,
+pub(crate) struct Reports {
+    pub(crate) grant_log: GrantLog,
+    pub(crate) runs: Vec<WorkerRecord>,
     /// How many positive replies there were.
     pub(crate) confirmed: u64,
     pub(crate) borrowed_ms: Sample,
@@ -112,7 +112,7 @@ pub(crate) struct Told {
 }
 
 /// One process.
-pub(crate) struct Life {
+pub(crate) struct WorkerRecord {
     started: Instant,
     pub(crate) ids: u64,
     /// How many positive replies it has had.
@@ -126,7 +126,7 @@ pub(crate) struct Life {
     pub(crate) last_failure: Option<String>,
 }
 
-impl Crew {
+impl WorkerPool {
     /// A namespace of its own on the store at `direct`, and eight workers that
     /// reach it at `url`, each of which has issued IDs.
     pub(crate) fn start(
@@ -136,9 +136,9 @@ impl Crew {
         terms: Terms,
         record: &Record,
     ) -> Outcome<Self> {
-        let mut crew = Self::without_workers(direct, url, name, terms, record)?;
-        crew.spawn_all()?;
-        Ok(crew)
+        let mut pool = Self::without_workers(direct, url, name, terms, record)?;
+        pool.spawn_all()?;
+        Ok(pool)
     }
 
     /// Starts eight workers and waits until each has issued IDs.
@@ -166,8 +166,8 @@ impl Crew {
                 .init(&space, &init.with_limits(limits))
                 .map_err(|error| format!("init: {error:?}"))?;
         }
-        let told = Told {
-            ledger: Ledger::new(space),
+        let reports = Reports {
+            grant_log: GrantLog::new(space),
             runs: Vec::new(),
             confirmed: 0,
             borrowed_ms: Sample::default(),
@@ -182,7 +182,7 @@ impl Crew {
             url: url.to_owned(),
             namespace: name,
             members: Vec::new(),
-            told: Arc::new(Mutex::new(told)),
+            reports: Arc::new(Mutex::new(reports)),
             record: record.clone(),
             faults: 0,
             promised_from: 0,
@@ -221,25 +221,25 @@ impl Crew {
             .spawn()
             .unwrap();
         let run = {
-            let mut told = self.told();
-            told.runs.push(Life::starting(started));
-            told.runs.len() - 1
+            let mut reports = self.reports();
+            reports.runs.push(WorkerRecord::starting(started));
+            reports.runs.len() - 1
         };
         let output = child.stdout.take().unwrap();
-        let told = Arc::clone(&self.told);
+        let reports = Arc::clone(&self.reports);
         self.members.push(Member {
             number,
             run,
             doomed: dies_after_reply.is_some(),
             orders: child.stdin.take(),
             child,
-            reader: Some(thread::spawn(move || read(run, output, &told))),
+            reader: Some(thread::spawn(move || read(run, output, &reports))),
         });
         run
     }
 
-    pub(crate) fn told(&self) -> MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn reports(&self) -> MutexGuard<'_, Reports> {
+        self.reports.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn clock(&self) -> &Clock {
@@ -258,7 +258,7 @@ impl Crew {
 
     /// The floor that is on record.
     pub(crate) fn floor(&self) -> Outcome<u64> {
-        let space = self.told().ledger.namespace().clone();
+        let space = self.reports().grant_log.namespace().clone();
         let listing = self.store()?.list(&space);
         let listing = listing.map_err(|error| format!("list: {error}"))?;
         Ok(listing.record.floor)
@@ -299,7 +299,7 @@ impl Crew {
         if let Some(status) = member.child.try_wait().unwrap() {
             self.check_death(&member, status);
         }
-        member.bury();
+        member.reap();
         self.faults += 1;
     }
 
@@ -307,7 +307,7 @@ impl Crew {
     fn check_death(&self, member: &Member, status: ExitStatus) {
         if !(member.doomed && status.signal() == Some(libc::SIGKILL)) {
             let text = format!("worker {} ended with {status}", member.number);
-            self.told().broken.push(text);
+            self.reports().broken.push(text);
         }
     }
 
@@ -319,7 +319,7 @@ impl Crew {
         member.leave()
     }
 
-    /// Those that have died by themselves, buried.
+    /// Those that have died by themselves, reaped.
     pub(crate) fn the_dead(&mut self) -> Vec<u32> {
         let mut dead = Vec::new();
         let mut at = 0;
@@ -328,7 +328,7 @@ impl Crew {
                 let mut member = self.members.swap_remove(at);
                 self.check_death(&member, status);
                 dead.push(member.number);
-                member.bury();
+                member.reap();
             } else {
                 at += 1;
             }
@@ -355,17 +355,17 @@ impl Crew {
         // One that has a lease of its own making asks nobody.
         let asks = self.terms.flaw != Some(Flaw::StartsAnew);
         let before: Vec<(u64, u64)> = {
-            let told = self.told();
-            let life = |run: &Run| &told.runs[*run];
-            let lives = runs.iter().map(life);
-            lives.map(|life| (life.ids, life.confirmed)).collect()
+            let reports = self.reports();
+            let entry = |run: &Run| &reports.runs[*run];
+            let entries = runs.iter().map(entry);
+            entries.map(|entry| (entry.ids, entry.confirmed)).collect()
         };
-        self.wait(&format!("every worker serves {when}"), |told| {
+        self.wait(&format!("every worker serves {when}"), |reports| {
             let mut pairs = runs.iter().zip(&before);
             pairs.all(|(&run, &(ids, confirmed))| {
-                let life = &told.runs[run];
+                let entry = &reports.runs[run];
                 // Not what may still lie in the pipe.
-                life.ids >= ids + 1_000 && (!asks || life.confirmed > confirmed)
+                entry.ids >= ids + 1_000 && (!asks || entry.confirmed > confirmed)
             })
         })
     }
@@ -373,16 +373,22 @@ impl Crew {
     /// Waits until each worker has a grant that begins at this tick or later.
     pub(crate) fn all_have_grants_from(&mut self, tick: u64, what: &str) -> Outcome<()> {
         let runs = self.runs();
-        self.wait(&format!("every worker has a grant {what}"), |told| {
-            let begins = |run: &Run| told.ledger.grants_of(*run).last().map(|it| it.ticks.start);
+        self.wait(&format!("every worker has a grant {what}"), |reports| {
+            let begins = |run: &Run| {
+                reports
+                    .grant_log
+                    .grants_of(*run)
+                    .last()
+                    .map(|it| it.ticks.start)
+            };
             runs.iter().all(|run| begins(run) >= Some(tick))
         })
     }
 
     /// Waits until what was told is so.
-    pub(crate) fn wait(&mut self, what: &str, is_so: impl Fn(&Told) -> bool) -> Outcome<()> {
+    pub(crate) fn wait(&mut self, what: &str, is_so: impl Fn(&Reports) -> bool) -> Outcome<()> {
         let deadline = Instant::now() + DEADLINE;
-        while !is_so(&self.told()) {
+        while !is_so(&self.reports()) {
             if Instant::now() > deadline {
                 return Err(format!("it never came to this: {what}; {}", self.state()));
             }
@@ -393,17 +399,17 @@ impl Crew {
 
     /// How the workers stand, for a message.
     fn state(&self) -> String {
-        let told = self.told();
+        let reports = self.reports();
         let state = |member: &Member| {
-            let life = &told.runs[member.run];
+            let entry = &reports.runs[member.run];
             format!(
                 "worker {} (run {}): {} IDs, refused {:?}, last failure {:?}, grants {:?}",
                 member.number,
                 member.run,
-                life.ids,
-                life.refused.as_ref().map(|(_, why)| why),
-                life.last_failure,
-                told.ledger.grants_of(member.run),
+                entry.ids,
+                entry.refused.as_ref().map(|(_, why)| why),
+                entry.last_failure,
+                reports.grant_log.grants_of(member.run),
             )
         };
         let states: Vec<_> = self.members.iter().map(state).collect();
@@ -418,7 +424,7 @@ impl Crew {
         while let Some(mut member) = self.members.pop() {
             member.leave()?;
         }
-        match self.told().broken.first() {
+        match self.reports().broken.first() {
             Some(line) => Err(format!("what no worker may do: {line}")),
             None => Ok(()),
         }
@@ -430,7 +436,7 @@ fn opened(url: &str, terms: &Terms) -> Outcome<Box<dyn LeaseStore>> {
     open(url, &options).map_err(|error| error.to_string())
 }
 
-impl Drop for Crew {
+impl Drop for WorkerPool {
     fn drop(&mut self) {
         for member in &mut self.members {
             let _ = member.child.kill();
@@ -440,7 +446,7 @@ impl Drop for Crew {
                 let _ = reader.join();
             }
         }
-        let figures = Figures::of(&self.told(), self.faults, self.promised_from);
+        let figures = Figures::of(&self.reports(), self.faults, self.promised_from);
         self.record.add(figures);
     }
 }
@@ -456,7 +462,7 @@ impl Member {
             thread::sleep(Duration::from_millis(5));
         }
         let status = self.child.wait().unwrap();
-        self.bury();
+        self.reap();
         if status.success() {
             Ok(())
         } else {
@@ -464,7 +470,7 @@ impl Member {
         }
     }
 
-    fn bury(&mut self) {
+    fn reap(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
         if let Some(reader) = self.reader.take() {
@@ -474,7 +480,7 @@ impl Member {
     }
 }
 
-impl Life {
+impl WorkerRecord {
     fn starting(started: Instant) -> Self {
         Self {
             started,
@@ -489,19 +495,19 @@ impl Life {
     }
 }
 
-impl Told {
+impl Reports {
     fn judge(&mut self, run: Run, ids: Vec<u64>) {
         for id in ids {
-            self.broken.extend(self.ledger.issue(run, id).err());
+            self.broken.extend(self.grant_log.issue(run, id).err());
         }
     }
 
-    fn hear(&mut self, run: Run, line: Line) {
-        let life = &mut self.runs[run];
+    fn receive(&mut self, run: Run, line: Line) {
+        let entry = &mut self.runs[run];
         match line {
             Line::Ids(ids) => {
-                life.first_id.get_or_insert(life.started.elapsed());
-                life.ids += ids.len() as u64;
+                entry.first_id.get_or_insert(entry.started.elapsed());
+                entry.ids += ids.len() as u64;
                 self.judge(run, ids);
             }
             Line::ChildIds(ids) => {
@@ -518,34 +524,34 @@ impl Told {
                 micros,
             } => {
                 self.confirmed += 1;
-                life.confirmed += 1;
-                let told = if renewed {
+                entry.confirmed += 1;
+                let reports = if renewed {
                     self.renewal_us.add(micros);
-                    self.ledger.renew(run, block, epoch, start..end)
+                    self.grant_log.renew(run, block, epoch, start..end)
                 } else {
-                    self.ledger.grant(run, block, epoch, start..end);
+                    self.grant_log.grant(run, block, epoch, start..end);
                     Ok(())
                 };
-                self.broken.extend(told.err());
+                self.broken.extend(reports.err());
             }
             Line::Failed { operation, error } => {
                 self.refusals += 1;
                 self.lost += u64::from(error.contains(LOST));
-                life.last_failure = Some(format!("{operation}: {error}"));
+                entry.last_failure = Some(format!("{operation}: {error}"));
             }
-            Line::Unbuilt { error } => life.last_failure = Some(error),
+            Line::Unbuilt { error } => entry.last_failure = Some(error),
             Line::Refused { error } => {
                 self.refusals += 1;
-                let since = life.refused.as_ref().map(|(since, _)| *since);
-                life.refused = Some((since.unwrap_or_else(Instant::now), error));
+                let since = entry.refused.as_ref().map(|(since, _)| *since);
+                entry.refused = Some((since.unwrap_or_else(Instant::now), error));
             }
             Line::Served { after_ms } => {
-                life.refused = None;
+                entry.refused = None;
                 let refusal = Duration::from_millis(after_ms);
-                life.longest_refusal = life.longest_refusal.max(refusal);
+                entry.longest_refusal = entry.longest_refusal.max(refusal);
             }
             Line::Borrowed { ms } => self.borrowed_ms.add(ms.max(0) as u64),
-            Line::Forked { status: 0 } => life.forks += 1,
+            Line::Forked { status: 0 } => entry.forks += 1,
             Line::Forked { status } => {
                 let text = format!("a forked child of run {run} ended with {status}");
                 self.broken.push(text);
@@ -554,14 +560,14 @@ impl Told {
     }
 }
 
-fn read(run: Run, output: ChildStdout, told: &Mutex<Told>) {
+fn read(run: Run, output: ChildStdout, reports: &Mutex<Reports>) {
     for line in BufReader::new(output).lines() {
         let line = line.map_err(|error| error.to_string());
-        let line = line.and_then(|line| wire::hear(&line));
-        let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+        let line = line.and_then(|line| wire::receive(&line));
+        let mut reports = reports.lock().unwrap_or_else(PoisonError::into_inner);
         match line {
-            Ok(line) => told.hear(run, line),
-            Err(error) => told.broken.push(error),
+            Ok(line) => reports.receive(run, line),
+            Err(error) => reports.broken.push(error),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::matrix::Outcome;
 use crate::matrix::case::Case;
-use crate::matrix::crew::{NARROW, Terms, WORKERS};
+use crate::matrix::worker_pool::{NARROW, Terms, WORKERS};
 
 pub(super) const ONE_BLOCK: &str = "it costs its holder this block, until a repair brings it \
                                     back above all that was granted of it; all others go on";
@@ -10,7 +10,7 @@ pub(super) const ONE_BLOCK: &str = "it costs its holder this block, until a repa
 /// There are as many blocks as workers, so the one whose block is damaged has none
 /// until that was repaired.
 pub(super) fn of_a_block(case: &mut Case<'_>) -> Outcome<()> {
-    let mut crew = case.crew(Terms {
+    let mut pool = case.pool(Terms {
         node_bits: NARROW,
         ..Terms::default()
     })?;
@@ -18,27 +18,28 @@ pub(super) fn of_a_block(case: &mut Case<'_>) -> Outcome<()> {
         // One that takes what it is given, or more, in turns.
         let victim = (3 * round) % WORKERS;
         let is_repaired_at_once = round % 2 == 1;
-        let (_, run) = crew.process(victim);
-        let space = crew.told().ledger.namespace().clone();
-        let held = crew.told().ledger.grants_of(run).last().cloned();
+        let (_, run) = pool.process(victim);
+        let space = pool.reports().grant_log.namespace().clone();
+        let held = pool.reports().grant_log.grants_of(run).last().cloned();
         let held = held.ok_or("the victim has no block")?;
         let block = ringflake::lease::Block::new(held.block);
-        case.ground.damage(space.name(), held.block)?;
-        crew.faults += 1;
+        case.target.damage(space.name(), held.block)?;
+        pool.faults += 1;
 
-        crew.wait("its holder is told", |told| {
-            let failure = told.runs[run].last_failure.as_deref();
-            failure.is_some_and(|told| told.contains("quarantined") || told.contains("free"))
+        pool.wait("its holder is told", |reports| {
+            let failure = reports.runs[run].last_failure.as_deref();
+            failure
+                .is_some_and(|reports| reports.contains("quarantined") || reports.contains("free"))
         })?;
         // At once means while its holder has ticks left that were confirmed.
         if !is_repaired_at_once {
             let others: Vec<u32> = (0..WORKERS).filter(|&number| number != victim).collect();
-            crew.these_serve(&others, "while one block is damaged")?;
-            crew.wait("its holder is refused", |told| {
-                told.runs[run].refused.is_some()
+            pool.these_serve(&others, "while one block is damaged")?;
+            pool.wait("its holder is refused", |reports| {
+                reports.runs[run].refused.is_some()
             })?;
         }
-        let mut store = crew.store()?;
+        let mut store = pool.store()?;
         let now = || ringflake::Clock::unix_ms(&ringflake::SystemClock);
         let report = store
             .check(&space, now())
@@ -50,13 +51,13 @@ pub(super) fn of_a_block(case: &mut Case<'_>) -> Outcome<()> {
         let repaired = store
             .repair(&space, block, now())
             .map_err(|error| format!("repair: {error}"))?;
-        crew.wait("the block is granted again, above all before", |told| {
-            let grants = told.ledger.grants_of(run);
+        pool.wait("the block is granted again, above all before", |reports| {
+            let grants = reports.grant_log.grants_of(run);
             grants
                 .iter()
                 .any(|grant| grant.block == held.block && grant.ticks.start >= repaired.hwm_end)
         })?;
-        crew.all_serve("once the block is back")?;
+        pool.all_serve("once the block is back")?;
     }
-    crew.finish()
+    pool.finish()
 }

@@ -19,11 +19,11 @@ use ringflake::{Clock as _, SystemClock};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use super::Cell;
+use super::Scenario;
 use super::rows::{self, Before, TWICE_AS_MANY, other_blocks};
 use crate::matrix::case::Case;
-use crate::matrix::crew::{Crew, Terms, WORKERS};
-use crate::matrix::ground::all_of_sqlite;
+use crate::matrix::target::all_of_sqlite;
+use crate::matrix::worker_pool::{Terms, WORKERS, WorkerPool};
 use crate::matrix::{Outcome, space};
 
 const PROMISE: &str = "every request is refused, of whoever knew the file and of newcomers, until \
@@ -53,39 +53,39 @@ struct Restore {
     is_known: bool,
 }
 
-pub(super) fn of() -> Vec<Cell> {
+pub(super) fn of() -> Vec<Scenario> {
     use How::{Overwritten, Renamed};
 
-    let cell = |name, how, under_way, is_known| {
+    let scenario = |name, how, under_way, is_known| {
         let restore = Restore {
             how,
             under_way,
             is_known,
         };
-        Cell::new(name, move |case| put_back(case, restore)).promising(PROMISE)
+        Scenario::new(name, move |case| put_back(case, restore)).promising(PROMISE)
     };
     vec![
-        cell("file renamed back", Renamed, false, true).long(),
-        cell("file written over", Overwritten, false, true).long(),
-        cell("file renamed back under workers", Renamed, true, true).long(),
-        cell("file written over under workers", Overwritten, true, true),
-        cell("first file renamed back", Renamed, false, false),
-        cell("first file written over", Overwritten, false, false).long(),
-        cell(
+        scenario("file renamed back", Renamed, false, true).long(),
+        scenario("file written over", Overwritten, false, true).long(),
+        scenario("file renamed back under workers", Renamed, true, true).long(),
+        scenario("file written over under workers", Overwritten, true, true),
+        scenario("first file renamed back", Renamed, false, false),
+        scenario("first file written over", Overwritten, false, false).long(),
+        scenario(
             "first file renamed back under workers",
             Renamed,
             true,
             false,
         )
         .long(),
-        cell(
+        scenario(
             "first file written over under workers",
             Overwritten,
             true,
             false,
         )
         .long(),
-        Cell::new("record and rows put back", put_back_row_by_row).promising(NO_NOTE),
+        Scenario::new("record and rows put back", put_back_row_by_row).promising(NO_NOTE),
     ]
 }
 
@@ -108,23 +108,23 @@ fn put_back(case: &mut Case<'_>, restore: Restore) -> Outcome<()> {
     if !restore.is_known {
         copy(&file, &backup)?;
     }
-    let mut crew = case.crew_at(&url, &url, terms)?;
+    let mut pool = case.pool_at(&url, &url, terms)?;
     if restore.is_known {
         between_operations(&file, || copy(&file, &backup))?;
     }
-    other_blocks(&mut crew)?;
+    other_blocks(&mut pool)?;
     if !restore.under_way {
         for number in 0..WORKERS {
-            crew.end(number)?;
+            pool.end(number)?;
         }
     }
     between_operations(&file, || match restore.how {
         How::Renamed => fs::rename(&backup, &file).map_err(|error| error.to_string()),
         How::Overwritten => copy(&backup, &file),
     })?;
-    crew.faults += 1;
+    pool.faults += 1;
     if restore.under_way {
-        all_refused(&mut crew)?;
+        all_refused(&mut pool)?;
     }
     let newcomers = if restore.under_way {
         WORKERS..WORKERS + 2
@@ -132,15 +132,15 @@ fn put_back(case: &mut Case<'_>, restore: Restore) -> Outcome<()> {
         0..WORKERS
     };
     for number in newcomers {
-        crew.spawn(number, None);
+        pool.spawn(number, None);
     }
-    all_refused(&mut crew)?;
-    let floor = vouch(&crew, restore.is_known)?;
-    crew.all_have_grants_from(floor, "above the floor")?;
-    crew.all_serve("once somebody has vouched for it")?;
+    all_refused(&mut pool)?;
+    let floor = vouch(&pool, restore.is_known)?;
+    pool.all_have_grants_from(floor, "above the floor")?;
+    pool.all_serve("once somebody has vouched for it")?;
     // For what was issued ahead of the clock to be met again, if it ever is.
     thread::sleep(space::LEASE_DURATION / 2);
-    crew.finish()
+    pool.finish()
 }
 
 /// The record of the namespace and its blocks, as they were when every worker held
@@ -149,23 +149,26 @@ fn put_back_row_by_row(case: &mut Case<'_>) -> Outcome<()> {
     let directory = directory();
     let file = directory.path().join("leases.db");
     let url = format!("sqlite:{}", file.display());
-    let mut crew = case.crew_at(&url, &url, rows::terms())?;
-    let put_back = all_of_sqlite(&file, crew.namespace());
-    other_blocks(&mut crew)?;
-    let before = Before::of(&crew)?;
+    let mut pool = case.pool_at(&url, &url, rows::terms())?;
+    let put_back = all_of_sqlite(&file, pool.namespace());
+    other_blocks(&mut pool)?;
+    let before = Before::of(&pool)?;
     put_back()?;
-    crew.faults += 1;
+    pool.faults += 1;
     // Each has but one thread that asks: none is about to note an earlier write.
-    let runs = crew.runs();
-    crew.wait("every worker is refused for the file's note", |told| {
+    let runs = pool.runs();
+    pool.wait("every worker is refused for the file's note", |reports| {
         runs.iter().all(|&run| {
-            let said = told.runs[run].last_failure.as_deref().unwrap_or_default();
+            let said = reports.runs[run]
+                .last_failure
+                .as_deref()
+                .unwrap_or_default();
             said.contains(PUT_BACK)
         })
     })?;
-    forget_note(&file, crew.namespace())?;
-    rows::recover(&mut crew, before)?;
-    crew.finish()
+    forget_note(&file, pool.namespace())?;
+    rows::recover(&mut pool, before)?;
+    pool.finish()
 }
 
 /// Takes away what the file itself has noted of the writes to this namespace.
@@ -213,23 +216,26 @@ fn between_operations(file: &Path, act: impl FnOnce() -> Outcome<()>) -> Outcome
 const PUT_BACK: &str = "is a copy, or was put back to an earlier state";
 
 /// Every worker is told why it gets nothing, and none gets anything.
-fn all_refused(crew: &mut Crew) -> Outcome<()> {
+fn all_refused(pool: &mut WorkerPool) -> Outcome<()> {
     const REASONS: [&str; 4] = [
         PUT_BACK,
         "and may have lost it",
         "the store has no namespace",
         "has lost what it confirmed",
     ];
-    let runs = crew.runs();
-    crew.wait("every worker is refused, and told why", |told| {
+    let runs = pool.runs();
+    pool.wait("every worker is refused, and told why", |reports| {
         runs.iter().all(|&run| {
-            let said = told.runs[run].last_failure.as_deref().unwrap_or_default();
+            let said = reports.runs[run]
+                .last_failure
+                .as_deref()
+                .unwrap_or_default();
             REASONS.iter().any(|reason| said.contains(reason))
         })
     })?;
-    let confirmed = crew.told().confirmed;
+    let confirmed = pool.reports().confirmed;
     thread::sleep(space::LEASE_DURATION / 3);
-    match crew.told().confirmed - confirmed {
+    match pool.reports().confirmed - confirmed {
         0 => Ok(()),
         some => Err(format!(
             "{some} requests were granted by a file that was put back"
@@ -238,9 +244,9 @@ fn all_refused(crew: &mut Crew) -> Outcome<()> {
 }
 
 /// What the refusal names as the way out. Answers the floor from then on.
-fn vouch(crew: &Crew, is_known: bool) -> Outcome<u64> {
-    let space = crew.told().ledger.namespace().clone();
-    let mut store = crew.store()?;
+fn vouch(pool: &WorkerPool, is_known: bool) -> Outcome<u64> {
+    let space = pool.reports().grant_log.namespace().clone();
+    let mut store = pool.store()?;
     let now = SystemClock.unix_ms();
     let floor = if is_known {
         store.raise_floor(&space, Floor::OverLostGrants, now)

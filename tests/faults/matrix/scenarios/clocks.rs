@@ -2,10 +2,10 @@
 
 use std::thread;
 
-use super::Cell;
+use super::Scenario;
 use crate::matrix::case::Case;
-use crate::matrix::crew::{Crew, Shown, Terms};
-use crate::matrix::ground::Kind;
+use crate::matrix::target::Kind;
+use crate::matrix::worker_pool::{Shown, Terms, WorkerPool};
 use crate::matrix::{Outcome, space};
 use ringflake_kit::server::Clock;
 
@@ -22,7 +22,7 @@ enum Whose {
     Everybody,
 }
 
-pub(super) fn of(kind: Kind) -> Vec<Cell> {
+pub(super) fn of(kind: Kind) -> Vec<Scenario> {
     [
         ("workers an hour back", Whose::Workers, -HOUR),
         ("workers an hour on", Whose::Workers, HOUR),
@@ -37,7 +37,7 @@ pub(super) fn of(kind: Kind) -> Vec<Cell> {
     .into_iter()
     // A file has no clock but those of who opens it.
     .filter(|(_, whose, _)| kind != Kind::Sqlite || *whose != Whose::Server)
-    .map(|(name, whose, ahead)| Cell::new(name, move |case| set(case, whose, ahead)))
+    .map(|(name, whose, ahead)| Scenario::new(name, move |case| set(case, whose, ahead)))
     .collect()
 }
 
@@ -51,28 +51,28 @@ fn set(case: &mut Case<'_>, whose: Whose, ahead: i64) -> Outcome<()> {
         clock: Some((Clock::new(), shown)),
         ..Terms::default()
     };
-    let mut crew = case.crew(terms)?;
-    let turn = |crew: &Crew, ahead: i64| {
+    let mut pool = case.pool(terms)?;
+    let turn = |pool: &WorkerPool, ahead: i64| {
         if whose != Whose::Server {
-            crew.clock().run_ahead(ahead * 1000);
+            pool.clock().run_ahead(ahead * 1000);
         }
-        if whose != Whose::Workers && case.ground.kind() != Kind::Sqlite {
-            case.ground.set_clock(ahead);
+        if whose != Whose::Workers && case.target.kind() != Kind::Sqlite {
+            case.target.set_clock(ahead);
         }
     };
-    turn(&crew, ahead);
-    crew.faults += 1;
+    turn(&pool, ahead);
+    pool.faults += 1;
     thread::sleep(space::LEASE_DURATION + space::LEASE_DURATION / 2);
-    turn(&crew, 0);
-    crew.all_serve("once the clocks are right")?;
+    turn(&pool, 0);
+    pool.all_serve("once the clocks are right")?;
     // The first, one for what is out of reach, and some that a slow machine costs.
-    let told = crew.told();
-    for run in 0..told.runs.len() {
-        let grants = told.ledger.grants_of(run);
+    let reports = pool.reports();
+    for run in 0..reports.runs.len() {
+        let grants = reports.grant_log.grants_of(run);
         if grants.len() > 6 {
             return Err(format!("run {run} has taken block after block: {grants:?}"));
         }
     }
-    drop(told);
-    crew.finish()
+    drop(reports);
+    pool.finish()
 }

@@ -1,6 +1,6 @@
 //! A server behind a proxy, with a calendar clock of its own.
 
-use super::{Ground, Kind, PutBack, damage, rows};
+use super::{Kind, PutBack, Target, damage, rows};
 use crate::matrix::Outcome;
 use ringflake_kit::proxy::Proxy;
 use ringflake_kit::server::{Clock, MariaDb, Postgres, Reachable as _, Redis, TestServer};
@@ -18,7 +18,7 @@ impl<S: Server> Served<S> {
     }
 }
 
-impl<S: Server> Ground for Served<S> {
+impl<S: Server> Target for Served<S> {
     fn kind(&self) -> Kind {
         S::KIND
     }
