@@ -52,7 +52,7 @@ fn cross(ids: &CachedGenerator) {
 }
 
 #[test]
-fn it_comes_down_while_nothing_is_taken_meanwhile_and_rises_when_the_ring_is_dry() {
+fn it_comes_down_while_nothing_is_taken_and_rises_on_underrun() {
     let ids = generator();
     assert_eq!(ids.stats().threshold, BOUNDS.1);
     eventually("it comes down", || {

@@ -386,7 +386,7 @@ fn rollback_bits_use_the_next_part_for_each_step_back() {
 }
 
 #[test]
-fn rollback_bits_keep_their_parts_for_the_clock_when_a_tick_is_used_up() {
+fn rollback_bits_keep_their_parts_when_a_tick_is_used_up() {
     let layout = layout(44, 8, 2);
     let clock = clock_at(layout, 50);
     let policy = ClockPolicy::RollbackBits(1);
@@ -417,7 +417,7 @@ fn rollback_bits_name_the_soonest_of_their_parts() {
 }
 
 #[test]
-fn rollback_bits_go_on_when_the_part_in_use_has_reached_the_end_of_the_lease() {
+fn rollback_bits_go_on_when_a_part_reaches_the_end_of_the_lease() {
     let layout = layout(44, 8, 2);
     let clock = clock_at(layout, 9);
     let policy = ClockPolicy::RollbackBits(1);
@@ -505,7 +505,7 @@ fn switch_node_goes_on_with_another_node_when_a_tick_is_used_up() {
 }
 
 #[test]
-fn switch_node_goes_on_with_another_node_in_the_last_tick_of_the_lease() {
+fn switch_node_goes_on_with_another_node_in_the_last_tick() {
     let layout = layout(44, 10, 2);
     let oracle = Oracle::new(layout, 3..8, 8..9);
     let clock = clock_at(layout, 8);
@@ -517,7 +517,7 @@ fn switch_node_goes_on_with_another_node_in_the_last_tick_of_the_lease() {
 }
 
 #[test]
-fn switch_node_goes_on_with_another_node_when_the_clock_is_set_back() {
+fn switch_node_takes_another_node_when_the_clock_is_set_back() {
     let layout = layout(44, 10, 4);
     let clock = clock_at(layout, 50);
     let ids = generator(layout, 3..6, 0..99, clock.clone(), ClockPolicy::SwitchNode);
@@ -559,7 +559,7 @@ fn u1_switch_node_by_batch_and_clock_steps() {
 // Logical
 
 #[test]
-fn logical_counts_from_the_start_of_the_lease_whatever_the_clock_says() {
+fn logical_counts_from_the_leases_start_whatever_the_clock_says() {
     let layout = layout(10, 4, 2);
     let clock = clock_at(layout, 500);
     let ids = DirectGenerator::builder(layout)

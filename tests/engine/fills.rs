@@ -138,7 +138,7 @@ fn r4_padding_that_was_cut_short_goes_on_when_it_can() {
 }
 
 #[test]
-fn r4_a_take_that_crosses_the_threshold_makes_the_ring_brimful_again() {
+fn r4_a_take_that_crosses_the_threshold_fills_the_ring_again() {
     for threshold in [1, 17, 63, 64] {
         let ids = builder()
             .capacity(64)
@@ -407,7 +407,7 @@ fn r1_the_schedule_retires_what_is_too_old_and_nothing_else() {
 }
 
 #[test]
-fn r1_with_every_fill_and_several_consumers_all_is_accounted_for() {
+fn r1_with_all_fills_and_many_consumers_all_is_accounted_for() {
     // Whether anything grows old depends on who runs when.
     eventually("a round in which some are retired", || {
         every_fill_and_several_consumers().retired > 0
@@ -460,7 +460,7 @@ fn every_fill_and_several_consumers() -> Stats {
 }
 
 #[test]
-fn what_a_dropped_handle_has_left_does_not_outlive_the_age_limit() {
+fn ids_of_a_dropped_handle_do_not_outlive_the_age_limit() {
     let layout = layout(50, 2, 8);
     let clock = clock_at(layout, 0);
     let ids = CachedGenerator::builder(layout)
@@ -583,7 +583,7 @@ fn r4_each_policy_alone_and_all_together_with_several_producers() {
 }
 
 #[test]
-fn r3_a_producer_that_is_stopped_in_mid_fill_holds_back_nothing_but_its_own_block() {
+fn r3_a_producer_stopped_in_a_fill_holds_back_its_block_alone() {
     const BLOCK: usize = 1024;
     let (builder, clock) = tricky_builder();
     let ids = builder
@@ -647,7 +647,7 @@ fn without_room_a_producer_rests_though_the_level_is_low() {
 // Hooks
 
 #[test]
-fn the_hook_on_a_full_ring_is_told_of_scheduled_fills_that_found_nothing_to_do() {
+fn the_hook_on_a_full_ring_runs_at_scheduled_fills_without_work() {
     let (told, hear) = mpsc::channel();
     let ids = builder()
         .capacity(32)

@@ -736,7 +736,7 @@ mod node_fields {
     }
 
     #[test]
-    fn fields_stand_from_high_to_low_in_whatever_order_they_are_given() {
+    fn fields_stand_from_high_to_low_in_whatever_order_given() {
         let fields = NodeFields::REGION_TYPE_MACHINE;
         let node = fields.compose(&[("machine", 2), ("region", 63), ("type", 9_999)]);
         assert_eq!(node, Ok(63 << 16 | 9_999 << 2 | 2));

@@ -43,7 +43,7 @@ fn is_ended(error: TakeError) -> bool {
 }
 
 #[test]
-fn a_take_that_would_wait_is_told_at_once_that_the_lease_has_ended() {
+fn a_take_that_would_wait_fails_at_once_when_the_lease_ended() {
     let clock = clock_at(layout(), 0);
     let ids = ids(&clock, OnEmpty::Wait(PATIENCE));
     clock.advance(Duration::from_secs(5));
@@ -72,7 +72,7 @@ fn a_take_that_waits_is_told_when_the_lease_ends_meanwhile() {
 }
 
 #[test]
-fn takes_that_wait_get_the_last_id_of_the_lease_before_they_are_told_of_its_end() {
+fn waiting_takes_get_the_leases_last_id_before_its_end_is_said() {
     for _ in 0..200 {
         let ids = CachedGenerator::builder(layout())
             .secret(&secret_of_its_own())
@@ -109,7 +109,7 @@ fn a_take_that_has_waited_in_vain_names_the_borrow_limit() {
 }
 
 #[test]
-fn a_take_that_fails_at_once_gives_the_reason_where_there_is_one() {
+fn a_take_that_fails_at_once_gives_the_reason_if_there_is_one() {
     let clock = clock_at(layout(), 0);
     let ids = ids(&clock, OnEmpty::Error);
     use_up(&ids);

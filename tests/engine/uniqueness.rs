@@ -169,7 +169,7 @@ fn u1_a_consumer_that_waits_gets_each_id_once() {
 }
 
 #[test]
-fn u1_without_threads_ids_follow_the_line_across_sequence_node_and_tick() {
+fn u1_without_threads_ids_follow_the_line_across_all_fields() {
     let layout = layout(10, 4, 2);
     let ids = CachedGenerator::builder(layout)
         .plain()
@@ -355,7 +355,7 @@ fn u2_a_frozen_clock_lets_through_what_may_be_borrowed() {
 }
 
 #[test]
-fn u2_a_clock_before_the_epoch_borrows_as_far_as_the_limit_reaches() {
+fn u2_a_clock_before_the_epoch_borrows_up_to_the_limit() {
     let limit = Duration::from_secs(60);
     let epoch = shared_layout(40, 10, 4).epoch_unix_ms();
     for (before_ms, ticks, retry_ms) in [
@@ -377,7 +377,7 @@ fn u2_a_clock_before_the_epoch_borrows_as_far_as_the_limit_reaches() {
 }
 
 #[test]
-fn u2_a_clock_far_in_the_future_ends_the_lease_and_back_it_goes_on() {
+fn u2_a_clock_far_ahead_ends_the_lease_and_back_it_goes_on() {
     let layout = layout(40, 10, 4);
     let oracle = Oracle::new(layout, 0..1, 50..60);
     let clock = clock_at(layout, 50);
@@ -454,7 +454,7 @@ fn u1_generators_side_by_side_on_adjacent_nodes() {
 }
 
 #[test]
-fn u3_the_last_tick_of_a_layout_is_used_to_the_end_and_never_left() {
+fn u3_the_last_tick_of_a_layout_is_used_up_and_never_left() {
     let layout = layout(3, 2, 3);
     let oracle = Oracle::new(layout, 0..4, 0..8);
     let clock = clock_at(layout, 0);

@@ -103,7 +103,7 @@ fn options_about_a_store_need_one() {
 }
 
 #[test]
-fn names_and_numbers_out_of_range_are_refused_before_the_store_is_asked() {
+fn what_is_out_of_range_is_refused_before_the_store_is_asked() {
     let rig = Rig::new();
     macro_rules! assert_out_of_range {
         (|$builder:ident| $options:expr, $error:pat, $text:literal) => {
@@ -232,7 +232,7 @@ fn a_namespace_that_is_another_is_refused() {
 }
 
 #[test]
-fn a_store_that_gives_nothing_is_an_error_at_once_for_who_does_not_wait() {
+fn a_store_that_gives_nothing_fails_at_once_who_does_not_wait() {
     let rig = Rig::new();
     macro_rules! assert_fails {
         ($fault:expr, $error:pat, $text:literal) => {
@@ -447,7 +447,7 @@ fn a_detached_generator_that_goes_keeps_nothing() {
 
 /// What may lie idle is what nobody can know of.
 #[test]
-fn a_build_whose_first_reply_is_lost_costs_a_block_until_its_end() {
+fn a_build_whose_reply_is_lost_costs_a_block_until_its_end() {
     let rig = Rig::new();
     rig.store.fail(Fault::Cut);
     let error = rig.cached().build().unwrap_err();

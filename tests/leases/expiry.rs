@@ -46,7 +46,7 @@ fn refuse_gives_up_the_ring_and_every_handle() {
 }
 
 #[test]
-fn serve_gives_the_ring_and_the_lease_to_the_last_cell_and_no_further() {
+fn serve_gives_ring_and_lease_to_the_last_cell_and_no_further() {
     // With a lease that nobody has contested, and with one that was lost.
     for fault in [Fault::Down, Fault::Cut, Fault::Panic] {
         let rig = Rig::new();
@@ -155,7 +155,7 @@ fn both_hold_for_direct_generators_of_every_policy() {
 
 /// The clock alone decides, both ways; nothing that was to be used is lost.
 #[test]
-fn a_clock_that_was_ahead_for_a_while_costs_what_was_made_and_no_more() {
+fn a_clock_that_was_ahead_costs_what_was_made_and_no_more() {
     let rig = Rig::new();
     let judge = Judge::new(&rig);
     let ids = rig.cached().build().unwrap();

@@ -132,7 +132,7 @@ fn a_goodbye_to_a_store_that_fails_is_tried_once() {
 }
 
 #[test]
-fn a_shutdown_in_the_middle_of_an_outage_does_not_wait_for_its_end() {
+fn a_shutdown_in_an_outage_does_not_wait_for_its_end() {
     let rig = Rig::new();
     let ids = rig.cached().build().unwrap();
     rig.store.fail(Fault::Down);

@@ -614,7 +614,7 @@ fn a_loss_in_a_directory_of_format_1_is_noticed() {
 }
 
 #[test]
-fn a_secret_that_a_store_was_given_makes_no_ids_here_whatever_is_put_back() {
+fn a_secret_given_to_a_store_makes_no_ids_here() {
     let home = directory();
     let space = orders(home.path()).make(&LAYOUT).unwrap();
     let (directory, secret) = (space.directory(), space.secret.as_ref().unwrap());

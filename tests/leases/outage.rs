@@ -44,7 +44,7 @@ fn assert_no_lease(outcome: Result<Id, TakeError>, rig: &Rig, kind: StoreFailure
 }
 
 #[test]
-fn ids_flow_until_the_confirmed_end_and_then_fail_with_since_when_and_why() {
+fn ids_flow_until_the_confirmed_end_then_fail_and_say_why() {
     for (fault, kind) in [
         (Fault::Down, StoreFailureKind::Unavailable),
         (Fault::Cut, StoreFailureKind::Ambiguous),

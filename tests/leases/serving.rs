@@ -51,7 +51,7 @@ const POLICIES: [ClockPolicy; 5] = [
 ];
 
 #[test]
-fn u1_u2_leases_are_extended_and_swapped_under_every_way_to_take_without_a_refusal() {
+fn u1_u2_no_take_is_refused_while_leases_are_renewed_or_swapped() {
     let rig = Rig::new();
     let judge = Judge::new(&rig);
     let ringed = rig.cached().blocks(2).widen_to(4).build().unwrap();
@@ -117,7 +117,7 @@ fn u1_u2_leases_are_extended_and_swapped_under_every_way_to_take_without_a_refus
 }
 
 #[test]
-fn u1_u2_every_cell_of_a_lease_is_issued_once_under_several_threads() {
+fn u1_u2_threads_issue_every_cell_of_a_lease_once() {
     let rig = Rig::new();
     let judge = Judge::new(&rig);
     let ids = rig

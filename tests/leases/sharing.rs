@@ -239,7 +239,7 @@ fn a_fenced_renewal_is_that_of_one() {
 }
 
 #[test]
-fn a_store_that_is_away_is_not_asked_for_each_and_comes_back_for_all() {
+fn a_store_that_is_away_is_asked_once_and_comes_back_for_all() {
     let rig = rig("away");
     let all = many(&rig, 30);
     rig.store.fail(Fault::Down);

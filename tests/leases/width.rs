@@ -135,7 +135,7 @@ fn a_clock_set_back_does_not_widen_what_never_borrows() {
 /// Then every lease that was renewed meanwhile lies an hour ahead, whether it is
 /// used up or not.
 #[test]
-fn where_all_clocks_were_an_hour_on_and_are_right_again_ids_flow() {
+fn ids_flow_after_all_clocks_were_an_hour_ahead() {
     for is_used_up in [false, true] {
         let rig = Rig::new();
         let judge = Judge::new(&rig);
@@ -158,7 +158,7 @@ fn where_all_clocks_were_an_hour_on_and_are_right_again_ids_flow() {
 }
 
 #[test]
-fn rollback_bits_keep_their_parts_also_where_a_block_is_held_for_later() {
+fn rollback_bits_keep_their_parts_in_blocks_held_for_later() {
     let rig = Rig::new();
     // All but one block were given away up to here.
     drop(rig.cached().blocks(63).widen_to(63).build().unwrap());

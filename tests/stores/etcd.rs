@@ -326,7 +326,7 @@ fn a_cluster_serves_on_when_its_leader_is_killed() {
 }
 
 #[test]
-fn a_member_that_hangs_is_passed_over_and_a_minority_serves_nobody() {
+fn a_hanging_member_is_passed_over_a_minority_serves_nobody() {
     let mut etcd = started!(Etcd::start_with(3, &[]));
     let space = space("hang");
     init(&mut store(&etcd.url()), &space);

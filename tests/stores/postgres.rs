@@ -206,7 +206,7 @@ fn a_renewal_that_would_overlap_is_refused() {
 }
 
 #[test]
-fn the_ledger_holds_what_was_given_and_forgets_what_is_long_past() {
+fn the_ledger_holds_what_was_given_until_it_is_long_past() {
     let server = started!(Postgres::start());
     let mut store = server.store();
     let space = made(&mut *store, "orders", 16);

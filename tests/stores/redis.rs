@@ -135,7 +135,7 @@ fn a_grant_whose_reply_is_lost_is_ambiguous_and_nobodys() {
 }
 
 #[test]
-fn a_renewal_whose_reply_is_lost_is_ambiguous_and_fences_the_holder() {
+fn a_renewal_whose_reply_is_lost_is_ambiguous_and_fences() {
     let redis = started!(Redis::start());
     let proxy = Proxy::to(redis.port());
     let space = space("lost");
@@ -209,7 +209,7 @@ fn every_operation_that_writes_can_be_ambiguous_and_no_other() {
 }
 
 #[test]
-fn a_connection_that_fails_before_the_script_leaves_nothing_open() {
+fn a_connection_that_fails_early_leaves_nothing_open() {
     let redis = started!(Redis::start());
     let proxy = Proxy::to(redis.port());
     let space = space("cut");

@@ -86,7 +86,7 @@ fn blocks_come_from_the_range_alone() {
 }
 
 #[test]
-fn what_has_passed_comes_before_gaps_and_gaps_before_what_was_released() {
+fn passed_blocks_come_before_gaps_and_gaps_before_released_ones() {
     let mut desk = Desk::new();
     desk.within(1, 15..16).unwrap();
     desk.within(1, 4..5).unwrap();

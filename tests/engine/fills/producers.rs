@@ -144,7 +144,7 @@ fn s4_an_invalidation_waits_for_no_clock() {
 }
 
 #[test]
-fn s4_whoever_waits_hears_of_an_invalidation_though_a_producer_is_stuck() {
+fn s4_waiting_takes_see_an_invalidation_past_a_stuck_producer() {
     let (ids, clock) = stuck_in_a_block(OnEmpty::Wait(HOUR));
     let (done, comes) = mpsc::channel();
     let waiting = {
@@ -164,7 +164,7 @@ fn s4_whoever_waits_hears_of_an_invalidation_though_a_producer_is_stuck() {
 }
 
 #[test]
-fn r3_a_stuck_producer_with_little_to_do_does_not_run_the_ring_dry_for_long() {
+fn r3_a_stuck_producer_does_not_leave_the_ring_empty_for_long() {
     const CAPACITY: usize = 1 << 16;
     let (builder, clock) = tricky_builder();
     let ids = builder
@@ -188,7 +188,7 @@ fn r3_a_stuck_producer_with_little_to_do_does_not_run_the_ring_dry_for_long() {
 }
 
 #[test]
-fn r3_a_fill_with_more_room_wakes_another_before_it_looks_at_the_clock() {
+fn r3_a_fill_with_more_room_wakes_another_before_the_clock() {
     const CAPACITY: usize = 4096;
     let (builder, clock) = tricky_builder();
     let ids = builder.capacity(CAPACITY).build().unwrap();

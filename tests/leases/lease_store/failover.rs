@@ -149,7 +149,7 @@ fn a_clock_that_steps_back_lowers_no_mark() {
 }
 
 #[test]
-fn a_grant_that_has_passed_can_be_renewed_while_nobody_has_the_block() {
+fn a_passed_grant_can_be_renewed_while_the_block_is_free() {
     let mut rig = Rig::new(17);
     let grant = rig.acquire(10).unwrap();
     rig.set(START + 60);
@@ -433,7 +433,7 @@ fn the_floor_is_raised_once_for_each_change() {
 }
 
 #[test]
-fn a_repaired_block_is_granted_above_all_before_once_the_failover_time_has_passed() {
+fn a_repaired_block_is_granted_above_all_after_failover() {
     let mut rig = Rig::new(17);
     let mut given = Given::default();
     // As far ahead as there can be.

@@ -160,7 +160,7 @@ fn a_proxys_word_on_a_write_is_no_word_of_etcd() {
 
 /// A write that is answered by another cluster than the one that was read.
 #[test]
-fn a_cluster_that_is_replaced_between_read_and_write_is_ambiguous() {
+fn a_cluster_replaced_between_read_and_write_is_ambiguous() {
     let etcd = started!(Etcd::start());
     let space = space("replaced");
     init(&mut store(&etcd.url()), &space);

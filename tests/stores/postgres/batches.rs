@@ -22,7 +22,7 @@ fn waiting(admin: &Session, kind: &str) -> bool {
 }
 
 #[test]
-fn renewals_of_many_namespaces_are_one_transaction_and_in_the_ledger() {
+fn renewals_of_many_namespaces_are_one_transaction_everywhere() {
     let server = started!(Postgres::start());
     let admin = server.admin();
     let mut store = server.store();
@@ -81,7 +81,7 @@ fn a_renewal_that_would_overlap_costs_no_other() {
 }
 
 #[test]
-fn renewals_of_many_namespaces_wait_for_each_floor_that_is_being_raised() {
+fn renewals_of_many_namespaces_wait_for_each_raised_floor() {
     let server = started!(Postgres::start());
     let (holding, admin) = (server.admin(), server.admin());
     let spaces = &["a", "b", "c"].map(|name| made(&mut *server.store(), name, 5));

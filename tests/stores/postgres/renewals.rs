@@ -65,7 +65,7 @@ fn renew_by_one(
 /// A change that has begun, and waits for somebody who shares the record's row as an
 /// acquisition does, and as renewals of older versions did.
 #[test]
-fn a_renewal_waits_for_a_floor_that_is_being_raised_and_obeys_it() {
+fn a_renewal_waits_for_a_floor_being_raised_and_obeys_it() {
     let server = started!(Postgres::start());
     let (holding, admin) = (server.admin(), server.admin());
     for (name, (how, change)) in ["a", "b"].into_iter().zip(CHANGES) {
@@ -167,7 +167,7 @@ fn hasty(server: &Postgres) -> Box<dyn LeaseStore> {
 
 /// Nothing was compared yet, so nothing is in doubt.
 #[test]
-fn a_renewal_that_is_cancelled_before_it_has_the_lock_is_not_done() {
+fn a_renewal_cancelled_before_it_has_the_lock_is_not_done() {
     let server = started!(Postgres::start());
     let (holding, admin) = (server.admin(), server.admin());
     let mut store = server.store();

@@ -131,7 +131,7 @@ fn a_promoted_replica_with_writes_missing_gives_nothing_twice() {
 
 /// A server that goes on running has the same `run_id` when it is promoted again.
 #[test]
-fn a_primary_that_lost_its_writes_and_came_back_raises_the_floor() {
+fn a_primary_that_came_back_without_writes_raises_the_floor() {
     let (first, second) = started!(pair());
     let space = space("back").with_block_bits(17).unwrap();
     let mut store = careless(&first);

@@ -155,7 +155,7 @@ fn a_renamed_file_goes_on() {
 }
 
 #[test]
-fn a_copy_that_takes_the_files_place_is_noticed_by_who_has_it_open() {
+fn a_copy_in_the_files_place_is_noticed_by_who_has_it_open() {
     let place = Place::initialised();
     let mut store = place.store();
     acquire(&mut store, 10).unwrap();

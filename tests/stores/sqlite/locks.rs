@@ -49,7 +49,7 @@ fn a_lock_that_is_held_makes_the_store_unavailable_in_time() {
 }
 
 #[test]
-fn readers_do_not_wait_for_a_writer_that_has_not_begun_to_commit() {
+fn readers_wait_for_no_writer_that_has_not_begun_to_commit() {
     let place = Place::initialised();
     let _writer = holding(&place, "BEGIN IMMEDIATE");
     let mut store = impatient(&place, Duration::from_millis(100));
@@ -71,7 +71,7 @@ fn a_lock_that_is_given_back_in_time_is_waited_for() {
 }
 
 #[test]
-fn twenty_connections_all_get_through_and_none_has_to_stand_back() {
+fn twenty_connections_get_through_and_none_stands_back() {
     const EACH: u32 = 30;
     // A disk that others keep busy may hold up a single sync for a minute.
     let patient = Duration::from_secs(600);

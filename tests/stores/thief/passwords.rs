@@ -45,7 +45,7 @@ fn thieves() -> Vec<(Thief, String, &'static str)> {
 }
 
 #[test]
-fn a_file_with_another_password_is_taken_up_by_the_next_connection() {
+fn another_password_in_the_file_is_for_the_next_connection() {
     for (thief, url, _) in thieves() {
         let directory = TempDir::new().unwrap();
         let path = directory.path().join("password");
