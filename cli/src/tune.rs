@@ -165,11 +165,10 @@ fn measure(
     };
     let mut choices = choices(args);
     let slots = model::slots_needed(&load, &machine, producers);
-    let predicted: Vec<_> = (choices.thresholds.iter())
-        .filter_map(|&threshold| Some(model::minimum_capacity(slots?, threshold)))
-        .collect();
-    if args.capacity.is_empty() {
-        choices.capacities = model::pruned(choices.capacities, &predicted);
+    if let (true, Some(slots)) = (args.capacity.is_empty(), slots) {
+        let thresholds = choices.thresholds.iter();
+        let predicted = thresholds.map(|&threshold| model::minimum_capacity(slots, threshold));
+        choices.capacities = model::pruned(choices.capacities, &predicted.collect::<Vec<_>>());
     }
 
     let run = runner::run_length(&load, time);
@@ -199,7 +198,6 @@ fn measure(
         producers,
         goal: args.goal.clone(),
         max_age: args.max_age,
-        predicted,
         choices,
         findings,
         is_interrupted: interrupt.came(),

@@ -7,6 +7,7 @@ use ringflake::plan::Load;
 
 use super::goal::Goal;
 use super::machine::Machine;
+use super::model::minimum_capacity;
 use super::nodes::NodeBudget;
 use super::search::{Choices, Findings};
 use super::setting::Setting;
@@ -34,8 +35,6 @@ pub(super) struct Outcome {
     /// How old an ID may become in the ring.
     pub(super) max_age: Duration,
     pub(super) choices: Choices,
-    /// The smallest capacity by the model, for each of the thresholds.
-    pub(super) predicted: Vec<usize>,
     pub(super) findings: Findings,
     pub(super) is_interrupted: bool,
     pub(super) took: Duration,
@@ -176,9 +175,7 @@ impl Outcome {
 
     /// The smallest capacity by the model alone.
     pub(super) fn predicted_for(&self, threshold: Threshold) -> Option<usize> {
-        let mut thresholds = self.choices.thresholds.iter();
-        let index = thresholds.position(|&it| it == threshold)?;
-        self.predicted.get(index).copied()
+        Some(minimum_capacity(self.findings.modelled?, threshold))
     }
 
     /// All trials: the recommended setting, the minimum, then those nearest to it in
