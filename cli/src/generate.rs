@@ -41,7 +41,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 #[derive(Debug, Args)]
 pub(crate) struct GenerateArgs {
     /// How many, such as 500 or 1.5M
-    #[arg(short = 'n', value_name = "N", default_value = "10", value_parser = count::<u64>(0..=u64::MAX))]
+    #[arg(short = 'n', value_name = "N", allow_negative_numbers = true, default_value = "10", value_parser = count::<u64>(0..=u64::MAX))]
     count: u64,
     /// How they are written
     #[arg(long, value_enum, default_value_t = OutputFormat::Base32hex)]

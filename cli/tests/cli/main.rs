@@ -3,6 +3,7 @@
 #![cfg(unix)]
 
 mod bench;
+mod commands;
 mod first_use;
 mod generate;
 mod home;

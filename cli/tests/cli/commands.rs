@@ -1,0 +1,38 @@
+//! Whole runs beside what they print, in the files of `commands`.
+//!
+//! A run with another text, status or stream fails. To take over what is printed now, run
+//! these tests with `TRYCMD=overwrite`, and read the difference.
+
+use crate::home::Home;
+
+/// Runs what is in this file of `commands`.
+fn run(home: &Home, file: &str) {
+    let cases = trycmd::TestCases::new();
+    cases
+        .default_bin_path(env!("CARGO_BIN_EXE_ringflake"))
+        .env("RINGFLAKE_DATA_DIR", home.data_dir().to_str().unwrap())
+        .env("RINGFLAKE_BEST_EFFORT", "1")
+        .env("RINGFLAKE_STORE", "")
+        .env("RINGFLAKE_SECRET_FILE", "")
+        .env("RINGFLAKE_BACKEND", "")
+        .env("COLUMNS", "90")
+        .case(format!("tests/cli/commands/{file}"));
+    cases.run();
+}
+
+#[test]
+fn a_wrong_command_line_is_told_what_would_be_right() {
+    let home = Home::new();
+    run(&home, "wrong.trycmd");
+    assert!(!home.data_dir().exists());
+}
+
+#[test]
+fn a_failure_is_told_with_what_to_do_about_it() {
+    run(&Home::new(), "failed.trycmd");
+}
+
+#[test]
+fn help_is_what_a_newcomer_reads_first() {
+    run(&Home::new(), "help.trycmd");
+}
