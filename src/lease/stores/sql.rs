@@ -48,6 +48,7 @@
 //! [`StoreRecord`]. Several [renewals] are moved by one step, as far as that goes.
 
 mod failure;
+mod guard;
 mod renewals;
 mod rows;
 mod session;
@@ -57,7 +58,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 pub(super) use self::failure::{Cause, Failure, Stage, Verdict};
-pub(super) use self::rows::{BlockRow, Marks};
+pub(super) use self::guard::{Guard, expect_rows};
+pub(super) use self::rows::Marks;
 pub(super) use self::session::{
     Lock, Locked, Search, ServerState, Session, Snapshot, Which, Writes,
 };
@@ -72,7 +74,7 @@ use crate::lease::record::{Incarnation, StoreRecord};
 use crate::lease::report::{Listing, StoreReport};
 use crate::lease::request::{Acquire, Floor, Init, Renew};
 use crate::lease::stores::deadline;
-use crate::lease::stores::row::{RecordRow, to_column};
+use crate::lease::stores::row::{BlockRow, RecordRow, to_column};
 use crate::lease::voucher::Voucher;
 
 /// The most blocks that a namespace may have in a SQL store, where each is a row
@@ -464,7 +466,7 @@ fn look<S: Session>(
 ) -> Result<(Locking, Vec<Judged>), Failure> {
     let snapshot = session.snapshot(namespace.name(), which)?;
     let snapshot = snapshot.ok_or(Failure::NoTable)?;
-    let at = verified(Some(snapshot.record), snapshot.present, namespace)?;
+    let at = verified(Some(snapshot.record), snapshot.state, namespace)?;
     let judged = snapshot.blocks.into_iter().map(|row| row.judge(namespace));
     Ok((at, judged.collect()))
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use mysql::prelude::Queryable;
 use mysql::{Conn, Error, Opts, Params, Row, Value};
 
-use super::columns::{block_row, column, guard, record_row};
+use super::columns::{column, guard};
 use super::errno::{is_denial, is_there, verdict};
 use super::flavour::Flavour;
 use super::server::{Server, address_of};
@@ -21,10 +21,10 @@ use crate::lease::namespace::Namespace;
 use crate::lease::record::{Incarnation, StoreRecord};
 use crate::lease::request::Renew;
 use crate::lease::stores::durability::DurabilityGate;
-use crate::lease::stores::row::{RecordRow, corrupt, from_column, to_column};
+use crate::lease::stores::row::{BlockRow, RecordRow, corrupt, from_column, to_column};
 use crate::lease::stores::sql::{
-    BlockRow, Cause, Failure, Lock, Locked, Marks, Search, ServerState, Session, Snapshot, Stage,
-    Which, Writes,
+    Cause, Failure, Lock, Locked, Marks, Search, ServerState, Session, Snapshot, Stage, Which,
+    Writes, expect_rows,
 };
 
 pub(super) struct MySession {
@@ -170,13 +170,7 @@ impl MySession {
     fn update_record(&mut self, record: &StoreRecord) -> Result<(), Failure> {
         let row = RecordRow::new(record);
         let parameters = (row.floor, row.incarnation, row.name);
-        match self.change(sql::UPDATE_RECORD, parameters)? {
-            1 => Ok(()),
-            kept => Err(corrupt(format!(
-                "the server kept {kept} records where there is one to change"
-            ))
-            .into()),
-        }
+        expect_rows(self.change(sql::UPDATE_RECORD, parameters)?, 1)
     }
 
     fn at(server: &Server, host: &Opts, deadline: Instant) -> Result<Self, Failure> {
@@ -364,7 +358,7 @@ impl Session for MySession {
             (namespace,),
         )?;
         let present = self.server_state()?;
-        Ok((record.first().map(record_row).transpose()?, present))
+        Ok((record.first().map(RecordRow::read).transpose()?, present))
     }
 
     fn candidates(
@@ -388,14 +382,14 @@ impl Session for MySession {
                 search.limit,
             ),
         )?;
-        rows.iter().map(block_row).collect()
+        rows.iter().map(BlockRow::read).collect()
     }
 
     fn known(&mut self, namespace: &str, blocks: &[i64]) -> Result<Vec<BlockRow>, Failure> {
         let mut parameters: Vec<Value> = vec![namespace.into()];
         parameters.extend(blocks.iter().map(|&block| Value::from(block)));
         let rows = self.rows(&sql::known(blocks.len()), parameters)?;
-        rows.iter().map(block_row).collect()
+        rows.iter().map(BlockRow::read).collect()
     }
 
     fn marks(&mut self, namespace: &str) -> Result<Marks, Failure> {
@@ -429,13 +423,7 @@ impl Session for MySession {
             let blocks = grants.iter().map(|g| to_column(g.block.index()).into());
             parameters.extend(blocks);
             let moved = self.change(&sql::grant(grants.len()), parameters)?;
-            if moved != grants.len() as u64 {
-                return Err(corrupt(format!(
-                    "of {} blocks under lock the server moved {moved}",
-                    grants.len()
-                ))
-                .into());
-            }
+            expect_rows(moved, grants.len() as u64)?;
         }
         self.end_transaction()
     }
@@ -443,7 +431,7 @@ impl Session for MySession {
     fn lock_block(&mut self, namespace: &str, block: Block) -> Result<Option<BlockRow>, Failure> {
         let parameters = (namespace, to_column(block.index()));
         let rows = self.rows(sql::ONE_LOCKED, parameters)?;
-        rows.first().map(block_row).transpose()
+        rows.first().map(BlockRow::read).transpose()
     }
 
     fn write_repair(&mut self, namespace: &str, repaired: &BlockState) -> Result<(), Failure> {
@@ -454,13 +442,8 @@ impl Session for MySession {
         ];
         let [epoch, hwm_end, block] = numbers.map(to_column);
         let parameters = (epoch, hwm_end, namespace, block);
-        match self.change(sql::REPAIR, parameters)? {
-            1 => self.end_transaction(),
-            kept => Err(corrupt(format!(
-                "the server kept {kept} blocks where there is one to repair"
-            ))
-            .into()),
-        }
+        expect_rows(self.change(sql::REPAIR, parameters)?, 1)?;
+        self.end_transaction()
     }
 
     fn extend(&mut self, namespace: &Namespace, renew: &Renew) -> Result<Option<u64>, Failure> {
@@ -499,14 +482,7 @@ impl Session for MySession {
         };
         self.run(sql::COMMIT)?;
         self.in_transaction = false;
-        let Some(record) = record.first() else {
-            return Ok(None);
-        };
-        Ok(Some(Snapshot {
-            record: record_row(record)?,
-            present,
-            blocks: blocks.iter().map(block_row).collect::<Result<_, _>>()?,
-        }))
+        Snapshot::read(&record, present, &blocks)
     }
 }
 

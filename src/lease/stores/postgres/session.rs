@@ -10,7 +10,7 @@ use tokio_postgres::error::{DbError, Severity};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Error, Row};
 
-use super::columns::{Parameter, block_row, column, first, record_row};
+use super::columns::{Parameter, column, first};
 use super::lock::RecordLock;
 use super::server::Server;
 use super::sqlstate::verdict;
@@ -23,10 +23,10 @@ use crate::lease::namespace::Namespace;
 use crate::lease::record::{Incarnation, StoreRecord};
 use crate::lease::request::Renew;
 use crate::lease::stores::durability::DurabilityGate;
-use crate::lease::stores::row::{RecordRow, corrupt, from_column, to_column};
+use crate::lease::stores::row::{BlockRow, RecordRow, from_column, to_column};
 use crate::lease::stores::sql::{
-    BlockRow, Failure, Lock, Locked, Marks, Search, ServerState, Session, Snapshot, Stage, Which,
-    Writes,
+    Failure, Lock, Locked, Marks, Search, ServerState, Session, Snapshot, Stage, Which, Writes,
+    expect_rows,
 };
 
 /// The first version with `AS MATERIALIZED`, as `server_version_num` has it.
@@ -105,7 +105,7 @@ impl PgSession {
                 (&row.incarnation, Type::TEXT),
             ],
         )?;
-        kept(changed, 1)
+        expect_rows(changed, 1)
     }
 
     fn answered<T>(&mut self, answer: Result<T, Error>, stage: Stage) -> Result<T, Failure> {
@@ -268,12 +268,12 @@ impl Session for PgSession {
                 (&record.incarnation, Type::TEXT),
             ],
         )?;
-        kept(made, 1)?;
+        expect_rows(made, 1)?;
         let made = self.change(
             sql::CREATE_BLOCKS,
             &[(&record.name, Type::TEXT), (&to_column(blocks), Type::INT8)],
         )?;
-        kept(made, blocks)?;
+        expect_rows(made, blocks)?;
         self.end_transaction()
     }
 
@@ -325,7 +325,7 @@ impl Session for PgSession {
         self.answered(begun, Stage::Before)?;
         let record = self.answered(record, Stage::Before)?;
         let present = first(self.answered(present, Stage::Before)?)?;
-        let record = record.first().map(record_row).transpose()?;
+        let record = record.first().map(RecordRow::read).transpose()?;
         Ok((record, self.server_state(&present)?))
     }
 
@@ -354,7 +354,7 @@ impl Session for PgSession {
                 (&to_column(namespace.layout().ticks()), Type::INT8),
             ],
         )?;
-        rows.iter().map(block_row).collect()
+        rows.iter().map(BlockRow::read).collect()
     }
 
     fn known(&mut self, namespace: &str, blocks: &[i64]) -> Result<Vec<BlockRow>, Failure> {
@@ -363,7 +363,7 @@ impl Session for PgSession {
             (&blocks as _, Type::INT8_ARRAY),
         ];
         let rows = self.query(sql::KNOWN, &parameters)?;
-        rows.iter().map(block_row).collect()
+        rows.iter().map(BlockRow::read).collect()
     }
 
     fn marks(&mut self, namespace: &str) -> Result<Marks, Failure> {
@@ -404,7 +404,7 @@ impl Session for PgSession {
             let row = first(rows)?;
             let all = writes.grants.len() as u64;
             for index in [0, 1] {
-                kept(from_column("a count", column(&row, index)?)?, all)?;
+                expect_rows(from_column("a count", column(&row, index)?)?, all)?;
             }
         }
         self.end_transaction()
@@ -414,7 +414,7 @@ impl Session for PgSession {
         let block = to_column(block.index());
         let parameters = [(&namespace as _, Type::TEXT), (&block as _, Type::INT8)];
         let rows = self.query(sql::ONE_LOCKED, &parameters)?;
-        rows.first().map(block_row).transpose()
+        rows.first().map(BlockRow::read).transpose()
     }
 
     fn write_repair(&mut self, namespace: &str, repaired: &BlockState) -> Result<(), Failure> {
@@ -433,7 +433,7 @@ impl Session for PgSession {
                 (&hwm_end, Type::INT8),
             ],
         )?;
-        kept(changed, 1)?;
+        expect_rows(changed, 1)?;
         self.end_transaction()
     }
 
@@ -485,14 +485,7 @@ impl Session for PgSession {
         let blocks = self.answered(blocks, Stage::Before)?;
         self.answered(ended, Stage::Before)?;
         let present = self.server_state(&present)?;
-        let Some(record) = record.first() else {
-            return Ok(None);
-        };
-        Ok(Some(Snapshot {
-            record: record_row(record)?,
-            present,
-            blocks: blocks.iter().map(block_row).collect::<Result<_, _>>()?,
-        }))
+        Snapshot::read(&record, present, &blocks)
     }
 }
 
@@ -512,15 +505,6 @@ fn was_spoken(error: &Error) -> bool {
 /// statement that it answers.
 fn ends(error: &DbError) -> bool {
     error.parsed_severity() != Some(Severity::Error)
-}
-
-/// A rule, a trigger or a policy of the database can drop rows without an error.
-fn kept(rows: u64, expected: u64) -> Result<(), Failure> {
-    if rows == expected {
-        return Ok(());
-    }
-    let detail = format!("the database kept {rows} rows of {expected} that were written");
-    Err(corrupt(detail).into())
 }
 
 fn in_doubt(late: TimedOut) -> Failure {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{BlockRow, Failure, Marks};
+use super::{Failure, Marks};
 use crate::lease::block::{Block, BlockState, Epoch};
 use crate::lease::grant::Grant;
 use crate::lease::holder::Holder;
@@ -10,7 +10,7 @@ use crate::lease::namespace::Namespace;
 use crate::lease::record::{Incarnation, StoreRecord};
 use crate::lease::request::Renew;
 use crate::lease::stores::durability::DurabilityGate;
-use crate::lease::stores::row::RecordRow;
+use crate::lease::stores::row::{BlockRow, Columns, RecordRow};
 
 /// How the record is locked until the transaction ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,8 +65,29 @@ pub(in crate::lease::stores) struct Writes<'a> {
 #[derive(Clone, Debug)]
 pub(in crate::lease::stores) struct Snapshot {
     pub(in crate::lease::stores) record: RecordRow,
-    pub(in crate::lease::stores) present: ServerState,
+    pub(in crate::lease::stores) state: ServerState,
     pub(in crate::lease::stores) blocks: Vec<BlockRow>,
+}
+
+impl Snapshot {
+    /// Out of the rows that were read; none if the record is not among them.
+    pub(in crate::lease::stores) fn read<C: Columns<Error = Failure>>(
+        record: &[C],
+        state: ServerState,
+        blocks: &[C],
+    ) -> Result<Option<Self>, Failure> {
+        let Some(record) = record.first() else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            record: RecordRow::read(record)?,
+            state,
+            blocks: blocks
+                .iter()
+                .map(BlockRow::read)
+                .collect::<Result<_, _>>()?,
+        }))
+    }
 }
 
 /// Which blocks a snapshot holds.

@@ -13,8 +13,10 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::clock_step::{ClockOffset, Doubt};
 use super::session::StepError;
 use crate::lease::quarantine::{self, Judged};
-use crate::lease::stores::row::{FORMAT, RecordRow, corrupt, from_column, to_column};
-use crate::lease::{Block, BlockState, Epoch, Fingerprint, Holder, Namespace, StoreRecord};
+use crate::lease::stores::row::{
+    BlockRow, Columns, FORMAT, RecordRow, corrupt, from_column, to_column,
+};
+use crate::lease::{Block, BlockState, Fingerprint, Holder, Namespace, StoreRecord};
 
 /// The version of the tables, as `user_version`. It is that of the records' format; a
 /// file may hold records that are older.
@@ -232,19 +234,30 @@ const RECORD: &str = "SELECT format, name, layout, block_bits, fingerprint, hori
                              clock_offset_ms, clock_doubt_offset_ms, clock_doubt_since_ms \
                       FROM ringflake_namespace";
 
-fn record_row(row: &Row<'_>) -> rusqlite::Result<RecordRow> {
-    Ok(RecordRow {
-        format: row.get(0)?,
-        name: row.get(1)?,
-        layout: row.get(2)?,
-        block_bits: row.get(3)?,
-        fingerprint: row.get(4)?,
-        horizon_ms: row.get(5)?,
-        failover_ms: row.get(6)?,
-        skew_ms: row.get(7)?,
-        floor: row.get(8)?,
-        incarnation: row.get(9)?,
-    })
+impl Columns for Row<'_> {
+    type Error = rusqlite::Error;
+
+    fn integer(&self, place: usize) -> rusqlite::Result<i64> {
+        self.get(place)
+    }
+
+    fn text(&self, place: usize) -> rusqlite::Result<String> {
+        self.get(place)
+    }
+
+    fn flag(&self, place: usize) -> rusqlite::Result<bool> {
+        self.integer(place).map(|number| number != 0)
+    }
+
+    fn integer_if_any(&self, place: usize) -> rusqlite::Result<Option<i64>> {
+        self.get(place)
+    }
+
+    /// For people: what can't be read of it is left out.
+    fn text_if_any(&self, place: usize) -> rusqlite::Result<Option<String>> {
+        let bytes = self.get_ref(place)?.as_bytes_or_null().unwrap_or(None);
+        Ok(bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned()))
+    }
 }
 
 /// The record of the namespace with this name, if it was initialised.
@@ -260,7 +273,7 @@ pub(super) fn read_space(
         .query_row(
             &format!("{RECORD} WHERE name = ?1"),
             [namespace.name()],
-            |row| Ok((record_row(row)?, row.get(10)?, read_clock(row)?)),
+            |row| Ok((RecordRow::read(row)?, row.get(10)?, read_clock(row)?)),
         )
         .optional()?;
     let Some((record, writes, clock)) = found else {
@@ -283,7 +296,7 @@ pub(in crate::lease::stores) fn read_row(
         return Ok(None);
     }
     let sql = format!("{RECORD} WHERE name = ?1");
-    let found = connection.query_row(&sql, [namespace.name()], record_row);
+    let found = connection.query_row(&sql, [namespace.name()], |row| RecordRow::read(row));
     Ok(found.optional()?)
 }
 
@@ -315,7 +328,7 @@ pub(super) fn read_namespaces(
         return Ok(Vec::new());
     }
     let mut statement = connection.prepare(&format!("{RECORD} ORDER BY name"))?;
-    let rows = statement.query_map([], record_row)?;
+    let rows = statement.query_map([], |row| RecordRow::read(row))?;
     rows.map(|row| Ok(row?.into_namespace()?)).collect()
 }
 
@@ -531,7 +544,7 @@ fn gaps(
 }
 
 fn never_granted(index: u64) -> BlockState {
-    BlockState::new(Block::new(index), Epoch::new(0), 0)
+    BlockState::never_granted(Block::new(index))
 }
 
 /// The least mark of the blocks in the range that are held, and of those
@@ -592,27 +605,6 @@ fn blocks(
 ) -> Result<Vec<Judged>, StepError> {
     connection
         .prepare(sql)?
-        .query_and_then(parameters, |row| judge(row, space))?
+        .query_and_then(parameters, |row| Ok(BlockRow::read(row)?.judge(space)))?
         .collect()
-}
-
-fn judge(row: &Row<'_>, space: &Namespace) -> Result<Judged, StepError> {
-    let judged = quarantine::of_columns(space, row.get(0)?, row.get(1)?, row.get(2)?);
-    let mut state = match judged {
-        Ok(state) => state,
-        quarantined => return Ok(quarantined),
-    };
-    state.released = row.get::<_, i64>(3)? != 0;
-    // Those are for people: what can't be read of them is left out.
-    let granted: Option<i64> = row.get(4)?;
-    state.granted_unix_ms = granted.and_then(|at| u64::try_from(at).ok());
-    let text = |place| -> Result<Option<String>, StepError> {
-        let bytes = row.get_ref(place)?.as_bytes_or_null().unwrap_or(None);
-        Ok(bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned()))
-    };
-    let (host, instance) = (text(5)?, text(6)?);
-    state.holder = host
-        .zip(instance)
-        .map(|(host, instance)| Holder::new(host, instance));
-    Ok(Ok(state))
 }

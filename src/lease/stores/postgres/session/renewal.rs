@@ -6,7 +6,7 @@ use futures_util::future::join4;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-use super::super::columns::{Guard, Parameter, column};
+use super::super::columns::{Parameter, column, guard_parameters};
 use super::super::lock::RecordLock;
 use super::super::statements as sql;
 use super::{PgSession, in_doubt, was_spoken};
@@ -14,7 +14,7 @@ use crate::lease::block::{Block, Epoch};
 use crate::lease::namespace::Namespace;
 use crate::lease::request::Renew;
 use crate::lease::stores::row::{FORMAT, from_column, to_column};
-use crate::lease::stores::sql::{Failure, Stage};
+use crate::lease::stores::sql::{Failure, Guard, Stage};
 
 impl PgSession {
     pub(super) fn extend_one(
@@ -30,7 +30,7 @@ impl PgSession {
         let tick_ms = to_column(layout.tick_ms());
         let ticks = to_column(layout.ticks());
         let accepts = self.gate.accepts_best_effort();
-        let mut parameters = guard.parameters().to_vec();
+        let mut parameters = guard_parameters(&guard).to_vec();
         let more: [Parameter<'_>; 6] = [
             (&known_end, Type::INT8),
             (&new_end, Type::INT8),
@@ -106,7 +106,7 @@ impl PgSession {
     ) -> Result<bool, Failure> {
         let guard = Guard::new(namespace, block, epoch);
         let ticks = to_column(namespace.layout().ticks());
-        let mut parameters = guard.parameters().to_vec();
+        let mut parameters = guard_parameters(&guard).to_vec();
         parameters.push((&ticks, Type::INT8));
         let locks = BTreeSet::from([RecordLock::of(namespace.name())]);
         let rows = self.guarded(&locks, sql::RELEASE, &parameters)?;
