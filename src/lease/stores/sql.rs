@@ -47,16 +47,17 @@
 //! does not. Why it did not is looked up afterwards, and said by the rules of
 //! [`StoreRecord`]. Several [renewals] are moved by one step, as far as that goes.
 
+mod choice;
 mod failure;
 mod guard;
 mod renewals;
 mod rows;
 mod session;
 
-use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use self::choice::{choose, history_lost, refuse};
 pub(super) use self::failure::{Cause, Failure, Stage, Verdict};
 pub(super) use self::guard::{Guard, expect_rows};
 pub(super) use self::rows::Marks;
@@ -64,17 +65,16 @@ pub(super) use self::session::{
     Lock, Locked, Search, ServerState, Session, Snapshot, Which, Writes,
 };
 use crate::lease::block::{Block, BlockState, Epoch};
-use crate::lease::confirmed::Confirmed;
 use crate::lease::error::StoreError;
 use crate::lease::fingerprint::Fingerprint;
 use crate::lease::grant::Grant;
 use crate::lease::namespace::Namespace;
-use crate::lease::quarantine::{self, Judged, Quarantined};
+use crate::lease::quarantine::{Judged, Quarantined};
 use crate::lease::record::{Incarnation, StoreRecord};
 use crate::lease::report::{Listing, StoreReport};
 use crate::lease::request::{Acquire, Floor, Init, Renew};
 use crate::lease::stores::deadline;
-use crate::lease::stores::row::{BlockRow, RecordRow, to_column};
+use crate::lease::stores::row::{BlockRow, RecordRow};
 use crate::lease::voucher::Voucher;
 
 /// The most blocks that a namespace may have in a SQL store, where each is a row
@@ -480,84 +480,4 @@ fn look_at<S: Session>(
     let judged = judged.into_iter().next().transpose();
     let known = judged.map_err(|found| found.fence(namespace, block))?;
     Ok((at, known))
-}
-
-/// Locks blocks and says what is granted of them; nothing if nothing can be.
-fn choose<S: Session>(
-    session: &mut S,
-    at: &mut Locking,
-    acquire: &Acquire,
-) -> Result<Vec<Grant>, Failure> {
-    let Locking { record, now, .. } = at;
-    let mut search = Search {
-        namespace: &record.namespace,
-        sound: false,
-        idle_until: record.earliest_start(*now),
-        horizon_end: record.horizon_end(*now),
-        limit: acquire.blocks,
-    };
-    if search.idle_until >= search.horizon_end {
-        return Ok(Vec::new());
-    }
-    let mut blocks = candidates(session, &mut search, Locked::Skip)?;
-    if blocks.is_empty() {
-        search.limit = 1;
-        blocks = candidates(session, &mut search, Locked::Wait)?;
-        at.unix_ms = session.clock()?;
-        *now = record.tick_at(at.unix_ms)?;
-    }
-    let grant = |block| record.granted(*now, at.unix_ms, block, acquire);
-    Ok(blocks.iter().filter_map(grant).map(|(it, _)| it).collect())
-}
-
-/// Locks blocks that are sound. Once others are among them it searches for the sound
-/// alone: they may come first, and leave no room.
-fn candidates<S: Session>(
-    session: &mut S,
-    search: &mut Search<'_>,
-    locked: Locked,
-) -> Result<Vec<BlockState>, Failure> {
-    loop {
-        let namespace = search.namespace;
-        let rows = session.candidates(search, locked)?;
-        let judged = rows.into_iter().map(|row| row.judge(namespace));
-        let (sound, quarantined) = quarantine::sort(namespace, judged);
-        if quarantined.is_empty() || search.sound {
-            return Ok(sound);
-        }
-        search.sound = true;
-    }
-}
-
-/// What is said of a database that knows less than it has confirmed. Read after what
-/// was chosen: whoever puts rows back has put back these, too, by then.
-fn history_lost<S: Session>(
-    session: &mut S,
-    at: &Locking,
-    evidence: &[Confirmed],
-) -> Result<Option<StoreError>, Failure> {
-    if evidence.is_empty() {
-        return Ok(None);
-    }
-    let blocks: Vec<_> = evidence
-        .iter()
-        .map(|it| to_column(it.block.index()))
-        .collect();
-    let known = session.known(at.record.namespace.name(), &blocks)?;
-    let known: BTreeMap<_, _> = known
-        .into_iter()
-        .map(|row| (row.block, row.judge(&at.record.namespace)))
-        .collect();
-    let check = |confirmed: &Confirmed| {
-        let known = known.get(&to_column(confirmed.block.index()));
-        at.record.check_evidence(at.now, known, confirmed)
-    };
-    Ok(evidence.iter().find_map(|confirmed| check(confirmed).err()))
-}
-
-/// Why nothing could be granted.
-fn refuse<S: Session>(session: &mut S, at: &Locking, wanted: u32) -> Result<StoreError, Failure> {
-    let marks = session.marks(at.record.namespace.name())?;
-    let free_from = marks.free_from(&at.record)?.unwrap_or(at.now);
-    Ok(at.record.refusal(at.unix_ms, at.now, wanted, free_from))
 }
