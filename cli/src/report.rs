@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_pipe_is_forgiven_below_its_context_and_nothing_else_is() {
+    fn a_closed_pipe_alone_is_forgiven_below_its_context() {
         let closed = anyhow!(io::Error::from(io::ErrorKind::BrokenPipe)).context("writing");
         assert!(forgive_closed_pipe(Err(closed)).is_ok());
         let other = io::Error::from(io::ErrorKind::StorageFull);

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_store_that_was_not_built_in_comes_with_the_command_that_adds_it() {
+    fn a_store_that_is_missing_comes_with_the_command_that_adds_it() {
         let text = text(&OpenError::FeatureOff { feature: "etcd" });
         let command = "'cargo install ringflake-cli --features etcd'";
         assert!(text.contains(command), "{text}");

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_as_wide_as_its_ids_need_and_leaves_most_nodes_to_others() {
+    fn a_run_is_as_wide_as_its_ids_need_and_leaves_most_nodes() {
         const ROW: u64 = 131_072;
         for (layout, line, ids, blocks, length) in [
             (Layout::RANDFLAKE, &[][..], 10, 1, 1 + 2 + 1),

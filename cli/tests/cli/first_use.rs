@@ -57,7 +57,7 @@ fn keygen_begins_the_record() {
 }
 
 #[test]
-fn a_store_that_was_removed_starts_above_all_that_it_may_have_granted() {
+fn a_store_that_was_removed_starts_above_all_it_has_granted() {
     let home = Home::new();
     let before = home.print(&["generate"]);
     home.print(&["generate", "--plain", "--layout", "twitter"]);
@@ -125,7 +125,7 @@ fn a_store_that_was_written_over_is_not_taken_for_new() {
 }
 
 #[test]
-fn a_secret_that_was_brought_here_is_refused_until_somebody_vouches_for_it() {
+fn a_secret_from_elsewhere_is_refused_until_it_is_vouched_for() {
     let home = Home::new();
     let file = home.file("ringflake.key");
     home.run(&["keygen", "--out", file.to_str().unwrap()]);
@@ -160,7 +160,7 @@ fn a_secret_that_was_brought_here_is_refused_until_somebody_vouches_for_it() {
 }
 
 #[test]
-fn a_secret_makes_ids_from_leases_db_or_from_a_store_and_not_from_both() {
+fn a_secret_makes_ids_from_leases_db_or_a_store_and_not_both() {
     let home = Home::new();
     let url = format!("sqlite:{}", home.file("shared.db").display());
     let shared = ["--store", &url, "--namespace", "orders"];

@@ -145,7 +145,7 @@ fn the_input_forms_are_strict() {
 }
 
 #[test]
-fn times_have_milliseconds_where_ticks_are_shorter_than_a_second() {
+fn times_have_milliseconds_where_ticks_are_below_a_second() {
     let home = Home::new();
     let table = home.print(&["inspect", "--plain", "--layout", "twitter", "40000"]);
     let cells: Vec<_> = table.lines().nth(1).unwrap().split_whitespace().collect();

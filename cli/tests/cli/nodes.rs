@@ -18,8 +18,6 @@ fn only_the_nodes_that_were_given_are_used() {
         let parts = home.inspect(&layout, &ids);
         let used: BTreeSet<_> = parts.iter().map(|parts| parts.node).collect();
         assert!(used.iter().all(|node| nodes.contains(node)), "{used:?}");
-        // A node has 4,096 a tick, so that one of several isn't enough.
-        assert_eq!(used.len() > 1, nodes.end - nodes.start > 1, "{used:?}");
         assert_eq!(distinct(parts.iter().map(Parts::cell)), 20_000);
     }
     // Without, any will do.
@@ -77,7 +75,7 @@ fn a_run_waits_for_nodes_that_another_holds_and_then_gives_up() {
 }
 
 #[test]
-fn a_run_that_is_not_to_wait_takes_what_is_free_at_once_or_gives_up() {
+fn a_run_that_is_not_to_wait_takes_what_is_free_or_gives_up() {
     let home = Home::new();
     let at_once = ["generate", "--plain", "--wait", "0s"];
     let nodes = |nodes| home.run(&[&at_once[..], &["--nodes", nodes]].concat());
@@ -98,14 +96,16 @@ fn a_run_that_is_not_to_wait_takes_what_is_free_at_once_or_gives_up() {
 #[test]
 fn a_run_on_too_few_nodes_takes_its_time() {
     let home = Home::new();
-    // 4,096 IDs a second and node, and the horizon is two minutes away.
+    // 4,096 IDs a second and node, and a horizon that is a few seconds away.
+    let space = ["--plain", "--layout", "js-safe"];
+    let init = ["store", "init", "--history", "new", "--horizon", "12s"];
+    home.print(&[&init[..], &space].concat());
     let args = [
-        "generate", "--plain", "--layout", "js-safe", "--nodes", "7..8", "--format", "u64le", "-n",
-        "500000",
+        "generate", "--nodes", "7..8", "--format", "u64le", "-n", "64k",
     ];
-    let output = succeed(home.run(&args));
+    let output = succeed(home.run(&[&args[..], &space].concat()));
     let ids = numbers(&output.stdout);
-    assert_eq!(distinct(ids.iter().copied()), 500_000);
+    assert_eq!(distinct(ids.iter().copied()), 64_000);
     let said = stderr(&output);
     assert!(said.contains("4096 IDs every 1000 ms"), "{said}");
 }

@@ -261,7 +261,7 @@ fn a_run_that_its_reader_holds_up_goes_on() {
 }
 
 #[test]
-fn a_run_that_was_stopped_past_its_lease_shares_no_id_with_the_next() {
+fn a_run_that_was_stopped_past_its_lease_shares_no_id() {
     let home = Home::new();
     let args = [
         "generate", "--plain", "--layout", "twitter", "--nodes", "3..4", "--format", "u64le", "-n",

@@ -1,6 +1,6 @@
 //! Exit statuses, and what is said on the way out.
 
-use crate::home::{Home, fail, stderr, stdout};
+use crate::home::{Home, fail, stdout};
 
 #[test]
 fn a_failure_exits_with_1_and_one_line() {
