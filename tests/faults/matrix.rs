@@ -28,10 +28,10 @@ pub(super) fn main() -> ExitCode {
     }
     let mut arguments = Arguments::from_args();
     let scale = Scale::of_environment();
-    if scale.long {
-        // Figures of one store are not to be another's noise.
-        arguments.test_threads = Some(1);
-    }
+    // At length, figures of one store are not to be another's noise. Else all go at once:
+    // what they do most is wait.
+    let threads = if scale.long { 1 } else { Kind::ALL.len() + 1 };
+    arguments.test_threads.get_or_insert(threads);
     let run_of_now = report::Run::of_now();
     let book: &'static Book = Box::leak(Box::new(Book::new(scale, planned(scale))));
     let mut trials: Vec<_> = Kind::ALL

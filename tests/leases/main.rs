@@ -12,7 +12,6 @@ mod fork;
 mod given;
 mod goodbye;
 mod guide;
-mod init_if_new;
 mod invalidate;
 #[cfg(feature = "conformance")]
 mod lease_store;

@@ -37,7 +37,11 @@ pub(super) fn of(kind: Kind) -> Vec<Scenario> {
     .into_iter()
     // A file has no clock but those of who opens it.
     .filter(|(_, whose, _)| kind != Kind::Sqlite || *whose != Whose::Server)
-    .map(|(name, whose, ahead)| Scenario::new(name, move |case| set(case, whose, ahead)))
+    .map(|(name, whose, ahead)| {
+        let scenario = Scenario::new(name, move |case| set(case, whose, ahead));
+        let is_usual = ahead != TEN_YEARS && (whose, ahead) != (Whose::Everybody, HOUR);
+        if is_usual { scenario } else { scenario.long() }
+    })
     .collect()
 }
 

@@ -9,7 +9,8 @@ use tempfile::TempDir;
 
 use super::clock::Clock;
 use crate::server::{
-    PASSWORD, Reachable, Server, Template, TestServer, as_user, data_directory, find, free_port,
+    PASSWORD, Reachable, Server, Template, TestServer, as_user, data_directory, directory, find,
+    free_port,
 };
 
 const PACKAGE: &str = "mariadb-server";
@@ -47,7 +48,12 @@ impl MariaDb {
         let program = find("mariadbd", PACKAGE)?;
         let installer = find("mariadb-install-db", PACKAGE)?;
         let mut mariadb = Self {
-            directory: data_directory(),
+            // In memory it maps its log, and no limit of a process stops what it writes:
+            // the disk of a test that sets clocks must be able to be full.
+            directory: match clock {
+                None => data_directory(),
+                Some(_) => directory(),
+            },
             program,
             port: free_port(),
             settings: settings.iter().map(|s| (*s).to_owned()).collect(),
