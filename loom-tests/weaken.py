@@ -723,19 +723,23 @@ def copy_of_the_project(to):
     shutil.copytree(ROOT, to, ignore=shutil.ignore_patterns("target", ".git"))
 
 
-def run_model(project, weakening):
-    """The names of the failed models, or an error."""
-    command = ["cargo", "test", "--release", "--test", weakening.suite]
-    command += [weakening.model]
+def cargo_test(project, *arguments, timeout=None):
     # RUSTFLAGS would replace the `--cfg loom` of the package.
     environment = {k: v for k, v in os.environ.items() if k != "RUSTFLAGS"}
     environment["RUST_BACKTRACE"] = "0"
     # A weakening changes one function: all else is built once.
     environment["CARGO_INCREMENTAL"] = "1"
+    return subprocess.run(
+        ["cargo", "test", "--release", *arguments], cwd=project / "loom-tests",
+        capture_output=True, text=True, timeout=timeout, env=environment,
+    )
+
+
+def run_model(project, weakening):
+    """The names of the failed models, or an error."""
     try:
-        run = subprocess.run(
-            command, cwd=project / "loom-tests", capture_output=True, text=True,
-            timeout=LIMIT_SECONDS, env=environment,
+        run = cargo_test(
+            project, "--test", weakening.suite, weakening.model, timeout=LIMIT_SECONDS,
         )
     except subprocess.TimeoutExpired:
         return "no end in sight"
@@ -773,6 +777,9 @@ def weaken_all(chosen, directory):
     def one(weakening):
         project = free.get()
         try:
+            # Without a limit the first time: that is for models, not for builds.
+            if not (project / "loom-tests" / "target").exists():
+                cargo_test(project, "--no-run")
             problem = weaken(project, weakening)
         finally:
             free.put(project)
