@@ -1,5 +1,5 @@
-//! The statements of each step, in as few round trips as they allow: what does
-//! not need the answer to the one before is sent along with it.
+//! The statements of each step, in as few round trips as possible: a statement that does
+//! not need the answer to the one before is pipelined behind it.
 
 mod renewal;
 
@@ -86,8 +86,8 @@ impl PgSession {
         self.confirmed()
     }
 
-    /// Whether the commit that was just answered is one. Of a wait for a standby
-    /// that was cancelled the server says no more than a warning, and confirms.
+    /// Checks that the commit that was just confirmed is durable. When somebody cancels
+    /// its wait for a standby, the server confirms it all the same, with a mere warning.
     fn confirmed(&mut self) -> Result<(), Failure> {
         match self.wire.take_warning() {
             None => Ok(()),
@@ -112,8 +112,9 @@ impl PgSession {
         answer.map_err(|error| self.failure(error, stage))
     }
 
-    /// What a statement was answered that a commit was sent along with. If the
-    /// server says that it failed, the commit found nothing to commit.
+    /// Takes the answer to a statement that a commit was pipelined behind. If the server
+    /// says that the statement failed, the commit found nothing to commit: the failure
+    /// counts as one before the commit. Any other failure leaves the commit in doubt.
     fn answered_along<T>(&mut self, answer: Result<T, Error>) -> Result<T, Failure> {
         let stage = match &answer {
             Err(error) if was_spoken(error) => Stage::Before,
