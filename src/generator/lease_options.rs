@@ -114,7 +114,7 @@ impl LeaseOptions {
         if let Some(expiry) = self.expiry {
             plan = plan.with_expiry(expiry);
         }
-        plan = plan.held_by(self.holder.clone().unwrap_or_else(this_process));
+        plan = plan.held_by(self.holder.clone().unwrap_or_else(Holder::this_process));
         plan.validate(namespace).map_err(BuildError::Plan)?;
         match self.first_lease_duration {
             Some(value) if value.is_zero() || value > plan.lease_duration => {
@@ -124,12 +124,4 @@ impl LeaseOptions {
             _ => Ok(plan),
         }
     }
-}
-
-/// The name of this machine, where it can be had, and the process number.
-fn this_process() -> Holder {
-    let kernel = || std::fs::read_to_string("/proc/sys/kernel/hostname");
-    let host = std::env::var("HOSTNAME").or_else(|_| kernel());
-    let host = host.unwrap_or_default();
-    Holder::new(host.trim_end(), std::process::id().to_string())
 }

@@ -30,6 +30,25 @@ impl Holder {
         }
     }
 
+    /// This process: the variable `HOSTNAME` or, without one, the kernel's name for the
+    /// machine, and the process number. The host is empty where neither can be had.
+    ///
+    /// Generators with a lease store are held by this unless they are told otherwise.
+    ///
+    /// # Examples
+    /// ```
+    /// use ringflake::lease::Holder;
+    ///
+    /// let holder = Holder::this_process();
+    /// assert_eq!(holder.instance(), std::process::id().to_string());
+    /// ```
+    pub fn this_process() -> Self {
+        let kernel = || std::fs::read_to_string("/proc/sys/kernel/hostname");
+        let host = std::env::var("HOSTNAME").or_else(|_| kernel());
+        let host = host.unwrap_or_default();
+        Self::new(host.trim_end(), std::process::id().to_string())
+    }
+
     /// The machine or pod.
     pub fn host(&self) -> &str {
         &self.host

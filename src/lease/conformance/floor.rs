@@ -1,0 +1,187 @@
+//! Where grants start: at the floor, above an unknown history, above what was forgotten.
+
+use std::time::Duration;
+
+use super::super::{Block, Confirmed, Fence, Floor, Grant, History, Init, Renew, StoreError};
+use super::{NODE_BITS, Suite, fenced, limits, one, space};
+impl Suite<'_> {
+    pub(super) fn starts_at_the_floor(&self) {
+        let (mut store, space) = self.namespace("floor", 5);
+        let floor = self.tick(&space) + 100;
+        let raised = store.raise_floor(&space, Floor::Tick(floor), (self.now)());
+        assert_eq!(raised.unwrap(), floor);
+        let lower = store.raise_floor(&space, Floor::Tick(floor - 50), (self.now)());
+        assert_eq!(lower.unwrap(), floor);
+        assert_eq!(store.list(&space).unwrap().record.floor, floor);
+
+        let grant = one(store.acquire(&space, &self.ask(1, 10)));
+        assert_eq!(grant.ticks, floor..floor + 10);
+    }
+
+    pub(super) fn refuses_a_floor_far_ahead(&self) {
+        let (mut store, space) = self.namespace("floor-far", 5);
+        let known = store.list(&space).unwrap();
+        let over = limits().horizon().as_secs() + limits().failover().as_secs() + 1;
+        let far = self.tick(&space) + over + 60;
+        match store.raise_floor(&space, Floor::Tick(far), (self.now)()) {
+            Err(StoreError::FloorTooFar {
+                tick,
+                tick_unix_ms,
+                latest,
+                latest_unix_ms,
+                idle,
+            }) => {
+                assert_eq!(tick, far);
+                assert_eq!(tick_unix_ms, space.layout().tick_start_unix_ms(far));
+                let expected = far - 62..=far - 50;
+                assert!(expected.contains(&latest), "{latest}, not {expected:?}");
+                assert_eq!(latest_unix_ms, space.layout().tick_start_unix_ms(latest));
+                let expected = Duration::from_secs(80)..=Duration::from_secs(94);
+                assert!(expected.contains(&idle), "{idle:?}");
+            }
+            other => panic!("{other:?}, not a refusal of a floor far ahead"),
+        }
+        assert_eq!(store.list(&space).unwrap(), known);
+
+        // What is near depends on whose clock is asked, unless there is but one.
+        let hour = 3_600_000;
+        let near = Floor::Tick(self.tick(&space) + 10);
+        let has_clock = store.check(&space, (self.now)()).unwrap().store_unix_ms;
+        for floor in [near, Floor::OverLostGrants] {
+            for client in [(self.now)() - hour, (self.now)() + hour] {
+                if has_clock.is_none() {
+                    continue;
+                }
+                let error = store.raise_floor(&space, floor, client).unwrap_err();
+                assert!(matches!(error, StoreError::ClockSkew { .. }), "{error}");
+            }
+        }
+        assert_eq!(store.list(&space).unwrap(), known);
+
+        let forced = store.raise_floor(&space, Floor::AnyTick(far), (self.now)() - hour);
+        assert_eq!(forced.unwrap(), far);
+        let error = store.acquire(&space, &self.ask(1, 10)).unwrap_err();
+        assert!(matches!(error, StoreError::FloorAhead { .. }), "{error}");
+        // Where it is already, nothing is raised.
+        let again = store.raise_floor(&space, Floor::Tick(far), (self.now)());
+        assert_eq!(again.unwrap(), far);
+        let beyond = Floor::AnyTick(space.layout().ticks());
+        let error = store.raise_floor(&space, beyond, (self.now)()).unwrap_err();
+        assert!(matches!(error, StoreError::Invalid { .. }), "{error}");
+    }
+
+    pub(super) fn fences_below_the_floor(&self) {
+        let (mut store, space) = self.namespace("floor-fence", 5);
+        let grant = one(store.acquire(&space, &self.ask(1, 10)));
+        let end = grant.ticks.end;
+        let renew = Renew::new(&grant, end + 5, (self.now)());
+
+        let floor = Floor::Tick(end + 1);
+        store.raise_floor(&space, floor, (self.now)()).unwrap();
+        fenced(
+            store.renew(&space, &renew),
+            &Fence::Floor {
+                known: end,
+                floor: end + 1,
+            },
+        );
+        assert_eq!(store.list(&space).unwrap().blocks[0].hwm_end, end);
+
+        // At the floor is not below it.
+        let grant = one(store.acquire(&space, &self.ask(1, 10)));
+        let floor = Floor::Tick(grant.ticks.end);
+        store.raise_floor(&space, floor, (self.now)()).unwrap();
+        let renew = Renew::new(&grant, grant.ticks.end + 5, (self.now)());
+        assert_eq!(store.renew(&space, &renew).unwrap(), grant.ticks.end + 5);
+    }
+
+    pub(super) fn starts_above_an_unknown_history(&self) {
+        let mut store = (self.open)();
+        let limits = limits();
+        let over = limits.horizon().as_secs() + limits.failover().as_secs() + 1;
+
+        let lost = space("unknown", 5);
+        let before = self.tick(&lost);
+        let init = Init::new(History::Unknown, (self.now)()).with_limits(limits);
+        let floor = store.init(&lost, &init).unwrap().floor;
+        let expected = before + over - 2..=self.tick(&lost) + over + 2;
+        assert!(expected.contains(&floor), "{floor}, not {expected:?}");
+        let error = store.acquire(&lost, &self.ask(1, 10)).unwrap_err();
+        assert!(matches!(error, StoreError::FloorAhead { .. }), "{error}");
+
+        let (mut store, raised) = self.namespace("raised", 5);
+        let before = self.tick(&raised);
+        let floor = store
+            .raise_floor(&raised, Floor::OverLostGrants, (self.now)())
+            .unwrap();
+        let expected = before + over - 2..=self.tick(&raised) + over + 2;
+        assert!(expected.contains(&floor), "{floor}, not {expected:?}");
+        let error = store.acquire(&raised, &self.ask(1, 10)).unwrap_err();
+        assert!(matches!(error, StoreError::FloorAhead { .. }), "{error}");
+    }
+
+    pub(super) fn grants_where_it_knows_what_it_confirmed(&self) {
+        let (mut store, space) = self.namespace("history", 5);
+        let grants = store.acquire(&space, &self.ask(2, 10)).unwrap();
+        let told = |grant: &Grant| Confirmed::new(grant.block, grant.epoch, grant.ticks.end);
+        let evidence: Vec<_> = grants.iter().map(told).collect();
+        // What is on record, less than that, and nothing at all.
+        let mut less = evidence.clone();
+        less[0].end -= 1;
+        for evidence in [evidence.clone(), less, Vec::new()] {
+            let ask = self.ask(1, 10).with_evidence(evidence);
+            one(store.acquire(&space, &ask));
+        }
+    }
+
+    pub(super) fn refuses_where_it_knows_less(&self) {
+        let changes: [fn(&mut Confirmed); 3] = [
+            |it| it.end += 1,
+            |it| it.epoch = it.epoch.next(),
+            |it| it.block = Block::new(4000),
+        ];
+        for (name, change) in ["lost-end", "lost-epoch", "lost-block"].iter().zip(changes) {
+            let (mut store, space) = self.namespace(name, 5);
+            let grants = store.acquire(&space, &self.ask(2, 10)).unwrap();
+            let known = store.list(&space).unwrap().blocks;
+            let told = |grant: &Grant| Confirmed::new(grant.block, grant.epoch, grant.ticks.end);
+            let mut evidence: Vec<_> = grants.iter().map(told).collect();
+            change(&mut evidence[1]);
+            let ask = self.ask(1, 10).with_evidence(evidence.clone());
+            match store.acquire(&space, &ask) {
+                Err(StoreError::HistoryLost { confirmed, .. }) => {
+                    assert_eq!(confirmed, evidence[1]);
+                }
+                other => panic!("{other:?}, with {evidence:?}"),
+            }
+            assert_eq!(store.list(&space).unwrap().blocks, known);
+        }
+    }
+
+    pub(super) fn recovers_what_it_forgot(&self) {
+        let (mut store, space) = self.namespace("recover", NODE_BITS);
+        let grant = one(store.acquire(&space, &self.ask(1, 10)));
+        let told = |end| {
+            let told = Confirmed::new(grant.block, grant.epoch, end);
+            self.ask(1, 10).with_evidence(vec![told])
+        };
+        let end = grant.ticks.end;
+        // Above all that a lost grant can reach nothing is told.
+        let error = store.acquire(&space, &told(end + 1_000_000)).unwrap_err();
+        assert!(matches!(error, StoreError::Exhausted { .. }), "{error}");
+        // More urgent than that no block is free.
+        let before = self.tick(&space);
+        let error = store.acquire(&space, &told(end + 5)).unwrap_err();
+        assert!(matches!(error, StoreError::HistoryLost { .. }), "{error}");
+        let over = limits().horizon().as_secs() + limits().failover().as_secs() + 1;
+        let floor = store.list(&space).unwrap().record.floor;
+        assert!((before + over - 2..=self.tick(&space) + over + 2).contains(&floor));
+        // Once is enough.
+        let error = store.acquire(&space, &told(end + 5)).unwrap_err();
+        assert!(matches!(error, StoreError::FloorAhead { .. }), "{error}");
+        assert_eq!(store.list(&space).unwrap().record.floor, floor);
+        let renew = Renew::new(&grant, end + 5, (self.now)());
+        let known = end;
+        fenced(store.renew(&space, &renew), &Fence::Floor { known, floor });
+    }
+}

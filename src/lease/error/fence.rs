@@ -1,0 +1,71 @@
+//! Why a grant is refused any change.
+
+use std::fmt;
+
+use crate::lease::block::Epoch;
+
+/// Which comparison of a guarded change failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fence {
+    /// The store has never granted the block, or has forgotten it.
+    NeverGranted,
+    /// The block was granted again since.
+    Epoch {
+        /// The epoch of the grant at hand.
+        held: Epoch,
+        /// The epoch of the block's last grant.
+        recorded: Epoch,
+    },
+    /// Somebody moved the end: a copy of this process, or a request whose reply
+    /// was lost.
+    End {
+        /// The end that the holder knows.
+        known: u64,
+        /// The end on record.
+        recorded: u64,
+    },
+    /// The floor has risen above the grant's end. What would be added may have
+    /// been granted to somebody by a store whose history was lost.
+    Floor {
+        /// The end that the holder knows.
+        known: u64,
+        /// The floor.
+        floor: u64,
+    },
+    /// The store was replaced by another, or restored, since the namespace's
+    /// last grant. The next grant raises the floor.
+    Incarnation,
+    /// The store is a tier, and the machine has lost the block to the upstream store,
+    /// or gives it up.
+    Upstream,
+    /// The block's record can't be true, and the block is out of use until it was
+    /// repaired.
+    Quarantined {
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl fmt::Display for Fence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NeverGranted => write!(f, "the store knows of no grant"),
+            Self::Epoch { held, recorded } => {
+                write!(f, "epoch {held} was followed by epoch {recorded}")
+            }
+            Self::End { known, recorded } => {
+                write!(f, "its end is at tick {recorded}, not at {known}")
+            }
+            Self::Floor { known, floor } => {
+                write!(f, "its end at tick {known} is below the floor at {floor}")
+            }
+            Self::Incarnation => write!(f, "the store was replaced or restored"),
+            Self::Upstream => write!(f, "the machine doesn't have the block any more"),
+            Self::Quarantined { reason } => write!(
+                f,
+                "it is quarantined, since {reason} ('ringflake store repair' brings it back)"
+            ),
+        }
+    }
+}
