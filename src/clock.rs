@@ -114,7 +114,7 @@ impl Clock for CoarseClock {
     }
 }
 
-/// A clock that moves only when told to, for tests and simulations.
+/// A clock that moves only when it is set, for tests and simulations.
 ///
 /// Clones share one time. Every method is lock-free and may be called from any
 /// thread. Time stops at 0 and at `u64::MAX` instead of wrapping.

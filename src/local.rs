@@ -55,7 +55,7 @@
 //! # What it rests on
 //! * Nobody vouches, with `ringflake store init --history new`, for a secret that
 //!   makes IDs elsewhere, nor uses one elsewhere that was drawn here but by a store
-//!   that the command line is told of here. Reading IDs elsewhere is fine.
+//!   that the command line knows of here. Reading IDs elsewhere is fine.
 //! * The directory lies on a local disk; see
 //!   [`SqliteStore`](crate::lease::SqliteStore).
 //! * What a disk or a machine put back to a snapshot has lost, nobody here can

@@ -103,7 +103,7 @@ impl LeaseBacking {
         }
     }
 
-    /// The timeline of a share of the nodes, with the claim policy that the ground demands.
+    /// The timeline of a share of the nodes, with the claim policy that the leases demand.
     pub(super) fn timeline(
         &self,
         share: Share,

@@ -29,12 +29,13 @@ use crate::lease::protocol::LeaseStatus;
 /// Taking never blocks, unless [`OnEmpty::Wait`] asks for it, and neither
 /// allocates nor locks. A take that crosses the fill threshold wakes a
 /// producer, which is one system call if that sleeps; a take that finds the ring
-/// dry reads the clock, and may tell `tracing` of it, once a second.
+/// dry reads the clock, and may report it to `tracing`, once a second.
 ///
 /// In a child of `fork(2)` every take fails with [`Refused::Forked`](crate::Refused::Forked): the IDs
 /// are the parent's. Build a new generator there. On Linux since 4.14 this holds
 /// for whatever call copies the process; elsewhere for `fork` alone, not for
-/// `_Fork` or a raw `clone`. A snapshot that is resumed twice can't be told.
+/// `_Fork` or a raw `clone`. A snapshot that is resumed twice can't be
+/// recognised.
 ///
 /// # Examples
 ///
@@ -160,7 +161,7 @@ impl CachedGenerator {
     /// # Errors
     ///
     /// [`LayoutError`] if the ID was not made with this layout and secret, as
-    /// far as that can be told.
+    /// far as that shows.
     pub fn inspect(&self, id: Id) -> Result<Parts, LayoutError> {
         self.inspector().inspect(id)
     }

@@ -154,7 +154,7 @@ impl DirectGenerator {
     /// # Errors
     ///
     /// [`LayoutError`] if the ID was not made with this layout and secret, as
-    /// far as that can be told.
+    /// far as that shows.
     pub fn inspect(&self, id: Id) -> Result<Parts, LayoutError> {
         self.inspector().inspect(id)
     }

@@ -27,7 +27,7 @@ pub enum OnEmpty {
     Wait(Duration),
 }
 
-/// What the hook on an empty ring is told.
+/// What happened, for the hook on an empty ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RingEmpty {

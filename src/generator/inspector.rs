@@ -41,7 +41,7 @@ impl Inspector {
     /// # Errors
     ///
     /// [`LayoutError`] if the raw number has bits that the layout does not use,
-    /// which tells that the ID was not made with this layout and secret. Never
+    /// which shows that the ID was not made with this layout and secret. Never
     /// with a layout of 64 bits.
     pub fn inspect(&self, id: Id) -> Result<Parts, LayoutError> {
         self.layout.unpack(self.cipher.decrypt(id.to_u64()))

@@ -39,7 +39,7 @@ impl From<StaticLease> for LeaseSource {
     }
 }
 
-/// What the builder was told about leases from a store.
+/// The options of a builder about leases from a store.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LeaseOptions {
     pub(super) namespace: Option<String>,

@@ -156,7 +156,7 @@ impl Local {
     }
 
     /// Refuses a secret that was not drawn here: others may be making IDs with it, and
-    /// this space is on no record that could tell.
+    /// no record would show it.
     fn refuse_brought_secret(&self, directory: &DataDir, lock: &Lock) -> Result<(), LocalError> {
         match self.kept_secret(directory)? {
             Some(secret) if !directory.has_drawn(lock, &secret)? => {

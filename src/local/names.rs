@@ -13,7 +13,7 @@ use crate::lease::{Fingerprint, Namespace};
 
 const PLAIN: &str = "-plain";
 
-/// How a space is told from the others of its directory.
+/// What distinguishes a space from the others of its directory.
 #[derive(Clone, Debug)]
 pub(super) enum Which {
     /// By a name, which has a secret of its own.

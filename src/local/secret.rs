@@ -23,7 +23,7 @@ pub(super) fn read(path: &Path) -> Result<Option<Secret>, LocalError> {
     }
 }
 
-/// What tells a secret that was drawn here, and gives nothing of it away.
+/// The mark of a secret that was drawn here. It reveals nothing of the secret.
 pub(super) fn mark(secret: &Secret) -> String {
     Fingerprint::of(secret).to_string()
 }

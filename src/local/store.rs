@@ -21,7 +21,7 @@ pub struct LocalStore {
     store: SqliteStore,
     /// The blocks that may be had; all if none are named.
     blocks: Option<Range<u64>>,
-    /// Released, but the file was not told yet.
+    /// Released, but not yet written to the file.
     released: Vec<(Block, Epoch)>,
 }
 

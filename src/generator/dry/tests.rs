@@ -1,5 +1,5 @@
-//! What a take does that finds the ring dry, where it can be told from outside only
-//! by how long it takes.
+//! What a take does that finds the ring dry, where only the time that it takes shows it
+//! from outside.
 
 use std::sync::mpsc;
 use std::thread;
