@@ -69,7 +69,12 @@ fn no_file_uses_itself_by_way_of_others() {
 }
 
 /// Files and folders whose circles and imports from the facade are still being mended.
-const STILL_OPEN: &[&str] = &["src/lease"];
+const STILL_OPEN: &[&str] = &[
+    "src/lease/stores/etcd",
+    "src/lease/stores/redis",
+    "src/lease/stores/sql",
+    "src/lease/stores/tier",
+];
 
 fn is_open(file: &Path) -> bool {
     let file = file.to_string_lossy();
