@@ -11,8 +11,8 @@ use crate::report::forgive_closed_pipe;
 
 /// Print the completions of a shell
 ///
-/// For bash: 'ringflake completions bash
-/// >~/.local/share/bash-completion/completions/ringflake', and a new shell has them. Other
+/// For bash: 'ringflake completions bash > FILE', where FILE is
+/// ~/.local/share/bash-completion/completions/ringflake, and a new shell has them. Other
 /// shells have directories of their own for it.
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArgs {

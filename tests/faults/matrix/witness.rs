@@ -83,7 +83,8 @@ fn failed<T>(operation: &str, result: Result<T, StoreError>) -> Result<T, StoreE
             text += &format!(": {error}");
             source = error.source();
         }
-        text.truncate(text.floor_char_boundary(1000));
+        let end = (0..=1000).rfind(|&end| text.is_char_boundary(end));
+        text.truncate(end.unwrap_or(0));
         say(&Line::Failed {
             operation: operation.to_owned(),
             error: text,
