@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_says_what_a_store_would_be_asked_for_and_asks_nothing() {
+    fn a_check_says_what_it_would_ask_a_store_for_and_asks_nothing() {
         let check = on_a_store()
             .namespace("orders")
             .block_bits(3)
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_lease_is_longer_than_nothing_and_no_longer_than_others() {
+    fn a_first_lease_has_a_length_and_is_no_longer_than_others() {
         let first = |duration| {
             on_a_store()
                 .namespace("orders")

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repair_goes_above_lost_grants_the_floor_and_a_mark_that_can_be_read() {
+    fn a_repair_is_above_lost_grants_the_floor_and_a_legible_mark() {
         let mut record =
             StoreRecord::new(space(), StoreLimits::default(), 5, Incarnation::new("x"));
         let (now, block) = (1_000_000, Block::new(7));

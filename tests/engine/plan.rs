@@ -49,7 +49,7 @@ fn capacities(load: &Load, machine: &Machine) -> [usize; 3] {
 }
 
 #[test]
-fn an_adaptive_threshold_underruns_no_sooner_and_keeps_fewer_ids() {
+fn an_adaptive_threshold_underruns_no_sooner_with_fewer_ids() {
     let mut compared = 0;
     for (name, text) in TRACES {
         let load = load(text);

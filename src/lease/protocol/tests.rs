@@ -388,7 +388,7 @@ fn a_fenced_grant_drains_and_is_replaced() {
 }
 
 #[test]
-fn a_grant_is_closed_when_the_clock_passes_its_end_and_not_before() {
+fn a_grant_is_closed_once_the_clock_passes_its_end() {
     let mut rig = Rig::holding(1);
     let lost = rig.opened()[0].clone();
     rig.intercept();
@@ -402,7 +402,7 @@ fn a_grant_is_closed_when_the_clock_passes_its_end_and_not_before() {
 }
 
 #[test]
-fn serving_after_the_end_a_grant_is_closed_once_there_is_another() {
+fn serving_after_its_end_a_grant_is_closed_once_replaced() {
     // The other may be in force, or one that the clock has passed, too.
     for late in [Duration::ZERO, secs(2 * LEASE_DURATION)] {
         let mut rig = Rig::new(LeasePlan::new(1).with_expiry(Expiry::Serve));

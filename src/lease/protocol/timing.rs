@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn retries_slow_down_to_a_twentieth_of_what_is_left_or_five_seconds() {
+    fn retries_slow_down_to_a_twentieth_of_the_rest_or_five_seconds() {
         let (timing, mut jitter) = (RenewTiming::new(LEASE_DURATION), Jitter::new(3));
         for (left, longest) in [(0, 5), (100, 5), (200, 10), (600, 30), (9_999, 30)] {
             let longest = Duration::from_secs(longest);

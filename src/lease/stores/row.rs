@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn an_upgrade_changes_the_format_and_the_fingerprint_and_verifies_the_rest() {
+    fn an_upgrade_changes_format_and_fingerprint_and_verifies_rest() {
         let now = record().namespace;
         let former = Fingerprint::from_bytes([8; 16]);
         let mut old = RecordRow::new(&record());

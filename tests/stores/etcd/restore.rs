@@ -96,7 +96,7 @@ fn a_restore_is_noticed_once_by_stores_that_live_through_it() {
 /// What the docs say of files that are put back: nobody notices, and the floor
 /// must be raised by hand.
 #[test]
-fn files_that_were_put_back_get_by_with_a_raised_floor() {
+fn files_that_were_put_back_need_a_raised_floor() {
     let mut etcd = started!(Etcd::start());
     let space = one_block("files");
     let mut given = Given::default();

@@ -27,7 +27,7 @@ fn a_clock_set_back_asks_for_nothing_invalid() {
 }
 
 #[test]
-fn what_a_clock_set_back_puts_out_of_reach_is_replaced_once_there_is_another() {
+fn a_grant_out_of_reach_after_a_clock_step_back_is_replaced() {
     let mut rig = rig_with_one_lapsing();
     let before = rig.opened();
     rig.changes.clear();

@@ -124,7 +124,7 @@ fn an_outage_costs_nothing_while_the_leases_last() {
 }
 
 #[test]
-fn expires_when_the_clock_passes_the_last_end_and_revives_with_a_renewal() {
+fn expires_once_the_last_end_passes_and_revives_with_a_renewal() {
     let mut rig = Rig::holding(2);
     let end = LAYOUT.tick_start_unix_ms(START + LEASE_DURATION + 1);
     let asked = rig.run_with(secs(2 * LEASE_DURATION), |rig, request| {
@@ -171,7 +171,7 @@ fn expiry_is_told_to_the_millisecond() {
 }
 
 #[test]
-fn refusals_keep_what_is_held_and_are_retried_at_the_slowest_pace() {
+fn refusals_keep_the_grants_and_are_retried_most_slowly() {
     for pick in 0..refusals().len() {
         let refusal = || refusals().swap_remove(pick);
         let kind = refusal().to_string();
@@ -255,7 +255,7 @@ fn exhausted_is_a_failure_only_while_nothing_is_in_force() {
 }
 
 #[test]
-fn advice_on_when_to_come_back_is_followed_for_a_top_up_period_at_most() {
+fn retry_advice_is_followed_for_at_most_a_top_up_period() {
     for (retry_after, least, most) in [(0, 0, 5), (30, 30, 45), (1000, 60, 90)] {
         let exhausted = || StoreError::Exhausted {
             wanted: 1,
@@ -292,7 +292,7 @@ fn advice_on_when_to_come_back_is_followed_for_a_top_up_period_at_most() {
 }
 
 #[test]
-fn a_lost_history_is_replaced_by_few_requests_while_the_leases_last() {
+fn a_lost_history_is_replaced_by_few_requests() {
     let limits = StoreLimits::default().with_failover(secs(60));
     let mut rig = Rig::with(LeasePlan::new(24), 5, limits);
     rig.settle();

@@ -96,7 +96,7 @@ fn asks_for_no_more_than_there_is_room_for() {
 }
 
 #[test]
-fn lets_the_extra_blocks_lapse_one_by_one_and_releases_them_after_their_end() {
+fn extra_blocks_lapse_one_by_one_and_are_released_at_their_end() {
     let mut rig = Rig::holding(1);
     rig.demand = BUSY;
     rig.run(secs(30));

@@ -194,7 +194,7 @@ fn floor_ahead(retry_after: Duration) -> StoreError {
 }
 
 #[test]
-fn what_is_not_initialised_is_initialised_once_and_before_the_first_lease() {
+fn a_namespace_is_initialised_once_and_before_the_first_lease() {
     let mut case = case([], Some(History::New));
     assert_eq!(case.acquire().unwrap().len(), 1);
     assert_eq!(case.calls(), ["acquire", "init_if_new", "acquire"]);
@@ -311,7 +311,7 @@ fn an_initialisation_that_did_not_come_to_pass_is_tried_again() {
 /// Whatever has shown it, or may have made it: from then on others may use it, and if it
 /// is gone, so is what they were granted.
 #[test]
-fn a_namespace_that_may_have_been_there_is_not_initialised_again() {
+fn a_namespace_that_may_have_existed_is_not_initialised_again() {
     for shown in [
         exhausted(),
         floor_ahead(Duration::from_millis(1)),
@@ -347,7 +347,7 @@ fn pauses_grow_and_end_with_the_patience() {
 }
 
 #[test]
-fn the_first_lease_is_as_long_as_it_is_to_be_and_later_ones_as_asked() {
+fn the_first_lease_has_its_own_length_and_later_ones_the_usual() {
     // Ten seconds, and what is left of the tick of the moment.
     for (duration, length) in [
         (None, 600),

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_revision_that_falls_is_another_history_until_it_was_noticed() {
+    fn a_revision_that_falls_is_another_history_until_noticed() {
         let recorded = new_incarnation(&header(7, 2, 100));
         let mut histories = Histories::default();
         histories.remember("a", &recorded, 500);

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_connection_is_kept_only_if_the_server_is_known_to_have_spoken() {
+    fn the_connection_is_kept_only_if_the_server_surely_answered() {
         assert!(Failure::Again("deadlock".into()).connection_usable());
         assert!(!Failure::NotDone("cut".into()).connection_usable());
         assert!(!Failure::Denied("no".into()).connection_usable());

@@ -393,7 +393,7 @@ mod tests {
     /// The step that finds a copy is refused for its clock. What the file had as another
     /// one is given up all the same.
     #[test]
-    fn s9_a_copy_gives_up_what_it_had_also_where_its_clock_is_doubted() {
+    fn s9_a_copy_gives_up_its_grants_even_if_its_clock_is_doubted() {
         let space = Namespace::new("test", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap();
         let clock = ManualClock::new(START_MS);
         let directory = tempfile::tempdir().unwrap();

@@ -265,7 +265,7 @@ fn processes_come_and_go_while_the_upstream_store_is_away() {
 }
 
 #[test]
-fn the_machine_reaches_the_horizon_less_five_minutes_at_any_time() {
+fn the_machine_always_reaches_the_horizon_less_five_minutes() {
     let mut rig = Rig::new();
     let mut process = rig.process();
     let mut grant = rig.acquire(&mut process).unwrap();
@@ -538,7 +538,7 @@ fn s9_a_late_reply_changes_nothing() {
 }
 
 #[test]
-fn s9_an_upstream_grant_that_meets_what_was_passed_on_is_left_alone() {
+fn s9_an_upstream_grant_that_meets_a_sub_grant_is_left_alone() {
     let mut rig = Rig::new();
     let grant = rig.acquire(&mut rig.process()).unwrap();
     let (_, ticks, _) = rig.upstream()[0].clone();
@@ -580,7 +580,7 @@ fn what_nobody_needs_any_more_lapses() {
 }
 
 #[test]
-fn a_block_of_a_process_that_was_killed_is_used_again_where_it_ends() {
+fn a_block_of_a_killed_process_is_used_again_where_it_ends() {
     let mut rig = Rig::with_blocks(17);
     let mut process = rig.process();
     let first = rig.acquire(&mut process).unwrap();
@@ -601,7 +601,7 @@ fn a_block_of_a_process_that_was_killed_is_used_again_where_it_ends() {
 }
 
 #[test]
-fn s9_an_upstream_store_whose_rows_were_put_back_takes_nothing_from_the_machine() {
+fn s9_restored_upstream_rows_take_nothing_from_the_machine() {
     let mut rig = Rig::new();
     let mut process = rig.process();
     let mut grant = rig.acquire(&mut process).unwrap();
@@ -648,7 +648,7 @@ fn a_slow_upstream_store_is_no_clock_that_is_off() {
 }
 
 #[test]
-fn replies_that_get_lost_cost_a_machine_without_blocks_one_request() {
+fn lost_replies_cost_a_machine_without_blocks_one_request() {
     let mut rig = Rig::new();
     rig.acquire(&mut rig.process()).unwrap();
     rig.way(Way::Mute);

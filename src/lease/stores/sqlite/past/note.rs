@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_that_does_not_name_the_file_of_leases_has_lost_something() {
+    fn a_note_that_does_not_name_the_lease_file_has_lost_something() {
         let before = "leases.db was made beside this file, inode 7, born 123\n";
         let note = Note::parse(before.as_bytes());
         assert_eq!(note.written_in.as_deref(), Some("inode 7, born 123"));
