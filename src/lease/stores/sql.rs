@@ -37,7 +37,7 @@
 //!   that is [`Failure::Unknown`]; before it, the server has nothing to commit
 //!   and rolls back by itself.
 //!
-//! Rows that can't be true ([quarantine]) are met where they are
+//! Rows that can't be true ([quarantine](crate::lease::quarantine)) are met where they are
 //! read. An acquisition that meets one among its candidates searches once more, for
 //! those that are sound; so damage costs a second search and no more. A repair holds the
 //! record alone and the block's row, reads the clock after both, and writes what it has
