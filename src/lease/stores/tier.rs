@@ -58,6 +58,7 @@ mod errand;
 mod file;
 mod grant_log;
 mod memory;
+mod operation;
 mod storage;
 #[cfg(all(test, feature = "conformance"))]
 mod tests;
@@ -65,11 +66,10 @@ mod tests;
 use std::error::Error;
 use std::time::Duration;
 
-use self::errand::Errand;
-use self::errand::Errands;
-use self::grant_log::AcquireStep;
-use self::grant_log::{Caller, GrantLog};
+use self::errand::{Errand, Errands};
+use self::grant_log::{AcquireStep, Caller, GrantLog};
 pub use self::memory::{MemoryTier, TierSnapshot};
+use self::operation::Operation;
 use self::storage::TierStorage;
 use crate::events::Throttle;
 use crate::lease::block::{Block, BlockState, Epoch};
@@ -332,36 +332,6 @@ impl TierStore {
             events::history_lost();
         }
         events::upstream_failed(&self.failures, error);
-    }
-}
-
-/// What a step on the grant log is called, and what it needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Operation {
-    pub(super) name: &'static str,
-    /// A clock that is believed.
-    pub(super) needs_clock: bool,
-    /// To know which processes are alive.
-    pub(super) needs_signs: bool,
-}
-
-impl Operation {
-    const ACQUIRE: Self = Self::new("acquire", true, true);
-    /// After one that had both.
-    const GRANT: Self = Self::new("acquire", false, true);
-    const RENEW: Self = Self::new("renew", true, true);
-    const RELEASE: Self = Self::new("release", false, false);
-    const RAISE: Self = Self::new("raise_floor", false, false);
-    const RAISE_BY_THE_CLOCK: Self = Self::new("raise_floor", true, false);
-    const INIT: Self = Self::new("init", false, false);
-    const ERRAND: Self = Self::new("write down what the upstream store said", false, false);
-
-    const fn new(name: &'static str, needs_clock: bool, needs_signs: bool) -> Self {
-        Self {
-            name,
-            needs_clock,
-            needs_signs,
-        }
     }
 }
 

@@ -12,9 +12,10 @@ use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::alive;
 use super::errand::{Errands, Failing};
 use super::grant_log::{Caller, GrantLog, Standing, UpstreamGrant};
-use super::{Operation, alive};
+use super::operation::Operation;
 use crate::lease::block::{Block, BlockState, Epoch};
 use crate::lease::error::StoreError;
 use crate::lease::events;

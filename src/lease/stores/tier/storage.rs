@@ -1,8 +1,8 @@
 //! Where a grant log is kept.
 
-use super::Operation;
 use super::grant_log::{Caller, GrantLog};
 use super::memory::MemoryTier;
+use super::operation::Operation;
 use crate::lease::block::{Block, BlockState};
 use crate::lease::error::StoreError;
 use crate::lease::namespace::Namespace;
