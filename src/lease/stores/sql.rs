@@ -50,6 +50,7 @@
 mod choice;
 mod failure;
 mod guard;
+mod reading;
 mod renewals;
 mod rows;
 mod session;
@@ -60,6 +61,7 @@ use std::time::{Duration, Instant};
 use self::choice::{choose, history_lost, refuse};
 pub(super) use self::failure::{Cause, Failure, Stage, Verdict};
 pub(super) use self::guard::{Guard, expect_rows};
+use self::reading::{lock_record, look, look_at};
 pub(super) use self::rows::Marks;
 pub(super) use self::session::{
     Lock, Locked, Search, ServerState, Session, Snapshot, Which, Writes,
@@ -69,8 +71,8 @@ use crate::lease::error::StoreError;
 use crate::lease::fingerprint::Fingerprint;
 use crate::lease::grant::Grant;
 use crate::lease::namespace::Namespace;
-use crate::lease::quarantine::{Judged, Quarantined};
-use crate::lease::record::{Incarnation, StoreRecord};
+use crate::lease::quarantine::Quarantined;
+use crate::lease::record::StoreRecord;
 use crate::lease::report::{Listing, StoreReport};
 use crate::lease::request::{Acquire, Floor, Init, Renew};
 use crate::lease::stores::deadline;
@@ -95,14 +97,6 @@ const LINGERS: Duration = Duration::from_secs(2);
 
 /// How long a transaction waits before it is repeated; doubled up to the second.
 const PAUSE: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(50)];
-
-/// The record under lock, and the time after that.
-struct Locking {
-    record: StoreRecord,
-    incarnation: Incarnation,
-    unix_ms: u64,
-    now: u64,
-}
 
 /// The operations of a store, over a session that is opened when needed and kept
 /// while it is sound.
@@ -433,51 +427,4 @@ fn refuse_second_use<S: Session>(session: &mut S, namespace: &Namespace) -> Resu
     }
     let owner = session.namespace_of(&namespace.fingerprint().to_string())?;
     Ok(namespace.check_secret(owner.as_deref())?)
-}
-
-fn lock_record<S: Session>(
-    session: &mut S,
-    namespace: &Namespace,
-    lock: Lock,
-) -> Result<Locking, Failure> {
-    let (record, present) = session.begin(namespace.name(), lock)?;
-    verified(record, present, namespace)
-}
-
-fn verified(
-    record: Option<RecordRow>,
-    present: ServerState,
-    namespace: &Namespace,
-) -> Result<Locking, Failure> {
-    let record = record.ok_or(Failure::NoTable)?.into_record()?;
-    record.verify(namespace)?;
-    Ok(Locking {
-        now: record.tick_at(present.unix_ms)?,
-        record,
-        incarnation: present.incarnation,
-        unix_ms: present.unix_ms,
-    })
-}
-
-fn look<S: Session>(
-    session: &mut S,
-    namespace: &Namespace,
-    which: Which,
-) -> Result<(Locking, Vec<Judged>), Failure> {
-    let snapshot = session.snapshot(namespace.name(), which)?;
-    let snapshot = snapshot.ok_or(Failure::NoTable)?;
-    let at = verified(Some(snapshot.record), snapshot.state, namespace)?;
-    let judged = snapshot.blocks.into_iter().map(|row| row.judge(namespace));
-    Ok((at, judged.collect()))
-}
-
-fn look_at<S: Session>(
-    session: &mut S,
-    namespace: &Namespace,
-    block: Block,
-) -> Result<(Locking, Option<BlockState>), Failure> {
-    let (at, judged) = look(session, namespace, Which::One(block))?;
-    let judged = judged.into_iter().next().transpose();
-    let known = judged.map_err(|found| found.fence(namespace, block))?;
-    Ok((at, known))
 }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Failure, Locked, Locking, Search, Session};
+use super::reading::Opened;
+use super::{Failure, Locked, Search, Session};
 use crate::lease::block::BlockState;
 use crate::lease::confirmed::Confirmed;
 use crate::lease::error::StoreError;
@@ -14,10 +15,10 @@ use crate::lease::stores::row::to_column;
 /// Locks blocks and says what is granted of them; nothing if nothing can be.
 pub(super) fn choose<S: Session>(
     session: &mut S,
-    at: &mut Locking,
+    at: &mut Opened,
     acquire: &Acquire,
 ) -> Result<Vec<Grant>, Failure> {
-    let Locking { record, now, .. } = at;
+    let Opened { record, now, .. } = at;
     let mut search = Search {
         namespace: &record.namespace,
         sound: false,
@@ -62,7 +63,7 @@ fn candidates<S: Session>(
 /// was chosen: whoever puts rows back has put back these, too, by then.
 pub(super) fn history_lost<S: Session>(
     session: &mut S,
-    at: &Locking,
+    at: &Opened,
     evidence: &[Confirmed],
 ) -> Result<Option<StoreError>, Failure> {
     if evidence.is_empty() {
@@ -87,7 +88,7 @@ pub(super) fn history_lost<S: Session>(
 /// Why nothing could be granted.
 pub(super) fn refuse<S: Session>(
     session: &mut S,
-    at: &Locking,
+    at: &Opened,
     wanted: u32,
 ) -> Result<StoreError, Failure> {
     let marks = session.marks(at.record.namespace.name())?;
