@@ -2,6 +2,7 @@
 
 mod block;
 mod config;
+mod connect;
 mod connection;
 mod durability;
 mod script;
@@ -206,7 +207,7 @@ impl RedisStore {
         let alive = kept.and_then(|mut kept| kept.is_alive(&probe).then_some(kept));
         let mut connection = match alive {
             Some(connection) => connection,
-            None => Connection::open(&self.config, &self.options, &deadline)?,
+            None => connect::open(&self.config, &self.options, &deadline)?,
         };
         let wait = self.config.wait;
         let answer = connection.run(script, namespace, arguments, wait, &deadline)?;
@@ -285,7 +286,7 @@ impl LeaseStore for RedisStore {
     ) -> Result<StoreRecord, StoreError> {
         let deadline = Deadline::after(self.options.operation_timeout());
         self.connection = None;
-        let connection = Connection::open(&self.config, &self.options, &deadline)?;
+        let connection = connect::open(&self.config, &self.options, &deadline)?;
         Voucher::Program.check(namespace, init, connection.gate.durability())?;
         self.connection = Some(connection);
         self.init(namespace, init)

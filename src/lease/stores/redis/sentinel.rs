@@ -7,7 +7,7 @@
 use redis::{RedisResult, Value};
 
 use super::config::{Config, Endpoint, Sentinel};
-use super::connection::{Connection, unavailable};
+use super::connection::{Connection, refused, unavailable};
 use crate::lease::error::StoreError;
 use crate::lease::stores::deadline::Deadline;
 use crate::lease::stores::url::Host;
@@ -33,7 +33,7 @@ pub(super) fn ask(
     let mut question = redis::cmd("SENTINEL");
     question.arg("GET-MASTER-ADDR-BY-NAME").arg(&sentinel.name);
     let answer: RedisResult<Option<(String, u16)>> = connection.ask(&question, deadline);
-    match answer.map_err(super::connection::refused)? {
+    match answer.map_err(refused)? {
         Some((name, port)) => config.found(Host { name, port }).map_err(unavailable_since),
         None => Err(unavailable_since(format!(
             "the sentinel at {endpoint} knows no primary of the name {:?}",
@@ -48,7 +48,7 @@ pub(super) fn ask(
 /// [`StoreError::Unavailable`] if not.
 pub(super) fn verify(connection: &mut Connection, deadline: &Deadline) -> Result<(), StoreError> {
     let answer = connection.ask(&redis::cmd("ROLE"), deadline);
-    let role = match answer.map_err(super::connection::refused)? {
+    let role = match answer.map_err(refused)? {
         Value::Array(parts) => parts.into_iter().next(),
         _ => None,
     };
