@@ -59,34 +59,17 @@ fn no_file_uses_itself_by_way_of_others() {
     for (tree, prefix) in both() {
         let house = House { tree, prefix };
         for circle in house.circles() {
-            if !circle.files.iter().all(|file| is_open(file)) {
-                faults.push(format!("{} files in a circle:", circle.files.len()));
-                faults.extend(circle.arrows);
-            }
+            faults.push(format!("{} files in a circle:", circle.files.len()));
+            faults.extend(circle.arrows);
         }
     }
     fail_with(&faults);
 }
 
-/// Files and folders whose circles and imports from the facade are still being mended.
-const STILL_OPEN: &[&str] = &[
-    "src/lease/stores/etcd",
-    "src/lease/stores/redis",
-    "src/lease/stores/sql",
-    "src/lease/stores/tier",
-];
-
-fn is_open(file: &Path) -> bool {
-    let file = file.to_string_lossy();
-    STILL_OPEN.iter().any(|open| file.starts_with(open))
-}
-
 #[test]
 fn what_the_root_exports_is_for_users_alone() {
     let [(tree, _), _] = both();
-    let mut faults = house(tree).facade_imports();
-    faults.retain(|fault| !is_open(Path::new(fault)));
-    fail_with(&faults);
+    fail_with(&house(tree).facade_imports());
 }
 
 /// A made-up tree of files.

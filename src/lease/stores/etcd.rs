@@ -1,39 +1,37 @@
 //! The store that keeps its records in an etcd cluster.
 
+mod acquire;
 mod choice;
 mod clock;
+mod cluster;
 mod config;
 mod gateway;
 mod history;
 mod record;
-mod repair;
 mod tls;
-mod transaction;
 mod verdict;
 mod wire;
 
 use std::fmt;
-use std::ops::Range;
 
 use serde_json::Value;
 
-use self::choice::{Candidate, READ_WHOLE, Random};
+use self::choice::Random;
+use self::cluster::{Change, Cluster, Opened};
 use self::config::Config;
 use self::gateway::{Gateway, Reply};
-use self::history::Histories;
-use self::transaction::{Written, dated, range, unavailable};
-use self::wire::{MembersReply, StatusReply, TxnReply};
+use self::wire::{KeyValue, TxnReply};
 use crate::lease::block::{Block, BlockState, Epoch};
-use crate::lease::confirmed::Confirmed;
 use crate::lease::error::StoreError;
 use crate::lease::fingerprint::Fingerprint;
 use crate::lease::grant::Grant;
 use crate::lease::key::StoreKey;
 use crate::lease::namespace::Namespace;
 use crate::lease::options::{OpenError, OpenOptions};
+use crate::lease::quarantine::Quarantined;
 use crate::lease::record::StoreRecord;
 use crate::lease::report::{Durability, Listing, StoreReport};
-use crate::lease::request::{Acquire, Floor, Init, MAX_ACQUIRE, Renew};
+use crate::lease::request::{Acquire, Floor, Init, Renew};
 use crate::lease::store::LeaseStore;
 use crate::lease::stores::deadline::Deadline;
 
@@ -131,20 +129,10 @@ use crate::lease::stores::deadline::Deadline;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct EtcdStore {
-    gateway: Gateway,
+    cluster: Cluster,
     options: OpenOptions,
     key: StoreKey,
-    histories: Histories,
     random: Random,
-}
-
-/// How much of a namespace an acquisition reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reading {
-    /// A part of the fresh blocks, and those with the lowest marks.
-    Part,
-    /// Every block that was granted.
-    Whole,
 }
 
 impl EtcdStore {
@@ -158,98 +146,15 @@ impl EtcdStore {
         let mut random = Random::new();
         let first = random.below(config.hosts.len() as u64) as usize;
         Ok(Self {
-            gateway: Gateway::new(config, first),
+            cluster: Cluster::new(Gateway::new(config, first)),
             options: options.clone(),
             key: StoreKey::new(url, options),
-            histories: Histories::default(),
             random,
         })
     }
 
     fn deadline(&self) -> Deadline {
         Deadline::after(self.options.operation_timeout())
-    }
-
-    /// What an acquisition reads, with the part of the blocks that it looks at.
-    fn view_ops(
-        &mut self,
-        namespace: &Namespace,
-        reading: Reading,
-        wanted: u64,
-    ) -> (Vec<Value>, Range<u64>) {
-        let all = record::all_blocks(namespace);
-        let mut ops = vec![
-            wire::read(wire::get(&record::record_key(namespace))),
-            wire::read(wire::count(&all)),
-        ];
-        let (limit, length) = match reading {
-            // Twice what is wanted, so that two who choose need not collide.
-            Reading::Part => (2 * wanted + 16, 2 * wanted + 32),
-            Reading::Whole => (0, READ_WHOLE),
-        };
-        let window = choice::window(namespace, length, &mut self.random);
-        ops.push(wire::read(wire::least(&all, limit)));
-        let span = record::some_blocks(namespace, window.start, window.end);
-        ops.push(wire::read(wire::keys(&span)));
-        (ops, window)
-    }
-
-    /// What is said of a cluster that knows less than it has confirmed. Read after what
-    /// is chosen from: whoever puts keys back has put back these, too, by then, or
-    /// changes what the write compares.
-    fn history_lost(
-        &mut self,
-        namespace: &Namespace,
-        record: &StoreRecord,
-        now: u64,
-        evidence: &[Confirmed],
-        deadline: &Deadline,
-    ) -> Result<Option<StoreError>, StoreError> {
-        for some in evidence.chunks(MAX_ACQUIRE as usize) {
-            let key = |it: &Confirmed| record::block_key(namespace, it.block);
-            let ops = some.iter().map(|it| wire::read(wire::get(&key(it))));
-            let reply = self.read(ops.collect(), deadline)?;
-            for (place, confirmed) in some.iter().enumerate() {
-                let known = range(&reply.body, place)?.kvs.first();
-                let judged = known.map(|kv| record::judge(namespace, kv));
-                if let Err(lost) = record.check_evidence(now, judged.as_ref(), confirmed) {
-                    return Ok(Some(lost));
-                }
-            }
-        }
-        Ok(None)
-    }
-
-    /// Which cluster this is, in words.
-    ///
-    /// # Errors
-    /// [`StoreError::Unavailable`] where it has raised an alarm: it then refuses
-    /// to write.
-    fn describe(&mut self, deadline: &Deadline) -> Result<String, StoreError> {
-        let nothing = serde_json::json!({});
-        let mut ask = |path| self.gateway.ask(path, &nothing, deadline);
-        let status: Reply<StatusReply> = ask("/v3/maintenance/status").map_err(unavailable)?;
-        let status = status.body;
-        if !status.errors.is_empty() {
-            let text = format!("etcd has raised an alarm: {}", status.errors.join(", "));
-            return Err(StoreError::Unavailable {
-                source: text.into(),
-            });
-        }
-        let members = self
-            .gateway
-            .ask("/v3/cluster/member/list", &nothing, deadline);
-        let members: Reply<MembersReply> = members.map_err(unavailable)?;
-        let members = members.body.members;
-        let leader = members.iter().find(|member| member.id == status.leader);
-        let leader = leader.map_or("unknown", |member| &member.name);
-        let host = self.gateway.member().map(ToString::to_string);
-        Ok(format!(
-            "etcd {} at {}, {} members, leader {leader}",
-            status.version,
-            host.unwrap_or_default(),
-            members.len()
-        ))
     }
 }
 
@@ -258,31 +163,20 @@ impl LeaseStore for EtcdStore {
         // Before anything is sent.
         init.limits.validate(namespace.layout())?;
         let deadline = self.deadline();
-        let key = record::record_key(namespace);
-        let secret_key = record::secret_key(namespace.fingerprint());
-        let ops = || {
-            [&key, &secret_key]
-                .map(|key| wire::read(wire::get(key)))
-                .to_vec()
-        };
-        let mut reply = self.read(ops(), &deadline)?;
-        loop {
-            if !range(&reply.body, 0)?.kvs.is_empty() {
+        let keys = keys_with_secret(namespace);
+        self.cluster.change("init", &keys, &deadline, |_, reply| {
+            if reply.body.key_value(0)?.is_some() {
                 return Err(namespace.already_initialised());
             }
-            let header = reply.body.header;
-            let incarnation = history::new_incarnation(&header);
-            let date_ms = dated(reply.date_ms)?;
-            let record = StoreRecord::create(namespace, init, &incarnation, date_ms)?;
+            let header = &reply.body.header;
+            let incarnation = history::new_incarnation(header);
+            let record = StoreRecord::create(namespace, init, &incarnation, reply.dated()?)?;
             let value = record::encode_record(&record, header.raft_term)?;
-            let mut compare = vec![wire::unchanged(&key, 0)];
-            let mut puts = vec![wire::put(&key, &value)];
-            claim_secret(namespace, &reply.body, &mut compare, &mut puts)?;
-            match self.write("init", &header, compare, puts, ops(), &deadline)? {
-                Written::Done => return Ok(record),
-                Written::Overtaken(again) => reply = again,
-            }
-        }
+            Ok(Change {
+                puts: puts_with_secret(namespace, &reply.body, value)?,
+                answer: record,
+            })
+        })
     }
 
     /// etcd confirms nothing that it has not written.
@@ -301,95 +195,30 @@ impl LeaseStore for EtcdStore {
     ) -> Result<Vec<Grant>, StoreError> {
         acquire.validate()?;
         let deadline = self.deadline();
-        let record_key = record::record_key(namespace);
-        let wanted = acquire.blocks as usize;
-        let mut reading = Reading::Part;
-        let (mut ops, mut window) = self.view_ops(namespace, reading, u64::from(acquire.blocks));
-        let mut reply = self.read(ops, &deadline)?;
-        loop {
-            let mut opened = self.open(namespace, &reply.body)?;
-            let date_ms = dated(reply.date_ms)?;
-            let now = opened.record.tick_at(date_ms)?;
-            let client_ms = acquire.now_unix_ms;
-            let nearest = clock::nearest(date_ms, deadline.elapsed(), client_ms);
-            opened.record.check_skew(nearest, client_ms)?;
-
-            let compare = vec![wire::unchanged(&record_key, opened.mod_revision)];
-            let mut raised = opened.record.observe(&opened.incarnation, now);
-            let evidence = &acquire.evidence;
-            let lost = self.history_lost(namespace, &opened.record, now, evidence, &deadline)?;
-            if lost.is_some() {
-                opened.record.raise_floor(Floor::OverLostGrants, now)?;
-                raised = true;
-            }
-            if raised {
-                // By itself: whatever becomes of the rest, the floor stays.
-                let term = opened.header.raft_term;
-                let value = record::encode_record(&opened.record, term)?;
-                let puts = vec![wire::put(&record_key, &value)];
-                let header = &opened.header;
-                let written =
-                    self.write("acquire", header, compare, puts, Vec::new(), &deadline)?;
-                if let (Some(lost), Written::Done) = (lost, written) {
-                    return Err(lost);
-                }
-                (ops, window) = self.view_ops(namespace, reading, u64::from(acquire.blocks));
-                reply = self.read(ops, &deadline)?;
-                continue;
-            }
-
-            let view = choice::view(namespace, &reply.body, window)?;
-            let count = range(&reply.body, 1)?.count;
-            let random = &mut self.random;
-            let chosen = view.candidates(&opened.record, now, wanted, random);
-            let partial = reading == Reading::Part && !view.complete && count <= READ_WHOLE;
-            if chosen.len() < wanted && partial {
-                reading = Reading::Whole;
-                (ops, window) = self.view_ops(namespace, reading, u64::from(acquire.blocks));
-                reply = self.read(ops, &deadline)?;
-                continue;
-            }
-
-            if chosen.is_empty() {
-                let free_from = view.free_from(&opened.record).unwrap_or(now);
-                return Err(opened
-                    .record
-                    .refusal(date_ms, now, acquire.blocks, free_from));
-            }
-            let (mut compare, mut puts, mut grants) = (compare, Vec::new(), Vec::new());
-            for Candidate {
-                state,
-                mod_revision,
-            } in &chosen
-            {
-                let record = &opened.record;
-                let Some((grant, after)) = record.granted(now, date_ms, state, acquire) else {
-                    continue;
-                };
-                let key = record::block_key(namespace, state.block);
-                compare.push(wire::unchanged(&key, *mod_revision));
-                puts.push(wire::put(&key, &record::encode_block(&after)?));
-                grants.push(grant);
-            }
-            puts.extend(opened.new_term(&record_key)?);
-            let (instead, next) = self.view_ops(namespace, reading, u64::from(acquire.blocks));
-            let header = &opened.header;
-            match self.write("acquire", header, compare, puts, instead, &deadline)? {
-                Written::Done => return Ok(grants),
-                Written::Overtaken(again) => (reply, window) = (again, next),
-            }
-        }
+        acquire::run(
+            &mut self.cluster,
+            &mut self.random,
+            namespace,
+            acquire,
+            &deadline,
+        )
     }
 
     fn renew(&mut self, namespace: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
         renew.validate()?;
-        self.change_block("renew", namespace, renew.block, |opened, date_ms, known| {
-            let record = &opened.record;
-            let now = record.tick_at(dated(date_ms)?)?;
-            let renewed = record.renewed(&opened.incarnation, now, known, renew)?;
-            let end = renewed.hwm_end;
-            Ok((renewed, end))
-        })
+        let deadline = self.deadline();
+        let block = renew.block;
+        let change = |opened: &Opened, reply: &Reply<TxnReply>, kv: Option<&KeyValue>| {
+            let known = record::known(namespace, block, kv)?;
+            let now = opened.record.tick_at(reply.dated()?)?;
+            let renewed = opened
+                .record
+                .renewed(&opened.incarnation, now, known, renew)?;
+            Ok(renewed)
+        };
+        let cluster = &mut self.cluster;
+        let renewed = cluster.change_block("renew", namespace, block, &deadline, change)?;
+        Ok(renewed.hwm_end)
     }
 
     fn release(
@@ -398,14 +227,18 @@ impl LeaseStore for EtcdStore {
         block: Block,
         epoch: Epoch,
     ) -> Result<(), StoreError> {
-        self.change_block("release", namespace, block, |_, _, known| {
-            Ok((StoreRecord::released(block, epoch, known)?, ()))
-        })
+        let deadline = self.deadline();
+        let change = |_: &Opened, _: &Reply<TxnReply>, kv: Option<&KeyValue>| {
+            StoreRecord::released(block, epoch, record::known(namespace, block, kv)?)
+        };
+        let cluster = &mut self.cluster;
+        let released = cluster.change_block("release", namespace, block, &deadline, change);
+        released.map(drop)
     }
 
     fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
         let deadline = self.deadline();
-        let (opened, judged, _) = self.read_all(namespace, &deadline)?;
+        let (opened, judged, _) = self.cluster.read_all(namespace, &deadline)?;
         Ok(Listing::of_judged(opened.record, judged))
     }
 
@@ -415,7 +248,20 @@ impl LeaseStore for EtcdStore {
         block: Block,
         now_unix_ms: u64,
     ) -> Result<BlockState, StoreError> {
-        self.repair_block(namespace, block, now_unix_ms)
+        let deadline = self.deadline();
+        let change = |opened: &Opened, reply: &Reply<TxnReply>, kv: Option<&KeyValue>| {
+            let date_ms = reply.dated()?;
+            opened.check_skew(date_ms, &deadline, now_unix_ms)?;
+            let now = opened.record.tick_at(date_ms)?;
+            let damaged = kv.filter(|kv| {
+                let judged = record::judge(namespace, kv);
+                matches!(judged, Err(Quarantined { block: Some(_), .. }))
+            });
+            let kv = damaged.ok_or(StoreError::NotQuarantined { block })?;
+            Ok(opened.record.repaired(now, block, record::read_mark(kv)))
+        };
+        let cluster = &mut self.cluster;
+        cluster.change_block("repair", namespace, block, &deadline, change)
     }
 
     fn raise_floor(
@@ -425,33 +271,28 @@ impl LeaseStore for EtcdStore {
         now_unix_ms: u64,
     ) -> Result<u64, StoreError> {
         let deadline = self.deadline();
-        let key = record::record_key(namespace);
-        let ops = || vec![wire::read(wire::get(&key))];
-        let mut reply = self.read(ops(), &deadline)?;
-        loop {
-            let mut opened = self.open(namespace, &reply.body)?;
-            let date_ms = dated(reply.date_ms)?;
-            let now = opened.record.tick_at(date_ms)?;
-            if floor.heeds_clocks() {
-                let nearest = clock::nearest(date_ms, deadline.elapsed(), now_unix_ms);
-                opened.record.check_skew(nearest, now_unix_ms)?;
-            }
-            opened.record.raise_floor(floor, now)?;
-            let same_history = opened.incarnation == opened.record.incarnation;
-            let term = if same_history {
-                opened.raft_term.max(opened.header.raft_term)
-            } else {
-                opened.raft_term
-            };
-            let value = record::encode_record(&opened.record, term)?;
-            let compare = vec![wire::unchanged(&key, opened.mod_revision)];
-            let puts = vec![wire::put(&key, &value)];
-            let header = &opened.header;
-            match self.write("raise_floor", header, compare, puts, ops(), &deadline)? {
-                Written::Done => return Ok(opened.record.floor),
-                Written::Overtaken(again) => reply = again,
-            }
-        }
+        let keys = [record::record_key(namespace)];
+        self.cluster
+            .change("raise_floor", &keys, &deadline, |cluster, reply| {
+                let mut opened = cluster.open(namespace, &reply.body)?;
+                let date_ms = reply.dated()?;
+                let now = opened.record.tick_at(date_ms)?;
+                if floor.heeds_clocks() {
+                    opened.check_skew(date_ms, &deadline, now_unix_ms)?;
+                }
+                opened.record.raise_floor(floor, now)?;
+                let same_history = opened.incarnation == opened.record.incarnation;
+                let term = if same_history {
+                    opened.raft_term.max(opened.header.raft_term)
+                } else {
+                    opened.raft_term
+                };
+                let value = record::encode_record(&opened.record, term)?;
+                Ok(Change {
+                    puts: vec![wire::put(&keys[0], &value)],
+                    answer: opened.record.floor,
+                })
+            })
     }
 
     fn check(
@@ -460,9 +301,9 @@ impl LeaseStore for EtcdStore {
         now_unix_ms: u64,
     ) -> Result<StoreReport, StoreError> {
         let deadline = self.deadline();
-        let store = self.describe(&deadline)?;
-        let (opened, judged, date_ms) = self.read_all(namespace, &deadline)?;
-        let date_ms = dated(date_ms)?;
+        let store = self.cluster.describe(&deadline)?;
+        let (opened, judged, date_ms) = self.cluster.read_all(namespace, &deadline)?;
+        let date_ms = gateway::dated(date_ms)?;
         let now = opened.record.tick_at(date_ms)?;
         let report = StoreReport::new(
             store,
@@ -477,31 +318,26 @@ impl LeaseStore for EtcdStore {
 
     fn upgrade(&mut self, namespace: &Namespace, former: Fingerprint) -> Result<bool, StoreError> {
         let deadline = self.deadline();
-        let key = record::record_key(namespace);
-        let secret_key = record::secret_key(namespace.fingerprint());
-        let ops = || {
-            [&key, &secret_key]
-                .map(|key| wire::read(wire::get(key)))
-                .to_vec()
-        };
-        let mut reply = self.read(ops(), &deadline)?;
-        loop {
-            let Some(kv) = range(&reply.body, 0)?.kvs.first() else {
-                return Err(namespace.not_initialised());
-            };
-            let (row, raft_term) = record::decode_row(namespace, kv)?;
-            let Some(row) = row.upgraded(namespace, former)? else {
-                return Ok(false);
-            };
-            let mut compare = vec![wire::unchanged(&key, kv.mod_revision)];
-            let mut puts = vec![wire::put(&key, &record::encode_row(row, raft_term)?)];
-            claim_secret(namespace, &reply.body, &mut compare, &mut puts)?;
-            let header = reply.body.header;
-            match self.write("upgrade", &header, compare, puts, ops(), &deadline)? {
-                Written::Done => return Ok(true),
-                Written::Overtaken(again) => reply = again,
-            }
-        }
+        let keys = keys_with_secret(namespace);
+        self.cluster
+            .change("upgrade", &keys, &deadline, |_, reply| {
+                let kv = reply.body.key_value(0)?;
+                let kv = kv.ok_or_else(|| namespace.not_initialised())?;
+                let (row, raft_term) = record::decode_row(namespace, kv)?;
+                Ok(match row.upgraded(namespace, former)? {
+                    None => Change {
+                        puts: Vec::new(),
+                        answer: false,
+                    },
+                    Some(row) => {
+                        let value = record::encode_row(row, raft_term)?;
+                        Change {
+                            puts: puts_with_secret(namespace, &reply.body, value)?,
+                            answer: true,
+                        }
+                    }
+                })
+            })
     }
 
     fn key(&self) -> Option<StoreKey> {
@@ -512,31 +348,35 @@ impl LeaseStore for EtcdStore {
 impl fmt::Debug for EtcdStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EtcdStore")
-            .field("gateway", &self.gateway)
+            .field("gateway", self.cluster.gateway())
             .field("options", &self.options)
             .finish_non_exhaustive()
     }
 }
 
-/// Adds the claim of the namespace's secret to a write of its record, whose key was
-/// read second.
-fn claim_secret(
+/// The keys of the record and, where there is one, of the namespace's secret.
+fn keys_with_secret(namespace: &Namespace) -> Vec<String> {
+    let mut keys = vec![record::record_key(namespace)];
+    if namespace.fingerprint() != Fingerprint::PLAIN {
+        keys.push(record::secret_key(namespace.fingerprint()));
+    }
+    keys
+}
+
+/// Writes this value of the record, and claims the namespace's secret unless another
+/// namespace has. `reply` has what [`keys_with_secret`] names.
+fn puts_with_secret(
     namespace: &Namespace,
     reply: &TxnReply,
-    compare: &mut Vec<Value>,
-    puts: &mut Vec<Value>,
-) -> Result<(), StoreError> {
-    if namespace.fingerprint() == Fingerprint::PLAIN {
-        return Ok(());
+    value: String,
+) -> Result<Vec<Value>, StoreError> {
+    let keys = keys_with_secret(namespace);
+    let mut puts = vec![wire::put(&keys[0], &value)];
+    if let Some(secret_key) = keys.get(1) {
+        let claimed = reply.key_value(1)?;
+        let owner = claimed.map(|kv| String::from_utf8_lossy(&kv.value));
+        namespace.check_secret(owner.as_deref())?;
+        puts.push(wire::put(secret_key, namespace.name()));
     }
-    let key = record::secret_key(namespace.fingerprint());
-    let claimed = range(reply, 1)?.kvs.first();
-    let owner = claimed.map(|kv| String::from_utf8_lossy(&kv.value));
-    namespace.check_secret(owner.as_deref())?;
-    compare.push(wire::unchanged(
-        &key,
-        claimed.map_or(0, |kv| kv.mod_revision),
-    ));
-    puts.push(wire::put(&key, namespace.name()));
-    Ok(())
+    Ok(puts)
 }

@@ -12,7 +12,6 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::Range;
 
 use super::record;
-use super::transaction::range;
 use super::wire::TxnReply;
 use crate::lease::block::{Block, BlockState};
 use crate::lease::error::StoreError;
@@ -87,13 +86,13 @@ impl View {
     }
 }
 
-/// The blocks out of the reply to `EtcdStore::view_ops`, but for those that are quarantined.
+/// The blocks out of the reply to `view_ops`, but for those that are quarantined.
 pub(super) fn view(
     namespace: &Namespace,
     reply: &TxnReply,
     window: Range<u64>,
 ) -> Result<View, StoreError> {
-    let read = &range(reply, 2)?.kvs;
+    let read = &reply.range(2)?.kvs;
     let mut lowest = Vec::with_capacity(read.len());
     for kv in read {
         match record::judge(namespace, kv) {
@@ -105,10 +104,10 @@ pub(super) fn view(
         }
     }
     // A key that is of no block takes none away.
-    let granted = range(reply, 3)?.kvs.iter();
+    let granted = reply.range(3)?.kvs.iter();
     let granted = granted.filter_map(|kv| record::decode_key(namespace, kv).ok());
     Ok(View {
-        complete: read.len() as u64 == range(reply, 1)?.count,
+        complete: read.len() as u64 == reply.range(1)?.count,
         lowest,
         window,
         granted: granted.map(Block::index).collect(),

@@ -13,6 +13,7 @@ use super::config::Config;
 use super::tls;
 use super::verdict::{self, Verdict};
 use super::wire::{ErrorReply, TokenReply};
+use crate::lease::error::StoreError;
 use crate::lease::options::Hidden;
 use crate::lease::stores::certificates::{TlsContents, TlsFiles};
 use crate::lease::stores::deadline::Deadline;
@@ -68,6 +69,23 @@ impl Client {
 pub(super) struct Reply<T> {
     pub(super) body: T,
     pub(super) date_ms: Option<u64>,
+}
+
+impl<T> Reply<T> {
+    /// The member's time.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] if the reply tells none.
+    pub(super) fn dated(&self) -> Result<u64, StoreError> {
+        dated(self.date_ms)
+    }
+}
+
+/// As [`Reply::dated`].
+pub(super) fn dated(date_ms: Option<u64>) -> Result<u64, StoreError> {
+    date_ms.ok_or_else(|| StoreError::Unavailable {
+        source: "the member's reply tells no date".into(),
+    })
 }
 
 /// A call that failed.

@@ -145,6 +145,19 @@ pub(super) fn encode_block(block: &BlockState) -> Result<String, StoreError> {
     })
 }
 
+/// The state of a block whose grant is to be changed; none if its key does not exist.
+///
+/// # Errors
+/// A [fence](Quarantined::fence) if it is quarantined.
+pub(super) fn known(
+    namespace: &Namespace,
+    block: Block,
+    kv: Option<&KeyValue>,
+) -> Result<Option<BlockState>, StoreError> {
+    let known = kv.map(|kv| judge(namespace, kv)).transpose();
+    known.map_err(|found| found.fence(namespace, block))
+}
+
 /// What a key says of a block, or why it can't.
 pub(super) fn judge(namespace: &Namespace, kv: &KeyValue) -> Judged {
     let block = decode_key(namespace, kv)?;

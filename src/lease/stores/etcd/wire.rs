@@ -10,6 +10,9 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
+use crate::lease::error::StoreError;
+use crate::lease::stores::row::corrupt;
+
 /// What heads every reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
@@ -28,6 +31,22 @@ pub(super) struct TxnReply {
     pub(super) header: Header,
     pub(super) succeeded: bool,
     pub(super) responses: Vec<OpReply>,
+}
+
+impl TxnReply {
+    /// The range that was asked for at this place.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] if the reply lacks it.
+    pub(super) fn range(&self, place: usize) -> Result<&RangeReply, StoreError> {
+        let found = self.responses.get(place).map(|op| &op.response_range);
+        found.ok_or_else(|| corrupt("a reply lacks a range that was asked for".into()))
+    }
+
+    /// As [`range`](Self::range), of one key: its value, if the key exists.
+    pub(super) fn key_value(&self, place: usize) -> Result<Option<&KeyValue>, StoreError> {
+        Ok(self.range(place)?.kvs.first())
+    }
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

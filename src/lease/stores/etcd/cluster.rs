@@ -1,4 +1,4 @@
-//! Reading and writing: what every operation is made of.
+//! Reading and writing: the steps of every operation.
 //!
 //! ```text
 //! read (record, blocks) --decide--> write if (record, blocks) are unchanged
@@ -6,26 +6,30 @@
 //!          +--- what is there instead ---+ overtaken
 //! ```
 //! The write compares the revisions at which the record and each block were last
-//! written, 0 for a block without a key. So whatever was decided was decided on
-//! what stood there at the moment of the write (S1, S6). A write whose fate is
+//! written, 0 for a block without a key. So each decision holds for
+//! the keys as they stand at the moment of the write (S1, S6). A write whose fate is
 //! unknown ends the operation; it is never sent again. A floor that must stay is
 //! a write of its own.
 
-use std::error::Error;
+use serde_json::{Value, json};
 
-use serde_json::Value;
-
-use super::gateway::{Failure, Reply};
+use super::gateway::{Failure, Gateway, Reply};
+use super::history::Histories;
 use super::verdict::Verdict;
-use super::wire::{self, Header, RangeReply, TxnReply};
-use super::{EtcdStore, record};
+use super::wire::{self, Header, KeyValue, MembersReply, RangeReply, StatusReply, TxnReply};
+use super::{clock, record};
 use crate::lease::block::{Block, BlockState};
 use crate::lease::error::StoreError;
 use crate::lease::namespace::Namespace;
 use crate::lease::quarantine::Judged;
 use crate::lease::record::{Incarnation, StoreRecord};
 use crate::lease::stores::deadline::Deadline;
-use crate::lease::stores::row::corrupt;
+
+/// A cluster, and the histories that were seen of it.
+pub(super) struct Cluster {
+    gateway: Gateway,
+    histories: Histories,
+}
 
 /// A namespace's record as it was read.
 #[derive(Clone, Debug)]
@@ -42,11 +46,30 @@ pub(super) struct Opened {
 /// A writing transaction that was carried out, one way or the other.
 pub(super) enum Written {
     Done,
-    /// Somebody else was first, and this is what they left.
+    /// Somebody else was first. The reply has the keys as they are now.
     Overtaken(Reply<TxnReply>),
 }
 
-impl EtcdStore {
+/// What an operation decides on.
+pub(super) struct Change<T> {
+    /// The writes; if there are none, nothing is sent.
+    pub(super) puts: Vec<Value>,
+    /// The operation's answer once they are done.
+    pub(super) answer: T,
+}
+
+impl Cluster {
+    pub(super) fn new(gateway: Gateway) -> Self {
+        Self {
+            gateway,
+            histories: Histories::default(),
+        }
+    }
+
+    pub(super) fn gateway(&self) -> &Gateway {
+        &self.gateway
+    }
+
     /// Reads several ranges at one revision.
     pub(super) fn read(
         &mut self,
@@ -96,7 +119,7 @@ impl EtcdStore {
         namespace: &Namespace,
         reply: &TxnReply,
     ) -> Result<Opened, StoreError> {
-        let Some(kv) = range(reply, 0)?.kvs.first() else {
+        let Some(kv) = reply.key_value(0)? else {
             return Err(namespace.not_initialised());
         };
         let (record, raft_term) = record::decode_record(namespace, kv)?;
@@ -116,44 +139,60 @@ impl EtcdStore {
         })
     }
 
-    /// Reads the record and one block, lets `change` decide, and writes what it
-    /// makes of the block, over and over until nobody was faster.
-    pub(super) fn change_block<T>(
+    /// Reads `keys`, lets `decide` decide on their values, and writes if all of them
+    /// are unchanged; over and over until nobody was faster.
+    pub(super) fn change<T>(
         &mut self,
         operation: &'static str,
-        namespace: &Namespace,
-        block: Block,
-        mut change: impl FnMut(
-            &Opened,
-            Option<u64>,
-            Option<BlockState>,
-        ) -> Result<(BlockState, T), StoreError>,
+        keys: &[String],
+        deadline: &Deadline,
+        mut decide: impl FnMut(&mut Self, &Reply<TxnReply>) -> Result<Change<T>, StoreError>,
     ) -> Result<T, StoreError> {
-        let deadline = self.deadline();
-        let record_key = record::record_key(namespace);
-        let block_key = record::block_key(namespace, block);
-        let ops = || {
-            let keys = [&record_key, &block_key];
-            keys.map(|key| wire::read(wire::get(key))).to_vec()
-        };
-        let mut reply = self.read(ops(), &deadline)?;
+        let ops = || keys.iter().map(|key| wire::read(wire::get(key))).collect();
+        let mut reply = self.read(ops(), deadline)?;
         loop {
-            let opened = self.open(namespace, &reply.body)?;
-            let kv = range(&reply.body, 1)?.kvs.first();
-            let known = kv.map(|kv| record::judge(namespace, kv)).transpose();
-            let known = known.map_err(|found| found.fence(namespace, block))?;
-            let (changed, answer) = change(&opened, reply.date_ms, known)?;
-            let mut compare = vec![wire::unchanged(&record_key, opened.mod_revision)];
-            let before = kv.map_or(0, |kv| kv.mod_revision);
-            compare.push(wire::unchanged(&block_key, before));
-            let mut puts = vec![wire::put(&block_key, &record::encode_block(&changed)?)];
-            puts.extend(opened.new_term(&record_key)?);
-            let header = &opened.header;
-            match self.write(operation, header, compare, puts, ops(), &deadline)? {
+            let Change { puts, answer } = decide(self, &reply)?;
+            if puts.is_empty() {
+                return Ok(answer);
+            }
+            let mut compare = Vec::with_capacity(keys.len());
+            for (place, key) in keys.iter().enumerate() {
+                let revision = reply.body.key_value(place)?.map_or(0, |kv| kv.mod_revision);
+                compare.push(wire::unchanged(key, revision));
+            }
+            let header = &reply.body.header;
+            match self.write(operation, header, compare, puts, ops(), deadline)? {
                 Written::Done => return Ok(answer),
                 Written::Overtaken(again) => reply = again,
             }
         }
+    }
+
+    /// As [`change`](Self::change), of one block: `decide` makes its new state out of
+    /// the record and the key as it stands, if it does.
+    pub(super) fn change_block(
+        &mut self,
+        operation: &'static str,
+        namespace: &Namespace,
+        block: Block,
+        deadline: &Deadline,
+        decide: impl Fn(&Opened, &Reply<TxnReply>, Option<&KeyValue>) -> Result<BlockState, StoreError>,
+    ) -> Result<BlockState, StoreError> {
+        let keys = [
+            record::record_key(namespace),
+            record::block_key(namespace, block),
+        ];
+        let [record_key, block_key] = &keys;
+        self.change(operation, &keys, deadline, |cluster, reply| {
+            let opened = cluster.open(namespace, &reply.body)?;
+            let changed = decide(&opened, reply, reply.body.key_value(1)?)?;
+            let mut puts = vec![wire::put(block_key, &record::encode_block(&changed)?)];
+            puts.extend(opened.new_term(record_key)?);
+            Ok(Change {
+                puts,
+                answer: changed,
+            })
+        })
     }
 
     /// Every block that was granted, at one revision, with the record.
@@ -169,7 +208,7 @@ impl EtcdStore {
         let ops = vec![wire::read(record), wire::read(wire::range(&span, PAGE))];
         let first = self.read(ops, deadline)?;
         let opened = self.open(namespace, &first.body)?;
-        let mut page = range(&first.body, 1)?.clone();
+        let mut page = first.body.range(1)?.clone();
         let mut blocks = Vec::new();
         loop {
             blocks.extend(page.kvs.iter().map(|kv| record::judge(namespace, kv)));
@@ -188,9 +227,53 @@ impl EtcdStore {
             page = reply.body;
         }
     }
+
+    /// Which cluster this is, in words.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] where it has raised an alarm: it then refuses
+    /// to write.
+    pub(super) fn describe(&mut self, deadline: &Deadline) -> Result<String, StoreError> {
+        let nothing = json!({});
+        let mut ask = |path| self.gateway.ask(path, &nothing, deadline);
+        let status: Reply<StatusReply> = ask("/v3/maintenance/status").map_err(unavailable)?;
+        let status = status.body;
+        if !status.errors.is_empty() {
+            let text = format!("etcd has raised an alarm: {}", status.errors.join(", "));
+            return Err(StoreError::Unavailable {
+                source: text.into(),
+            });
+        }
+        let members = self
+            .gateway
+            .ask("/v3/cluster/member/list", &nothing, deadline);
+        let members: Reply<MembersReply> = members.map_err(unavailable)?;
+        let members = members.body.members;
+        let leader = members.iter().find(|member| member.id == status.leader);
+        let leader = leader.map_or("unknown", |member| &member.name);
+        let host = self.gateway.member().map(ToString::to_string);
+        Ok(format!(
+            "etcd {} at {}, {} members, leader {leader}",
+            status.version,
+            host.unwrap_or_default(),
+            members.len()
+        ))
+    }
 }
 
 impl Opened {
+    /// Compares a client's clock with the member's, as of a reply of this operation,
+    /// which began with `deadline`.
+    pub(super) fn check_skew(
+        &self,
+        date_ms: u64,
+        deadline: &Deadline,
+        client_ms: u64,
+    ) -> Result<(), StoreError> {
+        let nearest = clock::nearest(date_ms, deadline.elapsed(), client_ms);
+        self.record.check_skew(nearest, client_ms)
+    }
+
     /// The record with a raft term that has risen since it was written.
     pub(super) fn new_term(&self, record_key: &str) -> Result<Option<Value>, StoreError> {
         let same_history = self.incarnation == self.record.incarnation;
@@ -202,19 +285,7 @@ impl Opened {
     }
 }
 
-/// One of the ranges that were asked for.
-pub(super) fn range(reply: &TxnReply, place: usize) -> Result<&RangeReply, StoreError> {
-    let found = reply.responses.get(place).map(|op| &op.response_range);
-    found.ok_or_else(|| corrupt("a reply lacks a range that was asked for".into()))
-}
-
-pub(super) fn dated(date_ms: Option<u64>) -> Result<u64, StoreError> {
-    date_ms.ok_or_else(|| StoreError::Unavailable {
-        source: Box::<dyn Error + Send + Sync>::from("the member's reply tells no date"),
-    })
-}
-
-pub(super) fn unavailable(failure: Failure) -> StoreError {
+fn unavailable(failure: Failure) -> StoreError {
     let source = failure.source;
     match failure.verdict {
         Verdict::Denied => StoreError::Denied { source },
