@@ -1,7 +1,7 @@
-//! Keeps the leases of one process, as a state machine without any means.
+//! Keeps the leases of one process, as a state machine without I/O.
 //!
 //! A [`Manager`] has no thread, no clock, no connection and no source of
-//! randomness. Its driver tells it the time and the demand, carries its requests
+//! randomness. Its driver passes it the time and the demand, carries its requests
 //! to a [`LeaseStore`](super::LeaseStore), and carries the answers back. There is
 //! one request under way at most.
 //!
@@ -23,22 +23,23 @@
 //!                       (closed)                       (closed, then released)
 //! ```
 //! While it is held a grant is renewed to the clock plus the lease duration, each time
-//! after a tenth to three twentieths of what the last reply really carried.
-//! Other answers than those drawn leave the grant as it is, to be renewed later:
-//! [`Unavailable`](StoreError::Unavailable) after a backoff that all requests of
-//! the process share, and that is the longer the more is left; the rest at a slow
-//! timing, [`Denied`](StoreError::Denied) among them, since passwords are changed. The confirmed ticks of a draining grant are used like any other's, and
-//! its block is replaced by another. [`invalidate`](Manager::invalidate) leads
-//! from every state to nothing at once.
+//! after a tenth to three twentieths of the reach of the last reply. Other answers than
+//! those drawn leave the grant as it is, to be renewed later:
+//! [`Unavailable`](StoreError::Unavailable) after a backoff that all requests of the
+//! process share, and that is the longer the more is left; the rest at a slow timing,
+//! [`Denied`](StoreError::Denied) among them, since passwords are changed. The confirmed
+//! ticks of a draining grant are used like any other's, and its block is replaced by
+//! another. [`invalidate`](Manager::invalidate) leads from every state to nothing at
+//! once.
 //!
 //! # Out of reach
-//! Where the store's clock and this machine's were ahead, IDs were issued that far
-//! ahead. Once both are right, nothing more may be borrowed until the clock is back
-//! there. If that takes longer than a lease duration, what there is counts as out of reach,
-//! whatever its state: it goes on as drawn, but others are acquired in its place,
-//! which begin now. With the first of them that is within reach it is closed. If the
-//! clock comes back before that, it counts again as ever. So a clock that is wrong
-//! for a moment costs no block, and what is closed can not be returned to.
+//! Where the store's clock and this machine's were ahead, IDs were issued that far ahead.
+//! Once both are right, nothing more may be borrowed until the clock is back there. If that
+//! takes longer than a lease duration, the grants at hand count as out of reach, whatever
+//! their state: they go on as drawn, but others are acquired in their place, which begin
+//! now. With the first of those that is within reach they are closed. If the clock comes
+//! back before that, they count again as ever. So a clock that is wrong for a moment costs
+//! no block, and a grant that is closed is never returned to.
 //!
 //! # The manager
 //! ```text
@@ -47,16 +48,16 @@
 //!          <---------------                         v
 //!             a reply comes                     RELEASING ---> DONE
 //! ```
-//! Asking, it sends what is most overdue: a renewal, or an acquisition of as
-//! many blocks as are missing. Unsure, it sends nothing but `check`: where
-//! replies get lost, each acquisition leaves a block to nobody and each renewal
-//! costs one that was held, so no further one is risked before something has
-//! come back. Where the reason is a store that is overrun, this and the longer
-//! backoff after an unknown outcome let it catch up.
+//! Asking, it sends the request that is overdue for longest: a renewal, or an
+//! acquisition of as many blocks as are missing. Unsure, it sends nothing but
+//! `check`: if replies get lost, each acquisition leaves a block without a
+//! holder and each renewal costs one that was held, so no further one is risked
+//! before a reply has come. If the reason is an overloaded store, this and the
+//! longer backoff after an unknown outcome let it catch up.
 //!
 //! # Why it is right
 //! Of the rules at the head of [`lease`](super), the stores keep their half, and
-//! this one keeps the client's:
+//! the manager keeps the client's:
 //!
 //! *S1.* A renewal names the end that the last positive reply named. One whose
 //! outcome is unknown is never sent again, nor is any other for that grant, so
@@ -72,28 +73,29 @@
 //!
 //! *S4.* A copy of a manager is a copy of the process: both will use what both
 //! know, up to the ends known when they parted, and renew with the same known
-//! end. The store takes one and fences the other, and what is granted after that
-//! is known to one alone. (What a request under way at that moment brings may
-//! become known to both, should its reply reach both.) Nothing in here could tell
-//! one copy from another, so it is up to the driver:
+//! end. The store takes one and fences the other, and later grants are known to
+//! one alone. (The result of a request under way at that moment may become known
+//! to both, should its reply reach both.) Nothing in here could distinguish one
+//! copy from another, so it is up to the driver:
 //! * A forked child never drives its parent's manager. It has no renewal thread,
 //!   and builds a manager of its own.
 //! * A hook that runs when a machine is resumed from a snapshot calls
-//!   [`invalidate`](Manager::invalidate); then nothing is used twice. A request
-//!   that was under way is answered to nobody.
+//!   [`invalidate`](Manager::invalidate); then nothing is used twice. The
+//!   answer to a request that was under way is dropped.
 //!
-//! *S8.* What a positive reply told goes with every acquisition, also after the grant
-//! was given up or closed: it stays true. A store that knows less raises its floor in
-//! the same step. A renewal that is fenced for that reason is followed by an
-//! acquisition at once.
+//! *S8.* Every confirmation in a positive reply goes with every acquisition, also
+//! after the grant was given up or closed: it stays true. A store that knows less
+//! raises its floor in the same step. A renewal that is fenced for that reason is
+//! followed by an acquisition at once.
 //!
 //! *S5, S6, S7.* Kept by the store. A refusal on account of them opens nothing
 //! and extends nothing. An end is never assumed, only read from a reply, so it
 //! lies within the horizon.
 //!
-//! No clock occurs in this. The wall clock decides what is asked for and when
-//! something counts as passed; the monotonic clock, when to ask. A wrong one
-//! costs service: requests that are refused, or grants closed before their time.
+//! No clock occurs in this. The wall clock decides what is asked for and when a
+//! grant counts as passed; the monotonic clock decides when to ask. A wrong
+//! clock costs service: requests that are refused, or grants closed before their
+//! time.
 
 mod agenda;
 mod evidence;
@@ -125,7 +127,7 @@ use crate::layout::Layout;
 /// It decides what to ask of a store and when, and which grants may be used; the
 /// [module](self) has its states and why it is right. Calls cost some
 /// comparisons for each grant, and allocate only what they answer. A clone is
-/// what a snapshot of the process would be: both go on as the same holder.
+/// like a snapshot of the process: both go on as the same holder.
 ///
 /// # Examples
 /// A driver in full, on one thread:
@@ -184,9 +186,9 @@ pub struct Manager {
     jitter: Jitter,
     width: Width,
     holdings: Vec<Holding>,
-    /// Closed, but the store was not told yet.
+    /// Closed, but not released yet.
     to_release: VecDeque<(Block, Epoch)>,
-    /// What the store must know, for as long as the process lives.
+    /// The store's confirmations, for as long as the process lives.
     evidence: Evidence,
     mode: Mode,
     flight: Option<Flight>,
@@ -202,10 +204,10 @@ pub struct Manager {
     next_attempt: Duration,
 }
 
-/// What the manager is about, as the head of this file draws it.
+/// The mode of the manager, as the head of this file draws it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// It sends what is most overdue.
+    /// It sends the request that is overdue for longest.
     Asking,
     /// The outcome of the last request is unknown and nothing has come back since: it
     /// sends nothing but `check`.
@@ -231,15 +233,15 @@ struct Flight {
     void: bool,
 }
 
-/// Whether what was issued last can be gone on from.
+/// Whether IDs can be issued on from the last one.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reach {
     is_lost: bool,
-    /// How far ahead IDs may lie, as last told.
+    /// How far ahead IDs may lie, as of the last demand.
     borrow_limit: Duration,
 }
 
-/// Since when something fails, and how it did the last time.
+/// The beginning of a failure, and its last error.
 #[derive(Clone, Debug)]
 struct Failing {
     since_unix_ms: u64,
@@ -289,10 +291,10 @@ impl Manager {
         &self.plan
     }
 
-    /// What time has changed, and what to do now.
+    /// The changes that time has made, and the next step.
     ///
     /// Apply the changes before doing the step. While a request is under way the
-    /// step is to wait, and its answer the thing to wait for.
+    /// step is to wait, and the driver waits for the answer.
     pub fn next(&mut self, at: Moment, demand: Demand) -> (Vec<Change>, Step) {
         let mut changes = Vec::new();
         self.pass_time(at, &mut changes);
@@ -345,18 +347,18 @@ impl Manager {
     }
 
     /// Lets go of everything, for good: from now on [`next`](Self::next) closes
-    /// the grants, then tells the store about each that is certainly this
-    /// process's, and is then [`Step::Done`].
+    /// the grants, then releases each that is certainly this process's, and is
+    /// then [`Step::Done`].
     ///
-    /// That is a courtesy: the blocks are free for others sooner. Should the
-    /// store fail at it, it is left at that.
+    /// Releasing is optional: it frees the blocks for others sooner. If the
+    /// store fails at it, the rest is not released.
     pub fn release(&mut self) {
         if self.mode != Mode::Done {
             self.mode = Mode::Releasing;
         }
     }
 
-    /// How the leases stand, as of the last call. Allocates.
+    /// The status of the leases, as of the last call. Allocates.
     pub fn status(&self) -> LeaseStatus {
         let failing = self
             .store_failing
@@ -383,10 +385,10 @@ impl Manager {
         }
     }
 
-    /// Closes what the clock has passed, and tells when it has passed
-    /// everything. A grant that is held is not closed by that: it can still be
-    /// renewed. Nor, where IDs are served after the end, is any before there is
-    /// another.
+    /// Closes the grants that the clock has passed, and reports when it has
+    /// passed all of them. A grant that is held is not closed by that: it can
+    /// still be renewed. Nor, if IDs are served after the end, is any closed
+    /// before there is another.
     fn pass_time(&mut self, at: Moment, changes: &mut Vec<Change>) {
         let has_new = || changes.iter().any(|c| matches!(c, Change::Opened(_)));
         let closes = self.plan.expiry == Expiry::Refuse || self.is_in_force(at) || has_new();

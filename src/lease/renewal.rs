@@ -1,8 +1,8 @@
 //! Acquires and renews leases: threads that drive [`Manager`]s against stores.
 //!
 //! The manager decides. A worker, a thread with a store of its own, sends the manager's
-//! requests to the store, hands it the answers, and tells the sink which grants it has
-//! from then on. A [`RenewalThread`] is a generator's handle on all that.
+//! requests to the store, hands the answers to the manager, and reports the changes of
+//! grants to the sink. A [`RenewalThread`] is a generator's handle on all that.
 //!
 //! Generators of one process whose stores have equal [keys](super::StoreKey) share one
 //! worker, and with it one connection. A hundred of them cost the server no more than
@@ -34,9 +34,8 @@
 //!
 //! # Other people's code
 //! It may panic. The outcome of a request to a store that panics is unknown, a clock that
-//! panics counts as unchanged, and a subscriber's panic is dropped. None of them comes
-//! between the manager and the sink: the sink learns of all that the manager has
-//! changed.
+//! panics counts as unchanged, and a subscriber's panic is dropped. No panic comes
+//! between the manager and the sink: the sink receives every change of the manager's.
 //!
 //! # Forks
 //! A child has neither the threads nor the leases. The `RenewalThread`s that it has copied
@@ -128,8 +127,8 @@ impl RenewalThread {
         self.shared.state().status()
     }
 
-    /// Gives up every lease at once, with all that was made from them, and lets
-    /// the worker acquire others.
+    /// Gives up every lease at once, with all IDs made from them, and lets the
+    /// worker acquire others.
     pub(crate) fn invalidate(&self) {
         let events = self.shared.state().invalidate();
         if let Some(worker) = &self.worker {

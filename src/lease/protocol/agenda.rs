@@ -1,11 +1,11 @@
-//! What to ask next, and when.
+//! The choice of the next request, and its time.
 
 use std::time::Duration;
 
 use super::super::{Acquire, MAX_ACQUIRE, Renew};
 use super::{Demand, Flight, GrantState, Holding, Manager, Mode, Moment, Request, Step};
 
-/// What could be asked.
+/// The requests to choose from.
 enum Task {
     Check,
     Renew(Renew),
@@ -13,7 +13,7 @@ enum Task {
 }
 
 impl Manager {
-    /// Brings the target to the demand, and what is held to the target.
+    /// Adjusts the target to the demand, and the held grants to the target.
     pub(super) fn follow_demand(&mut self, at: Moment, demand: Demand) {
         self.judge_reach(at, demand);
         let mut held = self.held();
@@ -43,17 +43,17 @@ impl Manager {
         }
     }
 
-    /// The most overdue request, or how long until there is one.
+    /// The request that is overdue for longest, or the time until one is due.
     pub(super) fn choose(&mut self, at: Moment, demand: Demand) -> Step {
         let held = self.held();
         let missing = (self.width.target as usize)
             .saturating_sub(held)
             .min(demand.room);
-        let (due, task) = self.most_overdue(at, missing > 0);
+        let (due, task) = self.overdue_longest(at, missing > 0);
         self.next_attempt = due.max(self.backoff.until);
         if self.next_attempt > at.elapsed.saturating_add(self.timing.lease_duration) {
-            // No plan reaches that far. The monotonic clock went back: the process
-            // was restored on another machine.
+            // No request is planned that far ahead. The monotonic clock went back:
+            // the process was restored on another machine.
             self.next_attempt = at.elapsed;
         }
         if self.next_attempt <= at.elapsed {
@@ -84,7 +84,7 @@ impl Manager {
         Step::Wait(wait.max(Duration::from_millis(1)))
     }
 
-    fn most_overdue(&self, at: Moment, is_missing: bool) -> (Duration, Task) {
+    fn overdue_longest(&self, at: Moment, is_missing: bool) -> (Duration, Task) {
         if self.mode == Mode::Unsure {
             return (Duration::ZERO, Task::Check);
         }
@@ -141,7 +141,8 @@ impl Manager {
         Step::Ask(request)
     }
 
-    /// How long until time closes a grant, or passes the last of them.
+    /// The time until the clock closes a grant, or passes the end of the last
+    /// one.
     pub(super) fn until_something_passes(&self, at: Moment) -> Option<Duration> {
         let left = |held: &Holding| held.left_ms(self.layout(), at.unix_ms);
         let closes = self

@@ -1,17 +1,18 @@
-//! What the store has confirmed, block by block.
+//! The store's confirmations, block by block.
 
 use std::collections::BTreeMap;
 
 use super::super::{Block, Confirmed, Grant};
 
-/// The last that was confirmed of each block.
+/// The last confirmation for each block.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Evidence(BTreeMap<Block, Confirmed>);
 
 impl Evidence {
-    /// Four times what a plan can hold. Of more, those that end first are dropped: they
-    /// are the first to lie in the past, where nothing is granted any more.
-    const MOST: usize = 1024;
+    /// Four times the maximum of a plan. Beyond it, the confirmations that end first
+    /// are dropped: they are the first to lie in the past, where nothing is granted any
+    /// more.
+    const MAX: usize = 1024;
 
     pub(super) fn note(&mut self, grant: &Grant) {
         let confirmed = Confirmed::new(grant.block, grant.epoch, grant.ticks.end);
@@ -19,7 +20,7 @@ impl Evidence {
         if known.end <= confirmed.end {
             *known = confirmed;
         }
-        if self.0.len() > Self::MOST
+        if self.0.len() > Self::MAX
             && let Some(first) = self.0.values().min_by_key(|known| known.end).copied()
         {
             self.0.remove(&first.block);
@@ -53,14 +54,14 @@ mod tests {
     #[test]
     fn what_ends_first_makes_room() {
         let mut evidence = Evidence::default();
-        for block in 0..=Evidence::MOST as u64 {
+        for block in 0..=Evidence::MAX as u64 {
             evidence.note(&grant(block, 1, 5000 - block));
         }
         let all = evidence.all();
-        assert_eq!(all.len(), Evidence::MOST);
+        assert_eq!(all.len(), Evidence::MAX);
         assert_eq!(
             all.last().unwrap().block,
-            Block::new(Evidence::MOST as u64 - 1)
+            Block::new(Evidence::MAX as u64 - 1)
         );
     }
 }

@@ -1,4 +1,4 @@
-//! What a manager is told, and what it says.
+//! The manager's inputs and outputs.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub struct Moment {
     pub elapsed: Duration,
 }
 
-/// What the generator wants.
+/// The generator's demand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
     /// How far the last ID that was made lies ahead of the clock at the moment:
@@ -30,7 +30,7 @@ pub struct Demand {
     pub room: usize,
 }
 
-/// What to do now.
+/// The driver's next step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Step {
@@ -85,7 +85,7 @@ impl Request {
     }
 }
 
-/// What the store said to one [`Request`].
+/// The store's answer to one [`Request`].
 ///
 /// A driver that gives up waiting for a reply, or whose store panics, answers
 /// [`StoreError::Ambiguous`], and never hands in a reply that comes later.
@@ -102,12 +102,12 @@ pub enum Answer {
     Checked(Result<(), StoreError>),
 }
 
-/// What has changed for the generator.
+/// A change for the generator.
 ///
-/// A grant is given whole, as it is now. Among those of one process its block
-/// and `ticks.start` identify it; the epoch does not, since a store that lost
-/// its history can use one twice. Two grants of one block can be open at a time,
-/// an abandoned one and its successor: their ticks are disjoint.
+/// A change carries the whole grant, as it is now. Among those of one process
+/// its block and `ticks.start` identify it; the epoch does not, since a store
+/// that lost its history can use one twice. Two grants of one block can be open
+/// at a time, an abandoned one and its successor: their ticks are disjoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {
@@ -115,10 +115,10 @@ pub enum Change {
     Opened(Grant),
     /// The grant now ends later.
     Extended(Grant),
-    /// The clock has passed the end of the grant and it will not be extended
-    /// (with [`Expiry::Serve`](super::Expiry::Serve) not before there is another),
-    /// or the store is about to be told that it is no longer needed, or the clock
-    /// was set back so far that another grant has taken its place.
+    /// The clock has passed the end of the grant and it will not be extended (with
+    /// [`Expiry::Serve`](super::Expiry::Serve) not before there is another), or it
+    /// is about to be released since it is no longer needed, or the clock was set
+    /// back so far that another grant has taken its place.
     Closed(Grant),
     /// The grant was given up by
     /// [`invalidate`](super::Manager::invalidate): no ID of it may be issued any

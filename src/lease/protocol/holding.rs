@@ -1,4 +1,4 @@
-//! One grant in the hands of a manager.
+//! One grant that a manager holds.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub(super) struct Holding {
     /// With the end that was confirmed last.
     pub(super) grant: Grant,
     pub(super) state: GrantState,
-    /// Whether the block's last grant is this one, for all we know.
+    /// Whether the block's last grant is this one, as far as is known.
     pub(super) is_last: bool,
     /// Whether it is to be closed for another, once there is one.
     pub(super) out_of_reach: bool,
@@ -39,12 +39,12 @@ impl Holding {
         self.state == GrantState::Held
     }
 
-    /// Whether it counts for what is wanted.
+    /// Whether it counts towards the target.
     pub(super) fn counts(&self) -> bool {
         self.is_held() && !self.out_of_reach
     }
 
-    /// How much is left before the wall clock passes the end.
+    /// The time until the wall clock passes the end.
     pub(super) fn left_ms(&self, layout: &Layout, unix_ms: u64) -> u64 {
         layout
             .tick_start_unix_ms(self.grant.ticks.end)
@@ -120,15 +120,19 @@ mod tests {
 
     #[test]
     fn a_renewal_is_due_at_once_below_seven_tenths() {
-        for (left_ms, reach, least) in [(600_000, 600, 420_000), (100_000, 100, 70_000)] {
+        for (left_ms, reach, threshold_ms) in [(600_000, 600, 420_000), (100_000, 100, 70_000)] {
             let (held, carried) = confirmed(left_ms);
             assert_eq!(carried, Duration::from_secs(reach));
             let planned = held.due(at(left_ms, 1000), &LAYOUT);
             assert!(planned > Duration::from_secs(1000));
-            assert_eq!(held.due(at(least, 1001), &LAYOUT), planned);
+            assert_eq!(held.due(at(threshold_ms, 1001), &LAYOUT), planned);
             let soon = Duration::from_secs(1001);
-            assert_eq!(held.due(at(least - 1, 1001), &LAYOUT), soon);
-            assert_eq!(held.due(at(least - 1, 9999), &LAYOUT), planned, "overdue");
+            assert_eq!(held.due(at(threshold_ms - 1, 1001), &LAYOUT), soon);
+            assert_eq!(
+                held.due(at(threshold_ms - 1, 9999), &LAYOUT),
+                planned,
+                "overdue"
+            );
         }
         let (_, reach) = confirmed(900_000);
         assert_eq!(

@@ -1,11 +1,11 @@
-//! What a process wants of its leases.
+//! The plan for the leases of a process.
 
 use std::fmt;
 use std::time::Duration;
 
 use super::super::{Holder, Namespace, StoreLimits};
 
-/// What a process wants of its leases.
+/// The plan for the leases of a process.
 ///
 /// # Examples
 /// ```
@@ -34,12 +34,12 @@ pub struct LeasePlan {
     pub lease_duration: Duration,
     /// What becomes of IDs once the clock has passed the end of every lease.
     pub expiry: Expiry,
-    /// Who asks, for the store's listing.
+    /// The process, for the store's listing.
     pub holder: Option<Holder>,
 }
 
 impl LeasePlan {
-    /// No plan may hold more blocks.
+    /// The maximum of blocks in a plan.
     pub const MAX_BLOCKS: u32 = 256;
 
     /// So many blocks at all times; eight times as many, and no more than
@@ -135,8 +135,8 @@ pub enum Expiry {
     /// again.
     #[default]
     Refuse,
-    /// What was made already is served to the last, and so is what is left of
-    /// the leases.
+    /// IDs that were already made are all served, and so is the rest of the
+    /// leases.
     Serve,
 }
 
@@ -148,25 +148,25 @@ pub enum PlanError {
     Blocks {
         /// The number asked for.
         value: u32,
-        /// The most that it may be.
+        /// The maximum.
         max: u32,
     },
     /// Widening would end below the blocks held at all times, or too high.
     WidenTo {
         /// The number asked for.
         value: u32,
-        /// The least that it may be.
+        /// The minimum.
         min: u32,
-        /// The most that it may be.
+        /// The maximum.
         max: u32,
     },
     /// The lease duration is too short or too long.
     LeaseDuration {
         /// The lease duration asked for.
         value: Duration,
-        /// The least that it may be.
+        /// The minimum.
         min: Duration,
-        /// The most that it may be.
+        /// The maximum.
         max: Duration,
     },
 }

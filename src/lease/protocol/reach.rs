@@ -1,20 +1,20 @@
-//! What a clock that was set back has put out of reach.
+//! Grants that a clock set back has put out of reach.
 //!
-//! The file above has when that is so, and what becomes of it. Two things are kept
-//! for it: whether it is so at present, and for each holding whether it was there
-//! when that began. Those that come later are to replace it.
+//! The file above defines the condition and its consequences. Two things are kept
+//! for it: whether the condition holds at present, and for each holding whether it
+//! was there when the condition began. Later holdings replace those.
 
 use super::{Change, Demand, Holding, Manager, Moment};
 
 impl Manager {
     /// Notices that the clock was set back by more than can be waited for, and
-    /// that it is back.
+    /// that it has caught up.
     pub(super) fn judge_reach(&mut self, at: Moment, demand: Demand) {
         self.reach_ahead.borrow_limit = demand.borrow_limit;
         let bearable = demand.borrow_limit.saturating_add(self.plan.lease_duration);
         if demand.borrowed > bearable && !self.reach_ahead.is_lost {
             self.set_out_of_reach(true);
-            // A whole fleet has had the same clock, and it may be right soon.
+            // A whole fleet may have the same clock, and it may be right soon.
             let wait = self.jitter.between(self.timing.slow / 2, self.timing.slow);
             self.acquire_at = at.elapsed.saturating_add(wait);
         } else if demand.borrowed <= demand.borrow_limit && self.reach_ahead.is_lost {
@@ -29,9 +29,9 @@ impl Manager {
         }
     }
 
-    /// Closes what is out of reach once there is something in its place. The store
-    /// is not told: what others got of such a block would begin where this one's
-    /// ends, and be no nearer.
+    /// Closes the grants that are out of reach once there is another in their
+    /// place. They are not released: another process's grant of such a block would
+    /// begin at the end of this one, and be no nearer.
     pub(super) fn leave_what_is_replaced(&mut self, at: Moment, changes: &mut Vec<Change>) {
         let replaces = |held: &Holding| !held.out_of_reach && self.is_within_reach(at, held);
         if !self.reach_ahead.is_lost || !self.holdings.iter().any(replaces) {
@@ -53,7 +53,7 @@ impl Manager {
         held.left_ms(layout, at.unix_ms) > 0 && waits_ms <= limit_ms
     }
 
-    /// Whether IDs flow, for all that is known.
+    /// Whether IDs can be issued, as far as is known.
     pub(super) fn serves(&self, at: Moment) -> bool {
         !self.reach_ahead.is_lost && self.is_in_force(at)
     }

@@ -1,4 +1,4 @@
-//! What each answer means.
+//! The effect of each answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,10 +26,11 @@ impl Manager {
                 Err(error) => self.not_renewed(at, renew, error),
             },
             (Request::Release { .. }, Answer::Released(result)) => match result {
-                // That the grant is not the block's last is a reply, too.
+                // A refusal that fences is a reply, too.
                 Ok(()) | Err(StoreError::Fenced { .. }) => self.replied(),
                 Err(error) => {
-                    // Others learn that the blocks are free when their marks pass.
+                    // For other processes the blocks are free when their marks
+                    // pass.
                     self.to_release.clear();
                     self.store_fails(at, error);
                 }
@@ -61,7 +62,8 @@ impl Manager {
         self.store_works();
         self.acquire_failing = None;
         let wanted = acquire.blocks as usize;
-        // Fewer than wanted is service. There is hope for more, but no hurry.
+        // Fewer blocks than wanted are a success. More may come, but nothing is
+        // urgent.
         self.acquire_at = if grants.len() < wanted {
             self.slowly(at)
         } else {
@@ -163,8 +165,8 @@ impl Manager {
             StoreError::Fenced { fence, .. } => {
                 self.store_works();
                 self.drain(renew, false);
-                // With the store's history every other grant has gone, too. One
-                // acquisition is to replace them all, once they have noticed.
+                // The lost history fences every other grant, too. One
+                // acquisition replaces them all, once each has been fenced.
                 let wait = match fence {
                     Fence::Incarnation | Fence::Floor { .. } => self.breadth(at),
                     _ => RenewTiming::FIRST,
@@ -180,7 +182,7 @@ impl Manager {
                 self.drain(renew, true);
                 self.store_fails(at, error);
             }
-            // It concerns one block, not the store.
+            // The error concerns one block, not the store.
             StoreError::Invalid { .. } | StoreError::Corrupt { .. } => {
                 self.replied();
                 let renew_at = self.slowly(at);
@@ -201,8 +203,8 @@ impl Manager {
         }
     }
 
-    /// Something came back. The next failure still counts with those before:
-    /// a store that is overrun answers now and then.
+    /// A reply came. The next failure still counts with those before it: an
+    /// overloaded store answers now and then.
     fn replied(&mut self) {
         self.backoff.until = Duration::ZERO;
         self.enter(Mode::Asking);
@@ -215,15 +217,16 @@ impl Manager {
         self.store_failing = None;
     }
 
-    /// Nothing can be had of the store at the moment, whatever is asked.
+    /// The store serves no request at the moment, of whatever kind.
     fn store_fails(&mut self, at: Moment, error: StoreError) {
         let longest = self.timing.longest_step(self.held_left(at));
         let (now, jitter) = (at.elapsed, &mut self.jitter);
         match error {
             StoreError::Unavailable { .. } => self.backoff.fail(now, longest, jitter),
             StoreError::Ambiguous { .. } => {
-                // It may have more to do than it can. If every process of a fleet
-                // retries at this rate, that is no more than their top-ups are.
+                // The store may be overloaded. If every process of a fleet
+                // retries at this rate, that is no more requests than their
+                // top-ups are.
                 self.backoff
                     .fail(now, longest.max(self.timing.period), jitter);
                 self.enter(Mode::Unsure);
@@ -253,12 +256,12 @@ impl Manager {
             .saturating_add(self.timing.slowly(&mut self.jitter))
     }
 
-    /// After what the store advises, but within a top-up period, and not at the
-    /// same moment as everybody else who was advised so.
+    /// After the time that the store advises, but within a top-up period, and
+    /// spread over the processes that got the same advice.
     fn spread(&mut self, at: Moment, retry_after: Duration) -> Duration {
-        let least = retry_after.min(self.timing.period);
-        let breadth = self.breadth(at).max(least / 2);
-        let wait = self.jitter.between(least, least + breadth);
+        let earliest = retry_after.min(self.timing.period);
+        let breadth = self.breadth(at).max(earliest / 2);
+        let wait = self.jitter.between(earliest, earliest + breadth);
         at.elapsed.saturating_add(wait.max(RenewTiming::FIRST))
     }
 
@@ -272,7 +275,7 @@ impl Manager {
     }
 }
 
-/// Takes down a failure. It began when the first of its kind did.
+/// Records a failure. It began when the first of its kind did.
 fn note(failing: &mut Option<Failing>, at: Moment, error: StoreError) {
     let since_unix_ms = failing
         .as_ref()

@@ -31,20 +31,20 @@ pub struct LeaseStatus {
 pub struct GrantStatus {
     /// The grant, with its end as confirmed.
     pub grant: Grant,
-    /// What is done with it.
+    /// Its state.
     pub state: GrantState,
 }
 
-/// What is done with a grant.
+/// The state of a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum GrantState {
     /// It is renewed.
     Held,
-    /// It is no longer needed: used up to its end, then released.
+    /// It is no longer needed. It is used up to its end, then released.
     Lapsing,
-    /// The store refused to renew it, or may have renewed it without saying so:
-    /// what is confirmed is used, and the block given up.
+    /// The store refused to renew it, or may have renewed it without a reply:
+    /// the confirmed ticks are used, and the block is given up.
     Draining,
 }
 
@@ -56,7 +56,7 @@ pub struct LeaseHealth {
     /// none while they succeed. Blocks that are refused because all are held
     /// are no failure as long as one is in force here.
     pub failing_since_unix_ms: Option<u64>,
-    /// What the last failing request was answered.
+    /// The answer to the last request that failed.
     pub last_error: Option<Arc<StoreError>>,
     /// When the next request is due, on the scale of
     /// [`Moment::elapsed`](super::Moment::elapsed); none while one is under way,

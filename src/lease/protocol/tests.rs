@@ -176,9 +176,9 @@ impl Rig {
         mut reply: impl FnMut(&mut Self, &Request),
     ) -> Vec<(Duration, Request)> {
         let (end, mut asked) = (self.elapsed + time, Vec::new());
-        let most = (1_000 + 25 * time.as_secs()).min(20_000);
+        let limit = (1_000 + 25 * time.as_secs()).min(20_000);
         for turn in 0.. {
-            assert!(turn < most, "it hardly ever waits");
+            assert!(turn < limit, "it hardly ever waits");
             match self.next() {
                 Step::Ask(request) => {
                     reply(self, &request);
@@ -323,9 +323,9 @@ fn tops_up_each_grant_every_60_to_90_seconds() {
             .collect();
         assert!((40..=60).contains(&times.len()), "{}", times.len());
         let gaps: Vec<_> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        let (least, most) = (gaps.iter().min().unwrap(), gaps.iter().max().unwrap());
-        assert!(*least >= secs(60) && *most <= secs(90));
-        assert!(*most - *least > secs(10), "no jitter: {gaps:?}");
+        let (min, max) = (gaps.iter().min().unwrap(), gaps.iter().max().unwrap());
+        assert!(*min >= secs(60) && *max <= secs(90));
+        assert!(*max - *min > secs(10), "no jitter: {gaps:?}");
     }
     for status in rig.manager.status().grants {
         assert!(status.grant.ticks.end >= rig.tick() + LEASE_DURATION - 90);

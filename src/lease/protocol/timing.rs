@@ -1,4 +1,4 @@
-//! When to ask: jitter, top-ups and retries.
+//! The times of requests: jitter, top-ups and retries.
 
 use std::time::Duration;
 
@@ -22,16 +22,16 @@ impl Jitter {
         z ^ (z >> 31)
     }
 
-    /// Anything from nothing to `most`.
-    pub(super) fn up_to(&mut self, most: Duration) -> Duration {
+    /// Anything from nothing to `max`.
+    pub(super) fn up_to(&mut self, max: Duration) -> Duration {
         // 32 bits divide the longest lease duration, a year, into steps of 7 ms.
         let share = u32::try_from(self.next() >> 32).unwrap_or(u32::MAX);
-        most.mul_f64(f64::from(share) / f64::from(u32::MAX))
+        max.mul_f64(f64::from(share) / f64::from(u32::MAX))
     }
 
-    /// Anything from `least` to `most`.
-    pub(super) fn between(&mut self, least: Duration, most: Duration) -> Duration {
-        least + self.up_to(most.saturating_sub(least))
+    /// Anything from `min` to `max`.
+    pub(super) fn between(&mut self, min: Duration, max: Duration) -> Duration {
+        min + self.up_to(max.saturating_sub(min))
     }
 }
 
@@ -39,8 +39,8 @@ impl Jitter {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RenewTiming {
     pub(super) lease_duration: Duration,
-    /// The longest step of the backoff when nothing is left, and how often to
-    /// retry what will not mend by itself.
+    /// The longest step of the backoff when nothing is left, and the period of
+    /// retries after an error that will not mend by itself.
     pub(super) slow: Duration,
     /// The shortest time between two top-ups of a grant.
     pub(super) period: Duration,
@@ -58,7 +58,7 @@ impl RenewTiming {
         }
     }
 
-    /// How long after a reply that carried `reach` ahead to renew.
+    /// The time from a reply that carried `reach` ahead to the next renewal.
     ///
     /// A tenth to three twentieths: six more attempts fit in before the end. A
     /// reply that carried nowhere, because this clock is ahead of all that the
@@ -72,13 +72,13 @@ impl RenewTiming {
     }
 
     /// The longest step of the backoff when the leases last for `left`. While
-    /// that is long nothing is urgent, and a store that comes back is not run
-    /// over.
+    /// that is long nothing is urgent, and a store that comes back is not
+    /// overloaded.
     pub(super) fn longest_step(&self, left: Duration) -> Duration {
         (left.min(self.lease_duration) / 20).max(self.slow)
     }
 
-    /// How long to wait with what will not mend by itself.
+    /// The wait before a retry after an error that will not mend by itself.
     pub(super) fn slowly(&self, jitter: &mut Jitter) -> Duration {
         jitter.between(self.slow / 2, self.slow)
     }
@@ -129,12 +129,12 @@ mod tests {
     #[test]
     fn jitter_fills_its_range() {
         let mut jitter = Jitter::new(1);
-        let (least, most) = (Duration::from_secs(60), Duration::from_secs(90));
-        let draws: Vec<_> = (0..1000).map(|_| jitter.between(least, most)).collect();
-        assert!(draws.iter().all(|draw| (least..=most).contains(draw)));
+        let (min, max) = (Duration::from_secs(60), Duration::from_secs(90));
+        let draws: Vec<_> = (0..1000).map(|_| jitter.between(min, max)).collect();
+        assert!(draws.iter().all(|draw| (min..=max).contains(draw)));
         assert!(draws.iter().any(|draw| *draw < Duration::from_secs(62)));
         assert!(draws.iter().any(|draw| *draw > Duration::from_secs(88)));
-        assert_eq!(jitter.between(most, least), most);
+        assert_eq!(jitter.between(max, min), max);
     }
 
     /// The sequence of the reference implementation for the seed 1234567.
@@ -165,9 +165,9 @@ mod tests {
         let ways: [&dyn Fn(&mut Jitter) -> Duration; 3] = [&slowly, &carried_nowhere, &backoff];
         for way in ways {
             let waits: Vec<_> = (0..1000).map(|_| way(&mut jitter)).collect();
-            let (least, most) = (waits.iter().min().unwrap(), waits.iter().max().unwrap());
-            assert!((half..half + near).contains(least), "{least:?}");
-            assert!((slow - near..=slow).contains(most), "{most:?}");
+            let (min, max) = (waits.iter().min().unwrap(), waits.iter().max().unwrap());
+            assert!((half..half + near).contains(min), "{min:?}");
+            assert!((slow - near..=slow).contains(max), "{max:?}");
         }
     }
 
@@ -217,8 +217,8 @@ mod tests {
                 }
             }
             for (failures, wait) in waits.iter().enumerate() {
-                let most = Duration::from_millis(100 << failures).min(longest);
-                assert!((most * 9 / 10..=most).contains(wait), "{wait:?}");
+                let max = Duration::from_millis(100 << failures).min(longest);
+                assert!((max * 9 / 10..=max).contains(wait), "{wait:?}");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! How many blocks to hold.
+//! The number of blocks to hold.
 
 use std::time::Duration;
 
@@ -10,11 +10,12 @@ use super::{Demand, LeasePlan};
 #[derive(Clone, Debug)]
 pub(super) struct Width {
     pub(super) target: u32,
-    least: u32,
-    most: u32,
-    /// Not to be raised before.
+    min: u32,
+    max: u32,
+    /// The target is not raised before this time.
     raise_from: Duration,
-    /// Since when next to nothing was borrowed, moved on with each block let go.
+    /// Since when next to nothing was borrowed; moved forward with each block
+    /// let go.
     quiet_since: Option<Duration>,
 }
 
@@ -23,8 +24,8 @@ impl Width {
         let there_are = u32::try_from(namespace.blocks()).unwrap_or(u32::MAX);
         Self {
             target: plan.blocks,
-            least: plan.blocks,
-            most: plan.widen_to.min(there_are),
+            min: plan.blocks,
+            max: plan.widen_to.min(there_are),
             raise_from: Duration::ZERO,
             quiet_since: None,
         }
@@ -46,7 +47,7 @@ impl Width {
             if now >= self.raise_from && held >= self.target as usize {
                 let room = u32::try_from(demand.room).unwrap_or(u32::MAX);
                 let raise = (self.target / 2).max(1).min(room);
-                self.target = self.target.saturating_add(raise).min(self.most);
+                self.target = self.target.saturating_add(raise).min(self.max);
                 self.raise_from = now.saturating_add(timing.slow);
             }
         }
@@ -56,7 +57,7 @@ impl Width {
         }
         let since = self.quiet_since.map_or(now, |since| since.min(now));
         self.quiet_since = Some(since);
-        if self.target > self.least && now - since >= timing.lease_duration {
+        if self.target > self.min && now - since >= timing.lease_duration {
             self.target -= 1;
             self.quiet_since = Some(now - timing.lease_duration + timing.period);
         }
@@ -70,23 +71,24 @@ impl Width {
         timing: &RenewTiming,
     ) -> Option<Duration> {
         if borrowed(demand) > high(demand, timing) {
-            let can_rise = self.target < self.most && demand.room > 0;
+            let can_rise = self.target < self.max && demand.room > 0;
             (can_rise && held >= self.target as usize).then_some(self.raise_from)
         } else {
-            let quiet_since = self.quiet_since.filter(|_| self.target > self.least)?;
+            let quiet_since = self.quiet_since.filter(|_| self.target > self.min)?;
             Some(quiet_since.saturating_add(timing.lease_duration))
         }
     }
 }
 
-/// Past the limit it comes by a clock that was set back alone, and in a generator
-/// that never borrows in no other way.
+/// How much is borrowed, at most the limit. Only a clock that was set back makes
+/// it more, and in a generator that never borrows makes it anything at all.
 fn borrowed(demand: Demand) -> Duration {
     demand.borrowed.min(demand.borrow_limit)
 }
 
-/// What is too much to borrow for long: half of the limit or the lease duration, but never more
-/// than half a minute, since a limit may be as long as it is for a lost history alone.
+/// The maximum to borrow for long: half of the limit or the lease duration, whichever is
+/// shorter, but never more than half a minute, since a limit may be long only for the
+/// sake of a lost history.
 fn high(demand: Demand, timing: &RenewTiming) -> Duration {
     const HALF_A_MINUTE: Duration = Duration::from_secs(30);
     (demand.borrow_limit.min(timing.lease_duration) / 2).min(HALF_A_MINUTE)
@@ -164,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn half_of_a_short_lease_duration_is_the_most_borrowed() {
+    fn no_more_than_half_of_a_short_lease_duration_is_borrowed() {
         let (mut width, timing) = (width(4, 32), RenewTiming::new(secs(20)));
         width.follow(secs(1000), 4, demand(secs(10), 99), &timing);
         assert_eq!(width.target, 4);
@@ -184,7 +186,7 @@ mod tests {
         assert_eq!(width.changes_at(5, room(1), &timing), Some(secs(2005)));
         width.follow(secs(3000), 5, room(99), &timing);
         width.follow(secs(4000), 7, room(99), &timing);
-        assert_eq!(width.target, 7, "the plan's most");
+        assert_eq!(width.target, 7, "the plan's maximum");
         assert_eq!(width.changes_at(7, room(99), &timing), None);
     }
 
@@ -209,7 +211,7 @@ mod tests {
         assert_eq!(
             width.changes_at(2, quiet, &timing),
             None,
-            "the plan's least"
+            "the plan's minimum"
         );
         width.follow(secs(9000), 2, quiet, &timing);
         assert_eq!(width.target, 2);

@@ -1,4 +1,4 @@
-//! Which worker a client is assigned to.
+//! The assignment of clients to workers.
 //!
 //! ```text
 //!   start --its store's key is registered--> into that worker's inbox --.
@@ -12,7 +12,7 @@
 //! the worker is registered. The worker deregisters under the same lock, and only if its
 //! inbox is empty. A client that comes after that finds no worker, and starts another one.
 //! A worker whose thread ends in another way, by a panic, deregisters all the same and
-//! drops the clients in its inbox: their builders are told.
+//! drops the clients in its inbox: their builders get an error.
 //!
 //! *Two workers of one key for a moment.* A worker that has deregistered may still be
 //! closing its store while the next one opens one. They serve different clients, so no
@@ -44,7 +44,8 @@ thread_local! {
     static IS_WORKER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Brings a client to the worker that has this store's key, or starts one with the store.
+/// Assigns a client to the worker that has this store's key, or starts one with the
+/// store.
 ///
 /// # Errors
 /// The operating system's, if it gives no thread or memory. The client is dropped then.

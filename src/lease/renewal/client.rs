@@ -1,4 +1,4 @@
-//! What a worker does for one renewal thread's state.
+//! A client: one renewal thread's state, as its worker serves it.
 //!
 //! ```text
 //!              refused, and may succeed later
@@ -55,10 +55,11 @@ struct Awaited {
     held_back: Option<(Acquire, Instant)>,
 }
 
-/// What a client wants of its worker.
+/// A client's next action for its worker.
 pub(super) enum Action {
     Ask(Request),
-    /// Nothing for this long, unless the clock is set or the demand rises.
+    /// Nothing is due for this long, unless the clock is set or the demand
+    /// rises.
     Rest(Duration),
     /// To be dropped.
     Leave,
@@ -85,7 +86,7 @@ impl Client {
         }
     }
 
-    /// Tells clients apart.
+    /// Identifies the client.
     pub(super) fn id(&self) -> usize {
         Arc::as_ptr(&self.shared).addr()
     }
@@ -154,11 +155,12 @@ impl Client {
                 source: None,
             })
         };
-        // It is waited for, except by a caller that forked meanwhile.
+        // The builder waits for it, except if it forked meanwhile.
         let _ = awaited.outcome.send(first);
     }
 
-    /// Sends a request to the store. One that panics has left its answer open.
+    /// Sends a request to the store. If the store panics, the outcome is
+    /// unknown.
     pub(super) fn ask(&mut self, store: &mut dyn LeaseStore, request: &Request) -> Answer {
         let Self {
             shared,
@@ -198,7 +200,7 @@ impl Client {
                 let events = self.shared.state().answered(answer);
                 catching(|| events.emit());
                 if self.stops && failed {
-                    // Releasing is a courtesy; the blocks come free by themselves.
+                    // Releasing is optional; the blocks come free by themselves.
                     self.gone = Some(false);
                 }
             }

@@ -1,4 +1,4 @@
-//! What is different until a store has given its first lease.
+//! The rules that apply until a store has given its first lease.
 //!
 //! ```text
 //! asked --not initialised, and a history was given--> initialised by one of all --> asked
@@ -23,8 +23,8 @@ use std::time::{Duration, Instant};
 use super::super::{Acquire, Grant, History, Init, LeaseStore, Namespace, StoreError};
 use crate::unwind::catching;
 
-/// How long until the store is asked again where it does not say: doubled up to the
-/// second.
+/// The pause before the store is asked again if it gives no advice: doubled from
+/// the first value up to the second.
 const PAUSE: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(2)];
 
 /// Called with each refusal after which the first lease is asked for again.
@@ -46,9 +46,9 @@ impl fmt::Debug for WaitHook {
 /// How the first lease is asked for, which may take more than one call.
 #[derive(Debug)]
 pub(crate) struct FirstLease {
-    /// What a namespace that is not there is initialised with.
+    /// The history with which a missing namespace is initialised.
     history: Option<History>,
-    /// For how long it is waited for, and since when.
+    /// How long to wait for it, and since when.
     patience: Duration,
     started: Instant,
     pause: Duration,
@@ -58,8 +58,8 @@ pub(crate) struct FirstLease {
     hook: Option<WaitHook>,
 }
 
-/// Whether a first lease that was refused like this may be had later. Not where it may
-/// have been granted: each further attempt could cost a block more.
+/// Whether a first lease may be granted later after this refusal. Not if it may have
+/// been granted already: each further attempt could cost one more block.
 pub(crate) fn may_succeed_later(error: &StoreError) -> bool {
     matches!(
         error,
@@ -70,7 +70,7 @@ pub(crate) fn may_succeed_later(error: &StoreError) -> bool {
     )
 }
 
-/// Whether the store can have said this without a look at the record.
+/// Whether the store can have given this error without reading the record.
 fn says_nothing_of_the_record(error: &StoreError) -> bool {
     matches!(
         error,
@@ -78,8 +78,8 @@ fn says_nothing_of_the_record(error: &StoreError) -> bool {
     )
 }
 
-/// For how long to wait before the store is asked again after this refusal; never where
-/// that can't help, nor longer than `left`.
+/// The pause before the store is asked again after this refusal: none if that can't
+/// help, or if it would be longer than `left`.
 fn again_after(error: &StoreError, pause: Duration, left: Duration) -> Option<Duration> {
     match error {
         // Known to the tick.
@@ -87,14 +87,15 @@ fn again_after(error: &StoreError, pause: Duration, left: Duration) -> Option<Du
             let wait = (*retry_after).max(Duration::from_millis(1));
             (wait <= left).then_some(wait)
         }
-        // Also where all is held: others may let go before they must.
+        // Also if all blocks are held: other processes may release theirs
+        // early.
         error if may_succeed_later(error) => (!left.is_zero()).then_some(pause.min(left)),
         _ => None,
     }
 }
 
 impl FirstLease {
-    /// For how long it is waited for unless it is said.
+    /// The default time to wait for it.
     pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
     /// Waits from now on, for no longer than `patience`.
@@ -120,8 +121,8 @@ impl FirstLease {
         Self { hook, ..self }
     }
 
-    /// The request, for ticks that reach as far as they are to. The tick of the moment is
-    /// half over, and counts for nothing.
+    /// The request, for ticks that reach as far as the first lease shall. The present
+    /// tick is partly over, and does not count.
     fn shortened(&self, namespace: &Namespace, acquire: &Acquire) -> Acquire {
         let mut acquire = acquire.clone();
         if let Some(duration) = self.duration {
@@ -133,8 +134,8 @@ impl FirstLease {
         acquire
     }
 
-    /// Asks once, and once more where the namespace is made in between. Later leases are
-    /// asked for as they are. `unix_ms` is the sink's clock.
+    /// Asks once, and once more if the namespace is made in between. Later leases are
+    /// asked for unchanged. `unix_ms` is the sink's clock.
     pub(super) fn acquire(
         &mut self,
         store: &mut dyn LeaseStore,
@@ -181,15 +182,15 @@ impl FirstLease {
         outcome
     }
 
-    /// Reports that it is waited after this refusal.
+    /// Reports a wait after this refusal.
     pub(super) fn waits(&self, error: &StoreError) {
         if let Some(WaitHook(hook)) = &self.hook {
             catching(|| hook(error));
         }
     }
 
-    /// For how long to hold back the request that was refused like this; none where it is
-    /// not to be sent again.
+    /// How long to hold back the request after this refusal; none if it is not to be sent
+    /// again.
     pub(super) fn again_after(&mut self, error: &StoreError) -> Option<Duration> {
         let left = self.patience.saturating_sub(self.started.elapsed());
         let wait = again_after(error, self.pause, left)?;

@@ -1,4 +1,4 @@
-//! How a worker is reached: its inbox, and its thread to wake.
+//! Handles to a worker: its inbox, and its thread to wake.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Thread, ThreadId};
@@ -8,7 +8,7 @@ use crossbeam_queue::SegQueue;
 use super::super::StoreKey;
 use super::client::Client;
 
-/// Reaches a worker.
+/// A handle to a worker.
 #[derive(Clone)]
 pub(super) struct WorkerHandle {
     pub(super) inbox: Arc<Inbox>,
@@ -26,7 +26,7 @@ pub(super) struct Inbox {
 }
 
 impl WorkerHandle {
-    /// Has the worker look at its clients.
+    /// Wakes the worker, which then looks at its clients.
     pub(super) fn wake(&self) {
         self.thread.unpark();
     }

@@ -1,10 +1,10 @@
-//! How long a generator that ends waits for its leases to be released.
+//! The wait of a generator that ends for the release of its leases.
 //!
-//! A release is a courtesy: a block comes free by itself when its end has passed. So it
-//! must not hold up an exit, however many generators there are and whatever their
-//! stores do. Dropping a generator waits for its worker, but all drops of a process
-//! together wait for no more than [`TOGETHER`]. A second of waiting is forgotten after a
-//! minute. Shutting a generator down waits for as long as the caller says.
+//! A release is optional: a block comes free by itself when its end has passed. So it
+//! must not hold up an exit, however many generators there are and whatever their stores
+//! do. Dropping a generator waits for its worker, but all drops of a process together
+//! wait for no more than [`TOGETHER`]. A second of waiting is forgotten after a minute.
+//! Shutting a generator down waits for as long as the caller says.
 //!
 //! The worker goes on whether it is waited for or not, and ends with the store's answer
 //! or with the process.
@@ -77,13 +77,13 @@ impl Patience {
         TOGETHER.saturating_sub(whole_at.saturating_sub(now) / FORGETS)
     }
 
-    /// Somebody has waited from `begun` until `now`.
+    /// Records a wait from `begun` until `now`.
     fn spend(&self, begun: Duration, now: Duration) {
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let cost = micros(now.saturating_sub(begun).saturating_mul(FORGETS));
-        let (now, most) = (micros(now), micros(TOGETHER * FORGETS));
-        let spent = |whole_at: u64| Some(whole_at.max(now).saturating_add(cost).min(now + most));
-        // It never refuses, so there is nothing to be told.
+        let (now, max) = (micros(now), micros(TOGETHER * FORGETS));
+        let spent = |whole_at: u64| Some(whole_at.max(now).saturating_add(cost).min(now + max));
+        // The update never fails, so there is no error to handle.
         let _ = self.whole_at.fetch_update(Relaxed, Relaxed, spent);
     }
 }

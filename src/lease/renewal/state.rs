@@ -11,7 +11,7 @@ use super::events;
 use super::shutdown::Completion;
 use crate::unwind::catching;
 
-/// Where grants are put to use. Called by one thread at a time.
+/// The user of the grants. Called by one thread at a time.
 ///
 /// The first two may call a user's clock, and panic with it. The others run
 /// nobody else's code.
@@ -19,18 +19,18 @@ pub(crate) trait GrantSink: Send + std::fmt::Debug {
     /// The sink's time, in milliseconds since 1970.
     fn unix_ms(&self) -> u64;
 
-    /// What it needs at the moment.
+    /// Its demand at the moment.
     fn demand(&self) -> Demand;
 
-    /// Takes note of what it has from now on.
+    /// Applies a change of its grants.
     fn apply(&mut self, change: &Change);
 
-    /// Serves nothing that was made before. Returns whether this must be called
-    /// again for what is still to come.
+    /// Stops serving the IDs that were made before. Returns whether this must
+    /// be called again for IDs that are still being made.
     fn stop_serving(&self) -> bool;
 }
 
-/// What a renewal thread and its worker share.
+/// The state that a renewal thread and its worker share.
 #[derive(Debug)]
 pub(super) struct Shared {
     state: Mutex<State>,
@@ -85,7 +85,7 @@ pub(super) struct State {
     /// When the last lease ended or will end, in milliseconds since 1970; 0
     /// before there was one, and after all were given up.
     last_end_unix_ms: u64,
-    /// The leases have ended, and what was made from them may not be served.
+    /// The leases have ended, and IDs made from them may not be served.
     ended: bool,
 }
 
@@ -164,7 +164,7 @@ impl State {
         let (changes, step) = self.manager.next(moment, demand);
         let events = self.apply(changes);
         if self.ended {
-            // Until what was under way at the end has come in, too.
+            // Until IDs that were being made at the end have come in, too.
             self.ended = self.sink.stop_serving();
         }
         (step, events)
@@ -176,11 +176,11 @@ impl State {
         self.apply(changes)
     }
 
-    /// Gives up every lease, with all that was made from them.
+    /// Gives up every lease, with all IDs made from them.
     pub(super) fn invalidate(&mut self) -> PendingEvents {
         let changes = self.manager.invalidate();
         let events = self.apply(changes);
-        // Before anything is opened again: what is made from that stays.
+        // Before anything is opened again: IDs made from that stay.
         while self.sink.stop_serving() {}
         events
     }
@@ -203,7 +203,8 @@ impl State {
         }
     }
 
-    /// Lets takes that are refused know why. Returns the failure that is over.
+    /// Records the health of the store for takes that are refused. Returns the
+    /// failure that is over.
     fn note(&mut self) -> Option<StoreFailure> {
         let status = self.manager.status();
         let layout = self.manager.namespace().layout();

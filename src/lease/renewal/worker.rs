@@ -13,12 +13,12 @@
 //! waiting.
 //!
 //! # A failure is shared
-//! A store that hangs costs each request its whole time-out. A hundred clients that found
-//! that out one after another would be served once in some minutes, and would miss the
-//! moment at which it comes back. So for [`SHARED_FOR`] after a request was not carried
-//! out, or its outcome became unknown, the requests of other clients are answered with that
-//! failure and not sent. The client that met it may try at once: its manager decides how
-//! long it waits. The first request that is answered ends it.
+//! A store that hangs costs each request its whole time-out. A hundred clients that each
+//! waited for it in turn would be served once in some minutes, and would miss the moment at
+//! which it comes back. So for [`SHARED_FOR`] after a request was not carried out, or its
+//! outcome became unknown, the requests of other clients are answered with that failure and
+//! not sent. The client whose request failed may try at once: its manager decides how long
+//! it waits. The first request that is answered ends it.
 
 use std::sync::Arc;
 use std::thread;
@@ -38,7 +38,7 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(250);
 /// For how long other clients are answered with a failure.
 const SHARED_FOR: Duration = Duration::from_secs(1);
 
-/// What the thread has to itself.
+/// The state that only the thread has.
 pub(super) struct Worker {
     inbox: Arc<Inbox>,
     store: Box<dyn LeaseStore>,
@@ -50,7 +50,7 @@ pub(super) struct Worker {
 /// A request that was not carried out, or may not have been.
 struct Failure {
     at: Instant,
-    /// The client that met it.
+    /// The client whose request failed.
     client: usize,
     is_denied: bool,
     text: String,
@@ -67,7 +67,7 @@ impl Worker {
         }
     }
 
-    /// The life of the thread.
+    /// The main loop of the thread.
     pub(super) fn run(mut self) {
         let inbox = Arc::clone(&self.inbox);
         // Whatever happens, no client is assigned to a worker that is gone.
@@ -141,7 +141,8 @@ impl Worker {
         let started = Instant::now();
         let answers = catching(|| self.store.renew_all(&pairs));
         let took = started.elapsed();
-        // Answers of another number than the requests can't be told apart.
+        // If there are more or fewer answers than requests, they can't be
+        // matched.
         let answers = answers.filter(|answers| answers.len() == sent.len());
         let answers = answers.unwrap_or_else(|| sent.iter().map(|_| Err(panicked())).collect());
         // The first that failed, not those that were left because of it.

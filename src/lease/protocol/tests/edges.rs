@@ -111,7 +111,7 @@ fn waits_after(error: impl Fn() -> StoreError, serves: bool) -> (Duration, Durat
 
 #[test]
 fn advice_is_spread_by_half_of_it_or_by_half_a_period() {
-    for (advice, serves, least, most) in [
+    for (advice, serves, min, max) in [
         (2, false, 2, 7),
         (40, false, 40, 60),
         (999, false, 60, 90),
@@ -124,13 +124,13 @@ fn advice_is_spread_by_half_of_it_or_by_half_a_period() {
             retry_after: secs(advice),
         };
         let (shortest, longest) = waits_after(exhausted, serves);
-        let near = secs(most - least) / 50;
+        let near = secs(max - min) / 50;
         assert!(
-            (secs(least)..secs(least) + near).contains(&shortest),
+            (secs(min)..secs(min) + near).contains(&shortest),
             "{advice}: {shortest:?}"
         );
         assert!(
-            (secs(most) - near..=secs(most)).contains(&longest),
+            (secs(max) - near..=secs(max)).contains(&longest),
             "{advice}: {longest:?}"
         );
     }

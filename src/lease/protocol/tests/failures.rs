@@ -140,17 +140,17 @@ fn expires_once_the_last_end_passes_and_revives_with_a_renewal() {
     let expired = Change::Expired { since_unix_ms: end };
     assert_eq!(rig.changes.last(), Some(&expired));
     assert_eq!(rig.manager.status().expired_since_unix_ms, Some(end));
-    let told = |rig: &Rig, change: &Change| rig.changes.iter().filter(|c| *c == change).count();
-    assert_eq!(told(&rig, &expired), 1);
+    let count = |rig: &Rig, change: &Change| rig.changes.iter().filter(|c| *c == change).count();
+    assert_eq!(count(&rig, &expired), 1);
 
     rig.run(secs(10));
-    assert_eq!(told(&rig, &Change::Revived), 1);
+    assert_eq!(count(&rig, &Change::Revived), 1);
     assert_eq!(rig.manager.status().expired_since_unix_ms, None);
     assert_eq!(rig.opened().len(), 2, "both could still be renewed");
 }
 
 #[test]
-fn expiry_is_told_to_the_millisecond() {
+fn expiry_is_reported_to_the_millisecond() {
     let mut rig = Rig::holding(1);
     rig.intercept();
     let end = LAYOUT.tick_start_unix_ms(START + LEASE_DURATION + 1);
@@ -162,7 +162,7 @@ fn expiry_is_told_to_the_millisecond() {
     let expired = Change::Expired { since_unix_ms: end };
     assert_eq!(rig.changes.last(), Some(&expired));
 
-    // Noticed late, it is told as of then.
+    // Noticed late, it is reported as of then.
     let mut rig = Rig::holding(1);
     rig.intercept();
     rig.clock.set(end + 100_000);
@@ -256,7 +256,7 @@ fn exhausted_is_a_failure_only_while_nothing_is_in_force() {
 
 #[test]
 fn retry_advice_is_followed_for_at_most_a_top_up_period() {
-    for (retry_after, least, most) in [(0, 0, 5), (30, 30, 45), (1000, 60, 90)] {
+    for (retry_after, min, max) in [(0, 0, 5), (30, 30, 45), (1000, 60, 90)] {
         let exhausted = || StoreError::Exhausted {
             wanted: 1,
             blocks: 1,
@@ -281,13 +281,10 @@ fn retry_advice_is_followed_for_at_most_a_top_up_period() {
             waits.push(rig.waits());
         }
         waits.sort();
-        // Those that were told the same do not come back together.
+        // Those with the same advice do not come back together.
         let (first, last) = (waits[0], waits[199]);
-        assert!(first >= secs(least).max(RenewTiming::FIRST), "{first:?}");
-        assert!(
-            last <= secs(most) && last >= secs(most) * 9 / 10,
-            "{last:?}"
-        );
+        assert!(first >= secs(min).max(RenewTiming::FIRST), "{first:?}");
+        assert!(last <= secs(max) && last >= secs(max) * 9 / 10, "{last:?}");
     }
 }
 

@@ -36,7 +36,7 @@ fn s8_what_was_confirmed_goes_with_every_acquisition() {
 }
 
 #[test]
-fn s8_a_loss_that_a_renewal_meets_is_told_to_the_store_at_once() {
+fn s8_a_loss_that_a_renewal_meets_leads_to_a_request_at_once() {
     let mut rig = put_back();
     let (before, now) = (floor(&mut rig), rig.tick());
     let asked = rig.run(secs(100));
@@ -58,7 +58,7 @@ fn s8_a_loss_that_a_renewal_meets_is_told_to_the_store_at_once() {
 }
 
 #[test]
-fn s8_a_loss_is_told_in_the_status() {
+fn s8_a_loss_is_in_the_status() {
     let mut rig = put_back();
     rig.changes.extend(rig.manager.invalidate());
     let request = rig.intercept();

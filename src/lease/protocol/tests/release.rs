@@ -57,7 +57,7 @@ fn invalidate_drops_an_acquisition_that_is_under_way() {
 }
 
 #[test]
-fn release_closes_first_and_tells_the_store_then() {
+fn release_closes_first_and_then_asks_the_store() {
     let mut rig = Rig::holding(3);
     let grants = rig.opened();
     rig.manager.release();
