@@ -1,10 +1,10 @@
-//! Leases: who may issue which IDs.
+//! Leases: the right to issue certain IDs.
 //!
-//! A lease is not a promise about time. It is ownership of a rectangle of ID
-//! space: a range of nodes times a half-open interval of ticks. Whoever holds it
-//! may issue every ID whose node and tick lie inside, at any moment it likes. So
-//! borrowing IDs from the future is safe as long as the rectangle reaches that
-//! far, and a clock that is wrong can't make a duplicate.
+//! A lease is ownership of a rectangle of ID space: a range of nodes times a
+//! half-open interval of ticks. It is no promise about time. Its holder may
+//! issue every ID whose node and tick lie inside, at any moment. So borrowing
+//! IDs from the future is safe as long as the rectangle reaches that far, and a
+//! wrong clock can't make a duplicate.
 //!
 //! A [`Lease`] comes from one of two places:
 //! * [`StaticLease`], where the caller vouches that nobody else uses the nodes, and
@@ -36,19 +36,19 @@
 //! and before anything is granted the namespace's floor rises above every
 //! interval that a lost grant can reach; see [`StoreLimits`].
 //!
-//! Rows that were put back in a server that goes on show no such change. But the
-//! processes know what they were told. Each request for blocks carries that, as
-//! [`Confirmed`]; a store that finds less on record raises the floor in that very step,
-//! and answers [`HistoryLost`](StoreError::HistoryLost). Whoever asks before one that knows better has asked can't be
-//! helped: a process that was told something since the lost state must live, and be
-//! the first to speak.
+//! Rows that were put back in a running server show no such change. But the processes
+//! know what the store confirmed to them. Each request for blocks carries that, as
+//! [`Confirmed`]. A store that finds less on record raises the floor in that very step,
+//! and answers [`HistoryLost`](StoreError::HistoryLost). This needs a process that was
+//! confirmed something since the lost state, that lives, and whose request comes first. A
+//! process that asks before it is not protected.
 //!
-//! A block whose record can't be what a store wrote is [`Quarantined`]: it is not granted
+//! A block is [`Quarantined`] if no store can have written its record: it is not granted
 //! until [`repair`](LeaseStore::repair) has put its mark above all that can have been
 //! granted of it. The other blocks go on.
 //!
-//! A [`TierStore`] stands between the processes of a machine and a store. One rule more
-//! is its own:
+//! A [`TierStore`] stands between the processes of a machine and a store. It adds one
+//! rule:
 //!
 //! | | rule |
 //! |---|---|

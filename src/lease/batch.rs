@@ -1,8 +1,8 @@
 //! Several renewals in one call: what all stores have in common.
 //!
-//! Each renewal stands or falls alone. But what keeps a store from answering one keeps it
-//! from answering the next, and each of them would wait until its time is up. So nothing is
-//! asked after the first that a store could not be asked, or left in doubt.
+//! Each renewal succeeds or fails alone. But a store that can't answer one can't answer the
+//! next, and each of them would wait for its time-out. So nothing is sent after the first
+//! renewal that could not be sent, or whose outcome is unknown.
 
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod steps;
@@ -14,13 +14,13 @@ use std::fmt;
 pub(super) use self::steps::{Outcome, Steps, in_steps};
 use super::{Namespace, Renew, StoreError};
 
-/// What a call asks for, and in whose namespace.
+/// The renewals of a call, each with its namespace.
 pub(super) type Renewals<'a> = [(&'a Namespace, &'a Renew)];
 
-/// What it answers, in the same order.
+/// The answers, in the same order.
 pub(super) type Answers = Vec<Result<u64, StoreError>>;
 
-/// Asks by `renew` for one after the other.
+/// Sends one renewal after the other, by `renew`.
 pub(super) fn one_by_one(
     renewals: &Renewals<'_>,
     mut renew: impl FnMut(&Namespace, &Renew) -> Result<u64, StoreError>,
@@ -55,7 +55,8 @@ impl Asking {
         answer
     }
 
-    /// Whether the store could not be asked or left it in doubt, and is not asked again.
+    /// Notes an error. Returns whether it ends the call: the store could not be reached,
+    /// or left the outcome unknown.
     pub(super) fn heed(&mut self, error: &StoreError) -> bool {
         let ends = error.is_away();
         if ends {
@@ -65,7 +66,7 @@ impl Asking {
     }
 }
 
-/// Another renewal of the same call came before, and found the store gone.
+/// An earlier renewal of the same call failed to reach the store.
 #[derive(Debug)]
 struct NotAsked(String);
 

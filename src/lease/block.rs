@@ -1,4 +1,4 @@
-//! Blocks of nodes, and what a store knows of one.
+//! Blocks of nodes, and their state in a store.
 
 use std::fmt;
 
@@ -61,7 +61,7 @@ impl fmt::Display for Epoch {
     }
 }
 
-/// What a store knows of a block that was granted at least once.
+/// The state in a store of a block that was granted at least once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BlockState {
@@ -77,12 +77,12 @@ pub struct BlockState {
     pub released: bool,
     /// When it was last granted, in milliseconds since 1970, if the store knows.
     pub granted_unix_ms: Option<u64>,
-    /// Who asked for it last, if they said.
+    /// The holder that the last request named, if it named one.
     pub holder: Option<Holder>,
 }
 
 impl BlockState {
-    /// A block that is held, by nobody in particular.
+    /// A block that is held, with no holder named.
     pub const fn new(block: Block, epoch: Epoch, hwm_end: u64) -> Self {
         Self {
             block,

@@ -1,4 +1,5 @@
-//! One generator to a lease at a time, and where the next one goes on.
+//! At most one generator to a lease at a time, and the position at which the
+//! next one continues.
 //!
 //! # State
 //! ```text
@@ -8,17 +9,17 @@
 //!    +----------------+
 //!    drop: the build failed
 //! ```
-//! The clones of a lease share its claim, and so do all leases of one grant. It
-//! keeps the position that the last generator came to, to the sequence, for each
-//! range of nodes and each [`Space`]: the next one on the same begins there. With
-//! another secret there is nothing to go on from, since those are other IDs.
+//! The clones of a lease share its claim, and so do all leases of one grant. For
+//! each range of nodes and each [`Space`] it keeps the position that the last
+//! generator reached, to the sequence: the next generator on the same begins
+//! there. Another secret has no such position, since those are other IDs.
 //!
-//! The claim knows only leases that share it; the [registry] knows them all, and
-//! has the last word.
+//! The claim knows only leases that share it. The [registry] knows all leases,
+//! and decides.
 //!
 //! A generator that was invalidated gives its lease up: a copy of this process may
-//! go on with it, so nothing in it is known to be free. A lease that is made apart
-//! for the same nodes is another promise of the caller's.
+//! continue with it, so nothing in it is known to be free. A lease that is made
+//! separately for the same nodes is another promise of the caller's.
 //!
 //! In a forked child nothing is let go: what the parent had is the parent's.
 
@@ -32,7 +33,7 @@ use super::registry::{self, Conflict, EnterError, Entry, Rectangle, Space};
 
 /// Whether a lease is in use, and what was claimed from it.
 ///
-/// It is no part of what a lease is: two leases are equal without it.
+/// It takes no part in comparisons: two leases are equal whatever their claims.
 #[derive(Clone, Default)]
 pub(crate) struct Claim(Arc<Mutex<State>>);
 
@@ -96,8 +97,8 @@ impl Claim {
             Some(nodes) => Denied::Conflict(Conflict::Inherited(nodes)),
             None => Denied::Conflict(Conflict::InUse(other)),
         };
-        // Who holds the lock takes the lease, or lets it go; in a forked child it
-        // may be nobody.
+        // The holder of the lock takes the lease, or lets it go. In a forked
+        // child that thread may not exist.
         let mut state = match self.0.try_lock() {
             Ok(state) => state,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -194,7 +195,8 @@ impl Claimed {
         let Some(entry) = self.entry.take() else {
             return;
         };
-        // The parent's, and so is whoever may hold the lock.
+        // It belongs to the parent, and a thread of the parent may hold the
+        // lock.
         if entry.is_inherited() {
             return;
         }

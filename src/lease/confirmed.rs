@@ -1,11 +1,12 @@
-//! What a process was told by a store, as evidence of what the store must know.
+//! A store's confirmations to a process, as evidence of what the store must
+//! know.
 
 use std::fmt;
 
 use super::{Block, BlockState, Epoch};
 
-/// What a positive reply has told of a block: that it was granted with this epoch,
-/// and up to this end.
+/// A positive reply about a block: the store granted it with this epoch, up to
+/// this end.
 ///
 /// A store that keeps its promises (S1, S6) knows at least as much for ever: epochs
 /// and marks never fall. One that knows less has lost part of its history, and would

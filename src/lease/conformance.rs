@@ -1,9 +1,9 @@
-//! What every store of leases must do, whatever it is made of.
+//! The tests that every store of leases must pass.
 //!
-//! [`Suite`] runs one [`LeaseStore`] through all of it: those of this crate, and
-//! those that others write. It asks nothing of a store but the trait. Clocks that
-//! jump and histories that are lost need control over the server, and are for
-//! each store's own tests.
+//! [`Suite`] runs one [`LeaseStore`] through all of them, be it one of this crate
+//! or another. It needs nothing of a store but the trait. Clocks that jump and
+//! lost histories need control over the server, and are left to each store's own
+//! tests.
 //!
 //! Like the assertions of a test, it panics at the first thing that is wrong.
 
@@ -62,9 +62,9 @@ impl<'a> Suite<'a> {
         }
     }
 
-    /// Tests what becomes of a block whose record is damaged, too. `damage` leaves
-    /// something in that of a block that was granted which no store writes, past the
-    /// store: by a client of the server's own, say.
+    /// Also tests how the store treats a block whose record is damaged. `damage`
+    /// writes something that no store writes into the record of a block that was
+    /// granted, past the store: by a client of the server's own, say.
     #[must_use]
     pub fn with_damage(mut self, damage: &'a (dyn Fn(&Namespace, Block) + 'a)) -> Self {
         self.damage = Some(damage);
@@ -250,10 +250,10 @@ impl<'a> Suite<'a> {
                 .unwrap_err();
             assert!(matches!(error, StoreError::Invalid { .. }), "{error}");
         }
-        let most = store.acquire(&space, &self.ask(MAX_ACQUIRE, 10)).unwrap();
-        assert_eq!(most.len(), MAX_ACQUIRE as usize);
+        let all = store.acquire(&space, &self.ask(MAX_ACQUIRE, 10)).unwrap();
+        assert_eq!(all.len(), MAX_ACQUIRE as usize);
 
-        let back = Renew::new(&most[0], most[0].ticks.end - 1, (self.now)());
+        let back = Renew::new(&all[0], all[0].ticks.end - 1, (self.now)());
         let error = store.renew(&space, &back).unwrap_err();
         assert!(matches!(error, StoreError::Invalid { .. }), "{error}");
 

@@ -32,7 +32,7 @@ pub enum StoreError {
     HistoryUnknown {
         /// The namespace's name.
         namespace: String,
-        /// Why that can't be told.
+        /// Why the store can't know.
         reason: String,
     },
     /// The namespace was initialised with another secret.
@@ -187,7 +187,7 @@ pub enum StoreError {
         /// The driver's error.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The request was sent and its fate is unknown.
+    /// The request was sent, and its outcome is unknown.
     Ambiguous {
         /// What was asked.
         operation: &'static str,
@@ -200,16 +200,16 @@ pub enum StoreError {
         what: &'static str,
         /// The number.
         value: u64,
-        /// The least that it may be.
+        /// The minimum.
         min: u64,
-        /// The most that it may be.
+        /// The maximum.
         max: u64,
     },
     /// The store holds something that this version did not write.
     Corrupt {
         /// What was found, and where.
         detail: String,
-        /// The driver's error, if one told.
+        /// The driver's error, if it was the driver that failed.
         source: Option<Box<dyn Error + Send + Sync>>,
     },
 }
@@ -230,7 +230,7 @@ impl Error for StoreError {
 }
 
 impl StoreError {
-    /// Whether the store could not be asked, or has not answered: whoever asks next may
+    /// Whether the store could not be asked, or has not answered. The next request may
     /// wait as long.
     pub(crate) fn is_away(&self) -> bool {
         matches!(
@@ -239,7 +239,7 @@ impl StoreError {
         )
     }
 
-    /// What is behind it, or else itself.
+    /// The message of its source, or else its own.
     pub(crate) fn cause(&self) -> String {
         let source = self.source().map(ToString::to_string);
         source.unwrap_or_else(|| self.to_string())

@@ -1,5 +1,5 @@
-//! The events of stores and of what they grant; those of a generator's own leases are in
-//! `renewal::events`, and the table of all events in [`crate::events`].
+//! The events of stores and of their grants. Those of a generator's own leases are in
+//! `renewal::events`, and the table of all events is in [`crate::events`].
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -39,7 +39,7 @@ pub(super) fn tier_given_up(store: &str, recorded: &str, found: &str) {
 /// A record of this block can't be true; of none, if there is none.
 pub(super) fn block_quarantined(namespace: &str, block: Option<u64>, reason: &str) {
     /// Blocks that are remembered; no more are reported.
-    const MOST: usize = 10_000;
+    const MAX: usize = 10_000;
     static REPORTED: Mutex<BTreeSet<(String, Option<u64>)>> = Mutex::new(BTreeSet::new());
     // First: without a subscriber it stays unreported.
     if !tracing::enabled!(target: "ringflake", tracing::Level::WARN) {
@@ -47,7 +47,7 @@ pub(super) fn block_quarantined(namespace: &str, block: Option<u64>, reason: &st
     }
     let is_new = {
         let mut reported = REPORTED.lock().unwrap_or_else(PoisonError::into_inner);
-        reported.len() < MOST && reported.insert((namespace.to_owned(), block))
+        reported.len() < MAX && reported.insert((namespace.to_owned(), block))
     };
     if is_new {
         tracing::warn!(

@@ -1,4 +1,4 @@
-//! Why a store gives no lease.
+//! The reason why a store gives no lease.
 
 use std::fmt;
 use std::sync::atomic::AtomicU64;
@@ -11,9 +11,9 @@ use super::StoreError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreFailure {
-    /// What the store said last.
+    /// The kind of the store's last error.
     pub kind: StoreFailureKind,
-    /// When the first error since its last good answer came, by this machine's
+    /// When the first error after the last success came, by this machine's
     /// clock, in milliseconds since 1970.
     pub since_unix_ms: u64,
 }
@@ -51,7 +51,7 @@ macro_rules! kinds {
         }
 
         impl fmt::Display for StoreFailureKind {
-            /// What the store does, to follow "the store".
+            /// A predicate that follows "the store".
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(match self {
                     $(Self::$kind => $text,)*
@@ -124,8 +124,8 @@ impl StoreFailureKind {
     }
 }
 
-/// How a store fares, for those who only look: written by the thread that keeps
-/// leases, read by takes that find none.
+/// The health of a store, written by the thread that keeps leases, and read by
+/// takes that find none.
 #[derive(Debug, Default)]
 pub(crate) struct StoreHealth {
     end_unix_ms: AtomicU64,
@@ -135,9 +135,9 @@ pub(crate) struct StoreHealth {
 }
 
 impl StoreHealth {
-    /// Takes down how things stand.
+    /// Records the present state.
     pub(crate) fn note(&self, end_unix_ms: u64, failure: Option<StoreFailure>) {
-        // Relaxed: figures for people, which may be a moment apart.
+        // Relaxed: figures for people, which may be of different moments.
         self.end_unix_ms.store(end_unix_ms, Relaxed);
         let kind = failure.and_then(|failure| {
             let at = StoreFailureKind::ALL
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_noted_is_told() {
+    fn a_noted_failure_is_read_back() {
         let health = StoreHealth::default();
         assert_eq!((health.end_unix_ms(), health.failure()), (0, None));
         for &kind in StoreFailureKind::ALL {

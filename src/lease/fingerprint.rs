@@ -1,20 +1,20 @@
-//! What a store keeps of a secret.
+//! A secret's fingerprint, which a store keeps in its place.
 
 use std::fmt;
 
 use crate::cipher::Secret;
 
-/// What a store keeps of the secret, to tell a wrong one, and one that another
-/// namespace has already.
+/// A secret's fingerprint. A store keeps it to detect a wrong secret, and one
+/// that another namespace already has.
 ///
-/// The first 16 bytes of HMAC-SHA256, keyed with the secret, over a fixed label. It
-/// reveals nothing of the secret but where else it is used.
+/// It is the first 16 bytes of HMAC-SHA256, keyed with the secret, over a fixed
+/// label. It reveals nothing of the secret except where else it is used.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint([u8; 16]);
 
 impl Fingerprint {
-    /// Of a namespace whose IDs are not encrypted. Any number of them may share a
-    /// store; what they issue are the same numbers.
+    /// Of a namespace whose IDs are not encrypted. Any number of such namespaces
+    /// may share a store; they issue the same numbers.
     pub const PLAIN: Self = Self([0; 16]);
 
     /// Of `secret`: the first 16 bytes of HMAC-SHA256(secret, "ringflake secret").
@@ -32,9 +32,9 @@ impl Fingerprint {
         Self::mac(secret, &[b"ringflake secret"])
     }
 
-    /// What a record of format 1 holds of `secret` in the namespace with this name:
-    /// the first 16 bytes of HMAC-SHA256(secret, "ringflake namespace\0" and the
-    /// name). For [`upgrade`](super::LeaseStore::upgrade).
+    /// The fingerprint of `secret` in a record of format 1, for the namespace with
+    /// this name: the first 16 bytes of HMAC-SHA256(secret, "ringflake namespace\0"
+    /// and the name). For [`upgrade`](super::LeaseStore::upgrade).
     pub fn of_format_1(secret: &Secret, name: &str) -> Self {
         Self::mac(secret, &[b"ringflake namespace\0", name.as_bytes()])
     }

@@ -10,8 +10,8 @@ use crate::layout::{Layout, Utc};
 /// Nodes that the caller knows to be its own: a StatefulSet's ordinal, a line
 /// in a configuration file.
 ///
-/// It gives nodes only. Nothing coordinates and nothing is written down, so all
-/// that a store would see to is left to the caller.
+/// It gives nodes only. Nothing coordinates and nothing is recorded, so every
+/// duty of a store is the caller's.
 ///
 /// # What the caller vouches for
 /// From the start tick on, nobody else issues an ID with one of these nodes
@@ -30,9 +30,8 @@ use crate::layout::{Layout, Utc};
 /// * "Now" is what the clock says. If it was set back since the earlier run,
 ///   the wait is that much longer.
 ///
-/// Where this is more than can be promised, use a
-/// [`LeaseStore`](super::LeaseStore): even an embedded one keeps the runs of a
-/// program apart.
+/// A caller that can't promise this uses a [`LeaseStore`](super::LeaseStore):
+/// even an embedded one keeps the runs of a program apart.
 ///
 /// # What this process checks
 /// Within one process, a generator is not built if it could repeat an ID:
@@ -41,14 +40,14 @@ use crate::layout::{Layout, Utc};
 ///   after the last ID that was claimed, borrowed ones included, whatever start
 ///   was given: to the sequence, or with the next tick where the nodes are
 ///   divided among the parts of a [`ClockPolicy`](crate::ClockPolicy).
-/// * A lease made apart, in whatever way, is refused while a generator uses any
-///   of its nodes and ticks
-///   ([`LeaseTaken`](crate::BuildError::LeaseTaken)), and later unless it starts
-///   after the ticks that were used ([`LeaseUsed`](crate::BuildError::LeaseUsed)).
+/// * A lease made separately, in whatever way, is refused while a generator uses
+///   any of its nodes and ticks ([`LeaseTaken`](crate::BuildError::LeaseTaken)).
+///   Later it is refused unless it starts after the ticks that were used
+///   ([`LeaseUsed`](crate::BuildError::LeaseUsed)).
 /// * In a child of `fork(2)`, every node that the parent had until then is
-///   refused ([`LeaseOfParent`](crate::BuildError::LeaseOfParent)): it may go on,
-///   whatever the child drops. A process that forks before it builds, as a daemon
-///   does, keeps its nodes.
+///   refused ([`LeaseOfParent`](crate::BuildError::LeaseOfParent)): the parent
+///   may continue, whatever the child drops. A process that forks before it
+///   builds, as a daemon does, keeps its nodes.
 ///
 /// Generators with another layout or another secret are not compared. Neither are
 /// leases that a generator has from a store, so keep nodes of a store out of
@@ -109,8 +108,8 @@ impl StaticLease {
     /// Starts at this time, in milliseconds since 1970. It may lie in the
     /// future.
     ///
-    /// A time within a tick means the start of the next tick, since somebody
-    /// else may have used the part before. A time before the epoch means tick 0.
+    /// A time within a tick means the start of the next tick, since the part
+    /// before may have been used. A time before the epoch means tick 0.
     pub fn starting_at_unix_ms(mut self, unix_ms: u64) -> Self {
         self.start = Start::UnixMs(unix_ms);
         self
@@ -199,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn starts_where_it_is_told_whatever_the_time() {
+    fn starts_at_the_given_tick_whatever_the_time() {
         for now in [0, epoch(), u64::MAX] {
             let lease = nodes().starting_at_tick(77).grant(now).unwrap();
             assert_eq!(lease.ticks(), 77..LAYOUT.ticks());

@@ -1,4 +1,4 @@
-//! What a store gives out.
+//! Grants: a store's positive replies.
 
 use std::fmt;
 use std::ops::Range;
@@ -33,7 +33,7 @@ impl Grant {
         }
     }
 
-    /// The rectangle that it makes the holder's. All leases of one grant and of
+    /// The rectangle that the holder owns by it. All leases of one grant and of
     /// its clones count as one, which serves one generator at a time.
     ///
     /// # Errors

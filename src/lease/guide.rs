@@ -1,5 +1,5 @@
 //! How to run leases: what is promised, how to size them, and what to do when
-//! something is wrong. Nothing in here but text.
+//! something is wrong. This module holds only text.
 //!
 //! | you | read |
 //! |---|---|

@@ -1,8 +1,8 @@
-//! Who holds a block.
+//! The holder of a block.
 
 use std::fmt;
 
-/// Who asked for a block, for those who read a listing. No rule depends on it.
+/// The process that asked for a block, for the listing. No rule depends on it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Holder {
     host: String,
@@ -13,8 +13,8 @@ impl Holder {
     /// The longest name of a host or of an instance, in bytes.
     pub const MAX_BYTES: usize = 64;
 
-    /// A process: the machine or pod that it runs on, and what tells it from
-    /// others there, such as a port or a process number.
+    /// A process: the machine or pod that it runs on, and what distinguishes it
+    /// from others there, such as a port or a process number.
     ///
     /// Each is cut to [`MAX_BYTES`](Self::MAX_BYTES).
     pub fn new(host: impl Into<String>, instance: impl Into<String>) -> Self {
@@ -33,7 +33,7 @@ impl Holder {
     /// This process: the variable `HOSTNAME` or, without one, the kernel's name for the
     /// machine, and the process number. The host is empty where neither can be had.
     ///
-    /// Generators with a lease store are held by this unless they are told otherwise.
+    /// Generators with a lease store name this holder unless another one is set.
     ///
     /// # Examples
     /// ```
@@ -54,7 +54,7 @@ impl Holder {
         &self.host
     }
 
-    /// What tells the process from others there.
+    /// What distinguishes the process from others there.
     pub fn instance(&self) -> &str {
         &self.instance
     }

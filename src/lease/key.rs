@@ -1,15 +1,16 @@
-//! Which stores are one and the same.
+//! Keys that show which stores are one and the same.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::lease::options::{Ask, Hidden, OpenOptions};
 
-/// What a store is reached by, and how: of two [stores](super::LeaseStore) with equal
-/// keys either can do the other's work. So generators of one process whose stores have
-/// equal keys share one of them, with its connection and its thread.
+/// The address of a store, and the options of its connection. Of two
+/// [stores](super::LeaseStore) with equal keys either can do the other's work. So
+/// generators of one process whose stores have equal keys share one store, with its
+/// connection and its thread.
 ///
-/// It holds the URL, and shows it to nobody. Two URLs that are spelled differently are
+/// It holds the URL, and never prints it. Two URLs that are spelled differently are
 /// different keys, and so are two callbacks that ask for a password, unless one is the
 /// other's [clone](OpenOptions).
 ///

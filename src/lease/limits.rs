@@ -1,4 +1,4 @@
-//! How far a store may go.
+//! The limits of a store's grants.
 
 use std::time::Duration;
 
@@ -7,18 +7,18 @@ use crate::layout::Layout;
 
 /// How far ahead grants may reach, and how wrong clocks may be.
 ///
-/// They are written down when a namespace is initialised and hold for all of its
-/// clients: one that granted further than another expects would undo the rule.
+/// They are recorded when a namespace is initialised and hold for all of its
+/// clients: one that granted further than another expects would break rule S7.
 ///
 /// # Horizon and failover
 /// While the store keeps its promise of durability, neither matters. They bound
-/// what can have been granted by a store that then lost it. When a lost history
-/// is noticed, the floor rises to `now + horizon + failover`, one tick more, and
+/// the grants of a store that then lost them. When a lost history is noticed,
+/// the floor rises to `now + horizon + failover`, one tick more, and
 ///
 /// * nothing is granted until `failover` has passed, since every grant must end
 ///   within the horizon and starts at the floor;
-/// * what is granted then lies `horizon` ahead of the clock, so generators that
-///   may not borrow that far have to wait for it.
+/// * grants made then lie `horizon` ahead of the clock, so generators that may
+///   not borrow that far have to wait for it.
 ///
 /// So the horizon should be no longer than needed: the time that a process wants
 /// to be covered without its store, and a tenth more. Leases that are held when the

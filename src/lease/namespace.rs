@@ -1,4 +1,4 @@
-//! What all holders of leases share.
+//! Namespaces: one ID space, which all holders of its leases agree on.
 
 use std::fmt;
 use std::ops::Range;
@@ -77,9 +77,10 @@ impl Namespace {
     /// Leases nodes in blocks of 2^`block_bits`, from 0 to the layout's node
     /// bits.
     ///
-    /// A block is what one process takes at least, so the number of blocks
-    /// bounds the number of processes, and the size of a block what each can
-    /// issue without borrowing: `2^block_bits * layout.sequences()` IDs a tick.
+    /// A process takes at least one block, so the number of blocks bounds the
+    /// number of processes. The size of a block bounds the rate of each without
+    /// borrowing: `2^block_bits * layout.sequences()` IDs a tick for each
+    /// block.
     ///
     /// # Errors
     /// When a block would hold more nodes than the layout has.
@@ -212,7 +213,7 @@ impl fmt::Display for Namespace {
     }
 }
 
-/// Why something is not a [`Namespace`].
+/// Why a [`Namespace`] can't be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NamespaceError {

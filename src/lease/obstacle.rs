@@ -1,4 +1,4 @@
-//! Why a store would grant no lease at present.
+//! The reasons why a store would grant no lease at present.
 
 use std::fmt;
 use std::time::Duration;
@@ -82,7 +82,8 @@ impl fmt::Display for Obstacle {
 }
 
 impl StoreReport {
-    /// What keeps the store from granting a lease at present; nothing where it would.
+    /// The obstacles that keep the store from granting a lease at present; none if it
+    /// would grant one.
     ///
     /// # Examples
     /// ```

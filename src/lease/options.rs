@@ -41,21 +41,21 @@ impl OpenOptions {
 
     /// Whether to use a store that can lose what it has confirmed, such as a
     /// Redis without an append-only file. When it does, IDs may be issued twice:
-    /// the incarnation, where it tells, and the horizon are all that is left
-    /// between you and duplicates. Refused by default.
+    /// only the incarnation, if it shows the loss, and the horizon are left to
+    /// prevent duplicates. Refused by default.
     #[must_use]
     pub const fn accept_best_effort(mut self, accept: bool) -> Self {
         self.best_effort = accept;
         self
     }
 
-    /// Asks `password` for the password at each new connection, so that it can be a
-    /// token that expires. It comes before every other place for one, that in the URL
-    /// included. The answer is waited for, without a limit, by whoever called the store:
-    /// with generators, a thread which all that were given clones of these options share
-    /// for one URL. An error is
-    /// [`StoreError::Unavailable`](crate::lease::error::StoreError::Unavailable), and the next
-    /// operation asks again. Stores that have no password never ask.
+    /// Calls `password` for the password at each new connection, so that it can be a
+    /// token that expires. It takes precedence over every other password, that in the URL
+    /// included. The caller of the store waits for the answer, without a limit: with
+    /// generators, that is a thread which all that were given clones of these options
+    /// share for one URL. An error is
+    /// [`StoreError::Unavailable`](crate::lease::error::StoreError::Unavailable), and the
+    /// next operation asks again. Stores that have no password never ask.
     ///
     /// # Examples
     /// ```
@@ -95,7 +95,7 @@ impl Default for OpenOptions {
     }
 }
 
-/// Who is asked for the password, where it is the program that knows it.
+/// The program's callback that returns the password.
 #[derive(Clone)]
 pub(crate) struct Ask(Arc<dyn Fn() -> io::Result<String> + Send + Sync>);
 
@@ -111,7 +111,8 @@ impl Ask {
     }
 }
 
-/// The same one, not one that says the same.
+/// Compares identity: whether it is the same callback, not whether the
+/// passwords are equal.
 impl PartialEq for Ask {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

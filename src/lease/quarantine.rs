@@ -8,14 +8,14 @@
 //!     \                v                                    |
 //!      `-damage-> quarantined --repair--> released at a mark above all --acquire--'
 //! ```
-//! Nothing but a repair leads out of quarantine. Meanwhile the block is not chosen, and
-//! its grant neither renewed nor released ([`Fence::Quarantined`]); whoever holds it uses
+//! Only a repair leads out of quarantine. Meanwhile the block is not chosen, and its
+//! grant is neither renewed nor released ([`Fence::Quarantined`]). Its holder uses up
 //! what was confirmed. All other blocks go on.
 //!
-//! A record is judged wherever it is read, by what decides alone: the block's number,
-//! the epoch and the mark ([`fault`]). The time and the holder are for people; what of
-//! them can't be read is left out. A record that is false without being impossible is
-//! not found here but by what was confirmed (S8).
+//! A record is judged wherever it is read, and only by the fields that decide: the
+//! block's number, the epoch and the mark ([`fault`]). The time and the holder are for
+//! people, and are left out if they can't be read. A record that is false but possible
+//! is not found here, only by what was confirmed (S8).
 //!
 //! # Why a repaired block is disjoint from all before
 //! * **The mark.** By S7 a grant or renewal made at `t`, by the store's clock, ends at
@@ -72,7 +72,7 @@ impl Quarantined {
         }
     }
 
-    /// What a renewal or a release of its grant is answered.
+    /// The answer to a renewal or a release of its grant.
     pub(super) fn fence(self, namespace: &Namespace, block: Block) -> StoreError {
         self.log(namespace);
         StoreError::Fenced {
@@ -83,7 +83,7 @@ impl Quarantined {
         }
     }
 
-    /// Says that it was met, once for each block and process.
+    /// Emits an event, once for each block and process.
     pub(super) fn log(&self, namespace: &Namespace) {
         let block = self.block.map(Block::index);
         events::block_quarantined(namespace.name(), block, &self.reason);
@@ -149,7 +149,7 @@ pub(super) fn of_columns(namespace: &Namespace, block: i64, epoch: i64, mark: i6
     judge(namespace, BlockState::new(block, epoch, mark))
 }
 
-/// Those that are sound and those that are not, which is told.
+/// The sound records, and the quarantined ones, each of which is logged.
 pub(super) fn sort(
     namespace: &Namespace,
     judged: impl IntoIterator<Item = Judged>,
@@ -183,9 +183,9 @@ impl StoreRecord {
         }
     }
 
-    /// What a repair makes of a block, at the store's time in ticks: released, with no
-    /// holder, and with a mark and an epoch above all that can have been granted of it;
-    /// see there. `mark` is the one on record, if that can be read.
+    /// The state of a block after a repair, at the store's time in ticks: released,
+    /// with no holder, and with a mark and an epoch above all that can have been
+    /// granted of it; see there. `mark` is the one on record, if that can be read.
     pub fn repaired(&self, now: u64, block: Block, mark: Option<u64>) -> BlockState {
         let ticks = self.namespace.layout().ticks();
         let on_record = mark.filter(|mark| *mark <= ticks).unwrap_or(0);

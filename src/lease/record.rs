@@ -1,4 +1,4 @@
-//! The rules by which a store decides.
+//! The rules of a store's decisions.
 
 use std::fmt;
 use std::ops::Range;
@@ -13,8 +13,7 @@ use crate::lease::limits::StoreLimits;
 use crate::lease::namespace::Namespace;
 use crate::lease::request::{Acquire, Floor, History, Init, Renew};
 
-/// What tells one history of a store from another: the identity of the server
-/// and of its timeline.
+/// The identity of a store's history: of the server and of its timeline.
 ///
 /// It must change whenever confirmed writes may have been lost: when a replica
 /// is promoted, a backup restored, the data directory made anew. A store where
@@ -40,11 +39,11 @@ impl fmt::Display for Incarnation {
     }
 }
 
-/// What a store keeps for a namespace as a whole, and the rules that follow from
+/// A store's record of a namespace as a whole, and the rules that follow from
 /// it.
 ///
-/// The methods are pure. A store reads the record inside its transaction, asks
-/// them, and writes what they say. `now` is the store's time in ticks, from
+/// The methods are pure. A store reads the record inside its transaction, calls
+/// them, and writes their result. `now` is the store's time in ticks, from
 /// [`tick_at`](Self::tick_at).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -188,13 +187,13 @@ impl StoreRecord {
         }
     }
 
-    /// Refuses where the store knows less of a block than it has confirmed. `known` is
-    /// what it knows. The caller then raises the floor
-    /// [over lost grants](Floor::OverLostGrants), and keeps that.
+    /// Refuses if the store knows less of a block than it has confirmed. `known` is
+    /// the state on record. The caller then raises the floor [over lost
+    /// grants](Floor::OverLostGrants), and keeps that.
     ///
-    /// What lies below the floor is settled: nothing is granted there again. What
-    /// lies above all that a lost grant can reach was confirmed by a clock that was
-    /// years ahead, and tells nothing of the state that was lost.
+    /// An end at or below the floor is settled: nothing is granted there again. An
+    /// end above all that a lost grant can reach was confirmed by a clock that was
+    /// years ahead, and is no evidence about the lost state.
     ///
     /// # Errors
     /// [`StoreError::HistoryLost`].
@@ -331,7 +330,8 @@ impl StoreRecord {
         let (held, known) = (renew.epoch, renew.known_end);
         let fence = match block {
             _ if self.incarnation != *incarnation => Fence::Incarnation,
-            // Before the rest, which is then of no more interest: a loss is made up for.
+            // Before the other comparisons, which don't matter then: the floor makes up
+            // for a loss.
             _ if known < self.floor => Fence::Floor {
                 known,
                 floor: self.floor,
@@ -375,8 +375,8 @@ impl StoreRecord {
         Ok(renewed)
     }
 
-    /// The state of `block` after the holder of its grant with this epoch has said that
-    /// it is done. `known` is what the store knows of the block.
+    /// The state of `block` after the holder of its grant with this epoch has released
+    /// it. `known` is the state on record.
     ///
     /// # Errors
     /// [`StoreError::Fenced`] if that grant is not the block's last.
@@ -402,7 +402,7 @@ impl StoreRecord {
     }
 
     /// Why nothing could be granted, at the store's time in milliseconds since
-    /// 1970. `free_from` is the least [`free_from`](Self::free_from) of the
+    /// 1970. `free_from` is the minimum of [`free_from`](Self::free_from) over the
     /// blocks that were granted.
     pub fn refusal(&self, store_unix_ms: u64, now: u64, wanted: u32, free_from: u64) -> StoreError {
         let layout = self.layout();

@@ -8,15 +8,15 @@ use crate::layout::Layout;
 
 /// Ownership of a range of nodes times a half-open interval of ticks.
 ///
-/// A lease says what may be issued, not by when: it does not expire. Having one
-/// is a claim, and making one with [`Lease::new`] makes the claim true no more
-/// than writing a deed makes one own a house. Get it from a
+/// A lease says which IDs may be issued, not until when: it does not expire. A
+/// `Lease` only asserts that its rectangle is its holder's alone. [`Lease::new`]
+/// checks the ranges and can't make that true. Get a lease from a
 /// [`StaticLease`](super::StaticLease) or from a [`Grant`](super::Grant) instead,
 /// unless this is a test.
 ///
-/// A lease and its clones serve one generator at a time. The next one goes on
-/// after the last ID that was claimed. Within one process a generator is not built
-/// on a lease that meets what another generator has or had; see
+/// A lease and its clones serve one generator at a time. The next one continues
+/// after the last ID that was claimed. Within one process no generator is built on
+/// a lease that overlaps with one that another generator has or had; see
 /// [`StaticLease`](super::StaticLease#what-this-process-checks).
 ///
 /// # Examples

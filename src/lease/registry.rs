@@ -1,13 +1,15 @@
-//! What the generators of this process have, and had, of leases that were given.
+//! The nodes and ticks of given leases that generators of this process use, or
+//! have used.
 //!
-//! A lease that is given is a promise of the caller's. The part of it that this
-//! process can check stands here: which nodes and ticks its generators use, and
-//! which they used before. A lease that meets either is refused when a generator
-//! is built on it, however it was made. Leases that a renewal thread has from a
-//! store are not entered: the store keeps them apart.
+//! A given lease, one that is not from a store, is a promise of the caller's.
+//! This registry has the part of it that the process can check: the nodes and
+//! ticks that its generators use, and those that they have used. No generator is
+//! built on a lease that overlaps with either, however it was made. Leases that
+//! a renewal thread has from a store are not entered: the store keeps them
+//! apart.
 //!
-//! IDs can only meet in one [`Space`]: the same layout and the same secret, or
-//! none. Each space has a record of its own.
+//! IDs can only be equal within one [`Space`]: the same layout and the same
+//! secret, or none. Each space has a record of its own.
 //!
 //! # State
 //! ```text
@@ -17,10 +19,10 @@
 //!    +-------------------------------+
 //!       drop, or leave with nothing claimed
 //! ```
-//! In use is the whole rectangle, up to the lease's end. Used is the part up to
-//! the end of the last tick that was claimed from, and stays used for ever.
-//! Nobody enters it again but the lease that it was claimed from, which knows its
-//! position to the sequence and begins in the middle of the last tick.
+//! The whole rectangle is in use, up to the lease's end. The part up to the end
+//! of the last tick that was claimed from is used, and stays so for ever. Only
+//! the lease that it was claimed from enters it again: that lease knows its
+//! position to the sequence, and begins in the middle of the last tick.
 //!
 //! # Why it is right
 //! *One process.* All steps are made under one lock. A rectangle is entered if it
@@ -63,7 +65,7 @@ use crate::fork::{Marked, PerProcess};
 use crate::layout::Layout;
 use crate::sync::IN_A_MODEL;
 
-/// The most intervals of used ticks that are kept of one range of nodes.
+/// The maximum of intervals of used ticks that are kept for one range of nodes.
 const MAX_INTERVALS: usize = 64;
 
 /// Where IDs can meet: one layout, and one secret or none.
@@ -89,12 +91,12 @@ pub(crate) struct Rectangle {
     pub(crate) ticks: Range<u64>,
 }
 
-/// What stands against a rectangle.
+/// The reason why a rectangle can't be entered.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Conflict {
     /// A generator has this one.
     InUse(Rectangle),
-    /// A generator had this one. Of several, that with the last tick.
+    /// A generator had this one. Of several, the one with the last tick.
     Used(Rectangle),
     /// The process that this one was forked from had these nodes then.
     Inherited(Range<u64>),
@@ -126,8 +128,8 @@ pub(crate) struct Entry {
 /// that a parent held when this process was forked.
 ///
 /// # Errors
-/// What stands against it, or the operating system's error for the one page of
-/// memory that a process needs for its registry.
+/// The conflict, or the operating system's error for the one page of memory
+/// that a process needs for its registry.
 pub(crate) fn enter(space: Space, rectangle: Rectangle, fresh: u64) -> Result<Entry, EnterError> {
     let mut entry = Entry {
         space,
@@ -189,7 +191,7 @@ impl Drop for Entry {
 /// The registry of one process.
 #[derive(Debug)]
 struct Registry {
-    /// What the processes that this one descends from had at the forks.
+    /// The nodes that the ancestors of this process had at the forks.
     inherited: Vec<(Space, Range<u64>)>,
     /// The number of the next entry. Whoever holds it may change the copies.
     turn: Mutex<u64>,
@@ -211,7 +213,7 @@ impl Registry {
         }
     }
 
-    /// In a child, what this registry of its parent says.
+    /// In a child, the nodes in this registry of its parent's.
     fn to_inherit(&self) -> Vec<(Space, Range<u64>)> {
         let mut all = self.inherited.clone();
         // One of the two is never held by a thread of the parent, and threads of
@@ -278,7 +280,7 @@ struct State {
     spaces: HashMap<Space, Record>,
 }
 
-/// What stands of one space.
+/// The record of one space.
 #[derive(Debug, Default)]
 struct Record {
     in_use: Vec<(u64, Rectangle)>,

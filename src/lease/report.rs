@@ -1,4 +1,4 @@
-//! How a store describes itself.
+//! A store's description of itself.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,11 +7,11 @@ use crate::lease::block::BlockState;
 use crate::lease::quarantine::{self, Judged, Quarantined};
 use crate::lease::record::{Incarnation, StoreRecord};
 
-/// All that a store knows of a namespace.
+/// Everything on record about a namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Listing {
-    /// What holds for all blocks.
+    /// The namespace's record.
     pub record: StoreRecord,
     /// The blocks that were granted at least once, by index.
     pub blocks: Vec<BlockState>,
@@ -80,7 +80,7 @@ impl fmt::Display for Durability {
     }
 }
 
-/// How a store stands.
+/// The state of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreReport {
@@ -163,13 +163,14 @@ impl StoreReport {
     /// How far the floor lies ahead of [that time](Self::now_unix_ms); zero where it
     /// doesn't. No grant begins below the floor.
     ///
-    /// In the ordinary course of things it lies behind. A store raises it when it finds
-    /// that it has lost history, be it by its own incarnation or by what a process was
-    /// told ([`StoreError::HistoryLost`](super::StoreError::HistoryLost)): by the horizon
-    /// and [`failover`](super::StoreLimits::failover), so that this shows it for as long.
-    /// It lies as far ahead after [`raise_floor`](super::LeaseStore::raise_floor), and
-    /// where a namespace began with an unknown history. Clocks that are apart can make it
-    /// seem ahead by no more than the [`skew`](super::StoreLimits::skew).
+    /// Ordinarily the floor lies behind. A store raises it when it finds that it has lost
+    /// history, by its own incarnation or by a process's evidence
+    /// ([`StoreError::HistoryLost`](super::StoreError::HistoryLost)): to the horizon and
+    /// [`failover`](super::StoreLimits::failover) ahead, so that this is above zero for
+    /// as long. It lies as far ahead after
+    /// [`raise_floor`](super::LeaseStore::raise_floor), and if a namespace began with an
+    /// unknown history. Clocks that are apart can make it seem ahead by no more than the
+    /// [`skew`](super::StoreLimits::skew).
     ///
     /// # Examples
     /// ```

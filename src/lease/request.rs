@@ -1,4 +1,4 @@
-//! What a store is asked for.
+//! Requests to a store.
 
 use crate::lease::block::{Block, Epoch};
 use crate::lease::confirmed::Confirmed;
@@ -7,11 +7,11 @@ use crate::lease::grant::Grant;
 use crate::lease::holder::Holder;
 use crate::lease::limits::StoreLimits;
 
-/// The most blocks that one [`Acquire`] may ask for: with the namespace's record
-/// they fill a transaction of etcd, which takes 128 operations.
+/// The maximum of blocks in one [`Acquire`]: with the namespace's record they
+/// fill a transaction of etcd, which takes 128 operations.
 pub const MAX_ACQUIRE: u32 = 127;
 
-/// What is known of a namespace before its record is made.
+/// The known history of a namespace before its record is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum History {
@@ -28,7 +28,7 @@ pub enum History {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Init {
-    /// What is known of the time before.
+    /// The known history before this record.
     pub history: History,
     /// The limits, for the life of the namespace.
     pub limits: StoreLimits,
@@ -64,14 +64,15 @@ pub struct Acquire {
     pub length: u64,
     /// The caller's time, in milliseconds since 1970.
     pub now_unix_ms: u64,
-    /// Who asks, for the listing.
+    /// The requesting process, for the listing.
     pub holder: Option<Holder>,
-    /// What the store has confirmed to whoever asks, at most one for each block.
+    /// The store's confirmations to the requesting process, at most one for each
+    /// block.
     pub evidence: Vec<Confirmed>,
 }
 
 impl Acquire {
-    /// For nobody in particular.
+    /// With no holder named.
     pub fn new(blocks: u32, length: u64, now_unix_ms: u64) -> Self {
         Self {
             blocks,
@@ -184,7 +185,7 @@ pub enum Floor {
 }
 
 impl Floor {
-    /// Whether clocks have a say.
+    /// Whether clocks are compared.
     pub(super) fn heeds_clocks(self) -> bool {
         !matches!(self, Self::AnyTick(_))
     }

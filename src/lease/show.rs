@@ -1,4 +1,4 @@
-//! How leases are shown to people: `Debug` with times, and without what only the
+//! `Debug` of leases for people: with times, and without fields that only the
 //! program reads.
 
 use std::fmt;

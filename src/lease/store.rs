@@ -1,4 +1,4 @@
-//! What every store of leases can do.
+//! The interface of a store of leases.
 
 mod boxed;
 
@@ -37,8 +37,8 @@ use crate::lease::request::{Acquire, Floor, History, Init, Renew};
 ///   `now_unix_ms`, and its comparisons decide.
 /// * After a failure that leaves open whether the step was taken, answer
 ///   [`StoreError::Ambiguous`] and never repeat the step: the caller gives the
-///   grant up. A repetition, or a token to recognise one, could not tell two
-///   copies of one process apart.
+///   grant up. A repetition, or a token to recognise one, could not distinguish
+///   two copies of one process.
 /// * A record of a block that can't be read, or can't be true, costs that block alone:
 ///   don't choose it, answer [`Fence::Quarantined`](super::Fence::Quarantined) for its
 ///   grants, pass over the evidence on it, and list it as [`Quarantined`].
@@ -54,13 +54,13 @@ pub trait LeaseStore: Send + fmt::Debug {
     /// [`StoreError::Invalid`] for limits out of range, and those of every method.
     fn init(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError>;
 
-    /// As [`init`](Self::init), for a program that says the same `history` at each
-    /// of its starts, whatever may have happened since the one before.
+    /// As [`init`](Self::init), for a program that gives the same `history` at
+    /// each of its starts, whatever may have happened since the one before.
     ///
-    /// So [`History::New`] is only a word on the first start, and this refuses it
-    /// where a namespace that is not there may have been lost: in a store that can
-    /// lose what it has confirmed, or that has lost something. A store that was
-    /// made by others refuses it unless it has this method.
+    /// Such a program's [`History::New`] is known to hold only at its first start.
+    /// So this refuses it if a missing namespace may have been lost: in a store
+    /// that can lose what it has confirmed, or that has lost something. The
+    /// default implementation always refuses it.
     ///
     /// # Errors
     /// [`StoreError::HistoryUnknown`], and those of [`init`](Self::init).
@@ -82,8 +82,8 @@ pub trait LeaseStore: Send + fmt::Debug {
     /// Grants up to the number of blocks asked for, at least one, each for an
     /// interval of its own.
     ///
-    /// Which blocks is the store's choice, out of those whose mark lies at or
-    /// before now or the floor, and, when they are used up, those released. An
+    /// The store chooses the blocks, out of those whose mark lies at or before
+    /// now or the floor, and, when they are used up, those released. An
     /// interval starts at `max(now, floor, hwm_end)` and has the length asked
     /// for, or less where the horizon or the layout ends before.
     ///
@@ -121,31 +121,34 @@ pub trait LeaseStore: Send + fmt::Debug {
     /// every method.
     fn renew(&mut self, namespace: &Namespace, renew: &Renew) -> Result<u64, StoreError>;
 
-    /// As [`renew`](Self::renew) for each of these, of one namespace or of many: what it
-    /// answers for each, in their order, in ticks. For a holder of many blocks this costs
-    /// less, where the store can move many marks in one step.
+    /// Renews each of these grants, of one namespace or of many, as
+    /// [`renew`](Self::renew) does. Returns its answers in their order, in ticks. For a
+    /// holder of many blocks this costs less, if the store can move many marks in one
+    /// step.
     ///
-    /// Each stands or falls alone, by the rules of [`renew`](Self::renew): one that is
+    /// Each succeeds or fails alone, by the rules of [`renew`](Self::renew): one that is
     /// fenced or out of range costs no other. There may be any number of them, none
-    /// included. They may be carried out in any order, but those of one block are in theirs.
+    /// included. They may be carried out in any order, except that those of one block
+    /// keep theirs.
     ///
     /// # Errors
     /// For each renewal those of [`renew`](Self::renew). Two of them reach further:
-    /// * [`StoreError::Ambiguous`] for all that were in the step whose fate is unknown. None
-    ///   of them is sent again, and the holder must give all those blocks up.
+    /// * [`StoreError::Ambiguous`] for all that were in the step whose outcome is
+    ///   unknown. None of them is sent again, and the holder must give all those blocks
+    ///   up.
     /// * After [`StoreError::Unavailable`], [`StoreError::Denied`] or
-    ///   [`StoreError::Ambiguous`] nothing more is asked. What was not asked by then is
-    ///   [`StoreError::Unavailable`], and was not carried out.
+    ///   [`StoreError::Ambiguous`] nothing more is sent. Each renewal that was not sent
+    ///   by then is [`StoreError::Unavailable`], and was not carried out.
     ///
     /// # Cost
-    /// A store that is not asked any more has cost one of its time-outs. PostgreSQL, MySQL
-    /// and MariaDB take up to 128 of them in one transaction, SQLite as many of one
-    /// namespace: one write to disk, and with PostgreSQL one round trip. One more call of
-    /// [`renew`](Self::renew) tells of each that was not done why. Other stores are asked
-    /// for one after the other.
+    /// A store that can't be reached costs one of its time-outs. PostgreSQL, MySQL and
+    /// MariaDB take up to 128 renewals in one transaction, SQLite as many of one
+    /// namespace: one write to disk, and with PostgreSQL one round trip. Each renewal that
+    /// the transaction left undone costs one more call of [`renew`](Self::renew), for its
+    /// error. Other stores take one renewal after the other.
     ///
-    /// As all methods it blocks the caller, and is one of several connections to the store:
-    /// others may acquire, renew and release meanwhile.
+    /// As every method it blocks the caller. Other connections to the store may acquire,
+    /// renew and release meanwhile.
     ///
     /// # Examples
     /// ```
@@ -189,17 +192,17 @@ pub trait LeaseStore: Send + fmt::Debug {
         epoch: Epoch,
     ) -> Result<(), StoreError>;
 
-    /// Brings back a block that is [quarantined](Quarantined), and answers how it
-    /// stands then: released, with a mark and an epoch above all that can have been
-    /// granted of it ([`StoreRecord::repaired`]). It is granted again from that mark on,
-    /// once the horizon reaches it, so after [`StoreLimits::failover`] at the earliest.
+    /// Brings back a block that is [quarantined](Quarantined), and returns its new
+    /// state: released, with a mark and an epoch above all that can have been granted of
+    /// it ([`StoreRecord::repaired`]). It is granted again from that mark on, once the
+    /// horizon reaches it, so after [`StoreLimits::failover`] at the earliest.
     ///
     /// `now_unix_ms` is the caller's time in milliseconds since 1970. The mark depends
-    /// on the store's clock, so one that is too far from it is refused. A record that
-    /// has changed meanwhile is judged anew.
+    /// on the store's clock, so a time too far from it is refused. A record that has
+    /// changed meanwhile is judged anew.
     ///
-    /// A store that quarantines nothing need not write this: it looks the namespace up,
-    /// and answers that there was nothing to do.
+    /// A store that quarantines nothing need not implement this: the default looks the
+    /// namespace up, and answers that there was nothing to do.
     ///
     /// It may run while others use the namespace, and while others repair the block: one
     /// of them does. Cost: one step on the record and this block, as a renewal.
@@ -254,7 +257,7 @@ pub trait LeaseStore: Send + fmt::Debug {
     /// Those of every method.
     fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError>;
 
-    /// Raises the floor, and answers where it is now. It is never lowered.
+    /// Raises the floor, and returns it. It is never lowered.
     ///
     /// `now_unix_ms` is the caller's time in milliseconds since 1970. Unless the tick
     /// is [forced](Floor::AnyTick), clocks that are too far apart are refused, as by
@@ -271,7 +274,7 @@ pub trait LeaseStore: Send + fmt::Debug {
         now_unix_ms: u64,
     ) -> Result<u64, StoreError>;
 
-    /// How the store stands: whether it is durable, whether its history is
+    /// The state of the store: whether it is durable, whether its history is
     /// whole, how far its clock is from the caller's. Changes nothing.
     ///
     /// `now_unix_ms` is the caller's time in milliseconds since 1970.
@@ -292,8 +295,9 @@ pub trait LeaseStore: Send + fmt::Debug {
     /// Programs of the version before can't renew or acquire from then on, and end
     /// with the grants that they have.
     ///
-    /// A store that has never kept anything in another format need not write this: it
-    /// looks the namespace up, and answers that there was nothing to do.
+    /// A store that has never kept anything in another format need not implement
+    /// this: the default looks the namespace up, and answers that there was nothing
+    /// to do.
     ///
     /// It may be called at each start, by any number of processes: one of them does it.
     /// Cost: one step on the record, as a renewal; the first upgrade of a store can also
@@ -325,20 +329,20 @@ pub trait LeaseStore: Send + fmt::Debug {
         self.list(namespace).map(|_| false)
     }
 
-    /// What this store is reached by, if others that are reached by the same can do its
-    /// work. Generators of a process whose stores have equal keys share one store: that
-    /// of the first one. The others' are dropped without having been asked anything.
+    /// The key of this store, if another store with the same key can do its work.
+    /// Generators of a process whose stores have equal keys share one store: that of
+    /// the first one. The others' are dropped without a request.
     ///
-    /// None by default: each generator keeps the store that it was given. So it must be
-    /// for a store that does more than pass on what another one with a key does.
+    /// None by default: each generator keeps the store that it was given. A store that
+    /// adds to the work of another one with a key must have none, too.
     fn key(&self) -> Option<StoreKey> {
         None
     }
 
-    /// Says, some times a second while nothing is asked, that nothing is due for this
-    /// long, as far as is known; it may come to be asked sooner all the same. A store
-    /// whose connection costs its server more than a new one does may close it. It must
-    /// not take long, and by default does nothing.
+    /// Announces that no request is due for this long, as far as is known; one may come
+    /// sooner all the same. It is called a few times a second while nothing is asked. A
+    /// store whose connection costs its server more than a new one does may close it.
+    /// It must not take long, and by default does nothing.
     fn rest(&mut self, at_least: Duration) {
         let _ = at_least;
     }

@@ -1,19 +1,19 @@
-//! Whose word it is that a namespace has no past.
+//! The source of the claim that a namespace has no history.
 
 use super::{Durability, History, Init, Namespace, StoreError};
 
-/// Who says which history a namespace has.
+/// The source of a namespace's declared history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Voucher {
     /// A person who knows this namespace, once.
     Person,
-    /// A program that says the same at each of its starts.
+    /// A program that declares the same at each of its starts.
     Program,
 }
 
 impl Voucher {
-    /// Refuses a program's word that there is no past, where the store may have
-    /// lost it.
+    /// Refuses a program's claim that there is no history, if the store may
+    /// have lost it.
     pub(super) fn check(
         self,
         namespace: &Namespace,

@@ -1,4 +1,4 @@
-//! Several renewals by the transactions of a store that has some.
+//! Several renewals in the transactions of a store that has them.
 //!
 //! ```text
 //! those in range, one a block --> a step for each 128 --+--> answered
@@ -8,12 +8,13 @@
 //! ```
 //! A step is one transaction. Some stores have one for each namespace.
 //!
-//! * **None is sent again that may have been done.** Alone is renewed what a transaction
-//!   left as it was and has said so, or what was taken back with the whole transaction:
-//!   a step that fails otherwise than by silence has not been committed.
-//! * **One costs no other.** What one renewal meets, a constraint of the database or a
-//!   record that can't be true, may fail its step. So all of that step are then renewed
-//!   alone, and it alone is refused.
+//! * **No renewal is sent again that may have been carried out.** A renewal is sent
+//!   alone if its transaction reported that it left it unchanged, or if the whole
+//!   transaction was rolled back: a step that fails other than by silence has not been
+//!   committed.
+//! * **No renewal costs another.** One renewal can fail its step, by a constraint of
+//!   the database or a record that can't be true. Then all of that step are renewed
+//!   alone, and only that one is refused.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -22,23 +23,24 @@ use std::sync::Arc;
 use super::super::{Block, Namespace, Renew, StoreError};
 use super::{Answers, Asking, Renewals};
 
-/// The most renewals that one transaction holds: what they lock is locked until it is
+/// The maximum of renewals in one transaction: their locks are held until it is
 /// durable.
-const MOST: usize = 128;
+const MAX: usize = 128;
 
-/// What a step answers for each of its renewals, none for those that it left as they were.
+/// The answer of a step to each of its renewals, none for those that it left as they were.
 pub(in crate::lease) type Outcome = Result<Vec<Option<Result<u64, StoreError>>>, StoreError>;
 
 /// How a store renews.
 pub(in crate::lease) trait Steps {
-    /// Whether renewals of these two can be of one step.
+    /// Whether renewals of these two namespaces can share a step.
     fn go_together(a: &Namespace, b: &Namespace) -> bool;
 
-    /// Renews these in one transaction, no two of one block. Unless the error says that
-    /// the store can't be asked, or that it is in doubt, nothing was done then.
+    /// Renews these in one transaction, no two of one block. On an error nothing was
+    /// done, unless the error says that the store can't be reached, or that the outcome
+    /// is unknown.
     fn step(&mut self, renewals: &Renewals<'_>) -> Outcome;
 
-    /// Renews one.
+    /// Renews one grant.
     fn alone(&mut self, namespace: &Namespace, renew: &Renew) -> Result<u64, StoreError>;
 }
 
@@ -57,7 +59,7 @@ pub(in crate::lease) fn in_steps<S: Steps>(store: &mut S, renewals: &Renewals<'_
     together.sort_by_key(|&index| space(index).name());
     let steps = together
         .chunk_by(|&a, &b| S::go_together(space(a), space(b)))
-        .flat_map(|steps| steps.chunks(MOST));
+        .flat_map(|steps| steps.chunks(MAX));
 
     let mut asking = Asking::default();
     for step in steps.filter(|step| step.len() > 1) {
@@ -74,7 +76,7 @@ pub(in crate::lease) fn in_steps<S: Steps>(store: &mut S, renewals: &Renewals<'_
                 }
                 break;
             }
-            // Taken back: alone, each is told what is wrong with it.
+            // Rolled back: sent alone, each gets an error of its own.
             Err(_) => {}
         }
     }

@@ -52,7 +52,7 @@ impl Suite<'_> {
             assert_eq!((found.epoch, found.hwm_end), (renew.epoch, renew.new_end));
             assert!(!found.released, "{found:?}");
         }
-        // The same once more, as a copy of this process would ask.
+        // The same again, as a copy of this process would send it.
         for (answer, (_, renew)) in store.renew_all(&asked(&wanted)).into_iter().zip(&wanted) {
             match answer {
                 Ok(end) => assert_eq!((end, end), (renew.known_end, renew.new_end)),

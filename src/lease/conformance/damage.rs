@@ -1,4 +1,4 @@
-//! What becomes of a block whose record is damaged.
+//! Blocks whose record is damaged.
 
 use std::fmt;
 use std::time::Duration;
@@ -30,9 +30,9 @@ impl Suite<'_> {
         assert_eq!(report.quarantined, listing.quarantined);
         assert_eq!((report.granted_blocks, report.held_blocks), (2, 1));
 
-        // What was confirmed of it is no evidence of a loss.
-        let told = |grant: &Grant| Confirmed::new(grant.block, grant.epoch, grant.ticks.end);
-        let evidence: Vec<_> = grants.iter().map(told).collect();
+        // Evidence about it shows no loss.
+        let confirmed = |grant: &Grant| Confirmed::new(grant.block, grant.epoch, grant.ticks.end);
+        let evidence: Vec<_> = grants.iter().map(confirmed).collect();
         let ask = || self.ask(4, 60).with_evidence(evidence.clone());
         let rest = store.acquire(&space, &ask()).unwrap();
         let mut others: Vec<_> = rest.iter().map(|grant| grant.block.index()).collect();
@@ -42,7 +42,8 @@ impl Suite<'_> {
         assert!(others.contains(&released.block.index()), "{rest:?}");
         exhausted(store.acquire(&space, &ask()));
 
-        // Who repairs what is whole, or by a clock that is off, repairs nothing.
+        // A repair of a sound record, or by a clock that is off, changes
+        // nothing.
         let beyond = Block::new(space.blocks());
         for block in [held.block, beyond, Block::new(u64::MAX)] {
             sound(store.repair(&space, block, (self.now)()));

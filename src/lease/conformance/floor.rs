@@ -123,8 +123,8 @@ impl Suite<'_> {
     pub(super) fn grants_where_it_knows_what_it_confirmed(&self) {
         let (mut store, space) = self.namespace("history", 5);
         let grants = store.acquire(&space, &self.ask(2, 10)).unwrap();
-        let told = |grant: &Grant| Confirmed::new(grant.block, grant.epoch, grant.ticks.end);
-        let evidence: Vec<_> = grants.iter().map(told).collect();
+        let confirmed = |grant: &Grant| Confirmed::new(grant.block, grant.epoch, grant.ticks.end);
+        let evidence: Vec<_> = grants.iter().map(confirmed).collect();
         // What is on record, less than that, and nothing at all.
         let mut less = evidence.clone();
         less[0].end -= 1;
@@ -144,8 +144,9 @@ impl Suite<'_> {
             let (mut store, space) = self.namespace(name, 5);
             let grants = store.acquire(&space, &self.ask(2, 10)).unwrap();
             let known = store.list(&space).unwrap().blocks;
-            let told = |grant: &Grant| Confirmed::new(grant.block, grant.epoch, grant.ticks.end);
-            let mut evidence: Vec<_> = grants.iter().map(told).collect();
+            let confirmed =
+                |grant: &Grant| Confirmed::new(grant.block, grant.epoch, grant.ticks.end);
+            let mut evidence: Vec<_> = grants.iter().map(confirmed).collect();
             change(&mut evidence[1]);
             let ask = self.ask(1, 10).with_evidence(evidence.clone());
             match store.acquire(&space, &ask) {
@@ -161,23 +162,25 @@ impl Suite<'_> {
     pub(super) fn recovers_what_it_forgot(&self) {
         let (mut store, space) = self.namespace("recover", NODE_BITS);
         let grant = one(store.acquire(&space, &self.ask(1, 10)));
-        let told = |end| {
-            let told = Confirmed::new(grant.block, grant.epoch, end);
-            self.ask(1, 10).with_evidence(vec![told])
+        let confirmed = |end| {
+            let confirmed = Confirmed::new(grant.block, grant.epoch, end);
+            self.ask(1, 10).with_evidence(vec![confirmed])
         };
         let end = grant.ticks.end;
-        // Above all that a lost grant can reach nothing is told.
-        let error = store.acquire(&space, &told(end + 1_000_000)).unwrap_err();
+        // Above all that a lost grant can reach, evidence shows nothing.
+        let error = store
+            .acquire(&space, &confirmed(end + 1_000_000))
+            .unwrap_err();
         assert!(matches!(error, StoreError::Exhausted { .. }), "{error}");
-        // More urgent than that no block is free.
+        // It takes precedence over the error that no block is free.
         let before = self.tick(&space);
-        let error = store.acquire(&space, &told(end + 5)).unwrap_err();
+        let error = store.acquire(&space, &confirmed(end + 5)).unwrap_err();
         assert!(matches!(error, StoreError::HistoryLost { .. }), "{error}");
         let over = limits().horizon().as_secs() + limits().failover().as_secs() + 1;
         let floor = store.list(&space).unwrap().record.floor;
         assert!((before + over - 2..=self.tick(&space) + over + 2).contains(&floor));
         // Once is enough.
-        let error = store.acquire(&space, &told(end + 5)).unwrap_err();
+        let error = store.acquire(&space, &confirmed(end + 5)).unwrap_err();
         assert!(matches!(error, StoreError::FloorAhead { .. }), "{error}");
         assert_eq!(store.list(&space).unwrap().record.floor, floor);
         let renew = Renew::new(&grant, end + 5, (self.now)());

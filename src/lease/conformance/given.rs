@@ -10,7 +10,7 @@ use super::super::{Block, Grant};
 pub struct Given(BTreeMap<Block, Vec<Range<u64>>>);
 
 impl Given {
-    /// Takes down a grant.
+    /// Records a grant.
     ///
     /// # Panics
     /// When the grant overlaps with one before.
@@ -19,7 +19,7 @@ impl Given {
         self.add_ticks(grant.block, grant.ticks.clone());
     }
 
-    /// Takes down where a renewal moved the end of a grant.
+    /// Records the end to which a renewal moved a grant.
     ///
     /// # Panics
     /// When what a renewal adds overlaps with a grant before.

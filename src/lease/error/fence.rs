@@ -17,16 +17,16 @@ pub enum Fence {
         /// The epoch of the block's last grant.
         recorded: Epoch,
     },
-    /// Somebody moved the end: a copy of this process, or a request whose reply
-    /// was lost.
+    /// The end was moved: by a copy of this process, or by a request whose
+    /// reply was lost.
     End {
         /// The end that the holder knows.
         known: u64,
         /// The end on record.
         recorded: u64,
     },
-    /// The floor has risen above the grant's end. What would be added may have
-    /// been granted to somebody by a store whose history was lost.
+    /// The floor has risen above the grant's end. The ticks after it may have
+    /// been granted to another holder by a store whose history was lost.
     Floor {
         /// The end that the holder knows.
         known: u64,
@@ -39,7 +39,7 @@ pub enum Fence {
     /// The store is a tier, and the machine has lost the block to the upstream store,
     /// or gives it up.
     Upstream,
-    /// The block's record can't be true, and the block is out of use until it was
+    /// The block's record can't be true, and the block is out of use until it is
     /// repaired.
     Quarantined {
         /// What is wrong with it.
