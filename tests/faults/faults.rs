@@ -20,8 +20,10 @@
 //!
 //! | variable | |
 //! |---|---|
-//! | `RINGFLAKE_FAULTS=long` | a thousand kills a store, a minute without a server, one store after the other: as with `RINGFLAKE_LONG=1`, and writes `tests/faults/REPORT.md` if nothing was left out |
-//! | `RINGFLAKE_FAULT_SCENARIOS=NAME` | only the scenarios whose name contains this |
+//! | none | some 25 s: each fault on one store, each store with some, every control |
+//! | `RINGFLAKE_LONG=1` | some two minutes of both processors: every fault on every store |
+//! | `RINGFLAKE_FAULTS=long` | hours: a thousand kills a store, a minute without a server, what is rare besides, one store after the other; writes `tests/faults/REPORT.md` if nothing was left out |
+//! | `RINGFLAKE_FAULT_SCENARIOS=NAME` | of those, only the scenarios whose name contains this |
 //! | `RINGFLAKE_REQUIRE_SERVERS` | a server that is missing is a failure |
 
 #[cfg(target_os = "linux")]

@@ -14,6 +14,7 @@ mod worker;
 mod worker_pool;
 
 use std::process::ExitCode;
+use std::time::Instant;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
@@ -28,17 +29,30 @@ pub(super) fn main() -> ExitCode {
     }
     let mut arguments = Arguments::from_args();
     let scale = Scale::of_environment();
-    // At length, figures of one store are not to be another's noise. Else all go at once:
-    // what they do most is wait.
-    let threads = if scale.long { 1 } else { Kind::ALL.len() + 1 };
+    let threads = match scale {
+        // What they do most is wait.
+        Scale::Quick => 2 * Kind::ALL.len(),
+        Scale::Whole => Kind::ALL.len() + 1,
+        // Figures of one store are not to be another's noise.
+        Scale::Long => 1,
+    };
     arguments.test_threads.get_or_insert(threads);
     let run_of_now = report::Run::of_now();
     let book: &'static Book = Box::leak(Box::new(Book::new(scale, planned(scale))));
-    let mut trials: Vec<_> = Kind::ALL
-        .into_iter()
-        .map(|kind| Trial::test(kind.name(), move || run(kind, scale, book)))
-        .collect();
-    trials.push(Trial::test("controls", || controls::run(book)));
+    let trial = |name: String, kind: Kind, only: Option<&'static str>| {
+        Trial::test(name, move || run(kind, only, scale, book))
+    };
+    let mut trials: Vec<Trial> = match scale {
+        // Each on a server of its own, and so beside all others.
+        Scale::Quick => scenarios::QUICK
+            .iter()
+            .map(|&(name, kind)| trial(format!("{}: {name}", kind.name()), kind, Some(name)))
+            .collect(),
+        Scale::Whole | Scale::Long => Kind::ALL
+            .map(|kind| trial(kind.name().to_owned(), kind, None))
+            .into(),
+    };
+    trials.extend(controls::trials(book));
     trials.extend(report::trials());
     let conclusion = libtest_mimic::run(&arguments, trials);
     book.write(&run_of_now);
@@ -49,47 +63,42 @@ pub(super) fn main() -> ExitCode {
 fn planned(scale: Scale) -> Vec<Row> {
     let of = |kind: Kind| {
         let row = move |scenario: Scenario| {
-            let why = if !scenario.is_of(scale) {
-                "it belongs to the long matrix"
-            } else if is_wanted(&scenario) {
+            let why = if !scenario.is_of(kind, scale) {
+                "it belongs to a longer matrix"
+            } else if scenario.is_wanted() {
                 "its turn never came"
             } else {
                 "RINGFLAKE_FAULT_SCENARIOS leaves it out"
             };
-            Row::not_run(kind.name(), scenario.name, scenario.promise, why)
+            Row::not_run(kind, &scenario, why)
         };
         scenarios::of(kind).into_iter().map(row)
     };
     Kind::ALL.into_iter().flat_map(of).collect()
 }
 
-/// Runs the matrix of one store, on servers of its own. Each scenario is on record before
-/// it is judged, and those that fail hold up no other.
-fn run(kind: Kind, scale: Scale, book: &Book) -> Result<(), Failed> {
-    let scenarios = scenarios::of(kind).into_iter();
-    let scenarios = scenarios.filter(|scenario| scenario.is_of(scale) && is_wanted(scenario));
+/// Runs the scenarios of one store, or `only` one of them, on servers of their own. Each
+/// is on record before it is judged, and those that fail hold up no other.
+fn run(kind: Kind, only: Option<&str>, scale: Scale, book: &Book) -> Result<(), Failed> {
+    let is_meant = |scenario: &Scenario| only.is_none_or(|name| scenario.name == name);
     let mut target = None;
     let mut failed = Vec::new();
-    for scenario in scenarios {
+    for scenario in scenarios::to_run(kind, scale).filter(is_meant) {
         if target.is_none() {
             target = kind.prepare();
         }
         let Some(at) = &mut target else {
             // The reason is printed, too.
-            let why = "its server is not installed";
-            book.enter(Row::not_run(
-                kind.name(),
-                scenario.name,
-                scenario.promise,
-                why,
-            ));
+            book.enter(Row::not_run(kind, &scenario, "its server is not installed"));
             continue;
         };
-        eprintln!("faults: {}, {}", kind.name(), scenario.name);
+        let begun = Instant::now();
         let case = Case::new(&mut **at, scenario.name, scale);
         let row = case::try_out(case, scenario.promise, &*scenario.run);
+        let name = format!("{}, {}", kind.name(), scenario.name);
+        eprintln!("faults: {name}: {:.1?}", begun.elapsed());
         if let Some(why) = row.failure() {
-            let failure = format!("{}, {}: {why}", kind.name(), scenario.name);
+            let failure = format!("{name}: {why}");
             eprintln!("faults: FAILED {failure}");
             failed.push(failure);
             // What it leaves behind is not to be the next one's.
@@ -103,30 +112,34 @@ fn run(kind: Kind, scale: Scale, book: &Book) -> Result<(), Failed> {
     Err(failed.join("\n").into())
 }
 
-fn is_wanted(scenario: &Scenario) -> bool {
-    std::env::var("RINGFLAKE_FAULT_SCENARIOS").map_or(true, |part| scenario.name.contains(&part))
-}
-
 /// Whether the report is to be the one that is kept.
 pub(crate) fn is_for_the_record() -> bool {
     std::env::var("RINGFLAKE_FAULTS").is_ok_and(|value| value == "long")
 }
 
-/// How much of each fault.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Scale {
-    pub(crate) long: bool,
+/// How much of the matrix, and of each fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scale {
+    /// Each fault on one store, and each store with some: a plain run, of seconds.
+    Quick,
+    /// All faults on all stores, each for seconds.
+    Whole,
+    /// The same for the record: each for a minute or more, and what is rare besides.
+    Long,
 }
 
 impl Scale {
     fn of_environment() -> Self {
-        let long = ringflake_kit::is_long() || is_for_the_record();
-        Self { long }
+        match () {
+            () if is_for_the_record() => Self::Long,
+            () if ringflake_kit::is_long() => Self::Whole,
+            () => Self::Quick,
+        }
     }
 
-    /// The one in a run of minutes, the other in a long one.
+    /// The one in a run of minutes at most, the other in the long one.
     pub(crate) fn pick<T>(self, short: T, long: T) -> T {
-        if self.long { long } else { short }
+        if self == Self::Long { long } else { short }
     }
 }
 

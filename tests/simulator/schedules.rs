@@ -202,7 +202,7 @@ fn a_seed_makes_the_same_schedule_every_time() {
 /// What is shown with the simulation's own store is shown of the reference.
 #[test]
 fn the_model_store_is_the_reference() {
-    spread(0..short_or_long(600, 3_000), |seed| {
+    spread(0..short_or_long(400, 3_000), |seed| {
         let reference = Run::sound(seed);
         let model_store = Run {
             backend: Backend::ModelStore(None),
@@ -221,7 +221,7 @@ fn the_model_store_is_the_reference() {
 /// store forgets. The epoch is there to tell the holder what happened.
 #[test]
 fn the_comparison_of_ends_implies_that_of_epochs() {
-    spread(0..short_or_long(600, 3_000), |seed| {
+    spread(0..short_or_long(400, 3_000), |seed| {
         let sound = Run {
             backend: Backend::ModelStore(None),
             ..Run::sound(seed)
@@ -238,7 +238,7 @@ fn the_comparison_of_ends_implies_that_of_epochs() {
 /// The two ways of watching see the same schedules.
 #[test]
 fn watching_changes_nothing() {
-    spread(0..500, |seed| {
+    spread(0..short_or_long(300, 3_000), |seed| {
         let promises = Run::sound(seed);
         let duplicates = Run {
             watch: Watch::Duplicates,

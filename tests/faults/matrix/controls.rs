@@ -1,43 +1,44 @@
 //! Negative controls: what is wrong, each in one way, is found out by the same
 //! scenarios that find nothing wrong with the stores.
 
-use libtest_mimic::Failed;
+use libtest_mimic::Trial;
 
 use super::Outcome;
 use super::case::Record;
-use super::report::{Book, Control, Figures};
+use super::report::{Book, Figures};
 use super::scenarios::deaths;
 use super::target::{Kind, Target};
 use super::wire::Flaw;
 use super::worker_pool::{NARROW, Terms, WIDE, WORKERS, WorkerPool};
 
-pub(crate) fn run(book: &Book) -> Result<(), Failed> {
-    let sqlite = Kind::Sqlite.prepare().expect("it needs no server");
-    let caught = |flaw, target: &dyn Target, is_caught: fn(&Figures) -> bool| {
-        let figures = caught(flaw, target, is_caught)?;
-        let flaw = format!("{flaw:?}");
-        book.caught(Control { flaw, figures });
-        Outcome::Ok(())
-    };
-    caught(Flaw::StartsAnew, &*sqlite, |it| it.twice > 0)?;
-    caught(Flaw::PassesTheEnd, &*sqlite, |it| it.outside > Some(0))?;
-    caught(Flaw::IgnoresTheMark, &*sqlite, |it| {
-        it.twice > 0 && !it.overlapping().is_empty()
-    })?;
-    if let Some(redis) = Kind::Redis.prepare() {
-        caught(Flaw::TtlOnly, &*redis, |it| {
-            it.twice > 0 && !it.overlapping().is_empty()
-        })?;
-    }
-    Ok(())
+/// What is wrong, on which store, and what finds it out.
+type Control = (Flaw, Kind, fn(&Figures) -> bool);
+
+const CONTROLS: [Control; 4] = [
+    (Flaw::StartsAnew, Kind::Sqlite, |it| it.twice > 0),
+    (Flaw::PassesTheEnd, Kind::Sqlite, |it| it.outside > Some(0)),
+    (Flaw::IgnoresTheMark, Kind::Sqlite, overlaps),
+    (Flaw::TtlOnly, Kind::Redis, overlaps),
+];
+
+fn overlaps(it: &Figures) -> bool {
+    it.twice > 0 && !it.overlapping().is_empty()
 }
 
-fn caught(
-    flaw: Flaw,
-    target: &dyn Target,
-    is_caught: impl Fn(&Figures) -> bool,
-) -> Outcome<Figures> {
-    eprintln!("faults: the flaw {flaw:?}");
+pub(crate) fn trials(book: &'static Book) -> impl Iterator<Item = Trial> {
+    CONTROLS.into_iter().map(move |(flaw, kind, is_caught)| {
+        Trial::test(format!("controls: {flaw:?}"), move || {
+            let Some(target) = kind.prepare() else {
+                return Ok(());
+            };
+            let figures = caught(flaw, &*target, is_caught)?;
+            book.caught(flaw, figures);
+            Ok(())
+        })
+    })
+}
+
+fn caught(flaw: Flaw, target: &dyn Target, is_caught: fn(&Figures) -> bool) -> Outcome<Figures> {
     let mut missed = Vec::new();
     // Some show only if one comes soon after the other.
     for attempt in 0..5 {
@@ -72,7 +73,6 @@ fn wrong(flaw: Flaw, target: &dyn Target, name: &str) -> Outcome<Figures> {
     pool.all_serve("after the deaths")?;
     deaths::end_and_start(&mut pool, 2)?;
     pool.finish()?;
-    record
-        .figures()
-        .ok_or_else(|| "it has no figures".to_owned())
+    let figures = record.figures();
+    figures.ok_or_else(|| "it has no figures".to_owned())
 }

@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::scenarios::Scenario;
+use super::target::Kind;
+use super::wire::Flaw;
 use super::worker_pool::Reports;
 use super::{Outcome, Scale, is_for_the_record};
 
@@ -158,17 +161,12 @@ impl Figures {
 }
 
 impl Row {
-    pub(crate) fn not_run(
-        store: &'static str,
-        fault: &'static str,
-        promise: &'static str,
-        why: impl Into<String>,
-    ) -> Self {
+    pub(crate) fn not_run(kind: Kind, scenario: &Scenario, why: &str) -> Self {
         Self {
-            store,
-            fault,
-            promise,
-            verdict: Verdict::NotRun(why.into()),
+            store: kind.name(),
+            fault: scenario.name,
+            promise: scenario.promise,
+            verdict: Verdict::NotRun(why.to_owned()),
             figures: None,
             ride_through: None,
             remark: String::new(),
@@ -196,7 +194,7 @@ pub(crate) struct Book {
 /// A flaw that was found out, and by what.
 #[derive(Clone, Debug)]
 pub(crate) struct Control {
-    pub(crate) flaw: String,
+    pub(crate) flaw: Flaw,
     pub(crate) figures: Figures,
 }
 
@@ -227,8 +225,8 @@ impl Book {
         *place.expect("it was planned") = row;
     }
 
-    pub(crate) fn caught(&self, control: Control) {
-        self.controls().push(control);
+    pub(crate) fn caught(&self, flaw: Flaw, figures: Figures) {
+        self.controls().push(Control { flaw, figures });
     }
 
     fn was_run(&self) -> bool {
@@ -239,7 +237,7 @@ impl Book {
     /// Whether it is the report of all that there is, at length. Who failed is in it.
     fn is_whole(&self) -> bool {
         let is_run = |row: &Row| !matches!(row.verdict, Verdict::NotRun(_));
-        self.scale.long && self.rows().iter().all(is_run)
+        self.scale == Scale::Long && self.rows().iter().all(is_run)
     }
 
     /// Writes the whole to `kept`, and a part of it to `scratch`. Answers where it is;

@@ -29,7 +29,10 @@ pub(crate) struct Scenario {
 }
 
 impl Scenario {
-    fn new(name: &'static str, run: impl Fn(&mut Case<'_>) -> Outcome<()> + 'static) -> Self {
+    pub(crate) fn new(
+        name: &'static str,
+        run: impl Fn(&mut Case<'_>) -> Outcome<()> + 'static,
+    ) -> Self {
         Self {
             name,
             promise: "",
@@ -49,11 +52,57 @@ impl Scenario {
         }
     }
 
-    /// Whether it belongs to the matrix of this scale.
-    pub(crate) fn is_of(&self, scale: Scale) -> bool {
-        scale.long || !self.is_long
+    /// Whether it belongs to the matrix of this scale on such a store.
+    pub(crate) fn is_of(&self, kind: Kind, scale: Scale) -> bool {
+        match scale {
+            Scale::Quick => QUICK.contains(&(self.name, kind)),
+            Scale::Whole => !self.is_long,
+            Scale::Long => true,
+        }
+    }
+
+    /// Whether the environment asks for it.
+    pub(crate) fn is_wanted(&self) -> bool {
+        let part = std::env::var("RINGFLAKE_FAULT_SCENARIOS");
+        part.map_or(true, |part| self.name.contains(&part))
     }
 }
+
+/// Those of this scale that the environment asks for.
+pub(crate) fn to_run(kind: Kind, scale: Scale) -> impl Iterator<Item = Scenario> {
+    let all = of(kind).into_iter();
+    all.filter(move |it| it.is_of(kind, scale) && it.is_wanted())
+}
+
+/// Which store a fault is done to in a plain run, the longest first: each that the whole
+/// matrix has, but two more clocks.
+pub(crate) const QUICK: &[(&str, Kind)] = &[
+    ("replica without the writes", Kind::Redis),
+    ("rows put back", Kind::Redis),
+    ("one block damaged", Kind::Etcd),
+    ("follower without the writes", Kind::Postgres),
+    ("file of a tier put back and lost", Kind::Redis),
+    ("file written over under workers", Kind::Sqlite),
+    ("first file renamed back", Kind::Sqlite),
+    ("record and rows put back", Kind::Sqlite),
+    ("restarts while the store is away", Kind::Etcd),
+    ("leader killed", Kind::Etcd),
+    ("workers killed", Kind::MariaDb),
+    ("disk full", Kind::MariaDb),
+    ("command line, file renamed back", Kind::Sqlite),
+    (COMMAND_LINE_IN_TWO, Kind::Sqlite),
+    ("workers ended and started", Kind::Redis),
+    ("workers stopped past the end", Kind::Etcd),
+    ("workers an hour on", Kind::MariaDb),
+    ("server an hour back", Kind::Postgres),
+    ("everybody an hour back", Kind::Sqlite),
+    ("store away", Kind::Postgres),
+    ("replies lost", Kind::MariaDb),
+    ("server killed", Kind::Postgres),
+    ("workers invalidated", Kind::Redis),
+    ("forks in mid-batch", Kind::Postgres),
+];
+const COMMAND_LINE_IN_TWO: &str = "command line, one secret given in two directories";
 
 /// The faults that this kind of store can have.
 pub(crate) fn of(kind: Kind) -> Vec<Scenario> {

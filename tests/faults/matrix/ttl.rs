@@ -45,7 +45,7 @@ fn failed(error: redis::RedisError) -> StoreError {
 
 impl LeaseStore for TtlOnly {
     fn init(&mut self, _: &Namespace, _: &Init) -> Result<StoreRecord, StoreError> {
-        unreachable!("a cell with this store initialises nothing")
+        unreachable!("a worker with this store initialises nothing")
     }
 
     fn acquire(

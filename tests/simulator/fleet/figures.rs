@@ -2,7 +2,7 @@
 
 use ringflake::lease::protocol::Request;
 
-use super::{END, MINUTE, OUTAGES, SECOND, STEADY, Shape};
+use super::{MINUTE, SECOND, STEADY, Shape};
 
 /// Counts by the second.
 #[derive(Clone, Copy, Default)]
@@ -15,6 +15,7 @@ struct Second {
 
 /// Everything that is measured while a fleet runs. Times are in microseconds.
 pub(super) struct Figures {
+    shape: Shape,
     seconds: Vec<Second>,
     /// When the last process got its first grant.
     last_served: u64,
@@ -31,9 +32,10 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    pub(super) fn new(processes: usize) -> Self {
+    pub(super) fn new(shape: Shape, processes: usize) -> Self {
         Self {
-            seconds: vec![Second::default(); (END / SECOND) as usize + 60],
+            shape,
+            seconds: vec![Second::default(); (shape.end / SECOND) as usize + 60],
             last_served: 0,
             longest_wait: 0,
             unknown: 0,
@@ -68,7 +70,7 @@ impl Figures {
 
     pub(super) fn succeeded(&mut self, at: u64, process: usize) {
         let before = std::mem::replace(&mut self.success[process], at);
-        for ((_, end), back) in OUTAGES.iter().zip(&mut self.back) {
+        for ((_, end), back) in self.shape.outages.iter().zip(&mut self.back) {
             if (before..at).contains(end) {
                 back.push(at - end);
             }
@@ -79,14 +81,15 @@ impl Figures {
         self.refusals.push((from, to));
     }
 
-    pub(super) fn report(&self, shape: Shape) -> Report {
+    pub(super) fn report(&self) -> Report {
+        let shape = self.shape;
         let window = |(from, to): (u64, u64)| {
             let seconds = &self.seconds[(from / SECOND) as usize..(to / SECOND) as usize];
             seconds.iter()
         };
         let steady = window(STEADY).map(|second| second.operations);
         let outage = |index: usize| {
-            let (from, to) = OUTAGES[index];
+            let (from, to) = shape.outages[index];
             let attempts = || window((from, to)).map(|second| second.refused);
             let mut back = self.back[index].clone();
             back.sort_unstable();
@@ -188,7 +191,7 @@ impl Report {
                 thousands(self.steady_peak.into()),
             ),
         ];
-        for (outage, (from, to)) in self.outages.iter().zip(OUTAGES) {
+        for (outage, (from, to)) in self.outages.iter().zip(self.shape.outages) {
             let time = |us: Option<u64>| us.map_or("-".to_owned(), seconds);
             let title = format!("{} minutes", (to - from) / MINUTE);
             rows.extend([

@@ -128,7 +128,7 @@ pub(super) fn text(rows: &[Row], controls: &[Control], run: &Run, whole: bool) -
         "\n\
          Eight workers each, with one block of {} IDs a second: half of them take 2,000 a second, \
          and half take whatever there is, up to {} s ahead of the clock. Cover {} s, horizon {} s, \
-         failover {} s, skew {} s, ticks of {} ms. `main.rs` says how each ID is judged.\n\
+         failover {} s, skew {} s, ticks of {} ms. `faults.rs` says how each ID is judged.\n\
          \n\
          * **twice**: what was issued twice although that was promised not to be; after +, what \
          was issued twice where nothing is promised, and the remark below says when.\n\
@@ -283,7 +283,7 @@ fn flaws(controls: &[Control]) -> String {
     for Control { flaw, figures } in controls {
         let _ = writeln!(
             text,
-            "| {flaw} | {} | {} | {} | {} |",
+            "| {flaw:?} | {} | {} | {} | {} |",
             figures.ids,
             figures.twice,
             figures.outside.unwrap_or(0),

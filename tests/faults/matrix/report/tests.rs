@@ -1,41 +1,55 @@
 //! That the report shows what failed, and that a part of it replaces no whole.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use libtest_mimic::{Failed, Trial};
 
 use super::{Book, Figures, Row, Run, Verdict};
 use crate::matrix::case::{Case, try_out};
+use crate::matrix::scenarios::{self, Scenario};
 use crate::matrix::target::Kind;
 use crate::matrix::{Outcome, Scale};
 
 /// This program has no harness that would find them.
 pub(crate) fn trials() -> Vec<Trial> {
-    type Test = fn() -> Result<(), Failed>;
-    let all: [(&str, Test); 5] = [
-        (
-            "report::a_cell_that_fails_is_shown_with_its_figures",
-            a_cell_that_fails_is_shown_with_its_figures,
-        ),
-        (
-            "report::a_cell_that_panics_is_shown_with_its_figures",
-            a_cell_that_panics_is_shown_with_its_figures,
-        ),
-        (
-            "report::figures_fail_a_cell_that_finds_nothing_wrong",
-            figures_fail_a_cell_that_finds_nothing_wrong,
-        ),
-        (
-            "report::a_part_does_not_overwrite_the_whole",
-            a_part_does_not_overwrite_the_whole,
-        ),
-        (
-            "report::the_head_says_when_what_and_where",
-            the_head_says_when_what_and_where,
-        ),
-    ];
-    let trial = |(name, test): (&str, Test)| Trial::test(name, test);
-    all.into_iter().map(trial).collect()
+    macro_rules! trials {
+        ($($test:ident,)*) => {
+            vec![$(Trial::test(concat!("report::", stringify!($test)), $test),)*]
+        };
+    }
+    trials![
+        a_failure_is_shown_with_its_figures,
+        a_panic_is_shown_with_its_figures,
+        figures_fail_what_finds_nothing_wrong,
+        a_part_does_not_overwrite_the_whole,
+        the_head_says_when_what_and_where,
+        a_plain_run_has_every_fault_and_every_store,
+    ]
+}
+
+/// Each that the whole matrix has, but two clocks, and on a store that has it.
+fn a_plain_run_has_every_fault_and_every_store() -> Result<(), Failed> {
+    let names = |kind: Kind, scale: Scale| -> BTreeSet<&str> {
+        let all = scenarios::of(kind).into_iter();
+        let of_it = all.filter(|scenario| scenario.is_of(kind, scale));
+        of_it.map(|scenario| scenario.name).collect()
+    };
+    let of = |scale| {
+        Kind::ALL
+            .into_iter()
+            .flat_map(move |kind| names(kind, scale))
+    };
+    let (quick, whole): (BTreeSet<_>, BTreeSet<_>) =
+        (of(Scale::Quick).collect(), of(Scale::Whole).collect());
+    let missing: Vec<_> = whole.difference(&quick).collect();
+    assert_eq!(missing, [&"server an hour on", &"workers an hour back"]);
+    assert_eq!(of(Scale::Quick).count(), scenarios::QUICK.len());
+    for kind in Kind::ALL {
+        let (quick, whole) = (names(kind, Scale::Quick), names(kind, Scale::Whole));
+        assert!(!quick.is_empty() && quick.is_subset(&whole), "{quick:?}");
+    }
+    Ok(())
 }
 
 fn figures(twice: u64) -> Figures {
@@ -63,7 +77,7 @@ fn run() -> Run {
 /// A scenario that leaves these figures and ends like this.
 fn tried(figures: Figures, end: impl FnOnce() -> Outcome<()>) -> Row {
     let mut target = Kind::Sqlite.prepare().unwrap();
-    let case = Case::new(&mut *target, "a fault", Scale { long: true });
+    let case = Case::new(&mut *target, "a fault", Scale::Long);
     try_out(case, "", |case| {
         case.record().add(figures);
         end()
@@ -82,7 +96,7 @@ fn holds(text: &str, parts: &[&str]) {
     }
 }
 
-fn a_cell_that_fails_is_shown_with_its_figures() -> Result<(), Failed> {
+fn a_failure_is_shown_with_its_figures() -> Result<(), Failed> {
     let row = tried(figures(0), || Err("it never came to this".to_owned()));
     assert_eq!(row.failure().unwrap(), "it never came to this");
     holds(
@@ -96,7 +110,7 @@ fn a_cell_that_fails_is_shown_with_its_figures() -> Result<(), Failed> {
     Ok(())
 }
 
-fn a_cell_that_panics_is_shown_with_its_figures() -> Result<(), Failed> {
+fn a_panic_is_shown_with_its_figures() -> Result<(), Failed> {
     let row = tried(figures(0), || panic!("of {}", 13));
     assert_eq!(row.failure().unwrap(), "panicked: of 13");
     holds(
@@ -110,7 +124,7 @@ fn a_cell_that_panics_is_shown_with_its_figures() -> Result<(), Failed> {
     Ok(())
 }
 
-fn figures_fail_a_cell_that_finds_nothing_wrong() -> Result<(), Failed> {
+fn figures_fail_what_finds_nothing_wrong() -> Result<(), Failed> {
     assert_eq!(tried(figures(0), || Ok(())).verdict, Verdict::Passed);
     let row = tried(figures(99), || Ok(()));
     holds(
@@ -145,11 +159,14 @@ fn a_part_does_not_overwrite_the_whole() -> Result<(), Failed> {
     let directory = tempfile::tempdir()?;
     let (kept, scratch) = (directory.path().join("kept"), directory.path().join("part"));
     let planned = || {
-        let row = |fault| Row::not_run("SQLite", fault, "", "its turn never came");
+        let row = |fault| {
+            let scenario = Scenario::new(fault, |_| Ok(()));
+            Row::not_run(Kind::Sqlite, &scenario, "its turn never came")
+        };
         vec![row("a fault"), row("another")]
     };
-    let write = |long, rows: &[Row]| {
-        let book = Book::new(Scale { long }, planned());
+    let write = |scale, rows: &[Row]| {
+        let book = Book::new(scale, planned());
         rows.iter().for_each(|row| book.enter(row.clone()));
         book.write_to(&run(), &kept, &scratch)
     };
@@ -159,27 +176,30 @@ fn a_part_does_not_overwrite_the_whole() -> Result<(), Failed> {
         fault: "another",
         ..one.clone()
     };
-    assert_eq!(write(true, &[])?, None);
+    assert_eq!(write(Scale::Long, &[])?, None);
     // The whole, whether all is well or not.
     assert_eq!(
-        write(true, &[failed, other.clone()])?,
+        write(Scale::Long, &[failed, other.clone()])?,
         Some(kept.clone()),
         "a failure belongs to the whole"
     );
     holds(&fs::read_to_string(&kept)?, &["1 passed, 1 failed"]);
     assert_eq!(
-        write(true, &[one.clone(), other.clone()])?,
+        write(Scale::Long, &[one.clone(), other.clone()])?,
         Some(kept.clone())
     );
     let whole = fs::read_to_string(&kept)?;
     holds(&whole, &["2 passed, 0 failed, 0 were not run"]);
-    // A filter, and the short matrix.
-    for (long, rows) in [(true, &[one.clone()][..]), (false, &[one, other][..])] {
-        assert_eq!(write(long, rows)?, Some(scratch.clone()));
+    // A filter, and the matrix at less length.
+    for (scale, rows) in [
+        (Scale::Long, &[one.clone()][..]),
+        (Scale::Whole, &[one, other][..]),
+    ] {
+        assert_eq!(write(scale, rows)?, Some(scratch.clone()));
         holds(&fs::read_to_string(&scratch)?, &["no report on the whole"]);
         assert_eq!(fs::read_to_string(&kept)?, whole);
     }
-    let part = write(true, &[tried(figures(0), || Ok(()))])?;
+    let part = write(Scale::Long, &[tried(figures(0), || Ok(()))])?;
     holds(
         &fs::read_to_string(part.unwrap())?,
         &[
