@@ -5,10 +5,10 @@ use std::cell::Cell;
 use std::io::Write;
 use std::time::Duration;
 
-use ringflake::{CachedGenerator, DirectGenerator, Id, OnEmpty, ThresholdFill};
+use ringflake::{CachedGenerator, Id, OnEmpty, ThresholdFill};
 
 use ringflake_kit::eventually;
-use ringflake_kit::small::{clock_at, layout, lease, secret};
+use ringflake_kit::small::{cached, direct, layout};
 
 /// The system's allocator, counting what each thread asks of it.
 struct Counting;
@@ -62,10 +62,7 @@ fn allocations(work: impl FnOnce()) -> u64 {
 /// A ring that is filled again and again during 100,000 takes.
 fn live_ring() -> CachedGenerator {
     let layout = layout(40, 8, 12);
-    CachedGenerator::builder(layout)
-        .secret(&secret())
-        .lease(lease(layout, 0..64, 0..100))
-        .clock(clock_at(layout, 0))
+    cached(layout, 0..64, 0..100)
         .capacity(1 << 14)
         .threshold_fill(ThresholdFill::percent(75))
         .build()
@@ -127,10 +124,7 @@ fn p1_a_take_from_a_handle_allocates_nothing() {
 #[test]
 fn p1_a_take_in_place_allocates_nothing() {
     let layout = layout(40, 8, 12);
-    let ids = CachedGenerator::builder(layout)
-        .secret(&secret())
-        .lease(lease(layout, 0..64, 0..100))
-        .clock(clock_at(layout, 0))
+    let ids = cached(layout, 0..64, 0..100)
         .capacity(1)
         .threshold_fill(None)
         .build()
@@ -154,10 +148,7 @@ fn p1_a_take_that_fails_allocates_nothing() {
         OnEmpty::Wait(Duration::from_micros(1)),
     ] {
         let layout = layout(40, 8, 1);
-        let ids = CachedGenerator::builder(layout)
-            .plain()
-            .lease(lease(layout, 0..1, 0..9))
-            .clock(clock_at(layout, 0))
+        let ids = cached(layout, 0..1, 0..9)
             .borrow_limit(Duration::ZERO)
             .capacity(2)
             .on_empty(answer)
@@ -177,12 +168,7 @@ fn p1_a_take_that_fails_allocates_nothing() {
 #[test]
 fn p1_a_direct_take_allocates_nothing() {
     let layout = layout(40, 8, 14);
-    let ids = DirectGenerator::builder(layout)
-        .secret(&secret())
-        .lease(lease(layout, 0..64, 0..100))
-        .clock(clock_at(layout, 0))
-        .build()
-        .unwrap();
+    let ids = direct(layout, 0..64, 0..100).build().unwrap();
     let taken = || {
         for _ in 0..100_000 {
             ids.take().unwrap();
@@ -292,10 +278,7 @@ mod system_calls {
     fn take_without_system_calls(way: &str) -> ! {
         let layout = layout(40, 8, 12);
         let threshold = ThresholdFill::percent(if way == "crossing" { 50 } else { 1 });
-        let ids = CachedGenerator::builder(layout)
-            .secret(&secret())
-            .lease(lease(layout, 0..64, 0..100))
-            .clock(clock_at(layout, 0))
+        let ids = cached(layout, 0..64, 0..100)
             .capacity(1 << 16)
             .threshold_fill(threshold)
             .on_empty(OnEmpty::Error)
@@ -382,10 +365,7 @@ mod system_calls {
         const NAME: &str = "system_calls::a_dry_ring_is_what_takes_a_system_call";
         if env::var(CHILD).is_ok() {
             let layout = layout(40, 8, 1);
-            let ids = CachedGenerator::builder(layout)
-                .plain()
-                .lease(lease(layout, 0..1, 0..9))
-                .clock(clock_at(layout, 0))
+            let ids = cached(layout, 0..1, 0..9)
                 .borrow_limit(Duration::ZERO)
                 .capacity(2)
                 .on_empty(OnEmpty::Wait(Duration::from_millis(1)))

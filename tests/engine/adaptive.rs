@@ -7,7 +7,7 @@ use ringflake::{
 };
 
 use ringflake_kit::eventually;
-use ringflake_kit::small::{clock_at, layout, lease, secret};
+use ringflake_kit::small::{cached, layout};
 use ringflake_kit::tricky_clock::TrickyClock;
 
 const CAPACITY: usize = 1000_usize.next_power_of_two();
@@ -17,10 +17,7 @@ const BOUNDS: (usize, usize) = (103, 922);
 
 fn builder() -> CachedGeneratorBuilder {
     let layout = layout(40, 8, 10);
-    CachedGenerator::builder(layout)
-        .secret(&secret())
-        .lease(lease(layout, 0..16, 0..100_000))
-        .clock(clock_at(layout, 0))
+    cached(layout, 0..16, 0..100_000)
         .borrow_limit(Duration::from_secs(3600))
         .on_empty(OnEmpty::Error)
         .capacity(CAPACITY)

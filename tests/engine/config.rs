@@ -17,7 +17,7 @@ use ringflake::{
 };
 
 use ringflake_kit::eventually;
-use ringflake_kit::small::{clock_at, layout, lease, secret, secret_of_its_own};
+use ringflake_kit::small::{clock_at, direct, layout, lease, secret, secret_of_its_own};
 
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -620,9 +620,7 @@ fn the_clock_policy_does_something() {
     let node_after_a_step_back = |policy| {
         let layout = layout(40, 8, 8);
         let clock = clock_at(layout, 50);
-        let ids = DirectGenerator::builder(layout)
-            .plain()
-            .lease(lease(layout, 4..8, 0..99))
+        let ids = direct(layout, 4..8, 0..99)
             .clock(clock.clone())
             .clock_policy(policy)
             .build()

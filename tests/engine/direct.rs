@@ -13,7 +13,7 @@ use ringflake::{
 };
 
 use ringflake_kit::oracle::Oracle;
-use ringflake_kit::small::{clock_at, layout, lease, secret, secret_of_its_own};
+use ringflake_kit::small::{clock_at, direct, layout};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -30,9 +30,7 @@ fn generator(
     clock: impl Clock + 'static,
     policy: ClockPolicy,
 ) -> DirectGenerator {
-    DirectGenerator::builder(layout)
-        .secret(&secret_of_its_own())
-        .lease(lease(layout, nodes, ticks))
+    direct(layout, nodes, ticks)
         .clock(clock)
         .clock_policy(policy)
         .build()
@@ -85,11 +83,7 @@ fn the_default_is_to_wait_15_ms() {
     let at_most = Duration::from_millis(15);
     assert_eq!(ClockPolicy::default(), ClockPolicy::Wait { at_most });
     let layout = layout(44, 8, 4);
-    let ids = DirectGenerator::builder(layout)
-        .plain()
-        .lease(lease(layout, 0..1, 5..9))
-        .build()
-        .unwrap();
+    let ids = direct(layout, 0..1, 5..9).build().unwrap();
     assert!(format!("{ids:?}").contains("Wait { at_most: 15ms }"));
 }
 
@@ -459,10 +453,7 @@ fn u1_rollback_bits_hold_through_many_steps_back_and_forth() {
 fn rollback_bits_that_do_not_divide_the_lease_are_refused() {
     let layout = layout(44, 10, 3);
     for (bits, nodes) in [(0, 0..256), (9, 0..512), (1, 4..7), (3, 8..20), (8, 0..128)] {
-        let error = DirectGenerator::builder(layout)
-            .secret(&secret())
-            .lease(lease(layout, nodes.clone(), 0..9))
-            .clock(clock_at(layout, 0))
+        let error = direct(layout, nodes.clone(), 0..9)
             .clock_policy(ClockPolicy::RollbackBits(bits))
             .build()
             .unwrap_err();
@@ -562,9 +553,7 @@ fn u1_switch_node_by_batch_and_clock_steps() {
 fn logical_counts_from_the_leases_start_whatever_the_clock_says() {
     let layout = layout(10, 4, 2);
     let clock = clock_at(layout, 500);
-    let ids = DirectGenerator::builder(layout)
-        .plain()
-        .lease(lease(layout, 2..5, 100..600))
+    let ids = direct(layout, 2..5, 100..600)
         .clock(clock.clone())
         .clock_policy(ClockPolicy::Logical {
             at_most_ahead: Duration::ZERO,

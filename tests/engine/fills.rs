@@ -18,7 +18,7 @@ use ringflake::{
 
 use ringflake_kit::eventually;
 use ringflake_kit::oracle::Oracle;
-use ringflake_kit::small::{clock_at, layout, lease, secret_of_its_own, shared_layout};
+use ringflake_kit::small::{cached, clock_at, layout, lease, shared_layout};
 use ringflake_kit::tricky_clock::TrickyClock;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -30,10 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(40);
 /// A generator with room for a million IDs that need no clock.
 fn builder() -> CachedGeneratorBuilder {
     let layout = shared_layout(40, 8, 10);
-    CachedGenerator::builder(layout)
-        .secret(&secret_of_its_own())
-        .lease(lease(layout, 0..16, 0..100))
-        .clock(clock_at(layout, 0))
+    cached(layout, 0..16, 0..100)
         .borrow_limit(HOUR)
         .on_empty(OnEmpty::Error)
 }
@@ -101,10 +98,7 @@ fn padding_that_is_off_leaves_the_ring_to_the_takes() {
 #[test]
 fn padding_that_the_borrow_limit_cuts_short_is_no_error() {
     let layout = layout(40, 8, 4);
-    let ids = CachedGenerator::builder(layout)
-        .plain()
-        .lease(lease(layout, 0..1, 0..100))
-        .clock(clock_at(layout, 0))
+    let ids = cached(layout, 0..1, 0..100)
         .borrow_limit(Duration::from_secs(2))
         .capacity(64)
         .threshold_fill(None)
@@ -122,9 +116,7 @@ fn r4_padding_that_was_cut_short_goes_on_when_it_can() {
     for threshold in [None, Some(ThresholdFill::percent(50))] {
         let layout = layout(40, 8, 4);
         let clock = clock_at(layout, 0);
-        let ids = CachedGenerator::builder(layout)
-            .plain()
-            .lease(lease(layout, 0..1, 0..100))
+        let ids = cached(layout, 0..1, 0..100)
             .clock(clock.clone())
             .borrow_limit(Duration::from_secs(2))
             .capacity(64)
@@ -178,10 +170,7 @@ fn r4_one_crossing_is_one_request_and_not_one_a_take() {
     // The clock stands still and all it lets through is in the ring, so that
     // each time a producer wakes is counted: as a refusal.
     let layout = shared_layout(40, 8, 10);
-    let ids = CachedGenerator::builder(layout)
-        .plain()
-        .lease(lease(layout, 0..1, 0..100))
-        .clock(clock_at(layout, 0))
+    let ids = cached(layout, 0..1, 0..100)
         .borrow_limit(Duration::ZERO)
         .capacity(1024)
         .threshold_fill(ThresholdFill::percent(100))
@@ -288,9 +277,7 @@ fn r4_a_handle_that_restocks_asks_as_any_take_does() {
 fn r4_a_refused_fill_is_made_once_the_clock_goes_on() {
     let layout = layout(40, 8, 4);
     let clock = clock_at(layout, 0);
-    let ids = CachedGenerator::builder(layout)
-        .plain()
-        .lease(lease(layout, 0..4, 0..100))
+    let ids = cached(layout, 0..4, 0..100)
         .clock(clock.clone())
         .borrow_limit(Duration::ZERO)
         .capacity(64)
@@ -345,9 +332,7 @@ fn a_scheduled_fill_needs_no_take_to_ask_for_it() {
 /// One node of 4 IDs a tick: a ring of 64 is 16 ticks deep.
 fn four_a_tick() -> (Layout, CachedGeneratorBuilder) {
     let layout = layout(50, 2, 2);
-    let builder = CachedGenerator::builder(layout)
-        .plain()
-        .lease(lease(layout, 1..2, 0..200))
+    let builder = cached(layout, 1..2, 0..200)
         .borrow_limit(HOUR)
         .capacity(64)
         .on_empty(OnEmpty::Error);
@@ -463,9 +448,7 @@ fn every_fill_and_several_consumers() -> Stats {
 fn ids_of_a_dropped_handle_do_not_outlive_the_age_limit() {
     let layout = layout(50, 2, 8);
     let clock = clock_at(layout, 0);
-    let ids = CachedGenerator::builder(layout)
-        .plain()
-        .lease(lease(layout, 1..2, 0..200))
+    let ids = cached(layout, 1..2, 0..200)
         .clock(clock.clone())
         .capacity(64)
         .threshold_fill(None)
@@ -773,10 +756,7 @@ fn on_empty_wait_is_woken_by_a_producer() {
 fn on_empty_wait_is_woken_by_what_a_handle_gives_back() {
     // Nothing but the handle's stock is left that the clock lets through.
     let layout = layout(50, 2, 4);
-    let ids = CachedGenerator::builder(layout)
-        .plain()
-        .lease(lease(layout, 0..1, 0..9))
-        .clock(clock_at(layout, 0))
+    let ids = cached(layout, 0..1, 0..9)
         .borrow_limit(Duration::ZERO)
         .capacity(16)
         .on_empty(OnEmpty::Wait(PATIENCE))
@@ -802,9 +782,7 @@ fn on_empty_wait_gives_up_when_nobody_comes() {
     let layout = layout(40, 8, 4);
     let timeout = Duration::from_millis(30);
     let clock = clock_at(layout, 0);
-    let ids = CachedGenerator::builder(layout)
-        .plain()
-        .lease(lease(layout, 0..1, 0..2))
+    let ids = cached(layout, 0..1, 0..2)
         .clock(clock.clone())
         .borrow_limit(Duration::ZERO)
         .capacity(16)
@@ -826,9 +804,7 @@ fn on_empty_wait_gives_up_when_nobody_comes() {
 fn on_empty_generate_says_why_it_can_not() {
     let layout = layout(40, 8, 4);
     let clock = clock_at(layout, 0);
-    let ids = CachedGenerator::builder(layout)
-        .plain()
-        .lease(lease(layout, 0..1, 0..2))
+    let ids = cached(layout, 0..1, 0..2)
         .clock(clock.clone())
         .borrow_limit(Duration::ZERO)
         .padding_fill(PaddingFill::Off)
@@ -940,9 +916,7 @@ fn a_drop_ends_the_rest_of_a_producer_that_was_refused() {
     let layout = layout(40, 8, 4);
     let clock = Arc::new(clock_at(layout, 0));
     for _ in 0..5 {
-        let ids = CachedGenerator::builder(layout)
-            .plain()
-            .lease(lease(layout, 0..1, 5_000..5_002))
+        let ids = cached(layout, 0..1, 5_000..5_002)
             .clock(Arc::clone(&clock))
             .capacity(16)
             .build()

@@ -11,12 +11,14 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use ringflake::{
-    CachedGenerator, Clock, DirectGenerator, Handle, Id, Inspector, Layout, ManualClock, OnEmpty,
-    PaddingFill, Refused, Secret, TakeError, ThresholdFill,
+    CachedGenerator, Clock, Handle, Id, Inspector, Layout, ManualClock, OnEmpty, PaddingFill,
+    Refused, Secret, TakeError, ThresholdFill,
 };
 
 use ringflake_kit::oracle::Oracle;
-use ringflake_kit::small::{clock_at, layout, lease, secret_of_its_own, shared_layout};
+use ringflake_kit::small::{
+    cached, clock_at, direct, layout, lease, secret_of_its_own, shared_layout,
+};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -133,9 +135,7 @@ fn u1_every_way_to_take_at_once() {
     for capacity in [1, 64, 4096] {
         let (nodes, ticks) = (1000..1008, 5_000..5_100);
         let oracle = Oracle::new(layout, nodes.clone(), ticks.clone());
-        let ids = CachedGenerator::builder(layout)
-            .secret(&secret_of_its_own())
-            .lease(lease(layout, nodes, ticks))
+        let ids = cached(layout, nodes, ticks)
             .clock(clock_at(layout, 5_000))
             .borrow_limit(HOUR)
             .capacity(capacity)
@@ -154,10 +154,7 @@ fn u1_every_way_to_take_at_once() {
 fn u1_a_consumer_that_waits_gets_each_id_once() {
     let layout = layout(40, 10, 8);
     let oracle = Oracle::new(layout, 0..4, 0..100);
-    let ids = CachedGenerator::builder(layout)
-        .secret(&secret_of_its_own())
-        .lease(lease(layout, 0..4, 0..100))
-        .clock(clock_at(layout, 0))
+    let ids = cached(layout, 0..4, 0..100)
         .borrow_limit(HOUR)
         .capacity(16)
         .producers(2)
@@ -171,10 +168,7 @@ fn u1_a_consumer_that_waits_gets_each_id_once() {
 #[test]
 fn u1_without_threads_ids_follow_the_line_across_all_fields() {
     let layout = layout(10, 4, 2);
-    let ids = CachedGenerator::builder(layout)
-        .plain()
-        .lease(lease(layout, 5..8, 20..23))
-        .clock(clock_at(layout, 20))
+    let ids = cached(layout, 5..8, 20..23)
         .padding_fill(PaddingFill::Off)
         .threshold_fill(None)
         .build()
@@ -192,10 +186,7 @@ fn u1_without_threads_ids_follow_the_line_across_all_fields() {
 fn u1_the_sequence_of_the_randflake_layout_rolls_over() {
     let layout = Layout::RANDFLAKE;
     let oracle = Oracle::new(layout, 131_070..131_072, 7..9);
-    let ids = CachedGenerator::builder(layout)
-        .secret(&secret_of_its_own())
-        .lease(lease(layout, 131_070..131_072, 7..9))
-        .clock(clock_at(layout, 7))
+    let ids = cached(layout, 131_070..131_072, 7..9)
         .capacity(1 << 12)
         .build()
         .unwrap();
@@ -216,10 +207,7 @@ fn u1_a_lease_gives_each_of_its_cells_once_and_then_ends() {
         let layout = layout(56 - node_bits - sequence_bits, node_bits, sequence_bits);
         for (capacity, producers) in [(1, 1), (32, 2), (1024, 3)] {
             let oracle = Oracle::new(layout, nodes.clone(), ticks.clone());
-            let ids = CachedGenerator::builder(layout)
-                .secret(&secret_of_its_own())
-                .lease(lease(layout, nodes.clone(), ticks.clone()))
-                .clock(clock_at(layout, ticks.start))
+            let ids = cached(layout, nodes.clone(), ticks.clone())
                 .borrow_limit(HOUR)
                 .capacity(capacity)
                 .producers(producers)
@@ -236,9 +224,7 @@ fn u1_a_lease_gives_each_of_its_cells_once_and_then_ends() {
 fn u2_the_end_of_a_lease_names_its_time_and_the_clocks() {
     let layout = layout(10, 4, 2);
     let clock = clock_at(layout, 3);
-    let ids = DirectGenerator::builder(layout)
-        .plain()
-        .lease(lease(layout, 0..1, 3..4))
+    let ids = direct(layout, 0..1, 3..4)
         .clock(clock.clone())
         .build()
         .unwrap();
@@ -265,9 +251,7 @@ fn u1_the_clock_steps_back_and_forth_under_load() {
     let (nodes, ticks) = (17..25, 600..1_100);
     let oracle = Oracle::new(layout, nodes.clone(), ticks.clone());
     let clock = clock_at(layout, 650);
-    let ids = CachedGenerator::builder(layout)
-        .secret(&secret_of_its_own())
-        .lease(lease(layout, nodes, ticks))
+    let ids = cached(layout, nodes, ticks)
         .clock(clock.clone())
         .borrow_limit(Duration::from_secs(20))
         .capacity(512)
@@ -313,9 +297,7 @@ fn u1_the_clock_steps_back_and_forth_under_load() {
 fn refused_after(count: u64, now_unix_ms: u64, borrow_limit: Duration, ring: bool) -> Refused {
     let layout = shared_layout(40, 10, 4);
     let oracle = Oracle::new(layout, 3..5, 0..200);
-    let builder = CachedGenerator::builder(layout)
-        .secret(&secret_of_its_own())
-        .lease(lease(layout, 3..5, 0..200))
+    let builder = cached(layout, 3..5, 0..200)
         .clock(ManualClock::new(now_unix_ms))
         .borrow_limit(borrow_limit)
         .capacity(8);
@@ -381,9 +363,7 @@ fn u2_a_clock_far_ahead_ends_the_lease_and_back_it_goes_on() {
     let layout = layout(40, 10, 4);
     let oracle = Oracle::new(layout, 0..1, 50..60);
     let clock = clock_at(layout, 50);
-    let ids = CachedGenerator::builder(layout)
-        .secret(&secret_of_its_own())
-        .lease(lease(layout, 0..1, 50..60))
+    let ids = cached(layout, 0..1, 50..60)
         .clock(clock.clone())
         .padding_fill(PaddingFill::Off)
         .threshold_fill(None)
@@ -409,9 +389,7 @@ fn u1_a_restart_goes_on_where_the_first_lease_ends() {
     // The clock is 15 s behind at each start, as after a step.
     let start = |ticks: Range<u64>| {
         let clock = clock_at(layout, ticks.start.saturating_sub(15));
-        CachedGenerator::builder(layout)
-            .secret(&secret_of_its_own())
-            .lease(lease(layout, 9..12, ticks))
+        cached(layout, 9..12, ticks)
             .clock(clock)
             .borrow_limit(HOUR)
             .capacity(64)
@@ -439,10 +417,7 @@ fn u1_generators_side_by_side_on_adjacent_nodes() {
         for nodes in [0..1, 1..4, 4..6] {
             let oracle = &oracle;
             scope.spawn(move || {
-                let ids = CachedGenerator::builder(layout)
-                    .secret(&secret_of_its_own())
-                    .lease(lease(layout, nodes, 0..30))
-                    .clock(clock_at(layout, 0))
+                let ids = cached(layout, nodes, 0..30)
                     .borrow_limit(HOUR)
                     .capacity(128)
                     .build()
@@ -458,9 +433,7 @@ fn u3_the_last_tick_of_a_layout_is_used_up_and_never_left() {
     let layout = layout(3, 2, 3);
     let oracle = Oracle::new(layout, 0..4, 0..8);
     let clock = clock_at(layout, 0);
-    let ids = CachedGenerator::builder(layout)
-        .plain()
-        .lease(lease(layout, 0..4, 0..8))
+    let ids = cached(layout, 0..4, 0..8)
         .clock(clock.clone())
         .borrow_limit(Duration::MAX)
         .capacity(16)
@@ -478,9 +451,7 @@ fn u3_the_last_tick_of_the_randflake_layout() {
     let last = layout.ticks() - 1;
     let oracle = Oracle::new(layout, 131_071..131_072, last..last + 1);
     let clock = clock_at(layout, last);
-    let ids = CachedGenerator::builder(layout)
-        .secret(&secret_of_its_own())
-        .lease(lease(layout, 131_071..131_072, last..last + 1))
+    let ids = cached(layout, 131_071..131_072, last..last + 1)
         .clock(clock.clone())
         .capacity(1024)
         .build()
@@ -495,9 +466,8 @@ fn u3_the_last_cells_of_a_lease_over_all_64_bits() {
         let layout = milliseconds.bits(time, node, sequence).build().unwrap();
         let last = layout.ticks() - 1;
         let oracle = Oracle::new(layout, 0..layout.nodes(), last..layout.ticks());
-        let ids = CachedGenerator::builder(layout)
+        let ids = cached(layout, 0..layout.nodes(), 0..layout.ticks())
             .plain()
-            .lease(lease(layout, 0..layout.nodes(), 0..layout.ticks()))
             .clock(clock_at(layout, last))
             .padding_fill(PaddingFill::Off)
             .threshold_fill(None)
@@ -513,9 +483,8 @@ fn u3_the_last_cells_of_a_lease_over_all_64_bits() {
 #[test]
 fn u1_a_sequence_as_wide_as_it_gets() {
     let layout = layout(1, 1, 62);
-    let ids = CachedGenerator::builder(layout)
+    let ids = cached(layout, 1..2, 0..2)
         .plain()
-        .lease(lease(layout, 1..2, 0..2))
         .clock(clock_at(layout, 1))
         .capacity(64)
         .build()

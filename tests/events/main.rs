@@ -21,7 +21,7 @@ use tracing::{Event, Level};
 
 use ringflake_kit::eventually;
 use ringflake_kit::faulty_store::{Fault, Faulty, Op};
-use ringflake_kit::small::{clock_at, lease, secret, secret_of_its_own, shared_layout};
+use ringflake_kit::small::{cached, clock_at, lease, secret, shared_layout};
 
 // Recording
 
@@ -145,10 +145,7 @@ impl Recording {
 /// A generator of four IDs a tick of a second, under a clock that stands still.
 fn four_a_tick(borrow_limit: u64) -> CachedGeneratorBuilder {
     let layout = shared_layout(48, 8, 2);
-    CachedGenerator::builder(layout)
-        .secret(&secret_of_its_own())
-        .lease(lease(layout, 0..1, 0..1000))
-        .clock(clock_at(layout, 0))
+    cached(layout, 0..1, 0..1000)
         .borrow_limit(Duration::from_secs(borrow_limit))
         .threshold_fill(None)
 }

@@ -14,8 +14,7 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use ringflake::{
-    CachedGenerator, Clock, ClockPolicy, DirectGenerator, Id, Layout, ManualClock, OnEmpty,
-    Refused, TakeError,
+    CachedGenerator, Clock, ClockPolicy, Id, Layout, ManualClock, OnEmpty, Refused, TakeError,
 };
 use tracing::Event;
 
@@ -24,7 +23,7 @@ use ringflake_kit::child::wait_for;
 use ringflake_kit::events::OnEvent;
 use ringflake_kit::eventually;
 use ringflake_kit::oracle::Oracle;
-use ringflake_kit::small::{clock_at, layout, lease, secret_of_its_own};
+use ringflake_kit::small::{cached, clock_at, direct, layout};
 
 /// Forks the thread that made it, once, at one of its turns.
 #[derive(Debug)]
@@ -157,15 +156,13 @@ fn refusal(error: TakeError) -> Option<Refused> {
 }
 
 /// Four IDs a tick, of which the ring holds as many.
-fn cached(
+fn four_a_tick(
     layout: Layout,
     clock: ForkingClock,
     answer: OnEmpty,
     limit: Duration,
 ) -> CachedGenerator {
-    CachedGenerator::builder(layout)
-        .secret(&secret_of_its_own())
-        .lease(lease(layout, 0..1, 0..400))
+    cached(layout, 0..1, 0..400)
         .clock(clock)
         .borrow_limit(limit)
         .capacity(4)
@@ -203,7 +200,7 @@ fn forks_of_cached(use_clock: bool) -> usize {
                     clock: clock_at(layout, 0),
                     forker: Arc::clone(if use_clock { &forker } else { &idle }),
                 };
-                let ids = cached(layout, clock, answer, limit);
+                let ids = four_a_tick(layout, clock, answer, limit);
                 let oracle = Oracle::new(layout, 0..1, 0..400);
                 let mark = |id: Id| oracle.mark(ids.inspect(id).unwrap()).unwrap();
                 let mut handle = ids.handle().unwrap();
@@ -282,9 +279,7 @@ fn r3_a_fork_inside_a_build_leaves_no_producer_at_work() {
             forker: Arc::clone(&forker),
         };
         forker.left.store(at, Relaxed);
-        let built = CachedGenerator::builder(layout)
-            .secret(&secret_of_its_own())
-            .lease(lease(layout, 0..1, 0..400))
+        let built = cached(layout, 0..1, 0..400)
             .clock(clock)
             .borrow_limit(HOUR)
             .capacity(4)
@@ -337,9 +332,7 @@ fn u1_a_clock_that_forks_in_a_direct_take() {
                 let layout = layout(54 - sequence_bits, 8, sequence_bits);
                 let forker = Forker::new();
                 let clock = clock_at(layout, 5);
-                let ids = DirectGenerator::builder(layout)
-                    .secret(&secret_of_its_own())
-                    .lease(lease(layout, 8..12, 3..400))
+                let ids = direct(layout, 8..12, 3..400)
                     .clock(ForkingClock {
                         clock: clock.clone(),
                         forker: Arc::clone(&forker),

@@ -20,15 +20,12 @@ use ringflake::{
 
 use ringflake_kit::child::{Checks, PANICKED, in_a_fork, wait_for};
 use ringflake_kit::oracle::Oracle;
-use ringflake_kit::small::{clock_at, layout, lease, secret_of_its_own};
+use ringflake_kit::small::{cached, direct, layout};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
 fn generator(layout: Layout, on_empty: OnEmpty) -> CachedGenerator {
-    CachedGenerator::builder(layout)
-        .secret(&secret_of_its_own())
-        .lease(lease(layout, 0..8, 0..400))
-        .clock(clock_at(layout, 0))
+    cached(layout, 0..8, 0..400)
         .borrow_limit(HOUR)
         .capacity(512)
         .producers(2)
@@ -37,11 +34,8 @@ fn generator(layout: Layout, on_empty: OnEmpty) -> CachedGenerator {
         .unwrap()
 }
 
-fn direct(layout: Layout, policy: ClockPolicy) -> DirectGenerator {
-    DirectGenerator::builder(layout)
-        .secret(&secret_of_its_own())
-        .lease(lease(layout, 8..12, 0..400))
-        .clock(clock_at(layout, 0))
+fn direct_by(layout: Layout, policy: ClockPolicy) -> DirectGenerator {
+    direct(layout, 8..12, 0..400)
         .clock_policy(policy)
         .build()
         .unwrap()
@@ -120,7 +114,7 @@ fn u1_a_child_gets_nothing_from_a_direct_generator() {
         },
     ] {
         let oracle = Oracle::new(layout, 8..12, 0..400);
-        let mut ids = Some(direct(layout, policy));
+        let mut ids = Some(direct_by(layout, policy));
         let take = |ids: &Option<DirectGenerator>| {
             let ids = ids.as_ref().unwrap();
             oracle.mark(ids.inspect(ids.take().unwrap()).unwrap())
@@ -239,11 +233,7 @@ fn u1_a_child_makes_ids_with_a_lease_of_its_own() {
     let ids = generator(layout, OnEmpty::Generate);
     ids.take().unwrap();
     let status = in_a_fork(|| {
-        let built = DirectGenerator::builder(layout)
-            .plain()
-            .lease(lease(layout, 100..101, 0..1))
-            .clock(clock_at(layout, 0))
-            .build();
+        let built = direct(layout, 100..101, 0..1).build();
         let mut checks = Checks::new();
         checks.check(built.is_ok_and(|own| own.take().map(Id::to_u64) == layout_pack(layout)));
         checks.check(ids.take() == FORKED);
@@ -271,10 +261,7 @@ fn u1_a_fork_in_the_middle_of_a_take_gives_the_child_nothing() {
             let layout = layout(40, 8, 8);
             let is_child = Arc::clone(&in_child);
             let seen = Arc::clone(&statuses);
-            let ids = CachedGenerator::builder(layout)
-                .secret(&secret_of_its_own())
-                .lease(lease(layout, 0..1, 0..400))
-                .clock(clock_at(layout, 0))
+            let ids = cached(layout, 0..1, 0..400)
                 .capacity(4)
                 .on_empty(answer)
                 .on_empty_hook(move |_| {
@@ -332,7 +319,7 @@ fn u1_fifty_forks_of_a_busy_process() {
     let layout = layout(40, 8, 12);
     let oracle = Oracle::new(layout, 0..8, 0..400);
     let ids = generator(layout, OnEmpty::Generate);
-    let direct = direct(layout, ClockPolicy::SwitchNode);
+    let direct = direct_by(layout, ClockPolicy::SwitchNode);
     let ring = RingBuffer::with_capacity(64).unwrap();
     let over = AtomicBool::new(false);
     thread::scope(|scope| {

@@ -8,14 +8,13 @@ use std::thread;
 use std::time::Duration;
 
 use ringflake::{
-    CachedGenerator, CachedGeneratorBuilder, Clock, Id, ManualClock, OnEmpty, ScheduledFill,
-    ThresholdFill,
+    CachedGeneratorBuilder, Clock, Id, ManualClock, OnEmpty, ScheduledFill, ThresholdFill,
 };
 
 use super::{HOUR, builder, level, take_some, tricky_builder};
 use ringflake_kit::eventually;
 use ringflake_kit::oracle::Oracle;
-use ringflake_kit::small::{clock_at, layout, lease, secret_of_its_own, shared_layout};
+use ringflake_kit::small::{cached, clock_at, layout, shared_layout};
 
 #[test]
 fn r3_a_hook_on_a_full_ring_that_panics_stops_no_fill() {
@@ -128,9 +127,7 @@ impl Clock for Breaking {
 fn breaking_builder() -> (CachedGeneratorBuilder, Arc<AtomicBool>) {
     let layout = layout(40, 8, 10);
     let broken = Arc::new(AtomicBool::new(false));
-    let builder = CachedGenerator::builder(layout)
-        .secret(&secret_of_its_own())
-        .lease(lease(layout, 0..1, 0..100))
+    let builder = cached(layout, 0..1, 0..100)
         .clock(Breaking {
             clock: clock_at(layout, 0),
             broken: Arc::clone(&broken),

@@ -13,17 +13,14 @@ use ringflake::{
 };
 
 use ringflake_kit::eventually;
-use ringflake_kit::small::{clock_at, lease, secret_of_its_own, shared_layout};
+use ringflake_kit::small::{cached, clock_at, shared_layout};
 use ringflake_kit::tricky_clock::TrickyClock;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
 fn builder() -> CachedGeneratorBuilder {
     let layout = shared_layout(40, 8, 10);
-    CachedGenerator::builder(layout)
-        .secret(&secret_of_its_own())
-        .lease(lease(layout, 0..16, 0..1000))
-        .clock(clock_at(layout, 0))
+    cached(layout, 0..16, 0..1000)
         .borrow_limit(HOUR)
         .on_empty(OnEmpty::Error)
         .producers(4)
@@ -104,9 +101,7 @@ fn stuck_in_a_block(on_empty: OnEmpty) -> (CachedGenerator, TrickyClock) {
     // Four IDs to a look at the clock, and 128 to a block.
     let layout = shared_layout(52, 8, 2);
     let clock = TrickyClock::new(layout.tick_start_unix_ms(0));
-    let ids = CachedGenerator::builder(layout)
-        .secret(&secret_of_its_own())
-        .lease(lease(layout, 0..1, 0..1000))
+    let ids = cached(layout, 0..1, 0..1000)
         .clock(clock.clone())
         .borrow_limit(HOUR)
         .capacity(256)
@@ -232,9 +227,7 @@ fn an_age_limit_is_kept_while_fills_are_refused() {
     let layout = shared_layout(40, 8, 10);
     let clock = clock_at(layout, 0);
     // One tick, one node: it is used up at once, and no other ID can be made.
-    let ids = CachedGenerator::builder(layout)
-        .plain()
-        .lease(lease(layout, 200..201, 0..1))
+    let ids = cached(layout, 200..201, 0..1)
         .clock(clock.clone())
         .capacity(SLOTS)
         .threshold_fill(ThresholdFill::percent(50))

@@ -3,9 +3,9 @@
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use ringflake::{CachedGenerator, CachedGeneratorBuilder, OnEmpty, PaddingFill, ScheduledFill};
+use ringflake::{CachedGeneratorBuilder, OnEmpty, PaddingFill, ScheduledFill};
 
-use ringflake_kit::small::{clock_at, layout, lease, secret_of_its_own};
+use ringflake_kit::small::{cached, clock_at, layout};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -13,10 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 fn builder() -> CachedGeneratorBuilder {
     let layout = layout(40, 8, 10);
-    CachedGenerator::builder(layout)
-        .plain()
-        .lease(lease(layout, 0..16, 0..1_000))
-        .clock(clock_at(layout, 0))
+    cached(layout, 0..16, 0..1_000)
         .borrow_limit(HOUR)
         .capacity(64)
         .threshold_fill(None)
@@ -84,9 +81,7 @@ fn a_handle_gives_back_nothing_if_its_oldest_is_too_old() {
 }
 
 fn builder_of_four(layout: ringflake::Layout) -> CachedGeneratorBuilder {
-    CachedGenerator::builder(layout)
-        .secret(&secret_of_its_own())
-        .lease(lease(layout, 1..2, 0..100))
+    cached(layout, 1..2, 0..100)
         .borrow_limit(HOUR)
         .capacity(64)
         .threshold_fill(None)

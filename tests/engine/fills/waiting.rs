@@ -8,7 +8,7 @@ use std::time::Duration;
 use ringflake::{CachedGenerator, CachedGeneratorBuilder, Clock, Layout, OnEmpty, PaddingFill};
 
 use ringflake_kit::eventually;
-use ringflake_kit::small::{layout, lease};
+use ringflake_kit::small::{cached, layout};
 use ringflake_kit::tricky_clock::TrickyClock;
 
 /// Longer than any test waits.
@@ -19,9 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// 16 IDs in all, which a producer makes when the test lets it.
 fn the_last_sixteen(layout: Layout) -> CachedGeneratorBuilder {
-    CachedGenerator::builder(layout)
-        .plain()
-        .lease(lease(layout, 0..1, 0..1))
+    cached(layout, 0..1, 0..1)
         .capacity(1024)
         .padding_fill(PaddingFill::InBackground)
         .on_empty(OnEmpty::Wait(HOUR))

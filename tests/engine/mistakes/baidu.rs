@@ -10,22 +10,20 @@ use std::thread;
 use std::time::Duration;
 
 use ringflake::{
-    CachedGenerator, CachedGeneratorBuilder, Clock, Id, Layout, ManualClock, OnEmpty, PaddingFill,
-    RingBuffer, ScheduledFill, ThresholdFill,
+    CachedGeneratorBuilder, Clock, Id, Layout, ManualClock, OnEmpty, PaddingFill, RingBuffer,
+    ScheduledFill, ThresholdFill,
 };
 use tracing::{Event, Level};
 
 use super::{Finding, assert_caught};
 use ringflake_kit::events::OnEvent;
 use ringflake_kit::eventually;
-use ringflake_kit::small::{clock_at, layout, lease};
+use ringflake_kit::small::{cached, clock_at, layout};
 
 /// A generator of 8 IDs a tick, with a ring of 64.
 fn eight_a_tick(clock: &ManualClock) -> CachedGeneratorBuilder {
     let layout = layout(40, 8, 3);
-    CachedGenerator::builder(layout)
-        .plain()
-        .lease(lease(layout, 0..1, 0..1_000_000))
+    cached(layout, 0..1, 0..1_000_000)
         .clock(clock.clone())
         .capacity(64)
 }
@@ -389,9 +387,8 @@ fn u3_the_time_field_runs_out_and_ids_turn_negative() {
     let node = Cell::new(0);
     let id_at = |clock: ManualClock, tick| {
         let node = node.replace(node.get() + 1);
-        let ids = CachedGenerator::builder(layout)
+        let ids = cached(layout, node..node + 1, 0..layout.ticks())
             .plain()
-            .lease(lease(layout, node..node + 1, 0..layout.ticks()))
             .clock(clock.clone())
             .capacity(4)
             .padding_fill(PaddingFill::Off)

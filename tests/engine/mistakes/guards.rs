@@ -16,7 +16,7 @@ use ringflake::{
 use super::{Finding, assert_caught};
 use ringflake_kit::eventually;
 use ringflake_kit::oracle::Oracle;
-use ringflake_kit::small::{clock_at, epoch_of_its_own, layout, lease};
+use ringflake_kit::small::{cached, clock_at, direct, epoch_of_its_own, layout, lease};
 
 fn milliseconds() -> Layout {
     let builder = Layout::builder().bits(42, 8, 6);
@@ -24,10 +24,8 @@ fn milliseconds() -> Layout {
     builder.tick(Duration::from_millis(1)).build().unwrap()
 }
 
-fn direct(layout: Layout, clock: &ManualClock, policy: ClockPolicy) -> DirectGenerator {
-    DirectGenerator::builder(layout)
-        .plain()
-        .lease(lease(layout, 0..4, 0..100_000))
+fn direct_by(layout: Layout, clock: &ManualClock, policy: ClockPolicy) -> DirectGenerator {
+    direct(layout, 0..4, 0..100_000)
         .clock(clock.clone())
         .clock_policy(policy)
         .build()
@@ -105,9 +103,7 @@ fn sonyflake_sleeps_with_the_mutex_held() {
             *last = now.max(*last);
         })
     };
-    let ids = DirectGenerator::builder(layout)
-        .plain()
-        .lease(lease(layout, 0..4, 0..100_000))
+    let ids = direct(layout, 0..4, 0..100_000)
         .clock(quick.clone())
         .clock_policy(ClockPolicy::Wait {
             at_most: Duration::from_secs(20),
@@ -161,7 +157,7 @@ fn snowflaked_panics_when_the_clock_steps_back() {
     ] {
         let layout = milliseconds();
         let clock = clock_at(layout, 50_000);
-        let ids = direct(layout, &clock, policy);
+        let ids = direct_by(layout, &clock, policy);
         // Refused or not.
         let here = a_clock_step_does_not_panic(&clock, &|| {
             let _ = ids.take();
@@ -169,9 +165,7 @@ fn snowflaked_panics_when_the_clock_steps_back() {
         assert_caught(mistaken.clone(), here, "a step back of 1 ms panics");
     }
     let clock = clock_at(layout, 50_000);
-    let ids = CachedGenerator::builder(layout)
-        .plain()
-        .lease(lease(layout, 0..4, 0..100_000))
+    let ids = cached(layout, 0..4, 0..100_000)
         .clock(clock.clone())
         .capacity(2)
         .build()
@@ -289,18 +283,16 @@ fn u2_cosid_and_yitter_go_on_when_their_guard_has_failed() {
         Some(now)
     });
 
-    let layout = layout(40, 8, 3);
-    let clock = clock_at(layout, 40);
-    let cached = CachedGenerator::builder(layout)
-        .plain()
-        .lease(lease(layout, 0..1, 40..50))
+    let own = layout(40, 8, 3);
+    let clock = clock_at(own, 40);
+    let ring = cached(own, 0..1, 40..50)
         .clock(clock.clone())
         .capacity(16)
         .build()
         .unwrap();
     let here = nothing_after_the_lease(&mut |now| {
-        clock.set(layout.tick_start_unix_ms(now));
-        Some(cached.inspect(cached.take().ok()?).unwrap().tick)
+        clock.set(own.tick_start_unix_ms(now));
+        Some(ring.inspect(ring.take().ok()?).unwrap().tick)
     });
     assert_caught(mistaken.clone(), here, "tick 50 is another's");
 
@@ -311,17 +303,13 @@ fn u2_cosid_and_yitter_go_on_when_their_guard_has_failed() {
             at_most_ahead: Duration::MAX,
         },
     ] {
-        let layout = ringflake_kit::small::layout(40, 8, 3);
-        let direct = DirectGenerator::builder(layout)
-            .plain()
-            .lease(lease(layout, 0..2, 40..50))
-            .clock(clock_at(layout, 40))
+        let layout = layout(40, 8, 3);
+        let ids = direct(layout, 0..2, 40..50)
             .clock_policy(policy)
             .build()
             .unwrap();
-        let here = nothing_after_the_lease(&mut |_| {
-            Some(direct.inspect(direct.take().ok()?).unwrap().tick)
-        });
+        let here =
+            nothing_after_the_lease(&mut |_| Some(ids.inspect(ids.take().ok()?).unwrap().tick));
         assert_caught(mistaken.clone(), here, "tick 50 is another's");
     }
 }

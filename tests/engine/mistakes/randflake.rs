@@ -7,7 +7,7 @@ use ringflake::{Cipher, ClockPolicy, DirectGenerator, Id, Inspector, Layout, Par
 
 use super::{Finding, assert_caught};
 use ringflake_kit::oracle::Oracle;
-use ringflake_kit::small::{clock_at, layout, lease, secret};
+use ringflake_kit::small::{clock_at, direct, layout, secret};
 
 /// Its generator: the sequence runs through all seconds, and restarts when it
 /// overflows in a second in which it has not yet.
@@ -75,10 +75,8 @@ fn fields(parts: Parts) -> (u64, u64) {
     (parts.tick, parts.sequence)
 }
 
-fn direct(layout: Layout, clock: ringflake::ManualClock) -> DirectGenerator {
-    DirectGenerator::builder(layout)
-        .plain()
-        .lease(lease(layout, 0..1, 0..10_000))
+fn direct_by(layout: Layout, clock: ringflake::ManualClock) -> DirectGenerator {
+    direct(layout, 0..1, 0..10_000)
         .clock(clock)
         .clock_policy(ClockPolicy::Refuse)
         .build()
@@ -103,7 +101,7 @@ fn u1_the_sequence_restarts_within_a_second() {
     let layout = Layout::RANDFLAKE;
     let mini = Randflake1::new(layout, 0);
     let mistaken = a_busy_second(layout, &mut || mini.take(3_600));
-    let ids = direct(layout, clock_at(layout, 3_600));
+    let ids = direct_by(layout, clock_at(layout, 3_600));
     let here = a_busy_second(layout, &mut || {
         ids.take().ok().map(|id| fields(ids.inspect(id).unwrap()))
     });
@@ -133,7 +131,7 @@ fn u1_a_clock_step_back_goes_unnoticed() {
     let mini = Randflake1::new(layout, 0);
     let mistaken = a_clock_that_steps_back(layout, &mut |now| mini.take(now));
     let clock = clock_at(layout, 0);
-    let ids = direct(layout, clock.clone());
+    let ids = direct_by(layout, clock.clone());
     let here = a_clock_that_steps_back(layout, &mut |now| {
         clock.set(layout.tick_start_unix_ms(now));
         ids.take().ok().map(|id| fields(ids.inspect(id).unwrap()))
@@ -251,9 +249,7 @@ fn u2_inclusive_lease_ends_share_a_second() {
 
     let start = |ticks| {
         let clock = clock_at(layout, 0);
-        let ids = DirectGenerator::builder(layout)
-            .plain()
-            .lease(lease(layout, 0..1, ticks))
+        let ids = direct(layout, 0..1, ticks)
             .clock(clock.clone())
             .clock_policy(ClockPolicy::Wait {
                 at_most: Duration::ZERO,

@@ -1,10 +1,13 @@
-//! Small layouts, and what goes with them.
+//! Small layouts, and what goes with them: leases, clocks, and builders over these.
 
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use ringflake::{Layout, Lease, ManualClock, Secret};
+use ringflake::{
+    CachedGenerator, CachedGeneratorBuilder, DirectGenerator, DirectGeneratorBuilder, Layout,
+    Lease, ManualClock, Secret,
+};
 
 /// A layout with ticks of a second, whose IDs no other test of the process has;
 /// see [`epoch_of_its_own`].
@@ -34,6 +37,29 @@ pub fn epoch_of_its_own() -> u64 {
 
 pub fn lease(layout: Layout, nodes: Range<u64>, ticks: Range<u64>) -> Lease {
     Lease::new(layout, nodes, ticks).unwrap()
+}
+
+macro_rules! over {
+    ($generator:ident, $layout:ident, $nodes:ident, $ticks:ident) => {{
+        let clock = clock_at($layout, $ticks.start);
+        let builder = $generator::builder($layout).clock(clock);
+        let builder = builder.lease(lease($layout, $nodes, $ticks));
+        match $layout.total_bits() {
+            // Such a layout is for doubles, and not to be encrypted.
+            0..=53 => builder.plain(),
+            _ => builder.secret(&secret_of_its_own()),
+        }
+    }};
+}
+
+/// Over these nodes and ticks, by a clock that stands at the first of the ticks.
+pub fn cached(layout: Layout, nodes: Range<u64>, ticks: Range<u64>) -> CachedGeneratorBuilder {
+    over!(CachedGenerator, layout, nodes, ticks)
+}
+
+/// The same without a ring.
+pub fn direct(layout: Layout, nodes: Range<u64>, ticks: Range<u64>) -> DirectGeneratorBuilder {
+    over!(DirectGenerator, layout, nodes, ticks)
 }
 
 /// A clock that stands at the start of `tick`.
