@@ -9,34 +9,24 @@ mod arrows;
 mod resolve;
 mod tree;
 
-use self::arrows::{House, Table, parse_table};
+use self::arrows::{Table, parse_table};
 use self::tree::Crate;
 
 /// Where the table stands.
 const HEADING: &str = "## Who may use whom";
 
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+fn read(path: &Path) -> Option<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(root.join(path)).ok()
 }
 
-fn read_crate(main: &str) -> Crate {
-    let read = |path: &Path| std::fs::read_to_string(root().join(path)).ok();
-    Crate::read(Path::new(main), &read)
-}
-
-fn table() -> Table {
-    let page = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
-    let table = parse_table(&page, HEADING);
-    assert!(!table.is_empty(), "no rows under '{HEADING}'");
-    table
-}
-
-/// The library and the command line, each with what its rows begin with.
-fn both() -> [(&'static Crate, &'static str); 2] {
+/// The library and the command line, whose rows begin with its name.
+fn both() -> &'static [Crate; 2] {
     static CRATES: OnceLock<[Crate; 2]> = OnceLock::new();
-    let read = || [read_crate("src/lib.rs"), read_crate("cli/src/main.rs")];
-    let [library, cli] = CRATES.get_or_init(read);
-    [(library, ""), (cli, "cli")]
+    CRATES.get_or_init(|| {
+        [(None, "src/lib.rs"), (Some("cli"), "cli/src/main.rs")]
+            .map(|(name, root)| Crate::read(name, Path::new(root), &read))
+    })
 }
 
 fn fail_with(faults: &[String]) {
@@ -45,80 +35,80 @@ fn fail_with(faults: &[String]) {
 
 #[test]
 fn a_module_uses_those_alone_that_the_table_allows() {
-    let table = table();
-    let faults = both().map(|(tree, prefix)| {
-        let house = House { tree, prefix };
-        house.outside_of_table(&table)
-    });
-    fail_with(&faults.concat());
+    let table = parse_table(&read(Path::new("ARCHITECTURE.md")).unwrap(), HEADING);
+    let is_cli = |row: &(String, _)| row.0.starts_with("cli::");
+    let (cli, library): (Table, Table) = table.into_iter().partition(is_cli);
+    let mut faults = Vec::new();
+    for (tree, table) in both().iter().zip([library, cli]) {
+        assert!(!table.is_empty(), "no rows under '{HEADING}'");
+        faults.extend(tree.outside_of_table(&table));
+    }
+    fail_with(&faults);
 }
 
 #[test]
 fn no_file_uses_itself_by_way_of_others() {
     let mut faults = Vec::new();
-    for (tree, prefix) in both() {
-        let house = House { tree, prefix };
-        for circle in house.circles() {
-            faults.push(format!("{} files in a circle:", circle.files.len()));
-            faults.extend(circle.arrows);
-        }
+    for circle in both().iter().flat_map(Crate::circles) {
+        faults.push(format!("{} files in a circle:", circle.files.len()));
+        faults.extend(circle.arrows);
     }
     fail_with(&faults);
 }
 
 #[test]
 fn what_the_root_exports_is_for_users_alone() {
-    let [(tree, _), _] = both();
-    fail_with(&house(tree).facade_imports());
+    fail_with(&both()[0].facade_imports());
 }
 
-/// A made-up tree of files.
-fn made_up(files: &[(&str, &str)]) -> Crate {
-    let read = |path: &Path| {
-        let file = files.iter().find(|(name, _)| Path::new(name) == path);
-        file.map(|(_, text)| (*text).to_owned())
+/// A made-up tree: its root, and the files beside it.
+fn made_up(root: &str, files: &[(&str, &str)]) -> Crate {
+    let read = |path: &Path| match path.strip_prefix("src").unwrap() {
+        path if path == "lib.rs" => Some(root.to_owned()),
+        path => files
+            .iter()
+            .find(|(name, _)| path == *name)
+            .map(|(_, text)| (*text).to_owned()),
     };
-    Crate::read(Path::new("src/lib.rs"), &read)
-}
-
-fn house(tree: &Crate) -> House<'_> {
-    House { tree, prefix: "" }
+    Crate::read(None, Path::new("src/lib.rs"), &read)
 }
 
 /// `room` and `ring` use `id`, as they may.
 fn sound(ring: &str) -> Crate {
-    made_up(&[
-        (
-            "src/lib.rs",
-            "mod id; mod ring; mod room;\npub use self::id::Id;",
-        ),
-        ("src/id.rs", "pub struct Id;"),
-        ("src/ring.rs", ring),
-        (
-            "src/room.rs",
-            "mod wall;\npub use self::wall::Wall;\npub fn enter() {}",
-        ),
-        (
-            "src/room/wall.rs",
-            "use crate::id::Id;\npub struct Wall(Id);",
-        ),
-    ])
-}
-
-fn rows() -> Table {
-    parse_table(
-        "# A page\n## Who may use whom\n| module | may use |\n|---|---|\n\
-         | `id` | nothing |\n| `room` | `id` |\n| `ring` | `id` |\n## Else\n| `x` | `y` |",
-        HEADING,
+    let root = "mod id; mod ring; mod room;\npub use self::id::Id;";
+    let room = "mod wall;\npub use self::wall::Wall;\npub fn enter() {}";
+    made_up(
+        root,
+        &[
+            ("id.rs", "pub struct Id;"),
+            ("ring.rs", ring),
+            ("room.rs", room),
+            ("room/wall.rs", "use crate::id::Id;\npub struct Wall(Id);"),
+        ],
     )
 }
+
+/// Each module with those that it may use.
+fn rows(rows: &[(&str, &[&str])]) -> Table {
+    let row = |(module, uses): &(&str, &[&str])| {
+        let uses: Vec<_> = uses.iter().map(|used| format!("`{used}`")).collect();
+        format!("| `{module}` | {} |\n", uses.join(", "))
+    };
+    let rows: String = rows.iter().map(row).collect();
+    let above = "# A page\n| `w` | `y` |\n";
+    let head = "| module | may use |\n|---|---|\n";
+    let page = format!("{above}{HEADING}\n{head}{rows}## Else\n| `x` | `y` |");
+    parse_table(&page, HEADING)
+}
+
+const SOUND: &[(&str, &[&str])] = &[("id", &[]), ("room", &["id"]), ("ring", &["id"])];
 
 #[test]
 fn a_tree_in_order_has_no_faults() {
     let tree = sound("use crate::id::Id;\npub struct Ring(Id);");
-    assert_eq!(house(&tree).outside_of_table(&rows()), [""; 0]);
-    assert_eq!(house(&tree).facade_imports(), [""; 0]);
-    assert!(house(&tree).circles().is_empty());
+    assert_eq!(tree.outside_of_table(&rows(SOUND)), [""; 0]);
+    assert_eq!(tree.facade_imports(), [""; 0]);
+    assert!(tree.circles().is_empty());
 }
 
 #[test]
@@ -130,16 +120,14 @@ fn a_use_outside_of_the_table_is_found_by_name() {
         "\nfn f() -> super::room::Wall { todo!() }",
         "\nfn f() { assert!(crate::room::enter() == ()) }",
         "\nuse crate::room as chamber;",
+        "#[cfg(test)] const F: fn() = g::<u8, u8>;\nfn f() { crate::room::enter() }",
     ] {
-        let tree = sound(ring);
-        let faults = house(&tree).outside_of_table(&rows());
+        let faults = sound(ring).outside_of_table(&rows(SOUND));
         assert!(!faults.is_empty(), "{ring}");
         for fault in faults {
-            assert!(
-                fault.starts_with("src/ring.rs:2: `ring` uses `room` ("),
-                "{fault}"
-            );
-            assert!(fault.ends_with("it may use: id"), "{fault}");
+            let begin = "src/ring.rs:2: `ring` uses `room` (";
+            assert!(fault.starts_with(begin), "{ring}: {fault}");
+            assert!(fault.ends_with("it may use: id"), "{ring}: {fault}");
         }
     }
 }
@@ -151,23 +139,24 @@ fn what_only_tests_and_comments_name_is_left_out() {
         "#[cfg(all(test, unix))]\nmod tests;",
         "#[cfg(test)]\nuse crate::room::Wall;",
         "#[test]\nfn f() { crate::room::enter() }",
+        "#[cfg(test)]\nfn f<A, B>() { crate::room::enter() }",
+        "struct S { #[cfg(test)] wall: crate::room::Wall }",
         "//! [`Wall`](crate::room::Wall)\n// crate::room::enter()",
         "fn f() -> &'static str { \"crate::room::enter()\" }",
     ] {
-        let tree = sound(ring);
-        assert_eq!(house(&tree).outside_of_table(&rows()), [""; 0], "{ring}");
+        assert_eq!(
+            sound(ring).outside_of_table(&rows(SOUND)),
+            [""; 0],
+            "{ring}"
+        );
     }
 }
 
 #[test]
 fn a_module_without_a_row_and_a_row_without_a_module() {
-    let tree = sound("");
-    let mut table = rows();
-    table.remove("ring");
-    table.insert("rong".to_owned(), BTreeSet::new());
-    table.get_mut("room").unwrap().insert("cellar".to_owned());
+    let table = rows(&[("id", &[]), ("room", &["id", "cellar"]), ("rong", &[])]);
     assert_eq!(
-        house(&tree).outside_of_table(&table),
+        sound("").outside_of_table(&table),
         [
             "`ring` has no row in the table",
             "`rong` has a row in the table, but is no module",
@@ -183,100 +172,71 @@ fn an_import_from_the_facade_is_found_by_name() {
         ("\nuse super::{Id};", 2),
         ("\n\nfn f(_: crate::Id) {}", 3),
     ] {
-        let tree = sound(ring);
-        assert_eq!(
-            house(&tree).facade_imports(),
-            [format!(
-                "src/ring.rs:{line}: `Id` is taken from what the root exports: \
-                 name its module, crate::id"
-            )]
+        let fault = format!(
+            "src/ring.rs:{line}: `Id` is taken from what the root exports: \
+             name its module, crate::id"
         );
+        assert_eq!(sound(ring).facade_imports(), [fault]);
     }
 }
 
 #[test]
 fn a_function_that_has_a_modules_name_is_not_the_module() {
-    let tree = made_up(&[
-        (
-            "src/lib.rs",
-            "mod above; mod local;\npub use self::above::local;",
-        ),
-        ("src/local.rs", "pub struct Local;"),
-        (
-            "src/above.rs",
-            "use crate::local::Local;\npub fn local() -> Local { Local }",
-        ),
-    ]);
-    assert_eq!(house(&tree).facade_imports(), [""; 0]);
-    let table = parse_table(
-        "## Who may use whom\n| `local` | nothing |\n| `above` | `local` |",
-        HEADING,
+    let above = "use crate::local::Local;\npub fn local() -> Local { Local }";
+    let tree = made_up(
+        "mod above; mod local;\npub use self::above::local;",
+        &[("local.rs", "pub struct Local;"), ("above.rs", above)],
     );
-    assert_eq!(house(&tree).outside_of_table(&table), [""; 0]);
-    let nothing = parse_table(
-        "## Who may use whom\n| `local` | nothing |\n| `above` | nothing |",
-        HEADING,
-    );
-    assert_eq!(house(&tree).outside_of_table(&nothing).len(), 1);
+    assert_eq!(tree.facade_imports(), [""; 0]);
+    for (above, faults) in [(&["local"][..], 0), (&[], 1)] {
+        let table = rows(&[("local", &[]), ("above", above)]);
+        assert_eq!(tree.outside_of_table(&table).len(), faults, "{above:?}");
+    }
 }
 
 #[test]
 fn a_circle_is_found_with_the_files_in_it() {
-    let tree = made_up(&[
-        ("src/lib.rs", "mod a; mod b;"),
-        (
-            "src/a.rs",
-            "mod part;\nuse self::part::Part;\npub struct A(Part);",
-        ),
-        ("src/a/part.rs", "pub struct Part(crate::b::B);"),
-        (
-            "src/b.rs",
-            "use crate::a::A;\npub struct B(Option<Box<A>>);",
-        ),
-    ]);
-    let circles = house(&tree).circles();
+    let part = "mod part;\nuse self::part::Part;\npub struct A(Part);";
+    let tree = made_up(
+        "mod a; mod b;",
+        &[
+            ("a.rs", part),
+            ("a/part.rs", "pub struct Part(crate::b::B);"),
+            ("b.rs", "use crate::a::A;\npub struct B(Option<Box<A>>);"),
+        ],
+    );
+    let circles = tree.circles();
     let [circle] = &circles[..] else {
         panic!("{circles:?}")
     };
     let files = ["src/a.rs", "src/a/part.rs", "src/b.rs"].map(PathBuf::from);
-    assert_eq!(circle.files, files.into());
-    assert_eq!(
-        circle.arrows,
-        [
-            "src/a/part.rs:1 -> src/b.rs (crate::b::B)",
-            "src/a.rs:2 -> src/a/part.rs (self::part::Part)",
-            "src/b.rs:1 -> src/a.rs (crate::a::A)",
-        ]
-    );
+    assert_eq!(circle.files, BTreeSet::from(files));
+    let arrows = [
+        "src/a/part.rs:1 -> src/b.rs (crate::b::B)",
+        "src/a.rs:2 -> src/a/part.rs (self::part::Part)",
+        "src/b.rs:1 -> src/a.rs (crate::a::A)",
+    ];
+    assert_eq!(circle.arrows, arrows);
 }
 
 #[test]
 fn what_a_parent_exports_again_is_no_arrow_to_it() {
-    let tree = made_up(&[
-        ("src/lib.rs", "mod a;"),
-        (
-            "src/a.rs",
-            "mod b;\nmod c;\npub use self::b::B;\npub use self::c::C;",
-        ),
-        ("src/a/b.rs", "pub struct B;"),
-        ("src/a/c.rs", "use super::B;\npub struct C(B);"),
-    ]);
-    assert!(house(&tree).circles().is_empty());
+    let exports = "mod b;\nmod c;\npub use self::b::B;\npub(crate) use self::c::C;";
+    let c = ("a/c.rs", "use super::B;\npub struct C(B);");
+    let tree = made_up(
+        "mod a;",
+        &[("a.rs", exports), ("a/b.rs", "pub struct B;"), c],
+    );
+    assert!(tree.circles().is_empty());
 }
 
 #[test]
 fn a_child_that_uses_its_parents_own_items_is_found() {
-    let tree = made_up(&[
-        ("src/lib.rs", "mod a;"),
-        (
-            "src/a.rs",
-            "mod b;\nuse self::b::B;\npub struct A(B);\npub const SIZE: usize = 1;",
-        ),
-        ("src/a/b.rs", "pub struct B([u8; super::SIZE]);"),
-    ]);
-    assert_eq!(house(&tree).circles().len(), 1);
-    let table = parse_table("## Who may use whom\n| `a::b` | nothing |", HEADING);
-    let faults = house(&tree).outside_of_table(&table);
+    let parent = "mod b;\nuse self::b::B;\npub struct A(B);\npub const SIZE: usize = 1;";
+    let child = "pub struct B([u8; super::SIZE]);";
+    let tree = made_up("mod a;", &[("a.rs", parent), ("a/b.rs", child)]);
+    assert_eq!(tree.circles().len(), 1);
+    let faults = tree.outside_of_table(&rows(&[("a::b", &[])]));
     let expected = "src/a/b.rs:1: `a::b` uses `what stands above it` (super::SIZE); it may use: ";
     assert_eq!(faults, [expected]);
 }

@@ -233,7 +233,7 @@ fn u1_a_child_makes_ids_with_a_lease_of_its_own() {
     let ids = generator(layout, OnEmpty::Generate);
     ids.take().unwrap();
     let status = in_a_fork(|| {
-        let built = direct(layout, 100..101, 0..1).build();
+        let built = direct(layout, 100..101, 0..1).plain().build();
         let mut checks = Checks::new();
         checks.check(built.is_ok_and(|own| own.take().map(Id::to_u64) == layout_pack(layout)));
         checks.check(ids.take() == FORKED);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::tree::{Crate, Module, ModuleId, Named};
+use super::tree::{Crate, ModuleId, Named};
 
 /// Imports that lead to each other in a circle are followed no further.
 const DEPTH: usize = 24;
@@ -16,78 +16,51 @@ pub(crate) enum Target {
     Facade(String),
 }
 
+type Targets = BTreeSet<Target>;
+
 impl Crate {
     /// What `path` stands for in `module`: nothing, if it leads to another crate.
-    pub(crate) fn resolve(&self, module: ModuleId, path: &[String]) -> BTreeSet<Target> {
-        let mut targets = BTreeSet::new();
-        self.follow(module, path, DEPTH, &mut targets);
-        targets
+    pub(crate) fn resolve(&self, module: ModuleId, path: &[String]) -> Targets {
+        self.follow(module, path, DEPTH)
     }
 
-    fn follow(
-        &self,
-        module: ModuleId,
-        path: &[String],
-        depth: usize,
-        targets: &mut BTreeSet<Target>,
-    ) {
+    fn follow(&self, module: ModuleId, path: &[String], depth: usize) -> Targets {
         let Some((first, rest)) = path.split_first() else {
-            return;
+            return Targets::new();
         };
-        match first.as_str() {
-            "crate" => self.descend(0, rest, depth, targets),
-            "self" => self.descend(module, rest, depth, targets),
-            "super" => {
-                let Some(mut parent) = self.modules[module].parent else {
-                    return;
-                };
-                let mut rest = rest;
-                while let Some(("super", after)) = split(rest)
-                    && let Some(above) = self.modules[parent].parent
-                {
-                    (parent, rest) = (above, after);
-                }
-                self.descend(parent, rest, depth, targets);
+        match (first.as_str(), self.modules[module].parent) {
+            ("crate", _) => self.descend(0, rest, depth),
+            ("self", _) => self.descend(module, rest, depth),
+            ("super", Some(parent)) => match rest.first() {
+                Some(next) if next == "super" => self.follow(parent, rest, depth),
+                _ => self.descend(parent, rest, depth),
+            },
+            _ if self.modules[module].names.contains_key(first) => {
+                self.descend_by_name(module, first, rest, depth)
             }
-            name if self.modules[module].names.contains_key(name) => {
-                self.descend_by_name(module, name, rest, depth, targets);
-            }
-            _ => {
-                for glob in &self.modules[module].globs {
-                    self.look_behind(glob, module, path, depth, targets);
-                }
-            }
+            _ => self.look_behind_globs(module, path, depth),
         }
     }
 
     /// `path` as seen from outside of `module`.
-    fn descend(
-        &self,
-        module: ModuleId,
-        path: &[String],
-        depth: usize,
-        targets: &mut BTreeSet<Target>,
-    ) {
+    fn descend(&self, module: ModuleId, path: &[String], depth: usize) -> Targets {
         let Some((name, rest)) = path.split_first() else {
-            targets.insert(Target::Module(module));
-            return;
+            return [Target::Module(module)].into();
         };
-        let here: &Module = &self.modules[module];
-        if let Some(named) = here.names.get(name) {
-            // A name of a module besides, such as `local`, is that module's.
-            if module == 0 && named.iter().all(|it| matches!(it, Named::Alias(_))) {
-                targets.insert(Target::Facade(name.clone()));
+        let Some(named) = self.modules[module].names.get(name) else {
+            let mut found = self.look_behind_globs(module, path, depth);
+            if found.is_empty() {
+                // Made by a macro, or from another crate.
+                found.insert(Target::ItemOf(module));
             }
-            return self.descend_by_name(module, name, rest, depth, targets);
+            return found;
+        };
+        let mut found = self.descend_by_name(module, name, rest, depth);
+        // A name of a module besides, such as `local`, is that module's.
+        if module == 0 && named.iter().all(|it| matches!(it, Named::Alias(_))) {
+            found.insert(Target::Facade(name.clone()));
         }
-        let before = targets.len();
-        for glob in &here.globs {
-            self.look_behind(glob, module, path, depth, targets);
-        }
-        if targets.len() == before {
-            // Made by a macro, or from another crate.
-            targets.insert(Target::ItemOf(module));
-        }
+        found
     }
 
     fn descend_by_name(
@@ -96,57 +69,40 @@ impl Crate {
         name: &str,
         rest: &[String],
         depth: usize,
-        targets: &mut BTreeSet<Target>,
-    ) {
+    ) -> Targets {
         let all = &self.modules[module].names[name];
         // With more to come it is the module, where a function has the same name.
         let is_module = |named: &Named| matches!(named, Named::Module(_));
         let modules_alone = !rest.is_empty() && all.iter().any(is_module);
+        let mut found = Targets::new();
         for named in all.iter().filter(|it| !modules_alone || is_module(it)) {
             match named {
-                Named::Item => {
-                    targets.insert(Target::ItemOf(module));
-                }
-                Named::Module(child) => self.descend(*child, rest, depth, targets),
+                Named::Item => found.extend([Target::ItemOf(module)]),
+                Named::Module(child) => found.extend(self.descend(*child, rest, depth)),
                 Named::Alias(path) if depth > 0 => {
-                    let path = [path, rest].concat();
+                    let mut beyond = self.follow(module, &[path, rest].concat(), depth - 1);
                     // Whoever wrote the import is asked whether it passed the facade.
-                    let mut found = BTreeSet::new();
-                    self.follow(module, &path, depth - 1, &mut found);
-                    found.retain(|target| !matches!(target, Target::Facade(_)));
-                    targets.extend(found);
+                    beyond.retain(|target| !matches!(target, Target::Facade(_)));
+                    found.extend(beyond);
                 }
                 Named::Alias(_) => {}
             }
         }
+        found
     }
 
-    /// `path` by an import of everything in `glob`.
-    fn look_behind(
-        &self,
-        glob: &[String],
-        module: ModuleId,
-        path: &[String],
-        depth: usize,
-        targets: &mut BTreeSet<Target>,
-    ) {
-        if depth == 0 {
-            return;
-        }
-        let mut found = BTreeSet::new();
-        self.follow(module, glob, depth - 1, &mut found);
-        for target in found {
+    /// `path` by the imports of everything in a module.
+    fn look_behind_globs(&self, module: ModuleId, path: &[String], depth: usize) -> Targets {
+        let mut found = Targets::new();
+        let globs = self.modules[module].globs.iter().filter(|_| depth > 0);
+        for target in globs.flat_map(|glob| self.follow(module, glob, depth - 1)) {
             if let Target::Module(other) = target
                 && other != module
                 && self.modules[other].names.contains_key(&path[0])
             {
-                self.descend(other, path, depth - 1, targets);
+                found.extend(self.descend(other, path, depth - 1));
             }
         }
+        found
     }
-}
-
-fn split(path: &[String]) -> Option<(&str, &[String])> {
-    let (first, rest) = path.split_first()?;
-    Some((first, rest))
 }

@@ -7,11 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use proc_macro2::{TokenStream, TokenTree};
-use syn::punctuated::Punctuated;
-use syn::spanned::Spanned;
-use syn::visit::{self, Visit};
-use syn::{Attribute, Item, Meta, Token, UseTree, Visibility};
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 /// Index of a module in its [`Crate`].
 pub(crate) type ModuleId = usize;
@@ -19,15 +15,15 @@ pub(crate) type ModuleId = usize;
 /// Gives the text of a file, if there is one.
 pub(crate) type Read<'a> = &'a dyn Fn(&Path) -> Option<String>;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Crate {
     /// The root is the first.
     pub(crate) modules: Vec<Module>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Module {
-    /// The names of the modules from the root to this one; none for the root.
+    /// The names of the modules from the root's, if it has one, to this one.
     pub(crate) path: Vec<String>,
     pub(crate) file: PathBuf,
     pub(crate) parent: Option<ModuleId>,
@@ -65,76 +61,172 @@ pub(crate) enum By {
 }
 
 impl Crate {
-    /// Reads the crate whose root is the file `root`.
-    pub(crate) fn read(root: &Path, read: Read<'_>) -> Self {
-        let mut tree = Self {
-            modules: Vec::new(),
-        };
-        let folder = root.parent().unwrap_or(Path::new("")).to_owned();
-        let module = tree.add(Vec::new(), root.to_owned(), None);
-        tree.read_file(module, &folder, read);
+    /// Reads the crate whose root is the file `root` and goes by this name.
+    pub(crate) fn read(name: Option<&str>, root: &Path, read: Read<'_>) -> Self {
+        let mut tree = Self::default();
+        tree.modules.push(Module {
+            path: name.map(str::to_owned).into_iter().collect(),
+            file: root.to_owned(),
+            ..Module::default()
+        });
+        tree.read_file(0, root.parent().unwrap(), read);
         tree
     }
 
-    fn add(&mut self, path: Vec<String>, file: PathBuf, parent: Option<ModuleId>) -> ModuleId {
-        self.modules.push(Module {
-            path,
-            file,
-            parent,
-            names: BTreeMap::new(),
-            globs: Vec::new(),
-            uses: Vec::new(),
-        });
-        self.modules.len() - 1
-    }
-
-    fn read_file(&mut self, module: ModuleId, folder: &Path, read: Read<'_>) {
-        let file = &self.modules[module].file;
-        let text = read(file).unwrap_or_else(|| panic!("{} is not there", file.display()));
-        let parsed = syn::parse_file(&text);
-        let parsed = parsed.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        self.read_items(module, &parsed.items, folder, read);
-    }
-
     /// `folder` holds the files of the module's children.
-    fn read_items(&mut self, module: ModuleId, items: &[Item], folder: &Path, read: Read<'_>) {
-        for item in items {
-            if let Item::Mod(child) = item {
-                if is_for_tests(&child.attrs) {
-                    continue;
+    fn read_file(&mut self, module: ModuleId, folder: &Path, read: Read<'_>) {
+        let file = self.modules[module].file.display();
+        let text = read(&self.modules[module].file);
+        let text = text.unwrap_or_else(|| panic!("{file} is not there"));
+        let tokens = text.parse::<TokenStream>();
+        let tokens = tokens.unwrap_or_else(|error| panic!("{file}: {error}"));
+        self.read_tokens(module, tokens, Some((folder, read)));
+    }
+
+    /// `top` is there for what is not inside of an item.
+    fn read_tokens(&mut self, module: ModuleId, all: TokenStream, top: Option<(&Path, Read<'_>)>) {
+        let all: Vec<_> = all.into_iter().collect();
+        let word = |at: usize| match all.get(at) {
+            Some(TokenTree::Ident(ident)) => ident.to_string(),
+            _ => String::new(),
+        };
+        let is = |at: usize, sign: &str| all.get(at).is_some_and(|it| it.to_string() == sign);
+        let mut at = 0;
+        while at < all.len() {
+            match (&all[at], word(at).as_str()) {
+                (TokenTree::Punct(sign), _) if sign.as_char() == '#' => {
+                    at += 1 + usize::from(is(at + 1, "!"));
+                    if all.get(at).is_some_and(is_for_tests) {
+                        at = end_of_item(&all, at);
+                    }
                 }
-                let name = child.ident.to_string();
-                let below = folder.join(&name);
-                let file = match &child.content {
-                    Some(_) => self.modules[module].file.clone(),
-                    None => below.with_extension("rs"),
-                };
-                let mut path = self.modules[module].path.clone();
-                path.push(name.clone());
-                let id = self.add(path, file, Some(module));
-                self.name(module, name, Named::Module(id));
-                match &child.content {
-                    Some((_, items)) => self.read_items(id, items, &below, read),
-                    None => self.read_file(id, &below, read),
+                (_, "use") if !is(at + 1, "<") => {
+                    let len = all[at..].iter().position(|it| it.to_string() == ";");
+                    // Perhaps as in `pub(crate)`.
+                    let is_shown = (1..=2).any(|back| at >= back && word(at - back) == "pub");
+                    let by = if is_shown { By::Export } else { By::Import };
+                    let end = at + len.expect("an import ends");
+                    self.import(module, &all[at + 1..end], &[], by);
+                    at = end;
                 }
-            } else {
-                if let Some(name) = name_of(item) {
-                    self.name(module, name, Named::Item);
+                (_, "mod") if top.is_some() => {
+                    let (folder, read) = top.unwrap();
+                    self.read_child(module, word(at + 1), all.get(at + 2), folder, read);
+                    at += 2;
                 }
-                let mut finder = Finder::default();
-                finder.visit_item(item);
-                self.keep(module, finder);
+                (TokenTree::Ident(_), kind) => {
+                    let names_item = ITEMS.contains(&kind) && top.is_some();
+                    let named = at + 1 + usize::from(is(at + 1, "mut") || is(at + 1, "!"));
+                    if names_item && !word(named).is_empty() && word(named) != "fn" {
+                        self.name(module, word(named), Named::Item);
+                        at = named;
+                    } else {
+                        at = self.read_path(module, &all, at);
+                    }
+                }
+                (TokenTree::Group(group), _) => self.read_tokens(module, group.stream(), None),
+                _ => {}
             }
+            at += 1;
         }
     }
 
-    fn keep(&mut self, module: ModuleId, found: Finder) {
-        for (name, path) in found.aliases {
-            self.name(module, name, Named::Alias(path));
+    fn read_child(
+        &mut self,
+        parent: ModuleId,
+        name: String,
+        content: Option<&TokenTree>,
+        folder: &Path,
+        read: Read<'_>,
+    ) {
+        let below = folder.join(&name);
+        let inline = match content {
+            Some(TokenTree::Group(group)) => Some(group.stream()),
+            _ => None,
+        };
+        let above = &self.modules[parent];
+        self.modules.push(Module {
+            path: [&above.path[..], &[name.clone()]].concat(),
+            file: match &inline {
+                Some(_) => above.file.clone(),
+                None => below.with_extension("rs"),
+            },
+            parent: Some(parent),
+            ..Module::default()
+        });
+        let child = self.modules.len() - 1;
+        self.name(parent, name, Named::Module(child));
+        match inline {
+            Some(tokens) => self.read_tokens(child, tokens, Some((&below, read))),
+            None => self.read_file(child, &below, read),
         }
-        let module = &mut self.modules[module];
-        module.globs.extend(found.globs);
-        module.uses.extend(found.uses);
+    }
+
+    /// The path `a::b` that begins here, up to its last token. A field, a method and what
+    /// follows `<T>::` are no paths.
+    fn read_path(&mut self, module: ModuleId, all: &[TokenTree], start: usize) -> usize {
+        let is = |at: usize, sign: char| match all.get(at) {
+            Some(TokenTree::Punct(punct)) => punct.as_char() == sign,
+            _ => false,
+        };
+        let before = |back: usize, sign| start >= back && is(start - back, sign);
+        let mut end = start;
+        while is(end + 1, ':')
+            && is(end + 2, ':')
+            && matches!(all.get(end + 3), Some(TokenTree::Ident(_)))
+        {
+            end += 3;
+        }
+        let is_member = before(1, '.') && !before(2, '.') || before(1, ':') && before(2, ':');
+        if !is_member && !before(1, '\'') {
+            self.modules[module].uses.push(Use {
+                line: all[start].span().start().line,
+                path: all[start..=end]
+                    .iter()
+                    .step_by(3)
+                    .map(ToString::to_string)
+                    .collect(),
+                by: By::Path,
+            });
+        }
+        end
+    }
+
+    /// What stands between `use` and `;`, or in its braces.
+    fn import(&mut self, module: ModuleId, trees: &[TokenTree], prefix: &[String], by: By) {
+        for tree in trees.split(|token| token.to_string() == ",") {
+            let (mut path, mut name, mut line) = (prefix.to_vec(), None, 0);
+            let mut is_group = tree.is_empty();
+            let mut is_glob = false;
+            let mut is_renamed = false;
+            for token in tree {
+                match token {
+                    TokenTree::Group(group) => {
+                        let inner: Vec<_> = group.stream().into_iter().collect();
+                        self.import(module, &inner, &path, by);
+                        is_group = true;
+                    }
+                    TokenTree::Ident(ident) if is_renamed => name = Some(ident.to_string()),
+                    TokenTree::Ident(ident) if ident == "as" => is_renamed = true,
+                    TokenTree::Ident(ident) => {
+                        line = ident.span().start().line;
+                        if ident != "self" || path.is_empty() {
+                            path.push(ident.to_string());
+                        }
+                    }
+                    token => is_glob |= token.to_string() == "*",
+                }
+            }
+            if is_group {
+                continue;
+            }
+            if is_glob {
+                self.modules[module].globs.push(path.clone());
+            } else if let Some(name) = name.or_else(|| path.last().cloned()) {
+                self.name(module, name, Named::Alias(path.clone()));
+            }
+            self.modules[module].uses.push(Use { line, path, by });
+        }
     }
 
     fn name(&mut self, module: ModuleId, name: String, named: Named) {
@@ -143,181 +235,56 @@ impl Crate {
     }
 }
 
-fn name_of(item: &Item) -> Option<String> {
-    let ident = match item {
-        Item::Const(item) => &item.ident,
-        Item::Enum(item) => &item.ident,
-        Item::Fn(item) => &item.sig.ident,
-        Item::Macro(item) => item.ident.as_ref()?,
-        Item::Static(item) => &item.ident,
-        Item::Struct(item) => &item.ident,
-        Item::Trait(item) => &item.ident,
-        Item::Type(item) => &item.ident,
-        Item::Union(item) => &item.ident,
-        _ => return None,
-    };
-    Some(ident.to_string())
-}
+/// The words that a name follows.
+const ITEMS: [&str; 9] = [
+    "const",
+    "enum",
+    "fn",
+    "macro_rules",
+    "static",
+    "struct",
+    "trait",
+    "type",
+    "union",
+];
 
-/// Whether an item is there in tests and documentation tests alone.
-fn is_for_tests(attributes: &[Attribute]) -> bool {
-    attributes.iter().any(|attribute| {
-        attribute.path().is_ident("test")
-            || attribute.path().is_ident("cfg")
-                && attribute
-                    .parse_args::<Meta>()
-                    .is_ok_and(|condition| needs_test(&condition))
-    })
-}
-
-fn needs_test(condition: &Meta) -> bool {
-    match condition {
-        Meta::Path(path) => path.is_ident("test") || path.is_ident("doctest"),
-        Meta::List(list) if list.path.is_ident("all") => list
-            .parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated)
-            .is_ok_and(|all| all.iter().any(needs_test)),
-        _ => false,
-    }
-}
-
-/// Collects the paths of an item.
-#[derive(Default)]
-struct Finder {
-    aliases: Vec<(String, Vec<String>)>,
-    globs: Vec<Vec<String>>,
-    uses: Vec<Use>,
-}
-
-impl Finder {
-    fn import(&mut self, tree: &UseTree, prefix: &[String], by: By) {
-        let joined = |ident: &syn::Ident| {
-            let mut path = prefix.to_vec();
-            if ident != "self" || path.is_empty() {
-                path.push(ident.to_string());
-            }
-            path
-        };
-        let (path, name, line) = match tree {
-            UseTree::Path(tree) => return self.import(&tree.tree, &joined(&tree.ident), by),
-            UseTree::Group(group) => {
-                let items = group.items.iter();
-                return items.for_each(|tree| self.import(tree, prefix, by));
-            }
-            UseTree::Glob(glob) => {
-                self.globs.push(prefix.to_vec());
-                (prefix.to_vec(), None, glob.star_token.span())
-            }
-            UseTree::Name(tree) => {
-                let path = joined(&tree.ident);
-                (path.clone(), path.last().cloned(), tree.ident.span())
-            }
-            UseTree::Rename(tree) => {
-                let name = Some(tree.rename.to_string());
-                (joined(&tree.ident), name, tree.ident.span())
-            }
-        };
-        if let Some(name) = name {
-            self.aliases.push((name, path.clone()));
-        }
-        self.uses.push(Use {
-            line: line.start().line,
-            path,
-            by,
-        });
-    }
-
-    /// Paths in what a macro is given, which is not parsed: `a::b` wherever it stands.
-    fn tokens(&mut self, tokens: TokenStream) {
-        let mut path: Vec<String> = Vec::new();
-        let mut line = 0;
-        // Colons since the last name.
-        let mut colons = 0;
-        for token in tokens {
-            match token {
-                TokenTree::Ident(ident) => {
-                    if colons != 2 {
-                        self.path(std::mem::take(&mut path), line);
-                        line = ident.span().start().line;
-                    }
-                    path.push(ident.to_string());
-                    colons = 0;
-                }
-                TokenTree::Punct(punct) if punct.as_char() == ':' => colons += 1,
-                TokenTree::Group(group) => {
-                    self.path(std::mem::take(&mut path), line);
-                    colons = 0;
-                    self.tokens(group.stream());
-                }
-                _ => {
-                    self.path(std::mem::take(&mut path), line);
-                    colons = 0;
-                }
-            }
-        }
-        self.path(path, line);
-    }
-
-    fn path(&mut self, path: Vec<String>, line: usize) {
-        if !path.is_empty() {
-            self.uses.push(Use {
-                line,
-                path,
-                by: By::Path,
-            });
+/// Whether an attribute's brackets say that something is there in tests alone: `test`,
+/// `cfg(test)`, `cfg(doctest)`, or `all` of one of these and others.
+fn is_for_tests(attribute: &TokenTree) -> bool {
+    fn needs_test(condition: &str) -> bool {
+        let of_all = condition
+            .strip_prefix("all(")
+            .and_then(|it| it.strip_suffix(')'));
+        match of_all {
+            Some(all) => all.split(',').any(needs_test),
+            None => condition == "test" || condition == "doctest",
         }
     }
+    let text = attribute.to_string().replace([' ', '\n'], "");
+    let text = text.trim_start_matches('[').trim_end_matches(']');
+    let condition = text
+        .strip_prefix("cfg(")
+        .and_then(|it| it.strip_suffix(')'));
+    text == "test" || condition.is_some_and(needs_test)
 }
 
-impl<'a> Visit<'a> for Finder {
-    fn visit_item(&mut self, item: &'a Item) {
-        let attributes: &[Attribute] = match item {
-            Item::Const(item) => &item.attrs,
-            Item::Enum(item) => &item.attrs,
-            Item::Fn(item) => &item.attrs,
-            Item::Impl(item) => &item.attrs,
-            Item::Macro(item) => &item.attrs,
-            Item::Mod(item) => &item.attrs,
-            Item::Static(item) => &item.attrs,
-            Item::Struct(item) => &item.attrs,
-            Item::Trait(item) => &item.attrs,
-            Item::Type(item) => &item.attrs,
-            Item::Use(item) => &item.attrs,
-            _ => &[],
-        };
-        if !is_for_tests(attributes) {
-            visit::visit_item(self, item);
+/// The last token of what the attribute at `at` stands before: braces, `;`, or the comma
+/// after a field.
+fn end_of_item(all: &[TokenTree], mut at: usize) -> usize {
+    let mut angles = 0;
+    while at + 1 < all.len() {
+        at += 1;
+        match &all[at] {
+            TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => break,
+            TokenTree::Punct(sign) => match sign.as_char() {
+                ';' => break,
+                ',' if angles <= 0 => break,
+                '<' => angles += 1,
+                '>' => angles -= 1,
+                _ => {}
+            },
+            _ => {}
         }
     }
-
-    fn visit_impl_item_fn(&mut self, item: &'a syn::ImplItemFn) {
-        if !is_for_tests(&item.attrs) {
-            visit::visit_impl_item_fn(self, item);
-        }
-    }
-
-    fn visit_item_use(&mut self, item: &'a syn::ItemUse) {
-        let by = match item.vis {
-            Visibility::Inherited => By::Import,
-            _ => By::Export,
-        };
-        self.import(&item.tree, &[], by);
-    }
-
-    fn visit_path(&mut self, path: &'a syn::Path) {
-        let names = path
-            .segments
-            .iter()
-            .map(|segment| segment.ident.to_string());
-        self.path(names.collect(), path.span().start().line);
-        visit::visit_path(self, path);
-    }
-
-    fn visit_macro(&mut self, called: &'a syn::Macro) {
-        self.visit_path(&called.path);
-        self.tokens(called.tokens.clone());
-    }
-
-    fn visit_attribute(&mut self, _: &'a Attribute) {}
-
-    fn visit_visibility(&mut self, _: &'a Visibility) {}
+    at
 }
