@@ -95,7 +95,7 @@ mod stores;
 mod voucher;
 
 pub use self::block::{Block, BlockState, Epoch};
-pub(crate) use self::claim::{Claim, Claimed, Denied, Position};
+pub(crate) use self::claim::{Claimed, Denied, Position};
 pub use self::confirmed::Confirmed;
 pub use self::error::{Fence, StoreError};
 pub(crate) use self::failure::StoreHealth;

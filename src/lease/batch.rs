@@ -12,7 +12,9 @@ use std::fmt;
 
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub(super) use self::steps::{Outcome, Steps, in_steps};
-use super::{Namespace, Renew, StoreError};
+use crate::lease::error::StoreError;
+use crate::lease::namespace::Namespace;
+use crate::lease::request::Renew;
 
 /// The renewals of a call, each with its namespace.
 pub(super) type Renewals<'a> = [(&'a Namespace, &'a Renew)];

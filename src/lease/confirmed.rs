@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::{Block, BlockState, Epoch};
+use crate::lease::block::{Block, BlockState, Epoch};
 
 /// A positive reply about a block: the store granted it with this epoch, up to
 /// this end.

@@ -18,11 +18,16 @@ use std::fmt;
 use std::time::Duration;
 
 pub use self::given::Given;
-use super::{
-    Acquire, Block, Epoch, Fence, Fingerprint, Floor, Grant, History, Holder, Init, LeaseStore,
-    MAX_ACQUIRE, Namespace, Renew, StoreError, StoreLimits,
-};
 use crate::layout::Layout;
+use crate::lease::block::{Block, Epoch};
+use crate::lease::error::{Fence, StoreError};
+use crate::lease::fingerprint::Fingerprint;
+use crate::lease::grant::Grant;
+use crate::lease::holder::Holder;
+use crate::lease::limits::StoreLimits;
+use crate::lease::namespace::Namespace;
+use crate::lease::request::{Acquire, Floor, History, Init, MAX_ACQUIRE, Renew};
+use crate::lease::store::LeaseStore;
 
 /// The node bits of the layout, and so the block bits that make one block.
 const NODE_BITS: u32 = 17;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use super::StoreError;
+use crate::lease::error::StoreError;
 
 /// The kind of a [`StoreError`], and since when the store has answered with
 /// errors.

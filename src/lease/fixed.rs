@@ -4,8 +4,9 @@ use std::fmt;
 use std::ops::Range;
 
 use super::show::Named;
-use super::{Claim, Lease, LeaseError};
 use crate::layout::{Layout, Utc};
+use crate::lease::claim::Claim;
+use crate::lease::rectangle::{Lease, LeaseError};
 
 /// Nodes that the caller knows to be its own: a StatefulSet's ordinal, a line
 /// in a configuration file.

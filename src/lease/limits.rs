@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::StoreError;
 use crate::layout::Layout;
+use crate::lease::error::StoreError;
 
 /// How far ahead grants may reach, and how wrong clocks may be.
 ///

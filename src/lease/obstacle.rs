@@ -143,10 +143,13 @@ impl StoreReport {
 mod tests {
     use super::*;
     use crate::layout::Layout;
-    use crate::lease::{
-        Block, Durability, Fingerprint, Incarnation, Namespace, Quarantined, StoreLimits,
-        StoreRecord,
-    };
+    use crate::lease::block::Block;
+    use crate::lease::fingerprint::Fingerprint;
+    use crate::lease::limits::StoreLimits;
+    use crate::lease::namespace::Namespace;
+    use crate::lease::quarantine::Quarantined;
+    use crate::lease::record::{Incarnation, StoreRecord};
+    use crate::lease::report::Durability;
 
     const LAYOUT: Layout = Layout::RANDFLAKE;
     const NOW_MS: u64 = 1_760_000_000_000;

@@ -119,8 +119,10 @@ pub use self::plan::{Expiry, LeasePlan, PlanError};
 pub use self::status::{GrantState, GrantStatus, LeaseHealth, LeaseStatus};
 use self::timing::{Backoff, Jitter, RenewTiming};
 use self::width::Width;
-use super::{Block, Epoch, Namespace, StoreError};
 use crate::layout::Layout;
+use crate::lease::block::{Block, Epoch};
+use crate::lease::error::StoreError;
+use crate::lease::namespace::Namespace;
 
 /// Keeps the leases of one process.
 ///

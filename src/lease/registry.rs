@@ -59,10 +59,10 @@ use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::{io, thread};
 
-use super::Fingerprint;
 use crate::cipher::Secret;
 use crate::fork::{Marked, PerProcess};
 use crate::layout::Layout;
+use crate::lease::fingerprint::Fingerprint;
 use crate::sync::IN_A_MODEL;
 
 /// The maximum of intervals of used ticks that are kept for one range of nodes.

@@ -65,8 +65,10 @@ pub(crate) use self::state::GrantSink;
 use self::state::{Shared, State};
 
 use super::protocol::{LeaseStatus, Manager};
-use super::{LeaseStore, StoreError, StoreHealth};
 use crate::fork::WipeOnFork;
+use crate::lease::error::StoreError;
+use crate::lease::failure::StoreHealth;
+use crate::lease::store::LeaseStore;
 
 /// Acquires and renews the leases of one sink. Dropping it releases them, see
 /// [`shutdown`].

@@ -4,8 +4,9 @@
 use std::fmt;
 use std::ops::Range;
 
-use super::{Grant, Lease};
 use crate::layout::{Layout, Utc};
+use crate::lease::grant::Grant;
+use crate::lease::rectangle::Lease;
 
 /// Ticks, and the times that they begin and end at.
 pub(super) struct Ticks<'a>(pub(super) &'a Layout, pub(super) Range<u64>);

@@ -1,6 +1,9 @@
 //! The source of the claim that a namespace has no history.
 
-use super::{Durability, History, Init, Namespace, StoreError};
+use crate::lease::error::StoreError;
+use crate::lease::namespace::Namespace;
+use crate::lease::report::Durability;
+use crate::lease::request::{History, Init};
 
 /// The source of a namespace's declared history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

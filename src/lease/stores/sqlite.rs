@@ -277,10 +277,13 @@ mod tests {
     use super::*;
     use crate::clock::ManualClock;
     use crate::layout::Layout;
-    use crate::lease::{
-        Acquire, Durability, Fingerprint, Floor, Grant, History, Init, LeaseStore, Namespace,
-        Renew, StoreLimits,
-    };
+    use crate::lease::fingerprint::Fingerprint;
+    use crate::lease::grant::Grant;
+    use crate::lease::limits::StoreLimits;
+    use crate::lease::namespace::Namespace;
+    use crate::lease::report::Durability;
+    use crate::lease::request::{Acquire, Floor, History, Init, Renew};
+    use crate::lease::store::LeaseStore;
 
     const START_MS: u64 = 1_760_000_000_000;
     const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);

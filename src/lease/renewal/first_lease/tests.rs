@@ -5,10 +5,13 @@ use std::thread;
 use super::*;
 use crate::clock::ManualClock;
 use crate::layout::Layout;
-use crate::lease::{
-    Block, Confirmed, Epoch, Fingerprint, Floor, Listing, MemoryStore, Renew, StoreRecord,
-    StoreReport,
-};
+use crate::lease::block::{Block, Epoch};
+use crate::lease::confirmed::Confirmed;
+use crate::lease::fingerprint::Fingerprint;
+use crate::lease::record::StoreRecord;
+use crate::lease::report::{Listing, StoreReport};
+use crate::lease::request::{Floor, Renew};
+use crate::lease::stores::memory::MemoryStore;
 
 const NOW: u64 = 1_760_000_000_000;
 const MS: Duration = Duration::from_millis(1);

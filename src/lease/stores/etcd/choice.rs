@@ -160,7 +160,9 @@ mod tests {
     use super::*;
     use crate::layout::Layout;
     use crate::lease::block::Epoch;
-    use crate::lease::{Fingerprint, Incarnation, StoreLimits};
+    use crate::lease::fingerprint::Fingerprint;
+    use crate::lease::limits::StoreLimits;
+    use crate::lease::record::Incarnation;
 
     const NOW: u64 = 1_000;
 

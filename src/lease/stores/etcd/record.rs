@@ -229,7 +229,8 @@ fn decode<'a, T: Deserialize<'a>>(what: &str, value: &'a [u8]) -> Result<T, Stor
 mod tests {
     use super::*;
     use crate::layout::Layout;
-    use crate::lease::{Incarnation, StoreLimits};
+    use crate::lease::limits::StoreLimits;
+    use crate::lease::record::Incarnation;
 
     fn space() -> Namespace {
         Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap()

@@ -263,7 +263,7 @@ pub(super) fn unexpected(what: &str) -> StoreError {
 mod tests {
     use super::*;
     use crate::layout::Layout;
-    use crate::lease::Fingerprint;
+    use crate::lease::fingerprint::Fingerprint;
 
     fn bulk(text: &str) -> Value {
         Value::BulkString(text.into())

@@ -31,7 +31,7 @@
 use std::time::Duration;
 
 use super::system;
-use crate::lease::StoreError;
+use crate::lease::error::StoreError;
 
 /// For how long a clock that was set must keep its new time before it counts.
 pub(super) const SETTLE: Duration = Duration::from_secs(60);

@@ -45,7 +45,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::system;
-use crate::lease::Namespace;
+use crate::lease::namespace::Namespace;
 
 /// The identity of the file at `path`, as a text for people, too.
 pub(super) fn identity(path: &Path) -> io::Result<String> {

@@ -19,8 +19,12 @@ use std::io;
 use super::SqliteStore;
 use super::past::{Lock, Past, lock_file};
 use super::session::unavailable;
+use crate::lease::error::StoreError;
+use crate::lease::namespace::Namespace;
+use crate::lease::record::{Incarnation, StoreRecord};
+use crate::lease::request::{History, Init};
+use crate::lease::store::LeaseStore;
 use crate::lease::voucher::Voucher;
-use crate::lease::{History, Incarnation, Init, LeaseStore, Namespace, StoreError, StoreRecord};
 
 impl SqliteStore {
     pub(super) fn init_for_a_program(

@@ -5,7 +5,10 @@ use super::steps::subject;
 use super::txn::Txn;
 use super::{SqliteStore, tables};
 use crate::lease::batch::{Outcome, Renewals, Steps};
-use crate::lease::{BlockState, Namespace, Renew, StoreError};
+use crate::lease::block::BlockState;
+use crate::lease::error::StoreError;
+use crate::lease::namespace::Namespace;
+use crate::lease::request::Renew;
 
 impl SqliteStore {
     pub(super) fn renew_one(

@@ -49,7 +49,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::process::Operation;
 use super::queue::Queue;
-use crate::lease::StoreError;
+use crate::lease::error::StoreError;
 
 /// What a transaction may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

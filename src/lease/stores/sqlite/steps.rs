@@ -10,11 +10,17 @@ use super::tables::{self, Space};
 use super::txn::Txn;
 use super::{SqliteStore, identity};
 use crate::lease::batch::in_steps;
-use crate::lease::{
-    Acquire, Block, BlockState, Durability, Epoch, Fingerprint, Floor, Grant, History, Incarnation,
-    Init, LeaseStore, Listing, Namespace, Quarantined, Renew, StoreError, StoreKey, StoreRecord,
-    StoreReport,
-};
+use crate::lease::block::{Block, BlockState, Epoch};
+use crate::lease::error::StoreError;
+use crate::lease::fingerprint::Fingerprint;
+use crate::lease::grant::Grant;
+use crate::lease::key::StoreKey;
+use crate::lease::namespace::Namespace;
+use crate::lease::quarantine::Quarantined;
+use crate::lease::record::{Incarnation, StoreRecord};
+use crate::lease::report::{Durability, Listing, StoreReport};
+use crate::lease::request::{Acquire, Floor, History, Init, Renew};
+use crate::lease::store::LeaseStore;
 
 /// A transaction on the file, and what was seen on the way to it.
 #[derive(Debug)]

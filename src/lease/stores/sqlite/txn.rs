@@ -5,7 +5,9 @@ use rusqlite::Connection;
 use super::clock_step::{self, Judgement, SETTLE, Uptime};
 use super::session::StepError;
 use super::tables::{self, Space};
-use crate::lease::{Durability, Incarnation, StoreError};
+use crate::lease::error::StoreError;
+use crate::lease::record::Incarnation;
+use crate::lease::report::Durability;
 
 /// A namespace, the file that it is in, and the time.
 #[derive(Debug)]

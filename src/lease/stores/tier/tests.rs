@@ -9,8 +9,12 @@ use super::grant_log::{Standing, UpstreamGrant};
 use super::*;
 use crate::clock::{Clock, ManualClock};
 use crate::layout::Layout;
+use crate::lease::confirmed::Confirmed;
 use crate::lease::conformance::{Given, Suite};
-use crate::lease::{Confirmed, Fence, History, MemoryStore, StoreLimits};
+use crate::lease::error::Fence;
+use crate::lease::limits::StoreLimits;
+use crate::lease::request::History;
+use crate::lease::stores::memory::MemoryStore;
 
 const START_MS: u64 = 1_760_000_000_000;
 const SECOND: Duration = Duration::from_secs(1);
