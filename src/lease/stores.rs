@@ -27,6 +27,8 @@ pub(super) mod deadline;
 pub(super) mod durability;
 #[cfg(feature = "etcd")]
 pub(super) mod etcd;
+#[cfg(feature = "sqlite")]
+mod file_url;
 pub(super) mod memory;
 #[cfg(feature = "mysql")]
 pub(super) mod mysql;
@@ -54,8 +56,6 @@ pub(super) mod sql;
 #[cfg(feature = "sqlite")]
 pub(super) mod sqlite;
 pub(super) mod tier;
-#[cfg(feature = "sqlite")]
-mod tier_url;
 #[cfg(any(
     feature = "etcd",
     feature = "mysql",

@@ -16,7 +16,7 @@ use crate::lease::stores::postgres::PostgresStore;
 #[cfg(feature = "redis")]
 use crate::lease::stores::redis::RedisStore;
 #[cfg(feature = "sqlite")]
-use crate::lease::stores::{sqlite::SqliteStore, tier::TierStore, tier_url};
+use crate::lease::stores::{file_url, sqlite::SqliteStore, tier::TierStore};
 
 /// Opens the store that `url` names.
 ///
@@ -102,7 +102,7 @@ impl TierStore {
     /// # Ok::<(), ringflake::lease::OpenError>(())
     /// ```
     pub fn from_url(url: &str, options: &OpenOptions) -> Result<Self, OpenError> {
-        let (path, upstream) = tier_url::parse(url)?;
+        let (path, upstream) = file_url::parse_tier(url)?;
         let store = Self::new(path, open(upstream, options)?, options)?;
         let path = std::path::absolute(path).ok();
         let path = path.as_deref().and_then(Path::to_str);

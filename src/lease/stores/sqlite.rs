@@ -5,6 +5,7 @@ mod filesystem;
 mod identity;
 mod init_if_new;
 mod location;
+mod opening;
 pub(crate) mod past;
 mod process;
 mod queue;
@@ -27,6 +28,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::lease::error::StoreError;
 use crate::lease::key::StoreKey;
 use crate::lease::options::{OpenError, OpenOptions};
+use crate::lease::stores::file_url;
 
 /// A store in a file of SQLite's: the embedded default, for any number of
 /// processes on one machine. Needs the feature `sqlite`, which builds SQLite and
@@ -186,7 +188,7 @@ impl SqliteStore {
     /// # Ok::<(), ringflake::lease::OpenError>(())
     /// ```
     pub fn from_url(url: &str, options: &OpenOptions) -> Result<Self, OpenError> {
-        Self::new(location::path_in(url)?, options)
+        Self::new(file_url::parse_sqlite(url)?, options)
     }
 
     /// The store in the file at `path`. Touches no file.

@@ -134,29 +134,6 @@ fn sync(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// The path in a URL of this store.
-pub(super) fn path_in(url: &str) -> Result<&Path, OpenError> {
-    let rest = url
-        .strip_prefix("sqlite:")
-        .ok_or_else(|| invalid("it begins with sqlite:"))?;
-    let path = match rest.strip_prefix("//") {
-        Some(path) if path.starts_with('/') => path,
-        Some(_) => {
-            return Err(invalid(
-                "two slashes announce a host, and a file has none: write sqlite:leases.db or \
-                 sqlite:///var/lib/app/leases.db",
-            ));
-        }
-        None => rest,
-    };
-    if path.contains('?') {
-        return Err(invalid(
-            "it has no parameters: leave out the question mark and what follows",
-        ));
-    }
-    Ok(Path::new(path))
-}
-
 fn invalid(reason: impl Into<String>) -> OpenError {
     OpenError::Invalid {
         scheme: "sqlite",
