@@ -439,3 +439,124 @@ impl StoreRecord {
         self.limits.horizon_ms() / self.layout().tick_ms()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lease::fingerprint::Fingerprint;
+    use crate::lease::holder::Holder;
+
+    const NOW: u64 = 1_000;
+    const STORE_MS: u64 = 5_000;
+    const BLOCK: Block = Block::new(3);
+
+    /// A horizon of 600 ticks, and the floor at tick 900.
+    fn record() -> StoreRecord {
+        let space = Namespace::new("a", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap();
+        let limits = StoreLimits::default().with_horizon(Duration::from_secs(600));
+        StoreRecord::new(space, limits, 900, Incarnation::new("x"))
+    }
+
+    fn state(epoch: u64, hwm_end: u64) -> BlockState {
+        let mut state = BlockState::new(BLOCK, Epoch::new(epoch), hwm_end);
+        state.released = true;
+        state.granted_unix_ms = Some(1);
+        state.holder = Some(Holder::new("before", "1"));
+        state
+    }
+
+    #[test]
+    fn a_grant_begins_at_the_mark_and_leaves_the_next_one() {
+        let asked = Acquire::new(1, 100, STORE_MS).held_by(Holder::new("after", "2"));
+        for (mark, length, expected) in [
+            (0, 100, Some(1_000..1_100)),
+            (1_000, 100, Some(1_000..1_100)),
+            (1_001, 100, Some(1_001..1_101)),
+            (1_550, 100, Some(1_550..1_600)),
+            (1_000, u64::MAX, Some(1_000..1_600)),
+            (1_599, 1, Some(1_599..1_600)),
+            (1_600, 1, None),
+        ] {
+            let acquire = Acquire {
+                length,
+                ..asked.clone()
+            };
+            let granted = record().granted(NOW, STORE_MS, &state(7, mark), &acquire);
+            let expected = expected.map(|ticks: Range<u64>| {
+                let mut after = BlockState::new(BLOCK, Epoch::new(8), ticks.end);
+                after.granted_unix_ms = Some(STORE_MS);
+                after.holder = Some(Holder::new("after", "2"));
+                (Grant::new(BLOCK, Epoch::new(8), ticks), after)
+            });
+            assert_eq!(granted, expected, "{mark} {length}");
+        }
+        let fresh = record().granted(NOW, STORE_MS, &BlockState::never_granted(BLOCK), &asked);
+        assert_eq!(fresh.unwrap().0.epoch, Epoch::FIRST);
+    }
+
+    #[test]
+    fn a_renewal_moves_the_end_of_the_last_grant_alone() {
+        let grant = Grant::new(BLOCK, Epoch::new(7), 1_000..1_100);
+        let renewed = |incarnation: &str, known: Option<BlockState>, new_end| {
+            let renew = Renew::new(&grant, new_end, STORE_MS);
+            record().renewed(&Incarnation::new(incarnation), NOW, known, &renew)
+        };
+        for (new_end, end) in [(1_200, 1_200), (1_601, 1_600), (1_100, 1_100)] {
+            let expected = BlockState {
+                released: false,
+                ..state(7, end)
+            };
+            let known = Some(state(7, 1_100));
+            assert_eq!(renewed("x", known, new_end).unwrap(), expected);
+        }
+        for (incarnation, known, fence) in [
+            ("y", Some(state(7, 1_100)), Fence::Incarnation),
+            ("x", None, Fence::NeverGranted),
+            (
+                "x",
+                Some(state(8, 1_100)),
+                Fence::Epoch {
+                    held: Epoch::new(7),
+                    recorded: Epoch::new(8),
+                },
+            ),
+            (
+                "x",
+                Some(state(7, 1_101)),
+                Fence::End {
+                    known: 1_100,
+                    recorded: 1_101,
+                },
+            ),
+        ] {
+            let error = renewed(incarnation, known, 1_200).unwrap_err();
+            assert!(
+                matches!(&error, StoreError::Fenced { block: BLOCK, fence: found } if *found == fence),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_release_is_noted_for_the_last_grant_alone() {
+        let held = BlockState {
+            released: false,
+            ..state(7, 1_100)
+        };
+        let released = |known| StoreRecord::released(BLOCK, Epoch::new(7), known);
+        for known in [held, state(7, 1_100)] {
+            assert_eq!(released(Some(known)).unwrap(), state(7, 1_100));
+        }
+        let other = Fence::Epoch {
+            held: Epoch::new(7),
+            recorded: Epoch::new(8),
+        };
+        for (known, fence) in [(Some(state(8, 1_100)), other), (None, Fence::NeverGranted)] {
+            let error = released(known).unwrap_err();
+            assert!(
+                matches!(&error, StoreError::Fenced { block: BLOCK, fence: found } if *found == fence),
+                "{error}"
+            );
+        }
+    }
+}

@@ -127,12 +127,36 @@ impl MemoryStore {
     }
 }
 
+/// A namespace of a server, at one moment.
+struct Opened<'a> {
+    space: &'a mut Space,
+    /// The server's, not the one on record.
+    incarnation: Incarnation,
+    /// The server's clock, and the same in ticks.
+    store_unix_ms: u64,
+    now: u64,
+}
+
 impl Server {
     fn space(&mut self, namespace: &Namespace) -> Result<&mut Space, StoreError> {
         let space = self.spaces.get_mut(namespace.name());
         let space = space.ok_or_else(|| namespace.not_initialised())?;
         space.record.verify(namespace)?;
         Ok(space)
+    }
+
+    /// As [`space`](Self::space), with the time.
+    fn open(&mut self, namespace: &Namespace) -> Result<Opened<'_>, StoreError> {
+        let store_unix_ms = self.clock.unix_ms();
+        let incarnation = self.incarnation.clone();
+        let space = self.space(namespace)?;
+        let now = space.record.tick_at(store_unix_ms)?;
+        Ok(Opened {
+            space,
+            incarnation,
+            store_unix_ms,
+            now,
+        })
     }
 }
 
@@ -221,10 +245,12 @@ impl LeaseStore for MemoryStore {
     ) -> Result<Vec<Grant>, StoreError> {
         acquire.validate()?;
         let mut server = self.server();
-        let store_unix_ms = server.clock.unix_ms();
-        let incarnation = server.incarnation.clone();
-        let space = server.space(namespace)?;
-        let now = space.record.tick_at(store_unix_ms)?;
+        let Opened {
+            space,
+            incarnation,
+            store_unix_ms,
+            now,
+        } = server.open(namespace)?;
 
         space
             .record
@@ -265,10 +291,12 @@ impl LeaseStore for MemoryStore {
     fn renew(&mut self, namespace: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
         renew.validate()?;
         let mut server = self.server();
-        let store_unix_ms = server.clock.unix_ms();
-        let incarnation = server.incarnation.clone();
-        let space = server.space(namespace)?;
-        let now = space.record.tick_at(store_unix_ms)?;
+        let Opened {
+            space,
+            incarnation,
+            now,
+            ..
+        } = server.open(namespace)?;
 
         let known = space.subject(renew.block)?;
         let renewed = space.record.renewed(&incarnation, now, known, renew)?;
@@ -329,9 +357,12 @@ impl LeaseStore for MemoryStore {
         now_unix_ms: u64,
     ) -> Result<u64, StoreError> {
         let mut server = self.server();
-        let store_unix_ms = server.clock.unix_ms();
-        let space = server.space(namespace)?;
-        let now = space.record.tick_at(store_unix_ms)?;
+        let Opened {
+            space,
+            store_unix_ms,
+            now,
+            ..
+        } = server.open(namespace)?;
         if floor.heeds_clocks() {
             space.record.check_skew(store_unix_ms, now_unix_ms)?;
         }
@@ -345,10 +376,12 @@ impl LeaseStore for MemoryStore {
         now_unix_ms: u64,
     ) -> Result<StoreReport, StoreError> {
         let mut server = self.server();
-        let store_unix_ms = server.clock.unix_ms();
-        let incarnation = server.incarnation.clone();
-        let space = server.space(namespace)?;
-        let now = space.record.tick_at(store_unix_ms)?;
+        let Opened {
+            space,
+            incarnation,
+            store_unix_ms,
+            now,
+        } = server.open(namespace)?;
         let record = space.record.clone();
         let durability = Durability::Volatile;
         let report = StoreReport::new("memory", record, incarnation, durability, now_unix_ms);
