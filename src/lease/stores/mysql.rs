@@ -2,6 +2,7 @@
 
 mod columns;
 mod errno;
+mod failure;
 mod flavour;
 mod key;
 mod roots;

@@ -1,6 +1,7 @@
 //! The store in PostgreSQL.
 
 mod columns;
+mod failure;
 mod guard;
 mod lock;
 mod pgpass;

@@ -1,5 +1,7 @@
 //! The store that keeps its records in a Redis.
 
+mod acquire;
+mod answers;
 mod block;
 mod config;
 mod connect;
@@ -9,14 +11,12 @@ mod script;
 mod sentinel;
 mod verdict;
 
-use redis::Value;
-
+use self::answers::disagreement;
 use self::block::name_of;
 use self::config::Config;
 use self::connection::Connection;
 use self::script::{Answer, Script};
 use crate::lease::block::{Block, BlockState, Epoch};
-use crate::lease::confirmed::Confirmed;
 use crate::lease::error::StoreError;
 use crate::lease::fingerprint::Fingerprint;
 use crate::lease::grant::Grant;
@@ -268,7 +268,7 @@ impl LeaseStore for RedisStore {
         match &*answer.tag {
             "made" => answer.record(),
             "exists" => Err(namespace.already_initialised()),
-            "in_use" => Err(in_use(namespace, &answer)),
+            "in_use" => Err(answers::in_use(namespace, &answer)),
             "before" => {
                 record.tick_at(answer.unix_ms)?;
                 Err(disagreement())
@@ -298,65 +298,9 @@ impl LeaseStore for RedisStore {
         acquire: &Acquire,
     ) -> Result<Vec<Grant>, StoreError> {
         acquire.validate()?;
-        let (host, instance) = match &acquire.holder {
-            Some(holder) => (holder.host(), holder.instance()),
-            None => ("", ""),
-        };
-        // Beyond the layout's ticks all lengths are the same.
-        let length = acquire.length.min(namespace.layout().ticks());
-        let mut arguments = [
-            &*acquire.blocks.to_string(),
-            &*length.to_string(),
-            &*acquire.now_unix_ms.to_string(),
-            if acquire.holder.is_some() { "1" } else { "0" },
-            host,
-            instance,
-        ]
-        .map(str::to_owned)
-        .to_vec();
-        for Confirmed {
-            block, epoch, end, ..
-        } in &acquire.evidence
-        {
-            arguments.extend([name_of(*block), epoch.get().to_string(), end.to_string()]);
-        }
+        let arguments = acquire::arguments(namespace, acquire);
         let answer = self.run(Script::Acquire, namespace, &arguments)?;
-        let record = answer.record()?;
-        let now = record.tick_at(answer.unix_ms)?;
-        match &*answer.tag {
-            "granted" => {
-                block::quarantined(&answer, 0, namespace)?;
-                answer
-                    .rest
-                    .get(1..)
-                    .unwrap_or_default()
-                    .chunks(4)
-                    .map(grant)
-                    .collect()
-            }
-            "skew" => {
-                record.check_skew(answer.unix_ms, acquire.now_unix_ms)?;
-                Err(disagreement())
-            }
-            "forgotten" => {
-                let name = answer.text(0)?;
-                let mut evidence = acquire.evidence.iter();
-                let confirmed = evidence.find(|it| name_of(it.block) == name);
-                let confirmed = *confirmed.ok_or_else(disagreement)?;
-                let known = block_at(&answer, 1, confirmed.block)?;
-                Err(StoreError::HistoryLost {
-                    confirmed,
-                    recorded: known.map(|known| (known.epoch, known.hwm_end)),
-                })
-            }
-            "refused" => {
-                block::quarantined(&answer, 0, namespace)?;
-                let (held, released) = (answer.number(1)?, answer.number(2)?);
-                let free_from = record.first_free_of_marks(held, released).unwrap_or(now);
-                Err(record.refusal(answer.unix_ms, now, acquire.blocks, free_from))
-            }
-            _ => Err(disagreement()),
-        }
+        acquire::grants(&answer, namespace, acquire)
     }
 
     fn renew(&mut self, namespace: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
@@ -371,9 +315,9 @@ impl LeaseStore for RedisStore {
         let answer = self.run(Script::Renew, namespace, &arguments)?;
         match &*answer.tag {
             "renewed" => answer.number(0)?.ok_or_else(disagreement),
-            "quarantined" => Err(fence_of(&answer, namespace, renew.block)),
+            "quarantined" => Err(answers::fence_of(&answer, namespace, renew.block)),
             "fenced" => {
-                let known = known_block(&answer, renew.block)?;
+                let known = answers::block_at(&answer, 0, renew.block)?;
                 answer
                     .record()?
                     .check_renewal(&answer.incarnation, known.as_ref(), renew)?;
@@ -393,9 +337,9 @@ impl LeaseStore for RedisStore {
         let answer = self.run(Script::Release, namespace, &arguments)?;
         match &*answer.tag {
             "released" => Ok(()),
-            "quarantined" => Err(fence_of(&answer, namespace, block)),
+            "quarantined" => Err(answers::fence_of(&answer, namespace, block)),
             "fenced" => {
-                StoreRecord::released(block, epoch, known_block(&answer, block)?)?;
+                StoreRecord::released(block, epoch, answers::block_at(&answer, 0, block)?)?;
                 Err(disagreement())
             }
             _ => Err(disagreement()),
@@ -496,7 +440,7 @@ impl LeaseStore for RedisStore {
         match &*answer.tag {
             "upgraded" => Ok(true),
             "current" => Ok(false),
-            "in_use" => Err(in_use(namespace, &answer)),
+            "in_use" => Err(answers::in_use(namespace, &answer)),
             "changed" => {
                 answer.row()?.upgraded(namespace, former)?;
                 Err(disagreement())
@@ -508,50 +452,4 @@ impl LeaseStore for RedisStore {
     fn key(&self) -> Option<StoreKey> {
         Some(self.key.clone())
     }
-}
-
-/// Another namespace has the secret.
-fn in_use(namespace: &Namespace, answer: &Answer) -> StoreError {
-    let owner = match answer.text(0) {
-        Ok(owner) => owner,
-        Err(error) => return error,
-    };
-    let refused = namespace.check_secret(Some(owner)).err();
-    refused.unwrap_or_else(disagreement)
-}
-
-/// One of the grants that `acquire.lua` answers.
-fn grant(texts: &[Value]) -> Result<Grant, StoreError> {
-    let numbers: Vec<u64> = texts.iter().map(script::number).collect::<Result<_, _>>()?;
-    let [block, epoch, start, end] = numbers[..] else {
-        return Err(disagreement());
-    };
-    Ok(Grant::new(Block::new(block), Epoch::new(epoch), start..end))
-}
-
-/// The refusal to touch the grant of a block that is quarantined.
-fn fence_of(answer: &Answer, namespace: &Namespace, block: Block) -> StoreError {
-    match block::quarantined(answer, 0, namespace) {
-        Ok(mut found) => found
-            .pop()
-            .map_or_else(disagreement, |found| found.fence(namespace, block)),
-        Err(error) => error,
-    }
-}
-
-/// What a refusal says of the block.
-fn known_block(answer: &Answer, block: Block) -> Result<Option<BlockState>, StoreError> {
-    block_at(answer, 0, block)
-}
-
-/// The block's epoch and mark, at this place of the answer and the next.
-fn block_at(answer: &Answer, at: usize, block: Block) -> Result<Option<BlockState>, StoreError> {
-    let epoch = answer.number(at)?.unwrap_or(0);
-    let mark = answer.number(at + 1)?;
-    Ok(mark.map(|mark| BlockState::new(block, Epoch::new(epoch), mark)))
-}
-
-/// The script refused what the rules allow, or the other way round.
-fn disagreement() -> StoreError {
-    script::unexpected("no reason that this version knows")
 }

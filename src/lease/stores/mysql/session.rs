@@ -1,15 +1,15 @@
 //! The statements of each step.
 
+mod calls;
 mod renewal;
 
-use std::io;
 use std::time::{Duration, Instant};
 
 use mysql::prelude::Queryable;
-use mysql::{Conn, Error, Opts, Params, Row, Value};
+use mysql::{Conn, Error, Opts, Value};
 
 use super::columns::{column, guard};
-use super::errno::{is_denial, is_there, verdict};
+use super::failure::{before, no_connection, silent};
 use super::flavour::Flavour;
 use super::server::{Server, address_of};
 use super::socket;
@@ -21,10 +21,10 @@ use crate::lease::namespace::Namespace;
 use crate::lease::record::{Incarnation, StoreRecord};
 use crate::lease::request::Renew;
 use crate::lease::stores::durability::DurabilityGate;
-use crate::lease::stores::row::{BlockRow, RecordRow, corrupt, from_column, to_column};
+use crate::lease::stores::row::{BlockRow, RecordRow, from_column, to_column};
 use crate::lease::stores::sql::{
-    Cause, Failure, Lock, Locked, Marks, Search, ServerState, Session, Snapshot, Stage, Which,
-    Writes, expect_rows,
+    Cause, Failure, Lock, Locked, Marks, Search, ServerState, Session, Snapshot, Which, Writes,
+    expect_rows,
 };
 
 pub(super) struct MySession {
@@ -39,86 +39,6 @@ pub(super) struct MySession {
 }
 
 impl MySession {
-    /// Asks for rows before anything is decided.
-    fn rows(&mut self, sql: &str, parameters: impl Into<Params>) -> Result<Vec<Row>, Failure> {
-        self.in_time()?;
-        self.connection.exec(sql, parameters).map_err(before)
-    }
-
-    /// The one row that a statement always answers with.
-    fn row(&mut self, sql: &str, parameters: impl Into<Params>) -> Result<Row, Failure> {
-        let nothing = || corrupt("a statement answered with no row".to_owned()).into();
-        let rows = self.rows(sql, parameters)?;
-        rows.into_iter().next().ok_or_else(nothing)
-    }
-
-    /// Changes rows within a transaction, and answers how many it found.
-    fn change(&mut self, sql: &str, parameters: impl Into<Params>) -> Result<u64, Failure> {
-        self.in_time()?;
-        self.connection.exec_drop(sql, parameters).map_err(before)?;
-        Ok(self.connection.affected_rows())
-    }
-
-    /// Runs a statement that has no parameters and decides nothing.
-    fn run(&mut self, sql: &str) -> Result<(), Failure> {
-        self.in_time()?;
-        self.connection.query_drop(sql).map_err(before)
-    }
-
-    /// Adds to a table what it may have already.
-    fn add(&mut self, sql: &str) -> Result<(), Failure> {
-        self.in_time()?;
-        match self.connection.query_drop(sql) {
-            Err(Error::MySqlError(reply)) if is_there(reply.code) => Ok(()),
-            added => added.map_err(before),
-        }
-    }
-
-    fn begin_transaction(&mut self) -> Result<(), Failure> {
-        self.run(sql::BEGIN)?;
-        self.in_transaction = true;
-        Ok(())
-    }
-
-    fn end_transaction(&mut self) -> Result<(), Failure> {
-        self.in_time()?;
-        let committed = self.connection.query_drop(sql::COMMIT);
-        committed.map_err(|error| failure(error, Stage::Commit))?;
-        self.in_transaction = false;
-        Ok(())
-    }
-
-    /// Runs one guarded statement, which commits by itself, and answers whether
-    /// it found its row.
-    fn guarded(&mut self, sql: &str, parameters: Vec<Value>) -> Result<bool, Failure> {
-        self.in_time()?;
-        let statement = self.connection.prep(sql).map_err(before)?;
-        self.in_time()?;
-        let done = self.connection.exec_drop(statement, parameters);
-        done.map_err(|error| failure(error, Stage::Commit))?;
-        match self.connection.affected_rows() {
-            0 => Ok(false),
-            1 => Ok(true),
-            more => Err(corrupt(format!("{more} rows have the same key")).into()),
-        }
-    }
-
-    /// Refuses to send what might be answered too late.
-    fn in_time(&self) -> Result<(), Failure> {
-        if Instant::now() <= self.latest {
-            return Ok(());
-        }
-        Err(Failure::NotDone(self.too_late()))
-    }
-
-    fn too_late(&self) -> Cause {
-        format!(
-            "of {:?} for an operation too little is left to wait for another answer",
-            self.timeout
-        )
-        .into()
-    }
-
     fn server_state(&mut self) -> Result<ServerState, Failure> {
         let statement = std::mem::take(&mut self.statements.present);
         let row = self.row(&statement, ());
@@ -490,34 +410,4 @@ impl Session for MySession {
 fn secret(record: &RecordRow) -> Option<&str> {
     let is_plain = record.fingerprint == Fingerprint::PLAIN.to_string();
     (!is_plain).then_some(&record.fingerprint)
-}
-
-/// A server that was reached may have let nobody in.
-fn no_connection(error: Error) -> Failure {
-    match error {
-        Error::MySqlError(reply) if is_denial(reply.code) => {
-            Failure::Denied(Error::MySqlError(reply).into())
-        }
-        error => before(error),
-    }
-}
-
-fn silent(error: io::Error) -> Failure {
-    Failure::silence(Stage::Before, error.into())
-}
-
-fn before(error: Error) -> Failure {
-    failure(error, Stage::Before)
-}
-
-fn failure(error: Error, stage: Stage) -> Failure {
-    let verdict = match &error {
-        Error::MySqlError(reply) => Some(verdict(reply.code, stage)),
-        _ => None,
-    };
-    let cause: Cause = error.into();
-    match verdict {
-        Some(verdict) => Failure::of(verdict, cause),
-        None => Failure::silence(stage, cause),
-    }
 }

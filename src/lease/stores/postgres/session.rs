@@ -1,21 +1,21 @@
 //! The statements of each step, in as few round trips as possible: a statement that does
 //! not need the answer to the one before is pipelined behind it.
 
+mod calls;
 mod renewal;
 
 use std::time::{Duration, Instant};
 
 use futures_util::future::{join, join3, join5};
-use tokio_postgres::error::{DbError, Severity};
+use tokio_postgres::Row;
 use tokio_postgres::types::Type;
-use tokio_postgres::{Error, Row};
 
 use super::columns::{Parameter, column, first};
+use super::failure::silent;
 use super::lock::RecordLock;
 use super::server::Server;
-use super::sqlstate::verdict;
 use super::statements as sql;
-use super::wire::{TimedOut, Wire};
+use super::wire::Wire;
 use crate::lease::block::{Block, BlockState, Epoch};
 use crate::lease::grant::Grant;
 use crate::lease::holder::Holder;
@@ -42,59 +42,6 @@ pub(super) struct PgSession {
 }
 
 impl PgSession {
-    /// Asks for rows, alone and before anything is decided.
-    fn query(&mut self, sql: &str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, Failure> {
-        let answer = self
-            .wire
-            .call(async |client| client.query_typed(sql, parameters).await);
-        self.answered(answer.map_err(silent)?, Stage::Before)
-    }
-
-    /// The one row that a statement always answers with.
-    fn query_one(&mut self, sql: &str) -> Result<Row, Failure> {
-        first(self.query(sql, &[])?)
-    }
-
-    fn batch(&mut self, sql: &str) -> Result<(), Failure> {
-        let answer = self
-            .wire
-            .call(async |client| client.batch_execute(sql).await);
-        self.answered(answer.map_err(silent)?, Stage::Before)
-    }
-
-    /// Changes rows of a transaction that is not committed yet, and answers how
-    /// many.
-    fn change(&mut self, sql: &str, parameters: &[Parameter<'_>]) -> Result<u64, Failure> {
-        let answer = self
-            .wire
-            .call(async |client| client.execute_typed(sql, parameters).await);
-        self.answered(answer.map_err(silent)?, Stage::Before)
-    }
-
-    fn end_transaction(&mut self) -> Result<(), Failure> {
-        let answers = self.wire.call(async |client| {
-            join(
-                client.batch_execute(sql::ENABLE_WARNINGS),
-                client.batch_execute(sql::COMMIT),
-            )
-            .await
-        });
-        let (sound, committed) = answers.map_err(in_doubt)?;
-        self.in_transaction = false;
-        self.answered_along(sound)?;
-        self.answered(committed, Stage::Commit)?;
-        self.confirmed()
-    }
-
-    /// Checks that the commit that was just confirmed is durable. When somebody cancels
-    /// its wait for a standby, the server confirms it all the same, with a mere warning.
-    fn confirmed(&mut self) -> Result<(), Failure> {
-        match self.wire.take_warning() {
-            None => Ok(()),
-            Some(warning) => Err(Failure::Unknown(warning.into())),
-        }
-    }
-
     fn update_record(&mut self, record: &StoreRecord) -> Result<(), Failure> {
         let row = RecordRow::new(record);
         let changed = self.change(
@@ -106,31 +53,6 @@ impl PgSession {
             ],
         )?;
         expect_rows(changed, 1)
-    }
-
-    fn answered<T>(&mut self, answer: Result<T, Error>, stage: Stage) -> Result<T, Failure> {
-        answer.map_err(|error| self.failure(error, stage))
-    }
-
-    /// Takes the answer to a statement that a commit was pipelined behind. If the server
-    /// says that the statement failed, the commit found nothing to commit: the failure
-    /// counts as one before the commit. Any other failure leaves the commit in doubt.
-    fn answered_along<T>(&mut self, answer: Result<T, Error>) -> Result<T, Failure> {
-        let stage = match &answer {
-            Err(error) if was_spoken(error) => Stage::Before,
-            _ => Stage::Commit,
-        };
-        self.answered(answer, stage)
-    }
-
-    fn failure(&mut self, error: Error, stage: Stage) -> Failure {
-        match error.as_db_error() {
-            Some(reply) => {
-                let verdict = verdict(reply.code().code(), ends(reply), stage);
-                Failure::of(verdict, error.into())
-            }
-            None => Failure::silence(stage, self.wire.explain(error)),
-        }
     }
 
     /// What [`sql::SERVER_STATE`] says, if the server may be used.
@@ -495,23 +417,4 @@ fn a_week_before(writes: &Writes<'_>) -> u64 {
     const WEEK_MS: u64 = 7 * 24 * 3600 * 1000;
     let then = writes.granted_unix_ms.saturating_sub(WEEK_MS);
     writes.namespace.layout().tick_at(then).unwrap_or(0)
-}
-
-/// Whether the server says so, and goes on.
-fn was_spoken(error: &Error) -> bool {
-    error.as_db_error().is_some_and(|reply| !ends(reply))
-}
-
-/// Whether an error ends the connection, and may have nothing to do with the
-/// statement that it answers.
-fn ends(error: &DbError) -> bool {
-    error.parsed_severity() != Some(Severity::Error)
-}
-
-fn in_doubt(late: TimedOut) -> Failure {
-    Failure::silence(Stage::Commit, late.into())
-}
-
-fn silent(late: TimedOut) -> Failure {
-    Failure::silence(Stage::Before, late.into())
 }

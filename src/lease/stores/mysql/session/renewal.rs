@@ -12,11 +12,12 @@ use mysql::Value;
 use mysql::prelude::Queryable;
 
 use super::super::columns::{column, guard};
+use super::super::failure::before;
 use super::super::statements as sql;
-use super::{MySession, before, corrupt};
+use super::MySession;
 use crate::lease::namespace::Namespace;
 use crate::lease::request::Renew;
-use crate::lease::stores::row::to_column;
+use crate::lease::stores::row::{corrupt, to_column};
 use crate::lease::stores::sql::Failure;
 
 impl MySession {

@@ -7,9 +7,10 @@ use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::super::columns::{Parameter, column, guard_parameters};
+use super::super::failure::{in_doubt, was_spoken};
 use super::super::lock::RecordLock;
 use super::super::statements as sql;
-use super::{PgSession, in_doubt, was_spoken};
+use super::PgSession;
 use crate::lease::block::{Block, Epoch};
 use crate::lease::namespace::Namespace;
 use crate::lease::request::Renew;
