@@ -1,4 +1,4 @@
-//! The generators, and what they are built from.
+//! The generators, and their parts.
 
 mod backing;
 mod builder;

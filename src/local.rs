@@ -1,7 +1,7 @@
 //! IDs on one machine without any set-up: leases and secrets in a data directory.
 //!
-//! [`local`](crate::local()) is all that a program needs. The data directory holds one
-//! file of leases for all namespaces, a secret for each namespace, and a lock:
+//! A program needs only [`local`](crate::local()). The data directory holds one file
+//! of leases for all namespaces, a secret for each namespace, and a lock:
 //!
 //! | file | content |
 //! |---|---|
@@ -29,8 +29,8 @@
 //! 2. `leases.db` never grants a rectangle of one namespace twice, and a copy of it
 //!    grants nothing. So two equal IDs of one secret need two records.
 //! 3. A secret that is not on record makes IDs only if the note has its mark: it was
-//!    drawn here, and no other directory takes it without somebody's word. Plain IDs
-//!    have no secret; those of two directories are the same.
+//!    drawn here, and no other directory takes it unless somebody vouches for it.
+//!    Plain IDs have no secret; those of two directories are the same.
 //! 4. A record begins with [`History::New`](crate::lease::History) only if the note
 //!    says that every record ever made in this directory is in `leases.db` (none or
 //!    recorded, in the table of `lease/stores/sqlite/past.rs`). In every other case it
@@ -41,7 +41,7 @@
 //!    one whose fingerprint is the secret's, if there is one. Only if there is none
 //!    is one made, under the lock, after the record was read once more; the store
 //!    refuses it if another has the secret.
-//! 6. A secret that a store is given on the command line is no longer at home here:
+//! 6. A secret that is used with a store on the command line no longer belongs here:
 //!    the note says so, and rule 3 refuses it. One that is on record here is refused
 //!    for a store.
 //!
@@ -58,8 +58,8 @@
 //!   that the command line knows of here. Reading IDs elsewhere is fine.
 //! * The directory lies on a local disk; see
 //!   [`SqliteStore`](crate::lease::SqliteStore).
-//! * What a disk or a machine put back to a snapshot has lost, nobody here can
-//!   know: run `ringflake store raise-floor --over-lost-grants` then.
+//! * A disk or a machine that is put back to a snapshot loses records
+//!   unnoticed: run `ringflake store raise-floor --over-lost-grants` then.
 
 mod definition;
 mod directory;

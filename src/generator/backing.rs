@@ -1,4 +1,4 @@
-//! What a generator's nodes and ticks come from: a lease that was given, or a store.
+//! The source of a generator's nodes and ticks: a given lease, or a store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,15 +15,15 @@ use crate::lease::{
 };
 use crate::timeline::{ClaimPolicy, Timeline};
 
-/// What a generator to be has its nodes and ticks from.
+/// The source of nodes and ticks for a generator that is being built.
 pub(super) enum LeaseBacking {
     /// What is left of a lease that was given, and the claim on it.
     Given { lease: Lease, claimed: Box<Claimed> },
-    /// Leases to be had from a store.
+    /// Leases to acquire from a store.
     Kept(Box<Kept>),
 }
 
-/// A store, and what to ask it for.
+/// A store, and the leases to ask it for.
 pub(super) struct Kept {
     pub(super) store: Box<dyn LeaseStore>,
     pub(super) namespace: Namespace,
@@ -35,8 +35,8 @@ pub(super) struct Kept {
 }
 
 impl LeaseBacking {
-    /// A lease that was given, if nobody has it. A lease that was used goes on
-    /// after what was claimed from it.
+    /// A given lease, if no generator has it. A lease that was used continues
+    /// after the last position that was claimed from it.
     pub(super) fn given(
         source: LeaseSource,
         layout: &Layout,
@@ -94,8 +94,8 @@ impl LeaseBacking {
         })))
     }
 
-    /// The nodes of what is claimed from together: the lease's, or those that
-    /// the first block would have.
+    /// The nodes that are claimed from together: the lease's, or those that the
+    /// first block would have.
     pub(super) fn nodes(&self) -> std::ops::Range<u64> {
         match self {
             Self::Given { lease, .. } => lease.nodes(),
@@ -125,9 +125,10 @@ impl LeaseBacking {
                 Timeline::new(&lease.map_err(BuildError::Lease)?, offset, clock, policy)
             }
             Self::Kept(kept) => {
-                // Whatever the generator would do with a lease that was given.
+                // Whatever the policy for a given lease.
                 policy.serves_the_past = kept.plan.expiry == Expiry::Serve;
-                // Twice, for those that are used up while others replace them.
+                // Twice as many, for those that are used up while others
+                // replace them.
                 let lanes = 2 * kept.plan.widen_to as usize + 8;
                 Timeline::for_leases(*layout, lanes, clock, policy, Arc::clone(&kept.health))
             }

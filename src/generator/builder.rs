@@ -1,4 +1,4 @@
-//! How a cached generator is configured.
+//! The builder of a cached generator.
 
 use std::fmt;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ impl LeaseUser for Arc<Filler> {
     }
 }
 
-/// The most producer threads that a generator runs.
+/// The maximum of producer threads.
 const MAX_PRODUCERS: usize = 64;
 
 /// Configures a [`CachedGenerator`].
@@ -220,17 +220,17 @@ impl CachedGeneratorBuilder {
     ///
     /// # Errors
     ///
-    /// As [`build`](Self::build), but for all that the store would say: a wrong namespace or
-    /// another secret is no error here, and no lease comes.
+    /// As [`build`](Self::build), except the store's errors: a wrong namespace or another
+    /// secret is no error here, and no lease comes.
     pub fn build_detached(mut self) -> Result<CachedGenerator, BuildError> {
         self.setup.lease_options.detached = true;
         self.build_now()
     }
 
-    /// Says what [`build`](Self::build) would do, and refuses what it refuses, as far as
-    /// that shows without a store: for a program that wants to know before it begins that its
-    /// configuration is sound. Nothing is asked, written, allocated or started, and nothing
-    /// is held: a lease that was given is claimed for the moment of the call alone.
+    /// Returns what [`build`](Self::build) would do, and refuses what it refuses, as far
+    /// as that shows without a store: for a program that checks its configuration before
+    /// it begins. No store is asked, and nothing is written, allocated, started or held:
+    /// a given lease is claimed only for the moment of the call.
     ///
     /// # Examples
     ///
@@ -250,8 +250,8 @@ impl CachedGeneratorBuilder {
     ///
     /// # Errors
     ///
-    /// [`BuildError`] as [`build`](Self::build), but for what a store, the disk or the
-    /// system would say.
+    /// [`BuildError`] as [`build`](Self::build), except errors of a store, the disk or
+    /// the system.
     pub fn check(&self) -> Result<BuildCheck, BuildError> {
         let threshold = self.validate()?;
         let leases = self.setup.dry_run()?;
@@ -265,7 +265,7 @@ impl CachedGeneratorBuilder {
         })
     }
 
-    /// Checks what is the ring's, and returns the threshold in slots.
+    /// Checks the options of the ring, and returns the threshold in slots.
     fn validate(&self) -> Result<usize, BuildError> {
         let threshold = match self.threshold {
             Some(fill) => fill.in_slots(self.capacity).map_err(BuildError::Policy)?,
@@ -319,7 +319,8 @@ impl CachedGeneratorBuilder {
             PaddingFill::Off => true,
         };
         if !padded {
-            // Also what the borrow limit cut short: a producer goes on with it.
+            // Also a fill that the borrow limit cut short: a producer completes
+            // it.
             filler.requests().request(FillCause::Padding);
         }
         let needed = threshold > 0 || self.schedule.is_some() || !padded;

@@ -59,7 +59,7 @@ pub struct CachedGenerator {
     pub(super) shared: Arc<Shared>,
 }
 
-/// What the clones share besides the ring.
+/// The state that the clones share besides the ring.
 pub(super) struct Shared {
     pub(super) on_empty: OnEmpty,
     pub(super) hook: Option<EmptyHook>,
@@ -146,7 +146,7 @@ impl CachedGenerator {
     /// [`TakeError`] as in [`take`](Self::take), if there was not even one.
     #[inline]
     pub fn take_batch(&self, out: &mut [Id]) -> Result<usize, TakeError> {
-        // Before the take, for what may have to go back.
+        // Before the take, for IDs that may have to go back.
         let mark = self.filler.recall_mark();
         let count = self.filler.take_batch(out);
         if count == out.len() {
@@ -178,7 +178,7 @@ impl CachedGenerator {
         self.filler.source().timeline().leases()
     }
 
-    /// How the leases from a store stand; none if the lease was given.
+    /// The status of the leases from a store; none if the lease was given.
     pub fn lease_status(&self) -> Option<LeaseStatus> {
         let forked = self.filler.source().timeline().is_forked();
         // A child has a copy of the renewal state's lock, but nobody to unlock it.
@@ -340,7 +340,8 @@ impl CachedGenerator {
         self.filler.ring().capacity()
     }
 
-    /// Puts back what a handle has left over, and counts what finds no room.
+    /// Puts back the IDs that a handle has left, and counts those that find no
+    /// room.
     pub(super) fn give_back(&self, ids: &[Id], mark: RecallMark) {
         let pushed = self.filler.put_back(ids, mark);
         self.shared.returned.fetch_add(pushed as u64, Relaxed);

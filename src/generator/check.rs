@@ -1,4 +1,4 @@
-//! What a build would do, found out without doing it.
+//! The outcome of a build, computed without building.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::setup::Setup;
 use crate::lease::protocol::LeasePlan;
 use crate::lease::{Block, Lease, Namespace};
 
-/// What a builder's `build` would do, as its `check` has found out without asking a store,
+/// The outcome of a builder's `build`, as `check` computes it without asking a store,
 /// writing a file, making a ring or starting a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -20,15 +20,15 @@ pub struct BuildCheck {
     pub threshold: usize,
     /// How far ahead of the clock IDs may lie, in whole ticks.
     pub borrow_limit: Duration,
-    /// Where the nodes come from.
+    /// The source of the nodes.
     pub leases: LeaseCheck,
 }
 
-/// Where a generator would have its nodes from.
+/// The source of the nodes of a generator that would be built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LeaseCheck {
-    /// A lease that was given: what is left of it.
+    /// The rest of a given lease.
     Given(Lease),
     /// A store would be asked for leases. Whether it would grant them now is for
     /// [`LeaseStore::check`](crate::lease::LeaseStore::check) and
@@ -37,7 +37,7 @@ pub enum LeaseCheck {
         /// The namespace, as it has to be on record. Where the builder was given `local`,
         /// the secret is still missing in its fingerprint.
         namespace: Namespace,
-        /// What would be asked for, and kept.
+        /// The plan of the leases that would be acquired and renewed.
         plan: LeasePlan,
     },
 }
@@ -53,7 +53,7 @@ impl LeaseCheck {
 }
 
 impl Setup {
-    /// Where leases would come from. All is refused that [`check`](Self::check) refuses
+    /// The source of the leases. Refuses everything that [`check`](Self::check) refuses
     /// without asking a store or the disk.
     pub(super) fn dry_run(&self) -> Result<LeaseCheck, BuildError> {
         let (_, now_unix_ms) = self.validate()?;

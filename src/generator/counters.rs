@@ -1,4 +1,4 @@
-//! Figures that consumers keep, where consumers don't meet.
+//! Counters of consumers, on lines that consumers don't share.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
@@ -9,8 +9,8 @@ use crossbeam_utils::CachePadded;
 /// Threads beyond this many share lines, which costs time and nothing else.
 const STRIPES: usize = 16;
 
-/// What consumers count when the ring is dry: each thread on a line of its
-/// own, because there they are at their fastest and would only meet here.
+/// The counts of consumers that find the ring dry: each thread on a line of its
+/// own, because consumers are fastest there and would contend only here.
 #[derive(Debug, Default)]
 pub(super) struct DryCounters {
     stripes: [CachePadded<Stripe>; STRIPES],

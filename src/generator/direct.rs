@@ -17,11 +17,10 @@
 //!
 //! # Why it is right
 //!
-//! Where a store leases blocks, each lane has its share of every block. Lanes
-//! have disjoint nodes, and each timeline claims each of its
-//! raws once (U1 there), so which lane is in use is a hint: two threads that
-//! disagree about it still never claim the same raw, and no clock is needed
-//! for the proof.
+//! If a store leases blocks, each lane has its share of every block. Lanes have
+//! disjoint nodes, and each timeline claims each of its raws once (U1 there).
+//! So the lane in use is only a hint: two threads that disagree about it still
+//! never claim the same raw, and no clock is needed for the proof.
 
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -87,8 +86,8 @@ impl Default for ClockPolicy {
 /// to the tick, and never borrow from the future (except `Logical`), so a
 /// lease of N nodes gives at most N x 2^sequence_bits of them per tick.
 ///
-/// Share it by reference or in an [`Arc`]. In a child of `fork(2)` every take
-/// fails with [`Refused::Forked`].
+/// Share it by reference or in an [`Arc`]. In a child of
+/// `fork(2)` every take fails with [`Refused::Forked`].
 ///
 /// # Examples
 ///
@@ -140,7 +139,7 @@ impl DirectGenerator {
         while done < out.len() {
             match self.mint(&mut out[done..], &mut waits_since) {
                 Ok(count) => done += count,
-                // What was made before a clock forked is the parent's.
+                // IDs that were made before a clock forked are the parent's.
                 Err(Refused::Forked) => return Err(Refused::Forked),
                 Err(refused) if done == 0 => return Err(refused),
                 Err(_) => break,
@@ -172,7 +171,7 @@ impl DirectGenerator {
         timelines.flat_map(Timeline::leases).collect()
     }
 
-    /// How the leases from a store stand; none if the lease was given.
+    /// The status of the leases from a store; none if the lease was given.
     pub fn lease_status(&self) -> Option<LeaseStatus> {
         if self.is_forked() {
             None
@@ -303,7 +302,7 @@ impl DirectGenerator {
     }
 }
 
-/// Of two refusals the one that ends first; that of a used-up lease never does.
+/// The one of two refusals that ends first; that of a used-up lease never ends.
 fn sooner(a: Refused, b: Refused) -> Refused {
     let wait = |refused| match refused {
         Refused::BorrowLimit { retry_after, .. } => retry_after,

@@ -1,4 +1,4 @@
-//! How a direct generator is configured.
+//! The builder of a direct generator.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,7 +17,8 @@ use crate::source::Source;
 use crate::sync::atomic::AtomicUsize;
 use crate::timeline::ClaimPolicy;
 
-/// The most lanes that a lease is divided into; each takes a page of memory.
+/// The maximum of lanes that a lease is divided into; each takes a page of
+/// memory.
 const MAX_LANES: u64 = 256;
 
 impl DirectGenerator {
@@ -41,7 +42,7 @@ pub struct DirectGeneratorBuilder {
 impl DirectGeneratorBuilder {
     shared_options!();
 
-    /// What happens when the clock is set back or a tick is used up.
+    /// The policy for a clock that was set back or a tick that is used up.
     pub fn clock_policy(mut self, policy: ClockPolicy) -> Self {
         self.policy = policy;
         self
@@ -61,19 +62,19 @@ impl DirectGeneratorBuilder {
     ///
     /// # Errors
     ///
-    /// As [`build`](Self::build), but for all that the store would say.
+    /// As [`build`](Self::build), except the store's errors.
     pub fn build_detached(mut self) -> Result<DirectGenerator, BuildError> {
         self.setup.lease_options.detached = true;
         self.build_now()
     }
 
-    /// Says what [`build`](Self::build) would do; see
+    /// Returns what [`build`](Self::build) would do; see
     /// [`CachedGeneratorBuilder::check`](crate::CachedGeneratorBuilder::check).
     ///
     /// # Errors
     ///
-    /// [`BuildError`] as [`build`](Self::build), but for what a store, the disk or the
-    /// system would say.
+    /// [`BuildError`] as [`build`](Self::build), except errors of a store, the disk or
+    /// the system.
     pub fn check(&self) -> Result<BuildCheck, BuildError> {
         let leases = self.setup.dry_run()?;
         lanes(self.policy, leases.nodes())?;

@@ -1,4 +1,4 @@
-//! What a take does once it has found the ring dry.
+//! The rest of a take that has found the ring dry.
 
 #[cfg(all(test, not(all(loom, feature = "loom"))))]
 mod tests;
@@ -33,7 +33,8 @@ impl CachedGenerator {
         }
         self.shared.dry.ran_dry();
         let (had, rest) = out.split_at_mut(have);
-        // If a hook, a clock or a subscriber panics, what was taken goes back.
+        // If a hook, a clock or a subscriber panics, the IDs taken so far go
+        // back.
         let taken = Taken {
             generator: self,
             ids: had,
@@ -53,8 +54,8 @@ impl CachedGenerator {
             OnEmpty::Wait(timeout) => self.wait(rest, timeout),
         };
         std::mem::forget(taken);
-        // After the last call of a hook, a clock or a subscriber: where one of them
-        // forked, what this take had got before is the parent's.
+        // After the last call of a hook, a clock or a subscriber: if one of them
+        // forked, the IDs that this take had before are the parent's.
         if self.filler.source().timeline().is_forked() {
             return Err(Refused::Forked.into());
         }
@@ -65,16 +66,16 @@ impl CachedGenerator {
         }
     }
 
-    /// Takes once there is something to take, or gives up.
+    /// Takes once there are IDs in the ring, or gives up.
     fn wait(&self, out: &mut [Id], timeout: Duration) -> Result<usize, TakeError> {
         let took = self.filler.wait(timeout, || {
             let count = self.filler.take_batch(out);
             if count > 0 {
                 return Some(Ok(count));
             }
-            // Producers wake the waiting when they are refused: where that is
-            // for good, nothing will come but what they have claimed by then, and
-            // after an invalidation not even that.
+            // Producers wake the waiting takes when they are refused. If that is
+            // for good, only the IDs that they have claimed by then will come,
+            // and after an invalidation not even those.
             match self.reason()? {
                 Refused::BorrowLimit { .. } | Refused::NoLease { .. } => None,
                 refused
@@ -109,7 +110,7 @@ impl CachedGenerator {
                     done += count;
                 }
                 Err(refused) => {
-                    // The timeline is at its limit, but what it gave before may
+                    // The timeline is at its limit, but IDs claimed before may
                     // have reached the ring meanwhile.
                     match self.filler.take_batch(&mut out[done..]) {
                         0 if done > 0 => break,

@@ -1,4 +1,4 @@
-//! What happens when the ring is dry.
+//! The policy and the errors of takes that find the ring dry.
 
 use std::fmt;
 use std::time::Duration;
@@ -27,28 +27,28 @@ pub enum OnEmpty {
     Wait(Duration),
 }
 
-/// What happened, for the hook on an empty ring.
+/// The event for the hook on an empty ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RingEmpty {
     /// Takes that found the ring empty so far, this one included.
     pub empties: u64,
-    /// What the take will do about it.
+    /// The policy that the take follows.
     pub answer: OnEmpty,
 }
 
-/// Called with what happened when a take finds the ring dry.
+/// Called with the event when a take finds the ring dry.
 pub(super) type EmptyHook = Box<dyn Fn(RingEmpty) + Send + Sync>;
 
 /// Why a take gave no ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TakeError {
-    /// The ring is empty, and the generator is to say so ([`OnEmpty::Error`]).
+    /// The ring is empty, and the policy is to fail ([`OnEmpty::Error`]).
     Empty,
     /// The ring stayed empty for as long as [`OnEmpty::Wait`] allows.
     TimedOut {
-        /// The time that was waited.
+        /// The duration of the wait.
         waited: Duration,
     },
     /// The ring is empty and no ID can be made at the moment.

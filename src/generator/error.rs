@@ -22,7 +22,7 @@ pub(super) const DOUBLE_BITS: u32 = 53;
 pub enum BuildError {
     /// Neither a secret was given nor plain IDs chosen.
     NoCipher,
-    /// No lease was given: which nodes are this generator's?
+    /// No lease was given, so the generator has no nodes.
     NoLease,
     /// A layout made to fit a double would not fit it any more once encrypted.
     EncryptionWidens {
@@ -89,7 +89,8 @@ pub enum BuildError {
     Namespace(NamespaceError),
     /// The number of blocks or the lease duration is out of its range.
     Plan(PlanError),
-    /// The first lease is to last no time, or longer than the leases after it.
+    /// The duration of the first lease is zero, or longer than that of the
+    /// leases after it.
     FirstLeaseDuration {
         /// The duration that was asked for.
         value: Duration,
@@ -105,13 +106,13 @@ pub enum BuildError {
     NoLeaseYet {
         /// For how long it was tried.
         waited: Duration,
-        /// What the store said last.
+        /// The store's last error.
         error: StoreError,
     },
     /// The namespace on this machine can't be used.
     #[cfg(feature = "sqlite")]
     Local(crate::local::LocalError),
-    /// An option beside `local` that says what `local` sees to.
+    /// An option beside `local` that `local` sets itself.
     #[cfg(feature = "sqlite")]
     LocalHas {
         /// The option.
@@ -133,7 +134,8 @@ pub enum BuildError {
         /// The number that was given.
         count: usize,
     },
-    /// [`OnEmpty::Wait`](crate::OnEmpty::Wait) without a threshold fill: nobody would come.
+    /// [`OnEmpty::Wait`](crate::OnEmpty::Wait) without a threshold fill: no producer would
+    /// wake up.
     WaitWithoutThreshold,
     /// The leased nodes can't be divided by the rollback bits.
     RollbackBits {
@@ -271,8 +273,8 @@ impl fmt::Display for BuildError {
 impl std::error::Error for BuildError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            // These print the error they hold, so what comes next is its source. The
-            // other errors have none.
+            // These print the error they hold, so the source is that error's source.
+            // The other errors have none.
             Self::Store(error) | Self::NoLeaseYet { error, .. } => error.source(),
             #[cfg(feature = "sqlite")]
             Self::Local(error) => error.source(),

@@ -1,5 +1,5 @@
-//! What `local` stands for: a store, a namespace and a secret; and generators on it with
-//! nothing more to say.
+//! The store, the namespace and the secret of `local`; and generators on it without
+//! further options.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,11 +17,11 @@ use crate::local::{Local, LocalError};
 ///
 /// Leases come from `leases.db` in the data directory: `RINGFLAKE_DATA_DIR` if that
 /// is set, and else the platform's, such as `~/.local/share/ringflake`. The first
-/// call makes the directory, the file and a secret of the namespace's own, for
-/// their owner alone. Any number of processes may call this at once, be killed and
-/// start again; no ID of a namespace comes twice. Another user, and a container with
-/// a home of its own, has another directory and so another space with another secret:
-/// what is to share a space runs as one user on one directory, or uses a store.
+/// call makes the directory, the file and a secret of the namespace's own, for their
+/// owner alone. Any number of processes may call this at once, be killed and start
+/// again; no ID of a namespace comes twice. Another user, and a container with a home
+/// of its own, has another directory and so another space with another secret.
+/// Processes that share a space run as one user on one directory, or use a store.
 ///
 /// The layout is [`Layout::RANDFLAKE`]. For another one, plain IDs or any other
 /// option see [`Local`]. `ringflake inspect --namespace NAME` reads the IDs.
@@ -68,7 +68,7 @@ pub fn local_in(
 
 impl Setup {
     /// Makes the local space that was asked for and puts it in place of `local`.
-    /// What can be refused without it is refused before.
+    /// All errors that don't need it come before.
     pub(super) fn with_local(mut self) -> Result<Self, BuildError> {
         let Some(mut local) = self.local.take() else {
             return Ok(self);
@@ -90,8 +90,8 @@ impl Setup {
         Ok(self)
     }
 
-    /// What the namespace of `local` would be, if all is as it has to be that shows without
-    /// a look at the disk.
+    /// The namespace that `local` would have. Fails on errors that show without reading the
+    /// disk.
     pub(super) fn outline(&self, local: &Local) -> Result<Namespace, BuildError> {
         if self.lease.is_some() || self.store.is_some() {
             return Err(BuildError::TwoLeases);
@@ -116,7 +116,7 @@ impl Setup {
         Ok(outline)
     }
 
-    /// The options, with leases as long as those of a directory may be unless it was said.
+    /// The options, with the maximum lease duration of a directory unless one was given.
     pub(super) fn options_of_local(&self) -> LeaseOptions {
         let mut options = self.lease_options.clone();
         options

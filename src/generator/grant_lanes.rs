@@ -1,4 +1,4 @@
-//! The grants from a store, brought to the timelines that claim from them.
+//! The grants from a store, and the timelines that claim from them.
 
 use super::backing::Share;
 use crate::lease::protocol::{Change, Demand};
@@ -6,16 +6,17 @@ use crate::lease::{Grant, GrantSink, Namespace};
 use crate::source::Source;
 use crate::timeline::{LaneIndex, Timeline};
 
-/// A generator, as those see it who bring it leases.
+/// A generator, as the user of leases.
 pub(super) trait LeaseUser: Send + Sync + 'static {
-    /// What claims from the leases; each has an equal share of every grant.
+    /// The sources that claim from the leases; each has an equal share of every
+    /// grant.
     fn sources(&self) -> &[Source];
 
     /// There is more to claim than before.
     fn has_more(&self);
 
-    /// What was made and not yet taken must not be served any more. Returns
-    /// whether this must be called again for what is still to come.
+    /// Stops serving IDs that were made and not yet taken. Returns whether this
+    /// must be called again for IDs that are still being made.
     fn stop_serving(&self) -> bool;
 }
 
@@ -109,8 +110,9 @@ impl<U: LeaseUser> GrantSink for GrantLanes<U> {
         let timelines = || self.user.sources().iter().map(Source::timeline);
         let borrow_limit = timelines().map(Timeline::borrow_limit).max();
         let borrow_limit = borrow_limit.unwrap_or_default();
-        // Who has several borrows nothing. They are ahead of the clock after it
-        // was set back alone, and as long as one is not, IDs flow.
+        // A generator with several sources borrows nothing. They are ahead of
+        // the clock only after it was set back, and as long as one is not, IDs
+        // flow.
         let borrowed = timelines().filter_map(Timeline::ahead).min();
         Demand {
             borrowed: borrowed.unwrap_or_default(),

@@ -16,9 +16,9 @@ const CHUNK: usize = sync::size(64, 4);
 /// A small stock of IDs that one consumer has claimed from the ring in one step.
 ///
 /// Made by [`CachedGenerator::handle`]. Not shared: each thread has its own.
-/// Dropping it gives what is left back to the ring, as far as there is room and
-/// no age limit stands against it; the rest is counted as retired. Keeps its
-/// generator alive.
+/// Dropping it gives the IDs that are left back to the ring, as far as there is
+/// room and unless there is an age limit; the rest is counted as retired. Keeps
+/// its generator alive.
 ///
 /// IDs in a handle are not retired by a scheduled fill: a thread that rests
 /// for an hour still has up to 64 that are an hour old.
@@ -110,11 +110,11 @@ impl Handle {
     #[cold]
     fn restock(&mut self) -> Result<Id, TakeError> {
         let stock = &mut *self.stock;
-        // What was recalled is given up; otherwise nothing is left.
+        // Recalled IDs are given up; otherwise none are left.
         self.generator.count_dropped(stock.filled - stock.next);
         // On an error nothing is in stock.
         (stock.next, stock.filled) = (0, 0);
-        // Before the take: what a recall meets half-way counts as old.
+        // Before the take: IDs that are taken during a recall count as old.
         stock.mark = self.generator.recall_mark().to_word();
         // A ring of fewer slots can't give more, and need not be found dry.
         let want = CHUNK.min(self.generator.capacity());

@@ -1,5 +1,5 @@
-//! How a generator holds its leases: one that was given, or those that a renewal thread
-//! has from a store.
+//! A generator's hold on its leases: a given one, or those that a renewal thread has
+//! from a store.
 
 #[cfg(test)]
 mod tests;
@@ -37,8 +37,8 @@ pub(super) struct Given {
 }
 
 impl Given {
-    /// Closes the timelines and returns where they have come to, and whether the
-    /// lease was given up before.
+    /// Closes the timelines and returns their position, and whether the lease
+    /// was given up before.
     fn finish(&self) -> (Position, bool) {
         let timelines = self.user.sources().iter().map(Source::timeline);
         let lines: Vec<_> = timelines.map(Timeline::finish).collect();
@@ -100,7 +100,7 @@ impl LeaseHold {
                     Manager::new(namespace.clone(), plan, seed()).map_err(BuildError::Plan)?;
                 let lanes = Box::new(GrantLanes::new(user, namespace));
                 let started = Instant::now();
-                // Who does not wait here asks again in the background.
+                // A build that does not wait here asks again in the background.
                 let first = FirstLease::new(options.init_if_new, patience.unwrap_or_default())
                     .lasting(options.first_lease_duration)
                     .reporting_to(options.wait_hook);
@@ -120,8 +120,8 @@ impl LeaseHold {
         }
     }
 
-    /// From now on IDs are issued: nothing can fail any more that would give back
-    /// a lease of which nobody has had any.
+    /// From now on IDs are issued: no later failure gives the lease back as
+    /// unused.
     pub(super) fn begin(mut self) -> Self {
         if let Self::Given(given) = &mut self {
             given.begun = true;
@@ -159,8 +159,8 @@ impl LeaseHold {
         }
     }
 
-    /// Gives up the leases of `user`, its own, with all that was made from them.
-    /// The renewal thread then acquires others.
+    /// Gives up the leases of `user`, its own, with all IDs made from them. The
+    /// renewal thread then acquires others.
     pub(super) fn invalidate(&self, user: &impl LeaseUser) {
         match self {
             Self::Given(_) => {

@@ -1,4 +1,4 @@
-//! What both builders and the lease side need to know of the leases to come.
+//! The options about leases, for both builders and the lease side.
 
 use std::time::Duration;
 
@@ -8,15 +8,15 @@ use crate::layout::Layout;
 use crate::lease::protocol::{Expiry, LeasePlan};
 use crate::lease::{Fingerprint, History, Holder, Lease, Namespace, StaticLease, WaitHook};
 
-/// How far ahead of the clock the IDs of a ring may lie unless it is said. With nodes of
-/// one's own a restart has to wait for it.
+/// The default of how far ahead of the clock the IDs of a ring may lie. With given nodes
+/// a restart has to wait for it.
 pub(super) const DEFAULT_BORROW_LIMIT: Duration = Duration::from_secs(60);
 
-/// The same with leases from a store: enough to go on through a lost history, where
+/// The same with leases from a store: enough to go on through a lost history, if
 /// limits and lease duration are the default.
 pub(super) const STORE_BORROW_LIMIT: Duration = Duration::from_secs(250);
 
-/// Where a generator's lease comes from.
+/// The source of a generator's lease.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum LeaseSource {
@@ -54,14 +54,14 @@ pub(super) struct LeaseOptions {
     pub(super) first_lease_within: Option<Duration>,
     /// How far the first lease reaches ahead of the clock.
     pub(super) first_lease_duration: Option<Duration>,
-    /// What each wait for the first lease is reported to.
+    /// The hook that each wait for the first lease is reported to.
     pub(super) wait_hook: Option<WaitHook>,
     /// Whether the first lease comes after the generator was built.
     pub(super) detached: bool,
 }
 
 impl LeaseOptions {
-    /// Refuses what has no meaning without a store.
+    /// Refuses options that have no meaning without a store.
     pub(super) fn check_unused(&self) -> Result<(), BuildError> {
         let given = [
             ("namespace", self.namespace.is_some()),
@@ -102,7 +102,7 @@ impl LeaseOptions {
         }
     }
 
-    /// What to ask a store for, checked against the namespace.
+    /// The plan of the leases, checked against the namespace.
     pub(super) fn plan(&self, namespace: &Namespace) -> Result<LeasePlan, BuildError> {
         let mut plan = LeasePlan::new(self.blocks.unwrap_or(1));
         if let Some(widen_to) = self.widen_to {

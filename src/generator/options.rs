@@ -1,6 +1,6 @@
 //! The options that both builders share.
 
-/// Adds to a builder with a field `setup` what both generators are built from.
+/// Adds the common options to a builder with a field `setup`.
 macro_rules! shared_options {
     () => {
         /// Encrypts the IDs with `secret`.
@@ -100,14 +100,14 @@ macro_rules! shared_options {
         /// A store that can't be reached is initialised when it can. One that has shown the
         /// namespace, or may have, is not: if that is gone then, it was lost.
         ///
-        /// [`History::New`](crate::lease::History) is your word, given at each start
-        /// of the program, that a namespace that is not there never was. It is
-        /// refused where the store may have lost it: a store at best effort, one in
-        /// memory, and a SQLite file that was removed, copied, or put there by others.
-        /// What a server has lost through a restored backup or a dropped table it
-        /// can't know, nor that a SQLite file was removed together with the note in
-        /// `PATH.lock`: don't let programs with this option start then before the
-        /// namespace is initialised by hand, with an unknown history.
+        /// [`History::New`](crate::lease::History) is your assertion, at each start of
+        /// the program, that a missing namespace never existed. It is refused if the
+        /// store may have lost it: a store at best effort, one in memory, and a SQLite
+        /// file that was removed, copied, or put there by others. A server can't know
+        /// of its losses through a restored backup or a dropped table, nor SQLite that
+        /// its file was removed together with the note in `PATH.lock`. Don't let
+        /// programs with this option start after such a loss before the namespace is
+        /// initialised by hand, with an unknown history.
         ///
         /// # Examples
         ///
@@ -131,12 +131,12 @@ macro_rules! shared_options {
 
         /// For how long [`build`](Self::build) waits for the first lease where the store
         /// can't be reached, has no block free, or waits out what may have been granted
-        /// before: 10 s unless given, and any time is allowed. It asks again after a quarter
-        /// of a second, then less often, and every two seconds in the end; or once, when the
-        /// store has said that leases begin within that time. It ends at the latest a
-        /// time-out of the store later, with
-        /// [`BuildError::NoLeaseYet`](crate::BuildError::NoLeaseYet). What no waiting helps
-        /// is refused at once.
+        /// before: 10 s unless given, and any time is allowed. It asks again after a
+        /// quarter of a second, then less often, and every two seconds in the end; or
+        /// once, when the store has said that leases begin within that time. It ends at
+        /// the latest a time-out of the store later, with
+        /// [`BuildError::NoLeaseYet`](crate::BuildError::NoLeaseYet). An error that
+        /// waiting does not help is returned at once.
         ///
         /// A program that should start without its store is built with
         /// [`build_detached`](Self::build_detached), for which this has no meaning.
@@ -146,8 +146,8 @@ macro_rules! shared_options {
         }
 
         /// Calls `hook` with the store's refusal each time that [`build`](Self::build) is
-        /// about to ask for the first lease again, so that a program can say what it waits
-        /// for. A panic in it is caught.
+        /// about to ask for the first lease again, so that a program can report the reason
+        /// of the wait. A panic in it is caught.
         ///
         /// It is called in the thread that keeps the leases, which other generators may
         /// share, and must not block.
@@ -172,7 +172,8 @@ macro_rules! shared_options {
         }
 
         /// The name of the ID space that the store divides, as it was
-        /// initialised. All who share it must have the same layout and secret.
+        /// initialised. All programs that share it must have the same layout
+        /// and secret.
         pub fn namespace(mut self, name: impl Into<String>) -> Self {
             self.setup.lease_options.namespace = Some(name.into());
             self
@@ -193,10 +194,10 @@ macro_rules! shared_options {
             self
         }
 
-        /// The most blocks that are held when borrowing grows; not fewer than
-        /// [`blocks`](Self::blocks), and by default eight times as many. What was
-        /// taken in addition is let go when it is no longer needed. A generator
-        /// that does not borrow does not widen.
+        /// The maximum of blocks that are held when borrowing grows; not fewer
+        /// than [`blocks`](Self::blocks), and by default eight times as many. The
+        /// additional blocks are let go when they are no longer needed. A
+        /// generator that does not borrow does not widen.
         pub fn widen_to(mut self, count: u32) -> Self {
             self.setup.lease_options.widen_to = Some(count);
             self
@@ -210,18 +211,19 @@ macro_rules! shared_options {
             self
         }
 
-        /// What happens when the clock has passed the end of every lease that is
+        /// The policy when the clock has passed the end of every lease that is
         /// held. Uniqueness does not depend on it.
         ///
-        /// That it has is noticed within 250 ms, but not while the store is being
-        /// asked. Until then takes go on with what was made before the end.
+        /// The generator notices this within 250 ms, but not while the store is
+        /// being asked. Until then takes go on with IDs that were made before the
+        /// end.
         pub fn expiry(mut self, expiry: crate::lease::Expiry) -> Self {
             self.setup.lease_options.expiry = Some(expiry);
             self
         }
 
-        /// Under which name the blocks are listed in the store; by default the
-        /// machine's, where it can be had, and the process number.
+        /// The name under which the store lists the blocks; by default the
+        /// machine's name, if it is known, and the process number.
         pub fn holder(mut self, holder: crate::lease::Holder) -> Self {
             self.setup.lease_options.holder = Some(holder);
             self

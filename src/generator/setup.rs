@@ -1,4 +1,4 @@
-//! What both generators are built from.
+//! The parts that both generators are built from.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -145,7 +145,7 @@ impl Setup {
 
 /// The system's clock, no more exact than ticks of this length need.
 fn system_clock(tick_ms: u64) -> Arc<dyn Clock> {
-    /// A tenth of this is the most that the coarse clock lags.
+    /// The coarse clock lags by at most a tenth of this.
     const COARSE_FROM_MS: u64 = 100;
 
     if tick_ms >= COARSE_FROM_MS {
@@ -161,7 +161,7 @@ pub(super) fn to_ticks(layout: &Layout, duration: Duration) -> u64 {
     u64::try_from(ticks).unwrap_or(u64::MAX)
 }
 
-/// `duration` without what is not a whole tick of `layout`.
+/// `duration`, rounded down to whole ticks of `layout`.
 pub(super) fn in_whole_ticks(layout: &Layout, duration: Duration) -> Duration {
     Duration::from_millis(to_ticks(layout, duration).saturating_mul(layout.tick_ms()))
 }

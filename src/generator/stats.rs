@@ -1,4 +1,4 @@
-//! What a generator has done and how it stands.
+//! The figures of a generator.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ pub struct Stats {
     pub retired: u64,
     /// How far the last ID that was made lies ahead of the clock, in whole ticks.
     pub borrowed: Duration,
-    /// The most that may be borrowed.
+    /// The borrow limit.
     pub borrow_limit: Duration,
     /// When the lease ends, in Unix milliseconds.
     pub lease_end_unix_ms: u64,

@@ -1,4 +1,5 @@
-//! Which ID space of this machine, where it is kept, and what is known of its past.
+//! The definition of an ID space of this machine: its name, its directory and its
+//! known past.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,8 +16,8 @@ use crate::lease::{History, Namespace, OpenOptions, SqliteStore, StoreLimits};
 /// An ID space of one machine: a namespace in a data directory.
 ///
 /// Given to a builder's [`local`](crate::CachedGeneratorBuilder::local) it is the
-/// generator's lease store, namespace and secret in one. The [module](super) says
-/// what is made where, and why no ID comes twice.
+/// generator's lease store, namespace and secret in one. The [module](super)
+/// describes the files, and why no ID comes twice.
 ///
 /// # Examples
 /// ```
@@ -100,7 +101,7 @@ impl Local {
         self.plain
     }
 
-    /// What the namespace is called in `leases.db`, and the size of its blocks,
+    /// The name of the namespace in `leases.db`, and the size of its blocks,
     /// before anything was made. Only the secret is still missing.
     ///
     /// # Errors
@@ -163,14 +164,14 @@ impl Local {
         Ok(directory)
     }
 
-    /// What is known of the past of the directory, which is locked.
+    /// The known past of the directory, which is locked.
     pub(super) fn past(&self, directory: &DataDir, lock: &Lock) -> Result<Past, LocalError> {
         let secret = directory.has_secret()?;
         Ok(self.store(directory)?.past(lock, secret)?)
     }
 
-    /// Makes `leases.db` and the note on the past where they are missing, and answers
-    /// with what a namespace begins that is not on record.
+    /// Makes `leases.db` and the note on the past if they are missing, and returns
+    /// the history with which a namespace begins that is not on record.
     pub(super) fn begin(&self, directory: &DataDir, lock: &Lock) -> Result<History, LocalError> {
         let past = self.past(directory, lock)?;
         if past == Past::AnothersCopy {

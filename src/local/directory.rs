@@ -1,4 +1,4 @@
-//! The directory in which the processes of one machine remember things.
+//! The directory in which the processes of one machine keep leases and secrets.
 
 use std::env;
 use std::ffi::OsStr;
@@ -16,7 +16,7 @@ use crate::lease::{OpenOptions, SqliteStore};
 
 const STORE_NAME: &str = "leases.db";
 const SECRET_NAME: &str = "secret";
-/// The lock file of before there was format 2.
+/// The lock file of format 1.
 const FORMER_LOCK_NAME: &str = "leases.lock";
 /// No namespace's name begins with a full stop, so no such file is `secret`.
 const SECRET_SUFFIX: &str = ".secret";
@@ -159,8 +159,8 @@ impl DataDir {
         found.map_err(|source| self.failed(source))
     }
 
-    /// Notes the mark of a secret that is at home here by somebody's word, or by a record
-    /// of before there were marks. The directory is locked.
+    /// Notes the mark of a secret that belongs here because somebody vouched for it, or
+    /// because of a record older than marks. The directory is locked.
     pub(super) fn adopt(&self, lock: &Lock, secret: Option<&Secret>) -> Result<(), LocalError> {
         match secret {
             Some(secret) if !self.has_drawn(lock, secret)? => {
@@ -193,7 +193,8 @@ impl DataDir {
         Lock::of(self.leases()).map_err(|source| self.failed(source))
     }
 
-    /// What the note says of the IDs made from this directory, which is locked.
+    /// The past of this directory according to the note. The directory is
+    /// locked.
     fn past(&self, lock: &Lock) -> Result<Past, LocalError> {
         let past = lock.past(self.has_secret()?);
         past.map_err(|source| self.failed(source))
@@ -204,8 +205,8 @@ impl DataDir {
         lock.begin(past).map_err(|source| self.failed(source))
     }
 
-    /// Whether there is a secret, of whatever namespace, or anything else that speaks of
-    /// IDs that were made.
+    /// Whether there is a secret, of whatever namespace, or anything else that shows
+    /// that IDs were made.
     pub(super) fn has_secret(&self) -> Result<bool, LocalError> {
         let names = || -> io::Result<Vec<_>> {
             let entries = fs::read_dir(&self.path)?;

@@ -1,4 +1,4 @@
-//! Why there is no local ID space.
+//! The errors of a local ID space.
 
 use std::error::Error;
 use std::fmt;
@@ -89,7 +89,7 @@ pub enum LocalError {
         /// The directory.
         directory: PathBuf,
     },
-    /// What the store of leases says.
+    /// An error of the store of leases.
     Store(StoreError),
 }
 
@@ -198,7 +198,8 @@ impl fmt::Display for LocalError {
 impl Error for LocalError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            // These print the error they hold, so what comes next is its source.
+            // These print the error they hold, so the source is that error's
+            // source.
             Self::Name(error) => error.source(),
             Self::Place(error) => error.source(),
             Self::Secret(error) => error.source(),

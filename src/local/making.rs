@@ -1,4 +1,4 @@
-//! How an ID space is found, or made at its first use.
+//! Finding an ID space, and making it at its first use.
 
 use super::definition::Local;
 use super::directory::DataDir;

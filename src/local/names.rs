@@ -1,4 +1,4 @@
-//! What namespaces are called in `leases.db`.
+//! The names of namespaces in `leases.db`.
 //!
 //! | space | name | nodes in a block |
 //! |---|---|---|
@@ -13,7 +13,7 @@ use crate::lease::{Fingerprint, Namespace};
 
 const PLAIN: &str = "-plain";
 
-/// What distinguishes a space from the others of its directory.
+/// The identity of a space within its directory.
 #[derive(Clone, Debug)]
 pub(super) enum Which {
     /// By a name, which has a secret of its own.
@@ -33,7 +33,7 @@ pub(super) fn outline(
             if name.ends_with(PLAIN) {
                 return Err(LocalError::ReservedName { name: name.clone() });
             }
-            // Its own length is what an error is about.
+            // An error is about its own length.
             new(name.clone(), layout)?;
             if name.len() + PLAIN.len() > Namespace::MAX_NAME {
                 return Err(LocalError::NameLength { bytes: name.len() });

@@ -1,4 +1,4 @@
-//! An ID space of this machine, and how its first record is made.
+//! An ID space of this machine, and the making of its first record.
 
 use std::path::PathBuf;
 
@@ -21,7 +21,8 @@ pub struct LocalSpace {
     pub secret: Option<Secret>,
     /// The file of the secret, if this call made it.
     pub made_secret: Option<PathBuf>,
-    /// What the namespace's record began with, if this call made it.
+    /// The history with which the namespace's record began, if this call made
+    /// it.
     pub begun: Option<History>,
     pub(super) local: Local,
     pub(super) directory: DataDir,
@@ -42,7 +43,7 @@ impl LocalSpace {
     }
 
     /// Makes the namespace's record by hand, with a history that somebody vouches
-    /// for. What is said holds for this namespace alone.
+    /// for. That history holds for this namespace alone.
     ///
     /// # Errors
     /// [`LocalError`]; [`StoreError::AlreadyInitialised`] if there is a record.
@@ -74,7 +75,7 @@ impl LocalSpace {
     pub(super) fn upgrade(&self) -> Result<(), LocalError> {
         let lock = self.directory.lock()?;
         let secret = self.secret.as_ref();
-        // What else that version has made there is not known.
+        // It is not known what else that version has made there.
         let past = self.local.past(&self.directory, &lock)?;
         self.directory.begin(&lock, past)?;
         let former = names::former(&self.namespace, secret);
@@ -90,7 +91,7 @@ impl LocalSpace {
         self.local
             .refuse_secret_elsewhere(&self.directory, secret)?;
         self.local.begin(&self.directory, &lock)?;
-        // Whoever has used it before knows that it has a past.
+        // A process that has used it before knows that it has a past.
         match self.begin(&lock, History::Unknown) {
             Err(LocalError::Store(StoreError::AlreadyInitialised { .. })) => Ok(()),
             outcome => outcome.map(drop),

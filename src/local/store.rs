@@ -19,7 +19,7 @@ use crate::lease::{
 pub struct LocalStore {
     space: LocalSpace,
     store: SqliteStore,
-    /// The blocks that may be had; all if none are named.
+    /// The blocks that may be acquired; all if none are named.
     blocks: Option<Range<u64>>,
     /// Released, but not yet written to the file.
     released: Vec<(Block, Epoch)>,
@@ -170,10 +170,10 @@ impl LeaseStore for LocalStore {
 }
 
 impl Drop for LocalStore {
-    /// Writes what was released, in one transaction.
+    /// Writes the releases, in one transaction.
     fn drop(&mut self) {
         if !self.released.is_empty() {
-            // A courtesy: the blocks come free by themselves.
+            // Optional: the blocks come free by themselves.
             let namespace = &self.space.namespace;
             let _ = self.store.release_all(namespace, &self.released);
         }
