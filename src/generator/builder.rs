@@ -161,10 +161,10 @@ impl CachedGeneratorBuilder {
     /// default with a lease that was given, [250 s](Self::STORE_BORROW_LIMIT) with leases
     /// from a store, and as far as leases reach where they are `local`.
     ///
-    /// A full ring has borrowed `capacity / (nodes x 2^sequence_bits)` ticks.
-    /// With nodes of one's own, a restart of the process must wait for what was borrowed,
-    /// or start after it. With a store it never has to; there the limit bridges a lost
-    /// history: see [`StoreLimits::gap`](crate::lease::StoreLimits::gap).
+    /// A full ring has borrowed `capacity / (nodes x 2^sequence_bits)` ticks. With given
+    /// nodes, a restart of the process must wait for the time that was borrowed, or start
+    /// after it. With a store it never has to; there the limit bridges a lost history:
+    /// see [`StoreLimits::gap`](crate::lease::StoreLimits::gap).
     pub fn borrow_limit(mut self, limit: Duration) -> Self {
         self.borrow_limit = Some(limit);
         self

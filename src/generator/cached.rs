@@ -245,7 +245,7 @@ impl CachedGenerator {
     /// background, and takes fail with [`Refused::NoLease`](crate::Refused::NoLease) until they come. With
     /// a given lease every take fails from now on, with [`Refused::Invalidated`](crate::Refused::Invalidated).
     ///
-    /// Blocks while producers or consumers put what they have made into the cache:
+    /// Blocks while producers or consumers put IDs that they have made into the ring:
     /// some microseconds if they are running. It waits for no producer that is in the
     /// middle of making IDs, which are dropped when it comes back. A clock must not
     /// call this: with a store it may be asked by the thread that is to answer. Does

@@ -34,7 +34,7 @@ pub enum LeaseCheck {
     /// [`LeaseStore::check`](crate::lease::LeaseStore::check) and
     /// [`StoreReport::obstacles`](crate::lease::StoreReport::obstacles).
     Store {
-        /// The namespace, as it has to be on record. Where the builder was given `local`,
+        /// The namespace, as it has to be on record. If the builder was given `local`,
         /// the secret is still missing in its fingerprint.
         namespace: Namespace,
         /// The plan of the leases that would be acquired and renewed.

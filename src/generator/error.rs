@@ -101,8 +101,8 @@ pub enum BuildError {
     /// this is [`StoreError::Ambiguous`]; then a block may lie idle until its end.
     Store(StoreError),
     /// The store gave no lease, but may give one later: it could not be reached, all
-    /// blocks are held, or it waits out what may have been granted before. Nothing is held
-    /// in it.
+    /// blocks are held, or it waits out grants that may have been lost. Nothing is held in
+    /// it.
     NoLeaseYet {
         /// For how long it was tried.
         waited: Duration,

@@ -27,7 +27,7 @@ use crate::local::{Local, LocalError};
 /// option see [`Local`]. `ringflake inspect --namespace NAME` reads the IDs.
 ///
 /// Blocks for some file syncs: milliseconds, and longer while other processes
-/// start, too. Where the past of the directory is unknown it waits some seconds,
+/// start, too. If the past of the directory is unknown it waits some seconds,
 /// until leases begin above all that may have been issued.
 ///
 /// # Errors

@@ -130,8 +130,8 @@ macro_rules! shared_options {
         }
 
         /// For how long [`build`](Self::build) waits for the first lease where the store
-        /// can't be reached, has no block free, or waits out what may have been granted
-        /// before: 10 s unless given, and any time is allowed. It asks again after a
+        /// can't be reached, has no block free, or waits out grants that may have been
+        /// lost: 10 s unless given, and any time is allowed. It asks again after a
         /// quarter of a second, then less often, and every two seconds in the end; or
         /// once, when the store has said that leases begin within that time. It ends at
         /// the latest a time-out of the store later, with

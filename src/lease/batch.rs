@@ -1,4 +1,4 @@
-//! Several renewals in one call: what all stores have in common.
+//! Several renewals in one call: the part that all stores share.
 //!
 //! Each renewal succeeds or fails alone. But a store that can't answer one can't answer the
 //! next, and each of them would wait for its time-out. So nothing is sent after the first
@@ -96,7 +96,7 @@ mod tests {
         (0..4).map(renew).collect()
     }
 
-    /// How often the store was asked, and what was answered, if the second answer is this.
+    /// How often the store was asked, and its answers, if the second answer is this.
     fn asked(second: impl Fn() -> StoreError) -> (u32, Answers) {
         let space = Namespace::new("a", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap();
         let wanted = renewals();

@@ -21,7 +21,7 @@
 //! continue with it, so nothing in it is known to be free. A lease that is made
 //! separately for the same nodes is another promise of the caller's.
 //!
-//! In a forked child nothing is let go: what the parent had is the parent's.
+//! In a forked child nothing is let go: the parent's leases stay the parent's.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -31,7 +31,7 @@ use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
 use super::registry::{self, Conflict, EnterError, Entry, Rectangle, Space};
 
-/// Whether a lease is in use, and what was claimed from it.
+/// Whether a lease is in use, and the positions claimed from it.
 ///
 /// It takes no part in comparisons: two leases are equal whatever their claims.
 #[derive(Clone, Default)]
@@ -82,7 +82,7 @@ pub(crate) enum Denied {
 }
 
 impl Claim {
-    /// Takes the lease on `nodes` for `ticks`, or what is left of it.
+    /// Takes the lease on `nodes` for `ticks`, or the rest of it.
     ///
     /// # Errors
     /// When it is in use, used up or given up, or meets another lease in the
@@ -201,7 +201,7 @@ impl Claimed {
             return;
         }
         let mut state = self.claim.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // The registry first: what is free here is used there.
+        // The registry first: a lease that is free here counts as used there.
         match next.filter(|next| *next > self.start) {
             Some(next) => {
                 entry.leave(next.whole_tick());

@@ -10,7 +10,7 @@ use crate::lease::block::{Block, BlockState, Epoch};
 ///
 /// A store that keeps its promises (S1, S6) knows at least as much for ever: epochs
 /// and marks never fall. One that knows less has lost part of its history, and would
-/// grant again what it has granted.
+/// grant the same ticks again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Confirmed {

@@ -181,8 +181,8 @@ pub enum StoreError {
         /// The driver's error.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The store refused the login: user, password or certificate are not what it
-    /// expects, or there was none. The request was not carried out.
+    /// The store refused the login: user, password or certificate are wrong or
+    /// missing. The request was not carried out.
     Denied {
         /// The driver's error.
         source: Box<dyn Error + Send + Sync>,

@@ -28,8 +28,8 @@ use crate::lease::rectangle::{Lease, LeaseError};
 ///   that long after the end of the earlier run, or start after the last tick
 ///   that it used, with [`starting_at_tick`](Self::starting_at_tick) or
 ///   [`starting_at_unix_ms`](Self::starting_at_unix_ms).
-/// * "Now" is what the clock says. If it was set back since the earlier run,
-///   the wait is that much longer.
+/// * "Now" is the clock's time. If the clock was set back since the earlier
+///   run, the wait is that much longer.
 ///
 /// A caller that can't promise this uses a [`LeaseStore`](super::LeaseStore):
 /// even an embedded one keeps the runs of a program apart.

@@ -59,7 +59,7 @@ impl StoreLimits {
     /// whole ticks, rounded up.
     #[must_use]
     pub fn with_failover(mut self, failover: Duration) -> Self {
-        // Up, since what is cut off here is not covered.
+        // Up, since a fraction cut off here would not be covered.
         self.failover_ms = millis(failover.saturating_add(Duration::from_nanos(999_999)));
         self
     }

@@ -29,8 +29,8 @@
 //!   ended, so an epoch is never above its end. A repair makes the epoch equal to the
 //!   mark: it is above every epoch before, and a request that names one of those fails.
 //! * **One step.** The record is read, judged and written in one transaction or script,
-//!   or under a comparison with what was read. What has changed meanwhile is judged
-//!   anew, and one that has become sound is left as it is.
+//!   or under a comparison with the record as read. A record that has changed meanwhile
+//!   is judged anew, and one that has become sound is left as it is.
 //! * **The namespace.** `horizon`, `failover` and the floor are those of its record. If
 //!   that can't be read, nothing is repaired, nor granted.
 

@@ -312,8 +312,8 @@ impl StoreRecord {
     }
 
     /// Refuses to renew a grant that is not the block's last, or that must not
-    /// grow. `block` is what the store knows of it, and `incarnation` the
-    /// server's at present.
+    /// grow. `block` is its state on record, and `incarnation` the server's at
+    /// present.
     ///
     /// Another incarnation refuses by itself, before an acquisition has raised
     /// the floor: a stale record may well agree with the holder while a lost

@@ -193,7 +193,8 @@ impl Drop for Entry {
 struct Registry {
     /// The nodes that the ancestors of this process had at the forks.
     inherited: Vec<(Space, Range<u64>)>,
-    /// The number of the next entry. Whoever holds it may change the copies.
+    /// The number of the next entry. The holder of this lock may change the
+    /// copies.
     turn: Mutex<u64>,
     copies: [Mutex<State>; 2],
 }

@@ -88,12 +88,12 @@ pub trait LeaseStore: Send + fmt::Debug {
     /// for, or less where the horizon or the layout ends before.
     ///
     /// In this order: refuse clocks that are too far apart; where the server's
-    /// incarnation is not the recorded one, raise the floor over lost grants;
-    /// choose. Where less is on record than the [evidence](Acquire::evidence) says
+    /// incarnation is not the recorded one, raise the floor over lost grants; choose.
+    /// If less is on record than the [evidence](Acquire::evidence) says
     /// ([`StoreRecord::check_history`]), read no earlier than what is chosen, raise the
-    /// floor over lost grants and refuse, before any other refusal. A raised floor
-    /// must be kept even when the choice then fails: computed anew at each attempt, it
-    /// would run away from the clock for ever.
+    /// floor over lost grants and refuse, before any other refusal. A raised floor must
+    /// be kept even when the choice then fails: computed anew at each attempt, it would
+    /// run away from the clock for ever.
     ///
     /// # Errors
     /// [`StoreError::ClockSkew`], [`StoreError::ClockStepped`],

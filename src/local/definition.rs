@@ -89,8 +89,8 @@ impl Local {
         self
     }
 
-    /// Whether a directory is accepted that can lose what was written, such as one
-    /// in memory or on a network file system. If it does, IDs may come twice.
+    /// Whether a directory is accepted that can lose writes, such as one in memory
+    /// or on a network file system. If it does, IDs may come twice.
     #[must_use]
     pub fn accept_best_effort(mut self, accept: bool) -> Self {
         self.best_effort = accept;

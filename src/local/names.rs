@@ -226,7 +226,7 @@ mod tests {
             records.push(chosen.clone());
             assert_eq!(of_secret(&outline, &records, Some(&secret)), Some(&chosen));
         }
-        // Also under a name that somebody else gave it.
+        // Also under another name.
         let given = keyed(&named("orders", false).unwrap(), Some(&secret(9)));
         records.push(given.clone());
         assert_eq!(

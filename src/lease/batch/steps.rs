@@ -49,7 +49,7 @@ pub(in crate::lease) fn in_steps<S: Steps>(store: &mut S, renewals: &Renewals<'_
     let out_of_range = |(_, renew): &(_, &Renew)| renew.validate().err().map(Err);
     let mut answers: Vec<_> = renewals.iter().map(out_of_range).collect();
     let space = |index: usize| renewals[index].0;
-    // The second of a block compares with what the first has left.
+    // The second renewal of a block compares with the result of the first.
     let mut blocks: BTreeSet<(&str, Block)> = BTreeSet::new();
     let mut together: Vec<usize> = (0..renewals.len()).collect();
     together.retain(|&index| {

@@ -98,7 +98,8 @@ impl Suite<'_> {
             (&secret, longer(|_| {}, 6)),
             (&layout, longer(|_| {}, 7)),
             (&bits, longer(|_| {}, 8)),
-            // The block of the first again: it finds what that has left.
+            // The block of the first again: it compares with the result of
+            // that.
             (&space, longer(|_| {}, 0)),
         ];
         let answers = store.renew_all(&asked(&wanted));

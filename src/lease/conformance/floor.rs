@@ -1,4 +1,4 @@
-//! Where grants start: at the floor, above an unknown history, above what was forgotten.
+//! The start of grants: at the floor, above an unknown history, above forgotten grants.
 
 use std::time::Duration;
 

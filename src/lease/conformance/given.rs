@@ -22,7 +22,7 @@ impl Given {
     /// Records the end to which a renewal moved a grant.
     ///
     /// # Panics
-    /// When what a renewal adds overlaps with a grant before.
+    /// When the ticks that a renewal adds overlap with a grant before.
     #[track_caller]
     pub fn extend(&mut self, grant: &Grant, end: u64) {
         assert!(end >= grant.ticks.end, "{grant} was cut to {end}");

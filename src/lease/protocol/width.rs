@@ -31,9 +31,9 @@ impl Width {
         }
     }
 
-    /// Raises the target by half when more is borrowed than is good for long,
-    /// and what was wanted before is held; lowers it by one at a time once next
-    /// to nothing was borrowed for a whole lease duration.
+    /// Raises the target by half when more is borrowed than [`high`], and the
+    /// target so far is held. Lowers it by one at a time once next to nothing
+    /// was borrowed for a whole lease duration.
     pub(super) fn follow(
         &mut self,
         now: Duration,

@@ -5,7 +5,7 @@
 //!    awaited --------------------------> held back
 //!      | ^ \----------------------------------'
 //!      | |                  its moment has come
-//!      | `--refused for good--> gone: nothing was granted, and the builder is told
+//!      | `--refused for good--> gone: nothing was granted, and the builder gets the error
 //!      | a lease, and nothing more to ask at once
 //!      v
 //!    kept --stop--> leaving --all is released, or a request fails--> gone
@@ -104,7 +104,7 @@ impl Client {
         if let Some(action) = self.held_back() {
             return action;
         }
-        // Relaxed: whoever sets it wakes the worker afterwards.
+        // Relaxed: the thread that sets it wakes the worker afterwards.
         self.stops = self.shared.stop.load(Relaxed);
         let step = self.step();
         if let Step::Ask(request) = step {

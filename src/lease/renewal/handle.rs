@@ -58,7 +58,8 @@ impl Inbox {
         self.deregister(SegQueue::is_empty)
     }
 
-    /// Deregisters the worker when what is returned is dropped, whatever its inbox holds.
+    /// Deregisters the worker when the returned guard is dropped, whatever its inbox
+    /// holds.
     pub(super) fn close_on_drop(&self) -> impl Drop {
         CloseOnDrop(self)
     }

@@ -72,7 +72,7 @@ impl Patience {
     }
 
     fn left(&self, now: Duration) -> Duration {
-        // Relaxed: two that wait at once may both have what is left.
+        // Relaxed: two that wait at once may both use the rest.
         let whole_at = Duration::from_micros(self.whole_at.load(Relaxed));
         TOGETHER.saturating_sub(whole_at.saturating_sub(now) / FORGETS)
     }

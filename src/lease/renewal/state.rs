@@ -78,7 +78,7 @@ pub(super) struct State {
     sink: Box<dyn GrantSink>,
     /// For the monotonic time.
     started: Instant,
-    /// The last reading of the sink's clock, and what it needed then.
+    /// The last reading of the sink's clock, and its demand then.
     unix_ms: u64,
     demand: Demand,
     health: Arc<StoreHealth>,

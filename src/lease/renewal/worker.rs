@@ -112,7 +112,7 @@ impl Worker {
         if !renewals.is_empty() || !others.is_empty() {
             rest = None;
         }
-        // First, since they keep what is held.
+        // First, since they keep the leases that are held.
         if !renewals.is_empty() {
             self.renew(renewals);
         }
