@@ -39,6 +39,17 @@ fn timeline(
     Timeline::new(&lease, 0, Arc::new(clock.clone()), policy).unwrap()
 }
 
+/// How many raws there are until it refuses, by `want` at a time.
+fn claim_all(timeline: &Timeline, want: usize) -> (usize, Refused) {
+    let mut count = 0;
+    loop {
+        match timeline.claim(want) {
+            Ok(run) => count += run.len,
+            Err(refused) => return (count, refused),
+        }
+    }
+}
+
 fn raws(run: Run) -> Range<u64> {
     run.first..run.first + run.len as u64
 }
@@ -52,15 +63,10 @@ fn u1_claims_walk_all_nodes_of_a_tick_before_the_next_tick() {
     while let Ok(run) = timeline.claim(3) {
         seen.extend(raws(run));
     }
-    let mut expected = Vec::new();
-    for tick in 5..8 {
-        for node in 2..4 {
-            for sequence in 0..4 {
-                expected.push(layout.pack(tick, node, sequence).unwrap());
-            }
-        }
-    }
-    assert_eq!(seen, expected);
+    let cells = (5..8).flat_map(|tick| (2..4).map(move |node| (tick, node)));
+    let raws =
+        |(tick, node)| (0..4).map(move |sequence| layout.pack(tick, node, sequence).unwrap());
+    assert_eq!(seen, cells.flat_map(raws).collect::<Vec<_>>());
 }
 
 #[test]
@@ -81,32 +87,19 @@ fn after_idling_the_cursor_skips_to_the_clock_and_never_back() {
     clock.advance(Duration::from_secs(500));
     assert_eq!(tick(timeline.claim(1).unwrap()), 500);
     clock.step_back(Duration::from_secs(2));
-    assert_eq!(
-        tick(timeline.claim(1).unwrap()),
-        500,
-        "borrowed, within the limit"
-    );
+    let borrowed = timeline.claim(1).unwrap();
+    assert_eq!(tick(borrowed), 500, "borrowed, within the limit");
     clock.step_back(Duration::from_secs(2));
-    assert_eq!(
-        timeline.claim(1),
-        Err(Refused::BorrowLimit {
-            retry_after: Duration::from_secs(1),
-            limit: Duration::from_secs(3),
-        })
-    );
+    let (retry_after, limit) = (Duration::from_secs(1), Duration::from_secs(3));
+    let refused = Refused::BorrowLimit { retry_after, limit };
+    assert_eq!(timeline.claim(1), Err(refused));
 }
 
 #[test]
 fn u2_borrowing_stops_at_the_limit_and_says_how_long_to_wait() {
     let clock = ManualClock::new(EPOCH + 250);
     let timeline = timeline(layout(10, 2, 4, 1000), 0..1, 0..1024, 2, &clock);
-    let mut count = 0;
-    let refused = loop {
-        match timeline.claim(5) {
-            Ok(run) => count += run.len,
-            Err(refused) => break refused,
-        }
-    };
+    let (count, refused) = claim_all(&timeline, 5);
     assert_eq!(count, 3 * 16, "the clock's tick and two more");
     let Refused::BorrowLimit { retry_after, .. } = refused else {
         panic!("{refused:?}");
@@ -124,21 +117,10 @@ fn a_clock_before_the_epoch_borrows_only_what_reaches_past_it() {
     let clock = ManualClock::new(EPOCH - 1_500);
     let timeline = timeline(layout(10, 2, 2, 1000), 0..1, 0..1024, 3, &clock);
     // Two ticks are missing to the epoch, so one and the current are left of three.
-    let mut count = 0;
-    let refused = loop {
-        match timeline.claim(64) {
-            Ok(run) => count += run.len,
-            Err(refused) => break refused,
-        }
-    };
+    let (count, refused) = claim_all(&timeline, 64);
     assert_eq!(count, 2 * 4);
-    assert_eq!(
-        refused,
-        Refused::BorrowLimit {
-            retry_after: Duration::from_millis(500),
-            limit: Duration::from_secs(3),
-        }
-    );
+    let (retry_after, limit) = (Duration::from_millis(500), Duration::from_secs(3));
+    assert_eq!(refused, Refused::BorrowLimit { retry_after, limit });
     clock.set(0);
     let Err(Refused::BorrowLimit { retry_after, .. }) = timeline.claim(1) else {
         panic!("a clock at 1970 can't issue");
@@ -152,19 +134,14 @@ fn u2_the_lease_ends_whatever_the_clock_and_the_limit_say() {
     for now in [EPOCH, EPOCH + 1_000, EPOCH + 2_000] {
         let clock = ManualClock::new(now);
         let timeline = timeline(layout, 1..3, 1..2, u64::MAX, &clock);
-        let mut count = 0;
-        let refused = loop {
-            match timeline.claim(64) {
-                Ok(run) => count += run.len,
-                Err(refused) => break refused,
-            }
-        };
+        let (count, refused) = claim_all(&timeline, 64);
         assert_eq!(count, if now < EPOCH + 2_000 { 8 } else { 0 });
+        let (end_unix_ms, now_unix_ms) = (EPOCH + 2_000, now);
         assert_eq!(
             refused,
             Refused::LeaseEnded {
-                end_unix_ms: EPOCH + 2_000,
-                now_unix_ms: now,
+                end_unix_ms,
+                now_unix_ms
             }
         );
     }
@@ -191,10 +168,8 @@ fn a_wiped_cursor_means_a_forked_child() {
     let clock = ManualClock::new(EPOCH);
     let timeline = timeline(layout(10, 2, 2, 1000), 0..1, 0..1024, 3, &clock);
     assert!(!timeline.is_forked());
-    timeline
-        .words
-        .iter()
-        .for_each(|word| word.store(0, Relaxed));
+    let words = timeline.words.iter();
+    words.for_each(|word| word.store(0, Relaxed));
     assert!(timeline.is_forked());
     assert_eq!(timeline.claim(1), Err(Refused::Forked));
 }

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::io::Write;
 use std::time::Duration;
 
-use ringflake::{CachedGenerator, Id, OnEmpty, ThresholdFill};
+use ringflake::{CachedGenerator, Handle, Id, OnEmpty, TakeError, ThresholdFill};
 
 use ringflake_kit::eventually;
 use ringflake_kit::small::{cached, direct, layout};
@@ -84,41 +84,22 @@ fn the_counter_counts() {
 }
 
 #[test]
-fn p1_a_take_allocates_nothing() {
-    let ids = live_ring();
-    let taken = || {
-        for _ in 0..100_000 {
-            ids.take().unwrap();
-        }
-    };
-    assert_eq!(allocations(taken), 0);
-    is_live(&ids);
-}
-
-#[test]
-fn p1_a_batch_allocates_nothing() {
-    let ids = live_ring();
-    let mut batch = [Id::default(); 20];
-    let taken = || {
-        for n in 0..100_000 {
-            ids.take_batch(&mut batch[..n % 20]).unwrap();
-        }
-    };
-    assert_eq!(allocations(taken), 0);
-    is_live(&ids);
-}
-
-#[test]
-fn p1_a_take_from_a_handle_allocates_nothing() {
-    let ids = live_ring();
-    let mut handle = ids.handle().unwrap();
-    let taken = || {
-        for _ in 0..100_000 {
-            handle.take().unwrap();
-        }
-    };
-    assert_eq!(allocations(taken), 0);
-    is_live(&ids);
+fn p1_a_take_from_a_ring_allocates_nothing() {
+    type Take = fn(&CachedGenerator, &mut Handle, &mut [Id]) -> Result<(), TakeError>;
+    let ways: [(&str, Take); 3] = [
+        ("one", |ids, _, _| ids.take().map(drop)),
+        ("a batch", |ids, _, batch| ids.take_batch(batch).map(drop)),
+        ("a handle", |_, handle, _| handle.take().map(drop)),
+    ];
+    for (way, take) in ways {
+        let ids = live_ring();
+        let mut handle = ids.handle().unwrap();
+        let mut batch = [Id::default(); 20];
+        let taken =
+            || (0..100_000).for_each(|n| take(&ids, &mut handle, &mut batch[..n % 20]).unwrap());
+        assert_eq!(allocations(taken), 0, "{way}");
+        is_live(&ids);
+    }
 }
 
 #[test]

@@ -267,21 +267,12 @@ mod backends {
         let error = Cipher::with_backend(&Secret::from_bytes([1; 16]), foreign).unwrap_err();
         let names: Vec<_> = Backend::available().map(|b| b.to_string()).collect();
         let list = format!("choose one of {}", names.join(", "));
-        assert!(error.to_string().ends_with(&list), "{error}");
-    }
-
-    #[test]
-    fn for_another_processor_are_refused() {
-        let foreign = if cfg!(target_arch = "x86_64") {
-            Backend::Neon
-        } else {
-            Backend::Avx2
-        };
-        let error = Cipher::with_backend(&Secret::from_bytes([1; 16]), foreign).unwrap_err();
+        assert!(
+            list.ends_with("portable") && error.to_string().ends_with(&list),
+            "{error}"
+        );
         assert_eq!(error.backend, foreign);
-        let message = error.to_string();
-        assert!(message.contains(&foreign.to_string()), "{message}");
-        assert!(message.ends_with("portable"), "{message}");
+        assert!(error.to_string().contains(&foreign.to_string()), "{error}");
     }
 }
 

@@ -46,52 +46,50 @@ fn assert_says(error: &dyn Error, parts: &[&str]) {
     }
 }
 
+/// Fails unless the build is refused for exactly this, and says each of `parts`.
+#[track_caller]
+fn assert_refused<T>(built: Result<T, BuildError>, why: &BuildError, parts: &[&str]) {
+    let error = built.err().expect("it is refused");
+    assert_eq!(format!("{error:?}"), format!("{why:?}"));
+    assert_says(&error, parts);
+}
+
 // What is refused
 
 #[test]
 fn a_capacity_that_is_no_power_of_two_or_too_large() {
     for capacity in [0, 3, 65_535, 1 << 31, usize::MAX] {
         for answer in [OnEmpty::Generate, OnEmpty::Wait(SECOND)] {
-            let error = builder().capacity(capacity).on_empty(answer).build();
-            let error = error.unwrap_err();
-            assert!(
-                matches!(&error, BuildError::Ring(RingError::Capacity { capacity: c })
-                    if *c == capacity),
-                "{error:?}"
-            );
+            let built = builder().capacity(capacity).on_empty(answer).build();
             let max = RingBuffer::MAX_CAPACITY.to_string();
-            assert_says(&error, &[&capacity.to_string(), "power of two", &max]);
+            let why = BuildError::Ring(RingError::Capacity { capacity });
+            assert_refused(built, &why, &[&capacity.to_string(), "power of two", &max]);
         }
     }
 }
 
 #[test]
 fn a_threshold_out_of_its_range() {
+    let refused = |fill, why, parts: &[String]| {
+        let parts: Vec<_> = parts.iter().map(String::as_str).collect();
+        let built = builder().threshold_fill(fill).build();
+        assert_refused(built, &BuildError::Policy(why), &parts);
+    };
     for percent in [0, 101, u32::MAX] {
-        let fill = ThresholdFill::percent(percent);
-        let error = builder().threshold_fill(fill).build().unwrap_err();
-        assert!(
-            matches!(error, BuildError::Policy(PolicyError::Percent { percent: p })
-                if p == percent)
-        );
-        assert_says(&error, &[&percent.to_string(), "1 to 100"]);
+        let parts = [percent.to_string(), "1 to 100".into()];
+        let why = PolicyError::Percent { percent };
+        refused(ThresholdFill::percent(percent), why, &parts);
     }
     for (low, high) in [(0, 50), (50, 101), (60, 50), (0, 0), (u32::MAX, u32::MAX)] {
+        let parts = [low.to_string(), high.to_string(), "1 to 100".into()];
         let fill = ThresholdFill::adaptive().between(low, high);
-        let error = builder().threshold_fill(fill).build().unwrap_err();
-        let expected = PolicyError::Bounds { low, high };
-        assert!(matches!(error, BuildError::Policy(policy) if policy == expected));
-        assert_says(&error, &[&low.to_string(), &high.to_string(), "1 to 100"]);
+        refused(fill, PolicyError::Bounds { low, high }, &parts);
     }
     for slots in [0, 65, usize::MAX] {
-        let fill = ThresholdFill::slots(slots);
-        let error = builder().threshold_fill(fill).build().unwrap_err();
-        let expected = PolicyError::Slots {
-            slots,
-            capacity: 64,
-        };
-        assert!(matches!(error, BuildError::Policy(policy) if policy == expected));
-        assert_says(&error, &[&slots.to_string(), "1 to 64"]);
+        let capacity = 64;
+        let parts = [slots.to_string(), "1 to 64".into()];
+        let why = PolicyError::Slots { slots, capacity };
+        refused(ThresholdFill::slots(slots), why, &parts);
     }
     for (fill, slots) in [
         (ThresholdFill::percent(1), 1),
@@ -124,11 +122,9 @@ fn an_age_limit_shorter_than_a_tick() {
 fn a_period_that_is_too_short() {
     for period in [Duration::ZERO, Duration::from_nanos(999_999)] {
         let fill = ScheduledFill::every(period);
-        let error = builder().scheduled_fill(fill).build().unwrap_err();
-        assert!(
-            matches!(error, BuildError::Policy(PolicyError::Period { period: p }) if p == period)
-        );
-        assert_says(&error, &[&format!("{period:?}"), "1ms"]);
+        let why = BuildError::Policy(PolicyError::Period { period });
+        let parts = [&*format!("{period:?}"), "1ms"];
+        assert_refused(builder().scheduled_fill(fill).build(), &why, &parts);
     }
     for period in [ScheduledFill::MIN_PERIOD, Duration::MAX] {
         let fill = ScheduledFill::every(period).max_age(Duration::MAX);
@@ -139,9 +135,9 @@ fn a_period_that_is_too_short() {
 #[test]
 fn a_number_of_producers_out_of_its_range() {
     for count in [0, 65, usize::MAX] {
-        let error = builder().producers(count).build().unwrap_err();
-        assert!(matches!(error, BuildError::Producers { count: c } if c == count));
-        assert_says(&error, &[&count.to_string(), "1 to 64"]);
+        let why = BuildError::Producers { count };
+        let parts = [&count.to_string(), "1 to 64"];
+        assert_refused(builder().producers(count).build(), &why, &parts);
     }
     assert!(builder().producers(64).build().is_ok());
 }
@@ -151,9 +147,8 @@ fn a_wait_for_producers_that_nothing_wakes() {
     let builder = || builder().on_empty(OnEmpty::Wait(SECOND));
     for schedule in [None, Some(ScheduledFill::every(SECOND))] {
         let waits = builder().threshold_fill(None).scheduled_fill(schedule);
-        let error = waits.build().unwrap_err();
-        assert!(matches!(error, BuildError::WaitWithoutThreshold));
-        assert_says(&error, &["OnEmpty::Wait", "threshold"]);
+        let parts = ["OnEmpty::Wait", "threshold"];
+        assert_refused(waits.build(), &BuildError::WaitWithoutThreshold, &parts);
     }
     assert!(builder().build().is_ok());
 }
@@ -216,15 +211,12 @@ fn no_cipher_and_no_lease() {
         let lease = || StaticLease::assume_unique(layout, node..node + 1);
         let mut setup = Setup::new(Choice::Plain, lease());
         setup.cipher = None;
-        let error = build(layout, setup).unwrap_err();
-        assert!(matches!(error, BuildError::NoCipher));
-        assert_says(&error, &["secret", "plain"]);
+        let parts = ["secret", "plain"];
+        assert_refused(build(layout, setup), &BuildError::NoCipher, &parts);
 
         let mut setup = Setup::new(Choice::Plain, lease());
         setup.lease = None;
-        let error = build(layout, setup).unwrap_err();
-        assert!(matches!(error, BuildError::NoLease));
-        assert_says(&error, &["lease"]);
+        assert_refused(build(layout, setup), &BuildError::NoLease, &["lease"]);
 
         build(layout, Setup::new(Choice::Plain, lease())).unwrap();
     }
@@ -233,13 +225,14 @@ fn no_cipher_and_no_lease() {
 #[test]
 fn encryption_of_a_layout_that_is_to_fit_a_double() {
     for build in BOTH {
-        for (time, node, sequence) in [
-            (1, 1, 1),
-            (20, 6, 6),
-            (31, 10, 12),
-            (31, 11, 12),
-            (30, 17, 17),
-        ] {
+        let widths = [
+            [1, 1, 1],
+            [20, 6, 6],
+            [31, 10, 12],
+            [31, 11, 12],
+            [30, 17, 17],
+        ];
+        for [time, node, sequence] in widths {
             let layout = layout(time, node, sequence);
             let bits = layout.total_bits();
             let clock = clock_at(layout, 0);
@@ -254,9 +247,8 @@ fn encryption_of_a_layout_that_is_to_fit_a_double() {
                 built.unwrap();
                 continue;
             }
-            let error = built.unwrap_err();
-            assert!(matches!(error, BuildError::EncryptionWidens { bits: b } if b == bits));
-            assert_says(&error, &[&bits.to_string(), "64", "53", "plain"]);
+            let parts = [&*bits.to_string(), "64", "53", "plain"];
+            assert_refused(built, &BuildError::EncryptionWidens { bits }, &parts);
         }
     }
 }
@@ -266,15 +258,17 @@ fn a_layout_that_has_run_out() {
     for build in BOTH {
         let layout = Layout::BAIDU;
         let lease = lease(layout, 0..1, 0..layout.ticks());
-        let error = build(layout, Setup::new(Choice::Secret, lease.clone())).unwrap_err();
-        assert!(matches!(
-            error,
-            BuildError::Layout(LayoutError::Expired {
-                now_unix_ms: NOW_UNIX_MS,
-                ..
-            })
-        ));
-        assert_says(&error, &["2024-11-20T21:24:16Z", "2025-06-15T15:06:40Z"]);
+        let built = build(layout, Setup::new(Choice::Secret, lease.clone()));
+        let (end_unix_ms, now_unix_ms) = (layout.end_unix_ms(), NOW_UNIX_MS);
+        let why = BuildError::Layout(LayoutError::Expired {
+            end_unix_ms,
+            now_unix_ms,
+        });
+        assert_refused(
+            built,
+            &why,
+            &["2024-11-20T21:24:16Z", "2025-06-15T15:06:40Z"],
+        );
 
         // The millisecond before its end it is still alive.
         let mut last = Setup::new(Choice::Secret, lease.clone());
@@ -320,15 +314,10 @@ fn a_lease_that_is_counted_in_another_layout() {
     let other = Layout::TWITTER;
     for build in BOTH {
         let lease = lease(other, 0..1, 0..9);
-        let error = build(Layout::RANDFLAKE, Setup::new(Choice::Secret, lease)).unwrap_err();
-        assert!(matches!(
-            error,
-            BuildError::LeaseLayout {
-                lease: Layout::TWITTER,
-                generator: Layout::RANDFLAKE
-            }
-        ));
-        assert_says(&error, &["41/10/12", "30/17/17"]);
+        let built = build(Layout::RANDFLAKE, Setup::new(Choice::Secret, lease));
+        let (lease, generator) = (other, Layout::RANDFLAKE);
+        let why = BuildError::LeaseLayout { lease, generator };
+        assert_refused(built, &why, &["41/10/12", "30/17/17"]);
     }
 }
 
@@ -339,12 +328,8 @@ fn an_error_leaves_nothing_behind() {
     let builder = || builder_of(layout).clock(Arc::clone(&clock));
     assert!(builder().capacity(5).build().is_err());
     assert!(builder().producers(0).build().is_err());
-    assert!(
-        builder()
-            .lease(lease(Layout::TWITTER, 0..1, 0..1))
-            .build()
-            .is_err()
-    );
+    let foreign = lease(Layout::TWITTER, 0..1, 0..1);
+    assert!(builder().lease(foreign).build().is_err());
     assert_eq!(Arc::strong_count(&clock), 1);
 }
 
@@ -362,10 +347,8 @@ fn a_threshold_is_exact_for_every_ring_that_can_be_made() {
     // The product of these two is where 32 bits end.
     assert_eq!(ThresholdFill::percent(50).in_slots(1 << 26), Ok(1 << 25));
     assert_eq!(ThresholdFill::percent(100).in_slots(1 << 30), Ok(1 << 30));
-    assert_eq!(
-        ThresholdFill::percent(100).in_slots(usize::MAX),
-        Ok(usize::MAX)
-    );
+    let all = ThresholdFill::percent(100);
+    assert_eq!(all.in_slots(usize::MAX), Ok(usize::MAX));
     assert_eq!(ThresholdFill::slots(1 << 30).in_slots(1 << 30), Ok(1 << 30));
     assert_eq!(ThresholdFill::default(), ThresholdFill::percent(50));
 }
@@ -473,10 +456,8 @@ fn the_lease_is_where_ids_come_from() {
             .build()
             .unwrap();
         assert_eq!(ids.leases(), [lease(layout, nodes.clone(), ticks.clone())]);
-        assert_eq!(
-            ids.stats().lease_end_unix_ms,
-            layout.tick_start_unix_ms(ticks.end)
-        );
+        let end_unix_ms = layout.tick_start_unix_ms(ticks.end);
+        assert_eq!(ids.stats().lease_end_unix_ms, end_unix_ms);
         let parts = ids.inspect(ids.take().unwrap()).unwrap();
         assert_eq!((parts.node, parts.tick), (nodes.start, ticks.start));
     }
@@ -657,19 +638,10 @@ fn the_figures_are_what_happened() {
         .build()
         .unwrap();
     let mut expected = ids.stats();
-    assert_eq!(
-        (expected.level, expected.capacity, expected.threshold),
-        (64, 64, 0)
-    );
-    assert_eq!(
-        (expected.issued, expected.in_place, expected.retired),
-        (0, 0, 0)
-    );
-    assert_eq!(
-        (expected.refusals, expected.panics, expected.empties),
-        (0, 0, 0)
-    );
-    let fills = expected.fills;
+    let (it, fills) = (&expected, expected.fills);
+    assert_eq!((it.level, it.capacity, it.threshold), (64, 64, 0));
+    assert_eq!((it.issued, it.in_place, it.retired), (0, 0, 0));
+    assert_eq!((it.refusals, it.panics, it.empties), (0, 0, 0));
     assert_eq!((fills.padding, fills.threshold, fills.scheduled), (1, 0, 0));
     assert_eq!(expected.borrowed, Duration::ZERO);
     assert_eq!(expected.borrow_limit, SECOND);

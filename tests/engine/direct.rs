@@ -13,7 +13,7 @@ use ringflake::{
 };
 
 use ringflake_kit::oracle::Oracle;
-use ringflake_kit::small::{clock_at, direct, layout};
+use ringflake_kit::small::{POLICIES, clock_at, direct, layout, lease};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -59,14 +59,10 @@ fn retry_ms(ids: &DirectGenerator) -> u64 {
 #[test]
 fn ids_carry_the_time_of_their_take() {
     let layout = layout(44, 8, 4);
-    for policy in [
-        ClockPolicy::Refuse,
-        ClockPolicy::default(),
-        ClockPolicy::RollbackBits(2),
-        ClockPolicy::SwitchNode,
-    ] {
+    // All but the one that counts for itself.
+    for policy in &POLICIES[..4] {
         let clock = clock_at(layout, 100);
-        let ids = generator(layout, 0..8, 100..1_000, clock.clone(), policy);
+        let ids = generator(layout, 0..8, 100..1_000, clock.clone(), *policy);
         for tick in [100, 101, 105, 500, 999] {
             clock.set(layout.tick_start_unix_ms(tick) + 999);
             for _ in 0..3 {
@@ -103,58 +99,32 @@ fn a_batch_goes_on_from_run_to_run_and_ends_where_a_take_would() {
     assert_eq!(ids.take_batch(&mut []), Ok(0));
     clock.advance(SECOND);
     assert_eq!(ids.take_batch(&mut batch), Ok(48));
-    assert!(matches!(
-        ids.take_batch(&mut batch),
-        Err(Refused::LeaseEnded { .. })
-    ));
+    let ended = ids.take_batch(&mut batch);
+    assert!(matches!(ended, Err(Refused::LeaseEnded { .. })));
 }
 
 #[test]
 fn inspect_works_beside_the_generator() {
     let layout = Layout::RANDFLAKE;
-    let ids = generator(
-        layout,
-        3..4,
-        9..10,
-        clock_at(layout, 9),
-        ClockPolicy::Refuse,
-    );
+    let clock = clock_at(layout, 9);
+    let ids = generator(layout, 3..4, 9..10, clock, ClockPolicy::Refuse);
     let id = ids.take().unwrap();
     let parts = ids.inspector().inspect(id).unwrap();
     assert_eq!((parts.tick, parts.node, parts.sequence), (9, 3, 0));
     assert_eq!(ids.inspect(id), Ok(parts));
-    assert_eq!(
-        ids.leases(),
-        [ringflake::Lease::new(layout, 3..4, 9..10).unwrap()]
-    );
+    assert_eq!(ids.leases(), [lease(layout, 3..4, 9..10)]);
 }
 
 #[test]
 fn u1_threads_that_share_it_under_a_clock_that_jumps() {
     let layout = milliseconds(42, 10, 6);
-    for policy in [
-        ClockPolicy::Refuse,
-        ClockPolicy::Wait {
-            at_most: Duration::from_millis(2),
-        },
-        ClockPolicy::RollbackBits(3),
-        ClockPolicy::SwitchNode,
-        ClockPolicy::Logical {
-            at_most_ahead: Duration::from_millis(50),
-        },
-    ] {
+    for policy in POLICIES {
         let clock = clock_at(layout, 1_000);
-        let ids = Arc::new(generator(
-            layout,
-            40..56,
-            1_000..1_500,
-            clock.clone(),
-            policy,
-        ));
+        let ids = &generator(layout, 40..56, 1_000..1_500, clock.clone(), policy);
         let oracle = Oracle::new(layout, 40..56, 1_000..1_500);
         thread::scope(|scope| {
             for thread in 0..4_u64 {
-                let (ids, oracle, clock) = (Arc::clone(&ids), &oracle, &clock);
+                let (oracle, clock) = (&oracle, &clock);
                 scope.spawn(move || {
                     let mut batch = [Id::default(); 50];
                     for step in 0..1_000_u64 {
@@ -249,13 +219,8 @@ fn wait_sleeps_until_the_clock_has_caught_up() {
     let layout = milliseconds(44, 8, 4);
     let clock = clock_at(layout, 500);
     let at_most = Duration::from_secs(30);
-    let ids = generator(
-        layout,
-        0..1,
-        0..999,
-        clock.clone(),
-        ClockPolicy::Wait { at_most },
-    );
+    let policy = ClockPolicy::Wait { at_most };
+    let ids = generator(layout, 0..1, 0..999, clock.clone(), policy);
     assert_eq!(take(&ids).unwrap().tick, 500);
     clock.step_back(Duration::from_millis(20));
     let together = Barrier::new(2);
@@ -280,13 +245,8 @@ fn wait_is_bounded_while_the_clock_stands_still() {
     let layout = milliseconds(44, 8, 4);
     let clock = Counted::new(layout, 500, 0);
     let at_most = Duration::from_millis(35);
-    let ids = generator(
-        layout,
-        0..1,
-        0..999,
-        clock.clone(),
-        ClockPolicy::Wait { at_most },
-    );
+    let policy = ClockPolicy::Wait { at_most };
+    let ids = generator(layout, 0..1, 0..999, clock.clone(), policy);
     ids.take().unwrap();
     clock.clock.step_back(Duration::from_millis(10));
     let before = clock.reads.load(Relaxed);
@@ -301,13 +261,8 @@ fn wait_does_not_begin_to_sleep_when_that_is_not_enough() {
     let layout = milliseconds(44, 8, 4);
     let clock = Counted::new(layout, 5_000, 0);
     let at_most = Duration::from_millis(100);
-    let ids = generator(
-        layout,
-        0..1,
-        0..9_999,
-        clock.clone(),
-        ClockPolicy::Wait { at_most },
-    );
+    let policy = ClockPolicy::Wait { at_most };
+    let ids = generator(layout, 0..1, 0..9_999, clock.clone(), policy);
     ids.take().unwrap();
     clock.clock.step_back(Duration::from_millis(101));
     let before = clock.reads.load(Relaxed);
@@ -335,13 +290,8 @@ fn wait_does_not_wait_for_a_lease_that_has_ended() {
     let layout = milliseconds(46, 8, 1);
     let clock = clock_at(layout, 5);
     let at_most = Duration::MAX;
-    let ids = generator(
-        layout,
-        0..1,
-        5..6,
-        clock.clone(),
-        ClockPolicy::Wait { at_most },
-    );
+    let policy = ClockPolicy::Wait { at_most };
+    let ids = generator(layout, 0..1, 5..6, clock.clone(), policy);
     ids.take().unwrap();
     ids.take().unwrap();
     assert!(matches!(ids.take(), Err(Refused::LeaseEnded { .. })));
@@ -527,13 +477,8 @@ fn u1_switch_node_by_batch_and_clock_steps() {
     let layout = layout(44, 10, 5);
     let oracle = Oracle::new(layout, 0..20, 0..200);
     let clock = clock_at(layout, 0);
-    let ids = generator(
-        layout,
-        0..20,
-        0..200,
-        clock.clone(),
-        ClockPolicy::SwitchNode,
-    );
+    let policy = ClockPolicy::SwitchNode;
+    let ids = generator(layout, 0..20, 0..200, clock.clone(), policy);
     let mut batch = [Id::default(); 333];
     for step in 0..1_000_u64 {
         clock.set(layout.tick_start_unix_ms(30 + step / 8 - (step * 31) % 29));

@@ -13,9 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use ringflake::{
-    CachedGenerator, Clock, ClockPolicy, Id, Layout, ManualClock, OnEmpty, Refused, TakeError,
-};
+use ringflake::{CachedGenerator, Clock, Id, Layout, ManualClock, OnEmpty, Refused, TakeError};
 use tracing::Event;
 
 use crate::HOUR;
@@ -23,7 +21,7 @@ use ringflake_kit::child::wait_for;
 use ringflake_kit::events::OnEvent;
 use ringflake_kit::eventually;
 use ringflake_kit::oracle::Oracle;
-use ringflake_kit::small::{cached, clock_at, direct, layout};
+use ringflake_kit::small::{POLICIES, cached, clock_at, direct, layout};
 
 /// Forks the thread that made it, once, at one of its turns.
 #[derive(Debug)]
@@ -313,17 +311,7 @@ fn r3_a_fork_inside_a_build_leaves_no_producer_at_work() {
 #[test]
 fn u1_a_clock_that_forks_in_a_direct_take() {
     let mut forks = 0;
-    for policy in [
-        ClockPolicy::Refuse,
-        ClockPolicy::Wait {
-            at_most: Duration::from_millis(1),
-        },
-        ClockPolicy::RollbackBits(1),
-        ClockPolicy::SwitchNode,
-        ClockPolicy::Logical {
-            at_most_ahead: Duration::from_secs(2),
-        },
-    ] {
+    for policy in POLICIES {
         // As many IDs as a take wants, fewer, and with a clock set back.
         for (sequence_bits, want, back) in
             [(8, 1, 0), (8, 40, 0), (2, 40, 0), (2, 1, 1), (2, 40, 1)]

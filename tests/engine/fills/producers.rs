@@ -12,23 +12,24 @@ use ringflake::{
     ScheduledFill, TakeError, ThresholdFill,
 };
 
+use super::HOUR;
 use ringflake_kit::eventually;
-use ringflake_kit::small::{cached, clock_at, shared_layout};
+use ringflake_kit::small::{cached, clock_at, lease, shared_layout};
 use ringflake_kit::tricky_clock::TrickyClock;
 
-const HOUR: Duration = Duration::from_secs(3600);
-
 fn builder() -> CachedGeneratorBuilder {
-    let layout = shared_layout(40, 8, 10);
-    cached(layout, 0..16, 0..1000)
-        .borrow_limit(HOUR)
-        .on_empty(OnEmpty::Error)
-        .producers(4)
+    let lease = lease(shared_layout(40, 8, 10), 0..16, 0..1000);
+    super::builder().lease(lease).producers(4)
 }
 
 fn tricky_builder() -> (CachedGeneratorBuilder, TrickyClock) {
-    let clock = TrickyClock::new(shared_layout(40, 8, 10).tick_start_unix_ms(0));
-    (builder().clock(clock.clone()), clock)
+    let (builder, clock) = super::tricky_builder();
+    (
+        builder
+            .lease(lease(shared_layout(40, 8, 10), 0..16, 0..1000))
+            .producers(4),
+        clock,
+    )
 }
 
 /// A clock that panics whenever the first producer looks at it.

@@ -16,7 +16,7 @@ use ringflake::{
 use super::{Finding, assert_caught};
 use ringflake_kit::eventually;
 use ringflake_kit::oracle::Oracle;
-use ringflake_kit::small::{cached, clock_at, direct, epoch_of_its_own, layout, lease};
+use ringflake_kit::small::{POLICIES, cached, clock_at, direct, epoch_of_its_own, layout, lease};
 
 fn milliseconds() -> Layout {
     let builder = Layout::builder().bits(42, 8, 6);
@@ -103,11 +103,10 @@ fn sonyflake_sleeps_with_the_mutex_held() {
             *last = now.max(*last);
         })
     };
+    let at_most = Duration::from_secs(20);
     let ids = direct(layout, 0..4, 0..100_000)
         .clock(quick.clone())
-        .clock_policy(ClockPolicy::Wait {
-            at_most: Duration::from_secs(20),
-        })
+        .clock_policy(ClockPolicy::Wait { at_most })
         .build()
         .unwrap();
     let here = || {
@@ -146,15 +145,7 @@ fn snowflaked_panics_when_the_clock_steps_back() {
             resume_unwind(Box::new("clock has moved backwards"));
         }
     });
-    for policy in [
-        ClockPolicy::Refuse,
-        ClockPolicy::default(),
-        ClockPolicy::RollbackBits(2),
-        ClockPolicy::SwitchNode,
-        ClockPolicy::Logical {
-            at_most_ahead: Duration::from_secs(1),
-        },
-    ] {
+    for policy in POLICIES {
         let layout = milliseconds();
         let clock = clock_at(layout, 50_000);
         let ids = direct_by(layout, &clock, policy);
@@ -296,12 +287,12 @@ fn u2_cosid_and_yitter_go_on_when_their_guard_has_failed() {
     });
     assert_caught(mistaken.clone(), here, "tick 50 is another's");
 
+    let at_most_ahead = Duration::MAX;
+    let logical = ClockPolicy::Logical { at_most_ahead };
     for policy in [
         ClockPolicy::SwitchNode,
         ClockPolicy::RollbackBits(1),
-        ClockPolicy::Logical {
-            at_most_ahead: Duration::MAX,
-        },
+        logical,
     ] {
         let layout = layout(40, 8, 3);
         let ids = direct(layout, 0..2, 40..50)

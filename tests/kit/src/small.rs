@@ -3,10 +3,11 @@
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use ringflake::{
-    CachedGenerator, CachedGeneratorBuilder, DirectGenerator, DirectGeneratorBuilder, Layout,
-    Lease, ManualClock, Secret,
+    CachedGenerator, CachedGeneratorBuilder, ClockPolicy, DirectGenerator, DirectGeneratorBuilder,
+    Layout, Lease, ManualClock, Secret,
 };
 
 /// A layout with ticks of a second, whose IDs no other test of the process has;
@@ -38,6 +39,19 @@ pub fn epoch_of_its_own() -> u64 {
 pub fn lease(layout: Layout, nodes: Range<u64>, ticks: Range<u64>) -> Lease {
     Lease::new(layout, nodes, ticks).unwrap()
 }
+
+/// One of each kind, the parts and times small.
+pub const POLICIES: [ClockPolicy; 5] = [
+    ClockPolicy::Refuse,
+    ClockPolicy::Wait {
+        at_most: Duration::from_millis(2),
+    },
+    ClockPolicy::RollbackBits(2),
+    ClockPolicy::SwitchNode,
+    ClockPolicy::Logical {
+        at_most_ahead: Duration::from_secs(1),
+    },
+];
 
 macro_rules! over {
     ($generator:ident, $layout:ident, $nodes:ident, $ticks:ident) => {{
