@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_that_fails_is_told() {
+    fn a_read_that_fails_is_an_error() {
         struct Broken(u32);
         impl Read for Broken {
             fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {

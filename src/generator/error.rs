@@ -217,7 +217,7 @@ impl fmt::Display for BuildError {
             Self::Plan(error) => error.fmt(f),
             Self::FirstLeaseDuration { value, max } => write!(
                 f,
-                "a first lease of {value:?} can't be had: choose more than nothing, and at most \
+                "a first lease of {value:?} is not possible: choose more than nothing, and at most \
                  the lease duration, {max:?}"
             ),
             Self::Store(error) => error.fmt(f),
@@ -232,7 +232,7 @@ impl fmt::Display for BuildError {
             #[cfg(feature = "sqlite")]
             Self::LocalHas { option } => write!(
                 f,
-                "`local` sees to what `{option}` says: leave `{option}` out, or use \
+                "`local` sets what `{option}` would: leave `{option}` out, or use \
                  `lease_store` in place of `local`"
             ),
             Self::EncryptionWidens { bits } => write!(
@@ -250,7 +250,7 @@ impl fmt::Display for BuildError {
             Self::Policy(error) => error.fmt(f),
             Self::Ring(error) => error.fmt(f),
             Self::Producers { count } => {
-                write!(f, "{count} producer threads can't be had: choose 1 to 64")
+                write!(f, "{count} producer threads are not possible: choose 1 to 64")
             }
             Self::WaitWithoutThreshold => f.write_str(
                 "OnEmpty::Wait needs a threshold fill, or nothing wakes a producer: \

@@ -17,8 +17,8 @@ const CHUNK: usize = sync::size(64, 4);
 ///
 /// Made by [`CachedGenerator::handle`]. Not shared: each thread has its own.
 /// Dropping it gives the IDs that are left back to the ring, as far as there is
-/// room, unless the oldest is beyond the age limit; the rest is counted as
-/// retired. Keeps its generator alive.
+/// room, unless the oldest would outlive the age limit there; the rest is
+/// counted as retired. Keeps its generator alive.
 ///
 /// IDs in a handle are not retired by a scheduled fill: a thread that rests
 /// for an hour still has up to 64 that are an hour old.
@@ -64,7 +64,7 @@ impl CachedGenerator {
     ///
     /// # Errors
     ///
-    /// [`std::io::Error`] if the page can't be had.
+    /// [`std::io::Error`] if the system gives no page.
     pub fn handle(&self) -> std::io::Result<Handle> {
         Handle::new(self.clone())
     }

@@ -72,7 +72,7 @@ impl Position {
     }
 }
 
-/// Why a lease can't be had.
+/// Why a lease can't be taken.
 #[derive(Debug)]
 pub(crate) enum Denied {
     Conflict(Conflict),

@@ -218,14 +218,14 @@ mod tests {
     }
 
     #[test]
-    fn what_the_rules_leave_behind_is_sound() {
+    fn records_that_the_rules_leave_behind_are_sound() {
         for (block, epoch, mark) in [(0, 0, 0), (4095, 1, 1), (7, 3, 4711), (7, TICKS, TICKS)] {
             assert!(judged(block, epoch, mark).is_ok(), "{block} {epoch} {mark}");
         }
     }
 
     #[test]
-    fn what_no_rule_leaves_behind_is_quarantined_with_its_numbers() {
+    fn a_record_that_no_rule_leaves_is_quarantined_with_its_numbers() {
         for (epoch, mark, said) in [
             (1, TICKS + 1, "1073741825"),
             (8, 7, "epoch 8"),

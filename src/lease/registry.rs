@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_use_meets_nothing_else_in_use() {
+    fn rectangles_in_use_are_disjoint() {
         let space = space("in use");
         let held = try_enter(space, 8..16, 100..200).unwrap();
         for (nodes, ticks) in [
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_claimed_stays_used_and_no_more() {
+    fn only_claimed_ticks_stay_used() {
         let space = space("used");
         try_enter(space, 8..16, 100..200).unwrap().leave(110);
         try_enter(space, 8..16, 150..200).unwrap().leave(160);

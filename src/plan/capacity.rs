@@ -157,7 +157,7 @@ mod tests {
 
     /// Each ring underruns again and again there, for longer than anybody waits.
     #[test]
-    fn a_load_that_is_hardly_met_or_not_at_all_is_told_soon() {
+    fn a_load_that_is_hardly_met_or_not_at_all_is_found_soon() {
         let wake = Duration::from_millis(1);
         for (made, load) in [
             ("1000000/s", "1M"),

@@ -555,7 +555,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_fill_is_followed_by_a_pause_the_end_is_told_at_once() {
+    fn without_a_pause_after_any_fill_the_end_is_known_at_once() {
         let mut ring = worst(&machine(100, 1_000), &config(64, 50));
         ring.level = 50.0;
         ring.look_ahead(piece(105.0, 4.0));

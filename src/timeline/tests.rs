@@ -175,7 +175,7 @@ fn a_wiped_cursor_means_a_forked_child() {
 }
 
 #[test]
-fn a_used_up_tick_is_told_from_a_clock_set_back() {
+fn a_used_up_tick_is_distinguished_from_a_clock_set_back() {
     let clock = ManualClock::new(EPOCH + 3_000);
     let timeline = timeline(layout(10, 1, 1, 1000), 0..1, 0..1024, 0, &clock);
     assert_eq!(timeline.claim(2).unwrap().len, 2);

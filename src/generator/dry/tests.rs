@@ -94,7 +94,7 @@ fn a_recall_is_over_at_once_where_nobody_is_at_work() {
 }
 
 #[test]
-fn who_needs_no_fill_has_no_producer() {
+fn a_generator_without_fills_has_no_producer() {
     let none = builder(704, 5).threshold_fill(None).build().unwrap();
     assert_eq!(none.shared.producers.count(), 0);
     let one = builder(705, 5).build().unwrap();

@@ -105,7 +105,7 @@ impl LeaseUser for Counting {
 }
 
 #[test]
-fn a_grant_is_told_from_another_of_the_same_block() {
+fn a_grant_is_distinguished_from_another_of_the_same_block() {
     let clock = ManualClock::new(EPOCH);
     let user = Counting::new(2, &clock, 1);
     let mut lanes = user.lanes();
@@ -160,7 +160,7 @@ fn s4_a_given_lease_is_stopped_until_nothing_is_to_come() {
 }
 
 #[test]
-fn the_demand_is_that_of_whoever_is_least_ahead() {
+fn the_demand_is_that_of_the_source_closest_to_the_clock() {
     let clock = ManualClock::new(EPOCH);
     let user = Counting::new(2, &clock, 1);
     let mut lanes = user.lanes();

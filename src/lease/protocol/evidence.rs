@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_first_makes_room() {
+    fn the_confirmation_that_ends_first_makes_room() {
         let mut evidence = Evidence::default();
         for block in 0..=Evidence::MAX as u64 {
             evidence.note(&grant(block, 1, 5000 - block));

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_refused_is_postponed_whatever_is_left() {
+    fn a_refused_renewal_is_postponed_whatever_is_left() {
         let (mut held, _) = confirmed(600_000);
         held.postpone(Duration::from_secs(2000));
         assert_eq!(held.due(at(1, 1000), &LAYOUT), Duration::from_secs(2000));

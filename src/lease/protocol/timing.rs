@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_will_not_mend_is_retried_at_half_the_slow_pace_or_more() {
+    fn a_lasting_error_is_retried_after_half_the_slow_time_or_more() {
         let (timing, mut jitter) = (RenewTiming::new(LEASE_DURATION), Jitter::new(4));
         let (half, slow) = (Duration::from_millis(2500), Duration::from_secs(5));
         let near = Duration::from_millis(50);

@@ -49,7 +49,7 @@ fn a_grant_out_of_reach_after_a_clock_step_back_is_replaced() {
 }
 
 #[test]
-fn what_can_be_waited_for_is_within_reach() {
+fn a_clock_that_catches_up_within_a_lease_leaves_all_in_reach() {
     let mut rig = Rig::new(LeasePlan::new(2).with_widen_to(2));
     rig.settle();
     rig.demand.borrowed = too_far() - secs(1);
@@ -82,7 +82,7 @@ fn a_clock_that_was_wrong_for_a_moment_costs_no_block() {
 
 /// As after a lost history.
 #[test]
-fn what_is_out_of_reach_itself_takes_no_place() {
+fn a_new_grant_that_is_out_of_reach_itself_takes_no_place() {
     let mut rig = Rig::new(LeasePlan::new(1).with_widen_to(1));
     rig.settle();
     let floor = Floor::Tick(rig.tick() + IDLE.borrow_limit.as_secs() + 10);
@@ -104,7 +104,7 @@ fn what_is_out_of_reach_itself_takes_no_place() {
 }
 
 #[test]
-fn what_has_passed_takes_no_place() {
+fn a_grant_that_has_passed_takes_no_place() {
     let mut rig = Rig::new(LeasePlan::new(1).with_widen_to(1));
     rig.settle();
     rig.demand.borrowed = too_far();

@@ -12,7 +12,7 @@ fn with_nothing_to_hold_and_no_room_nothing_is_asked() {
 }
 
 #[test]
-fn what_has_passed_ends_no_wait() {
+fn a_grant_that_has_passed_ends_no_wait() {
     let mut rig = Rig::holding(1);
     rig.intercept();
     rig.advance(secs(LEASE_DURATION + 100));

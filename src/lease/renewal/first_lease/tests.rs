@@ -213,7 +213,7 @@ fn a_namespace_is_initialised_once_and_before_the_first_lease() {
 }
 
 #[test]
-fn what_disappears_after_the_first_lease_is_not_initialised() {
+fn a_namespace_that_disappears_later_is_not_initialised() {
     let mut case = case([], Some(History::New));
     case.first.granted = true;
     let gone = case.acquire().unwrap_err();
@@ -253,7 +253,7 @@ fn leases_that_begin_later_are_not_waited_for() {
 }
 
 #[test]
-fn what_may_come_is_asked_for_again() {
+fn a_first_lease_that_may_come_is_asked_for_again() {
     let lost = StoreError::HistoryLost {
         confirmed: Confirmed::new(Block::new(7), Epoch::new(3), 100),
         recorded: None,
@@ -271,7 +271,7 @@ fn what_may_come_is_asked_for_again() {
 }
 
 #[test]
-fn who_does_not_wait_is_refused_at_once_and_may_ask_again() {
+fn without_a_wait_it_is_refused_at_once_and_may_ask_again() {
     let mut case = case([unavailable()], Some(History::New));
     case.first.patience = Duration::ZERO;
     case.acquire().unwrap_err();

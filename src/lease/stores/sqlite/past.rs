@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_is_told_from_the_directory() {
+    fn a_copy_is_distinguished_from_the_directory() {
         let (original, copy) = (directory(), directory());
         let [original, copy] = [&original, &copy].map(|directory| directory.path());
         begin(original);

@@ -404,7 +404,7 @@ fn s9_a_process_that_knows_more_than_the_ledger_is_believed() {
 
 /// Nothing of what they had can come again, so that nobody has to wait.
 #[test]
-fn s9_what_was_told_of_a_ledger_that_was_given_up_says_nothing() {
+fn s9_evidence_from_a_ledger_that_was_given_up_is_ignored() {
     let mut rig = Rig::new();
     let mut process = rig.process();
     let early = rig.machine.snapshot();
