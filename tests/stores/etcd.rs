@@ -14,11 +14,13 @@ use serde_json::Value;
 
 use crate::kit::tests_on;
 use crate::kit::{
-    HORIZON, acquire, ambiguous, corrupt, denied, fenced, herd, init, now, space, unavailable,
+    HORIZON, acquire, ambiguous, corrupt, denied, exhausted, fenced, init, now, space, unavailable,
 };
 use crate::upgrade::upgrades_from_format_1 as upgrades;
 use ringflake_kit::proxy::{After, Fault, Proxy, Then};
-use ringflake_kit::server::Etcd;
+use ringflake_kit::server::{Etcd, Lent};
+use ringflake_kit::short_or_long;
+use ringflake_kit::words;
 
 fn options() -> OpenOptions {
     OpenOptions::new().timeout(Duration::from_secs(20))
@@ -28,8 +30,11 @@ fn store(url: &str) -> EtcdStore {
     EtcdStore::from_url(url, &options()).unwrap()
 }
 
-tests_on! { Etcd::start();
+tests_on! { Etcd;
     idle: a_forgotten_connection_is_replaced;
+    lost:
+        a_grant_whose_reply_is_lost_is_ambiguous_and_nobodys
+        many_at_once_are_given_disjoint_rectangles;
     sharing: a_hundred_generators_are_one_connection;
 }
 
@@ -51,7 +56,7 @@ fn it_conforms() {
 
 #[test]
 fn upgrades_from_format_1() {
-    let etcd = started!(Etcd::start());
+    let etcd = started!(Lent::<Etcd>::start());
     let connect = || open(&etcd.url(), &options()).unwrap();
     upgrades(&connect, &|name, format, former| {
         let key = format!("ringflake/{name}/record");
@@ -69,14 +74,6 @@ fn it_conforms_on_three_members() {
     let etcd = started!(Etcd::start_with(3, &[]));
     let connect = || open(&etcd.url(), &options()).unwrap();
     Suite::new(&connect, &now).run();
-}
-
-#[test]
-fn many_at_once_are_given_disjoint_rectangles() {
-    let etcd = started!(Etcd::start());
-    let space = space("herd").with_block_bits(10).unwrap();
-    init(&mut store(&etcd.url()), &space);
-    herd(&space, 20, 10, &|| Box::new(store(&etcd.url())));
 }
 
 /// The most that a transaction takes, with a record that is written too.
@@ -104,7 +101,7 @@ fn the_most_blocks_fit_a_transaction_after_an_election() {
 /// More than are looked at in part: the last free blocks are found.
 #[test]
 fn the_last_free_blocks_are_found() {
-    let etcd = started!(Etcd::start());
+    let etcd = started!(Lent::<Etcd>::start());
     // 1,024 blocks.
     let space = space("last").with_block_bits(7).unwrap();
     let mut store = store(&etcd.url());
@@ -116,8 +113,7 @@ fn the_last_free_blocks_are_found() {
         held.extend(store.acquire(&space, &ask).unwrap());
     }
     held.iter().for_each(|grant| given.add(grant));
-    let error = acquire(&mut store, &space).unwrap_err();
-    assert!(matches!(error, StoreError::Exhausted { .. }), "{error}");
+    exhausted(acquire(&mut store, &space));
 
     let released = &held[700];
     store
@@ -133,7 +129,7 @@ fn the_last_free_blocks_are_found() {
 /// A reply of many megabytes, on the way to the last block that is free.
 #[test]
 fn a_large_namespace_is_read_as_a_whole() {
-    let etcd = started!(Etcd::start());
+    let etcd = started!(Lent::<Etcd>::start());
     // 16,384 blocks.
     let space = space("large").with_block_bits(3).unwrap();
     let mut store = store(&etcd.url());
@@ -149,8 +145,7 @@ fn a_large_namespace_is_read_as_a_whole() {
         etcd.put_all(&keys, value.trim_end());
     }
     let last = Grant::new(Block::new(9_999), first.epoch, first.ticks);
-    let error = acquire(&mut store, &space).unwrap_err();
-    assert!(matches!(error, StoreError::Exhausted { .. }), "{error}");
+    exhausted(acquire(&mut store, &space));
     store.release(&space, last.block, last.epoch).unwrap();
     assert_eq!(acquire(&mut store, &space).unwrap().block, last.block);
     let blocks = store.list(&space).unwrap().blocks;
@@ -161,43 +156,8 @@ fn a_large_namespace_is_read_as_a_whole() {
 // Replies that are lost
 
 #[test]
-fn a_grant_whose_reply_is_lost_is_ambiguous_and_nobodys() {
-    let etcd = started!(Etcd::start());
-    let proxy = Proxy::to(etcd.port(0));
-    let url = format!("etcd://127.0.0.1:{}", proxy.port());
-    let space = space("lost");
-    let mut direct = store(&etcd.url());
-    init(&mut direct, &space);
-    for then in [Then::Close, Then::Hang] {
-        let patience = OpenOptions::new().timeout(Duration::from_millis(1500));
-        let mut cut = EtcdStore::from_url(&url, &patience).unwrap();
-        acquire(&mut cut, &space).unwrap();
-        let before = direct.list(&space).unwrap();
-
-        // The reply to the read passes.
-        proxy.set(Fault::LoseReplies {
-            after: After::Requests(1),
-            then,
-        });
-        let start = Instant::now();
-        let text = ambiguous(acquire(&mut cut, &space));
-        assert!(text.contains("acquire"), "{text}");
-        assert!(start.elapsed() < Duration::from_secs(15));
-
-        let after = direct.list(&space).unwrap();
-        assert_eq!(after.blocks.len(), before.blocks.len() + 1);
-        let known = |block| before.blocks.contains(block);
-        let lost = after.blocks.iter().find(|block| !known(block)).unwrap();
-        proxy.set(Fault::None);
-        let next = acquire(&mut cut, &space).unwrap();
-        assert_ne!(next.block, lost.block);
-        assert!(direct.list(&space).unwrap().blocks.contains(lost));
-    }
-}
-
-#[test]
 fn every_operation_that_writes_can_be_ambiguous_and_no_other() {
-    let etcd = started!(Etcd::start());
+    let etcd = started!(Lent::<Etcd>::start());
     let proxy = Proxy::to(etcd.port(0));
     let mut cut = store(&format!("etcd://127.0.0.1:{}", proxy.port()));
     let orders = space("orders");
@@ -252,7 +212,7 @@ fn every_operation_that_writes_can_be_ambiguous_and_no_other() {
 
 #[test]
 fn a_connection_that_was_closed_while_idle_is_opened_again() {
-    let etcd = started!(Etcd::start());
+    let etcd = started!(Lent::<Etcd>::start());
     let proxy = Proxy::to(etcd.port(0));
     let mut cut = store(&format!("etcd://127.0.0.1:{}", proxy.port()));
     let space = space("idle");
@@ -304,7 +264,7 @@ fn a_cluster_serves_on_when_its_leader_is_killed() {
     let mut given = Given::default();
     let mut grant = acquire(&mut store, &space).unwrap();
     given.add(&grant);
-    for _ in 0..3 {
+    for _ in 0..short_or_long(1, 3) {
         let leader = etcd.leader();
         etcd.kill(leader);
         // What was sent to the one that died is ambiguous at worst.
@@ -332,13 +292,18 @@ fn a_hanging_member_is_passed_over_a_minority_serves_nobody() {
     init(&mut store(&etcd.url()), &space);
     let leader = etcd.leader();
     let others: Vec<_> = (0..3).filter(|member| *member != leader).collect();
+    // Of which a share is waited for each member.
+    let brisk = || {
+        let options = OpenOptions::new().timeout(Duration::from_secs(6));
+        EtcdStore::from_url(&etcd.url(), &options).unwrap()
+    };
     etcd.signal(others[0], libc::SIGSTOP);
     for _ in 0..3 {
         // Each begins with a member at random.
-        acquire(&mut store(&etcd.url()), &space).unwrap();
+        acquire(&mut brisk(), &space).unwrap();
     }
     etcd.kill(others[1]);
-    let patience = OpenOptions::new().timeout(Duration::from_secs(3));
+    let patience = OpenOptions::new().timeout(Duration::from_secs(2));
     let mut hasty = EtcdStore::from_url(&etcd.url(), &patience).unwrap();
     let start = Instant::now();
     let error = acquire(&mut hasty, &space).unwrap_err();
@@ -377,20 +342,14 @@ fn a_cluster_without_space_is_unavailable_and_says_so() {
 
 #[test]
 fn credentials_log_in_and_are_never_shown() {
-    let etcd = started!(Etcd::start());
+    // Passwords that take little time to check.
+    let etcd = started!(Etcd::start_with(1, &["--bcrypt-cost", "4"]));
     for arguments in [
         &["user", "add", "root:hunter2root"][..],
         &["user", "add", "me:hunter2me"],
         &["user", "grant-role", "root", "root"],
         &["role", "add", "leases"],
-        &[
-            "role",
-            "grant-permission",
-            "leases",
-            "--prefix=true",
-            "readwrite",
-            "ringflake/",
-        ],
+        &words("role grant-permission leases --prefix=true readwrite ringflake/"),
         &["user", "grant-role", "me", "leases"],
         &["auth", "enable"],
     ] {
@@ -462,7 +421,7 @@ fn it_conforms_over_tls_and_trusts_nobody_else() {
 
 #[test]
 fn what_nobody_wrote_is_corrupt_and_left_alone() {
-    let etcd = started!(Etcd::start());
+    let etcd = started!(Lent::<Etcd>::start());
     let mut store = store(&etcd.url());
     let replace = |key: &str, from: &str, to: &str| {
         let value = etcd.ctl(0, &["get", key, "--print-value-only"]);
@@ -496,7 +455,7 @@ fn what_nobody_wrote_is_corrupt_and_left_alone() {
 
 #[test]
 fn keys_that_nobody_wrote_cost_their_block_alone() {
-    let etcd = started!(Etcd::start());
+    let etcd = started!(Lent::<Etcd>::start());
     let mut store = store(&etcd.url());
     let space = space("keys");
     init(&mut store, &space);

@@ -11,18 +11,26 @@ use ringflake::lease::{
 use ringflake::{Clock, Layout, SystemClock};
 
 /// A test of each of these names, which are those of functions of these modules, on a
-/// server of its own.
+/// server that it has to itself.
+#[allow(
+    unused_macros,
+    reason = "without a server there is nothing to test on one"
+)]
 macro_rules! tests_on {
-    ($start:expr; $($module:ident: $($test:ident)*;)*) => {
+    ($server:ty; $($module:ident: $($test:ident)*;)*) => {
         $($(
             #[test]
             fn $test() {
-                let mut server = started!($start);
-                crate::$module::$test(&mut server);
+                let mut server = started!(ringflake_kit::server::Lent::<$server>::start());
+                crate::$module::$test(&mut *server);
             }
         )*)*
     };
 }
+#[allow(
+    unused_imports,
+    reason = "without a server there is nothing to test on one"
+)]
 pub(crate) use tests_on;
 
 pub(crate) const HORIZON: u64 = 900;
@@ -66,36 +74,33 @@ pub(crate) fn all_of(error: &dyn Error) -> String {
     text
 }
 
-#[track_caller]
-pub(crate) fn unavailable<T: std::fmt::Debug>(result: Result<T, StoreError>) -> String {
-    match result {
-        Err(error @ StoreError::Unavailable { .. }) => all_of(&error),
-        other => panic!("{other:?} instead of unavailable"),
-    }
+/// Functions that answer all that an error of one kind shows, and fail the test at any
+/// other outcome.
+macro_rules! shown {
+    ($($function:ident: $kind:ident,)*) => {$(
+        #[track_caller]
+        pub(crate) fn $function<T: std::fmt::Debug>(result: Result<T, StoreError>) -> String {
+            match result {
+                Err(error @ StoreError::$kind { .. }) => all_of(&error),
+                other => panic!("{other:?}, not {}", stringify!($kind)),
+            }
+        }
+    )*};
 }
 
-#[track_caller]
-pub(crate) fn denied<T: std::fmt::Debug>(result: Result<T, StoreError>) -> String {
-    match result {
-        Err(error @ StoreError::Denied { .. }) => all_of(&error),
-        other => panic!("{other:?} instead of denied"),
-    }
-}
-
-#[track_caller]
-pub(crate) fn ambiguous<T: std::fmt::Debug>(result: Result<T, StoreError>) -> String {
-    match result {
-        Err(error @ StoreError::Ambiguous { .. }) => all_of(&error),
-        other => panic!("{other:?} instead of ambiguous"),
-    }
-}
-
-#[track_caller]
-pub(crate) fn corrupt<T: std::fmt::Debug>(result: Result<T, StoreError>) -> String {
-    match result {
-        Err(error @ StoreError::Corrupt { .. }) => all_of(&error),
-        other => panic!("{other:?} instead of corrupt"),
-    }
+shown! {
+    already_initialised: AlreadyInitialised,
+    ambiguous: Ambiguous,
+    clock_skew: ClockSkew,
+    corrupt: Corrupt,
+    denied: Denied,
+    exhausted: Exhausted,
+    fingerprint_mismatch: FingerprintMismatch,
+    invalid: Invalid,
+    not_durable: NotDurable,
+    not_initialised: NotInitialised,
+    not_quarantined: NotQuarantined,
+    unavailable: Unavailable,
 }
 
 #[track_caller]

@@ -13,14 +13,10 @@ mod etcd;
     feature = "redis"
 ))]
 mod idle;
-#[cfg(any(
-    feature = "etcd",
-    feature = "mysql",
-    feature = "postgres",
-    feature = "redis"
-))]
 #[allow(dead_code, reason = "each set of features uses a part of it")]
 mod kit;
+#[cfg(any(feature = "etcd", feature = "redis"))]
+mod lost;
 #[cfg(feature = "mysql")]
 mod mysql;
 #[cfg(feature = "postgres")]

@@ -1,20 +1,21 @@
 //! MariaDB, which stands for MySQL too.
 
-use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use mysql::Conn;
 use mysql::prelude::Queryable;
 use ringflake::lease::{
-    Acquire, Durability, Fence, Grant, History, Holder, Init, LeaseStore, MysqlStore, OpenError,
-    OpenOptions, Renew, StoreError, open,
+    Acquire, Durability, Fence, Grant, History, Holder, Init, LeaseStore, OpenOptions, Renew,
+    StoreError, open,
 };
 
-use crate::sql::{self, Database, all_of, answers, batches, made, now, space, take, tick};
+use crate::kit::fenced;
+
+use crate::sql::{self, Database, answers, batches, made, now, space, take, tick, unavailable};
 use crate::upgrade::upgrades_from_format_1 as upgrades;
-use ringflake_kit::eventually;
-use ringflake_kit::server::{MariaDb, PASSWORD, Reachable as _, TestServer as _};
+use ringflake_kit::server::{Lent, MariaDb, PASSWORD, Reachable as _, TestServer as _};
+use ringflake_kit::{eventually, words};
 
 impl Database for MariaDb {
     fn execute(&self, sql: &str) {
@@ -25,6 +26,10 @@ impl Database for MariaDb {
         self.execute(&format!(
             "SET STATEMENT check_constraint_checks = 0 FOR {sql}"
         ));
+    }
+
+    fn refusal(&self, sql: &str) -> String {
+        self.admin().query_drop(sql).unwrap_err().to_string()
     }
 
     fn holding(&self) -> Box<dyn FnMut(&str) + '_> {
@@ -53,18 +58,7 @@ fn execute(connection: &mut Conn, sql: &str) {
     }
 }
 
-sql::tests_of_sql!(MariaDb::start());
-
-#[track_caller]
-fn unavailable<T: std::fmt::Debug>(result: Result<T, StoreError>, why: &str) {
-    match result {
-        Err(error @ StoreError::Unavailable { .. }) => {
-            let text = all_of(&error);
-            assert!(text.contains(why), "{text}");
-        }
-        other => panic!("{other:?}"),
-    }
-}
+sql::tests_of_sql!(MariaDb);
 
 #[track_caller]
 fn not_durable<T: std::fmt::Debug>(result: Result<T, StoreError>, setting: &str) {
@@ -77,23 +71,19 @@ fn not_durable<T: std::fmt::Debug>(result: Result<T, StoreError>, setting: &str)
 /// With every default turned against the store that a session can turn back.
 #[test]
 fn conforms_whatever_the_defaults() {
-    let server = started!(MariaDb::start_with(&[
-        "--autocommit=0",
-        "--sql-mode=ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT,IGNORE_SPACE",
-        "--transaction-isolation=SERIALIZABLE",
-        "--transaction-read-only",
-        "--default-time-zone=+05:30",
-        "--default-storage-engine=MyISAM",
-        "--character-set-server=latin1",
-        "--log-bin",
-        "--sync-binlog=1"
-    ]));
+    let server = started!(MariaDb::start_with(&words(
+        "--autocommit=0 \
+         --sql-mode=ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT,IGNORE_SPACE \
+         --transaction-isolation=SERIALIZABLE --transaction-read-only \
+         --default-time-zone=+05:30 --default-storage-engine=MyISAM \
+         --character-set-server=latin1 --log-bin --sync-binlog=1",
+    )));
     sql::conforms(&server);
 }
 
 #[test]
 fn upgrades_from_format_1() {
-    let server = started!(MariaDb::start());
+    let server = started!(Lent::<MariaDb>::start());
     upgrades(&|| server.store(), &|name, format, former| {
         let mut admin = server.admin();
         let additions = [
@@ -125,7 +115,7 @@ fn upgrades_from_format_1() {
 /// What is left by somebody who was stopped between two changes to the tables.
 #[test]
 fn an_upgrade_goes_on_where_another_stopped() {
-    let server = started!(MariaDb::start());
+    let server = started!(Lent::<MariaDb>::start());
     let mut store = server.store();
     made(&mut *store, "orders", 5);
     let mut admin = server.admin();
@@ -142,7 +132,7 @@ fn an_upgrade_goes_on_where_another_stopped() {
 #[test]
 fn what_nobody_wrote_is_corrupt() {
     sql::what_nobody_wrote_is_corrupt(
-        &started!(MariaDb::start()),
+        &*started!(Lent::<MariaDb>::start()),
         &[
             "UPDATE ringflake_namespace SET layout = 'none' WHERE name = '{name}'",
             "UPDATE ringflake_namespace SET fingerprint = '' WHERE name = '{name}'",
@@ -157,13 +147,13 @@ fn what_nobody_wrote_is_corrupt() {
 
 #[test]
 fn those_who_renew_the_same_blocks_share_what_is_added() {
-    let server = started!(MariaDb::start());
-    batches::those_who_renew_the_same_blocks_share_what_is_added(&server);
+    let server = started!(Lent::<MariaDb>::start());
+    batches::those_who_renew_the_same_blocks_share_what_is_added(&*server);
 }
 
 #[test]
 fn renewals_of_many_namespaces_are_one_transaction() {
-    let server = started!(MariaDb::start());
+    let server = started!(Lent::<MariaDb>::start());
     let mut store = server.store();
     let spaces = ["a", "b", "c"].map(|name| made(&mut *store, name, 5));
     let grants = spaces
@@ -186,32 +176,11 @@ fn renewals_of_many_namespaces_are_one_transaction() {
 }
 
 #[test]
-fn the_tables_refuse_numbers_that_disagree() {
-    let server = started!(MariaDb::start());
-    let mut store = server.store();
-    let space = made(&mut *store, "orders", 5);
-    take(&mut *store, &space, 60);
-    for change in [
-        "epoch = hwm_end + 1",
-        "epoch = 0",
-        "hwm_end = -5",
-        "epoch = -1",
-    ] {
-        let sql = format!("UPDATE ringflake_block SET {change} WHERE block = 0");
-        let error = server.admin().query_drop(&sql).unwrap_err();
-        assert!(
-            error.to_string().contains("ringflake_block_numbers"),
-            "{change}: {error}"
-        );
-    }
-}
-
-#[test]
 fn a_deadlock_is_repeated() {
-    let server = started!(MariaDb::start());
+    let server = started!(Lent::<MariaDb>::start());
     let mut holding = server.admin();
     sql::a_deadlock_is_repeated(
-        &server,
+        &*server,
         &mut |statement| execute(&mut holding, statement),
         "UPDATE ringflake_namespace SET skew_ms = skew_ms + 1",
     );
@@ -238,10 +207,7 @@ fn a_server_with_another_identity_raises_the_floor() {
     let mut store = server.store();
     assert!(store.check(&space, now()).unwrap().history_lost());
     let renew = Renew::new(&grant, grant.ticks.end + 1, now());
-    match store.renew(&space, &renew).unwrap_err() {
-        StoreError::Fenced { fence, .. } => assert_eq!(fence, Fence::Incarnation),
-        other => panic!("{other}"),
-    }
+    assert_eq!(fenced(store.renew(&space, &renew)), Fence::Incarnation);
     let before = tick(&space);
     match store
         .acquire(&space, &Acquire::new(1, 1, now()))
@@ -295,7 +261,7 @@ fn a_server_that_can_forget_is_refused() {
 
 #[test]
 fn launches_are_noted_for_those_who_read_worker_node() {
-    let server = started!(MariaDb::start());
+    let server = started!(Lent::<MariaDb>::start());
     let rows = |server: &MariaDb| -> Vec<(u64, String, String, i32, bool)> {
         server
             .admin()
@@ -421,35 +387,7 @@ fn tls_is_what_the_url_asks_for() {
     );
 
     let directory = ringflake_kit::server::directory();
-    let mut command = Command::new("openssl");
-    command.current_dir(directory.path()).args([
-        "req",
-        "-x509",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:P-256",
-        "-nodes",
-        "-days",
-        "2",
-        "-subj",
-        "/CN=test",
-        "-addext",
-        "subjectAltName=IP:127.0.0.1",
-        "-addext",
-        "basicConstraints=critical,CA:FALSE",
-        "-keyout",
-        "server.key",
-        "-out",
-        "server.crt",
-    ]);
-    ringflake_kit::server::as_user(&mut command, "mysql");
-    let done = command.output().unwrap();
-    assert!(
-        done.status.success(),
-        "{}",
-        String::from_utf8_lossy(&done.stderr)
-    );
+    sql::certificate(directory.path(), "mysql");
     let own = directory.path().join("server.crt").display().to_string();
     server.stop();
     let key = directory.path().join("server.key").display().to_string();
@@ -472,7 +410,7 @@ fn tls_is_what_the_url_asks_for() {
 
 #[test]
 fn it_can_be_used_from_many_threads_in_turn() {
-    let server = started!(MariaDb::start());
+    let server = started!(Lent::<MariaDb>::start());
     let mut store = server.store();
     let space = made(&mut *store, "orders", 5);
     let mut grants: Vec<Grant> = Vec::new();
@@ -488,16 +426,5 @@ fn it_can_be_used_from_many_threads_in_turn() {
 
 #[test]
 fn the_scheme_opens_it() {
-    let options = OpenOptions::new();
-    for scheme in ["mysql", "mariadb"] {
-        let store = open(&format!("{scheme}://me:hunter2@example.com/app"), &options).unwrap();
-        let shown = format!("{store:?}");
-        assert!(shown.contains("app at example.com:3306"), "{shown}");
-        assert!(
-            !shown.contains("hunter2") && !shown.contains("me:"),
-            "{shown}"
-        );
-    }
-    let error = MysqlStore::from_url("mysql://me:hunter2@h/app?ssl=1", &options).unwrap_err();
-    assert!(matches!(error, OpenError::Invalid { .. }), "{error}");
+    sql::the_schemes_open_it(["mysql", "mariadb"], 3306);
 }

@@ -14,14 +14,14 @@ use ringflake::{Layout, LayoutBuilder};
 
 use crate::kit::tests_on;
 use crate::kit::{
-    acquire, ambiguous, corrupt, denied, fenced, floor_ahead, herd, init, limits, now, space,
-    unavailable,
+    acquire, ambiguous, clock_skew, corrupt, denied, fenced, floor_ahead, init, limits,
+    not_durable, now, space, unavailable,
 };
 use crate::upgrade::upgrades_from_format_1 as upgrades;
 use ringflake_kit::events::said;
 use ringflake_kit::proxy::{After, Fault, Proxy, Then};
 use ringflake_kit::server::Clock;
-use ringflake_kit::server::{Reachable as _, Redis, TestServer as _};
+use ringflake_kit::server::{Lent, Reachable as _, Redis, TestServer as _};
 
 fn options() -> OpenOptions {
     OpenOptions::new().timeout(Duration::from_secs(20))
@@ -35,8 +35,11 @@ fn through(proxy: &Proxy) -> String {
     format!("redis://127.0.0.1:{}", proxy.port())
 }
 
-tests_on! { Redis::start();
+tests_on! { Redis;
     idle: a_forgotten_connection_is_replaced;
+    lost:
+        a_grant_whose_reply_is_lost_is_ambiguous_and_nobodys
+        many_at_once_are_given_disjoint_rectangles;
     sharing: a_hundred_generators_are_one_connection;
 }
 
@@ -75,7 +78,7 @@ fn a_node_of_a_cluster_is_refused() {
 
 #[test]
 fn upgrades_from_format_1() {
-    let redis = started!(Redis::start());
+    let redis = started!(Lent::<Redis>::start());
     let connect = || open(&redis.url(), &options()).unwrap();
     upgrades(&connect, &|name, format, former| {
         let record = format!("ringflake:{{{name}}}:record");
@@ -85,58 +88,11 @@ fn upgrades_from_format_1() {
     });
 }
 
-#[test]
-fn many_at_once_are_given_disjoint_rectangles() {
-    let redis = started!(Redis::start());
-    // Fewer blocks than are asked for, so that they come back.
-    let space = space("herd").with_block_bits(10).unwrap();
-    init(&mut store(&redis.url()), &space);
-    herd(&space, 20, 10, &|| Box::new(store(&redis.url())));
-}
-
 // Replies that are lost
 
 #[test]
-fn a_grant_whose_reply_is_lost_is_ambiguous_and_nobodys() {
-    let redis = started!(Redis::start());
-    let proxy = Proxy::to(redis.port());
-    let space = space("lost");
-    let mut direct = store(&redis.url());
-    init(&mut direct, &space);
-
-    for then in [Then::Close, Then::Hang] {
-        let patience = OpenOptions::new().timeout(Duration::from_millis(500));
-        let mut cut = RedisStore::from_url(&through(&proxy), &patience).unwrap();
-        acquire(&mut cut, &space).unwrap();
-        let before = direct.list(&space).unwrap();
-
-        // The reply to PING passes.
-        proxy.set(Fault::LoseReplies {
-            after: After::Requests(1),
-            then,
-        });
-        let start = Instant::now();
-        let text = ambiguous(acquire(&mut cut, &space));
-        assert!(text.contains("acquire"), "{text}");
-        assert!(start.elapsed() < Duration::from_secs(15));
-        assert_eq!(proxy.lost(), 1 + u64::from(then == Then::Hang));
-
-        // Done it was, and it stays so.
-        let after = direct.list(&space).unwrap();
-        assert_eq!(after.blocks.len(), before.blocks.len() + 1);
-        let lost = after.blocks.last().unwrap();
-
-        proxy.set(Fault::None);
-        let next = acquire(&mut cut, &space).unwrap();
-        assert_ne!(next.block, lost.block);
-        let blocks = direct.list(&space).unwrap().blocks;
-        assert!(blocks.contains(lost));
-    }
-}
-
-#[test]
 fn a_renewal_whose_reply_is_lost_is_ambiguous_and_fences() {
-    let redis = started!(Redis::start());
+    let redis = started!(Lent::<Redis>::start());
     let proxy = Proxy::to(redis.port());
     let space = space("lost");
     let mut cut = store(&through(&proxy));
@@ -165,7 +121,7 @@ fn a_renewal_whose_reply_is_lost_is_ambiguous_and_fences() {
 
 #[test]
 fn every_operation_that_writes_can_be_ambiguous_and_no_other() {
-    let redis = started!(Redis::start());
+    let redis = started!(Lent::<Redis>::start());
     let proxy = Proxy::to(redis.port());
     let mut cut = store(&through(&proxy));
     let orders = space("orders");
@@ -210,7 +166,7 @@ fn every_operation_that_writes_can_be_ambiguous_and_no_other() {
 
 #[test]
 fn a_connection_that_fails_early_leaves_nothing_open() {
-    let redis = started!(Redis::start());
+    let redis = started!(Lent::<Redis>::start());
     let proxy = Proxy::to(redis.port());
     let space = space("cut");
     let mut cut = store(&through(&proxy));
@@ -310,8 +266,7 @@ fn a_server_whose_clock_is_off_grants_nothing_and_loses_nothing() {
         let report = store.check(&space, now()).unwrap();
         let skew = report.skew_ms().unwrap();
         assert!(skew.abs_diff(ahead_ms.unsigned_abs()) < 10_000, "{skew}");
-        let error = acquire(&mut store, &space).unwrap_err();
-        assert!(matches!(error, StoreError::ClockSkew { .. }), "{error}");
+        clock_skew(acquire(&mut store, &space));
         assert_eq!(store.list(&space).unwrap(), before);
     }
     redis.clock().run_ahead(0);
@@ -355,8 +310,7 @@ fn a_server_that_can_lose_what_it_confirmed_is_refused() {
             other => panic!("{other}"),
         }
         let init = Init::new(History::New, now());
-        let error = strict.init(&space, &init).unwrap_err();
-        assert!(matches!(error, StoreError::NotDurable { .. }), "{error}");
+        not_durable(strict.init(&space, &init));
 
         let options = options().accept_best_effort(true);
         let mut lenient = RedisStore::from_url(&redis.url(), &options).unwrap();
@@ -379,10 +333,8 @@ fn a_setting_that_changes_is_noticed_by_check() {
     assert!(report.store.contains("redis 7"), "{}", report.store);
 
     redis.command(&["CONFIG", "SET", "appendfsync", "everysec"]);
-    let error = store.check(&space, now()).unwrap_err();
-    assert!(matches!(error, StoreError::NotDurable { .. }), "{error}");
-    let error = acquire(&mut store, &space).unwrap_err();
-    assert!(matches!(error, StoreError::NotDurable { .. }), "{error}");
+    not_durable(store.check(&space, now()));
+    not_durable(acquire(&mut store, &space));
 }
 
 #[test]
@@ -508,21 +460,27 @@ fn it_conforms_over_tls_and_trusts_nobody_else() {
 
 const FIRST: &str = "0000000000000000";
 
-/// A namespace of one block, whose mark has passed, with this done to one of its keys.
-fn damaged(redis: &Redis, name: &str, damage: &[&str]) -> (Namespace, Grant) {
+/// For each damage a namespace of one block, whose mark has passed, with this done to one
+/// of its keys.
+fn damaged<'a>(redis: &Redis, damages: &[&'a [&'a str]]) -> Vec<(&'a [&'a str], Namespace, Grant)> {
     let mut store = store(&redis.url());
-    let space = space(name).with_block_bits(17).unwrap();
-    init(&mut store, &space);
-    let grant = store
-        .acquire(&space, &Acquire::new(1, 1, now()))
-        .unwrap()
-        .remove(0);
-    ringflake_kit::eventually("the mark has passed", || {
-        Layout::RANDFLAKE.tick_at(now()) >= Some(grant.ticks.end)
+    let one_block = |(index, damage): (usize, &&'a [&'a str])| {
+        let space = space(&format!("damaged-{index}"));
+        let space = space.with_block_bits(17).unwrap();
+        init(&mut store, &space);
+        let grants = store.acquire(&space, &Acquire::new(1, 1, now())).unwrap();
+        (*damage, space, grants[0].clone())
+    };
+    let all: Vec<_> = damages.iter().enumerate().map(one_block).collect();
+    ringflake_kit::eventually("the marks have passed", || {
+        let last = all.iter().map(|(.., grant)| grant.ticks.end).max();
+        Layout::RANDFLAKE.tick_at(now()) >= last
     });
-    let key = format!("ringflake:{{{name}}}:{}", damage[1]);
-    redis.command(&[&[damage[0], &key], &damage[2..]].concat());
-    (space, grant)
+    for (damage, space, _) in &all {
+        let key = format!("ringflake:{{{}}}:{}", space.name(), damage[1]);
+        redis.command(&[&[damage[0], &key], &damage[2..]].concat());
+    }
+    all
 }
 
 fn dump(redis: &Redis, space: &Namespace) -> [::redis::Value; 4] {
@@ -534,9 +492,9 @@ fn dump(redis: &Redis, space: &Namespace) -> [::redis::Value; 4] {
 
 #[test]
 fn what_nobody_wrote_is_corrupt_and_left_alone() {
-    let redis = started!(Redis::start());
+    let redis = started!(Lent::<Redis>::start());
     let mut store = store(&redis.url());
-    for (index, damage) in [
+    let damages = [
         &["HSET", "record", "floor", "abc"][..],
         &["HSET", "record", "floor", "-1"],
         &["HSET", "record", "floor", "1e3"],
@@ -546,11 +504,8 @@ fn what_nobody_wrote_is_corrupt_and_left_alone() {
         &["SET", "epoch", "x"],
         &["SET", "hwm_end", "x"],
         &["SET", "record", "x"],
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        let (space, grant) = damaged(&redis, &format!("damaged-{index}"), damage);
+    ];
+    for (damage, space, grant) in damaged(&redis, &damages) {
         let before = dump(&redis, &space);
         corrupt(acquire(&mut store, &space));
         corrupt(store.list(&space));
@@ -561,9 +516,9 @@ fn what_nobody_wrote_is_corrupt_and_left_alone() {
 
 #[test]
 fn keys_of_one_block_that_nobody_wrote_quarantine_it() {
-    let redis = started!(Redis::start());
+    let redis = started!(Lent::<Redis>::start());
     let mut store = store(&redis.url());
-    for (index, damage) in [
+    let damages = [
         &["ZADD", "hwm_end", "1.5", FIRST][..],
         &["ZADD", "hwm_end", "-1", FIRST],
         &["ZADD", "hwm_end", "inf", FIRST],
@@ -573,11 +528,8 @@ fn keys_of_one_block_that_nobody_wrote_quarantine_it() {
         &["HSET", "epoch", FIRST, "9007199254740992"],
         &["DEL", "hwm_end"],
         &["DEL", "epoch"],
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        let (space, grant) = damaged(&redis, &format!("damaged-{index}"), damage);
+    ];
+    for (damage, space, grant) in damaged(&redis, &damages) {
         let before = dump(&redis, &space);
         match acquire(&mut store, &space) {
             Err(StoreError::Exhausted { .. }) => {}
@@ -601,7 +553,7 @@ fn keys_of_one_block_that_nobody_wrote_quarantine_it() {
 
 #[test]
 fn a_member_of_no_block_takes_no_block_away() {
-    let redis = started!(Redis::start());
+    let redis = started!(Lent::<Redis>::start());
     let mut store = store(&redis.url());
     for (index, member) in ["x", "0000000000000001", "\u{e9}"].into_iter().enumerate() {
         let space = space(&format!("stray-{index}"))
@@ -622,7 +574,7 @@ fn a_member_of_no_block_takes_no_block_away() {
 
 #[test]
 fn a_layout_beyond_what_doubles_hold_is_refused() {
-    let redis = started!(Redis::start());
+    let redis = started!(Lent::<Redis>::start());
     let mut store = store(&redis.url());
     let with = |builder: LayoutBuilder| {
         let layout = builder.tick(Duration::from_millis(1)).build().unwrap();

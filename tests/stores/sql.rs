@@ -8,15 +8,19 @@ mod replies;
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::net::TcpListener;
+use std::path::Path;
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use ringflake::lease::conformance::{Given, Suite};
 use ringflake::lease::{
     Acquire, Block, Durability, Epoch, Fence, Fingerprint, Floor, Grant, History, Holder, Init,
-    LeaseStore, Namespace, OpenOptions, Renew, StoreError, open,
+    LeaseStore, Namespace, OpenError, OpenOptions, Renew, StoreError, open,
 };
 use ringflake::{Clock, Layout, SystemClock};
+
+use crate::kit::{exhausted, not_initialised, not_quarantined};
 
 pub(crate) use self::agreement::agrees_with_the_reference;
 pub(crate) use self::batches::a_block_that_is_locked_holds_up_no_other;
@@ -25,8 +29,8 @@ pub(crate) use self::replies::{
     no_answer_is_waited_for_in_vain,
 };
 pub(crate) use ringflake_kit::events::warnings;
-use ringflake_kit::eventually;
 use ringflake_kit::server::{PASSWORD, TestServer};
+use ringflake_kit::{eventually, words};
 
 /// A server under test.
 pub(crate) trait Database: TestServer {
@@ -34,6 +38,8 @@ pub(crate) trait Database: TestServer {
     fn execute(&self, sql: &str);
     /// As that role, without the constraints on blocks.
     fn damage(&self, sql: &str);
+    /// Why the tables refuse this statement of that role.
+    fn refusal(&self, sql: &str) -> String;
     /// How many connections stores have.
     fn sessions(&self) -> u64;
     /// One connection of that role, for statements that hold locks.
@@ -49,8 +55,8 @@ pub(crate) trait Database: TestServer {
 
 /// What every SQL server is asked.
 macro_rules! tests_of_sql {
-    ($start:expr) => {
-        crate::kit::tests_on! { $start;
+    ($server:ty) => {
+        crate::kit::tests_on! { $server;
             idle: a_forgotten_connection_is_replaced;
             sharing:
                 a_connection_that_would_be_idle_for_long_is_closed
@@ -74,6 +80,7 @@ macro_rules! tests_of_sql {
                 rows_are_made_up_to_a_bound
                 silence_ends_with_the_time_out
                 the_clock_is_read_after_the_locks
+                the_tables_refuse_numbers_that_disagree
                 twenty_threads_get_disjoint_rectangles;
         }
     };
@@ -218,11 +225,7 @@ pub(crate) fn rows_are_made_up_to_a_bound(server: &dyn Database) {
         StoreError::Invalid { value, max, .. } => assert_eq!((value, max), (1 << 18, 1 << 17)),
         other => panic!("{other}"),
     }
-    let error = store.list(&more).unwrap_err();
-    assert!(
-        matches!(error, StoreError::NotInitialised { .. }),
-        "{error}"
-    );
+    not_initialised(store.list(&more));
 }
 
 /// Twenty connections acquire, renew and release what they like, on few blocks.
@@ -358,8 +361,7 @@ pub(crate) fn silence_ends_with_the_time_out(server: &dyn Database) {
     let options = OpenOptions::new().timeout(timeout);
     let mut store = open(&server.url_through(port), &options).unwrap();
     let began = Instant::now();
-    let error = store.list(&space("orders", 5)).unwrap_err();
-    assert!(matches!(error, StoreError::Unavailable { .. }), "{error}");
+    crate::kit::unavailable(store.list(&space("orders", 5)));
     assert!(began.elapsed() < timeout + SLACK);
 }
 
@@ -408,6 +410,59 @@ pub(crate) fn what_nobody_wrote_is_corrupt(server: &dyn Database, damages: &[&st
         );
         assert!(refused, "{damage}: {error}");
     }
+}
+
+#[track_caller]
+pub(crate) fn unavailable<T: std::fmt::Debug>(result: Result<T, StoreError>, why: &str) {
+    let text = crate::kit::unavailable(result);
+    assert!(text.contains(why), "{text}");
+}
+
+pub(crate) fn the_tables_refuse_numbers_that_disagree(server: &dyn Database) {
+    let mut store = server.store();
+    let space = made(&mut *store, "orders", 5);
+    take(&mut *store, &space, 60);
+    for change in [
+        "epoch = hwm_end + 1",
+        "epoch = 0",
+        "hwm_end = -5",
+        "epoch = -1",
+    ] {
+        let sql = format!("UPDATE ringflake_block SET {change} WHERE block = 0");
+        let error = server.refusal(&sql);
+        // The name of a constraint of that table.
+        assert!(error.contains("ringflake_block_"), "{change}: {error}");
+    }
+}
+
+/// Each scheme opens a store on that port, which shows no password.
+pub(crate) fn the_schemes_open_it(schemes: [&str; 2], port: u16) {
+    let options = OpenOptions::new();
+    for scheme in schemes {
+        let store = open(&format!("{scheme}://me:hunter2@example.com/app"), &options).unwrap();
+        let shown = format!("{store:?}");
+        let place = format!("app at example.com:{port}");
+        assert!(shown.contains(&place), "{shown}");
+        let tells = shown.contains("hunter2") || shown.contains("me:");
+        assert!(!tells, "{shown}");
+        let unknown = format!("{scheme}://me:hunter2@h/app?ssl=1");
+        let error = open(&unknown, &options).unwrap_err();
+        assert!(matches!(error, OpenError::Invalid { .. }), "{error}");
+    }
+}
+
+/// A key and a certificate for 127.0.0.1 that signs itself, for a server of this user.
+pub(crate) fn certificate(directory: &Path, user: &str) {
+    let mut command = Command::new("openssl");
+    command.current_dir(directory).args(words(
+        "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=test \
+         -addext subjectAltName=IP:127.0.0.1 -addext basicConstraints=critical,CA:FALSE \
+         -keyout server.key -out server.crt",
+    ));
+    ringflake_kit::server::as_user(&mut command, user);
+    let done = command.output().unwrap();
+    let errors = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{errors}");
 }
 
 /// Of numbers in the row of a block.
@@ -466,11 +521,7 @@ pub(crate) fn a_repair_judges_what_others_left(server: &dyn Database) {
         let repairing = scope.spawn(|| store.repair(&space, grant.block, now()));
         eventually("the repair waits for the row", is_waited_for);
         run("COMMIT");
-        let error = repairing.join().unwrap().unwrap_err();
-        assert!(
-            matches!(error, StoreError::NotQuarantined { .. }),
-            "{error}"
-        );
+        not_quarantined(repairing.join().unwrap());
     });
     assert_eq!(
         mark(&mut *server.store(), &space, grant.block),
@@ -545,10 +596,7 @@ pub(crate) fn acquirers_do_not_queue(server: &dyn Database) {
     });
 
     // And if he does take it, that is exhaustion.
-    let error = store
-        .acquire(&only, &Acquire::new(1, 10, now()))
-        .unwrap_err();
-    assert!(matches!(error, StoreError::Exhausted { .. }), "{error}");
+    exhausted(store.acquire(&only, &Acquire::new(1, 10, now())));
 }
 
 /// A transaction that the server sacrifices to another one is repeated. The other

@@ -37,6 +37,13 @@ impl Place {
         Self { directory, path }
     }
 
+    /// The same in memory, for what is long and not about disks.
+    fn in_memory() -> Self {
+        let directory = ringflake_kit::server::data_directory();
+        let path = directory.path().join("leases.db");
+        Self { directory, path }
+    }
+
     /// A place where [`space`] was initialised.
     fn initialised() -> Self {
         let place = Self::new();
@@ -173,7 +180,7 @@ fn child(test: &str, job: &str, path: &Path) -> Command {
 
 #[test]
 fn the_sqlite_store_conforms() {
-    let place = Place::new();
+    let place = Place::in_memory();
     Suite::new(&|| Box::new(place.store()), &now)
         .with_damage(&|space, block| place.damage(space, block))
         .run();
@@ -181,7 +188,8 @@ fn the_sqlite_store_conforms() {
 
 #[test]
 fn a_file_in_wal_mode_conforms_and_stays_in_it() {
-    let place = Place::initialised();
+    let place = Place::in_memory();
+    place.init();
     let mode = |sql: &str| -> String {
         let raw = place.raw();
         raw.query_row(sql, [], |row| row.get(0)).unwrap()

@@ -13,6 +13,9 @@ use ringflake::lease::{
     OpenOptions, Renew, SqliteStore, StoreError, StoreLimits, TierStore, open,
 };
 use ringflake::{Clock, Layout, SystemClock};
+
+use crate::kit::{exhausted, not_initialised};
+use ringflake_kit::server::data_directory;
 use tempfile::TempDir;
 
 /// How far the upstream store grants.
@@ -34,7 +37,7 @@ impl Machine {
         let init = Init::new(History::New, now()).with_limits(limits);
         upstream.init(&space(), &init).unwrap();
         Self {
-            directory: tempfile::tempdir().unwrap(),
+            directory: data_directory(),
             upstream,
             given: Given::default(),
         }
@@ -92,7 +95,7 @@ fn s9_a_tier_in_a_file_conforms() {
 
 #[test]
 fn s9_a_tier_over_a_file_of_sqlite_conforms() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = data_directory();
     let url = format!(
         "tier:{0}/tier.db?upstream=sqlite:{0}/leases.db",
         directory.path().display()
@@ -192,7 +195,7 @@ fn s9_a_tier_is_no_store_and_a_store_is_no_tier() {
 /// What was written down for the machine's processes outlives them all.
 #[test]
 fn s9_processes_start_while_the_upstream_store_is_away() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = data_directory();
     let at = |name: &str| directory.path().join(name);
     let url = format!(
         "tier:{}?upstream=sqlite:{}",
@@ -228,11 +231,7 @@ fn s9_processes_start_while_the_upstream_store_is_away() {
     }
     // A machine that has nothing yet needs the upstream store once.
     fs::remove_file(at("tier.db")).unwrap();
-    let error = start().unwrap_err();
-    assert!(
-        matches!(error, StoreError::NotInitialised { .. }),
-        "{error}"
-    );
+    not_initialised(start());
     fs::rename(at("away.db"), at("leases.db")).unwrap();
     start().unwrap();
 }
@@ -256,7 +255,7 @@ fn a_block_of_a_process_that_was_killed_is_free_where_it_ends() {
         // Without a word to the store.
         std::process::abort();
     }
-    let directory = tempfile::tempdir().unwrap();
+    let directory = data_directory();
     let mut process = open(&url(directory.path()), &options()).unwrap();
     process
         .init(&whole, &Init::new(History::New, now()))
@@ -273,8 +272,7 @@ fn a_block_of_a_process_that_was_killed_is_free_where_it_ends() {
     let next = process.acquire(&whole, &ask()).unwrap().remove(0);
     assert_eq!(next.ticks.start, known[0].hwm_end);
     // It is held by this process now, which is alive.
-    let error = process.acquire(&whole, &ask()).unwrap_err();
-    assert!(matches!(error, StoreError::Exhausted { .. }), "{error}");
+    exhausted(process.acquire(&whole, &ask()));
 }
 
 /// A record that can't be true costs its block, and a repair begins above all.

@@ -5,6 +5,8 @@ use ringflake::lease::{
 };
 use ringflake::{Clock, Layout, Secret, SystemClock};
 
+use crate::kit::fingerprint_mismatch;
+
 fn secret(byte: u8) -> Secret {
     Secret::from_bytes([byte; 16])
 }
@@ -68,11 +70,7 @@ pub(crate) fn upgrades_from_format_1(
     refused(store.check(&orders, now));
 
     let wrong = former("orders", &others);
-    let error = store.upgrade(&orders, wrong).unwrap_err();
-    assert!(
-        matches!(error, StoreError::FingerprintMismatch { .. }),
-        "{error}"
-    );
+    fingerprint_mismatch(store.upgrade(&orders, wrong));
     refused(store.list(&orders));
     let missing = space("missing", &ours);
     let error = store.upgrade(&missing, wrong).unwrap_err();

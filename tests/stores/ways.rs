@@ -8,11 +8,11 @@ mod mysql {
 
     use crate::kit::{acquire, init, now, space, unavailable};
     use ringflake_kit::server::free_port;
-    use ringflake_kit::server::{MariaDb, PASSWORD, Reachable as _, TestServer as _};
+    use ringflake_kit::server::{Lent, MariaDb, PASSWORD, Reachable as _, TestServer as _};
 
     #[test]
     fn a_socket_leads_to_it() {
-        let server = started!(MariaDb::start());
+        let server = started!(Lent::<MariaDb>::start());
         let socket = server.socket();
         let word = PASSWORD;
         // The host is of no account.
@@ -81,11 +81,11 @@ mod postgres {
 
     use crate::kit::{acquire, init, space};
     use ringflake_kit::server::free_port;
-    use ringflake_kit::server::{PASSWORD, Postgres, Reachable as _};
+    use ringflake_kit::server::{Lent, PASSWORD, Postgres, Reachable as _};
 
     #[test]
     fn a_socket_leads_to_it_also_after_a_host_that_is_gone() {
-        let server = started!(Postgres::start());
+        let server = started!(Lent::<Postgres>::start());
         let word = PASSWORD;
         let (port, nobody) = (server.port(), free_port());
         let directory = server.sockets().display().to_string().replace('/', "%2F");

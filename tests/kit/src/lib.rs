@@ -46,3 +46,19 @@ pub fn is_long() -> bool {
 pub fn short_or_long<T>(short: T, long: T) -> T {
     if is_long() { long } else { short }
 }
+
+/// The words of a command line or a list, in which none has a space.
+pub fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
+/// That a text says all of this.
+///
+/// # Panics
+/// With the text and what it does not say.
+#[track_caller]
+pub fn assert_says(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part:?} is not in: {text}");
+    }
+}

@@ -3,6 +3,7 @@
 
 pub mod clock;
 pub mod etcd;
+mod lent;
 pub mod mariadb;
 pub mod postgres;
 pub mod redis;
@@ -10,11 +11,13 @@ mod template;
 
 use std::ffi::CStr;
 use std::fs::{self, File};
+use std::io;
 use std::mem;
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, OnceLock, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -22,6 +25,7 @@ use tempfile::TempDir;
 
 pub use self::clock::Clock;
 pub use self::etcd::Etcd;
+pub use self::lent::{Lent, Reusable};
 pub use self::mariadb::MariaDb;
 pub use self::postgres::{Postgres, Session};
 pub use self::redis::Redis;
@@ -176,7 +180,7 @@ pub fn as_user(command: &mut Command, user: &str) {
     command.uid(number("-u")).gid(number("-g"));
 }
 
-/// A running server; killed when dropped, and when the test's thread dies.
+/// A running server; killed when dropped, and when the process dies.
 #[derive(Debug)]
 pub struct Server {
     child: Child,
@@ -205,7 +209,8 @@ impl Server {
         };
         // SAFETY: `prctl` may be called between fork and exec.
         unsafe { command.pre_exec(end_with_parent) };
-        let child = command.spawn().unwrap();
+        let shown = format!("{command:?}");
+        let child = spawn(command).unwrap();
         let mut server = Self {
             child,
             log: log.to_owned(),
@@ -215,7 +220,7 @@ impl Server {
             let ended = server.child.try_wait().unwrap();
             assert!(
                 ended.is_none() && Instant::now() < deadline,
-                "{command:?} is not ready ({ended:?}):\n{}",
+                "{shown} is not ready ({ended:?}):\n{}",
                 server.log()
             );
             thread::sleep(Duration::from_millis(20));
@@ -267,6 +272,27 @@ impl Server {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
+}
+
+/// Starts `command` from a thread that lives as long as the process. The kernel ends a
+/// server with the thread that started it, and a [`Lent`] one outlives its first test.
+fn spawn(command: Command) -> io::Result<Child> {
+    type Asked = (Command, mpsc::Sender<io::Result<Child>>);
+    static STARTER: OnceLock<Mutex<mpsc::Sender<Asked>>> = OnceLock::new();
+    let starter = STARTER.get_or_init(|| {
+        let (sender, asked) = mpsc::channel::<Asked>();
+        thread::spawn(move || {
+            for (mut command, answer) in asked {
+                let _ = answer.send(command.spawn());
+            }
+        });
+        Mutex::new(sender)
+    });
+    let (answer, child) = mpsc::channel();
+    let starter = starter.lock().unwrap_or_else(PoisonError::into_inner);
+    starter.send((command, answer)).expect("the thread lives");
+    drop(starter);
+    child.recv().expect("the thread lives")
 }
 
 impl Drop for Server {

@@ -11,8 +11,10 @@ use ringflake::lease::{
 };
 
 use super::{options, store};
-use crate::kit::{acquire, ambiguous, fenced, init, now, space, unavailable};
-use ringflake_kit::server::Etcd;
+use crate::kit::{
+    acquire, already_initialised, ambiguous, exhausted, fenced, init, now, space, unavailable,
+};
+use ringflake_kit::server::{Etcd, Lent};
 
 /// A server that passes each request on to a member, and each reply through
 /// `change`, and the port that it is at. One that is changed to nothing ends the
@@ -79,7 +81,7 @@ fn blocks(etcd: &Etcd, space: &Namespace) -> usize {
 
 #[test]
 fn a_member_whose_clock_is_off_grants_nothing() {
-    let etcd = started!(Etcd::start());
+    let etcd = started!(Lent::<Etcd>::start());
     let space = space("off");
     init(&mut store(&etcd.url()), &space);
     let year_2045 = "Sun, 01 Jan 2045 00:00:00 GMT";
@@ -100,7 +102,7 @@ fn a_member_whose_clock_is_off_grants_nothing() {
 
 #[test]
 fn a_member_that_tells_no_date_grants_nothing() {
-    let etcd = started!(Etcd::start());
+    let etcd = started!(Lent::<Etcd>::start());
     let space = space("dateless");
     init(&mut store(&etcd.url()), &space);
     let port = before(etcd.port(0), |_, reply| with_date(&reply, None));
@@ -111,7 +113,7 @@ fn a_member_that_tells_no_date_grants_nothing() {
 
 #[test]
 fn a_client_whose_clock_is_within_the_second_is_not_refused() {
-    let etcd = started!(Etcd::start());
+    let etcd = started!(Lent::<Etcd>::start());
     let space = space("second");
     init(&mut store(&etcd.url()), &space);
     // The limit is 5 s, and the date may be a second old.
@@ -133,7 +135,7 @@ fn a_client_whose_clock_is_within_the_second_is_not_refused() {
 
 #[test]
 fn a_proxys_word_on_a_write_is_no_word_of_etcd() {
-    let etcd = started!(Etcd::start());
+    let etcd = started!(Lent::<Etcd>::start());
     let space = space("proxy");
     init(&mut store(&etcd.url()), &space);
     let refuse_writes = |status: &'static str, body: &'static str| {
@@ -161,7 +163,7 @@ fn a_proxys_word_on_a_write_is_no_word_of_etcd() {
 /// A write that is answered by another cluster than the one that was read.
 #[test]
 fn a_cluster_replaced_between_read_and_write_is_ambiguous() {
-    let etcd = started!(Etcd::start());
+    let etcd = started!(Lent::<Etcd>::start());
     let space = space("replaced");
     init(&mut store(&etcd.url()), &space);
     let port = before(etcd.port(0), |request, reply| {
@@ -182,7 +184,7 @@ fn a_cluster_replaced_between_read_and_write_is_ambiguous() {
 /// The transaction must not be done on what was read before.
 #[test]
 fn what_changes_between_read_and_write_is_taken_in() {
-    let etcd = started!(Etcd::start());
+    let etcd = started!(Lent::<Etcd>::start());
     // One block for all, and somebody who does something at each first reading.
     let meddle = |space: &Namespace, deed: fn(&mut EtcdStore, &Namespace)| {
         let (url, space) = (etcd.url(), space.clone());
@@ -220,8 +222,7 @@ fn what_changes_between_read_and_write_is_taken_in() {
     let taken = |store: &mut EtcdStore, space: &Namespace| {
         acquire(store, space).unwrap();
     };
-    let error = acquire(&mut meddle(&space, taken), &space).unwrap_err();
-    assert!(matches!(error, StoreError::Exhausted { .. }), "{error}");
+    exhausted(acquire(&mut meddle(&space, taken), &space));
 
     let space = begin("renew-block");
     let grant = acquire(&mut direct(), &space).unwrap();
@@ -242,16 +243,12 @@ fn what_changes_between_read_and_write_is_taken_in() {
     let space = super::space("init");
     let other = |store: &mut EtcdStore, space: &Namespace| init(store, space);
     let init = Init::new(History::New, now());
-    let error = meddle(&space, other).init(&space, &init).unwrap_err();
-    assert!(
-        matches!(error, StoreError::AlreadyInitialised { .. }),
-        "{error}"
-    );
+    already_initialised(meddle(&space, other).init(&space, &init));
 }
 
 #[test]
 fn a_read_that_breaks_is_repeated() {
-    let etcd = started!(Etcd::start());
+    let etcd = started!(Lent::<Etcd>::start());
     let space = space("breaks");
     init(&mut store(&etcd.url()), &space);
     let replies = AtomicUsize::new(0);

@@ -7,7 +7,7 @@ use ringflake::lease::{Fence, Floor, LeaseStore, OpenOptions, StoreError, open};
 use crate::sql::batches::{self as sql, all, moved, renew_all, several};
 use crate::sql::{Database, all_of, made, mark, now, take};
 use ringflake_kit::eventually;
-use ringflake_kit::server::{Postgres, Reachable as _, Session, TestServer as _};
+use ringflake_kit::server::{Lent, Postgres, Reachable as _, Session, TestServer as _};
 
 /// The number of the next transaction that writes.
 fn next_transaction(admin: &Session) -> u64 {
@@ -23,7 +23,7 @@ fn waiting(admin: &Session, kind: &str) -> bool {
 
 #[test]
 fn renewals_of_many_namespaces_are_one_transaction_everywhere() {
-    let server = started!(Postgres::start());
+    let server = started!(Lent::<Postgres>::start());
     let admin = server.admin();
     let mut store = server.store();
     let spaces = ["a", "b", "c"].map(|name| made(&mut *store, name, 5));
@@ -59,7 +59,7 @@ fn renewals_of_many_namespaces_are_one_transaction_everywhere() {
 
 #[test]
 fn a_renewal_that_would_overlap_costs_no_other() {
-    let server = started!(Postgres::start());
+    let server = started!(Lent::<Postgres>::start());
     let mut store = server.store();
     let space = made(&mut *store, "orders", 5);
     let grants = several(&mut *store, &space, 3);
@@ -82,7 +82,7 @@ fn a_renewal_that_would_overlap_costs_no_other() {
 
 #[test]
 fn renewals_of_many_namespaces_wait_for_each_raised_floor() {
-    let server = started!(Postgres::start());
+    let server = started!(Lent::<Postgres>::start());
     let (holding, admin) = (server.admin(), server.admin());
     let spaces = &["a", "b", "c"].map(|name| made(&mut *server.store(), name, 5));
     for raised in 0..spaces.len() {
@@ -136,8 +136,8 @@ fn renewals_of_many_namespaces_wait_for_each_raised_floor() {
 
 #[test]
 fn those_who_renew_the_same_blocks_never_wait_in_a_circle() {
-    let server = started!(Postgres::start());
-    sql::those_who_renew_the_same_blocks_share_what_is_added(&server);
+    let server = started!(Lent::<Postgres>::start());
+    sql::those_who_renew_the_same_blocks_share_what_is_added(&*server);
     let deadlocks = "SELECT sum(deadlocks) FROM pg_stat_database";
     assert_eq!(server.admin().value(deadlocks), "0");
 }

@@ -9,10 +9,10 @@ use ringflake::lease::{
     Renew, StoreError, open,
 };
 
-use super::unavailable;
+use crate::sql::unavailable;
 use crate::sql::{Database, made, mark, now, take, tick};
 use ringflake_kit::eventually;
-use ringflake_kit::server::{Postgres, Reachable as _, Session};
+use ringflake_kit::server::{Lent, Postgres, Reachable as _, Session};
 
 /// How many sessions of the store wait for a lock of this kind: "advisory" for that of
 /// the record.
@@ -66,7 +66,7 @@ fn renew_by_one(
 /// acquisition does, and as renewals of older versions did.
 #[test]
 fn a_renewal_waits_for_a_floor_being_raised_and_obeys_it() {
-    let server = started!(Postgres::start());
+    let server = started!(Lent::<Postgres>::start());
     let (holding, admin) = (server.admin(), server.admin());
     for (name, (how, change)) in ["a", "b"].into_iter().zip(CHANGES) {
         let space = &made(&mut *server.store(), name, 5);
@@ -101,7 +101,7 @@ fn a_renewal_waits_for_a_floor_being_raised_and_obeys_it() {
 /// A renewal that has compared with the record, and waits for its block.
 #[test]
 fn a_floor_is_not_raised_while_a_renewal_is_under_way() {
-    let server = started!(Postgres::start());
+    let server = started!(Lent::<Postgres>::start());
     let (holding, admin) = (server.admin(), server.admin());
     for (name, (how, change)) in ["a", "b"].into_iter().zip(CHANGES) {
         let space = &made(&mut *server.store(), name, 5);
@@ -139,7 +139,7 @@ fn a_floor_is_not_raised_while_a_renewal_is_under_way() {
 
 #[test]
 fn another_namespace_is_not_waited_for() {
-    let server = started!(Postgres::start());
+    let server = started!(Lent::<Postgres>::start());
     let (holding, admin) = (server.admin(), server.admin());
     let space = &made(&mut *server.store(), "orders", 5);
     let other = made(&mut *server.store(), "other", 5);
@@ -168,7 +168,7 @@ fn hasty(server: &Postgres) -> Box<dyn LeaseStore> {
 /// Nothing was compared yet, so nothing is in doubt.
 #[test]
 fn a_renewal_cancelled_before_it_has_the_lock_is_not_done() {
-    let server = started!(Postgres::start());
+    let server = started!(Lent::<Postgres>::start());
     let (holding, admin) = (server.admin(), server.admin());
     let mut store = server.store();
     let space = made(&mut *store, "orders", 5);
@@ -194,7 +194,7 @@ fn a_renewal_cancelled_before_it_has_the_lock_is_not_done() {
 fn renewals_make_no_multixacts() {
     const THREADS: usize = 4;
     const ROUNDS: u64 = 25;
-    let server = started!(Postgres::start());
+    let server = started!(Lent::<Postgres>::start());
     let (holding, admin) = (server.admin(), server.admin());
     let space = &made(&mut *server.store(), "orders", 5);
     let all = Acquire::new(1 + THREADS as u32, 10, now());

@@ -45,7 +45,7 @@ fn a_write_that_no_replica_confirms_is_ambiguous() {
     let (primary, replica) = started!(pair());
     let space = space("late");
     init(&mut super::store(&primary.url()), &space);
-    let patience = OpenOptions::new().timeout(Duration::from_secs(2));
+    let patience = OpenOptions::new().timeout(Duration::from_secs(1));
     let mut store = RedisStore::from_url(&primary.url(), &patience).unwrap();
     let first = acquire(&mut store, &space).unwrap();
 

@@ -323,7 +323,7 @@ fn schedule() -> impl Strategy<Value = (usize, u32, StoreLimits, Vec<Op>)> {
 fn the_scripts_decide_as_the_reference() {
     let server = started!(Redis::start_with_clock(Clock::new()));
     let config = ProptestConfig {
-        cases: 300,
+        cases: ringflake_kit::short_or_long(100, 300),
         failure_persistence: None,
         ..ProptestConfig::default()
     };

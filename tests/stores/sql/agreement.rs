@@ -161,7 +161,8 @@ pub(crate) fn agrees_with_the_reference(server: &dyn Database) {
         .with_horizon(DAY * HORIZON as u32)
         .with_failover(DAY * 2);
     let mut renewed = 0;
-    for seed in 1..=12 {
+    let seeds = ringflake_kit::short_or_long(6, 12);
+    for seed in 1..=seeds {
         let name = format!("agreement-{seed}");
         let space = Namespace::new(name, &layout, Fingerprint::PLAIN)
             .and_then(|space| space.with_block_bits(2))
@@ -188,5 +189,8 @@ pub(crate) fn agrees_with_the_reference(server: &dyn Database) {
             assert_eq!(ours, theirs, "seed {seed}, step {step}: {did}");
         }
     }
-    assert!(renewed > 40, "only {renewed} renewals moved an end");
+    assert!(
+        renewed > 4 * seeds as u32,
+        "only {renewed} renewals moved an end"
+    );
 }

@@ -12,6 +12,8 @@ use ringflake::lease::{
     StoreLimits, open,
 };
 
+use crate::kit::{invalid, not_initialised};
+
 use super::{Place, acquire, ask, now, options, space, store, unavailable};
 
 #[test]
@@ -94,8 +96,7 @@ fn what_is_out_of_range_leaves_no_file() {
     let place = Place::new();
     let limits = StoreLimits::default().with_skew(std::time::Duration::ZERO);
     let init = Init::new(History::New, now()).with_limits(limits);
-    let error = place.store().init(&space(), &init).unwrap_err();
-    assert!(matches!(error, StoreError::Invalid { .. }), "{error}");
+    invalid(place.store().init(&space(), &init));
     assert!(!place.path.exists());
 }
 
@@ -114,11 +115,7 @@ fn an_empty_file_is_not_initialised_and_can_be() {
     // What an `init` leaves that was killed half-way.
     let place = Place::new();
     fs::write(&place.path, "").unwrap();
-    let error = acquire(&mut place.store(), 10).unwrap_err();
-    assert!(
-        matches!(error, StoreError::NotInitialised { .. }),
-        "{error}"
-    );
+    not_initialised(acquire(&mut place.store(), 10));
     place.init();
     acquire(&mut place.store(), 10).unwrap();
 }

@@ -148,7 +148,7 @@ proptest! {
     fn the_store_and_the_reference_give_the_same_answers(
         steps in prop::collection::vec(step(), 1..60),
     ) {
-        let place = Place::new();
+        let place = Place::in_memory();
         let clock = ManualClock::new(START_MS);
         let space = Namespace::new("test", &Layout::RANDFLAKE, Fingerprint::PLAIN)
             .and_then(|space| space.with_block_bits(15))

@@ -4,7 +4,7 @@ use std::fs;
 
 use tempfile::TempDir;
 
-use super::{Thief, file};
+use super::{Thief, all_at_once, file};
 
 /// A thief with a certificate for `localhost`, and a URL that leads to it.
 fn thieves() -> Vec<(Thief, &'static str)> {
@@ -34,7 +34,7 @@ fn thieves() -> Vec<(Thief, &'static str)> {
 
 #[test]
 fn a_file_that_is_replaced_is_taken_up_by_the_next_connection() {
-    for (thief, url) in thieves() {
+    all_at_once(thieves(), |(thief, url)| {
         let directory = TempDir::new().unwrap();
         let ca = directory.path().join("ca.pem");
         fs::copy(file("client.pem"), &ca).unwrap();
@@ -46,13 +46,13 @@ fn a_file_that_is_replaced_is_taken_up_by_the_next_connection() {
         fs::copy(file("ca.pem"), &ca).unwrap();
         let text = thief.ask(&mut *store);
         assert!(thief.knows(), "{url}: {text}");
-    }
+    });
 }
 
 /// The machine's authorities are those of a variable, so that takes a process.
 #[test]
 fn the_authorities_that_the_machine_knows_are_believed() {
-    for (thief, url) in thieves() {
+    all_at_once(thieves(), |(thief, url)| {
         let (url, _) = url.rsplit_once(['?', '&']).unwrap();
         for (authority, known) in [("client.pem", false), ("ca.pem", true)] {
             let text = thief.meet_elsewhere(url, |command| {
@@ -62,13 +62,13 @@ fn the_authorities_that_the_machine_knows_are_believed() {
             });
             assert_eq!(thief.knows(), known, "{url} {authority}: {text}");
         }
-    }
+    });
 }
 
 #[cfg(unix)]
 #[test]
 fn a_private_key_that_others_may_read_or_write_is_refused() {
-    for (thief, url) in thieves() {
+    all_at_once(thieves(), |(thief, url)| {
         let (scheme, _) = url.split_once(':').unwrap();
         let (certificate, key) = match scheme {
             "mysql" => ("cert_chain_path", "priv_key_path"),
@@ -86,7 +86,7 @@ fn a_private_key_that_others_may_read_or_write_is_refused() {
         }
         ringflake_kit::tls::only_for_us(&identity.key());
         thief.succeeds(&url);
-    }
+    });
 }
 
 #[cfg(feature = "postgres")]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use ringflake::lease::{OpenOptions, open};
 use tempfile::TempDir;
 
-use super::{PASSWORD, Thief, file};
+use super::{PASSWORD, Thief, all_at_once, file};
 use ringflake_kit::tls::only_for_us;
 
 /// A thief that is believed, a URL without a password that leads to it, and the
@@ -46,7 +46,7 @@ fn thieves() -> Vec<(Thief, String, &'static str)> {
 
 #[test]
 fn another_password_in_the_file_is_for_the_next_connection() {
-    for (thief, url, _) in thieves() {
+    all_at_once(thieves(), |(thief, url, _)| {
         let directory = TempDir::new().unwrap();
         let path = directory.path().join("password");
         fs::write(&path, "old\n").unwrap();
@@ -72,16 +72,16 @@ fn another_password_in_the_file_is_for_the_next_connection() {
             text.contains("password_file can't be read"),
             "{url}: {text}"
         );
-    }
+    });
 }
 
 #[test]
 fn a_program_is_asked_at_each_connection() {
-    for (thief, url, _) in thieves() {
+    all_at_once(thieves(), |(thief, url, _)| {
         let asked = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&asked);
         let options = OpenOptions::new()
-            .timeout(Duration::from_secs(4))
+            .timeout(Duration::from_secs(2))
             .with_password(move || match count.fetch_add(1, SeqCst) {
                 0 => Err(std::io::Error::other("the vault is sealed")),
                 1 => Ok("old".into()),
@@ -100,7 +100,7 @@ fn a_program_is_asked_at_each_connection() {
             thief.knows()
         });
         assert!(told, "{url}");
-    }
+    });
 }
 
 /// Variables are those of a process of their own.
@@ -127,12 +127,12 @@ mod environment {
     #[test]
     fn each_store_has_a_variable() {
         let home = TempDir::new().unwrap();
-        for (thief, url, variable) in thieves() {
+        all_at_once(thieves(), |(thief, url, variable)| {
             let text = check(&thief, &url, home.path(), None);
             assert!(!thief.knows(), "{url}: {text}");
             let text = check(&thief, &url, home.path(), Some(variable));
             assert!(thief.knows(), "{url}: {text}");
-        }
+        });
     }
 
     #[cfg(all(feature = "postgres", unix))]

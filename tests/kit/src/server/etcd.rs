@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -10,7 +11,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::eventually;
-use crate::server::{self, Reachable, Server};
+use crate::server::{self, Reachable, Reusable, Server};
 
 /// A cluster of one or more members, each on ports of its own, with its data in
 /// a directory of its own.
@@ -289,6 +290,21 @@ impl Etcd {
         } else {
             Err(text(&output.stderr))
         }
+    }
+}
+
+impl Reusable for Etcd {
+    fn start() -> Option<Self> {
+        Self::start()
+    }
+
+    fn clear(&self) {
+        self.ctl(0, &["del", "--prefix", ""]);
+    }
+
+    fn idle() -> &'static Mutex<Vec<Self>> {
+        static IDLE: Mutex<Vec<Etcd>> = Mutex::new(Vec::new());
+        &IDLE
     }
 }
 

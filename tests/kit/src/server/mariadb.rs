@@ -2,15 +2,17 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
 
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder};
 use tempfile::TempDir;
 
 use super::clock::Clock;
+use crate::eventually;
 use crate::server::{
-    PASSWORD, Reachable, Server, Template, TestServer, as_user, data_directory, directory, find,
-    free_port,
+    PASSWORD, Reachable, Reusable, Server, Template, TestServer, as_user, data_directory,
+    directory, find, free_port,
 };
 
 const PACKAGE: &str = "mariadb-server";
@@ -195,6 +197,28 @@ impl MariaDb {
             .user(Some("root"))
             .prefer_socket(false);
         Conn::new(options)
+    }
+}
+
+impl Reusable for MariaDb {
+    fn start() -> Option<Self> {
+        Self::start()
+    }
+
+    fn clear(&self) {
+        let mut admin = self.connect().unwrap();
+        admin.query_drop("KILL USER app").unwrap();
+        eventually("the connections are gone", || {
+            let all = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = 'app'";
+            admin.query_first::<u64, _>(all).unwrap() == Some(0)
+        });
+        admin.query_drop("DROP DATABASE app").unwrap();
+        admin.query_drop("CREATE DATABASE app").unwrap();
+    }
+
+    fn idle() -> &'static Mutex<Vec<Self>> {
+        static IDLE: Mutex<Vec<MariaDb>> = Mutex::new(Vec::new());
+        &IDLE
     }
 }
 

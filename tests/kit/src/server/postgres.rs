@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,8 @@ use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 use super::clock::Clock;
 use crate::server::{
-    PASSWORD, Reachable, Server, Template, TestServer, as_user, data_directory, find, free_port,
+    PASSWORD, Reachable, Reusable, Server, Template, TestServer, as_user, data_directory, find,
+    free_port,
 };
 
 const PACKAGE: &str = "postgresql";
@@ -190,6 +192,8 @@ impl Postgres {
             format!("unix_socket_directories={sockets}"),
             "shared_buffers=4MB".to_owned(),
             "max_connections=60".to_owned(),
+            // Its transactions would be taken for those of a store.
+            "autovacuum=off".to_owned(),
         ] {
             command.args(["-c", &setting]);
         }
@@ -209,6 +213,23 @@ impl Postgres {
     fn leader(&self) -> i32 {
         let file = fs::read_to_string(self.data().join("postmaster.pid")).unwrap();
         file.lines().next().unwrap().parse().unwrap()
+    }
+}
+
+impl Reusable for Postgres {
+    fn start() -> Option<Self> {
+        Self::start()
+    }
+
+    fn clear(&self) {
+        let admin = Session::open(self.port, USER, USER);
+        admin.execute("DROP DATABASE app WITH (FORCE)");
+        admin.execute("CREATE DATABASE app OWNER app");
+    }
+
+    fn idle() -> &'static Mutex<Vec<Self>> {
+        static IDLE: Mutex<Vec<Postgres>> = Mutex::new(Vec::new());
+        &IDLE
     }
 }
 

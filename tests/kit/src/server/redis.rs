@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use tempfile::TempDir;
 
 use super::clock::Clock;
 use crate::eventually;
-use crate::server::{self, Reachable, Server, TestServer};
+use crate::server::{self, Reachable, Reusable, Server, TestServer};
 
 /// A server on a port of its own, with its data in a directory of its own, that
 /// keeps what it confirms: `appendfsync always`, no eviction.
@@ -134,6 +135,22 @@ impl Redis {
             redis::cmd("AUTH").arg(password).exec(&mut connection)?;
         }
         Ok(connection)
+    }
+}
+
+impl Reusable for Redis {
+    fn start() -> Option<Self> {
+        Self::start()
+    }
+
+    fn clear(&self) {
+        self.command(&["FLUSHALL"]);
+        self.command(&["SCRIPT", "FLUSH"]);
+    }
+
+    fn idle() -> &'static Mutex<Vec<Self>> {
+        static IDLE: Mutex<Vec<Redis>> = Mutex::new(Vec::new());
+        &IDLE
     }
 }
 

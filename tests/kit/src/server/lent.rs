@@ -1,0 +1,98 @@
+//! Servers that the tests of a process have one after the other.
+
+use std::ops::{Deref, DerefMut};
+use std::process;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, Once, PoisonError};
+use std::thread;
+
+use super::{Etcd, MariaDb, Postgres, Redis};
+
+/// A server of which nothing that a test did through a store remains.
+pub trait Reusable: Sized + 'static {
+    /// A new one; none where it is not installed.
+    fn start() -> Option<Self>;
+
+    /// Takes away what tests have written, and ends the connections of their stores.
+    fn clear(&self);
+
+    /// Those that no test has.
+    fn idle() -> &'static Mutex<Vec<Self>>;
+}
+
+/// A server that a test has to itself, and that the next test has when it ends: as many
+/// are started as tests run at once. A test that changes settings or users, or copies or
+/// replaces the server, starts its own instead.
+///
+/// The server of a test that panics is ended with the test. The others are ended with
+/// the process.
+#[derive(Debug)]
+pub struct Lent<S: Reusable>(Option<S>);
+
+impl<S: Reusable> Lent<S> {
+    /// An idle server, or a new one; none where it is not installed, after saying that the
+    /// test is skipped for it.
+    pub fn start() -> Option<Self> {
+        static AT_EXIT: Once = Once::new();
+        AT_EXIT.call_once(|| {
+            OWNER.store(process::id(), Relaxed);
+            // SAFETY: the function touches nothing but statics that have no destructor.
+            let registered = unsafe { libc::atexit(end_all) };
+            assert_eq!(registered, 0, "no room for another exit handler");
+        });
+        let idle = S::idle()
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop();
+        if let Some(server) = &idle {
+            server.clear();
+        }
+        idle.or_else(S::start).map(|server| Self(Some(server)))
+    }
+}
+
+impl<S: Reusable> Deref for Lent<S> {
+    type Target = S;
+
+    fn deref(&self) -> &S {
+        self.0.as_ref().expect("it is there until it is dropped")
+    }
+}
+
+impl<S: Reusable> DerefMut for Lent<S> {
+    fn deref_mut(&mut self) -> &mut S {
+        self.0.as_mut().expect("it is there until it is dropped")
+    }
+}
+
+impl<S: Reusable> Drop for Lent<S> {
+    fn drop(&mut self) {
+        if let Some(server) = self.0.take()
+            && !thread::panicking()
+        {
+            let idle = S::idle().lock();
+            idle.unwrap_or_else(PoisonError::into_inner).push(server);
+        }
+    }
+}
+
+/// The process whose servers they are, for one that was forked off has the same statics.
+static OWNER: AtomicU32 = AtomicU32::new(0);
+
+/// Ends the servers and removes their directories.
+extern "C" fn end_all() {
+    // Relaxed: only the process that wrote it, or a copy of it, reads it.
+    if OWNER.load(Relaxed) != process::id() {
+        return;
+    }
+    fn end<S: Reusable>() {
+        if let Ok(mut idle) = S::idle().try_lock() {
+            idle.clear();
+        }
+    }
+    end::<Etcd>();
+    end::<MariaDb>();
+    end::<Postgres>();
+    end::<Redis>();
+}
