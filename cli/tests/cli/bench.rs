@@ -7,6 +7,7 @@ use ringflake::Backend;
 use serde_json::Value;
 
 use crate::home::{Home, fail, stderr, stdout, succeed};
+use ringflake_kit::words;
 
 #[test]
 fn bench_has_one_line_for_each_name_and_number_of_threads() {
@@ -14,18 +15,10 @@ fn bench_has_one_line_for_each_name_and_number_of_threads() {
     let text = home.print(&["bench", "--format", "json", "--rounds", "2"]);
     let cores = thread::available_parallelism().unwrap().get();
     let mut expected = BTreeSet::new();
-    for name in [
-        "fetch_add",
-        "array_queue_pop",
-        "ring_take",
-        "ring_take_batch_64",
-        "handle_take",
-        "live_take",
-        "live_batch_64",
-        "in_place",
-        "encrypt_scalar",
-        "encrypt_batch",
-    ] {
+    for name in words(
+        "fetch_add array_queue_pop ring_take ring_take_batch_64 handle_take live_take \
+         live_batch_64 in_place encrypt_scalar encrypt_batch",
+    ) {
         let least = if name.starts_with("live_") { 2 } else { 1 };
         expected.insert((name.to_owned(), least));
         expected.insert((name.to_owned(), cores.max(least)));
@@ -53,15 +46,7 @@ fn bench_has_one_line_for_each_name_and_number_of_threads() {
 #[test]
 fn bench_can_be_asked_for_one_name_and_prints_a_table() {
     let home = Home::new();
-    let args = [
-        "bench",
-        "--rounds",
-        "1",
-        "--only",
-        "fetch_add",
-        "--only",
-        "in_place",
-    ];
+    let args = words("bench --rounds 1 --only fetch_add --only in_place");
     let table = home.print(&args);
     let names: BTreeSet<_> = table
         .lines()

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::home::{
     Home, distinct, fail, lie_above_all, numbers, spawn, stderr, stdout, succeed, unix_ms,
 };
+use ringflake_kit::assert_says;
 
 /// IDs made now begin at the clock, and not above a past that is lost.
 fn assert_new(home: &Home, ids: &str) {
@@ -66,10 +67,7 @@ fn a_store_that_was_removed_starts_above_all_it_has_granted() {
     let asked_ms = unix_ms();
     let output = succeed(home.run(&["generate"]));
     let said = stderr(&output);
-    assert!(
-        said.contains("no record") && said.contains("120 s"),
-        "{said}"
-    );
+    assert_says(&said, &["no record", "120 s"]);
     assert!(said.contains("waiting"), "{said}");
     let after = stdout(&output);
     let parts = home.inspect(&[], &after);
@@ -310,10 +308,7 @@ fn a_directory_in_memory_is_refused_unless_that_is_accepted() {
     for refused in [None, Some(""), Some("0")] {
         for args in [plain, &[]] {
             let message = fail(generate(refused, args));
-            assert!(
-                message.contains("tmpfs") && message.contains("--best-effort"),
-                "{message}"
-            );
+            assert_says(&message, &["tmpfs", "--best-effort"]);
         }
     }
     let left_behind = fs::read_dir(memory.path().join("data")).unwrap();

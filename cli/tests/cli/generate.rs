@@ -7,6 +7,7 @@ use std::process::Stdio;
 use ringflake::{Id, Layout};
 
 use crate::home::{Home, Parts, distinct, fail, numbers, spawn, stderr, succeed, unix_ms};
+use ringflake_kit::assert_says;
 
 #[test]
 fn ten_ids_in_base32hex_are_the_default() {
@@ -126,10 +127,7 @@ fn js_safe_ids_stay_under_2_to_the_53() {
 fn a_layout_that_ran_out_is_refused_and_leaves_nothing_behind() {
     let home = Home::new();
     let message = fail(home.run(&["generate", "--layout", "baidu"]));
-    assert!(
-        message.contains("ran out of ticks at 2024-11-20T21:24:16Z"),
-        "{message}"
-    );
+    assert_says(&message, &["ran out of ticks at 2024-11-20T21:24:16Z"]);
     assert!(!home.data_dir().exists());
 }
 

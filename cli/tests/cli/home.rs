@@ -20,7 +20,9 @@ pub(crate) struct Home(TempDir);
 
 impl Home {
     pub(crate) fn new() -> Self {
-        Self(TempDir::new().unwrap())
+        let home = ringflake_kit::server::data_directory();
+        set_mode(home.path(), 0o700);
+        Self(home)
     }
 
     /// Where the data directory will be; it does not exist yet.
@@ -39,7 +41,7 @@ impl Home {
             .env_remove("RINGFLAKE_SECRET_FILE")
             .env_remove("RINGFLAKE_BACKEND")
             .env_remove("RINGFLAKE_STORE")
-            // The directory for temporary files may lie in memory.
+            // It may lie in memory.
             .env("RINGFLAKE_BEST_EFFORT", "1")
             .env("RINGFLAKE_DATA_DIR", self.data_dir())
             .stdin(Stdio::null());

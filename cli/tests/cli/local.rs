@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::home::{
     Home, Parts, distinct, fail, lie_above_all, mode, stderr, stdout, succeed, unix_ms,
 };
+use ringflake_kit::assert_says;
 
 const LAYOUT: Layout = Layout::RANDFLAKE;
 
@@ -86,10 +87,7 @@ fn a_namespace_that_was_never_used_is_named_and_not_made() {
     let home = Home::new();
     for command in [&["inspect", "5"][..], &["store", "ls"], &["store", "check"]] {
         let message = fail(home.run(&[command, &["--namespace", "orders"]].concat()));
-        assert!(
-            message.contains("orders.secret") && message.contains("ringflake generate"),
-            "{message}"
-        );
+        assert_says(&message, &["orders.secret", "ringflake generate"]);
     }
     assert!(!home.data_dir().exists());
     // By hand, as generate would.
@@ -148,10 +146,7 @@ fn another_secret_for_a_namespace_is_refused_by_both_names() {
     let meant = meant.to_str().unwrap();
     succeed(with(&["store", "init", "--history", "new"], meant));
     let message = fail(with(&["generate"], &other));
-    assert!(
-        message.contains(&other) && message.contains(meant),
-        "{message}"
-    );
+    assert_says(&message, &[&other, meant]);
 }
 
 #[test]

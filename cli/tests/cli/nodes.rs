@@ -5,6 +5,7 @@ use std::io::Read;
 use std::process::Child;
 
 use crate::home::{Home, Parts, distinct, fail, numbers, spawn, stderr, stdout, succeed};
+use ringflake_kit::assert_says;
 
 #[test]
 fn only_the_nodes_that_were_given_are_used() {
@@ -50,10 +51,7 @@ fn a_run_waits_for_nodes_that_another_holds_and_then_gives_up() {
         "generate", "--plain", "--nodes", "3..4", "--format", "u64le",
     ];
     let message = fail(home.run(&[&args[..], &["--wait", "100ms"]].concat()));
-    assert!(
-        message.contains("another run") && message.contains("--wait"),
-        "{message}"
-    );
+    assert_says(&message, &["another run", "--wait"]);
     // Beside it there is room.
     home.print(&["generate", "--plain", "--nodes", "4..5"]);
     home.print(&["generate", "--plain"]);

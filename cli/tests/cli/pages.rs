@@ -5,6 +5,7 @@ use std::fs;
 use std::process::{Command, Stdio};
 
 use crate::home::{Home, fail, stderr, stdout, succeed};
+use ringflake_kit::assert_says;
 
 /// The commands below these, as their help lists them.
 fn commands_below(home: &Home, names: &[&str]) -> Vec<String> {
@@ -67,16 +68,10 @@ fn every_command_has_a_manual_page_that_is_linked_by_name() {
     }
     // Without a directory there is one page, on stdout.
     let page = home.print(&["man"]);
-    assert!(
-        page.contains(".TH ringflake 1") && page.contains("ringflake\\-generate"),
-        "{page}"
-    );
+    assert_says(&page, &[".TH ringflake 1", "ringflake\\-generate"]);
     let file = home.write_secret("a-file", "");
     let message = fail(home.run(&["man", &file]));
-    assert!(
-        message.contains("manual pages can't be written"),
-        "{message}"
-    );
+    assert_says(&message, &["manual pages can't be written"]);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use ringflake::Layout;
 use crate::home::{
     Home, Parts, distinct, fail, numbers, signal, spawn, stderr, stdout, succeed, unix_ms,
 };
-use ringflake_kit::eventually;
+use ringflake_kit::{eventually, short_or_long, words};
 
 #[test]
 fn runs_at_once_share_one_secret_and_no_id() {
@@ -122,27 +122,29 @@ fn pause(most: Duration) {
 fn runs_at_once_share_no_id_also_after_half_were_killed() {
     let home = Home::new();
     let mut fleet = Fleet::new(&home);
-    fleet.start(20, "20k");
+    // How many are killed, and how many are not.
+    let half = short_or_long(4, 10);
+    fleet.start(2 * half, "20k");
     let ids = read(&fleet.finish());
-    assert_eq!(ids.len(), 400_000);
+    assert_eq!(ids.len(), 2 * half * 20_000);
     let mut seen: HashSet<_> = ids.into_iter().collect();
-    assert_eq!(seen.len(), 400_000);
+    assert_eq!(seen.len(), 2 * half * 20_000);
 
     // Those to be killed have more to do, so that death finds them at work.
-    fleet.start(10, "10000000");
-    fleet.start(10, "20k");
-    let killed: Vec<_> = (0..10)
+    fleet.start(half, "10000000");
+    fleet.start(half, "20k");
+    let killed: Vec<_> = (0..half)
         .map(|number| fleet.kill_one(number % 3 != 0))
         .collect();
     let finished = read(&fleet.finish());
-    assert_eq!(finished.len(), 200_000);
-    fleet.start(20, "20k");
+    assert_eq!(finished.len(), half * 20_000);
+    fleet.start(2 * half, "20k");
     let after = read(&fleet.finish());
-    assert_eq!(after.len(), 400_000);
+    assert_eq!(after.len(), 2 * half * 20_000);
     for id in [read(&killed), finished, after].concat() {
         assert!(seen.insert(id), "{id} came twice");
     }
-    assert!(seen.len() > 1_000_000, "none was killed at work");
+    assert!(seen.len() > half * 100_000, "none was killed at work");
 }
 
 #[test]
@@ -151,7 +153,7 @@ fn runs_one_after_another_share_no_id_and_keep_the_time() {
     let mut seen = HashSet::new();
     for layout in ["randflake", "twitter", "sonyflake-sized"] {
         seen.clear();
-        for _ in 0..20 {
+        for _ in 0..short_or_long(8, 20) {
             let args = [
                 "generate", "--plain", "--layout", layout, "--format", "u64le",
             ];
@@ -174,12 +176,13 @@ fn many_short_runs_do_not_use_up_a_few_nodes() {
         "generate", "--plain", "--layout", layout, "--format", "u64le",
     ];
     let mut seen = HashSet::new();
-    for _ in 0..100 {
+    let runs = short_or_long(40, 100);
+    for _ in 0..runs {
         for id in numbers(&succeed(home.run(&args)).stdout) {
             assert!(seen.insert(id), "{id} came twice");
         }
     }
-    assert_eq!(seen.len(), 1000);
+    assert_eq!(seen.len(), 10 * runs);
 }
 
 #[test]
@@ -212,10 +215,7 @@ fn runs_with_other_layouts_and_keys_have_leases_of_their_own() {
 #[test]
 fn a_run_that_was_killed_shares_no_id_with_the_next() {
     let home = Home::new();
-    let args = [
-        "generate", "--plain", "--layout", "twitter", "--nodes", "3..4", "--format", "u64le", "-n",
-        "300000",
-    ];
+    let args = words("generate --plain --layout twitter --nodes 3..4 --format u64le -n 300000");
     let started = Instant::now();
     let mut child = spawn(&mut home.command(&args));
     let mut bytes = vec![0; 8 * 1000];
@@ -263,10 +263,7 @@ fn a_run_that_its_reader_holds_up_goes_on() {
 #[test]
 fn a_run_that_was_stopped_past_its_lease_shares_no_id() {
     let home = Home::new();
-    let args = [
-        "generate", "--plain", "--layout", "twitter", "--nodes", "3..4", "--format", "u64le", "-n",
-        "100000",
-    ];
+    let args = words("generate --plain --layout twitter --nodes 3..4 --format u64le -n 100000");
     let mut stopped = spawn(&mut home.command(&args));
     let mut bytes = vec![0; 8 * 1000];
     let mut stdout = stopped.stdout.take().unwrap();

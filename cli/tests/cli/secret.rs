@@ -5,6 +5,7 @@ use std::fs;
 use ringflake::{Id, Layout};
 
 use crate::home::{Home, Parts, fail, mode, set_mode, stderr, stdout, succeed, unix_ms};
+use ringflake_kit::words;
 
 #[test]
 fn a_secret_is_made_once_kept_and_never_shown() {
@@ -53,12 +54,7 @@ fn a_secret_is_made_once_kept_and_never_shown() {
 fn inspect_and_bench_make_no_secret() {
     let home = Home::new();
     let message = fail(home.run(&["inspect", "5"]));
-    for way_out in [
-        "--secret-file",
-        "RINGFLAKE_SECRET_FILE",
-        "--data-dir",
-        "--plain",
-    ] {
+    for way_out in words("--secret-file RINGFLAKE_SECRET_FILE --data-dir --plain") {
         assert!(message.contains(way_out), "{message}");
     }
     home.print(&["bench", "--rounds", "1", "--only", "encrypt_batch"]);

@@ -12,7 +12,7 @@ use ringflake::{Layout, Secret};
 use serde_json::Value;
 
 use crate::home::{Home, Parts, distinct, fail, stderr, stdout, succeed, unix_ms};
-use ringflake_kit::eventually;
+use ringflake_kit::{assert_says, eventually, words};
 
 /// A store beside the data directory, with a namespace of 32 nodes a block.
 struct Shared {
@@ -100,17 +100,10 @@ fn init_makes_a_namespace_once_and_asks_for_its_history() {
         let object = objects(&shared.home.print(&args)).remove(0);
         assert_eq!(
             keys(&object),
-            [
-                "block_nodes",
-                "blocks",
-                "failover_ms",
-                "floor",
-                "history",
-                "horizon_ms",
-                "layout",
-                "namespace",
-                "skew_limit_ms"
-            ]
+            words(
+                "block_nodes blocks failover_ms floor history horizon_ms layout namespace \
+                 skew_limit_ms",
+            )
         );
         assert_eq!(object["namespace"], name.as_str());
         assert_eq!(object["history"], history);
@@ -149,22 +142,14 @@ fn init_makes_a_namespace_once_and_asks_for_its_history() {
 fn runs_on_a_named_store_share_its_namespace() {
     let shared = Shared::new();
     let message = shared.refuse(&["generate"]);
-    assert!(
-        message.contains("'ringflake store init --history new --store URL --namespace orders"),
-        "{message}"
+    assert_says(
+        &message,
+        &["'ringflake store init --history new --store URL --namespace orders"],
     );
     shared.print(&["store", "init", "--history", "new"]);
     let ids = [
         shared.print(&["generate", "-n", "20k"]),
-        shared.print(&[
-            "generate",
-            "-n",
-            "20k",
-            "--blocks",
-            "3",
-            "--lease-duration",
-            "2min",
-        ]),
+        shared.print(&words("generate -n 20k --blocks 3 --lease-duration 2min")),
     ]
     .concat();
     assert_eq!(distinct(ids.lines()), 40_000);
@@ -185,10 +170,7 @@ fn runs_on_a_named_store_share_its_namespace() {
         );
     }
     let table = shared.print(&["verify", "-n", "100000", "--threads", "2"]);
-    assert!(
-        table.contains("duplicates") && table.contains(" 0\n"),
-        "{table}"
-    );
+    assert_says(&table, &["duplicates", " 0\n"]);
 
     // By the environment, and without a data directory.
     let mut command = shared.home.command(&[
@@ -227,10 +209,7 @@ fn a_namespace_refuses_another_secret_layout_or_block_size() {
         assert!(message.contains("another secret"), "{message}");
         for wrong in [["--layout", "twitter"], ["--block-bits", "4"]] {
             let message = shared.refuse(&[command, &wrong].concat());
-            assert!(
-                message.contains("--layout and --block-bits") && message.contains("30/17/17"),
-                "{message}"
-            );
+            assert_says(&message, &["--layout and --block-bits", "30/17/17"]);
         }
     }
     // There the secret is not one to be made.
@@ -249,30 +228,12 @@ fn check_tells_how_a_store_stands() {
     let object = shared.json(&["store", "check"]).remove(0);
     assert_eq!(
         keys(&object),
-        [
-            "alarms",
-            "block_nodes",
-            "blocks",
-            "durability",
-            "durability_reason",
-            "failover_ms",
-            "floor",
-            "floor_ahead_ms",
-            "granted_blocks",
-            "grants",
-            "held_blocks",
-            "history_lost",
-            "horizon_ms",
-            "incarnation",
-            "layout",
-            "namespace",
-            "quarantined",
-            "recorded_incarnation",
-            "refusals",
-            "skew_limit_ms",
-            "skew_ms",
-            "store"
-        ]
+        words(
+            "alarms block_nodes blocks durability durability_reason failover_ms floor \
+             floor_ahead_ms granted_blocks grants held_blocks history_lost horizon_ms \
+             incarnation layout namespace quarantined recorded_incarnation refusals \
+             skew_limit_ms skew_ms store",
+        )
     );
     assert_eq!(object["store"], shared.url.as_str());
     assert_eq!(
@@ -367,18 +328,9 @@ fn a_lost_history_is_an_alarm_even_when_leases_are_given_again() {
 fn a_run_whose_store_is_gone_ends_with_its_leases() {
     let shared = Shared::new();
     // Leases reach no further than three seconds.
-    shared.print(&[
-        "store",
-        "init",
-        "--history",
-        "new",
-        "--horizon",
-        "3s",
-        "--failover",
-        "2s",
-        "--skew",
-        "1s",
-    ]);
+    shared.print(&words(
+        "store init --history new --horizon 3s --failover 2s --skew 1s",
+    ));
     let file = shared.url.strip_prefix("sqlite:").unwrap();
     for command in [
         &["generate", "-n", "1000000000000"][..],
@@ -416,19 +368,10 @@ fn ls_shows_each_block_with_its_state_and_holder() {
     let object = shared.json(&["store", "ls", "--all"]).remove(0);
     assert_eq!(
         keys(&object),
-        [
-            "block",
-            "end",
-            "end_node",
-            "epoch",
-            "first_node",
-            "granted",
-            "granted_unix_ms",
-            "host",
-            "instance",
-            "reason",
-            "state"
-        ]
+        words(
+            "block end end_node epoch first_node granted granted_unix_ms host instance \
+             reason state",
+        )
     );
     assert_eq!((&object["block"], &object["epoch"]), (&0.into(), &1.into()));
     assert_eq!(object["state"], "released");
@@ -438,10 +381,7 @@ fn ls_shows_each_block_with_its_state_and_holder() {
     let output = succeed(shared.home.run(&shared.args(&["store", "ls"])));
     assert_eq!(stdout(&output).lines().count(), 1);
     let said = stderr(&output);
-    assert!(
-        said.contains("no block is held; --all lists the 1 that were"),
-        "{said}"
-    );
+    assert_says(&said, &["no block is held; --all lists the 1 that were"]);
     let table = shared.print(&["store", "ls", "--all"]);
     let lines: Vec<Vec<_>> = table
         .lines()
@@ -576,10 +516,7 @@ fn a_damaged_block_is_listed_and_repaired() {
     );
     assert!(listed["end"].is_null() && listed["epoch"].is_null());
     let table = shared.print(&["store", "ls"]);
-    assert!(
-        table.contains("quarantined") && table.contains(reason),
-        "{table}"
-    );
+    assert_says(&table, &["quarantined", reason]);
     // Other runs go on.
     shared.print(&["generate", "-n", "10"]);
 
@@ -614,10 +551,7 @@ fn the_store_in_the_data_directory_can_be_looked_after() {
         let message = fail(home.run(&[&["store"], command].concat()));
         assert!(message.contains("no secret"), "{message}");
         let message = fail(home.run(&[&["store"], command, &["--plain"]].concat()));
-        assert!(
-            message.contains("store init --history new --data-dir"),
-            "{message}"
-        );
+        assert_says(&message, &["store init --history new --data-dir"]);
     }
     assert!(!home.data_dir().exists());
 
@@ -635,15 +569,7 @@ fn the_store_in_the_data_directory_can_be_looked_after() {
     assert!(listing.lines().all(|line| line.len() <= 80), "{listing}");
 
     // One that was declared by hand begins where it is told.
-    let args = [
-        "store",
-        "init",
-        "--history",
-        "unknown",
-        "--plain",
-        "--layout",
-        "twitter",
-    ];
+    let args = words("store init --history unknown --plain --layout twitter");
     let asked_ms = unix_ms();
     home.print(&args);
     let message = fail(home.run(&args));
@@ -673,15 +599,11 @@ fn init_warns_of_limits_that_leave_a_gap() {
 #[test]
 fn no_password_is_ever_told() {
     let home = Home::new();
-    for url in [
-        "postgres://me:hunter2@127.0.0.1:1/db",
-        "mysql://me:hunter2@127.0.0.1:1/db",
-        "redis://:hunter2@127.0.0.1:1/0",
-        "etcd://me:hunter2@127.0.0.1:1",
-        "zookeeper://me:hunter2@127.0.0.1:1",
-        "hunter2",
-        "sqlite://hunter2/x",
-    ] {
+    for url in words(
+        "postgres://me:hunter2@127.0.0.1:1/db mysql://me:hunter2@127.0.0.1:1/db \
+         redis://:hunter2@127.0.0.1:1/0 etcd://me:hunter2@127.0.0.1:1 \
+         zookeeper://me:hunter2@127.0.0.1:1 hunter2 sqlite://hunter2/x",
+    ) {
         for command in [
             &["generate", "--wait", "0s"][..],
             &["verify", "--wait", "0s"],

@@ -6,6 +6,7 @@ use std::process::Output;
 use serde_json::Value;
 
 use crate::home::{Home, fail, stderr, stdout, succeed};
+use ringflake_kit::words;
 
 /// A load that any machine can serve, and a grid that is soon through.
 const SMALL: [&str; 9] = [
@@ -157,17 +158,7 @@ fn a_report_that_can_not_be_written_is_refused_before_the_run() {
 #[test]
 fn a_load_above_the_ceiling_of_its_lease_is_reported_in_numbers() {
     let home = Home::new();
-    let args = [
-        "tune",
-        "--rate",
-        "1M",
-        "--nodes",
-        "0..1",
-        "--seconds",
-        "1",
-        "--capacity",
-        "65536",
-    ];
+    let args = words("tune --rate 1M --nodes 0..1 --seconds 1 --capacity 65536");
     let output = home.run(&args);
     let text = stderr(&output);
     for part in [
@@ -185,15 +176,7 @@ fn a_load_above_the_ceiling_of_its_lease_is_reported_in_numbers() {
 fn an_interrupt_ends_the_measuring_and_prints_what_is_known() {
     use crate::home::{await_listening, signal, spawn};
     let home = Home::new();
-    let args = [
-        "tune",
-        "--rate",
-        "20k",
-        "--seconds",
-        "9999",
-        "--format",
-        "json",
-    ];
+    let args = words("tune --rate 20k --seconds 9999 --format json");
     let mut child = spawn(&mut home.command(&args));
     await_listening(&child);
     signal(&child, libc::SIGINT);

@@ -1,6 +1,7 @@
 //! What `verify` finds.
 
 use crate::home::{Home, await_listening, signal, spawn, stderr, stdout, succeed};
+use ringflake_kit::words;
 
 /// The figure in the row with this title.
 fn figure<'a>(table: &'a str, title: &str) -> &'a str {
@@ -35,22 +36,10 @@ fn verify_finds_no_duplicate() {
 fn verify_goes_on_through_refusals_and_stops_in_time() {
     let home = Home::new();
     // 4,096 IDs a second: the minute that may be borrowed is used up at once.
-    let table = home.print(&[
-        "verify",
-        "--plain",
-        "--layout",
-        "js-safe",
-        "--nodes",
-        "9..10",
-        "--seconds",
-        "2",
-        "--capacity",
-        "1024",
-        "--producers",
-        "2",
-        "--threads",
-        "2",
-    ]);
+    let table = home.print(&words(
+        "verify --plain --layout js-safe --nodes 9..10 --seconds 2 --capacity 1024 \
+         --producers 2 --threads 2",
+    ));
     assert_eq!(figure(&table, "duplicates"), "0");
     assert_eq!(figure(&table, "outside the leases"), "0");
     let ids = number(&table, "IDs  ");
@@ -163,18 +152,9 @@ fn verify_runs_a_trace_to_its_end() {
 fn verify_counts_the_takes_that_had_to_make_their_id() {
     let home = Home::new();
     // A ring of one slot, of which a group takes several in a row.
-    let table = home.print(&[
-        "verify",
-        "--plain",
-        "--rate",
-        "20M",
-        "--seconds",
-        "1",
-        "--capacity",
-        "1",
-        "--consumers",
-        "1",
-    ]);
+    let table = home.print(&words(
+        "verify --plain --rate 20M --seconds 1 --capacity 1 --consumers 1",
+    ));
     assert!(number(&table, "empties") > 0.0, "{table}");
     assert!(number(&table, "made in place") > 0.0, "{table}");
     assert_eq!(figure(&table, "duplicates"), "0");
