@@ -31,11 +31,11 @@ use crate::lease::protocol::LeaseStatus;
 /// producer, which is one system call if that sleeps; a take that finds the ring
 /// dry reads the clock, and may report it to `tracing`, once a second.
 ///
-/// In a child of `fork(2)` every take fails with [`Refused::Forked`](crate::Refused::Forked): the IDs
-/// are the parent's. Build a new generator there. On Linux since 4.14 this holds
-/// for whatever call copies the process; elsewhere for `fork` alone, not for
-/// `_Fork` or a raw `clone`. A snapshot that is resumed twice can't be
-/// recognised.
+/// In a child of `fork(2)` every take fails with
+/// [`Refused::Forked`](crate::Refused::Forked): the IDs are the parent's. Build a new
+/// generator there. On Linux since 4.14 this holds for whatever call copies the process;
+/// elsewhere for `fork` alone, not for `_Fork` or a raw `clone`. A snapshot that is resumed
+/// twice can't be recognised.
 ///
 /// # Examples
 ///
@@ -240,10 +240,11 @@ impl CachedGenerator {
     /// resumed from a snapshot, which may be resumed a second time; call it
     /// before the first take.
     ///
-    /// When it returns, no ID that was made before will be taken any more, except
-    /// by takes that are under way. With a store, fresh leases are acquired in the
-    /// background, and takes fail with [`Refused::NoLease`](crate::Refused::NoLease) until they come. With
-    /// a given lease every take fails from now on, with [`Refused::Invalidated`](crate::Refused::Invalidated).
+    /// When it returns, no ID that was made before will be taken any more, except by takes
+    /// that are under way. With a store, fresh leases are acquired in the background, and
+    /// takes fail with [`Refused::NoLease`](crate::Refused::NoLease) until they come. With
+    /// a given lease every take fails from now on, with
+    /// [`Refused::Invalidated`](crate::Refused::Invalidated).
     ///
     /// Blocks while producers or consumers put IDs that they have made into the ring:
     /// some microseconds if they are running. It waits for no producer that is in the
@@ -263,10 +264,10 @@ impl CachedGenerator {
     /// longer than `patience`: for a service that ends, so that others can have its nodes
     /// at once.
     ///
-    /// Every other clone and every [`Handle`](crate::Handle) has to be gone; while one is there, this
-    /// lets go of this clone alone. Dropping the last one does the same, but waits for
-    /// a second at most, for all generators of the process that are dropped at about that
-    /// time together. A store that does not answer delays neither.
+    /// Every other clone and every [`Handle`](crate::Handle) has to be gone; while one is
+    /// there, this lets go of this clone alone. Dropping the last one does the same, but
+    /// waits for a second at most, for all generators of the process that are dropped at
+    /// about that time together. A store that does not answer delays neither.
     ///
     /// # Examples
     ///

@@ -201,7 +201,8 @@ impl Claimed {
             return;
         }
         let mut state = self.claim.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // The registry first: a lease that is free here counts as used there.
+        // The registry first: by the time that the lease is free here, its used
+        // part is on record there.
         match next.filter(|next| *next > self.start) {
             Some(next) => {
                 entry.leave(next.whole_tick());

@@ -1,12 +1,12 @@
 //! The nodes and ticks of given leases that generators of this process use, or
 //! have used.
 //!
-//! A given lease, one that is not from a store, is a promise of the caller's.
-//! This registry has the part of it that the process can check: the nodes and
-//! ticks that its generators use, and those that they have used. No generator is
-//! built on a lease that overlaps with either, however it was made. Leases that
-//! a renewal thread has from a store are not entered: the store keeps them
-//! apart.
+//! A given lease, one that the caller passes to a builder, is a promise of the
+//! caller's. This registry has the part of it that the process can check: the
+//! nodes and ticks that its generators use, and those that they have used. No
+//! generator is built on a lease that overlaps with either, however it was made.
+//! Leases that a renewal thread has from a store are not entered: the store
+//! keeps them apart.
 //!
 //! IDs can only be equal within one [`Space`]: the same layout and the same
 //! secret, or none. Each space has a record of its own.

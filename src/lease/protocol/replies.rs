@@ -166,7 +166,8 @@ impl Manager {
                 self.store_works();
                 self.drain(renew, false);
                 // The lost history fences every other grant, too. One
-                // acquisition replaces them all, once each has been fenced.
+                // acquisition is to replace them all, once each has been
+                // fenced.
                 let wait = match fence {
                     Fence::Incarnation | Fence::Floor { .. } => self.breadth(at),
                     _ => RenewTiming::FIRST,

@@ -78,8 +78,8 @@ fn says_nothing_of_the_record(error: &StoreError) -> bool {
     )
 }
 
-/// The pause before the store is asked again after this refusal: none if that can't
-/// help, or if it would be longer than `left`.
+/// The pause before the store is asked again after this refusal, never longer than
+/// `left`; none if asking again can't help in that time.
 fn again_after(error: &StoreError, pause: Duration, left: Duration) -> Option<Duration> {
     match error {
         // Known to the tick.
