@@ -31,7 +31,7 @@
 //! | lease store failed | warn | request, error, cause, suppressed | by that thread |
 //! | lease store recovered | info | since_unix_ms | by that thread, at the first good answer |
 //! | upstream lease store failed | warn | error, cause, suppressed | by a tier, for the machine; its processes go on |
-//! | upstream lease store recovered | info | since_unix_ms | by a tier, at the first errand that is done |
+//! | upstream lease store recovered | info | since_unix_ms | by a tier, at the first requests to its upstream store that succeed |
 //! | machine's blocks given up | warn | store, recorded, found | by a tier whose file is a copy or was put back |
 //! | block quarantined | warn | namespace, block, reason | when its record is met and can't be true, once for each block and process |
 //! | store not durable | warn | store, reason | on a connection to a store that was accepted nevertheless |

@@ -25,7 +25,7 @@ pub(crate) fn of_this_machine() -> Vec<CertificateDer<'static>> {
     found.into_iter().filter(usable).collect()
 }
 
-/// What the file at `path` holds, which `parameter` of the URL names.
+/// The contents of the file at `path`, which `parameter` of the URL names.
 ///
 /// # Errors
 /// What to show to people.
@@ -60,7 +60,7 @@ pub(crate) struct TlsFiles {
     pub(crate) identity: Option<(PathBuf, PathBuf)>,
 }
 
-/// What the files held when they were read.
+/// The contents of the files when they were read.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct TlsContents {
     pub(crate) ca: Option<Vec<u8>>,

@@ -1,12 +1,12 @@
-//! Whether a store is used that can lose what it has confirmed: the one place that
-//! decides it, says it and reports it.
+//! Stores that can lose what they have confirmed: the one place that decides whether
+//! they are used, logs it and reports it.
 
 use crate::lease::error::StoreError;
 use crate::lease::events;
 use crate::lease::report::Durability;
 
-/// What was found out about a store, and whether somebody accepted a store that can lose
-/// what it has confirmed.
+/// A store's name and weakness, and whether a store that can lose what it has confirmed
+/// was accepted.
 #[derive(Debug)]
 pub(crate) struct DurabilityGate {
     store: String,
@@ -26,7 +26,7 @@ impl DurabilityGate {
     }
 
     /// Refuses the store because it can lose what it has confirmed, unless that was
-    /// accepted. What was accepted is logged once for each reason.
+    /// accepted. An accepted reason is logged once.
     ///
     /// # Errors
     /// [`StoreError::NotDurable`].
@@ -57,12 +57,12 @@ impl DurabilityGate {
         self.accepts_best_effort
     }
 
-    /// What is reported of the store.
+    /// The store's durability, for its report.
     pub(crate) fn durability(&self) -> Durability {
         Durability::of(self.weakness.as_deref())
     }
 
-    /// What the store is called.
+    /// The store's name.
     pub(crate) fn store(&self) -> &str {
         &self.store
     }

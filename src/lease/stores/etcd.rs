@@ -55,7 +55,7 @@ use crate::lease::stores::deadline::Deadline;
 /// differs from that by more than the [skew limit](crate::lease::limits::StoreLimits::with_skew)
 /// is granted nothing, as in every other store, and can't push a mark years
 /// ahead. What still can is a member whose clock and whose client's clock are
-/// wrong together. Members that tell no date are refused.
+/// wrong together. Members whose replies have no date are refused.
 ///
 /// ## Incarnation
 /// `CLUSTER/REVISION`: the cluster's ID, and the revision at which the namespace

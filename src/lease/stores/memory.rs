@@ -72,7 +72,7 @@ struct Space {
     blocks: Vec<BlockState>,
 }
 
-/// What a [`MemoryStore`] held at some moment.
+/// The contents of a [`MemoryStore`] at some moment.
 #[derive(Clone, Debug)]
 pub struct MemorySnapshot {
     spaces: BTreeMap<String, Space>,
@@ -95,7 +95,7 @@ impl MemoryStore {
         self.server().incarnation = incarnation;
     }
 
-    /// Copies what the server holds: every namespace with its record and blocks,
+    /// Copies the contents of the server: every namespace with its record and blocks,
     /// but not the server's own incarnation and clock.
     pub fn snapshot(&self) -> MemorySnapshot {
         MemorySnapshot {
@@ -103,7 +103,7 @@ impl MemoryStore {
         }
     }
 
-    /// Puts back what a server held. What was done since is forgotten.
+    /// Puts back a copy of a server's contents. Later changes are forgotten.
     ///
     /// The server's incarnation stays as it is. Real servers change it at such a
     /// moment; call [`set_incarnation`](Self::set_incarnation) for that.
@@ -122,7 +122,7 @@ impl MemoryStore {
 
     fn server(&self) -> MutexGuard<'_, Server> {
         // Every change below is a whole one, made after all that can fail, so
-        // what a panicking thread leaves behind is sound.
+        // a panicking thread leaves a sound state behind.
         self.server.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -165,7 +165,7 @@ impl Space {
         self.blocks.get_mut(usize::try_from(block.index()).ok()?)
     }
 
-    /// What is known of a block, judged.
+    /// The record of a block, judged.
     fn known(&mut self, block: Block) -> Option<Judged> {
         let known = self.raw(block)?.clone();
         Some(quarantine::judge(&self.record.namespace, known))

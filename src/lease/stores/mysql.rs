@@ -33,7 +33,7 @@ use crate::lease::voucher::Voucher;
 
 /// A store in a MySQL (8.0 or later) or MariaDB (10.6 or later) database.
 ///
-/// # What it promises, and under which settings
+/// # Promises, and the settings that they need
 /// A grant or a renewal that is confirmed is on disk. Before anything is granted,
 /// the server must show `innodb_flush_log_at_trx_commit = 1`, `sync_binlog = 1`
 /// where `log_bin` is on, an `innodb_doublewrite` that writes, and tables of
@@ -95,7 +95,7 @@ use crate::lease::voucher::Voucher;
 /// that is promoted is noticed (replication demands a `server_id` for each), and
 /// what is restored on another machine.
 ///
-/// Not noticed is what was restored, or rolled back, under the server that was
+/// Not noticed are rows that were restored, or rolled back, under the server that was
 /// there before: a dump, a copy of its directory, a snapshot of its volume. After
 /// that, and before anybody acquires, run [`raise_floor`](LeaseStore::raise_floor)
 /// with [`Floor::OverLostGrants`]. The other way round, a MariaDB in a container
@@ -124,7 +124,7 @@ use crate::lease::voucher::Voucher;
 pub struct MysqlStore {
     client: Client<MySession>,
     key: StoreKey,
-    /// Whether `WORKER_NODE` was told of this store, or refused to be.
+    /// Whether `WORKER_NODE` has a row of this store, or refused it.
     noted: bool,
 }
 

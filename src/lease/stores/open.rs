@@ -48,8 +48,9 @@ use crate::lease::stores::{file_url, sqlite::SqliteStore, tier::TierStore};
 ///
 /// On Unix the file of a password, and that of a private key (`sslkey`, `priv_key_path`,
 /// `key`), must be this user's with mode 0600 or less, or root's with 0644 or less, as
-/// orchestrators mount them: what others may read is no secret, unless root says who. What
-/// is no regular file, such as a pipe, is taken as it is.
+/// orchestrators mount them: a file that others may read keeps no secret, unless root
+/// decides who they are. A pipe, or anything else that is no regular file, is taken as it
+/// is.
 ///
 /// No connection is made yet: the first operation does that, so that a store
 /// that is down is [`StoreError::Unavailable`](crate::lease::error::StoreError::Unavailable)

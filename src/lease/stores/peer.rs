@@ -25,7 +25,7 @@ pub(crate) fn default_for<'a>(hosts: impl IntoIterator<Item = &'a str>) -> Defau
     }
 }
 
-/// Whether what is said to `host` stays on this machine.
+/// Whether a connection to `host` stays on this machine.
 ///
 /// An address is one of the loopback's; other ways to write one, such as `127.1`
 /// or `0.0.0.0`, are taken for somebody else's.

@@ -34,7 +34,7 @@ use crate::lease::voucher::Voucher;
 
 /// A store in a PostgreSQL database, version 12 or later.
 ///
-/// # What it promises, and under which settings
+/// # Promises, and the settings that they need
 /// A grant or a renewal that is confirmed is on disk. The server must show `fsync`
 /// and `full_page_writes` on and permanent tables; otherwise the answer is
 /// [`StoreError::NotDurable`]. That is read in every transaction that grants, and
@@ -45,7 +45,7 @@ use crate::lease::voucher::Voucher;
 /// nothing to that; it says when a standby shows what it has.) A wait for a
 /// standby that somebody cancels is [`StoreError::Ambiguous`], though the server
 /// says "committed" with a mere warning. Where it is not set, a promoted standby
-/// can lack what was confirmed; its promotion is noticed, and the floor raised.
+/// can lack confirmed writes; its promotion is noticed, and the floor raised.
 ///
 /// A standby that is still one is [`StoreError::Unavailable`]. With several hosts
 /// and `target_session_attrs=read-write` in the URL, the primary is looked for at
@@ -111,7 +111,7 @@ use crate::lease::voucher::Voucher;
 /// Renewals lock no row but their own block's, and so make no multixacts. What keeps the
 /// namespace's record in place is an advisory lock of the database, of the class
 /// 1919315051, until the end of the transaction: shared by renewals and releases, held
-/// alone by whoever raises the floor. Several renewals in one transaction take that of
+/// alone by an operation that raises the floor. Several renewals in one transaction take that of
 /// each namespace, and pass over rows that are locked, to renew those alone afterwards.
 ///
 /// # Incarnation

@@ -1,7 +1,7 @@
 //! Files that hold a password or a private key.
 //!
-//! What others may read is no secret, and what others may write is of their choosing, so
-//! both are refused:
+//! A file that others may read keeps no secret, and the contents of one that others may
+//! write are theirs, so both are refused:
 //!
 //! | the file is | rights that it may have |
 //! |---|---|
@@ -9,15 +9,15 @@
 //! | root's | anybody's to read, too: mode 0644 or less |
 //!
 //! The second is how several users share one, and how orchestrators mount secrets: root
-//! decides who may look. What is no regular file was opened by
-//! whoever started this process, as a pipe is, and is taken as it is. Other systems than
+//! decides who may look. A pipe, or anything else that is no
+//! regular file, was opened by the parent of this process, and is taken as it is. Other systems than
 //! Unix have no such rights, and nothing is refused there.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// What the file at `path` holds, unless others may read or write it.
+/// The contents of the file at `path`, unless others may read or write it.
 ///
 /// # Errors
 /// Those of the file; [`io::ErrorKind::PermissionDenied`] where it is refused, with what
@@ -64,7 +64,7 @@ fn check(_file: &File, _path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// What is wrong for user `us` with a file of this owner and mode, if anything is.
+/// The fault of a file of this owner and mode for user `us`, if it has one.
 #[cfg(unix)]
 fn objection(us: u32, owner: u32, mode: u32) -> Option<String> {
     let may_be_had = match owner {

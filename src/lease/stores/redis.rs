@@ -53,7 +53,7 @@ use crate::lease::voucher::Voucher;
 /// the same connection after each write, and takes a write as done once as many
 /// replicas as `wait` says have received it: all that are online by default. A
 /// write that is confirmed by fewer is [`StoreError::Ambiguous`]: the mark has
-/// moved and nobody uses what it covers. When fewer replicas are online than
+/// moved and nobody uses the ticks that it covers. When fewer replicas are online than
 /// `wait` says, nothing is written, and the store is
 /// [`StoreError::Unavailable`].
 ///
@@ -81,9 +81,9 @@ use crate::lease::voucher::Voucher;
 /// script.
 ///
 /// The price: every restart counts as a lost history, even when the file had
-/// everything, since nothing in Redis tells the two apart. The next
+/// everything, since nothing in Redis distinguishes the two. The next
 /// [`acquire`](LeaseStore::acquire) raises the floor. From then on nothing is
-/// granted for the failover time, what is granted then lies a horizon ahead,
+/// granted for the failover time, the next grants lie a horizon ahead,
 /// and leases that are held are not renewed. Holders go on with what they have,
 /// so plan for it: a lease duration longer than the failover time, a horizon only a
 /// little longer than the lease duration, and a borrow limit that reaches the rest. The
@@ -100,7 +100,7 @@ use crate::lease::voucher::Voucher;
 /// do: its redirections are not followed, and all namespaces share a key.
 ///
 /// With `sentinel=NAME` the hosts are sentinels, whose port is 26379 by default. One
-/// after another is asked for the primary of that name, and whom it names for its
+/// after another is asked for the primary of that name, and the server that it names for its
 /// `ROLE`. Sentinels are reached as the server is, over TLS or in plain; in plain, what
 /// they name must be on this machine, unless the URL says `tls=off`.
 ///
@@ -132,7 +132,7 @@ use crate::lease::voucher::Voucher;
 /// | `released` | sorted set | block → mark, of those released only |
 /// | `epoch`, `granted_unix_ms`, `holder_host`, `holder_instance` | hashes | by block |
 ///
-/// And `ringflake:secrets`, a hash, tells which namespace has a fingerprint; `init` and
+/// And `ringflake:secrets`, a hash, names the namespace of each fingerprint; `init` and
 /// `upgrade` need it.
 ///
 /// None of them expires. A user with restricted rights needs these keys and

@@ -1,6 +1,5 @@
-//! What the stores on SQL servers have in common: which steps an operation
-//! takes, in which order, and what its failures mean. The servers differ behind
-//! [`Session`].
+//! The common part of the stores on SQL servers: the steps of each operation, their
+//! order, and the meaning of a failure. The servers differ behind [`Session`].
 //!
 //! # Tables
 //! | table | a row for |
@@ -22,15 +21,15 @@
 //! * **S1** A grant begins at or after the mark that was read under the block's
 //!   own row lock, and writes the next mark in the same transaction. Nobody else
 //!   writes the row before that transaction has ended.
-//! * **Floor and incarnation** Whoever changes them holds the record alone, so
-//!   they stand still while a shared lock is held. A shared lock is never turned
+//! * **Floor and incarnation** A transaction that changes them holds the record alone,
+//!   so they stand still while a shared lock is held. A shared lock is never turned
 //!   into an exclusive one: two transactions that tried it would wait for each
 //!   other. The transaction is given up, and another takes the exclusive lock at
 //!   once.
 //! * **Nobody queues** Blocks that others have locked are skipped. Only when
 //!   nothing is left is one waited for, and one alone, so that no circle of
 //!   waiters can form; then "exhausted" is true and not the chance of a moment.
-//! * **S8** What the caller was told is compared with the rows after the blocks were
+//! * **S8** The caller's evidence is compared with the rows after the blocks were
 //!   chosen. A transaction that puts rows back commits before that, and is seen; or
 //!   waits for the rows under lock.
 //! * **S2** The statements that decide go out once. What is not answered after
@@ -337,17 +336,14 @@ impl<S: Session> Client<S> {
         })
     }
 
-    /// Lets `errand` use the connection that is open, if one is, for what is no
-    /// operation of a store; closes it if that fails.
+    /// Lets `work` use the connection, if one is open, for something that is no
+    /// operation of a store; closes the connection if that fails.
     #[cfg(feature = "mysql")]
-    pub(super) fn also<E>(
-        &mut self,
-        errand: impl FnOnce(&mut S) -> Result<(), E>,
-    ) -> Result<(), E> {
+    pub(super) fn also<E>(&mut self, work: impl FnOnce(&mut S) -> Result<(), E>) -> Result<(), E> {
         let Some((mut session, _)) = self.session.take() else {
             return Ok(());
         };
-        errand(&mut session)?;
+        work(&mut session)?;
         self.session = Some((session, Instant::now()));
         Ok(())
     }
@@ -367,7 +363,7 @@ impl<S: Session> Client<S> {
     }
 
     /// Runs `step`, again and again while the server takes it back and time is
-    /// left, and says what its failure means.
+    /// left. A failure becomes the caller's error.
     fn run<T>(
         &mut self,
         namespace: &Namespace,

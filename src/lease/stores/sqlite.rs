@@ -226,7 +226,7 @@ impl SqliteStore {
         self
     }
 
-    /// What the store is called, without credentials.
+    /// The store's name, without credentials.
     pub(in crate::lease::stores) fn name(&self) -> &str {
         self.location.name()
     }

@@ -1,7 +1,7 @@
 //! A store between the processes of a machine and the store of the cluster.
 //!
-//! The machine holds blocks of the upstream store, and keeps in one place, its grant log,
-//! what it was granted. Its processes get sub-grants of them. So they start, restart
+//! The machine holds blocks of the upstream store, and keeps their grants in one place, its
+//! grant log. Its processes get sub-grants of them. So they start, restart
 //! and go on while the upstream store is away, for as long as the machine's own grants
 //! reach; and a process needs no connection to the cluster's store to be covered.
 //!
@@ -37,7 +37,7 @@
 //! *A grant log that is lost* has taken its upstream grants with it: the next grant log of
 //! the machine has others. So none need ever be initialised by hand.
 //!
-//! *A grant log that is copied, or put back to an earlier state,* is told by the place it
+//! *A grant log that is copied, or put back to an earlier state,* is noticed by the place it
 //! is kept in, as any file of the [`SqliteStore`] is. It then
 //! closes all of its upstream grants, and is as good as lost. Where the place can't
 //! tell, because a whole disk or machine was put back, what its processes know is
@@ -53,12 +53,12 @@
 
 #[cfg(feature = "sqlite")]
 mod alive;
-mod errand;
 #[cfg(feature = "sqlite")]
 mod file;
 mod grant_log;
 mod memory;
 mod operation;
+mod requests;
 mod storage;
 #[cfg(all(test, feature = "conformance"))]
 mod tests;
@@ -66,10 +66,10 @@ mod tests;
 use std::error::Error;
 use std::time::Duration;
 
-use self::errand::{Errand, Errands};
 use self::grant_log::{AcquireStep, Caller, GrantLog};
 pub use self::memory::{MemoryTier, TierSnapshot};
 use self::operation::Operation;
+use self::requests::{DueRequests, UpstreamState};
 use self::storage::TierStorage;
 use crate::events::Throttle;
 use crate::lease::block::{Block, BlockState, Epoch};
@@ -89,7 +89,7 @@ use crate::lease::store::LeaseStore;
 #[cfg(feature = "sqlite")]
 use crate::lease::stores::sqlite::{SqliteStore, tables::Kind};
 
-/// How far a sub-grant reaches, unless it is said otherwise: a process that died leaves
+/// How far a sub-grant reaches by default: a process that died leaves
 /// its block this far ahead of the clock at most, which is less than a generator may
 /// borrow by default.
 const SUB_GRANT: Duration = Duration::from_secs(120);
@@ -117,7 +117,7 @@ const SUB_GRANT: Duration = Duration::from_secs(120);
 /// ahead of the clock the next process of the machine may have to begin on a block
 /// whose process was killed, and how far its generators can borrow.
 ///
-/// # What it takes
+/// # Blocks in use
 /// The machine holds a block for each that is in use, half as many spare ones, and one
 /// more. They are never released upstream: a block that has been granted so far
 /// ahead is of no use to others before that. Those no longer wanted are not renewed.
@@ -266,20 +266,20 @@ impl TierStore {
             reach,
             upstream: Default::default(),
             blocks: Default::default(),
-            errands: Errands::default(),
+            upstream_state: UpstreamState::default(),
             quarantined: Default::default(),
         }
     }
 
-    /// Does an errand: what was granted or renewed is written down reply by reply.
-    fn run(&mut self, namespace: &Namespace, errand: Errand) {
-        let outcome = self.try_run(namespace, errand);
+    /// Sends the requests that are due, and writes each reply down before the next.
+    fn run(&mut self, namespace: &Namespace, due: DueRequests) {
+        let outcome = self.try_run(namespace, due);
         let failing = outcome.as_ref().err();
         let before = self
             .storage
-            .change(Operation::ERRAND, namespace, |log, at| {
-                let before = log.errands.failing.clone();
-                log.errands.end(at.unix_ms, failing.map(describe));
+            .change(Operation::UPSTREAM_REPLY, namespace, |log, at| {
+                let before = log.upstream_state.failing.clone();
+                log.upstream_state.end(at.unix_ms, failing.map(describe));
                 Ok(before)
             });
         match (failing, before) {
@@ -289,14 +289,14 @@ impl TierStore {
         }
     }
 
-    fn try_run(&mut self, namespace: &Namespace, errand: Errand) -> Result<(), StoreError> {
-        if errand.is_probe {
+    fn try_run(&mut self, namespace: &Namespace, due: DueRequests) -> Result<(), StoreError> {
+        if due.is_probe {
             self.upstream.check(namespace, self.storage.unix_ms())?;
         }
-        for renew in errand.renewals {
+        for renew in due.renewals {
             let answer = self.upstream.renew(namespace, &renew);
             self.storage
-                .change(Operation::ERRAND, namespace, |log, _| {
+                .change(Operation::UPSTREAM_REPLY, namespace, |log, _| {
                     log.renewed(&renew, &answer);
                     Ok(())
                 })?;
@@ -305,11 +305,13 @@ impl TierStore {
                 Err(error) => return Err(error),
             }
         }
-        match errand.spares {
+        match due.spares {
             Some(spares) => {
                 let grants = self.ask(namespace, spares, None)?;
                 self.storage
-                    .change(Operation::ERRAND, namespace, |log, _| log.adopt(&grants))
+                    .change(Operation::UPSTREAM_REPLY, namespace, |log, _| {
+                        log.adopt(&grants)
+                    })
             }
             None => Ok(()),
         }
@@ -335,7 +337,7 @@ impl TierStore {
     }
 }
 
-/// What is noted of an error, its cause included.
+/// The text that is noted of an error, its cause included.
 fn describe(error: &StoreError) -> String {
     match error.source() {
         Some(cause) => format!("{error}: {cause}"),
@@ -343,7 +345,7 @@ fn describe(error: &StoreError) -> String {
     }
 }
 
-/// Of what the machine and the upstream store say instead of a grant, that which helps.
+/// The more helpful of two refusals: the machine's own, and the upstream store's.
 /// `is_spent`: the machine's blocks are used up for good.
 fn refusal(ours: StoreError, theirs: StoreError, is_spent: bool) -> StoreError {
     match (ours, theirs) {
@@ -403,15 +405,15 @@ impl LeaseStore for TierStore {
         if let Err(error) = &asked {
             self.log_failure(error);
         }
-        // In one step, so that nobody else takes what was asked for here.
+        // In one step, so that no other process takes the blocks asked for here.
         let (granted, is_spent, before) = self.change(Operation::GRANT, namespace, |log, at| {
-            let before = log.errands.failing.clone();
+            let before = log.upstream_state.failing.clone();
             // Another refusal is an answer.
             let failing = asked.as_ref().err().filter(|error| error.is_away());
             let failing = failing.map(describe);
             match is_probe {
-                true => log.errands.end(at.unix_ms, failing),
-                false => log.errands.note(at.unix_ms, failing),
+                true => log.upstream_state.end(at.unix_ms, failing),
+                false => log.upstream_state.note(at.unix_ms, failing),
             }
             if let Ok(grants) = &asked {
                 log.adopt(grants)?;
@@ -430,13 +432,13 @@ impl LeaseStore for TierStore {
 
     fn renew(&mut self, namespace: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
         renew.validate()?;
-        let (first, errand) = self.change(Operation::RENEW, namespace, |log, at| {
-            Ok((log.renew(at, renew)?, log.errand(at)))
+        let (first, due) = self.change(Operation::RENEW, namespace, |log, at| {
+            Ok((log.renew(at, renew)?, log.due_requests(at)))
         })?;
-        let Some(errand) = errand else {
+        let Some(due) = due else {
             return first.end();
         };
-        self.run(namespace, errand);
+        self.run(namespace, due);
         if !first.is_cut_off() {
             return first.end();
         }

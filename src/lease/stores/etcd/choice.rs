@@ -4,8 +4,8 @@
 //! disturb each other: one transaction is done, the others fail and start over.
 //! Everybody therefore chooses at random where the rules leave a choice: a part
 //! of the blocks that were never granted, and any of those whose mark has passed.
-//! What was released and has not passed comes last and in order, since a grant of
-//! it starts at its mark.
+//! A released block whose mark has not passed comes last and in order, since a grant
+//! of it starts at its mark.
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -29,7 +29,7 @@ pub(super) struct Candidate {
     pub(super) mod_revision: i64,
 }
 
-/// What was read of a namespace's blocks.
+/// A namespace's blocks, as far as they were read.
 #[derive(Clone, Debug)]
 pub(super) struct View {
     /// Those with the lowest marks, in their order.

@@ -1,8 +1,8 @@
 //! The clock of a member, out of the `Date` of its replies.
 //!
-//! etcd's own interface tells no time, but the server of its JSON gateway sends
+//! etcd's own interface has no time, but the server of its JSON gateway sends
 //! the date as HTTP asks of it, to the second. The time of the member then lies
-//! in `[date, date + 1 s)`. What is decided by it uses the beginning of that
+//! in `[date, date + 1 s)`. Decisions use the beginning of that
 //! second, so that no grant reaches beyond the horizon. Two clocks are apart by
 //! no less than the nearest moment at which the member can have sent its reply.
 //!

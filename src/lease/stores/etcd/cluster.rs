@@ -50,7 +50,7 @@ pub(super) enum Written {
     Overtaken(Reply<TxnReply>),
 }
 
-/// What an operation decides on.
+/// The decision of an operation.
 pub(super) struct Change<T> {
     /// The writes; if there are none, nothing is sent.
     pub(super) puts: Vec<Value>,

@@ -11,7 +11,7 @@ const PARAMETERS: [&str; 5] = ["password_file", "tls", "ca", "cert", "key"];
 /// As for `etcdctl`.
 const VARIABLE: &str = "ETCDCTL_PASSWORD";
 
-/// What a URL says.
+/// The settings of a URL.
 #[derive(Clone)]
 pub(super) struct Config {
     /// The members, at least one.

@@ -25,7 +25,7 @@ use std::collections::HashMap;
 use super::wire::Header;
 use crate::lease::record::Incarnation;
 
-/// What a store remembers of the histories that it saw, by namespace.
+/// The histories that a store saw, by namespace.
 #[derive(Debug, Default)]
 pub(super) struct Histories(HashMap<String, Seen>);
 

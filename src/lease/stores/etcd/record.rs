@@ -1,4 +1,4 @@
-//! What stands in the keys.
+//! Keys and their values.
 
 use serde::{Deserialize, Serialize};
 
@@ -158,7 +158,7 @@ pub(super) fn known(
     known.map_err(|found| found.fence(namespace, block))
 }
 
-/// What a key says of a block, or why it can't.
+/// The state of a block by its key, or the fault of that key.
 pub(super) fn judge(namespace: &Namespace, kv: &KeyValue) -> Judged {
     let block = decode_key(namespace, kv)?;
     let wrong = |reason| Quarantined::new(block, reason);

@@ -1,4 +1,4 @@
-//! What a failure says about the request.
+//! The meaning of a failure for the request.
 
 use std::io;
 

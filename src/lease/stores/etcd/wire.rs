@@ -1,4 +1,4 @@
-//! What is said to etcd's JSON gateway, and what it answers.
+//! Requests to etcd's JSON gateway, and its replies.
 //!
 //! The gateway is the JSON form of etcd's gRPC interface (`rpc.proto` of etcd
 //! 3.4): keys and values are base64, 64-bit numbers are texts, and what is zero is

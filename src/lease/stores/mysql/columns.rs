@@ -8,8 +8,8 @@ use crate::lease::namespace::Namespace;
 use crate::lease::stores::row::{Columns, corrupt, to_column};
 use crate::lease::stores::sql::{Failure, Guard};
 
-/// What a guarded statement compares besides its own numbers, and the layout's ticks,
-/// above which no mark is one.
+/// The values that a guarded statement compares besides its own numbers, and the
+/// layout's ticks, above which no mark is one.
 pub(super) fn guard(namespace: &Namespace, block: Block, epoch: Epoch) -> [Value; 8] {
     let guard = Guard::new(namespace, block, epoch);
     [

@@ -1,4 +1,4 @@
-//! What the error codes of MySQL and MariaDB mean. Both document them; where they
+//! The meaning of the error codes of MySQL and MariaDB. Both document them; where they
 //! share a number it has one meaning.
 
 use crate::lease::stores::sql::{Stage, Verdict};

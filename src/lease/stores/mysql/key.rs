@@ -2,8 +2,8 @@
 //!
 //! To log in with `caching_sha2_password` for the first time, a client sends the
 //! password encrypted with the server's RSA key. Without a file that holds it the
-//! driver asks the peer for one, and so encrypts for whoever answers. The driver
-//! can't be told not to, so it is given a file that can't be there.
+//! driver asks the peer for one, and so encrypts for any peer that answers. The driver
+//! has no setting against that, so it is given a file that can't be there.
 
 use rustls::pki_types::SubjectPublicKeyInfoDer;
 use rustls::pki_types::pem::PemObject;
@@ -15,11 +15,11 @@ const INTEGER: u8 = 0x02;
 const BIT_STRING: u8 = 0x03;
 const SEQUENCE: u8 = 0x30;
 
-/// Checks what the driver takes for granted, and panics without: that `pem` holds
+/// Checks a condition without which the driver panics: that `pem` holds
 /// an RSA key that is long enough for the password.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault of the file.
 pub(super) fn check(pem: &[u8], password: &str) -> Result<(), String> {
     let form = "the file of server_key_path holds no RSA key in PEM: \
                 it begins with -----BEGIN PUBLIC KEY-----";

@@ -15,7 +15,7 @@ use crate::lease::stores::password::Password;
 use crate::lease::stores::url::StoreUrl;
 use crate::lease::stores::{certificates, peer};
 
-/// What to do about a password that only the server may read.
+/// How a password is protected that only the server may read.
 const NEEDS_TLS: &str = "the server asks for the password, not for a proof of it, and has not \
     shown who it is: use TLS (require_ssl=true, root_cert_path=FILE), a Unix socket (socket=PATH), \
     or name the file of its public key (server_key_path=FILE)";
@@ -23,7 +23,7 @@ const NEEDS_TLS: &str = "the server asks for the password, not for a proof of it
 /// As for `mysql`.
 const VARIABLE: &str = "MYSQL_PWD";
 
-/// What the URL may hold. All but the last two are the driver's.
+/// The parameters that a URL may have. All but the last two are the driver's.
 const PARAMETERS: [&str; 14] = [
     "socket",
     "server_key_path",
@@ -201,7 +201,7 @@ impl Server {
         })
     }
 
-    /// Sees to what the driver takes for granted.
+    /// Checks the files that the driver takes for granted.
     fn prepare(&self, host: &Opts, password: &str) -> io::Result<()> {
         if let Some(path) = &self.key {
             let unreadable =

@@ -406,7 +406,7 @@ impl Session for MySession {
     }
 }
 
-/// What no two records have alike.
+/// The value that no two records share: the fingerprint of a secret.
 fn secret(record: &RecordRow) -> Option<&str> {
     let is_plain = record.fingerprint == Fingerprint::PLAIN.to_string();
     (!is_plain).then_some(&record.fingerprint)

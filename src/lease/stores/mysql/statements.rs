@@ -1,5 +1,5 @@
-//! The SQL that is sent. What both servers understand; they differ in what tells
-//! one from another.
+//! The SQL that is sent. Both servers understand it; they differ in the statement for
+//! their identity.
 
 use super::flavour::Flavour;
 
@@ -27,7 +27,7 @@ macro_rules! block_columns {
 }
 
 /// Whatever the server's defaults are: each statement commits by itself unless
-/// told otherwise, a value that does not fit is an error, and times are UTC.
+/// a transaction was begun, a value that does not fit is an error, and times are UTC.
 pub(super) fn set_up(lock_wait_secs: u32) -> [String; 2] {
     [
         format!(
@@ -99,12 +99,12 @@ pub(super) const CREATE_TABLES: [&str; 2] = [
     ) ENGINE = InnoDB",
 ];
 
-/// Whether the tables have what was added since format 1.
+/// Whether the tables have the additions since format 1.
 pub(super) const COUNT_ADDITIONS: &str = "\
     SELECT COUNT(*) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE()
         AND TABLE_NAME = 'ringflake_namespace' AND COLUMN_NAME = 'secret'";
 
-/// What tells that all was added comes last.
+/// The last addition proves that all were made.
 pub(super) const ADD: [&str; 3] = [
     "ALTER TABLE ringflake_block
         ADD CONSTRAINT ringflake_block_numbers
@@ -279,7 +279,7 @@ pub(super) fn release() -> String {
     format!("{JOINED} SET `b`.`released` = TRUE WHERE {VERIFIED}")
 }
 
-/// What a server answers that depends on which it is.
+/// The statements that differ between the servers.
 #[derive(Debug)]
 pub(super) struct Statements {
     pub(super) present: String,

@@ -7,10 +7,11 @@ use crate::lease::error::StoreError;
 use crate::lease::stores::row::{Columns, corrupt};
 use crate::lease::stores::sql::{Failure, Guard};
 
-/// A value, and what the server is to take it for.
+/// A value, and its type for the server.
 pub(super) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
-/// What a guarded statement compares besides its own numbers, as parameters 1 to 7.
+/// The values that a guarded statement compares besides its own numbers, as parameters
+/// 1 to 7.
 pub(super) fn guard_parameters(guard: &Guard) -> [Parameter<'_>; 7] {
     [
         (&guard.name, Type::TEXT),

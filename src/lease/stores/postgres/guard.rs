@@ -1,9 +1,9 @@
-//! The bytes of a connection, and a look at what the server asks for.
+//! The bytes of a connection, searched for the request of a password in the clear.
 //!
-//! The driver sends the password as it is to whoever asks for it in the clear.
+//! The driver sends the password as it is to any peer that asks for it in the clear.
 //! Where the peer is not known to be the server, that request must not reach it.
 //!
-//! What a server sends is a row of messages: a letter, a length of four bytes that
+//! A server sends a row of messages: a letter, a length of four bytes that
 //! counts itself, and the rest. `R` is about the login, and begins with a number of
 //! four bytes: 0 ends it, 3 asks for the password in the clear. Until the end of the
 //! login each message is looked at as its bytes come; the driver sees none of the

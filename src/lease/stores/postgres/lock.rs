@@ -6,7 +6,7 @@
 //! kept on disk until vacuum has seen to it. So the lock that renewals share is an
 //! advisory one, which is in memory alone.
 //!
-//! # Who takes what, in this order
+//! # The locks of each operation, in this order
 //! ```text
 //!                     this lock   record       blocks, ledger
 //! renewal, release    shared      read         one block, its row of the ledger
@@ -17,8 +17,8 @@
 //! ```
 //! A change of the record is a floor raised by hand, over lost history, or for a new
 //! incarnation. Nothing else writes the row after `init`, before which there is no
-//! grant, but an upgrade: it changes the format and the fingerprint, and who compares
-//! with what they were is refused.
+//! grant, but an upgrade: it changes the format and the fingerprint, and a comparison
+//! with the former values is refused.
 //!
 //! * **A renewal sees every change that was committed before it.** The lock is a
 //!   statement of its own: a statement's snapshot is older than the locks that it
@@ -37,7 +37,7 @@
 //!   it holds another: several renewals pass over those that somebody has. A change is not
 //!   starved: who comes later queues behind it.
 //!
-//! # Whoever changes the record without this lock
+//! # Programs that change the record without this lock
 //! That is a statement by hand, or a version of this crate that renewed with a shared
 //! row lock. The renewals of such a version are safe: a change waits for them on the
 //! row. Its changes exclude nothing here, so that a renewal that compared before their

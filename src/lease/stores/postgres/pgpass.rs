@@ -2,14 +2,14 @@
 //!
 //! A line is `HOST:PORT:DATABASE:USER:PASSWORD`. A field but the last may be `*`,
 //! which means any; `\:` and `\\` are a colon and a backslash. The first line that
-//! fits counts. What others may read is no secret, and refused.
+//! fits counts. A file that others may read is refused.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 use crate::lease::options::Hidden;
 
-/// What a password is looked up for.
+/// The connection that a password is looked up for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Login<'a> {
     /// The names that the host goes by.
@@ -82,7 +82,7 @@ fn fits(line: &str, login: Login<'_>) -> Option<String> {
         .then_some(password)
 }
 
-/// What stands before the next colon, as it is written, and what follows it.
+/// The text before the next colon, as it is written, and the text after it.
 fn field(text: &str) -> Option<(&str, &str)> {
     let mut escaped = false;
     let end = text.find(|c| match c {

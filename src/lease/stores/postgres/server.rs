@@ -23,7 +23,7 @@ use crate::lease::stores::url::StoreUrl;
 /// As for libpq.
 const VARIABLE: &str = "PGPASSWORD";
 
-/// What the URL may hold. All but the last six are the driver's.
+/// The parameters that a URL may have. All but the last six are the driver's.
 const PARAMETERS: [&str; 23] = [
     "user",
     "password",
@@ -64,14 +64,14 @@ pub(super) struct Server {
 
 /// Where a server may be.
 struct Endpoint {
-    /// What a certificate must name, and what is dialled without an address.
+    /// The name that a certificate must have; without an address also the one to connect to.
     host: Host,
     address: Option<IpAddr>,
     port: u16,
 }
 
 impl Endpoint {
-    /// What is dialled over TCP.
+    /// The address to connect to over TCP.
     fn dialled(&self) -> Option<Cow<'_, str>> {
         match (self.address, &self.host) {
             (Some(address), _) => Some(address.to_string().into()),
@@ -259,7 +259,7 @@ fn endpoints(config: &Config) -> Result<Vec<Endpoint>, &'static str> {
         .collect()
 }
 
-/// All that a URL says but its hosts and the password, and what it leaves to us.
+/// The settings of a URL but its hosts and the password, with the defaults.
 fn settings(url: &Config, timeout: Duration, hosts: usize) -> Config {
     let mut config = Config::new();
     if let Some(user) = url.get_user() {

@@ -1,6 +1,6 @@
 //! The SQL that is sent.
 
-/// What tells the server's history from another one. The oldest server that
+/// The identity of the server's history. The oldest server that
 /// this is written for has it all for any role.
 ///
 /// The timeline is that of the log being written: the control file learns of a
@@ -84,7 +84,7 @@ pub(super) const HAS_TABLES: &str = "\
         AND to_regclass('ringflake_namespace_secret') IS NOT NULL";
 
 /// The exclusion constraint compares numbers as ranges of one, since equality
-/// in such an index would take an extension. What a table has gained since is added to
+/// in such an index would take an extension. Later columns are added to
 /// one that is there, and not held against the rows that it has.
 pub(super) const CREATE_TABLES: &str = "
     CREATE TABLE IF NOT EXISTS ringflake_namespace (
@@ -232,8 +232,8 @@ macro_rules! verified_record {
     };
 }
 
-/// Whoever finds the row under another one's lock waits, and then compares
-/// again with what that one left.
+/// A renewal that finds the row locked waits, and then compares again with the row as
+/// it is then.
 pub(super) const EXTEND: &str = concat!(
     verified_record!(),
     ", moved AS (

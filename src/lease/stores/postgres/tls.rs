@@ -1,7 +1,7 @@
 //! How a connection is encrypted.
 //!
-//! The driver would ask the server for TLS itself. It is told not to, and that
-//! happens here: so that what is not encrypted passes through the [`Guard`] too.
+//! The request for TLS is sent here and not by the driver, so that a connection that
+//! is not encrypted passes through the [`Guard`], too.
 
 use std::future::Future;
 use std::io::{Error, ErrorKind};

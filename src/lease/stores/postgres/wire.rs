@@ -113,7 +113,7 @@ impl Wire {
         self.warning.take()
     }
 
-    /// What to tell of `error`: "connection closed" says less than why.
+    /// The cause of `error`: the reason why the connection was closed, where it is known.
     pub(super) fn explain(&mut self, error: Error) -> Cause {
         match self.end.take() {
             Some(end) if error.is_closed() => end.into(),

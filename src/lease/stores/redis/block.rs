@@ -1,4 +1,4 @@
-//! What the keys say of blocks.
+//! The state of blocks, as the keys hold it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use crate::lease::quarantine::Quarantined;
 use crate::lease::quarantine::{self, Judged};
 use crate::lease::stores::row::corrupt;
 
-/// What the block is called in the sets and hashes; as `name_of` in the scripts.
+/// The name of the block in the sets and hashes; as `name_of` in the scripts.
 pub(super) fn name_of(block: Block) -> String {
     format!("{:016}", block.index())
 }
@@ -35,7 +35,7 @@ fn texts(answer: &Answer, place: usize) -> Result<Texts<'_>, StoreError> {
     shown.collect()
 }
 
-/// What stands in the keys that decide: `look_at` in the scripts.
+/// The values of the keys that decide: `look_at` in the scripts.
 #[derive(Clone, Copy, Debug)]
 struct Stored<'a> {
     name: &'a str,

@@ -1,4 +1,4 @@
-//! Where a Redis is, and what is asked of it.
+//! The settings in a URL: the servers, the login, the replicas to wait for.
 
 use std::path::PathBuf;
 use std::{fmt, io};
@@ -26,7 +26,7 @@ const PARAMETERS: [&str; 9] = [
 /// As for `redis-cli`.
 const VARIABLE: &str = "REDISCLI_AUTH";
 
-/// What a URL says.
+/// The settings of a URL.
 #[derive(Clone, Debug)]
 pub(super) struct Config {
     /// Where the server is, or the sentinels; at least one.
@@ -41,7 +41,7 @@ pub(super) struct Config {
     tls: Option<TlsFiles>,
 }
 
-/// What is dialled.
+/// An address to connect to.
 #[derive(Clone, Debug)]
 pub(super) enum Endpoint {
     Host(Host),
@@ -57,7 +57,7 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// What is asked of sentinels.
+/// The question to sentinels, and the login for it.
 #[derive(Clone, Debug)]
 pub(super) struct Sentinel {
     /// The primary's name among them.
@@ -66,7 +66,7 @@ pub(super) struct Sentinel {
     pub(super) password: Option<Password>,
 }
 
-/// What the files hold, as the driver has it.
+/// The contents of the files, as the driver takes them.
 fn load(tls: &TlsFiles) -> io::Result<TlsCertificates> {
     let files = tls.read().map_err(io::Error::other)?;
     let client_tls = files
@@ -167,7 +167,7 @@ impl Config {
     /// The endpoint of a server that a sentinel named.
     ///
     /// # Errors
-    /// What to show to people, where it may not be spoken to.
+    /// The text for people, where the address may not be used.
     pub(super) fn found(&self, host: Host) -> Result<Endpoint, String> {
         if self.wire == Wire::PlainHere && !peer::is_local(&host.name) {
             return Err(format!(

@@ -15,7 +15,7 @@ use crate::lease::options::Hidden;
 use crate::lease::stores::deadline::Deadline;
 use crate::lease::stores::durability::DurabilityGate;
 
-/// A connection that is logged in, and what is known of the server behind it.
+/// A connection that is logged in, with the name and durability of its server.
 pub(super) struct Connection {
     driver: redis::Connection,
     pub(super) gate: DurabilityGate,
@@ -78,7 +78,7 @@ impl Connection {
         ping(self).is_ok()
     }
 
-    /// Runs a script, and waits until replicas have what it wrote.
+    /// Runs a script, and waits until replicas have its writes.
     ///
     /// `wait` is how many of them, or none for all that are online.
     ///
@@ -212,7 +212,7 @@ pub(super) fn unavailable(error: impl Into<RedisError>) -> StoreError {
     }
 }
 
-/// A failure of what is asked before any script.
+/// A failure of a command before any script.
 pub(super) fn refused(error: RedisError) -> StoreError {
     match error.code() {
         Some("NOAUTH") => StoreError::Denied {
@@ -249,8 +249,8 @@ fn login_failure(error: RedisError) -> StoreError {
     }
 }
 
-/// The driver takes what the process has installed for TLS, and panics where
-/// that is nothing and the build has several to choose from.
+/// Installs a TLS provider unless the process has one. The driver takes the
+/// process's, and panics where there is none and the build has several.
 fn install_tls_provider() {
     if rustls::crypto::CryptoProvider::get_default().is_none() {
         // Somebody else may be first; then there is one, and that is enough.

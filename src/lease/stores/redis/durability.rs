@@ -9,7 +9,7 @@
 //! * replicas, which may be promoted, have confirmed it: `wait` is not 0 while
 //!   there are any.
 
-/// The settings of a server, as far as it tells them.
+/// The settings of a server, as far as it shows them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Settings {
     info: Vec<(String, String)>,

@@ -1,4 +1,4 @@
-//! The scripts, and what they answer.
+//! The scripts, and their answers.
 
 use redis::Value;
 
@@ -35,7 +35,7 @@ macro_rules! source {
 }
 
 impl Script {
-    /// What the operation is called in errors.
+    /// The operation's name in errors.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Init => "init",
@@ -122,7 +122,7 @@ pub(super) fn fields(row: &RecordRow) -> [String; 10] {
     ]
 }
 
-/// What a script answered.
+/// The answer of a script.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Answer {
     pub(super) tag: String,
@@ -132,13 +132,13 @@ pub(super) struct Answer {
     /// How many replicas were online.
     pub(super) online: u64,
     fields: Vec<Value>,
-    /// What the tag says.
+    /// The kind of answer.
     pub(super) rest: Vec<Value>,
 }
 
 impl Answer {
     /// # Errors
-    /// [`StoreError::Corrupt`] for what no script answers.
+    /// [`StoreError::Corrupt`] for an answer that no script gives.
     pub(super) fn parse(value: Value) -> Result<Self, StoreError> {
         let Value::Array(mut parts) = value else {
             return Err(unexpected("no array"));
@@ -254,7 +254,7 @@ pub(super) fn parse(text: &str) -> Result<u64, StoreError> {
         .ok_or_else(|| corrupt(format!("{text:?} where a number belongs")))
 }
 
-/// The script answered what this version does not know.
+/// The error for an answer that this version does not know.
 pub(super) fn unexpected(what: &str) -> StoreError {
     corrupt(format!("the script's answer has {what}"))
 }

@@ -1,7 +1,7 @@
 //! Which server is the primary, as the sentinels say.
 //!
-//! A sentinel may be behind: it answers with the primary that it knows. So whoever
-//! is found there is asked for its role, and if it is no primary the next sentinel is
+//! A sentinel may be behind: it answers with the primary that it knows. So the server
+//! found there is asked for its role, and if it is no primary the next sentinel is
 //! asked.
 
 use redis::{RedisResult, Value};

@@ -1,8 +1,8 @@
-//! What an error of the driver says about the request.
+//! The meaning of a driver's error for the request.
 
 use redis::{ErrorKind, RedisError};
 
-/// What became of a request that failed.
+/// The fate of a request that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// The server did not carry it out.

@@ -1,4 +1,4 @@
-//! What an acquisition grants, and what it is refused for.
+//! The choice of an acquisition: the grants, or the reason why there are none.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::lease::quarantine;
 use crate::lease::request::Acquire;
 use crate::lease::stores::row::to_column;
 
-/// Locks blocks and says what is granted of them; nothing if nothing can be.
+/// Locks blocks and answers the grants of them; none if no block can be granted.
 pub(super) fn choose<S: Session>(
     session: &mut S,
     at: &mut Opened,
@@ -59,8 +59,10 @@ fn candidates<S: Session>(
     }
 }
 
-/// What is said of a database that knows less than it has confirmed. Read after what
-/// was chosen: whoever puts rows back has put back these, too, by then.
+/// The error for a database that knows less than it has confirmed.
+///
+/// The rows of the evidence are read after the chosen blocks: a transaction that puts
+/// rows back has put back these, too, by then.
 pub(super) fn history_lost<S: Session>(
     session: &mut S,
     at: &Opened,

@@ -1,4 +1,4 @@
-//! What a server's refusal means, and what the store makes of it.
+//! Failures of a step: the meaning of a server's refusal, and the error that follows.
 
 use std::error::Error;
 
@@ -16,7 +16,7 @@ pub(in crate::lease::stores) enum Stage {
     Commit,
 }
 
-/// What an error code of a server means at a stage.
+/// The meaning of a server's error code at a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::lease::stores) enum Verdict {
     /// Rolled back for the sake of another transaction.
@@ -92,7 +92,7 @@ impl Failure {
         }
     }
 
-    /// What the caller is told.
+    /// The error that the caller gets.
     pub(super) fn into_store_error(self, operation: &'static str, namespace: String) -> StoreError {
         match self {
             Self::Refused(error) => error,

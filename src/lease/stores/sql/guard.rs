@@ -1,4 +1,4 @@
-//! What a guarded statement compares.
+//! The values that a guarded statement compares.
 
 use super::Failure;
 use crate::lease::block::{Block, Epoch};

@@ -1,7 +1,7 @@
 //! Several renewals at once.
 //!
-//! A step is one transaction of guarded updates, of any namespaces. What a server has
-//! refused is taken back: after that there is nothing to commit.
+//! A step is one transaction of guarded updates, of any namespaces. A step that the
+//! server refuses is taken back: after that there is nothing to commit.
 //!
 //! **Nobody waits for many.** A step passes over rows that others have locked. Alone, each
 //! is waited for by a transaction that has no other.

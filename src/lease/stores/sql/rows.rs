@@ -1,4 +1,4 @@
-//! What is read of many blocks at once.
+//! The lowest marks of many blocks.
 
 use crate::lease::error::StoreError;
 use crate::lease::record::StoreRecord;

@@ -1,4 +1,4 @@
-//! What an operation asks of a connection.
+//! The interface between an operation and a connection.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ pub(in crate::lease::stores) enum Lock {
     Exclusive,
 }
 
-/// What to do about blocks that another transaction has locked.
+/// How to treat blocks that another transaction has locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::lease::stores) enum Locked {
     /// Do without them.
@@ -50,7 +50,7 @@ pub(in crate::lease::stores) struct Search<'a> {
     pub(in crate::lease::stores) limit: u32,
 }
 
-/// What an acquisition leaves behind.
+/// The writes of an acquisition.
 #[derive(Clone, Debug)]
 pub(in crate::lease::stores) struct Writes<'a> {
     /// The record, where it has changed.
@@ -99,7 +99,7 @@ pub(in crate::lease::stores) enum Which {
     One(Block),
 }
 
-/// A connection to a server, and what an operation asks of it.
+/// A connection to a server, with the steps of every operation.
 ///
 /// A session answers [`Failure::Refused`] with
 /// [`NotDurable`](crate::lease::error::StoreError::NotDurable) wherever it hands out a [`ServerState`],
@@ -121,10 +121,10 @@ pub(in crate::lease::stores) trait Session: Sized {
     /// Ends a transaction without effect, if there is one.
     fn roll_back(&mut self) -> Result<(), Failure>;
 
-    /// What was found out about the server.
+    /// The server's name and durability.
     fn gate(&self) -> &DurabilityGate;
 
-    /// Makes the tables and what they have gained since where it is missing, and begins
+    /// Makes the tables and columns that are missing, and begins
     /// a transaction; none if the namespace is on record.
     fn begin_init(&mut self, namespace: &str) -> Result<Option<ServerState>, Failure>;
 
@@ -164,7 +164,7 @@ pub(in crate::lease::stores) trait Session: Sized {
     /// Locks a row of a block within a transaction, and reads it.
     fn lock_block(&mut self, namespace: &str, block: Block) -> Result<Option<BlockRow>, Failure>;
 
-    /// Writes what a repair makes of a block under lock, and commits.
+    /// Writes a repaired block, which is under lock, and commits.
     fn write_repair(&mut self, namespace: &str, repaired: &BlockState) -> Result<(), Failure>;
 
     /// Moves the end of a grant if everything agrees, in a transaction of its

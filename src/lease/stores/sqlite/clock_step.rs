@@ -45,7 +45,7 @@ pub(in crate::lease::stores) struct Uptime {
 }
 
 impl Uptime {
-    /// None where the system doesn't tell: then every time is believed.
+    /// None where the system does not show it: then every time is believed.
     pub(super) fn read() -> Option<Self> {
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
         Some(Self {

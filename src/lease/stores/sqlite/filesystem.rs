@@ -12,9 +12,9 @@
 //! | found | why it is refused |
 //! |---|---|
 //! | NFS, SMB, 9p, AFS, Ceph, GFS2, OCFS2, Lustre and others | the file is shared between machines |
-//! | FUSE (sshfs, s3fs, virtiofs, ...) | what lies behind can't be told |
-//! | tmpfs, ramfs | the file is gone after a reboot, and with it what was granted |
-//! | FAT, exFAT | a file's number changes from mount to mount, so that a copy can't be told |
+//! | FUSE (sshfs, s3fs, virtiofs, ...) | the storage behind it is not known |
+//! | tmpfs, ramfs | the file is gone after a reboot, and with it the record of grants |
+//! | FAT, exFAT | a file's number changes from mount to mount, so that a copy is not noticed |
 //! | anything else | nothing is known of it |
 //!
 //! An overlay, as containers have for their root, counts as what it mostly is:

@@ -1,4 +1,4 @@
-//! What tells a file from its copies.
+//! The identity of a file, which its copies do not have.
 //!
 //! A copy of a lease store grants the same rectangles as the original, and
 //! raising the floor once would not help: the original goes on granting, and
@@ -36,7 +36,7 @@
 //! A whole disk, volume or virtual machine put back to a snapshot, or cloned
 //! together with its machine ID: everything is the same again. An overwriting in
 //! place that also overwrites extended attributes, or on a file system that has
-//! none. A process that was told more than is left raises the floor when it asks for
+//! none. A process with a confirmed end above that raises the floor when it asks for
 //! blocks (S8). Where none lives, these need
 //! [`raise_floor`](crate::lease::LeaseStore::raise_floor) by hand.
 

@@ -70,7 +70,7 @@ impl SqliteStore {
         })
     }
 
-    /// Notes what a person says of the past.
+    /// Makes the record on a person's word about the past.
     pub(super) fn init_for_a_person(
         &mut self,
         namespace: &Namespace,
@@ -101,7 +101,7 @@ impl SqliteStore {
         Ok(record)
     }
 
-    /// What is known of the past, where a secret may have been used (or not).
+    /// The past as far as it is known, where a secret may have been used (or not).
     pub(crate) fn past(&mut self, lock: &Lock, secret: bool) -> Result<Past, StoreError> {
         let past = self.noted(lock.past(secret))?;
         if past == Past::Recorded {

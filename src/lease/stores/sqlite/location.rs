@@ -11,7 +11,7 @@ use crate::lease::options::{OpenError, OpenOptions};
 use crate::lease::report::Durability;
 use crate::lease::stores::durability::DurabilityGate;
 
-/// The path of the file, and what is thought of the place.
+/// The path of the file, and whether the place keeps files.
 #[derive(Debug)]
 pub(super) struct Location {
     /// Absolute, so that it never reads as a URI or as one of SQLite's special
@@ -53,7 +53,7 @@ impl Location {
         &self.path
     }
 
-    /// What the store is called in errors and reports.
+    /// The store's name in errors and reports.
     pub(super) fn name(&self) -> &str {
         self.gate.store()
     }

@@ -74,8 +74,8 @@ impl SqliteStore {
         })
     }
 
-    /// Runs one step on a namespace that was initialised. What it answers is
-    /// kept, be it a refusal; its outer error undoes what it wrote.
+    /// Runs one step on a namespace that was initialised. Its writes are
+    /// kept if it answers, be it a refusal; its outer error undoes them.
     pub(in crate::lease::stores) fn run<T>(
         &mut self,
         operation: &'static str,

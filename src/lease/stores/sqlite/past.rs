@@ -1,9 +1,9 @@
 //! Whether leases were granted from a file before that may be missing now.
 //!
 //! Leases start at once where nothing was ever issued, and have to start above
-//! all that may have been issued where that is not known. So whoever needs a
-//! record that is not there has to know why it isn't. A [note] beside the file
-//! tells, in a lock file, and is only looked at under a lock that all processes
+//! all that may have been issued where that is not known. So a store that
+//! needs a record that is not there has to know why it isn't. A [note] beside the file
+//! says so. It stands in a lock file, and is only read under a lock that all processes
 //! share:
 //!
 //! | `leases.db` | note | any secret | the past |
@@ -18,7 +18,7 @@
 //! | | written in another file | | another's: the directory is a copy |
 //!
 //! The lock file is `PATH.lock` beside the file, and so `leases.db.lock` in a data
-//! directory: whoever opens the same file finds the same note. Whether there is a
+//! directory: all stores of one file find the same note. Whether there is a
 //! secret matters in a data directory alone, which keeps them.
 //!
 //! # Why it is right
@@ -74,7 +74,7 @@ pub(crate) struct Lock {
     process: u32,
 }
 
-/// What is known of the leases granted from a file.
+/// The past of a file: whether leases of it may be missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Past {
     /// There are none.
@@ -106,7 +106,7 @@ impl Lock {
         })
     }
 
-    /// What is known of the past, where a secret may have been used (or not).
+    /// The past as far as it is known, where a secret may have been used (or not).
     pub(crate) fn past(&self, secret: bool) -> io::Result<Past> {
         let note = self.note()?;
         let store = self.store()?;
@@ -256,7 +256,7 @@ pub(crate) fn is_elsewhere(path: &Path, mark: &str) -> io::Result<bool> {
     }
 }
 
-/// What tells a file from its copies, in words.
+/// The identity of a file in words, which its copies do not have.
 fn identity(found: &Metadata) -> String {
     let born = found.created().ok();
     let born = born.and_then(|born| born.duration_since(UNIX_EPOCH).ok());

@@ -1,13 +1,13 @@
 //! Waiting for the lock, so that nobody starves.
 //!
-//! SQLite's lock has no queue: whoever asks while it is free has it. Two things
+//! SQLite's lock has no queue: the store that asks while it is free has it. Two things
 //! keep that fair among stores that all want it all the time.
 //!
-//! * Whoever finds it taken asks again after 1 to 9 ms, at random, however long
-//!   they have waited. The waits of SQLite's own time-out get longer instead, and
-//!   who has waited longest gets the lock least.
-//! * Whoever gives it back and wants it again at once would always find it free,
-//!   while the others sleep. So a store that has found the lock taken within the
+//! * A store that finds it taken asks again after 1 to 9 ms, at random, however long
+//!   it has waited. The waits of SQLite's own time-out get longer instead, and the
+//!   store that has waited longest gets the lock least.
+//! * A store that gives it back and wants it again at once would always find it
+//!   free, while the others sleep. So a store that has found the lock taken within the
 //!   last second waits first, like all the others. A store that is alone never
 //!   does.
 //!
@@ -24,7 +24,7 @@ const SOUGHT: Duration = Duration::from_secs(1);
 /// The longest wait between two attempts.
 const PAUSE: Duration = Duration::from_millis(9);
 
-/// What one store has seen of the lock.
+/// The lock, as one store has found it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queue {
     seen: Arc<Mutex<Seen>>,
@@ -46,7 +46,7 @@ impl Queue {
         }
     }
 
-    /// What to do when the lock is taken: waits, and answers whether to try again.
+    /// Waits after the lock was found taken; answers whether to try again.
     pub(super) fn handler(&self, deadline: Instant) -> impl FnMut(i32) -> bool + Send + 'static {
         let queue = self.clone();
         move |_| {

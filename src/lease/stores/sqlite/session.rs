@@ -10,7 +10,7 @@
 //!                                           |                    --> unknown: Ambiguous
 //!                                           +-- any failure --> undone: Unavailable
 //! ```
-//! Closing the connection undoes what was not committed.
+//! Closing the connection undoes an open transaction.
 //!
 //! # Why a connection for each transaction
 //! A process comes by once a minute, and opening takes a fraction of the syncs
@@ -35,7 +35,7 @@
 //! # Why a failure at COMMIT is ambiguous
 //! Busy is certain: SQLite reports it before it begins to commit, and leaves the
 //! transaction open. A full disk or a failed write comes before the journal is
-//! ended, and is rolled back by whoever comes next; a failure to end the journal
+//! ended, and is rolled back by the next process; a failure to end the journal
 //! may have ended it, or not for long. The codes don't tell the two apart in
 //! every mode: in WAL mode, a frame that was written whole may come back when
 //! the log is recovered. So all of them count as unknown. That costs one block,
@@ -51,7 +51,7 @@ use super::process::Operation;
 use super::queue::Queue;
 use crate::lease::error::StoreError;
 
-/// What a transaction may do.
+/// The rights of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::lease::stores) enum Access {
     Read,

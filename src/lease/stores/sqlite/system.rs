@@ -1,4 +1,4 @@
-//! What the operating system is asked directly. Linux only: elsewhere every
+//! Direct calls of the operating system. Linux only: elsewhere every
 //! question has the answer "unknown".
 //!
 //! All of it goes by path. A file of SQLite's must never be opened here: POSIX

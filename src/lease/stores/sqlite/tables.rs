@@ -24,7 +24,7 @@ use crate::lease::stores::row::{FORMAT, corrupt};
 /// file may hold records that are older.
 const VERSION: i64 = FORMAT;
 
-/// What a file is for. Blocks of one kind are not the other's to grant.
+/// The purpose of a file. Blocks of one kind are not the other's to grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::lease::stores) enum Kind {
     Store,
@@ -33,7 +33,7 @@ pub(in crate::lease::stores) enum Kind {
 }
 
 impl Kind {
-    /// What the URL of a store in such a file begins with.
+    /// The scheme of the URL of a store in such a file.
     pub(super) fn scheme(self) -> &'static str {
         match self {
             Self::Store => "sqlite",
@@ -183,7 +183,7 @@ pub(super) fn refuse_other_kind(
     Err(corrupt(format!("{store} {advice}")).into())
 }
 
-/// Makes the tables in a file without any content, and what they lack in an older
+/// Makes the tables in a file without any content, and the missing columns in an older
 /// one.
 pub(in crate::lease::stores) fn make(
     connection: &Connection,

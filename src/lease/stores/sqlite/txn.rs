@@ -1,4 +1,4 @@
-//! What a step of the protocol has before it, inside its transaction.
+//! The view of a step of the protocol on its transaction.
 
 use rusqlite::Connection;
 
@@ -13,7 +13,7 @@ use crate::lease::report::Durability;
 #[derive(Debug)]
 pub(in crate::lease::stores) struct Txn<'a> {
     pub(in crate::lease::stores) connection: &'a Connection,
-    /// What the store is called.
+    /// The store's name.
     pub(in crate::lease::stores) store: &'a str,
     pub(super) durability: &'a Durability,
     pub(in crate::lease::stores) space: Space,

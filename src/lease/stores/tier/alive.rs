@@ -2,7 +2,7 @@
 //!
 //! Each keeps a file of its own locked, in a directory beside; the system lets go of
 //! the lock when the process ends, however that happens. No rule of the protocol
-//! depends on it: what a process that is taken for dead was granted stays granted up
+//! depends on it: a sub-grant of a process that is taken for dead stays granted up
 //! to its end. It is for those that start after a crash, so that they need not wait for
 //! that end.
 

@@ -1,21 +1,21 @@
 //! A tier's grant logs in a file.
 //!
 //! The namespace's record and the blocks of the sub-grants stand in the tables of every
-//! store, with their triggers; beside them what was granted upstream, and how the
-//! errands stand. All of a namespace is read at each step: a machine has few blocks.
+//! store, with their triggers; beside them the upstream grants, and the state of
+//! the requests. All of a namespace is read at each step: a machine has few blocks.
 //!
 //! A file that is not where it was, or that has noted more than is in it, is no reason
-//! to refuse: what it has of the upstream store is given up. What others hold of the
-//! original is theirs, and no mark of this file matters to anybody then.
+//! to refuse: its upstream grants are given up. Sub-grants of the original belong to
+//! others, and no mark of this file matters to anybody then.
 
 use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::alive;
-use super::errand::{Errands, Failing};
 use super::grant_log::{Caller, GrantLog, Standing, UpstreamGrant};
 use super::operation::Operation;
+use super::requests::{Failing, UpstreamState};
 use crate::lease::block::{Block, BlockState, Epoch};
 use crate::lease::error::StoreError;
 use crate::lease::events;
@@ -181,14 +181,14 @@ fn read(txn: &Txn<'_>, namespace: &Namespace) -> Result<GrantLog, StepError> {
             }
         }
     }
-    let (first_epoch, reach, errands) = read_tier(connection, namespace)?;
+    let (first_epoch, reach, upstream_state) = read_tier(connection, namespace)?;
     Ok(GrantLog {
         record: txn.space.record.clone(),
         first_epoch,
         reach,
         upstream: read_upstream(connection, namespace)?,
         blocks,
-        errands,
+        upstream_state,
         quarantined,
     })
 }
@@ -219,7 +219,7 @@ fn read_upstream(
 fn read_tier(
     connection: &Connection,
     namespace: &Namespace,
-) -> Result<(Epoch, u64, Errands), StepError> {
+) -> Result<(Epoch, u64, UpstreamState), StepError> {
     let found = connection
         .query_row(
             "SELECT reach, errand_began_unix_ms, failing_since_unix_ms, failed_last_unix_ms, \
@@ -255,12 +255,12 @@ fn read_tier(
         None => None,
         Some(began) => Some(millis("errand_began_unix_ms", began)?),
     };
-    let errands = Errands {
+    let upstream_state = UpstreamState {
         began_unix_ms,
         failing,
     };
     let first_epoch = Epoch::new(from_column("first_epoch", first_epoch)?);
-    Ok((first_epoch, from_column("reach", reach)?, errands))
+    Ok((first_epoch, from_column("reach", reach)?, upstream_state))
 }
 
 fn insert(connection: &Connection, log: &GrantLog) -> Result<(), StepError> {
@@ -306,9 +306,9 @@ fn write(connection: &Connection, before: &GrantLog, after: &GrantLog) -> Result
             ])?;
         }
     }
-    if (before.first_epoch, &before.errands) != (after.first_epoch, &after.errands) {
-        let errands = &after.errands;
-        let failing = errands.failing.as_ref();
+    if (before.first_epoch, &before.upstream_state) != (after.first_epoch, &after.upstream_state) {
+        let upstream_state = &after.upstream_state;
+        let failing = upstream_state.failing.as_ref();
         connection.execute(
             "UPDATE ringflake_tier \
              SET errand_began_unix_ms = ?2, failing_since_unix_ms = ?3, \
@@ -316,7 +316,7 @@ fn write(connection: &Connection, before: &GrantLog, after: &GrantLog) -> Result
              WHERE namespace = ?1",
             params![
                 namespace.name(),
-                errands.began_unix_ms.map(to_column),
+                upstream_state.began_unix_ms.map(to_column),
                 failing.map(|failing| to_column(failing.since_unix_ms)),
                 failing.map(|failing| to_column(failing.last_unix_ms)),
                 failing.map(|failing| failing.failures),
@@ -410,7 +410,7 @@ mod tests {
             reach: 3600,
             upstream: BTreeMap::new(),
             blocks: BTreeMap::new(),
-            errands: Errands::default(),
+            upstream_state: UpstreamState::default(),
             quarantined: BTreeMap::new(),
         };
         original.create_log(&log).unwrap();

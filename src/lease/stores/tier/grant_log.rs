@@ -1,7 +1,7 @@
-//! What a machine has of a namespace, and the rules by which it passes that on.
+//! A machine's upstream grants of a namespace, and the rules for sub-grants of them.
 //!
-//! The methods are pure. Whoever keeps a grant log reads it inside a transaction, asks
-//! them, and writes what has changed. `now` is the machine's time in ticks.
+//! The methods are pure. A storage reads a grant log inside a transaction, calls
+//! them, and writes the changes. `now` is the machine's time in ticks.
 
 mod upkeep;
 
@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::errand::{Errands, Failing};
+use super::requests::{Failing, UpstreamState};
 use crate::lease::block::{Block, BlockState, Epoch};
 use crate::lease::confirmed::Confirmed;
 use crate::lease::error::{Fence, StoreError};
@@ -18,15 +18,15 @@ use crate::lease::quarantine::Quarantined;
 use crate::lease::record::{Incarnation, StoreRecord};
 use crate::lease::request::{Acquire, Floor, Renew};
 
-/// What the upstream store has granted to the machine, and what processes have of it.
+/// The upstream grants of the machine, and the sub-grants of its processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct GrantLog {
     /// The rules for sub-grants. Its incarnation is that of the place where the grant log
     /// is kept.
     pub(crate) record: StoreRecord,
-    /// Epochs begin here: above all of a grant log that was lost, or of what was given up,
-    /// so that what processes were told of that is known for what it is. The tick in
-    /// which it began, since an epoch is never above its mark.
+    /// Epochs begin here: above all of a grant log that was lost, and of upstream grants
+    /// that were given up, so that evidence of those is recognised. The tick in which the
+    /// grant log began, since an epoch is never above its mark.
     pub(crate) first_epoch: Epoch,
     /// How far the upstream store grants ahead of its clock, in ticks.
     pub(crate) reach: u64,
@@ -34,7 +34,7 @@ pub(crate) struct GrantLog {
     pub(crate) upstream: BTreeMap<Block, UpstreamGrant>,
     /// The blocks of which a process has or had a sub-grant.
     pub(crate) blocks: BTreeMap<Block, BlockState>,
-    pub(crate) errands: Errands,
+    pub(crate) upstream_state: UpstreamState,
     /// Blocks whose records can't be true. They are passed over until they are repaired.
     pub(crate) quarantined: BTreeMap<Block, Quarantined>,
 }
@@ -45,12 +45,12 @@ pub(crate) struct UpstreamGrant {
     pub(crate) epoch: Epoch,
     /// The end is the last that was confirmed.
     pub(crate) ticks: Range<u64>,
-    /// What tells whether the process is alive that has, or had, a sub-grant of it.
+    /// The sign of life of the process that has, or had, a sub-grant of it.
     pub(crate) used_by: Option<String>,
     pub(crate) standing: Standing,
 }
 
-/// What may be done with an upstream grant.
+/// The uses that an upstream grant still has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// Passed on and renewed.
@@ -64,7 +64,7 @@ pub(crate) enum Standing {
 /// When a step happens, and where.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
-    /// What tells that the process is alive whose step it is.
+    /// The sign of life of the process whose step it is.
     pub(crate) user: Option<String>,
     /// The machine's clock before the grant log was waited for, in milliseconds since
     /// 1970.
@@ -80,13 +80,13 @@ pub(crate) enum AcquireStep {
     /// The upstream store is to be asked for this first.
     Ask {
         request: Acquire,
-        /// It failed the last time: look first, since a request whose answer is lost
-        /// costs its blocks. This is the machine's errand then.
+        /// The store failed the last time: a check comes first, since a request whose
+        /// answer is lost costs its blocks. It then counts as the requests under way.
         is_probe: bool,
     },
 }
 
-/// What became of a renewal.
+/// The outcome of a renewal.
 #[derive(Debug)]
 pub(super) struct Renewal {
     end: u64,
@@ -144,11 +144,11 @@ impl GrantLog {
         if missing == 0 || floor_is_ahead {
             return self.grant(at, acquire).map(AcquireStep::Granted);
         }
-        let is_probe = self.errands.is_failing();
-        if is_probe && !self.errands.begin(at.unix_ms) {
+        let is_probe = self.upstream_state.is_failing();
+        if is_probe && !self.upstream_state.begin(at.unix_ms) {
             return match self.grant(at, acquire) {
                 Err(StoreError::Exhausted { .. }) if self.is_spent(at) => {
-                    Err(self.errands.left_alone())
+                    Err(self.upstream_state.left_alone())
                 }
                 granted => granted.map(AcquireStep::Granted),
             };
@@ -198,7 +198,7 @@ impl GrantLog {
     /// Refuses a grant log that knows less than it has said; answers the tick.
     fn look_at(&mut self, at: &Caller, acquire: &Acquire) -> Result<u64, StoreError> {
         let now = self.record.tick_at(at.unix_ms)?;
-        // What was told before was of upstream grants that nothing is passed on of.
+        // Earlier evidence is of upstream grants of which no sub-grants are made any more.
         let of_now = |it: &&Confirmed| {
             it.epoch >= self.first_epoch && !self.quarantined.contains_key(&it.block)
         };
@@ -212,7 +212,7 @@ impl GrantLog {
         Ok(now)
     }
 
-    /// Whether nothing will ever be granted of what the machine has.
+    /// Whether the machine's upstream grants allow no sub-grant any more.
     pub(super) fn is_spent(&self, at: &Caller) -> bool {
         let now = self.record.tick_at(at.unix_ms).unwrap_or(0);
         self.unspent(now).next().is_none()
@@ -290,7 +290,7 @@ impl GrantLog {
         let is_cut_off = end == renew.known_end && end == limit && renew.new_end > end;
         Ok(Renewal {
             end,
-            cut_off: is_cut_off.then(|| self.errands.failing.clone()),
+            cut_off: is_cut_off.then(|| self.upstream_state.failing.clone()),
         })
     }
 
@@ -322,11 +322,11 @@ impl GrantLog {
         })
     }
 
-    /// Takes in what the upstream store has granted.
+    /// Adds grants of the upstream store.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] where all of it meets earlier grants. What does is not
-    /// taken in.
+    /// [`StoreError::Corrupt`] where all of them meet earlier grants. One that does is
+    /// not added.
     pub(crate) fn adopt(&mut self, grants: &[Grant]) -> Result<(), StoreError> {
         let is_sound = |grant: &&Grant| {
             let granted = self.upstream.get(&grant.block).map(|it| it.ticks.end);
@@ -355,7 +355,7 @@ impl GrantLog {
         Ok(())
     }
 
-    /// Takes in what the upstream store said to one renewal. A reply that came after
+    /// Applies the upstream store's reply to one renewal. A reply that came after
     /// another process has had one of its own is dropped: a part of the grant that
     /// nobody uses does no harm.
     pub(super) fn renewed(&mut self, renew: &Renew, answer: &Result<u64, StoreError>) {
@@ -376,7 +376,7 @@ impl GrantLog {
             Err(StoreError::Fenced { fence, .. }) if is_ahead(fence) => {
                 upstream.standing = Standing::Closed;
             }
-            // What was confirmed before stands, also where the store knows less.
+            // The confirmed end stands, also where the store knows less.
             Ok(_) | Err(StoreError::Fenced { .. } | StoreError::Ambiguous { .. }) => {
                 upstream.standing = Standing::Draining;
             }
@@ -384,7 +384,7 @@ impl GrantLog {
         }
     }
 
-    /// Releases what processes had that have ended. They may have used all of it, so
+    /// Releases the sub-grants of processes that have ended. They may have used all of it, so
     /// what follows begins at the mark, as after any release.
     pub(crate) fn reap(&mut self, is_gone: impl Fn(&str) -> bool) {
         for (block, upstream) in &mut self.upstream {

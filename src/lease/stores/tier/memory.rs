@@ -11,8 +11,8 @@ use crate::lease::record::Incarnation;
 use crate::lease::report::{Durability, Listing, StoreReport};
 use crate::sync::{Mutex, MutexGuard};
 
-/// What the processes of one machine share, in the memory of one process: for tests
-/// of what becomes of a tier.
+/// The tier of one machine, shared by its processes, in the memory of one process: for
+/// tests of a tier.
 ///
 /// Each process has one, made by [`process`](Self::process) of another's; clones are the
 /// same process, which ends with the last of them. It can be lost, copied to another
@@ -55,7 +55,7 @@ struct Shared {
     processes: Vec<Weak<()>>,
 }
 
-/// What a [`MemoryTier`] held at some moment.
+/// The contents of a [`MemoryTier`] at some moment.
 #[derive(Clone, Debug)]
 pub struct TierSnapshot {
     logs: BTreeMap<String, GrantLog>,
@@ -91,14 +91,14 @@ impl MemoryTier {
         }
     }
 
-    /// What it holds now.
+    /// Its contents now.
     pub fn snapshot(&self) -> TierSnapshot {
         TierSnapshot {
             logs: self.shared().logs.clone(),
         }
     }
 
-    /// Puts it back to what it held, here or on another machine. That is noticed, as a
+    /// Puts these contents back, here or on another machine. That is noticed, as a
     /// file notices it: it is another file then, or one that has noted more.
     pub fn put_back(&self, snapshot: &TierSnapshot) {
         let mut shared = self.shared();

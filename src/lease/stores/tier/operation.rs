@@ -1,4 +1,4 @@
-//! The kinds of steps on a grant log: the name of each, and what it needs.
+//! The kinds of steps on a grant log: the name of each, and its needs.
 
 /// A kind of step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ impl Operation {
     pub(super) const RAISE: Self = Self::new("raise_floor", false, false);
     pub(super) const RAISE_BY_THE_CLOCK: Self = Self::new("raise_floor", true, false);
     pub(super) const INIT: Self = Self::new("init", false, false);
-    pub(super) const ERRAND: Self =
+    pub(super) const UPSTREAM_REPLY: Self =
         Self::new("write down what the upstream store said", false, false);
 
     const fn new(name: &'static str, needs_clock: bool, needs_signs: bool) -> Self {

@@ -29,7 +29,7 @@ impl TierStorage {
         }
     }
 
-    /// What it is called, without credentials.
+    /// Its name, without credentials.
     pub(super) fn name(&self) -> String {
         match self {
             #[cfg(feature = "sqlite")]
@@ -59,8 +59,8 @@ impl TierStorage {
         }
     }
 
-    /// Runs one step in one transaction. What it did is durable when this returns, and
-    /// is undone if it [failed](GrantLog::is_to_be_kept).
+    /// Runs one step in one transaction. Its writes are durable when this returns, and
+    /// are undone if it [failed](GrantLog::is_to_be_kept).
     pub(super) fn change<T>(
         &mut self,
         operation: Operation,

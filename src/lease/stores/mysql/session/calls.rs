@@ -47,7 +47,7 @@ impl MySession {
         self.connection.query_drop(sql).map_err(before)
     }
 
-    /// Adds to a table what it may have already.
+    /// Adds a column or an index that the table may have already.
     pub(super) fn add(&mut self, sql: &str) -> Result<(), Failure> {
         self.in_time()?;
         match self.connection.query_drop(sql) {

@@ -2,8 +2,8 @@
 //!
 //! Several lock the records of their namespaces first, by name, and then those of their
 //! blocks that nobody else has locked. So an update in the midst of them waits for nobody,
-//! and whoever changes a record does not wait for a block of theirs while they wait for
-//! the record. (An acquisition that reads the index of marks can meet them there. The
+//! and a transaction that changes a record does not wait for a block of theirs while
+//! they wait for the record. (An acquisition that reads the index of marks can meet them there. The
 //! server sees that, and takes one of the two back.)
 
 use std::collections::{BTreeMap, BTreeSet};

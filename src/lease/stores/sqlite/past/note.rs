@@ -12,7 +12,7 @@
 //! Lines are only added, each before what it announces is done, and synced. One
 //! without its end was cut short by a crash, when nothing had been done yet: it
 //! counts for nothing, and is overwritten. A line that is none of these was written
-//! by another version, or by hand; what it says is not known.
+//! by another version, or by hand; its meaning is not known.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ const SECRET: &str = "secret ";
 const ELSEWHERE: &str = " is used elsewhere";
 const LOST: &str = "another was lost";
 
-/// What a note says.
+/// The contents of a note.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Note {
     /// The file that it was written in.
@@ -121,7 +121,7 @@ mod tests {
         (0..6_u8, prop_oneof![0..3_u64, any::<u64>()])
     }
 
-    /// What the lines say, read one by one.
+    /// The note of these lines, read one by one.
     fn expected(lines: &[(u8, u64)]) -> (Note, String) {
         let mut note = Note {
             written_in: Some("here".to_owned()),

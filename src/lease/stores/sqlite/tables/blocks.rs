@@ -50,7 +50,7 @@ pub(in crate::lease::stores::sqlite) fn read_mark(
     Ok(u64::try_from(mark).ok())
 }
 
-/// Writes what a repair makes of a row.
+/// Writes a repaired row.
 pub(in crate::lease::stores::sqlite) fn write_repair(
     connection: &Connection,
     space: &Namespace,

@@ -1,4 +1,4 @@
-//! The records of namespaces, and what this store keeps beside each.
+//! The records of namespaces, with this store's own columns.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -10,7 +10,7 @@ use crate::lease::stores::row::{Columns, RecordRow, from_column, to_column};
 use crate::lease::stores::sqlite::clock_step::{ClockOffset, Doubt};
 use crate::lease::stores::sqlite::session::StepError;
 
-/// A namespace's record, and what this store keeps beside it.
+/// A namespace's record, with this store's own columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::lease::stores) struct Space {
     pub(in crate::lease::stores) record: StoreRecord,

@@ -1,5 +1,5 @@
-//! What is to be asked of the upstream store: which grants are renewed, and how many
-//! spare blocks are missing.
+//! The requests that are due upstream: the grants to renew, and the spare blocks that
+//! are missing.
 
 use std::cmp::Reverse;
 
@@ -8,7 +8,7 @@ use crate::lease::block::Block;
 use crate::lease::confirmed::Confirmed;
 use crate::lease::grant::Grant;
 use crate::lease::request::{Acquire, MAX_ACQUIRE, Renew};
-use crate::lease::stores::tier::errand::Errand;
+use crate::lease::stores::tier::requests::DueRequests;
 
 /// The most upstream grants that are renewed in one go.
 const RENEWALS: usize = 8;
@@ -17,21 +17,24 @@ const RENEWALS: usize = 8;
 const RENEWED_EVERY_MS: u64 = 5 * 60 * 1000;
 
 impl GrantLog {
-    /// What is due upstream, if anything is and nobody else is at it.
-    pub(in crate::lease::stores::tier) fn errand(&mut self, at: &Caller) -> Option<Errand> {
+    /// The requests that are due, if there are any and no other process sends them.
+    pub(in crate::lease::stores::tier) fn due_requests(
+        &mut self,
+        at: &Caller,
+    ) -> Option<DueRequests> {
         let now = self.record.tick_at(at.unix_ms).ok()?;
-        let errand = self.due(at, now)?;
-        self.errands.begin(at.unix_ms).then_some(errand)
+        let due = self.due(at, now)?;
+        self.upstream_state.begin(at.unix_ms).then_some(due)
     }
 
-    fn due(&self, at: &Caller, now: u64) -> Option<Errand> {
+    fn due(&self, at: &Caller, now: u64) -> Option<DueRequests> {
         let renewals = self.renewals(at, now);
         let spare = self.missing_spares(now, 0);
         if renewals.is_empty() && spare == 0 {
             return None;
         }
-        Some(Errand {
-            is_probe: self.errands.is_failing(),
+        Some(DueRequests {
+            is_probe: self.upstream_state.is_failing(),
             renewals,
             spares: (spare > 0).then(|| self.request(at, spare)),
         })
@@ -97,7 +100,7 @@ impl GrantLog {
         Acquire::new(blocks, self.reach, at.unix_ms).with_evidence(self.evidence(at))
     }
 
-    /// What the upstream store has confirmed of time that is still to come, or that
+    /// The confirmed ends of upstream grants whose time is still to come, or that
     /// may be by its clock.
     fn evidence(&self, at: &Caller) -> Vec<Confirmed> {
         let oldest = at.unix_ms.saturating_sub(self.record.limits.failover_ms());

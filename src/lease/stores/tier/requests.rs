@@ -1,43 +1,43 @@
-//! Who asks the upstream store on behalf of the machine, and when.
+//! Requests to the upstream store on behalf of the machine.
 //!
-//! Whichever process renews a sub-grant while something is due upstream takes the
-//! errand, and notes in the grant log that it has. The others leave it alone for as long
-//! as an errand may take; if the process dies, the next takes it over. Nothing depends
-//! on there being one at a time but the number of requests: each renewal upstream is a
-//! comparison, and its answer is taken in only if the grant log is still as it was.
+//! A process that renews a sub-grant while requests are due upstream sends them, and
+//! notes in the grant log that it does. The other processes send none for as long as
+//! requests may take; if the process dies, the next one sends them. Only the number of
+//! requests depends on this: each renewal upstream is a comparison, and its reply is
+//! written down only if the grant log is still as it was.
 
 use std::fmt;
 
 use crate::lease::error::StoreError;
 use crate::lease::request::{Acquire, Renew};
 
-/// What is to be asked of the upstream store.
+/// The requests that are due.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Errand {
-    /// The upstream store failed the last time: look first, since a renewal whose
-    /// answer is lost costs its block.
+pub(crate) struct DueRequests {
+    /// The upstream store failed the last time: a check comes first, since a renewal
+    /// whose answer is lost costs its block.
     pub(super) is_probe: bool,
     pub(super) renewals: Vec<Renew>,
     pub(super) spares: Option<Acquire>,
 }
 
-/// How the machine and its upstream store get on.
+/// The state of the requests to the upstream store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Errands {
-    /// When the errand under way began, in milliseconds since 1970.
+pub(crate) struct UpstreamState {
+    /// When the requests under way began, in milliseconds since 1970.
     pub(crate) began_unix_ms: Option<u64>,
     /// When the upstream store failed first and last, in milliseconds since 1970, and
     /// how often in between.
     pub(crate) failing: Option<Failing>,
 }
 
-/// That the upstream store fails.
+/// A series of failures of the upstream store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failing {
     pub(crate) since_unix_ms: u64,
     pub(crate) last_unix_ms: u64,
     pub(crate) failures: u32,
-    /// What it said last.
+    /// Its last error.
     pub(crate) message: String,
 }
 
@@ -52,14 +52,14 @@ impl fmt::Display for Failing {
     }
 }
 
-impl Errands {
-    /// An errand of which nothing was heard for so long is taken over.
+impl UpstreamState {
+    /// Requests that have not ended after so long are taken over.
     const LONGEST_MS: u64 = 60_000;
 
     /// The longest time between two attempts.
     const SLOWEST_MS: u64 = 15_000;
 
-    /// Notes that one begins, unless another is under way or it is too soon.
+    /// Notes that requests begin, unless others are under way or it is too soon.
     pub(super) fn begin(&mut self, unix_ms: u64) -> bool {
         let is_under_way =
             (self.began_unix_ms).is_some_and(|began| is_within(began, Self::LONGEST_MS, unix_ms));
@@ -78,7 +78,7 @@ impl Errands {
         })
     }
 
-    /// What a process is told that must not ask the upstream store now.
+    /// The error for a process that must not ask the upstream store now.
     pub(super) fn left_alone(&self) -> StoreError {
         let failing = self.failing.as_ref().map(ToString::to_string);
         let source = failing.unwrap_or_else(|| "another process of this machine asks".to_owned());
@@ -91,13 +91,13 @@ impl Errands {
         self.failing.is_some()
     }
 
-    /// Notes that the errand is done, and how it ended.
+    /// Notes that the requests have ended, and how.
     pub(super) fn end(&mut self, unix_ms: u64, failing: Option<String>) {
         self.began_unix_ms = None;
         self.note(unix_ms, failing);
     }
 
-    /// Notes whether the upstream store could be had, and what it said if not.
+    /// Notes whether the upstream store answered, and its error if not.
     pub(super) fn note(&mut self, unix_ms: u64, failing: Option<String>) {
         let before = self.failing.take();
         self.failing = failing.map(|message| Failing {
@@ -121,31 +121,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_errand_is_under_way_until_it_ends_or_is_overdue() {
-        let mut errands = Errands::default();
-        assert!(errands.begin(100));
-        assert!(!errands.begin(100) && !errands.begin(100 + Errands::LONGEST_MS - 1));
-        assert!(errands.clone().begin(100 + Errands::LONGEST_MS));
-        assert!(errands.clone().begin(99), "the clock was set back");
-        errands.end(200, None);
-        assert!(errands.begin(200));
+    fn requests_are_under_way_until_they_end_or_are_overdue() {
+        let mut state = UpstreamState::default();
+        assert!(state.begin(100));
+        assert!(!state.begin(100) && !state.begin(100 + UpstreamState::LONGEST_MS - 1));
+        assert!(state.clone().begin(100 + UpstreamState::LONGEST_MS));
+        assert!(state.clone().begin(99), "the clock was set back");
+        state.end(200, None);
+        assert!(state.begin(200));
     }
 
     #[test]
     fn an_upstream_store_that_fails_is_asked_less_and_less_often() {
-        let mut errands = Errands::default();
+        let mut state = UpstreamState::default();
         let mut now = 1000;
         for pause in [500, 1000, 2000, 4000, 8000, 15_000, 15_000] {
-            assert!(errands.begin(now));
-            errands.end(now, Some("away".to_owned()));
-            assert!(errands.is_put_off(now) && errands.is_put_off(now + pause - 1));
-            assert!(!errands.is_put_off(now - 1), "the clock was set back");
+            assert!(state.begin(now));
+            state.end(now, Some("away".to_owned()));
+            assert!(state.is_put_off(now) && state.is_put_off(now + pause - 1));
+            assert!(!state.is_put_off(now - 1), "the clock was set back");
             now += pause;
-            assert!(!errands.is_put_off(now), "{pause}");
+            assert!(!state.is_put_off(now), "{pause}");
         }
-        let failing = errands.failing.clone().unwrap();
+        let failing = state.failing.clone().unwrap();
         assert_eq!((failing.since_unix_ms, failing.failures), (1000, 6));
-        errands.end(now, None);
-        assert!(!errands.is_put_off(now) && !errands.is_failing());
+        state.end(now, None);
+        assert!(!state.is_put_off(now) && !state.is_failing());
     }
 }
