@@ -62,14 +62,14 @@ mod requests;
 mod storage;
 #[cfg(all(test, feature = "conformance"))]
 mod tests;
+mod upstream;
 
-use std::error::Error;
 use std::time::Duration;
 
 use self::grant_log::{AcquireStep, Caller, GrantLog};
 pub use self::memory::{MemoryTier, TierSnapshot};
 use self::operation::Operation;
-use self::requests::{DueRequests, UpstreamState};
+use self::requests::{UpstreamState, describe, refusal};
 use self::storage::TierStorage;
 use crate::events::Throttle;
 use crate::lease::block::{Block, BlockState, Epoch};
@@ -77,7 +77,6 @@ use crate::lease::error::StoreError;
 use crate::lease::events;
 use crate::lease::fingerprint::Fingerprint;
 use crate::lease::grant::Grant;
-use crate::lease::holder::Holder;
 use crate::lease::key::StoreKey;
 use crate::lease::namespace::Namespace;
 #[cfg(feature = "sqlite")]
@@ -269,93 +268,6 @@ impl TierStore {
             upstream_state: UpstreamState::default(),
             quarantined: Default::default(),
         }
-    }
-
-    /// Sends the requests that are due, and writes each reply down before the next.
-    fn run(&mut self, namespace: &Namespace, due: DueRequests) {
-        let outcome = self.try_run(namespace, due);
-        let failing = outcome.as_ref().err();
-        let before = self
-            .storage
-            .change(Operation::UPSTREAM_REPLY, namespace, |log, at| {
-                let before = log.upstream_state.failing.clone();
-                log.upstream_state.end(at.unix_ms, failing.map(describe));
-                Ok(before)
-            });
-        match (failing, before) {
-            (Some(error), _) => self.log_failure(error),
-            (None, Ok(Some(before))) => events::upstream_recovered(before.since_unix_ms),
-            (None, _) => {}
-        }
-    }
-
-    fn try_run(&mut self, namespace: &Namespace, due: DueRequests) -> Result<(), StoreError> {
-        if due.is_probe {
-            self.upstream.check(namespace, self.storage.unix_ms())?;
-        }
-        for renew in due.renewals {
-            let answer = self.upstream.renew(namespace, &renew);
-            self.storage
-                .change(Operation::UPSTREAM_REPLY, namespace, |log, _| {
-                    log.renewed(&renew, &answer);
-                    Ok(())
-                })?;
-            match answer {
-                Ok(_) | Err(StoreError::Fenced { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        match due.spares {
-            Some(spares) => {
-                let grants = self.ask(namespace, spares, None)?;
-                self.storage
-                    .change(Operation::UPSTREAM_REPLY, namespace, |log, _| {
-                        log.adopt(&grants)
-                    })
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// Asks the upstream store for blocks.
-    fn ask(
-        &mut self,
-        namespace: &Namespace,
-        request: Acquire,
-        process: Option<&Holder>,
-    ) -> Result<Vec<Grant>, StoreError> {
-        let machine = process.map_or_else(|| self.storage.name(), |it| it.host().to_owned());
-        let request = request.held_by(Holder::new(machine, "tier"));
-        self.upstream.acquire(namespace, &request)
-    }
-
-    fn log_failure(&self, error: &StoreError) {
-        if let StoreError::HistoryLost { .. } = error {
-            events::history_lost();
-        }
-        events::upstream_failed(&self.failures, error);
-    }
-}
-
-/// The text that is noted of an error, its cause included.
-fn describe(error: &StoreError) -> String {
-    match error.source() {
-        Some(cause) => format!("{error}: {cause}"),
-        None => error.to_string(),
-    }
-}
-
-/// The more helpful of two refusals: the machine's own, and the upstream store's.
-/// `is_spent`: the machine's blocks are used up for good.
-fn refusal(ours: StoreError, theirs: StoreError, is_spent: bool) -> StoreError {
-    match (ours, theirs) {
-        (ours @ StoreError::Exhausted { .. }, _) if !is_spent => ours,
-        // The process has certainly got nothing.
-        (StoreError::Exhausted { .. }, StoreError::Ambiguous { source, .. }) => {
-            StoreError::Unavailable { source }
-        }
-        (StoreError::Exhausted { .. }, theirs) => theirs,
-        (ours, _) => ours,
     }
 }
 

@@ -6,6 +6,7 @@
 //! requests depends on this: each renewal upstream is a comparison, and its reply is
 //! written down only if the grant log is still as it was.
 
+use std::error::Error;
 use std::fmt;
 
 use crate::lease::error::StoreError;
@@ -114,6 +115,28 @@ impl UpstreamState {
 /// Whether it is less than `length` since `start`. A clock that was set back ends it.
 fn is_within(start: u64, length: u64, unix_ms: u64) -> bool {
     (start..start.saturating_add(length)).contains(&unix_ms)
+}
+
+/// The text that is noted of an error, its cause included.
+pub(super) fn describe(error: &StoreError) -> String {
+    match error.source() {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
+}
+
+/// The more helpful of two refusals: the machine's own, and the upstream store's.
+/// `is_spent`: the machine's blocks are used up for good.
+pub(super) fn refusal(ours: StoreError, theirs: StoreError, is_spent: bool) -> StoreError {
+    match (ours, theirs) {
+        (ours @ StoreError::Exhausted { .. }, _) if !is_spent => ours,
+        // The process has certainly got nothing.
+        (StoreError::Exhausted { .. }, StoreError::Ambiguous { source, .. }) => {
+            StoreError::Unavailable { source }
+        }
+        (StoreError::Exhausted { .. }, theirs) => theirs,
+        (ours, _) => ours,
+    }
 }
 
 #[cfg(test)]
