@@ -79,6 +79,7 @@ mod obstacle;
 mod options;
 pub mod protocol;
 mod quarantine;
+mod random;
 mod record;
 mod rectangle;
 mod registry;

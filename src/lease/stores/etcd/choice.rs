@@ -16,6 +16,7 @@ use super::wire::TxnReply;
 use crate::lease::block::{Block, BlockState};
 use crate::lease::error::StoreError;
 use crate::lease::namespace::Namespace;
+use crate::lease::random::SplitMix64;
 use crate::lease::record::StoreRecord;
 
 /// Namespaces with no more blocks are read as a whole when nothing else helps.
@@ -121,29 +122,18 @@ pub(super) fn window(namespace: &Namespace, length: u64, random: &mut Random) ->
     start..namespace.blocks().min(start.saturating_add(length))
 }
 
-/// Random numbers that need be no secret.
-///
-/// SplitMix64 of Steele, Lea and Flood, "Fast Splittable Pseudorandom Number
-/// Generators" (2014), seeded from the standard library's hash keys.
+/// Random numbers that need be no secret, seeded from the standard library's hash keys.
 #[derive(Clone, Debug)]
-pub(super) struct Random(u64);
+pub(super) struct Random(SplitMix64);
 
 impl Random {
     pub(super) fn new() -> Self {
-        Self(RandomState::new().build_hasher().finish())
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        Self(SplitMix64::new(RandomState::new().build_hasher().finish()))
     }
 
     /// A number below `bound`, or 0 for 0.
     pub(super) fn below(&mut self, bound: u64) -> u64 {
-        let wide = u128::from(self.next()) * u128::from(bound);
+        let wide = u128::from(self.0.next()) * u128::from(bound);
         (wide >> 64) as u64
     }
 
