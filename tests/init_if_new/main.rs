@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringflake::lease::{
-    Acquire, Block, Epoch, Fingerprint, Floor, Grant, History, Init, LeaseStore, Listing,
-    MemoryStore, Namespace, Renew, StoreError, StoreRecord, StoreReport,
+    Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace, StoreError,
 };
 use ringflake::{BuildError, CachedGenerator, DirectGenerator, Layout, ManualClock, StaticLease};
 
@@ -46,52 +45,18 @@ fn reason(outcome: Result<CachedGenerator, BuildError>) -> String {
 #[derive(Clone, Debug)]
 struct Silent(MemoryStore);
 
+impl Silent {
+    fn forward<T>(
+        &mut self,
+        _: &str,
+        ask: impl FnOnce(&mut MemoryStore) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        ask(&mut self.0)
+    }
+}
+
 impl LeaseStore for Silent {
-    fn init(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {
-        self.0.init(namespace, init)
-    }
-
-    fn acquire(
-        &mut self,
-        namespace: &Namespace,
-        acquire: &Acquire,
-    ) -> Result<Vec<Grant>, StoreError> {
-        self.0.acquire(namespace, acquire)
-    }
-
-    fn renew(&mut self, namespace: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
-        self.0.renew(namespace, renew)
-    }
-
-    fn release(
-        &mut self,
-        namespace: &Namespace,
-        block: Block,
-        epoch: Epoch,
-    ) -> Result<(), StoreError> {
-        self.0.release(namespace, block, epoch)
-    }
-
-    fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
-        self.0.list(namespace)
-    }
-
-    fn raise_floor(
-        &mut self,
-        namespace: &Namespace,
-        floor: Floor,
-        now_unix_ms: u64,
-    ) -> Result<u64, StoreError> {
-        self.0.raise_floor(namespace, floor, now_unix_ms)
-    }
-
-    fn check(
-        &mut self,
-        namespace: &Namespace,
-        now_unix_ms: u64,
-    ) -> Result<StoreReport, StoreError> {
-        self.0.check(namespace, now_unix_ms)
-    }
+    ringflake_kit::forward!(init, acquire, renew, release, list, raise_floor, check);
 }
 
 fn machine() -> (ManualClock, MemoryStore, Namespace) {

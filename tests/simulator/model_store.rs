@@ -224,19 +224,15 @@ impl ModelStore {
 }
 
 impl LeaseStore for ModelStore {
-    fn init(&mut self, namespace: &Namespace, _: &Init) -> Result<StoreRecord, StoreError> {
+    fn init(&mut self, space: &Namespace, _: &Init) -> Result<StoreRecord, StoreError> {
         Err(StoreError::AlreadyInitialised {
-            namespace: namespace.name().to_owned(),
+            namespace: space.name().to_owned(),
         })
     }
 
-    fn acquire(
-        &mut self,
-        namespace: &Namespace,
-        acquire: &Acquire,
-    ) -> Result<Vec<Grant>, StoreError> {
+    fn acquire(&mut self, space: &Namespace, acquire: &Acquire) -> Result<Vec<Grant>, StoreError> {
         acquire.validate()?;
-        self.verify(namespace)?;
+        self.verify(space)?;
         if self.lacks(Mutation::Tokens)
             && let Some(grants) = self.state.acquired.get(&self.token)
         {
@@ -288,9 +284,9 @@ impl LeaseStore for ModelStore {
         Ok(grants)
     }
 
-    fn renew(&mut self, namespace: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
+    fn renew(&mut self, space: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
         renew.validate()?;
-        self.verify(namespace)?;
+        self.verify(space)?;
         if self.lacks(Mutation::Tokens)
             && let Some(end) = self.state.renewed.get(&self.token)
         {
@@ -344,13 +340,8 @@ impl LeaseStore for ModelStore {
         Ok(end)
     }
 
-    fn release(
-        &mut self,
-        namespace: &Namespace,
-        block: Block,
-        epoch: Epoch,
-    ) -> Result<(), StoreError> {
-        self.verify(namespace)?;
+    fn release(&mut self, space: &Namespace, block: Block, epoch: Epoch) -> Result<(), StoreError> {
+        self.verify(space)?;
         let lowered = self
             .lacks(Mutation::ReleaseLowersMark)
             .then(|| self.now())
@@ -374,8 +365,8 @@ impl LeaseStore for ModelStore {
         Err(StoreError::Fenced { block, fence })
     }
 
-    fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
-        self.verify(namespace)?;
+    fn list(&mut self, space: &Namespace) -> Result<Listing, StoreError> {
+        self.verify(space)?;
         let blocks = self.sound().cloned().collect();
         let mut listing = Listing::new(self.state.record.clone(), blocks);
         let damaged = self
@@ -391,13 +382,13 @@ impl LeaseStore for ModelStore {
 
     fn repair(
         &mut self,
-        namespace: &Namespace,
+        space: &Namespace,
         block: Block,
-        now_unix_ms: u64,
+        now_ms: u64,
     ) -> Result<BlockState, StoreError> {
-        self.verify(namespace)?;
+        self.verify(space)?;
         let record = &self.state.record;
-        record.check_skew(self.now_unix_ms, now_unix_ms)?;
+        record.check_skew(self.now_unix_ms, now_ms)?;
         let now = self.now()?;
         let mut rules = record.clone();
         if self.lacks(Mutation::RepairIgnoresHorizon) {
@@ -414,31 +405,22 @@ impl LeaseStore for ModelStore {
         Ok(repaired)
     }
 
-    fn raise_floor(
-        &mut self,
-        namespace: &Namespace,
-        floor: Floor,
-        _: u64,
-    ) -> Result<u64, StoreError> {
-        self.verify(namespace)?;
+    fn raise_floor(&mut self, space: &Namespace, floor: Floor, _: u64) -> Result<u64, StoreError> {
+        self.verify(space)?;
         let now = self.now()?;
         self.state.record.raise_floor(floor, now)?;
         Ok(self.state.record.floor)
     }
 
-    fn check(
-        &mut self,
-        namespace: &Namespace,
-        now_unix_ms: u64,
-    ) -> Result<StoreReport, StoreError> {
-        self.verify(namespace)?;
+    fn check(&mut self, space: &Namespace, now_ms: u64) -> Result<StoreReport, StoreError> {
+        self.verify(space)?;
         self.now()?;
         Ok(StoreReport::new(
             "ledger",
             self.state.record.clone(),
             self.incarnation.clone(),
             ringflake::lease::Durability::Volatile,
-            now_unix_ms,
+            now_ms,
         ))
     }
 }

@@ -21,205 +21,80 @@ pub(crate) enum Promise {
     Live,
 }
 
-/// A rule that is removed, or a bad habit that is added.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Mutation {
-    // The store's side.
-    ReleaseLowersMark,
-    RenewalKeepsMark,
-    RenewalCutsMark,
-    AcquireIgnoresMark,
-    AcquireIgnoresFloor,
-    RenewalIgnoresFloor,
-    RenewalIgnoresEpoch,
-    RenewalIgnoresEnd,
-    RenewalIgnoresEpochAndEnd,
-    AcquireIgnoresIncarnation,
-    RenewalIgnoresIncarnation,
-    AcquireIgnoresHorizon,
-    RenewalIgnoresHorizon,
-    FloorIgnoresFailover,
-    FloorIgnoresHorizon,
-    FloorNotKept,
-    TimeToLive,
-    Tokens,
-    SkewIgnored,
-    FingerprintIgnored,
-    LazyCommit,
-    UnknownBlockIsNoLoss,
-    LowerEndIsNoLoss,
-    SettledLossIsOne,
-    LossIgnoresHorizon,
-    LossIsNotKept,
-    QuarantineIgnored,
-    RepairIgnoresHorizon,
-    // The client's side.
-    BringsNoEvidence,
-    AdoptsAmbiguousAcquire,
-    AdoptsAmbiguousRenewal,
-    ResendsAmbiguous,
-    IgnoresFence,
-    TakesLateReplies,
-    TakesVoidReplies,
-    KeepsGrantsAtResume,
-    // The generator's side.
-    CursorRestarts,
-    CursorFollowsClockBack,
-    IssuesPastTheEnd,
-    ForkedChildIssues,
-}
-
 /// One row of the table.
 pub(crate) struct Row {
     pub(crate) mutation: Mutation,
     pub(crate) what: &'static str,
     /// What may break first.
     pub(crate) breaks: &'static [Promise],
-    /// Whether it leads to an ID that is issued twice.
+    /// Whether it leads to an ID that is issued twice. Else it costs service, or another
+    /// promise.
     pub(crate) duplicates: bool,
 }
 
-const fn row(mutation: Mutation, what: &'static str, breaks: &'static [Promise]) -> Row {
-    Row {
-        mutation,
-        what,
-        breaks,
-        duplicates: true,
-    }
+macro_rules! mutations {
+    ($(
+        $name:ident: $what:literal breaks $($promise:ident)or+ $(, $without:literal)?;
+    )*) => {
+        /// A rule that is removed, or a bad habit that is added.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub(crate) enum Mutation {
+            $($name,)*
+            /// What it leaves out is implied by the comparison of ends.
+            RenewalIgnoresEpoch,
+        }
+
+        /// Every rule that must be caught when it is removed.
+        pub(crate) const TABLE: &[Row] = &[$(Row {
+            mutation: Mutation::$name,
+            what: $what,
+            breaks: &[$(Promise::$promise,)+],
+            duplicates: [$($without,)? ""].len() == 1,
+        },)*];
+    };
 }
 
-/// A row whose mutation costs service, or another promise, but makes no
-/// duplicate here.
-const fn harmless(mutation: Mutation, what: &'static str, breaks: &'static [Promise]) -> Row {
-    Row {
-        duplicates: false,
-        ..row(mutation, what, breaks)
-    }
+mutations! {
+    // The store's side.
+    ReleaseLowersMark: "a release lowers the mark" breaks S1;
+    RenewalKeepsMark: "a renewal does not raise the mark" breaks S1;
+    RenewalCutsMark: "a renewal lowers the mark when the server's clock went back" breaks S1;
+    AcquireIgnoresMark: "acquire ignores the mark" breaks S1;
+    AcquireIgnoresFloor: "acquire ignores the floor" breaks S1;
+    RenewalIgnoresFloor: "renewal ignores the floor" breaks S1;
+    RenewalIgnoresEnd: "renewal without comparing the end" breaks S1;
+    RenewalIgnoresEpochAndEnd: "renewal without comparing epoch and end" breaks S1;
+    AcquireIgnoresIncarnation: "no incarnation check at acquire" breaks S1;
+    RenewalIgnoresIncarnation: "no incarnation check at renewal" breaks S1;
+    AcquireIgnoresHorizon: "no horizon at acquire" breaks S7;
+    RenewalIgnoresHorizon: "no horizon at renewal" breaks S7;
+    FloorIgnoresFailover: "floor without D: a superseded primary still grants" breaks S1;
+    FloorIgnoresHorizon: "floor without H" breaks S1;
+    FloorNotKept: "a raised floor is not kept" breaks Live, "no duplicate";
+    TimeToLive: "TTLs in place of marks: free when its time has passed" breaks S1;
+    Tokens: "idempotency tokens: a repeated request gets the same reply" breaks S1 or S2 or S4;
+    SkewIgnored: "no comparison of the clocks" breaks Live, "no duplicate";
+    FingerprintIgnored: "no comparison of the secret" breaks S5, "no duplicate";
+    LazyCommit: "the store answers before it has written" breaks S1;
+    UnknownBlockIsNoLoss: "a block that was forgotten whole is no loss" breaks S1;
+    LowerEndIsNoLoss: "an end below the one confirmed is no loss" breaks S1;
+    SettledLossIsOne: "a loss below the floor counts as one again" breaks Live, "no duplicate";
+    LossIgnoresHorizon: "after a loss, floor without H" breaks S1;
+    LossIsNotKept: "after a loss, the floor is not kept" breaks S1;
+    QuarantineIgnored: "a block without a sound record is granted as a new one" breaks S1;
+    RepairIgnoresHorizon: "a repair without H" breaks S1;
+    // The client's side.
+    BringsNoEvidence: "an acquisition without what was confirmed" breaks S1;
+    AdoptsAmbiguousAcquire: "an ambiguous acquire is looked up and adopted" breaks S2;
+    AdoptsAmbiguousRenewal: "an ambiguous renewal is believed" breaks S2;
+    ResendsAmbiguous: "an ambiguous renewal is sent again, its fence believed" breaks S2;
+    IgnoresFence: "a fence is ignored" breaks S1 or S2;
+    TakesLateReplies: "a late reply is taken for the one awaited" breaks S2;
+    TakesVoidReplies: "after invalidate, the reply under way is taken" breaks S2;
+    KeepsGrantsAtResume: "grants are kept when a snapshot is resumed" breaks S4;
+    // The generator's side.
+    CursorRestarts: "a generator restarts its cursor" breaks S3;
+    CursorFollowsClockBack: "the cursor follows a clock that is set back" breaks S3;
+    IssuesPastTheEnd: "cells past the end are issued" breaks S2;
+    ForkedChildIssues: "a forked child goes on issuing" breaks S4;
 }
-
-/// Every rule that must be caught when it is removed.
-pub(crate) const TABLE: &[Row] = {
-    use Mutation::*;
-    use Promise::*;
-    &[
-        row(ReleaseLowersMark, "a release lowers the mark", &[S1]),
-        row(RenewalKeepsMark, "a renewal does not raise the mark", &[S1]),
-        row(
-            RenewalCutsMark,
-            "a renewal lowers the mark when the server's clock went back",
-            &[S1],
-        ),
-        row(AcquireIgnoresMark, "acquire ignores the mark", &[S1]),
-        row(AcquireIgnoresFloor, "acquire ignores the floor", &[S1]),
-        row(RenewalIgnoresFloor, "renewal ignores the floor", &[S1]),
-        row(
-            RenewalIgnoresEnd,
-            "renewal without comparing the end",
-            &[S1],
-        ),
-        row(
-            RenewalIgnoresEpochAndEnd,
-            "renewal without comparing epoch and end",
-            &[S1],
-        ),
-        row(
-            AcquireIgnoresIncarnation,
-            "no incarnation check at acquire",
-            &[S1],
-        ),
-        row(
-            RenewalIgnoresIncarnation,
-            "no incarnation check at renewal",
-            &[S1],
-        ),
-        row(AcquireIgnoresHorizon, "no horizon at acquire", &[S7]),
-        row(RenewalIgnoresHorizon, "no horizon at renewal", &[S7]),
-        row(
-            FloorIgnoresFailover,
-            "floor without D: a superseded primary still grants",
-            &[S1],
-        ),
-        row(FloorIgnoresHorizon, "floor without H", &[S1]),
-        harmless(FloorNotKept, "a raised floor is not kept", &[Live]),
-        row(
-            TimeToLive,
-            "TTLs in place of marks: free when its time has passed",
-            &[S1],
-        ),
-        row(
-            Tokens,
-            "idempotency tokens: a repeated request gets the same reply",
-            &[S1, S2, S4],
-        ),
-        harmless(SkewIgnored, "no comparison of the clocks", &[Live]),
-        harmless(FingerprintIgnored, "no comparison of the secret", &[S5]),
-        row(LazyCommit, "the store answers before it has written", &[S1]),
-        row(
-            UnknownBlockIsNoLoss,
-            "a block that was forgotten whole is no loss",
-            &[S1],
-        ),
-        row(
-            LowerEndIsNoLoss,
-            "an end below the one confirmed is no loss",
-            &[S1],
-        ),
-        harmless(
-            SettledLossIsOne,
-            "a loss below the floor counts as one again",
-            &[Live],
-        ),
-        row(LossIgnoresHorizon, "after a loss, floor without H", &[S1]),
-        row(LossIsNotKept, "after a loss, the floor is not kept", &[S1]),
-        row(
-            QuarantineIgnored,
-            "a block without a sound record is granted as a new one",
-            &[S1],
-        ),
-        row(RepairIgnoresHorizon, "a repair without H", &[S1]),
-        row(
-            BringsNoEvidence,
-            "an acquisition without what was confirmed",
-            &[S1],
-        ),
-        row(
-            AdoptsAmbiguousAcquire,
-            "an ambiguous acquire is looked up and adopted",
-            &[S2],
-        ),
-        row(
-            AdoptsAmbiguousRenewal,
-            "an ambiguous renewal is believed",
-            &[S2],
-        ),
-        row(
-            ResendsAmbiguous,
-            "an ambiguous renewal is sent again, its fence believed",
-            &[S2],
-        ),
-        row(IgnoresFence, "a fence is ignored", &[S1, S2]),
-        row(
-            TakesLateReplies,
-            "a late reply is taken for the one awaited",
-            &[S2],
-        ),
-        row(
-            TakesVoidReplies,
-            "after invalidate, the reply under way is taken",
-            &[S2],
-        ),
-        row(
-            KeepsGrantsAtResume,
-            "grants are kept when a snapshot is resumed",
-            &[S4],
-        ),
-        row(CursorRestarts, "a generator restarts its cursor", &[S3]),
-        row(
-            CursorFollowsClockBack,
-            "the cursor follows a clock that is set back",
-            &[S3],
-        ),
-        row(IssuesPastTheEnd, "cells past the end are issued", &[S2]),
-        row(ForkedChildIssues, "a forked child goes on issuing", &[S4]),
-    ]
-};

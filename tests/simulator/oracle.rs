@@ -27,11 +27,9 @@ impl fmt::Display for Violation {
     }
 }
 
-pub(crate) fn broken(promise: Promise, detail: impl fmt::Display) -> Violation {
-    Violation {
-        promise,
-        detail: detail.to_string(),
-    }
+pub(crate) fn broken<T>(promise: Promise, detail: impl fmt::Display) -> Result<T, Violation> {
+    let detail = detail.to_string();
+    Err(Violation { promise, detail })
 }
 
 /// Disjoint intervals in order, neighbours of one owner joined.
@@ -170,13 +168,13 @@ impl Oracle {
         while let Some((common, by)) = self.given[block.index() as usize].overlap(&ticks) {
             let forgiven = self.forgive(server, block, &common);
             if forgiven.is_empty() && self.watch == Watch::Promises {
-                return Err(broken(
+                return broken(
                     Promise::S1,
                     format_args!(
                         "server {server} gave ticks {ticks:?} of block {block}, \
                          of which server {by} had given {common:?}"
                     ),
-                ));
+                );
             }
             let given = &mut self.given[block.index() as usize];
             if ticks.start < common.start {
@@ -326,22 +324,22 @@ impl Oracle {
         }
         if self.watch == Watch::Promises {
             if cells.start < ticks.start * CELLS || cells.end > ticks.end * CELLS {
-                return Err(broken(
+                return broken(
                     Promise::S2,
                     format_args!(
                         "process {process} issued cells {cells:?} of block {block}, \
                          and has ticks {ticks:?}"
                     ),
-                ));
+                );
             }
             if cells.start < cursor {
-                return Err(broken(
+                return broken(
                     Promise::S3,
                     format_args!(
                         "process {process} issued cells {cells:?} of block {block} \
                          after all up to {cursor}"
                     ),
-                ));
+                );
             }
         }
         self.cells += cells.end - cells.start;
@@ -362,13 +360,13 @@ impl Oracle {
                 .iter()
                 .find(|(other, common)| *other == block && common.contains(&twice.start));
             let Some((_, common)) = shared else {
-                return Err(broken(
+                return broken(
                     Promise::S4,
                     format_args!(
                         "process {process} issued cells {twice:?} of block {block}, \
                          which process {by} had issued"
                     ),
-                ));
+                );
             };
             twice.end = twice.end.min(common.end);
             self.doubles += twice.end - twice.start;

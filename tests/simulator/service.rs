@@ -326,10 +326,10 @@ impl Service {
         match store.acquire(&space, &Acquire::new(1, 5, unix_ms)) {
             Err(StoreError::FingerprintMismatch { .. }) => Ok(()),
             _ if watch == Watch::Duplicates => Ok(()),
-            other => Err(broken(
+            other => broken(
                 Promise::S5,
                 format_args!("another secret was answered {other:?}"),
-            )),
+            ),
         }
     }
 
@@ -414,13 +414,13 @@ impl Service {
                 let opens_at = unix_ms + retry_after.as_millis() as u64;
                 let said = *server.opens_at_ms.get_or_insert(opens_at);
                 if unix_ms >= said {
-                    return Err(broken(
+                    return broken(
                         Promise::Live,
                         format_args!(
                             "server {index} has a floor ahead at {unix_ms}, \
                              and had promised grants for {said}"
                         ),
-                    ));
+                    );
                 }
             }
             // The floor was raised, and what was said before is void.
@@ -437,8 +437,8 @@ fn bounded(end: u64, latest: u64, promise: Promise) -> Result<(), Violation> {
     if end <= latest {
         return Ok(());
     }
-    Err(broken(
+    broken(
         promise,
         format_args!("an end was moved to tick {end}, after {latest}"),
-    ))
+    )
 }

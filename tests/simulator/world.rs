@@ -263,13 +263,13 @@ impl World {
         for process in &self.processes {
             let there = !process.dead && !process.stopping;
             if there && !process.is_served(self.now_ms) {
-                return Err(broken(
+                return broken(
                     Promise::Live,
                     format_args!(
                         "process {} has no grant in force long after all is well",
                         process.index
                     ),
-                ));
+                );
             }
         }
         Ok(())

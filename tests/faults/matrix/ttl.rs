@@ -48,12 +48,8 @@ impl LeaseStore for TtlOnly {
         unreachable!("a worker with this store initialises nothing")
     }
 
-    fn acquire(
-        &mut self,
-        namespace: &Namespace,
-        acquire: &Acquire,
-    ) -> Result<Vec<Grant>, StoreError> {
-        for block in 0..namespace.blocks() {
+    fn acquire(&mut self, space: &Namespace, acquire: &Acquire) -> Result<Vec<Grant>, StoreError> {
+        for block in 0..space.blocks() {
             let taken: bool = redis::cmd("SET")
                 .arg(format!("ttl/{block}"))
                 .arg(std::process::id())
@@ -65,7 +61,7 @@ impl LeaseStore for TtlOnly {
             if taken {
                 let epoch = u64::from(std::process::id());
                 self.held.insert(block, epoch);
-                let start = tick(namespace.layout(), acquire.now_unix_ms);
+                let start = tick(space.layout(), acquire.now_unix_ms);
                 let ticks = start..start + acquire.length;
                 return Ok(vec![Grant::new(
                     Block::new(block),
@@ -76,7 +72,7 @@ impl LeaseStore for TtlOnly {
         }
         Err(StoreError::Exhausted {
             wanted: acquire.blocks,
-            blocks: namespace.blocks(),
+            blocks: space.blocks(),
             retry_after: LEASE_DURATION,
         })
     }
@@ -105,9 +101,9 @@ impl LeaseStore for TtlOnly {
         unreachable!("it has no floor")
     }
 
-    fn check(&mut self, namespace: &Namespace, now: u64) -> Result<StoreReport, StoreError> {
+    fn check(&mut self, space: &Namespace, now: u64) -> Result<StoreReport, StoreError> {
         let incarnation = Incarnation::new("ttl");
-        let record = StoreRecord::new(namespace.clone(), limits(), 0, incarnation.clone());
+        let record = StoreRecord::new(space.clone(), limits(), 0, incarnation.clone());
         Ok(StoreReport::new(
             "ttl",
             record,

@@ -4,8 +4,7 @@ use std::time::Instant;
 
 use ringflake::Layout;
 use ringflake::lease::{
-    Acquire, Block, BlockState, Epoch, Floor, Grant, Init, LeaseStore, Listing, Namespace, Renew,
-    StoreError, StoreRecord, StoreReport,
+    Acquire, Grant, Init, LeaseStore, Namespace, Renew, StoreError, StoreRecord,
 };
 
 use super::space;
@@ -18,7 +17,7 @@ const TOO_FAR: u64 = 20;
 #[derive(Debug)]
 pub(crate) struct Witness {
     store: Box<dyn LeaseStore>,
-    /// How many more replies are heard.
+    /// How many more replies arrive.
     left: Option<u32>,
     flaw: Option<Flaw>,
 }
@@ -47,7 +46,7 @@ impl Witness {
         }
     }
 
-    fn tell(&self, renewed: bool, grant: &Grant, asked: Instant) {
+    fn report(&self, renewed: bool, grant: &Grant, asked: Instant) {
         say(&Line::Granted {
             renewed,
             block: grant.block.index(),
@@ -58,123 +57,71 @@ impl Witness {
         });
     }
 
-    /// What the generator gets to hear of an end.
-    fn heard(&self, end: u64) -> u64 {
+    /// How much later an end is told to the generator than the store has confirmed.
+    fn excess(&self) -> u64 {
         match self.flaw {
-            Some(Flaw::PassesTheEnd) => end + TOO_FAR,
-            _ => end,
+            Some(Flaw::PassesTheEnd) => TOO_FAR,
+            _ => 0,
         }
     }
 
-    /// The end that the store knows, of one that the generator heard.
-    fn confirmed(&self, end: u64) -> u64 {
-        match self.flaw {
-            Some(Flaw::PassesTheEnd) => end - TOO_FAR,
-            _ => end,
-        }
+    /// A refusal is told as well.
+    fn forward<T>(
+        &mut self,
+        operation: &'static str,
+        ask: impl FnOnce(&mut dyn LeaseStore) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        ask(&mut *self.store).inspect_err(|error| {
+            let mut text = error.to_string();
+            let mut source = std::error::Error::source(error);
+            while let Some(error) = source {
+                text += &format!(": {error}");
+                source = error.source();
+            }
+            text.truncate(text.floor_char_boundary(1000));
+            say(&Line::Failed {
+                operation: operation.to_owned(),
+                error: text,
+            });
+        })
     }
-}
-
-fn failed<T>(operation: &str, result: Result<T, StoreError>) -> Result<T, StoreError> {
-    result.inspect_err(|error| {
-        let mut text = error.to_string();
-        let mut source = std::error::Error::source(error);
-        while let Some(error) = source {
-            text += &format!(": {error}");
-            source = error.source();
-        }
-        let end = (0..=1000).rfind(|&end| text.is_char_boundary(end));
-        text.truncate(end.unwrap_or(0));
-        say(&Line::Failed {
-            operation: operation.to_owned(),
-            error: text,
-        });
-    })
 }
 
 impl LeaseStore for Witness {
-    fn init(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {
-        self.store.init(namespace, init)
-    }
+    ringflake_kit::forward!(init, release, list, raise_floor, repair, check);
 
     /// With the limits of all scenarios.
-    fn init_if_new(
-        &mut self,
-        namespace: &Namespace,
-        init: &Init,
-    ) -> Result<StoreRecord, StoreError> {
+    fn init_if_new(&mut self, space: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {
         let init = init.clone().with_limits(space::limits());
-        failed("init", self.store.init_if_new(namespace, &init))
+        self.forward("init", |store| store.init_if_new(space, &init))
     }
 
-    fn acquire(
-        &mut self,
-        namespace: &Namespace,
-        acquire: &Acquire,
-    ) -> Result<Vec<Grant>, StoreError> {
+    fn acquire(&mut self, space: &Namespace, acquire: &Acquire) -> Result<Vec<Grant>, StoreError> {
         let asked = Instant::now();
-        let mut grants = failed("acquire", self.store.acquire(namespace, acquire))?;
+        let mut grants = self.forward("acquire", |store| store.acquire(space, acquire))?;
         self.die_if_due();
         for grant in &mut grants {
             if self.flaw == Some(Flaw::IgnoresTheMark) {
-                grant.ticks.start = tick(namespace.layout(), acquire.now_unix_ms);
+                grant.ticks.start = tick(space.layout(), acquire.now_unix_ms);
             }
-            self.tell(false, grant, asked);
-            grant.ticks.end = self.heard(grant.ticks.end);
+            self.report(false, grant, asked);
+            grant.ticks.end += self.excess();
         }
         Ok(grants)
     }
 
-    fn renew(&mut self, namespace: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
+    /// The generator knows an end that may lie too far, and the store its own.
+    fn renew(&mut self, space: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
         let asked = Instant::now();
         let mut renew = renew.clone();
-        let known = self.confirmed(renew.known_end);
+        let known = renew.known_end - self.excess();
         renew.known_end = known;
         renew.new_end = renew.new_end.max(known);
-        let end = failed("renew", self.store.renew(namespace, &renew))?;
+        let end = self.forward("renew", |store| store.renew(space, &renew))?;
         self.die_if_due();
         let grant = Grant::new(renew.block, renew.epoch, known..end);
-        self.tell(true, &grant, asked);
-        Ok(self.heard(end))
-    }
-
-    fn release(
-        &mut self,
-        namespace: &Namespace,
-        block: Block,
-        epoch: Epoch,
-    ) -> Result<(), StoreError> {
-        failed("release", self.store.release(namespace, block, epoch))
-    }
-
-    fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
-        self.store.list(namespace)
-    }
-
-    fn raise_floor(
-        &mut self,
-        namespace: &Namespace,
-        floor: Floor,
-        now_unix_ms: u64,
-    ) -> Result<u64, StoreError> {
-        self.store.raise_floor(namespace, floor, now_unix_ms)
-    }
-
-    fn repair(
-        &mut self,
-        namespace: &Namespace,
-        block: Block,
-        now_unix_ms: u64,
-    ) -> Result<BlockState, StoreError> {
-        self.store.repair(namespace, block, now_unix_ms)
-    }
-
-    fn check(
-        &mut self,
-        namespace: &Namespace,
-        now_unix_ms: u64,
-    ) -> Result<StoreReport, StoreError> {
-        failed("check", self.store.check(namespace, now_unix_ms))
+        self.report(true, &grant, asked);
+        Ok(end + self.excess())
     }
 }
 

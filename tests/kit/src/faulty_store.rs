@@ -9,8 +9,8 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use ringflake::lease::{
-    Acquire, Block, Epoch, Fence, Floor, Grant, Init, LeaseStore, Listing, MemoryStore, Namespace,
-    OpenOptions, Renew, StoreError, StoreKey, StoreRecord, StoreReport,
+    Acquire, Fence, Grant, LeaseStore, MemoryStore, Namespace, OpenOptions, Renew, StoreError,
+    StoreKey,
 };
 
 /// An operation of a store.
@@ -142,11 +142,16 @@ impl Faulty {
         unpoisoned(&self.shared.granted)
     }
 
-    fn pass<T>(
+    fn forward<T>(
         &mut self,
-        op: Op,
+        operation: &str,
         work: impl FnOnce(&mut MemoryStore) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
+        let op = match operation {
+            "release" => Op::Release,
+            "check" => Op::Check,
+            _ => Op::Other,
+        };
         self.pass_or(op, work, |_| None)
     }
 
@@ -199,9 +204,7 @@ fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl LeaseStore for Faulty {
-    fn init(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {
-        self.pass(Op::Other, |store| store.init(namespace, init))
-    }
+    crate::forward!(init, release, list, raise_floor, check);
 
     fn acquire(&mut self, space: &Namespace, acquire: &Acquire) -> Result<Vec<Grant>, StoreError> {
         let grants = self.pass_or(
@@ -228,34 +231,6 @@ impl LeaseStore for Faulty {
         let mut renewed = grants.iter_mut().filter(|g| (g.block, g.epoch) == held);
         renewed.next().expect("only grants are renewed").ticks.end = end;
         Ok(end)
-    }
-
-    fn release(&mut self, space: &Namespace, block: Block, epoch: Epoch) -> Result<(), StoreError> {
-        let release = |store: &mut MemoryStore| store.release(space, block, epoch);
-        self.pass(Op::Release, release)
-    }
-
-    fn list(&mut self, namespace: &Namespace) -> Result<Listing, StoreError> {
-        self.pass(Op::Other, |store| store.list(namespace))
-    }
-
-    fn raise_floor(
-        &mut self,
-        namespace: &Namespace,
-        floor: Floor,
-        now_unix_ms: u64,
-    ) -> Result<u64, StoreError> {
-        let raise = |store: &mut MemoryStore| store.raise_floor(namespace, floor, now_unix_ms);
-        self.pass(Op::Other, raise)
-    }
-
-    fn check(
-        &mut self,
-        namespace: &Namespace,
-        now_unix_ms: u64,
-    ) -> Result<StoreReport, StoreError> {
-        let check = |store: &mut MemoryStore| store.check(namespace, now_unix_ms);
-        self.pass(Op::Check, check)
     }
 
     fn key(&self) -> Option<StoreKey> {

@@ -26,6 +26,7 @@ pub mod child;
 pub mod events;
 mod eventually;
 pub mod faulty_store;
+mod forward;
 pub mod known_answers;
 pub mod oracle;
 pub mod proxy;

@@ -54,25 +54,41 @@ fn covers<'a>(intervals: impl Iterator<Item = &'a Range<u64>>, ticks: &Range<u64
     next >= ticks.end
 }
 
-/// How often what happened.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Coverage {
-    pub(super) given: u64,
-    pub(super) given_while_away: u64,
-    pub(super) passed: u64,
-    pub(super) swallowed: u64,
-    pub(super) overtaken: u64,
-    pub(super) lost: u64,
-    pub(super) put_back: u64,
-    pub(super) put_back_meanwhile: u64,
-    pub(super) server_put_back: u64,
-    exhausted: u64,
-    floor_ahead: u64,
-    unavailable: u64,
-    history_lost: u64,
-    fenced_upstream: u64,
-    fenced: u64,
-    clock_skew: u64,
+macro_rules! coverage {
+    ($($what:ident: $text:literal,)*) => {
+        /// How often what happened.
+        #[derive(Clone, Debug, Default)]
+        pub(super) struct Coverage { $(pub(super) $what: u64,)* }
+
+        impl Coverage {
+            fn all(&self) -> impl Iterator<Item = (u64, &'static str)> {
+                [$((self.$what, $text),)*].into_iter()
+            }
+
+            pub(super) fn add(&mut self, other: &Self) {
+                $(self.$what += other.$what;)*
+            }
+        }
+    };
+}
+
+coverage! {
+    given: "intervals given to processes",
+    given_while_away: "requests answered while the upstream store was away",
+    passed: "intervals granted to machines",
+    swallowed: "replies swallowed",
+    overtaken: "requests overtaken by another process",
+    lost: "ledgers lost",
+    put_back: "ledgers put back or copied",
+    put_back_meanwhile: "of them while a request was under way",
+    server_put_back: "upstream stores put back",
+    exhausted: "refused: exhausted",
+    floor_ahead: "refused: floor ahead",
+    unavailable: "refused: unavailable",
+    history_lost: "refused: history lost",
+    fenced_upstream: "fenced: the machine lost the block",
+    fenced: "fenced otherwise",
+    clock_skew: "refused: clock skew",
 }
 
 impl Coverage {
@@ -90,70 +106,6 @@ impl Coverage {
             StoreError::Fenced { .. } => self.fenced += 1,
             _ => {}
         }
-    }
-
-    fn all(&self) -> [(u64, &'static str); 16] {
-        [
-            (self.given, "intervals given to processes"),
-            (
-                self.given_while_away,
-                "requests answered while the upstream store was away",
-            ),
-            (self.passed, "intervals granted to machines"),
-            (self.swallowed, "replies swallowed"),
-            (self.overtaken, "requests overtaken by another process"),
-            (self.lost, "ledgers lost"),
-            (self.put_back, "ledgers put back or copied"),
-            (
-                self.put_back_meanwhile,
-                "of them while a request was under way",
-            ),
-            (self.server_put_back, "upstream stores put back"),
-            (self.exhausted, "refused: exhausted"),
-            (self.floor_ahead, "refused: floor ahead"),
-            (self.unavailable, "refused: unavailable"),
-            (self.history_lost, "refused: history lost"),
-            (self.fenced_upstream, "fenced: the machine lost the block"),
-            (self.fenced, "fenced otherwise"),
-            (self.clock_skew, "refused: clock skew"),
-        ]
-    }
-
-    pub(super) fn add(&mut self, other: &Self) {
-        let Self {
-            given,
-            given_while_away,
-            passed,
-            swallowed,
-            overtaken,
-            lost,
-            put_back,
-            put_back_meanwhile,
-            server_put_back,
-            exhausted,
-            floor_ahead,
-            unavailable,
-            history_lost,
-            fenced_upstream,
-            fenced,
-            clock_skew,
-        } = other;
-        self.given += given;
-        self.given_while_away += given_while_away;
-        self.passed += passed;
-        self.swallowed += swallowed;
-        self.overtaken += overtaken;
-        self.lost += lost;
-        self.put_back += put_back;
-        self.put_back_meanwhile += put_back_meanwhile;
-        self.server_put_back += server_put_back;
-        self.exhausted += exhausted;
-        self.floor_ahead += floor_ahead;
-        self.unavailable += unavailable;
-        self.history_lost += history_lost;
-        self.fenced_upstream += fenced_upstream;
-        self.fenced += fenced;
-        self.clock_skew += clock_skew;
     }
 
     /// Schedules that never come by something say nothing of it.

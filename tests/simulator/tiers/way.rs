@@ -1,7 +1,5 @@
 //! The way from a machine to the upstream store, and what happens meanwhile.
 
-use ringflake::lease::{Epoch, Floor, Listing, StoreRecord, StoreReport};
-
 use super::*;
 
 /// How the network is, and what it will do next.
@@ -84,7 +82,7 @@ impl fmt::Debug for Way {
 }
 
 impl Way {
-    fn pass<T>(
+    fn forward<T>(
         &mut self,
         operation: &'static str,
         ask: impl FnOnce(&mut MemoryStore) -> Result<T, StoreError>,
@@ -145,12 +143,10 @@ impl Way {
 }
 
 impl LeaseStore for Way {
-    fn init(&mut self, space: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {
-        self.pass("init", |server| server.init(space, init))
-    }
+    ringflake_kit::forward!(init, release, list, raise_floor, check);
 
     fn acquire(&mut self, space: &Namespace, ask: &Acquire) -> Result<Vec<Grant>, StoreError> {
-        let mut grants = self.pass("acquire", |server| server.acquire(space, ask))?;
+        let mut grants = self.forward("acquire", |server| server.acquire(space, ask))?;
         if self.flaw() == Some(Flaw::GrantsBeginEarly) {
             for grant in &mut grants {
                 grant.ticks.start -= 3;
@@ -164,7 +160,7 @@ impl LeaseStore for Way {
     }
 
     fn renew(&mut self, space: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
-        let answer = self.pass("renew", |server| server.renew(space, renew));
+        let answer = self.forward("renew", |server| server.renew(space, renew));
         let answer = match (self.flaw(), answer) {
             (Some(Flaw::LostRenewalsAreAdopted), Err(StoreError::Ambiguous { .. }))
             | (Some(Flaw::FencesAreIgnored), Err(StoreError::Fenced { .. })) => {
@@ -177,28 +173,5 @@ impl LeaseStore for Way {
             lock(&self.oracle).pass(renew.block, renew.known_end..answer);
         }
         Ok(answer)
-    }
-
-    fn release(&mut self, space: &Namespace, block: Block, epoch: Epoch) -> Result<(), StoreError> {
-        self.pass("release", |server| server.release(space, block, epoch))
-    }
-
-    fn list(&mut self, space: &Namespace) -> Result<Listing, StoreError> {
-        self.pass("list", |server| server.list(space))
-    }
-
-    fn raise_floor(
-        &mut self,
-        space: &Namespace,
-        floor: Floor,
-        now: u64,
-    ) -> Result<u64, StoreError> {
-        self.pass("raise_floor", |server| {
-            server.raise_floor(space, floor, now)
-        })
-    }
-
-    fn check(&mut self, space: &Namespace, now: u64) -> Result<StoreReport, StoreError> {
-        self.pass("check", |server| server.check(space, now))
     }
 }
