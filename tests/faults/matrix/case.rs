@@ -69,13 +69,13 @@ impl<'a> Case<'a> {
 
     /// The same on the store at `direct`, which they reach at `url`.
     pub(crate) fn pool_at(&self, direct: &str, url: &str, terms: Terms) -> Outcome<WorkerPool> {
-        WorkerPool::start(direct, url, self.name, terms, &self.record)
+        WorkerPool::new(direct, url, self.name, terms, &self.record)?.serving()
     }
 
     /// A pool on this store without a worker yet.
     pub(crate) fn idle_pool(&self, terms: Terms) -> Outcome<WorkerPool> {
         let (direct, url) = (self.target.direct_url(), self.target.url());
-        WorkerPool::without_workers(&direct, &url, self.name, terms, &self.record)
+        WorkerPool::new(&direct, &url, self.name, terms, &self.record)
     }
 
     /// Says something beside the figures.

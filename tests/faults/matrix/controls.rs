@@ -54,22 +54,16 @@ fn caught(flaw: Flaw, target: &dyn Target, is_caught: fn(&Figures) -> bool) -> O
 
 /// Workers with a flaw, killed and ended.
 fn wrong(flaw: Flaw, target: &dyn Target, name: &str) -> Outcome<Figures> {
+    // Released blocks are given again only where there are few.
+    let is_of_few = flaw == Flaw::IgnoresTheMark;
     let terms = Terms {
         flaw: Some(flaw),
-        // Released blocks are given again only where there are few.
-        node_bits: if flaw == Flaw::IgnoresTheMark {
-            NARROW
-        } else {
-            WIDE
-        },
-        ..Terms::default()
+        ..Terms::of(if is_of_few { NARROW } else { WIDE })
     };
     let record = Record::default();
-    let mut pool = WorkerPool::start(&target.direct_url(), &target.url(), name, terms, &record)?;
-    for number in 0..WORKERS {
-        pool.kill(number);
-        pool.spawn(number, None);
-    }
+    let pool = WorkerPool::new(&target.direct_url(), &target.url(), name, terms, &record)?;
+    let mut pool = pool.serving()?;
+    pool.kill_and_spawn(0..WORKERS);
     pool.all_serve("after the deaths")?;
     deaths::end_and_start(&mut pool, 2)?;
     pool.finish()?;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use ringflake::lease::{History, Init, LeaseStore, OpenOptions, open};
+use ringflake::lease::{History, Init, LeaseStore, Namespace, OpenOptions, open};
 use ringflake::{Clock as _, SystemClock};
 
 use super::case::Record;
@@ -31,6 +31,9 @@ const LOST: &str = "the store has lost what it confirmed";
 pub(crate) const WIDE: u32 = 9;
 /// As many blocks as workers.
 pub(crate) const NARROW: u32 = 5;
+/// 16 blocks, twice as many as workers: whoever knows nothing of the eight that are
+/// held takes these.
+pub(crate) const TWICE_AS_MANY: u32 = 6;
 
 /// What the workers of a scenario have in common.
 pub(crate) struct Terms {
@@ -54,6 +57,16 @@ pub(crate) enum Shown {
     Half,
 }
 
+impl Terms {
+    /// As usual, in a space of so many node bits.
+    pub(crate) fn of(node_bits: u32) -> Self {
+        Self {
+            node_bits,
+            ..Self::default()
+        }
+    }
+}
+
 impl Default for Terms {
     fn default() -> Self {
         Self {
@@ -69,7 +82,7 @@ impl Default for Terms {
 }
 
 /// Processes that issue IDs, and everything that they said. When dropped they are
-/// killed, heard out, and what they did is put on record.
+/// killed, their reports are read to the end, and what they did is put on record.
 pub(crate) struct WorkerPool {
     terms: Terms,
     /// Where the overseer reaches the store.
@@ -127,29 +140,8 @@ pub(crate) struct WorkerRecord {
 }
 
 impl WorkerPool {
-    /// A namespace of its own on the store at `direct`, and eight workers that
-    /// reach it at `url`, each of which has issued IDs.
-    pub(crate) fn start(
-        direct: &str,
-        url: &str,
-        name: &str,
-        terms: Terms,
-        record: &Record,
-    ) -> Outcome<Self> {
-        let mut pool = Self::without_workers(direct, url, name, terms, record)?;
-        pool.spawn_all()?;
-        Ok(pool)
-    }
-
-    /// Starts eight workers and waits until each has issued IDs.
-    pub(crate) fn spawn_all(&mut self) -> Outcome<()> {
-        for number in 0..WORKERS {
-            self.spawn(number, None);
-        }
-        self.all_serve("at the start")
-    }
-
-    pub(crate) fn without_workers(
+    /// A namespace of its own on the store at `direct`, for workers that reach it at `url`.
+    pub(crate) fn new(
         direct: &str,
         url: &str,
         name: &str,
@@ -166,27 +158,34 @@ impl WorkerPool {
                 .init(&space, &init.with_limits(limits))
                 .map_err(|error| format!("init: {error:?}"))?;
         }
-        let reports = Reports {
-            grant_log: GrantLog::new(space),
-            runs: Vec::new(),
-            confirmed: 0,
-            borrowed_ms: Sample::default(),
-            renewal_us: Sample::default(),
-            refusals: 0,
-            lost: 0,
-            broken: Vec::new(),
-        };
         Ok(Self {
             terms,
             direct: direct.to_owned(),
             url: url.to_owned(),
             namespace: name,
             members: Vec::new(),
-            reports: Arc::new(Mutex::new(reports)),
+            reports: Arc::new(Mutex::new(Reports::new(space))),
             record: record.clone(),
             faults: 0,
             promised_from: 0,
         })
+    }
+
+    /// Starts eight workers and waits until each has issued IDs.
+    pub(crate) fn serving(mut self) -> Outcome<Self> {
+        for number in 0..WORKERS {
+            self.spawn(number, None);
+        }
+        self.all_serve("at the start")?;
+        Ok(self)
+    }
+
+    /// Another worker of the same number, where there is one.
+    pub(crate) fn kill_and_spawn(&mut self, numbers: std::ops::Range<u32>) {
+        for number in numbers {
+            self.kill(number);
+            self.spawn(number, None);
+        }
     }
 
     /// Starts a worker of this number.
@@ -292,7 +291,7 @@ impl WorkerPool {
         }
     }
 
-    /// Kills a worker and hears it out.
+    /// Kills a worker and reads its reports to the end.
     pub(crate) fn kill(&mut self, number: u32) {
         let at = self.position(number);
         let mut member = self.members.swap_remove(at);
@@ -311,7 +310,7 @@ impl WorkerPool {
         }
     }
 
-    /// Lets a worker end as it likes, and hears it out.
+    /// Lets a worker end as it likes, and reads its reports to the end.
     pub(crate) fn end(&mut self, number: u32) -> Outcome<()> {
         let at = self.position(number);
         let mut member = self.members.swap_remove(at);
@@ -341,6 +340,11 @@ impl WorkerPool {
         members
             .position(|member| member.number == number)
             .expect("the worker lives")
+    }
+
+    /// For what was issued ahead of the clock to be met again, if it ever is.
+    pub(crate) fn await_what_was_ahead(&self) {
+        thread::sleep(space::LEASE_DURATION / 2);
     }
 
     /// Waits until all workers have issued IDs from now on.
@@ -442,7 +446,7 @@ impl Drop for WorkerPool {
             let _ = member.child.kill();
             let _ = member.child.wait();
             if let Some(reader) = member.reader.take() {
-                // What it said before it panicked was heard.
+                // What it said before it panicked was read.
                 let _ = reader.join();
             }
         }
@@ -496,6 +500,19 @@ impl WorkerRecord {
 }
 
 impl Reports {
+    fn new(space: Namespace) -> Self {
+        Self {
+            grant_log: GrantLog::new(space),
+            runs: Vec::new(),
+            confirmed: 0,
+            borrowed_ms: Sample::default(),
+            renewal_us: Sample::default(),
+            refusals: 0,
+            lost: 0,
+            broken: Vec::new(),
+        }
+    }
+
     fn judge(&mut self, run: Run, ids: Vec<u64>) {
         for id in ids {
             self.broken.extend(self.grant_log.issue(run, id).err());

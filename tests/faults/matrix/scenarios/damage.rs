@@ -10,10 +10,7 @@ pub(super) const ONE_BLOCK: &str = "it costs its holder this block, until a repa
 /// There are as many blocks as workers, so the one whose block is damaged has none
 /// until that was repaired.
 pub(super) fn of_a_block(case: &mut Case<'_>) -> Outcome<()> {
-    let mut pool = case.pool(Terms {
-        node_bits: NARROW,
-        ..Terms::default()
-    })?;
+    let mut pool = case.pool(Terms::of(NARROW))?;
     for round in 0..case.scale.pick(2, 8) {
         // One that takes what it is given, or more, in turns.
         let victim = (3 * round) % WORKERS;

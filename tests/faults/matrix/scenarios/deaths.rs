@@ -31,21 +31,14 @@ pub(super) fn killed(case: &mut Case<'_>) -> Outcome<()> {
         }
     }
     // Who is still doomed goes now.
-    for number in 0..WORKERS {
-        pool.kill(number);
-        pool.spawn(number, None);
-    }
+    pool.kill_and_spawn(0..WORKERS);
     pool.all_serve("after the deaths")?;
     pool.finish()
 }
 
 /// Workers end in order and others begin with the blocks that they released.
 pub(super) fn ended(case: &mut Case<'_>) -> Outcome<()> {
-    let terms = Terms {
-        node_bits: NARROW,
-        ..Terms::default()
-    };
-    let mut pool = case.pool(terms)?;
+    let mut pool = case.pool(Terms::of(NARROW))?;
     end_and_start(&mut pool, case.scale.pick(2, 10))?;
     let blocks = handed_on(&pool);
     if blocks < WORKERS as usize {
@@ -71,26 +64,16 @@ pub(crate) fn end_and_start(pool: &mut WorkerPool, rounds: usize) -> Outcome<()>
 fn handed_on(pool: &WorkerPool) -> usize {
     let reports = pool.reports();
     let runs = 0..reports.runs.len();
-    let tenures: Vec<_> = runs
-        .flat_map(|run| reports.grant_log.grants_of(run))
-        .collect();
-    let of = |block| {
-        tenures
-            .iter()
-            .filter(|tenure| tenure.block == block)
-            .count()
-    };
+    let tenures = runs.flat_map(|run| reports.grant_log.grants_of(run));
+    let tenures: Vec<_> = tenures.collect();
+    let of = |block| tenures.iter().filter(|it| it.block == block).count();
     let blocks = 0..reports.grant_log.namespace().blocks();
     blocks.filter(|&block| of(block) > 1).count()
 }
 
 /// Two workers are stopped until others have their blocks, and go on then.
 pub(super) fn stopped(case: &mut Case<'_>) -> Outcome<()> {
-    let terms = Terms {
-        node_bits: NARROW,
-        ..Terms::default()
-    };
-    let mut pool = case.pool(terms)?;
+    let mut pool = case.pool(Terms::of(NARROW))?;
     let mut next = WORKERS;
     for _ in 0..case.scale.pick(1, 5) {
         let numbers: Vec<u32> = pool.processes().iter().map(|(number, _)| *number).collect();
@@ -111,10 +94,7 @@ pub(super) fn stopped(case: &mut Case<'_>) -> Outcome<()> {
                 is_taken_over(reports, run)
             })?;
         }
-        for id in ids {
-            // SAFETY: numbers only, of a child that was not waited for.
-            unsafe { libc::kill(id, libc::SIGCONT) };
-        }
+        go_on(&ids);
         // Room for the two that go on.
         for &number in &others[..2] {
             pool.end(number)?;
@@ -122,6 +102,14 @@ pub(super) fn stopped(case: &mut Case<'_>) -> Outcome<()> {
         pool.all_serve("after the two went on")?;
     }
     pool.finish()
+}
+
+/// Lets processes that were stopped go on.
+pub(super) fn go_on(processes: &[i32]) {
+    for &process in processes {
+        // SAFETY: numbers only, of a child that was not waited for.
+        unsafe { libc::kill(process, libc::SIGCONT) };
+    }
 }
 
 /// Whether the last block of a process was granted to another since.

@@ -4,13 +4,13 @@ use std::thread;
 use std::time::Duration;
 
 use super::Scenario;
-use super::rows::{TWICE_AS_MANY, other_blocks};
+use super::rows::other_blocks;
 use crate::matrix::case::Case;
-use crate::matrix::worker_pool::Terms;
+use crate::matrix::worker_pool::{TWICE_AS_MANY, Terms};
 use crate::matrix::{Outcome, space};
 use ringflake_kit::proxy::Proxy;
 use ringflake_kit::server::Postgres;
-use ringflake_kit::server::{MariaDb, Reachable as _, TestServer as _};
+use ringflake_kit::server::{MariaDb, Reachable as _, TestServer};
 use ringflake_kit::server::{etcd, redis};
 
 const NOTICED: &str = "the server that takes over is known for another one, and raises the floor \
@@ -35,10 +35,7 @@ pub(super) fn replica(case: &mut Case<'_>) -> Outcome<()> {
         let replica = redis::Redis::start_replica(&primary).unwrap();
         replica.promote();
         // From here on all writes are missing: renewals, and these grants.
-        for number in 0..4 {
-            pool.kill(number);
-            pool.spawn(number, None);
-        }
+        pool.kill_and_spawn(0..4);
         pool.all_serve(&format!("on the old primary, round {round}"))?;
         proxy.redirect(replica.port());
         // Connections that are open still reach the old one.
@@ -93,14 +90,14 @@ pub(super) fn of<P: Pair + 'static>() -> Vec<Scenario> {
 
 /// A server, and another that has what the first has written, a little later.
 pub(super) trait Pair: Sized {
+    type Server: TestServer;
     /// None where it is not installed.
     fn start() -> Option<Self>;
-    /// Both ports, the first server's first.
-    fn ports(&self) -> [u16; 2];
-    fn url_through(&self, port: u16) -> String;
+    fn first(&self) -> &Self::Server;
+    fn first_mut(&mut self) -> &mut Self::Server;
+    fn other(&self) -> &Self::Server;
     /// Ends the first in order, with all that it had in the other.
     fn end_first(&mut self);
-    fn kill_first(&mut self);
     /// From here on what the first writes is missing in the other.
     fn part(&self);
     /// Makes the other a server that can be written.
@@ -111,37 +108,29 @@ fn take_over<P: Pair>(case: &mut Case<'_>, way: Way) -> Outcome<()> {
     let Some(mut pair) = P::start() else {
         return Err("the server was there a moment ago".to_owned());
     };
-    let [first, other] = pair.ports();
+    let (first, other) = (pair.first().port(), pair.other().port());
     let proxy = Proxy::to(first);
-    let url = |port| pair.url_through(port);
-    let terms = Terms {
-        node_bits: TWICE_AS_MANY,
-        ..Terms::default()
-    };
+    let url = |port| pair.first().url_through(port);
+    let terms = Terms::of(TWICE_AS_MANY);
     let mut pool = case.pool_at(&url(first), &url(proxy.port()), terms)?;
     if way == Way::Planned {
         pair.end_first();
-        pair.promote();
-        proxy.redirect(other);
     } else {
         pair.part();
         other_blocks(&mut pool)?;
-        if way == Way::WithLoss {
-            pair.kill_first();
-        }
-        pair.promote();
-        proxy.redirect(other);
     }
+    if way == Way::WithLoss {
+        pair.first_mut().kill();
+    }
+    pair.promote();
+    proxy.redirect(other);
     if way == Way::TwoAtOnce {
         // Connections that are open still reach the first; these don't.
-        for number in 0..4 {
-            pool.kill(number);
-            pool.spawn(number, None);
-        }
+        pool.kill_and_spawn(0..4);
         let before = pool.reports().confirmed;
         thread::sleep(space::FAILOVER / 3);
         let confirmed = pool.reports().confirmed - before;
-        pair.kill_first();
+        pair.first_mut().kill();
         if confirmed == 0 {
             return Err("the first server has granted nothing any more".to_owned());
         }
@@ -151,56 +140,58 @@ fn take_over<P: Pair>(case: &mut Case<'_>, way: Way) -> Outcome<()> {
     }
     pool.faults += 1;
     pool.all_serve("on the other server")?;
-    // For what was issued ahead of the clock to be met again, if it ever is.
-    thread::sleep(space::LEASE_DURATION / 2);
+    pool.await_what_was_ahead();
     pool.finish()
 }
 
-pub(super) struct PostgresPair {
-    first: Postgres,
-    standby: Postgres,
+/// The first of these is the one that the other follows.
+macro_rules! pair {
+    ($pair:ident of $server:ty { $($rest:item)* }) => {
+        pub(super) struct $pair($server, $server);
+
+        impl Pair for $pair {
+            type Server = $server;
+
+            fn first(&self) -> &$server {
+                &self.0
+            }
+
+            fn first_mut(&mut self) -> &mut $server {
+                &mut self.0
+            }
+
+            fn other(&self) -> &$server {
+                &self.1
+            }
+
+            $($rest)*
+        }
+    };
 }
 
-impl Pair for PostgresPair {
+pair! { PostgresPair of Postgres {
     fn start() -> Option<Self> {
         let first = Postgres::start()?;
         let standby = first.standby();
-        Some(Self { first, standby })
-    }
-
-    fn ports(&self) -> [u16; 2] {
-        [self.first.port(), self.standby.port()]
-    }
-
-    fn url_through(&self, port: u16) -> String {
-        self.first.url_through(port)
+        Some(Self(first, standby))
     }
 
     /// It waits for those that follow it.
     fn end_first(&mut self) {
-        self.first.stop();
-    }
-
-    fn kill_first(&mut self) {
-        self.first.kill();
+        self.0.stop();
     }
 
     fn part(&self) {
-        self.standby.configure("primary_conninfo = ''");
-        self.standby.reload("primary_conninfo", "");
+        self.1.configure("primary_conninfo = ''");
+        self.1.reload("primary_conninfo", "");
     }
 
     fn promote(&self) {
-        self.standby.promote();
+        self.1.promote();
     }
-}
+} }
 
-pub(super) struct MariaDbPair {
-    first: MariaDb,
-    replica: MariaDb,
-}
-
-impl Pair for MariaDbPair {
+pair! { MariaDbPair of MariaDb {
     fn start() -> Option<Self> {
         let start = |number| {
             let settings = MariaDb::binary_log(number);
@@ -209,33 +200,21 @@ impl Pair for MariaDbPair {
         };
         let (first, replica) = (start(1)?, start(2)?);
         replica.follow(&first);
-        Some(Self { first, replica })
-    }
-
-    fn ports(&self) -> [u16; 2] {
-        [self.first.port(), self.replica.port()]
-    }
-
-    fn url_through(&self, port: u16) -> String {
-        self.first.url_through(port)
+        Some(Self(first, replica))
     }
 
     fn end_first(&mut self) {
-        self.first.forbid_writing();
-        self.replica.catch_up(&self.first);
-        self.first.stop();
-    }
-
-    fn kill_first(&mut self) {
-        self.first.kill();
+        self.0.forbid_writing();
+        self.1.catch_up(&self.0);
+        self.0.stop();
     }
 
     fn part(&self) {
-        self.replica.catch_up(&self.first);
-        self.replica.follow_nobody();
+        self.1.catch_up(&self.0);
+        self.1.follow_nobody();
     }
 
     fn promote(&self) {
-        self.replica.follow_nobody();
+        self.1.follow_nobody();
     }
-}
+} }

@@ -20,10 +20,10 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::Scenario;
-use super::rows::{self, Before, TWICE_AS_MANY, other_blocks};
+use super::rows::{self, other_blocks};
 use crate::matrix::case::Case;
 use crate::matrix::target::all_of_sqlite;
-use crate::matrix::worker_pool::{Terms, WORKERS, WorkerPool};
+use crate::matrix::worker_pool::{TWICE_AS_MANY, Terms, WORKERS, WorkerPool};
 use crate::matrix::{Outcome, space};
 
 const PROMISE: &str = "every request is refused, of whoever knew the file and of newcomers, until \
@@ -101,9 +101,8 @@ fn put_back(case: &mut Case<'_>, restore: Restore) -> Outcome<()> {
     let url = format!("sqlite:{}", file.display());
     begin(&url)?;
     let terms = Terms {
-        node_bits: TWICE_AS_MANY,
         takes_it_for_new: !restore.is_known,
-        ..Terms::default()
+        ..Terms::of(TWICE_AS_MANY)
     };
     if !restore.is_known {
         copy(&file, &backup)?;
@@ -138,8 +137,7 @@ fn put_back(case: &mut Case<'_>, restore: Restore) -> Outcome<()> {
     let floor = vouch(&pool, restore.is_known)?;
     pool.all_have_grants_from(floor, "above the floor")?;
     pool.all_serve("once somebody has vouched for it")?;
-    // For what was issued ahead of the clock to be met again, if it ever is.
-    thread::sleep(space::LEASE_DURATION / 2);
+    pool.await_what_was_ahead();
     pool.finish()
 }
 
@@ -149,25 +147,15 @@ fn put_back_row_by_row(case: &mut Case<'_>) -> Outcome<()> {
     let directory = directory();
     let file = directory.path().join("leases.db");
     let url = format!("sqlite:{}", file.display());
-    let mut pool = case.pool_at(&url, &url, rows::terms())?;
+    let mut pool = case.pool_at(&url, &url, Terms::of(TWICE_AS_MANY))?;
     let put_back = all_of_sqlite(&file, pool.namespace());
     other_blocks(&mut pool)?;
-    let before = Before::of(&pool)?;
-    put_back()?;
-    pool.faults += 1;
-    // Each has but one thread that asks: none is about to note an earlier write.
-    let runs = pool.runs();
-    pool.wait("every worker is refused for the file's note", |reports| {
-        runs.iter().all(|&run| {
-            let said = reports.runs[run]
-                .last_failure
-                .as_deref()
-                .unwrap_or_default();
-            said.contains(PUT_BACK)
-        })
+    rows::recover(&mut pool, |pool| {
+        put_back()?;
+        // Each has but one thread that asks: none is about to note an earlier write.
+        wait_for_refusals(pool, &[PUT_BACK])?;
+        forget_note(&file, pool.namespace())
     })?;
-    forget_note(&file, pool.namespace())?;
-    rows::recover(&mut pool, before)?;
     pool.finish()
 }
 
@@ -215,6 +203,19 @@ fn between_operations(file: &Path, act: impl FnOnce() -> Outcome<()>) -> Outcome
 /// What the store says of a file that is not the one, or not all of it.
 const PUT_BACK: &str = "is a copy, or was put back to an earlier state";
 
+/// Every worker is told one of these reasons.
+fn wait_for_refusals(pool: &mut WorkerPool, reasons: &[&str]) -> Outcome<()> {
+    let runs = pool.runs();
+    pool.wait("every worker is refused, and told why", |reports| {
+        let is_told = |&run: &usize| {
+            let said = reports.runs[run].last_failure.as_deref();
+            let said = said.unwrap_or_default();
+            reasons.iter().any(|reason| said.contains(reason))
+        };
+        runs.iter().all(is_told)
+    })
+}
+
 /// Every worker is told why it gets nothing, and none gets anything.
 fn all_refused(pool: &mut WorkerPool) -> Outcome<()> {
     const REASONS: [&str; 4] = [
@@ -223,16 +224,7 @@ fn all_refused(pool: &mut WorkerPool) -> Outcome<()> {
         "the store has no namespace",
         "has lost what it confirmed",
     ];
-    let runs = pool.runs();
-    pool.wait("every worker is refused, and told why", |reports| {
-        runs.iter().all(|&run| {
-            let said = reports.runs[run]
-                .last_failure
-                .as_deref()
-                .unwrap_or_default();
-            REASONS.iter().any(|reason| said.contains(reason))
-        })
-    })?;
+    wait_for_refusals(pool, &REASONS)?;
     let confirmed = pool.reports().confirmed;
     thread::sleep(space::LEASE_DURATION / 3);
     match pool.reports().confirmed - confirmed {
