@@ -221,6 +221,24 @@ impl Rig {
         panic!("it never asks for a block");
     }
 
+    /// Another holder acquires of the same store.
+    fn acquire_beside(&mut self, blocks: u32, length: u64) -> Result<Vec<Grant>, StoreError> {
+        let acquire = Acquire::new(blocks, length, self.clock.unix_ms());
+        self.store.acquire(&self.space, &acquire)
+    }
+
+    fn has_expired(&self) -> bool {
+        let expired = |change: &Change| matches!(change, Change::Expired { .. });
+        self.changes.iter().any(expired)
+    }
+
+    /// Whether each grant lacks no more than what passes between two top-ups.
+    fn all_topped_up(&self) -> bool {
+        let grants = self.manager.status().grants;
+        let least = self.tick() + LEASE_DURATION - 90;
+        grants.iter().all(|held| held.grant.ticks.end >= least)
+    }
+
     fn opened(&self) -> Vec<Grant> {
         let opened = |change: &Change| match change {
             Change::Opened(grant) => Some(grant.clone()),
@@ -236,6 +254,25 @@ impl Rig {
 
     fn last_error(&self) -> Option<Arc<StoreError>> {
         self.manager.status().health.last_error
+    }
+}
+
+/// The last error is of this kind.
+macro_rules! assert_error {
+    ($rig:expr, $kind:pat) => {
+        let error = $rig.last_error().unwrap();
+        assert!(matches!(*error, $kind), "{error:?}");
+    };
+}
+use assert_error;
+
+/// The answer to a request that fails.
+fn refusal(request: &Request, error: StoreError) -> Answer {
+    match request {
+        Request::Acquire(_) => Answer::Acquired(Err(error)),
+        Request::Renew(_) => Answer::Renewed(Err(error)),
+        Request::Release { .. } => Answer::Released(Err(error)),
+        Request::Check { .. } => Answer::Checked(Err(error)),
     }
 }
 
@@ -327,9 +364,7 @@ fn tops_up_each_grant_every_60_to_90_seconds() {
         assert!(*min >= secs(60) && *max <= secs(90));
         assert!(*max - *min > secs(10), "no jitter: {gaps:?}");
     }
-    for status in rig.manager.status().grants {
-        assert!(status.grant.ticks.end >= rig.tick() + LEASE_DURATION - 90);
-    }
+    assert!(rig.all_topped_up());
     assert_eq!(rig.opened().len(), 3);
 }
 
@@ -380,11 +415,7 @@ fn a_fenced_grant_drains_and_is_replaced() {
     );
     assert!(rig.changes.contains(&Change::Closed(lost)));
     assert_eq!(rig.states(), [GrantState::Held]);
-    assert!(
-        !rig.changes
-            .iter()
-            .any(|c| matches!(c, Change::Expired { .. }))
-    );
+    assert!(!rig.has_expired());
 }
 
 #[test]

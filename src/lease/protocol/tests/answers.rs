@@ -18,10 +18,7 @@ fn grants_that_no_store_gives_are_not_opened() {
     for unsound in [outside, backwards, overlapping] {
         ask(&mut rig, vec![unsound]);
         assert_eq!(rig.opened().len(), 1);
-        assert!(matches!(
-            *rig.last_error().unwrap(),
-            StoreError::Corrupt { .. }
-        ));
+        assert_error!(rig, StoreError::Corrupt { .. });
     }
     // Its successor on the same block, even of the same epoch, is sound; and
     // what was not asked for is left alone.
@@ -49,10 +46,7 @@ fn an_end_that_no_store_gives_is_not_believed() {
         rig.answer(Answer::Renewed(Ok(end)));
         assert_eq!(rig.states(), [GrantState::Draining]);
         assert_eq!(rig.manager.status().grants[0].grant.ticks.end, known);
-        assert!(matches!(
-            *rig.last_error().unwrap(),
-            StoreError::Corrupt { .. }
-        ));
+        assert_error!(rig, StoreError::Corrupt { .. });
     }
 }
 

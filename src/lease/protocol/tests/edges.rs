@@ -25,19 +25,16 @@ fn a_release_is_no_expiry() {
     rig.manager.release();
     rig.settle();
     assert_eq!(rig.next(), Step::Done);
-    let expired = |change: &Change| matches!(change, Change::Expired { .. });
-    assert!(!rig.changes.iter().any(expired), "{:?}", rig.changes);
+    assert!(!rig.has_expired(), "{:?}", rig.changes);
 }
 
 #[test]
 fn a_full_grant_is_followed_at_once_and_half_of_one_is_not() {
     for (blocks, waits) in [(2, secs(0)..=secs(0)), (1, secs(2)..=secs(5))] {
         let mut rig = Rig::new(LeasePlan::new(2));
-        let now = rig.clock.unix_ms();
         let request = rig.asked();
         assert_eq!(acquisition(&request).blocks, 2);
-        let some = Acquire::new(blocks, 60, now);
-        let granted = rig.store.acquire(&rig.space, &some);
+        let granted = rig.acquire_beside(blocks, 60);
         rig.answer(Answer::Acquired(granted));
         let wait = rig.manager.acquire_at - rig.elapsed;
         assert!(waits.contains(&wait), "{wait:?} after {blocks}");
@@ -71,11 +68,8 @@ fn reach_is_lost_past_limit_and_duration_and_back_within() {
 fn exhausted_is_a_failure_where_all_held_is_out_of_reach() {
     for (borrowed, fails) in [(secs(0), false), (too_far(), true)] {
         let mut rig = Rig::new(LeasePlan::new(2));
-        let now = rig.clock.unix_ms();
         rig.asked();
-        let one = rig
-            .store
-            .acquire(&rig.space, &Acquire::new(1, LEASE_DURATION, now));
+        let one = rig.acquire_beside(1, LEASE_DURATION);
         rig.answer(Answer::Acquired(one));
         rig.demand.borrowed = borrowed;
         rig.intercept_acquisition();
@@ -96,8 +90,7 @@ fn waits_after(error: impl Fn() -> StoreError, serves: bool) -> (Duration, Durat
             rig.manager = Manager::new(rig.space.clone(), LeasePlan::new(2), seed).unwrap();
             rig.asked();
             if serves {
-                let one = Acquire::new(1, LEASE_DURATION, rig.clock.unix_ms());
-                let one = rig.store.acquire(&rig.space, &one);
+                let one = rig.acquire_beside(1, LEASE_DURATION);
                 rig.answer(Answer::Acquired(one));
                 rig.intercept_acquisition();
             }

@@ -94,10 +94,8 @@ fn an_outage_costs_nothing_while_the_leases_last() {
     let mut rig = Rig::holding(3);
     let down = rig.clock.unix_ms();
     let asked = rig.run_with(secs(400), |rig, request| {
-        rig.answer(match request {
-            Request::Renew(_) => Answer::Renewed(Err(unavailable())),
-            other => panic!("{other:?}"),
-        });
+        renewal(request);
+        rig.answer(Answer::Renewed(Err(unavailable())));
     });
     // One backoff for all three; the first retries come fast.
     assert!((20..80).contains(&asked.len()), "{}", asked.len());
@@ -116,11 +114,7 @@ fn an_outage_costs_nothing_while_the_leases_last() {
     let asked = rig.run(secs(15));
     assert_eq!(asked.len(), 3);
     assert!(rig.last_error().is_none());
-    assert!(
-        !rig.changes
-            .iter()
-            .any(|c| matches!(c, Change::Expired { .. }))
-    );
+    assert!(!rig.has_expired());
 }
 
 #[test]
@@ -128,10 +122,8 @@ fn expires_once_the_last_end_passes_and_revives_with_a_renewal() {
     let mut rig = Rig::holding(2);
     let end = LAYOUT.tick_start_unix_ms(START + LEASE_DURATION + 1);
     let asked = rig.run_with(secs(2 * LEASE_DURATION), |rig, request| {
-        rig.answer(match request {
-            Request::Renew(_) => Answer::Renewed(Err(unavailable())),
-            other => panic!("{other:?}"),
-        });
+        renewal(request);
+        rig.answer(Answer::Renewed(Err(unavailable())));
     });
     // The less is left, the more often it asks.
     let late = asked.windows(2).rev().take(200);
@@ -220,10 +212,7 @@ fn one_corrupt_block_does_not_hold_up_the_others() {
 fn exhausted_is_a_failure_only_while_nothing_is_in_force() {
     // Four blocks, of which another holds two.
     let mut rig = Rig::with(LeasePlan::new(3), 15, StoreLimits::default());
-    let now = rig.clock.unix_ms();
-    rig.store
-        .acquire(&rig.space, &Acquire::new(2, 60, now))
-        .unwrap();
+    rig.acquire_beside(2, 60).unwrap();
     let request = rig.asked();
     rig.send(&request);
     // Two were had at once, the third is asked for without hurry.
@@ -239,16 +228,10 @@ fn exhausted_is_a_failure_only_while_nothing_is_in_force() {
     assert_eq!(rig.states().len(), 3);
 
     let mut rig = Rig::with(LeasePlan::new(1), 17, StoreLimits::default());
-    let now = rig.clock.unix_ms();
-    rig.store
-        .acquire(&rig.space, &Acquire::new(1, 40, now))
-        .unwrap();
+    rig.acquire_beside(1, 40).unwrap();
     let asked = rig.run(secs(30));
     assert_eq!(asked.len(), 1);
-    assert!(matches!(
-        *rig.last_error().unwrap(),
-        StoreError::Exhausted { .. }
-    ));
+    assert_error!(rig, StoreError::Exhausted { .. });
     rig.run(secs(31));
     assert_eq!(rig.states().len(), 1);
     assert!(rig.last_error().is_none());
@@ -302,20 +285,10 @@ fn a_lost_history_is_replaced_by_few_requests() {
     let status = rig.manager.status();
     let held = |grant: &&GrantStatus| grant.state == GrantState::Held;
     assert_eq!(status.grants.iter().filter(held).count(), 24);
-    assert!(
-        !rig.changes
-            .iter()
-            .any(|c| matches!(c, Change::Expired { .. }))
-    );
+    assert!(!rig.has_expired());
     // The new ones start above the floor, and grow as the clock comes near.
     rig.run(secs(1800));
-    let status = rig.manager.status();
-    assert!(
-        status
-            .grants
-            .iter()
-            .all(|g| g.grant.ticks.end >= rig.tick() + LEASE_DURATION - 90)
-    );
+    assert!(rig.all_topped_up());
     assert!(rig.last_error().is_none());
 }
 
@@ -326,12 +299,7 @@ fn a_horizon_under_the_duration_never_lets_a_lease_lapse() {
         let mut rig = Rig::with(LeasePlan::new(2), 5, limits);
         rig.run(secs(600));
         assert_eq!(rig.opened().len(), 2);
-        assert!(
-            !rig.changes
-                .iter()
-                .any(|c| matches!(c, Change::Expired { .. })),
-            "{horizon}"
-        );
+        assert!(!rig.has_expired(), "{horizon}");
         let reach = rig.manager.status().reach;
         assert!(reach <= secs(horizon) && reach >= secs(horizon - 1));
     }

@@ -150,12 +150,8 @@ proptest! {
                     let mut errors = refusals();
                     errors.extend([unavailable(), ambiguous(), fenced(Block::new(0))]);
                     let error = errors.swap_remove(pick % errors.len());
-                    let answer = match flight.take() {
-                        Some(Request::Acquire(_)) => Answer::Acquired(Err(error)),
-                        Some(Request::Renew(_)) => Answer::Renewed(Err(error)),
-                        Some(Request::Release { .. }) => Answer::Released(Err(error)),
-                        Some(Request::Check { .. }) | None => Answer::Checked(Err(error)),
-                    };
+                    let request = flight.take().unwrap_or(Request::Check { now_unix_ms: 0 });
+                    let answer = refusal(&request, error);
                     apply(&mut lanes, rig.manager.answer(rig.at(), answer));
                 }
                 Move::Forge(block, end) => {
@@ -206,17 +202,12 @@ proptest! {
                 return;
             }
             let error = errors.swap_remove(pick);
-            rig.answer(match request {
-                Request::Acquire(_) => Answer::Acquired(Err(error)),
-                Request::Renew(_) => Answer::Renewed(Err(error)),
-                Request::Release { .. } => Answer::Released(Err(error)),
-                Request::Check { .. } => Answer::Checked(Err(error)),
-            });
+            rig.answer(refusal(request, error));
         });
         prop_assert!(failures.next().is_none());
         let status = rig.manager.status();
         prop_assert_eq!(rig.states(), [GrantState::Held; 3]);
-        prop_assert!(status.grants.iter().all(|g| g.grant.ticks.end >= rig.tick() + LEASE_DURATION - 90));
+        prop_assert!(rig.all_topped_up());
         prop_assert!(status.health.last_error.is_none());
         prop_assert_eq!(status.expired_since_unix_ms, None);
     }

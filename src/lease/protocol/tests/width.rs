@@ -45,10 +45,7 @@ fn widens_no_further_while_what_it_asked_for_has_not_come() {
     // Two blocks, one of them another's.
     let mut rig = Rig::with(LeasePlan::new(1), 16, StoreLimits::default());
     rig.settle();
-    let now = rig.clock.unix_ms();
-    rig.store
-        .acquire(&rig.space, &Acquire::new(1, 1000, now))
-        .unwrap();
+    rig.acquire_beside(1, 1000).unwrap();
     rig.demand = BUSY;
     rig.run(secs(300));
     assert_eq!(rig.manager.status().target, 2);
