@@ -10,6 +10,7 @@ use std::process::Command;
 
 pub(crate) use self::rows::{PutBack, all_of_sqlite};
 use self::served::Served;
+pub(crate) use self::sqlite::between_operations;
 use super::Outcome;
 use ringflake_kit::proxy::Proxy;
 use ringflake_kit::server::{self, MariaDb, Postgres, Redis};
@@ -121,9 +122,22 @@ pub(crate) trait Target {
     /// Stops processes where they are, each at a moment at which it does not have
     /// the store to itself.
     fn stop_between_operations(&self, processes: &[i32]) {
-        for &process in processes {
-            // SAFETY: numbers only, of a child that was not waited for.
-            unsafe { libc::kill(process, libc::SIGSTOP) };
-        }
+        stop(processes);
+    }
+}
+
+fn stop(processes: &[i32]) {
+    signal(processes, libc::SIGSTOP);
+}
+
+/// Lets processes that were stopped go on.
+pub(crate) fn go_on(processes: &[i32]) {
+    signal(processes, libc::SIGCONT);
+}
+
+fn signal(processes: &[i32], signal: i32) {
+    for &process in processes {
+        // SAFETY: numbers only, of a child that was not waited for.
+        unsafe { libc::kill(process, signal) };
     }
 }

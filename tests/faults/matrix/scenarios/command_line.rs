@@ -25,25 +25,32 @@ pub(super) fn of() -> Vec<Scenario> {
     use How::{Overwritten, Renamed};
 
     let program = env!("CARGO_BIN_EXE_ringflake");
-    let restored = |name, how, under_way| {
-        Scenario::new(name, move |case| put_back(case, program, how, under_way)).promising(RESTORED)
-    };
-    let brought = |name, kept| {
-        Scenario::new(name, move |case| two_directories(case, program, kept)).promising(BROUGHT)
-    };
-    vec![
-        restored("command line, file renamed back", Renamed, false),
-        restored("command line, file written over", Overwritten, false).long(),
-        restored("command line, file renamed back under a run", Renamed, true).long(),
-        restored(
+    let restored = [
+        ("command line, file renamed back", Renamed, false),
+        ("command line, file written over", Overwritten, false),
+        ("command line, file renamed back under a run", Renamed, true),
+        (
             "command line, file written over under a run",
             Overwritten,
             true,
-        )
-        .long(),
-        brought("command line, one secret given in two directories", false),
-        brought("command line, one secret kept in two directories", true).long(),
+        ),
     ]
+    .map(|(name, how, under_way)| {
+        let scenario = Scenario::new(name, move |case| put_back(case, program, how, under_way));
+        let is_usual = (how, under_way) == (Renamed, false);
+        (scenario.promising(RESTORED), is_usual)
+    });
+    let brought = [
+        ("command line, one secret given in two directories", false),
+        ("command line, one secret kept in two directories", true),
+    ]
+    .map(|(name, kept)| {
+        let scenario = Scenario::new(name, move |case| two_directories(case, program, kept));
+        (scenario.promising(BROUGHT), !kept)
+    });
+    let all = restored.into_iter().chain(brought);
+    all.map(|(scenario, is_usual)| if is_usual { scenario } else { scenario.long() })
+        .collect()
 }
 
 /// IDs without encryption, from the first node and in binary: what two runs have in

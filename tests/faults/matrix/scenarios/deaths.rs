@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::matrix::case::Case;
 use crate::matrix::grant_log::{Run, Tenure};
+use crate::matrix::target::go_on;
 use crate::matrix::worker_pool::{NARROW, Reports, Terms, WORKERS, WorkerPool};
 use crate::matrix::{Outcome, worker};
 
@@ -102,14 +103,6 @@ pub(super) fn stopped(case: &mut Case<'_>) -> Outcome<()> {
         pool.all_serve("after the two went on")?;
     }
     pool.finish()
-}
-
-/// Lets processes that were stopped go on.
-pub(super) fn go_on(processes: &[i32]) {
-    for &process in processes {
-        // SAFETY: numbers only, of a child that was not waited for.
-        unsafe { libc::kill(process, libc::SIGCONT) };
-    }
 }
 
 /// Whether the last block of a process was granted to another since.

@@ -12,17 +12,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
 use std::thread;
-use std::time::Duration;
 
 use ringflake::lease::{Floor, History, Init, OpenOptions, open};
 use ringflake::{Clock as _, SystemClock};
-use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::Scenario;
 use super::rows::{self, other_blocks};
 use crate::matrix::case::Case;
-use crate::matrix::target::all_of_sqlite;
+use crate::matrix::target::{all_of_sqlite, between_operations};
 use crate::matrix::worker_pool::{TWICE_AS_MANY, Terms, WORKERS, WorkerPool};
 use crate::matrix::{Outcome, space};
 
@@ -56,37 +54,42 @@ struct Restore {
 pub(super) fn of() -> Vec<Scenario> {
     use How::{Overwritten, Renamed};
 
-    let scenario = |name, how, under_way, is_known| {
+    let scenarios = [
+        ("file renamed back", Renamed, false, true),
+        ("file written over", Overwritten, false, true),
+        ("file renamed back under workers", Renamed, true, true),
+        ("file written over under workers", Overwritten, true, true),
+        ("first file renamed back", Renamed, false, false),
+        ("first file written over", Overwritten, false, false),
+        (
+            "first file renamed back under workers",
+            Renamed,
+            true,
+            false,
+        ),
+        (
+            "first file written over under workers",
+            Overwritten,
+            true,
+            false,
+        ),
+    ];
+    let scenario = |(name, how, under_way, is_known)| {
         let restore = Restore {
             how,
             under_way,
             is_known,
         };
-        Scenario::new(name, move |case| put_back(case, restore)).promising(PROMISE)
+        let scenario = Scenario::new(name, move |case| put_back(case, restore)).promising(PROMISE);
+        match (how, under_way, is_known) {
+            (Overwritten, true, true) | (Renamed, false, false) => scenario,
+            _ => scenario.long(),
+        }
     };
-    vec![
-        scenario("file renamed back", Renamed, false, true).long(),
-        scenario("file written over", Overwritten, false, true).long(),
-        scenario("file renamed back under workers", Renamed, true, true).long(),
-        scenario("file written over under workers", Overwritten, true, true),
-        scenario("first file renamed back", Renamed, false, false),
-        scenario("first file written over", Overwritten, false, false).long(),
-        scenario(
-            "first file renamed back under workers",
-            Renamed,
-            true,
-            false,
-        )
-        .long(),
-        scenario(
-            "first file written over under workers",
-            Overwritten,
-            true,
-            false,
-        )
-        .long(),
-        Scenario::new("record and rows put back", put_back_row_by_row).promising(NO_NOTE),
-    ]
+    let row_by_row = Scenario::new("record and rows put back", put_back_row_by_row);
+    let mut all: Vec<_> = scenarios.map(scenario).into();
+    all.push(row_by_row.promising(NO_NOTE));
+    all
 }
 
 /// With extended attributes, as build directories have and memory may not.
@@ -186,18 +189,6 @@ pub(super) fn copy(from: &Path, to: &Path) -> Outcome<()> {
     let status = status.map_err(|error| format!("cp: {error}"))?;
     let done = status.success().then_some(());
     done.ok_or_else(|| format!("cp: {status}"))
-}
-
-/// Does it while nobody is within a transaction.
-fn between_operations(file: &Path, act: impl FnOnce() -> Outcome<()>) -> Outcome<()> {
-    let text = |error: rusqlite::Error| error.to_string();
-    let connection = Connection::open(file).map_err(text)?;
-    connection
-        .busy_timeout(Duration::from_secs(20))
-        .map_err(text)?;
-    connection.execute_batch("BEGIN EXCLUSIVE").map_err(text)?;
-    act()?;
-    connection.execute_batch("ROLLBACK").map_err(text)
 }
 
 /// What the store says of a file that is not the one, or not all of it.

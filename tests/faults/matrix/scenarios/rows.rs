@@ -3,8 +3,8 @@
 //! there is, so it matters who asks first: one that was told something since those
 //! rows were current, or one that was not.
 
-use super::deaths::go_on;
 use crate::matrix::case::Case;
+use crate::matrix::target::go_on;
 use crate::matrix::worker_pool::{Reports, TWICE_AS_MANY, Terms, WORKERS, WorkerPool};
 use crate::matrix::{Outcome, worker};
 

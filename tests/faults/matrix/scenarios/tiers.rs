@@ -1,16 +1,16 @@
 //! Machines whose processes have their blocks of a file, and that of the store.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use rusqlite::Connection;
 use tempfile::TempDir;
 
-use super::Scenario;
+use super::{Scenario, files};
 use crate::matrix::Outcome;
 use crate::matrix::case::Case;
+use crate::matrix::target::between_operations;
 use crate::matrix::worker_pool::{Terms, WORKERS, WorkerPool};
 use ringflake_kit::server;
 
@@ -79,13 +79,13 @@ fn restarted_while_away(case: &mut Case<'_>) -> Outcome<()> {
 fn put_back_and_lost(case: &mut Case<'_>) -> Outcome<()> {
     let mut machine = Machine::new(case)?;
     for _ in 0..case.scale.pick(1, 3) {
+        let text = |error: std::io::Error| error.to_string();
         let (file, copy) = (machine.file(), machine.directory.path().join("copy.db"));
-        between_operations(&file, || {
-            fs::copy(&file, &copy).unwrap();
-        });
+        // What belongs to two files would be mixed up by somebody inside.
+        between_operations(&file, || files::copy(&file, &copy))?;
         machine.restart(true)?;
         machine.pool.all_serve("before the file is put back")?;
-        between_operations(&file, || fs::rename(&copy, &file).unwrap());
+        between_operations(&file, || fs::rename(&copy, &file).map_err(text))?;
         machine.pool.faults += 1;
         thread::sleep(Duration::from_secs(1));
         machine.pool.all_serve("on a file that was put back")?;
@@ -93,20 +93,11 @@ fn put_back_and_lost(case: &mut Case<'_>) -> Outcome<()> {
         machine
             .pool
             .all_serve("started on a file that was put back")?;
-        between_operations(&file, || fs::remove_file(&file).unwrap());
+        between_operations(&file, || fs::remove_file(&file).map_err(text))?;
         machine.pool.faults += 1;
         thread::sleep(Duration::from_secs(1));
         machine.restart(true)?;
         machine.pool.all_serve("on a file that is new")?;
     }
     machine.pool.finish()
-}
-
-/// While nobody is inside the file: what belongs to two files would be mixed up.
-fn between_operations(file: &Path, act: impl FnOnce()) {
-    let connection = Connection::open(file).unwrap();
-    connection.busy_timeout(Duration::from_secs(20)).unwrap();
-    connection.execute_batch("BEGIN IMMEDIATE").unwrap();
-    act();
-    connection.execute_batch("ROLLBACK").unwrap();
 }

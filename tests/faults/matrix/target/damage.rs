@@ -3,14 +3,13 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rusqlite::Connection;
 use serde_json::json;
 
 use super::rows::text;
+use super::sqlite::patient;
 use crate::matrix::Outcome;
 use ringflake_kit::server::Reachable as _;
 use ringflake_kit::server::{self, mariadb, postgres, redis};
@@ -57,10 +56,7 @@ pub(super) fn in_etcd(port: u16, namespace: &str, block: u64) -> Outcome<()> {
 }
 
 pub(super) fn in_sqlite(path: &Path, namespace: &str, block: u64) -> Outcome<()> {
-    let change = || -> rusqlite::Result<usize> {
-        let connection = Connection::open(path)?;
-        connection.busy_timeout(Duration::from_secs(20))?;
-        connection.execute(&update(namespace, block), [])
-    };
+    let change =
+        || -> rusqlite::Result<usize> { patient(path)?.execute(&update(namespace, block), []) };
     change().map(drop).map_err(text)
 }

@@ -4,13 +4,13 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
+use super::sqlite::patient;
 use crate::matrix::Outcome;
 use ringflake_kit::server::Reachable as _;
 use ringflake_kit::server::{self, mariadb, postgres};
@@ -209,11 +209,4 @@ fn of_tables(path: &Path, namespace: &str, tables: &'static [Table]) -> PutBack 
         step.commit()
     };
     Box::new(move || put_back().map_err(text))
-}
-
-/// A connection that waits for the lock.
-fn patient(path: &Path) -> rusqlite::Result<Connection> {
-    let connection = Connection::open(path)?;
-    connection.busy_timeout(Duration::from_secs(20))?;
-    Ok(connection)
 }

@@ -1,14 +1,31 @@
 //! A file, and no server: what stops it is a lock that another process holds, and
 //! the workers' clocks are its clock.
 
+use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::Connection;
 use tempfile::TempDir;
 
+use super::rows::text;
 use super::{Kind, PutBack, Target, damage, rows};
 use crate::matrix::Outcome;
 use ringflake_kit::server;
+
+/// A connection that waits for the lock.
+pub(super) fn patient(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open(path)?;
+    connection.busy_timeout(Duration::from_secs(20))?;
+    Ok(connection)
+}
+
+/// Does it while nobody is within a transaction of the file.
+pub(crate) fn between_operations(path: &Path, act: impl FnOnce() -> Outcome<()>) -> Outcome<()> {
+    let connection = patient(path).map_err(text)?;
+    connection.execute_batch("BEGIN EXCLUSIVE").map_err(text)?;
+    act()?;
+    connection.execute_batch("ROLLBACK").map_err(text)
+}
 
 pub(super) struct Sqlite {
     directory: TempDir,
@@ -39,8 +56,7 @@ impl Target for Sqlite {
     }
 
     fn stop(&mut self) {
-        let connection = Connection::open(self.path()).unwrap();
-        connection.busy_timeout(Duration::from_secs(20)).unwrap();
+        let connection = patient(&self.path()).unwrap();
         connection.execute_batch("BEGIN EXCLUSIVE").unwrap();
         self.lock = Some(connection);
     }
@@ -68,14 +84,10 @@ impl Target for Sqlite {
     /// Who is stopped within a transaction locks all others out until it goes on,
     /// as the guide says.
     fn stop_between_operations(&self, processes: &[i32]) {
-        let connection = Connection::open(self.path()).unwrap();
-        connection.busy_timeout(Duration::from_secs(20)).unwrap();
-        // Nobody else is in a transaction within this one.
-        connection.execute_batch("BEGIN IMMEDIATE").unwrap();
-        for &process in processes {
-            // SAFETY: numbers only, of a child that was not waited for.
-            unsafe { libc::kill(process, libc::SIGSTOP) };
-        }
-        connection.execute_batch("ROLLBACK").unwrap();
+        let stop = || {
+            super::stop(processes);
+            Ok(())
+        };
+        between_operations(&self.path(), stop).unwrap();
     }
 }
