@@ -235,11 +235,21 @@ impl Server {
             .unwrap_or_default()
     }
 
-    /// Sends it a signal, such as `libc::SIGSTOP`.
+    /// Sends it a signal. After `libc::SIGSTOP` all of its threads stand still when this
+    /// returns: one that still ran could answer once more.
     pub fn signal(&self, signal: i32) {
         // SAFETY: the child was not waited for, so the number is still its own.
         let sent = unsafe { libc::kill(self.child.id() as libc::pid_t, signal) };
         assert_eq!(sent, 0, "signal {signal}");
+        if signal == libc::SIGSTOP {
+            let mut stopped = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
+            let options = libc::WSTOPPED | libc::WNOWAIT;
+            // SAFETY: as above, and there is room for what the call writes.
+            let waited = unsafe {
+                libc::waitid(libc::P_PID, self.child.id(), stopped.as_mut_ptr(), options)
+            };
+            assert_eq!(waited, 0, "it has not stopped");
+        }
     }
 
     /// The number of its process.
