@@ -48,6 +48,17 @@ fn cross(ids: &CachedGenerator) {
     });
 }
 
+/// A generator whose threshold has come down by a tenth.
+fn come_down() -> (CachedGenerator, TrickyClock) {
+    let clock = TrickyClock::new(layout(40, 8, 10).tick_start_unix_ms(0));
+    let ids = builder().clock(clock.clone()).build().unwrap();
+    eventually("it comes down", || {
+        cross(&ids);
+        ids.stats().threshold < BOUNDS.1 * 9 / 10
+    });
+    (ids, clock)
+}
+
 #[test]
 fn it_comes_down_while_nothing_is_taken_and_rises_on_underrun() {
     let ids = generator();
@@ -96,12 +107,7 @@ fn r4_no_wake_up_is_lost_while_it_moves() {
 
 #[test]
 fn a_level_that_fell_before_a_fill_raises_it() {
-    let clock = TrickyClock::new(layout(40, 8, 10).tick_start_unix_ms(0));
-    let ids = builder().clock(clock.clone()).build().unwrap();
-    eventually("it comes down", || {
-        cross(&ids);
-        ids.stats().threshold < BOUNDS.1 * 9 / 10
-    });
+    let (ids, clock) = come_down();
     let before = ids.stats();
     let mut batch = [Id::default(); CAPACITY];
     ids.take_batch(&mut batch).unwrap();
@@ -118,12 +124,7 @@ fn a_level_that_fell_before_a_fill_raises_it() {
 /// through.
 #[test]
 fn a_level_that_falls_at_the_end_of_a_fill_raises_it() {
-    let clock = TrickyClock::new(layout(40, 8, 10).tick_start_unix_ms(0));
-    let ids = builder().clock(clock.clone()).build().unwrap();
-    eventually("it comes down", || {
-        cross(&ids);
-        ids.stats().threshold < BOUNDS.1 * 9 / 10
-    });
+    let (ids, clock) = come_down();
     clock.wait_until_asleep(1);
 
     clock.hold(1);

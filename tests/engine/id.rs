@@ -70,36 +70,25 @@ fn each_fault_is_named_with_its_place() {
     ] {
         assert_eq!(text.parse::<Id>(), Err(error), "{text:?}");
         assert_eq!(error.position(), position, "{text:?}");
-        assert!(
-            error.to_string().contains(&format!("position {position}")),
-            "{error}"
-        );
+        let named = format!("position {position}");
+        assert!(error.to_string().contains(&named), "{error}");
     }
 }
 
 #[test]
 fn a_very_long_text_is_refused() {
     let text = "1".repeat(1 << 20);
-    assert_eq!(
-        text.parse::<Id>(),
-        Err(ParseIdError::TooLong { bytes: 1 << 20 })
-    );
+    let bytes = 1 << 20;
+    assert_eq!(text.parse::<Id>(), Err(ParseIdError::TooLong { bytes }));
 }
 
 #[test]
 fn only_an_uppercase_digit_is_told_its_lowercase() {
     let message = |text: &str| text.parse::<Id>().unwrap_err().to_string();
-    assert!(message("1V").ends_with("use 'v'"), "{}", message("1V"));
-    assert!(
-        message("1W").ends_with("only 0-9 and a-v"),
-        "{}",
-        message("1W")
-    );
-    assert!(
-        message("1w").ends_with("only 0-9 and a-v"),
-        "{}",
-        message("1w")
-    );
+    let only = "only 0-9 and a-v";
+    for (text, end) in [("1V", "use 'v'"), ("1W", only), ("1w", only)] {
+        assert!(message(text).ends_with(end), "{}", message(text));
+    }
 }
 
 #[test]

@@ -240,8 +240,9 @@ fn u2_the_end_of_a_lease_names_its_time_and_the_clocks() {
         };
         assert_eq!(ids.take(), Err(ended));
         let text = ended.to_string();
-        assert!(text.contains(&end_unix_ms.to_string()), "{text}");
-        assert!(text.contains(&now_unix_ms.to_string()), "{text}");
+        for time in [end_unix_ms, now_unix_ms] {
+            assert!(text.contains(&time.to_string()), "no {time} in {text}");
+        }
     }
 }
 
@@ -301,10 +302,9 @@ fn refused_after(count: u64, now_unix_ms: u64, borrow_limit: Duration, ring: boo
         .clock(ManualClock::new(now_unix_ms))
         .borrow_limit(borrow_limit)
         .capacity(8);
-    let builder = if ring {
-        builder
-    } else {
-        builder.padding_fill(PaddingFill::Off).threshold_fill(None)
+    let builder = match ring {
+        true => builder,
+        false => builder.padding_fill(PaddingFill::Off).threshold_fill(None),
     };
     let ids = builder.build().unwrap();
     let mut consumer = Consumer::new(&ids, &oracle, Way::One);
@@ -328,11 +328,8 @@ fn u2_a_frozen_clock_lets_through_what_may_be_borrowed() {
     for ring in [false, true] {
         // The clock's own tick, and 9 more: 2 nodes, 16 sequences.
         let refused = refused_after(10 * 32, now, Duration::from_millis(9_999), ring);
-        let refusal = Refused::BorrowLimit {
-            retry_after: Duration::from_millis(700),
-            limit: Duration::from_secs(9),
-        };
-        assert_eq!(refused, refusal);
+        let (retry_after, limit) = (Duration::from_millis(700), Duration::from_secs(9));
+        assert_eq!(refused, Refused::BorrowLimit { retry_after, limit });
     }
 }
 
@@ -350,10 +347,8 @@ fn u2_a_clock_before_the_epoch_borrows_up_to_the_limit() {
         (epoch, 0, epoch - 60_000),
     ] {
         let refused = refused_after(ticks * 32, epoch - before_ms, limit, false);
-        let refusal = Refused::BorrowLimit {
-            retry_after: Duration::from_millis(retry_ms),
-            limit,
-        };
+        let retry_after = Duration::from_millis(retry_ms);
+        let refusal = Refused::BorrowLimit { retry_after, limit };
         assert_eq!(refused, refusal, "{before_ms} ms before the epoch");
     }
 }

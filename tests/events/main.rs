@@ -127,6 +127,13 @@ impl Recording {
         told.remove(0)
     }
 
+    /// That nothing louder than `DEBUG` was told.
+    #[track_caller]
+    fn assert_quiet(&self) {
+        let loud = |told: &Told| told.level < Level::DEBUG;
+        assert!(!self.all().iter().any(loud), "{:?}", self.all());
+    }
+
     /// That `event` was told, and at most once a second.
     #[track_caller]
     fn assert_throttled(&self, event: &str) {
@@ -316,6 +323,16 @@ impl Leased {
         self.clock.advance(Duration::from_secs(secs));
     }
 
+    /// Has its block fenced, and another one in its place.
+    fn fence(&self, ids: &CachedGenerator) {
+        self.store.fail_next(Op::Renew, Fault::Fence);
+        self.advance(8);
+        eventually("the block is replaced", || ids.leases().len() == 2);
+        self.renew(ids);
+        self.renew(ids);
+        eventually("the lost one is closed", || ids.leases().len() == 1);
+    }
+
     /// Lets it renew once.
     fn renew(&self, ids: &CachedGenerator) {
         let end = || ids.stats().lease_end_unix_ms;
@@ -357,12 +374,7 @@ fn troubled_life() -> Vec<Id> {
         taken.is_ok()
     });
 
-    leased.store.fail_next(Op::Renew, Fault::Fence);
-    leased.advance(8);
-    eventually("the block is replaced", || ids.leases().len() == 2);
-    leased.renew(&ids);
-    leased.renew(&ids);
-    eventually("the lost one is closed", || ids.leases().len() == 1);
+    leased.fence(&ids);
 
     ids.invalidate();
     eventually("there is another", || ids.leases().len() == 1);
@@ -376,8 +388,7 @@ fn troubled_life() -> Vec<Id> {
 fn leases_that_are_kept_are_told_at_debug_and_trace() {
     let recording = Recording::start();
     quietly_leased_life();
-    let loud = |told: &Told| told.level < Level::DEBUG;
-    assert!(!recording.all().iter().any(loud), "{:?}", recording.all());
+    recording.assert_quiet();
 
     let acquired = recording.one("lease acquired");
     acquired.assert_shape(Level::DEBUG, &["grant"]);
@@ -446,12 +457,7 @@ fn a_subscriber_that_panics_costs_no_lease() {
     let leased = Leased::new();
     let ids = leased.build();
     leased.renew(&ids);
-    leased.store.fail_next(Op::Renew, Fault::Fence);
-    leased.advance(8);
-    eventually("the block is replaced", || ids.leases().len() == 2);
-    leased.renew(&ids);
-    leased.renew(&ids);
-    eventually("the lost one is closed", || ids.leases().len() == 1);
+    leased.fence(&ids);
     ids.invalidate();
     eventually("there is another", || ids.leases().len() == 1);
     take_some(&ids, 2);
@@ -478,8 +484,7 @@ fn a_subscriber_may_ask_how_the_leases_stand() {
 fn a_normal_life_is_told_at_debug_and_trace() {
     let recording = Recording::start();
     normal_life();
-    let loud = |told: &Told| told.level < Level::DEBUG;
-    assert!(!recording.all().iter().any(loud), "{:?}", recording.all());
+    recording.assert_quiet();
 
     let started = recording.one("generator started");
     started.assert_shape(

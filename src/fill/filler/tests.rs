@@ -65,6 +65,12 @@ const SETUP: Setup = Setup {
     schedule: None,
 };
 
+fn with(change: impl FnOnce(&mut Setup)) -> Made {
+    let mut setup = SETUP;
+    change(&mut setup);
+    setup.make()
+}
+
 struct Made {
     filler: Arc<Filler>,
     clock: Arc<Limited>,
@@ -116,6 +122,12 @@ impl Made {
         self.filler.serve(wanted.cause().unwrap(), wanted)
     }
 
+    #[track_caller]
+    fn ask_and_serve(&self, cause: FillCause) {
+        self.filler.requests.request(cause);
+        assert_eq!(self.serve(), Ok(()), "{cause:?}");
+    }
+
     fn wanted(&self) -> Option<FillCause> {
         self.filler.requests.wanted().cause()
     }
@@ -138,11 +150,8 @@ fn all_permits_together_leave_half_of_the_ring() {
         // A generator without producers fills while it is built.
         (512, 0, 256),
     ] {
-        assert_eq!(
-            block_of(capacity, producers),
-            block,
-            "{capacity}, {producers}"
-        );
+        let found = block_of(capacity, producers);
+        assert_eq!(found, block, "{capacity}, {producers}");
     }
 }
 
@@ -219,8 +228,7 @@ fn a_fill_ends_when_the_producers_are_to() {
 #[test]
 fn a_request_that_is_served_is_settled() {
     let made = SETUP.make();
-    made.filler.requests.request(FillCause::Threshold);
-    assert_eq!(made.serve(), Ok(()));
+    made.ask_and_serve(FillCause::Threshold);
     assert_eq!(made.filler.ring.len(), 256);
     assert_eq!(made.wanted(), None);
     assert_eq!(made.fills(FillCause::Threshold), 1);
@@ -244,8 +252,7 @@ fn served_among_takes(threshold: usize) -> Made {
     let mut out = [Id::default(); 128];
     assert_eq!(made.filler.ring.take_batch(&mut out), 128);
     made.clock.takes.store(1, Relaxed);
-    made.filler.requests.request(FillCause::Threshold);
-    assert_eq!(made.serve(), Ok(()));
+    made.ask_and_serve(FillCause::Threshold);
     made
 }
 
@@ -269,8 +276,7 @@ fn ids_taken_during_a_fill_above_the_threshold_are_not() {
 fn room_that_others_have_promised_is_left_to_them() {
     let made = SETUP.make();
     let held = made.filler.ring.reserve(100).unwrap();
-    made.filler.requests.request(FillCause::Threshold);
-    assert_eq!(made.serve(), Ok(()));
+    made.ask_and_serve(FillCause::Threshold);
     assert_eq!(made.filler.ring.len(), 156);
     assert_eq!(made.wanted(), None);
     drop(held);
@@ -280,11 +286,7 @@ fn room_that_others_have_promised_is_left_to_them() {
 fn adaptive() -> (Made, usize) {
     let controller = ThresholdController::new(10..=100, 256);
     let goal = controller.targets().goal(256) as usize;
-    let made = Setup {
-        controller: Some(controller),
-        ..SETUP
-    }
-    .make();
+    let made = with(|setup| setup.controller = Some(controller));
     (made, goal)
 }
 
@@ -315,8 +317,7 @@ fn only_a_fill_that_takes_asked_for_stops_at_the_goal() {
 fn r3_a_fill_goes_above_a_goal_whose_room_others_hold() {
     let (made, goal) = adaptive();
     let held = made.filler.ring.reserve(goal).unwrap();
-    made.filler.requests.request(FillCause::Threshold);
-    assert_eq!(made.serve(), Ok(()));
+    made.ask_and_serve(FillCause::Threshold);
     assert_eq!(made.filler.ring.len(), goal, "not counting what they have");
     drop(held);
     // Not where the threshold is reached.
@@ -324,8 +325,7 @@ fn r3_a_fill_goes_above_a_goal_whose_room_others_hold() {
     made.filler.fill_leaving(156, FillCause::Padding).unwrap();
     assert_eq!(made.filler.ring.len(), made.filler.threshold());
     let held = made.filler.ring.reserve(goal - 100).unwrap();
-    made.filler.requests.request(FillCause::Threshold);
-    assert_eq!(made.serve(), Ok(()));
+    made.ask_and_serve(FillCause::Threshold);
     assert_eq!(made.filler.ring.len(), 100);
     drop(held);
 }
@@ -341,14 +341,12 @@ fn the_hook_runs_when_a_scheduled_fill_finds_the_ring_full() {
         (FillCause::Threshold, 1),
         (FillCause::Scheduled, 2),
     ] {
-        made.filler.requests.request(cause);
-        assert_eq!(made.serve(), Ok(()));
+        made.ask_and_serve(cause);
         assert_eq!(runs(), expected, "{cause:?}");
     }
     // Nothing can be made, and yet it is not full.
     let held = made.filler.ring.take().map(|_| made.filler.ring.reserve(1));
-    made.filler.requests.request(FillCause::Scheduled);
-    assert_eq!(made.serve(), Ok(()));
+    made.ask_and_serve(FillCause::Scheduled);
     assert_eq!(runs(), 2);
     drop(held);
 }
@@ -357,19 +355,14 @@ fn the_hook_runs_when_a_scheduled_fill_finds_the_ring_full() {
 fn a_scheduled_fill_replaces_ids_that_are_too_old() {
     let max_age = Duration::from_secs(10);
     let schedule = ScheduledFill::every(Duration::from_secs(3600)).max_age(max_age);
-    let made = Setup {
-        schedule: Some(schedule),
-        ..SETUP
-    }
-    .make();
+    let made = with(|setup| setup.schedule = Some(schedule));
     made.filler.fill(FillCause::Padding).unwrap();
     let first = |ring: &RingBuffer| ring.take().map(|id| id.to_u64());
     assert_eq!(first(&made.filler.ring), first_raws(1).next());
     let retired = || made.filler.counters.retired.load(Relaxed);
     for (later_ms, expected) in [(10_000, 0), (10_001, 63), (12_500, 191)] {
         made.clock.later_ms.store(later_ms, Relaxed);
-        made.filler.requests.request(FillCause::Scheduled);
-        assert_eq!(made.serve(), Ok(()));
+        made.ask_and_serve(FillCause::Scheduled);
         assert_eq!(retired(), expected, "after {later_ms} ms");
         assert_eq!(made.filler.ring.len(), 256);
     }
@@ -377,11 +370,7 @@ fn a_scheduled_fill_replaces_ids_that_are_too_old() {
 
 #[test]
 fn a_take_below_the_threshold_asks_for_a_fill() {
-    let made = Setup {
-        threshold: 2,
-        ..SETUP
-    }
-    .make();
+    let made = with(|setup| setup.threshold = 2);
     made.filler.fill_leaving(252, FillCause::Padding).unwrap();
     for (left, wanted) in [
         (3, None),

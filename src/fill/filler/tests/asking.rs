@@ -92,11 +92,7 @@ fn a_consumer_that_leaves_wakes_the_next_for_the_rest() {
 fn full_and_learning() -> (Made, u64) {
     let controller = ThresholdController::new(10..=250, 256);
     let before = controller.targets().threshold;
-    let made = Setup {
-        controller: Some(controller),
-        ..SETUP
-    }
-    .make();
+    let made = with(|setup| setup.controller = Some(controller));
     made.filler.fill(FillCause::Padding).unwrap();
     (made, before)
 }
@@ -104,8 +100,7 @@ fn full_and_learning() -> (Made, u64) {
 /// Serves `cause` twice, 30 ms apart: time enough for the threshold to fall.
 fn serve_twice(made: &Made, cause: FillCause) {
     for _ in 0..2 {
-        made.filler.requests.request(cause);
-        assert_eq!(made.serve(), Ok(()));
+        made.ask_and_serve(cause);
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_millis(30) {
             std::hint::spin_loop();
