@@ -49,7 +49,8 @@ fn assert_says(error: &dyn Error, parts: &[&str]) {
 /// Fails unless the build is refused for exactly this, and says each of `parts`.
 #[track_caller]
 fn assert_refused<T>(built: Result<T, BuildError>, why: &BuildError, parts: &[&str]) {
-    let error = built.err().expect("it is refused");
+    let error = built.err();
+    let error = error.unwrap_or_else(|| panic!("it is built in place of {why:?}"));
     assert_eq!(format!("{error:?}"), format!("{why:?}"));
     assert_says(&error, parts);
 }
