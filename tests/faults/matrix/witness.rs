@@ -78,7 +78,7 @@ impl Witness {
                 text += &format!(": {error}");
                 source = error.source();
             }
-            text.truncate(text.floor_char_boundary(1000));
+            let text = text.chars().take(900).collect();
             say(&Line::Failed {
                 operation: operation.to_owned(),
                 error: text,
