@@ -212,7 +212,8 @@ fn a_promoted_standby_that_lacks_writes_raises_the_floor() {
     let space = space("orders", 17);
     let mut store = primary.store();
     let limits = StoreLimits::default()
-        .with_horizon(Duration::from_secs(2))
+        // Room for a grant and a renewal of a tick each, and another grant behind them.
+        .with_horizon(Duration::from_secs(3))
         .with_failover(Duration::from_secs(4))
         .with_skew(Duration::from_secs(2));
     let init = Init::new(History::New, now()).with_limits(limits);
@@ -279,7 +280,7 @@ fn a_promoted_standby_that_lacks_writes_raises_the_floor() {
         StoreError::FloorAhead { floor, .. } => floor,
         other => panic!("{other}"),
     };
-    assert!(floor > before + 2 + 4 && floor > lost.ticks.end, "{floor}");
+    assert!(floor > before + 3 + 4 && floor > lost.ticks.end, "{floor}");
     assert_eq!(
         fenced(replica.renew(&space, &renew)),
         Fence::Floor {
