@@ -162,7 +162,8 @@ macro_rules! shared_options {
         /// How far ahead of the clock the first leases reach, where that is to be less than
         /// [`lease_duration`](Self::lease_duration): from more than nothing to that,
         /// rounded up to whole ticks. The first renewal, after a tenth to three twentieths
-        /// of this time, brings them to the full length.
+        /// of this time, brings them to the full length; leases that start in the future, as
+        /// above a floor that was raised, grow once the clock comes near.
         ///
         /// For a program that often runs for a moment: one that is killed in that time
         /// leaves its nodes held for no longer than this.

@@ -66,16 +66,15 @@ impl Supply {
                             several nodes, and the store chooses them";
                 return Err(Misuse(text.to_owned()).into());
             }
-            Site::DataDir(space) => (
-                LeaseRequest::embedded(
-                    namespace,
-                    leases,
-                    demand,
-                    nodes.as_ref(),
-                    space.begun == Some(History::Unknown),
-                ),
-                Box::new(space.store()?.within(nodes)),
-            ),
+            Site::DataDir(space) => {
+                let mut store = space.store()?;
+                let in_the_future = space.begun == Some(History::Unknown)
+                    || begins_in_the_future(&mut store, namespace);
+                let nodes_given = nodes.as_ref();
+                let request =
+                    LeaseRequest::embedded(namespace, leases, demand, nodes_given, in_the_future);
+                (request, Box::new(store.within(nodes)))
+            }
             Site::Url(_) => (
                 LeaseRequest::shared(namespace, leases, demand),
                 target.open()?,
@@ -194,6 +193,14 @@ fn rehearse(args: &SupplyArgs, builder: CachedGeneratorBuilder) -> Result<()> {
     Ok(())
 }
 
+/// Whether the floor lies ahead of the clock, as after it was raised. A store that can't
+/// answer is left to the build, which reports it.
+fn begins_in_the_future(store: &mut dyn LeaseStore, namespace: &Namespace) -> bool {
+    store
+        .check(namespace, SystemClock.unix_ms())
+        .is_ok_and(|report| !report.floor_ahead().is_zero())
+}
+
 /// Says once what a run waits for, unless it is about to go on.
 fn wait_notice() -> impl Fn(&StoreError) + Send + Sync + 'static {
     /// Most waits are shorter.
@@ -219,5 +226,26 @@ fn wait_notice() -> impl Fn(&StoreError) + Send + Sync + 'static {
         if is_long && !told.swap(true, Relaxed) {
             say(format_args!("waiting: {what_for}"));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringflake::lease::{Floor, Init, MemoryStore};
+
+    use super::*;
+
+    #[test]
+    fn a_floor_ahead_of_the_clock_is_seen() {
+        let orders = Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap();
+        let mut store = MemoryStore::new(Arc::new(SystemClock));
+        assert!(!begins_in_the_future(&mut store, &orders), "no record");
+        let now = SystemClock.unix_ms();
+        store.init(&orders, &Init::new(History::New, now)).unwrap();
+        assert!(!begins_in_the_future(&mut store, &orders));
+        store
+            .raise_floor(&orders, Floor::OverLostGrants, now)
+            .unwrap();
+        assert!(begins_in_the_future(&mut store, &orders));
     }
 }
