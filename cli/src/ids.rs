@@ -40,20 +40,30 @@ impl OutputFormat {
     }
 }
 
-/// The longest base32hex of 64 bits. A decimal number that is longer is no base32hex, and
-/// one that isn't is below 10^13, where encrypted IDs are one in a million.
+/// The longest base32hex of 64 bits.
 const LONGEST_BASE32HEX: usize = 13;
 
-/// Whether these digits may be base32hex: those have no zeros in front.
-fn looks_printed(digits: &str) -> bool {
+/// Whether these digits are base32hex as well as a decimal number: that has no zeros in
+/// front, and 13 digits of 0 to 9 always fit 64 bits.
+fn is_base32hex_too(digits: &str) -> bool {
     digits.len() <= LONGEST_BASE32HEX && (digits == "0" || !digits.starts_with('0'))
+}
+
+fn is_decimal(digits: &str) -> bool {
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// How an ID can be spelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spelling {
+    Decimal,
+    Base32hex,
 }
 
 /// How IDs are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum InputFormat {
-    /// Up to 13 characters are base32hex, as generate prints it; a longer number, or one
-    /// with a minus, is decimal
+    /// Base32hex as generate prints it, or decimal numbers
     Auto,
     /// A signed number
     I64,
@@ -64,10 +74,23 @@ pub(crate) enum InputFormat {
 }
 
 impl InputFormat {
-    /// Whether `text` might be meant as a decimal number, and is read as base32hex.
+    /// Whether `text` is one ID as a decimal number and another one as base32hex.
     pub(crate) fn is_ambiguous(self, text: &str) -> bool {
-        let is_decimal = text.len() > 1 && text.bytes().all(|byte| byte.is_ascii_digit());
-        self == Self::Auto && is_decimal && looks_printed(text)
+        self == Self::Auto && text.len() > 1 && is_decimal(text) && is_base32hex_too(text)
+    }
+
+    /// How IDs are spelled where `text` is one of them, if it shows that: an ID that has
+    /// one spelling only. A word without a digit shows nothing, for it may be a title.
+    pub(crate) fn spelling_shown_by(self, text: &str) -> Option<Spelling> {
+        let has = |wanted: fn(&u8) -> bool| text.as_bytes().iter().any(wanted);
+        if self != Self::Auto || text.len() < 2 || self.read(text).is_err() {
+            return None;
+        }
+        match (has(u8::is_ascii_digit), has(u8::is_ascii_alphabetic)) {
+            (true, false) => Some(Spelling::Decimal),
+            (true, true) => Some(Spelling::Base32hex),
+            (false, _) => None,
+        }
     }
 
     /// The ID that `text` stands for.
@@ -76,13 +99,14 @@ impl InputFormat {
             Some(digits) => (true, digits),
             None => (false, text),
         };
-        let is_decimal = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        let is_decimal = is_decimal(digits);
         // Digits only, so that `parse` can fail for the range alone.
         let signed = || text.parse().ok().map(Id::from_i64);
         let unsigned = || text.parse().ok().map(Id::from_u64);
         match self {
+            Self::Auto if self.is_ambiguous(text) => Err(ReadIdError::Ambiguous),
             Self::Auto if is_decimal && negative => signed().ok_or(ReadIdError::NotI64),
-            Self::Auto if is_decimal && !looks_printed(text) => {
+            Self::Auto if is_decimal && !is_base32hex_too(text) => {
                 unsigned().ok_or(ReadIdError::NotU64)
             }
             Self::Auto | Self::Base32hex => text.parse().map_err(ReadIdError::NotBase32hex),
@@ -92,9 +116,19 @@ impl InputFormat {
     }
 }
 
+impl From<Spelling> for InputFormat {
+    fn from(spelling: Spelling) -> Self {
+        match spelling {
+            Spelling::Decimal => Self::U64,
+            Spelling::Base32hex => Self::Base32hex,
+        }
+    }
+}
+
 /// Why a text is no ID.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ReadIdError {
+    Ambiguous,
     NotI64,
     NotU64,
     NotBase32hex(ParseIdError),
@@ -103,6 +137,10 @@ pub(crate) enum ReadIdError {
 impl fmt::Display for ReadIdError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Ambiguous => f.write_str(
+                "may be base32hex or a decimal number, and no other ID says which: \
+                 give --input base32hex or --input u64",
+            ),
             Self::NotI64 => write!(
                 f,
                 "not a signed number of 64 bits: give {} to {}",
@@ -127,12 +165,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn auto_reads_what_generate_prints(number in any::<u64>(), bits in 0_u32..64) {
+        fn auto_never_takes_one_spelling_for_the_other(number in any::<u64>(), bits in 0_u32..64) {
             let id = Id::from_u64(number >> bits);
-            let mut printed = Vec::new();
-            OutputFormat::Base32hex.write(id, &mut printed).unwrap();
-            let printed = str::from_utf8(&printed).unwrap().trim_end();
-            prop_assert_eq!(InputFormat::Auto.read(printed), Ok(id));
+            for format in [OutputFormat::Base32hex, OutputFormat::U64, OutputFormat::I64] {
+                let mut printed = Vec::new();
+                format.write(id, &mut printed).unwrap();
+                let text = str::from_utf8(&printed).unwrap().trim_end();
+                let read = InputFormat::Auto.read(text);
+                let right = match InputFormat::Auto.is_ambiguous(text) {
+                    true => Err(ReadIdError::Ambiguous),
+                    false => Ok(id),
+                };
+                prop_assert_eq!(read, right, "{}", text);
+            }
         }
 
         #[test]
@@ -143,6 +188,21 @@ mod tests {
             let read = InputFormat::Auto.read(&negative.to_string());
             prop_assert_eq!(read, Ok(Id::from_i64(negative)));
         }
+    }
+
+    #[test]
+    fn an_id_of_one_spelling_shows_it() {
+        let shown = |text| InputFormat::Auto.spelling_shown_by(text);
+        for text in ["-1", "010", "12345678901234"] {
+            assert_eq!(shown(text), Some(Spelling::Decimal), "{text}");
+        }
+        for text in ["1a", "a1", "ae3ek0mnbbd13"] {
+            assert_eq!(shown(text), Some(Spelling::Base32hex), "{text}");
+        }
+        for text in ["", "-", "7", "a", "id", "10", "1x", "99999999999999999999"] {
+            assert_eq!(shown(text), None, "{text}");
+        }
+        assert_eq!(InputFormat::U64.spelling_shown_by("12345678901234"), None);
     }
 
     #[test]
@@ -167,18 +227,15 @@ mod tests {
             Some(12_037_510_499_902_272_547)
         );
         assert_eq!(auto("ae3ek0mnbbd13"), Some(12_037_510_499_902_272_547));
-        // Base32hex although it would do as a number.
-        assert_eq!(auto("10"), Some(32));
-        assert_eq!(
-            auto("1234567890123"),
-            "1234567890123".parse().ok().map(Id::to_u64)
-        );
+        assert_eq!(auto("7"), Some(7));
         assert_eq!(auto("12345678901234"), Some(12_345_678_901_234));
         assert_eq!(auto("010"), Some(10));
         assert_eq!(auto("-10"), Some(10_u64.wrapping_neg()));
         assert_eq!(auto("1a"), Some(42));
         for wrong in [
             "",
+            "10",
+            "1234567890123",
             "-",
             "-a",
             "+5",

@@ -2,22 +2,24 @@
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, Read, Write};
+use std::mem;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
 use ringflake::Inspector;
 
-use self::lines::Lines;
+use self::evidence::Evidence;
+use self::lines::{LineFault, Lines};
 use self::printer::Printer;
 use crate::args::{KeyArgs, LayoutArgs, has_store_variable, namespace_name};
 use crate::data_dir::DataDir;
 use crate::format::FormatArgs;
 use crate::ids::InputFormat;
 use crate::leases::StoreTarget;
-use crate::report::say;
 use crate::secret;
 
+mod evidence;
 mod lines;
 mod printer;
 
@@ -37,8 +39,11 @@ pub(crate) struct InspectArgs {
     ids: Vec<String>,
     /// How they are written
     ///
-    /// Under auto, whatever generate prints by default is read back. A decimal number of
-    /// up to 13 digits has to be named: --input u64.
+    /// Under auto, 2 to 13 digits may be base32hex or a decimal number. They are read as
+    /// the other IDs are: as base32hex after one of letters and digits, as decimal after
+    /// one with a minus, with a leading 0 or of more digits. Up to 1,024 lines wait for
+    /// such an ID. Where none comes, or both kinds do, those digits are reported as wrong:
+    /// give --input u64 or --input base32hex. Scripts do well to give it always.
     #[arg(long, value_enum, default_value_t = InputFormat::Auto)]
     input: InputFormat,
     #[command(flatten)]
@@ -69,38 +74,54 @@ pub(crate) fn run(args: &InspectArgs, data_dir: &DataDir) -> Result<ExitCode> {
             &layout,
             BufWriter::new(io::stdout().lock()),
         ),
+        faults_out: io::stderr(),
+        unit: if args.ids.is_empty() {
+            "line"
+        } else {
+            "argument"
+        },
+        evidence: Evidence::default(),
+        held: Vec::new(),
         closed: false,
         faults: 0,
     };
     reader.print(Printer::header)?;
     if args.ids.is_empty() {
-        reader.answer_lines(Lines::new(io::stdin()))?;
+        reader.take_lines(Lines::new(io::stdin()))?;
     } else {
-        if let Some(id) = args.ids.iter().find(|id| args.input.is_ambiguous(id)) {
-            say(format_args!(
-                "note: {id} is read as base32hex; --input u64 reads decimal numbers"
-            ));
-        }
         for (number, id) in (1_u64..).zip(&args.ids) {
-            reader.answer(format_args!("argument {number}"), id)?;
+            reader.take(number, Ok(id))?;
         }
     }
+    reader.release()?;
     reader.print(Printer::flush)?;
     Ok(ExitCode::from(u8::from(reader.faults > 0)))
 }
 
+/// The most texts that wait for one that says how IDs are spelled.
+const MOST_HELD: usize = 1024;
+
+/// A line or an argument, owned or not.
+type Text<T> = Result<T, LineFault>;
+
 /// Reads IDs and prints their parts.
-struct Reader<W: Write> {
+struct Reader<W: Write, E: Write> {
     input: InputFormat,
     inspector: Inspector,
     printer: Printer<W>,
+    faults_out: E,
+    /// What texts are numbered by.
+    unit: &'static str,
+    evidence: Evidence,
+    /// The first ambiguous text that nothing decides yet, and all after it.
+    held: Vec<(u64, Text<String>)>,
     /// Whether the reader of the answers went away.
     closed: bool,
     faults: u64,
 }
 
-impl<W: Write> Reader<W> {
-    fn answer_lines(&mut self, mut lines: Lines<impl Read>) -> Result<()> {
+impl<W: Write, E: Write> Reader<W, E> {
+    fn take_lines(&mut self, mut lines: Lines<impl Read>) -> Result<()> {
         loop {
             // Show what is known before waiting for more. What has come in when
             // the reader is gone is looked at for its faults, the rest is not.
@@ -113,17 +134,59 @@ impl<W: Write> Reader<W> {
             match lines.next()? {
                 None => return Ok(()),
                 Some((_, Ok(""))) => {}
-                Some((number, Ok(id))) => self.answer(format_args!("line {number}"), id)?,
-                Some((number, Err(fault))) => self.refuse(format_args!("line {number}"), fault),
+                Some((number, text)) => self.take(number, text)?,
             }
         }
     }
 
-    fn answer(&mut self, place: impl Display, text: &str) -> Result<()> {
-        match self.input.read(text) {
-            Err(error) => self.refuse(place, error),
-            Ok(id) => match self.inspector.inspect(id) {
-                Err(error) => self.refuse(place, error),
+    /// Answers `text`, or holds it back until it is known how IDs are spelled.
+    fn take(&mut self, number: u64, text: Text<&str>) -> Result<()> {
+        let is_ambiguous = text.is_ok_and(|text| self.input.is_ambiguous(text));
+        let shown = text
+            .ok()
+            .and_then(|text| self.input.spelling_shown_by(text));
+        if let Some(spelling) = shown {
+            let added = self.evidence.add(spelling);
+            self.release()?;
+            if let Err(contradiction) = added {
+                self.refuse(number, contradiction);
+                return Ok(());
+            }
+        } else if !self.held.is_empty() || is_ambiguous && self.evidence.is_empty() {
+            self.held.push((number, text.map(str::to_owned)));
+            if self.held.len() == MOST_HELD {
+                self.release()?;
+            }
+            return Ok(());
+        }
+        self.answer(number, text)
+    }
+
+    /// Answers what was held back, by what is known now.
+    fn release(&mut self) -> Result<()> {
+        for (number, text) in mem::take(&mut self.held) {
+            self.answer(number, text.as_deref().map_err(|fault| *fault))?;
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, number: u64, text: Text<&str>) -> Result<()> {
+        let text = match text {
+            Ok(text) => text,
+            Err(fault) => {
+                self.refuse(number, fault);
+                return Ok(());
+            }
+        };
+        let input = match self.input.is_ambiguous(text) {
+            true => self.evidence.decide(),
+            false => Ok(self.input),
+        };
+        match input.map(|input| input.read(text)) {
+            Err(undecided) => self.refuse(number, undecided),
+            Ok(Err(error)) => self.refuse(number, error),
+            Ok(Ok(id)) => match self.inspector.inspect(id) {
+                Err(error) => self.refuse(number, error),
                 Ok(parts) => self.print(|printer| printer.row(id, &parts))?,
             },
         }
@@ -141,9 +204,12 @@ impl<W: Write> Reader<W> {
         Ok(())
     }
 
-    fn refuse(&mut self, place: impl Display, reason: impl Display) {
+    fn refuse(&mut self, number: u64, reason: impl Display) {
         self.faults += 1;
         // A stderr that can't be written to is no reason to stop.
-        let _ = writeln!(io::stderr(), "{place}: {reason}");
+        let _ = writeln!(self.faults_out, "{} {number}: {reason}", self.unit);
     }
 }
+
+#[cfg(test)]
+mod tests;

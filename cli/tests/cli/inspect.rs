@@ -148,7 +148,8 @@ fn the_input_forms_are_strict() {
 #[test]
 fn times_have_milliseconds_where_ticks_are_below_a_second() {
     let home = Home::new();
-    let table = home.print(&["inspect", "--plain", "--layout", "twitter", "40000"]);
+    let twitter = ["--plain", "--layout", "twitter", "--input", "base32hex"];
+    let table = home.print(&[&["inspect", "40000"], &twitter[..]].concat());
     let cells: Vec<_> = table.lines().nth(1).unwrap().split_whitespace().collect();
     assert_eq!(
         cells,
@@ -212,4 +213,37 @@ fn what_generate_prints_by_default_is_what_inspect_reads() {
     let parts = home.inspect(&[], &ids);
     assert!(ids.lines().eq(parts.iter().map(|parts| parts.id.as_str())));
     assert_eq!(distinct(parts.iter().map(Parts::cell)), 50_000);
+}
+
+/// A stream is one spelling: digits that would do as either are read as what comes with
+/// them, whatever their lengths.
+#[test]
+fn short_numbers_on_stdin_are_read_as_the_others_are() {
+    let home = Home::new();
+    let numbers = ["1730000000", "42", "12345678901234", "7", "9999999999999"];
+    let lines = numbers.map(|number| format!("{number}\n")).concat();
+    let named = home.inspect(&["--plain", "--input", "u64"], &lines);
+    let ids = |parts: &[Parts]| Vec::from_iter(parts.iter().map(|parts| parts.id.clone()));
+    assert_eq!(ids(&home.inspect(&["--plain"], &lines)), ids(&named));
+    let texts = ["10", "ae3ek0mnbbd13", "7", "9999999999999"];
+    let lines = texts.map(|text| format!("{text}\n")).concat();
+    assert_eq!(ids(&home.inspect(&["--plain"], &lines)), texts);
+}
+
+#[test]
+fn numbers_that_nothing_decides_are_not_guessed() {
+    let home = Home::new();
+    for output in [
+        home.feed(&["inspect", "--plain"], b"1730000000\n7\n42\n"),
+        home.run(&["inspect", "--plain", "1730000000", "7", "42"]),
+    ] {
+        assert_eq!(output.status.code(), Some(1));
+        // The titles, and a digit that is the same ID either way.
+        assert_eq!(stdout(&output).lines().count(), 2);
+        let errors = stderr(&output);
+        assert_eq!(errors.lines().count(), 2, "{errors}");
+        for (line, number) in errors.lines().zip([" 1: ", " 3: "]) {
+            assert_says(line, &[number, "--input u64", "--input base32hex"]);
+        }
+    }
 }

@@ -40,11 +40,11 @@ fn help_warns_of_base32hex_ids_that_look_like_numbers() {
     let help = home.print(&["inspect", "--help"]);
     let words = Vec::from_iter(help.split_whitespace()).join(" ");
     assert!(
-        words.contains("up to 13 digits has to be named: --input u64"),
+        words.contains("2 to 13 digits may be base32hex or a decimal number"),
         "{help}"
     );
     assert!(
-        words.contains("whatever generate prints by default is read back"),
+        words.contains("give --input u64 or --input base32hex"),
         "{help}"
     );
 }
