@@ -91,11 +91,11 @@ pub(crate) fn run(args: &BenchArgs, data_dir: &DataDir) -> Result<ExitCode> {
 
     let interrupt = Interrupt::listen().context("signals can't be listened to")?;
     measure(&mut cases, args.rounds, &interrupt)?;
-    let all: Vec<_> = cases.into_iter().filter_map(Case::figures).collect();
+    let all: Vec<_> = cases.iter().filter_map(Case::figures).collect();
     if interrupt.came() {
         say("interrupted: these are the rounds until then");
     }
-    conclude(&all, print(args, &all))?;
+    conclude(&cases, print(args, &all))?;
     Ok(interrupt.exit_code())
 }
 
@@ -130,10 +130,11 @@ fn print(args: &BenchArgs, all: &[Figures]) -> io::Result<()> {
     out.flush()
 }
 
-/// Duplicates are reported even where the figures could not be printed.
-fn conclude(all: &[Figures], printed: io::Result<()>) -> Result<()> {
-    match all.iter().find(|figures| figures.unique == Some(false)) {
-        Some(figures) => bail!("{} handed out an ID twice", figures.name),
+/// Duplicates are reported even where the figures could not be printed, or where an
+/// interrupt came before there were any.
+fn conclude(cases: &[Case], printed: io::Result<()>) -> Result<()> {
+    match cases.iter().find(|case| case.unique == Some(false)) {
+        Some(case) => bail!("{} handed out an ID twice", case.name),
         None => forgive_closed_pipe(printed),
     }
 }
@@ -183,15 +184,9 @@ impl Case {
     }
 
     /// The figures, if it was timed at all.
-    fn figures(self) -> Option<Figures> {
-        let Self {
-            name,
-            threads,
-            rates,
-            unique,
-            ..
-        } = self;
-        (!rates.is_empty()).then(|| Figures::new(name, threads, rates, unique))
+    fn figures(&self) -> Option<Figures> {
+        let timed = !self.rates.is_empty();
+        timed.then(|| Figures::new(self.name, self.threads, self.rates.clone(), self.unique))
     }
 }
 
@@ -213,10 +208,28 @@ mod tests {
     #[test]
     fn the_verdict_does_not_depend_on_a_reader() {
         let closed = || Err(io::ErrorKind::BrokenPipe.into());
-        let figures = |unique| [Figures::new("x", 1, vec![1.0], Some(unique))];
-        assert!(conclude(&figures(true), closed()).is_ok());
-        let verdict = conclude(&figures(false), closed()).unwrap_err();
-        assert_eq!(verdict.to_string(), "x handed out an ID twice");
+        let verdict = |unique, rates| conclude(&[judged(unique, rates)], closed());
+        assert!(verdict(true, vec![1.0]).is_ok());
+        let verdict = verdict(false, vec![1.0]).unwrap_err();
+        assert_eq!(verdict.to_string(), "fetch_add handed out an ID twice");
+    }
+
+    #[test]
+    fn an_interrupt_before_the_timing_hides_no_duplicate() {
+        let cases = [judged(true, vec![]), judged(false, vec![])];
+        assert!(cases.iter().all(|case| case.figures().is_none()));
+        assert!(conclude(&cases, Ok(())).is_err());
+        assert!(conclude(&cases[..1], Ok(())).is_ok());
+    }
+
+    /// A case that was checked, and timed so often.
+    fn judged(unique: bool, rates: Vec<f64>) -> Case {
+        let case = Case::new("fetch_add", 1, &Secret::from_bytes([1; 16])).unwrap();
+        Case {
+            unique: Some(unique),
+            rates,
+            ..case
+        }
     }
 
     #[test]
