@@ -41,33 +41,67 @@ const SHORT: bool = cfg!(debug_assertions);
 const BATCH: usize = 64;
 
 /// A contest whose types have been erased.
-pub(super) struct Workload(Box<dyn Fn(bool) -> Result<Race>>);
+pub(super) struct Workload {
+    race: Box<dyn Fn(bool) -> Result<Race>>,
+    numbers: Numbers,
+}
+
+/// What is known of the numbers that a contest has to hand out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Numbers {
+    /// They follow each other, once decrypted.
+    Row,
+    /// They may be any.
+    Any,
+}
 
 /// What came of one race.
 struct Race {
     ids_per_second: f64,
-    /// The IDs, if they were kept.
+    given: u64,
+    /// The numbers that were kept: all, or the last ones of each thread.
     kept: Vec<u64>,
 }
 
 impl Workload {
-    /// IDs a second, in one race.
+    /// IDs a second, in one race. Of a known stock, the last IDs of each thread are
+    /// checked to be of it.
     pub(super) fn time(&self) -> Result<f64> {
-        Ok((self.0)(false)?.ids_per_second)
+        let mut race = (self.race)(false)?;
+        race.kept.sort_unstable();
+        if self.numbers == Numbers::Row {
+            ensure!(race.is_unique(), "an ID was handed out twice");
+            race.check_row()?;
+        }
+        Ok(race.ids_per_second)
     }
 
-    /// Whether no two of the IDs handed out in one race are the same.
+    /// Whether no two of the IDs handed out in one race are the same. Those of a known
+    /// stock are checked to be all of it.
     pub(super) fn is_unique(&self) -> Result<bool> {
-        let mut ids = (self.0)(true)?.kept;
-        ids.sort_unstable();
-        Ok(ids.is_sorted_by(|one, other| one < other))
+        let mut race = (self.race)(true)?;
+        race.kept.sort_unstable();
+        let is_unique = race.is_unique();
+        // With duplicates there is no room in the row for others.
+        if self.numbers == Numbers::Row {
+            race.check_row()?;
+        }
+        Ok(is_unique)
+    }
+
+    /// The same contest, of numbers that follow each other.
+    fn of_a_row(self) -> Self {
+        Self {
+            numbers: Numbers::Row,
+            ..self
+        }
     }
 
     fn new<Stock, Seat, Take, S, T, V, const N: usize>(
         threads: usize,
         ids: usize,
         contest: Contest<Stock, Seat, Take>,
-        number: fn(V) -> u64,
+        number: impl Fn(V) -> u64 + 'static,
     ) -> Self
     where
         Stock: Fn() -> S + Sync + 'static,
@@ -81,7 +115,7 @@ impl Workload {
         let share = (ids / threads / BATCH).max(1) * BATCH;
         let calls = (share / N) as u64;
         let plan = Plan::calls(threads, 1, calls);
-        Self(Box::new(move |keeps| {
+        let race = Box::new(move |keeps| {
             let outcome = contest.race(if keeps { plan.keeping() } else { plan });
             let expected = calls * (threads * N) as u64;
             ensure!(
@@ -91,9 +125,33 @@ impl Workload {
             );
             Ok(Race {
                 ids_per_second: 1e9 / outcome.nanos_each(),
-                kept: outcome.kept().map(number).collect(),
+                given: outcome.given,
+                kept: outcome.kept().map(&number).collect(),
             })
-        }))
+        });
+        Self {
+            race,
+            numbers: Numbers::Any,
+        }
+    }
+}
+
+impl Race {
+    /// Whether no two of the kept numbers, which are sorted, are the same.
+    fn is_unique(&self) -> bool {
+        self.kept.is_sorted_by(|one, other| one < other)
+    }
+
+    /// Checks that the kept numbers, which are sorted, lie in one row that is as long as
+    /// the race. If all of them were kept and no two are the same, they are that row.
+    fn check_row(&self) -> Result<()> {
+        let first_and_last = self.kept.first().zip(self.kept.last());
+        let span = first_and_last.map_or(0, |(first, last)| last - first);
+        ensure!(
+            span < self.given,
+            "an ID was handed out that was not in the stock"
+        );
+        Ok(())
     }
 }
 
@@ -108,7 +166,7 @@ pub(super) fn by_name(name: &str, threads: usize, secret: &Secret) -> Result<Wor
                 true
             };
             let contest = Contest::new(counter, |_| (), take);
-            Workload::new(threads, ENDLESS, contest, |number| number)
+            Workload::new(threads, ENDLESS, contest, |number| number).of_a_row()
         }
         "array_queue_pop" => {
             let contest = Contest::new(
@@ -116,7 +174,7 @@ pub(super) fn by_name(name: &str, threads: usize, secret: &Secret) -> Result<Wor
                 |_| (),
                 |queue, (), [number]: &mut [u64; 1]| put(number, queue.pop()),
             );
-            Workload::new(threads, PREFILLED, contest, |number| number)
+            Workload::new(threads, PREFILLED, contest, |number| number).of_a_row()
         }
         "ring_take" => {
             let contest = Contest::new(
@@ -124,7 +182,7 @@ pub(super) fn by_name(name: &str, threads: usize, secret: &Secret) -> Result<Wor
                 |_| (),
                 |ring: &RingBuffer, (), [id]: &mut [Id; 1]| put(id, ring.take()),
             );
-            Workload::new(threads, PREFILLED, contest, Id::to_u64)
+            Workload::new(threads, PREFILLED, contest, decrypt_stock()).of_a_row()
         }
         "ring_take_batch_64" => {
             let contest = Contest::new(
@@ -132,7 +190,7 @@ pub(super) fn by_name(name: &str, threads: usize, secret: &Secret) -> Result<Wor
                 |_| (),
                 |ring: &RingBuffer, (), ids: &mut [Id; BATCH]| ring.take_batch(ids) == BATCH,
             );
-            Workload::new(threads, PREFILLED, contest, Id::to_u64)
+            Workload::new(threads, PREFILLED, contest, decrypt_stock()).of_a_row()
         }
         "handle_take" => {
             let handle = |ids: &CachedGenerator| ids.handle().expect("a page of memory");
@@ -176,6 +234,12 @@ pub(super) fn by_name(name: &str, threads: usize, secret: &Secret) -> Result<Wor
     })
 }
 
+/// What an ID of a ring by itself was encrypted from.
+fn decrypt_stock() -> impl Fn(Id) -> u64 {
+    let cipher = stock::cipher();
+    move |id| cipher.decrypt(id.to_u64())
+}
+
 fn take_batch(source: &CachedGenerator, (): &mut (), ids: &mut [Id; BATCH]) -> bool {
     source.take_batch(ids) == Ok(BATCH)
 }
@@ -198,6 +262,43 @@ mod tests {
         assert!(counting(1).is_unique().unwrap());
         assert!(!counting(2).is_unique().unwrap());
         assert!(counting(2).time().unwrap() > 0.0);
+    }
+
+    #[test]
+    fn an_id_that_is_not_of_the_stock_is_noticed() {
+        // The last one of those that are handed out, or none.
+        let ring = |foreign: Option<u64>| {
+            let take = move |ring: &RingBuffer, left: &mut u64, [id]: &mut [Id; 1]| {
+                *left -= 1;
+                let is_given = put(id, ring.take());
+                if let (0, Some(foreign)) = (*left, foreign) {
+                    *id = Id::from_u64(foreign);
+                }
+                is_given
+            };
+            let contest = Contest::new(|| stock::ring(1024), |_| 1024, take);
+            Workload::new(1, 1024, contest, decrypt_stock()).of_a_row()
+        };
+        assert!(ring(None).is_unique().unwrap() && ring(None).time().is_ok());
+        let wrong = ring(Some(1));
+        for error in [wrong.is_unique().err(), wrong.time().err()] {
+            let error = error.unwrap().to_string();
+            assert!(error.contains("not in the stock"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_number_of_the_row_in_place_of_another_is_noticed() {
+        let take = |(): &(), next: &mut u64, [number]: &mut [u64; 1]| {
+            *next += 1;
+            *number = *next / 2;
+            true
+        };
+        let contest = Contest::new(|| (), |()| 0, take);
+        let twice = Workload::new(1, 64, contest, |number| number).of_a_row();
+        assert!(!twice.is_unique().unwrap());
+        let error = twice.time().unwrap_err().to_string();
+        assert!(error.contains("twice"), "{error}");
     }
 
     #[test]

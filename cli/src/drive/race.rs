@@ -56,7 +56,7 @@ pub(crate) struct Plan {
     pub(crate) calls: u64,
     /// Ends a round earlier.
     pub(crate) limit: Option<Duration>,
-    /// Whether to keep the numbers.
+    /// Whether to keep all numbers.
     pub(crate) keep: bool,
 }
 
@@ -97,13 +97,14 @@ pub(crate) struct Outcome<V, const N: usize> {
     pub(crate) time: Duration,
     /// Numbers that were handed out.
     pub(crate) given: u64,
-    /// Those numbers, if they were to be kept: a list for each thread and
-    /// round, of the answers to its calls.
+    /// Those numbers, or the last of them if they were not to be kept: a list for each
+    /// thread and round, of the answers to its calls.
     kept: Vec<Vec<[V; N]>>,
 }
 
 impl<V, const N: usize> Outcome<V, N> {
-    /// The numbers that were kept.
+    /// The numbers that were kept: all, or what was left in the memory that is used over
+    /// and over.
     pub(crate) fn kept(self) -> impl Iterator<Item = V> {
         self.kept.into_iter().flatten().flatten()
     }
@@ -206,10 +207,8 @@ impl<Stock, Seat, Take> Contest<Stock, Seat, Take> {
             let lap = self.lap(plan, &stock, &mut seat, &mut record);
             barrier.wait();
 
-            if plan.keep {
-                record.truncate(lap.calls_served);
-                kept.push(record);
-            }
+            record.truncate(lap.calls_served);
+            kept.push(record);
             laps.push(lap);
         }
         (laps, kept)
