@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use ringflake::Local;
-use ringflake::lease::{LeasePlan, Namespace};
+use ringflake::lease::{LeasePlan, Namespace, StoreLimits};
 
 use crate::args::LeaseArgs;
 
@@ -107,7 +107,8 @@ impl LeaseRequest {
         // The shortest that the library takes.
         let default = DURATION.max(ticks(10));
         let (first, later, longest) = match args.lease_duration {
-            Some(given) => (given, given, Duration::MAX),
+            // One that is too long by itself is the library's to refuse.
+            Some(given) => (given, given, StoreLimits::MAX.max(given)),
             None => (FIRST_DURATION, default, longest.max(default)),
         };
         Self {
@@ -216,6 +217,20 @@ mod tests {
         };
         let ahead = LeaseRequest::embedded(&space, &args, demand, None, true);
         assert_eq!((ahead.first_duration, ahead.duration), (secs(3), secs(120)));
+    }
+
+    #[test]
+    fn a_long_duration_stays_one_that_the_library_takes() {
+        let most = StoreLimits::MAX;
+        let days = most.as_secs() / (24 * 3600);
+        let request = |duration: &str| {
+            let line = ["--nodes", "0..1", "--lease-duration", duration];
+            embedded(Layout::RANDFLAKE, &line, 10 * 131_072)
+        };
+        let longest = request(&format!("{days}days"));
+        assert_eq!((longest.first_duration, longest.duration), (most, most));
+        // Not shortened in silence.
+        assert!(request(&format!("{}days", days + 1)).duration > most);
     }
 
     #[test]
