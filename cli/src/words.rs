@@ -18,7 +18,8 @@ pub(crate) fn text(error: &(dyn Error + 'static)) -> String {
     if let Some(OpenError::FeatureOff { feature }) = error.downcast_ref() {
         return format!(
             "this ringflake was built without the {feature} store: 'cargo install ringflake-cli \
-             --features {feature}' builds it with that, and --features stores with all of them"
+             --features {feature}', or in a checkout 'cargo install --path cli --features \
+             {feature}', builds it with that, and --features stores with all of them"
         );
     }
     if let Some(LocalError::Directory { path, .. }) = error.downcast_ref() {
@@ -69,8 +70,10 @@ mod tests {
     #[test]
     fn a_store_that_is_missing_comes_with_the_command_that_adds_it() {
         let text = text(&OpenError::FeatureOff { feature: "etcd" });
-        let command = "'cargo install ringflake-cli --features etcd'";
-        assert!(text.contains(command), "{text}");
+        for package in ["ringflake-cli", "--path cli"] {
+            let command = format!("'cargo install {package} --features etcd'");
+            assert!(text.contains(&command), "{text}");
+        }
     }
 
     #[test]
