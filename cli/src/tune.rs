@@ -70,7 +70,7 @@ const CAPACITIES: std::ops::RangeInclusive<u32> = 6..=24;
 /// They are thrown away; no lease is taken and no secret is read. The machine
 /// should be as busy as it will be. Ctrl-C ends the measuring and prints what is
 /// known by then. The exit status is 1 if nothing can be recommended, or if the
-/// goal is not kept.
+/// goal is not kept, and 0 otherwise, also after Ctrl-C.
 #[derive(Debug, Args)]
 pub(crate) struct TuneArgs {
     #[command(flatten)]

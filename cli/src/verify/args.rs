@@ -16,8 +16,8 @@ use crate::threshold::Threshold;
 /// three ways, in batches, singly and through handles, as fast as they can. Each
 /// ID is decrypted, held against the leases that the store has confirmed, and
 /// marked in a bitmap. The IDs are not printed. Ctrl-C ends the run and prints
-/// what was verified until then. The exit status is 1 if an ID came twice or lay
-/// outside the leases.
+/// what was verified until then; the exit status is then 130. It is 1 if an ID came
+/// twice or lay outside the leases.
 ///
 /// With --rate or --trace, IDs are taken singly at the moments when they are due,
 /// and checked in between. Latency counts from those moments, whatever comes in
