@@ -117,7 +117,7 @@ pub use self::protocol::{
 pub use self::quarantine::Quarantined;
 pub use self::record::{Incarnation, StoreRecord};
 pub use self::rectangle::{Lease, LeaseError};
-pub(crate) use self::registry::{Conflict, Space};
+pub(crate) use self::registry::{Conflict, Rectangle, Space};
 pub(crate) use self::renewal::{
     FirstLease, GrantSink, RenewalStartError, RenewalThread, WaitHook, may_succeed_later,
 };

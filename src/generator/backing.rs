@@ -1,5 +1,6 @@
 //! The source of a generator's nodes and ticks: a given lease, or a store.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,8 +11,8 @@ use crate::clock::Clock;
 use crate::layout::Layout;
 use crate::lease::protocol::{Expiry, LeasePlan};
 use crate::lease::{
-    Block, Claimed, Conflict, Denied, FirstLease, Lease, LeaseError, LeaseStore, Namespace, Space,
-    StoreHealth,
+    Block, Claimed, Conflict, Denied, FirstLease, Lease, LeaseError, LeaseStore, Namespace,
+    Position, Rectangle, Space, StoreHealth,
 };
 use crate::timeline::{ClaimPolicy, Timeline};
 
@@ -43,34 +44,36 @@ impl LeaseBacking {
         secret: Option<&Secret>,
         now_unix_ms: u64,
     ) -> Result<Self, BuildError> {
-        let lease = match source {
-            LeaseSource::Granted(lease) => lease,
-            LeaseSource::Static(lease) => lease.grant(now_unix_ms).map_err(BuildError::Lease)?,
-        };
-        if lease.layout() != layout {
-            return Err(BuildError::LeaseLayout {
-                lease: *lease.layout(),
-                generator: *layout,
-            });
-        }
+        let lease = granted(source, layout, now_unix_ms)?;
         let space = Space::new(*layout, secret);
         let claimed = lease
             .claim()
             .take(space, lease.nodes(), lease.ticks())
             .map_err(|denied| denied_build(&lease, denied))?;
-        let left = claimed.rectangle();
-        let lease = Lease::new(*layout, left.nodes.clone(), left.ticks.clone())
-            .map_err(BuildError::Lease)?;
+        let lease = lease_of(layout, claimed.rectangle())?;
         let claimed = Box::new(claimed);
         Ok(Self::Given { lease, claimed })
     }
 
-    /// What is left of a lease that was given; none of a store's.
-    pub(super) fn into_lease(self) -> Option<Lease> {
-        match self {
-            Self::Given { lease, .. } => Some(lease),
-            Self::Kept(_) => None,
-        }
+    /// The rest of a given lease that a generator would begin with, whose number of
+    /// lanes follows from the nodes. Claims nothing, and refuses what
+    /// [`given`](Self::given) and [`timeline`](Self::timeline) refuse.
+    pub(super) fn check_given(
+        source: LeaseSource,
+        layout: &Layout,
+        secret: Option<&Secret>,
+        now_unix_ms: u64,
+        lanes: impl FnOnce(Range<u64>) -> Result<u64, BuildError>,
+    ) -> Result<Lease, BuildError> {
+        let lease = granted(source, layout, now_unix_ms)?;
+        let space = Space::new(*layout, secret);
+        let rest = lease
+            .claim()
+            .check(space, lease.nodes(), lease.ticks())
+            .map_err(|denied| denied_build(&lease, denied))?;
+        let lease = lease_of(layout, &rest.rectangle)?;
+        let (lease, _) = beginning(&lease, rest.start, lanes(lease.nodes())?)?;
+        Ok(lease)
     }
 
     /// Leases from a store.
@@ -96,7 +99,7 @@ impl LeaseBacking {
 
     /// The nodes that are claimed from together: the lease's, or those that the
     /// first block would have.
-    pub(super) fn nodes(&self) -> std::ops::Range<u64> {
+    pub(super) fn nodes(&self) -> Range<u64> {
         match self {
             Self::Given { lease, .. } => lease.nodes(),
             Self::Kept(kept) => kept.namespace.nodes_of(Block::new(0)),
@@ -113,16 +116,9 @@ impl LeaseBacking {
     ) -> Result<Timeline, BuildError> {
         match self {
             Self::Given { lease, claimed } => {
-                let start = claimed.start();
-                // To the sequence where all nodes are one line, as they were.
-                let (lease, offset) = if share.count == 1 {
-                    (share.of(lease), start.offset)
-                } else {
-                    let ticks = start.whole_tick()..lease.ticks().end;
-                    let whole = Lease::new(*layout, lease.nodes(), ticks);
-                    (whole.and_then(|lease| share.of(&lease)), 0)
-                };
-                Timeline::new(&lease.map_err(BuildError::Lease)?, offset, clock, policy)
+                let (whole, offset) = beginning(lease, claimed.start(), share.count)?;
+                let lease = share.of(&whole).map_err(BuildError::Lease)?;
+                Timeline::new(&lease, offset, clock, policy)
             }
             Self::Kept(kept) => {
                 // Whatever the policy for a given lease.
@@ -135,6 +131,37 @@ impl LeaseBacking {
         }
         .map_err(BuildError::System)
     }
+}
+
+/// The lease, if it has the generator's layout.
+fn granted(source: LeaseSource, layout: &Layout, now_unix_ms: u64) -> Result<Lease, BuildError> {
+    let lease = match source {
+        LeaseSource::Granted(lease) => lease,
+        LeaseSource::Static(lease) => lease.grant(now_unix_ms).map_err(BuildError::Lease)?,
+    };
+    if lease.layout() != layout {
+        return Err(BuildError::LeaseLayout {
+            lease: *lease.layout(),
+            generator: *layout,
+        });
+    }
+    Ok(lease)
+}
+
+fn lease_of(layout: &Layout, left: &Rectangle) -> Result<Lease, BuildError> {
+    Lease::new(*layout, left.nodes.clone(), left.ticks.clone()).map_err(BuildError::Lease)
+}
+
+/// Where a generator with so many lanes begins on the rest of a lease: that of it which
+/// its lanes divide, and how many IDs of the first tick come before.
+fn beginning(rest: &Lease, start: Position, lanes: u64) -> Result<(Lease, u64), BuildError> {
+    // To the sequence where all nodes are one line, as they were.
+    if lanes == 1 {
+        return Ok((rest.clone(), start.offset));
+    }
+    let ticks = start.whole_tick()..rest.ticks().end;
+    let whole = Lease::new(*rest.layout(), rest.nodes(), ticks);
+    Ok((whole.map_err(BuildError::Lease)?, 0))
 }
 
 /// Why nothing can be built on `lease`.

@@ -229,8 +229,8 @@ impl CachedGeneratorBuilder {
 
     /// Returns what [`build`](Self::build) would do, and refuses what it refuses, as far
     /// as that shows without a store: for a program that checks its configuration before
-    /// it begins. No store is asked, and nothing is written, allocated, started or held:
-    /// a given lease is claimed only for the moment of the call.
+    /// it begins. No store is asked, and nothing is written, allocated, started or claimed:
+    /// a build on the same given lease at the same time is not refused for it.
     ///
     /// # Examples
     ///
@@ -254,7 +254,7 @@ impl CachedGeneratorBuilder {
     /// the system.
     pub fn check(&self) -> Result<BuildCheck, BuildError> {
         let threshold = self.validate()?;
-        let leases = self.setup.dry_run()?;
+        let leases = self.setup.dry_run(|_| Ok(1))?;
         RingBuffer::check_capacity(self.capacity).map_err(BuildError::Ring)?;
         let borrow_limit = self.borrow_limit.unwrap_or(self.setup.borrow_limit());
         Ok(BuildCheck {

@@ -42,25 +42,20 @@ pub enum LeaseCheck {
     },
 }
 
-impl LeaseCheck {
-    /// The nodes that are claimed from together, as in `LeaseBacking::nodes`.
-    pub(super) fn nodes(&self) -> Range<u64> {
-        match self {
-            Self::Given(lease) => lease.nodes(),
-            Self::Store { namespace, .. } => namespace.nodes_of(Block::new(0)),
-        }
-    }
-}
-
 impl Setup {
     /// The source of the leases. Refuses everything that [`check`](Self::check) refuses
-    /// without asking a store or the disk.
-    pub(super) fn dry_run(&self) -> Result<LeaseCheck, BuildError> {
+    /// without asking a store or the disk. `lanes` returns how many lanes divide the
+    /// nodes that are claimed from together, which are those of `LeaseBacking::nodes`.
+    pub(super) fn dry_run(
+        &self,
+        lanes: impl FnOnce(Range<u64>) -> Result<u64, BuildError>,
+    ) -> Result<LeaseCheck, BuildError> {
         let (_, now_unix_ms) = self.validate()?;
         #[cfg(feature = "sqlite")]
         if let Some(local) = &self.local {
             let namespace = self.outline(local)?;
             let plan = self.options_of_local().plan(&namespace)?;
+            lanes(namespace.nodes_of(Block::new(0)))?;
             return Ok(LeaseCheck::Store { namespace, plan });
         }
         let secret = self.secret.as_ref();
@@ -69,15 +64,14 @@ impl Setup {
             (Some(_), Some(_)) => Err(BuildError::TwoLeases),
             (Some(lease), None) => {
                 self.lease_options.check_unused()?;
-                // Dropping the claim leaves the lease as it was.
-                LeaseBacking::given(lease.clone(), &self.layout, secret, now_unix_ms)?
-                    .into_lease()
-                    .ok_or(BuildError::NoLease)
+                let lease = lease.clone();
+                LeaseBacking::check_given(lease, &self.layout, secret, now_unix_ms, lanes)
                     .map(LeaseCheck::Given)
             }
             (None, Some(_)) => {
                 let namespace = self.lease_options.namespace(&self.layout, secret)?;
                 let plan = self.lease_options.plan(&namespace)?;
+                lanes(namespace.nodes_of(Block::new(0)))?;
                 Ok(LeaseCheck::Store { namespace, plan })
             }
         }
@@ -87,8 +81,9 @@ impl Setup {
 #[cfg(all(test, not(all(loom, feature = "loom"))))]
 mod tests {
     use std::sync::Arc;
-    use std::sync::atomic::AtomicUsize;
     use std::sync::atomic::Ordering::Relaxed;
+    use std::sync::atomic::{AtomicBool, AtomicUsize};
+    use std::thread;
 
     use super::*;
     use crate::clock::ManualClock;
@@ -225,6 +220,70 @@ mod tests {
             matches!(&left, LeaseCheck::Given(left) if left.ticks().start > 30_000_000),
             "{left:?}"
         );
+    }
+
+    #[test]
+    fn a_check_meanwhile_refuses_no_build() {
+        let lease = Lease::new(LAYOUT, 958..960, 30_000_000..30_000_600).unwrap();
+        let builder = |lease: &Lease| {
+            DirectGenerator::builder(LAYOUT)
+                .plain()
+                .lease(lease.clone())
+                .clock(ManualClock::new(LAYOUT.tick_start_unix_ms(30_000_001)))
+        };
+        // Of the same lease, and of one that was made separately.
+        let other = Lease::new(LAYOUT, 958..960, 30_000_000..30_000_600).unwrap();
+        let done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for lease in [&lease, &other] {
+                scope.spawn(|| {
+                    while !done.load(Relaxed) {
+                        let _ = builder(lease).check();
+                    }
+                });
+            }
+            let built: Vec<_> = (0..5_000).map(|_| builder(&lease).build().err()).collect();
+            done.store(true, Relaxed);
+            let refused = built.iter().flatten().next();
+            assert!(refused.is_none(), "{refused:?}");
+        });
+    }
+
+    #[test]
+    fn lanes_in_a_tick_begun_are_refused_as_by_a_build() {
+        let lease = Lease::new(LAYOUT, 960..962, 30_000_000..30_000_002).unwrap();
+        let builder = |policy, tick| {
+            DirectGenerator::builder(LAYOUT)
+                .plain()
+                .lease(lease.clone())
+                .clock(ManualClock::new(LAYOUT.tick_start_unix_ms(tick)))
+                .clock_policy(policy)
+        };
+        for (tick, left) in [(30_000_000, Some(30_000_001)), (30_000_001, None)] {
+            let ids = builder(ClockPolicy::Refuse, tick).build().unwrap();
+            ids.take().unwrap();
+            drop(ids);
+            // One lane goes on in the middle of the tick, and two after it.
+            let LeaseCheck::Given(one) = builder(ClockPolicy::Refuse, tick).check().unwrap().leases
+            else {
+                panic!("no given lease")
+            };
+            assert_eq!(one.ticks(), tick..30_000_002);
+            for policy in [ClockPolicy::SwitchNode, ClockPolicy::RollbackBits(1)] {
+                let check = builder(policy, tick).check();
+                let built = builder(policy, tick).build().map(drop);
+                match (left, check, built) {
+                    (Some(left), Ok(check), Ok(())) => {
+                        let rest = Lease::new(LAYOUT, 960..962, left..30_000_002).unwrap();
+                        assert_eq!(check.leases, LeaseCheck::Given(rest));
+                    }
+                    (None, Err(check), Err(built)) => {
+                        assert_eq!(check.to_string(), built.to_string());
+                    }
+                    other => panic!("{policy:?}: {other:?}"),
+                }
+            }
+        }
     }
 
     #[test]

@@ -76,8 +76,7 @@ impl DirectGeneratorBuilder {
     /// [`BuildError`] as [`build`](Self::build), except errors of a store, the disk or
     /// the system.
     pub fn check(&self) -> Result<BuildCheck, BuildError> {
-        let leases = self.setup.dry_run()?;
-        lanes(self.policy, leases.nodes())?;
+        let leases = self.setup.dry_run(|nodes| lanes(self.policy, nodes))?;
         let borrow_limit = match self.policy {
             ClockPolicy::Logical { at_most_ahead } => at_most_ahead,
             _ => Duration::ZERO,

@@ -27,9 +27,9 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::io;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use super::registry::{self, Conflict, EnterError, Entry, Rectangle, Space};
+use super::registry::{self, Conflict, Entry, Rectangle, Space, Turn};
 
 /// Whether a lease is in use, and the positions claimed from it.
 ///
@@ -72,6 +72,15 @@ impl Position {
     }
 }
 
+/// What is left of a lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Rest {
+    /// The nodes, and the ticks from that in which it begins.
+    pub(crate) rectangle: Rectangle,
+    /// Where it begins.
+    pub(crate) start: Position,
+}
+
 /// Why a lease can't be taken.
 #[derive(Debug)]
 pub(crate) enum Denied {
@@ -93,13 +102,55 @@ impl Claim {
         nodes: Range<u64>,
         ticks: Range<u64>,
     ) -> Result<Claimed, Denied> {
-        let in_use = |other: Rectangle| match registry::inherited(space, &nodes) {
+        let mut turn = registry::turn().map_err(Denied::System)?;
+        let (mut state, Rest { rectangle, start }) = self.rest(&turn, space, nodes, ticks)?;
+        let entry = turn
+            .enter(space, rectangle.clone(), start.whole_tick())
+            .map_err(Denied::Conflict)?;
+        state.in_use = Some(rectangle.clone());
+        drop(state);
+        Ok(Claimed {
+            claim: self.clone(),
+            space,
+            rectangle,
+            start,
+            entry: Some(entry),
+        })
+    }
+
+    /// What [`take`](Self::take) would take. Takes nothing: nobody is refused for it.
+    ///
+    /// # Errors
+    /// As of [`take`](Self::take).
+    pub(crate) fn check(
+        &self,
+        space: Space,
+        nodes: Range<u64>,
+        ticks: Range<u64>,
+    ) -> Result<Rest, Denied> {
+        let turn = registry::turn().map_err(Denied::System)?;
+        let (_state, rest) = self.rest(&turn, space, nodes, ticks)?;
+        turn.check(space, &rest.rectangle, rest.start.whole_tick())
+            .map_err(Denied::Conflict)?;
+        Ok(rest)
+    }
+
+    /// What is left of the lease as far as this claim knows, and the lock on it. Whoever
+    /// asks or takes has the turn until that is unlocked, so they never meet here.
+    fn rest(
+        &self,
+        turn: &Turn,
+        space: Space,
+        nodes: Range<u64>,
+        ticks: Range<u64>,
+    ) -> Result<(MutexGuard<'_, State>, Rest), Denied> {
+        let in_use = |other: Rectangle| match turn.inherited(space, &nodes) {
             Some(nodes) => Denied::Conflict(Conflict::Inherited(nodes)),
             None => Denied::Conflict(Conflict::InUse(other)),
         };
-        // The holder of the lock takes the lease, or lets it go. In a forked
-        // child that thread may not exist.
-        let mut state = match self.0.try_lock() {
+        // The holder of the lock lets the lease go, and may wait for the turn. In a
+        // forked child it may be a thread that does not exist, whatever that did.
+        let state = match self.0.try_lock() {
             Ok(state) => state,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => {
@@ -127,22 +178,7 @@ impl Claim {
             let used = Rectangle { ticks, ..rectangle };
             return Err(Denied::Conflict(Conflict::Used(used)));
         }
-        let entry =
-            registry::enter(space, rectangle.clone(), start.whole_tick()).map_err(|error| {
-                match error {
-                    EnterError::Conflict(conflict) => Denied::Conflict(conflict),
-                    EnterError::System(error) => Denied::System(error),
-                }
-            })?;
-        state.in_use = Some(rectangle.clone());
-        drop(state);
-        Ok(Claimed {
-            claim: self.clone(),
-            space,
-            rectangle,
-            start,
-            entry: Some(entry),
-        })
+        Ok((state, Rest { rectangle, start }))
     }
 }
 
@@ -293,6 +329,28 @@ mod tests {
             matches!(&used_up, Denied::Conflict(Conflict::Used(used)) if used.ticks == (5..10)),
             "{used_up:?}"
         );
+    }
+
+    #[test]
+    fn a_check_says_what_would_be_taken_and_takes_nothing() {
+        let space = space(b"asked           ");
+        let claim = Claim::default();
+        claim
+            .take(space, 0..8, 5..10)
+            .unwrap()
+            .finish(at(6, 77), false);
+        let rest = claim.check(space, 0..8, 5..10).unwrap();
+        let next = claim.take(space, 0..8, 5..10).unwrap();
+        assert_eq!(rest.start, next.start());
+        assert_eq!(rest.rectangle, *next.rectangle());
+        let in_use = claim.check(space, 0..8, 5..10).unwrap_err();
+        assert!(
+            matches!(in_use, Denied::Conflict(Conflict::InUse(_))),
+            "{in_use:?}"
+        );
+        next.finish(at(7, 0), true);
+        let given_up = claim.check(space, 0..8, 5..10).unwrap_err();
+        assert!(matches!(given_up, Denied::GivenUp), "{given_up:?}");
     }
 
     #[test]

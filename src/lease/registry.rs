@@ -102,14 +102,6 @@ pub(crate) enum Conflict {
     Inherited(Range<u64>),
 }
 
-/// Why a rectangle was not entered.
-#[derive(Debug)]
-pub(crate) enum EnterError {
-    Conflict(Conflict),
-    /// The operating system gave no memory.
-    System(io::Error),
-}
-
 /// A rectangle in use. Dropping it leaves nothing behind.
 #[derive(Debug)]
 pub(crate) struct Entry {
@@ -121,40 +113,76 @@ pub(crate) struct Entry {
     registry: Option<&'static Marked<Registry>>,
 }
 
-/// Enters `rectangle`, of which the ticks from `fresh` on must never have been
-/// used; those before are of the lease that is entered again.
-///
-/// Takes a lock that is held for a few microseconds, and never waits for one
-/// that a parent held when this process was forked.
-///
-/// # Errors
-/// The conflict, or the operating system's error for the one page of memory
-/// that a process needs for its registry.
-pub(crate) fn enter(space: Space, rectangle: Rectangle, fresh: u64) -> Result<Entry, EnterError> {
-    let mut entry = Entry {
-        space,
-        rectangle,
-        number: 0,
-        registry: None,
-    };
-    if IN_A_MODEL {
-        return Ok(entry);
-    }
-    let registry = Registry::of_this_process().map_err(EnterError::System)?;
-    entry.number = registry
-        .enter(space, &entry.rectangle, fresh)
-        .map_err(EnterError::Conflict)?;
-    entry.registry = Some(registry);
-    Ok(entry)
+/// The turn to ask and to enter. While a thread of this process has it, no other
+/// enters, leaves or asks.
+pub(crate) struct Turn {
+    /// None in a model, as in [`Entry`].
+    held: Option<(&'static Marked<Registry>, MutexGuard<'static, u64>)>,
 }
 
-/// Which of a parent's nodes `nodes` meet, in a process that was forked.
-pub(crate) fn inherited(space: Space, nodes: &Range<u64>) -> Option<Range<u64>> {
+/// Waits for the turn, which others have for a few microseconds; never for one that a
+/// parent had when this process was forked. Whoever has it must not end an [`Entry`],
+/// which waits for it too.
+///
+/// # Errors
+/// The operating system's, for the one page of memory that a process needs for its
+/// registry.
+pub(crate) fn turn() -> io::Result<Turn> {
     if IN_A_MODEL {
-        return None;
+        return Ok(Turn { held: None });
     }
-    let registry = Registry::of_this_process().ok()?;
-    registry.inherited(space, nodes)
+    let registry = Registry::of_this_process()?;
+    let held = Some((registry, lock(&registry.turn)));
+    Ok(Turn { held })
+}
+
+impl Turn {
+    /// Which of a parent's nodes `nodes` meet, in a process that was forked.
+    pub(crate) fn inherited(&self, space: Space, nodes: &Range<u64>) -> Option<Range<u64>> {
+        let registry = self.held.as_ref()?.0;
+        registry.inherited(space, nodes)
+    }
+
+    /// Whether `rectangle` could be entered, of which the ticks from `fresh` on must
+    /// never have been used; those before are of the lease that is entered again.
+    /// Enters nothing.
+    ///
+    /// # Errors
+    /// The conflict.
+    pub(crate) fn check(
+        &self,
+        space: Space,
+        rectangle: &Rectangle,
+        fresh: u64,
+    ) -> Result<(), Conflict> {
+        match &self.held {
+            Some((registry, _)) => registry.check(space, rectangle, fresh),
+            None => Ok(()),
+        }
+    }
+
+    /// Enters `rectangle`, under the condition of [`check`](Self::check).
+    ///
+    /// # Errors
+    /// The conflict.
+    pub(crate) fn enter(
+        &mut self,
+        space: Space,
+        rectangle: Rectangle,
+        fresh: u64,
+    ) -> Result<Entry, Conflict> {
+        self.check(space, &rectangle, fresh)?;
+        let entered = self.held.as_mut().map(|(registry, next)| {
+            let number = registry.enter(next, space, &rectangle);
+            (*registry, number)
+        });
+        Ok(Entry {
+            space,
+            rectangle,
+            number: entered.map_or(0, |(_, number)| number),
+            registry: entered.map(|(registry, _)| registry),
+        })
+    }
 }
 
 impl Entry {
@@ -239,20 +267,24 @@ impl Registry {
         found.map(|(_, inherited)| inherited.clone())
     }
 
-    fn enter(&self, space: Space, rectangle: &Rectangle, fresh: u64) -> Result<u64, Conflict> {
-        if let Some(nodes) = self.inherited(space, &rectangle.nodes) {
-            return Err(Conflict::Inherited(nodes));
+    /// For the holder of the turn.
+    fn check(&self, space: Space, rectangle: &Rectangle, fresh: u64) -> Result<(), Conflict> {
+        match self.inherited(space, &rectangle.nodes) {
+            Some(nodes) => Err(Conflict::Inherited(nodes)),
+            None => lock(&self.copies[0]).check(space, rectangle, fresh),
         }
-        let mut turn = lock(&self.turn);
-        lock(&self.copies[0]).check(space, rectangle, fresh)?;
-        let number = *turn;
-        *turn += 1;
+    }
+
+    /// What was checked in this turn. Returns its number.
+    fn enter(&self, next: &mut u64, space: Space, rectangle: &Rectangle) -> u64 {
+        let number = *next;
+        *next += 1;
         for copy in &self.copies {
             let mut state = lock(copy);
             let record = state.spaces.entry(space).or_default();
             record.in_use.push((number, rectangle.clone()));
         }
-        Ok(number)
+        number
     }
 
     fn leave(&self, space: Space, number: u64, used: Option<Rectangle>) {
@@ -391,12 +423,13 @@ mod tests {
         Rectangle { nodes, ticks }
     }
 
+    fn enter(space: Space, rectangle: Rectangle, fresh: u64) -> Result<Entry, Conflict> {
+        turn().unwrap().enter(space, rectangle, fresh)
+    }
+
     fn try_enter(space: Space, nodes: Range<u64>, ticks: Range<u64>) -> Result<Entry, Conflict> {
         let fresh = ticks.start;
-        enter(space, rectangle(nodes, ticks), fresh).map_err(|error| match error {
-            EnterError::Conflict(conflict) => conflict,
-            EnterError::System(error) => panic!("{error}"),
-        })
+        enter(space, rectangle(nodes, ticks), fresh)
     }
 
     #[test]
@@ -422,6 +455,30 @@ mod tests {
         }
         drop(held);
         assert!(try_enter(space, 8..16, 100..200).is_ok(), "nothing is left");
+    }
+
+    #[test]
+    fn a_check_answers_as_an_entry_and_enters_nothing() {
+        let space = space("asked");
+        let mut turn = turn().unwrap();
+        turn.check(space, &rectangle(8..16, 100..200), 100).unwrap();
+        // Nobody else has had the turn since.
+        let registry = turn.held.as_ref().unwrap().0;
+        for copy in &registry.copies {
+            assert!(!lock(copy).spaces.contains_key(&space));
+        }
+        let held = turn.enter(space, rectangle(8..16, 100..200), 100).unwrap();
+        drop(turn);
+        let asked = |fresh| {
+            let turn = super::turn().unwrap();
+            turn.check(space, &rectangle(8..16, 109..200), fresh)
+        };
+        let in_use = Conflict::InUse(rectangle(8..16, 100..200));
+        assert_eq!(asked(110), Err(in_use));
+        held.leave(110);
+        assert_eq!(asked(110), Ok(()));
+        let used = Conflict::Used(rectangle(8..16, 100..110));
+        assert_eq!(asked(109), Err(used));
     }
 
     #[test]
@@ -456,7 +513,7 @@ mod tests {
     fn a_child_waits_for_no_lock_of_its_parents() {
         let parent = &*Box::leak(Box::new(Registry::new(None)));
         let space = space("locked at a fork");
-        parent.enter(space, &rectangle(3..5, 1..2), 1).unwrap();
+        parent.enter(&mut lock(&parent.turn), space, &rectangle(3..5, 1..2));
         for held in &parent.copies {
             // A thread that is gone in the child.
             let _held = lock(held);
