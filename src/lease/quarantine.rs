@@ -13,8 +13,9 @@
 //! what was confirmed. All other blocks go on.
 //!
 //! A record is judged wherever it is read, and only by the fields that decide: the
-//! block's number, the epoch and the mark ([`fault`]). The time and the holder are for
-//! people, and are left out if they can't be read. A record that is false but possible
+//! block's number, the epoch and the mark ([`fault`]); and whether it is released has to
+//! be readable. The time and the holder are for people, and are left out if they can't
+//! be read. A record that is false but possible
 //! is not found here, only by what was confirmed (S8).
 //!
 //! # Why a repaired block is disjoint from all before

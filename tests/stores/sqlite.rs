@@ -109,6 +109,22 @@ impl Place {
         step.commit().unwrap();
     }
 
+    /// Runs what the types of the table of blocks forbid as well.
+    fn without_types(&self, sql: &str) {
+        let change_schema = |from, to| {
+            let raw = self.raw();
+            raw.execute_batch(&format!(
+                "PRAGMA writable_schema = ON;
+                 UPDATE sqlite_schema SET sql = replace(sql, '{from}', '{to}')
+                     WHERE name = 'ringflake_block';"
+            ))
+            .unwrap();
+        };
+        change_schema(") STRICT, WITHOUT", ") WITHOUT");
+        self.without_triggers(sql);
+        change_schema(") WITHOUT", ") STRICT, WITHOUT");
+    }
+
     fn list(&self) -> Listing {
         self.store().list(&space()).unwrap()
     }

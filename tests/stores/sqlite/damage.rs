@@ -151,6 +151,9 @@ fn a_row_that_no_version_writes_costs_its_block_alone() {
         ("epoch = -1", "-1"),
         ("epoch = 0", "epoch is 0"),
         ("epoch = hwm_end + 1", "above its mark"),
+        ("hwm_end = 'soon'", "hwm_end"),
+        ("epoch = x'07'", "epoch"),
+        ("released = 'yes'", "released"),
     ] {
         let place = damaged("");
         let mut store = place.store();
@@ -160,7 +163,7 @@ fn a_row_that_no_version_writes_costs_its_block_alone() {
                 .release(&space(), Block::new(block), Epoch::FIRST)
                 .unwrap();
         }
-        place.without_triggers(&format!(
+        place.without_types(&format!(
             "UPDATE ringflake_block SET {change} WHERE block = 1;"
         ));
         // Out of those that were granted, so that none is fresh.
@@ -217,9 +220,11 @@ fn what_is_for_people_alone_is_left_out() {
         "UPDATE ringflake_block SET granted_unix_ms = -1, holder_host = CAST(x'ff' AS TEXT), \
              holder_instance = '7' WHERE block = 1;",
     );
+    place.without_types("UPDATE ringflake_block SET granted_unix_ms = 'now' WHERE block = 2;");
     let listing = place.list();
     assert!(listing.quarantined.is_empty());
     assert_eq!(listing.blocks[1].granted_unix_ms, None);
+    assert_eq!(listing.blocks[2].granted_unix_ms, None);
     let holder = listing.blocks[1].holder.as_ref().unwrap();
     assert_eq!(holder.to_string(), "\u{fffd}/7");
 }

@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 
 use super::{LET_MARKS_FALL, MARK_NEVER_FALLS};
 use crate::lease::block::{Block, BlockState};
 use crate::lease::holder::Holder;
 use crate::lease::namespace::Namespace;
-use crate::lease::quarantine::{self, Judged};
+use crate::lease::quarantine::{self, Judged, Quarantined};
 use crate::lease::stores::row::{BlockRow, from_column, to_column};
 use crate::lease::stores::sqlite::session::StepError;
 
@@ -22,7 +22,7 @@ const WITHIN: &str = "AND +block >= ?2 AND +block < ?3";
 
 /// To follow them: rows that are not quarantined, where no mark is above the layout's
 /// ticks; the rule is `quarantine::fault`.
-const AGREES: &str = "epoch BETWEEN 1 AND hwm_end";
+const AGREES: &str = "epoch BETWEEN 1 AND hwm_end AND typeof(released) = 'integer'";
 
 /// The block of this index, if it was ever granted.
 pub(in crate::lease::stores::sqlite) fn read_block(
@@ -46,8 +46,8 @@ pub(in crate::lease::stores::sqlite) fn read_mark(
 ) -> Result<Option<u64>, StepError> {
     let sql = "SELECT hwm_end FROM ringflake_block WHERE namespace = ?1 AND block = ?2";
     let parameters = params![space.name(), to_column(block.index())];
-    let mark: i64 = connection.query_row(sql, parameters, |row| row.get(0))?;
-    Ok(u64::try_from(mark).ok())
+    let mark = connection.query_row(sql, parameters, |row| Ok(row.get_ref(0)?.as_i64().ok()))?;
+    Ok(mark.and_then(|mark| u64::try_from(mark).ok()))
 }
 
 /// Writes a repaired row.
@@ -224,6 +224,19 @@ fn blocks(
 ) -> Result<Vec<Judged>, StepError> {
     connection
         .prepare(sql)?
-        .query_and_then(parameters, |row| Ok(BlockRow::read(row)?.judge(space)))?
+        .query_and_then(parameters, |row| judge(row, space))?
         .collect()
+}
+
+/// A column of another type costs its block alone, as a number that can't be does.
+fn judge(row: &Row<'_>, space: &Namespace) -> Result<Judged, StepError> {
+    let block = row.get(0)?;
+    Ok(match BlockRow::read(row) {
+        Ok(row) => row.judge(space),
+        // What a row without it would be said to be, if that is wrong as well.
+        Err(error) => quarantine::of_columns(space, block, 0, 0).and_then(|state| {
+            let reason = format!("its row can't be read: {error}");
+            Err(Quarantined::new(state.block, reason))
+        }),
+    })
 }

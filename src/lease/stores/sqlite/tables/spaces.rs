@@ -50,8 +50,9 @@ impl Columns for Row<'_> {
         self.integer(place).map(|number| number != 0)
     }
 
+    /// For people, as a text.
     fn integer_if_any(&self, place: usize) -> rusqlite::Result<Option<i64>> {
-        self.get(place)
+        Ok(self.get_ref(place)?.as_i64_or_null().unwrap_or(None))
     }
 
     /// For people: what can't be read of it is left out.
