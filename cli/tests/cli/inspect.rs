@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::home::{Home, Parts, distinct, spawn, stderr, stdout, succeed};
 use ringflake_kit::known_answers;
-use ringflake_kit::{assert_says, words};
+use ringflake_kit::{assert_says, short_or_long, words};
 
 #[test]
 fn every_vector_is_read_in_every_form() {
@@ -209,10 +209,11 @@ fn an_answer_does_not_wait_for_the_next_id() {
 #[test]
 fn what_generate_prints_by_default_is_what_inspect_reads() {
     let home = Home::new();
-    let ids = home.print(&["generate", "-n", "50k", "--threads", "2"]);
+    let count = short_or_long(50_000, 200_000);
+    let ids = home.print(&["generate", "-n", &count.to_string(), "--threads", "2"]);
     let parts = home.inspect(&[], &ids);
     assert!(ids.lines().eq(parts.iter().map(|parts| parts.id.as_str())));
-    assert_eq!(distinct(parts.iter().map(Parts::cell)), 50_000);
+    assert_eq!(distinct(parts.iter().map(Parts::cell)), count);
 }
 
 /// A stream is one spelling: digits that would do as either are read as what comes with

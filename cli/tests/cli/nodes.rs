@@ -5,21 +5,23 @@ use std::io::Read;
 use std::process::Child;
 
 use crate::home::{Home, Parts, distinct, fail, numbers, spawn, stderr, stdout, succeed};
-use ringflake_kit::assert_says;
+use ringflake_kit::{assert_says, short_or_long};
 
 #[test]
 fn only_the_nodes_that_were_given_are_used() {
     let home = Home::new();
     // From the middle, from the end, and from a part of what was there before.
     let layout = ["--layout", "twitter"];
+    let count = short_or_long(20_000, 200_000);
+    let printed = count.to_string();
     for nodes in [5..8, 1022..1024, 6..7, 0..9] {
         let range = format!("{}..{}", nodes.start, nodes.end);
-        let args = ["generate", "-n", "20k", "--nodes", &range];
+        let args = ["generate", "-n", &printed, "--nodes", &range];
         let ids = home.print(&[&args[..], &layout].concat());
         let parts = home.inspect(&layout, &ids);
         let used: BTreeSet<_> = parts.iter().map(|parts| parts.node).collect();
         assert!(used.iter().all(|node| nodes.contains(node)), "{used:?}");
-        assert_eq!(distinct(parts.iter().map(Parts::cell)), 20_000);
+        assert_eq!(distinct(parts.iter().map(Parts::cell)), count);
     }
     // Without, any will do.
     let ids = home.print(&[&["generate"], &layout[..]].concat());

@@ -12,7 +12,7 @@ use ringflake::{Layout, Secret};
 use serde_json::Value;
 
 use crate::home::{Home, Parts, distinct, fail, stderr, stdout, succeed, unix_ms};
-use ringflake_kit::{assert_says, eventually, words};
+use ringflake_kit::{assert_says, eventually, short_or_long, words};
 
 /// A store beside the data directory, with a namespace of 32 nodes a block.
 struct Shared {
@@ -147,12 +147,14 @@ fn runs_on_a_named_store_share_its_namespace() {
         &["'ringflake store init --history new --store URL --namespace orders"],
     );
     shared.print(&["store", "init", "--history", "new"]);
+    let count = short_or_long(20_000, 100_000);
+    let options = format!("generate -n {count} --blocks 3 --lease-duration 2min");
     let ids = [
-        shared.print(&["generate", "-n", "20k"]),
-        shared.print(&words("generate -n 20k --blocks 3 --lease-duration 2min")),
+        shared.print(&["generate", "-n", &count.to_string()]),
+        shared.print(&words(&options)),
     ]
     .concat();
-    assert_eq!(distinct(ids.lines()), 40_000);
+    assert_eq!(distinct(ids.lines()), 2 * count);
     let parts = shared
         .home
         .inspect(&["--secret-file", &shared.secret], &ids);

@@ -147,7 +147,9 @@ impl Crate {
                 let (Some([from, ..]), Some(to)) = (below(arrow.from), below(arrow.to)) else {
                     continue;
                 };
-                let row = [above.as_slice(), &[from.clone()]].concat().join("::");
+                let row = [above.as_slice(), std::slice::from_ref(from)]
+                    .concat()
+                    .join("::");
                 let allowed = table.get(&row);
                 let (fits, to) = match to.first() {
                     Some(to) => {

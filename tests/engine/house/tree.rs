@@ -146,7 +146,7 @@ impl Crate {
         };
         let above = &self.modules[parent];
         self.modules.push(Module {
-            path: [&above.path[..], &[name.clone()]].concat(),
+            path: [&above.path[..], std::slice::from_ref(&name)].concat(),
             file: match &inline {
                 Some(_) => above.file.clone(),
                 None => below.with_extension("rs"),
