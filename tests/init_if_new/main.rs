@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringflake::lease::{
-    Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace, StoreError,
-};
+use ringflake::lease::{Fingerprint, History, LeaseStore, MemoryStore, Namespace, StoreError};
 use ringflake::{BuildError, CachedGenerator, DirectGenerator, Layout, ManualClock, StaticLease};
 
 const LAYOUT: Layout = Layout::RANDFLAKE;
@@ -213,7 +211,7 @@ mod sqlite {
         let by_hand = home.path().join("by-hand.db");
         let space = Namespace::new("orders", &LAYOUT, Fingerprint::PLAIN).unwrap();
         let init = |path: &Path, history| {
-            let init = Init::new(history, SystemClock.unix_ms());
+            let init = ringflake::lease::Init::new(history, SystemClock.unix_ms());
             at(path).init(&space, &init).unwrap();
         };
         init(&by_hand, History::New);

@@ -1,7 +1,7 @@
 //! Generators of one process on one server.
 
 use std::collections::HashSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ringflake::lease::{Fingerprint, History, Init, Namespace, OpenOptions, open};
 use ringflake::{Clock, DirectGenerator, Layout, Secret, Shutdown, SystemClock};
@@ -63,7 +63,7 @@ pub(crate) fn a_connection_that_would_be_idle_for_long_is_closed(server: &dyn Re
     let init = Init::new(History::New, SystemClock.unix_ms());
     let record = store.init(&space, &init).unwrap();
     let opened = proxy.accepted();
-    let used = Instant::now();
+    let used = std::time::Instant::now();
     store.rest(Duration::from_secs(20));
     assert!(used.elapsed() > LINGERS || proxy.connections() == 1);
     eventually("nobody has used it for long", || {
