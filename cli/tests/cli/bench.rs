@@ -7,12 +7,11 @@ use ringflake::Backend;
 use serde_json::Value;
 
 use crate::home::{Home, fail, stderr, stdout, succeed};
-use ringflake_kit::words;
+use ringflake_kit::{assert_says, words};
 
 #[test]
 fn bench_has_one_line_for_each_name_and_number_of_threads() {
-    let home = Home::new();
-    let text = home.print(&["bench", "--format", "json", "--rounds", "2"]);
+    let text = Home::new().print("bench --format json --rounds 2");
     let cores = thread::available_parallelism().unwrap().get();
     let mut expected = BTreeSet::new();
     for name in words(
@@ -27,12 +26,9 @@ fn bench_has_one_line_for_each_name_and_number_of_threads() {
     for line in text.lines() {
         let object: Value = serde_json::from_str(line).unwrap();
         let name = object["name"].as_str().unwrap().to_owned();
-        let unique = if name.starts_with("encrypt_") {
-            Value::Null
-        } else {
-            Value::Bool(true)
-        };
-        assert_eq!(object["unique"], unique, "{line}");
+        // What encrypts makes no IDs.
+        let unique = (!name.starts_with("encrypt_")).then_some(true);
+        assert_eq!(object["unique"], Value::from(unique), "{line}");
         assert_eq!(object["rounds"], 2);
         let [min, median, max] = ["min", "median", "max"]
             .map(|key| object[format!("{key}_ids_per_s")].as_u64().unwrap());
@@ -45,59 +41,40 @@ fn bench_has_one_line_for_each_name_and_number_of_threads() {
 
 #[test]
 fn bench_can_be_asked_for_one_name_and_prints_a_table() {
-    let home = Home::new();
-    let args = words("bench --rounds 1 --only fetch_add --only in_place");
-    let table = home.print(&args);
-    let names: BTreeSet<_> = table
-        .lines()
-        .skip(1)
-        .map(|line| line.split_whitespace().next().unwrap())
-        .collect();
+    let table = Home::new().print("bench --rounds 1 --only fetch_add --only in_place");
+    let rows = table.lines().skip(1);
+    let names: BTreeSet<_> = rows.map(|row| words(row)[0]).collect();
     assert_eq!(names, BTreeSet::from(["fetch_add", "in_place"]));
 }
 
 #[test]
 fn an_interrupt_prints_the_rounds_until_then() {
-    use crate::home::{await_listening, signal, spawn};
-    let home = Home::new();
-    let args = ["bench", "--rounds", "1000", "--only", "fetch_add"];
-    let child = spawn(&mut home.command(&args));
-    await_listening(&child);
-    signal(&child, libc::SIGINT);
-    let output = child.wait_with_output().unwrap();
+    let output = Home::new().interrupt("bench --rounds 1000 --only fetch_add");
     assert_eq!(output.status.code(), Some(130));
-    assert!(
-        stderr(&output).contains("interrupted"),
-        "{}",
-        stderr(&output)
-    );
+    assert_says(&stderr(&output), &["interrupted"]);
     assert!(stdout(&output).starts_with("million IDs/s"));
 }
 
 #[test]
 fn an_unavailable_backend_is_refused_before_anything_is_done() {
     let home = Home::new();
-    let foreign = if cfg!(target_arch = "x86_64") {
-        "neon"
-    } else {
-        "avx2"
-    };
+    let is_x86 = cfg!(target_arch = "x86_64");
+    let foreign = if is_x86 { "neon" } else { "avx2" };
     for value in ["avx1024", "PORTABLE", foreign] {
-        for args in [
-            &["keygen"][..],
-            &["generate"],
-            &["inspect", "--plain", "5"],
-            &["verify", "-n", "1"],
-            &["bench"],
-            &["store", "check"],
+        for line in [
+            "keygen",
+            "generate",
+            "inspect --plain 5",
+            "verify -n 1",
+            "bench",
+            "store check",
         ] {
-            let mut command = home.command(args);
-            let output = command.env("RINGFLAKE_BACKEND", value).output().unwrap();
-            assert_eq!(stdout(&output), "", "{args:?}");
+            let output = home.run_with(line, "RINGFLAKE_BACKEND", value);
+            assert_eq!(stdout(&output), "", "{line}");
             let message = fail(output);
-            assert!(message.contains(&format!("{value:?}")), "{message}");
+            assert_says(&message, &[&format!("{value:?}")]);
             for backend in Backend::available() {
-                assert!(message.contains(&backend.to_string()), "{message}");
+                assert_says(&message, &[&backend.to_string()]);
             }
         }
     }
@@ -107,15 +84,12 @@ fn an_unavailable_backend_is_refused_before_anything_is_done() {
 #[test]
 fn bench_names_the_backend_on_stderr() {
     let home = Home::new();
-    let args = ["bench", "--rounds", "1", "--only", "encrypt_scalar"];
-    let backend_under = |value: &str| {
-        let mut command = home.command(&args);
-        let output = command.env("RINGFLAKE_BACKEND", value).output().unwrap();
-        stderr(&succeed(output))
-    };
+    let line = "bench --rounds 1 --only encrypt_scalar";
+    let backend_under =
+        |value: &str| stderr(&succeed(home.run_with(line, "RINGFLAKE_BACKEND", value)));
     for backend in Backend::available() {
-        let line = format!("backend: {backend}\n");
-        assert_eq!(backend_under(&backend.to_string()), line);
+        let told = format!("backend: {backend}\n");
+        assert_eq!(backend_under(&backend.to_string()), told);
     }
     let fastest = Backend::available().next().unwrap();
     assert_eq!(backend_under(""), format!("backend: {fastest}\n"));

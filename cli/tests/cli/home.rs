@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -25,6 +25,11 @@ impl Home {
         Self(home)
     }
 
+    /// With extended attributes, as build directories have and memory may not.
+    pub(crate) fn on_disk() -> Self {
+        Self(TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap())
+    }
+
     /// Where the data directory will be; it does not exist yet.
     pub(crate) fn data_dir(&self) -> PathBuf {
         self.0.path().join("data")
@@ -34,10 +39,16 @@ impl Home {
         self.0.path().join(name)
     }
 
-    pub(crate) fn command(&self, args: &[&str]) -> Command {
+    /// The path of that, as it is written on a command line.
+    pub(crate) fn path(&self, name: &str) -> String {
+        self.file(name).to_str().unwrap().to_owned()
+    }
+
+    /// The program with the words of this line as its arguments.
+    pub(crate) fn command(&self, line: impl AsRef<str>) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ringflake"));
         command
-            .args(args)
+            .args(line.as_ref().split_whitespace())
             .env_remove("RINGFLAKE_SECRET_FILE")
             .env_remove("RINGFLAKE_BACKEND")
             .env_remove("RINGFLAKE_STORE")
@@ -48,18 +59,37 @@ impl Home {
         command
     }
 
-    pub(crate) fn run(&self, args: &[&str]) -> Output {
-        self.command(args).output().unwrap()
+    pub(crate) fn run(&self, line: impl AsRef<str>) -> Output {
+        self.command(line).output().unwrap()
+    }
+
+    /// Runs it with one more variable.
+    pub(crate) fn run_with(&self, line: &str, variable: &str, value: &str) -> Output {
+        self.command(line).env(variable, value).output().unwrap()
     }
 
     /// Runs it, which must succeed, and returns what it printed.
-    pub(crate) fn print(&self, args: &[&str]) -> String {
-        stdout(&succeed(self.run(args)))
+    #[track_caller]
+    pub(crate) fn print(&self, line: impl AsRef<str>) -> String {
+        stdout(&succeed(self.run(line)))
+    }
+
+    /// Runs it, which must fail with one line on stderr, and returns that.
+    #[track_caller]
+    pub(crate) fn refuse(&self, line: impl AsRef<str>) -> String {
+        fail(self.run(line))
+    }
+
+    /// The IDs that `generate` prints with these options.
+    #[track_caller]
+    pub(crate) fn generate(&self, options: &str) -> Vec<u64> {
+        let line = format!("generate --format u64le {options}");
+        numbers(&succeed(self.run(line)).stdout)
     }
 
     /// Runs it with `input` on stdin.
-    pub(crate) fn feed(&self, args: &[&str], input: &[u8]) -> Output {
-        let mut child = spawn(self.command(args).stdin(Stdio::piped()));
+    pub(crate) fn feed(&self, line: impl AsRef<str>, input: &[u8]) -> Output {
+        let mut child = spawn(self.command(line).stdin(Stdio::piped()));
         let mut stdin = child.stdin.take().unwrap();
         thread::scope(|scope| {
             scope.spawn(move || stdin.write_all(input).unwrap());
@@ -68,10 +98,10 @@ impl Home {
     }
 
     /// Runs it with `input` on stdin, and with a stdout that nobody reads.
-    pub(crate) fn feed_unread(&self, args: &[&str], input: &[u8]) -> Output {
+    pub(crate) fn feed_unread(&self, line: impl AsRef<str>, input: &[u8]) -> Output {
         let (reader, writer) = io::pipe().unwrap();
         drop(reader);
-        let mut command = self.command(args);
+        let mut command = self.command(line);
         command.stdin(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.stdout(writer).spawn().unwrap();
         // It may have ended before.
@@ -79,10 +109,27 @@ impl Home {
         child.wait_with_output().unwrap()
     }
 
-    /// What `inspect` says about IDs, each on a line.
-    pub(crate) fn inspect(&self, args: &[&str], ids: &str) -> Vec<Parts> {
-        let args = [&["inspect", "--format", "json"], args].concat();
-        let output = succeed(self.feed(&args, ids.as_bytes()));
+    /// Runs it, and interrupts it as soon as it listens to signals: until then one would
+    /// end it.
+    pub(crate) fn interrupt(&self, line: impl AsRef<str>) -> Output {
+        // Of the two signals that it listens to this is the second.
+        const SIGTERM: u64 = 1 << (libc::SIGTERM - 1);
+        let child = spawn(&mut self.command(line));
+        eventually("it listens", || {
+            let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+            let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+            let caught = caught.map(|mask| u64::from_str_radix(mask.trim(), 16).unwrap());
+            caught.is_some_and(|mask| mask & SIGTERM != 0)
+        });
+        signal(&child, libc::SIGINT);
+        child.wait_with_output().unwrap()
+    }
+
+    /// What `inspect` with these options says about IDs, each on a line.
+    #[track_caller]
+    pub(crate) fn inspect(&self, options: impl AsRef<str>, ids: &str) -> Vec<Parts> {
+        let line = format!("inspect --format json {}", options.as_ref());
+        let output = succeed(self.feed(line, ids.as_bytes()));
         stdout(&output).lines().map(Parts::of).collect()
     }
 
@@ -98,7 +145,46 @@ impl Home {
         let path = self.file(name);
         fs::write(&path, contents).unwrap();
         set_mode(&path, 0o600);
-        path.to_str().unwrap().to_owned()
+        self.path(name)
+    }
+}
+
+/// A run of `generate` that has printed some IDs, and goes on as it is read.
+pub(crate) struct Printing {
+    pub(crate) child: Child,
+    stdout: ChildStdout,
+    bytes: Vec<u8>,
+}
+
+impl Printing {
+    /// It prints plain IDs, many more than a pipe can hold.
+    pub(crate) fn start(home: &Home, options: &str) -> Self {
+        let line = format!("generate --plain --format u64le {options}");
+        let mut child = spawn(&mut home.command(line));
+        let mut stdout = child.stdout.take().unwrap();
+        let mut bytes = vec![0; 8 * 1000];
+        stdout.read_exact(&mut bytes).unwrap();
+        Self {
+            child,
+            stdout,
+            bytes,
+        }
+    }
+
+    /// All its IDs, once it has succeeded.
+    #[track_caller]
+    pub(crate) fn finish(mut self) -> Vec<u64> {
+        self.stdout.read_to_end(&mut self.bytes).unwrap();
+        succeed(self.child.wait_with_output().unwrap());
+        numbers(&self.bytes)
+    }
+
+    /// The IDs that it has printed until its death.
+    pub(crate) fn kill(mut self) -> Vec<u64> {
+        self.child.kill().unwrap();
+        self.stdout.read_to_end(&mut self.bytes).unwrap();
+        self.child.wait().unwrap();
+        whole_numbers(&self.bytes)
     }
 }
 
@@ -142,11 +228,20 @@ pub(crate) fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// Whether these lie above all that can have been granted before `asked_ms`, when
-/// they were asked for: the horizon is 120 s.
-pub(crate) fn lie_above_all(parts: &[Parts], asked_ms: u64) -> bool {
+/// That these begin at the clock, and not above a past that is lost.
+#[track_caller]
+pub(crate) fn assert_new(parts: &[Parts]) {
+    let now = unix_ms();
+    assert!(parts.iter().all(|it| it.unix_ms <= now), "{parts:?}");
+}
+
+/// That these lie above all that can have been granted before `asked_ms`, when they
+/// were asked for: the horizon is 120 s.
+#[track_caller]
+pub(crate) fn assert_above_all(parts: &[Parts], asked_ms: u64) {
     let reach = asked_ms + 120_000..unix_ms() + 130_000;
-    parts.iter().all(|parts| reach.contains(&parts.unix_ms))
+    let above = |it: &Parts| reach.contains(&it.unix_ms);
+    assert!(parts.iter().all(above), "{parts:?}");
 }
 
 pub(crate) fn unix_ms() -> u64 {
@@ -155,7 +250,7 @@ pub(crate) fn unix_ms() -> u64 {
 }
 
 /// One line of `inspect --format json`: these names and no others.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Parts {
     pub(crate) id: String,
@@ -176,29 +271,20 @@ impl Parts {
     }
 }
 
+#[track_caller]
 pub(crate) fn numbers(bytes: &[u8]) -> Vec<u64> {
-    let (numbers, rest) = bytes.as_chunks();
-    assert!(rest.is_empty(), "{} bytes too many", rest.len());
-    numbers
-        .iter()
-        .map(|&bytes| u64::from_le_bytes(bytes))
-        .collect()
+    assert!(bytes.len().is_multiple_of(8), "{} bytes", bytes.len());
+    whole_numbers(bytes)
+}
+
+/// Without the one that is not written to its end.
+pub(crate) fn whole_numbers(bytes: &[u8]) -> Vec<u64> {
+    let numbers = bytes.as_chunks().0.iter();
+    numbers.map(|&bytes| u64::from_le_bytes(bytes)).collect()
 }
 
 pub(crate) fn distinct<T: Eq + std::hash::Hash>(items: impl IntoIterator<Item = T>) -> usize {
     items.into_iter().collect::<HashSet<_>>().len()
-}
-
-/// Returns once a child listens to signals: until then one would end it.
-pub(crate) fn await_listening(child: &Child) {
-    // Of the two signals that it listens to this is the second.
-    const SIGTERM: u64 = 1 << (libc::SIGTERM - 1);
-    eventually("it listens", || {
-        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
-        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-        let caught = caught.map(|mask| u64::from_str_radix(mask.trim(), 16).unwrap());
-        caught.is_some_and(|mask| mask & SIGTERM != 0)
-    });
 }
 
 /// Sends a signal to a child that was not waited for.

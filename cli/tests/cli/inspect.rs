@@ -34,35 +34,34 @@ fn every_vector_is_read_in_every_form() {
         ] {
             let ids = known_answers::column(column);
             let input: String = rows.iter().map(|&row| format!("{}\n", ids[row])).collect();
-            let args = ["--secret-file", &file, "--input", form];
-            let json = home.inspect(&args, &input);
+            let options = format!("--secret-file {file} --input {form}");
+            let json = home.inspect(&options, &input);
+            let table = home.feed(format!("inspect {options}"), input.as_bytes());
+            let table = stdout(&succeed(table));
+            let table: Vec<_> = table.lines().map(words).collect();
 
-            let table = [&["inspect"], &args[..]].concat();
-            let table = stdout(&succeed(home.feed(&table, input.as_bytes())));
-            let mut lines = table.lines();
-            let titles: Vec<_> = lines.next().unwrap().split_whitespace().collect();
-            assert_eq!(
-                titles,
-                ["id", "timestamp", "unix_seconds", "node", "sequence"]
-            );
-            let table: Vec<Vec<_>> = lines
-                .map(|line| line.split_whitespace().collect())
+            let mut expected_json = Vec::new();
+            let mut expected_table = vec![words("id timestamp unix_seconds node sequence")];
+            let cells: Vec<_> = rows
+                .iter()
+                .map(|&row| {
+                    let time = UNIX_EPOCH + Duration::from_secs(seconds[row]);
+                    let time = humantime::format_rfc3339_seconds(time).to_string();
+                    let (node, sequence) = (nodes[row], sequences[row]);
+                    expected_json.push(Parts {
+                        id: texts[row].to_owned(),
+                        unix_ms: seconds[row] * 1000,
+                        timestamp: time.clone(),
+                        node,
+                        sequence,
+                    });
+                    let (id, second) = (texts[row], seconds[row]);
+                    format!("{id} {time} {second} {node} {sequence}")
+                })
                 .collect();
-
-            assert_eq!((json.len(), table.len()), (rows.len(), rows.len()));
-            for ((json, table), &row) in json.iter().zip(table).zip(&rows) {
-                assert_eq!(json.id, texts[row]);
-                assert_eq!(
-                    json.cell(),
-                    (seconds[row] * 1000, nodes[row], sequences[row])
-                );
-                let time = UNIX_EPOCH + Duration::from_secs(seconds[row]);
-                let time = humantime::format_rfc3339_seconds(time).to_string();
-                assert_eq!(json.timestamp, time);
-                let [second, node, sequence] =
-                    [seconds[row], nodes[row], sequences[row]].map(|number| number.to_string());
-                assert_eq!(table, [texts[row], &time, &second, &node, &sequence]);
-            }
+            expected_table.extend(cells.iter().map(|row| words(row)));
+            assert_eq!(json, expected_json, "{form}");
+            assert_eq!(table, expected_table, "{form}");
         }
     }
 }
@@ -71,17 +70,14 @@ fn every_vector_is_read_in_every_form() {
 fn ids_can_be_arguments_also_negative_ones() {
     let home = Home::new();
     let file = home.write_secret("secret", known_answers::column("secret_hex")[0]);
-    let ids =
-        ["i64", "u64", "base32hex"].map(|form| known_answers::column(&format!("id_{form}"))[0]);
-    assert!(ids[0].starts_with('-'));
-    let args = [
-        &["inspect", "--format", "json", "--secret-file", &file],
-        &ids[..],
-    ]
-    .concat();
-    let text = home.print(&args);
-    assert_eq!(text.lines().count(), 3);
-    assert_eq!(distinct(text.lines()), 1);
+    let [signed, unsigned, text] =
+        ["id_i64", "id_u64", "id_base32hex"].map(|name| known_answers::column(name)[0]);
+    assert!(signed.starts_with('-'));
+    let printed = home.print(format!(
+        "inspect --format json --secret-file {file} {signed} {unsigned} {text}"
+    ));
+    assert_eq!(printed.lines().count(), 3);
+    assert_eq!(distinct(printed.lines()), 1);
 }
 
 #[test]
@@ -90,39 +86,29 @@ fn bad_lines_are_told_by_their_number_and_the_rest_go_on() {
     let mut input = b"1\r\nn!\n\n  2  \n-\n\xff\xfe\n18446744073709551616\n".to_vec();
     input.extend([b'9'; 100_000]);
     input.extend(b"\n3");
-    let output = home.feed(&["inspect", "--plain", "--format", "json"], &input);
+    let output = home.feed("inspect --plain --format json", &input);
     assert_eq!(output.status.code(), Some(1));
-    let ids: Vec<_> = stdout(&output)
-        .lines()
-        .map(|line| Parts::of(line).id)
-        .collect();
+    let lines = stdout(&output);
+    let ids: Vec<_> = lines.lines().map(|line| Parts::of(line).id).collect();
     assert_eq!(ids, ["1", "2", "3"]);
     let errors = stderr(&output);
-    let numbers: Vec<_> = errors
-        .lines()
-        .map(|line| line.split_once(": ").unwrap().0)
-        .collect();
-    assert_eq!(numbers, ["line 2", "line 5", "line 6", "line 7", "line 8"]);
+    let numbers = errors.lines().map(|line| line.split_once(": ").unwrap().0);
+    let expected = ["line 2", "line 5", "line 6", "line 7", "line 8"];
+    assert_eq!(Vec::from_iter(numbers), expected);
 }
 
 #[test]
 fn bad_arguments_are_told_by_their_number_and_the_rest_go_on() {
-    let home = Home::new();
-    let output = home.run(&["inspect", "--plain", "--layout", "js-safe", "7", "x", "-1"]);
+    let output = Home::new().run("inspect --plain --layout js-safe 7 x -1");
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(stdout(&output).lines().count(), 2);
     let errors = stderr(&output);
-    let lines: Vec<_> = errors.lines().collect();
-    assert_eq!(lines.len(), 2, "{errors}");
-    assert!(
-        lines[0].starts_with("argument 2: ") && lines[0].contains("'x'"),
-        "{errors}"
-    );
+    let [second, third] = *Vec::from_iter(errors.lines()) else {
+        panic!("{errors}");
+    };
+    assert!(second.starts_with("argument 2: ") && second.contains("'x'"));
     // It has 64 bits, and the layout 53.
-    assert!(
-        lines[1].starts_with("argument 3: ") && lines[1].contains("53"),
-        "{errors}"
-    );
+    assert!(third.starts_with("argument 3: ") && third.contains("53"));
 }
 
 #[test]
@@ -140,7 +126,7 @@ fn the_input_forms_are_strict() {
         ("auto", "010", true),
         ("auto", "0x10", false),
     ] {
-        let output = home.run(&["inspect", "--plain", "--input", form, "--", id]);
+        let output = home.run(format!("inspect --plain --input {form} -- {id}"));
         assert_eq!(output.status.success(), right, "{form} {id}");
     }
 }
@@ -148,43 +134,32 @@ fn the_input_forms_are_strict() {
 #[test]
 fn times_have_milliseconds_where_ticks_are_below_a_second() {
     let home = Home::new();
-    let twitter = ["--plain", "--layout", "twitter", "--input", "base32hex"];
-    let table = home.print(&[&["inspect", "40000"], &twitter[..]].concat());
-    let cells: Vec<_> = table.lines().nth(1).unwrap().split_whitespace().collect();
+    let twitter = "--plain --layout twitter --input";
+    let table = home.print(format!("inspect 40000 {twitter} base32hex"));
     assert_eq!(
-        cells,
+        words(table.lines().nth(1).unwrap()),
         words("40000 2010-11-04T01:42:54.658Z 1288834974.658 0 0")
     );
-    let json = home.inspect(
-        &["--plain", "--layout", "twitter", "--input", "u64"],
-        "4194304",
-    );
+    let json = home.inspect(format!("{twitter} u64"), "4194304");
     assert_eq!(json[0].timestamp, "2010-11-04T01:42:54.658Z");
 }
 
 #[test]
 fn a_time_that_rfc_3339_can_not_write_is_null() {
     let home = Home::new();
-    let layout = "44/10/10@2020-01-01T00:00:00Z/1s";
-    let args = [
-        "inspect",
-        "--plain",
-        "--layout",
-        layout,
-        "18446744073709551615",
-        "--format",
-    ];
-    let json: Value = serde_json::from_str(&home.print(&[&args[..], &["json"]].concat())).unwrap();
+    let layout = "--plain --layout 44/10/10@2020-01-01T00:00:00Z/1s";
+    let inspect = format!("inspect {layout} 18446744073709551615 --format");
+    let json: Value = serde_json::from_str(&home.print(format!("{inspect} json"))).unwrap();
     assert_eq!(json["timestamp"], Value::Null);
     assert_eq!(json["timestamp_unix_ms"], 17_593_763_881_215_000_u64);
-    let table = home.print(&[&args[..], &["text"]].concat());
+    let table = home.print(format!("{inspect} text"));
     assert_says(&table, &["after 9999", "17593763881215 "]);
 }
 
 #[test]
 fn an_answer_does_not_wait_for_the_next_id() {
     let home = Home::new();
-    let mut child = spawn(home.command(&["inspect", "--plain"]).stdin(Stdio::piped()));
+    let mut child = spawn(home.command("inspect --plain").stdin(Stdio::piped()));
     let mut stdin = child.stdin.take().unwrap();
     let (send, answers) = mpsc::channel();
     let stdout = BufReader::new(child.stdout.take().unwrap());
@@ -210,8 +185,8 @@ fn an_answer_does_not_wait_for_the_next_id() {
 fn what_generate_prints_by_default_is_what_inspect_reads() {
     let home = Home::new();
     let count = short_or_long(50_000, 200_000);
-    let ids = home.print(&["generate", "-n", &count.to_string(), "--threads", "2"]);
-    let parts = home.inspect(&[], &ids);
+    let ids = home.print(format!("generate -n {count} --threads 2"));
+    let parts = home.inspect("", &ids);
     assert!(ids.lines().eq(parts.iter().map(|parts| parts.id.as_str())));
     assert_eq!(distinct(parts.iter().map(Parts::cell)), count);
 }
@@ -221,22 +196,20 @@ fn what_generate_prints_by_default_is_what_inspect_reads() {
 #[test]
 fn short_numbers_on_stdin_are_read_as_the_others_are() {
     let home = Home::new();
-    let numbers = ["1730000000", "42", "12345678901234", "7", "9999999999999"];
-    let lines = numbers.map(|number| format!("{number}\n")).concat();
-    let named = home.inspect(&["--plain", "--input", "u64"], &lines);
-    let ids = |parts: &[Parts]| Vec::from_iter(parts.iter().map(|parts| parts.id.clone()));
-    assert_eq!(ids(&home.inspect(&["--plain"], &lines)), ids(&named));
+    let numbers = "1730000000\n42\n12345678901234\n7\n9999999999999\n";
+    let named = home.inspect("--plain --input u64", numbers);
+    assert_eq!(home.inspect("--plain", numbers), named);
     let texts = ["10", "ae3ek0mnbbd13", "7", "9999999999999"];
-    let lines = texts.map(|text| format!("{text}\n")).concat();
-    assert_eq!(ids(&home.inspect(&["--plain"], &lines)), texts);
+    let read = home.inspect("--plain", &texts.join("\n"));
+    assert!(read.iter().map(|parts| &*parts.id).eq(texts), "{read:?}");
 }
 
 #[test]
 fn numbers_that_nothing_decides_are_not_guessed() {
     let home = Home::new();
     for output in [
-        home.feed(&["inspect", "--plain"], b"1730000000\n7\n42\n"),
-        home.run(&["inspect", "--plain", "1730000000", "7", "42"]),
+        home.feed("inspect --plain", b"1730000000\n7\n42\n"),
+        home.run("inspect --plain 1730000000 7 42"),
     ] {
         assert_eq!(output.status.code(), Some(1));
         // The titles, and a digit that is the same ID either way.

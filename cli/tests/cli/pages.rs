@@ -4,33 +4,22 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::{Command, Stdio};
 
-use crate::home::{Home, fail, stderr, stdout, succeed};
-use ringflake_kit::assert_says;
+use crate::home::{Home, stderr, stdout, succeed};
+use ringflake_kit::{assert_says, words};
 
-/// The commands below these, as their help lists them.
-fn commands_below(home: &Home, names: &[&str]) -> Vec<String> {
-    let help = home.print(&[names, &["-h"]].concat());
-    let list = help.split_once("Commands:\n").map_or("", |(_, list)| list);
-    let lines = list.lines().take_while(|line| line.starts_with("  "));
-    let names = lines.filter(|line| !line.starts_with("   "));
-    let names = names.filter_map(|line| line.split_whitespace().next());
-    names
-        .filter(|&name| name != "help")
-        .map(str::to_owned)
-        .collect()
-}
-
-/// Every command, with the words that lead to it.
-fn all_commands(home: &Home) -> Vec<Vec<String>> {
-    let mut all = vec![Vec::new()];
+/// Every command, by the words that lead to it, as help lists them.
+fn all_commands(home: &Home) -> Vec<String> {
+    let mut all = vec![String::new()];
     let mut next = 0;
-    while let Some(names) = all.get(next).cloned() {
-        let names: Vec<_> = names.iter().map(String::as_str).collect();
-        for below in commands_below(home, &names) {
-            let mut words: Vec<_> = names.iter().map(|&name| name.to_owned()).collect();
-            words.push(below);
-            all.push(words);
-        }
+    while let Some(command) = all.get(next).cloned() {
+        let help = home.print(format!("{command} -h"));
+        let list = help.split_once("Commands:\n").map_or("", |(_, list)| list);
+        // A description goes on further in.
+        let names = list.lines().map_while(|line| line.strip_prefix("  "));
+        let names = names.filter(|line| !line.starts_with(' '));
+        let names = names.map(|line| words(line)[0]);
+        let names = names.filter(|&name| name != "help");
+        all.extend(names.map(|name| format!("{command} {name}")));
         next += 1;
     }
     all
@@ -40,72 +29,56 @@ fn all_commands(home: &Home) -> Vec<Vec<String>> {
 fn every_command_has_a_manual_page_that_is_linked_by_name() {
     let home = Home::new();
     let directory = home.file("man/man1");
-    let output = succeed(home.run(&["man", directory.to_str().unwrap()]));
-    assert!(
-        stderr(&output).contains("manual pages to"),
-        "{}",
-        stderr(&output)
-    );
+    let output = succeed(home.run(format!("man {}", directory.display())));
+    assert_says(&stderr(&output), &["manual pages to"]);
     let files = fs::read_dir(&directory).unwrap();
     let files: BTreeSet<_> = files
         .map(|file| file.unwrap().file_name().into_string().unwrap())
         .collect();
     let commands = all_commands(&home);
     assert!(commands.len() > 15, "{commands:?}");
-    let expected: BTreeSet<_> = commands
-        .iter()
-        .map(|words| [&["ringflake".to_owned()], &words[..]].concat().join("-") + ".1")
-        .collect();
-    assert_eq!(files, expected);
+    let page = |command: String| format!("ringflake{}.1", command.replace(' ', "-"));
+    assert_eq!(files, commands.into_iter().map(page).collect());
     let page = fs::read_to_string(directory.join("ringflake-store-init.1")).unwrap();
-    for said in [
-        ".SH NAME",
-        "ringflake\\-store\\-init",
-        "\\-\\-history",
-        "\\-\\-data\\-dir",
-    ] {
-        assert!(page.contains(said), "{said}: {page}");
-    }
+    let names = "ringflake\\-store\\-init \\-\\-history \\-\\-data\\-dir";
+    assert_says(&page, &[&[".SH NAME"], &words(names)[..]].concat());
     // Without a directory there is one page, on stdout.
-    let page = home.print(&["man"]);
+    let page = home.print("man");
     assert_says(&page, &[".TH ringflake 1", "ringflake\\-generate"]);
     let file = home.write_secret("a-file", "");
-    let message = fail(home.run(&["man", &file]));
+    let message = home.refuse(format!("man {file}"));
     assert_says(&message, &["manual pages can't be written"]);
 }
 
 #[test]
 fn completions_are_scripts_that_know_every_command() {
     let home = Home::new();
-    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
-        let script = home.print(&["completions", shell]);
-        for word in ["generate", "raise-floor", "lease-duration"] {
-            assert!(script.contains(word), "{shell}: {word}");
-        }
+    for shell in words("bash elvish fish powershell zsh") {
+        let script = home.print(format!("completions {shell}"));
+        assert_says(&script, &["generate", "raise-floor", "lease-duration"]);
     }
-    let script = home.file("ringflake.bash");
-    fs::write(&script, home.print(&["completions", "bash"])).unwrap();
+    let script = home.path("ringflake.bash");
+    fs::write(&script, home.print("completions bash")).unwrap();
     let bash = |args: &[&str]| {
         let mut bash = Command::new("bash");
-        bash.args(args).stdin(Stdio::null()).output().unwrap()
+        let output = bash.args(args).stdin(Stdio::null()).output().unwrap();
+        stdout(&succeed(output))
     };
-    succeed(bash(&["-n", script.to_str().unwrap()]));
+    bash(&["-n", &script]);
     let complete = format!(
-        "source {}; COMP_WORDS=(ringflake store rai); COMP_CWORD=2; \
-         _ringflake ringflake rai store; echo \"${{COMPREPLY[@]}}\"",
-        script.display()
+        "source {script}; COMP_WORDS=(ringflake store rai); COMP_CWORD=2; \
+         _ringflake ringflake rai store; echo \"${{COMPREPLY[@]}}\""
     );
-    assert_eq!(stdout(&succeed(bash(&["-c", &complete]))), "raise-floor\n");
+    assert_eq!(bash(&["-c", &complete]), "raise-floor\n");
 }
 
 #[test]
 fn help_is_no_wider_than_the_terminal() {
     let home = Home::new();
-    for words in all_commands(&home) {
-        let words: Vec<_> = words.iter().map(String::as_str).collect();
-        let mut command = home.command(&[&words[..], &["--help"]].concat());
-        let help = stdout(&succeed(command.env("COLUMNS", "80").output().unwrap()));
+    for command in all_commands(&home) {
+        let help = home.run_with(&format!("{command} --help"), "COLUMNS", "80");
+        let help = stdout(&succeed(help));
         let widest = help.lines().map(str::len).max().unwrap();
-        assert!(widest <= 80, "{words:?}: {widest}\n{help}");
+        assert!(widest <= 80, "{command}: {widest}\n{help}");
     }
 }

@@ -1,60 +1,30 @@
 //! What `tune` recommends, and what it refuses.
 
 use std::fs;
-use std::process::Output;
 
 use serde_json::Value;
 
-use crate::home::{Home, fail, stderr, stdout, succeed};
-use ringflake_kit::words;
+use crate::home::{Home, stderr, stdout};
+use ringflake_kit::{assert_says, words};
 
 /// A load that any machine can serve, and a grid that is soon through.
-const SMALL: [&str; 9] = [
-    "tune",
-    "--rate",
-    "20k",
-    "--seconds",
-    "2",
-    "--threshold",
-    "50%",
-    "--threshold",
-    "adaptive",
-];
-
-fn with<'a>(more: &[&'a str]) -> Vec<&'a str> {
-    [&SMALL, more].concat()
-}
-
-/// Checks that it was refused as a wrong command line, before anything was
-/// measured, and returns what it said.
-#[track_caller]
-fn refused(output: Output) -> String {
-    let text = stderr(&output);
-    assert_eq!(output.status.code(), Some(2), "{text}");
-    assert_eq!(text.lines().count(), 1, "{text}");
-    assert_eq!(stdout(&output), "");
-    text
-}
+const SMALL: &str = "tune --rate 20k --seconds 2 --threshold 50% --threshold adaptive";
 
 #[test]
 fn a_recommendation_has_its_reasons_its_builder_and_its_page() {
     let home = Home::new();
-    let page = home.file("tune.html");
+    let page = home.path("tune.html");
     // Noise can end in no recommendation; what is printed then is tested elsewhere.
-    let output = home.run(&with(&["--report", page.to_str().unwrap()]));
+    let output = home.run(format!("{SMALL} --report {page}"));
     let text = stdout(&output);
-    for part in [
+    let parts = [
         "20 k IDs/s on average",
         "This machine: ",
         "The lease: 1 node has 131 k IDs/s",
-    ] {
-        assert!(text.contains(part), "{part}: {text}");
-    }
-    assert_eq!(
-        output.status.success(),
-        text.contains("CachedGenerator::builder(layout)"),
-        "{text}"
-    );
+    ];
+    assert_says(&text, &parts);
+    let has_builder = text.contains("CachedGenerator::builder(layout)");
+    assert_eq!(output.status.success(), has_builder, "{text}");
     let html = fs::read_to_string(page).unwrap();
     assert!(html.starts_with("<!DOCTYPE html>"));
     assert!(html.contains("ringflake tune --rate 20k"));
@@ -64,9 +34,7 @@ fn a_recommendation_has_its_reasons_its_builder_and_its_page() {
 #[test]
 fn json_is_one_object_with_the_names_that_are_written_down() {
     let home = Home::new();
-    let output = home.run(&with(&[
-        "--format", "json", "--goal", "max=1h", "--nodes", "4..6",
-    ]));
+    let output = home.run(format!("{SMALL} --format json --goal max=1h --nodes 4..6"));
     let text = stdout(&output);
     assert_eq!(text.lines().count(), 1, "{text}");
     let object: Value = serde_json::from_str(&text).unwrap();
@@ -92,10 +60,8 @@ fn json_is_one_object_with_the_names_that_are_written_down() {
     let mut names = Vec::new();
     collect_names(&object, &mut names);
     for name in names {
-        assert!(
-            guide.contains(&format!("`{name}`")),
-            "{name} is not documented"
-        );
+        let is_documented = guide.contains(&format!("`{name}`"));
+        assert!(is_documented, "{name} is not documented");
     }
 }
 
@@ -115,91 +81,74 @@ fn collect_names(value: &Value, names: &mut Vec<String>) {
 #[test]
 fn a_wrong_command_line_is_refused_before_anything_is_measured() {
     let home = Home::new();
-    for (args, expected) in [
-        (&[][..], "--rate"),
-        (&["--rate", "2000000"], "unit"),
-        (&["--rate", "0/s"], "0/s"),
-        (&["--rate", "1M", "--burst", "20M:2s/1s"], "period"),
-        (&["--rate", "1M", "--threshold", "120%"], "1 to 100"),
-        (&["--rate", "1M", "--threshold", "0"], "1 to 100"),
-        (&["--rate", "1M", "--capacity", "1000"], "512 or 1024"),
-        (&["--rate", "1M", "--goal", "p99.99"], "p99.99=2us"),
-        (&["--rate", "1M", "--goal", "p101=2us"], "between 0 and 100"),
-        (&["--rate", "1M", "--seconds", "0"], "1 to 86400"),
-        (&["--rate", "1M", "--consumers", "0"], "1 to 1024"),
-        (&["--rate", "1M", "--nodes", "0..131073"], "131072"),
+    for (options, expected) in [
+        ("", "--rate"),
+        ("--rate 2000000", "unit"),
+        ("--rate 0/s", "0/s"),
+        ("--rate 1M --burst 20M:2s/1s", "period"),
+        ("--rate 1M --threshold 120%", "1 to 100"),
+        ("--rate 1M --threshold 0", "1 to 100"),
+        ("--rate 1M --capacity 1000", "512 or 1024"),
+        ("--rate 1M --goal p99.99", "p99.99=2us"),
+        ("--rate 1M --goal p101=2us", "between 0 and 100"),
+        ("--rate 1M --seconds 0", "1 to 86400"),
+        ("--rate 1M --consumers 0", "1 to 1024"),
+        ("--rate 1M --nodes 0..131073", "131072"),
     ] {
-        let output = home.run(&[&["tune"], args].concat());
-        let text = refused(output);
-        assert!(text.contains(expected), "{expected}: {text}");
+        let output = home.run(format!("tune {options}"));
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert_eq!(text.lines().count(), 1, "{text}");
+        assert_eq!(stdout(&output), "", "{options}");
+        assert_says(&text, &[expected]);
     }
 }
 
 #[test]
 fn a_trace_that_goes_back_in_time_is_refused_with_its_line() {
     let home = Home::new();
-    let trace = home.file("trace.csv");
+    let trace = home.path("trace.csv");
     fs::write(&trace, "0,5\n2,5\n1,5\n").unwrap();
-    let text = fail(home.run(&["tune", "--trace", trace.to_str().unwrap()]));
-    assert!(text.contains("line 3"), "{text}");
+    let text = home.refuse(format!("tune --trace {trace}"));
+    assert_says(&text, &["line 3"]);
 }
 
 #[test]
 fn a_report_that_can_not_be_written_is_refused_before_the_run() {
     let home = Home::new();
-    let path = home.file("missing/tune.html");
+    let path = home.path("missing/tune.html");
     // It would take hours.
-    let args = ["tune", "--rate", "1M", "--seconds", "9999", "--report"];
-    let text = fail(home.run(&[&args[..], &[path.to_str().unwrap()]].concat()));
-    assert!(text.contains("can't be written"), "{text}");
-    assert!(text.contains("tune.html"), "{text}");
+    let text = home.refuse(format!("tune --rate 1M --seconds 9999 --report {path}"));
+    assert_says(&text, &["can't be written", "tune.html"]);
 }
 
 #[test]
 fn a_load_above_the_ceiling_of_its_lease_is_reported_in_numbers() {
     let home = Home::new();
-    let args = words("tune --rate 1M --nodes 0..1 --seconds 1 --capacity 65536");
-    let output = home.run(&args);
-    let text = stderr(&output);
-    for part in [
+    let output = home.run("tune --rate 1M --nodes 0..1 --seconds 1 --capacity 65536");
+    let told = [
         "1 M IDs/s",
         "1 node has 131 k IDs/s",
         "after 9.05 s",
         "10 nodes",
-    ] {
-        assert!(text.contains(part), "{part}: {text}");
-    }
-    assert!(stdout(&output).contains("Warning: the load asks for 1 M IDs/s"));
+    ];
+    assert_says(&stderr(&output), &told);
+    let warning = "Warning: the load asks for 1 M IDs/s";
+    assert_says(&stdout(&output), &[warning]);
 }
 
 #[test]
 fn an_interrupt_ends_the_measuring_and_prints_what_is_known() {
-    use crate::home::{await_listening, signal, spawn};
-    let home = Home::new();
-    let args = words("tune --rate 20k --seconds 9999 --format json");
-    let mut child = spawn(&mut home.command(&args));
-    await_listening(&child);
-    signal(&child, libc::SIGINT);
-    let status = child.wait().unwrap();
-    let mut text = String::new();
-    std::io::Read::read_to_string(&mut child.stdout.take().unwrap(), &mut text).unwrap();
-    let object: Value = serde_json::from_str(&text).unwrap();
+    let output = Home::new().interrupt("tune --rate 20k --seconds 9999 --format json");
+    let object: Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_eq!(object["interrupted"], true);
-    assert_eq!(status.success(), object["recommendation"].is_object());
+    let is_recommended = object["recommendation"].is_object();
+    assert_eq!(output.status.success(), is_recommended);
 }
 
 #[test]
 fn help_says_what_it_does_to_the_machine() {
-    let home = Home::new();
-    let text = stdout(&succeed(home.run(&["tune", "--help"])));
-    for part in [
-        "--rate",
-        "--burst",
-        "--trace",
-        "--goal",
-        "--report",
-        "margin of 2",
-    ] {
-        assert!(text.contains(part), "{part}");
-    }
+    let text = Home::new().print("tune --help");
+    let options = words("--rate --burst --trace --goal --report");
+    assert_says(&text, &[&options[..], &["margin of 2"]].concat());
 }
