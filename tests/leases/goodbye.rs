@@ -1,16 +1,13 @@
 //! What becomes of the blocks when a generator goes.
 
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ringflake::Shutdown;
 
-use crate::rig::{Rig, SECOND};
+use crate::rig::{PATIENCE, Rig, SECOND};
 use ringflake_kit::eventually;
 use ringflake_kit::faulty_store::{Fault, Op};
-
-/// Longer than any of them takes.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
 fn dropping_the_last_clone_or_handle_releases_every_block() {

@@ -11,7 +11,7 @@ use ringflake::lease::{
 };
 use ringflake::{
     CachedGenerator, CachedGeneratorBuilder, Clock, DirectGenerator, DirectGeneratorBuilder, Id,
-    Inspector, Layout, ManualClock, OnEmpty, PaddingFill, Refused, TakeError,
+    Inspector, Layout, ManualClock, OnEmpty, PaddingFill, Refused, Shutdown, TakeError,
 };
 
 use ringflake_kit::eventually;
@@ -22,6 +22,9 @@ use ringflake_kit::small::{clock_at, epoch_of_its_own, secret};
 pub(crate) const NAME: &str = "test";
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
+
+/// Longer than what is waited for ever takes.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The tick at which everything begins.
 pub(crate) const START: u64 = 1_000;
@@ -104,6 +107,14 @@ impl Rig {
             .block_bits(BLOCK_BITS)
             .widen_to(1)
             .clock(self.clock.clone())
+    }
+
+    /// Gives so many blocks away up to the end of a lease, and has them released: a drop
+    /// alone does not wait for that for long.
+    pub(crate) fn give_away(&self, blocks: u32) {
+        let builder = self.cached().blocks(blocks).widen_to(blocks);
+        let ids = builder.build().unwrap();
+        assert_eq!(ids.shutdown(PATIENCE), Shutdown::Released);
     }
 
     pub(crate) fn tick(&self) -> u64 {

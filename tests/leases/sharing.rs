@@ -3,7 +3,6 @@
 use std::error::Error;
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
 
 use ringflake::lease::{
     Fingerprint, GrantState, History, Init, LeaseStatus, LeaseStore, Namespace, StoreError,
@@ -11,12 +10,9 @@ use ringflake::lease::{
 };
 use ringflake::{Clock, DirectGenerator, DirectGeneratorBuilder, ManualClock, Secret, Shutdown};
 
-use crate::rig::{Judge, Rig, SECOND, held_end};
+use crate::rig::{Judge, PATIENCE, Rig, SECOND, held_end};
 use ringflake_kit::eventually;
 use ringflake_kit::faulty_store::{Fault, Op};
-
-/// Longer than any of them takes.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A rig whose store has a key, the name of the test.
 fn rig(name: &str) -> Rig {

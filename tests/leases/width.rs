@@ -160,8 +160,8 @@ fn ids_flow_after_all_clocks_were_an_hour_ahead() {
 #[test]
 fn rollback_bits_keep_their_parts_in_blocks_held_for_later() {
     let rig = Rig::new();
-    // All but one block were given away up to here.
-    drop(rig.cached().blocks(63).widen_to(63).build().unwrap());
+    // All but one block.
+    rig.give_away(63);
     let ids = rig
         .direct()
         .blocks(2)
@@ -169,38 +169,31 @@ fn rollback_bits_keep_their_parts_in_blocks_held_for_later() {
         .clock_policy(ClockPolicy::RollbackBits(1))
         .build()
         .unwrap();
-    let starts: Vec<_> = rig.store.granted()[63..]
-        .iter()
-        .map(|grant| grant.ticks.start)
-        .collect();
+    let granted = rig.store.granted();
+    let starts: Vec<_> = granted[63..].iter().map(|it| it.ticks.start).collect();
     assert_eq!(starts, [START, START + LEASE_DURATION]);
 
     let judge = Judge::new(&rig);
     let take = || ids.take().map(|id| judge.judge(id));
-    let half = BLOCK_IDS / 2;
-    for _ in 0..half {
-        take().unwrap();
-    }
-    let refused = take().unwrap_err();
-    let wait = |refused| match refused {
+    let wait = || match take().unwrap_err() {
         Refused::BorrowLimit { retry_after, .. } => retry_after,
         other => panic!("{other:?}"),
     };
-    assert_eq!(wait(refused), SECOND, "the tick is used up");
+    let half = BLOCK_IDS / 2;
+    (0..half).for_each(|_| take().unwrap());
+    assert_eq!(wait(), SECOND, "the tick is used up");
     // The other half is for a clock that is set back.
     rig.clock.advance(SECOND);
     take().unwrap();
     rig.clock.step_back(SECOND);
-    for _ in 0..half {
-        take().unwrap();
-    }
-    assert_eq!(wait(take().unwrap_err()), SECOND);
+    (0..half).for_each(|_| take().unwrap());
+    assert_eq!(wait(), SECOND);
 }
 
 #[test]
 fn a_block_that_begins_in_the_future_waits_for_the_clock() {
     let rig = Rig::new();
-    drop(rig.cached().blocks(64).widen_to(64).build().unwrap());
+    rig.give_away(64);
     let judge = Judge::new(&rig);
     let ids = rig.in_place().build().unwrap();
     let Err(TakeError::Refused(Refused::BorrowLimit { retry_after, .. })) = ids.take() else {
