@@ -15,12 +15,13 @@ use ringflake::lease::{Acquire, Fingerprint, History, Init, LeaseStore, StoreErr
 use ringflake::local::DataDir;
 use ringflake::{
     BuildError, CachedGenerator, CachedGeneratorBuilder, Cipher, Clock, DirectGenerator, Id,
-    Inspector, Layout, Local, LocalError, Parts, Secret, StaticLease, SystemClock,
+    Inspector, Layout, Local, LocalError, Parts, Secret, Shutdown, StaticLease, SystemClock,
 };
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use ringflake_kit::eventually;
+use crate::rig::SECOND;
+use ringflake_kit::{assert_says, eventually};
 
 const LAYOUT: Layout = Layout::RANDFLAKE;
 
@@ -32,11 +33,14 @@ fn directory() -> TempDir {
     TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
-fn orders(directory: &Path) -> Local {
+fn local(name: &str, directory: &Path) -> Local {
     // A target directory may be anywhere.
-    Local::new("orders")
-        .in_directory(directory)
-        .accept_best_effort(true)
+    let local = Local::new(name).in_directory(directory);
+    local.accept_best_effort(true)
+}
+
+fn orders(directory: &Path) -> Local {
+    local("orders", directory)
 }
 
 fn builder(local: Local) -> CachedGeneratorBuilder {
@@ -56,9 +60,28 @@ fn refused(local: Local) -> LocalError {
     }
 }
 
+fn plain(directory: &Path) -> CachedGenerator {
+    builder(orders(directory).plain()).build().unwrap()
+}
+
 fn take(ids: &CachedGenerator, count: usize) -> Vec<Parts> {
     let take = |_| ids.inspect(ids.take().unwrap()).unwrap();
     (0..count).map(take).collect()
+}
+
+/// The same from one that is gone afterwards, and touches the directory no more.
+fn take_and_go(ids: CachedGenerator) -> Vec<Parts> {
+    let parts = take(&ids, 10);
+    assert_eq!(ids.shutdown(60 * SECOND), Shutdown::Released);
+    parts
+}
+
+/// Makes a space by hand.
+fn adopt(local: Local, history: History) {
+    let space = local.make_secret(&LAYOUT).unwrap();
+    let init = Init::new(history, SystemClock.unix_ms());
+    let init = init.with_limits(Local::limits(&LAYOUT));
+    space.init(&init).unwrap();
 }
 
 /// How far ahead of the clock it is, in milliseconds.
@@ -73,17 +96,14 @@ fn is_new(parts: &[Parts]) -> bool {
 /// As after a past that is lost: the horizon is 120 s, of which a slow machine may have
 /// seen some pass.
 fn is_above_all(parts: &[Parts]) -> bool {
-    parts
-        .iter()
-        .all(|parts| (30_000..125_000).contains(&ahead(parts)))
+    let mut ahead = parts.iter().map(ahead);
+    ahead.all(|ahead| (30_000..125_000).contains(&ahead))
 }
 
 fn names(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).unwrap();
-    let name = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name();
-    let mut names: Vec<_> = entries
-        .map(|entry| name(entry).into_string().unwrap())
-        .collect();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<_> = names.collect();
     names.sort_unstable();
     names
 }
@@ -117,11 +137,10 @@ fn write_for_ever(output: PathBuf) -> ! {
     let mut batch = [Id::default(); 100];
     for _ in 0..100 {
         let count = ids.take_batch(&mut batch).unwrap();
-        let bytes: Vec<u8> = batch[..count]
+        let bytes = batch[..count]
             .iter()
-            .flat_map(|id| id.to_u64().to_le_bytes())
-            .collect();
-        output.write_all(&bytes).unwrap();
+            .flat_map(|id| id.to_u64().to_le_bytes());
+        output.write_all(&bytes.collect::<Vec<_>>()).unwrap();
         thread::sleep(Duration::from_millis(1));
     }
     loop {
@@ -132,10 +151,8 @@ fn write_for_ever(output: PathBuf) -> ! {
 fn read(path: &Path) -> Vec<Id> {
     let bytes = fs::read(path).unwrap();
     let (whole, _) = bytes.as_chunks();
-    whole
-        .iter()
-        .map(|&bytes| Id::from_u64(u64::from_le_bytes(bytes)))
-        .collect()
+    let ids = whole.iter().map(|&bytes| u64::from_le_bytes(bytes));
+    ids.map(Id::from_u64).collect()
 }
 
 #[test]
@@ -219,16 +236,9 @@ fn a_secret_is_its_owners_alone_and_never_overwritten() {
     assert_eq!(second.inspect(id), first.inspect(id));
     assert!(is_new(&take(&first, 10)) && is_new(&take(&second, 10)));
 
-    let other = builder(
-        Local::new("invoices")
-            .in_directory(&data)
-            .accept_best_effort(true),
-    );
-    let other = other.build().unwrap();
-    assert_ne!(
-        fs::read_to_string(data.join("invoices.secret")).unwrap(),
-        text
-    );
+    let other = builder(local("invoices", &data)).build().unwrap();
+    let others_text = fs::read_to_string(data.join("invoices.secret")).unwrap();
+    assert_ne!(others_text, text);
     assert_ne!(other.inspect(id), first.inspect(id));
     assert!(is_new(&take(&other, 10)));
 }
@@ -249,29 +259,22 @@ fn a_name_that_is_none_is_refused_before_anything_is_made() {
         assert!(error.contains(said), "{name}: {error}");
     }
     // So is every other option that is wrong.
-    let zero = builder(orders(&data)).blocks(0).build().unwrap_err();
-    assert!(matches!(zero, BuildError::Plan(_)), "{zero}");
     let secret = Secret::from_bytes([7; 16]);
-    let given = builder(orders(&data)).secret(&secret).build().unwrap_err();
-    let BuildError::Local(LocalError::SecretGiven) = given else {
-        panic!("{given}");
-    };
-    let named = builder(orders(&data)).namespace("a").build().unwrap_err();
-    assert!(matches!(
-        named,
-        BuildError::LocalHas {
-            option: "namespace"
-        }
-    ));
     let lease = StaticLease::assume_unique(LAYOUT, 0..1);
-    let two = builder(orders(&data)).lease(lease).build().unwrap_err();
-    assert!(matches!(two, BuildError::TwoLeases), "{two}");
-    let narrow = CachedGenerator::builder("30/10/10@2024-01-01T00:00:00Z/1s".parse().unwrap());
-    let narrow = narrow.local(orders(&data)).build().unwrap_err();
-    assert!(
-        matches!(narrow, BuildError::EncryptionWidens { .. }),
-        "{narrow}"
-    );
+    let small = CachedGenerator::builder("30/10/10@2024-01-01T00:00:00Z/1s".parse().unwrap());
+    for (builder, expected) in [
+        (builder(orders(&data)).blocks(0), "Plan(Blocks"),
+        (builder(orders(&data)).secret(&secret), "Local(SecretGiven"),
+        (
+            builder(orders(&data)).namespace("a"),
+            r#"LocalHas { option: "namespace""#,
+        ),
+        (builder(orders(&data)).lease(lease), "TwoLeases"),
+        (small.local(orders(&data)), "EncryptionWidens"),
+    ] {
+        let error = format!("{:?}", builder.build().unwrap_err());
+        assert!(error.starts_with(expected), "{error} instead of {expected}");
+    }
     assert!(!data.exists());
 }
 
@@ -309,10 +312,7 @@ fn a_directory_that_is_read_only_is_named_and_left_as_it_is() {
         };
         let text = error.to_string();
         let shown = path.to_str().unwrap();
-        assert!(
-            text.contains(shown) && text.contains("may write there"),
-            "{text}"
-        );
+        assert_says(&text, &[shown, "may write there"]);
         assert!(matches!(error, LocalError::Directory { .. }), "{error:?}");
         assert_eq!(names(&data), [""; 0]);
     }
@@ -333,8 +333,7 @@ fn a_store_that_was_removed_gives_ids_above_all_before() {
     assert!(is_new(&before), "{:?}", before[0]);
     assert!(is_above_all(&after), "{:?}", after[0]);
     // A namespace that was never there can't be told from one that was lost.
-    let local = Local::new("invoices").in_directory(home.path());
-    let other = builder(local.accept_best_effort(true)).build().unwrap();
+    let other = builder(local("invoices", home.path())).build().unwrap();
     assert!(is_above_all(&take(&other, 10)));
     // Who has lost the record while at work has its leases, and then others.
     assert!(is_new(&take(&first, 10)));
@@ -356,31 +355,16 @@ fn a_directory_that_was_copied_is_refused() {
     };
     // This one is not on record, and might be used in both.
     let before = names(&copy);
-    let error = refused(
-        Local::new("invoices")
-            .in_directory(&copy)
-            .accept_best_effort(true),
-    );
+    let error = refused(local("invoices", &copy));
     assert!(matches!(error, LocalError::Copied { .. }), "{error:?}");
     assert!(error.to_string().contains("is a copy"), "{error}");
     assert_eq!(names(&copy), before);
     assert!(is_new(&take(&first, 10)));
 
     // Adopted by hand.
-    let space = Local::new("invoices")
-        .in_directory(&copy)
-        .accept_best_effort(true);
-    let space = space.make_secret(&LAYOUT).unwrap();
-    let init = Init::new(History::Unknown, SystemClock.unix_ms());
-    space
-        .init(&init.with_limits(Local::limits(&LAYOUT)))
-        .unwrap();
-    let adopted = builder(
-        Local::new("invoices")
-            .in_directory(&copy)
-            .accept_best_effort(true),
-    );
-    assert!(is_above_all(&take(&adopted.build().unwrap(), 10)));
+    adopt(local("invoices", &copy), History::Unknown);
+    let adopted = builder(local("invoices", &copy)).build().unwrap();
+    assert!(is_above_all(&take(&adopted, 10)));
 }
 
 #[test]
@@ -389,20 +373,14 @@ fn plain_and_encrypted_ids_have_a_namespace_each() {
     let plain = builder(orders(home.path())).plain().build().unwrap();
     assert!(!home.path().join("orders.secret").exists());
     let encrypted = ids(home.path());
-    for (found, fingerprint) in [
-        (orders(home.path()).find(&LAYOUT).unwrap(), None),
-        (
-            orders(home.path()).plain().find(&LAYOUT).unwrap(),
-            Some(Fingerprint::PLAIN),
-        ),
+    for (local, name, is_plain) in [
+        (orders(home.path()), "orders", false),
+        (orders(home.path()).plain(), "orders-plain", true),
     ] {
-        let is_plain = fingerprint.is_some();
-        let name = if is_plain { "orders-plain" } else { "orders" };
+        let found = local.find(&LAYOUT).unwrap();
         assert_eq!(found.namespace.name(), name);
-        assert_eq!(
-            found.namespace.fingerprint() == Fingerprint::PLAIN,
-            is_plain
-        );
+        let fingerprint = found.namespace.fingerprint();
+        assert_eq!(fingerprint == Fingerprint::PLAIN, is_plain);
         assert_eq!(found.secret.is_none(), is_plain);
     }
     let id = plain.take().unwrap();
@@ -411,20 +389,11 @@ fn plain_and_encrypted_ids_have_a_namespace_each() {
     let direct = DirectGenerator::builder(LAYOUT).local(orders(home.path()).plain());
     let direct = direct.build().unwrap();
     let parts = LAYOUT.unpack(direct.take().unwrap().to_u64()).unwrap();
-    assert!(
-        !plain
-            .leases()
-            .iter()
-            .any(|lease| lease.nodes().contains(&parts.node))
-    );
+    assert!(!plain.leases()[0].nodes().contains(&parts.node));
 }
 
-/// A directory that was made up to some step, in which no ID was issued.
-struct Crash {
-    state: &'static str,
-    is_new: bool,
-    make: fn(&Path),
-}
+/// How a directory is made up to some step, in which no ID was issued.
+type Begin = fn(&Path);
 
 /// The first steps, as they are when nothing goes wrong.
 fn begun(data: &Path) {
@@ -440,95 +409,61 @@ fn drawn(data: &Path) {
 
 const SECRET: &str = "00112233445566778899aabbccddeeff\n";
 
-const CRASHES: [Crash; 9] = [
-    Crash {
-        state: "an empty directory",
-        is_new: true,
-        make: |_| (),
-    },
-    Crash {
-        state: "a lock file without a note",
-        is_new: true,
-        make: |data| fs::write(data.join("leases.db.lock"), "").unwrap(),
-    },
-    Crash {
-        state: "a note, and no leases.db yet",
-        is_new: true,
-        make: |data| drawn(data),
-    },
-    Crash {
-        state: "a note that names a leases.db, and none",
-        is_new: false,
-        make: |data| {
-            begun(data);
-            fs::remove_file(data.join("leases.db")).unwrap();
-        },
-    },
-    Crash {
-        state: "a leases.db that is not named yet",
-        is_new: false,
-        make: |data| {
-            drawn(data);
-            fs::write(data.join("leases.db"), "").unwrap();
-        },
-    },
-    Crash {
-        state: "an empty leases.db",
-        is_new: true,
-        make: begun,
-    },
-    Crash {
-        state: "a draft of the secret",
-        is_new: true,
-        make: |data| {
-            begun(data);
-            fs::write(data.join(".orders.secret-new"), "0011").unwrap();
-        },
-    },
-    Crash {
-        state: "a secret without a record",
-        is_new: true,
-        make: |data| {
-            begun(data);
-            drawn(data);
-            fs::write(data.join("orders.secret"), SECRET).unwrap();
-        },
-    },
-    Crash {
-        state: "a record without its count",
-        is_new: true,
-        make: |data| {
-            begun(data);
-            drawn(data);
-            fs::write(data.join("orders.secret"), SECRET).unwrap();
-            let space = orders(data).find(&LAYOUT).unwrap();
-            let init = Init::new(History::New, SystemClock.unix_ms());
-            let mut store = space.sqlite().unwrap();
-            store.init(&space.namespace, &init).unwrap();
-            let lock = data.join("leases.db.lock");
-            let note = fs::read_to_string(&lock).unwrap();
-            let before = note.find("1 records\n").unwrap();
-            // In place, so that it is the same file.
-            let file = File::options().write(true).open(lock).unwrap();
-            file.set_len(before as u64).unwrap();
-        },
-    },
+/// The state that a crash leaves, and whether IDs are new afterwards.
+const CRASHES: [(&str, bool, Begin); 9] = [
+    ("an empty directory", true, |_| ()),
+    ("a lock file without a note", true, |data| {
+        fs::write(data.join("leases.db.lock"), "").unwrap()
+    }),
+    ("a note, and no leases.db yet", true, drawn),
+    ("a note that names a leases.db, and none", false, |data| {
+        begun(data);
+        fs::remove_file(data.join("leases.db")).unwrap();
+    }),
+    ("a leases.db that is not named yet", false, |data| {
+        drawn(data);
+        fs::write(data.join("leases.db"), "").unwrap();
+    }),
+    ("an empty leases.db", true, begun),
+    ("a draft of the secret", true, |data| {
+        begun(data);
+        fs::write(data.join(".orders.secret-new"), "0011").unwrap();
+    }),
+    ("a secret without a record", true, |data| {
+        begun(data);
+        drawn(data);
+        fs::write(data.join("orders.secret"), SECRET).unwrap();
+    }),
+    ("a record without its count", true, |data| {
+        begun(data);
+        drawn(data);
+        fs::write(data.join("orders.secret"), SECRET).unwrap();
+        let space = orders(data).find(&LAYOUT).unwrap();
+        let init = Init::new(History::New, SystemClock.unix_ms());
+        let mut store = space.sqlite().unwrap();
+        store.init(&space.namespace, &init).unwrap();
+        let lock = data.join("leases.db.lock");
+        let note = fs::read_to_string(&lock).unwrap();
+        let before = note.find("1 records\n").unwrap();
+        // In place, so that it is the same file.
+        let file = File::options().write(true).open(lock).unwrap();
+        file.set_len(before as u64).unwrap();
+    }),
 ];
 
 #[test]
 fn a_crash_between_any_two_steps_is_safe() {
     thread::scope(|scope| {
-        for crash in CRASHES {
+        for (state, stays_new, make) in CRASHES {
             scope.spawn(move || {
                 let home = directory();
-                (crash.make)(home.path());
+                make(home.path());
                 let secret = home.path().join("orders.secret");
                 let before = fs::read_to_string(&secret).ok();
                 let ids = ids(home.path());
                 let parts = take(&ids, 100);
-                let state = crash.state;
-                assert_eq!(is_new(&parts), crash.is_new, "{state}: {:?}", parts[0]);
-                assert!(crash.is_new || is_above_all(&parts), "{state}");
+                assert_eq!(is_new(&parts), stays_new, "{state}: {:?}", parts[0]);
+                assert!(stays_new || is_above_all(&parts), "{state}");
                 assert!(!home.path().join(".orders.secret-new").exists(), "{state}");
                 // It is whole from now on.
                 let text = fs::read_to_string(&secret).unwrap();
@@ -537,21 +472,19 @@ fn a_crash_between_any_two_steps_is_safe() {
                 let started = Instant::now();
                 let next = self::ids(home.path());
                 let wait = started.elapsed();
-                assert_eq!(is_new(&take(&next, 10)), crash.is_new, "{state} {wait:?}");
+                assert_eq!(is_new(&take(&next, 10)), stays_new, "{state} {wait:?}");
                 // The next that is not on record counts those that are.
-                builder(orders(home.path()).plain()).build().unwrap();
+                plain(home.path());
                 let note = fs::read_to_string(home.path().join("leases.db.lock")).unwrap();
-                let counts: Vec<_> = note
-                    .lines()
-                    .filter(|line| line.ends_with("records"))
-                    .collect();
+                let counts = note.lines().filter(|line| line.ends_with("records"));
+                let counts: Vec<_> = counts.collect();
                 assert_eq!(counts, ["1 records", "2 records"], "{state}: {note}");
             });
         }
     });
 }
 
-/// What the version with format 1 left behind: another lock file, and nothing in it.
+/// What the version with format 1 left behind.
 fn write_back(directory: &DataDir, secret: &Secret) {
     let leases = directory.leases();
     let file = Connection::open(&leases).unwrap();
@@ -563,16 +496,20 @@ fn write_back(directory: &DataDir, secret: &Secret) {
          UPDATE ringflake_namespace SET fingerprint = '{former}' WHERE name = 'orders';"
     );
     file.execute_batch(&sql).unwrap();
-    let lock = directory.path().join("leases.db.lock");
-    fs::remove_file(lock).unwrap();
-    fs::write(directory.path().join("leases.lock"), "").unwrap();
+    former_lock(directory.path());
+}
+
+/// Another lock file, and nothing in it.
+fn former_lock(directory: &Path) {
+    fs::remove_file(directory.join("leases.db.lock")).unwrap();
+    fs::write(directory.join("leases.lock"), "").unwrap();
 }
 
 #[test]
 fn a_space_of_format_1_is_upgraded_by_the_first_that_makes_ids() {
     let home = directory();
-    let plain = || builder(orders(home.path()).plain()).build().unwrap();
-    let (before, plain_before) = (take(&ids(home.path()), 10), take(&plain(), 10));
+    let before = take_and_go(ids(home.path()));
+    let plain_before = take_and_go(plain(home.path()));
     let space = orders(home.path()).find(&LAYOUT).unwrap();
     let secret = space.secret.clone().unwrap();
     write_back(space.directory(), &secret);
@@ -584,10 +521,10 @@ fn a_space_of_format_1_is_upgraded_by_the_first_that_makes_ids() {
         matches!(looked, Err(StoreError::Format { recorded: 1, .. })),
         "{looked:?}"
     );
-    let after = take(&ids(home.path()), 10);
+    let after = take_and_go(ids(home.path()));
     let listing = space.sqlite().unwrap().list(&space.namespace).unwrap();
     assert!(listing.blocks.len() > 1, "{listing:?}");
-    let plain_after = take(&plain(), 10);
+    let plain_after = take_and_go(plain(home.path()));
     for parts in [[before, after], [plain_before, plain_after]] {
         let mut raws = HashSet::new();
         for parts in parts.concat() {
@@ -599,18 +536,16 @@ fn a_space_of_format_1_is_upgraded_by_the_first_that_makes_ids() {
     assert!(matches!(used, LocalError::SecretUsed { .. }), "{used:?}");
     fs::remove_file(space.directory().leases()).unwrap();
     assert!(is_above_all(&take(&ids(home.path()), 10)));
-    assert!(is_above_all(&take(&plain(), 10)));
+    assert!(is_above_all(&take(&plain(home.path()), 10)));
 }
 
 #[test]
 fn a_loss_in_a_directory_of_format_1_is_noticed() {
     let home = directory();
-    let plain = || builder(orders(home.path()).plain()).build().unwrap();
-    take(&plain(), 10);
-    fs::remove_file(home.path().join("leases.db.lock")).unwrap();
-    fs::write(home.path().join("leases.lock"), "").unwrap();
+    take_and_go(plain(home.path()));
+    former_lock(home.path());
     fs::remove_file(home.path().join("leases.db")).unwrap();
-    assert!(is_above_all(&take(&plain(), 10)));
+    assert!(is_above_all(&take(&plain(home.path()), 10)));
 }
 
 #[test]
@@ -630,10 +565,9 @@ fn a_secret_given_to_a_store_makes_no_ids_here() {
     assert!(!leases.exists());
     fs::rename(&away, &leases).unwrap();
     let error = refused(orders(home.path()));
-    assert!(
-        matches!(error, LocalError::SecretBrought { .. }),
-        "{error:?}"
-    );
+    let LocalError::SecretBrought { .. } = error else {
+        panic!("{error:?}");
+    };
 }
 
 #[test]
@@ -647,14 +581,12 @@ fn a_secret_that_was_brought_is_refused_and_nothing_is_made() {
         fs::write(&path, SECRET).unwrap();
         let before = names(home.path());
         let error = refused(orders(home.path()));
-        assert!(
-            matches!(&error, LocalError::SecretBrought { path: Some(found), .. } if *found == path),
-            "{error:?}"
-        );
         let text = error.to_string();
-        for way_out in ["lease_store", "--history new", "orders.secret"] {
-            assert!(text.contains(way_out), "{text}");
-        }
+        let LocalError::SecretBrought { path: found, .. } = error else {
+            panic!("{error:?}");
+        };
+        assert_eq!(found.as_ref(), Some(&path));
+        assert_says(&text, &["lease_store", "--history new", "orders.secret"]);
         assert!(!text.contains("  "), "{text}");
         let mut made = names(home.path());
         made.retain(|name| !before.contains(name) && name != "leases.db.lock");
@@ -663,9 +595,7 @@ fn a_secret_that_was_brought_is_refused_and_nothing_is_made() {
     }
     // A word for it is enough.
     fs::write(&path, SECRET).unwrap();
-    let space = orders(home.path()).make_secret(&LAYOUT).unwrap();
-    let init = Init::new(History::New, SystemClock.unix_ms()).with_limits(Local::limits(&LAYOUT));
-    space.init(&init).unwrap();
+    adopt(orders(home.path()), History::New);
     assert!(is_new(&take(&ids(home.path()), 10)));
 }
 
@@ -676,22 +606,13 @@ fn a_secret_that_is_gone_is_not_made_anew() {
     let path = home.path().join("orders.secret");
     fs::remove_file(&path).unwrap();
     let error = refused(orders(home.path()));
-    assert!(matches!(&error, LocalError::SecretLost { .. }), "{error:?}");
-    assert!(
-        error.to_string().contains(path.to_str().unwrap()),
-        "{error}"
-    );
+    assert!(matches!(error, LocalError::SecretLost { .. }), "{error:?}");
+    assert_says(&error.to_string(), &[path.to_str().unwrap()]);
     assert!(!path.exists());
     fs::write(&path, SECRET).unwrap();
     let error = refused(orders(home.path()));
-    assert!(
-        matches!(&error, LocalError::OtherSecret { .. }),
-        "{error:?}"
-    );
-    assert!(
-        error.to_string().contains(path.to_str().unwrap()),
-        "{error}"
-    );
+    assert!(matches!(error, LocalError::OtherSecret { .. }), "{error:?}");
+    assert_says(&error.to_string(), &[path.to_str().unwrap()]);
     assert!(is_new(&take(&first, 10)));
 }
 
