@@ -188,9 +188,12 @@ fn is_parents<T>(built: Result<T, BuildError>) -> bool {
 #[test]
 fn u1_a_child_can_build_on_nothing_of_its_parents() {
     // Whether the parent's generator is there at the fork, or gone before it.
-    for gone in [false, true] {
+    for (gone, is_static) in [(false, true), (true, true), (false, false)] {
         let layout = layout(40, 8, 8);
-        let given = nodes(layout, 8..16);
+        let given: LeaseSource = match is_static {
+            true => nodes(layout, 8..16).into(),
+            false => lease(layout, 8..16, START..START + 100).into(),
+        };
         let mut ids = Some(on(layout, given.clone()).unwrap());
         ids.as_ref().unwrap().take().unwrap();
         if gone {

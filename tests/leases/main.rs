@@ -9,7 +9,6 @@ mod build;
 mod expiry;
 #[cfg(unix)]
 mod fork;
-mod given;
 mod goodbye;
 mod guide;
 mod invalidate;

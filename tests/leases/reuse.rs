@@ -10,28 +10,17 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::Duration;
 
+use ringflake::lease::{Acquire, Grant, LeaseStore};
 use ringflake::{
     BuildError, CachedGenerator, Clock, ClockPolicy, DirectGenerator, Id, Layout, LeaseSource,
     ManualClock, Secret, StaticLease,
 };
 
-use ringflake_kit::small::{clock_at, layout, lease, secret};
-
-const START: u64 = 1_000;
+use crate::rig::{Rig, START};
+use ringflake_kit::assert_says;
+use ringflake_kit::small::{POLICIES, clock_at, layout, lease, secret};
 
 const HOUR: Duration = Duration::from_secs(3600);
-
-const POLICIES: [ClockPolicy; 5] = [
-    ClockPolicy::Refuse,
-    ClockPolicy::Wait {
-        at_most: Duration::ZERO,
-    },
-    ClockPolicy::RollbackBits(2),
-    ClockPolicy::SwitchNode,
-    ClockPolicy::Logical {
-        at_most_ahead: HOUR,
-    },
-];
 
 /// One ID space, and a clock.
 struct Space {
@@ -94,12 +83,23 @@ impl Seen {
 }
 
 #[track_caller]
-fn refused<T>(built: Result<T, BuildError>) -> (BuildError, String) {
+fn refused<T>(built: Result<T, BuildError>) -> BuildError {
     let Err(error) = built else {
         panic!("it was built, and makes duplicates");
     };
-    let text = error.to_string();
-    (error, text)
+    error
+}
+
+/// That it is refused since another generator has it, on nodes 8..16.
+#[track_caller]
+fn assert_taken<T>(built: Result<T, BuildError>) {
+    let error = refused(built);
+    let hints = ["is taken", "8..16", "clone that generator", "other nodes"];
+    assert_says(&error.to_string(), &hints);
+    let BuildError::LeaseTaken { other_nodes, .. } = error else {
+        panic!("{error:?}");
+    };
+    assert_eq!(other_nodes, 8..16);
 }
 
 #[test]
@@ -199,7 +199,8 @@ fn u1_what_was_borrowed_far_ahead_is_not_issued_again() {
     }
     assert!(last >= START + 149, "borrowed up to tick {last}");
     // Another lease on the node can't begin before that is over.
-    let (error, text) = refused(space.cached(space.nodes(0..1)));
+    let error = refused(space.cached(space.nodes(0..1)));
+    let text = error.to_string();
     let BuildError::LeaseUsed {
         used_nodes,
         used_ticks,
@@ -209,13 +210,11 @@ fn u1_what_was_borrowed_far_ahead_is_not_issued_again() {
         panic!("{error:?}");
     };
     assert_eq!((used_nodes, used_ticks.start), (0..1, START));
-    assert!(used_ticks.end > last);
-    for hint in ["0..1", &format!("start at tick {}", used_ticks.end)] {
-        assert!(text.contains(hint), "{text}");
-    }
-    let before = space.nodes(0..1).starting_at_tick(used_ticks.end - 1);
-    refused(space.cached(before));
-    let after = space.nodes(0..1).starting_at_tick(used_ticks.end);
+    let end = used_ticks.end;
+    assert!(end > last);
+    assert_says(&text, &["0..1", &format!("start at tick {end}")]);
+    refused(space.cached(space.nodes(0..1).starting_at_tick(end - 1)));
+    let after = space.nodes(0..1).starting_at_tick(end);
     let ids = space.cached(after).unwrap();
     (0..1_000).for_each(|_| seen.add(ids.take().unwrap()));
 }
@@ -224,45 +223,67 @@ fn u1_what_was_borrowed_far_ahead_is_not_issued_again() {
 fn leases_that_meet_one_in_use_are_refused() {
     let space = Space::new();
     let first = space.cached(space.nodes(8..16)).unwrap();
-    let meets = |nodes: Range<u64>| space.nodes(nodes);
+    let on = |nodes: Range<u64>| space.nodes(nodes);
     for given in [
-        LeaseSource::from(meets(8..16)),
-        meets(15..20).into(),
-        meets(0..9).into(),
-        meets(10..11).starting_at_tick(0).into(),
-        meets(10..11).starting_at_tick(START + 5_000).into(),
-        meets(10..11).starting_at_tick(7).grant(0).unwrap().into(),
+        LeaseSource::from(on(8..16)),
+        on(15..20).into(),
+        on(0..9).into(),
+        on(10..11).starting_at_tick(0).into(),
+        on(10..11).starting_at_tick(START + 5_000).into(),
+        on(10..11).starting_at_tick(7).grant(0).unwrap().into(),
         lease(space.layout, 12..13, START + 10..START + 11).into(),
         first.leases().remove(0).into(),
     ] {
-        let (error, text) = refused(space.cached(given.clone()));
-        let BuildError::LeaseTaken {
-            other_nodes,
-            other_ticks,
-            ..
-        } = error
-        else {
-            panic!("{error:?}");
-        };
-        assert_eq!((other_nodes, other_ticks.start), (8..16, START));
-        for hint in ["8..16", "clone that generator", "other nodes"] {
-            assert!(text.contains(hint), "{text}");
-        }
-        refused(space.direct(ClockPolicy::Refuse, given));
+        assert_taken(space.cached(given.clone()));
+        assert_taken(space.direct(ClockPolicy::Refuse, given));
     }
     // Side by side with it, and what no ID of it can be in.
+    drop(space.cached(lease(space.layout, 8..16, 0..START)).unwrap());
+    let beside = [on(0..8), on(16..17), on(17..18)].map(|it| space.cached(it).unwrap());
     let mut seen = Seen::default();
-    let others = [
-        space.cached(meets(0..8)).unwrap(),
-        space.cached(meets(16..17)).unwrap(),
-        space
-            .cached(lease(space.layout, 8..16, 0..START))
-            .map(|_| space.cached(meets(17..18)).unwrap())
-            .unwrap(),
-        first,
-    ];
-    for ids in &others {
+    for ids in beside.iter().chain([&first]) {
         (0..200).for_each(|_| seen.add(ids.take().unwrap()));
+    }
+}
+
+#[test]
+fn all_leases_of_one_grant_are_one() {
+    let rig = Rig::new();
+    let mut store = rig.store.clone();
+    let acquire = Acquire::new(2, 100, rig.unix_ms(START));
+    let grants = store.acquire(&rig.space, &acquire).unwrap();
+    let build = |grant: &Grant| {
+        let builder = DirectGenerator::builder(rig.layout).plain();
+        let builder = builder.lease(grant.to_lease(&rig.space).unwrap());
+        builder.clock(rig.clock.clone()).build()
+    };
+    for _ in 0..2 {
+        let first = build(&grants[1]).unwrap();
+        assert_taken(build(&grants[1].clone()));
+        build(&grants[0]).unwrap();
+        first.take().unwrap();
+    }
+}
+
+#[test]
+fn a_lease_is_taken_until_the_last_clone_or_handle_has_gone() {
+    for is_static in [true, false] {
+        let space = Space::new();
+        let given: LeaseSource = match is_static {
+            true => space.nodes(8..16).into(),
+            false => lease(space.layout, 8..16, START..START + 100).into(),
+        };
+        let first = space.cached(given.clone()).unwrap();
+        let second = first.clone();
+        drop(first);
+        assert_taken(space.cached(given.clone()));
+        let handle = second.handle().unwrap();
+        drop(second);
+        assert_taken(space.direct(ClockPolicy::Refuse, given.clone()));
+        drop(handle);
+        let direct = space.direct(ClockPolicy::Refuse, given.clone()).unwrap();
+        assert_taken(space.cached(given));
+        direct.take().unwrap();
     }
 }
 
@@ -273,11 +294,8 @@ fn another_secret_makes_other_ids() {
     let first = space.cached(nodes()).unwrap();
     let other = Secret::from_bytes([7; 16]);
     let second = space.cached_with(&other, nodes()).unwrap();
-    let plain = CachedGenerator::builder(space.layout)
-        .plain()
-        .lease(nodes())
-        .build();
-    let plain = plain.unwrap();
+    let plain = CachedGenerator::builder(space.layout).plain();
+    let plain = plain.lease(nodes()).build().unwrap();
     for ids in [&first, &second, &plain] {
         ids.take().unwrap();
     }
@@ -296,11 +314,8 @@ struct PanicsAt {
 
 impl Clock for PanicsAt {
     fn unix_ms(&self) -> u64 {
-        assert_ne!(
-            self.left.fetch_sub(1, Relaxed),
-            0,
-            "the reading to panic at"
-        );
+        let left = self.left.fetch_sub(1, Relaxed);
+        assert_ne!(left, 0, "the reading to panic at");
         self.clock.unix_ms()
     }
 }
@@ -317,6 +332,8 @@ fn a_build_that_fails_leaves_the_lease_as_it_was() {
     };
     let error = builder().capacity(3).build().unwrap_err();
     assert!(matches!(error, BuildError::Ring(_)), "{error:?}");
+    let error = builder().block_bits(3).build().unwrap_err();
+    assert!(matches!(error, BuildError::NoStore { .. }), "{error:?}");
     let error = space.direct(ClockPolicy::RollbackBits(4), nodes.clone());
     assert!(matches!(error, Err(BuildError::RollbackBits { .. })));
     // Before the padding fill, and in the middle of it.
@@ -330,10 +347,8 @@ fn a_build_that_fails_leaves_the_lease_as_it_was() {
         assert!(built.is_err(), "it got by at reading {left}");
     }
     // With other nodes, and the very first ID.
-    let other = space
-        .direct(ClockPolicy::Refuse, space.nodes(0..16))
-        .unwrap();
-    drop(other);
+    let wider = space.direct(ClockPolicy::Refuse, space.nodes(0..16));
+    drop(wider.unwrap());
     let ids = space.direct(ClockPolicy::Refuse, nodes).unwrap();
     let parts = ids.inspect(ids.take().unwrap()).unwrap();
     assert_eq!((parts.tick, parts.node, parts.sequence), (START, 8, 0));
@@ -348,27 +363,20 @@ fn one_of_eight_builds_at_once_wins() {
             let barrier = Barrier::new(8);
             let built = thread::scope(|scope| {
                 let build = || {
-                    let (space, barrier) = (&space, &barrier);
                     let nodes = match shared {
                         true => nodes.clone(),
                         false => space.nodes(8..16),
                     };
-                    scope.spawn(move || {
-                        barrier.wait();
-                        space.direct(ClockPolicy::Refuse, nodes)
-                    })
+                    barrier.wait();
+                    space.direct(ClockPolicy::Refuse, nodes)
                 };
-                let threads: Vec<_> = (0..8).map(|_| build()).collect();
-                let joined = threads.into_iter().map(|thread| thread.join().unwrap());
-                joined.collect::<Vec<_>>()
+                let threads = [(); 8].map(|()| scope.spawn(build));
+                threads.map(|thread| thread.join().unwrap())
             });
             let won = built.iter().filter(|built| built.is_ok()).count();
             assert_eq!(won, 1, "shared: {shared}");
-            for built in built {
-                if let Err(error) = built {
-                    assert!(matches!(error, BuildError::LeaseTaken { .. }), "{error:?}");
-                }
-            }
+            let lost = built.into_iter().filter(Result::is_err);
+            lost.for_each(assert_taken);
         }
     }
 }
@@ -381,31 +389,25 @@ fn what_was_given_up_is_not_used_again() {
     ids.take().unwrap();
     ids.invalidate();
     drop(ids);
-    let (error, text) = refused(space.cached(nodes));
-    assert!(
-        matches!(error, BuildError::LeaseGivenUp { .. }),
-        "{error:?}"
-    );
-    assert!(text.contains("8..16"), "{text}");
+    let error = refused(space.cached(nodes));
+    assert_says(&error.to_string(), &["8..16"]);
+    let BuildError::LeaseGivenUp { .. } = error else {
+        panic!("{error:?}");
+    };
 }
 
 #[test]
 fn a_lease_of_which_nothing_is_left_is_refused() {
     let space = Space::new();
     let short = lease(space.layout, 0..1, START..START + 2);
-    let ids = space.direct(
-        ClockPolicy::Logical {
-            at_most_ahead: HOUR,
-        },
-        short.clone(),
-    );
-    let ids = ids.unwrap();
-    assert_eq!((0..512).filter(|_| ids.take().is_ok()).count(), 512);
-    ids.take().unwrap_err();
-    drop(ids);
-    let (error, _) = refused(space.cached(short));
-    let BuildError::LeaseUsed { used_ticks, .. } = error else {
-        panic!("{error:?}");
+    let ahead = ClockPolicy::Logical {
+        at_most_ahead: HOUR,
     };
-    assert_eq!(used_ticks, START..START + 2);
+    let ids = space.direct(ahead, short.clone()).unwrap();
+    assert_eq!((0..513).filter(|_| ids.take().is_ok()).count(), 512);
+    drop(ids);
+    match refused(space.cached(short)) {
+        BuildError::LeaseUsed { used_ticks, .. } => assert_eq!(used_ticks, START..START + 2),
+        other => panic!("{other:?}"),
+    }
 }
