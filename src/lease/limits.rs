@@ -109,7 +109,10 @@ impl StoreLimits {
     /// ```
     pub fn gap(&self, lease_duration: Duration, borrow_limit: Duration) -> Duration {
         const TWO_TICKS: Duration = Duration::from_secs(2);
-        let held = lease_duration.min(self.horizon()) * 4 / 5;
+        // What a lease has left at least when its renewal is due, but for the time over
+        // which processes spread their next acquisitions.
+        let held = lease_duration.min(self.horizon()) * 17 / 20;
+        let held = held.saturating_sub(lease_duration / 20);
         (self.horizon() + self.failover() + TWO_TICKS)
             .saturating_sub(held)
             .saturating_sub(borrow_limit.min(self.horizon()))

@@ -239,6 +239,7 @@ fn the_gap_after_a_lost_history_is_bounded_as_the_page_says() {
         (600, 660, 60, 0, 242),
         (0, 660, 60, 250, 472),
         // No lease is longer than the horizon, and no borrowing is of use beyond it.
+        (600, 100, 10, 0, 57),
         (60, 66, 10, 1000, 0),
     ] {
         let limits = StoreLimits::default()
