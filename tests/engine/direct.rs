@@ -12,6 +12,7 @@ use ringflake::{
     BuildError, Clock, ClockPolicy, DirectGenerator, Id, Layout, ManualClock, Parts, Refused,
 };
 
+use ringflake_kit::eventually;
 use ringflake_kit::oracle::Oracle;
 use ringflake_kit::small::{POLICIES, clock_at, direct, layout, lease};
 
@@ -269,6 +270,29 @@ fn wait_does_not_begin_to_sleep_when_that_is_not_enough() {
     assert_eq!(retry_ms(&ids), 101);
     // It looks again after each sleep.
     assert_eq!(clock.reads.load(Relaxed), before + 1);
+}
+
+#[test]
+fn wait_keeps_nobody_who_need_not_wait() {
+    const STEP: Duration = Duration::from_secs(3);
+    let layout = milliseconds(44, 8, 4);
+    let clock = Counted::new(layout, 5_000, 0);
+    let at_most = Duration::from_secs(20);
+    let policy = ClockPolicy::Wait { at_most };
+    let ids = generator(layout, 0..1, 0..9_999, clock.clone(), policy);
+    ids.take().unwrap();
+    clock.clock.step_back(STEP);
+    let before = clock.reads.load(Relaxed);
+    thread::scope(|scope| {
+        let sleeper = scope.spawn(|| ids.take().unwrap());
+        // Having read the clock, it is bound to sleep.
+        eventually("it has read the clock", || {
+            clock.reads.load(Relaxed) > before
+        });
+        clock.clock.advance(STEP);
+        ids.take().unwrap();
+        assert!(!sleeper.is_finished(), "it waited for the sleeper");
+    });
 }
 
 #[test]
@@ -579,7 +603,11 @@ proptest! {
         policy in policies(),
         sequence_bits in 1_u32..8,
         first_node in 0_u64..56,
-        steps in prop::collection::vec((0_u64..40, 0_usize..70), 1..60),
+        // Without a tick the clock stands before the epoch.
+        steps in prop::collection::vec(
+            (prop::option::weighted(0.95, 0_u64..40), 0_usize..70),
+            1..60,
+        ),
     ) {
         let layout = layout(50 - sequence_bits, 6, sequence_bits);
         let nodes = first_node..first_node + 8;
@@ -588,7 +616,7 @@ proptest! {
         let ids = generator(layout, nodes, 5..35, clock.clone(), policy);
         let mut batch = [Id::default(); 70];
         for (tick, want) in steps {
-            clock.set(layout.tick_start_unix_ms(tick));
+            clock.set(tick.map_or(0, |tick| layout.tick_start_unix_ms(tick)));
             if let Ok(count) = ids.take_batch(&mut batch[..want]) {
                 prop_assert!(count > 0 || want == 0);
                 for &id in &batch[..count] {
