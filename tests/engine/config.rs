@@ -1,23 +1,19 @@
-//! Configuration: what is refused and how that reads, and that each option
-//! does something.
+//! Configuration: what is refused and how that reads, and what the options do that have
+//! no file of their own.
 
-use std::collections::HashSet;
-use std::error::Error;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Condvar, Mutex};
-use std::thread;
+use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
 use ringflake::{
-    BuildError, CachedGenerator, CachedGeneratorBuilder, Clock, ClockPolicy, DirectGenerator, Id,
-    Layout, LayoutError, LeaseError, LeaseSource, ManualClock, OnEmpty, PaddingFill, PolicyError,
-    RingBuffer, RingError, ScheduledFill, Secret, StaticLease, TakeError, ThresholdFill,
+    BuildError, CachedGenerator, CachedGeneratorBuilder, DirectGenerator, Id, Layout, LayoutError,
+    LeaseError, LeaseSource, ManualClock, OnEmpty, PaddingFill, PolicyError, RingBuffer, RingError,
+    ScheduledFill, Secret, StaticLease, ThresholdFill,
 };
 
-use ringflake_kit::eventually;
-use ringflake_kit::small::{clock_at, direct, layout, lease, secret, secret_of_its_own};
+use ringflake_kit::small::{clock_at, layout, lease, secret, secret_of_its_own};
+use ringflake_kit::tricky_clock::TrickyClock;
+use ringflake_kit::{assert_says, eventually};
 
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -37,22 +33,13 @@ fn builder_of(layout: Layout) -> CachedGeneratorBuilder {
         .capacity(64)
 }
 
-/// The text of `error`, which must have each of `parts` in it.
-#[track_caller]
-fn assert_says(error: &dyn Error, parts: &[&str]) {
-    let text = error.to_string();
-    for part in parts {
-        assert!(text.contains(part), "{part:?} is not in {text:?}");
-    }
-}
-
 /// Fails unless the build is refused for exactly this, and says each of `parts`.
 #[track_caller]
 fn assert_refused<T>(built: Result<T, BuildError>, why: &BuildError, parts: &[&str]) {
     let error = built.err();
     let error = error.unwrap_or_else(|| panic!("it is built in place of {why:?}"));
     assert_eq!(format!("{error:?}"), format!("{why:?}"));
-    assert_says(&error, parts);
+    assert_says(&error.to_string(), parts);
 }
 
 // What is refused
@@ -71,26 +58,27 @@ fn a_capacity_that_is_no_power_of_two_or_too_large() {
 
 #[test]
 fn a_threshold_out_of_its_range() {
-    let refused = |fill, why, parts: &[String]| {
-        let parts: Vec<_> = parts.iter().map(String::as_str).collect();
+    let refused = |fill, why, parts: &[&str]| {
         let built = builder().threshold_fill(fill).build();
-        assert_refused(built, &BuildError::Policy(why), &parts);
+        assert_refused(built, &BuildError::Policy(why), parts);
     };
     for percent in [0, 101, u32::MAX] {
-        let parts = [percent.to_string(), "1 to 100".into()];
         let why = PolicyError::Percent { percent };
-        refused(ThresholdFill::percent(percent), why, &parts);
+        let fill = ThresholdFill::percent(percent);
+        refused(fill, why, &[&percent.to_string(), "1 to 100"]);
     }
     for (low, high) in [(0, 50), (50, 101), (60, 50), (0, 0), (u32::MAX, u32::MAX)] {
-        let parts = [low.to_string(), high.to_string(), "1 to 100".into()];
+        let parts = [&*low.to_string(), &high.to_string(), "1 to 100"];
         let fill = ThresholdFill::adaptive().between(low, high);
         refused(fill, PolicyError::Bounds { low, high }, &parts);
     }
     for slots in [0, 65, usize::MAX] {
-        let capacity = 64;
-        let parts = [slots.to_string(), "1 to 64".into()];
-        let why = PolicyError::Slots { slots, capacity };
-        refused(ThresholdFill::slots(slots), why, &parts);
+        let why = PolicyError::Slots {
+            slots,
+            capacity: 64,
+        };
+        let fill = ThresholdFill::slots(slots);
+        refused(fill, why, &[&slots.to_string(), "1 to 64"]);
     }
     for (fill, slots) in [
         (ThresholdFill::percent(1), 1),
@@ -107,16 +95,11 @@ fn a_threshold_out_of_its_range() {
 
 #[test]
 fn an_age_limit_shorter_than_a_tick() {
-    let limit = |max_age| ScheduledFill::every(Duration::from_secs(1)).max_age(max_age);
-    let too_short = Duration::from_millis(999);
-    let fill = limit(too_short);
-    let error = builder().scheduled_fill(fill).build().unwrap_err();
-    assert!(
-        matches!(error, BuildError::Policy(PolicyError::MaxAge { max_age, .. }) if max_age == too_short)
-    );
-    assert_says(&error, &["999ms", "1s"]);
-    let fill = limit(Duration::from_secs(1));
-    assert!(builder().scheduled_fill(fill).build().is_ok());
+    let limit = |max_age| builder().scheduled_fill(ScheduledFill::every(SECOND).max_age(max_age));
+    let (max_age, tick) = (Duration::from_millis(999), SECOND);
+    let why = BuildError::Policy(PolicyError::MaxAge { max_age, tick });
+    assert_refused(limit(max_age).build(), &why, &["999ms", "1s"]);
+    assert!(limit(SECOND).build().is_ok());
 }
 
 #[test]
@@ -154,53 +137,44 @@ fn a_wait_for_producers_that_nothing_wakes() {
     assert!(builder().build().is_ok());
 }
 
-/// What both generators are told.
-struct Setup {
-    cipher: Option<Choice>,
-    lease: Option<LeaseSource>,
-    clock: ManualClock,
-}
+use Encryption::{BySecret, Plain};
 
-enum Choice {
+enum Encryption {
     Plain,
-    Secret,
+    BySecret,
 }
 
-impl Setup {
-    fn new(cipher: Choice, lease: impl Into<LeaseSource>) -> Self {
-        Self {
-            cipher: Some(cipher),
-            lease: Some(lease.into()),
-            clock: ManualClock::new(NOW_UNIX_MS),
-        }
-    }
+fn build_cached(
+    layout: Layout,
+    encryption: Encryption,
+    lease: LeaseSource,
+    now_unix_ms: u64,
+) -> Result<(), BuildError> {
+    let builder = CachedGenerator::builder(layout).capacity(4).lease(lease);
+    let builder = builder.clock(ManualClock::new(now_unix_ms));
+    let builder = match encryption {
+        Plain => builder.plain(),
+        BySecret => builder.secret(&secret_of_its_own()),
+    };
+    builder.build().map(drop)
 }
 
-macro_rules! build {
-    ($builder:expr, $setup:expr) => {{
-        let builder = $builder.clock($setup.clock);
-        let builder = match $setup.cipher {
-            Some(Choice::Plain) => builder.plain(),
-            Some(Choice::Secret) => builder.secret(&secret_of_its_own()),
-            None => builder,
-        };
-        let builder = match $setup.lease {
-            Some(lease) => builder.lease(lease),
-            None => builder,
-        };
-        builder.build().map(drop)
-    }};
+fn build_direct(
+    layout: Layout,
+    encryption: Encryption,
+    lease: LeaseSource,
+    now_unix_ms: u64,
+) -> Result<(), BuildError> {
+    let builder = DirectGenerator::builder(layout).lease(lease);
+    let builder = builder.clock(ManualClock::new(now_unix_ms));
+    let builder = match encryption {
+        Plain => builder.plain(),
+        BySecret => builder.secret(&secret_of_its_own()),
+    };
+    builder.build().map(drop)
 }
 
-fn build_cached(layout: Layout, setup: Setup) -> Result<(), BuildError> {
-    build!(CachedGenerator::builder(layout).capacity(4), setup)
-}
-
-fn build_direct(layout: Layout, setup: Setup) -> Result<(), BuildError> {
-    build!(DirectGenerator::builder(layout), setup)
-}
-
-type Build = fn(Layout, Setup) -> Result<(), BuildError>;
+type Build = fn(Layout, Encryption, LeaseSource, u64) -> Result<(), BuildError>;
 
 /// Both refuse what is wrong with layout, cipher and lease.
 const BOTH: [Build; 2] = [build_cached, build_direct];
@@ -208,42 +182,38 @@ const BOTH: [Build; 2] = [build_cached, build_direct];
 #[test]
 fn no_cipher_and_no_lease() {
     let layout = Layout::RANDFLAKE;
-    for (node, build) in (0..).zip(BOTH) {
-        let lease = || StaticLease::assume_unique(layout, node..node + 1);
-        let mut setup = Setup::new(Choice::Plain, lease());
-        setup.cipher = None;
-        let parts = ["secret", "plain"];
-        assert_refused(build(layout, setup), &BuildError::NoCipher, &parts);
-
-        let mut setup = Setup::new(Choice::Plain, lease());
-        setup.lease = None;
-        assert_refused(build(layout, setup), &BuildError::NoLease, &["lease"]);
-
-        build(layout, Setup::new(Choice::Plain, lease())).unwrap();
+    let lease = || StaticLease::assume_unique(layout, 0..1);
+    let cached = || CachedGenerator::builder(layout).capacity(4);
+    let direct = || DirectGenerator::builder(layout);
+    for built in [
+        cached().lease(lease()).build().map(drop),
+        direct().lease(lease()).build().map(drop),
+    ] {
+        assert_refused(built, &BuildError::NoCipher, &["secret", "plain"]);
+    }
+    for built in [
+        cached().plain().build().map(drop),
+        direct().plain().build().map(drop),
+    ] {
+        assert_refused(built, &BuildError::NoLease, &["lease"]);
     }
 }
 
 #[test]
 fn encryption_of_a_layout_that_is_to_fit_a_double() {
     for build in BOTH {
-        let widths = [
+        for [time, node, sequence] in [
             [1, 1, 1],
             [20, 6, 6],
             [31, 10, 12],
             [31, 11, 12],
             [30, 17, 17],
-        ];
-        for [time, node, sequence] in widths {
+        ] {
             let layout = layout(time, node, sequence);
+            let granted = || lease(layout, 0..1, 0..2).into();
+            build(layout, Plain, granted(), layout.epoch_unix_ms()).unwrap();
+            let built = build(layout, BySecret, granted(), layout.epoch_unix_ms());
             let bits = layout.total_bits();
-            let clock = clock_at(layout, 0);
-            let granted = || lease(layout, 0..1, 0..2);
-            let mut plain = Setup::new(Choice::Plain, granted());
-            plain.clock = clock.clone();
-            build(layout, plain).unwrap();
-            let mut encrypted = Setup::new(Choice::Secret, granted());
-            encrypted.clock = clock;
-            let built = build(layout, encrypted);
             if bits > 53 {
                 built.unwrap();
                 continue;
@@ -256,33 +226,25 @@ fn encryption_of_a_layout_that_is_to_fit_a_double() {
 
 #[test]
 fn a_layout_that_has_run_out() {
+    let layout = Layout::BAIDU;
+    let end_unix_ms = layout.end_unix_ms();
+    let lease = lease(layout, 0..1, 0..layout.ticks());
     for build in BOTH {
-        let layout = Layout::BAIDU;
-        let lease = lease(layout, 0..1, 0..layout.ticks());
-        let built = build(layout, Setup::new(Choice::Secret, lease.clone()));
-        let (end_unix_ms, now_unix_ms) = (layout.end_unix_ms(), NOW_UNIX_MS);
+        let build_at = |now_unix_ms| build(layout, BySecret, lease.clone().into(), now_unix_ms);
+        build_at(end_unix_ms - 1).unwrap();
+        assert!(build_at(end_unix_ms).is_err());
+        let now_unix_ms = NOW_UNIX_MS;
         let why = BuildError::Layout(LayoutError::Expired {
             end_unix_ms,
             now_unix_ms,
         });
-        assert_refused(
-            built,
-            &why,
-            &["2024-11-20T21:24:16Z", "2025-06-15T15:06:40Z"],
-        );
-
-        // The millisecond before its end it is still alive.
-        let mut last = Setup::new(Choice::Secret, lease.clone());
-        last.clock = ManualClock::new(layout.end_unix_ms() - 1);
-        build(layout, last).unwrap();
-        let mut ended = Setup::new(Choice::Secret, lease);
-        ended.clock = ManualClock::new(layout.end_unix_ms());
-        assert!(build(layout, ended).is_err());
+        let parts = ["2024-11-20T21:24:16Z", "2025-06-15T15:06:40Z"];
+        assert_refused(build_at(now_unix_ms), &why, &parts);
     }
     // By the system's clock, too.
-    let expired = DirectGenerator::builder(Layout::BAIDU)
+    let expired = DirectGenerator::builder(layout)
         .plain()
-        .lease(StaticLease::assume_unique(Layout::BAIDU, 0..1))
+        .lease(StaticLease::assume_unique(layout, 0..1))
         .build();
     assert!(matches!(expired, Err(BuildError::Layout(_))));
 }
@@ -291,22 +253,20 @@ fn a_layout_that_has_run_out() {
 fn a_lease_that_the_layout_does_not_have() {
     let layout = Layout::RANDFLAKE;
     for build in BOTH {
-        let wide = StaticLease::assume_unique(layout, 0..131_073);
-        let error = build(layout, Setup::new(Choice::Secret, wide)).unwrap_err();
+        let error_of = |nodes, now_unix_ms| {
+            let lease = StaticLease::assume_unique(layout, nodes).into();
+            build(layout, BySecret, lease, now_unix_ms).unwrap_err()
+        };
+        let wide = error_of(0..131_073, NOW_UNIX_MS);
         assert!(matches!(
-            error,
+            wide,
             BuildError::Lease(LeaseError::NodesOutOfRange { end: 131_073, .. })
         ));
-        assert_says(&error, &["131073", "131072"]);
-
-        let none = StaticLease::assume_unique(layout, 7..7);
-        let error = build(layout, Setup::new(Choice::Secret, none)).unwrap_err();
-        assert_says(&error, &["7..7", "131072"]);
-
-        let mut early = Setup::new(Choice::Secret, StaticLease::assume_unique(layout, 0..1));
-        early.clock = ManualClock::new(1_729_999_999_999);
-        let error = build(layout, early).unwrap_err();
-        assert_says(&error, &["1729999999999", "1730000000000"]);
+        assert_says(&wide.to_string(), &["131073", "131072"]);
+        let none = error_of(7..7, NOW_UNIX_MS);
+        assert_says(&none.to_string(), &["7..7", "131072"]);
+        let early = error_of(0..1, 1_729_999_999_999);
+        assert_says(&early.to_string(), &["1729999999999", "1730000000000"]);
     }
 }
 
@@ -314,8 +274,8 @@ fn a_lease_that_the_layout_does_not_have() {
 fn a_lease_that_is_counted_in_another_layout() {
     let other = Layout::TWITTER;
     for build in BOTH {
-        let lease = lease(other, 0..1, 0..9);
-        let built = build(Layout::RANDFLAKE, Setup::new(Choice::Secret, lease));
+        let foreign = lease(other, 0..1, 0..9).into();
+        let built = build(Layout::RANDFLAKE, BySecret, foreign, NOW_UNIX_MS);
         let (lease, generator) = (other, Layout::RANDFLAKE);
         let why = BuildError::LeaseLayout { lease, generator };
         assert_refused(built, &why, &["41/10/12", "30/17/17"]);
@@ -498,132 +458,23 @@ fn the_borrow_limit_is_cut_to_whole_ticks() {
     }
 }
 
-/// A clock that keeps every producer until `all` of them have come.
-#[derive(Debug)]
-struct Meeting {
-    clock: ManualClock,
-    all: usize,
-    names: Mutex<HashSet<String>>,
-    complete: Condvar,
-}
-
-impl Clock for Meeting {
-    fn unix_ms(&self) -> u64 {
-        let name = thread::current().name().unwrap_or_default().to_owned();
-        if name.starts_with("ringflake-") {
-            let mut names = self.names.lock().unwrap();
-            names.insert(name);
-            self.complete.notify_all();
-            let patience = Duration::from_secs(20);
-            drop(
-                self.complete
-                    .wait_timeout_while(names, patience, |names| names.len() < self.all),
-            );
-        }
-        self.clock.unix_ms()
-    }
-}
-
 #[test]
 fn so_many_producers_fill() {
     for producers in [1, 2, 7] {
-        let meeting = Arc::new(Meeting {
-            clock: clock_at(layout(40, 8, 8), 0),
-            all: producers,
-            names: Mutex::default(),
-            complete: Condvar::new(),
-        });
+        let clock = TrickyClock::new(layout(40, 8, 8).tick_start_unix_ms(0));
+        clock.hold(producers);
         let ids = builder()
-            .clock(Arc::clone(&meeting))
+            .clock(clock.clone())
             .capacity(1 << 14)
             .padding_fill(PaddingFill::InBackground)
             .producers(producers)
             .build()
             .unwrap();
+        clock.wait_until_these_are_held(producers);
+        clock.release();
         eventually("the ring is full", || ids.stats().level == 1 << 14);
-        drop(ids);
-        let expected = (0..producers).map(|index| format!("ringflake-{index}"));
-        assert_eq!(*meeting.names.lock().unwrap(), expected.collect());
+        clock.wait_until_asleep(producers);
     }
-}
-
-#[test]
-fn a_dry_ring_is_answered_as_was_chosen() {
-    for (answer, hears, taken) in [
-        (OnEmpty::Generate, true, Ok(())),
-        (OnEmpty::Error, true, Err(TakeError::Empty)),
-        (OnEmpty::Generate, false, Ok(())),
-    ] {
-        let calls = Arc::new(AtomicU64::new(0));
-        let counter = Arc::clone(&calls);
-        let builder = builder().threshold_fill(None).on_empty(answer);
-        let builder = match hears {
-            true => builder.on_empty_hook(move |_| {
-                counter.fetch_add(1, Relaxed);
-            }),
-            false => builder,
-        };
-        let ids = builder.build().unwrap();
-        for _ in 0..64 {
-            ids.take().unwrap();
-        }
-        assert_eq!(calls.load(Relaxed), 0);
-        assert_eq!(ids.take().map(drop), taken);
-        assert_eq!(calls.load(Relaxed), u64::from(hears));
-    }
-}
-
-#[test]
-fn the_schedule_and_its_age_limit_and_hook_do_something() {
-    let calls = Arc::new(AtomicU64::new(0));
-    let counter = Arc::clone(&calls);
-    let layout = layout(40, 8, 8);
-    let clock = clock_at(layout, 0);
-    let scheduled = ScheduledFill::every(Duration::from_millis(1)).max_age(SECOND);
-    let ids = builder_of(layout)
-        .clock(clock.clone())
-        .scheduled_fill(scheduled)
-        .on_full_hook(move |_| {
-            counter.fetch_add(1, Relaxed);
-        })
-        .build()
-        .unwrap();
-    eventually("the hook is called", || calls.load(Relaxed) > 0);
-    assert_eq!(ids.stats().retired, 0);
-    clock.advance(Duration::from_secs(2));
-    eventually("the ring's IDs are retired", || ids.stats().retired == 64);
-    eventually("a scheduled fill is made", || {
-        ids.stats().fills.scheduled > 0
-    });
-}
-
-#[test]
-fn the_clock_policy_does_something() {
-    let node_after_a_step_back = |policy| {
-        let layout = layout(40, 8, 8);
-        let clock = clock_at(layout, 50);
-        let ids = direct(layout, 4..8, 0..99)
-            .clock(clock.clone())
-            .clock_policy(policy)
-            .build()
-            .unwrap();
-        ids.take().unwrap();
-        clock.step_back(SECOND);
-        let id = ids.take().ok();
-        id.map(|id| ids.inspect(id).unwrap())
-            .map(|p| (p.tick, p.node))
-    };
-    for (policy, expected) in [
-        (ClockPolicy::Refuse, None),
-        (ClockPolicy::default(), None),
-        (ClockPolicy::RollbackBits(1), Some((49, 6))),
-        (ClockPolicy::SwitchNode, Some((49, 5))),
-    ] {
-        assert_eq!(node_after_a_step_back(policy), expected, "{policy:?}");
-    }
-    let at_most_ahead = SECOND;
-    let logical = ClockPolicy::Logical { at_most_ahead };
-    assert_eq!(node_after_a_step_back(logical), Some((0, 4)));
 }
 
 // Figures
