@@ -28,10 +28,13 @@ const NEVER: Duration = Duration::from_secs(86_400);
 /// Longer than `eventually` waits, so that a wait that nothing ends is seen.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// A generator with room for a million IDs that need no clock.
+/// At each millisecond.
+const OFTEN: ScheduledFill = ScheduledFill::every(ScheduledFill::MIN_PERIOD);
+
+/// A generator with room for 16 million IDs that need no clock.
 fn builder() -> CachedGeneratorBuilder {
     let layout = shared_layout(40, 8, 10);
-    cached(layout, 0..16, 0..100)
+    cached(layout, 0..16, 0..1_000)
         .borrow_limit(HOUR)
         .on_empty(OnEmpty::Error)
 }
@@ -275,20 +278,17 @@ fn r4_a_handle_that_restocks_asks_as_any_take_does() {
 
 #[test]
 fn r4_a_refused_fill_is_made_once_the_clock_goes_on() {
-    let layout = layout(40, 8, 4);
-    let clock = clock_at(layout, 0);
-    let ids = cached(layout, 0..4, 0..100)
-        .clock(clock.clone())
-        .borrow_limit(Duration::ZERO)
-        .capacity(64)
+    let (builder, _, clock) = sixteen_a_tick(0..100, 0);
+    let ids = builder
+        .capacity(16)
         .on_empty(OnEmpty::Error)
         .build()
         .unwrap();
-    take_some(&ids, 64);
+    take_some(&ids, 16);
     eventually("the fill is refused", || ids.stats().refusals > 0);
     assert_eq!(level(&ids), 0);
     clock.advance(Duration::from_secs(1));
-    eventually("the ring is full", || level(&ids) == 64);
+    eventually("the ring is full", || level(&ids) == 16);
 }
 
 #[test]
@@ -345,9 +345,7 @@ fn r1_the_schedule_retires_what_is_too_old_and_nothing_else() {
     let clock = clock_at(layout, 0);
     let ids = builder
         .clock(clock.clone())
-        .scheduled_fill(
-            ScheduledFill::every(Duration::from_millis(1)).max_age(Duration::from_secs(5)),
-        )
+        .scheduled_fill(OFTEN.max_age(Duration::from_secs(5)))
         .build()
         .unwrap();
     let oracle = Oracle::new(layout, 1..2, 0..200);
@@ -406,9 +404,7 @@ fn every_fill_and_several_consumers() -> Stats {
     let ids = builder
         .clock(clock.clone())
         .threshold_fill(ThresholdFill::percent(80))
-        .scheduled_fill(
-            ScheduledFill::every(Duration::from_millis(1)).max_age(Duration::from_secs(2)),
-        )
+        .scheduled_fill(OFTEN.max_age(Duration::from_secs(2)))
         .producers(3)
         .build()
         .unwrap();
@@ -445,56 +441,6 @@ fn every_fill_and_several_consumers() -> Stats {
 }
 
 #[test]
-fn ids_of_a_dropped_handle_do_not_outlive_the_age_limit() {
-    let layout = layout(50, 2, 8);
-    let clock = clock_at(layout, 0);
-    let ids = cached(layout, 1..2, 0..200)
-        .clock(clock.clone())
-        .capacity(64)
-        .threshold_fill(None)
-        .scheduled_fill(
-            ScheduledFill::every(Duration::from_millis(1)).max_age(Duration::from_secs(5)),
-        )
-        .build()
-        .unwrap();
-    let mut handle = ids.handle().unwrap();
-    handle.take().unwrap();
-    clock.advance(Duration::from_secs(60));
-    eventually("there are fresh ones", || {
-        let stats = ids.stats();
-        stats.level == 64 && stats.fills.scheduled > 0
-    });
-    let mut batch = [Id::default(); 32];
-    loop {
-        // Room for what the handle gives back.
-        let count = ids.take_batch(&mut batch).unwrap();
-        drop(std::mem::replace(&mut handle, ids.handle().unwrap()));
-        for &id in &batch[..count] {
-            let age = 60_u64.saturating_sub(ids.inspect(id).unwrap().tick);
-            assert!(age <= 5, "an ID of {age} s came out");
-        }
-        if ids.stats().issued > 200 {
-            break;
-        }
-    }
-}
-
-#[test]
-fn what_a_dropped_handle_has_left_goes_back_while_it_is_fresh() {
-    let ids = builder()
-        .capacity(64)
-        .threshold_fill(None)
-        .scheduled_fill(ScheduledFill::every(HOUR).max_age(HOUR))
-        .build()
-        .unwrap();
-    let mut handle = ids.handle().unwrap();
-    handle.take().unwrap();
-    drop(handle);
-    let stats = ids.stats();
-    assert_eq!((stats.level, stats.issued, stats.retired), (63, 1, 0));
-}
-
-#[test]
 fn r4_a_scheduled_fill_that_fails_is_made_up_for() {
     const PERIOD: Duration = Duration::from_secs(3);
     let (builder, clock) = tricky_builder();
@@ -519,14 +465,12 @@ fn r4_a_scheduled_fill_that_fails_is_made_up_for() {
 #[test]
 fn r4_each_policy_alone_and_all_together_with_several_producers() {
     use PaddingFill::{BeforeFirstTake, InBackground, Off};
-    let paddings = [BeforeFirstTake, InBackground, Off];
-    let schedule = ScheduledFill::every(Duration::from_millis(1));
-    for padding in paddings {
+    for padding in [BeforeFirstTake, InBackground, Off] {
         for (threshold, schedule) in [
             (None, None),
             (Some(ThresholdFill::percent(50)), None),
-            (None, Some(schedule)),
-            (Some(ThresholdFill::percent(50)), Some(schedule)),
+            (None, Some(OFTEN)),
+            (Some(ThresholdFill::percent(50)), Some(OFTEN)),
         ] {
             for producers in [1, 4] {
                 let clock = Arc::new(clock_at(shared_layout(40, 8, 10), 0));
@@ -539,7 +483,7 @@ fn r4_each_policy_alone_and_all_together_with_several_producers() {
                     .producers(producers)
                     .build()
                     .unwrap();
-                if padding != PaddingFill::Off {
+                if padding != Off {
                     eventually("the padding fill is made", || level(&ids) == 256);
                     eventually("and counted", || ids.stats().fills.padding >= 1);
                 }
@@ -626,7 +570,7 @@ fn the_hook_on_a_full_ring_runs_at_scheduled_fills_without_work() {
     let (told, hear) = mpsc::channel();
     let ids = builder()
         .capacity(32)
-        .scheduled_fill(ScheduledFill::every(Duration::from_millis(1)))
+        .scheduled_fill(OFTEN)
         .on_full_hook(move |full| {
             let here = thread::current().name().map(str::to_owned);
             // The test may have heard enough.
@@ -844,7 +788,7 @@ fn dropping_the_last_clone_in_a_hook_does_not_hang() {
             .clock(Arc::clone(&clock))
             .capacity(16)
             .producers(producers)
-            .scheduled_fill(ScheduledFill::every(Duration::from_millis(1)))
+            .scheduled_fill(OFTEN)
             .on_full_hook(move |_| {
                 let ids = to_drop.lock().unwrap().take();
                 if ids.is_some() {

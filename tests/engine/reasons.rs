@@ -97,18 +97,6 @@ fn waiting_takes_get_the_leases_last_id_before_its_end_is_said() {
 }
 
 #[test]
-fn a_take_that_has_waited_in_vain_names_the_borrow_limit() {
-    let clock = clock_at(layout(), 0);
-    let ids = ids(&clock, OnEmpty::Wait(Duration::from_millis(20)));
-    use_up(&ids);
-    let refused = Refused::BorrowLimit {
-        retry_after: Duration::from_secs(1),
-        limit: Duration::ZERO,
-    };
-    assert_eq!(ids.take(), Err(TakeError::Refused(refused)));
-}
-
-#[test]
 fn a_take_that_fails_at_once_gives_the_reason_if_there_is_one() {
     let clock = clock_at(layout(), 0);
     let ids = ids(&clock, OnEmpty::Error);

@@ -4,17 +4,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::thread;
-use std::time::Duration;
 
-use ringflake::{
-    CachedGeneratorBuilder, Clock, Id, ManualClock, OnEmpty, ScheduledFill, ThresholdFill,
-};
+use ringflake::{CachedGeneratorBuilder, Id, OnEmpty, ScheduledFill, ThresholdFill};
 
-use super::{HOUR, builder, level, take_some, tricky_builder};
+use super::{HOUR, OFTEN, builder, level, take_some, tricky_builder};
 use ringflake_kit::eventually;
 use ringflake_kit::oracle::Oracle;
-use ringflake_kit::small::{cached, clock_at, layout, shared_layout};
+use ringflake_kit::small::{Watched, cached, clock_at, layout, shared_layout};
+use ringflake_kit::tricky_clock::in_producer;
 
 #[test]
 fn r3_a_hook_on_a_full_ring_that_panics_stops_no_fill() {
@@ -22,7 +19,7 @@ fn r3_a_hook_on_a_full_ring_that_panics_stops_no_fill() {
     let ids = builder()
         .clock(Arc::clone(&clock))
         .capacity(64)
-        .scheduled_fill(ScheduledFill::every(Duration::from_millis(1)))
+        .scheduled_fill(OFTEN)
         .on_full_hook(|_| resume_unwind(Box::new("the hook fails")))
         .build()
         .unwrap();
@@ -49,8 +46,7 @@ fn r3_a_hook_on_an_empty_ring_that_panics_spoils_nothing() {
         })
         .build()
         .unwrap();
-    let layout = shared_layout(40, 8, 10);
-    let oracle = Oracle::new(layout, 0..16, 0..100);
+    let oracle = Oracle::new(shared_layout(40, 8, 10), 0..16, 0..100);
     let mut handle = ids.handle().unwrap();
     let mut died = 0;
     for take in 0..300 {
@@ -92,46 +88,17 @@ impl Drop for Grenade {
     }
 }
 
-#[derive(Debug)]
-struct GrenadeClock(AtomicU64);
-
-impl Clock for GrenadeClock {
-    fn unix_ms(&self) -> u64 {
-        let producer = thread::current()
-            .name()
-            .is_some_and(|name| name.starts_with("ringflake-"));
-        if producer && self.0.fetch_add(1, Relaxed) < 2 {
-            resume_unwind(Box::new(Grenade));
-        }
-        shared_layout(40, 8, 10).tick_start_unix_ms(0)
-    }
-}
-
-/// Panics when it is told to.
-#[derive(Clone, Debug)]
-struct Breaking {
-    clock: ManualClock,
-    broken: Arc<AtomicBool>,
-}
-
-impl Clock for Breaking {
-    fn unix_ms(&self) -> u64 {
-        if self.broken.load(Relaxed) {
-            resume_unwind(Box::new("the clock breaks"));
-        }
-        self.clock.unix_ms()
-    }
-}
-
 /// A ring of four, filled once, and what breaks its clock.
 fn breaking_builder() -> (CachedGeneratorBuilder, Arc<AtomicBool>) {
     let layout = layout(40, 8, 10);
     let broken = Arc::new(AtomicBool::new(false));
+    let is_broken = Arc::clone(&broken);
+    let look = move || match is_broken.load(Relaxed) {
+        true => resume_unwind(Box::new("the clock breaks")),
+        false => (),
+    };
     let builder = cached(layout, 0..1, 0..100)
-        .clock(Breaking {
-            clock: clock_at(layout, 0),
-            broken: Arc::clone(&broken),
-        })
+        .clock(Watched(clock_at(layout, 0), look))
         .capacity(4)
         .threshold_fill(None)
         .on_empty(OnEmpty::Generate);
@@ -185,11 +152,14 @@ fn r1_a_clock_that_goes_on_panicking_drops_what_may_be_too_old() {
 
 #[test]
 fn r3_a_producer_outlives_whatever_a_clock_panics_with() {
-    let ids = builder()
-        .clock(GrenadeClock(AtomicU64::new(0)))
-        .capacity(64)
-        .build()
-        .unwrap();
+    let looks = AtomicU64::new(0);
+    let throw = move || {
+        if in_producer() && looks.fetch_add(1, Relaxed) < 2 {
+            resume_unwind(Box::new(Grenade));
+        }
+    };
+    let clock = Watched(clock_at(shared_layout(40, 8, 10), 0), throw);
+    let ids = builder().clock(clock).capacity(64).build().unwrap();
     take_some(&ids, 64);
     eventually("the level comes back", || level(&ids) == 64);
     assert_eq!(ids.stats().panics, 2);

@@ -1,52 +1,27 @@
 //! R3: one producer that is stuck or broken, and the others.
 
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ringflake::{
-    CachedGenerator, CachedGeneratorBuilder, Clock, Id, ManualClock, OnEmpty, Refused,
-    ScheduledFill, TakeError, ThresholdFill,
+    CachedGenerator, CachedGeneratorBuilder, Id, OnEmpty, Refused, ScheduledFill, TakeError,
+    ThresholdFill,
 };
 
-use super::HOUR;
+use super::{HOUR, OFTEN, builder, tricky_builder};
 use ringflake_kit::eventually;
-use ringflake_kit::small::{cached, clock_at, lease, shared_layout};
+use ringflake_kit::small::{Watched, cached, clock_at, shared_layout};
 use ringflake_kit::tricky_clock::TrickyClock;
 
-fn builder() -> CachedGeneratorBuilder {
-    let lease = lease(shared_layout(40, 8, 10), 0..16, 0..1000);
-    super::builder().lease(lease).producers(4)
-}
-
-fn tricky_builder() -> (CachedGeneratorBuilder, TrickyClock) {
+/// Four producers, which can be stopped, or made to panic, at the clock.
+fn four_producers() -> (CachedGeneratorBuilder, TrickyClock) {
     let (builder, clock) = super::tricky_builder();
-    (
-        builder
-            .lease(lease(shared_layout(40, 8, 10), 0..16, 0..1000))
-            .producers(4),
-        clock,
-    )
-}
-
-/// A clock that panics whenever the first producer looks at it.
-#[derive(Clone, Debug)]
-struct BrokenInOne {
-    clock: ManualClock,
-    panics: Arc<AtomicU64>,
-}
-
-impl Clock for BrokenInOne {
-    fn unix_ms(&self) -> u64 {
-        if thread::current().name() == Some("ringflake-0") {
-            self.panics.fetch_add(1, Relaxed);
-            std::panic::resume_unwind(Box::new("the clock breaks"));
-        }
-        self.clock.unix_ms()
-    }
+    (builder.producers(4), clock)
 }
 
 fn drain(ids: &CachedGenerator) -> usize {
@@ -57,12 +32,21 @@ fn drain(ids: &CachedGenerator) -> usize {
 #[test]
 fn r3_producers_go_on_beside_one_that_panics() {
     for capacity in [1, 16, 512, 4096] {
-        let clock = BrokenInOne {
-            clock: clock_at(shared_layout(40, 8, 10), 0),
-            panics: Arc::default(),
+        let panics = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&panics);
+        let break_in_the_first = move || {
+            if thread::current().name() == Some("ringflake-0") {
+                count.fetch_add(1, Relaxed);
+                resume_unwind(Box::new("the clock breaks"));
+            }
         };
-        let panics = Arc::clone(&clock.panics);
-        let ids = builder().clock(clock).capacity(capacity).build().unwrap();
+        let clock = clock_at(shared_layout(40, 8, 10), 0);
+        let ids = builder()
+            .clock(Watched(clock, break_in_the_first))
+            .capacity(capacity)
+            .producers(4)
+            .build()
+            .unwrap();
         for round in 0..3 {
             drain(&ids);
             eventually("the ring is filled by the others", || {
@@ -79,14 +63,30 @@ fn r3_producers_go_on_beside_one_that_panics() {
 
 #[test]
 fn r3_producers_go_on_beside_one_that_is_stuck() {
-    for capacity in [4, 512, 1024, 1 << 16] {
+    let half = ThresholdFill::default();
+    let low = ThresholdFill::adaptive().between(1, 5);
+    for (capacity, producers, threshold) in [
+        (4, 4, half),
+        (512, 4, half),
+        (1024, 4, half),
+        (1 << 16, 4, half),
+        (1024, 2, low),
+        (4096, 2, low),
+        (8192, 4, low),
+    ] {
         let (builder, clock) = tricky_builder();
-        let ids = builder.capacity(capacity).build().unwrap();
+        let ids = builder
+            .capacity(capacity)
+            .producers(producers)
+            .threshold_fill(threshold)
+            .build()
+            .unwrap();
         clock.hold(1);
         drain(&ids);
         clock.wait_until_held();
         for _ in 0..3 {
-            eventually("the ring is filled by the others", || {
+            let filled = format!("{capacity} slots are filled by the others, {threshold:?}");
+            eventually(&filled, || {
                 // A take that finds nothing asks again.
                 ids.take().is_ok() && ids.stats().level >= ids.stats().threshold
             });
@@ -162,7 +162,7 @@ fn s4_waiting_takes_see_an_invalidation_past_a_stuck_producer() {
 #[test]
 fn r3_a_stuck_producer_does_not_leave_the_ring_empty_for_long() {
     const CAPACITY: usize = 1 << 16;
-    let (builder, clock) = tricky_builder();
+    let (builder, clock) = four_producers();
     let ids = builder
         .capacity(CAPACITY)
         .threshold_fill(ThresholdFill::percent(100))
@@ -186,7 +186,7 @@ fn r3_a_stuck_producer_does_not_leave_the_ring_empty_for_long() {
 #[test]
 fn r3_a_fill_with_more_room_wakes_another_before_the_clock() {
     const CAPACITY: usize = 4096;
-    let (builder, clock) = tricky_builder();
+    let (builder, clock) = four_producers();
     let ids = builder.capacity(CAPACITY).build().unwrap();
     eventually("the ring is full", || ids.stats().level == CAPACITY);
     clock.hold(1);
@@ -203,12 +203,12 @@ fn r3_a_fill_with_more_room_wakes_another_before_the_clock() {
 
 #[test]
 fn r3_a_stuck_producer_does_not_keep_the_timetable() {
-    let (builder, clock) = tricky_builder();
+    let (builder, clock) = four_producers();
     let ids = builder
         .capacity(512)
         .producers(2)
         .threshold_fill(None)
-        .scheduled_fill(ScheduledFill::every(Duration::from_millis(1)))
+        .scheduled_fill(OFTEN)
         .build()
         .unwrap();
     clock.hold(1);
@@ -250,32 +250,9 @@ fn an_age_limit_is_kept_while_fills_are_refused() {
     let left = ids.stats().level;
     assert!(left > 0);
     clock.advance(Duration::from_secs(20));
-    let moment = std::time::Instant::now();
+    let moment = Instant::now();
     eventually("what is too old is gone", || ids.stats().level == 0);
     assert!(moment.elapsed() < Duration::from_secs(30), "in time");
     assert!(ids.take().is_err());
     assert_eq!(ids.stats().retired, left as u64);
-}
-
-#[test]
-fn r3_an_adaptive_fill_leaves_room_beside_a_stuck_one() {
-    for (capacity, producers) in [(1024, 2), (4096, 2), (8192, 4)] {
-        let (builder, clock) = tricky_builder();
-        let ids = builder
-            .capacity(capacity)
-            .producers(producers)
-            .threshold_fill(ThresholdFill::adaptive().between(1, 5))
-            .build()
-            .unwrap();
-        clock.hold(1);
-        drain(&ids);
-        clock.wait_until_held();
-        for _ in 0..3 {
-            eventually("the others fill", || {
-                ids.take().is_ok() && ids.stats().level >= ids.stats().threshold
-            });
-            drain(&ids);
-        }
-        clock.release();
-    }
 }

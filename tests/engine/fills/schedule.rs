@@ -3,22 +3,10 @@
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use ringflake::{CachedGeneratorBuilder, OnEmpty, PaddingFill, ScheduledFill};
+use ringflake::{PaddingFill, ScheduledFill};
 
-use ringflake_kit::small::{cached, clock_at, layout};
-
-const HOUR: Duration = Duration::from_secs(3600);
-
-const PATIENCE: Duration = Duration::from_secs(30);
-
-fn builder() -> CachedGeneratorBuilder {
-    let layout = layout(40, 8, 10);
-    cached(layout, 0..16, 0..1_000)
-        .borrow_limit(HOUR)
-        .capacity(64)
-        .threshold_fill(None)
-        .on_empty(OnEmpty::Error)
-}
+use super::{HOUR, builder, four_a_tick};
+use ringflake_kit::small::clock_at;
 
 /// When the hook on a full ring was called, on a generator that is built meanwhile,
 /// counted from before that.
@@ -26,7 +14,9 @@ fn full_hook_calls(padding: PaddingFill, period: Duration, calls: usize) -> Vec<
     let (told, hear) = mpsc::channel();
     let started = Instant::now();
     let ids = builder()
+        .capacity(64)
         .padding_fill(padding)
+        .threshold_fill(None)
         .scheduled_fill(ScheduledFill::every(period))
         .on_full_hook(move |_| {
             // The test may have heard enough.
@@ -34,7 +24,7 @@ fn full_hook_calls(padding: PaddingFill, period: Duration, calls: usize) -> Vec<
         })
         .build()
         .unwrap();
-    let calls = (0..calls).map(|_| hear.recv_timeout(PATIENCE).unwrap());
+    let calls = (0..calls).map(|_| hear.recv_timeout(Duration::from_secs(20)).unwrap());
     let calls = calls.collect();
     drop(ids);
     calls
@@ -61,12 +51,12 @@ fn a_fill_that_made_ids_did_not_find_the_ring_full() {
 #[test]
 fn a_handle_gives_back_nothing_if_its_oldest_is_too_old() {
     const PERIOD: Duration = Duration::from_secs(10);
-    // 4 IDs a tick of a second: a handle's stock is 16 ticks long.
-    let layout = layout(50, 2, 2);
     for (now, dropped) in [(0, 0), (10, 0), (11, 63), (15, 63), (20, 63)] {
+        let (layout, builder) = four_a_tick();
         let clock = clock_at(layout, 0);
-        let ids = builder_of_four(layout)
+        let ids = builder
             .clock(clock.clone())
+            .threshold_fill(None)
             .scheduled_fill(ScheduledFill::every(PERIOD).max_age(HOUR))
             .build()
             .unwrap();
@@ -78,12 +68,4 @@ fn a_handle_gives_back_nothing_if_its_oldest_is_too_old() {
         assert_eq!(ids.stats().retired, dropped, "after {now} s");
         assert_eq!(ids.stats().level as u64, 63 - dropped);
     }
-}
-
-fn builder_of_four(layout: ringflake::Layout) -> CachedGeneratorBuilder {
-    cached(layout, 1..2, 0..100)
-        .borrow_limit(HOUR)
-        .capacity(64)
-        .threshold_fill(None)
-        .on_empty(OnEmpty::Error)
 }

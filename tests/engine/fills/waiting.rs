@@ -1,18 +1,15 @@
 //! Consumers that wait for the last IDs of a lease.
 
-use std::fmt;
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use ringflake::{CachedGenerator, CachedGeneratorBuilder, Clock, Layout, OnEmpty, PaddingFill};
+use ringflake::{CachedGenerator, CachedGeneratorBuilder, Layout, OnEmpty, PaddingFill};
 
+use super::{HOUR, level};
 use ringflake_kit::eventually;
-use ringflake_kit::small::{cached, layout};
+use ringflake_kit::small::{Watched, cached, layout};
 use ringflake_kit::tricky_clock::TrickyClock;
-
-/// Longer than any test waits.
-const HOUR: Duration = Duration::from_secs(3600);
 
 /// How long something takes at most that needs no time.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -23,32 +20,6 @@ fn the_last_sixteen(layout: Layout) -> CachedGeneratorBuilder {
         .capacity(1024)
         .padding_fill(PaddingFill::InBackground)
         .on_empty(OnEmpty::Wait(HOUR))
-}
-
-/// A tricky clock, by which something happens when a consumer looks at it.
-#[derive(Clone)]
-struct Eventful {
-    clock: TrickyClock,
-    event: Arc<Mutex<Option<Event>>>,
-}
-
-type Event = Box<dyn FnOnce() + Send>;
-
-impl fmt::Debug for Eventful {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.clock.fmt(f)
-    }
-}
-
-impl Clock for Eventful {
-    fn unix_ms(&self) -> u64 {
-        if thread::current().name() == Some("consumer") {
-            // Not under the lock: what happens may look at the clock, too.
-            let event = self.event.lock().unwrap().take();
-            event.into_iter().for_each(|happen| happen());
-        }
-        self.clock.unix_ms()
-    }
 }
 
 /// What a take gives in a thread that is called the consumer.
@@ -65,29 +36,32 @@ fn take_in_consumer(ids: &CachedGenerator) -> mpsc::Receiver<bool> {
 #[test]
 fn a_waiting_take_looks_once_more_before_it_is_refused() {
     let layout = layout(40, 8, 4);
-    let clock = Eventful {
-        clock: TrickyClock::new(layout.tick_start_unix_ms(0)),
-        event: Arc::default(),
+    let clock = TrickyClock::new(layout.tick_start_unix_ms(0));
+    clock.hold(1);
+    let (looks, look) = mpsc::channel();
+    let (go_on, goes_on) = mpsc::channel::<()>();
+    let goes_on = Mutex::new(goes_on);
+    let stop_the_consumer = move || {
+        if thread::current().name() == Some("consumer") {
+            _ = looks.send(());
+            _ = goes_on.lock().unwrap().recv();
+        }
     };
-    clock.clock.hold(1);
     let ids = the_last_sixteen(layout)
-        .clock(clock.clone())
+        .clock(Watched(clock.clone(), stop_the_consumer))
         .build()
         .unwrap();
-    clock.clock.wait_until_held();
-    // The take has found nothing, and asks whether anything can come: it did
-    // meanwhile, and nothing can any more.
-    let (tricky, stats) = (clock.clock.clone(), ids.clone());
-    let publish = move || {
-        tricky.release();
-        eventually("the last IDs come", || stats.stats().level == 16);
-        // The time that the producer needs to give back the room that is left.
-        thread::sleep(Duration::from_millis(10));
-    };
-    *clock.event.lock().unwrap() = Some(Box::new(publish));
+    clock.wait_until_held();
     let taken = take_in_consumer(&ids);
+    // The take has found nothing, and asks whether anything can come: it does
+    // meanwhile, and nothing can any more.
+    look.recv_timeout(PATIENCE).unwrap();
+    clock.release();
+    eventually("the last IDs come", || level(&ids) == 16);
+    // The time that the producer needs to give back the room that is left.
+    thread::sleep(Duration::from_millis(10));
+    drop(go_on);
     assert_eq!(taken.recv_timeout(PATIENCE), Ok(true));
-    assert!(clock.event.lock().unwrap().is_none(), "it has happened");
 }
 
 #[test]

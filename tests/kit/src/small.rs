@@ -1,13 +1,14 @@
 //! Small layouts, and what goes with them: leases, clocks, and builders over these.
 
+use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use ringflake::{
-    CachedGenerator, CachedGeneratorBuilder, ClockPolicy, DirectGenerator, DirectGeneratorBuilder,
-    Layout, Lease, ManualClock, Secret,
+    CachedGenerator, CachedGeneratorBuilder, Clock, ClockPolicy, DirectGenerator,
+    DirectGeneratorBuilder, Layout, Lease, ManualClock, Secret,
 };
 
 /// A layout with ticks of a second, whose IDs no other test of the process has;
@@ -79,6 +80,22 @@ pub fn direct(layout: Layout, nodes: Range<u64>, ticks: Range<u64>) -> DirectGen
 /// A clock that stands at the start of `tick`.
 pub fn clock_at(layout: Layout, tick: u64) -> ManualClock {
     ManualClock::new(layout.tick_start_unix_ms(tick))
+}
+
+/// A clock by which something happens at each look, in the thread that looks.
+pub struct Watched<C, F>(pub C, pub F);
+
+impl<C: Clock, F> fmt::Debug for Watched<C, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<C: Clock, F: Fn() + Send + Sync> Clock for Watched<C, F> {
+    fn unix_ms(&self) -> u64 {
+        (self.1)();
+        self.0.unix_ms()
+    }
 }
 
 pub fn secret() -> Secret {

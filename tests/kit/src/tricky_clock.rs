@@ -146,6 +146,13 @@ impl TrickyClock {
     }
 }
 
+/// Whether this is a thread that fills a ring.
+pub fn in_producer() -> bool {
+    let here = thread::current();
+    here.name()
+        .is_some_and(|name| name.starts_with("ringflake-"))
+}
+
 /// Where Linux tells how this thread does; elsewhere a name that differs for each.
 fn this_thread() -> PathBuf {
     let here = fs::read_link("/proc/thread-self");
@@ -156,10 +163,7 @@ fn this_thread() -> PathBuf {
 impl Clock for TrickyClock {
     fn unix_ms(&self) -> u64 {
         let mut state = self.state();
-        let is_producer = thread::current()
-            .name()
-            .is_some_and(|name| name.starts_with("ringflake-"));
-        if !is_producer {
+        if !in_producer() {
             return state.unix_ms;
         }
         state.reads += 1;
