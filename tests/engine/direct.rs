@@ -24,18 +24,25 @@ fn milliseconds(time: u32, node: u32, sequence: u32) -> Layout {
     builder.tick(Duration::from_millis(1)).build().unwrap()
 }
 
+/// By a clock that stands at the start of the tick `now`; and that clock.
 fn generator(
     layout: Layout,
     nodes: Range<u64>,
     ticks: Range<u64>,
-    clock: impl Clock + 'static,
+    now: u64,
     policy: ClockPolicy,
-) -> DirectGenerator {
-    direct(layout, nodes, ticks)
-        .clock(clock)
-        .clock_policy(policy)
-        .build()
-        .unwrap()
+) -> (DirectGenerator, ManualClock) {
+    let clock = clock_at(layout, now);
+    let builder = direct(layout, nodes, ticks).clock_policy(policy);
+    (builder.clock(clock.clone()).build().unwrap(), clock)
+}
+
+fn wait(at_most: Duration) -> ClockPolicy {
+    ClockPolicy::Wait { at_most }
+}
+
+fn logical(at_most_ahead: Duration) -> ClockPolicy {
+    ClockPolicy::Logical { at_most_ahead }
 }
 
 /// An ID's fields.
@@ -62,8 +69,7 @@ fn ids_carry_the_time_of_their_take() {
     let layout = layout(44, 8, 4);
     // All but the one that counts for itself.
     for policy in &POLICIES[..4] {
-        let clock = clock_at(layout, 100);
-        let ids = generator(layout, 0..8, 100..1_000, clock.clone(), *policy);
+        let (ids, clock) = generator(layout, 0..8, 100..1_000, 100, *policy);
         for tick in [100, 101, 105, 500, 999] {
             clock.set(layout.tick_start_unix_ms(tick) + 999);
             for _ in 0..3 {
@@ -77,8 +83,7 @@ fn ids_carry_the_time_of_their_take() {
 
 #[test]
 fn the_default_is_to_wait_15_ms() {
-    let at_most = Duration::from_millis(15);
-    assert_eq!(ClockPolicy::default(), ClockPolicy::Wait { at_most });
+    assert_eq!(ClockPolicy::default(), wait(Duration::from_millis(15)));
     let layout = layout(44, 8, 4);
     let ids = direct(layout, 0..1, 5..9).build().unwrap();
     assert!(format!("{ids:?}").contains("Wait { at_most: 15ms }"));
@@ -87,8 +92,7 @@ fn the_default_is_to_wait_15_ms() {
 #[test]
 fn a_batch_goes_on_from_run_to_run_and_ends_where_a_take_would() {
     let layout = layout(44, 8, 4);
-    let clock = clock_at(layout, 3);
-    let ids = generator(layout, 7..10, 3..5, clock.clone(), ClockPolicy::Refuse);
+    let (ids, clock) = generator(layout, 7..10, 3..5, 3, ClockPolicy::Refuse);
     let mut batch = [Id::default(); 100];
     assert_eq!(ids.take_batch(&mut batch[..40]), Ok(40));
     assert_eq!(ids.take_batch(&mut batch[40..]), Ok(8));
@@ -107,8 +111,7 @@ fn a_batch_goes_on_from_run_to_run_and_ends_where_a_take_would() {
 #[test]
 fn inspect_works_beside_the_generator() {
     let layout = Layout::RANDFLAKE;
-    let clock = clock_at(layout, 9);
-    let ids = generator(layout, 3..4, 9..10, clock, ClockPolicy::Refuse);
+    let (ids, _) = generator(layout, 3..4, 9..10, 9, ClockPolicy::Refuse);
     let id = ids.take().unwrap();
     let parts = ids.inspector().inspect(id).unwrap();
     assert_eq!((parts.tick, parts.node, parts.sequence), (9, 3, 0));
@@ -120,12 +123,11 @@ fn inspect_works_beside_the_generator() {
 fn u1_threads_that_share_it_under_a_clock_that_jumps() {
     let layout = milliseconds(42, 10, 6);
     for policy in POLICIES {
-        let clock = clock_at(layout, 1_000);
-        let ids = &generator(layout, 40..56, 1_000..1_500, clock.clone(), policy);
+        let (ids, clock) = generator(layout, 40..56, 1_000..1_500, 1_000, policy);
         let oracle = Oracle::new(layout, 40..56, 1_000..1_500);
         thread::scope(|scope| {
             for thread in 0..4_u64 {
-                let (oracle, clock) = (&oracle, &clock);
+                let (ids, oracle, clock) = (&ids, &oracle, &clock);
                 scope.spawn(move || {
                     let mut batch = [Id::default(); 50];
                     for step in 0..1_000_u64 {
@@ -152,8 +154,7 @@ fn u1_threads_that_share_it_under_a_clock_that_jumps() {
 #[test]
 fn refuse_fails_at_once_with_the_time_to_wait() {
     let layout = layout(44, 8, 4);
-    let clock = clock_at(layout, 50);
-    let ids = generator(layout, 5..6, 0..100, clock.clone(), ClockPolicy::Refuse);
+    let (ids, clock) = generator(layout, 5..6, 0..100, 50, ClockPolicy::Refuse);
     assert_eq!(take(&ids).unwrap().sequence, 0);
     clock.step_back(Duration::from_millis(12_345));
     let refused = ids.take().unwrap_err();
@@ -173,8 +174,7 @@ fn refuse_fails_at_once_with_the_time_to_wait() {
 #[test]
 fn refuse_counts_a_tick_that_is_used_up_to_the_next() {
     let layout = layout(44, 8, 4);
-    let clock = clock_at(layout, 50);
-    let ids = generator(layout, 5..7, 0..100, clock.clone(), ClockPolicy::Refuse);
+    let (ids, clock) = generator(layout, 5..7, 0..100, 50, ClockPolicy::Refuse);
     for _ in 0..32 {
         ids.take().unwrap();
     }
@@ -196,14 +196,12 @@ struct Counted {
     each: u64,
 }
 
-impl Counted {
-    fn new(layout: Layout, tick: u64, each: u64) -> Self {
-        Self {
-            clock: clock_at(layout, tick),
-            reads: Arc::default(),
-            each,
-        }
-    }
+/// A generator that waits so long by such a clock, which stands at `tick`.
+fn counted(layout: Layout, tick: u64, each: u64, at_most: Duration) -> (DirectGenerator, Counted) {
+    let (clock, reads) = (clock_at(layout, tick), Arc::default());
+    let counted = Counted { clock, reads, each };
+    let builder = direct(layout, 0..1, 0..9_999).clock_policy(wait(at_most));
+    (builder.clock(counted.clone()).build().unwrap(), counted)
 }
 
 impl Clock for Counted {
@@ -218,10 +216,7 @@ impl Clock for Counted {
 #[test]
 fn wait_sleeps_until_the_clock_has_caught_up() {
     let layout = milliseconds(44, 8, 4);
-    let clock = clock_at(layout, 500);
-    let at_most = Duration::from_secs(30);
-    let policy = ClockPolicy::Wait { at_most };
-    let ids = generator(layout, 0..1, 0..999, clock.clone(), policy);
+    let (ids, clock) = generator(layout, 0..1, 0..999, 500, wait(Duration::from_secs(30)));
     assert_eq!(take(&ids).unwrap().tick, 500);
     clock.step_back(Duration::from_millis(20));
     let together = Barrier::new(2);
@@ -244,10 +239,7 @@ fn wait_sleeps_until_the_clock_has_caught_up() {
 #[test]
 fn wait_is_bounded_while_the_clock_stands_still() {
     let layout = milliseconds(44, 8, 4);
-    let clock = Counted::new(layout, 500, 0);
-    let at_most = Duration::from_millis(35);
-    let policy = ClockPolicy::Wait { at_most };
-    let ids = generator(layout, 0..1, 0..999, clock.clone(), policy);
+    let (ids, clock) = counted(layout, 500, 0, Duration::from_millis(35));
     ids.take().unwrap();
     clock.clock.step_back(Duration::from_millis(10));
     let before = clock.reads.load(Relaxed);
@@ -260,10 +252,7 @@ fn wait_is_bounded_while_the_clock_stands_still() {
 #[test]
 fn wait_does_not_begin_to_sleep_when_that_is_not_enough() {
     let layout = milliseconds(44, 8, 4);
-    let clock = Counted::new(layout, 5_000, 0);
-    let at_most = Duration::from_millis(100);
-    let policy = ClockPolicy::Wait { at_most };
-    let ids = generator(layout, 0..1, 0..9_999, clock.clone(), policy);
+    let (ids, clock) = counted(layout, 5_000, 0, Duration::from_millis(100));
     ids.take().unwrap();
     clock.clock.step_back(Duration::from_millis(101));
     let before = clock.reads.load(Relaxed);
@@ -276,10 +265,7 @@ fn wait_does_not_begin_to_sleep_when_that_is_not_enough() {
 fn wait_keeps_nobody_who_need_not_wait() {
     const STEP: Duration = Duration::from_secs(3);
     let layout = milliseconds(44, 8, 4);
-    let clock = Counted::new(layout, 5_000, 0);
-    let at_most = Duration::from_secs(20);
-    let policy = ClockPolicy::Wait { at_most };
-    let ids = generator(layout, 0..1, 0..9_999, clock.clone(), policy);
+    let (ids, clock) = counted(layout, 5_000, 0, Duration::from_secs(20));
     ids.take().unwrap();
     clock.clock.step_back(STEP);
     let before = clock.reads.load(Relaxed);
@@ -300,9 +286,7 @@ fn wait_bounds_a_whole_batch() {
     // Every other look at this clock finds the next millisecond: a claim, and
     // after it a refusal that takes a sleep of a millisecond to overcome.
     let layout = milliseconds(46, 8, 1);
-    let clock = Counted::new(layout, 500, 2);
-    let at_most = Duration::from_millis(5);
-    let ids = generator(layout, 0..1, 0..9_999, clock, ClockPolicy::Wait { at_most });
+    let (ids, _) = counted(layout, 500, 2, Duration::from_millis(5));
     let mut batch = [Id::default(); 400];
     let count = ids.take_batch(&mut batch).unwrap();
     // Two before the first sleep, and two after each.
@@ -312,10 +296,7 @@ fn wait_bounds_a_whole_batch() {
 #[test]
 fn wait_does_not_wait_for_a_lease_that_has_ended() {
     let layout = milliseconds(46, 8, 1);
-    let clock = clock_at(layout, 5);
-    let at_most = Duration::MAX;
-    let policy = ClockPolicy::Wait { at_most };
-    let ids = generator(layout, 0..1, 5..6, clock.clone(), policy);
+    let (ids, clock) = generator(layout, 0..1, 5..6, 5, wait(Duration::MAX));
     ids.take().unwrap();
     ids.take().unwrap();
     assert!(matches!(ids.take(), Err(Refused::LeaseEnded { .. })));
@@ -328,9 +309,7 @@ fn wait_does_not_wait_for_a_lease_that_has_ended() {
 #[test]
 fn rollback_bits_use_the_next_part_for_each_step_back() {
     let layout = layout(44, 8, 4);
-    let clock = clock_at(layout, 50);
-    let policy = ClockPolicy::RollbackBits(2);
-    let ids = generator(layout, 8..16, 0..100, clock.clone(), policy);
+    let (ids, clock) = generator(layout, 8..16, 0..100, 50, ClockPolicy::RollbackBits(2));
     // Parts of two nodes: 8, 10, 12, 14.
     assert_eq!(node(&ids), 8);
     for part in [10, 12, 14] {
@@ -356,9 +335,7 @@ fn rollback_bits_use_the_next_part_for_each_step_back() {
 #[test]
 fn rollback_bits_keep_their_parts_when_a_tick_is_used_up() {
     let layout = layout(44, 8, 2);
-    let clock = clock_at(layout, 50);
-    let policy = ClockPolicy::RollbackBits(1);
-    let ids = generator(layout, 0..4, 0..100, clock.clone(), policy);
+    let (ids, clock) = generator(layout, 0..4, 0..100, 50, ClockPolicy::RollbackBits(1));
     for _ in 0..8 {
         assert!(node(&ids) < 2);
     }
@@ -370,9 +347,7 @@ fn rollback_bits_keep_their_parts_when_a_tick_is_used_up() {
 #[test]
 fn rollback_bits_name_the_soonest_of_their_parts() {
     let layout = layout(44, 8, 2);
-    let clock = clock_at(layout, 50);
-    let policy = ClockPolicy::RollbackBits(1);
-    let ids = generator(layout, 0..2, 0..100, clock.clone(), policy);
+    let (ids, clock) = generator(layout, 0..2, 0..100, 50, ClockPolicy::RollbackBits(1));
     assert_eq!(node(&ids), 0);
     clock.step_back(SECOND);
     assert_eq!(node(&ids), 1);
@@ -387,9 +362,7 @@ fn rollback_bits_name_the_soonest_of_their_parts() {
 #[test]
 fn rollback_bits_go_on_when_a_part_reaches_the_end_of_the_lease() {
     let layout = layout(44, 8, 2);
-    let clock = clock_at(layout, 9);
-    let policy = ClockPolicy::RollbackBits(1);
-    let ids = generator(layout, 0..2, 0..10, clock.clone(), policy);
+    let (ids, clock) = generator(layout, 0..2, 0..10, 9, ClockPolicy::RollbackBits(1));
     for _ in 0..4 {
         assert_eq!(node(&ids), 0);
     }
@@ -403,9 +376,7 @@ fn u1_rollback_bits_hold_through_many_steps_back_and_forth() {
     for bits in 1..=8 {
         let nodes = 512..768;
         let oracle = Oracle::new(layout, nodes.clone(), 0..400);
-        let clock = clock_at(layout, 0);
-        let policy = ClockPolicy::RollbackBits(bits);
-        let ids = generator(layout, nodes, 0..400, clock.clone(), policy);
+        let (ids, clock) = generator(layout, nodes, 0..400, 0, ClockPolicy::RollbackBits(bits));
         let mut refused = 0;
         for step in 0..2_000_u64 {
             // A walk that goes back as far as 60 ticks, and on by 1 in 10 steps.
@@ -454,9 +425,8 @@ fn switch_node_goes_on_with_another_node_when_a_tick_is_used_up() {
     // More nodes than lanes, too.
     for nodes in [3..8, 100..356, 0..300, 1..1_023] {
         let width = nodes.end - nodes.start;
-        let clock = clock_at(layout, 5);
         let oracle = Oracle::new(layout, nodes.clone(), 0..9);
-        let ids = generator(layout, nodes, 0..9, clock.clone(), ClockPolicy::SwitchNode);
+        let (ids, clock) = generator(layout, nodes, 0..9, 5, ClockPolicy::SwitchNode);
         for tick in 5..8 {
             for _ in 0..width * 4 {
                 let parts = take(&ids).unwrap();
@@ -473,8 +443,7 @@ fn switch_node_goes_on_with_another_node_when_a_tick_is_used_up() {
 fn switch_node_goes_on_with_another_node_in_the_last_tick() {
     let layout = layout(44, 10, 2);
     let oracle = Oracle::new(layout, 3..8, 8..9);
-    let clock = clock_at(layout, 8);
-    let ids = generator(layout, 3..8, 0..9, clock, ClockPolicy::SwitchNode);
+    let (ids, _) = generator(layout, 3..8, 0..9, 8, ClockPolicy::SwitchNode);
     for _ in 0..20 {
         oracle.mark(take(&ids).unwrap()).unwrap();
     }
@@ -484,8 +453,7 @@ fn switch_node_goes_on_with_another_node_in_the_last_tick() {
 #[test]
 fn switch_node_takes_another_node_when_the_clock_is_set_back() {
     let layout = layout(44, 10, 4);
-    let clock = clock_at(layout, 50);
-    let ids = generator(layout, 3..6, 0..99, clock.clone(), ClockPolicy::SwitchNode);
+    let (ids, clock) = generator(layout, 3..6, 0..99, 50, ClockPolicy::SwitchNode);
     for expected in [3, 4, 5] {
         let parts = take(&ids).unwrap();
         assert_eq!(parts.node, expected);
@@ -500,9 +468,7 @@ fn switch_node_takes_another_node_when_the_clock_is_set_back() {
 fn u1_switch_node_by_batch_and_clock_steps() {
     let layout = layout(44, 10, 5);
     let oracle = Oracle::new(layout, 0..20, 0..200);
-    let clock = clock_at(layout, 0);
-    let policy = ClockPolicy::SwitchNode;
-    let ids = generator(layout, 0..20, 0..200, clock.clone(), policy);
+    let (ids, clock) = generator(layout, 0..20, 0..200, 0, ClockPolicy::SwitchNode);
     let mut batch = [Id::default(); 333];
     for step in 0..1_000_u64 {
         clock.set(layout.tick_start_unix_ms(30 + step / 8 - (step * 31) % 29));
@@ -521,14 +487,7 @@ fn u1_switch_node_by_batch_and_clock_steps() {
 #[test]
 fn logical_counts_from_the_leases_start_whatever_the_clock_says() {
     let layout = layout(10, 4, 2);
-    let clock = clock_at(layout, 500);
-    let ids = direct(layout, 2..5, 100..600)
-        .clock(clock.clone())
-        .clock_policy(ClockPolicy::Logical {
-            at_most_ahead: Duration::ZERO,
-        })
-        .build()
-        .unwrap();
+    let (ids, clock) = generator(layout, 2..5, 100..600, 500, logical(Duration::ZERO));
     let mut raws = (100..500).flat_map(|tick| {
         (2..5).flat_map(move |node| (0..4).map(move |seq| layout.pack(tick, node, seq).unwrap()))
     });
@@ -544,10 +503,13 @@ fn logical_counts_from_the_leases_start_whatever_the_clock_says() {
 #[test]
 fn logical_is_bounded_by_the_clock() {
     let layout = layout(44, 10, 2);
-    let clock = clock_at(layout, 10);
-    let at_most_ahead = Duration::from_millis(3_999);
-    let policy = ClockPolicy::Logical { at_most_ahead };
-    let ids = generator(layout, 0..2, 10..99, clock.clone(), policy);
+    let (ids, clock) = generator(
+        layout,
+        0..2,
+        10..99,
+        10,
+        logical(Duration::from_millis(3_999)),
+    );
     // The clock's tick and three more, of 8 IDs each.
     for take in 0..32 {
         assert_eq!(self::take(&ids).unwrap().tick, 10 + take / 8);
@@ -567,9 +529,7 @@ fn logical_is_bounded_by_the_clock() {
 fn u1_logical_gives_each_cell_of_its_lease_once() {
     let layout = layout(44, 10, 3);
     let oracle = Oracle::new(layout, 5..8, 10..50);
-    let at_most_ahead = Duration::MAX;
-    let policy = ClockPolicy::Logical { at_most_ahead };
-    let ids = generator(layout, 5..8, 10..50, clock_at(layout, 10), policy);
+    let (ids, _) = generator(layout, 5..8, 10..50, 10, logical(Duration::MAX));
     thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| {
@@ -586,14 +546,10 @@ fn u1_logical_gives_each_cell_of_its_lease_once() {
 fn policies() -> impl Strategy<Value = ClockPolicy> {
     prop_oneof![
         Just(ClockPolicy::Refuse),
-        (0_u64..3).prop_map(|ms| ClockPolicy::Wait {
-            at_most: Duration::from_millis(ms)
-        }),
+        (0_u64..3).prop_map(|ms| wait(Duration::from_millis(ms))),
         (1_u8..=3).prop_map(ClockPolicy::RollbackBits),
         Just(ClockPolicy::SwitchNode),
-        (0_u64..9_000).prop_map(|ms| ClockPolicy::Logical {
-            at_most_ahead: Duration::from_millis(ms)
-        }),
+        (0_u64..9_000).prop_map(|ms| logical(Duration::from_millis(ms))),
     ]
 }
 
@@ -612,8 +568,7 @@ proptest! {
         let layout = layout(50 - sequence_bits, 6, sequence_bits);
         let nodes = first_node..first_node + 8;
         let oracle = Oracle::new(layout, nodes.clone(), 5..35);
-        let clock = clock_at(layout, 5);
-        let ids = generator(layout, nodes, 5..35, clock.clone(), policy);
+        let (ids, clock) = generator(layout, nodes, 5..35, 5, policy);
         let mut batch = [Id::default(); 70];
         for (tick, want) in steps {
             clock.set(tick.map_or(0, |tick| layout.tick_start_unix_ms(tick)));
