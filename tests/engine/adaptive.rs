@@ -24,10 +24,6 @@ fn builder() -> CachedGeneratorBuilder {
         .threshold_fill(ThresholdFill::adaptive().between(10, 90))
 }
 
-fn generator() -> CachedGenerator {
-    builder().build().unwrap()
-}
-
 /// Takes IDs until the level is just under the threshold, and waits for the fill.
 ///
 /// A fill is counted before it moves the threshold, so a level that was just under
@@ -61,7 +57,7 @@ fn come_down() -> (CachedGenerator, TrickyClock) {
 
 #[test]
 fn it_comes_down_while_nothing_is_taken_and_rises_on_underrun() {
-    let ids = generator();
+    let ids = builder().build().unwrap();
     assert_eq!(ids.stats().threshold, BOUNDS.1);
     eventually("it comes down", || {
         cross(&ids);
@@ -86,7 +82,7 @@ fn it_comes_down_while_nothing_is_taken_and_rises_on_underrun() {
 
 #[test]
 fn r4_no_wake_up_is_lost_while_it_moves() {
-    let ids = generator();
+    let ids = builder().build().unwrap();
     std::thread::scope(|scope| {
         for size in [1, 7, 64] {
             let ids = &ids;

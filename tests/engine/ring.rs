@@ -112,33 +112,24 @@ fn errors_say_what_to_do_and_what_was_behind_them() {
     assert!(RingError::Capacity { capacity: 3 }.source().is_none());
 }
 
-/// Every value from 0 to `total` goes in once, from `producers` threads, and is
+/// Every value below `total`, a multiple of 64, goes in once, from `producers` threads, and is
 /// marked when it comes out: one bit each, so that a second one is seen.
 fn exchange(capacity: usize, producers: u64, consumers: u64, total: u64, batch: usize) {
     let ring = RingBuffer::with_capacity(capacity).unwrap();
-    let seen: Vec<AtomicU64> = (0..total.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+    let seen: Vec<AtomicU64> = (0..total / 64).map(|_| AtomicU64::new(0)).collect();
     let out = AtomicU64::new(0);
     thread::scope(|scope| {
         for producer in 0..producers {
             let ring = &ring;
             scope.spawn(move || {
-                let mut mine = (total * producer / producers)..(total * (producer + 1) / producers);
-                let mut pending: Vec<Id> = Vec::new();
-                loop {
-                    if pending.is_empty() {
-                        pending = mine
-                            .by_ref()
-                            .take(batch * 2 + 1)
-                            .map(Id::from_u64)
-                            .collect();
-                        if pending.is_empty() {
-                            return;
+                let mine = ids(total * producer / producers..total * (producer + 1) / producers);
+                for mut pending in mine.chunks(batch * 2 + 1) {
+                    while !pending.is_empty() {
+                        let pushed = ring.push_batch(pending);
+                        pending = &pending[pushed..];
+                        if pushed == 0 {
+                            thread::yield_now();
                         }
-                    }
-                    let pushed = ring.push_batch(&pending);
-                    pending.drain(..pushed);
-                    if pushed == 0 {
-                        thread::yield_now();
                     }
                 }
             });
@@ -171,13 +162,9 @@ fn exchange(capacity: usize, producers: u64, consumers: u64, total: u64, batch: 
             });
         }
     });
+    // None twice and none from elsewhere, so that none was lost.
     assert_eq!(out.into_inner(), total);
     assert!(ring.is_empty());
-    let marked: u64 = seen
-        .iter()
-        .map(|word| u64::from(word.load(Ordering::Relaxed).count_ones()))
-        .sum();
-    assert_eq!(marked, total, "none was lost");
 }
 
 #[test]

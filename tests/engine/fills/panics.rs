@@ -93,9 +93,10 @@ fn breaking_builder() -> (CachedGeneratorBuilder, Arc<AtomicBool>) {
     let layout = layout(40, 8, 10);
     let broken = Arc::new(AtomicBool::new(false));
     let is_broken = Arc::clone(&broken);
-    let look = move || match is_broken.load(Relaxed) {
-        true => resume_unwind(Box::new("the clock breaks")),
-        false => (),
+    let look = move || {
+        if is_broken.load(Relaxed) {
+            resume_unwind(Box::new("the clock breaks"));
+        }
     };
     let builder = cached(layout, 0..1, 0..100)
         .clock(Watched(clock_at(layout, 0), look))
