@@ -36,3 +36,20 @@ fn a_failure_is_told_with_what_to_do_about_it() {
 fn help_is_what_a_newcomer_reads_first() {
     run(&Home::new(), "help.trycmd");
 }
+
+#[test]
+fn a_failure_exits_with_1_and_one_line() {
+    let home = Home::new();
+    let file = home.write_secret("a-file", "");
+    for line in [
+        &*format!("generate --data-dir {file}/data"),
+        &format!("keygen --data-dir {file}/data"),
+        &format!("keygen --out {file}/data"),
+        &format!("generate --secret-file {file}"),
+        &format!("inspect --secret-file {file} 5"),
+        &format!("bench --secret-file {file}"),
+        "verify --nodes 7..131073 -n 1",
+    ] {
+        home.assert_refused(line, 1, "");
+    }
+}

@@ -1,5 +1,6 @@
 //! What a data directory knows of the IDs that were made from it.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -7,33 +8,44 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::home::{
-    Home, assert_above_all, assert_new, distinct, fail, spawn, stderr, stdout, succeed, unix_ms,
+    Home, Parts, assert_above_all, assert_new, distinct, fail, spawn, stderr, stdout, succeed,
+    unix_ms,
 };
 use ringflake_kit::assert_says;
 
 #[test]
-fn twenty_first_runs_at_once_begin_one_record() {
+fn twenty_first_runs_at_once_share_one_secret_one_record_and_no_id() {
     let home = Home::new();
-    let children: Vec<_> = (0..20)
+    let runs: Vec<_> = (0..20)
         .map(|number| {
-            let plain = if number % 4 == 0 { "--plain" } else { "" };
-            let line = format!("generate --format u64 {plain}");
-            (plain, spawn(&mut home.command(line)))
+            let secret = if number % 4 == 0 { "--plain" } else { "" };
+            let line = format!("generate --format u64 -n 8000 {secret}");
+            (secret, spawn(&mut home.command(line)))
         })
         .collect();
-    let mut ids = Vec::new();
-    for (plain, child) in children {
+    let (mut encrypted, mut plain, mut makers) = (String::new(), String::new(), 0);
+    for (secret, child) in runs {
         let output = succeed(child.wait_with_output().unwrap());
-        let lines = stdout(&output);
-        ids.extend(lines.lines().map(|line| (plain, line.to_owned())));
+        makers += usize::from(!output.stderr.is_empty());
+        let ids = if secret.is_empty() {
+            &mut encrypted
+        } else {
+            &mut plain
+        };
+        *ids += &stdout(&output);
     }
-    assert_eq!(ids.len(), 200);
-    assert_eq!(distinct(&ids), 200);
-    ids.retain(|(plain, _)| plain.is_empty());
-    let encrypted: String = ids.iter().map(|(_, id)| format!("{id}\n")).collect();
+    assert_eq!(makers, 1);
+    assert_eq!(distinct(encrypted.lines().chain(plain.lines())), 160_000);
+    // Under another secret the times would be anywhere.
     let parts = home.inspect("--input u64", &encrypted);
-    assert_eq!(parts.len(), 150);
+    assert_eq!(distinct(parts.iter().map(Parts::cell)), 120_000);
     assert_new(&parts);
+    let files = fs::read_dir(home.data_dir()).unwrap();
+    let names: BTreeSet<_> = files
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .collect();
+    let expected = ["leases.db", "leases.db-journal", "leases.db.lock", "secret"];
+    assert!(names.iter().eq(&expected), "{names:?}");
 }
 
 #[test]
@@ -81,18 +93,6 @@ fn what_is_declared_by_hand_holds_for_one_namespace() {
     assert_new(&home.inspect("", &stdout(&output)));
     let output = succeed(home.run("generate --plain --layout twitter"));
     assert_says(&stderr(&output), &["no record"]);
-}
-
-#[test]
-#[cfg(target_os = "linux")]
-fn a_store_that_was_written_over_is_not_taken_for_new() {
-    let home = Home::on_disk();
-    let before = home.print("generate");
-    fs::write(home.data_dir().join("leases.db"), "").unwrap();
-    let output = succeed(home.run("generate"));
-    assert_says(&stderr(&output), &["no record"]);
-    let after = stdout(&output);
-    assert_eq!(distinct(before.lines().chain(after.lines())), 20);
 }
 
 #[test]

@@ -80,6 +80,18 @@ impl Home {
         fail(self.run(line))
     }
 
+    /// Runs it, which must exit with this status, say this on one line, and print nothing.
+    #[track_caller]
+    pub(crate) fn assert_refused(&self, line: &str, status: i32, said: &str) {
+        let output = self.run(line);
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(status), "{line}: {text}");
+        assert_eq!(text.lines().count(), 1, "{line}: {text}");
+        assert!(text.starts_with("ringflake: "), "{line}: {text}");
+        assert!(text.contains(said), "{line}: {said:?} is not in: {text}");
+        assert_eq!(stdout(&output), "", "{line}");
+    }
+
     /// The IDs that `generate` prints with these options.
     #[track_caller]
     pub(crate) fn generate(&self, options: &str) -> Vec<u64> {
@@ -228,11 +240,13 @@ pub(crate) fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// That these begin at the clock, and not above a past that is lost.
+/// That these were made by the clock, and not above a past that is lost.
 #[track_caller]
 pub(crate) fn assert_new(parts: &[Parts]) {
     let now = unix_ms();
-    assert!(parts.iter().all(|it| it.unix_ms <= now), "{parts:?}");
+    let made = now - 60_000..=now;
+    let is_new = |it: &Parts| made.contains(&it.unix_ms);
+    assert!(parts.iter().all(is_new), "{parts:?}");
 }
 
 /// That these lie above all that can have been granted before `asked_ms`, when they

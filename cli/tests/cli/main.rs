@@ -13,7 +13,6 @@ mod nodes;
 mod pages;
 mod runs;
 mod secret;
-mod statuses;
 mod store;
 mod tune;
 mod verify;

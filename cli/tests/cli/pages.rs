@@ -12,7 +12,7 @@ fn all_commands(home: &Home) -> Vec<String> {
     let mut all = vec![String::new()];
     let mut next = 0;
     while let Some(command) = all.get(next).cloned() {
-        let help = home.print(format!("{command} -h"));
+        let help = home.print(format!("{command} --help"));
         let list = help.split_once("Commands:\n").map_or("", |(_, list)| list);
         // A description goes on further in.
         let names = list.lines().map_while(|line| line.strip_prefix("  "));
@@ -80,5 +80,40 @@ fn help_is_no_wider_than_the_terminal() {
         let help = stdout(&succeed(help));
         let widest = help.lines().map(str::len).max().unwrap();
         assert!(widest <= 80, "{command}: {widest}\n{help}");
+        assert_says(&help, &["--data-dir"]);
+    }
+}
+
+#[test]
+fn help_says_what_must_be_known() {
+    let home = Home::new();
+    for (command, parts) in [
+        (
+            "inspect",
+            &[
+                "2 to 13 digits may be base32hex or a decimal number",
+                "give --input u64 or --input base32hex",
+            ][..],
+        ),
+        (
+            "tune",
+            &[
+                "--rate",
+                "--burst",
+                "--trace",
+                "--goal",
+                "--report",
+                "margin of 2",
+            ],
+        ),
+        ("store init", &["JSON", "If in doubt it is unknown"]),
+        ("store check", &["JSON"]),
+        ("store ls", &["JSON"]),
+        ("store raise-floor", &["JSON"]),
+        ("store release", &["JSON"]),
+        ("store repair", &["JSON"]),
+    ] {
+        let help = home.print(format!("{command} --help"));
+        assert_says(&words(&help).join(" "), parts);
     }
 }

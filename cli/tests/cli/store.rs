@@ -215,6 +215,8 @@ fn check_tells_how_a_store_stands() {
              skew_limit_ms skew_ms store",
         )
     );
+    let help = shared.home.print("store check --help");
+    assert_says(&help, &keys(&object));
     for (key, expected) in [
         ("store", json!(shared.url)),
         ("granted_blocks", json!(1)),
@@ -396,14 +398,6 @@ fn a_floor_far_ahead_must_be_forced() {
     );
     assert_eq!(shared.object("store check")["floor"], before);
 
-    for options in [
-        "--over-lost-grants --force",
-        "--force",
-        "--to-tick 5 --over-lost-grants",
-    ] {
-        let output = shared.run(&format!("store raise-floor {options}"));
-        assert_eq!(output.status.code(), Some(2), "{options}");
-    }
     let raised = shared.object(&format!("{raise} --force"));
     assert_eq!(raised["new_floor"]["tick"], far);
     let message = shared.refuse("generate -n 1");
@@ -577,15 +571,4 @@ fn a_password_on_the_command_line_is_warned_of_once() {
     for said in [without, hidden] {
         assert!(!said.contains(warning), "{said}");
     }
-}
-
-#[test]
-fn help_documents_the_json() {
-    let shared = Shared::initialised();
-    let help = |command: &str| shared.home.print(format!("store {command} --help"));
-    for command in words("init check ls raise-floor release repair") {
-        assert_says(&help(command), &["JSON"]);
-    }
-    assert_says(&help("check"), &keys(&shared.object("store check")));
-    assert_says(&help("init"), &["If in doubt it is unknown"]);
 }

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::Value;
 
 use crate::home::{Home, stderr, stdout};
-use ringflake_kit::{assert_says, words};
+use ringflake_kit::assert_says;
 
 /// A load that any machine can serve, and a grid that is soon through.
 const SMALL: &str = "tune --rate 20k --seconds 2 --threshold 50% --threshold adaptive";
@@ -79,47 +79,33 @@ fn collect_names(value: &Value, names: &mut Vec<String>) {
 }
 
 #[test]
-fn a_wrong_command_line_is_refused_before_anything_is_measured() {
-    let home = Home::new();
-    for (options, expected) in [
-        ("", "--rate"),
-        ("--rate 2000000", "unit"),
-        ("--rate 0/s", "0/s"),
-        ("--rate 1M --burst 20M:2s/1s", "period"),
-        ("--rate 1M --threshold 120%", "1 to 100"),
-        ("--rate 1M --threshold 0", "1 to 100"),
-        ("--rate 1M --capacity 1000", "512 or 1024"),
-        ("--rate 1M --goal p99.99", "p99.99=2us"),
-        ("--rate 1M --goal p101=2us", "between 0 and 100"),
-        ("--rate 1M --seconds 0", "1 to 86400"),
-        ("--rate 1M --consumers 0", "1 to 1024"),
-        ("--rate 1M --nodes 0..131073", "131072"),
-    ] {
-        let output = home.run(format!("tune {options}"));
-        let text = stderr(&output);
-        assert_eq!(output.status.code(), Some(2), "{text}");
-        assert_eq!(text.lines().count(), 1, "{text}");
-        assert_eq!(stdout(&output), "", "{options}");
-        assert_says(&text, &[expected]);
-    }
-}
-
-#[test]
-fn a_trace_that_goes_back_in_time_is_refused_with_its_line() {
+fn what_is_wrong_is_refused_before_anything_is_measured() {
     let home = Home::new();
     let trace = home.path("trace.csv");
     fs::write(&trace, "0,5\n2,5\n1,5\n").unwrap();
-    let text = home.refuse(format!("tune --trace {trace}"));
-    assert_says(&text, &["line 3"]);
-}
-
-#[test]
-fn a_report_that_can_not_be_written_is_refused_before_the_run() {
-    let home = Home::new();
-    let path = home.path("missing/tune.html");
+    let trace = format!("--trace {trace}");
     // It would take hours.
-    let text = home.refuse(format!("tune --rate 1M --seconds 9999 --report {path}"));
-    assert_says(&text, &["can't be written", "tune.html"]);
+    let path = home.path("missing/tune.html");
+    let report = format!("--rate 1M --seconds 9999 --report {path}");
+    let not_written = format!("the report can't be written to {path}");
+    for (status, options, said) in [
+        (2, "", "--rate"),
+        (2, "--rate 2000000", "unit"),
+        (2, "--rate 0/s", "0/s"),
+        (2, "--rate 1M --burst 20M:2s/1s", "period"),
+        (2, "--rate 1M --threshold 120%", "1 to 100"),
+        (2, "--rate 1M --threshold 0", "1 to 100"),
+        (2, "--rate 1M --capacity 1000", "512 or 1024"),
+        (2, "--rate 1M --goal p99.99", "p99.99=2us"),
+        (2, "--rate 1M --goal p101=2us", "between 0 and 100"),
+        (2, "--rate 1M --seconds 0", "1 to 86400"),
+        (2, "--rate 1M --consumers 0", "1 to 1024"),
+        (2, "--rate 1M --nodes 0..131073", "131072"),
+        (1, &trace, "line 3"),
+        (1, &report, &not_written),
+    ] {
+        home.assert_refused(&format!("tune {options}"), status, said);
+    }
 }
 
 #[test]
@@ -144,11 +130,4 @@ fn an_interrupt_ends_the_measuring_and_prints_what_is_known() {
     assert_eq!(object["interrupted"], true);
     let is_recommended = object["recommendation"].is_object();
     assert_eq!(output.status.success(), is_recommended);
-}
-
-#[test]
-fn help_says_what_it_does_to_the_machine() {
-    let text = Home::new().print("tune --help");
-    let options = words("--rate --burst --trace --goal --report");
-    assert_says(&text, &[&options[..], &["margin of 2"]].concat());
 }

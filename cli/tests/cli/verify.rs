@@ -196,12 +196,7 @@ fn verify_says_what_is_wrong_with_a_load() {
         (1, &back, "line 3 of the trace goes back in time"),
         (1, "--trace /no/such/file", "/no/such/file"),
     ] {
-        let output = home.run(format!("verify --plain {options}"));
-        let text = stderr(&output);
-        assert_eq!(output.status.code(), Some(status), "{options}: {text}");
-        assert_eq!(text.lines().count(), 1, "{text}");
-        assert!(text.contains(said), "{options}: {text}");
-        assert_eq!(stdout(&output), "");
+        home.assert_refused(&format!("verify --plain {options}"), status, said);
     }
     assert!(!home.data_dir().exists());
 }
