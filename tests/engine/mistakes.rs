@@ -20,7 +20,7 @@
 //! | snowflaked | a step back of the clock panics | `u1_the_clock_steps_back_and_forth_under_load`, `u1_u2_any_policy_under_any_clock` |
 //! | Leaf | without its store it starts behind its last run | `no_cipher_and_no_lease`, `u1_a_restart_goes_on_where_the_first_lease_ends` |
 //! | CosId, yitter | it goes on when the guard of its machine ID has failed | `u2_a_clock_far_ahead_ends_the_lease_and_back_it_goes_on`, `ids_carry_the_time_of_their_take` |
-//! | several | an option that is documented does nothing | `config.rs`, `direct.rs`, `fills.rs` |
+//! | several | an option that is documented does nothing | `tests/engine/{config,direct,fills}.rs` |
 //! | several | a benchmark gives the same ID each time | `benches/common/unique.rs` |
 
 use std::sync::Arc;
