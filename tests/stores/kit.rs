@@ -92,14 +92,18 @@ shown! {
     already_initialised: AlreadyInitialised,
     ambiguous: Ambiguous,
     clock_skew: ClockSkew,
+    clock_stepped: ClockStepped,
+    copied: Copied,
     corrupt: Corrupt,
     denied: Denied,
     exhausted: Exhausted,
     fingerprint_mismatch: FingerprintMismatch,
+    format_mismatch: Format,
     invalid: Invalid,
     not_durable: NotDurable,
     not_initialised: NotInitialised,
     not_quarantined: NotQuarantined,
+    secret_in_use: SecretInUse,
     unavailable: Unavailable,
 }
 

@@ -35,8 +35,6 @@ mod sharing;
 mod sql;
 #[cfg(all(feature = "sqlite", unix))]
 mod sqlite;
-#[cfg(feature = "sqlite")]
-mod sqlite_blocks;
 #[cfg(any(
     feature = "etcd",
     feature = "mysql",

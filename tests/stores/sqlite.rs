@@ -1,5 +1,6 @@
 //! The store in a file.
 
+mod blocks;
 mod clocks;
 mod copies;
 mod damage;
@@ -13,16 +14,20 @@ mod renewals;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
+use ringflake::ManualClock;
 use ringflake::lease::conformance::Suite;
 use ringflake::lease::{
-    Acquire, Block, Fingerprint, Grant, History, Init, LeaseStore, Listing, Namespace, OpenOptions,
-    SqliteStore, StoreError,
+    Acquire, Block, Grant, LeaseStore, Listing, Namespace, OpenOptions, SqliteStore, StoreError,
 };
-use ringflake::{Clock, Layout, ManualClock, SystemClock};
+use ringflake_kit::server::data_directory;
 use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 use tempfile::TempDir;
+
+use crate::kit::{self, now};
 
 /// A directory with the file of a store in it.
 struct Place {
@@ -32,14 +37,15 @@ struct Place {
 
 impl Place {
     fn new() -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("leases.db");
-        Self { directory, path }
+        Self::of(tempfile::tempdir().unwrap())
     }
 
     /// The same in memory, for what is long and not about disks.
     fn in_memory() -> Self {
-        let directory = ringflake_kit::server::data_directory();
+        Self::of(data_directory())
+    }
+
+    fn of(directory: TempDir) -> Self {
         let path = directory.path().join("leases.db");
         Self { directory, path }
     }
@@ -52,8 +58,7 @@ impl Place {
     }
 
     fn init(&self) {
-        let init = Init::new(History::New, now());
-        self.store().init(&space(), &init).unwrap();
+        kit::init(&mut self.store(), &space());
     }
 
     fn beside(&self, name: &str) -> PathBuf {
@@ -72,9 +77,31 @@ impl Place {
         self.store().with_clock(Arc::new(clock.clone()))
     }
 
+    fn list(&self) -> Listing {
+        self.store().list(&space()).unwrap()
+    }
+
     /// A connection that knows nothing of leases.
     fn raw(&self) -> Connection {
         Connection::open(&self.path).unwrap()
+    }
+
+    fn run(&self, sql: &str) {
+        self.raw().execute_batch(sql).unwrap();
+    }
+
+    /// Runs what the types of the table of blocks forbid as well as its triggers.
+    fn run_without_types(&self, sql: &str) {
+        let change_schema = |from, to| {
+            self.run(&format!(
+                "PRAGMA writable_schema = ON;
+                 UPDATE sqlite_schema SET sql = replace(sql, '{from}', '{to}')
+                     WHERE name = 'ringflake_block';"
+            ));
+        };
+        change_schema(") STRICT, WITHOUT", ") WITHOUT");
+        run_without_triggers(&self.path, sql);
+        change_schema(") WITHOUT", ") STRICT, WITHOUT");
     }
 
     /// A mark that no layout has, or an epoch that no mark has.
@@ -83,55 +110,30 @@ impl Place {
             0 => "hwm_end = 9000000000000000000",
             _ => "epoch = hwm_end + 7",
         };
-        self.without_triggers(&format!(
+        let sql = format!(
             "UPDATE ringflake_block SET {change} WHERE namespace = '{}' AND block = {block};",
             namespace.name()
-        ));
+        );
+        run_without_triggers(&self.path, &sql);
     }
 
-    /// Runs what the tables forbid.
-    fn without_triggers(&self, sql: &str) {
-        let mut raw = self.raw();
-        let step = raw.transaction().unwrap();
-        let triggers: Vec<(String, String)> = {
-            let sql = "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'";
-            let mut statement = step.prepare(sql).unwrap();
-            let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)));
-            rows.unwrap().collect::<Result<_, _>>().unwrap()
-        };
-        for (name, _) in &triggers {
-            step.execute_batch(&format!("DROP TRIGGER {name}")).unwrap();
-        }
-        step.execute_batch(sql).unwrap();
-        for (_, sql) in &triggers {
-            step.execute_batch(sql).unwrap();
-        }
-        step.commit().unwrap();
-    }
-
-    /// Runs what the types of the table of blocks forbid as well.
-    fn without_types(&self, sql: &str) {
-        let change_schema = |from, to| {
-            let raw = self.raw();
-            raw.execute_batch(&format!(
-                "PRAGMA writable_schema = ON;
-                 UPDATE sqlite_schema SET sql = replace(sql, '{from}', '{to}')
-                     WHERE name = 'ringflake_block';"
-            ))
-            .unwrap();
-        };
-        change_schema(") STRICT, WITHOUT", ") WITHOUT");
-        self.without_triggers(sql);
-        change_schema(") WITHOUT", ") STRICT, WITHOUT");
-    }
-
-    fn list(&self) -> Listing {
-        self.store().list(&space()).unwrap()
+    fn conforms(&self) {
+        Suite::new(&|| Box::new(self.store()), &now)
+            .with_damage(&|space, block| self.damage(space, block))
+            .run();
     }
 }
 
+/// Runs what the triggers of a file forbid.
+pub(crate) fn run_without_triggers(path: &Path, sql: &str) {
+    let raw = Connection::open(path).unwrap();
+    raw.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)
+        .unwrap();
+    raw.execute_batch(sql).unwrap();
+}
+
 /// On whatever file system the tests run, and however slow it is.
-fn options() -> OpenOptions {
+pub(crate) fn options() -> OpenOptions {
     OpenOptions::new()
         .accept_best_effort(true)
         .timeout(Duration::from_secs(60))
@@ -143,52 +145,39 @@ fn store(path: &Path) -> SqliteStore {
 
 /// Blocks of 32 nodes, 4,096 of them.
 fn space() -> Namespace {
-    Namespace::new("test", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap()
+    kit::space("test")
 }
 
-fn now() -> u64 {
-    SystemClock.unix_ms()
+/// The same nodes in one block.
+fn one_block(name: &str) -> Namespace {
+    kit::space(name).with_block_bits(17).unwrap()
 }
 
-fn ask(blocks: u32, length: u64) -> Acquire {
-    Acquire::new(blocks, length, now())
+fn ask(blocks: u32) -> Acquire {
+    Acquire::new(blocks, 10, now())
 }
 
-fn acquire(store: &mut SqliteStore, length: u64) -> Result<Grant, StoreError> {
-    let mut grants = store.acquire(&space(), &ask(1, length))?;
-    assert_eq!(grants.len(), 1);
-    Ok(grants.remove(0))
+fn acquire(store: &mut SqliteStore) -> Result<Grant, StoreError> {
+    kit::acquire(store, &space())
 }
 
-/// The text of the driver's error, where that says what happened.
-#[track_caller]
-fn unavailable<T: std::fmt::Debug>(result: Result<T, StoreError>) -> String {
-    match result {
-        Err(StoreError::Unavailable { source }) => source.to_string(),
-        other => panic!("{other:?}, not unavailable"),
-    }
+/// The path that the child of a test was given.
+const PATH: &str = "RINGFLAKE_STORES_PATH";
+
+/// What the parent has given to [`child`], in that child.
+pub(crate) fn given_path() -> Option<PathBuf> {
+    std::env::var_os(PATH).map(PathBuf::from)
 }
 
-/// Names the job that this process has as the child of a test.
-const JOB: &str = "RINGFLAKE_STORES_JOB";
-
-/// The path that a child was given, if this process is the child for `job`.
-fn job(job: &str) -> Option<PathBuf> {
-    let (name, path) = std::env::var_os(JOB)?
-        .into_string()
-        .ok()?
-        .split_once('=')
-        .map(|(name, path)| (name.to_owned(), PathBuf::from(path)))?;
-    (name == job).then_some(path)
-}
-
-/// This program again, to run the test `test` alone and there the job `job`, on
-/// the store at `path`. What it prints comes through a pipe.
-fn child(test: &str, job: &str, path: &Path) -> Command {
+/// The test that calls this, alone in another process, where [`given_path`] answers
+/// `path`. What it prints comes through a pipe.
+pub(crate) fn child(path: &Path) -> Command {
+    // A thread of a test has the name of the test.
+    let test = thread::current().name().unwrap().to_owned();
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
-        .args([test, "--exact", "--nocapture"])
-        .env(JOB, format!("{job}={}", path.display()))
+        .args([&test, "--exact", "--nocapture"])
+        .env(PATH, path)
         .stdin(Stdio::null())
         .stdout(Stdio::piped());
     command
@@ -196,10 +185,7 @@ fn child(test: &str, job: &str, path: &Path) -> Command {
 
 #[test]
 fn the_sqlite_store_conforms() {
-    let place = Place::in_memory();
-    Suite::new(&|| Box::new(place.store()), &now)
-        .with_damage(&|space, block| place.damage(space, block))
-        .run();
+    Place::in_memory().conforms();
 }
 
 #[test]
@@ -211,8 +197,6 @@ fn a_file_in_wal_mode_conforms_and_stays_in_it() {
         raw.query_row(sql, [], |row| row.get(0)).unwrap()
     };
     assert_eq!(mode("PRAGMA journal_mode = WAL"), "wal");
-    Suite::new(&|| Box::new(place.store()), &now)
-        .with_damage(&|space, block| place.damage(space, block))
-        .run();
+    place.conforms();
     assert_eq!(mode("PRAGMA journal_mode"), "wal");
 }

@@ -2,94 +2,78 @@
 
 use std::fs;
 
-use ringflake::lease::{Block, Epoch, LeaseStore, StoreError};
-use rusqlite::Connection;
+use ringflake::lease::{Block, Epoch, History, Init, LeaseStore};
+use ringflake_kit::assert_says;
+use rusqlite::ErrorCode;
 
-use super::{Place, acquire, ask, now, space};
+use super::{Place, acquire, ask, now, run_without_triggers, space};
+use crate::kit::corrupt;
 use crate::upgrade::upgrades_from_format_1;
 
-#[track_caller]
-fn corrupt<T: std::fmt::Debug>(result: Result<T, StoreError>, expected: &str) {
-    match result {
-        Err(error @ StoreError::Corrupt { .. }) => {
-            assert!(error.to_string().contains(expected), "{error}");
+/// No method uses such a file, and none writes to it.
+#[test]
+fn a_file_that_is_no_store_is_left_alone() {
+    type Change = fn(&Place);
+    let cases: [(&str, Place, Change, &str); 6] = [
+        (
+            "a text",
+            Place::new(),
+            |place| fs::write(&place.path, "[leases]\n".repeat(500)).unwrap(),
+            "is not a database of SQLite",
+        ),
+        (
+            "a damaged header",
+            Place::initialised(),
+            |place| {
+                let mut bytes = fs::read(&place.path).unwrap();
+                bytes[..16].fill(b'x');
+                fs::write(&place.path, bytes).unwrap();
+            },
+            "is not a database of SQLite",
+        ),
+        (
+            "a file cut short",
+            Place::initialised(),
+            |place| {
+                let bytes = fs::read(&place.path).unwrap();
+                let pages = bytes.len() / 4096;
+                fs::write(&place.path, &bytes[..pages / 2 * 4096]).unwrap();
+            },
+            "is damaged",
+        ),
+        (
+            "tables of another application",
+            Place::new(),
+            |place| place.run("CREATE TABLE a (b)"),
+            "another application",
+        ),
+        (
+            "the ID of another application",
+            Place::new(),
+            |place| place.run("PRAGMA application_id = 77; CREATE TABLE a (b); DROP TABLE a;"),
+            "0x4d",
+        ),
+        (
+            "tables of a newer version",
+            Place::initialised(),
+            |place| place.run("PRAGMA user_version = 3"),
+            "version 3",
+        ),
+    ];
+    for (what, place, change, expected) in cases {
+        change(&place);
+        let before = fs::read(&place.path).unwrap();
+        let mut store = place.store();
+        let init = Init::new(History::Unknown, now());
+        for said in [
+            corrupt(acquire(&mut store)),
+            corrupt(store.list(&space())),
+            corrupt(store.check(&space(), now())),
+            corrupt(store.init(&space(), &init)),
+        ] {
+            assert!(said.contains(expected), "{what}: {said}");
         }
-        other => panic!("{other:?}, not corrupt: {expected}"),
-    }
-}
-
-/// Files that are no store: no method uses them, and none writes to them.
-#[track_caller]
-fn refused_by_all(place: &Place, expected: &str) {
-    let before = fs::read(&place.path).unwrap();
-    let mut store = place.store();
-    corrupt(acquire(&mut store, 10), expected);
-    corrupt(store.list(&space()), expected);
-    corrupt(store.check(&space(), now()), expected);
-    let init = ringflake::lease::Init::new(ringflake::lease::History::Unknown, now());
-    corrupt(store.init(&space(), &init), expected);
-    assert!(fs::read(&place.path).unwrap() == before);
-}
-
-#[test]
-fn a_file_that_is_no_database_is_left_alone() {
-    let place = Place::new();
-    fs::write(&place.path, "[leases]\n".repeat(500)).unwrap();
-    refused_by_all(&place, "is not a database of SQLite");
-}
-
-#[test]
-fn a_damaged_header_is_found() {
-    let place = Place::initialised();
-    let mut bytes = fs::read(&place.path).unwrap();
-    bytes[..16].fill(b'x');
-    fs::write(&place.path, bytes).unwrap();
-    refused_by_all(&place, "is not a database of SQLite");
-}
-
-#[test]
-fn a_file_cut_short_is_found() {
-    let place = Place::initialised();
-    acquire(&mut place.store(), 10).unwrap();
-    let length = place.path.metadata().unwrap().len();
-    let file = fs::File::options().write(true).open(&place.path).unwrap();
-    file.set_len(length / 2 / 4096 * 4096).unwrap();
-    drop(file);
-    refused_by_all(&place, "is damaged");
-}
-
-#[test]
-fn another_applications_database_is_left_alone() {
-    let tables = Place::new();
-    tables.raw().execute_batch("CREATE TABLE a (b)").unwrap();
-    refused_by_all(&tables, "another application");
-
-    let marked = Place::new();
-    let sql = "PRAGMA application_id = 77; CREATE TABLE a (b); DROP TABLE a;";
-    marked.raw().execute_batch(sql).unwrap();
-    refused_by_all(&marked, "0x4d");
-}
-
-#[test]
-fn tables_of_a_newer_version_are_left_alone() {
-    let place = Place::initialised();
-    place
-        .raw()
-        .execute_batch("PRAGMA user_version = 3")
-        .unwrap();
-    refused_by_all(&place, "version 3");
-}
-
-#[test]
-fn a_record_of_a_newer_format_is_left_alone() {
-    let place = Place::initialised();
-    let sql = "UPDATE ringflake_namespace SET format = 3";
-    assert_eq!(place.raw().execute(sql, []).unwrap(), 1);
-    match acquire(&mut place.store(), 10) {
-        Err(error @ StoreError::Format { recorded: 3, .. }) => {
-            assert!(error.to_string().contains("newer"), "{error}");
-        }
-        other => panic!("{other:?}, not a refusal of format 3"),
+        assert!(fs::read(&place.path).unwrap() == before, "{what}");
     }
 }
 
@@ -97,28 +81,23 @@ fn a_record_of_a_newer_format_is_left_alone() {
 fn a_file_of_format_1_is_upgraded() {
     let place = Place::new();
     upgrades_from_format_1(&|| Box::new(place.store()), &|name, format, former| {
-        let raw = place.raw();
         if format == 1 {
-            let sql = "DROP INDEX IF EXISTS ringflake_namespace_secret; PRAGMA user_version = 1;";
-            raw.execute_batch(sql).unwrap();
+            place.run("DROP INDEX IF EXISTS ringflake_namespace_secret; PRAGMA user_version = 1;");
         }
-        raw.execute_batch(&format!(
+        place.run(&format!(
             "UPDATE ringflake_namespace SET format = {format}, fingerprint = '{former}'
                  WHERE name = '{name}';"
-        ))
-        .unwrap();
+        ));
     });
     let sql = "UPDATE ringflake_namespace SET fingerprint = '11'";
     let error = place.raw().execute(sql, []).unwrap_err();
     assert!(error.to_string().contains("UNIQUE"), "{error}");
 }
 
-/// Damages a store of three blocks by hand.
-fn damaged(sql: &str) -> Place {
+/// A store that has granted three blocks, at once.
+fn three_blocks() -> Place {
     let place = Place::initialised();
-    place.store().acquire(&space(), &ask(3, 10)).unwrap();
-    let raw = place.raw();
-    raw.execute_batch(sql).unwrap();
+    place.store().acquire(&space(), &ask(3)).unwrap();
     place
 }
 
@@ -137,8 +116,9 @@ fn rows_that_no_version_writes_are_found() {
             "tables",
         ),
     ] {
-        let place = damaged(sql);
-        corrupt(place.store().list(&space()), expected);
+        let place = three_blocks();
+        place.run(sql);
+        assert_says(&corrupt(place.store().list(&space())), &[expected]);
     }
 }
 
@@ -155,32 +135,27 @@ fn a_row_that_no_version_writes_costs_its_block_alone() {
         ("epoch = x'07'", "epoch"),
         ("released = 'yes'", "released"),
     ] {
-        let place = damaged("");
+        let place = three_blocks();
         let mut store = place.store();
         // Among the first that can be granted, if its mark is among the lowest.
-        for block in 0..3 {
-            store
-                .release(&space(), Block::new(block), Epoch::FIRST)
-                .unwrap();
-        }
-        place.without_types(&format!(
+        let all = [0, 1, 2].map(|block| (Block::new(block), Epoch::FIRST));
+        store.release_all(&space(), &all).unwrap();
+        place.run_without_types(&format!(
             "UPDATE ringflake_block SET {change} WHERE block = 1;"
         ));
         // Out of those that were granted, so that none is fresh.
-        let more = store.acquire_within(&space(), &ask(2, 10), 0..3).unwrap();
+        let more = store.acquire_within(&space(), &ask(2), 0..3).unwrap();
         let mut blocks: Vec<_> = more.iter().map(|grant| grant.block.index()).collect();
         blocks.sort_unstable();
         assert_eq!(blocks, [0, 2], "{change}");
-        let listing = place.list();
-        let [found] = &listing.quarantined[..] else {
-            panic!("{change}: {:?}", listing.quarantined);
+        let quarantined = place.list().quarantined;
+        let [found] = &quarantined[..] else {
+            panic!("{change}: {quarantined:?}");
         };
         assert_eq!(found.block, Some(Block::new(1)), "{change}");
         assert!(found.reason.contains(said), "{found}");
-        store
-            .release_all(&space(), &[(Block::new(1), Epoch::FIRST)])
-            .unwrap();
-        assert_eq!(place.list().quarantined, listing.quarantined);
+        store.release_all(&space(), &all[1..2]).unwrap();
+        assert_eq!(place.list().quarantined, quarantined);
 
         let repaired = store.repair(&space(), Block::new(1), now()).unwrap();
         assert_eq!(place.list().blocks[1], repaired);
@@ -193,34 +168,32 @@ fn a_row_that_no_version_writes_costs_its_block_alone() {
 
 #[test]
 fn rows_of_no_block_take_no_block_away() {
-    let place = damaged("");
+    let place = three_blocks();
     for block in [-1, 4096, i64::MAX] {
-        place.without_triggers(&format!(
-            "INSERT INTO ringflake_block (namespace, block, epoch, hwm_end, released) \
-             VALUES ('test', {block}, 1, 1, 0);"
-        ));
+        let sql = format!(
+            "INSERT INTO ringflake_block (namespace, block, epoch, hwm_end, released)
+                 VALUES ('test', {block}, 1, 1, 0);"
+        );
+        run_without_triggers(&place.path, &sql);
     }
-    let more = place.store().acquire(&space(), &ask(3, 10)).unwrap();
+    let more = place.store().acquire(&space(), &ask(3)).unwrap();
     assert_eq!(more.len(), 3);
     let listing = place.list();
-    assert_eq!((listing.blocks.len(), listing.quarantined.len()), (6, 3));
-    assert!(
-        listing
-            .quarantined
-            .iter()
-            .all(|found| found.block.is_none())
-    );
+    assert_eq!(listing.blocks.len(), 6);
+    let of_blocks: Vec<_> = listing.quarantined.iter().map(|it| it.block).collect();
+    assert_eq!(of_blocks, [None; 3]);
     let report = place.store().check(&space(), now()).unwrap();
     assert_eq!(report.quarantined, listing.quarantined);
 }
 
 #[test]
 fn what_is_for_people_alone_is_left_out() {
-    let place = damaged(
-        "UPDATE ringflake_block SET granted_unix_ms = -1, holder_host = CAST(x'ff' AS TEXT), \
+    let place = three_blocks();
+    place.run(
+        "UPDATE ringflake_block SET granted_unix_ms = -1, holder_host = CAST(x'ff' AS TEXT),
              holder_instance = '7' WHERE block = 1;",
     );
-    place.without_types("UPDATE ringflake_block SET granted_unix_ms = 'now' WHERE block = 2;");
+    place.run_without_types("UPDATE ringflake_block SET granted_unix_ms = 'now' WHERE block = 2;");
     let listing = place.list();
     assert!(listing.quarantined.is_empty());
     assert_eq!(listing.blocks[1].granted_unix_ms, None);
@@ -231,59 +204,50 @@ fn what_is_for_people_alone_is_left_out() {
 
 #[test]
 fn damage_inside_is_found_by_a_check() {
-    let place = damaged("");
+    let place = three_blocks();
     // An entry of an index that is of no row.
-    let raw = place.raw();
-    raw.execute_batch(
+    place.run(
         "PRAGMA writable_schema = ON;
          UPDATE sqlite_schema SET sql = replace(sql, 'hwm_end, block', 'epoch, block')
              WHERE name = 'ringflake_block_mark';",
-    )
-    .unwrap();
-    drop(raw);
-    corrupt(place.store().check(&space(), now()), "is damaged");
+    );
+    let said = corrupt(place.store().check(&space(), now()));
+    assert_says(&said, &["is damaged"]);
 }
 
 #[test]
 fn a_block_that_was_forgotten_is_not_fresh() {
+    let place = three_blocks();
     // The middle one of three: a gap.
-    let place = damaged(
-        "DROP TRIGGER ringflake_block_is_never_forgotten;
-         DELETE FROM ringflake_block WHERE block = 1;",
-    );
-    let grant = acquire(&mut place.store(), 10).unwrap();
+    let sql = "DELETE FROM ringflake_block WHERE block = 1";
+    run_without_triggers(&place.path, sql);
+    let grant = acquire(&mut place.store()).unwrap();
     assert_eq!(grant.block.index(), 3);
 }
 
 #[test]
 fn the_tables_hold_the_rules_by_themselves() {
-    let place = Place::initialised();
-    acquire(&mut place.store(), 10).unwrap();
+    let place = three_blocks();
     let known = place.list();
-    let raw: Connection = place.raw();
     for sql in [
         "UPDATE ringflake_block SET hwm_end = hwm_end - 1",
         "UPDATE ringflake_block SET epoch = epoch - 1",
         "UPDATE ringflake_block SET block = block + 1",
         "UPDATE ringflake_block SET epoch = hwm_end + 1",
-        "INSERT INTO ringflake_block (namespace, block, epoch, hwm_end, released) \
-         VALUES ('test', 5, 0, 0, 0)",
-        "INSERT INTO ringflake_block (namespace, block, epoch, hwm_end, released) \
-         VALUES ('test', -5, 1, 1, 0)",
+        "INSERT INTO ringflake_block (namespace, block, epoch, hwm_end, released)
+             VALUES ('test', 5, 0, 0, 0)",
+        "INSERT INTO ringflake_block (namespace, block, epoch, hwm_end, released)
+             VALUES ('test', -5, 1, 1, 0)",
         "DELETE FROM ringflake_block",
         "UPDATE ringflake_namespace SET floor = floor - 1",
         "UPDATE ringflake_namespace SET name = 'other'",
         "DELETE FROM ringflake_namespace",
-        "INSERT INTO ringflake_block (namespace, block, epoch, hwm_end, released) \
-         VALUES ('test', 5, 1, 'soon', 0)",
+        "INSERT INTO ringflake_block (namespace, block, epoch, hwm_end, released)
+             VALUES ('test', 5, 1, 'soon', 0)",
     ] {
-        let error = raw.execute(sql, []).unwrap_err();
+        let error = place.raw().execute(sql, []).unwrap_err();
         let code = error.sqlite_error_code();
-        assert_eq!(
-            code,
-            Some(rusqlite::ErrorCode::ConstraintViolation),
-            "{sql}: {error}"
-        );
+        assert_eq!(code, Some(ErrorCode::ConstraintViolation), "{sql}: {error}");
     }
     assert_eq!(place.list(), known);
 }

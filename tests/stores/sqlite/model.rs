@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use ringflake::lease::{
-    Acquire, Block, Epoch, Fingerprint, Floor, Grant, History, Holder, Incarnation, Init,
-    LeaseStore, MemoryStore, Namespace, Renew, StoreError, StoreLimits,
+    Acquire, Block, Epoch, Floor, Grant, History, Holder, Incarnation, Init, LeaseStore,
+    MemoryStore, Namespace, Renew, StoreError, StoreLimits,
 };
 use ringflake::{Clock, Layout, ManualClock};
 
 use super::Place;
+use crate::kit;
 
 const START_MS: u64 = 1_760_000_000_000;
 const HORIZON: u64 = 60;
@@ -150,9 +151,7 @@ proptest! {
     ) {
         let place = Place::in_memory();
         let clock = ManualClock::new(START_MS);
-        let space = Namespace::new("test", &Layout::RANDFLAKE, Fingerprint::PLAIN)
-            .and_then(|space| space.with_block_bits(15))
-            .unwrap();
+        let space = kit::space("test").with_block_bits(15).unwrap();
         let limits = StoreLimits::default()
             .with_horizon(Duration::from_secs(HORIZON))
             .with_failover(Duration::from_secs(14));
