@@ -1,5 +1,5 @@
-//! A fork in the middle of a take, made by the user's own code: a clock, or a
-//! subscriber of `tracing`.
+//! A fork in the middle of a take, made by the user's own code: a clock, a hook, or
+//! a subscriber of `tracing`.
 //!
 //! The child goes on with the take that it was forked in, takes again, and tells
 //! through a pipe every ID that it got. It must have got none.
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use ringflake::{CachedGenerator, Clock, Id, Layout, ManualClock, OnEmpty, Refused, TakeError};
+use ringflake::{Clock, Id, ManualClock, OnEmpty, Refused, TakeError};
 use tracing::Event;
 
 use crate::HOUR;
@@ -35,13 +35,11 @@ struct Forker {
     told: Mutex<Option<Told>>,
 }
 
-/// What a child told.
-#[derive(Debug, PartialEq)]
-struct Told {
-    status: Result<u8, String>,
-    /// The IDs that it got.
-    ids: Vec<u64>,
-}
+/// What a child told: the status that it exited with, and the IDs that it got.
+type Told = (Result<u8, String>, Vec<u64>);
+
+/// What it must tell.
+const NOTHING: Told = (Ok(0), Vec::new());
 
 /// The status of a child that was refused with anything but `Forked`.
 const OTHER_REFUSAL: u8 = 7;
@@ -77,10 +75,9 @@ impl Forker {
                 let status = wait_for(pid);
                 let mut bytes = Vec::new();
                 pipe.read_to_end(&mut bytes).unwrap();
-                let ids = bytes.chunks_exact(8);
-                let ids = ids.map(|id| u64::from_ne_bytes(id.try_into().unwrap()));
-                let ids = ids.collect();
-                *self.told.lock().unwrap() = Some(Told { status, ids });
+                let (ids, _) = bytes.as_chunks();
+                let ids = ids.iter().map(|&id| u64::from_ne_bytes(id));
+                *self.told.lock().unwrap() = Some((status, ids.collect()));
             }
         }
     }
@@ -99,10 +96,8 @@ impl Forker {
         let pipe = self.child.load(Relaxed);
         if pipe < 0 {
             self.left.store(-1, Relaxed);
-            ids[..outcome.unwrap_or(0)]
-                .iter()
-                .copied()
-                .for_each(&mut issued);
+            let count = outcome.unwrap_or(0);
+            ids[..count].iter().for_each(|&id| issued(id));
             return self.told.lock().unwrap().take();
         }
         let mut status = 0;
@@ -131,6 +126,14 @@ struct ForkingClock {
     forker: Arc<Forker>,
 }
 
+/// Whose turns are those of the forker.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Whose {
+    Clock,
+    Hook,
+    Subscriber,
+}
+
 impl Clock for ForkingClock {
     fn unix_ms(&self) -> u64 {
         self.forker.turn();
@@ -153,25 +156,14 @@ fn refusal(error: TakeError) -> Option<Refused> {
     }
 }
 
-/// Four IDs a tick, of which the ring holds as many.
-fn four_a_tick(
-    layout: Layout,
-    clock: ForkingClock,
-    answer: OnEmpty,
-    limit: Duration,
-) -> CachedGenerator {
-    cached(layout, 0..1, 0..400)
-        .clock(clock)
-        .borrow_limit(limit)
-        .capacity(4)
-        .on_empty(answer)
-        .build()
-        .unwrap()
-}
-
 /// Forks at each turn of each way to take, from a ring with four IDs and from one
 /// with none. Returns how often.
-fn forks_of_cached(use_clock: bool) -> usize {
+fn forks_of_cached(whose: Whose) -> usize {
+    // The other one's never forks.
+    let of = |forker: &Arc<Forker>, one| match one == whose {
+        true => Arc::clone(forker),
+        false => Forker::new(),
+    };
     let mut forks = 0;
     for answer in [
         OnEmpty::Generate,
@@ -193,12 +185,19 @@ fn forks_of_cached(use_clock: bool) -> usize {
             for at in 0.. {
                 let layout = layout(52, 8, 2);
                 let forker = Forker::new();
-                let idle = Forker::new();
-                let clock = ForkingClock {
-                    clock: clock_at(layout, 0),
-                    forker: Arc::clone(if use_clock { &forker } else { &idle }),
-                };
-                let ids = four_a_tick(layout, clock, answer, limit);
+                let hooks = of(&forker, Whose::Hook);
+                // Four IDs a tick, of which the ring holds as many.
+                let ids = cached(layout, 0..1, 0..400)
+                    .clock(ForkingClock {
+                        clock: clock_at(layout, 0),
+                        forker: of(&forker, Whose::Clock),
+                    })
+                    .borrow_limit(limit)
+                    .capacity(4)
+                    .on_empty(answer)
+                    .on_empty_hook(move |_| hooks.turn())
+                    .build()
+                    .unwrap();
                 let oracle = Oracle::new(layout, 0..1, 0..400);
                 let mark = |id: Id| oracle.mark(ids.inspect(id).unwrap()).unwrap();
                 let mut handle = ids.handle().unwrap();
@@ -213,29 +212,20 @@ fn forks_of_cached(use_clock: bool) -> usize {
                     };
                     taken.map_err(refusal)
                 };
-                let told = || forker.told(at, take, mark);
-                let told = match use_clock {
-                    true => told(),
-                    false => {
-                        let forker = Arc::clone(&forker);
-                        let subscriber = OnEvent(move |event: &Event<'_>| {
-                            if event.metadata().target() == "ringflake" {
-                                forker.turn();
-                            }
-                        });
-                        tracing::subscriber::with_default(subscriber, told)
+                let subscribed = of(&forker, Whose::Subscriber);
+                let subscriber = OnEvent(move |event: &Event<'_>| {
+                    if event.metadata().target() == "ringflake" {
+                        subscribed.turn();
                     }
-                };
+                });
+                let told = || forker.told(at, take, mark);
+                let told = tracing::subscriber::with_default(subscriber, told);
                 let Some(told) = told else {
                     break;
                 };
                 forks += 1;
-                let nothing = Told {
-                    status: Ok(0),
-                    ids: vec![],
-                };
                 let case = format!("{answer:?}, {way:?}, {limit:?}, {left} left, turn {at}");
-                assert_eq!(told, nothing, "U1: the child's, {case}");
+                assert_eq!(told, NOTHING, "U1: the child's, {case}");
                 // The parent goes on, and has each ID once.
                 for _ in 0..9 {
                     ids.take().into_iter().for_each(mark);
@@ -248,13 +238,21 @@ fn forks_of_cached(use_clock: bool) -> usize {
 
 #[test]
 fn u1_a_clock_that_forks_gives_the_child_nothing() {
-    let forks = forks_of_cached(true);
+    let forks = forks_of_cached(Whose::Clock);
     assert!(forks >= 20, "only {forks} forks");
+}
+
+/// It runs when a take has got what the ring had, and wants more.
+#[test]
+fn u1_a_hook_that_forks_gives_the_child_nothing() {
+    let forks = forks_of_cached(Whose::Hook);
+    // A producer may come before those that may borrow.
+    assert!(forks >= 12, "only {forks} forks");
 }
 
 #[test]
 fn u1_a_subscriber_that_forks_gives_the_child_nothing() {
-    let forks = forks_of_cached(false);
+    let forks = forks_of_cached(Whose::Subscriber);
     assert!(forks >= 20, "only {forks} forks");
 }
 
@@ -298,7 +296,7 @@ fn r3_a_fork_inside_a_build_leaves_no_producer_at_work() {
         let Some(told) = forker.told.lock().unwrap().take() else {
             break;
         };
-        match told.status {
+        match told.0 {
             Ok(0) => forks += 1,
             // Forked before there was anything to inherit.
             Ok(1) => assert_eq!(forks, 0, "turn {at}"),
@@ -332,25 +330,19 @@ fn u1_a_clock_that_forks_in_a_direct_take() {
                 let mark = |id: Id| oracle.mark(ids.inspect(id).unwrap()).unwrap();
                 mark(ids.take().unwrap());
                 clock.step_back(Duration::from_secs(back));
-                let take = |out: &mut [Id]| ids.take_batch(&mut out[..want]).map_err(Some);
-                let one = |out: &mut [Id]| {
-                    let taken = ids.take().map(|id| out[0] = id);
-                    taken.map(|()| 1).map_err(Some)
+                let take = |out: &mut [Id]| {
+                    let taken = match want {
+                        1 => ids.take().map(|id| out[0] = id).map(|()| 1),
+                        _ => ids.take_batch(&mut out[..want]),
+                    };
+                    taken.map_err(Some)
                 };
-                let told = match want {
-                    1 => forker.told(at, one, mark),
-                    _ => forker.told(at, take, mark),
-                };
-                let Some(told) = told else {
+                let Some(told) = forker.told(at, take, mark) else {
                     break;
                 };
                 forks += 1;
-                let nothing = Told {
-                    status: Ok(0),
-                    ids: vec![],
-                };
                 let case = format!("{policy:?}, {want} of {sequence_bits} bits, back {back}");
-                assert_eq!(told, nothing, "U1: the child's, {case}, turn {at}");
+                assert_eq!(told, NOTHING, "U1: the child's, {case}, turn {at}");
                 for _ in 0..9 {
                     ids.take().into_iter().for_each(mark);
                 }

@@ -8,19 +8,18 @@
 mod inside;
 
 use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::Ordering::{Acquire, Release};
 use std::thread;
 use std::time::Duration;
 
 use ringflake::{
     CachedGenerator, ClockPolicy, DirectGenerator, Handle, Id, Layout, OnEmpty, Permit, PushError,
-    Refused, RingBuffer, ScheduledFill, TakeError,
+    Refused, RingBuffer, TakeError,
 };
 
-use ringflake_kit::child::{Checks, PANICKED, in_a_fork, wait_for};
+use ringflake_kit::child::{Checks, PANICKED, in_a_fork};
 use ringflake_kit::oracle::Oracle;
-use ringflake_kit::small::{cached, direct, layout};
+use ringflake_kit::small::{POLICIES, cached, direct, layout};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -56,10 +55,7 @@ fn check_cached(checks: &mut Checks, ids: &CachedGenerator, handle: &mut Handle)
     }
     checks.check(batch == [Id::default(); 70]);
     checks.check(ids.stats().level == 0);
-    checks.check(match ids.handle() {
-        Ok(mut fresh) => fresh.take() == FORKED,
-        Err(_) => false,
-    });
+    checks.check(ids.handle().is_ok_and(|mut fresh| fresh.take() == FORKED));
 }
 
 #[test]
@@ -104,15 +100,7 @@ fn u1_a_child_gets_nothing_from_a_generator() {
 #[test]
 fn u1_a_child_gets_nothing_from_a_direct_generator() {
     let layout = layout(40, 8, 8);
-    for policy in [
-        ClockPolicy::Refuse,
-        ClockPolicy::default(),
-        ClockPolicy::RollbackBits(1),
-        ClockPolicy::SwitchNode,
-        ClockPolicy::Logical {
-            at_most_ahead: HOUR,
-        },
-    ] {
+    for policy in POLICIES {
         let oracle = Oracle::new(layout, 8..12, 0..400);
         let mut ids = Some(direct_by(layout, policy));
         let take = |ids: &Option<DirectGenerator>| {
@@ -233,85 +221,14 @@ fn u1_a_child_makes_ids_with_a_lease_of_its_own() {
     let ids = generator(layout, OnEmpty::Generate);
     ids.take().unwrap();
     let status = in_a_fork(|| {
-        let built = direct(layout, 100..101, 0..1).plain().build();
+        let own = direct(layout, 100..101, 0..1).plain().build();
+        let first = layout.pack(0, 100, 0).unwrap();
         let mut checks = Checks::new();
-        checks.check(built.is_ok_and(|own| own.take().map(Id::to_u64) == layout_pack(layout)));
+        checks.check(own.is_ok_and(|own| own.take().map(Id::to_u64) == Ok(first)));
         checks.check(ids.take() == FORKED);
         checks.failed
     });
     assert_eq!(status, Ok(0), "the check that failed");
-}
-
-fn layout_pack(layout: Layout) -> Result<u64, Refused> {
-    Ok(layout.pack(0, 100, 0).unwrap())
-}
-
-#[test]
-fn u1_a_fork_in_the_middle_of_a_take_gives_the_child_nothing() {
-    // The hook runs when a batch has got what the ring had, and wants more.
-    static FORKS: AtomicBool = AtomicBool::new(false);
-    let in_child = Arc::new(AtomicBool::new(false));
-    let statuses = Arc::new(Mutex::new(Vec::new()));
-    for answer in [
-        OnEmpty::Generate,
-        OnEmpty::Error,
-        OnEmpty::Wait(Duration::from_millis(1)),
-    ] {
-        for way in 0..3 {
-            let layout = layout(40, 8, 8);
-            let is_child = Arc::clone(&in_child);
-            let seen = Arc::clone(&statuses);
-            let ids = cached(layout, 0..1, 0..400)
-                .capacity(4)
-                .on_empty(answer)
-                .on_empty_hook(move |_| {
-                    if !FORKS.swap(false, AcqRel) {
-                        return;
-                    }
-                    // SAFETY: the child goes on with the take and then exits.
-                    match unsafe { libc::fork() } {
-                        0 => is_child.store(true, Release),
-                        pid => seen.lock().unwrap().push(wait_for(pid)),
-                    }
-                })
-                .scheduled_fill(ScheduledFill::every(HOUR))
-                .build()
-                .unwrap();
-            let mut handle = ids.handle().unwrap();
-            if way > 0 {
-                while ids.stats().level > 0 {
-                    let _ = ids.take();
-                }
-            }
-            let mut batch = [Id::default(); 9];
-            FORKS.store(true, Release);
-            let outcome = match way {
-                0 => ids.take_batch(&mut batch).map(drop),
-                1 => {
-                    let mut taken = ids.take().map(drop);
-                    // A producer may have come before the take.
-                    while FORKS.load(Acquire) {
-                        taken = ids.take().map(drop);
-                    }
-                    taken
-                }
-                _ => {
-                    let mut taken = handle.take().map(drop);
-                    while FORKS.load(Acquire) {
-                        taken = handle.take().map(drop);
-                    }
-                    taken
-                }
-            };
-            if in_child.load(Acquire) {
-                let forked = outcome == FORKED.map(drop);
-                // SAFETY: ends the child, which is all it has left to do.
-                unsafe { libc::_exit(if forked { 0 } else { 1 }) };
-            }
-            let status = statuses.lock().unwrap().pop();
-            assert_eq!(status, Some(Ok(0)), "{answer:?}, way {way}");
-        }
-    }
 }
 
 #[test]
@@ -331,20 +248,17 @@ fn u1_fifty_forks_of_a_busy_process() {
                 // At most half of the lease, should forks be slow.
                 let mut taken = 0;
                 while !over.load(Acquire) && taken < 2_000_000 {
-                    let count = match consumer {
-                        0 => ids.take_batch(&mut batch).unwrap(),
-                        1 => {
-                            batch[0] = handle.take().unwrap();
-                            1
-                        }
+                    let mut count = 1;
+                    match consumer {
+                        0 => count = ids.take_batch(&mut batch).unwrap(),
+                        1 => batch[0] = handle.take().unwrap(),
                         _ => {
                             batch[0] = ids.take().unwrap();
                             let _ = direct.take();
                             let _ = ring.push_batch(&batch[..1]);
                             let _ = ring.take();
-                            1
                         }
-                    };
+                    }
                     for &id in &batch[..count] {
                         oracle.mark(ids.inspect(id).unwrap()).unwrap();
                     }
