@@ -5,8 +5,8 @@ use std::time::Duration;
 use ringflake::lease::{GrantState, Holder, StoreError, StoreLimits};
 
 use crate::rig::{LEASE_DURATION, Rig, SECOND, START};
-use ringflake_kit::eventually;
 use ringflake_kit::faulty_store::{Fault, Op};
+use ringflake_kit::{assert_says, eventually};
 
 #[test]
 fn the_status_names_each_grant_with_its_confirmed_end() {
@@ -162,15 +162,17 @@ fn the_store_lists_who_holds_a_block() {
 #[test]
 fn debug_shows_leases_and_no_secret() {
     let rig = Rig::new();
-    let cached = rig.cached().build().unwrap();
-    let direct = rig.direct().build().unwrap();
+    let (cached, direct) = (rig.cached(), rig.direct());
+    let builders = format!("{cached:?} {direct:?}");
+    assert_says(&builders, &["MemoryStore"]);
+    let (cached, direct) = (cached.build().unwrap(), direct.build().unwrap());
     let handle = cached.handle().unwrap();
     let status = cached.lease_status().unwrap();
     let shown = format!("{cached:?} {direct:?} {handle:?} {status:?}");
-    for part in ["nodes: 0..8", "nodes: 8..16", "ticks: 1000..1601", "Held"] {
-        assert!(shown.contains(part), "no {part} in {shown}");
-    }
+    let parts = ["nodes: 0..8", "nodes: 8..16", "ticks: 1000..1601", "Held"];
+    assert_says(&shown, &parts);
     for leak in ["secrets for test", "736563", "115, 101, 99"] {
+        assert!(!builders.contains(leak), "{builders}");
         assert!(!shown.contains(leak), "{shown}");
     }
 }
