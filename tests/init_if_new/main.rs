@@ -4,35 +4,31 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringflake::lease::{Fingerprint, History, LeaseStore, MemoryStore, Namespace, StoreError};
-use ringflake::{BuildError, CachedGenerator, DirectGenerator, Layout, ManualClock, StaticLease};
+use ringflake::{
+    BuildError, CachedGenerator, CachedGeneratorBuilder, DirectGenerator, Layout, ManualClock,
+    StaticLease,
+};
+use ringflake_kit::assert_says;
 
 const LAYOUT: Layout = Layout::RANDFLAKE;
 const START_MS: u64 = 1_760_000_000_000;
 
-fn build(
-    store: impl LeaseStore + 'static,
-    history: History,
-    clock: &ManualClock,
-) -> Result<CachedGenerator, BuildError> {
+fn builder(store: impl LeaseStore + 'static, history: History) -> CachedGeneratorBuilder {
     CachedGenerator::builder(LAYOUT)
         .plain()
         .lease_store(store)
         .namespace("orders")
         .init_if_new(history)
         .capacity(64)
-        .borrow_limit(Duration::from_secs(3600))
-        .clock(clock.clone())
-        .build()
 }
 
+/// Why the store does not take the builder's word for its history.
 #[track_caller]
 fn reason(outcome: Result<CachedGenerator, BuildError>) -> String {
     match outcome.unwrap_err() {
         BuildError::Store(error @ StoreError::HistoryUnknown { .. }) => {
             let text = error.to_string();
-            for way_out in ["History::Unknown", "ringflake store init"] {
-                assert!(text.contains(way_out), "{text}");
-            }
+            assert_says(&text, &["History::Unknown", "ringflake store init"]);
             text
         }
         other => panic!("{other:?}"),
@@ -57,18 +53,29 @@ impl LeaseStore for Silent {
     ringflake_kit::forward!(init, acquire, renew, release, list, raise_floor, check);
 }
 
-fn machine() -> (ManualClock, MemoryStore, Namespace) {
+fn machine() -> (ManualClock, MemoryStore) {
     let clock = ManualClock::new(START_MS);
     let store = MemoryStore::new(Arc::new(clock.clone()));
-    let space = Namespace::new("orders", &LAYOUT, Fingerprint::PLAIN).unwrap();
-    (clock, store, space)
+    (clock, store)
+}
+
+fn orders() -> Namespace {
+    Namespace::new("orders", &LAYOUT, Fingerprint::PLAIN).unwrap()
 }
 
 #[test]
 fn an_unknown_history_says_when_leases_begin() {
-    let (clock, store, _) = machine();
-    let early = build(store.clone(), History::Unknown, &clock).unwrap_err();
+    let (clock, store) = machine();
+    let build = || {
+        let builder = builder(store.clone(), History::Unknown).clock(clock.clone());
+        builder.borrow_limit(Duration::from_secs(3600)).build()
+    };
+    let early = build().unwrap_err();
     let text = early.to_string();
+    assert_says(
+        &text,
+        &["first_lease_within", "build_detached", "within 0."],
+    );
     let BuildError::NoLeaseYet {
         error: StoreError::FloorAhead { retry_after, .. },
         ..
@@ -76,16 +83,11 @@ fn an_unknown_history_says_when_leases_begin() {
     else {
         panic!("{early:?}");
     };
-    for named in ["first_lease_within", "build_detached", "within 0."] {
-        assert!(text.contains(named), "{text}");
-    }
     // The default failover time is a minute, and a tick is a second.
-    assert!(
-        (60..=62).contains(&retry_after.as_secs()),
-        "{retry_after:?}"
-    );
+    let expected = Duration::from_secs(60)..Duration::from_secs(63);
+    assert!(expected.contains(&retry_after), "{retry_after:?}");
     clock.advance(retry_after);
-    let ids = build(store, History::Unknown, &clock).unwrap();
+    let ids = build().unwrap();
     let parts = ids.inspect(ids.take().unwrap()).unwrap();
     // The default horizon is eleven minutes.
     assert!(parts.unix_ms > START_MS + 720_000, "{parts:?}");
@@ -93,41 +95,31 @@ fn an_unknown_history_says_when_leases_begin() {
 
 #[test]
 fn a_store_in_memory_or_of_others_takes_no_word_for_new() {
-    let (clock, mut store, space) = machine();
-    let text = reason(build(store.clone(), History::New, &clock));
-    assert!(text.contains("in memory"), "{text}");
-    let text = reason(build(Silent(store.clone()), History::New, &clock));
-    assert!(text.contains("doesn't say"), "{text}");
-    let missing = store.list(&space).unwrap_err();
-    assert!(
-        matches!(missing, StoreError::NotInitialised { .. }),
-        "{missing}"
-    );
+    let (_, mut store) = machine();
+    let text = reason(builder(store.clone(), History::New).build());
+    assert_says(&text, &["in memory"]);
+    let text = reason(builder(Silent(store.clone()), History::New).build());
+    assert_says(&text, &["doesn't say"]);
+    let missing = store.list(&orders()).unwrap_err();
+    let is = matches!(missing, StoreError::NotInitialised { .. });
+    assert!(is, "{missing}");
 }
 
 #[test]
 fn without_the_option_nothing_is_initialised() {
-    let (clock, mut store, space) = machine();
-    let plain = DirectGenerator::builder(LAYOUT)
-        .plain()
-        .lease_store(store.clone())
-        .namespace("orders")
-        .clock(clock)
-        .build();
-    let BuildError::Store(StoreError::NotInitialised { .. }) = plain.unwrap_err() else {
-        panic!("it was initialised");
+    let (clock, mut store) = machine();
+    let direct = || DirectGenerator::builder(LAYOUT).plain();
+    let plain = direct().lease_store(store.clone()).namespace("orders");
+    let error = plain.clock(clock).build().unwrap_err();
+    let BuildError::Store(StoreError::NotInitialised { .. }) = error else {
+        panic!("{error:?}");
     };
-    assert!(store.list(&space).is_err());
-    let lease = StaticLease::assume_unique(LAYOUT, 0..1);
-    let unused = DirectGenerator::builder(LAYOUT)
-        .plain()
-        .lease(lease)
-        .init_if_new(History::New)
-        .build();
-    let BuildError::NoStore { option } = unused.unwrap_err() else {
-        panic!("it has no meaning there");
-    };
-    assert_eq!(option, "init_if_new");
+    assert!(store.list(&orders()).is_err());
+    let unused = direct().lease(StaticLease::assume_unique(LAYOUT, 0..1));
+    match unused.init_if_new(History::New).build().unwrap_err() {
+        BuildError::NoStore { option } => assert_eq!(option, "init_if_new"),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[cfg(feature = "sqlite")]
@@ -135,7 +127,7 @@ mod sqlite {
     use std::fs;
     use std::path::Path;
 
-    use ringflake::lease::{OpenOptions, SqliteStore};
+    use ringflake::lease::{Init, OpenOptions, SqliteStore};
     use ringflake::{Clock, Shutdown, SystemClock};
     use tempfile::TempDir;
 
@@ -150,17 +142,18 @@ mod sqlite {
     }
 
     fn attempt(path: &Path, name: &str, history: History) -> Result<CachedGenerator, BuildError> {
-        CachedGenerator::builder(LAYOUT)
-            .plain()
-            .lease_store(at(path))
-            .namespace(name)
-            .init_if_new(history)
-            .capacity(64)
-            .build()
+        builder(at(path), history).namespace(name).build()
     }
 
     fn new(path: &Path) -> Result<CachedGenerator, BuildError> {
         attempt(path, "orders", History::New)
+    }
+
+    /// One that was there, and touches the file no more.
+    fn come_and_go(path: &Path, name: &str) {
+        let ids = attempt(path, name, History::New).unwrap();
+        let released = ids.shutdown(Duration::from_secs(60));
+        assert_eq!(released, Shutdown::Released);
     }
 
     #[test]
@@ -176,10 +169,10 @@ mod sqlite {
         let starts: std::collections::BTreeSet<_> = nodes.iter().map(|it| it.start).collect();
         assert_eq!(starts.len(), 8);
         // A record that is there is taken as it is.
-        let space = Namespace::new("orders", &LAYOUT, Fingerprint::PLAIN).unwrap();
-        let record = at(&path).list(&space).unwrap().record;
+        let record = || at(&path).list(&orders()).unwrap().record;
+        let before = record();
         attempt(&path, "orders", History::Unknown).unwrap();
-        assert_eq!(at(&path).list(&space).unwrap().record, record);
+        assert_eq!(record(), before);
     }
 
     #[test]
@@ -197,33 +190,27 @@ mod sqlite {
     fn a_file_that_is_missing_or_was_brought_is_not_new() {
         let home = directory();
         let path = home.path().join("leases.db");
-        new(&path).unwrap();
+        come_and_go(&path, "orders");
         let aside = home.path().join("aside");
         fs::rename(&path, &aside).unwrap();
-        let text = reason(new(&path));
-        assert!(
-            text.contains("was removed") && text.contains("leases.db"),
-            "{text}"
-        );
+        assert_says(&reason(new(&path)), &["was removed", "leases.db"]);
         assert!(!path.exists());
 
         // Nor is one that was made by hand.
         let by_hand = home.path().join("by-hand.db");
-        let space = Namespace::new("orders", &LAYOUT, Fingerprint::PLAIN).unwrap();
         let init = |path: &Path, history| {
-            let init = ringflake::lease::Init::new(history, SystemClock.unix_ms());
-            at(path).init(&space, &init).unwrap();
+            let init = Init::new(history, SystemClock.unix_ms());
+            at(path).init(&orders(), &init).unwrap();
         };
         init(&by_hand, History::New);
-        new(&by_hand).unwrap();
-        attempt(&by_hand, "invoices", History::New).unwrap();
+        come_and_go(&by_hand, "orders");
+        come_and_go(&by_hand, "invoices");
         let brought = home.path().join("brought.db");
         fs::rename(&by_hand, &brought).unwrap();
-        let text = reason(new(&by_hand));
-        assert!(text.contains("was removed"), "{text}");
+        assert_says(&reason(new(&by_hand)), &["was removed"]);
         new(&brought).unwrap();
         let text = reason(attempt(&brought, "others", History::New));
-        assert!(text.contains("note"), "{text}");
+        assert_says(&text, &["note"]);
         // Whoever says that something was lost says it of all.
         let lost = home.path().join("lost.db");
         init(&lost, History::Unknown);
@@ -235,12 +222,9 @@ mod sqlite {
         for name in ["leases.db", "leases.db.lock"] {
             fs::copy(home.path().join(name), copy.path().join(name)).unwrap();
         }
-        let text = reason(attempt(
-            &copy.path().join("leases.db"),
-            "invoices",
-            History::New,
-        ));
-        assert!(text.contains("copied"), "{text}");
+        let copied = copy.path().join("leases.db");
+        let text = reason(attempt(&copied, "invoices", History::New));
+        assert_says(&text, &["copied"]);
         attempt(&path, "invoices", History::New).unwrap();
     }
 
@@ -249,12 +233,9 @@ mod sqlite {
     fn a_file_that_was_emptied_is_not_new() {
         let home = directory();
         let path = home.path().join("leases.db");
-        // Its lease is released before, and not into the file that was emptied.
-        let released = new(&path).unwrap().shutdown(Duration::from_secs(60));
-        assert_eq!(released, Shutdown::Released);
+        come_and_go(&path, "orders");
         fs::write(&path, "").unwrap();
-        let text = reason(new(&path));
-        assert!(text.contains("earlier state"), "{text}");
+        assert_says(&reason(new(&path)), &["earlier state"]);
         // Every other namespace was lost with it.
         reason(attempt(&path, "invoices", History::New));
     }
@@ -265,25 +246,18 @@ mod sqlite {
         let memory = TempDir::new_in("/dev/shm").unwrap();
         let path = memory.path().join("leases.db");
         let options = OpenOptions::new().accept_best_effort(true);
-        let builder = |history| {
-            CachedGenerator::builder(LAYOUT)
-                .plain()
-                .lease_store(SqliteStore::new(&path, &options).unwrap())
-                .namespace("orders")
-                .init_if_new(history)
-                .build()
+        let build = |history| {
+            let store = SqliteStore::new(&path, &options).unwrap();
+            builder(store, history).build()
         };
-        let text = reason(builder(History::New));
-        assert!(text.contains("tmpfs"), "{text}");
+        assert_says(&reason(build(History::New)), &["tmpfs"]);
         assert!(!path.exists());
-        let later = builder(History::Unknown).unwrap_err();
-        assert!(matches!(
-            later,
-            BuildError::NoLeaseYet {
-                error: StoreError::FloorAhead { .. },
-                ..
+        match build(History::Unknown).unwrap_err() {
+            BuildError::NoLeaseYet { error, .. } => {
+                assert!(matches!(error, StoreError::FloorAhead { .. }), "{error}");
             }
-        ));
+            other => panic!("{other:?}"),
+        }
     }
 }
 
@@ -300,16 +274,11 @@ mod in_redis {
             let redis = ringflake_kit::started!(Redis::start_with(arguments));
             let options = OpenOptions::new().accept_best_effort(true);
             let build = || {
-                CachedGenerator::builder(LAYOUT)
-                    .plain()
-                    .lease_store(RedisStore::from_url(&redis.url(), &options).unwrap())
-                    .namespace("orders")
-                    .init_if_new(History::New)
-                    .build()
+                let store = RedisStore::from_url(&redis.url(), &options).unwrap();
+                builder(store, History::New).build()
             };
             if forgets {
-                let text = reason(build());
-                assert!(text.contains("appendonly"), "{text}");
+                assert_says(&reason(build()), &["appendonly"]);
                 // And left nothing behind that the next start would find.
                 reason(build());
             } else {
