@@ -15,7 +15,7 @@ use ringflake::{
 
 use crate::rig::{LEASE_DURATION, NAME, PATIENCE, Rig, SECOND, START, is_without_lease};
 use ringflake_kit::faulty_store::{Fault, Op};
-use ringflake_kit::small::{layout, lease, secret};
+use ringflake_kit::small::{cached, direct, layout, lease, secret};
 use ringflake_kit::{assert_says, eventually};
 
 /// That neither generator of the rig can be built with these options, each line for what
@@ -280,16 +280,18 @@ fn a_detached_generator_is_ready_when_its_store_is() {
 }
 
 #[test]
-fn a_lease_that_was_given_is_always_ready() {
+fn a_lease_that_was_given_is_always_ready_and_has_no_status() {
     let rig = Rig::new();
-    let lease = lease(rig.layout, 0..8, START..START + 10);
-    let ids = DirectGenerator::builder(rig.layout).clock(rig.clock.clone());
-    let ids = ids.plain().lease(lease).build_detached().unwrap();
-    assert!(ids.is_ready());
-    ids.take().unwrap();
+    let cached = cached(rig.layout, 8..16, START..START + 10);
+    let cached = cached.capacity(64).build().unwrap();
+    assert!(cached.is_ready() && cached.lease_status().is_none());
+    let direct = direct(rig.layout, 0..8, START..START + 10).clock(rig.clock.clone());
+    let direct = direct.build_detached().unwrap();
+    assert!(direct.is_ready() && direct.lease_status().is_none());
+    direct.take().unwrap();
     rig.set_tick(START + 10);
-    ids.take().unwrap_err();
-    assert!(ids.wait_ready(PATIENCE));
+    direct.take().unwrap_err();
+    assert!(direct.wait_ready(PATIENCE));
 }
 
 #[test]

@@ -1,16 +1,14 @@
 //! What is served once the clock has passed the end of the leases.
 
-use std::time::Duration;
-
 use ringflake::lease::Expiry;
-use ringflake::{ClockPolicy, Id, Refused, TakeError};
+use ringflake::{Id, Refused, TakeError};
 
-use crate::rig::{BLOCK_IDS, Judge, Rig, SECOND, START, is_without_lease};
+use crate::rig::{
+    BLOCK_IDS, Judge, Rig, SECOND, SHORT_END as END, SHORT_LEASE, START, is_without_lease,
+};
 use ringflake_kit::eventually;
 use ringflake_kit::faulty_store::{Fault, Op};
-
-const LEASE_DURATION: Duration = Duration::from_secs(20);
-const END: u64 = START + 21;
+use ringflake_kit::small::{POLICIES, cached};
 
 /// The cells of one grant.
 const CELLS: u64 = (END - START) * BLOCK_IDS;
@@ -18,7 +16,7 @@ const CELLS: u64 = (END - START) * BLOCK_IDS;
 #[test]
 fn refuse_gives_up_the_ring_and_every_handle() {
     let rig = Rig::new();
-    let ids = rig.cached().lease_duration(LEASE_DURATION).build().unwrap();
+    let ids = rig.cached().lease_duration(SHORT_LEASE).build().unwrap();
     let mut handles = [ids.handle().unwrap(), ids.handle().unwrap()];
     for handle in &mut handles {
         // Takes all, so that the next fill goes up to the limit.
@@ -51,10 +49,8 @@ fn serve_gives_ring_and_lease_to_the_last_cell_and_no_further() {
     for fault in [Fault::Down, Fault::Cut, Fault::Panic] {
         let rig = Rig::new();
         let judge = Judge::new(&rig);
-        let ids = rig
-            .cached()
-            .lease_duration(LEASE_DURATION)
-            .expiry(Expiry::Serve);
+        let ids = rig.cached().lease_duration(SHORT_LEASE);
+        let ids = ids.expiry(Expiry::Serve);
         let ids = ids.blocks(2).widen_to(2).build().unwrap();
         let mut handle = ids.handle().unwrap();
         judge.judge(handle.take().unwrap());
@@ -93,11 +89,8 @@ fn serve_gives_ring_and_lease_to_the_last_cell_and_no_further() {
 fn serve_prefers_a_lease_that_is_in_force() {
     let rig = Rig::new();
     let judge = Judge::new(&rig);
-    let ids = rig
-        .in_place()
-        .lease_duration(LEASE_DURATION)
-        .expiry(Expiry::Serve);
-    let ids = ids.build().unwrap();
+    let ids = rig.in_place().lease_duration(SHORT_LEASE);
+    let ids = ids.expiry(Expiry::Serve).build().unwrap();
     let take = || {
         let id = ids.take().unwrap();
         judge.judge(id);
@@ -120,22 +113,12 @@ fn serve_prefers_a_lease_that_is_in_force() {
 
 #[test]
 fn both_hold_for_direct_generators_of_every_policy() {
-    for policy in [
-        ClockPolicy::Refuse,
-        ClockPolicy::default(),
-        ClockPolicy::RollbackBits(2),
-        ClockPolicy::SwitchNode,
-        ClockPolicy::Logical {
-            at_most_ahead: 60 * SECOND,
-        },
-    ] {
+    for policy in POLICIES {
         for expiry in [Expiry::Refuse, Expiry::Serve] {
             let rig = Rig::new();
             let judge = Judge::new(&rig);
-            let ids = rig
-                .direct()
-                .lease_duration(LEASE_DURATION)
-                .clock_policy(policy);
+            let ids = rig.direct().lease_duration(SHORT_LEASE);
+            let ids = ids.clock_policy(policy);
             let ids = ids.expiry(expiry).build().unwrap();
             judge.judge(ids.take().unwrap());
             rig.store.fail(Fault::Down);
@@ -175,14 +158,8 @@ fn a_clock_that_was_ahead_costs_what_was_made_and_no_more() {
 #[test]
 fn a_lease_that_was_given_ends_as_before() {
     let rig = Rig::new();
-    let lease = ringflake_kit::small::lease(rig.layout, 0..8, START..END);
-    let ids = ringflake::CachedGenerator::builder(rig.layout)
-        .plain()
-        .lease(lease)
-        .clock(rig.clock.clone())
-        .capacity(64)
-        .build()
-        .unwrap();
+    let ids = cached(rig.layout, 0..8, START..END).clock(rig.clock.clone());
+    let ids = ids.capacity(64).build().unwrap();
     rig.set_tick(END);
     let mut left = 0;
     let refused = loop {
@@ -192,6 +169,7 @@ fn a_lease_that_was_given_ends_as_before() {
         }
     };
     assert_eq!(left, 64, "what was made before is served");
-    let ended = |refused| matches!(refused, TakeError::Refused(Refused::LeaseEnded { .. }));
-    assert!(ended(refused), "{refused:?}");
+    let TakeError::Refused(Refused::LeaseEnded { .. }) = refused else {
+        panic!("{refused:?}");
+    };
 }

@@ -7,15 +7,12 @@ use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ringflake::{
-    CachedGenerator, ClockPolicy, DirectGenerator, Handle, Id, OnEmpty, Refused, StaticLease,
-    TakeError,
-};
+use ringflake::{DirectGenerator, Handle, Id, OnEmpty, Refused, StaticLease, TakeError};
 
-use crate::rig::{EndsWhenDropped, Judge, Rig, SECOND, START, is_without_lease};
+use crate::rig::{EndsWhenDropped, Judge, Rig, SECOND, START, is_without_lease, one};
 use ringflake_kit::eventually;
 use ringflake_kit::faulty_store::{Fault, Op};
-use ringflake_kit::small::{clock_at, layout, lease};
+use ringflake_kit::small::{POLICIES, cached, layout};
 
 const INVALIDATED: Result<Id, TakeError> = Err(TakeError::Refused(Refused::Invalidated));
 
@@ -78,15 +75,7 @@ fn s4_a_refusal_after_it_tells_of_no_lease_from_before() {
 
 #[test]
 fn s4_direct_generators_of_every_policy() {
-    for policy in [
-        ClockPolicy::Refuse,
-        ClockPolicy::default(),
-        ClockPolicy::RollbackBits(2),
-        ClockPolicy::SwitchNode,
-        ClockPolicy::Logical {
-            at_most_ahead: 60 * SECOND,
-        },
-    ] {
+    for policy in POLICIES {
         let rig = Rig::new();
         let judge = Judge::new(&rig);
         let ids = rig.direct().clock_policy(policy).build().unwrap();
@@ -109,22 +98,13 @@ fn s4_direct_generators_of_every_policy() {
 #[test]
 fn s4_a_lease_that_was_given_is_given_up_for_good() {
     let rig = Rig::new();
-    let cached = |answer, node| {
-        CachedGenerator::builder(rig.layout)
-            .plain()
-            .lease(lease(rig.layout, node..node + 8, START..START + 500))
-            .clock(rig.clock.clone())
-            .capacity(256)
-            .on_empty(answer)
-            .build()
-            .unwrap()
-    };
     for (answer, node) in [
         (OnEmpty::Generate, 8),
         (OnEmpty::Error, 16),
         (OnEmpty::Wait(1000 * SECOND), 24),
     ] {
-        let ids = cached(answer, node);
+        let ids = cached(rig.layout, node..node + 8, START..START + 500);
+        let ids = ids.capacity(256).on_empty(answer).build().unwrap();
         let mut handle = ids.handle().unwrap();
         handle.take().unwrap();
         ids.take().unwrap();
@@ -137,12 +117,9 @@ fn s4_a_lease_that_was_given_is_given_up_for_good() {
         assert_eq!(ids.stats().level, 0);
         ids.invalidate();
     }
-    let direct = DirectGenerator::builder(rig.layout)
-        .plain()
-        .lease(StaticLease::assume_unique(rig.layout, 0..8))
-        .clock(rig.clock.clone())
-        .build()
-        .unwrap();
+    let nodes = StaticLease::assume_unique(rig.layout, 0..8);
+    let direct = DirectGenerator::builder(rig.layout).plain().lease(nodes);
+    let direct = direct.clock(rig.clock.clone()).build().unwrap();
     direct.take().unwrap();
     direct.invalidate();
     assert_eq!(direct.take(), Err(Refused::Invalidated));
@@ -153,10 +130,7 @@ fn s4_a_lease_that_was_given_is_given_up_for_good() {
 fn those_who_wait_for_a_lease_that_was_given_are_told() {
     let rig = Rig::new();
     // One tick, which is used up at once.
-    let ids = CachedGenerator::builder(rig.layout)
-        .plain()
-        .lease(lease(rig.layout, 0..1, START..START + 500))
-        .clock(rig.clock.clone())
+    let ids = cached(rig.layout, 0..1, START..START + 500)
         .borrow_limit(Duration::ZERO)
         .capacity(4)
         .on_empty(OnEmpty::Wait(60 * SECOND))
@@ -198,22 +172,13 @@ fn s4_takes_that_begin_after_it_returns_get_nothing_from_before() {
                 while !over.load(Relaxed) {
                     // Acquire: with the count come the blocks.
                     let before = rounds.load(Acquire);
-                    let old: HashSet<u64> = match before {
-                        0 => HashSet::new(),
-                        _ => given_up.lock().unwrap().clone(),
-                    };
+                    let old: HashSet<u64> = given_up.lock().unwrap().clone();
                     // Those that were added since the count was read may be met.
                     let certain = rounds.load(Acquire) == before;
                     let count = match way {
                         0 => ids.take_batch(&mut batch),
-                        1 => ids.take().map(|id| {
-                            batch[0] = id;
-                            1
-                        }),
-                        _ => handle.as_mut().unwrap().take().map(|id| {
-                            batch[0] = id;
-                            1
-                        }),
+                        1 => one(&mut batch, ids.take()),
+                        _ => one(&mut batch, handle.as_mut().unwrap().take()),
                     };
                     let count = match count {
                         Ok(count) => count,
@@ -299,10 +264,8 @@ fn s4_handles_that_restock_meanwhile_keep_nothing_old() {
     const ROUNDS: usize = 20;
     for round in 0..ROUNDS {
         let layout = layout(30, 17, 17);
-        let ids = CachedGenerator::builder(layout)
+        let ids = cached(layout, 0..1, START..START + 500)
             .plain()
-            .lease(lease(layout, 0..1, START..START + 500))
-            .clock(clock_at(layout, START))
             .capacity(1 << 19)
             .threshold_fill(None)
             .on_empty(OnEmpty::Error)

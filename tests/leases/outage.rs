@@ -8,17 +8,20 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ringflake::lease::StoreFailureKind;
-use ringflake::{Clock, Id, ManualClock, OnEmpty, Refused, TakeError};
+use ringflake::{CachedGenerator, Clock, Id, ManualClock, OnEmpty, Refused, TakeError};
 
-use crate::rig::{Judge, Rig, SECOND, START, all_held, is_without_lease};
-use ringflake_kit::eventually;
+use crate::rig::{
+    Judge, Rig, SECOND, SHORT_END as END, SHORT_LEASE, START, all_held, is_without_lease,
+};
 use ringflake_kit::faulty_store::{Fault, Op};
+use ringflake_kit::{assert_says, eventually};
 
-/// Short, so that attempts come a second apart at most.
-const LEASE_DURATION: Duration = Duration::from_secs(20);
-
-/// The first tick that a grant of this lease duration does not have.
-const END: u64 = START + 21;
+/// Cuts the store off until the leases have ended, and with them what the ring had.
+fn outlast(rig: &Rig, ids: &CachedGenerator) {
+    rig.store.fail(Fault::Down);
+    rig.set_tick(END);
+    eventually("the ring is emptied", || ids.stats().level == 0);
+}
 
 /// The refusal, as it is while the store fails like this.
 #[track_caller]
@@ -37,10 +40,8 @@ fn assert_no_lease(outcome: Result<Id, TakeError>, rig: &Rig, kind: StoreFailure
     assert_eq!(end_unix_ms, rig.unix_ms(END));
     assert_eq!(now_unix_ms, rig.clock.unix_ms());
     assert_eq!((failure.kind, failure.since_unix_ms), (kind, since));
-    let text = refused.to_string();
-    for part in [end_unix_ms.to_string(), since.to_string(), kind.to_string()] {
-        assert!(text.contains(&part), "no {part} in {text}");
-    }
+    let parts = [end_unix_ms.to_string(), since.to_string(), kind.to_string()];
+    assert_says(&refused.to_string(), &parts.each_ref().map(String::as_str));
 }
 
 #[test]
@@ -52,11 +53,8 @@ fn ids_flow_until_the_confirmed_end_then_fail_and_say_why() {
     ] {
         let rig = Rig::new();
         let judge = Judge::new(&rig);
-        let ids = rig
-            .in_place()
-            .lease_duration(LEASE_DURATION)
-            .build()
-            .unwrap();
+        let ids = rig.in_place().lease_duration(SHORT_LEASE);
+        let ids = ids.build().unwrap();
         let status = || ids.lease_status().unwrap();
         let end = status().grants[0].grant.ticks.end;
         assert_eq!(end, END);
@@ -98,15 +96,14 @@ fn ids_flow_until_the_confirmed_end_then_fail_and_say_why() {
 fn a_direct_generator_rides_through_and_comes_back() {
     let rig = Rig::new();
     let judge = Judge::new(&rig);
-    let ids = rig.direct().lease_duration(LEASE_DURATION).build().unwrap();
+    let ids = rig.direct().lease_duration(SHORT_LEASE).build().unwrap();
     rig.store.fail(Fault::Down);
     for tick in START..END {
         rig.set_tick(tick);
         judge.judge(ids.take().unwrap());
     }
     rig.set_tick(END);
-    let refused = |outcome| matches!(outcome, Err(Refused::NoLease { .. }));
-    assert!(refused(ids.take()));
+    assert!(matches!(ids.take(), Err(Refused::NoLease { .. })));
     rig.store.heal();
     eventually("IDs flow again", || {
         ids.take().map(|id| judge.judge(id)).is_ok()
@@ -117,10 +114,8 @@ fn a_direct_generator_rides_through_and_comes_back() {
 fn a_ring_is_full_again_after_an_outage_before_anybody_takes() {
     let rig = Rig::new();
     let judge = Judge::new(&rig);
-    let ids = rig.cached().lease_duration(LEASE_DURATION).build().unwrap();
-    rig.store.fail(Fault::Down);
-    rig.set_tick(END);
-    eventually("the ring is emptied", || ids.stats().level == 0);
+    let ids = rig.cached().lease_duration(SHORT_LEASE).build().unwrap();
+    outlast(&rig, &ids);
     rig.store.heal();
     eventually("R4: the ring is full again", || ids.stats().level == 64);
     for _ in 0..64 {
@@ -135,10 +130,8 @@ fn a_waiting_take_gives_up_at_its_time_out_and_not_before() {
     let rig = Rig::new();
     let patience = Duration::from_millis(50);
     let ids = rig.cached().on_empty(OnEmpty::Wait(patience));
-    let ids = ids.lease_duration(LEASE_DURATION).build().unwrap();
-    rig.store.fail(Fault::Down);
-    rig.set_tick(END);
-    eventually("the ring is emptied", || ids.stats().level == 0);
+    let ids = ids.lease_duration(SHORT_LEASE).build().unwrap();
+    outlast(&rig, &ids);
     let started = Instant::now();
     assert!(is_without_lease(&ids.take()));
     assert!(started.elapsed() >= patience);
@@ -150,10 +143,8 @@ fn a_waiting_take_is_woken_when_leases_come_back() {
     let judge = Judge::new(&rig);
     // No test waits so long.
     let ids = rig.cached().on_empty(OnEmpty::Wait(1000 * SECOND));
-    let ids = ids.lease_duration(LEASE_DURATION).build().unwrap();
-    rig.store.fail(Fault::Down);
-    rig.set_tick(END);
-    eventually("the ring is emptied", || ids.stats().level == 0);
+    let ids = ids.lease_duration(SHORT_LEASE).build().unwrap();
+    outlast(&rig, &ids);
     thread::scope(|scope| {
         let waits = scope.spawn(|| ids.take());
         eventually("the take finds it dry", || ids.stats().empties == 1);
@@ -166,13 +157,8 @@ fn a_waiting_take_is_woken_when_leases_come_back() {
 fn a_store_that_panics_for_a_while_wedges_nothing() {
     let rig = Rig::new();
     let judge = Judge::new(&rig);
-    let ids = rig
-        .cached()
-        .lease_duration(LEASE_DURATION)
-        .blocks(2)
-        .widen_to(2)
-        .build()
-        .unwrap();
+    let ids = rig.cached().lease_duration(SHORT_LEASE);
+    let ids = ids.blocks(2).widen_to(2).build().unwrap();
     for op in [Op::Renew, Op::Check, Op::Acquire, Op::Renew] {
         rig.store.fail_next(op, Fault::Panic);
     }
@@ -225,12 +211,8 @@ fn a_clock_that_panics_at_any_moment_wedges_nothing() {
             clock: rig.clock.clone(),
             good: Arc::new(AtomicI64::new(-1)),
         };
-        let ids = rig
-            .cached()
-            .clock(clock.clone())
-            .lease_duration(LEASE_DURATION)
-            .build()
-            .unwrap();
+        let ids = rig.cached().lease_duration(SHORT_LEASE);
+        let ids = ids.clock(clock.clone()).build().unwrap();
         rig.store.hold();
         rig.clock.advance(8 * SECOND);
         eventually("a renewal is under way", || rig.store.held() == 1);
@@ -249,7 +231,7 @@ fn a_clock_that_panics_at_any_moment_wedges_nothing() {
 #[test]
 fn r4_a_producer_at_rest_is_woken_by_a_new_lease() {
     let rig = Rig::new();
-    let ids = rig.cached().lease_duration(LEASE_DURATION).build().unwrap();
+    let ids = rig.cached().lease_duration(SHORT_LEASE).build().unwrap();
     rig.store.fail(Fault::Down);
     rig.set_tick(END + 60);
     while ids.take().is_ok() {}

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use ringflake::lease::{
-    BlockState, Fingerprint, GrantState, History, Init, LeaseStatus, LeaseStore, MemoryStore,
-    Namespace, StoreLimits,
+    BlockState, Fingerprint, Grant, GrantState, History, Init, LeaseStatus, LeaseStore,
+    MemoryStore, Namespace, StoreLimits,
 };
 use ringflake::{
     CachedGenerator, CachedGeneratorBuilder, Clock, DirectGenerator, DirectGeneratorBuilder, Id,
@@ -32,6 +32,10 @@ pub(crate) const START: u64 = 1_000;
 /// The ticks of a grant: the default lease duration in seconds, and one for the tick that
 /// is running.
 pub(crate) const LEASE_DURATION: u64 = 601;
+
+/// A lease so short that attempts come a second apart at most, and the first tick after it.
+pub(crate) const SHORT_LEASE: Duration = Duration::from_secs(20);
+pub(crate) const SHORT_END: u64 = START + 21;
 
 /// How far the judge's view reaches.
 const TICKS: u64 = 20_000;
@@ -206,10 +210,8 @@ impl Judge {
         for &id in ids {
             let parts = self.inspector.inspect(id).unwrap();
             let block = self.space.block_of(parts.node);
-            let covers = |grant: &&ringflake::lease::Grant| {
-                grant.block == block && grant.ticks.contains(&parts.tick)
-            };
-            assert!(granted.iter().any(|g| covers(&g)), "U2: {parts:?}");
+            let covers = |grant: &Grant| grant.block == block && grant.ticks.contains(&parts.tick);
+            assert!(granted.iter().any(covers), "U2: {parts:?}");
             self.oracle.mark(parts).unwrap();
         }
     }
@@ -227,6 +229,12 @@ impl Drop for EndsWhenDropped<'_> {
     fn drop(&mut self) {
         self.0.store(true, Relaxed);
     }
+}
+
+/// A take of one as one of a batch.
+pub(crate) fn one<E>(batch: &mut [Id], id: Result<Id, E>) -> Result<usize, E> {
+    batch[0] = id?;
+    Ok(1)
 }
 
 /// The refusal of a take that found no lease in force.

@@ -6,13 +6,14 @@ use std::thread;
 use std::time::Duration;
 
 use ringflake::lease::LeaseStatus;
-use ringflake::{CachedGenerator, ClockPolicy, DirectGenerator, Id, Refused, TakeError};
+use ringflake::{CachedGenerator, DirectGenerator, Id, Refused, TakeError};
 
 use crate::rig::{
-    BLOCK_IDS, EndsWhenDropped, Judge, LEASE_DURATION, Rig, SECOND, START, all_held, held_end,
+    BLOCK_IDS, EndsWhenDropped, Judge, LEASE_DURATION, Rig, SECOND, START, all_held, held_end, one,
 };
 use ringflake_kit::eventually;
 use ringflake_kit::faulty_store::{Fault, Op};
+use ringflake_kit::small::POLICIES;
 
 /// Takes until `over`. The borrow limit is the one refusal that may come.
 fn consume<E: Into<TakeError>>(
@@ -29,26 +30,6 @@ fn consume<E: Into<TakeError>>(
         }
     }
 }
-
-fn one<E>(batch: &mut [Id], id: Result<Id, E>) -> Result<usize, E> {
-    batch[0] = id?;
-    Ok(1)
-}
-
-const AN_HOUR: Duration = Duration::from_secs(3600);
-
-/// Every policy; where one sleeps, not at all, since the clock is a manual one.
-const POLICIES: [ClockPolicy; 5] = [
-    ClockPolicy::Refuse,
-    ClockPolicy::Wait {
-        at_most: Duration::ZERO,
-    },
-    ClockPolicy::RollbackBits(1),
-    ClockPolicy::SwitchNode,
-    ClockPolicy::Logical {
-        at_most_ahead: Duration::from_secs(60),
-    },
-];
 
 #[test]
 fn u1_u2_no_take_is_refused_while_leases_are_renewed_or_swapped() {
@@ -120,21 +101,11 @@ fn u1_u2_no_take_is_refused_while_leases_are_renewed_or_swapped() {
 fn u1_u2_threads_issue_every_cell_of_a_lease_once() {
     let rig = Rig::new();
     let judge = Judge::new(&rig);
-    let ids = rig
-        .cached()
-        .blocks(2)
-        .widen_to(2)
-        .borrow_limit(AN_HOUR)
-        .build()
-        .unwrap();
+    let ids = rig.cached().blocks(2).widen_to(2);
+    let ids = ids.borrow_limit(3600 * SECOND).build().unwrap();
     // Nothing is added to what there is.
     rig.store.fail(Fault::Down);
-    let cells: u64 = rig
-        .store
-        .granted()
-        .iter()
-        .map(|grant| (grant.ticks.end - grant.ticks.start) * BLOCK_IDS)
-        .sum();
+    let cells = 2 * LEASE_DURATION * BLOCK_IDS;
     thread::scope(|scope| {
         for way in 0..3 {
             let (ids, judge) = (&ids, &judge);
@@ -163,10 +134,8 @@ fn u1_u2_threads_issue_every_cell_of_a_lease_once() {
         }
         judge.issued() == cells
     });
-    assert_eq!(
-        ids.stats().borrowed,
-        Duration::from_secs(LEASE_DURATION - 1)
-    );
+    let borrowed = Duration::from_secs(LEASE_DURATION - 1);
+    assert_eq!(ids.stats().borrowed, borrowed);
 }
 
 #[test]

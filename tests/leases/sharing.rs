@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use ringflake::lease::{
-    Fingerprint, GrantState, History, Init, LeaseStatus, LeaseStore, Namespace, StoreError,
+    Fingerprint, Grant, GrantState, History, Init, LeaseStatus, LeaseStore, Namespace, StoreError,
     StoreLimits,
 };
 use ringflake::{Clock, DirectGenerator, DirectGeneratorBuilder, ManualClock, Secret, Shutdown};
@@ -31,6 +31,10 @@ fn cause_of(error: &StoreError) -> String {
     error.source().map(ToString::to_string).unwrap_or_default()
 }
 
+fn statuses(all: &[DirectGenerator]) -> Vec<Option<LeaseStatus>> {
+    all.iter().map(DirectGenerator::lease_status).collect()
+}
+
 fn status(ids: &DirectGenerator) -> LeaseStatus {
     ids.lease_status().unwrap()
 }
@@ -43,7 +47,7 @@ fn generators_share_one_thread_and_one_store_and_no_lease() {
     assert_eq!(rig.store.threads(), 1);
     assert_eq!(rig.held_blocks(), 50);
     let end = held_end(&status(&all[0]));
-    rig.let_them_renew(|| all.iter().map(DirectGenerator::lease_status).collect());
+    rig.let_them_renew(|| statuses(&all));
     assert!(all.iter().all(|ids| held_end(&status(ids)) > end));
     for ids in &all {
         judge.judge(ids.take().unwrap());
@@ -209,29 +213,27 @@ fn one_that_is_refused_leaves_the_others_alone() {
 fn a_fenced_renewal_is_that_of_one() {
     let rig = rig("fenced");
     let all = many(&rig, 8);
-    let before: Vec<_> = all.iter().map(|ids| status(ids).grants.clone()).collect();
+    let before = rig.store.granted();
     rig.store.fail_next(Op::Renew, Fault::Fence);
-    rig.make_renewals_due(|| all.iter().map(DirectGenerator::lease_status).collect());
-    let renewed = |ids: &DirectGenerator| {
-        let grants = status(ids).grants;
-        let held = grants.iter().filter(|held| held.state == GrantState::Held);
-        held.map(|held| held.grant.clone()).collect::<Vec<_>>()
+    rig.make_renewals_due(|| statuses(&all));
+    let held = |ids: &DirectGenerator| -> Vec<Grant> {
+        let grants = status(ids).grants.into_iter();
+        let held = grants.filter(|held| held.state == GrantState::Held);
+        held.map(|held| held.grant).collect()
     };
     let kept = || {
         let pairs = all.iter().zip(&before);
-        pairs.filter(|(ids, before)| {
-            let old = &before[0].grant;
-            let same = |new: &ringflake::lease::Grant| {
-                new.block == old.block && new.ticks.end > old.ticks.end
-            };
-            renewed(ids).iter().any(same)
-        })
+        let is_kept = |(ids, old): &(&DirectGenerator, &Grant)| {
+            let is = |new: &Grant| new.block == old.block && new.ticks.end > old.ticks.end;
+            held(ids).iter().any(is)
+        };
+        pairs.filter(is_kept).count()
     };
-    eventually("all but one are renewed", || kept().count() == 7);
+    eventually("all but one are renewed", || kept() == 7);
     eventually("that one has another block", || {
-        all.iter().all(|ids| renewed(ids).len() == 1)
+        all.iter().all(|ids| held(ids).len() == 1)
     });
-    assert_eq!(kept().count(), 7);
+    assert_eq!(kept(), 7);
 }
 
 #[test]
@@ -239,7 +241,7 @@ fn a_store_that_is_away_is_asked_once_and_comes_back_for_all() {
     let rig = rig("away");
     let all = many(&rig, 30);
     rig.store.fail(Fault::Down);
-    rig.make_renewals_due(|| all.iter().map(DirectGenerator::lease_status).collect());
+    rig.make_renewals_due(|| statuses(&all));
     let trouble = |ids: &DirectGenerator| status(ids).health.last_error;
     eventually("all know of it", || {
         all.iter().all(|ids| trouble(ids).is_some())
@@ -268,7 +270,7 @@ fn a_store_that_panics_takes_nobody_with_it() {
         rig.store.fail_next(op, Fault::Panic);
         match op {
             Op::Renew => {
-                rig.make_renewals_due(|| all.iter().map(DirectGenerator::lease_status).collect());
+                rig.make_renewals_due(|| statuses(&all));
             }
             _ => all[2].invalidate(),
         }

@@ -128,23 +128,6 @@ fn trouble_is_named_with_its_beginning() {
 }
 
 #[test]
-fn a_generator_whose_lease_was_given_has_no_status() {
-    let rig = Rig::new();
-    let lease = |node| ringflake_kit::small::lease(rig.layout, node..node + 8, START..START + 100);
-    let cached = ringflake::CachedGenerator::builder(rig.layout)
-        .plain()
-        .lease(lease(0))
-        .clock(rig.clock.clone())
-        .capacity(64);
-    assert!(cached.build().unwrap().lease_status().is_none());
-    let direct = ringflake::DirectGenerator::builder(rig.layout)
-        .plain()
-        .lease(lease(8))
-        .clock(rig.clock.clone());
-    assert!(direct.build().unwrap().lease_status().is_none());
-}
-
-#[test]
 fn the_store_lists_who_holds_a_block() {
     let rig = Rig::new();
     let named = rig.cached().holder(Holder::new("db-7", "orders:8080"));
