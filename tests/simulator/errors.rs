@@ -1,23 +1,21 @@
 //! What becomes of a request without a reply.
 
-use std::fmt;
-
 use ringflake::lease::StoreError;
 use ringflake::lease::protocol::{Answer, Request};
 
 /// It was not carried out.
-pub(crate) fn unavailable(request: &Request) -> Answer {
-    let source = Box::new(NoReply);
-    refuse(request, StoreError::Unavailable { source })
+pub(crate) fn unavailable() -> StoreError {
+    let source = "no way to the store".into();
+    StoreError::Unavailable { source }
 }
 
 /// Nobody knows.
-pub(crate) fn ambiguous(request: &Request) -> Answer {
-    let (operation, source) = ("a simulated request", Box::new(NoReply));
-    refuse(request, StoreError::Ambiguous { operation, source })
+pub(crate) fn ambiguous() -> StoreError {
+    let (operation, source) = ("a simulated request", "no reply".into());
+    StoreError::Ambiguous { operation, source }
 }
 
-fn refuse(request: &Request, error: StoreError) -> Answer {
+pub(crate) fn refuse(request: &Request, error: StoreError) -> Answer {
     match request {
         Request::Acquire(_) => Answer::Acquired(Err(error)),
         Request::Renew(_) => Answer::Renewed(Err(error)),
@@ -25,14 +23,3 @@ fn refuse(request: &Request, error: StoreError) -> Answer {
         _ => Answer::Checked(Err(error)),
     }
 }
-
-#[derive(Debug)]
-struct NoReply;
-
-impl fmt::Display for NoReply {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no reply")
-    }
-}
-
-impl std::error::Error for NoReply {}

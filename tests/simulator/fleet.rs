@@ -18,7 +18,7 @@ use ringflake_kit::short_or_long;
 
 use self::depot::Depot;
 use self::figures::{Figures, Report};
-use crate::errors::{ambiguous, unavailable};
+use crate::errors::{ambiguous, refuse, unavailable};
 use crate::scenario::{LAYOUT, START_MS};
 use crate::split_mix::SplitMix64;
 
@@ -183,7 +183,7 @@ impl Fleet {
         let process = &mut self.processes[index];
         if away(now) {
             self.figures.refused(now);
-            process.answer = Some(unavailable(request));
+            process.answer = Some(refuse(request, unavailable()));
             return now + ROUND_TRIP;
         }
         let done = self.free_at.max(now) + SECOND / self.shape.capacity;
@@ -201,7 +201,7 @@ impl Fleet {
         // The reply goes down with the server, or comes when nobody waits any
         // more.
         self.figures.unknown += 1;
-        process.answer = Some(ambiguous(request));
+        process.answer = Some(refuse(request, ambiguous()));
         now + TIMEOUT
     }
 

@@ -1,14 +1,14 @@
 //! A store that can be told to leave a rule out.
 //!
 //! Without a mutation it does what `MemoryStore` does; the test
-//! `the_model_store_is_the_reference` holds it to that.
+//! `a_seed_makes_the_same_schedule_however_it_is_run` holds it to that.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ringflake::lease::{
-    Acquire, Block, BlockState, Confirmed, Epoch, Fence, Floor, Grant, Incarnation, Init,
-    LeaseStore, Listing, Namespace, Quarantined, Renew, StoreError, StoreLimits, StoreRecord,
+    Acquire, Block, BlockState, Confirmed, Durability, Epoch, Fence, Floor, Grant, Incarnation,
+    Init, LeaseStore, Listing, Namespace, Quarantined, Renew, StoreError, StoreLimits, StoreRecord,
     StoreReport,
 };
 
@@ -24,7 +24,7 @@ pub(crate) struct ModelStore {
     /// What a client would send along to mark a repetition.
     pub(crate) token: u64,
     mutation: Option<Mutation>,
-    state: State,
+    pub(crate) state: State,
 }
 
 /// What a server keeps.
@@ -62,14 +62,6 @@ impl ModelStore {
         })
     }
 
-    pub(crate) fn state(&self) -> State {
-        self.state.clone()
-    }
-
-    pub(crate) fn put_back(&mut self, state: &State) {
-        self.state.clone_from(state);
-    }
-
     /// Leaves a mark in the record of a block that no rule writes.
     pub(crate) fn damage(&mut self, block: Block) -> bool {
         let known = self.state.blocks.get_mut(block.index() as usize);
@@ -83,6 +75,11 @@ impl ModelStore {
     fn sound(&self) -> impl Iterator<Item = &BlockState> {
         let blocks = self.state.blocks.iter();
         blocks.filter(|known| self.is_sound(known))
+    }
+
+    fn damaged(&self) -> impl Iterator<Item = &BlockState> {
+        let blocks = self.state.blocks.iter();
+        blocks.filter(|known| !self.is_sound(known))
     }
 
     /// What is known of a block whose grant is to be changed.
@@ -115,36 +112,45 @@ impl ModelStore {
         self.state.record.tick_at(self.now_unix_ms)
     }
 
-    /// The record as the rules of an acquisition see it.
-    fn rules_of_acquire(&self) -> StoreRecord {
+    /// The record as an operation sees it that may lack the rules of the floor and the horizon.
+    fn rules(&self, no_floor: Mutation, no_horizon: Mutation) -> StoreRecord {
         let mut rules = self.state.record.clone();
-        if self.lacks(Mutation::AcquireIgnoresFloor) {
+        if self.lacks(no_floor) {
             rules.floor = 0;
         }
-        if self.lacks(Mutation::AcquireIgnoresHorizon) {
+        if self.lacks(no_horizon) {
             rules.limits = rules.limits.with_horizon(StoreLimits::MAX);
+        }
+        rules
+    }
+
+    /// The record as an operation sees it that raises something over lost grants, and may do
+    /// so without H.
+    fn rules_of_loss(&self, no_horizon: Mutation) -> StoreRecord {
+        let mut rules = self.state.record.clone();
+        if self.lacks(no_horizon) {
+            rules.limits = rules.limits.with_horizon(Duration::ZERO);
         }
         rules
     }
 
     /// Takes note of the incarnation.
     fn observe(&mut self, now: u64) {
-        let (incarnation, limits) = (self.incarnation.clone(), self.state.record.limits);
         let record = &mut self.state.record;
+        let limits = record.limits;
         match self.mutation {
-            Some(Mutation::AcquireIgnoresIncarnation) => record.incarnation = incarnation,
+            Some(Mutation::AcquireIgnoresIncarnation) => {
+                record.incarnation.clone_from(&self.incarnation);
+            }
             Some(Mutation::FloorIgnoresFailover) => {
                 record.limits = limits.with_failover(Duration::ZERO);
-                record.observe(&incarnation, now);
             }
             Some(Mutation::FloorIgnoresHorizon) => {
                 record.limits = limits.with_horizon(Duration::ZERO);
-                record.observe(&incarnation, now);
             }
-            _ => {
-                record.observe(&incarnation, now);
-            }
+            _ => {}
         }
+        record.observe(&self.incarnation, now);
         record.limits = limits;
     }
 
@@ -173,10 +179,7 @@ impl ModelStore {
                 _ => record.check_history(now, known, confirmed),
             };
             let Err(lost) = found else { continue };
-            let mut raised = record.clone();
-            if self.lacks(Mutation::LossIgnoresHorizon) {
-                raised.limits = raised.limits.with_horizon(Duration::ZERO);
-            }
+            let mut raised = self.rules_of_loss(Mutation::LossIgnoresHorizon);
             raised.raise_floor(Floor::OverLostGrants, now)?;
             if !self.lacks(Mutation::LossIsNotKept) {
                 self.state.record.floor = raised.floor;
@@ -188,24 +191,28 @@ impl ModelStore {
 
     /// The marks of what can be granted, the best first.
     fn candidates(&self, now: u64, wanted: u32) -> Vec<BlockState> {
-        let (record, blocks) = (&self.state.record, &self.state.blocks);
-        let fresh = (blocks.len() as u64..record.namespace.blocks())
-            .map(|index| BlockState::new(Block::new(index), Epoch::new(0), 0))
-            .take(wanted as usize);
-        let idle_until = now.max(record.floor);
-        let damaged = blocks
-            .iter()
-            .filter(|_| self.lacks(Mutation::QuarantineIgnored));
-        let damaged = damaged.filter(|block| !self.is_sound(block));
-        let damaged = damaged.map(|block| BlockState::new(block.block, Epoch::new(0), 0));
+        let State {
+            record,
+            blocks,
+            times_up,
+            ..
+        } = &self.state;
+        let fresh = |block| BlockState::new(block, Epoch::new(0), 0);
+        let mut candidates: Vec<_> = (blocks.len() as u64..record.namespace.blocks())
+            .map(|index| fresh(Block::new(index)))
+            .take(wanted as usize)
+            .collect();
+        if self.lacks(Mutation::QuarantineIgnored) {
+            candidates.extend(self.damaged().map(|known| fresh(known.block)));
+        }
+        let start = record.earliest_start(now);
         let mut idle: Vec<_> = self
             .sound()
-            .filter(|block| {
-                if self.lacks(Mutation::TimeToLive) {
-                    self.state.times_up[block.block.index() as usize] <= self.uptime_ms
-                } else {
-                    block.hwm_end <= idle_until || block.released
+            .filter(|known| match self.mutation {
+                Some(Mutation::TimeToLive) => {
+                    times_up[known.block.index() as usize] <= self.uptime_ms
                 }
+                _ => known.hwm_end <= start || known.released,
             })
             .cloned()
             .collect();
@@ -213,7 +220,15 @@ impl ModelStore {
         if self.lacks(Mutation::AcquireIgnoresMark) || self.lacks(Mutation::TimeToLive) {
             idle.iter_mut().for_each(|block| block.hwm_end = 0);
         }
-        fresh.chain(damaged).chain(idle).collect()
+        candidates.extend(idle);
+        candidates
+    }
+
+    fn put(&mut self, block: BlockState) {
+        match self.state.blocks.get_mut(block.block.index() as usize) {
+            Some(known) => *known = block,
+            None => self.state.blocks.push(block),
+        }
     }
 
     fn start_timer(&mut self, block: Block, now: u64, end: u64) {
@@ -247,26 +262,21 @@ impl LeaseStore for ModelStore {
         self.observe(now);
         self.check_history(now, &acquire.evidence)?;
 
-        let rules = self.rules_of_acquire();
+        let rules = self.rules(
+            Mutation::AcquireIgnoresFloor,
+            Mutation::AcquireIgnoresHorizon,
+        );
+        let granted: Vec<_> = self
+            .candidates(now, acquire.blocks)
+            .iter()
+            .filter_map(|block| rules.granted(now, self.now_unix_ms, block, acquire))
+            .take(acquire.blocks as usize)
+            .collect();
         let mut grants = Vec::new();
-        for mut block in self.candidates(now, acquire.blocks) {
-            if grants.len() == acquire.blocks as usize {
-                break;
-            }
-            let Some(ticks) = rules.grant(now, block.hwm_end, acquire.length) else {
-                continue;
-            };
-            block.epoch = block.epoch.next();
-            block.hwm_end = ticks.end;
-            block.released = false;
-            block.granted_unix_ms = Some(self.now_unix_ms);
-            block.holder.clone_from(&acquire.holder);
-            self.start_timer(block.block, now, ticks.end);
-            grants.push(Grant::new(block.block, block.epoch, ticks));
-            match self.state.blocks.get_mut(block.block.index() as usize) {
-                Some(known) => *known = block,
-                None => self.state.blocks.push(block),
-            }
+        for (grant, block) in granted {
+            self.start_timer(block.block, now, block.hwm_end);
+            self.put(block);
+            grants.push(grant);
         }
         if grants.is_empty() {
             let record = &self.state.record;
@@ -293,47 +303,40 @@ impl LeaseStore for ModelStore {
             return Ok(*end);
         }
         let now = self.now()?;
-        let index = renew.block.index() as usize;
-        let mut rules = self.state.record.clone();
+        let mut rules = self.rules(
+            Mutation::RenewalIgnoresFloor,
+            Mutation::RenewalIgnoresHorizon,
+        );
+        if self.lacks(Mutation::RenewalIgnoresIncarnation) {
+            rules.incarnation.clone_from(&self.incarnation);
+        }
         let mut known = self.subject(renew.block)?;
-        let mut incarnation = self.incarnation.clone();
+        if let (Some(block), Some(mutation)) = (&mut known, self.mutation) {
+            let (ignores_epoch, ignores_end) = match mutation {
+                Mutation::RenewalIgnoresEpoch => (true, false),
+                Mutation::RenewalIgnoresEpochAndEnd => (true, true),
+                // Where the mark stays behind, the end is not what to compare with.
+                Mutation::RenewalIgnoresEnd | Mutation::RenewalKeepsMark => (false, true),
+                _ => (false, false),
+            };
+            if ignores_epoch {
+                block.epoch = renew.epoch;
+            }
+            if ignores_end {
+                block.hwm_end = renew.known_end;
+            }
+        }
+        let mut renewed = rules.renewed(&self.incarnation, now, known, renew)?;
+        let end = renewed.hwm_end;
+        self.start_timer(renew.block, now, end);
+        let recorded = &self.state.blocks[renew.block.index() as usize];
+        renewed.epoch = recorded.epoch;
         match self.mutation {
-            Some(Mutation::RenewalIgnoresFloor) => rules.floor = 0,
-            Some(Mutation::RenewalIgnoresHorizon) => {
-                rules.limits = rules.limits.with_horizon(StoreLimits::MAX);
-            }
-            Some(Mutation::RenewalIgnoresIncarnation) => {
-                incarnation = rules.incarnation.clone();
-            }
-            Some(Mutation::RenewalIgnoresEpoch | Mutation::RenewalIgnoresEpochAndEnd) => {
-                known.iter_mut().for_each(|block| block.epoch = renew.epoch);
-            }
+            Some(Mutation::RenewalKeepsMark) => renewed.hwm_end = recorded.hwm_end,
+            Some(Mutation::RenewalCutsMark) => renewed.hwm_end = end.min(rules.horizon_end(now)),
             _ => {}
         }
-        if self.lacks(Mutation::RenewalIgnoresEnd)
-            || self.lacks(Mutation::RenewalIgnoresEpochAndEnd)
-            || self.lacks(Mutation::RenewalKeepsMark)
-        {
-            // Where the mark stays behind, the end is not what to compare with.
-            known
-                .iter_mut()
-                .for_each(|block| block.hwm_end = renew.known_end);
-        }
-        rules.check_renewal(&incarnation, known.as_ref(), renew)?;
-        let end = rules.renewed_end(now, renew.known_end, renew.new_end);
-        self.start_timer(renew.block, now, end);
-        let cut = self.lacks(Mutation::RenewalCutsMark);
-        let mark = if cut {
-            end.min(rules.horizon_end(now))
-        } else {
-            end
-        };
-        if let Some(block) = self.state.blocks.get_mut(index) {
-            if self.mutation != Some(Mutation::RenewalKeepsMark) {
-                block.hwm_end = mark;
-            }
-            block.released = false;
-        }
+        self.put(renewed);
         if self.lacks(Mutation::Tokens) {
             self.state.renewed.insert(self.token, end);
         }
@@ -342,38 +345,20 @@ impl LeaseStore for ModelStore {
 
     fn release(&mut self, space: &Namespace, block: Block, epoch: Epoch) -> Result<(), StoreError> {
         self.verify(space)?;
-        let lowered = self
-            .lacks(Mutation::ReleaseLowersMark)
-            .then(|| self.now())
-            .transpose()?;
-        self.subject(block)?;
-        let fence = match self.state.blocks.get_mut(block.index() as usize) {
-            Some(known) if known.epoch == epoch => {
-                known.released = true;
-                if let Some(now) = lowered {
-                    known.hwm_end = known.hwm_end.min(now);
-                }
-                self.state.times_up[block.index() as usize] = 0;
-                return Ok(());
-            }
-            Some(known) => Fence::Epoch {
-                held: epoch,
-                recorded: known.epoch,
-            },
-            None => Fence::NeverGranted,
-        };
-        Err(StoreError::Fenced { block, fence })
+        let lowers = self.lacks(Mutation::ReleaseLowersMark);
+        let lowest = if lowers { self.now()? } else { u64::MAX };
+        let mut released = StoreRecord::released(block, epoch, self.subject(block)?)?;
+        released.hwm_end = released.hwm_end.min(lowest);
+        self.state.times_up[block.index() as usize] = 0;
+        self.put(released);
+        Ok(())
     }
 
     fn list(&mut self, space: &Namespace) -> Result<Listing, StoreError> {
         self.verify(space)?;
         let blocks = self.sound().cloned().collect();
         let mut listing = Listing::new(self.state.record.clone(), blocks);
-        let damaged = self
-            .state
-            .blocks
-            .iter()
-            .filter(|known| !self.is_sound(known));
+        let damaged = self.damaged();
         listing.quarantined = damaged
             .map(|known| Quarantined::new(known.block, "its mark is none"))
             .collect();
@@ -387,21 +372,15 @@ impl LeaseStore for ModelStore {
         now_ms: u64,
     ) -> Result<BlockState, StoreError> {
         self.verify(space)?;
-        let record = &self.state.record;
-        record.check_skew(self.now_unix_ms, now_ms)?;
+        self.state.record.check_skew(self.now_unix_ms, now_ms)?;
         let now = self.now()?;
-        let mut rules = record.clone();
-        if self.lacks(Mutation::RepairIgnoresHorizon) {
-            rules.limits = rules.limits.with_horizon(Duration::ZERO);
-        }
-        let index = block.index() as usize;
-        let known = self.state.blocks.get(index);
-        if known.is_none_or(|known| self.is_sound(known)) {
+        if !self.damaged().any(|known| known.block == block) {
             return Err(StoreError::NotQuarantined { block });
         }
+        let rules = self.rules_of_loss(Mutation::RepairIgnoresHorizon);
         let repaired = rules.repaired(now, block, None);
-        self.state.blocks[index] = repaired.clone();
-        self.state.times_up[index] = 0;
+        self.state.times_up[block.index() as usize] = 0;
+        self.put(repaired.clone());
         Ok(repaired)
     }
 
@@ -419,7 +398,7 @@ impl LeaseStore for ModelStore {
             "ledger",
             self.state.record.clone(),
             self.incarnation.clone(),
-            ringflake::lease::Durability::Volatile,
+            Durability::Volatile,
             now_ms,
         ))
     }

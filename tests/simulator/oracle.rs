@@ -7,7 +7,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use ringflake::lease::{Block, Epoch, Grant, Listing, Renew};
+use ringflake::lease::{Block, Confirmed, Grant, Listing, Renew};
 
 use crate::mutations::Promise;
 
@@ -67,39 +67,29 @@ impl Intervals {
 
 /// What a positive reply made a process's, and how far it has issued.
 #[derive(Clone, Debug)]
-struct Confirmed {
+struct Held {
     block: Block,
     ticks: Range<u64>,
     /// In cells.
     cursor: u64,
 }
 
-/// The last that a process was told of a block.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Told {
-    block: Block,
-    epoch: Epoch,
-    end: u64,
-}
-
-impl Told {
-    /// Whether a server with this record knows less, of what is not settled yet: above
-    /// the floor, and within what it can have granted.
-    fn is_forgotten(&self, now: u64, listing: &Listing) -> bool {
-        let record = &listing.record;
-        // A repair will go above all that was granted of it.
-        if is_quarantined(listing, self.block) {
-            return false;
-        }
-        if self.end <= record.floor || self.end > record.floor_over_lost_grants(now) {
-            return false;
-        }
-        let known = listing
-            .blocks
-            .iter()
-            .find(|known| known.block == self.block);
-        known.is_none_or(|known| known.epoch < self.epoch || known.hwm_end < self.end)
+/// Whether a server with this listing knows less than was confirmed, of what is not settled
+/// yet: above the floor, and within what it can have granted.
+fn is_forgotten(confirmed: &Confirmed, now: u64, listing: &Listing) -> bool {
+    let Confirmed {
+        block, epoch, end, ..
+    } = *confirmed;
+    let record = &listing.record;
+    // A repair will go above all that was granted of a block in quarantine.
+    if is_quarantined(listing, block)
+        || end <= record.floor
+        || end > record.floor_over_lost_grants(now)
+    {
+        return false;
     }
+    let known = listing.blocks.iter().find(|known| known.block == block);
+    known.is_none_or(|known| known.epoch < epoch || known.hwm_end < end)
 }
 
 fn is_quarantined(listing: &Listing, block: Block) -> bool {
@@ -124,9 +114,7 @@ pub(crate) struct Oracle {
     /// Per block: what was issued, in cells.
     issued: Vec<Intervals>,
     /// Per process.
-    confirmed: Vec<Vec<Confirmed>>,
-    /// Per process, and for good: what it can bring before a server that has forgotten.
-    told: Vec<Vec<Told>>,
+    processes: Vec<Memory>,
     /// What a server has forgotten, as long as nobody who knows better has asked.
     forgotten: Vec<(usize, Block, Range<u64>)>,
     /// Cells that clones have in common and may both issue.
@@ -139,14 +127,22 @@ pub(crate) struct Oracle {
     pub(crate) again: u64,
 }
 
+/// What a process was told.
+#[derive(Clone, Debug, Default)]
+struct Memory {
+    held: Vec<Held>,
+    /// The last of each block, and for good: what it can bring before a server that has
+    /// forgotten.
+    told: Vec<Confirmed>,
+}
+
 impl Oracle {
     pub(crate) fn new(blocks: u64, watch: Watch) -> Self {
         Self {
             watch,
             given: vec![Intervals::default(); blocks as usize],
             issued: vec![Intervals::default(); blocks as usize],
-            confirmed: Vec::new(),
-            told: Vec::new(),
+            processes: Vec::new(),
             forgotten: Vec::new(),
             common: Vec::new(),
             cells: 0,
@@ -167,24 +163,16 @@ impl Oracle {
         self.grants += u64::from(!ticks.is_empty());
         while let Some((common, by)) = self.given[block.index() as usize].overlap(&ticks) {
             let forgiven = self.forgive(server, block, &common);
-            if forgiven.is_empty() && self.watch == Watch::Promises {
-                return broken(
-                    Promise::S1,
-                    format_args!(
-                        "server {server} gave ticks {ticks:?} of block {block}, \
-                         of which server {by} had given {common:?}"
-                    ),
-                );
+            if forgiven.is_none() && self.watch == Watch::Promises {
+                let gave = format!("server {server} gave ticks {ticks:?} of block {block}");
+                let detail = format!("{gave}, of which server {by} had given {common:?}");
+                return broken(Promise::S1, detail);
             }
             let given = &mut self.given[block.index() as usize];
             if ticks.start < common.start {
                 given.add(ticks.start..common.start, server);
             }
-            ticks.start = if forgiven.is_empty() {
-                common.end
-            } else {
-                forgiven.end
-            };
+            ticks.start = forgiven.unwrap_or(common.end);
         }
         if !ticks.is_empty() {
             self.given[block.index() as usize].add(ticks, server);
@@ -192,22 +180,20 @@ impl Oracle {
         Ok(())
     }
 
-    /// Takes as much off the beginning of these ticks as the server had forgotten; both
-    /// who have it may issue it.
-    fn forgive(&mut self, server: usize, block: Block, ticks: &Range<u64>) -> Range<u64> {
+    /// Up to where the server had forgotten these ticks, from the first on: both who have
+    /// them may issue them.
+    fn forgive(&mut self, server: usize, block: Block, ticks: &Range<u64>) -> Option<u64> {
         let mut forgotten = self.forgotten.iter_mut();
-        let Some((.., range)) = forgotten.find(|(who, which, range)| {
+        let (.., range) = forgotten.find(|(who, which, range)| {
             (*who, *which) == (server, block) && range.contains(&ticks.start)
-        }) else {
-            return ticks.start..ticks.start;
-        };
-        let forgiven = ticks.start..ticks.end.min(range.end);
-        let rest = forgiven.end..range.end;
-        range.end = forgiven.start;
+        })?;
+        let end = ticks.end.min(range.end);
+        let rest = end..range.end;
+        range.end = ticks.start;
         self.forgotten.push((server, block, rest));
-        self.again += forgiven.end - forgiven.start;
-        self.allow(block, forgiven.clone());
-        forgiven
+        self.again += end - ticks.start;
+        self.allow(block, ticks.start..end);
+        Some(end)
     }
 
     /// A server was put back to what this listing holds. It gives for new what any
@@ -228,70 +214,75 @@ impl Oracle {
 
     /// Somebody who was told more than this listing holds has asked the server for
     /// blocks: it gives nothing for new any more.
-    pub(crate) fn remind(&mut self, server: usize, now: u64, listing: &Listing, told: &[Told]) {
-        if told.iter().any(|told| told.is_forgotten(now, listing)) {
+    pub(crate) fn remind(
+        &mut self,
+        server: usize,
+        now: u64,
+        listing: &Listing,
+        told: &[Confirmed],
+    ) {
+        if told.iter().any(|told| is_forgotten(told, now, listing)) {
             self.forgotten.retain(|(who, ..)| *who != server);
         }
     }
 
     /// What this process was told so far.
-    pub(crate) fn told(&self, process: usize) -> Vec<Told> {
-        self.told[process].clone()
+    pub(crate) fn told(&self, process: usize) -> Vec<Confirmed> {
+        self.processes[process].told.clone()
     }
 
-    fn tell(&mut self, process: usize, block: Block, epoch: Epoch, end: u64) {
-        let told = &mut self.told[process];
-        match told.iter_mut().find(|told| told.block == block) {
+    fn tell(&mut self, process: usize, confirmed: Confirmed) {
+        let told = &mut self.processes[process].told;
+        match told.iter_mut().find(|told| told.block == confirmed.block) {
             // A late grant of a server that has forgotten says nothing new.
-            Some(told) if told.end > end => {}
-            Some(told) => (told.epoch, told.end) = (epoch, end),
-            None => told.push(Told { block, epoch, end }),
+            Some(told) if told.end > confirmed.end => {}
+            Some(told) => *told = confirmed,
+            None => told.push(confirmed),
         }
     }
 
     /// Makes room for one more process.
     pub(crate) fn enter(&mut self) -> usize {
-        self.confirmed.push(Vec::new());
-        self.told.push(Vec::new());
-        self.confirmed.len() - 1
+        self.processes.push(Memory::default());
+        self.processes.len() - 1
     }
 
     /// A positive reply to an acquisition reached the process that asked.
     pub(crate) fn confirm(&mut self, process: usize, grant: &Grant) {
-        self.confirmed[process].push(Confirmed {
+        self.processes[process].held.push(Held {
             block: grant.block,
             ticks: grant.ticks.clone(),
             cursor: 0,
         });
-        self.tell(process, grant.block, grant.epoch, grant.ticks.end);
+        let confirmed = Confirmed::new(grant.block, grant.epoch, grant.ticks.end);
+        self.tell(process, confirmed);
     }
 
     /// A positive reply to a renewal did.
     pub(crate) fn confirm_end(&mut self, process: usize, renew: &Renew, end: u64) {
-        let mut confirmed = self.confirmed[process].iter_mut();
-        let is_it = |c: &&mut Confirmed| c.block == renew.block && c.ticks.end == renew.known_end;
-        if let Some(held) = confirmed.find(is_it) {
+        let mut held = self.processes[process].held.iter_mut();
+        let is_it =
+            |held: &&mut Held| (held.block, held.ticks.end) == (renew.block, renew.known_end);
+        if let Some(held) = held.find(is_it) {
             held.ticks.end = end;
         }
-        self.tell(process, renew.block, renew.epoch, end);
+        self.tell(process, Confirmed::new(renew.block, renew.epoch, end));
     }
 
     /// A process takes its grants to be gone.
     pub(crate) fn forget(&mut self, process: usize) {
-        self.confirmed[process].clear();
+        self.processes[process].held.clear();
     }
 
-    /// `copy` is a copy of the memory of `process`.
+    /// One more process has a copy of the memory of `process`.
     pub(crate) fn copy(&mut self, process: usize) -> usize {
-        let confirmed = self.confirmed[process].clone();
-        self.confirmed.push(confirmed);
-        self.told.push(self.told[process].clone());
-        self.confirmed.len() - 1
+        self.processes.push(self.processes[process].clone());
+        self.processes.len() - 1
     }
 
     /// Allows both copies to issue what the process has left of these grants.
     pub(crate) fn allow_common(&mut self, process: usize, open: &[(Block, u64)]) {
-        for held in &self.confirmed[process] {
+        for held in &self.processes[process].held {
             if open.contains(&(held.block, held.ticks.start)) {
                 let left = held.cursor.max(held.ticks.start * CELLS)..held.ticks.end * CELLS;
                 self.common.push((held.block, left));
@@ -314,31 +305,24 @@ impl Oracle {
         start: u64,
         cells: Range<u64>,
     ) -> Result<(), Violation> {
-        let mut confirmed = self.confirmed[process].iter_mut();
-        let held = confirmed.find(|c| c.block == block && c.ticks.start == start);
-        let (ticks, cursor) = held
-            .as_ref()
-            .map_or((0..0, 0), |held| (held.ticks.clone(), held.cursor));
-        if let Some(held) = held {
-            held.cursor = cells.end;
-        }
+        let mut held = self.processes[process].held.iter_mut();
+        let held = held.find(|held| (held.block, held.ticks.start) == (block, start));
+        let (ticks, cursor) = held.map_or((0..0, 0), |held| {
+            let before = std::mem::replace(&mut held.cursor, cells.end);
+            (held.ticks.clone(), before)
+        });
         if self.watch == Watch::Promises {
+            let issued = format_args!("process {process} issued cells {cells:?} of block {block}");
             if cells.start < ticks.start * CELLS || cells.end > ticks.end * CELLS {
                 return broken(
                     Promise::S2,
-                    format_args!(
-                        "process {process} issued cells {cells:?} of block {block}, \
-                         and has ticks {ticks:?}"
-                    ),
+                    format_args!("{issued}, and has ticks {ticks:?}"),
                 );
             }
             if cells.start < cursor {
                 return broken(
                     Promise::S3,
-                    format_args!(
-                        "process {process} issued cells {cells:?} of block {block} \
-                         after all up to {cursor}"
-                    ),
+                    format_args!("{issued} after all up to {cursor}"),
                 );
             }
         }
@@ -355,20 +339,17 @@ impl Oracle {
     ) -> Result<(), Violation> {
         let issued = &mut self.issued[block.index() as usize];
         while let Some((mut twice, by)) = issued.overlap(&cells) {
-            let shared = self
-                .common
-                .iter()
-                .find(|(other, common)| *other == block && common.contains(&twice.start));
-            let Some((_, common)) = shared else {
+            let mut common = self.common.iter();
+            let shared =
+                common.find(|(other, cells)| *other == block && cells.contains(&twice.start));
+            let Some((_, shared)) = shared else {
+                let issued = format!("process {process} issued cells {twice:?} of block {block}");
                 return broken(
                     Promise::S4,
-                    format_args!(
-                        "process {process} issued cells {twice:?} of block {block}, \
-                         which process {by} had issued"
-                    ),
+                    format!("{issued}, which process {by} had issued"),
                 );
             };
-            twice.end = twice.end.min(common.end);
+            twice.end = twice.end.min(shared.end);
             self.doubles += twice.end - twice.start;
             if cells.start < twice.start {
                 issued.add(cells.start..twice.start, process);

@@ -137,6 +137,18 @@ impl Process {
         step
     }
 
+    /// Whether it is there to stay.
+    pub(crate) fn is_alive(&self) -> bool {
+        !self.dead && !self.stopping
+    }
+
+    /// Whether the reply to this request is still to come.
+    pub(crate) fn awaits(&self, number: u64) -> bool {
+        self.flight
+            .as_ref()
+            .is_some_and(|flight| flight.number == number)
+    }
+
     /// Whether a grant is in force.
     pub(crate) fn is_served(&self, now_ms: u64) -> bool {
         let now = self.tick(now_ms);
@@ -181,45 +193,42 @@ impl Process {
         &mut self,
         now_ms: u64,
         mut answer: Answer,
-        listing: impl FnOnce() -> Option<Listing>,
+        listing: impl FnOnce() -> Listing,
     ) -> Option<Request> {
         let flight = self.flight.take()?;
-        match (&mut answer, &flight.request, self.mutation) {
-            (
-                Answer::Renewed(result @ Err(StoreError::Ambiguous { .. })),
-                Request::Renew(renew),
-                Some(Mutation::AdoptsAmbiguousRenewal),
-            )
-            | (
-                Answer::Renewed(result @ Err(StoreError::Fenced { .. })),
-                Request::Renew(renew),
-                Some(Mutation::IgnoresFence),
-            ) => *result = Ok(renew.new_end),
-            (Answer::Renewed(result), Request::Renew(renew), Some(Mutation::ResendsAmbiguous)) => {
-                match result {
-                    Err(StoreError::Ambiguous { .. }) if !flight.again => {
+        match (self.mutation, &flight.request, &mut answer) {
+            (Some(mutation), Request::Renew(renew), Answer::Renewed(result)) => {
+                let end = renew.new_end;
+                match (mutation, &*result) {
+                    (Mutation::AdoptsAmbiguousRenewal, Err(StoreError::Ambiguous { .. }))
+                    | (Mutation::IgnoresFence, Err(StoreError::Fenced { .. })) => *result = Ok(end),
+                    (Mutation::ResendsAmbiguous, Err(StoreError::Ambiguous { .. }))
+                        if !flight.again =>
+                    {
                         return Some(flight.request);
                     }
-                    Err(StoreError::Fenced {
-                        fence: Fence::End { recorded, .. },
-                        ..
-                    }) if flight.again && *recorded == renew.new_end => *result = Ok(renew.new_end),
+                    (Mutation::ResendsAmbiguous, Err(StoreError::Fenced { fence, .. }))
+                        if flight.again
+                            && matches!(fence, Fence::End { recorded, .. } if *recorded == end) =>
+                    {
+                        *result = Ok(end);
+                    }
                     _ => {}
                 }
             }
             (
-                Answer::Acquired(result @ Err(StoreError::Ambiguous { .. })),
-                Request::Acquire(acquire),
                 Some(Mutation::AdoptsAmbiguousAcquire),
+                Request::Acquire(acquire),
+                Answer::Acquired(result @ Err(StoreError::Ambiguous { .. })),
             ) => {
-                let blocks = listing().into_iter().flat_map(|listing| listing.blocks);
                 let now = self.tick(now_ms);
+                let blocks = listing().blocks.into_iter();
                 let found = blocks
                     .filter(|block| block.holder == acquire.holder && block.hwm_end > now)
                     .map(|block| Grant::new(block.block, block.epoch, now..block.hwm_end));
                 *result = Ok(found.collect());
             }
-            (Answer::Acquired(Ok(grants)), _, Some(Mutation::TakesVoidReplies)) if flight.void => {
+            (Some(Mutation::TakesVoidReplies), _, Answer::Acquired(Ok(grants))) if flight.void => {
                 let opened = grants.drain(..).map(Change::Opened).collect();
                 self.apply(opened);
             }

@@ -92,6 +92,14 @@ const HISTORY: &[Fault] = &[
     Fault::Damage,
 ];
 
+/// All that go wrong by themselves or with another.
+pub(crate) fn every_fault() -> impl Iterator<Item = Fault> {
+    let alone = [PROCESSES, SERVER_CLOCKS, HISTORY].concat();
+    alone
+        .into_iter()
+        .chain([Fault::Replicate, Fault::Backup, Fault::Repair])
+}
+
 /// The parameters of one schedule.
 #[derive(Clone, Debug)]
 pub(crate) struct Scenario {

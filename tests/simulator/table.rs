@@ -1,7 +1,5 @@
 //! The table: each rule, removed, is caught.
 
-use std::ops::Range;
-
 use ringflake_kit::short_or_long;
 
 use crate::mutations::{Mutation, Row, TABLE};
@@ -13,15 +11,12 @@ use crate::world::{Outcome, Run};
 /// can lead to one.
 const CAUGHT_WITHIN: u64 = 20_000;
 
-/// For how many seeds one that leads to none is watched, in a plain run and in full.
-const WATCHED_FOR: [u64; 2] = [200, 3_000];
-
 /// Where a plain run begins to look for the duplicate of the one that has it so rarely.
 const RARE: (Mutation, u64) = (Mutation::RenewalIgnoresHorizon, 9_000);
 
-fn first(mut seeds: Range<u64>, run: impl Fn(u64) -> Run) -> Option<(Run, Outcome)> {
-    seeds.find_map(|seed| {
-        let run = run(seed);
+/// The first of these runs that breaks a promise.
+fn first(mut runs: impl Iterator<Item = Run>) -> Option<(Run, Outcome)> {
+    runs.find_map(|run| {
         let outcome = run.outcome();
         outcome.violation.is_some().then_some((run, outcome))
     })
@@ -35,37 +30,36 @@ fn line(row: &Row) -> String {
         breaks,
         duplicates,
     } = row;
-    let broken = first(0..CAUGHT_WITHIN, |seed| Run::mutated(seed, *mutation));
-    let Some((run, outcome)) = broken else {
+    let run = |seed| Run::sound(seed).without(*mutation);
+    let Some((broken, outcome)) = first((0..CAUGHT_WITHIN).map(run)) else {
         panic!("{mutation:?} was not caught within {CAUGHT_WITHIN} seeds");
     };
+    let (seed, steps) = (broken.seed, outcome.steps);
     let violation = outcome.violation.expect("it was caught");
+    let promise = violation.promise;
     assert!(
-        breaks.contains(&violation.promise),
+        breaks.contains(&promise),
         "{mutation:?} should break {breaks:?}: {violation}\nsee it with: {}",
-        replay(run)
+        replay(broken)
     );
     // With the rule in place the same seed is sound.
-    must_hold(Run::sound(run.seed));
+    must_hold(Run::sound(seed));
 
     let seeds = match duplicates {
         true if *mutation == RARE.0 => short_or_long(RARE.1, 0)..CAUGHT_WITHIN,
         true => 0..CAUGHT_WITHIN,
-        false => 0..short_or_long(WATCHED_FOR[0], WATCHED_FOR[1]),
+        false => 0..short_or_long(200, 3_000),
     };
-    let twice = first(seeds, |seed| Run {
+    let twice = first(seeds.map(run).map(|run| Run {
         watch: Watch::Duplicates,
-        ..Run::mutated(seed, *mutation)
-    });
+        ..run
+    }));
     assert_eq!(twice.is_some(), *duplicates, "{mutation:?}");
     let twice = twice.map_or("none".to_owned(), |(run, outcome)| {
         format!("{:>4} {:>5}", run.seed, outcome.steps)
     });
-    let promise = format!("{:?}", violation.promise);
-    format!(
-        "{what:<60} | {promise:<4} {:>4} {:>5} | {twice:>10} | {mutation:?}",
-        run.seed, outcome.steps
-    )
+    let promise = format!("{promise:?}");
+    format!("{what:<60} | {promise:<4} {seed:>4} {steps:>5} | {twice:>10} | {mutation:?}")
 }
 
 #[test]

@@ -8,10 +8,10 @@ use ringflake::lease::Holder;
 use ringflake::lease::protocol::{Manager, Step};
 
 use self::queue::{Event, Queue};
-use crate::coverage::{Coverage, Tally};
+use crate::coverage::Tally;
 use crate::mutations::{Mutation, Promise};
 use crate::oracle::{Oracle, Violation, Watch, broken};
-use crate::process::{Flight, Process};
+use crate::process::Process;
 use crate::scenario::Scenario;
 use crate::service::{Backend, Service};
 use crate::split_mix::SplitMix64;
@@ -23,9 +23,6 @@ pub(crate) struct Outcome {
     pub(crate) steps: u64,
     /// The same for the same events.
     pub(crate) digest: u64,
-    pub(crate) cells: u64,
-    pub(crate) doubles: u64,
-    pub(crate) grants: u64,
     pub(crate) tally: Tally,
     pub(crate) violation: Option<Violation>,
 }
@@ -80,11 +77,11 @@ impl Run {
     }
 
     /// The same without a rule.
-    pub(crate) fn mutated(seed: u64, mutation: Mutation) -> Self {
+    pub(crate) fn without(self, mutation: Mutation) -> Self {
         Self {
             backend: Backend::ModelStore(Some(mutation)),
             mutation: Some(mutation),
-            ..Self::sound(seed)
+            ..self
         }
     }
 
@@ -106,19 +103,26 @@ impl Run {
             digest: 0xcbf2_9ce4_8422_2325,
             processes: Vec::new(),
             twins: Vec::new(),
-            tally: Tally::new(),
+            tally: Tally::default(),
             trace: self.trace,
         };
         let violation = world.run().err();
-        if world.oracle.again > 0 {
-            world.tally.meet(Coverage::GivenAgain);
+        for (what, times) in [
+            ("events", world.steps),
+            ("intervals given away", world.oracle.grants),
+            ("cells issued", world.oracle.cells),
+            // By copies without a hook, and by stores that forgot.
+            ("cells issued twice", world.oracle.doubles),
+            (
+                "ticks given again before a loss was noticed",
+                world.oracle.again,
+            ),
+        ] {
+            world.tally.count(what, times);
         }
         Outcome {
             steps: world.steps,
             digest: world.digest,
-            cells: world.oracle.cells,
-            doubles: world.oracle.doubles,
-            grants: world.oracle.grants,
             tally: world.tally,
             violation,
         }
@@ -155,64 +159,43 @@ impl World {
 
     fn happen(&mut self, event: Event) -> Result<(), Violation> {
         match event {
-            Event::Wake { process, alarm } => {
-                if self.processes[process].alarm == alarm && self.is_awake(process, &event) {
-                    self.drive(process)?;
-                }
-                Ok(())
+            Event::Wake { process, alarm } if self.processes[process].alarm != alarm => {
+                return Ok(());
             }
-            Event::Arrive(message) => self.arrive(*message),
+            Event::TimeOut { process, number } if !self.processes[process].awaits(number) => {
+                return Ok(());
+            }
+            Event::Wake { process, .. }
+            | Event::TimeOut { process, .. }
+            | Event::Reply { process, .. } => {
+                let process = &self.processes[process];
+                if process.dead {
+                    return Ok(());
+                }
+                if process.paused_until_ms > self.now_ms {
+                    // What has piled up comes in any order.
+                    let at_ms = process.paused_until_ms + self.random.below(3);
+                    self.queue.push(at_ms, event);
+                    return Ok(());
+                }
+            }
+            _ => {}
+        }
+        match event {
+            Event::Wake { process, .. } => self.drive(process)?,
+            Event::Arrive(message) => self.arrive(*message)?,
             Event::Reply {
                 process,
                 number,
                 answer,
-            } => self.reply(process, number, answer),
-            Event::TimeOut { process, number } => {
-                let waits = |flight: &Flight| flight.number == number;
-                if self.processes[process].flight.as_ref().is_some_and(waits)
-                    && self.is_awake(process, &event)
-                {
-                    self.answer(process, None)?;
-                }
-                Ok(())
-            }
-            Event::Strike(fault) => self.strike(fault),
-            Event::Start { name } => {
-                self.start(name);
-                Ok(())
-            }
-            Event::Copy { process, hook } => {
-                self.copy(process, hook);
-                Ok(())
-            }
-            Event::Calm => {
-                self.calm();
-                Ok(())
-            }
+            } => self.reply(process, number, answer)?,
+            Event::TimeOut { process, .. } => self.answer(process, None)?,
+            Event::Strike(fault) => self.strike(fault)?,
+            Event::Start { name } => self.start(name),
+            Event::Copy { process, hook } => self.copy(process, hook),
+            Event::Calm => self.calm(),
         }
-    }
-
-    /// Whether a process can act now; if it is paused, it will later.
-    fn is_awake(&mut self, process: usize, event: &Event) -> bool {
-        let resumes_ms = self.processes[process].paused_until_ms;
-        if self.processes[process].dead {
-            return false;
-        }
-        if resumes_ms <= self.now_ms {
-            return true;
-        }
-        // What has piled up comes in any order.
-        let at_ms = resumes_ms + self.random.below(3);
-        match *event {
-            Event::Wake { process, alarm } => {
-                self.queue.push(at_ms, Event::Wake { process, alarm });
-            }
-            Event::TimeOut { process, number } => {
-                self.queue.push(at_ms, Event::TimeOut { process, number });
-            }
-            _ => {}
-        }
-        false
+        Ok(())
     }
 
     fn start(&mut self, name: usize) {
@@ -238,7 +221,7 @@ impl World {
     fn drive(&mut self, index: usize) -> Result<(), Violation> {
         let process = &mut self.processes[index];
         if process.overslept(self.now_ms) {
-            self.tally.meet(Coverage::PastTheEnd);
+            self.tally.meet("awake past the end of a lease");
         }
         process.issue(self.now_ms, &mut self.random, &mut self.oracle)?;
         match process.next(self.now_ms) {
@@ -260,19 +243,13 @@ impl World {
         if !self.scenario.watch_recovery || self.oracle.watch == Watch::Duplicates {
             return Ok(());
         }
-        for process in &self.processes {
-            let there = !process.dead && !process.stopping;
-            if there && !process.is_served(self.now_ms) {
-                return broken(
-                    Promise::Live,
-                    format_args!(
-                        "process {} has no grant in force long after all is well",
-                        process.index
-                    ),
-                );
-            }
-        }
-        Ok(())
+        let mut there = self.processes.iter().filter(|process| process.is_alive());
+        let Some(process) = there.find(|process| !process.is_served(self.now_ms)) else {
+            return Ok(());
+        };
+        let index = process.index;
+        let detail = format!("process {index} has no grant in force long after all is well");
+        broken(Promise::Live, detail)
     }
 
     fn mix(&mut self, word: u64) {

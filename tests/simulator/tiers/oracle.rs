@@ -10,13 +10,13 @@ pub(super) struct Oracle {
     /// To machines.
     passed: BTreeMap<Block, Vec<Range<u64>>>,
     pub(super) objection: Option<String>,
-    pub(super) met: Coverage,
+    pub(super) met: Tally,
 }
 
 impl Oracle {
     /// A process was told that these ticks are its own.
     pub(super) fn give(&mut self, block: Block, ticks: Range<u64>) {
-        self.met.given += 1;
+        self.met.meet("intervals given to processes");
         let before = self.given.entry(block).or_default();
         let meets = |other: &&Range<u64>| ticks.start < other.end && other.start < ticks.end;
         let twice = before.iter().find(meets).cloned();
@@ -32,7 +32,7 @@ impl Oracle {
 
     /// A machine was told so.
     pub(super) fn pass(&mut self, block: Block, ticks: Range<u64>) {
-        self.met.passed += 1;
+        self.met.meet("intervals granted to machines");
         self.passed.entry(block).or_default().push(ticks);
     }
 
@@ -52,75 +52,4 @@ fn covers<'a>(intervals: impl Iterator<Item = &'a Range<u64>>, ticks: &Range<u64
         }
     }
     next >= ticks.end
-}
-
-macro_rules! coverage {
-    ($($what:ident: $text:literal,)*) => {
-        /// How often what happened.
-        #[derive(Clone, Debug, Default)]
-        pub(super) struct Coverage { $(pub(super) $what: u64,)* }
-
-        impl Coverage {
-            fn all(&self) -> impl Iterator<Item = (u64, &'static str)> {
-                [$((self.$what, $text),)*].into_iter()
-            }
-
-            pub(super) fn add(&mut self, other: &Self) {
-                $(self.$what += other.$what;)*
-            }
-        }
-    };
-}
-
-coverage! {
-    given: "intervals given to processes",
-    given_while_away: "requests answered while the upstream store was away",
-    passed: "intervals granted to machines",
-    swallowed: "replies swallowed",
-    overtaken: "requests overtaken by another process",
-    lost: "ledgers lost",
-    put_back: "ledgers put back or copied",
-    put_back_meanwhile: "of them while a request was under way",
-    server_put_back: "upstream stores put back",
-    exhausted: "refused: exhausted",
-    floor_ahead: "refused: floor ahead",
-    unavailable: "refused: unavailable",
-    history_lost: "refused: history lost",
-    fenced_upstream: "fenced: the machine lost the block",
-    fenced: "fenced otherwise",
-    clock_skew: "refused: clock skew",
-}
-
-impl Coverage {
-    pub(super) fn refused(&mut self, error: &StoreError) {
-        match error {
-            StoreError::Exhausted { .. } => self.exhausted += 1,
-            StoreError::FloorAhead { .. } => self.floor_ahead += 1,
-            StoreError::Unavailable { .. } => self.unavailable += 1,
-            StoreError::HistoryLost { .. } => self.history_lost += 1,
-            StoreError::ClockSkew { .. } => self.clock_skew += 1,
-            StoreError::Fenced {
-                fence: Fence::Upstream,
-                ..
-            } => self.fenced_upstream += 1,
-            StoreError::Fenced { .. } => self.fenced += 1,
-            _ => {}
-        }
-    }
-
-    /// Schedules that never come by something say nothing of it.
-    pub(super) fn assert_all_met(&self) {
-        for (times, what) in self.all() {
-            assert!(times > 0, "no schedule has met: {what}");
-        }
-    }
-}
-
-impl fmt::Display for Coverage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (times, what) in self.all() {
-            writeln!(f, "{times:>12} {what}")?;
-        }
-        Ok(())
-    }
 }

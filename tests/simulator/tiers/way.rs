@@ -84,55 +84,52 @@ impl fmt::Debug for Way {
 impl Way {
     fn forward<T>(
         &mut self,
-        operation: &'static str,
+        _: &'static str,
         ask: impl FnOnce(&mut MemoryStore) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         // What is put back meanwhile, if it is.
         let losing = lock(&self.net).losing();
         let before = losing.map(|loss| (self.tier.snapshot(), loss));
-        self.meanwhile(None);
+        self.others_go_on();
         let fate = lock(&self.net).fate();
-        let lost = || StoreError::Ambiguous {
-            operation,
-            source: "no reply".into(),
-        };
         let answer = match fate {
             Fate::Answered => ask(&mut self.server),
-            Fate::NeverSent => Err(StoreError::Unavailable {
-                source: "no way".into(),
-            }),
+            Fate::NeverSent => Err(unavailable()),
             Fate::ReplyLost => {
                 let _ = ask(&mut self.server);
-                lock(&self.oracle).met.swallowed += 1;
-                Err(lost())
+                lock(&self.oracle).met.meet("replies swallowed");
+                Err(ambiguous())
             }
-            Fate::RequestLost => Err(lost()),
+            Fate::RequestLost => Err(ambiguous()),
         };
-        self.meanwhile(before.as_ref());
-        answer
-    }
-
-    /// Others of the machine go on.
-    fn meanwhile(&mut self, before: Option<&(TierSnapshot, Loss)>) {
         match before {
             None => {}
             Some((before, Loss::Noticed)) => {
-                lock(&self.oracle).met.put_back_meanwhile += 1;
-                self.tier.put_back(before);
+                let met = "ledgers put back while a request was under way";
+                lock(&self.oracle).met.meet(met);
+                self.tier.put_back(&before);
             }
-            Some((before, Loss::Unnoticed)) => self.tier.put_back_unnoticed(before),
+            Some((before, Loss::Unnoticed)) => self.tier.put_back_unnoticed(&before),
         }
-        let net = || lock(&self.net);
+        self.others_go_on();
+        answer
+    }
+
+    fn others_go_on(&self) {
         let Some(other) = &self.other else { return };
-        if !net().happens(40) {
-            return;
-        }
-        let mut random = SplitMix64::new(net().random.roll());
+        let mut random = {
+            let net = &mut lock(&self.net);
+            if !net.happens(40) {
+                return;
+            }
+            SplitMix64::new(net.random.roll())
+        };
         // Not there if it waits itself.
         let process = lock(other).take();
         if let Some(mut process) = process {
-            lock(&self.oracle).met.overtaken += 1;
-            process.act(&mut random, &self.oracle);
+            let met = "requests overtaken by another process";
+            lock(&self.oracle).met.meet(met);
+            process.act(&mut random);
             *lock(other) = Some(process);
         }
     }

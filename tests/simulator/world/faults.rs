@@ -2,22 +2,16 @@
 
 use super::queue::Event;
 use super::{Twin, World};
-use crate::coverage::Coverage;
 use crate::mutations::Mutation;
 use crate::oracle::Violation;
-use crate::process::Process;
+use crate::process::Flight;
 use crate::scenario::{ALIVE_MS, Fault, SKEW_MS, TIMEOUT_MS, client_jump, server_jump};
 
 impl World {
     /// A process that is alive, if there is one.
     fn victim(&mut self) -> Option<usize> {
-        let alive = |process: &&Process| !process.dead && !process.stopping;
-        let alive: Vec<_> = self
-            .processes
-            .iter()
-            .filter(alive)
-            .map(|p| p.index)
-            .collect();
+        let alive = self.processes.iter().filter(|process| process.is_alive());
+        let alive: Vec<_> = alive.map(|process| process.index).collect();
         (!alive.is_empty()).then(|| self.random.pick(&alive))
     }
 
@@ -29,47 +23,38 @@ impl World {
         match fault {
             Fault::Replicate => self.service.replicate(),
             Fault::FailOver => {
-                self.tally.meet(Coverage::FailOver);
                 let ahead_ms = self.random.around(SKEW_MS);
                 self.service.fail_over(now_ms, ahead_ms);
                 for process in &mut self.processes {
+                    process.reroute_at_ms = now_ms;
                     // One that sleeps finds the new primary when it awakes.
-                    let awake = process.paused_until_ms <= now_ms;
-                    let notices_ms = if awake {
-                        self.random.below(ALIVE_MS + 1_000)
-                    } else {
-                        0
-                    };
-                    process.reroute_at_ms = now_ms + notices_ms;
+                    if process.paused_until_ms <= now_ms {
+                        process.reroute_at_ms += self.random.below(ALIVE_MS + 1_000);
+                    }
                 }
             }
             Fault::FailOverBehindSleeper => {
                 self.service.replicate();
-                if let Some(sleeper) = self.victim() {
-                    let sleeps_ms = self.random.between(9_000, 16_000);
-                    let until_ms = (now_ms + sleeps_ms).min(self.scenario.calm_ms);
-                    let greed_ms = now_ms + self.random.between(8_000, 16_000);
-                    for process in &mut self.processes {
-                        process.busy_until_ms = greed_ms;
-                    }
-                    // One that sleeps already, as a suspended machine does, awakes no sooner.
-                    let sleeper = &mut self.processes[sleeper];
-                    sleeper.paused_until_ms = sleeper.paused_until_ms.max(until_ms);
-                    let soon = sleeps_ms - self.random.below(3_000);
-                    self.after(soon, Event::Strike(Fault::FailOver));
+                let Some(sleeper) = self.victim() else {
+                    return Ok(());
+                };
+                let sleeps_ms = self.random.between(9_000, 16_000);
+                let until_ms = (now_ms + sleeps_ms).min(self.scenario.calm_ms);
+                let greed_ms = now_ms + self.random.between(8_000, 16_000);
+                for process in &mut self.processes {
+                    process.busy_until_ms = greed_ms;
                 }
+                // One that sleeps already, as a suspended machine does, awakes no sooner.
+                let sleeper = &mut self.processes[sleeper];
+                sleeper.paused_until_ms = sleeper.paused_until_ms.max(until_ms);
+                let soon = sleeps_ms - self.random.below(3_000);
+                self.after(soon, Event::Strike(Fault::FailOver));
             }
             Fault::Backup => self.service.back_up(),
-            Fault::RollBack => {
-                self.tally.meet(Coverage::RollBack);
-                self.service.roll_back(&mut self.oracle);
-            }
-            Fault::Restart | Fault::Reincarnate => {
-                self.tally.meet(Coverage::Restart);
-                self.service.restart(now_ms, fault == Fault::Reincarnate);
-            }
+            Fault::RollBack => self.service.roll_back(&mut self.oracle),
+            Fault::Restart => self.service.restart(now_ms, false),
+            Fault::Reincarnate => self.service.restart(now_ms, true),
             Fault::ServerClock => {
-                self.tally.meet(Coverage::ServerClock);
                 let ahead_ms = match self.random.below(3) {
                     0 => 0,
                     _ => server_jump(&mut self.random),
@@ -77,49 +62,34 @@ impl World {
                 self.service.set_clock(ahead_ms);
             }
             Fault::RaiseFloor => {
-                self.tally.meet(Coverage::RaiseFloor);
                 let by = self.random.chance(60).then(|| self.random.below(8));
                 self.service.raise_floor(now_ms, by);
             }
             Fault::Damage => {
-                let which = self.random.roll();
-                if self.service.damage(which) {
-                    self.tally.meet(Coverage::Damage);
+                if !self.service.damage(self.random.roll()) {
+                    return Ok(());
                 }
             }
             Fault::Repair => {
-                if self.service.repair(now_ms) > 0 {
-                    self.tally.meet(Coverage::Repair);
+                if self.service.repair(now_ms) == 0 {
+                    return Ok(());
                 }
             }
-            Fault::Impostor => {
-                self.tally.meet(Coverage::Impostor);
-                self.service.resist(now_ms, self.oracle.watch)?;
-            }
+            Fault::Impostor => self.service.resist(now_ms, self.oracle.watch)?,
             fault => {
-                if let Some(victim) = self.victim() {
-                    self.strike_process(victim, fault)?;
-                }
+                let Some(victim) = self.victim() else {
+                    return Ok(());
+                };
+                self.strike_process(victim, fault)?;
             }
         }
+        self.tally.meet(format!("{fault:?}"));
         Ok(())
     }
 
     fn strike_process(&mut self, victim: usize, fault: Fault) -> Result<(), Violation> {
         let now_ms = self.now_ms;
         let longer = self.random.between(1_000, 16_000);
-        self.tally.meet(match fault {
-            Fault::Partition => Coverage::Partition,
-            Fault::Pause => Coverage::Pause,
-            Fault::Busy => Coverage::Busy,
-            Fault::ClientClock => Coverage::ClientClock,
-            Fault::RestartGenerator => Coverage::RestartGenerator,
-            Fault::Crash => Coverage::Crash,
-            Fault::ShutDown => Coverage::ShutDown,
-            Fault::Clone => Coverage::Clone,
-            Fault::CloneWithHook => Coverage::CloneWithHook,
-            _ => Coverage::Fork,
-        });
         let process = &mut self.processes[victim];
         match fault {
             Fault::Partition => process.cut_off_until_ms = now_ms + longer,
@@ -135,13 +105,12 @@ impl World {
             Fault::Busy => process.busy_until_ms = now_ms + longer,
             Fault::ClientClock => process.ahead_ms = client_jump(&mut self.random),
             Fault::RestartGenerator => process.restart_generator(),
-            Fault::Crash => {
-                process.dead = true;
-                let name = victim % self.scenario.processes;
-                self.after(longer / 8, Event::Start { name });
-            }
-            Fault::ShutDown => {
-                process.release();
+            Fault::Crash | Fault::ShutDown => {
+                if fault == Fault::Crash {
+                    process.dead = true;
+                } else {
+                    process.release();
+                }
                 let name = victim % self.scenario.processes;
                 self.after(longer / 8, Event::Start { name });
             }
@@ -178,12 +147,13 @@ impl World {
         let index = copy.index;
         if hook {
             copy.invalidate();
-            self.oracle_forgets(index);
+            if self.mutation != Some(Mutation::KeepsGrantsAtResume) {
+                self.oracle.forget(index);
+            }
         } else {
             self.oracle.allow_common(original, &copy.open_grants());
         }
-        if let Some(flight) = &copy.flight {
-            let number = flight.number;
+        if let Some(Flight { number, .. }) = copy.flight {
             if self.random.chance(50) {
                 self.twins.push(Twin {
                     original,
@@ -198,12 +168,6 @@ impl World {
         self.processes.push(copy);
         let soon = self.random.below(500);
         self.set_alarm(index, soon);
-    }
-
-    fn oracle_forgets(&mut self, process: usize) {
-        if self.mutation != Some(Mutation::KeepsGrantsAtResume) {
-            self.oracle.forget(process);
-        }
     }
 
     /// Ends all faults.

@@ -2,21 +2,22 @@
 
 use ringflake::lease::protocol::{Answer, Request};
 
-use super::queue::{Event, Message};
-use super::{Flight, Twin, World};
-use crate::coverage::Coverage;
-use crate::errors::{ambiguous, unavailable};
+use super::queue::Event;
+use super::{Twin, World};
+use crate::errors::{ambiguous, refuse, unavailable};
 use crate::mutations::Mutation;
 use crate::oracle::Violation;
+use crate::process::Flight;
 use crate::scenario::{SKEW_MS, TIMEOUT_MS};
-use crate::service::Caller;
+use crate::service::Message;
 
 impl World {
     pub(super) fn send(&mut self, index: usize, request: Request, again: bool) {
-        let primary = self.service.primary();
+        let now_ms = self.now_ms;
         let process = &mut self.processes[index];
+        let number = process.number;
         process.flight = Some(Flight {
-            number: process.number,
+            number,
             request: request.clone(),
             void: false,
             again,
@@ -25,39 +26,33 @@ impl World {
             && let Some(hook) = process.copy_at_acquire.take()
         {
             let process = index;
-            let soon_ms = self.now_ms + self.random.below(30);
+            let soon_ms = now_ms + self.random.below(30);
             self.queue.push(soon_ms, Event::Copy { process, hook });
         }
-        let process = &mut self.processes[index];
-        if self.now_ms >= process.reroute_at_ms {
-            process.server = primary;
+        if now_ms >= process.reroute_at_ms {
+            process.server = self.service.primary();
         }
-        let broken_clock = process.ahead_ms.unsigned_abs() > SKEW_MS;
+        let cut_off = now_ms < process.cut_off_until_ms;
         let message = Message {
             process: index,
-            number: process.number,
+            number,
             server: process.server,
-            caller: Caller {
-                token: process.token(),
-                broken_clock,
-            },
+            token: process.token(),
+            broken_clock: process.ahead_ms.unsigned_abs() > SKEW_MS,
             told: self.oracle.told(index),
             request,
         };
-        let cut_off = self.now_ms < process.cut_off_until_ms;
-        let number = message.number;
-        if cut_off || !self.service.answers(message.server, self.now_ms) {
-            self.processes[index].reroute_at_ms = self.now_ms;
+        if cut_off || !self.service.answers(message.server, now_ms) {
+            process.reroute_at_ms = now_ms;
             if self.random.chance(50) {
-                let answer = unavailable(&message.request);
-                self.deliver(index, number, answer);
+                self.deliver(index, number, refuse(&message.request, unavailable()));
                 return;
             }
         } else if self.random.chance(self.scenario.lost) {
-            self.tally.meet(Coverage::RequestLost);
+            self.tally.meet("request lost");
         } else {
             if self.random.chance(self.scenario.twice) {
-                self.tally.meet(Coverage::RequestTwice);
+                self.tally.meet("request delivered twice");
                 let delay = self.delay();
                 self.after(delay, Event::Arrive(Box::new(message.clone())));
             }
@@ -78,14 +73,12 @@ impl World {
 
     fn deliver(&mut self, process: usize, number: u64, answer: Answer) {
         let delay = self.delay();
-        self.after(
-            delay,
-            Event::Reply {
-                process,
-                number,
-                answer,
-            },
-        );
+        let reply = Event::Reply {
+            process,
+            number,
+            answer,
+        };
+        self.after(delay, reply);
     }
 
     pub(super) fn arrive(&mut self, message: Message) -> Result<(), Violation> {
@@ -93,20 +86,16 @@ impl World {
             process,
             number,
             server,
-            caller,
-            told,
-            request,
+            ..
         } = message;
-        if !self.service.answers(server, self.now_ms) {
+        let now_ms = self.now_ms;
+        if !self.service.answers(server, now_ms) {
             return Ok(());
         }
-        let (now_ms, oracle) = (self.now_ms, &mut self.oracle);
         if server != self.service.primary() {
-            self.tally.meet(Coverage::OldPrimary);
+            self.tally.meet("answered by a superseded primary");
         }
-        let answer = self
-            .service
-            .execute(server, now_ms, caller, &request, &told, oracle)?;
+        let answer = self.service.execute(now_ms, &message, &mut self.oracle)?;
         if self.trace {
             println!("       server {server} answers {answer:?}");
         }
@@ -124,18 +113,18 @@ impl World {
             Answer::Renewed(Ok(end)) => self.mix(*end),
             _ => {}
         }
-        let cut_off = self.now_ms < self.processes[process].cut_off_until_ms;
+        let cut_off = now_ms < self.processes[process].cut_off_until_ms;
         if cut_off || self.random.chance(self.scenario.lost) {
-            self.tally.meet(Coverage::ReplyLost);
-        } else {
-            if self.random.chance(self.scenario.twice)
-                && let Some(copy) = copy_of(&answer)
-            {
-                self.tally.meet(Coverage::ReplyTwice);
-                self.deliver(process, number, copy);
-            }
-            self.deliver(process, number, answer);
+            self.tally.meet("reply lost");
+            return Ok(());
         }
+        if self.random.chance(self.scenario.twice)
+            && let Some(copy) = copy_of(&answer)
+        {
+            self.tally.meet("reply delivered twice");
+            self.deliver(process, number, copy);
+        }
+        self.deliver(process, number, answer);
         Ok(())
     }
 
@@ -145,28 +134,11 @@ impl World {
         number: u64,
         answer: Answer,
     ) -> Result<(), Violation> {
-        let process = &self.processes[index];
-        if process.dead {
-            return Ok(());
-        }
-        if process.paused_until_ms > self.now_ms {
-            let resumes_ms = process.paused_until_ms + self.random.below(3);
-            let process = index;
-            self.queue.push(
-                resumes_ms,
-                Event::Reply {
-                    process,
-                    number,
-                    answer,
-                },
-            );
-            return Ok(());
-        }
-        let Some(flight) = process.flight.clone() else {
+        let Some(flight) = self.processes[index].flight.clone() else {
             return Ok(());
         };
         if flight.number != number {
-            self.tally.meet(Coverage::ReplyLate);
+            self.tally.meet("reply after the time-out");
             let same_kind = matches!(
                 (&flight.request, &answer),
                 (Request::Acquire(_), Answer::Acquired(_))
@@ -178,20 +150,17 @@ impl World {
             return Ok(());
         }
         self.share_with_twin(index, number, &answer);
-        if flight.void {
-            self.tally.meet(Coverage::ReplyVoid);
-        } else {
-            match (&flight.request, &answer) {
-                (Request::Acquire(_), Answer::Acquired(Ok(grants))) => {
-                    grants
-                        .iter()
-                        .for_each(|grant| self.oracle.confirm(index, grant));
+        match (&flight.request, &answer) {
+            _ if flight.void => self.tally.meet("reply after invalidate"),
+            (Request::Acquire(_), Answer::Acquired(Ok(grants))) => {
+                for grant in grants {
+                    self.oracle.confirm(index, grant);
                 }
-                (Request::Renew(renew), Answer::Renewed(Ok(end))) => {
-                    self.oracle.confirm_end(index, renew, *end);
-                }
-                _ => {}
             }
+            (Request::Renew(renew), Answer::Renewed(Ok(end))) => {
+                self.oracle.confirm_end(index, renew, *end);
+            }
+            _ => {}
         }
         self.answer(index, Some(answer))
     }
@@ -207,40 +176,38 @@ impl World {
         let Some(shared) = copy_of(answer) else {
             return;
         };
-        if !hook {
-            match (&shared, self.processes[copy].flight.as_ref()) {
-                (Answer::Acquired(Ok(grants)), _) => {
-                    for grant in grants {
-                        self.oracle.allow(grant.block, grant.ticks.clone());
-                    }
+        let flight = self.processes[copy].flight.as_ref();
+        match (&shared, flight.map(|flight| &flight.request)) {
+            _ if hook => {}
+            (Answer::Acquired(Ok(grants)), _) => {
+                for grant in grants {
+                    self.oracle.allow(grant.block, grant.ticks.clone());
                 }
-                (Answer::Renewed(Ok(end)), Some(flight)) => {
-                    if let Request::Renew(renew) = &flight.request {
-                        self.oracle.allow(renew.block, renew.known_end..*end);
-                    }
-                }
-                _ => {}
             }
+            (Answer::Renewed(Ok(end)), Some(Request::Renew(renew))) => {
+                self.oracle.allow(renew.block, renew.known_end..*end);
+            }
+            _ => {}
         }
-        self.tally.meet(Coverage::ReplyToBoth);
+        self.tally.meet("reply to both copies");
         self.deliver(copy, number, shared);
     }
 
     /// Hands an answer to a manager; none when the wait is over.
     pub(super) fn answer(&mut self, index: usize, answer: Option<Answer>) -> Result<(), Violation> {
-        let Some(flight) = self.processes[index].flight.as_ref() else {
+        let process = &mut self.processes[index];
+        let Some(Flight { request, .. }) = &process.flight else {
             return Ok(());
         };
-        let answer = answer.unwrap_or_else(|| ambiguous(&flight.request));
-        let wanted = match &flight.request {
+        let answer = answer.unwrap_or_else(|| refuse(request, ambiguous()));
+        let wanted = match request {
             Request::Acquire(acquire) => acquire.blocks as usize,
             _ => 0,
         };
         self.tally.answer(&answer, wanted);
-        let (process, service) = (&mut self.processes[index], &mut self.service);
         let server = process.server;
-        let again = process.answer(self.now_ms, answer, || service.listing(server));
-        if let Some(request) = again {
+        let listing = || self.service.listing(server);
+        if let Some(request) = process.answer(self.now_ms, answer, listing) {
             self.send(index, request, true);
             return Ok(());
         }

@@ -1,13 +1,11 @@
 //! What happens, and when.
 
-use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 
-use ringflake::lease::protocol::{Answer, Request};
+use ringflake::lease::protocol::Answer;
 
-use crate::oracle::Told;
 use crate::scenario::Fault;
-use crate::service::Caller;
+use crate::service::Message;
 
 /// What happens at some moment.
 #[derive(Debug)]
@@ -42,62 +40,21 @@ pub(super) enum Event {
     Calm,
 }
 
-/// A request on its way.
-#[derive(Clone, Debug)]
-pub(super) struct Message {
-    pub(super) process: usize,
-    pub(super) number: u64,
-    pub(super) server: usize,
-    pub(super) caller: Caller,
-    /// What the process had been told when it asked.
-    pub(super) told: Vec<Told>,
-    pub(super) request: Request,
-}
-
 /// Events in the order of their times; those of one moment, as they came.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    heap: BinaryHeap<Reverse<Queued>>,
+    events: BTreeMap<(u64, u64), Event>,
     count: u64,
 }
 
 impl Queue {
     pub(super) fn push(&mut self, at_ms: u64, event: Event) {
         self.count += 1;
-        self.heap.push(Reverse(Queued {
-            place: (at_ms, self.count),
-            event,
-        }));
+        self.events.insert((at_ms, self.count), event);
     }
 
     pub(super) fn pop(&mut self) -> Option<(u64, Event)> {
-        let Reverse(queued) = self.heap.pop()?;
-        Some((queued.place.0, queued.event))
+        let ((at_ms, _), event) = self.events.pop_first()?;
+        Some((at_ms, event))
     }
 }
-
-#[derive(Debug)]
-struct Queued {
-    place: (u64, u64),
-    event: Event,
-}
-
-impl Ord for Queued {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.place.cmp(&other.place)
-    }
-}
-
-impl PartialOrd for Queued {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Queued {
-    fn eq(&self, other: &Self) -> bool {
-        self.place == other.place
-    }
-}
-
-impl Eq for Queued {}
