@@ -22,32 +22,34 @@ use crate::errors::{ambiguous, refuse, unavailable};
 use crate::scenario::{LAYOUT, START_MS};
 use crate::split_mix::SplitMix64;
 
-// All times are in microseconds since the start.
-const SECOND: u64 = 1_000_000;
-const MINUTE: u64 = 60 * SECOND;
+const SECOND: Duration = Duration::from_secs(1);
 /// When a client gives up on a reply.
-const TIMEOUT: u64 = 5 * SECOND;
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// From a client to the server and back, the queue apart.
-const ROUND_TRIP: u64 = 1_000;
+const ROUND_TRIP: Duration = Duration::from_millis(1);
 /// The quiet time that is measured.
-const STEADY: (u64, u64) = (8 * MINUTE, 20 * MINUTE);
+const STEADY: (Duration, Duration) = (minutes(8), minutes(20));
 /// The lease duration of [`LeasePlan::new`].
-const LEASE_DURATION: u64 = 600 * SECOND;
+const LEASE_DURATION: Duration = minutes(10);
+
+const fn minutes(minutes: u64) -> Duration {
+    Duration::from_secs(60 * minutes)
+}
 
 /// How the layout's nodes are divided.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Shape {
     /// Nodes of a block, as a power of two.
     block_bits: u32,
     /// Blocks of a process.
     blocks: u32,
     /// Operations that the store can do in a second.
-    capacity: u64,
+    capacity: u32,
     /// Over how long the processes start.
-    start: u64,
+    start: Duration,
     /// When the store is away.
-    outages: [(u64, u64); 2],
-    end: u64,
+    outages: [(Duration, Duration); 2],
+    end: Duration,
 }
 
 /// Blocks of the default size, one to a process.
@@ -55,15 +57,15 @@ const USUAL: Shape = Shape {
     block_bits: 5,
     blocks: 1,
     capacity: 5_000,
-    start: 0,
-    outages: [(20 * MINUTE, 25 * MINUTE), (40 * MINUTE, 70 * MINUTE)],
-    end: 90 * MINUTE,
+    start: Duration::ZERO,
+    outages: [(minutes(20), minutes(25)), (minutes(40), minutes(70))],
+    end: minutes(90),
 };
 
 /// The same, in less time: the second outage outlives every lease by a minute.
 const BRIEF: Shape = Shape {
-    outages: [(20 * MINUTE, 25 * MINUTE), (28 * MINUTE, 39 * MINUTE)],
-    end: 41 * MINUTE,
+    outages: [(minutes(20), minutes(25)), (minutes(28), minutes(39))],
+    end: minutes(41),
     ..USUAL
 };
 
@@ -76,7 +78,7 @@ const WIDE: Shape = Shape {
 /// The usual one on a store of a tenth of the speed.
 const SLOW: Shape = Shape {
     capacity: 500,
-    start: 60 * SECOND,
+    start: minutes(1),
     ..USUAL
 };
 
@@ -92,17 +94,17 @@ struct Process {
     /// The answer that is on its way.
     answer: Option<Answer>,
     served: bool,
-    refusing_since: Option<u64>,
+    refusing_since: Option<Duration>,
 }
 
 struct Fleet {
     shape: Shape,
     processes: Vec<Process>,
     /// When each has its turn.
-    turns: BinaryHeap<Reverse<(u64, usize)>>,
+    turns: BinaryHeap<Reverse<(Duration, usize)>>,
     depot: Depot,
     /// When the server will have answered all that it was sent.
-    free_at: u64,
+    free_at: Duration,
     figures: Figures,
 }
 
@@ -121,14 +123,18 @@ impl Fleet {
             served: false,
             refusing_since: None,
         };
+        let latest = shape.start.as_micros() as u64;
         Self {
             shape,
             processes: (0..processes).map(|_| process(&mut random)).collect(),
             turns: (0..processes)
-                .map(|index| Reverse((random.below(shape.start + 1), index)))
+                .map(|index| {
+                    let starts = Duration::from_micros(random.below(latest + 1));
+                    Reverse((starts, index))
+                })
                 .collect(),
             depot: Depot::new(&namespace),
-            free_at: 0,
+            free_at: Duration::ZERO,
             figures: Figures::new(shape, processes),
         }
     }
@@ -148,10 +154,10 @@ impl Fleet {
         self.figures.report()
     }
 
-    fn turn(&mut self, now: u64, index: usize) {
+    fn turn(&mut self, now: Duration, index: usize) {
         let at = Moment {
-            unix_ms: START_MS + now / 1000,
-            elapsed: Duration::from_micros(now),
+            unix_ms: unix_ms(now),
+            elapsed: now,
         };
         let demand = Demand {
             borrowed: Duration::ZERO,
@@ -170,59 +176,58 @@ impl Fleet {
         self.note(now, index, changes);
         let next = match step {
             Step::Ask(request) => self.ask(now, index, &request),
-            Step::Wait(wait) => now + wait.as_micros() as u64,
+            Step::Wait(wait) => now + wait,
             Step::Done => unreachable!("nobody releases"),
         };
         self.turns.push(Reverse((next, index)));
     }
 
     /// Sends a request; answers when its outcome will be known.
-    fn ask(&mut self, now: u64, index: usize, request: &Request) -> u64 {
+    fn ask(&mut self, now: Duration, index: usize, request: &Request) -> Duration {
         let outages = self.shape.outages;
-        let away = |at: u64| outages.iter().any(|(from, to)| (*from..*to).contains(&at));
+        let away = |at: Duration| outages.iter().any(|(from, to)| (*from..*to).contains(&at));
         let process = &mut self.processes[index];
         if away(now) {
-            self.figures.refused(now);
+            self.figures.second(now).refused += 1;
             process.answer = Some(refuse(request, unavailable()));
             return now + ROUND_TRIP;
         }
         let done = self.free_at.max(now) + SECOND / self.shape.capacity;
         if !away(done) {
             self.free_at = done;
-            self.figures.operation(done);
-            let answer = self.depot.answer(request, START_MS + done / 1000);
+            self.figures.second(done).operations += 1;
+            let answer = self.depot.answer(request, unix_ms(done));
             let wait = done + ROUND_TRIP - now;
             if wait <= TIMEOUT {
-                self.figures.waited(request, wait);
+                let longest = &mut self.figures.report.longest_wait;
+                *longest = wait.max(*longest);
                 process.answer = Some(answer);
                 return now + wait;
             }
         }
         // The reply goes down with the server, or comes when nobody waits any
         // more.
-        self.figures.unknown += 1;
+        self.figures.report.unknown += 1;
         process.answer = Some(refuse(request, ambiguous()));
         now + TIMEOUT
     }
 
-    fn note(&mut self, now: u64, index: usize, changes: Vec<Change>) {
+    fn note(&mut self, now: Duration, index: usize, changes: Vec<Change>) {
         let process = &mut self.processes[index];
         for change in changes {
             match change {
-                Change::Opened(grant) => {
+                Change::Opened(grant) | Change::Extended(grant) => {
                     assert!(self.depot.backs(&grant), "{grant} was never given");
                     if !std::mem::replace(&mut process.served, true) {
-                        self.figures.served_first(now);
+                        let last = &mut self.figures.report.last_served;
+                        *last = now.max(*last);
                     }
-                }
-                Change::Extended(grant) => {
-                    assert!(self.depot.backs(&grant), "{grant} was never given");
                 }
                 Change::Expired { .. } => process.refusing_since = Some(now),
                 Change::Revived => {
                     let since = process.refusing_since.take();
                     let since = since.expect("it was without a lease");
-                    self.figures.was_refusing(since, now);
+                    self.figures.refusals.push((since, now));
                 }
                 // A block was given up whose renewal went down with the server.
                 Change::Closed(_) => {}
@@ -231,50 +236,53 @@ impl Fleet {
         }
     }
 
-    fn count_nodes(&mut self, now: u64) {
-        let tick = LAYOUT
-            .tick_at(START_MS + now / 1000)
-            .expect("after the epoch");
-        let grants = self
+    fn count_nodes(&mut self, now: Duration) {
+        let tick = LAYOUT.tick_at(unix_ms(now)).expect("after the epoch");
+        let statuses = self
             .processes
             .iter()
-            .flat_map(|process| process.manager.status().grants);
+            .map(|process| process.manager.status());
+        let grants = statuses.flat_map(|status| status.grants);
         let in_force = grants.filter(|held| held.grant.ticks.end > tick).count();
-        self.figures.nodes_in_force = (in_force as u64) << self.shape.block_bits;
+        let report = &mut self.figures.report;
+        report.nodes_in_force = (in_force as u64) << self.shape.block_bits;
+        report.ids_in_force = report.nodes_in_force as f64 * LAYOUT.sequences() as f64;
     }
+}
+
+fn unix_ms(now: Duration) -> u64 {
+    START_MS + now.as_millis() as u64
 }
 
 /// What the design promises of a fleet.
 fn check(report: &Report) {
-    let processes = report.processes as u64;
-    let blocks = processes * u64::from(report.shape.blocks);
+    let processes = report.processes as u32;
+    let blocks = processes * report.shape.blocks;
 
     // The start is over as fast as the store can answer.
-    let work = |operations: u64| operations * SECOND / report.shape.capacity;
+    let work = |operations: u32| SECOND / report.shape.capacity * operations;
     assert!(report.last_served <= report.shape.start + work(processes) + ROUND_TRIP);
 
     // Everything is in force: 17 billion IDs a second, but for the blocks that
     // don't make up a process.
-    let nodes = blocks << report.shape.block_bits;
-    assert_eq!(report.nodes_in_force, nodes);
-    assert!(report.id_space() > 17e9);
+    assert_eq!(
+        report.nodes_in_force,
+        u64::from(blocks) << report.shape.block_bits
+    );
+    assert!(report.ids_in_force > 17e9);
 
     // Each block is renewed every 60 to 90 seconds.
-    let expected = blocks as f64 / 75.0;
+    let expected = f64::from(blocks) / 75.0;
     let mean = report.steady_mean;
-    assert!(
-        (mean / expected - 1.0).abs() < 0.02,
-        "{mean} is not {expected}"
-    );
+    assert!((mean / expected - 1.0).abs() < 0.02, "not {expected}");
     assert!(f64::from(report.steady_peak) < 2.0 * expected);
 
     let [short, long] = &report.outages;
     // Nobody notices five minutes. Then what is left is some four minutes, and
     // the retries spread over a twentieth of that.
-    assert_eq!(short.refusing, 0);
-    assert_eq!(short.back, report.processes);
-    assert!(short.all <= 16 * SECOND, "{}", short.all);
-    assert!(u64::from(short.peak) <= blocks / 4, "{}", short.peak);
+    assert_eq!((short.refusing, short.back), (0, report.processes));
+    assert!(short.all <= 16 * SECOND);
+    assert!(short.peak <= blocks / 4);
 
     // What is longer is served through for the lease duration less a top-up period, up to
     // the whole lease duration; then everybody refuses, and retries every five seconds.
@@ -282,12 +290,11 @@ fn check(report: &Report) {
     assert!(long.first_refusal >= Some(LEASE_DURATION - 91 * SECOND));
     assert!(long.last_refusal <= Some(LEASE_DURATION + 2 * SECOND));
     assert_eq!(long.back, report.processes);
-    let slowest = work(blocks).max(5 * SECOND) + SECOND / 2;
-    assert!(long.all <= slowest, "{}", long.all);
+    assert!(long.all <= work(blocks).max(5 * SECOND) + SECOND / 2);
     assert!(long.last_revival <= Some(long.all));
-    assert!(u64::from(long.peak) <= blocks / 2, "{}", long.peak);
+    assert!(long.peak <= blocks / 2);
     // What was under way when the store went.
-    assert!(report.unknown <= 2, "{}", report.unknown);
+    assert!(report.unknown <= 2);
 }
 
 /// All nodes of the layout. With `RINGFLAKE_FLEET=all` also other divisions of them, up
@@ -300,14 +307,12 @@ fn a_fleet_of_131_072_nodes() {
     } else {
         short_or_long(&[BRIEF], &[USUAL])
     };
-    let reports: Vec<_> = shapes
-        .iter()
-        .map(|shape| Fleet::new(*shape).run())
-        .collect();
-    figures::print(&reports);
     println!(
-        "the table: cargo test --test simulator fleet -- --nocapture\n\
-         the whole: RINGFLAKE_FLEET=all cargo test --release --test simulator fleet -- --nocapture"
+        "the whole: RINGFLAKE_FLEET=all cargo test --release --test simulator fleet -- --nocapture"
     );
-    reports.iter().for_each(check);
+    for shape in shapes {
+        let report = Fleet::new(*shape).run();
+        println!("{report:#.2?}");
+        check(&report);
+    }
 }
