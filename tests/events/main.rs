@@ -13,15 +13,16 @@ use ringflake::lease::{
     Acquire, Block, Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace, Renew,
 };
 use ringflake::{
-    CachedGenerator, CachedGeneratorBuilder, Clock, Id, ManualClock, PaddingFill, Refused,
+    CachedGenerator, CachedGeneratorBuilder, Clock as _, Id, ManualClock, PaddingFill, Refused,
     ScheduledFill, TakeError, ThresholdFill,
 };
-use ringflake_kit::events::{Fields, OnEvent};
 use tracing::{Event, Level};
 
+use ringflake_kit::events::{Fields, OnEvent};
 use ringflake_kit::eventually;
 use ringflake_kit::faulty_store::{Fault, Faulty, Op};
 use ringflake_kit::small::{cached, clock_at, lease, secret, shared_layout};
+use ringflake_kit::tricky_clock::TrickyClock;
 
 // Recording
 
@@ -58,12 +59,11 @@ impl Told {
         self.field("message").starts_with(event)
     }
 
-    /// That it has this level and, besides the message, exactly these fields.
-    #[track_caller]
-    fn assert_shape(&self, level: Level, fields: &[&str]) {
-        let names = self.fields.iter().map(|&(name, _)| name);
-        let names: Vec<_> = names.filter(|&name| name != "message").collect();
-        assert_eq!((self.level, &*names), (level, fields), "{self:?}");
+    /// Its level and its fields, but for the message.
+    fn text(&self) -> String {
+        let fields = self.fields.iter().filter(|(name, _)| *name != "message");
+        let fields = fields.map(|(name, value)| format!(" {name}={value}"));
+        self.level.to_string() + &fields.collect::<String>()
     }
 }
 
@@ -247,32 +247,10 @@ fn stale_life() -> Vec<Id> {
     take_some(&ids, 8)
 }
 
-/// A clock that fails producers three times.
-#[derive(Debug)]
-struct FailingClock {
-    clock: ManualClock,
-    left: AtomicUsize,
-}
-
-impl Clock for FailingClock {
-    fn unix_ms(&self) -> u64 {
-        let thread = thread::current();
-        let in_producer = thread.name().is_some_and(|it| it.starts_with("ringflake-"));
-        let fewer = |left: usize| left.checked_sub(1);
-        if in_producer && self.left.fetch_update(Relaxed, Relaxed, fewer).is_ok() {
-            // Without the panic hook, which would write to the test's output.
-            resume_unwind(Box::new("the clock fails"));
-        }
-        self.clock.unix_ms()
-    }
-}
-
 /// Three panics of a clock, and then the fill that they held up.
 fn panicking_life() -> Vec<Id> {
-    let clock = FailingClock {
-        clock: clock_at(shared_layout(48, 8, 2), 0),
-        left: AtomicUsize::new(3),
-    };
+    let clock = TrickyClock::new(shared_layout(48, 8, 2).tick_start_unix_ms(0));
+    clock.panic_after(0, 3);
     let ids = four_a_tick(900)
         .capacity(64)
         .clock(clock)
@@ -342,6 +320,12 @@ impl Leased {
     }
 }
 
+/// Has it give up its block, and waits for another one.
+fn replace(ids: &CachedGenerator) {
+    ids.invalidate();
+    eventually("there is another", || ids.leases().len() == 1);
+}
+
 /// A lease that is renewed, and released at the end.
 fn quietly_leased_life() -> Vec<Id> {
     let leased = Leased::new();
@@ -376,8 +360,7 @@ fn troubled_life() -> Vec<Id> {
 
     leased.fence(&ids);
 
-    ids.invalidate();
-    eventually("there is another", || ids.leases().len() == 1);
+    replace(&ids);
     issued.extend(take_some(&ids, 2));
     issued
 }
@@ -390,21 +373,22 @@ fn leases_that_are_kept_are_told_at_debug_and_trace() {
     quietly_leased_life();
     recording.assert_quiet();
 
-    let acquired = recording.one("lease acquired");
-    acquired.assert_shape(Level::DEBUG, &["grant"]);
-    assert_eq!(acquired.field("grant"), "block 0 epoch 1 ticks 1000..1021");
-    let extended = &recording.of("lease extended")[0];
-    extended.assert_shape(Level::TRACE, &["grant"]);
-    assert_eq!(extended.field("grant"), "block 0 epoch 1 ticks 1000..1029");
+    let acquired = recording.one("lease acquired").text();
+    assert_eq!(acquired, "DEBUG grant=block 0 epoch 1 ticks 1000..1021");
+    let extended = recording.of("lease extended")[0].text();
+    assert_eq!(extended, "TRACE grant=block 0 epoch 1 ticks 1000..1029");
     let closed = recording.one("lease closed");
-    closed.assert_shape(Level::DEBUG, &["grant"]);
-    assert!(closed.field("grant").starts_with("block 0 epoch 1"));
+    let grant = closed.field("grant");
+    assert!(grant.starts_with("block 0 epoch 1"));
+    assert_eq!(closed.text(), format!("DEBUG grant={grant}"));
 
     let asked = recording.of("lease store asked");
     let longest = recording.started.elapsed().as_micros() as u64;
     for asked in &asked {
-        asked.assert_shape(Level::TRACE, &["request", "micros"]);
-        assert!(asked.number("micros") <= longest, "{asked:?}");
+        let (request, micros) = (asked.field("request"), asked.number("micros"));
+        let expected = format!("TRACE request={request} micros={micros}");
+        assert_eq!(asked.text(), expected);
+        assert!(micros <= longest, "{asked:?}");
     }
     let requests: Vec<_> = asked.iter().map(|asked| asked.field("request")).collect();
     assert_eq!(requests[..2], ["acquire", "renew"]);
@@ -421,27 +405,27 @@ fn trouble_with_leases_is_told_with_its_beginning_and_its_end() {
     troubled_life();
 
     let failed = &recording.of("lease store failed")[0];
-    let fields = ["request", "error", "cause", "suppressed"];
-    failed.assert_shape(Level::WARN, &fields);
-    assert_eq!(failed.field("request"), "renew");
-    assert!(failed.field("error").contains("can't be reached"));
-    assert_eq!(failed.field("cause"), "the plug is pulled");
+    let error = failed.field("error");
+    assert!(error.contains("can't be reached"), "{error}");
+    let expected =
+        format!("WARN request=renew error={error} cause=the plug is pulled suppressed=0");
+    assert_eq!(failed.text(), expected);
     recording.assert_throttled("lease store failed");
 
-    let recovered = recording.one("lease store recovered");
-    recovered.assert_shape(Level::INFO, &["since_unix_ms"]);
-    assert_eq!(recovered.number("since_unix_ms"), begin + 8_000);
+    let recovered = recording.one("lease store recovered").text();
+    assert_eq!(recovered, format!("INFO since_unix_ms={}", begin + 8_000));
 
     let ended = recording.one("leases ended");
-    ended.assert_shape(Level::ERROR, &["since_unix_ms"]);
-    assert_eq!(ended.number("since_unix_ms"), begin + 21_000);
+    let since = begin + 21_000;
+    assert_eq!(ended.text(), format!("ERROR since_unix_ms={since}"));
     let again = recording.one("leases in force again");
-    again.assert_shape(Level::INFO, &[]);
+    assert_eq!(again.text(), "INFO");
     assert!(ended.at <= again.at);
 
     let given_up = recording.one("lease given up");
-    given_up.assert_shape(Level::WARN, &["grant"]);
-    assert!(given_up.field("grant").starts_with("block 1 epoch 1"));
+    let grant = given_up.field("grant");
+    assert!(grant.starts_with("block 1 epoch 1"));
+    assert_eq!(given_up.text(), format!("WARN grant={grant}"));
     let acquired: Vec<_> = recording
         .of("lease acquired")
         .iter()
@@ -458,8 +442,7 @@ fn a_subscriber_that_panics_costs_no_lease() {
     let ids = leased.build();
     leased.renew(&ids);
     leased.fence(&ids);
-    ids.invalidate();
-    eventually("there is another", || ids.leases().len() == 1);
+    replace(&ids);
     take_some(&ids, 2);
     drop(ids);
     assert_eq!(leased.store.calls(Op::Release), 1);
@@ -473,8 +456,7 @@ fn a_subscriber_may_ask_how_the_leases_stand() {
     let asks = ids.clone();
     recording.react(move || drop(asks.lease_status()));
     leased.renew(&ids);
-    ids.invalidate();
-    eventually("there is another", || ids.leases().len() == 1);
+    replace(&ids);
     // The subscriber has a clone, and lets it go before the generator ends.
     unpoisoned(&REACTION).take();
     take_some(&ids, 2);
@@ -487,37 +469,32 @@ fn a_normal_life_is_told_at_debug_and_trace() {
     recording.assert_quiet();
 
     let started = recording.one("generator started");
-    started.assert_shape(
-        Level::DEBUG,
-        &["capacity", "threshold", "producers", "leases"],
-    );
-    let figures = ["capacity", "threshold", "producers"].map(|name| started.number(name));
-    assert_eq!(figures, [256, 160, 1]);
     let lease = lease(shared_layout(48, 8, 2), 0..1, 0..1000).to_string();
-    assert_eq!(started.field("leases"), lease);
+    assert_eq!(
+        started.text(),
+        format!("DEBUG capacity=256 threshold=160 producers=1 leases={lease}")
+    );
 
     let fills = recording.of("ring filled");
-    for fill in &fills {
-        fill.assert_shape(Level::TRACE, &["cause", "count", "micros"]);
-        let longest = recording.started.elapsed().as_micros() as u64;
-        assert!(fill.number("micros") <= longest, "{fill:?}");
+    assert_eq!(fills.len(), 2, "{fills:?}");
+    let longest = recording.started.elapsed().as_micros() as u64;
+    let expected = [("padding", 256), ("threshold", 100)];
+    for (fill, (cause, count)) in fills.iter().zip(expected) {
+        let micros = fill.number("micros");
+        let expected = format!("TRACE cause={cause} count={count} micros={micros}");
+        assert_eq!(fill.text(), expected);
+        assert!(micros <= longest, "{fill:?}");
     }
-    let fills = fills.iter();
-    let fills = fills.map(|fill| (fill.field("cause"), fill.number("count")));
-    assert_eq!(
-        fills.collect::<Vec<_>>(),
-        [("padding", 256), ("threshold", 100)]
-    );
 
-    let stopped = recording.one("generator stopped");
-    stopped.assert_shape(Level::DEBUG, &[]);
+    assert_eq!(recording.one("generator stopped").text(), "DEBUG");
 }
 
 #[test]
 fn a_dry_ring_is_told() {
     let recording = Recording::start();
     dry_life();
-    recording.of("ring ran dry")[0].assert_shape(Level::DEBUG, &["suppressed"]);
+    let dry = recording.of("ring ran dry")[0].text();
+    assert_eq!(dry, "DEBUG suppressed=0");
     recording.assert_throttled("ring ran dry");
 }
 
@@ -525,9 +502,8 @@ fn a_dry_ring_is_told() {
 fn nearing_the_borrow_limit_is_told() {
     let recording = Recording::start();
     life_on_credit();
-    let near = &recording.of("borrowing near its limit")[0];
-    near.assert_shape(Level::WARN, &["borrowed", "limit", "suppressed"]);
-    assert_eq!((near.field("borrowed"), near.field("limit")), ("9s", "10s"));
+    let near = recording.of("borrowing near its limit")[0].text();
+    assert_eq!(near, "WARN borrowed=9s limit=10s suppressed=0");
     recording.assert_throttled("borrowing near its limit");
 }
 
@@ -539,8 +515,9 @@ fn refusals_of_takes_and_of_fills_are_told() {
     // The second generator tells of its fill, and apart from it of the take.
     assert!(refused.len() >= 3, "{refused:?}");
     for told in refused {
-        told.assert_shape(Level::WARN, &["reason", "suppressed"]);
-        let reason = told.field("reason");
+        let (reason, suppressed) = (told.field("reason"), told.field("suppressed"));
+        let expected = format!("WARN reason={reason} suppressed={suppressed}");
+        assert_eq!(told.text(), expected);
         assert!(reasons.iter().any(|refused| refused.to_string() == reason));
     }
 }
@@ -549,19 +526,16 @@ fn refusals_of_takes_and_of_fills_are_told() {
 fn retired_ids_are_told() {
     let recording = Recording::start();
     stale_life();
-    let retired = recording.one("stale IDs retired");
-    retired.assert_shape(Level::DEBUG, &["count", "max_age"]);
-    assert_eq!(
-        (retired.number("count"), retired.field("max_age")),
-        (64, "5s")
-    );
+    let retired = recording.one("stale IDs retired").text();
+    assert_eq!(retired, "DEBUG count=64 max_age=5s");
 }
 
 #[test]
 fn panics_in_a_producer_are_told() {
     let recording = Recording::start();
     panicking_life();
-    recording.of("producer panicked")[0].assert_shape(Level::ERROR, &["suppressed"]);
+    let panicked = recording.of("producer panicked")[0].text();
+    assert_eq!(panicked, "ERROR suppressed=0");
     recording.assert_throttled("producer panicked");
 }
 
@@ -679,13 +653,11 @@ fn a_damaged_block_is_told_once_however_often_it_is_met() {
     }
     let told = recording.of("block quarantined");
     assert_eq!(told.len(), 2, "{told:?}");
-    for (told, block) in told.iter().zip(["0", "1"]) {
-        told.assert_shape(Level::WARN, &["namespace", "block", "reason"]);
-        assert_eq!(
-            (told.field("namespace"), told.field("block")),
-            ("told-once", block)
-        );
-        assert!(told.field("reason").contains("hwm_end"), "{told:?}");
+    for (told, block) in told.iter().zip([0, 1]) {
+        let reason = told.field("reason");
+        assert!(reason.contains("hwm_end"), "{told:?}");
+        let expected = format!("WARN namespace=told-once block={block} reason={reason}");
+        assert_eq!(told.text(), expected);
     }
     assert!(!store.damage(&space, Block::new(7)));
 }
