@@ -13,9 +13,10 @@ const MAX_CONNECTIONS: usize = 256;
 
 /// What happens to the bytes, on the connections that are open and on those to
 /// come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fault {
     /// They pass.
+    #[default]
     None,
     /// Requests reach the server, and replies are lost.
     LoseReplies {
@@ -84,7 +85,7 @@ pub struct Proxy {
     acceptor: Option<JoinHandle<()>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Inner {
     server_port: AtomicU16,
     stopped: AtomicBool,
@@ -97,7 +98,7 @@ struct Inner {
     state: Mutex<State>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
     fault: Fault,
     connections: Vec<Arc<Connection>>,
@@ -127,14 +128,7 @@ impl Proxy {
         let address = listener.local_addr().unwrap();
         let inner = Arc::new(Inner {
             server_port: AtomicU16::new(server_port),
-            stopped: AtomicBool::new(false),
-            lost: AtomicU64::new(0),
-            forgotten: AtomicU64::new(0),
-            accepted: AtomicU64::new(0),
-            state: Mutex::new(State {
-                fault: Fault::None,
-                connections: Vec::new(),
-            }),
+            ..Inner::default()
         });
         let acceptor = thread::spawn({
             let inner = Arc::clone(&inner);

@@ -18,13 +18,13 @@ use crate::eventually;
 #[derive(Clone, Debug)]
 pub struct TrickyClock(Arc<Shared>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
     released: Condvar,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
     unix_ms: u64,
     /// How many producers are to be stopped.
@@ -45,21 +45,9 @@ struct State {
 
 impl TrickyClock {
     pub fn new(unix_ms: u64) -> Self {
-        let state = State {
-            unix_ms,
-            hold: 0,
-            held: 0,
-            releases: 0,
-            producers: Vec::new(),
-            good: 0,
-            panics: 0,
-            reads: 0,
-            delay: Duration::ZERO,
-        };
-        Self(Arc::new(Shared {
-            state: Mutex::new(state),
-            released: Condvar::new(),
-        }))
+        let clock = Self(Arc::default());
+        clock.state().unix_ms = unix_ms;
+        clock
     }
 
     pub fn advance(&self, by: Duration) {
