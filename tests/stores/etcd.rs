@@ -7,41 +7,29 @@ use std::time::{Duration, Instant};
 
 use ringflake::lease::conformance::{Given, Suite};
 use ringflake::lease::{
-    Acquire, Block, Durability, EtcdStore, Fence, Floor, Grant, History, Holder, Init, LeaseStore,
-    MAX_ACQUIRE, Namespace, OpenOptions, Renew, StoreError, open,
+    Block, Durability, Grant, Holder, LeaseStore as _, MAX_ACQUIRE, Namespace, StoreError,
 };
 use serde_json::Value;
 
-use crate::kit::tests_on;
 use crate::kit::{
-    HORIZON, acquire, ambiguous, corrupt, denied, exhausted, fenced, init, now, space, unavailable,
+    HORIZON, acquire, ask, corrupt, denied, exhausted, made, now, renew, several, take, tests_on,
+    unavailable,
 };
+use crate::served::{self, Served, hasty, store, tests_of_servers};
 use crate::upgrade::upgrades_from_format_1 as upgrades;
-use ringflake_kit::proxy::{After, Fault, Proxy, Then};
-use ringflake_kit::server::{Etcd, Lent};
-use ringflake_kit::short_or_long;
-use ringflake_kit::words;
+use ringflake_kit::server::{Etcd, Lent, Reachable as _};
+use ringflake_kit::{assert_says, eventually, short_or_long, words};
 
-fn options() -> OpenOptions {
-    OpenOptions::new().timeout(Duration::from_secs(20))
-}
+impl Served for Etcd {}
 
-fn store(url: &str) -> EtcdStore {
-    EtcdStore::from_url(url, &options()).unwrap()
-}
-
+tests_of_servers!(Etcd);
 tests_on! { Etcd;
-    idle: a_forgotten_connection_is_replaced;
-    lost:
-        a_grant_whose_reply_is_lost_is_ambiguous_and_nobodys
-        many_at_once_are_given_disjoint_rectangles;
-    sharing: a_hundred_generators_are_one_connection;
+    served: a_connection_that_was_closed_is_opened_again;
 }
 
 #[test]
 fn it_conforms() {
     let etcd = started!(Etcd::start());
-    let connect = || open(&etcd.url(), &options()).unwrap();
     // No value of a block, or one whose epoch no mark has.
     let damage = |space: &Namespace, block: Block| {
         let key = format!("ringflake/{}/block/{:020}", space.name(), block.index());
@@ -51,14 +39,15 @@ fn it_conforms() {
         };
         etcd.ctl(0, &["put", &key, value]);
     };
-    Suite::new(&connect, &now).with_damage(&damage).run();
+    Suite::new(&|| etcd.store(), &now)
+        .with_damage(&damage)
+        .run();
 }
 
 #[test]
 fn upgrades_from_format_1() {
     let etcd = started!(Lent::<Etcd>::start());
-    let connect = || open(&etcd.url(), &options()).unwrap();
-    upgrades(&connect, &|name, format, former| {
+    upgrades(&|| etcd.store(), &|name, format, former| {
         let key = format!("ringflake/{name}/record");
         let record = etcd.ctl(0, &["get", &key, "--print-value-only"]);
         let mut record: Value = serde_json::from_str(&record).unwrap();
@@ -72,17 +61,15 @@ fn upgrades_from_format_1() {
 #[test]
 fn it_conforms_on_three_members() {
     let etcd = started!(Etcd::start_with(3, &[]));
-    let connect = || open(&etcd.url(), &options()).unwrap();
-    Suite::new(&connect, &now).run();
+    Suite::new(&|| etcd.store(), &now).run();
 }
 
 /// The most that a transaction takes, with a record that is written too.
 #[test]
 fn the_most_blocks_fit_a_transaction_after_an_election() {
     let mut etcd = started!(Etcd::start());
-    let space = space("most");
-    let mut store = store(&etcd.url());
-    init(&mut store, &space);
+    let mut store = etcd.store();
+    let space = made(&mut store, "most", 5);
     let term = |etcd: &Etcd| {
         let record = etcd.ctl(0, &["get", "ringflake/most/record", "--print-value-only"]);
         let (_, term) = record.split_once("\"raft_term\":").unwrap();
@@ -91,10 +78,7 @@ fn the_most_blocks_fit_a_transaction_after_an_election() {
     let before = term(&etcd);
     etcd.kill(0);
     etcd.restart(0);
-    let grants = store
-        .acquire(&space, &Acquire::new(MAX_ACQUIRE, 10, now()))
-        .unwrap();
-    assert_eq!(grants.len(), MAX_ACQUIRE as usize);
+    several(&mut store, &space, MAX_ACQUIRE, 10);
     assert!(term(&etcd) > before);
 }
 
@@ -102,15 +86,13 @@ fn the_most_blocks_fit_a_transaction_after_an_election() {
 #[test]
 fn the_last_free_blocks_are_found() {
     let etcd = started!(Lent::<Etcd>::start());
-    // 1,024 blocks.
-    let space = space("last").with_block_bits(7).unwrap();
-    let mut store = store(&etcd.url());
-    init(&mut store, &space);
+    let mut store = etcd.store();
+    let space = made(&mut store, "last", 7);
+    assert_eq!(space.blocks(), 1024);
     let mut given = Given::default();
-    let mut held: Vec<Grant> = Vec::new();
-    while held.len() < 1024 {
-        let ask = Acquire::new(100.min(1024 - held.len() as u32), 600, now());
-        held.extend(store.acquire(&space, &ask).unwrap());
+    let mut held = Vec::new();
+    for _ in 0..16 {
+        held.extend(several(&mut store, &space, 64, 600));
     }
     held.iter().for_each(|grant| given.add(grant));
     exhausted(acquire(&mut store, &space));
@@ -119,7 +101,7 @@ fn the_last_free_blocks_are_found() {
     store
         .release(&space, released.block, released.epoch)
         .unwrap();
-    let again = acquire(&mut store, &space).unwrap();
+    let again = take(&mut store, &space, 60);
     assert_eq!(again.block, released.block);
     assert_eq!(again.ticks.start, released.ticks.end);
     given.add(&again);
@@ -130,12 +112,11 @@ fn the_last_free_blocks_are_found() {
 #[test]
 fn a_large_namespace_is_read_as_a_whole() {
     let etcd = started!(Lent::<Etcd>::start());
-    // 16,384 blocks.
-    let space = space("large").with_block_bits(3).unwrap();
-    let mut store = store(&etcd.url());
-    init(&mut store, &space);
+    let mut store = etcd.store();
+    let space = made(&mut store, "large", 3);
+    assert_eq!(space.blocks(), 16_384);
     let holder = Holder::new("h".repeat(64), "i".repeat(64));
-    let ask = Acquire::new(1, 800, now()).held_by(holder);
+    let ask = ask(1, 800).held_by(holder);
     let first = store.acquire(&space, &ask).unwrap().remove(0);
     let key = |index: u64| format!("ringflake/large/block/{index:020}");
     let get = ["get", &key(first.block.index()), "--print-value-only"];
@@ -147,84 +128,10 @@ fn a_large_namespace_is_read_as_a_whole() {
     let last = Grant::new(Block::new(9_999), first.epoch, first.ticks);
     exhausted(acquire(&mut store, &space));
     store.release(&space, last.block, last.epoch).unwrap();
-    assert_eq!(acquire(&mut store, &space).unwrap().block, last.block);
+    assert_eq!(take(&mut store, &space, 60).block, last.block);
     let blocks = store.list(&space).unwrap().blocks;
     assert_eq!(blocks.len() as u64, space.blocks());
     assert!(blocks.is_sorted_by_key(|block| block.block));
-}
-
-// Replies that are lost
-
-#[test]
-fn every_operation_that_writes_can_be_ambiguous_and_no_other() {
-    let etcd = started!(Lent::<Etcd>::start());
-    let proxy = Proxy::to(etcd.port(0));
-    let mut cut = store(&format!("etcd://127.0.0.1:{}", proxy.port()));
-    let orders = space("orders");
-    init(&mut cut, &orders);
-    let grant = acquire(&mut cut, &orders).unwrap();
-    let end = grant.ticks.end;
-    let renew = Renew::new(&grant, end + 5, now());
-
-    let lose = |requests| {
-        proxy.set(Fault::LoseReplies {
-            after: After::Requests(requests),
-            then: Then::Close,
-        });
-    };
-    let heal = |cut: &mut EtcdStore| {
-        proxy.set(Fault::None);
-        cut.list(&orders).unwrap();
-    };
-    let unborn = space("unborn");
-    lose(1);
-    ambiguous(cut.init(&unborn, &Init::new(History::New, now())));
-    heal(&mut cut);
-    lose(1);
-    ambiguous(cut.renew(&orders, &renew));
-    heal(&mut cut);
-    assert_eq!(
-        fenced(cut.renew(&orders, &renew)),
-        Fence::End {
-            known: end,
-            recorded: end + 5
-        }
-    );
-    lose(1);
-    ambiguous(cut.release(&orders, grant.block, grant.epoch));
-    heal(&mut cut);
-    lose(1);
-    ambiguous(cut.raise_floor(&orders, Floor::OverLostGrants, now()));
-    heal(&mut cut);
-    lose(0);
-    unavailable(cut.list(&orders));
-    lose(0);
-    unavailable(cut.check(&orders, now()));
-    lose(0);
-    unavailable(acquire(&mut cut, &orders));
-    heal(&mut cut);
-
-    let listing = cut.list(&orders).unwrap();
-    assert!(listing.blocks[0].released);
-    assert!(listing.record.floor > end);
-    assert!(cut.list(&unborn).is_ok());
-}
-
-#[test]
-fn a_connection_that_was_closed_while_idle_is_opened_again() {
-    let etcd = started!(Lent::<Etcd>::start());
-    let proxy = Proxy::to(etcd.port(0));
-    let mut cut = store(&format!("etcd://127.0.0.1:{}", proxy.port()));
-    let space = space("idle");
-    init(&mut cut, &space);
-    proxy.set(Fault::Cut);
-    unavailable(acquire(&mut cut, &space));
-    proxy.set(Fault::None);
-    acquire(&mut cut, &space).unwrap();
-    proxy.set(Fault::Cut);
-    proxy.set(Fault::None);
-    acquire(&mut cut, &space).unwrap();
-    assert_eq!(cut.list(&space).unwrap().blocks.len(), 2);
 }
 
 // Members that go and come
@@ -232,10 +139,9 @@ fn a_connection_that_was_closed_while_idle_is_opened_again() {
 #[test]
 fn a_restart_changes_nothing() {
     let mut etcd = started!(Etcd::start());
-    let space = space("restart");
-    let mut store = store(&etcd.url());
-    init(&mut store, &space);
-    let mut grant = acquire(&mut store, &space).unwrap();
+    let mut store = etcd.store();
+    let space = made(&mut store, "restart", 5);
+    let mut grant = take(&mut store, &space, 60);
     for end in [Etcd::kill as fn(&mut Etcd, usize), Etcd::stop] {
         let before = store.list(&space).unwrap();
         end(&mut etcd, 0);
@@ -244,31 +150,25 @@ fn a_restart_changes_nothing() {
         let report = store.check(&space, now()).unwrap();
         assert!(!report.history_lost());
         assert_eq!(report.durability, Durability::Durable);
-        assert!(
-            report.store.contains("1 members, leader m0"),
-            "{}",
-            report.store
-        );
+        assert_says(&report.store, &["1 members, leader m0"]);
         assert_eq!(store.list(&space).unwrap(), before);
-        let renew = Renew::new(&grant, grant.ticks.end + 5, now());
-        grant.ticks.end = store.renew(&space, &renew).unwrap();
+        grant.ticks.end = renew(&mut store, &space, &grant).unwrap();
     }
 }
 
 #[test]
 fn a_cluster_serves_on_when_its_leader_is_killed() {
     let mut etcd = started!(Etcd::start_with(3, &[]));
-    let space = space("leader");
-    let mut store = store(&etcd.url());
-    init(&mut store, &space);
+    let mut store = etcd.store();
+    let space = made(&mut store, "leader", 5);
     let mut given = Given::default();
-    let mut grant = acquire(&mut store, &space).unwrap();
+    let mut grant = take(&mut store, &space, 60);
     given.add(&grant);
     for _ in 0..short_or_long(1, 3) {
         let leader = etcd.leader();
         etcd.kill(leader);
         // What was sent to the one that died is ambiguous at worst.
-        ringflake_kit::eventually("another leads", || match acquire(&mut store, &space) {
+        eventually("another leads", || match acquire(&mut store, &space) {
             Ok(grant) => {
                 given.add(&grant);
                 true
@@ -276,8 +176,7 @@ fn a_cluster_serves_on_when_its_leader_is_killed() {
             Err(StoreError::Ambiguous { .. } | StoreError::Unavailable { .. }) => false,
             Err(other) => panic!("{other}"),
         });
-        let renew = Renew::new(&grant, grant.ticks.end + 1, now());
-        let end = store.renew(&space, &renew).unwrap();
+        let end = renew(&mut store, &space, &grant).unwrap();
         given.extend(&grant, end);
         grant.ticks.end = end;
         assert!(!store.check(&space, now()).unwrap().history_lost());
@@ -288,53 +187,39 @@ fn a_cluster_serves_on_when_its_leader_is_killed() {
 #[test]
 fn a_hanging_member_is_passed_over_a_minority_serves_nobody() {
     let mut etcd = started!(Etcd::start_with(3, &[]));
-    let space = space("hang");
-    init(&mut store(&etcd.url()), &space);
+    let space = made(&mut etcd.store(), "hang", 5);
     let leader = etcd.leader();
     let others: Vec<_> = (0..3).filter(|member| *member != leader).collect();
-    // Of which a share is waited for each member.
-    let brisk = || {
-        let options = OpenOptions::new().timeout(Duration::from_secs(6));
-        EtcdStore::from_url(&etcd.url(), &options).unwrap()
-    };
-    etcd.signal(others[0], libc::SIGSTOP);
+    etcd.process(others[0]).signal(libc::SIGSTOP);
     for _ in 0..3 {
-        // Each begins with a member at random.
-        acquire(&mut brisk(), &space).unwrap();
+        // Each begins with a member at random, and waits a share of its time for each.
+        take(&mut hasty(&etcd.url(), Duration::from_secs(6)), &space, 60);
     }
     etcd.kill(others[1]);
-    let patience = OpenOptions::new().timeout(Duration::from_secs(2));
-    let mut hasty = EtcdStore::from_url(&etcd.url(), &patience).unwrap();
+    let timeout = Duration::from_secs(2);
     let start = Instant::now();
-    let error = acquire(&mut hasty, &space).unwrap_err();
-    assert!(start.elapsed() < Duration::from_secs(20));
-    assert!(
-        matches!(
-            error,
-            StoreError::Unavailable { .. } | StoreError::Ambiguous { .. }
-        ),
-        "{error}"
-    );
-    etcd.signal(others[0], libc::SIGCONT);
-    acquire(&mut store(&etcd.url()), &space).unwrap();
+    let answer = acquire(&mut hasty(&etcd.url(), timeout), &space);
+    assert!(start.elapsed() < timeout + served::SLACK);
+    use StoreError::{Ambiguous, Unavailable};
+    let is_away = matches!(answer, Err(Unavailable { .. } | Ambiguous { .. }));
+    assert!(is_away, "{answer:?}");
+    etcd.process(others[0]).signal(libc::SIGCONT);
+    take(&mut etcd.store(), &space, 60);
 }
 
 #[test]
 fn a_cluster_without_space_is_unavailable_and_says_so() {
     let etcd = started!(Etcd::start_with(1, &["--quota-backend-bytes", "200000"]));
-    let space = space("full");
-    let mut store = store(&etcd.url());
-    init(&mut store, &space);
+    let mut store = etcd.store();
+    let space = made(&mut store, "full", 5);
     let page = "x".repeat(50_000);
-    ringflake_kit::eventually("the space is used up", || {
+    eventually("the space is used up", || {
         etcd.ctl(0, &["endpoint", "status"]);
         let full = std::panic::catch_unwind(|| etcd.ctl(0, &["put", "page", &page]));
         full.is_err()
     });
-    let text = unavailable(acquire(&mut store, &space));
-    assert!(text.contains("space exceeded"), "{text}");
-    let text = unavailable(store.check(&space, now()));
-    assert!(text.contains("NOSPACE"), "{text}");
+    unavailable(acquire(&mut store, &space)).says("space exceeded");
+    unavailable(store.check(&space, now())).says("NOSPACE");
     assert!(store.list(&space).unwrap().blocks.is_empty());
 }
 
@@ -355,30 +240,24 @@ fn credentials_log_in_and_are_never_shown() {
     ] {
         etcd.ctl(0, arguments);
     }
-    let url = |login: &str| format!("etcd://{login}@127.0.0.1:{}", etcd.port(0));
+    let url = |login: &str| format!("etcd://{login}@127.0.0.1:{}", etcd.port());
     let good = url("me:hunter2me");
-    let connect = || open(&good, &options()).unwrap();
-    Suite::new(&connect, &now).run();
+    Suite::new(&|| store(&good), &now).run();
 
-    let orders = space("orders");
-    for (login, told) in [
-        ("me:hunter2wrong", "invalid user ID or password"),
-        ("nobody:hunter2me", "invalid user ID or password"),
-    ] {
+    let mut kept = store(&good);
+    let orders = made(&mut kept, "orders", 5);
+    for login in ["me:hunter2wrong", "nobody:hunter2me"] {
         let mut wrong = store(&url(login));
-        let text = denied(wrong.list(&orders)) + &format!("{wrong:?}");
-        assert!(text.contains(told), "{text}");
-        assert!(!text.contains("hunter2"), "{text}");
+        let answer = denied(wrong.list(&orders));
+        answer.says("invalid user ID or password").hides("hunter2");
+        assert!(!format!("{wrong:?}").contains("hunter2"), "{wrong:?}");
     }
-    let text = denied(store(&etcd.url()).list(&orders));
-    assert!(text.contains("user name is empty"), "{text}");
+    denied(etcd.store().list(&orders)).says("user name is empty");
 
     // All tokens end with this, and a new one is fetched.
-    let mut kept = store(&good);
-    init(&mut kept, &orders);
     etcd.ctl(0, &["--user=root:hunter2root", "auth", "disable"]);
     etcd.ctl(0, &["auth", "enable"]);
-    acquire(&mut kept, &orders).unwrap();
+    take(&mut kept, &orders, 60);
     assert!(!format!("{kept:?}").contains("hunter2"));
 }
 
@@ -395,26 +274,9 @@ fn it_conforms_over_tls_and_trusts_nobody_else() {
         "--client-cert-auth",
     ];
     let etcd = started!(Etcd::start_with(1, &arguments));
-    let host = format!("localhost:{}", etcd.port(0));
-    let identity = ringflake_kit::tls::Identity::new();
-    let own = identity.parameters("cert", "key");
-    let url = format!("etcds://{host}?ca={ca}&{own}");
-    let connect = || open(&url, &options()).unwrap();
-    Suite::new(&connect, &now).run();
-
-    let orders = space("orders");
-    init(&mut store(&url), &orders);
-    for (what, url) in [
-        ("another authority", format!("etcds://{host}?{own}")),
-        ("another name", url.replace("localhost", "127.0.0.2")),
-        ("no certificate", format!("etcds://{host}?ca={ca}")),
-        ("no TLS", format!("etcd://{host}")),
-    ] {
-        let patience = OpenOptions::new().timeout(Duration::from_secs(3));
-        let mut store = EtcdStore::from_url(&url, &patience).unwrap();
-        let text = unavailable(store.list(&orders));
-        assert!(!text.is_empty(), "{what}");
-    }
+    let port = etcd.port();
+    let no_tls = format!("etcd://localhost:{port}");
+    served::conforms_over_tls_and_trusts_nobody_else("etcds", port, &no_tls);
 }
 
 // What is kept
@@ -422,7 +284,7 @@ fn it_conforms_over_tls_and_trusts_nobody_else() {
 #[test]
 fn what_nobody_wrote_is_corrupt_and_left_alone() {
     let etcd = started!(Lent::<Etcd>::start());
-    let mut store = store(&etcd.url());
+    let mut store = etcd.store();
     let replace = |key: &str, from: &str, to: &str| {
         let value = etcd.ctl(0, &["get", key, "--print-value-only"]);
         let damaged = value.trim_end().replace(from, to);
@@ -438,16 +300,14 @@ fn what_nobody_wrote_is_corrupt_and_left_alone() {
     .enumerate()
     {
         let name = format!("d{index}");
-        let space = space(&name).with_block_bits(17).unwrap();
-        init(&mut store, &space);
-        let grant = acquire(&mut store, &space).unwrap();
+        let space = made(&mut store, &name, 17);
+        let grant = take(&mut store, &space, 60);
         replace(&format!("ringflake/{name}/record"), from, to);
         let prefix = format!("ringflake/{name}/");
         let before = etcd.ctl(0, &["get", "--prefix", &prefix]);
         corrupt(acquire(&mut store, &space));
         corrupt(store.list(&space));
-        let renew = Renew::new(&grant, grant.ticks.end + 5, now());
-        corrupt(store.renew(&space, &renew));
+        corrupt(renew(&mut store, &space, &grant));
         corrupt(store.repair(&space, grant.block, now()));
         assert_eq!(etcd.ctl(0, &["get", "--prefix", &prefix]), before);
     }
@@ -456,10 +316,9 @@ fn what_nobody_wrote_is_corrupt_and_left_alone() {
 #[test]
 fn keys_that_nobody_wrote_cost_their_block_alone() {
     let etcd = started!(Lent::<Etcd>::start());
-    let mut store = store(&etcd.url());
-    let space = space("keys");
-    init(&mut store, &space);
-    let grants = store.acquire(&space, &Acquire::new(5, 60, now())).unwrap();
+    let mut store = etcd.store();
+    let space = made(&mut store, "keys", 5);
+    let grants = several(&mut store, &space, 5, 60);
     let key = |block: Block| format!("ringflake/keys/block/{:020}", block.index());
     let values = [
         "",
@@ -476,9 +335,7 @@ fn keys_that_nobody_wrote_cost_their_block_alone() {
         let key = format!("ringflake/keys/block/{stray}");
         etcd.ctl(0, &["put", &key, "{}"]);
     }
-    let ask = Acquire::new(MAX_ACQUIRE, 60, now());
-    let more = store.acquire(&space, &ask).unwrap();
-    assert_eq!(more.len(), MAX_ACQUIRE as usize);
+    let more = several(&mut store, &space, MAX_ACQUIRE, 60);
     let damaged = |grant: &Grant| grants.iter().any(|known| known.block == grant.block);
     assert!(!more.iter().any(damaged), "{more:?}");
 

@@ -1,12 +1,16 @@
 //! What the tests of several stores begin with.
 
 use std::error::Error;
+use std::fmt;
+use std::net::{TcpListener, TcpStream};
+use std::ops::Deref;
+use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
-use ringflake::lease::conformance::Given;
 use ringflake::lease::{
-    Acquire, Fence, Fingerprint, Grant, History, Init, LeaseStore, Namespace, StoreError,
-    StoreLimits,
+    Acquire, Block, Epoch, Fence, Fingerprint, Floor, Grant, History, Init, LeaseStore, Namespace,
+    Renew, StoreError, StoreLimits,
 };
 use ringflake::{Clock, Layout, SystemClock};
 
@@ -41,7 +45,12 @@ pub(crate) fn now() -> u64 {
     SystemClock.unix_ms()
 }
 
-/// A namespace of seconds.
+/// A namespace of 2^17 / 2^`block_bits` blocks, with ticks of a second.
+pub(crate) fn sized(name: &str, block_bits: u32) -> Namespace {
+    space(name).with_block_bits(block_bits).unwrap()
+}
+
+/// The same of 4,096 blocks.
 pub(crate) fn space(name: &str) -> Namespace {
     Namespace::new(name, &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap()
 }
@@ -52,15 +61,90 @@ pub(crate) fn limits() -> StoreLimits {
         .with_failover(Duration::from_secs(FAILOVER))
 }
 
-pub(crate) fn init(store: &mut dyn LeaseStore, space: &Namespace) {
-    let init = Init::new(History::New, now()).with_limits(limits());
-    store.init(space, &init).unwrap();
+/// What begins a namespace with these limits.
+pub(crate) fn begin() -> Init {
+    Init::new(History::New, now()).with_limits(limits())
 }
 
+pub(crate) fn init(store: &mut dyn LeaseStore, space: &Namespace) {
+    store.init(space, &begin()).unwrap();
+}
+
+/// A namespace of [`sized`], on record.
+pub(crate) fn made(store: &mut dyn LeaseStore, name: &str, block_bits: u32) -> Namespace {
+    let space = sized(name, block_bits);
+    init(store, &space);
+    space
+}
+
+/// The tick that it is.
+pub(crate) fn tick(space: &Namespace) -> u64 {
+    space.layout().tick_at(now()).unwrap()
+}
+
+/// Asks for so many blocks for so many ticks.
+pub(crate) fn ask(blocks: u32, length: u64) -> Acquire {
+    Acquire::new(blocks, length, now())
+}
+
+/// One block for a minute.
 pub(crate) fn acquire(store: &mut dyn LeaseStore, space: &Namespace) -> Result<Grant, StoreError> {
-    let mut grants = store.acquire(space, &Acquire::new(1, 60, now()))?;
+    let mut grants = store.acquire(space, &ask(1, 60))?;
     assert_eq!(grants.len(), 1);
     Ok(grants.remove(0))
+}
+
+/// So many blocks, for so many ticks.
+pub(crate) fn several(
+    store: &mut dyn LeaseStore,
+    space: &Namespace,
+    blocks: u32,
+    length: u64,
+) -> Vec<Grant> {
+    let grants = store.acquire(space, &ask(blocks, length)).unwrap();
+    assert_eq!(grants.len(), blocks as usize);
+    grants
+}
+
+/// One of them.
+pub(crate) fn take(store: &mut dyn LeaseStore, space: &Namespace, length: u64) -> Grant {
+    several(store, space, 1, length).remove(0)
+}
+
+/// Asks for one tick more of a grant.
+pub(crate) fn longer(grant: &Grant) -> Renew {
+    Renew::new(grant, grant.ticks.end + 1, now())
+}
+
+pub(crate) fn renew(
+    store: &mut dyn LeaseStore,
+    space: &Namespace,
+    grant: &Grant,
+) -> Result<u64, StoreError> {
+    store.renew(space, &longer(grant))
+}
+
+/// The mark of a block, as the store has it.
+pub(crate) fn mark(store: &mut dyn LeaseStore, space: &Namespace, block: Block) -> Option<u64> {
+    let blocks = store.list(space).unwrap().blocks;
+    let found = blocks.iter().find(|known| known.block == block);
+    found.map(|known| known.hwm_end)
+}
+
+/// What every method but `init` answers.
+pub(crate) fn answers(
+    store: &mut dyn LeaseStore,
+    space: &Namespace,
+) -> [Result<(), StoreError>; 6] {
+    let grant = Grant::new(Block::new(0), Epoch::FIRST, 0..1);
+    [
+        acquire(store, space).map(drop),
+        renew(store, space, &grant).map(drop),
+        store.release(space, grant.block, grant.epoch),
+        store.list(space).map(drop),
+        store.raise_floor(space, Floor::Tick(1), now()).map(drop),
+        store.check(space, now()).map(drop),
+    ]
 }
 
 /// An error with all its sources, in both ways to print them.
@@ -74,14 +158,60 @@ pub(crate) fn all_of(error: &dyn Error) -> String {
     text
 }
 
+/// Does `script` with everybody who connects, until the process ends; and the port for
+/// that.
+pub(crate) fn serve(script: impl Fn(TcpStream) + Send + Sync + 'static) -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let script = Arc::new(script);
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (stream, script) = (stream.unwrap(), Arc::clone(&script));
+            thread::spawn(move || script(stream));
+        }
+    });
+    port
+}
+
+/// All that an error shows.
+pub(crate) struct Shown(String);
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Deref for Shown {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Shown {
+    #[track_caller]
+    pub(crate) fn says(self, part: &str) -> Self {
+        ringflake_kit::assert_says(&self.0, &[part]);
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn hides(self, secret: &str) -> Self {
+        assert!(!self.0.contains(secret), "{}", self.0);
+        self
+    }
+}
+
 /// Functions that answer all that an error of one kind shows, and fail the test at any
 /// other outcome.
 macro_rules! shown {
     ($($function:ident: $kind:ident,)*) => {$(
         #[track_caller]
-        pub(crate) fn $function<T: std::fmt::Debug>(result: Result<T, StoreError>) -> String {
+        pub(crate) fn $function<T: fmt::Debug>(result: Result<T, StoreError>) -> Shown {
             match result {
-                Err(error @ StoreError::$kind { .. }) => all_of(&error),
+                Err(error @ StoreError::$kind { .. }) => Shown(all_of(&error)),
                 other => panic!("{other:?}, not {}", stringify!($kind)),
             }
         }
@@ -108,7 +238,7 @@ shown! {
 }
 
 #[track_caller]
-pub(crate) fn fenced<T: std::fmt::Debug>(result: Result<T, StoreError>) -> Fence {
+pub(crate) fn fenced<T: fmt::Debug>(result: Result<T, StoreError>) -> Fence {
     match result {
         Err(StoreError::Fenced { fence, .. }) => fence,
         other => panic!("{other:?} instead of a fence"),
@@ -117,7 +247,7 @@ pub(crate) fn fenced<T: std::fmt::Debug>(result: Result<T, StoreError>) -> Fence
 
 /// The floor after a history was lost at about now.
 #[track_caller]
-pub(crate) fn floor_ahead<T: std::fmt::Debug>(result: Result<T, StoreError>) -> u64 {
+pub(crate) fn floor_ahead<T: fmt::Debug>(result: Result<T, StoreError>) -> u64 {
     match result {
         Err(StoreError::FloorAhead { floor, .. }) => {
             let now = Layout::RANDFLAKE.tick_at(now()).unwrap();
@@ -130,36 +260,4 @@ pub(crate) fn floor_ahead<T: std::fmt::Debug>(result: Result<T, StoreError>) -> 
         }
         other => panic!("{other:?} instead of a floor ahead"),
     }
-}
-
-/// So many connections at once that each acquire and release, again and again;
-/// answers what was given.
-pub(crate) fn herd(
-    space: &Namespace,
-    threads: usize,
-    rounds: usize,
-    open: &(dyn Fn() -> Box<dyn LeaseStore> + Sync),
-) -> Given {
-    let grants: Vec<Grant> = std::thread::scope(|scope| {
-        let work = || {
-            let mut store = open();
-            let mut grants = Vec::new();
-            for round in 0..rounds {
-                let ask = Acquire::new(1 + round as u32 % 3, 5, now());
-                let given = store.acquire(space, &ask).unwrap();
-                for grant in &given {
-                    store.release(space, grant.block, grant.epoch).unwrap();
-                }
-                grants.extend(given);
-            }
-            grants
-        };
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        let joined = workers.into_iter().map(|worker| worker.join().unwrap());
-        joined.flatten().collect()
-    });
-    let mut given = Given::default();
-    grants.iter().for_each(|grant| given.add(grant));
-    assert!(given.intervals() >= threads * rounds, "{given:?}");
-    given
 }

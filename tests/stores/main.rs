@@ -6,17 +6,8 @@ extern crate ringflake_kit;
 
 #[cfg(feature = "etcd")]
 mod etcd;
-#[cfg(any(
-    feature = "etcd",
-    feature = "mysql",
-    feature = "postgres",
-    feature = "redis"
-))]
-mod idle;
 #[allow(dead_code, reason = "each set of features uses a part of it")]
 mod kit;
-#[cfg(any(feature = "etcd", feature = "redis"))]
-mod lost;
 #[cfg(feature = "mysql")]
 mod mysql;
 #[cfg(feature = "postgres")]
@@ -30,7 +21,8 @@ mod redis;
     feature = "postgres",
     feature = "redis"
 ))]
-mod sharing;
+#[allow(dead_code, reason = "each set of features uses a part of it")]
+mod served;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod sql;
 #[cfg(all(feature = "sqlite", unix))]

@@ -1,21 +1,29 @@
 //! MariaDB, which stands for MySQL too.
 
-use std::thread;
-use std::time::{Duration, Instant};
-
 use mysql::Conn;
 use mysql::prelude::Queryable;
-use ringflake::lease::{
-    Acquire, Durability, Fence, Grant, History, Holder, Init, LeaseStore, OpenOptions, Renew,
-    StoreError, open,
+use ringflake::lease::{Durability, Fence, Holder, LeaseStore as _};
+
+use crate::kit::{
+    acquire, answers, ask, denied, fenced, floor_ahead, made, not_durable, now, renew, several,
+    take, unavailable,
 };
-
-use crate::kit::fenced;
-
-use crate::sql::{self, Database, answers, batches, made, now, space, take, tick, unavailable};
+use crate::served::{Served, store};
+use crate::sql::{self, Database, batches};
 use crate::upgrade::upgrades_from_format_1 as upgrades;
+use ringflake_kit::events::warnings;
 use ringflake_kit::server::{Lent, MariaDb, PASSWORD, Reachable as _, TestServer as _};
-use ringflake_kit::{eventually, words};
+use ringflake_kit::{assert_says, words};
+
+impl Served for MariaDb {
+    fn is_done(&self) -> bool {
+        self.sessions() == 1
+    }
+
+    fn has_transactions(&self) -> bool {
+        true
+    }
+}
 
 impl Database for MariaDb {
     fn execute(&self, sql: &str) {
@@ -37,12 +45,9 @@ impl Database for MariaDb {
         Box::new(move |sql| execute(&mut holding, sql))
     }
 
-    /// (The list of transactions is a copy that is not renewed for those who ask too
-    /// often.)
+    /// (The list of transactions is a copy, and not renewed for those who ask often.)
     fn is_waited_for(&self) -> bool {
-        let waiting = "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'";
-        let row: Option<(String, u64)> = self.admin().query_first(waiting).unwrap();
-        row.unwrap().1 > 0
+        status(self, "Innodb_row_lock_current_waits") > 0
     }
 
     fn sessions(&self) -> u64 {
@@ -58,15 +63,13 @@ fn execute(connection: &mut Conn, sql: &str) {
     }
 }
 
-sql::tests_of_sql!(MariaDb);
-
-#[track_caller]
-fn not_durable<T: std::fmt::Debug>(result: Result<T, StoreError>, setting: &str) {
-    match result {
-        Err(StoreError::NotDurable { reason, .. }) => assert!(reason.contains(setting), "{reason}"),
-        other => panic!("{other:?}"),
-    }
+fn status(server: &MariaDb, variable: &str) -> u64 {
+    let sql = format!("SHOW GLOBAL STATUS LIKE '{variable}'");
+    let row: Option<(String, u64)> = server.admin().query_first(sql).unwrap();
+    row.unwrap().1
 }
+
+sql::tests_of_sql!(MariaDb);
 
 /// With every default turned against the store that a session can turn back.
 #[test]
@@ -117,13 +120,13 @@ fn upgrades_from_format_1() {
 fn an_upgrade_goes_on_where_another_stopped() {
     let server = started!(Lent::<MariaDb>::start());
     let mut store = server.store();
-    made(&mut *store, "orders", 5);
+    made(&mut store, "orders", 5);
     let mut admin = server.admin();
     execute(
         &mut admin,
         "ALTER TABLE ringflake_namespace DROP KEY ringflake_namespace_secret, DROP COLUMN secret",
     );
-    made(&mut *store, "invoices", 5);
+    made(&mut store, "invoices", 5);
     let columns = "SELECT COUNT(*) FROM information_schema.STATISTICS
         WHERE INDEX_NAME = 'ringflake_namespace_secret' AND NON_UNIQUE = 0";
     assert_eq!(admin.query_first(columns).unwrap(), Some(1));
@@ -155,24 +158,19 @@ fn those_who_renew_the_same_blocks_share_what_is_added() {
 fn renewals_of_many_namespaces_are_one_transaction() {
     let server = started!(Lent::<MariaDb>::start());
     let mut store = server.store();
-    let spaces = ["a", "b", "c"].map(|name| made(&mut *store, name, 5));
+    let spaces = ["a", "b", "c"].map(|name| made(&mut store, name, 5));
     let grants = spaces
         .each_ref()
-        .map(|space| (space, batches::several(&mut *store, space, 20)));
+        .map(|space| (space, several(&mut store, space, 20, 10)));
     let asked = grants
         .iter()
-        .map(|(space, grants)| batches::all(space, grants));
-    let asked: Vec<_> = asked.flatten().collect();
-    let count = |what: &str| -> u64 {
-        let sql = format!("SHOW GLOBAL STATUS LIKE '{what}'");
-        let row: Option<(String, u64)> = server.admin().query_first(sql).unwrap();
-        row.unwrap().1
-    };
-    let before = ["Com_commit", "Com_update_multi"].map(count);
-    let answers = batches::renew_all(&mut *store, &asked);
-    let after = ["Com_commit", "Com_update_multi"].map(count);
+        .flat_map(|(space, grants)| batches::all(space, grants));
+    let asked: Vec<_> = asked.collect();
+    let done = || ["Com_commit", "Com_update_multi"].map(|what| status(&server, what));
+    let before = done();
+    let answers = batches::renew_all(&mut store, &asked);
+    assert_eq!(done(), [before[0] + 1, before[1] + asked.len() as u64]);
     batches::moved(answers, &asked);
-    assert_eq!(after, [before[0] + 1, before[1] + asked.len() as u64]);
 }
 
 #[test]
@@ -190,15 +188,14 @@ fn a_deadlock_is_repeated() {
 fn a_server_with_another_identity_raises_the_floor() {
     let mut server = started!(MariaDb::start_with(&["--server-id=1"]));
     let mut store = server.store();
-    let space = made(&mut *store, "orders", 5);
-    let mut grant = take(&mut *store, &space, 3);
+    let space = made(&mut store, "orders", 5);
+    let mut grant = take(&mut store, &space, 3);
 
     // The same server as before.
     server.kill();
     server.restart();
     let mut store = server.store();
-    let renew = Renew::new(&grant, grant.ticks.end + 1, now());
-    grant.ticks.end = store.renew(&space, &renew).unwrap();
+    grant.ticks.end = renew(&mut store, &space, &grant).unwrap();
 
     // A copy of it, as far as anybody can see.
     server.stop();
@@ -206,26 +203,17 @@ fn a_server_with_another_identity_raises_the_floor() {
     server.restart();
     let mut store = server.store();
     assert!(store.check(&space, now()).unwrap().history_lost());
-    let renew = Renew::new(&grant, grant.ticks.end + 1, now());
-    assert_eq!(fenced(store.renew(&space, &renew)), Fence::Incarnation);
-    let before = tick(&space);
-    match store
-        .acquire(&space, &Acquire::new(1, 1, now()))
-        .unwrap_err()
-    {
-        StoreError::FloorAhead { floor, .. } => {
-            assert!(floor > before + 660 + 60, "{floor}");
-        }
-        other => panic!("{other}"),
-    }
+    let fence = fenced(renew(&mut store, &space, &grant));
+    assert_eq!(fence, Fence::Incarnation);
+    floor_ahead(acquire(&mut store, &space));
 }
 
 #[test]
 fn a_server_that_can_forget_is_refused() {
     let mut server = started!(MariaDb::start_with(&["--log-bin", "--sync-binlog=1"]));
     let mut store = server.store();
-    let space = made(&mut *store, "orders", 5);
-    let grant = take(&mut *store, &space, 60);
+    let space = made(&mut store, "orders", 5);
+    let grant = take(&mut store, &space, 60);
     let report = store.check(&space, now()).unwrap();
     assert_eq!(report.durability, Durability::Durable);
     assert!(report.store.starts_with("MariaDB 1"), "{}", report.store);
@@ -234,29 +222,28 @@ fn a_server_that_can_forget_is_refused() {
         server.execute(&format!("SET GLOBAL {setting} = {bad}"));
         // On the connection that was good a moment ago, and on a new one.
         for store in [&mut store, &mut server.store()] {
-            let renew = Renew::new(&grant, grant.ticks.end + 1, now());
-            not_durable(store.acquire(&space, &Acquire::new(1, 60, now())), setting);
-            not_durable(store.renew(&space, &renew), setting);
-            not_durable(store.check(&space, now()), setting);
+            not_durable(acquire(store, &space)).says(setting);
+            not_durable(renew(store, &space, &grant)).says(setting);
+            not_durable(store.check(&space, now())).says(setting);
         }
         sql::best_effort_is_said_once_a_connection(&server, &space, setting);
         server.execute(&format!("SET GLOBAL {setting} = 1"));
-        take(&mut *store, &space, 60);
+        take(&mut store, &space, 60);
     }
 
     server.execute("SET GLOBAL read_only = 1");
-    for error in answers(&mut *store, &space) {
-        unavailable::<()>(Err(error), "read-only");
+    for answer in answers(&mut store, &space) {
+        unavailable(answer).says("read-only");
     }
     server.execute("SET GLOBAL read_only = 0");
 
     server.execute("ALTER TABLE ringflake_block ENGINE = Aria");
-    not_durable(server.store().list(&space), "ringflake_block (Aria)");
+    not_durable(server.store().list(&space)).says("ringflake_block (Aria)");
 
     server.stop();
     server.configure(&["--skip-innodb-doublewrite"]);
     server.restart();
-    not_durable(server.store().list(&space), "innodb_doublewrite");
+    not_durable(server.store().list(&space)).says("innodb_doublewrite");
 }
 
 #[test]
@@ -273,16 +260,16 @@ fn launches_are_noted_for_those_who_read_worker_node() {
             .unwrap()
     };
     let mut store = server.store();
-    let space = made(&mut *store, "orders", 5);
+    let space = made(&mut store, "orders", 5);
     assert_eq!(rows(&server), []);
-    let ask = Acquire::new(1, 10, now()).held_by(Holder::new("host-1", "8080"));
+    let ask = ask(1, 10).held_by(Holder::new("host-1", "8080"));
     for _ in 0..3 {
         store.acquire(&space, &ask).unwrap();
     }
     let named = (1, "host-1".to_owned(), "8080".to_owned(), 2, true);
     assert_eq!(rows(&server), [named]);
     // Of one without a name, the server knows where it is.
-    take(&mut *server.store(), &space, 10);
+    take(&mut server.store(), &space, 10);
     let seen = rows(&server).remove(1);
     assert_eq!((seen.1.as_str(), seen.3, seen.4), ("127.0.0.1", 2, true));
 
@@ -294,7 +281,7 @@ fn launches_are_noted_for_those_who_read_worker_node() {
         TIMESTAMP NOT NULL, CREATED TIMESTAMP NOT NULL, PRIMARY KEY (ID)) ENGINE = INNODB",
     );
     server.execute("INSERT INTO WORKER_NODE VALUES (41, 'java', '1', 1, NOW(), NOW(), NOW())");
-    made(&mut *server.store(), "more", 5);
+    made(&mut server.store(), "more", 5);
     server.store().acquire(&space, &ask).unwrap();
     let ids: Vec<_> = rows(&server).into_iter().map(|row| row.0).collect();
     assert_eq!(ids, [41, 42]);
@@ -306,85 +293,38 @@ fn launches_are_noted_for_those_who_read_worker_node() {
     ] {
         server.execute(statement);
         let mut store = server.store();
-        let heard = sql::warnings(|| {
-            let grant = take(&mut *store, &space, 10);
-            let renew = Renew::new(&grant, grant.ticks.end + 1, now());
-            store.renew(&space, &renew).unwrap();
-            take(&mut *store, &space, 10);
+        let heard = warnings(|| {
+            let grant = take(&mut store, &space, 10);
+            renew(&mut store, &space, &grant).unwrap();
+            take(&mut store, &space, 10);
         });
         let [line]: [String; 1] = heard.try_into().unwrap();
-        assert!(
-            line.contains("launch not noted") && line.contains("WORKER_NODE"),
-            "{line}"
-        );
+        assert_says(&line, &["launch not noted", "WORKER_NODE"]);
     }
 }
 
 #[test]
 fn a_user_needs_to_create_only_where_tables_are_missing() {
     let server = started!(MariaDb::start());
-    let password = PASSWORD;
-    server.execute(&format!("CREATE USER other@'%' IDENTIFIED BY '{password}'"));
-    let url = server.url().replace("//app:", "//other:");
-    let mut other = open(&url, &sql::patient()).unwrap();
-    let init = Init::new(History::New, now());
-    let text = crate::kit::denied(other.init(&space("mine", 5), &init));
-    assert!(text.contains("denied"), "{text}");
-
-    let orders = made(&mut *server.store(), "orders", 5);
-    crate::kit::denied(other.list(&orders));
-    for table in ["ringflake_namespace", "ringflake_block"] {
-        server.execute(&format!(
-            "GRANT SELECT, INSERT, UPDATE ON app.{table} TO other@'%'"
-        ));
-    }
-    other.init(&space("mine", 5), &init).unwrap();
-    let grant = take(&mut *other, &orders, 10);
-    let renew = Renew::new(&grant, grant.ticks.end + 1, now());
-    other.renew(&orders, &renew).unwrap();
-    other.release(&orders, grant.block, grant.epoch).unwrap();
-    other.check(&orders, now()).unwrap();
-
-    let mut store = open(&format!("{}-not", server.url()), &sql::patient()).unwrap();
-    let text = crate::kit::denied(store.list(&orders));
-    assert!(text.contains("app-not"), "{text}");
-}
-
-/// A server that is stopped in its tracks holds its connections and says nothing.
-#[test]
-fn a_frozen_server_ends_with_the_time_out() {
-    let server = started!(MariaDb::start());
-    let timeout = Duration::from_secs(2);
-    let options = OpenOptions::new().timeout(timeout);
-    let mut store = open(&server.url(), &options).unwrap();
-    let space = made(&mut *server.store(), "orders", 5);
-    take(&mut *server.store(), &space, 10);
-    store.list(&space).unwrap();
-
-    server.process().signal(libc::SIGSTOP);
-    let began = Instant::now();
-    let outcome = store.list(&space);
-    let took = began.elapsed();
-    server.process().signal(libc::SIGCONT);
-    assert!(
-        matches!(outcome, Err(StoreError::Unavailable { .. })),
-        "{outcome:?}"
-    );
-    assert!(took < timeout + sql::SLACK, "{took:?}");
-    eventually("it answers again", || store.list(&space).is_ok());
+    server.execute(&format!("CREATE USER other@'%' IDENTIFIED BY '{PASSWORD}'"));
+    let grant = || {
+        for table in ["ringflake_namespace", "ringflake_block"] {
+            server.execute(&format!(
+                "GRANT SELECT, INSERT, UPDATE ON app.{table} TO other@'%'"
+            ));
+        }
+    };
+    let told = ["denied", "app-not"];
+    sql::to_create_is_needed_only_where_tables_are_missing(&server, &grant, denied, told);
 }
 
 #[test]
 fn tls_is_what_the_url_asks_for() {
     let mut server = started!(MariaDb::start());
     let url = server.url();
-    let space = made(&mut *server.store(), "orders", 5);
-    unavailable(
-        open(&format!("{url}?require_ssl=true"), &sql::patient())
-            .unwrap()
-            .list(&space),
-        "has no TLS",
-    );
+    let space = made(&mut server.store(), "orders", 5);
+    let check = |query: &str| store(&format!("{url}{query}")).list(&space).map(drop);
+    unavailable(check("?require_ssl=true")).says("has no TLS");
 
     let directory = ringflake_kit::server::directory();
     sql::certificate(directory.path(), "mysql");
@@ -395,33 +335,11 @@ fn tls_is_what_the_url_asks_for() {
     server.restart();
     server.execute("ALTER USER app@'%' REQUIRE SSL");
 
-    let check = |query: &str| {
-        let mut store = open(&format!("{url}{query}"), &sql::patient()).unwrap();
-        store.list(&space).map(drop)
-    };
-    let text = crate::kit::denied(check(""));
-    assert!(text.contains("Access denied"), "{text}");
+    denied(check("")).says("Access denied");
     check(&format!("?root_cert_path={own}")).unwrap();
     check("?danger_accept_invalid_certs=true").unwrap();
-    let text = "invalid peer certificate";
-    unavailable(check("?require_ssl=true"), text);
-    unavailable(check("?root_cert_path=/nowhere"), "No such file");
-}
-
-#[test]
-fn it_can_be_used_from_many_threads_in_turn() {
-    let server = started!(Lent::<MariaDb>::start());
-    let mut store = server.store();
-    let space = made(&mut *store, "orders", 5);
-    let mut grants: Vec<Grant> = Vec::new();
-    for _ in 0..3 {
-        let space = space.clone();
-        let worker = thread::spawn(move || (take(&mut *store, &space, 10), store));
-        let (grant, back) = worker.join().unwrap();
-        grants.push(grant);
-        store = back;
-    }
-    assert_eq!(grants.len(), 3);
+    unavailable(check("?require_ssl=true")).says("invalid peer certificate");
+    unavailable(check("?root_cert_path=/nowhere")).says("No such file");
 }
 
 #[test]

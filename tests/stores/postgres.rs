@@ -1,23 +1,36 @@
 //! PostgreSQL.
 
+mod batches;
+mod renewals;
+
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
 use ringflake::lease::conformance::Given;
 use ringflake::lease::{
-    Acquire, Block, Durability, Fence, Floor, Grant, History, Init, LeaseStore, Namespace,
-    OpenOptions, Renew, StoreError, StoreLimits, open,
+    Block, Durability, Fence, Floor, Grant, LeaseStore, Namespace, Renew, StoreError, StoreLimits,
 };
 
-use crate::kit::{ambiguous, corrupt, fenced};
-
-use crate::sql::{
-    self, Database, all_of, answers, made, mark, now, space, take, tick, unavailable,
+use crate::kit::{
+    acquire, ambiguous, answers, begin, corrupt, fenced, longer, made, mark, not_durable, now,
+    renew, several, sized, take, tick, unavailable,
 };
+use crate::served::{Served, hasty, store};
+use crate::sql::{self, Database};
 use crate::upgrade::upgrades_from_format_1 as upgrades;
 use ringflake_kit::eventually;
-use ringflake_kit::server::{Lent, PASSWORD, Postgres, Reachable as _, Session, TestServer as _};
+use ringflake_kit::server::{Lent, PASSWORD, Postgres, Reachable as _, TestServer as _};
+
+impl Served for Postgres {
+    fn is_done(&self) -> bool {
+        self.sessions() == 1
+    }
+
+    fn has_transactions(&self) -> bool {
+        true
+    }
+}
 
 impl Database for Postgres {
     fn execute(&self, sql: &str) {
@@ -44,7 +57,9 @@ impl Database for Postgres {
     }
 
     fn is_waited_for(&self) -> bool {
-        waits(&self.admin(), "Lock")
+        let waiting = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'ringflake'
+            AND state = 'active' AND wait_event_type = 'Lock'";
+        self.admin().value(waiting) != "0"
     }
 
     fn sessions(&self) -> u64 {
@@ -53,17 +68,7 @@ impl Database for Postgres {
     }
 }
 
-mod batches;
-mod renewals;
-
 sql::tests_of_sql!(Postgres);
-
-/// Whether a session of the store waits for this.
-fn waits(admin: &Session, kind: &str) -> bool {
-    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'ringflake'
-        AND state = 'active' AND wait_event_type = ";
-    admin.value(&format!("{waiting}'{kind}'")) != "0"
-}
 
 #[test]
 fn upgrades_from_format_1() {
@@ -112,11 +117,11 @@ fn a_deadlock_is_repeated() {
 fn the_database_itself_refuses_intervals_that_overlap() {
     let server = started!(Lent::<Postgres>::start());
     let mut store = server.store();
-    let only = made(&mut *store, "only", 17);
-    let other = made(&mut *store, "other", 17);
-    let mut grant = take(&mut *store, &only, 10);
+    let only = made(&mut store, "only", 17);
+    let other = made(&mut store, "other", 17);
+    let mut grant = take(&mut store, &only, 10);
     let (start, end) = (grant.ticks.start, grant.ticks.end);
-    take(&mut *store, &other, 1000);
+    take(&mut store, &other, 100);
 
     // By hand: the last tick is taken, the next one is not.
     let owner = server.owner();
@@ -132,58 +137,32 @@ fn the_database_itself_refuses_intervals_that_overlap() {
     };
     refused(insert(7, end - 1, end + 1));
     refused(insert(7, start - 1, start + 1));
+
+    // A renewal that would overlap.
     insert(7, end, end + 1).unwrap();
+    corrupt(renew(&mut store, &only, &grant));
+    assert_eq!(mark(&mut store, &only, grant.block), Some(end));
     owner.execute("DELETE FROM ringflake_ledger WHERE epoch = 7");
 
     // A renewal extends the grant's own row, and holds what it adds.
-    let renew = Renew::new(&grant, end + 20, now());
-    grant.ticks.end = store.renew(&only, &renew).unwrap();
+    let by_20 = Renew::new(&grant, end + 20, now());
+    grant.ticks.end = store.renew(&only, &by_20).unwrap();
     assert_eq!(grant.ticks.end, end + 20);
     refused(insert(7, end + 19, end + 30));
 
     // A mark that went back, as no rule of this crate allows: the grant that
     // would overlap is refused, and nothing is kept of it.
     owner.execute("UPDATE ringflake_block SET hwm_end = 1 WHERE namespace = 'only'");
-    let error = store
-        .acquire(&only, &Acquire::new(1, 10, now()))
-        .unwrap_err();
-    assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");
-    assert!(
-        all_of(&error).contains("ringflake_ledger_disjoint"),
-        "{}",
-        all_of(&error)
-    );
-    assert_eq!(mark(&mut *store, &only, grant.block), Some(1));
-    assert_eq!(
-        server
-            .admin()
-            .value("SELECT count(*) FROM ringflake_ledger"),
-        "2"
-    );
-}
-
-#[test]
-fn a_renewal_that_would_overlap_is_refused() {
-    let server = started!(Lent::<Postgres>::start());
-    let mut store = server.store();
-    let only = made(&mut *store, "only", 17);
-    let grant = take(&mut *store, &only, 10);
-    let end = grant.ticks.end;
-    server.owner().execute(&format!(
-        "INSERT INTO ringflake_ledger VALUES (1, 0, 7, '[{}, {})')",
-        end + 3,
-        end + 5
-    ));
-    let renew = Renew::new(&grant, end + 20, now());
-    corrupt(store.renew(&only, &renew));
-    assert_eq!(mark(&mut *store, &only, grant.block), Some(end));
+    corrupt(acquire(&mut store, &only)).says("ringflake_ledger_disjoint");
+    assert_eq!(mark(&mut store, &only, grant.block), Some(1));
+    assert_eq!(owner.value("SELECT count(*) FROM ringflake_ledger"), "2");
 }
 
 #[test]
 fn the_ledger_holds_what_was_given_until_it_is_long_past() {
     let server = started!(Lent::<Postgres>::start());
     let mut store = server.store();
-    let space = made(&mut *store, "orders", 16);
+    let space = made(&mut store, "orders", 16);
     let owner = server.owner();
     let week = 7 * 24 * 3600;
     let now_tick = tick(&space);
@@ -197,7 +176,7 @@ fn the_ledger_holds_what_was_given_until_it_is_long_past() {
             end - 10
         ));
     }
-    let grant = take(&mut *store, &space, 10);
+    let grant = take(&mut store, &space, 10);
     assert_eq!(grant.block.index(), 0);
     let rows = owner.values("SELECT block || ' ' || epoch FROM ringflake_ledger ORDER BY 1");
     // Of block 0 the old one is gone; block 1 is looked at when it is granted.
@@ -209,17 +188,16 @@ fn the_ledger_holds_what_was_given_until_it_is_long_past() {
 #[test]
 fn a_promoted_standby_that_lacks_writes_raises_the_floor() {
     let mut primary = started!(Postgres::start());
-    let space = space("orders", 17);
+    let space = sized("orders", 17);
     let mut store = primary.store();
     let limits = StoreLimits::default()
         // Room for a grant and a renewal of a tick each, and another grant behind them.
         .with_horizon(Duration::from_secs(3))
         .with_failover(Duration::from_secs(4))
         .with_skew(Duration::from_secs(2));
-    let init = Init::new(History::New, now()).with_limits(limits);
-    store.init(&space, &init).unwrap();
+    store.init(&space, &begin().with_limits(limits)).unwrap();
     let mut given = Given::default();
-    let mut grant = take(&mut *store, &space, 1);
+    let mut grant = take(&mut store, &space, 1);
     given.add(&grant);
     let old = store.check(&space, now()).unwrap().incarnation;
 
@@ -241,23 +219,16 @@ fn a_promoted_standby_that_lacks_writes_raises_the_floor() {
 
     // While it follows, it serves nobody.
     let mut replica = standby.store();
-    for error in answers(&mut *replica, &space) {
-        assert!(matches!(error, StoreError::Unavailable { .. }), "{error}");
-        assert!(
-            all_of(&error).contains("standby in recovery"),
-            "{}",
-            all_of(&error)
-        );
+    for answer in answers(&mut replica, &space) {
+        unavailable(answer).says("standby in recovery");
     }
 
     // Writes that will be missing: the holder's renewal, and a grant behind it.
-    let renew = Renew::new(&grant, grant.ticks.end + 1, now());
-    let end = store.renew(&space, &renew).unwrap();
-    given.extend(&grant, end);
     let known = grant.clone();
-    grant.ticks.end = end;
+    grant.ticks.end = renew(&mut store, &space, &grant).unwrap();
+    given.extend(&known, grant.ticks.end);
     store.release(&space, grant.block, grant.epoch).unwrap();
-    let lost = take(&mut *store, &space, 1);
+    let lost = take(&mut store, &space, 1);
     given.add(&lost);
     primary.kill();
     standby.promote();
@@ -270,74 +241,55 @@ fn a_promoted_standby_that_lacks_writes_raises_the_floor() {
     assert_eq!(timeline(report.incarnation.as_str()), "00000002");
 
     // The stale record agrees with a holder that has not renewed since.
-    let renew = Renew::new(&known, known.ticks.end + 1, now());
-    assert_eq!(fenced(replica.renew(&space, &renew)), Fence::Incarnation);
+    let stale = renew(&mut replica, &space, &known);
+    assert_eq!(fenced(stale), Fence::Incarnation);
     let before = tick(&space);
-    let floor = match replica
-        .acquire(&space, &Acquire::new(1, 1, now()))
-        .unwrap_err()
-    {
-        StoreError::FloorAhead { floor, .. } => floor,
-        other => panic!("{other}"),
+    let floor = match acquire(&mut replica, &space) {
+        Err(StoreError::FloorAhead { floor, .. }) => floor,
+        other => panic!("{other:?}"),
     };
     assert!(floor > before + 3 + 4 && floor > lost.ticks.end, "{floor}");
-    assert_eq!(
-        fenced(replica.renew(&space, &renew)),
-        Fence::Floor {
-            known: known.ticks.end,
-            floor
-        }
-    );
-    let mut granted = Vec::new();
+    let fence = fenced(renew(&mut replica, &space, &known));
+    let known = known.ticks.end;
+    assert_eq!(fence, Fence::Floor { known, floor });
+    let mut granted = None;
     eventually("a grant at the floor", || {
-        let asked = replica.acquire(&space, &Acquire::new(1, 1, now()));
-        granted = asked.unwrap_or_default();
-        !granted.is_empty()
+        granted = acquire(&mut replica, &space).ok();
+        granted.is_some()
     });
-    given.add(&granted[0]);
-    assert!(granted[0].ticks.start >= floor);
+    let granted = granted.unwrap();
+    given.add(&granted);
+    assert!(granted.ticks.start >= floor);
 }
 
 #[test]
 fn a_dump_restored_over_the_tables_is_noticed() {
     let server = started!(Postgres::start());
     let mut store = server.store();
-    let space = made(&mut *store, "orders", 17);
-    let grant = take(&mut *store, &space, 10);
-    let renew = Renew::new(&grant, grant.ticks.end + 1, now());
+    let space = made(&mut store, "orders", 17);
+    let grant = take(&mut store, &space, 10);
 
-    let at = format!(
-        "host=127.0.0.1 port={} user=app password={} dbname=app",
-        server.port(),
-        PASSWORD
-    );
+    let port = server.port();
+    let at = format!("host=127.0.0.1 port={port} user=app password={PASSWORD} dbname=app");
     let file = server.data().join("dump");
-    server.run(
-        "pg_dump",
-        &["--clean", "--table=ringflake_*"],
-        &[("--dbname", Path::new(&at)), ("--file", &file)],
-    );
-    store.renew(&space, &renew).unwrap();
-    server.run(
-        "psql",
-        &["--quiet"],
-        &[("--dbname", Path::new(&at)), ("--file", &file)],
-    );
+    let options = [("--dbname", Path::new(&at)), ("--file", &file)];
+    server.run("pg_dump", &["--clean", "--table=ringflake_*"], &options);
+    renew(&mut store, &space, &grant).unwrap();
+    server.run("psql", &["--quiet"], &options);
 
     // What is on record agrees with the holder again, as before the renewal.
-    assert_eq!(
-        mark(&mut *store, &space, grant.block),
-        Some(grant.ticks.end)
-    );
-    assert_eq!(fenced(store.renew(&space, &renew)), Fence::Incarnation);
+    let restored = mark(&mut store, &space, grant.block);
+    assert_eq!(restored, Some(grant.ticks.end));
+    let fence = fenced(renew(&mut store, &space, &grant));
+    assert_eq!(fence, Fence::Incarnation);
 }
 
 #[test]
 fn a_server_that_can_forget_is_refused() {
     let mut server = started!(Postgres::start());
     let mut store = server.store();
-    let space = made(&mut *store, "orders", 5);
-    let grant = take(&mut *store, &space, 60);
+    let space = made(&mut store, "orders", 5);
+    let grant = take(&mut store, &space, 60);
     let report = store.check(&space, now()).unwrap();
     assert_eq!(report.durability, Durability::Durable);
     assert!(report.store.starts_with("PostgreSQL "), "{}", report.store);
@@ -351,22 +303,10 @@ fn a_server_that_can_forget_is_refused() {
         });
         // On the connection that was good a moment ago, and on a new one.
         for store in [&mut store, &mut server.store()] {
-            let renew = Renew::new(&grant, grant.ticks.end + 1, now());
-            for error in [
-                store
-                    .acquire(&space, &Acquire::new(1, 60, now()))
-                    .unwrap_err(),
-                store.renew(&space, &renew).unwrap_err(),
-                several(&mut **store, &space, &grant),
-                store.check(&space, now()).unwrap_err(),
-            ] {
-                match error {
-                    StoreError::NotDurable { reason, .. } => {
-                        assert!(reason.contains(setting), "{reason}");
-                    }
-                    other => panic!("{}", all_of(&other)),
-                }
-            }
+            not_durable(acquire(store, &space)).says(setting);
+            not_durable(renew(store, &space, &grant)).says(setting);
+            not_durable(one_of_several(store, &space, &grant)).says(setting);
+            not_durable(store.check(&space, now())).says(setting);
         }
         sql::best_effort_is_said_once_a_connection(&server, &space, setting);
         server.configure(&format!("{setting} = on"));
@@ -374,7 +314,7 @@ fn a_server_that_can_forget_is_refused() {
         eventually("the open session has the setting", || {
             store.check(&space, now()).is_ok()
         });
-        take(&mut *store, &space, 60);
+        take(&mut store, &space, 60);
     }
 
     // A crash would empty it.
@@ -384,76 +324,73 @@ fn a_server_that_can_forget_is_refused() {
     ] {
         server.execute(statement);
     }
-    match store
-        .acquire(&space, &Acquire::new(1, 60, now()))
-        .unwrap_err()
-    {
-        StoreError::NotDurable { reason, .. } => {
-            assert!(
-                reason.contains("ringflake_block, ringflake_ledger"),
-                "{reason}"
-            );
-        }
-        other => panic!("{}", all_of(&other)),
-    }
+    not_durable(acquire(&mut store, &space)).says("ringflake_block, ringflake_ledger");
     server.stop();
 }
 
 /// What a renewal is answered that is one of several.
-fn several(store: &mut dyn LeaseStore, space: &Namespace, grant: &Grant) -> StoreError {
-    let other = Grant::new(Block::new(9), grant.epoch, grant.ticks.clone());
-    let wanted = [grant, &other].map(|grant| Renew::new(grant, grant.ticks.end + 1, now()));
-    let wanted = wanted.each_ref().map(|renew| (space, renew));
-    store.renew_all(&wanted).remove(0).unwrap_err()
+fn one_of_several(
+    store: &mut dyn LeaseStore,
+    space: &Namespace,
+    grant: &Grant,
+) -> Result<u64, StoreError> {
+    let mut other = longer(grant);
+    other.block = Block::new(9);
+    let wanted = [(space, &longer(grant)), (space, &other)];
+    store.renew_all(&wanted).remove(0)
+}
+
+/// What `operation` answers on a server that waits for a standby which is not there, when
+/// somebody cancels the wait: that is told as done, with no more than a warning.
+fn with_the_wait_cancelled<T: Send>(
+    server: &Postgres,
+    operation: impl FnOnce(&mut dyn LeaseStore) -> T + Send,
+) -> T {
+    let admin = server.admin();
+    thread::scope(|scope| {
+        let mut store = server.store();
+        let worker = scope.spawn(move || operation(&mut store));
+        let waiting = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+        eventually("the commit waits for the standby", || {
+            admin.value(&format!("SELECT count(*) {waiting}")) == "1"
+        });
+        admin.execute(&format!("SELECT pg_cancel_backend(pid) {waiting}"));
+        worker.join().unwrap()
+    })
 }
 
 /// `synchronous_commit` is on whatever the role's default, so a standby that is
-/// configured is waited for. A wait that somebody cancels is told as done, with
-/// no more than a warning.
+/// configured is waited for.
 #[test]
 fn a_commit_that_no_standby_has_is_in_doubt() {
     let server = started!(Postgres::start());
     let mut store = server.store();
-    let space = made(&mut *store, "orders", 5);
-    let grant = take(&mut *store, &space, 10);
+    let space = &made(&mut store, "orders", 5);
+    let grants = &several(&mut store, space, 3, 10);
     server.execute("ALTER ROLE app SET synchronous_commit = off");
     server.execute("ALTER ROLE app SET client_min_messages = error");
     server.configure("synchronous_standby_names = 'nobody'");
     server.reload("synchronous_standby_names", "nobody");
-    let admin = server.admin();
 
-    for renewal in [false, true] {
-        let mut store = server.store();
-        let (space, grant) = (&space, &grant);
-        let outcome = thread::scope(|scope| {
-            let worker = scope.spawn(move || {
-                if renewal {
-                    let renew = Renew::new(grant, grant.ticks.end + 1, now());
-                    store.renew(space, &renew).map(drop)
-                } else {
-                    store.acquire(space, &Acquire::new(1, 10, now())).map(drop)
-                }
-            });
-            let waiting = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
-            eventually("the commit waits for the standby", || {
-                admin.value(&format!("SELECT count(*) {waiting}")) == "1"
-            });
-            admin.execute(&format!("SELECT pg_cancel_backend(pid) {waiting}"));
-            worker.join().unwrap()
-        });
-        let error = outcome.unwrap_err();
-        assert!(matches!(error, StoreError::Ambiguous { .. }), "{error}");
-        assert!(
-            all_of(&error).contains("synchronous replication"),
-            "{}",
-            all_of(&error)
-        );
+    let acquired = with_the_wait_cancelled(&server, |store| acquire(store, space));
+    ambiguous(acquired).says("synchronous replication");
+    let renewed = with_the_wait_cancelled(&server, |store| renew(store, space, &grants[0]));
+    ambiguous(renewed).says("synchronous replication");
+
+    // All of several are in doubt, and are not sent again.
+    let before = batches::next_transaction(&server);
+    let answers = with_the_wait_cancelled(&server, |store| {
+        sql::batches::renew_all(store, &sql::batches::all(space, &grants[1..]))
+    });
+    assert_eq!(answers.len(), 2);
+    for answer in answers {
+        ambiguous(answer).says("synchronous replication");
     }
+    assert_eq!(batches::next_transaction(&server), before + 1);
 
     // Nobody cancels: the time-out does not count as a confirmation.
-    let options = OpenOptions::new().timeout(Duration::from_secs(1));
-    let mut hasty = open(&server.url(), &options).unwrap();
-    ambiguous(hasty.acquire(&space, &Acquire::new(1, 10, now())));
+    let mut hasty = hasty(&server.url(), Duration::from_secs(1));
+    ambiguous(acquire(&mut hasty, space));
     // So that the server can end.
     server.configure("synchronous_standby_names = ''");
     server.reload("synchronous_standby_names", "");
@@ -464,44 +401,29 @@ fn a_commit_that_no_standby_has_is_in_doubt() {
 fn a_trigger_that_warns_puts_nothing_in_doubt() {
     let server = started!(Lent::<Postgres>::start());
     let mut store = server.store();
-    let space = made(&mut *store, "orders", 5);
+    let space = made(&mut store, "orders", 5);
     server.execute(
         "CREATE FUNCTION warn() RETURNS trigger LANGUAGE plpgsql
          AS 'BEGIN RAISE WARNING ''somebody changes a row''; RETURN NEW; END';
          CREATE TRIGGER warn BEFORE UPDATE ON ringflake_block
          FOR EACH ROW EXECUTE FUNCTION warn()",
     );
-    let grant = take(&mut *store, &space, 10);
-    let renew = Renew::new(&grant, grant.ticks.end + 1, now());
-    assert_eq!(store.renew(&space, &renew).unwrap(), grant.ticks.end + 1);
+    let grant = take(&mut store, &space, 10);
+    renew(&mut store, &space, &grant).unwrap();
 }
 
 #[test]
 fn a_role_needs_to_create_only_where_tables_are_missing() {
     let server = started!(Postgres::start());
-    let admin = server.admin();
-    admin.execute(&format!("CREATE ROLE other LOGIN PASSWORD '{}'", PASSWORD));
-    let url = server.url().replace("//app:", "//other:");
-    let mut other = open(&url, &sql::patient()).unwrap();
-    let init = Init::new(History::New, now());
-    unavailable(other.init(&space("mine", 5), &init), "permission denied");
-
-    let orders = made(&mut *server.store(), "orders", 5);
-    unavailable(other.list(&orders), "permission denied");
-    admin.execute(
-        "GRANT SELECT, INSERT, UPDATE, DELETE
-         ON ringflake_namespace, ringflake_block, ringflake_ledger TO other",
+    server.execute(&format!("CREATE ROLE other LOGIN PASSWORD '{PASSWORD}'"));
+    let grant = "GRANT SELECT, INSERT, UPDATE, DELETE
+         ON ringflake_namespace, ringflake_block, ringflake_ledger TO other";
+    sql::to_create_is_needed_only_where_tables_are_missing(
+        &server,
+        &|| server.execute(grant),
+        unavailable,
+        ["permission denied", "does not exist"],
     );
-    other.init(&space("mine", 5), &init).unwrap();
-    let grant = take(&mut *other, &orders, 10);
-    let renew = Renew::new(&grant, grant.ticks.end + 1, now());
-    other.renew(&orders, &renew).unwrap();
-    other.release(&orders, grant.block, grant.epoch).unwrap();
-    other.check(&orders, now()).unwrap();
-
-    let nowhere = format!("{}-not", server.url());
-    let mut store = open(&nowhere, &sql::patient()).unwrap();
-    unavailable(store.list(&orders), "does not exist");
 }
 
 /// A trigger, a rule or a policy can drop rows without an error.
@@ -509,34 +431,31 @@ fn a_role_needs_to_create_only_where_tables_are_missing() {
 fn what_the_database_does_not_keep_is_not_granted() {
     let server = started!(Lent::<Postgres>::start());
     let mut store = server.store();
-    let space = made(&mut *store, "orders", 5);
+    let space = made(&mut store, "orders", 5);
     server.execute(
         "CREATE FUNCTION ignore() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
     );
     for (event, table) in [
-        ("INSERT ON ringflake_ledger", "ringflake_ledger"),
-        ("UPDATE ON ringflake_block", "ringflake_block"),
-        ("UPDATE ON ringflake_namespace", "ringflake_namespace"),
+        ("INSERT", "ringflake_ledger"),
+        ("UPDATE", "ringflake_block"),
+        ("UPDATE", "ringflake_namespace"),
     ] {
         server.execute(&format!(
-            "CREATE TRIGGER ignore BEFORE {event} FOR EACH ROW EXECUTE FUNCTION ignore()"
+            "CREATE TRIGGER ignore BEFORE {event} ON {table} FOR EACH ROW EXECUTE FUNCTION ignore()"
         ));
-        let error = if table == "ringflake_namespace" {
+        let answer = if table == "ringflake_namespace" {
             let floor = Floor::Tick(tick(&space) + 1);
-            store.raise_floor(&space, floor, now()).unwrap_err()
+            store.raise_floor(&space, floor, now()).map(drop)
         } else {
-            store
-                .acquire(&space, &Acquire::new(2, 10, now()))
-                .unwrap_err()
+            acquire(&mut store, &space).map(drop)
         };
         assert!(
-            matches!(error, StoreError::Corrupt { .. }),
-            "{table}: {}",
-            all_of(&error)
+            matches!(answer, Err(StoreError::Corrupt { .. })),
+            "{table}: {answer:?}"
         );
         server.execute(&format!("DROP TRIGGER ignore ON {table}"));
     }
-    take(&mut *store, &space, 10);
+    take(&mut store, &space, 10);
 }
 
 #[test]
@@ -545,28 +464,28 @@ fn it_can_be_used_and_dropped_inside_of_a_runtime() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
-    let grants: Vec<Grant> = runtime.block_on(async {
+    runtime.block_on(async {
         let mut store = server.store();
-        let space = made(&mut *store, "orders", 5);
-        store.acquire(&space, &Acquire::new(3, 10, now())).unwrap()
+        let space = made(&mut store, "orders", 5);
+        several(&mut store, &space, 3, 10);
     });
-    assert_eq!(grants.len(), 3);
 }
 
 #[test]
 fn tls_is_what_the_url_asks_for() {
     let mut server = started!(Postgres::start());
     let url = server.url();
-    let space = made(&mut *server.store(), "orders", 5);
-    let check = |url: &str| -> Result<bool, StoreError> {
-        let mut store = open(url, &sql::patient()).unwrap();
+    let space = made(&mut server.store(), "orders", 5);
+    // Whether the session of the store is encrypted.
+    let check = |server: &Postgres, query: &str| -> Result<bool, StoreError> {
+        let mut store = store(&format!("{url}{query}"));
         store.check(&space, now())?;
         let encrypted = "SELECT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
             WHERE application_name = 'ringflake'";
-        Ok(server.admin().values(encrypted).contains(&"t".to_owned()))
+        Ok(server.admin().values(encrypted) == ["t"])
     };
-    assert!(!check(&url).unwrap());
-    unavailable(check(&format!("{url}?sslmode=require")), "TLS");
+    assert!(!check(&server, "").unwrap());
+    unavailable(check(&server, "?sslmode=require")).says("TLS");
 
     let other = ringflake_kit::server::directory();
     for directory in [&server.data(), other.path()] {
@@ -577,13 +496,6 @@ fn tls_is_what_the_url_asks_for() {
     server.configure("ssl = on");
     server.stop();
     server.restart();
-    let check = |query: &str| -> Result<bool, StoreError> {
-        let mut store = open(&format!("{url}{query}"), &sql::patient()).unwrap();
-        store.check(&space, now())?;
-        let encrypted = "SELECT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
-            WHERE application_name = 'ringflake'";
-        Ok(server.admin().values(encrypted) == ["t"])
-    };
     for (query, encrypted) in [
         ("", true),
         ("?sslmode=prefer", true),
@@ -594,15 +506,18 @@ fn tls_is_what_the_url_asks_for() {
         (&format!("?sslrootcert={own}"), true),
     ] {
         // Until the connection before has gone from the server's list.
-        eventually(query, || check(query).unwrap() == encrypted);
+        eventually(query, || check(&server, query).unwrap() == encrypted);
     }
-    let text = "invalid peer certificate";
-    unavailable(
-        check(&format!("?sslmode=verify-full&sslrootcert={other}")),
-        text,
-    );
-    unavailable(check("?sslmode=verify-full"), text);
-    unavailable(check("?sslrootcert=/nowhere"), "sslrootcert");
+    for (query, told) in [
+        (
+            &*format!("?sslmode=verify-full&sslrootcert={other}"),
+            "invalid peer certificate",
+        ),
+        ("?sslmode=verify-full", "invalid peer certificate"),
+        ("?sslrootcert=/nowhere", "sslrootcert"),
+    ] {
+        unavailable(check(&server, query)).says(told);
+    }
 }
 
 #[test]

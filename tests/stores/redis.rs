@@ -3,50 +3,36 @@
 mod failover;
 mod schedules;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use ringflake::Layout;
 use ringflake::lease::conformance::Suite;
 use ringflake::lease::{
-    Acquire, Block, Durability, Fence, Floor, Grant, History, Holder, Init, LeaseStore, Namespace,
-    OpenOptions, RedisStore, Renew, StoreError, open,
+    Block, Durability, Fence, Fingerprint, Grant, Holder, LeaseStore as _, Namespace, StoreError,
+    open,
 };
-use ringflake::{Layout, LayoutBuilder};
 
-use crate::kit::tests_on;
 use crate::kit::{
-    acquire, ambiguous, clock_skew, corrupt, denied, fenced, floor_ahead, init, limits,
-    not_durable, now, space, unavailable,
+    acquire, ask, begin, clock_skew, corrupt, denied, fenced, floor_ahead, init, invalid, made,
+    not_durable, now, renew, space, take, tests_on, unavailable,
 };
+use crate::served::{self, Served, patient, store, tests_of_servers};
 use crate::upgrade::upgrades_from_format_1 as upgrades;
+use ringflake_kit::assert_says;
 use ringflake_kit::events::said;
-use ringflake_kit::proxy::{After, Fault, Proxy, Then};
 use ringflake_kit::server::Clock;
 use ringflake_kit::server::{Lent, Reachable as _, Redis, TestServer as _};
 
-fn options() -> OpenOptions {
-    OpenOptions::new().timeout(Duration::from_secs(20))
-}
+impl Served for Redis {}
 
-fn store(url: &str) -> RedisStore {
-    RedisStore::from_url(url, &options()).unwrap()
-}
-
-fn through(proxy: &Proxy) -> String {
-    format!("redis://127.0.0.1:{}", proxy.port())
-}
-
+tests_of_servers!(Redis);
 tests_on! { Redis;
-    idle: a_forgotten_connection_is_replaced;
-    lost:
-        a_grant_whose_reply_is_lost_is_ambiguous_and_nobodys
-        many_at_once_are_given_disjoint_rectangles;
-    sharing: a_hundred_generators_are_one_connection;
+    served: a_connection_that_was_closed_is_opened_again;
 }
 
 #[test]
 fn it_conforms() {
     let redis = started!(Redis::start());
-    let connect = || open(&redis.url(), &options()).unwrap();
     // A mark or an epoch that is no number of ticks or grants.
     let damage = |space: &Namespace, block: Block| {
         let name = format!("{:016}", block.index());
@@ -57,7 +43,9 @@ fn it_conforms() {
         let key = format!("ringflake:{{{}}}:{key}", space.name());
         redis.command(&[&[command, &key], &words[..]].concat());
     };
-    Suite::new(&connect, &now).with_damage(&damage).run();
+    Suite::new(&|| redis.store(), &now)
+        .with_damage(&damage)
+        .run();
 }
 
 #[test]
@@ -65,22 +53,19 @@ fn it_conforms_with_a_replica_that_confirms() {
     let redis = started!(Redis::start());
     let _replica = started!(Redis::start_replica(&redis));
     let url = format!("{}/1?wait=1", redis.url());
-    let connect = || open(&url, &options()).unwrap();
-    Suite::new(&connect, &now).run();
+    Suite::new(&|| store(&url), &now).run();
 }
 
 #[test]
 fn a_node_of_a_cluster_is_refused() {
     let redis = started!(Redis::start_with(&["--cluster-enabled", "yes"]));
-    let text = unavailable(store(&redis.url()).list(&space("orders")));
-    assert!(text.contains("Redis Cluster"), "{text}");
+    unavailable(redis.store().list(&space("orders"))).says("Redis Cluster");
 }
 
 #[test]
 fn upgrades_from_format_1() {
     let redis = started!(Lent::<Redis>::start());
-    let connect = || open(&redis.url(), &options()).unwrap();
-    upgrades(&connect, &|name, format, former| {
+    upgrades(&|| redis.store(), &|name, format, former| {
         let record = format!("ringflake:{{{name}}}:record");
         let (format, former) = (format.to_string(), former.to_string());
         redis.command(&["HSET", &record, "format", &format, "fingerprint", &former]);
@@ -88,150 +73,18 @@ fn upgrades_from_format_1() {
     });
 }
 
-// Replies that are lost
-
-#[test]
-fn a_renewal_whose_reply_is_lost_is_ambiguous_and_fences() {
-    let redis = started!(Lent::<Redis>::start());
-    let proxy = Proxy::to(redis.port());
-    let space = space("lost");
-    let mut cut = store(&through(&proxy));
-    init(&mut cut, &space);
-    let grant = acquire(&mut cut, &space).unwrap();
-    let end = grant.ticks.end;
-    // So that the script is known.
-    let renew = Renew::new(&grant, end, now());
-    cut.renew(&space, &renew).unwrap();
-
-    proxy.set(Fault::LoseReplies {
-        after: After::Requests(1),
-        then: Then::Close,
-    });
-    let renew = Renew::new(&grant, end + 5, now());
-    ambiguous(cut.renew(&space, &renew));
-    proxy.set(Fault::None);
-    assert_eq!(
-        fenced(cut.renew(&space, &renew)),
-        Fence::End {
-            known: end,
-            recorded: end + 5
-        }
-    );
-}
-
-#[test]
-fn every_operation_that_writes_can_be_ambiguous_and_no_other() {
-    let redis = started!(Lent::<Redis>::start());
-    let proxy = Proxy::to(redis.port());
-    let mut cut = store(&through(&proxy));
-    let orders = space("orders");
-    init(&mut cut, &orders);
-    let grant = acquire(&mut cut, &orders).unwrap();
-    // The scripts must be known, so that one request is the whole call.
-    cut.release(&orders, grant.block, grant.epoch).unwrap();
-    cut.raise_floor(&orders, Floor::Tick(0), now()).unwrap();
-    cut.list(&orders).unwrap();
-    cut.check(&orders, now()).unwrap();
-
-    let lose = |requests| {
-        proxy.set(Fault::LoseReplies {
-            after: After::Requests(requests),
-            then: Then::Close,
-        });
-    };
-    let open_again = |cut: &mut RedisStore| {
-        proxy.set(Fault::None);
-        cut.list(&orders).unwrap();
-    };
-    let unborn = space("unborn");
-    lose(1);
-    ambiguous(cut.init(&unborn, &Init::new(History::New, now())));
-    open_again(&mut cut);
-    lose(1);
-    ambiguous(cut.release(&orders, grant.block, grant.epoch));
-    open_again(&mut cut);
-    lose(1);
-    ambiguous(cut.raise_floor(&orders, Floor::OverLostGrants, now()));
-    open_again(&mut cut);
-    lose(1);
-    unavailable(cut.list(&orders));
-    // INFO, and CONFIG GET twice.
-    lose(3);
-    unavailable(cut.check(&orders, now()));
-    assert_eq!(proxy.lost(), 5);
-
-    open_again(&mut cut);
-    assert!(cut.list(&unborn).is_ok());
-}
-
-#[test]
-fn a_connection_that_fails_early_leaves_nothing_open() {
-    let redis = started!(Lent::<Redis>::start());
-    let proxy = Proxy::to(redis.port());
-    let space = space("cut");
-    let mut cut = store(&through(&proxy));
-    init(&mut cut, &space);
-    let before = cut.list(&space).unwrap();
-
-    proxy.set(Fault::Cut);
-    unavailable(acquire(&mut cut, &space));
-    proxy.set(Fault::None);
-    // Closed while idle: found out by the PING, and opened again.
-    acquire(&mut cut, &space).unwrap();
-    proxy.set(Fault::Cut);
-    proxy.set(Fault::None);
-    acquire(&mut cut, &space).unwrap();
-
-    // Lost in each step of connecting.
-    for requests in 0..3 {
-        proxy.set(Fault::Cut);
-        proxy.set(Fault::LoseReplies {
-            after: After::Requests(requests),
-            then: Then::Close,
-        });
-        unavailable(acquire(&mut cut, &space));
-    }
-    let after = store(&redis.url()).list(&space).unwrap();
-    assert_eq!(after.blocks.len(), before.blocks.len() + 2);
-}
-
-#[test]
-fn a_server_that_hangs_takes_no_longer_than_the_time_out() {
-    let redis = started!(Redis::start());
-    let space = space("hang");
-    init(&mut store(&redis.url()), &space);
-    let timeout = Duration::from_millis(300);
-    let patience = OpenOptions::new().timeout(timeout);
-    let mut connected = RedisStore::from_url(&redis.url(), &patience).unwrap();
-    connected.list(&space).unwrap();
-    let mut new = RedisStore::from_url(&redis.url(), &patience).unwrap();
-
-    redis.signal(libc::SIGSTOP);
-    for store in [&mut connected, &mut new] {
-        let start = Instant::now();
-        unavailable(acquire(store, &space));
-        let took = start.elapsed();
-        assert!(took >= timeout, "{took:?}");
-        assert!(took < Duration::from_secs(15), "{took:?}");
-    }
-    redis.signal(libc::SIGCONT);
-    assert!(connected.list(&space).unwrap().blocks.is_empty());
-}
-
 // Restarts
 
 #[test]
 fn what_was_confirmed_survives_a_restart_and_the_floor_rises() {
     let mut redis = started!(Redis::start());
-    let mut store = store(&redis.url());
+    let mut store = redis.store();
     for (name, end) in [
         ("crash", Redis::kill as fn(&mut Redis)),
         ("stop", Redis::stop),
     ] {
-        let space = space(name);
-        init(&mut store, &space);
-        let holder = Holder::new("host", "instance");
-        let ask = Acquire::new(3, 60, now()).held_by(holder);
+        let space = made(&mut store, name, 5);
+        let ask = ask(3, 60).held_by(Holder::new("host", "instance"));
         let grants = store.acquire(&space, &ask).unwrap();
         let before = store.list(&space).unwrap();
 
@@ -241,13 +94,13 @@ fn what_was_confirmed_survives_a_restart_and_the_floor_rises() {
         assert_eq!(store.list(&space).unwrap(), before);
         assert!(store.check(&space, now()).unwrap().history_lost());
 
-        let renew = Renew::new(&grants[0], grants[0].ticks.end + 5, now());
-        assert_eq!(fenced(store.renew(&space, &renew)), Fence::Incarnation);
+        let fence = fenced(renew(&mut store, &space, &grants[0]));
+        assert_eq!(fence, Fence::Incarnation);
         let floor = floor_ahead(acquire(&mut store, &space));
         // Once, not at every attempt.
         assert_eq!(floor_ahead(acquire(&mut store, &space)), floor);
         assert!(!store.check(&space, now()).unwrap().history_lost());
-        let fence = fenced(store.renew(&space, &renew));
+        let fence = fenced(renew(&mut store, &space, &grants[0]));
         assert!(matches!(fence, Fence::Floor { .. }), "{fence}");
     }
 }
@@ -255,10 +108,9 @@ fn what_was_confirmed_survives_a_restart_and_the_floor_rises() {
 #[test]
 fn a_server_whose_clock_is_off_grants_nothing_and_loses_nothing() {
     let redis = started!(Redis::start_with_clock(Clock::new()));
-    let space = space("clock");
-    let mut store = store(&redis.url());
-    init(&mut store, &space);
-    let grant = acquire(&mut store, &space).unwrap();
+    let mut store = redis.store();
+    let space = made(&mut store, "clock", 5);
+    let grant = take(&mut store, &space, 60);
     let before = store.list(&space).unwrap();
     let hour = 3_600_000;
     for ahead_ms in [hour, -hour, 10 * 366 * 24 * hour] {
@@ -270,20 +122,18 @@ fn a_server_whose_clock_is_off_grants_nothing_and_loses_nothing() {
         assert_eq!(store.list(&space).unwrap(), before);
     }
     redis.clock().run_ahead(0);
-    let renew = Renew::new(&grant, grant.ticks.end + 5, now());
-    let end = store.renew(&space, &renew).unwrap();
-    assert_eq!(end, grant.ticks.end + 5);
+    let end = renew(&mut store, &space, &grant).unwrap();
+    assert_eq!(end, grant.ticks.end + 1);
 }
 
 #[test]
 fn the_scripts_are_loaded_again_where_they_were_flushed() {
     let redis = started!(Redis::start());
-    let space = space("flush");
-    let mut store = store(&redis.url());
-    init(&mut store, &space);
-    acquire(&mut store, &space).unwrap();
+    let mut store = redis.store();
+    let space = made(&mut store, "flush", 5);
+    take(&mut store, &space, 60);
     redis.command(&["SCRIPT", "FLUSH"]);
-    acquire(&mut store, &space).unwrap();
+    take(&mut store, &space, 60);
 }
 
 // Durability
@@ -301,22 +151,16 @@ fn a_server_that_can_lose_what_it_confirmed_is_refused() {
         ),
     ] {
         let redis = started!(Redis::start_with(arguments));
-        let mut strict = store(&redis.url());
-        match strict.list(&space).unwrap_err() {
-            StoreError::NotDurable { reason, store } => {
-                assert!(reason.contains(told), "{reason}");
-                assert!(store.contains(&redis.port().to_string()), "{store}");
-            }
-            other => panic!("{other}"),
-        }
-        let init = Init::new(History::New, now());
-        not_durable(strict.init(&space, &init));
+        let mut strict = redis.store();
+        let port = redis.port().to_string();
+        not_durable(strict.list(&space)).says(told).says(&port);
+        not_durable(strict.init(&space, &begin()));
 
-        let options = options().accept_best_effort(true);
-        let mut lenient = RedisStore::from_url(&redis.url(), &options).unwrap();
-        lenient.init(&space, &init).unwrap();
+        let options = patient().accept_best_effort(true);
+        let mut lenient = open(&redis.url(), &options).unwrap();
+        init(&mut lenient, &space);
         match lenient.check(&space, now()).unwrap().durability {
-            Durability::BestEffort { reason } => assert!(reason.contains(told), "{reason}"),
+            Durability::BestEffort { reason } => assert_says(&reason, &[told]),
             other => panic!("{other}"),
         }
     }
@@ -325,12 +169,11 @@ fn a_server_that_can_lose_what_it_confirmed_is_refused() {
 #[test]
 fn a_setting_that_changes_is_noticed_by_check() {
     let redis = started!(Redis::start());
-    let space = space("changed");
-    let mut store = store(&redis.url());
-    init(&mut store, &space);
+    let mut store = redis.store();
+    let space = made(&mut store, "changed", 5);
     let report = store.check(&space, now()).unwrap();
     assert_eq!(report.durability, Durability::Durable);
-    assert!(report.store.contains("redis 7"), "{}", report.store);
+    assert_says(&report.store, &["redis 7"]);
 
     redis.command(&["CONFIG", "SET", "appendfsync", "everysec"]);
     not_durable(store.check(&space, now()));
@@ -340,19 +183,18 @@ fn a_setting_that_changes_is_noticed_by_check() {
 #[test]
 fn a_best_effort_store_says_so_at_each_connection() {
     let redis = started!(Redis::start_with(&["--appendfsync", "no"]));
+    let options = patient().accept_best_effort(true);
+    let mut store = open(&redis.url(), &options).unwrap();
     let space = space("told");
-    let options = options().accept_best_effort(true);
-    let mut store = RedisStore::from_url(&redis.url(), &options).unwrap();
-    let lines = said(|| {
+    let heard = said(|| {
         init(&mut store, &space);
         store.list(&space).unwrap();
     });
-    assert_eq!(lines.len(), 1, "{lines:?}");
-    assert!(lines[0].starts_with("WARN "), "{lines:?}");
-    assert!(lines[0].contains("appendfsync is no"), "{lines:?}");
+    let [line]: [String; 1] = heard.try_into().unwrap();
+    assert_says(&line, &["WARN ", "appendfsync is no"]);
 
-    let lines = said(|| drop(store.check(&space, now()).unwrap()));
-    assert_eq!(lines.len(), 1, "{lines:?}");
+    let heard = said(|| drop(store.check(&space, now()).unwrap()));
+    assert_eq!(heard.len(), 1, "{heard:?}");
 }
 
 // Who may
@@ -363,24 +205,20 @@ fn credentials_log_in_and_are_never_shown() {
     let redis = started!(Redis::start_with(&["--requirepass", word]));
     let port = redis.port();
     redis.command(&["ACL", "SETUSER", "me", "on", ">hunter2me", "~*", "+@all"]);
-    let orders = space("orders");
     let mut good = store(&format!("redis://:{word}@127.0.0.1:{port}"));
-    init(&mut good, &orders);
+    let orders = made(&mut good, "orders", 5);
     let mut user = store(&format!("redis://me:hunter2me@127.0.0.1:{port}"));
-    acquire(&mut user, &orders).unwrap();
+    take(&mut user, &orders, 60);
 
-    let text = denied(store(&redis.url()).list(&orders));
-    assert!(text.contains("NOAUTH"), "{text}");
+    denied(redis.store().list(&orders)).says("NOAUTH");
+    let mut shown = format!("{good:?} {user:?}");
     for login in [":hunter2wrong", "me:hunter2wrong", "nobody:hunter2wrong"] {
         let mut wrong = store(&format!("redis://{login}@127.0.0.1:{port}"));
-        let text = denied(wrong.list(&orders)) + &format!("{wrong:?}");
-        assert!(text.contains("WRONGPASS"), "{text}");
-        assert!(!text.contains("hunter2"), "{text}");
+        let answer = denied(wrong.list(&orders));
+        answer.says("WRONGPASS").hides("hunter2");
+        shown += &format!("{wrong:?}");
     }
-    for store in [good, user] {
-        let text = format!("{store:?}");
-        assert!(!text.contains("hunter2"), "{text}");
-    }
+    assert!(!shown.contains("hunter2"), "{shown}");
 }
 
 /// Such a server repeats the arguments of what it does not know.
@@ -388,9 +226,8 @@ fn credentials_log_in_and_are_never_shown() {
 fn a_server_without_auth_does_not_make_the_password_public() {
     let redis = started!(Redis::start_with(&["--rename-command", "AUTH", ""]));
     let url = format!("redis://me:hunter2@127.0.0.1:{}", redis.port());
-    let text = denied(store(&url).list(&space("orders")));
-    assert!(text.contains("ERR"), "{text}");
-    assert!(!text.contains("hunter2"), "{text}");
+    let answer = denied(store(&url).list(&space("orders")));
+    answer.says("ERR").hides("hunter2");
 }
 
 #[test]
@@ -403,57 +240,27 @@ fn the_rights_that_are_documented_are_enough() {
     words.extend(rights.split_whitespace());
     redis.command(&words);
     let url = format!("redis://me:word@127.0.0.1:{}/2", redis.port());
-    let connect = || open(&url, &options()).unwrap();
-    Suite::new(&connect, &now).run();
+    Suite::new(&|| store(&url), &now).run();
 
     // Without this one, what the server would do is hidden.
     redis.command(&["ACL", "SETUSER", "me", "-config|get"]);
-    match store(&url).list(&space("orders")).unwrap_err() {
-        StoreError::NotDurable { reason, .. } => {
-            assert!(reason.contains("CONFIG GET is not permitted"), "{reason}");
-        }
-        other => panic!("{other}"),
-    }
+    let hidden = not_durable(store(&url).list(&space("orders")));
+    hidden.says("CONFIG GET is not permitted");
 }
 
 #[test]
 fn it_conforms_over_tls_and_trusts_nobody_else() {
     let [ca, cert, key] = ["ca.pem", "server.pem", "server.key"].map(ringflake_kit::tls::file);
-    let port = ringflake_kit::server::free_port().to_string();
+    let port = ringflake_kit::server::free_port();
     let arguments = [
-        ["--tls-port", &port],
+        ["--tls-port", &port.to_string()],
         ["--tls-ca-cert-file", &ca],
         ["--tls-cert-file", &cert],
         ["--tls-key-file", &key],
     ];
     let redis = started!(Redis::start_with(&arguments.concat()));
-    let identity = ringflake_kit::tls::Identity::new();
-    let own = identity.parameters("cert", "key");
-    let url = format!("rediss://localhost:{port}?ca={ca}&{own}");
-    let connect = || open(&url, &options()).unwrap();
-    Suite::new(&connect, &now).run();
-
-    let orders = space("orders");
-    init(&mut store(&url), &orders);
-    for (what, url) in [
-        (
-            "another authority",
-            format!("rediss://localhost:{port}?{own}"),
-        ),
-        ("another name", url.replace("localhost", "127.0.0.2")),
-        (
-            "no certificate",
-            format!("rediss://localhost:{port}?ca={ca}"),
-        ),
-        (
-            "no TLS",
-            format!("rediss://localhost:{}?ca={ca}", redis.port()),
-        ),
-    ] {
-        let patience = OpenOptions::new().timeout(Duration::from_secs(2));
-        let mut store = RedisStore::from_url(&url, &patience).unwrap();
-        assert!(store.list(&orders).is_err(), "{what}");
-    }
+    let no_tls = format!("rediss://localhost:{}?ca={ca}", redis.port());
+    served::conforms_over_tls_and_trusts_nobody_else("rediss", port, &no_tls);
 }
 
 // What is kept
@@ -463,13 +270,11 @@ const FIRST: &str = "0000000000000000";
 /// For each damage a namespace of one block, whose mark has passed, with this done to one
 /// of its keys.
 fn damaged<'a>(redis: &Redis, damages: &[&'a [&'a str]]) -> Vec<(&'a [&'a str], Namespace, Grant)> {
-    let mut store = store(&redis.url());
+    let mut store = redis.store();
     let one_block = |(index, damage): (usize, &&'a [&'a str])| {
-        let space = space(&format!("damaged-{index}"));
-        let space = space.with_block_bits(17).unwrap();
-        init(&mut store, &space);
-        let grants = store.acquire(&space, &Acquire::new(1, 1, now())).unwrap();
-        (*damage, space, grants[0].clone())
+        let space = made(&mut store, &format!("damaged-{index}"), 17);
+        let grant = take(&mut store, &space, 1);
+        (*damage, space, grant)
     };
     let all: Vec<_> = damages.iter().enumerate().map(one_block).collect();
     ringflake_kit::eventually("the marks have passed", || {
@@ -493,7 +298,7 @@ fn dump(redis: &Redis, space: &Namespace) -> [::redis::Value; 4] {
 #[test]
 fn what_nobody_wrote_is_corrupt_and_left_alone() {
     let redis = started!(Lent::<Redis>::start());
-    let mut store = store(&redis.url());
+    let mut store = redis.store();
     let damages = [
         &["HSET", "record", "floor", "abc"][..],
         &["HSET", "record", "floor", "-1"],
@@ -517,7 +322,7 @@ fn what_nobody_wrote_is_corrupt_and_left_alone() {
 #[test]
 fn keys_of_one_block_that_nobody_wrote_quarantine_it() {
     let redis = started!(Lent::<Redis>::start());
-    let mut store = store(&redis.url());
+    let mut store = redis.store();
     let damages = [
         &["ZADD", "hwm_end", "1.5", FIRST][..],
         &["ZADD", "hwm_end", "-1", FIRST],
@@ -531,10 +336,9 @@ fn keys_of_one_block_that_nobody_wrote_quarantine_it() {
     ];
     for (damage, space, grant) in damaged(&redis, &damages) {
         let before = dump(&redis, &space);
-        match acquire(&mut store, &space) {
-            Err(StoreError::Exhausted { .. }) => {}
-            other => panic!("{damage:?}: {other:?}"),
-        }
+        let answer = acquire(&mut store, &space);
+        let is_exhausted = matches!(answer, Err(StoreError::Exhausted { .. }));
+        assert!(is_exhausted, "{damage:?}: {answer:?}");
         let fence = fenced(store.release(&space, grant.block, grant.epoch));
         assert!(matches!(fence, Fence::Quarantined { .. }), "{fence}");
         let listing = store.list(&space).unwrap();
@@ -554,16 +358,12 @@ fn keys_of_one_block_that_nobody_wrote_quarantine_it() {
 #[test]
 fn a_member_of_no_block_takes_no_block_away() {
     let redis = started!(Lent::<Redis>::start());
-    let mut store = store(&redis.url());
+    let mut store = redis.store();
     for (index, member) in ["x", "0000000000000001", "\u{e9}"].into_iter().enumerate() {
-        let space = space(&format!("stray-{index}"))
-            .with_block_bits(17)
-            .unwrap();
-        init(&mut store, &space);
+        let space = made(&mut store, &format!("stray-{index}"), 17);
         let key = format!("ringflake:{{{}}}:hwm_end", space.name());
         redis.command(&["ZADD", &key, "1", member]);
-        let grant = acquire(&mut store, &space).unwrap();
-        assert_eq!(grant.block, Block::new(0));
+        assert_eq!(take(&mut store, &space, 60).block, Block::new(0));
         let listing = store.list(&space).unwrap();
         assert_eq!((listing.blocks.len(), listing.quarantined.len()), (1, 1));
         assert_eq!(listing.quarantined[0].block, None);
@@ -575,23 +375,18 @@ fn a_member_of_no_block_takes_no_block_away() {
 #[test]
 fn a_layout_beyond_what_doubles_hold_is_refused() {
     let redis = started!(Lent::<Redis>::start());
-    let mut store = store(&redis.url());
-    let with = |builder: LayoutBuilder| {
-        let layout = builder.tick(Duration::from_millis(1)).build().unwrap();
-        let print = ringflake::lease::Fingerprint::PLAIN;
-        ringflake::lease::Namespace::new("wide", &layout, print).unwrap()
+    let mut store = redis.store();
+    let with_epoch = |unix_ms| {
+        let layout = Layout::builder().bits(52, 6, 6).epoch_unix_ms(unix_ms);
+        let layout = layout.tick(Duration::from_millis(1)).build().unwrap();
+        Namespace::new("wide", &layout, Fingerprint::PLAIN).unwrap()
     };
-    let layout = Layout::builder().bits(52, 6, 6);
-    let space = with(layout.epoch_unix_ms(1));
-    let init = Init::new(History::New, now()).with_limits(limits());
-    match store.init(&space, &init).unwrap_err() {
-        StoreError::Invalid { value, max, .. } => {
-            assert_eq!((value, max), ((1 << 52) + 1, 1 << 52));
-        }
-        other => panic!("{other}"),
-    }
-    let space = with(layout.epoch_unix_ms(0));
-    store.init(&space, &init).unwrap();
-    let grant = acquire(&mut store, &space).unwrap();
-    assert_eq!(grant.ticks.end - grant.ticks.start, 60);
+    let refused = invalid(store.init(&with_epoch(1), &begin()));
+    refused
+        .says("value: 4503599627370497")
+        .says("max: 4503599627370496");
+    let space = with_epoch(0);
+    init(&mut store, &space);
+    let ticks = take(&mut store, &space, 60).ticks;
+    assert_eq!(ticks.end - ticks.start, 60);
 }

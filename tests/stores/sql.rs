@@ -1,39 +1,37 @@
-//! What the stores on SQL servers are put through alike. A test of each server
+//! What the stores on SQL servers are put through besides. A test of each server
 //! starts one and hands it over.
 
 mod agreement;
 pub(crate) mod batches;
-mod replies;
 
 use std::collections::BTreeSet;
-use std::error::Error;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use ringflake::lease::conformance::{Given, Suite};
+use ringflake::lease::conformance::Suite;
 use ringflake::lease::{
-    Acquire, Block, Durability, Epoch, Fence, Fingerprint, Floor, Grant, History, Holder, Init,
-    LeaseStore, Namespace, OpenError, OpenOptions, Renew, StoreError, open,
+    Block, Durability, Fence, Fingerprint, Holder, LeaseStore, Namespace, OpenError, OpenOptions,
+    StoreError, open,
 };
-use ringflake::{Clock, Layout, SystemClock};
-
-use crate::kit::{exhausted, not_initialised, not_quarantined};
+use ringflake::{Layout, LayoutBuilder};
 
 pub(crate) use self::agreement::agrees_with_the_reference;
 pub(crate) use self::batches::a_block_that_is_locked_holds_up_no_other;
-pub(crate) use self::replies::{
-    a_kill_before_the_reply_leaves_the_mark_moved, each_reply_lost_is_told_right,
-    no_answer_is_waited_for_in_vain,
+use crate::kit::{
+    Shown, acquire, already_initialised, ambiguous, answers, ask, begin, denied, exhausted, fenced,
+    floor_ahead, init, invalid, longer, made, mark, not_initialised, not_quarantined, now, renew,
+    several, space, take, tick, unavailable,
 };
-pub(crate) use ringflake_kit::events::warnings;
+use crate::served::{Served, patient, store};
+use ringflake_kit::events::warnings;
+use ringflake_kit::proxy::{Fault, Proxy, Then};
 use ringflake_kit::server::{PASSWORD, TestServer};
-use ringflake_kit::{eventually, words};
+use ringflake_kit::{assert_says, eventually, words};
 
 /// A server under test.
-pub(crate) trait Database: TestServer {
+pub(crate) trait Database: TestServer + Served {
     /// As a role that may do anything.
     fn execute(&self, sql: &str);
     /// As that role, without the constraints on blocks.
@@ -46,24 +44,16 @@ pub(crate) trait Database: TestServer {
     fn holding(&self) -> Box<dyn FnMut(&str) + '_>;
     /// Whether a store waits for a lock.
     fn is_waited_for(&self) -> bool;
-
-    /// One more connection, patient with a machine that has other things to do.
-    fn store(&self) -> Box<dyn LeaseStore> {
-        open(&self.url(), &patient()).unwrap()
-    }
 }
 
 /// What every SQL server is asked.
 macro_rules! tests_of_sql {
     ($server:ty) => {
+        crate::served::tests_of_servers!($server);
         crate::kit::tests_on! { $server;
-            idle: a_forgotten_connection_is_replaced;
-            sharing:
-                a_connection_that_would_be_idle_for_long_is_closed
-                a_hundred_generators_are_one_connection;
+            served: a_connection_that_would_be_idle_for_long_is_closed;
             sql:
                 a_block_that_is_locked_holds_up_no_other
-                a_connection_that_died_while_idle_puts_nothing_in_doubt
                 a_kill_before_the_reply_leaves_the_mark_moved
                 a_new_incarnation_raises_the_floor_once
                 a_repair_judges_what_others_left
@@ -72,91 +62,22 @@ macro_rules! tests_of_sql {
                 agrees_with_the_reference
                 an_outage_is_unavailable_and_over_when_it_is_over
                 conforms
-                each_reply_lost_is_told_right
                 holders_are_kept_as_they_are
-                no_answer_is_waited_for_in_vain
                 no_error_shows_a_password
                 one_of_many_inits_wins
                 rows_are_made_up_to_a_bound
-                silence_ends_with_the_time_out
                 the_clock_is_read_after_the_locks
-                the_tables_refuse_numbers_that_disagree
-                twenty_threads_get_disjoint_rectangles;
+                the_tables_refuse_numbers_that_disagree;
         }
     };
 }
 pub(crate) use tests_of_sql;
 
-pub(crate) fn now() -> u64 {
-    SystemClock.unix_ms()
-}
-
-/// How much later than its time-out an operation may end where others compete for
-/// the processors. Without a time-out it would not end at all.
-pub(crate) const SLACK: Duration = Duration::from_secs(15);
-
-pub(crate) fn patient() -> OpenOptions {
-    OpenOptions::new().timeout(Duration::from_secs(60))
-}
-
-/// A namespace of 2^17 / 2^`block_bits` blocks, with ticks of a second.
-pub(crate) fn space(name: &str, block_bits: u32) -> Namespace {
-    Namespace::new(name, &Layout::RANDFLAKE, Fingerprint::PLAIN)
-        .and_then(|space| space.with_block_bits(block_bits))
-        .unwrap()
-}
-
-/// The same on record.
-pub(crate) fn made(store: &mut dyn LeaseStore, name: &str, block_bits: u32) -> Namespace {
-    let space = space(name, block_bits);
-    let init = Init::new(History::New, now());
-    store.init(&space, &init).unwrap();
-    space
-}
-
-pub(crate) fn tick(space: &Namespace) -> u64 {
-    space.layout().tick_at(now()).unwrap()
-}
-
-pub(crate) fn take(store: &mut dyn LeaseStore, space: &Namespace, length: u64) -> Grant {
-    let mut grants = store
-        .acquire(space, &Acquire::new(1, length, now()))
-        .unwrap();
-    assert_eq!(grants.len(), 1);
-    grants.remove(0)
-}
-
-/// The mark of a block, as the server has it.
-pub(crate) fn mark(store: &mut dyn LeaseStore, space: &Namespace, block: Block) -> Option<u64> {
-    let blocks = store.list(space).unwrap().blocks;
-    let found = blocks.iter().find(|known| known.block == block);
-    found.map(|known| known.hwm_end)
-}
-
-/// Everything that an error shows.
-pub(crate) fn all_of(error: &StoreError) -> String {
-    let mut text = format!("{error} {error:?}");
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(&format!(" {inner} {inner:?}"));
-        cause = inner.source();
-    }
-    text
-}
-
-/// What every method but `init` answers.
-pub(crate) fn answers(store: &mut dyn LeaseStore, space: &Namespace) -> Vec<StoreError> {
-    let grant = Grant::new(Block::new(0), Epoch::FIRST, 0..1);
-    [
-        store.acquire(space, &Acquire::new(1, 10, now())).err(),
-        store.renew(space, &Renew::new(&grant, 2, now())).err(),
-        store.release(space, grant.block, grant.epoch).err(),
-        store.list(space).err(),
-        store.raise_floor(space, Floor::Tick(1), now()).err(),
-        store.check(space, now()).err(),
-    ]
-    .map(|error| error.expect("an error"))
-    .into()
+/// A layout of ticks of this length, with as many nodes as `bits` says.
+fn layout(bits: (u32, u32, u32), tick: Duration) -> Layout {
+    let layout: LayoutBuilder = Layout::builder().bits(bits.0, bits.1, bits.2);
+    let layout = layout.tick(tick).epoch_unix_ms(1_700_000_000_000);
+    layout.build().unwrap()
 }
 
 pub(crate) fn conforms(server: &dyn Database) {
@@ -177,251 +98,134 @@ pub(crate) fn conforms(server: &dyn Database) {
 }
 
 pub(crate) fn one_of_many_inits_wins(server: &dyn Database) {
-    let space = space("orders", 5);
+    let space = space("orders");
     let outcomes: Vec<_> = thread::scope(|scope| {
-        let workers: Vec<_> = (0..8)
-            .map(|_| {
-                scope.spawn(|| {
-                    let init = Init::new(History::New, now());
-                    server.store().init(&space, &init)
-                })
-            })
-            .collect();
+        let ask = || server.store().init(&space, &begin());
+        let workers: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
         workers.into_iter().map(|w| w.join().unwrap()).collect()
     });
-    let mut won = 0;
-    for outcome in outcomes {
-        match outcome {
-            Ok(_) => won += 1,
-            Err(StoreError::AlreadyInitialised { .. }) => {}
-            Err(other) => panic!("{}", all_of(&other)),
-        }
+    let (won, lost): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(Result::is_ok);
+    assert_eq!(won.len(), 1);
+    for outcome in lost {
+        already_initialised(outcome);
     }
-    assert_eq!(won, 1);
-    let most = Acquire::new(127, 10, now());
-    assert_eq!(server.store().acquire(&space, &most).unwrap().len(), 127);
+    several(&mut server.store(), &space, 127, 10);
 }
 
 /// With the node bits of Baidu's layout there are as many blocks as there may be;
 /// with one bit less a block there are too many.
 pub(crate) fn rows_are_made_up_to_a_bound(server: &dyn Database) {
     let mut store = server.store();
-    let layout = Layout::builder()
-        .bits(32, Layout::BAIDU.node_bits(), 10)
-        .epoch_unix_ms(1_700_000_000_000)
-        .build()
-        .unwrap();
+    let layout = layout((32, Layout::BAIDU.node_bits(), 10), Duration::from_secs(1));
     let most = Namespace::new("most", &layout, Fingerprint::PLAIN).unwrap();
     assert_eq!(most.blocks(), 1 << 17);
-    let init = Init::new(History::New, now());
-    store.init(&most, &init).unwrap();
-    let grant = take(&mut *store, &most, 10);
-    assert_eq!(grant.block, Block::new(0));
+    init(&mut store, &most);
+    assert_eq!(take(&mut store, &most, 10).block, Block::new(0));
 
-    let more = Namespace::new("more", &layout, Fingerprint::PLAIN)
-        .and_then(|space| space.with_block_bits(4))
-        .unwrap();
-    match store.init(&more, &init).unwrap_err() {
-        StoreError::Invalid { value, max, .. } => assert_eq!((value, max), (1 << 18, 1 << 17)),
-        other => panic!("{other}"),
-    }
+    let more = Namespace::new("more", &layout, Fingerprint::PLAIN).unwrap();
+    let more = more.with_block_bits(4).unwrap();
+    invalid(store.init(&more, &begin()))
+        .says("value: 262144")
+        .says("max: 131072");
     not_initialised(store.list(&more));
-}
-
-/// Twenty connections acquire, renew and release what they like, on few blocks.
-pub(crate) fn twenty_threads_get_disjoint_rectangles(server: &dyn Database) {
-    let space = made(&mut *server.store(), "orders", 12);
-    assert_eq!(space.blocks(), 32);
-    let work = |worker: u64| {
-        let mut store = server.store();
-        let mut given = Vec::new();
-        for round in 0..15 {
-            let ask = Acquire::new(1 + (worker % 3) as u32, 2 + round % 3, now());
-            let grants = match store.acquire(&space, &ask) {
-                Ok(grants) => grants,
-                Err(StoreError::Exhausted { .. }) => continue,
-                Err(other) => panic!("{}", all_of(&other)),
-            };
-            for grant in grants {
-                let renew = Renew::new(&grant, grant.ticks.end + 1, now());
-                let end = store.renew(&space, &renew).unwrap();
-                store.release(&space, grant.block, grant.epoch).unwrap();
-                given.push((grant, end));
-            }
-        }
-        given
-    };
-    let all: Vec<_> = thread::scope(|scope| {
-        let workers: Vec<_> = (0..20).map(|w| scope.spawn(move || work(w))).collect();
-        let joined = workers.into_iter().map(|w| w.join().unwrap());
-        joined.flatten().collect()
-    });
-    let mut given = Given::default();
-    for (grant, end) in &all {
-        given.add(grant);
-        given.extend(grant, *end);
-    }
-    assert!(all.len() >= 300, "only {} grants", all.len());
-    let blocks = server.store().list(&space).unwrap().blocks;
-    assert_eq!(blocks.len(), 32);
-    for known in blocks {
-        assert_eq!(known.hwm_end, given.mark(known.block));
-    }
 }
 
 pub(crate) fn a_new_incarnation_raises_the_floor_once(server: &dyn Database) {
     let mut store = server.store();
-    let space = made(&mut *store, "orders", 5);
-    let grant = take(&mut *store, &space, 2);
+    let space = made(&mut store, "orders", 5);
+    let grant = take(&mut store, &space, 2);
     server.execute("UPDATE ringflake_namespace SET incarnation = 'another'");
 
     assert!(store.check(&space, now()).unwrap().history_lost());
-    let renew = Renew::new(&grant, grant.ticks.end + 1, now());
-    let fence = |result: Result<u64, StoreError>| match result {
-        Err(StoreError::Fenced { fence, .. }) => fence,
-        other => panic!("{other:?}"),
-    };
-    assert_eq!(fence(store.renew(&space, &renew)), Fence::Incarnation);
-    let mut other = renew.clone();
+    let mut other = longer(&grant);
     other.block = Block::new(9);
-    for answer in store.renew_all(&[(&space, &renew), (&space, &other)]) {
-        assert_eq!(fence(answer), Fence::Incarnation);
+    let both = [(&space, &longer(&grant)), (&space, &other)];
+    let alone = renew(&mut store, &space, &grant);
+    for answer in store.renew_all(&both).into_iter().chain([alone]) {
+        assert_eq!(fenced(answer), Fence::Incarnation);
     }
 
     // All see it at once. Each would raise the floor, and those that were late
     // would raise it further.
-    let before = tick(&space);
     let floors: BTreeSet<u64> = thread::scope(|scope| {
-        let ask = || match server.store().acquire(&space, &Acquire::new(1, 2, now())) {
-            Err(StoreError::FloorAhead { floor, .. }) => floor,
-            other => panic!("{other:?}"),
-        };
+        let ask = || floor_ahead(acquire(&mut server.store(), &space));
         let workers: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
         workers.into_iter().map(|w| w.join().unwrap()).collect()
     });
     let [floor]: [u64; 1] = Vec::from_iter(floors).try_into().unwrap();
-    let over = 660 + 60 + 1;
-    let expected = before + over..=tick(&space) + over;
-    assert!(expected.contains(&floor), "{floor}, not {expected:?}");
 
     // It was kept, though nothing was granted.
     let report = store.check(&space, now()).unwrap();
     assert_eq!(report.record.floor, floor);
     assert!(!report.history_lost());
+    let fence = fenced(renew(&mut store, &space, &grant));
     let known = grant.ticks.end;
-    assert_eq!(
-        fence(store.renew(&space, &renew)),
-        Fence::Floor { known, floor }
-    );
+    assert_eq!(fence, Fence::Floor { known, floor });
 }
 
 /// A server that is not there, comes, goes and comes back.
 pub(crate) fn an_outage_is_unavailable_and_over_when_it_is_over(server: &mut dyn Database) {
+    // For so long that a connection is tried first, and nothing is in doubt.
+    let idle = || thread::sleep(Duration::from_millis(1100));
     let mut store = server.store();
-    let space = made(&mut *store, "orders", 5);
-    let mut grant = take(&mut *store, &space, 60);
+    let space = made(&mut store, "orders", 5);
+    let mut grant = take(&mut store, &space, 60);
     for crash in [false, true] {
         if crash {
             server.kill();
         } else {
             server.stop();
         }
-        // Idle for long enough to be tried first, so that nothing is in doubt.
-        thread::sleep(Duration::from_millis(1100));
-        for error in answers(&mut *store, &space) {
-            assert!(
-                matches!(error, StoreError::Unavailable { .. }),
-                "{}",
-                all_of(&error)
-            );
+        idle();
+        for answer in answers(&mut store, &space) {
+            unavailable(answer);
         }
         server.restart();
-        let renew = Renew::new(&grant, grant.ticks.end + 1, now());
-        grant.ticks.end = store.renew(&space, &renew).unwrap();
+        grant.ticks.end = renew(&mut store, &space, &grant).unwrap();
     }
-}
-
-/// A restart that the store sleeps through.
-pub(crate) fn a_connection_that_died_while_idle_puts_nothing_in_doubt(server: &mut dyn Database) {
-    let mut store = server.store();
-    let space = made(&mut *store, "orders", 5);
-    let grant = take(&mut *store, &space, 60);
+    // A restart that the store sleeps through.
     server.kill();
     server.restart();
-    thread::sleep(Duration::from_millis(1100));
-    let renew = Renew::new(&grant, grant.ticks.end + 1, now());
-    assert_eq!(store.renew(&space, &renew).unwrap(), grant.ticks.end + 1);
-}
-
-/// A peer that takes the connection and never says a word.
-pub(crate) fn silence_ends_with_the_time_out(server: &dyn Database) {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let timeout = Duration::from_millis(300);
-    let options = OpenOptions::new().timeout(timeout);
-    let mut store = open(&server.url_through(port), &options).unwrap();
-    let began = Instant::now();
-    crate::kit::unavailable(store.list(&space("orders", 5)));
-    assert!(began.elapsed() < timeout + SLACK);
+    idle();
+    renew(&mut store, &space, &grant).unwrap();
 }
 
 pub(crate) fn no_error_shows_a_password(server: &dyn Database) {
-    let password = PASSWORD;
-    let wrong = format!("{password}-wrong");
-    let space = space("orders", 5);
-    let mut store = open(&server.url().replace(password, &wrong), &patient()).unwrap();
-    for error in answers(&mut *store, &space) {
-        assert!(matches!(error, StoreError::Denied { .. }), "{error}");
-        let text = all_of(&error);
-        assert!(!text.contains(password), "{text}");
+    let wrong = format!("{PASSWORD}-wrong");
+    let mut stranger = store(&server.url().replace(PASSWORD, &wrong));
+    for answer in answers(&mut stranger, &space("orders")) {
+        denied(answer).hides(PASSWORD);
     }
-    assert!(!format!("{store:?}").contains(password), "{store:?}");
-
     let mut store = server.store();
-    let made = made(&mut *store, "orders", 5);
-    let report = store.check(&made, now()).unwrap();
-    let shown = format!("{store:?} {report:?}");
-    assert!(!shown.contains(password), "{shown}");
+    let space = made(&mut store, "orders", 5);
+    let report = store.check(&space, now()).unwrap();
+    let shown = format!("{stranger:?} {store:?} {report:?}");
+    assert!(!shown.contains(PASSWORD), "{shown}");
 }
 
 /// `damages` are statements, each of which leaves something that no version of
 /// this crate writes.
 pub(crate) fn what_nobody_wrote_is_corrupt(server: &dyn Database, damages: &[&str]) {
-    for damage in damages {
+    for (index, damage) in damages.iter().enumerate() {
         let mut store = server.store();
-        let name = format!(
-            "space-{}",
-            damages.iter().position(|d| d == damage).unwrap()
-        );
-        let space = made(&mut *store, &name, 5);
-        take(&mut *store, &space, 60);
+        let name = format!("space-{index}");
+        let space = made(&mut store, &name, 5);
+        take(&mut store, &space, 60);
         server.execute(&damage.replace("{name}", &name));
-        let error = store.list(&space).unwrap_err();
-        assert!(
-            matches!(error, StoreError::Corrupt { .. }),
-            "{damage}: {error}"
-        );
-        let error = store
-            .acquire(&space, &Acquire::new(127, 60, now()))
-            .unwrap_err();
-        let refused = matches!(
-            error,
-            StoreError::Corrupt { .. } | StoreError::Exhausted { .. }
-        );
-        assert!(refused, "{damage}: {error}");
+        for answer in [
+            store.list(&space).map(drop),
+            store.acquire(&space, &ask(127, 60)).map(drop),
+        ] {
+            let is_corrupt = matches!(answer, Err(StoreError::Corrupt { .. }));
+            assert!(is_corrupt, "{damage}: {answer:?}");
+        }
     }
-}
-
-#[track_caller]
-pub(crate) fn unavailable<T: std::fmt::Debug>(result: Result<T, StoreError>, why: &str) {
-    let text = crate::kit::unavailable(result);
-    assert!(text.contains(why), "{text}");
 }
 
 pub(crate) fn the_tables_refuse_numbers_that_disagree(server: &dyn Database) {
     let mut store = server.store();
-    let space = made(&mut *store, "orders", 5);
-    take(&mut *store, &space, 60);
+    let space = made(&mut store, "orders", 5);
+    take(&mut store, &space, 60);
     for change in [
         "epoch = hwm_end + 1",
         "epoch = 0",
@@ -478,37 +282,33 @@ const DAMAGES: &[&str] = &[
 /// [`DAMAGES`] change the row of a block to what no version of this crate writes.
 pub(crate) fn a_row_that_nobody_wrote_is_quarantined(server: &dyn Database) {
     let mut store = server.store();
-    let space = made(&mut *store, "orders", 5);
+    let space = made(&mut store, "orders", 5);
     for change in DAMAGES {
-        let grant = take(&mut *store, &space, 60);
+        let grant = take(&mut store, &space, 60);
         let block = grant.block;
         server.damage(&format!(
             "UPDATE ringflake_block SET {change} WHERE namespace = 'orders' AND block = {block}"
         ));
         // Whether they come first among the candidates or last.
-        let more = store.acquire(&space, &Acquire::new(127, 1, now())).unwrap();
-        assert_eq!(more.len(), 127, "{change}");
+        let more = several(&mut store, &space, 127, 1);
         assert!(more.iter().all(|more| more.block != block), "{change}");
-        let listing = store.list(&space).unwrap();
-        let [found] = &listing.quarantined[..] else {
-            panic!("{change}: {:?}", listing.quarantined);
-        };
-        assert_eq!(found.block, Some(block), "{change}");
+        let quarantined = store.list(&space).unwrap().quarantined;
+        let blocks: Vec<_> = quarantined.iter().map(|found| found.block).collect();
+        assert_eq!(blocks, [Some(block)], "{change}");
         let report = store.check(&space, now()).unwrap();
-        assert_eq!(&report.quarantined, &listing.quarantined, "{change}");
+        assert_eq!(report.quarantined, quarantined, "{change}");
         let repaired = store.repair(&space, block, now()).unwrap();
         assert!(repaired.hwm_end > grant.ticks.end, "{change}");
-        assert!(store.list(&space).unwrap().quarantined.is_empty());
+        assert_eq!(store.list(&space).unwrap().quarantined, [], "{change}");
     }
 }
 
 /// A row that is locked is judged once it is had.
 pub(crate) fn a_repair_judges_what_others_left(server: &dyn Database) {
     let mut run = server.holding();
-    let is_waited_for = || server.is_waited_for();
     let mut store = server.store();
-    let space = made(&mut *store, "orders", 5);
-    let grant = take(&mut *store, &space, 60);
+    let space = made(&mut store, "orders", 5);
+    let grant = take(&mut store, &space, 60);
     let update = |mark: u64| {
         format!(
             "UPDATE ringflake_block SET hwm_end = {mark} WHERE namespace = 'orders' AND block = 0"
@@ -519,68 +319,52 @@ pub(crate) fn a_repair_judges_what_others_left(server: &dyn Database) {
     run(&update(grant.ticks.end));
     thread::scope(|scope| {
         let repairing = scope.spawn(|| store.repair(&space, grant.block, now()));
-        eventually("the repair waits for the row", is_waited_for);
+        eventually("the repair waits for the row", || server.is_waited_for());
         run("COMMIT");
         not_quarantined(repairing.join().unwrap());
     });
-    assert_eq!(
-        mark(&mut *server.store(), &space, grant.block),
-        Some(grant.ticks.end)
-    );
+    let kept = mark(&mut server.store(), &space, grant.block);
+    assert_eq!(kept, Some(grant.ticks.end));
 }
 
-/// The clock that counts is read once the locks are held. `lock` and `unlock`
-/// are statements of one connection that hold the record meanwhile.
+/// The clock that counts is read once the locks are held.
 pub(crate) fn the_clock_is_read_after_the_locks(server: &dyn Database) {
     let mut lock = server.holding();
-    let is_waited_for = || server.is_waited_for();
     // A tick of 10 ms, of which the wait below takes some.
-    let layout = Layout::builder()
-        .bits(36, 10, 12)
-        .tick(Duration::from_millis(10))
-        .epoch_unix_ms(1_700_000_000_000)
-        .build()
-        .unwrap();
+    let layout = layout((36, 10, 12), Duration::from_millis(10));
     let space = Namespace::new("ticking", &layout, Fingerprint::PLAIN).unwrap();
     let mut store = server.store();
-    let init = Init::new(History::New, now());
-    store.init(&space, &init).unwrap();
+    init(&mut store, &space);
 
     lock("BEGIN");
     lock("SELECT * FROM ringflake_namespace FOR UPDATE");
-    let grant = thread::scope(|scope| {
-        let worker = scope.spawn(|| store.acquire(&space, &Acquire::new(1, 10, now())));
-        eventually("the acquisition waits", is_waited_for);
-        let waiting = now();
-        while now() < waiting + 100 {
-            thread::yield_now();
-        }
-        let released = layout.tick_at(now()).unwrap();
+    thread::scope(|scope| {
+        let worker = scope.spawn(|| take(&mut store, &space, 10));
+        eventually("the acquisition waits", || server.is_waited_for());
+        let waiting = tick(&space);
+        eventually("it waits for long", || tick(&space) >= waiting + 10);
+        let released = tick(&space);
         lock("ROLLBACK");
-        let grants = worker.join().unwrap().unwrap();
+        let grant = worker.join().unwrap();
         assert!(
-            grants[0].ticks.start >= released,
-            "{} begins before {released}, when the record was free",
-            grants[0]
+            grant.ticks.start >= released,
+            "{grant} begins before {released}, when the record was free"
         );
-        grants
     });
-    assert_eq!(grant.len(), 1);
 }
 
 /// Locks of others are skipped, and waited for only where nothing else is left.
 pub(crate) fn acquirers_do_not_queue(server: &dyn Database) {
     let mut lock = server.holding();
-    let is_waited_for = || server.is_waited_for();
     let mut store = server.store();
-    let many = made(&mut *store, "many", 5);
-    let only = made(&mut *store, "only", 17);
+    let many = made(&mut store, "many", 5);
+    let only = made(&mut store, "only", 17);
 
     lock("BEGIN");
     lock(
         "SELECT * FROM ringflake_block WHERE namespace = 'many' AND block IN (0, 1, 2) FOR UPDATE",
     );
-    let grants = store.acquire(&many, &Acquire::new(2, 10, now())).unwrap();
+    let grants = several(&mut store, &many, 2, 10);
     let blocks: Vec<_> = grants.iter().map(|grant| grant.block.index()).collect();
     assert_eq!(blocks, [3, 4]);
     lock("ROLLBACK");
@@ -589,14 +373,14 @@ pub(crate) fn acquirers_do_not_queue(server: &dyn Database) {
     lock("BEGIN");
     lock("SELECT * FROM ringflake_block WHERE namespace = 'only' FOR UPDATE");
     thread::scope(|scope| {
-        let worker = scope.spawn(|| store.acquire(&only, &Acquire::new(1, 10, now())));
-        eventually("the acquisition waits", is_waited_for);
+        let worker = scope.spawn(|| acquire(&mut store, &only));
+        eventually("the acquisition waits", || server.is_waited_for());
         lock("ROLLBACK");
-        assert_eq!(worker.join().unwrap().unwrap()[0].block, Block::new(0));
+        assert_eq!(worker.join().unwrap().unwrap().block, Block::new(0));
     });
 
     // And if he does take it, that is exhaustion.
-    exhausted(store.acquire(&only, &Acquire::new(1, 10, now())));
+    exhausted(acquire(&mut store, &only));
 }
 
 /// A transaction that the server sacrifices to another one is repeated. The other
@@ -607,25 +391,85 @@ pub(crate) fn a_deadlock_is_repeated(
     lock: &mut dyn FnMut(&str),
     hold_record: &str,
 ) {
-    let is_waited_for = || server.is_waited_for();
     let mut store = server.store();
-    let space = made(&mut *store, "orders", 12);
-    let grant = take(&mut *store, &space, 10);
+    let space = made(&mut store, "orders", 12);
+    let grant = take(&mut store, &space, 10);
     lock("BEGIN");
     lock("UPDATE ringflake_block SET granted_unix_ms = 7");
     thread::scope(|scope| {
-        let renew = Renew::new(&grant, grant.ticks.end + 1, now());
-        let (store, space) = (&mut store, &space);
-        let worker = scope.spawn(move || store.renew(space, &renew));
-        eventually("the renewal waits", is_waited_for);
+        let worker = scope.spawn(|| renew(&mut store, &space, &grant));
+        eventually("the renewal waits", || server.is_waited_for());
         lock(hold_record);
         lock("COMMIT");
         assert_eq!(worker.join().unwrap().unwrap(), grant.ticks.end + 1);
     });
-    assert_eq!(
-        mark(&mut *store, &space, grant.block),
-        Some(grant.ticks.end + 1)
-    );
+    let kept = mark(&mut store, &space, grant.block);
+    assert_eq!(kept, Some(grant.ticks.end + 1));
+}
+
+/// The server dies when it has committed and before it is heard.
+pub(crate) fn a_kill_before_the_reply_leaves_the_mark_moved(server: &mut dyn Database) {
+    let space = made(&mut server.store(), "orders", 16);
+    let block = Block::new(0);
+    let proxy = Proxy::to(server.port());
+    let url = server.url_through(proxy.port());
+    // How many replies come before the one that counts.
+    let trial = made(&mut server.store(), "trial", 5);
+    let lose = |after, then| proxy.set(Fault::LoseReplies { after, then });
+    let counts = |replies: &u64| {
+        lose(*replies, Then::Close);
+        let asked = acquire(&mut store(&url), &trial);
+        matches!(asked, Err(StoreError::Ambiguous { .. }))
+    };
+    let replies = (0..60).find(counts).unwrap();
+
+    let lost = proxy.lost();
+    lose(replies, Then::Hang);
+    let before = tick(&space);
+    let mut witness = server.store();
+    let outcome = thread::scope(|scope| {
+        let worker = scope.spawn(|| acquire(&mut store(&url), &space));
+        eventually("the server has answered", || proxy.lost() > lost);
+        eventually("and committed", || {
+            mark(&mut witness, &space, block).is_some()
+        });
+        server.kill();
+        worker.join().unwrap()
+    });
+    ambiguous(outcome);
+
+    server.restart();
+    let mut store = server.store();
+    let moved = mark(&mut store, &space, block).expect("the grant was committed");
+    let expected = before + 60..=tick(&space) + 60;
+    assert!(expected.contains(&moved), "{moved}, not {expected:?}");
+    // Nobody has it, and nobody gets it before the mark.
+    assert_eq!(take(&mut store, &space, 60).block, Block::new(1));
+    exhausted(acquire(&mut store, &space));
+}
+
+/// A user `other`, who may do what `grant` lets him once the tables are there, and a
+/// database that is not there.
+pub(crate) fn to_create_is_needed_only_where_tables_are_missing(
+    server: &dyn Database,
+    grant: &dyn Fn(),
+    refused: fn(Result<(), StoreError>) -> Shown,
+    told: [&str; 2],
+) {
+    let mut other = store(&server.url().replace("//app:", "//other:"));
+    let mine = space("mine");
+    refused(other.init(&mine, &begin()).map(drop)).says(told[0]);
+    let orders = made(&mut server.store(), "orders", 5);
+    refused(other.list(&orders).map(drop)).says(told[0]);
+    grant();
+    init(&mut other, &mine);
+    let grant = take(&mut other, &orders, 10);
+    renew(&mut other, &orders, &grant).unwrap();
+    other.release(&orders, grant.block, grant.epoch).unwrap();
+    other.check(&orders, now()).unwrap();
+
+    let mut nowhere = store(&format!("{}-not", server.url()));
+    refused(nowhere.list(&orders).map(drop)).says(told[1]);
 }
 
 /// What somebody accepted for `setting` is done, reported, and said once for each
@@ -638,19 +482,15 @@ pub(crate) fn best_effort_is_said_once_a_connection(
     let options = patient().accept_best_effort(true);
     let mut store = open(&server.url(), &options).unwrap();
     let heard = warnings(|| {
-        let grant = take(&mut *store, space, 60);
-        let renew = Renew::new(&grant, grant.ticks.end + 1, now());
-        store.renew(space, &renew).unwrap();
+        let grant = take(&mut store, space, 60);
+        renew(&mut store, space, &grant).unwrap();
         match store.check(space, now()).unwrap().durability {
-            Durability::BestEffort { reason } => assert!(reason.contains(setting), "{reason}"),
+            Durability::BestEffort { reason } => assert_says(&reason, &[setting]),
             other => panic!("{other}"),
         }
     });
     let [line]: [String; 1] = heard.try_into().unwrap();
-    assert!(
-        line.contains("store not durable") && line.contains(setting),
-        "{line}"
-    );
+    assert_says(&line, &["store not durable", setting]);
     let mut another = open(&server.url(), &options).unwrap();
     assert_eq!(warnings(|| drop(another.list(space).unwrap())).len(), 1);
 }
@@ -658,7 +498,7 @@ pub(crate) fn best_effort_is_said_once_a_connection(
 /// What is kept of a holder comes back, and a name that looks like SQL is a name.
 pub(crate) fn holders_are_kept_as_they_are(server: &dyn Database) {
     let mut store = server.store();
-    let space = made(&mut *store, "orders", 5);
+    let space = made(&mut store, "orders", 5);
     for (host, instance) in [
         ("host-1", "4711"),
         ("", ""),
@@ -666,7 +506,7 @@ pub(crate) fn holders_are_kept_as_they_are(server: &dyn Database) {
         ("数据库-ö-🦀", "\u{1}"),
     ] {
         let holder = Holder::new(host, instance);
-        let ask = Acquire::new(1, 10, now()).held_by(holder.clone());
+        let ask = ask(1, 10).held_by(holder.clone());
         let grant = store.acquire(&space, &ask).unwrap().remove(0);
         let blocks = store.list(&space).unwrap().blocks;
         let known = blocks.iter().find(|known| known.block == grant.block);

@@ -20,8 +20,10 @@ pub enum Fault {
     None,
     /// Requests reach the server, and replies are lost.
     LoseReplies {
-        /// From when on.
-        after: After,
+        /// How many more requests are answered before, over all connections. A request is
+        /// all that a client sends until the server speaks, so what is pipelined counts
+        /// once.
+        after: u64,
         /// What becomes of a connection that has lost one.
         then: Then,
     },
@@ -32,25 +34,12 @@ pub enum Fault {
     /// Every connection is closed, and new ones are closed as soon as they are
     /// accepted.
     Cut,
-    /// Every piece of a reply comes later by this.
-    Delay(Duration),
     /// Where a reply of HTTP names the date, it is ahead by so many seconds: the
     /// clock of a server whose clock can't be set.
     Dates {
         /// Negative: behind.
         ahead: i64,
     },
-}
-
-/// When replies begin to be lost, over all connections.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum After {
-    /// Once this many more requests were answered: 0 loses the reply to the next
-    /// one. A request is all that a client sends until the server speaks, so
-    /// what is pipelined counts once.
-    Requests(u64),
-    /// Once this many more bytes of replies have passed, within a reply too.
-    Bytes(u64),
 }
 
 /// What becomes of a connection whose reply was lost.
@@ -71,7 +60,7 @@ pub enum Then {
 /// let mut store = open(&format!("redis://127.0.0.1:{}", proxy.port()));
 /// store.check(..)?;
 ///
-/// proxy.set(Fault::LoseReplies { after: After::Requests(0), then: Then::Close });
+/// proxy.set(Fault::LoseReplies { after: 0, then: Then::Close });
 /// store.acquire(..).unwrap_err(); // done by the server, unknown to the store
 /// assert_eq!(proxy.lost(), 1);
 ///
@@ -301,13 +290,9 @@ impl Inner {
 
     /// Decides on the replies to a request that begins.
     fn count_request(&self, connection: &Connection) {
-        if let Fault::LoseReplies {
-            after: After::Requests(left),
-            ..
-        } = &mut self.state().fault
-        {
-            match left.checked_sub(1) {
-                Some(fewer) => *left = fewer,
+        if let Fault::LoseReplies { after, .. } = &mut self.state().fault {
+            match after.checked_sub(1) {
+                Some(fewer) => *after = fewer,
                 None => connection.losing.store(true, SeqCst),
             }
         }
@@ -321,12 +306,14 @@ impl Inner {
             }
             connection.asked.store(false, SeqCst);
             self.shift_date(bytes);
-            let passing = self.passing(connection, bytes);
-            let cut = passing.len() < bytes.len();
-            if cut && !connection.counted.swap(true, SeqCst) {
-                self.lost.fetch_add(1, SeqCst);
-            }
-            if (&connection.client).write_all(passing).is_err() || cut && self.closes() {
+            if self.loses(connection) {
+                if !connection.counted.swap(true, SeqCst) {
+                    self.lost.fetch_add(1, SeqCst);
+                }
+                if self.closes() {
+                    return;
+                }
+            } else if (&connection.client).write_all(bytes).is_err() {
                 return;
             }
         }
@@ -352,41 +339,15 @@ impl Inner {
         date.copy_from_slice(httpdate::fmt_http_date(shifted).as_bytes());
     }
 
-    /// What of `reply` the client gets to see.
-    fn passing<'a>(&self, connection: &Connection, reply: &'a [u8]) -> &'a [u8] {
-        let mut state = self.state();
-        let pass = match &mut state.fault {
-            Fault::None | Fault::Cut | Fault::Dates { .. } | Fault::ForgetIdle(_) => reply.len(),
-            Fault::Delay(delay) => {
-                let delay = *delay;
-                drop(state);
-                thread::sleep(delay);
-                reply.len()
-            }
-            Fault::LoseReplies {
-                after: After::Bytes(left),
-                ..
-            } => {
-                let pass = reply
-                    .len()
-                    .min(usize::try_from(*left).unwrap_or(usize::MAX));
-                *left -= pass as u64;
-                pass
-            }
-            Fault::LoseReplies { .. } if connection.losing.load(SeqCst) => 0,
-            Fault::LoseReplies { .. } => reply.len(),
-        };
-        &reply[..pass]
+    /// Whether the client gets to see none of this reply.
+    fn loses(&self, connection: &Connection) -> bool {
+        let loses = matches!(self.state().fault, Fault::LoseReplies { .. });
+        loses && connection.losing.load(SeqCst)
     }
 
     fn closes(&self) -> bool {
-        matches!(
-            self.state().fault,
-            Fault::LoseReplies {
-                then: Then::Close,
-                ..
-            }
-        )
+        let then = Then::Close;
+        matches!(self.state().fault, Fault::LoseReplies { then: it, .. } if it == then)
     }
 }
 

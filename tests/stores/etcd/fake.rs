@@ -6,15 +6,14 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::thread;
 
-use ringflake::lease::{
-    Acquire, EtcdStore, Fence, Floor, History, Init, LeaseStore, Namespace, Renew, StoreError,
-};
+use ringflake::lease::{Acquire, Fence, Floor, LeaseStore, Namespace, StoreError};
 
-use super::{options, store};
 use crate::kit::{
-    acquire, already_initialised, ambiguous, exhausted, fenced, init, now, space, unavailable,
+    acquire, already_initialised, ambiguous, begin, exhausted, fenced, init, made, now, renew,
+    space, take, tick, unavailable,
 };
-use ringflake_kit::server::{Etcd, Lent};
+use crate::served::{Served as _, store};
+use ringflake_kit::server::{Etcd, Lent, Reachable as _};
 
 /// A server that passes each request on to a member, and each reply through
 /// `change`, and the port that it is at. One that is changed to nothing ends the
@@ -71,21 +70,20 @@ fn is_write(request: &str) -> bool {
     request.contains("request_put")
 }
 
-fn at(port: u16) -> EtcdStore {
+fn at(port: u16) -> Box<dyn LeaseStore> {
     store(&format!("etcd://127.0.0.1:{port}"))
 }
 
 fn blocks(etcd: &Etcd, space: &Namespace) -> usize {
-    store(&etcd.url()).list(space).unwrap().blocks.len()
+    etcd.store().list(space).unwrap().blocks.len()
 }
 
 #[test]
 fn a_member_whose_clock_is_off_grants_nothing() {
     let etcd = started!(Lent::<Etcd>::start());
-    let space = space("off");
-    init(&mut store(&etcd.url()), &space);
+    let space = made(&mut etcd.store(), "off", 5);
     let year_2045 = "Sun, 01 Jan 2045 00:00:00 GMT";
-    let port = before(etcd.port(0), move |_, reply| {
+    let port = before(etcd.port(), move |_, reply| {
         with_date(&reply, Some(year_2045))
     });
     match acquire(&mut at(port), &space).unwrap_err() {
@@ -103,19 +101,16 @@ fn a_member_whose_clock_is_off_grants_nothing() {
 #[test]
 fn a_member_that_tells_no_date_grants_nothing() {
     let etcd = started!(Lent::<Etcd>::start());
-    let space = space("dateless");
-    init(&mut store(&etcd.url()), &space);
-    let port = before(etcd.port(0), |_, reply| with_date(&reply, None));
-    let text = unavailable(acquire(&mut at(port), &space));
-    assert!(text.contains("no date"), "{text}");
+    let space = made(&mut etcd.store(), "dateless", 5);
+    let port = before(etcd.port(), |_, reply| with_date(&reply, None));
+    unavailable(acquire(&mut at(port), &space)).says("no date");
     assert_eq!(blocks(&etcd, &space), 0);
 }
 
 #[test]
 fn a_client_whose_clock_is_within_the_second_is_not_refused() {
     let etcd = started!(Lent::<Etcd>::start());
-    let space = space("second");
-    init(&mut store(&etcd.url()), &space);
+    let space = made(&mut etcd.store(), "second", 5);
     // The limit is 5 s, and the date may be a second old.
     for (ahead_ms, granted) in [
         (-3_000, true),
@@ -124,8 +119,7 @@ fn a_client_whose_clock_is_within_the_second_is_not_refused() {
         (7_500, false),
     ] {
         let ask = Acquire::new(1, 10, now().saturating_add_signed(ahead_ms));
-        let result = store(&etcd.url()).acquire(&space, &ask);
-        match result {
+        match etcd.store().acquire(&space, &ask) {
             Ok(_) => assert!(granted, "{ahead_ms}"),
             Err(StoreError::ClockSkew { .. }) => assert!(!granted, "{ahead_ms}"),
             Err(other) => panic!("{other}"),
@@ -136,10 +130,9 @@ fn a_client_whose_clock_is_within_the_second_is_not_refused() {
 #[test]
 fn a_proxys_word_on_a_write_is_no_word_of_etcd() {
     let etcd = started!(Lent::<Etcd>::start());
-    let space = space("proxy");
-    init(&mut store(&etcd.url()), &space);
+    let space = made(&mut etcd.store(), "proxy", 5);
     let refuse_writes = |status: &'static str, body: &'static str| {
-        before(etcd.port(0), move |request, reply| {
+        before(etcd.port(), move |request, reply| {
             if !is_write(request) {
                 return reply;
             }
@@ -156,17 +149,16 @@ fn a_proxys_word_on_a_write_is_no_word_of_etcd() {
     assert_eq!(blocks(&etcd, &space), 3);
 
     let full = r#"{"code":8,"message":"etcdserver: mvcc: database space exceeded"}"#;
-    let text = unavailable(acquire(&mut at(refuse_writes("429", full)), &space));
-    assert!(text.contains("space exceeded"), "{text}");
+    let port = refuse_writes("429", full);
+    unavailable(acquire(&mut at(port), &space)).says("space exceeded");
 }
 
 /// A write that is answered by another cluster than the one that was read.
 #[test]
 fn a_cluster_replaced_between_read_and_write_is_ambiguous() {
     let etcd = started!(Lent::<Etcd>::start());
-    let space = space("replaced");
-    init(&mut store(&etcd.url()), &space);
-    let port = before(etcd.port(0), |request, reply| {
+    let space = made(&mut etcd.store(), "replaced", 5);
+    let port = before(etcd.port(), |request, reply| {
         if !is_write(request) {
             return reply;
         }
@@ -177,8 +169,7 @@ fn a_cluster_replaced_between_read_and_write_is_ambiguous() {
         let other = if last == "0" { "1" } else { "0" };
         format!("{head}\"cluster_id\":\"{most}{other}\"{tail}")
     });
-    let text = ambiguous(acquire(&mut at(port), &space));
-    assert!(text.contains("replaced"), "{text}");
+    ambiguous(acquire(&mut at(port), &space)).says("replaced");
 }
 
 /// The transaction must not be done on what was read before.
@@ -186,79 +177,68 @@ fn a_cluster_replaced_between_read_and_write_is_ambiguous() {
 fn what_changes_between_read_and_write_is_taken_in() {
     let etcd = started!(Lent::<Etcd>::start());
     // One block for all, and somebody who does something at each first reading.
-    let meddle = |space: &Namespace, deed: fn(&mut EtcdStore, &Namespace)| {
+    type Deed = fn(&mut dyn LeaseStore, &Namespace);
+    let meddle = |space: &Namespace, deed: Deed| {
         let (url, space) = (etcd.url(), space.clone());
         let done = AtomicBool::new(false);
-        at(before(etcd.port(0), move |_, reply| {
+        at(before(etcd.port(), move |_, reply| {
             if !done.swap(true, SeqCst) {
                 deed(&mut store(&url), &space);
             }
             reply
         }))
     };
-    let begin = |name: &str| {
-        let space = space(name).with_block_bits(17).unwrap();
-        init(&mut store(&etcd.url()), &space);
-        space
+    let mut direct = etcd.store();
+    let raise: Deed = |store, space| {
+        let floor = Floor::Tick(tick(space) + 500);
+        store.raise_floor(space, floor, now()).unwrap();
     };
-    let raise = |store: &mut EtcdStore, space: &Namespace| {
-        let tick = space.layout().tick_at(now()).unwrap() + 500;
-        store.raise_floor(space, Floor::Tick(tick), now()).unwrap();
-    };
-    let direct = || store(&etcd.url());
 
-    let space = begin("renew-floor");
-    let grant = acquire(&mut direct(), &space).unwrap();
-    let renew = Renew::new(&grant, grant.ticks.end + 5, now());
-    let fence = fenced(meddle(&space, raise).renew(&space, &renew));
+    let space = made(&mut direct, "renew-floor", 17);
+    let grant = take(&mut direct, &space, 60);
+    let fence = fenced(renew(&mut meddle(&space, raise), &space, &grant));
     assert!(matches!(fence, Fence::Floor { .. }), "{fence}");
 
-    let space = begin("acquire-floor");
-    let grant = acquire(&mut meddle(&space, raise), &space).unwrap();
-    let floor = direct().list(&space).unwrap().record.floor;
+    let space = made(&mut direct, "acquire-floor", 17);
+    let grant = take(&mut meddle(&space, raise), &space, 60);
+    let floor = direct.list(&space).unwrap().record.floor;
     assert_eq!(grant.ticks.start, floor);
 
-    let space = begin("acquire-block");
-    let taken = |store: &mut EtcdStore, space: &Namespace| {
-        acquire(store, space).unwrap();
-    };
-    exhausted(acquire(&mut meddle(&space, taken), &space));
+    let space = made(&mut direct, "acquire-block", 17);
+    let mut meddled = meddle(&space, |store, space| drop(take(store, space, 60)));
+    exhausted(acquire(&mut meddled, &space));
 
-    let space = begin("renew-block");
-    let grant = acquire(&mut direct(), &space).unwrap();
-    let taken = |store: &mut EtcdStore, space: &Namespace| {
+    let space = made(&mut direct, "renew-block", 17);
+    let grant = take(&mut direct, &space, 60);
+    let mut meddled = meddle(&space, |store, space| {
         let block = store.list(space).unwrap().blocks.remove(0);
         store.release(space, block.block, block.epoch).unwrap();
-        acquire(store, space).unwrap();
-    };
-    let renew = Renew::new(&grant, grant.ticks.end + 5, now());
-    let fence = fenced(meddle(&space, taken).renew(&space, &renew));
+        take(store, space, 60);
+    });
+    let fence = fenced(renew(&mut meddled, &space, &grant));
     assert!(matches!(fence, Fence::Epoch { .. }), "{fence}");
 
-    let space = begin("raise");
-    let tick = space.layout().tick_at(now()).unwrap() + 100;
-    let raised = meddle(&space, raise).raise_floor(&space, Floor::Tick(tick), now());
-    assert!(raised.unwrap() > tick, "the higher floor stays");
+    let space = made(&mut direct, "raise", 17);
+    let low = tick(&space) + 100;
+    let raised = meddle(&space, raise).raise_floor(&space, Floor::Tick(low), now());
+    assert!(raised.unwrap() > low, "the higher floor stays");
 
-    let space = super::space("init");
-    let other = |store: &mut EtcdStore, space: &Namespace| init(store, space);
-    let init = Init::new(History::New, now());
-    already_initialised(meddle(&space, other).init(&space, &init));
+    let space = self::space("init");
+    already_initialised(meddle(&space, init).init(&space, &begin()));
 }
 
 #[test]
 fn a_read_that_breaks_is_repeated() {
     let etcd = started!(Lent::<Etcd>::start());
-    let space = space("breaks");
-    init(&mut store(&etcd.url()), &space);
+    let space = made(&mut etcd.store(), "breaks", 5);
     let replies = AtomicUsize::new(0);
-    let port = before(etcd.port(0), move |_, reply| {
+    let port = before(etcd.port(), move |_, reply| {
         match replies.fetch_add(1, SeqCst) {
             0 => String::new(),
             _ => reply,
         }
     });
-    acquire(&mut at(port), &space).unwrap();
+    take(&mut at(port), &space, 60);
     assert_eq!(blocks(&etcd, &space), 1);
 }
 
@@ -266,7 +246,6 @@ fn a_read_that_breaks_is_repeated() {
 fn a_server_without_the_gateway_is_named_as_such() {
     let off = ["--enable-grpc-gateway=false"];
     let etcd = started!(Etcd::start_with(1, &off));
-    let mut store = EtcdStore::from_url(&etcd.url(), &options()).unwrap();
-    let text = unavailable(store.list(&space("orders")));
-    assert!(text.contains("--enable-grpc-gateway"), "{text}");
+    let answer = unavailable(etcd.store().list(&space("orders")));
+    answer.says("--enable-grpc-gateway");
 }

@@ -5,22 +5,56 @@ use std::thread;
 use std::time::Duration;
 
 use ringflake::lease::{
-    Acquire, Block, Confirmed, Epoch, Fence, Floor, Grant, LeaseStore, Namespace, OpenOptions,
-    Renew, StoreError, open,
+    Block, Confirmed, Epoch, Fence, Floor, Grant, LeaseStore, Namespace, StoreError,
 };
 
-use crate::sql::unavailable;
-use crate::sql::{Database, made, mark, now, take, tick};
+use crate::kit::{ask, fenced, made, mark, now, renew, several, take, tick, unavailable};
+use crate::served::{Served as _, hasty};
+use crate::sql::Database as _;
+use crate::sql::batches::renew_all;
 use ringflake_kit::eventually;
 use ringflake_kit::server::{Lent, Postgres, Reachable as _, Session};
 
-/// How many sessions of the store wait for a lock of this kind: "advisory" for that of
+/// Whether one session of the store waits for a lock of this kind: "advisory" for that of
 /// the record.
-fn waiting(admin: &Session, kind: &str) -> String {
-    admin.value(&format!(
-        "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'ringflake'
-         AND wait_event_type = 'Lock' AND wait_event = '{kind}'"
-    ))
+fn waits(admin: &Session, kind: &str) -> bool {
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'ringflake'
+         AND wait_event_type = 'Lock' AND wait_event = ";
+    admin.value(&format!("{waiting}'{kind}'")) == "1"
+}
+
+/// Does `first`, which waits for the rows that `held` locks, and then `second`. Whether
+/// that was through before the rows were free, and what both answer.
+fn one_behind_the_other<A: Send, B: Send>(
+    server: &Postgres,
+    held: &str,
+    first: impl FnOnce() -> A + Send,
+    second: impl FnOnce() -> B + Send,
+) -> (bool, A, B) {
+    let (holding, admin) = (server.admin(), server.admin());
+    holding.execute("BEGIN");
+    holding.execute(held);
+    thread::scope(|scope| {
+        let first = scope.spawn(first);
+        eventually("the first waits for the rows", || {
+            waits(&admin, "transactionid")
+        });
+        let second = scope.spawn(second);
+        eventually("the second waits, or is through", || {
+            waits(&admin, "advisory") || second.is_finished()
+        });
+        let [early, passed] = [first.is_finished(), second.is_finished()];
+        // Before anything can fail, so that nobody is left waiting.
+        holding.execute("COMMIT");
+        assert!(!early, "it went past the rows that were held");
+        (passed, first.join().unwrap(), second.join().unwrap())
+    })
+}
+
+/// As an acquisition shares it, and as renewals of older versions did.
+fn sharing(space: &Namespace) -> String {
+    let name = space.name();
+    format!("SELECT * FROM ringflake_namespace WHERE name = '{name}' FOR SHARE")
 }
 
 /// What changes a record that holds this grant.
@@ -42,7 +76,7 @@ fn raise_over_lost_history(
     _: &Grant,
 ) -> Result<(), StoreError> {
     let never_heard_of = Confirmed::new(Block::new(99), Epoch::FIRST, tick(space) + 5);
-    let ask = Acquire::new(1, 10, now()).with_evidence(vec![never_heard_of]);
+    let ask = ask(1, 10).with_evidence(vec![never_heard_of]);
     match store.acquire(space, &ask) {
         Err(StoreError::HistoryLost { .. }) => Ok(()),
         other => panic!("{other:?}"),
@@ -50,51 +84,64 @@ fn raise_over_lost_history(
 }
 
 const CHANGES: [(&str, Change); 2] = [
-    ("by hand", raise_by_hand),
-    ("over lost history", raise_over_lost_history),
+    ("by-hand", raise_by_hand),
+    ("over-lost-history", raise_over_lost_history),
 ];
 
-fn renew_by_one(
-    store: &mut dyn LeaseStore,
-    space: &Namespace,
-    grant: &Grant,
-) -> Result<u64, StoreError> {
-    store.renew(space, &Renew::new(grant, grant.ticks.end + 1, now()))
-}
-
-/// A change that has begun, and waits for somebody who shares the record's row as an
-/// acquisition does, and as renewals of older versions did.
 #[test]
 fn a_renewal_waits_for_a_floor_being_raised_and_obeys_it() {
     let server = started!(Lent::<Postgres>::start());
-    let (holding, admin) = (server.admin(), server.admin());
-    for (name, (how, change)) in ["a", "b"].into_iter().zip(CHANGES) {
-        let space = &made(&mut *server.store(), name, 5);
-        let grant = &take(&mut *server.store(), space, 10);
-        holding.execute("BEGIN; SELECT * FROM ringflake_namespace FOR SHARE");
-        thread::scope(|scope| {
-            let changing = scope.spawn(|| change(&mut *server.store(), space, grant));
-            eventually("the change waits for the row", || {
-                waiting(&admin, "transactionid") == "1"
-            });
-            let renewing = scope.spawn(|| renew_by_one(&mut *server.store(), space, grant));
-            eventually("the renewal waits, or is through", || {
-                waiting(&admin, "advisory") == "1" || renewing.is_finished()
-            });
-            let (passed, raised) = (renewing.is_finished(), changing.is_finished());
-            holding.execute("COMMIT");
-            assert!(!passed, "it passed a floor raised {how}");
-            assert!(!raised, "it was raised {how} past a shared row");
-            changing.join().unwrap().unwrap();
-            match renewing.join().unwrap() {
-                Err(StoreError::Fenced { fence, .. }) => {
-                    assert!(matches!(fence, Fence::Floor { .. }), "{how}: {fence:?}");
-                }
-                other => panic!("{how}: {other:?}"),
-            }
-        });
-        let kept = mark(&mut *server.store(), space, grant.block);
+    for (how, change) in CHANGES {
+        let space = &made(&mut server.store(), how, 5);
+        let grant = &take(&mut server.store(), space, 10);
+        let (passed, raised, renewed) = one_behind_the_other(
+            &server,
+            &sharing(space),
+            || change(&mut server.store(), space, grant),
+            || renew(&mut server.store(), space, grant),
+        );
+        assert!(!passed, "it passed a floor raised {how}");
+        raised.unwrap();
+        let fence = fenced(renewed);
+        assert!(matches!(fence, Fence::Floor { .. }), "{how}: {fence:?}");
+        let kept = mark(&mut server.store(), space, grant.block);
         assert_eq!(kept, Some(grant.ticks.end), "{how}");
+    }
+}
+
+#[test]
+fn renewals_of_many_namespaces_wait_for_each_raised_floor() {
+    let server = started!(Lent::<Postgres>::start());
+    let spaces = &["a", "b", "c"].map(|name| made(&mut server.store(), name, 5));
+    for (raised, space) in spaces.iter().enumerate() {
+        let grants = &spaces
+            .each_ref()
+            .map(|space| take(&mut server.store(), space, 10));
+        let floor = grants[raised].ticks.end + 100;
+        let (passed, change, answers) = one_behind_the_other(
+            &server,
+            &sharing(space),
+            || raise_by_hand(&mut server.store(), space, &grants[raised]),
+            || {
+                let asked: Vec<_> = spaces.iter().zip(grants).collect();
+                renew_all(&mut server.store(), &asked)
+            },
+        );
+        assert!(!passed, "they passed a floor that was being raised");
+        change.unwrap();
+        for (index, answer) in answers.into_iter().enumerate() {
+            let known = grants[index].ticks.end;
+            if index == raised {
+                assert_eq!(fenced(answer), Fence::Floor { known, floor });
+            } else {
+                assert_eq!(answer.unwrap(), known + 1);
+            }
+        }
+        // So that it grants again.
+        let name = space.name();
+        server.execute(&format!(
+            "UPDATE ringflake_namespace SET floor = 0 WHERE name = '{name}'"
+        ));
     }
 }
 
@@ -102,67 +149,52 @@ fn a_renewal_waits_for_a_floor_being_raised_and_obeys_it() {
 #[test]
 fn a_floor_is_not_raised_while_a_renewal_is_under_way() {
     let server = started!(Lent::<Postgres>::start());
-    let (holding, admin) = (server.admin(), server.admin());
-    for (name, (how, change)) in ["a", "b"].into_iter().zip(CHANGES) {
-        let space = &made(&mut *server.store(), name, 5);
-        let grant = &take(&mut *server.store(), space, 10);
+    for (how, change) in CHANGES {
+        let space = &made(&mut server.store(), how, 5);
+        let grant = &take(&mut server.store(), space, 10);
         let epoch = grant.epoch.get();
-        holding.execute("BEGIN");
-        holding.execute(&format!(
-            "SELECT * FROM ringflake_block WHERE namespace = '{name}' AND epoch = {epoch} FOR UPDATE"
-        ));
-        thread::scope(|scope| {
-            let renewing = scope.spawn(|| renew_by_one(&mut *server.store(), space, grant));
-            eventually("the renewal waits for its block", || {
-                waiting(&admin, "transactionid") == "1"
-            });
-            let changing = scope.spawn(|| change(&mut *server.store(), space, grant));
-            eventually("the change waits, or is through", || {
-                waiting(&admin, "advisory") == "1" || changing.is_finished()
-            });
-            let raised = changing.is_finished();
-            holding.execute("COMMIT");
-            assert!(!raised, "raised {how} over a renewal");
-            assert_eq!(renewing.join().unwrap().unwrap(), grant.ticks.end + 1);
-            changing.join().unwrap().unwrap();
-        });
+        let (raised, renewed, change) = one_behind_the_other(
+            &server,
+            &format!(
+                "SELECT * FROM ringflake_block WHERE namespace = '{how}' AND epoch = {epoch}
+                FOR UPDATE"
+            ),
+            || renew(&mut server.store(), space, grant),
+            || change(&mut server.store(), space, grant),
+        );
+        assert!(!raised, "raised {how} over a renewal");
+        change.unwrap();
         let mut grown = grant.clone();
         grown.ticks.end += 1;
-        match renew_by_one(&mut *server.store(), space, &grown) {
-            Err(StoreError::Fenced { fence, .. }) => {
-                assert!(matches!(fence, Fence::Floor { .. }), "{how}: {fence:?}");
-            }
-            other => panic!("{how}: {other:?}"),
-        }
+        assert_eq!(renewed.unwrap(), grown.ticks.end);
+        let fence = fenced(renew(&mut server.store(), space, &grown));
+        assert!(matches!(fence, Fence::Floor { .. }), "{how}: {fence:?}");
     }
 }
 
 #[test]
 fn another_namespace_is_not_waited_for() {
     let server = started!(Lent::<Postgres>::start());
-    let (holding, admin) = (server.admin(), server.admin());
-    let space = &made(&mut *server.store(), "orders", 5);
-    let other = made(&mut *server.store(), "other", 5);
-    let grant = &take(&mut *server.store(), space, 10);
-    let elsewhere = take(&mut *server.store(), &other, 10);
-    holding.execute("BEGIN; SELECT * FROM ringflake_namespace WHERE name = 'orders' FOR SHARE");
-    thread::scope(|scope| {
-        let changing = scope.spawn(|| raise_by_hand(&mut *server.store(), space, grant));
-        eventually("the change waits for the row", || {
-            waiting(&admin, "transactionid") == "1"
-        });
-        let renewed = renew_by_one(&mut *hasty(&server), &other, &elsewhere);
-        // Before anything can fail, so that nobody is left waiting.
-        holding.execute("COMMIT");
-        assert_eq!(renewed.unwrap(), elsewhere.ticks.end + 1);
-        changing.join().unwrap().unwrap();
-    });
-}
-
-/// A store that gives up before a test would.
-fn hasty(server: &Postgres) -> Box<dyn LeaseStore> {
-    let options = OpenOptions::new().timeout(Duration::from_secs(5));
-    open(&server.url(), &options).unwrap()
+    let space = &made(&mut server.store(), "orders", 5);
+    let other = &made(&mut server.store(), "other", 5);
+    let grant = &take(&mut server.store(), space, 10);
+    let elsewhere = &take(&mut server.store(), other, 10);
+    let (passed, raised, renewed) = one_behind_the_other(
+        &server,
+        &sharing(space),
+        || raise_by_hand(&mut server.store(), space, grant),
+        // Gives up before a test would.
+        || {
+            renew(
+                &mut hasty(&server.url(), Duration::from_secs(5)),
+                other,
+                elsewhere,
+            )
+        },
+    );
+    raised.unwrap();
+    assert!(passed, "it waited: {renewed:?}");
+    assert_eq!(renewed.unwrap(), elsewhere.ticks.end + 1);
 }
 
 /// Nothing was compared yet, so nothing is in doubt.
@@ -171,38 +203,45 @@ fn a_renewal_cancelled_before_it_has_the_lock_is_not_done() {
     let server = started!(Lent::<Postgres>::start());
     let (holding, admin) = (server.admin(), server.admin());
     let mut store = server.store();
-    let space = made(&mut *store, "orders", 5);
-    let grant = take(&mut *store, &space, 10);
+    let space = made(&mut store, "orders", 5);
+    let grant = take(&mut store, &space, 10);
     // As the store has it, in a transaction that somebody left open.
     holding.execute("BEGIN; SELECT pg_advisory_xact_lock(1919315051, 471239387)");
     let outcome = thread::scope(|scope| {
-        let renewing = scope.spawn(|| renew_by_one(&mut *store, &space, &grant));
-        eventually("the renewal waits", || waiting(&admin, "advisory") == "1");
+        let renewing = scope.spawn(|| renew(&mut store, &space, &grant));
+        eventually("the renewal waits", || waits(&admin, "advisory"));
         admin.execute(
             "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'advisory'",
         );
         renewing.join().unwrap()
     });
-    unavailable(outcome, "canceling statement due to user request");
+    unavailable(outcome).says("canceling statement due to user request");
     holding.execute("COMMIT");
-    let end = renew_by_one(&mut *store, &space, &grant).unwrap();
+    let end = renew(&mut store, &space, &grant).unwrap();
     assert_eq!(end, grant.ticks.end + 1);
 }
 
 /// Lists of transactions that share a row, which only vacuum clears away.
 #[test]
 fn renewals_make_no_multixacts() {
-    const THREADS: usize = 4;
+    const THREADS: u32 = 4;
     const ROUNDS: u64 = 25;
     let server = started!(Lent::<Postgres>::start());
     let (holding, admin) = (server.admin(), server.admin());
-    let space = &made(&mut *server.store(), "orders", 5);
-    let all = Acquire::new(1 + THREADS as u32, 10, now());
-    let mut grants = server.store().acquire(space, &all).unwrap();
+    let space = &made(&mut server.store(), "orders", 5);
+    let mut grants = several(&mut server.store(), space, 1 + THREADS, 10);
     let slow = &grants.remove(0);
     let multixacts = || {
         admin.execute("CHECKPOINT");
         admin.value("SELECT next_multixact_id FROM pg_control_checkpoint()")
+    };
+    let renew_often = |grant: &Grant| {
+        let mut store = server.store();
+        let mut grant = grant.clone();
+        for _ in 0..ROUNDS {
+            grant.ticks.end = renew(&mut store, space, &grant).unwrap();
+        }
+        store.release(space, grant.block, grant.epoch).unwrap();
     };
 
     let before = multixacts();
@@ -213,32 +252,19 @@ fn renewals_make_no_multixacts() {
         "SELECT * FROM ringflake_block WHERE block = {block} AND epoch = {epoch} FOR UPDATE"
     ));
     thread::scope(|scope| {
-        let slowly = scope.spawn(|| renew_by_one(&mut *server.store(), space, slow));
-        eventually("it waits for its block", || {
-            waiting(&admin, "transactionid") == "1"
+        let slowly = scope.spawn(|| renew(&mut server.store(), space, slow));
+        eventually("it waits for its block", || waits(&admin, "transactionid"));
+        thread::scope(|scope| {
+            for grant in &grants {
+                scope.spawn(|| renew_often(grant));
+            }
         });
-        let workers: Vec<_> = grants
-            .iter()
-            .map(|grant| scope.spawn(|| renew_so_often(&server, space, grant, ROUNDS)))
-            .collect();
-        for worker in workers {
-            worker.join().unwrap();
-        }
         holding.execute("COMMIT");
         slowly.join().unwrap().unwrap();
     });
     assert_eq!(multixacts(), before);
     for grant in &grants {
-        let kept = mark(&mut *server.store(), space, grant.block);
+        let kept = mark(&mut server.store(), space, grant.block);
         assert_eq!(kept, Some(grant.ticks.end + ROUNDS));
     }
-}
-
-fn renew_so_often(server: &Postgres, space: &Namespace, grant: &Grant, times: u64) {
-    let mut store = server.store();
-    let mut grant = grant.clone();
-    for _ in 0..times {
-        grant.ticks.end = renew_by_one(&mut *store, space, &grant).unwrap();
-    }
-    store.release(space, grant.block, grant.epoch).unwrap();
 }

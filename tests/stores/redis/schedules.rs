@@ -7,13 +7,12 @@ use std::time::Duration;
 use proptest::prelude::*;
 use ringflake::lease::{
     Acquire, Block, Epoch, Fingerprint, Floor, Grant, History, Holder, Incarnation, Init,
-    LeaseStore, MemoryStore, Namespace, RedisStore, Renew, StoreLimits,
+    LeaseStore, MemoryStore, Namespace, Renew, StoreLimits,
 };
 use ringflake::{Layout, ManualClock};
 
-use super::options;
-use ringflake_kit::server::Clock;
-use ringflake_kit::server::{Reachable as _, Redis, TestServer as _};
+use crate::served::Served as _;
+use ringflake_kit::server::{Clock, Redis, TestServer as _};
 
 const START_MS: u64 = 1_760_000_000_500;
 const DAY_MS: u64 = 86_400_000;
@@ -39,7 +38,7 @@ fn layouts() -> [(Layout, u64); 5] {
 
 /// One server, and the reference with the same clock, secret and blocks.
 struct Twins {
-    redis: RedisStore,
+    redis: Box<dyn LeaseStore>,
     memory: MemoryStore,
     server: Redis,
     clock: Arc<ManualClock>,
@@ -54,7 +53,7 @@ impl Twins {
         let clock = Arc::new(ManualClock::new(START_MS));
         let memory = MemoryStore::new(clock.clone());
         Self {
-            redis: RedisStore::from_url(&server.url(), &options()).unwrap(),
+            redis: server.store(),
             memory,
             clock,
             server,

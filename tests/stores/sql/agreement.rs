@@ -10,7 +10,8 @@ use ringflake::lease::{
 };
 use ringflake::{Clock, Layout, SystemClock};
 
-use super::{Database, all_of, now};
+use super::Database;
+use crate::kit::{all_of, now};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 const DAY_MS: u64 = DAY.as_millis() as u64;

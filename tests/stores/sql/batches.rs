@@ -2,26 +2,19 @@
 
 use std::thread;
 
-use ringflake::lease::{Acquire, Fence, Grant, LeaseStore, Namespace, Renew, StoreError};
+use ringflake::lease::{Fence, Grant, LeaseStore, Namespace, StoreError};
 
-use super::{Database, all_of, made, mark, now};
+use super::Database;
+use crate::kit::{all_of, longer, made, mark, several, take};
 use ringflake_kit::eventually;
 
 pub(crate) type Answers = Vec<Result<u64, StoreError>>;
 
 /// Asks for one tick more of each.
 pub(crate) fn renew_all(store: &mut dyn LeaseStore, grants: &[(&Namespace, &Grant)]) -> Answers {
-    let longer = |grant: &Grant| Renew::new(grant, grant.ticks.end + 1, now());
     let wanted: Vec<_> = grants.iter().map(|(_, grant)| longer(grant)).collect();
     let spaces = grants.iter().map(|(space, _)| *space);
     store.renew_all(&spaces.zip(&wanted).collect::<Vec<_>>())
-}
-
-pub(crate) fn several(store: &mut dyn LeaseStore, space: &Namespace, blocks: u32) -> Vec<Grant> {
-    let ask = Acquire::new(blocks, 10, now());
-    let grants = store.acquire(space, &ask).unwrap();
-    assert_eq!(grants.len(), blocks as usize);
-    grants
 }
 
 pub(crate) fn all<'a>(
@@ -39,31 +32,28 @@ pub(crate) fn moved(answers: Answers, grants: &[(&Namespace, &Grant)]) {
     }
 }
 
-/// As an acquisition that chooses, or a copy of this process, may have it. `run` is one
-/// connection.
+/// As an acquisition that chooses, or a copy of this process, may have it.
 pub(crate) fn a_block_that_is_locked_holds_up_no_other(server: &dyn Database) {
     let mut run = server.holding();
-    let is_waited_for = || server.is_waited_for();
     let mut store = server.store();
-    let space = &made(&mut *store, "orders", 5);
-    let grants = &several(&mut *store, space, 3);
+    let space = &made(&mut store, "orders", 5);
+    let grants = &several(&mut store, space, 3, 10);
     let block = grants[0].block;
     run("BEGIN");
     run(&format!(
         "SELECT * FROM ringflake_block WHERE namespace = 'orders' AND block = {block} FOR UPDATE"
     ));
     thread::scope(|scope| {
-        let renewing = scope.spawn(|| renew_all(&mut *store, &all(space, grants)));
+        let renewing = scope.spawn(|| renew_all(&mut store, &all(space, grants)));
         eventually("the renewal of one waits", || {
-            is_waited_for() || renewing.is_finished()
+            server.is_waited_for() || renewing.is_finished()
         });
-        let seen = |grant: &Grant| mark(&mut *server.store(), space, grant.block);
+        let seen = |grant: &Grant| mark(&mut server.store(), space, grant.block);
         let marks: Vec<_> = grants.iter().map(seen).collect();
         // Before anything can fail, so that nobody is left waiting.
         run("COMMIT");
         let ends: Vec<_> = grants.iter().map(|grant| grant.ticks.end).collect();
-        let expected = [ends[0], ends[1] + 1, ends[2] + 1].map(Some);
-        assert_eq!(marks, expected);
+        assert_eq!(marks, [ends[0], ends[1] + 1, ends[2] + 1].map(Some));
         moved(renewing.join().unwrap(), &all(space, grants));
     });
 }
@@ -72,10 +62,10 @@ pub(crate) fn a_block_that_is_locked_holds_up_no_other(server: &dyn Database) {
 /// move each, and acquisitions between.
 pub(crate) fn those_who_renew_the_same_blocks_share_what_is_added(server: &dyn Database) {
     const ROUNDS: usize = 30;
-    let spaces = ["a", "b"].map(|name| made(&mut *server.store(), name, 5));
+    let spaces = ["a", "b"].map(|name| made(&mut server.store(), name, 5));
     let grants: Vec<(usize, Grant)> = (0..2)
         .flat_map(|which| {
-            let grants = several(&mut *server.store(), &spaces[which], 10);
+            let grants = several(&mut server.store(), &spaces[which], 10, 10);
             grants.into_iter().map(move |grant| (which, grant))
         })
         .collect();
@@ -88,10 +78,10 @@ pub(crate) fn those_who_renew_the_same_blocks_share_what_is_added(server: &dyn D
                 grants.reverse();
             }
             if worker == 3 {
-                several(&mut *store, &spaces[round % 2], 1);
+                take(&mut store, &spaces[round % 2], 10);
             }
             let asked = grants.iter().map(|(which, grant)| (&spaces[*which], grant));
-            let answers = renew_all(&mut *store, &asked.collect::<Vec<_>>());
+            let answers = renew_all(&mut store, &asked.collect::<Vec<_>>());
             for ((_, grant), answer) in grants.iter_mut().zip(answers) {
                 grant.ticks.end = match answer {
                     Ok(end) => {
@@ -116,7 +106,7 @@ pub(crate) fn those_who_renew_the_same_blocks_share_what_is_added(server: &dyn D
     // Each tick was given to one of them.
     let mut added = 0;
     for (which, grant) in &grants {
-        let kept = mark(&mut *server.store(), &spaces[*which], grant.block).unwrap();
+        let kept = mark(&mut server.store(), &spaces[*which], grant.block).unwrap();
         added += kept - grant.ticks.end;
     }
     assert_eq!(won, added);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::matrix::Outcome;
 use crate::matrix::case::Case;
 use crate::matrix::worker_pool::{Terms, WORKERS};
-use ringflake_kit::proxy::{After, Fault, Then};
+use ringflake_kit::proxy::{Fault, Then};
 
 /// One after the other: the connection ends, or stays open and silent.
 pub(super) fn lost(case: &mut Case<'_>) -> Outcome<()> {
@@ -14,7 +14,7 @@ pub(super) fn lost(case: &mut Case<'_>) -> Outcome<()> {
     for round in 0..case.scale.pick(20, 100) {
         let before = proxy.lost();
         proxy.set(Fault::LoseReplies {
-            after: After::Requests(round % 7),
+            after: round % 7,
             then: [Then::Close, Then::Hang][round as usize % 2],
         });
         pool.wait("a reply is lost", |_| proxy.lost() > before)?;

@@ -5,7 +5,7 @@
 use super::{Kind, PutBack, Target, damage, rows};
 use crate::matrix::Outcome;
 use ringflake_kit::proxy::{Fault, Proxy};
-use ringflake_kit::server::etcd;
+use ringflake_kit::server::{Reachable as _, etcd};
 
 pub(super) struct Etcd {
     server: etcd::Etcd,
@@ -15,7 +15,7 @@ pub(super) struct Etcd {
 impl Etcd {
     pub(super) fn start() -> Option<Self> {
         let server = etcd::Etcd::start()?;
-        let proxy = Proxy::to(server.port(0));
+        let proxy = Proxy::to(server.port());
         Some(Self { server, proxy })
     }
 }
@@ -57,11 +57,11 @@ impl Target for Etcd {
     }
 
     fn keep_rows(&self, namespace: &str) -> PutBack {
-        rows::of_etcd(self.server.port(0), namespace)
+        rows::of_etcd(self.server.port(), namespace)
     }
 
     fn damage(&self, namespace: &str, block: u64) -> Outcome<()> {
-        damage::in_etcd(self.server.port(0), namespace, block)
+        damage::in_etcd(self.server.port(), namespace, block)
     }
 
     fn writers(&self, _: &[i32]) -> Vec<i32> {

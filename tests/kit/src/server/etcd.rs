@@ -1,16 +1,17 @@
 //! etcd clusters of a test.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::eventually;
+use crate::server::template::copy;
 use crate::server::{self, Reachable, Reusable, Server};
 
 /// A cluster of one or more members, each on ports of its own, with its data in
@@ -135,12 +136,6 @@ impl Etcd {
         server.expect("it is running").kill();
     }
 
-    /// Stops a member where it is (`libc::SIGSTOP`), or lets it go on.
-    pub fn signal(&self, member: usize, signal: i32) {
-        let server = self.members[member].server.as_ref();
-        server.expect("it is running").signal(signal);
-    }
-
     /// A member's running process.
     pub fn process(&self, member: usize) -> &Server {
         let server = self.members[member].server.as_ref();
@@ -156,35 +151,20 @@ impl Etcd {
         }
     }
 
-    /// The port that a member serves clients on.
-    pub fn port(&self, member: usize) -> u16 {
-        self.members[member].client_port
-    }
-
-    pub fn url(&self) -> String {
-        let hosts = self.members.iter();
-        let hosts = hosts.map(|member| format!("127.0.0.1:{}", member.client_port));
-        format!("etcd://{}", hosts.collect::<Vec<_>>().join(","))
-    }
-
     /// The member that leads the cluster.
     pub fn leader(&self) -> usize {
-        let running = self.members.iter().position(|m| m.server.is_some());
+        let status = |member: usize| -> Value {
+            let told = self.ctl(member, &["endpoint", "status", "-w", "json"]);
+            serde_json::from_str::<Value>(&told).unwrap()[0]["Status"].take()
+        };
+        let running = |member: &usize| self.members[*member].server.is_some();
+        let leads = |member: &usize| {
+            let told = status(*member);
+            told["leader"] == told["header"]["member_id"]
+        };
         let mut leader = None;
         eventually("there is a leader", || {
-            let status = self.ctl(running.unwrap(), &["endpoint", "status", "-w", "json"]);
-            let id = |text: &str, name: &str| {
-                let (_, rest) = text.split_once(&format!("\"{name}\":"))?;
-                let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
-                digits.parse::<u64>().ok()
-            };
-            let wanted = id(&status, "leader").filter(|id| *id != 0);
-            let is_leader = |number: &usize| {
-                let own = self.ctl(*number, &["endpoint", "status", "-w", "json"]);
-                wanted.is_some() && id(&own, "member_id") == wanted
-            };
-            let up = |number: &usize| self.members[*number].server.is_some();
-            leader = (0..self.members.len()).filter(up).find(is_leader);
+            leader = (0..self.members.len()).filter(running).find(leads);
             leader.is_some()
         });
         leader.unwrap()
@@ -199,7 +179,7 @@ impl Etcd {
 
     /// Stops all, and starts them from a snapshot, in a cluster of this token. The
     /// cluster's ID is computed from that and the peer URLs, which stay.
-    pub fn restore(&mut self, snapshot: &std::path::Path, token: &str) {
+    pub fn restore(&mut self, snapshot: &Path, token: &str) {
         token.clone_into(&mut self.token);
         for number in 0..self.members.len() {
             if self.members[number].server.is_some() {
@@ -226,11 +206,11 @@ impl Etcd {
     }
 
     /// Stops the only member, and starts it with the files of its data directory
-    /// as they were when `copy` was made.
-    pub fn put_back(&mut self, copy: &std::path::Path) {
+    /// as they were when they were copied.
+    pub fn put_back(&mut self, files: &Path) {
         self.stop(0);
         self.members[0].generation += 1;
-        copy_all(copy, &self.data_directory(0));
+        copy(files, &self.data_directory(0));
         self.restart(0);
     }
 
@@ -238,10 +218,10 @@ impl Etcd {
     /// it again.
     pub fn copy_files(&mut self, name: &str) -> PathBuf {
         self.stop(0);
-        let copy = self.members[0].directory.path().join(name);
-        copy_all(&self.data_directory(0), &copy);
+        let files = self.members[0].directory.path().join(name);
+        copy(&self.data_directory(0), &files);
         self.restart(0);
-        copy
+        files
     }
 
     /// Gives up to 128 keys this value.
@@ -252,7 +232,7 @@ impl Etcd {
             json!({ "request_put": request })
         };
         let puts: Vec<_> = keys.iter().map(put).collect();
-        let url = format!("http://127.0.0.1:{}/v3/kv/txn", self.port(0));
+        let url = format!("http://127.0.0.1:{}/v3/kv/txn", self.port());
         let body = json!({ "success": puts }).to_string();
         ureq::post(url).send(body).unwrap();
     }
@@ -266,7 +246,8 @@ impl Etcd {
     fn is_healthy(&self, member: usize) -> bool {
         if self.arguments.iter().any(|a| a == "--cert-file") {
             // etcdctl would need the certificates; a listening port must do.
-            return std::net::TcpStream::connect(("127.0.0.1", self.port(member))).is_ok();
+            return std::net::TcpStream::connect(("127.0.0.1", self.members[member].client_port))
+                .is_ok();
         }
         self.try_ctl(member, &["endpoint", "status"]).is_ok()
             && self.try_ctl(member, &["get", "ready"]).is_ok()
@@ -278,7 +259,7 @@ impl Etcd {
             .env("ETCDCTL_API", "3")
             .arg(format!(
                 "--endpoints=http://127.0.0.1:{}",
-                self.port(member)
+                self.members[member].client_port
             ))
             .arg(timeout)
             .args(arguments)
@@ -308,25 +289,20 @@ impl Reusable for Etcd {
     }
 }
 
-/// By its first member alone.
 impl Reachable for Etcd {
+    /// Of its first member.
     fn port(&self) -> u16 {
         self.members[0].client_port
     }
 
+    /// Of all members.
+    fn url(&self) -> String {
+        let hosts = self.members.iter();
+        let hosts = hosts.map(|member| format!("127.0.0.1:{}", member.client_port));
+        format!("etcd://{}", hosts.collect::<Vec<_>>().join(","))
+    }
+
     fn url_through(&self, port: u16) -> String {
         format!("etcd://127.0.0.1:{port}")
-    }
-}
-
-fn copy_all(from: &std::path::Path, to: &std::path::Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
-        let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy_all(&entry.path(), &target);
-        } else {
-            std::fs::copy(entry.path(), target).unwrap();
-        }
     }
 }

@@ -82,9 +82,9 @@ impl Redis {
         self
     }
 
-    /// Stops it where it is (`libc::SIGSTOP`), or lets it go on.
-    pub fn signal(&self, signal: i32) {
-        self.server.as_ref().expect("it is running").signal(signal);
+    /// The running process, for signals.
+    pub fn process(&self) -> &Server {
+        self.server.as_ref().expect("it is running")
     }
 
     /// Makes a replica a primary.
@@ -212,6 +212,6 @@ impl TestServer for Redis {
     }
 
     fn processes(&self) -> Vec<i32> {
-        vec![self.server.as_ref().expect("it is running").id() as i32]
+        vec![self.process().id() as i32]
     }
 }

@@ -50,7 +50,7 @@ impl Template {
 }
 
 /// With its owners and rights.
-fn copy(from: &Path, to: &Path) {
+pub(super) fn copy(from: &Path, to: &Path) {
     let done = Command::new("cp").arg("-a").args([from, to]).status();
     assert!(done.unwrap().success(), "{from:?} could not be copied");
 }

@@ -1,0 +1,242 @@
+//! What the stores of all servers are put through alike. A test of each server starts
+//! one and hands it over.
+
+pub(crate) mod replies;
+
+use std::collections::HashSet;
+use std::net::TcpListener;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ringflake::lease::conformance::{Given, Suite};
+use ringflake::lease::{Fingerprint, LeaseStore, Namespace, OpenOptions, StoreError, open};
+use ringflake::{DirectGenerator, Layout, Secret, Shutdown};
+
+pub(crate) use self::replies::{each_reply_lost_is_told_right, no_answer_is_waited_for_in_vain};
+use crate::kit::{acquire, all_of, ask, init, made, now, renew, space, unavailable};
+use ringflake_kit::eventually;
+use ringflake_kit::proxy::{Fault, Proxy};
+use ringflake_kit::server::Reachable;
+use ringflake_kit::tls::{Identity, file};
+
+/// How much later than its time-out an operation may end where others compete for
+/// the processors. Without a time-out it would not end at all.
+pub(crate) const SLACK: Duration = Duration::from_secs(15);
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// For those who wait for a machine that has other things to do.
+pub(crate) fn patient() -> OpenOptions {
+    OpenOptions::new().timeout(PATIENCE)
+}
+
+pub(crate) fn store(url: &str) -> Box<dyn LeaseStore> {
+    open(url, &patient()).unwrap()
+}
+
+pub(crate) fn hasty(url: &str, timeout: Duration) -> Box<dyn LeaseStore> {
+    open(url, &OpenOptions::new().timeout(timeout)).unwrap()
+}
+
+/// A server under test.
+pub(crate) trait Served: Reachable {
+    /// One more connection.
+    fn store(&self) -> Box<dyn LeaseStore> {
+        store(&self.url())
+    }
+
+    fn store_through(&self, proxy: &Proxy) -> Box<dyn LeaseStore> {
+        store(&self.url_through(proxy.port()))
+    }
+
+    /// Whether it has done all that stores asked whose connections are closed, where one
+    /// more store is connected.
+    fn is_done(&self) -> bool {
+        true
+    }
+
+    /// Whether what is asked is a transaction: several renewals are one then, and what is
+    /// sent together with its end may be answered before that is done.
+    fn has_transactions(&self) -> bool {
+        false
+    }
+}
+
+/// What every server is asked.
+macro_rules! tests_of_servers {
+    ($server:ty) => {
+        crate::kit::tests_on! { $server;
+            served:
+                a_forgotten_connection_is_replaced
+                a_hundred_generators_are_one_connection
+                each_reply_lost_is_told_right
+                no_answer_is_waited_for_in_vain
+                silence_ends_with_the_time_out
+                twenty_threads_get_disjoint_rectangles;
+        }
+    };
+}
+pub(crate) use tests_of_servers;
+
+pub(crate) fn a_hundred_generators_are_one_connection(server: &dyn Served) {
+    let proxy = Proxy::to(server.port());
+    let secret = Secret::from_bytes([6; 16]);
+    let space = Namespace::new("hundred", &Layout::RANDFLAKE, Fingerprint::of(&secret)).unwrap();
+    init(&mut server.store_through(&proxy), &space);
+    let before = proxy.accepted();
+
+    let build = || {
+        DirectGenerator::builder(Layout::RANDFLAKE)
+            .secret(&secret)
+            .lease_store(server.store_through(&proxy))
+            .namespace("hundred")
+            .widen_to(1)
+            .first_lease_within(PATIENCE)
+            .build()
+            .unwrap()
+    };
+    let all: Vec<DirectGenerator> = (0..100).map(|_| build()).collect();
+    let ids: HashSet<_> = all.iter().map(|ids| ids.take().unwrap()).collect();
+    assert_eq!(ids.len(), 100);
+    // On a slow machine one may be replaced after a second of idleness.
+    assert!(proxy.connections() <= 1, "{}", proxy.connections());
+    let opened = proxy.accepted() - before;
+    assert!(opened < 10, "{opened} for 100 generators");
+    for ids in all {
+        assert_eq!(ids.shutdown(PATIENCE), Shutdown::Released);
+    }
+    eventually("the connection is closed", || proxy.connections() == 0);
+}
+
+/// A connection of a server that counts them as some of its few hundred.
+pub(crate) fn a_connection_that_would_be_idle_for_long_is_closed(server: &dyn Served) {
+    /// For so long after its last use a connection stays open.
+    const LINGERS: Duration = Duration::from_secs(2);
+    let proxy = Proxy::to(server.port());
+    let mut store = server.store_through(&proxy);
+    let space = made(&mut store, "idle", 5);
+    let opened = proxy.accepted();
+    let used = Instant::now();
+    store.rest(Duration::from_secs(20));
+    assert!(used.elapsed() > LINGERS || proxy.connections() == 1);
+    eventually("nobody has used it for long", || {
+        store.rest(Duration::from_secs(19));
+        used.elapsed() > LINGERS
+    });
+    assert_eq!(proxy.connections(), 1, "it is used too soon");
+    eventually("it is closed", || {
+        store.rest(Duration::from_secs(20));
+        proxy.connections() == 0
+    });
+    store.list(&space).unwrap();
+    assert_eq!(proxy.accepted(), opened + 1);
+}
+
+/// A connection that something in between forgets while nobody uses it.
+pub(crate) fn a_forgotten_connection_is_replaced(server: &dyn Served) {
+    /// After this a store does not trust a connection unseen.
+    const IDLE: Duration = Duration::from_secs(1);
+    let proxy = Proxy::to(server.port());
+    let url = server.url_through(proxy.port());
+    let mut store = hasty(&url, Duration::from_secs(16));
+    let space = made(&mut store, "idle", 5);
+
+    let used = Instant::now();
+    proxy.forget();
+    assert!(proxy.forgotten() > 0);
+    eventually("nobody has used it for long", || used.elapsed() > IDLE);
+    // Whoever waits for an answer until the time is up has none left to connect. Nor is
+    // the new one tried in vain.
+    for _ in 0..2 {
+        store.list(&space).unwrap();
+    }
+}
+
+pub(crate) fn a_connection_that_was_closed_is_opened_again(server: &dyn Served) {
+    let proxy = Proxy::to(server.port());
+    let mut cut = server.store_through(&proxy);
+    let space = made(&mut cut, "cut", 5);
+    proxy.set(Fault::Cut);
+    unavailable(acquire(&mut cut, &space));
+    // Closed in use, and while nobody used it.
+    for _ in 0..2 {
+        proxy.set(Fault::None);
+        acquire(&mut cut, &space).unwrap();
+        proxy.set(Fault::Cut);
+    }
+    assert_eq!(server.store().list(&space).unwrap().blocks.len(), 2);
+}
+
+/// A peer that takes the connection and never says a word.
+pub(crate) fn silence_ends_with_the_time_out(server: &dyn Served) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let timeout = Duration::from_millis(300);
+    let mut store = hasty(&server.url_through(port), timeout);
+    let began = Instant::now();
+    unavailable(store.list(&space("orders")));
+    let took = began.elapsed();
+    // Some spend a part of it on each of several attempts.
+    assert!((timeout / 4..timeout + SLACK).contains(&took), "{took:?}");
+}
+
+/// A server that shows its certificate at this port of `localhost` and wants one, and a URL
+/// by which one of both sides speaks no TLS.
+pub(crate) fn conforms_over_tls_and_trusts_nobody_else(scheme: &str, port: u16, no_tls: &str) {
+    let (ca, identity) = (file("ca.pem"), Identity::new());
+    let own = identity.parameters("cert", "key");
+    let host = format!("{scheme}://localhost:{port}");
+    let good = format!("{host}?ca={ca}&{own}");
+    Suite::new(&|| store(&good), &now).run();
+
+    let orders = made(&mut store(&good), "orders", 5);
+    for (what, url) in [
+        ("another authority", &*format!("{host}?{own}")),
+        ("another name", &good.replace("localhost", "127.0.0.2")),
+        ("no certificate", &format!("{host}?ca={ca}")),
+        ("no TLS", no_tls),
+    ] {
+        let answer = hasty(url, Duration::from_secs(3)).list(&orders);
+        let is_away = matches!(answer, Err(StoreError::Unavailable { .. }));
+        assert!(is_away, "{what}: {answer:?}");
+    }
+}
+
+/// Twenty connections acquire, renew and release what they like, on few blocks.
+pub(crate) fn twenty_threads_get_disjoint_rectangles(server: &dyn Served) {
+    let space = made(&mut server.store(), "orders", 12);
+    assert_eq!(space.blocks(), 32);
+    let work = |worker: u32| {
+        let mut store = server.store();
+        let mut given = Vec::new();
+        for round in 0..15 {
+            let grants = match store.acquire(&space, &ask(1 + worker % 3, 2 + round % 3)) {
+                Ok(grants) => grants,
+                Err(StoreError::Exhausted { .. }) => continue,
+                Err(other) => panic!("{}", all_of(&other)),
+            };
+            for grant in grants {
+                let end = renew(&mut store, &space, &grant).unwrap();
+                store.release(&space, grant.block, grant.epoch).unwrap();
+                given.push((grant, end));
+            }
+        }
+        given
+    };
+    let all: Vec<_> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..20).map(|w| scope.spawn(move || work(w))).collect();
+        let joined = workers.into_iter().map(|w| w.join().unwrap());
+        joined.flatten().collect()
+    });
+    let mut given = Given::default();
+    for (grant, end) in &all {
+        given.add(grant);
+        given.extend(grant, *end);
+    }
+    assert!(all.len() >= 300, "only {} grants", all.len());
+    let blocks = server.store().list(&space).unwrap().blocks;
+    assert_eq!(blocks.len(), 32);
+    for known in blocks {
+        assert_eq!(known.hwm_end, given.mark(known.block));
+    }
+}

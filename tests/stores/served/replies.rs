@@ -1,0 +1,166 @@
+//! Replies that are lost: what was sent may have been done, and the store says
+//! so exactly when that is possible.
+
+use std::time::{Duration, Instant};
+
+use ringflake::lease::{
+    Floor, Grant, LeaseStore, Listing, Namespace, OpenOptions, Renew, StoreError, StoreFailureKind,
+    open,
+};
+
+use super::{SLACK, Served, patient};
+use crate::kit::{all_of, ask, begin, longer, made, now, sized, take};
+use ringflake_kit::eventually;
+use ringflake_kit::proxy::{Fault, Proxy, Then};
+
+/// An operation on a namespace.
+type Operation<'a> = dyn Fn(&mut dyn LeaseStore, &Namespace) -> Result<(), StoreError> + 'a;
+
+/// What became of an operation when each reply was lost in turn.
+#[derive(Debug, Default)]
+struct Losses {
+    /// How often it was refused. Then nothing was done.
+    refused: u32,
+    /// How often it was in doubt.
+    doubtful: u32,
+    /// How often it was in doubt, and done.
+    done: u32,
+}
+
+/// Tries `operation` on one connection after the other, each of which loses another
+/// reply, until one has none left to lose.
+fn lose_each_reply(
+    server: &dyn Served,
+    space: &Namespace,
+    then: Then,
+    options: &OpenOptions,
+    (name, operation): (&str, &Operation<'_>),
+) -> Losses {
+    let proxy = Proxy::to(server.port());
+    let url = server.url_through(proxy.port());
+    let mut direct = server.store();
+    let mut state = || -> Option<Listing> { direct.list(space).ok() };
+    let mut losses = Losses::default();
+    for after in 0..60 {
+        let before = state();
+        proxy.set(Fault::LoseReplies { after, then });
+        let mut store = open(&url, options).unwrap();
+        let began = Instant::now();
+        let outcome = operation(&mut store, space);
+        let took = began.elapsed();
+        let most = options.operation_timeout() + SLACK;
+        assert!(took < most, "{name}: {took:?} after {after} replies");
+        // What the server does not know yet it may still do.
+        drop(store);
+        eventually("nobody is left but who looks", || server.is_done());
+        let done = state() != before;
+        match outcome {
+            Ok(()) => return losses,
+            Err(StoreError::Unavailable { .. }) => {
+                assert!(!done, "{name}: done, after {after} replies");
+                losses.refused += 1;
+            }
+            Err(StoreError::Ambiguous { .. }) => {
+                losses.doubtful += 1;
+                losses.done += u32::from(done);
+            }
+            Err(other) => panic!("{name}: {after}: {}", all_of(&other)),
+        }
+    }
+    panic!("{name}: it never came to an end");
+}
+
+/// Whether the reply to a request that decides was lost, or to one before.
+pub(crate) fn each_reply_lost_is_told_right(server: &dyn Served) {
+    let mut store = server.store();
+    let space = made(&mut store, "orders", 5);
+    let [grant, other, released, warming] = [(); 4].map(|()| take(&mut store, &space, 60));
+    // So that the server has seen each operation, and the first is like the next.
+    store.release(&space, warming.block, warming.epoch).unwrap();
+    store.raise_floor(&space, Floor::Tick(0), now()).unwrap();
+    store.renew(&space, &longer(&grant)).unwrap();
+    store.check(&space, now()).unwrap();
+    drop(store);
+
+    let operations: [(&str, u32, &Operation<'_>); 7] = [
+        ("acquire", 1, &|store, space| {
+            store.acquire(space, &ask(2, 5)).map(drop)
+        }),
+        ("renew", 1, &|store, space| {
+            let renew = longer_by_now(store, space, &grant)?;
+            store.renew(space, &renew).map(drop)
+        }),
+        ("renew_all", 1, &|store, space| {
+            let one = longer_by_now(store, space, &grant)?;
+            let two = longer_by_now(store, space, &other)?;
+            let mut answers = store.renew_all(&[(space, &one), (space, &two)]);
+            if server.has_transactions() {
+                let [one, two] = [0, 1].map(|at| told(&answers[at]));
+                assert_eq!(one, two, "{answers:?}");
+            }
+            answers.remove(0).map(drop)
+        }),
+        ("release", 1, &|store, space| {
+            store.release(space, released.block, released.epoch)
+        }),
+        ("raise_floor", 1, &|store, space| {
+            let floor = Floor::Tick(store.list(space)?.record.floor + 1);
+            store.raise_floor(space, floor, now()).map(drop)
+        }),
+        ("list", 0, &|store, space| store.list(space).map(drop)),
+        ("check", 0, &|store, space| {
+            store.check(space, now()).map(drop)
+        }),
+    ];
+    let tell = |name, doubtful, space: &Namespace, operation: &Operation<'_>| {
+        let named = (name, operation);
+        let losses = lose_each_reply(server, space, Then::Close, &patient(), named);
+        // The last reply is to what decides, if anything does, and those before are not.
+        let is_done = losses.done == doubtful || server.has_transactions();
+        let right = losses.refused >= 1 && losses.doubtful == doubtful && is_done;
+        assert!(right, "{name}: {losses:?}");
+    };
+    for (name, doubtful, operation) in operations {
+        tell(name, doubtful, &space, operation);
+    }
+    // Of the record, which is not there before.
+    tell("init", 1, &sized("other", 10), &|store, space| {
+        match store.init(space, &begin()) {
+            // It was in doubt before this, and done.
+            Err(StoreError::AlreadyInitialised { .. }) => Ok(()),
+            other => other.map(drop),
+        }
+    });
+}
+
+/// A tick more for this grant, from where it ends by now.
+fn longer_by_now(
+    store: &mut dyn LeaseStore,
+    space: &Namespace,
+    grant: &Grant,
+) -> Result<Renew, StoreError> {
+    let blocks = store.list(space)?.blocks;
+    let known = blocks.iter().find(|known| known.block == grant.block);
+    let ticks = grant.ticks.start..known.unwrap().hwm_end;
+    Ok(longer(&Grant::new(grant.block, grant.epoch, ticks)))
+}
+
+fn told(answer: &Result<u64, StoreError>) -> Result<(), StoreFailureKind> {
+    answer.as_ref().map(drop).map_err(StoreFailureKind::of)
+}
+
+/// The same with replies that never come, on connections that stay open.
+pub(crate) fn no_answer_is_waited_for_in_vain(server: &dyn Served) {
+    let options = OpenOptions::new().timeout(Duration::from_millis(300));
+    let space = made(&mut server.store(), "orders", 5);
+    let acquire: (&str, &Operation<'_>) = ("acquire", &|store, space| {
+        store.acquire(space, &ask(2, 5)).map(drop)
+    });
+    // On a machine that is busy, the time can be up before the last request is sent.
+    let found = (0..20).any(|_| {
+        let losses = lose_each_reply(server, &space, Then::Hang, &options, acquire);
+        assert!(losses.refused >= 1, "{losses:?}");
+        losses.done > 0
+    });
+    assert!(found, "the reply that decides was never the one lost");
+}
