@@ -14,16 +14,14 @@ mod postgres;
 #[cfg(feature = "redis")]
 mod redis;
 
-use std::error::Error;
 use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use ringflake::Layout;
-use ringflake::lease::{Fingerprint, LeaseStore, Namespace, OpenError, OpenOptions, open};
+use ringflake::lease::{LeaseStore, OpenError, OpenOptions, open};
 use ringflake_kit::tls::file;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -31,38 +29,32 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 
+use crate::kit::{all_of, serve, space};
+
 /// In every URL, and in nothing else.
 const PASSWORD: &str = "hunter2";
 
 /// One connection, and all that was heard on any.
 struct Victim {
-    stream: Stream,
+    plain: TcpStream,
+    stream: Box<dyn Stream>,
     heard: Arc<Mutex<Vec<u8>>>,
 }
 
-enum Stream {
-    Plain(TcpStream),
-    Tls(Box<StreamOwned<ServerConnection, TcpStream>>),
-    Gone,
-}
+trait Stream: Read + Write {}
+
+impl<S: Read + Write> Stream for S {}
 
 impl Victim {
     fn say(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match &mut self.stream {
-            Stream::Plain(stream) => stream.write_all(bytes),
-            Stream::Tls(stream) => stream.write_all(bytes).and_then(|()| stream.flush()),
-            Stream::Gone => Err(io::ErrorKind::NotConnected.into()),
-        }
+        self.stream.write_all(bytes)?;
+        self.stream.flush()
     }
 
     /// What comes next, at most so many bytes; nothing at the end.
     fn listen(&mut self, most: usize) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; most];
-        let count = match &mut self.stream {
-            Stream::Plain(stream) => stream.read(&mut bytes)?,
-            Stream::Tls(stream) => stream.read(&mut bytes)?,
-            Stream::Gone => 0,
-        };
+        let count = self.stream.read(&mut bytes)?;
         bytes.truncate(count);
         self.heard.lock().unwrap().extend(&bytes);
         Ok(bytes)
@@ -91,9 +83,6 @@ impl Victim {
     }
 
     fn encrypt_for(&mut self, clients: Arc<dyn ClientCertVerifier>) -> io::Result<()> {
-        let Stream::Plain(stream) = std::mem::replace(&mut self.stream, Stream::Gone) else {
-            return Err(io::ErrorKind::NotConnected.into());
-        };
         let certificates = CertificateDer::pem_file_iter(file("server.pem")).unwrap();
         let key = PrivateKeyDer::from_pem_file(file("server.key")).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -104,7 +93,7 @@ impl Victim {
             .with_single_cert(certificates.map(Result::unwrap).collect(), key)
             .unwrap();
         let server = ServerConnection::new(Arc::new(config)).unwrap();
-        self.stream = Stream::Tls(Box::new(StreamOwned::new(server, stream)));
+        self.stream = Box::new(StreamOwned::new(server, self.plain.try_clone()?));
         Ok(())
     }
 }
@@ -118,41 +107,32 @@ struct Thief {
 impl Thief {
     /// Does `script` to everybody who connects.
     fn new(script: impl Fn(&mut Victim) -> io::Result<()> + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        let port = listener.local_addr().unwrap().port();
         let heard = Arc::new(Mutex::new(Vec::new()));
-        let (ears, script) = (Arc::clone(&heard), Arc::new(script));
-        thread::spawn(move || {
-            for stream in listener.incoming() {
-                let mut victim = Victim {
-                    stream: Stream::Plain(stream.unwrap()),
-                    heard: Arc::clone(&ears),
-                };
-                let script = Arc::clone(&script);
-                // Its errors are the victim's escape.
-                thread::spawn(move || drop(script(&mut victim)));
-            }
+        let ears = Arc::clone(&heard);
+        let port = serve(move |plain| {
+            let mut victim = Victim {
+                stream: Box::new(plain.try_clone().unwrap()),
+                plain,
+                heard: Arc::clone(&ears),
+            };
+            // Its errors are the victim's escape.
+            let _ = script(&mut victim);
         });
         Self { port, heard }
     }
 
-    /// Opens the store of this URL, in which `PORT` is the thief's.
-    fn try_open(&self, url: &str) -> Result<Box<dyn LeaseStore>, OpenError> {
-        try_open(&url.replace("PORT", &self.port.to_string()))
+    /// The same URL, in which `PORT` is the thief's.
+    fn url(&self, url: &str) -> String {
+        url.replace("PORT", &self.port.to_string())
     }
 
     fn open(&self, url: &str) -> Box<dyn LeaseStore> {
-        self.try_open(url).unwrap()
+        try_open(&self.url(url)).unwrap()
     }
 
-    /// Asks the store for something, and answers what went wrong.
-    fn ask(&self, store: &mut dyn LeaseStore) -> String {
-        ask(store)
-    }
-
-    /// Both.
+    /// Opens the store of this URL, and answers what went wrong.
     fn meet(&self, url: &str) -> String {
-        meet(self.try_open(url))
+        meet(&self.url(url))
     }
 
     /// Opens the store of this URL in a process with other variables, asks it for
@@ -162,7 +142,7 @@ impl Thief {
         command
             .args(["--exact", "thief::the_store_of_a_url_is_asked_here"])
             .args(["--ignored", "--nocapture"])
-            .env(URL, url.replace("PORT", &self.port.to_string()));
+            .env(URL, self.url(url));
         prepare(&mut command);
         let output = command.output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -193,12 +173,44 @@ impl Thief {
     }
 }
 
+/// A thief with a certificate for `localhost`, a URL that leads to it, and the variable
+/// that the password can be in.
+fn thieves() -> Vec<(Thief, &'static str, &'static str)> {
+    vec![
+        #[cfg(feature = "etcd")]
+        (
+            etcd::thief(true),
+            "etcds://me:hunter2@localhost:PORT?ca=CA",
+            "ETCDCTL_PASSWORD",
+        ),
+        #[cfg(feature = "mysql")]
+        (
+            mysql::thief(true),
+            "mysql://me:hunter2@localhost:PORT/app?root_cert_path=CA",
+            "MYSQL_PWD",
+        ),
+        #[cfg(feature = "postgres")]
+        (
+            postgres::thief(b'S'),
+            "postgres://me:hunter2@localhost:PORT/app?sslrootcert=CA",
+            "PGPASSWORD",
+        ),
+        #[cfg(feature = "redis")]
+        (
+            redis::thief(true),
+            "rediss://:hunter2@localhost:PORT?ca=CA",
+            "REDISCLI_AUTH",
+        ),
+    ]
+}
+
 /// Meets all of them at once, each on a thread that says at which URL it fails: most of
 /// a meeting is waiting.
-fn all_at_once<T: Send>(thieves: Vec<T>, meet: impl Fn(T) + Sync) {
+fn all_at_once(meet: impl Fn(Thief, &'static str, &'static str) + Sync) {
     thread::scope(|scope| {
-        for thief in thieves {
-            scope.spawn(|| meet(thief));
+        for (thief, url, variable) in thieves() {
+            let meet = &meet;
+            scope.spawn(move || meet(thief, url, variable));
         }
     });
 }
@@ -207,16 +219,16 @@ fn try_open(url: &str) -> Result<Box<dyn LeaseStore>, OpenError> {
     open(url, &OpenOptions::new().timeout(Duration::from_secs(2)))
 }
 
+/// Asks the store for something, and answers what went wrong.
 fn ask(store: &mut dyn LeaseStore) -> String {
-    let orders = Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap();
-    let text = all_of(&store.list(&orders).unwrap_err());
+    let text = all_of(&store.list(&space("orders")).unwrap_err());
     assert!(!text.contains(PASSWORD), "{text}");
     text
 }
 
-fn meet(opened: Result<Box<dyn LeaseStore>, OpenError>) -> String {
-    match opened {
-        Ok(mut store) => ask(&mut *store),
+fn meet(url: &str) -> String {
+    match try_open(url) {
+        Ok(mut store) => ask(&mut store),
         Err(error) => error.to_string(),
     }
 }
@@ -229,18 +241,7 @@ const ANSWER: &str = "the store's answer: ";
 #[ignore = "other tests run it, in a process with variables of its own"]
 fn the_store_of_a_url_is_asked_here() {
     let url = std::env::var(URL).expect("other tests run this one");
-    let answer = meet(try_open(&url));
+    let answer = meet(&url);
     assert!(!answer.is_empty());
     println!("{ANSWER}{answer}");
-}
-
-/// The error and what is behind it.
-fn all_of(error: &dyn Error) -> String {
-    let mut text = String::new();
-    let mut next = Some(error);
-    while let Some(error) = next {
-        text += &format!("{error}; ");
-        next = error.source();
-    }
-    text
 }
