@@ -40,8 +40,8 @@ fn assert_no_lease(outcome: Result<Id, TakeError>, rig: &Rig, kind: StoreFailure
     assert_eq!(end_unix_ms, rig.unix_ms(END));
     assert_eq!(now_unix_ms, rig.clock.unix_ms());
     assert_eq!((failure.kind, failure.since_unix_ms), (kind, since));
-    let parts = [end_unix_ms.to_string(), since.to_string(), kind.to_string()];
-    assert_says(&refused.to_string(), &parts.each_ref().map(String::as_str));
+    let [end, since] = [end_unix_ms, since].map(|ms| ms.to_string());
+    assert_says(&refused.to_string(), &[&end, &since, &kind.to_string()]);
 }
 
 #[test]

@@ -35,10 +35,12 @@ fn consume<E: Into<TakeError>>(
 fn u1_u2_no_take_is_refused_while_leases_are_renewed_or_swapped() {
     let rig = Rig::new();
     let judge = Judge::new(&rig);
-    let ringed = rig.cached().blocks(2).widen_to(4).build().unwrap();
-    let tiny = rig.cached().capacity(4).producers(2).build().unwrap();
-    let in_place = rig.in_place().blocks(3).widen_to(3).build().unwrap();
-    let cached: [CachedGenerator; 3] = [ringed.clone(), tiny.clone(), in_place.clone()];
+    let cached = [
+        rig.cached().blocks(2).widen_to(4),
+        rig.cached().capacity(4).producers(2),
+        rig.in_place().blocks(3).widen_to(3),
+    ]
+    .map(|builder| builder.build().unwrap());
     let direct = POLICIES.map(|policy| rig.direct().clock_policy(policy).build().unwrap());
     let statuses = || -> Vec<LeaseStatus> {
         let cached = cached.iter().map(CachedGenerator::lease_status);
@@ -71,9 +73,9 @@ fn u1_u2_no_take_is_refused_while_leases_are_renewed_or_swapped() {
             Some(Fault::Cut),
             Some(Fault::Panic),
         ];
-        for fault in faults.iter().cycle().take(15) {
+        for fault in faults.into_iter().cycle().take(15) {
             if let Some(fault) = fault {
-                rig.store.fail_next(Op::Renew, *fault);
+                rig.store.fail_next(Op::Renew, fault);
             }
             // A third of the lease duration, so that renewals are due and nothing runs out.
             for _ in 0..LEASE_DURATION / 3 {

@@ -185,7 +185,7 @@ impl Faulty {
         let mut plan = self.plan();
         plan.held += 1;
         // Longer than `eventually` waits, but not for ever.
-        let (patience, changed) = (Duration::from_secs(30), &self.shared.changed);
+        let (patience, changed) = (Duration::from_secs(90), &self.shared.changed);
         let held = changed.wait_timeout_while(plan, patience, |plan| plan.holds);
         held.unwrap_or_else(PoisonError::into_inner).0.held -= 1;
         result
