@@ -6,7 +6,6 @@ use std::thread;
 
 use ringflake::lease::{
     Fingerprint, Grant, GrantState, History, Init, LeaseStatus, LeaseStore, Namespace, StoreError,
-    StoreLimits,
 };
 use ringflake::{Clock, DirectGenerator, DirectGeneratorBuilder, ManualClock, Secret, Shutdown};
 
@@ -19,6 +18,15 @@ fn rig(name: &str) -> Rig {
     let mut rig = Rig::new();
     rig.store = rig.store.shared_as(name);
     rig
+}
+
+/// Adds a namespace with blocks of 2^`block_bits` nodes.
+fn init(rig: &mut Rig, name: &str, secret: &Secret, block_bits: u32) {
+    let space = Namespace::new(name, &rig.layout, Fingerprint::of(secret))
+        .and_then(|space| space.with_block_bits(block_bits))
+        .unwrap();
+    let init = Init::new(History::New, rig.clock.unix_ms());
+    rig.store.init(&space, &init).unwrap();
 }
 
 fn many(rig: &Rig, count: usize) -> Vec<DirectGenerator> {
@@ -99,11 +107,7 @@ fn nobody_is_forgotten_who_comes_when_the_last_one_goes() {
     let mut rig = rig("churn");
     let secret = Secret::from_bytes([8; 16]);
     // A block for each: one that was released can be had again, and begins later.
-    let nodes = Namespace::new("nodes", &rig.layout, Fingerprint::of(&secret))
-        .and_then(|space| space.with_block_bits(0))
-        .unwrap();
-    let init = Init::new(History::New, rig.unix_ms(rig.tick()));
-    rig.store.init(&nodes, &init).unwrap();
+    init(&mut rig, "nodes", &secret, 0);
     let build = || {
         let builder = rig.direct().secret(&secret).namespace("nodes");
         builder.block_bits(0).build()
@@ -129,17 +133,11 @@ fn who_waits_for_a_first_lease_keeps_nobody_waiting() {
     // All of it is one block.
     let secret = Secret::from_bytes([9; 16]);
     let bits = rig.layout.node_bits();
-    let small = Namespace::new("small", &rig.layout, Fingerprint::of(&secret))
-        .and_then(|space| space.with_block_bits(bits))
-        .unwrap();
-    let init = Init::new(History::New, rig.unix_ms(rig.tick())).with_limits(StoreLimits::default());
-    rig.store.init(&small, &init).unwrap();
+    init(&mut rig, "small", &secret, bits);
     let build = || {
         let builder = rig.direct().secret(&secret).namespace("small");
-        builder
-            .block_bits(bits)
-            .first_lease_within(PATIENCE)
-            .build()
+        let builder = builder.block_bits(bits);
+        builder.first_lease_within(PATIENCE).build()
     };
     let first = build().unwrap();
     thread::scope(|scope| {

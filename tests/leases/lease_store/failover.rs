@@ -32,7 +32,7 @@ fn within(tick: u64) -> u64 {
 
 /// A server, its clock, and a client whose clock shows the same time.
 struct Rig {
-    clock: Arc<ManualClock>,
+    clock: ManualClock,
     store: MemoryStore,
     space: Namespace,
 }
@@ -51,9 +51,9 @@ impl Rig {
     }
 
     fn empty(layout: &Layout, block_bits: u32, now_unix_ms: u64) -> Self {
-        let clock = Arc::new(ManualClock::new(now_unix_ms));
+        let clock = ManualClock::new(now_unix_ms);
         Self {
-            store: MemoryStore::new(clock.clone()),
+            store: MemoryStore::new(Arc::new(clock.clone())),
             clock,
             space: Namespace::new("test", layout, Fingerprint::PLAIN)
                 .and_then(|space| space.with_block_bits(block_bits))
@@ -63,8 +63,8 @@ impl Rig {
 
     /// Another server, of another incarnation, that starts from `snapshot`.
     fn promote(&self, snapshot: &MemorySnapshot) -> Self {
-        let clock = Arc::new(ManualClock::new(self.clock.unix_ms()));
-        let store = MemoryStore::new(clock.clone());
+        let clock = ManualClock::new(self.clock.unix_ms());
+        let store = MemoryStore::new(Arc::new(clock.clone()));
         store.restore(snapshot);
         store.set_incarnation(Incarnation::new("promoted"));
         Self {
@@ -90,16 +90,13 @@ impl Rig {
         self.store.renew(&self.space, &renew)
     }
 
+    fn release(&mut self, grant: &Grant) {
+        let released = self.store.release(&self.space, grant.block, grant.epoch);
+        released.unwrap();
+    }
+
     fn floor(&mut self) -> u64 {
         self.store.list(&self.space).unwrap().record.floor
-    }
-}
-
-#[track_caller]
-fn fenced(result: Result<u64, StoreError>) -> Fence {
-    match result {
-        Err(StoreError::Fenced { fence, .. }) => fence,
-        other => panic!("{other:?} instead of a fence"),
     }
 }
 
@@ -225,10 +222,8 @@ fn a_server_whose_clock_is_off_does_not_push_the_floor() {
     rig.store.set_incarnation(Incarnation::new("restarted"));
     let client = rig.clock.unix_ms();
     rig.set(START * 10);
-    let error = rig
-        .store
-        .acquire(&rig.space, &Acquire::new(1, 10, client))
-        .unwrap_err();
+    let ask = Acquire::new(1, 10, client);
+    let error = rig.store.acquire(&rig.space, &ask).unwrap_err();
     assert!(matches!(error, StoreError::ClockSkew { .. }), "{error}");
     assert_eq!(rig.floor(), START);
 }
@@ -265,54 +260,47 @@ fn blocks_that_are_idle_come_before_those_released() {
     let mut rig = Rig::new(16);
     let short = rig.acquire(5).unwrap();
     let long = rig.acquire(50).unwrap();
-    rig.store
-        .release(&rig.space, long.block, long.epoch)
-        .unwrap();
+    rig.release(&long);
     rig.set(START + 5);
     let idle = rig.acquire(5).unwrap();
     assert_eq!((idle.block, idle.ticks.start), (short.block, START + 5));
     let released = rig.acquire(5).unwrap();
-    assert_eq!(
-        (released.block, released.ticks.start),
-        (long.block, START + 50)
-    );
+    let found = (released.block, released.ticks.start);
+    assert_eq!(found, (long.block, START + 50));
 }
 
-/// Advances by what the error says, and to one millisecond before.
-fn retry_when_told(rig: &mut Rig, told: &dyn Fn(&StoreError) -> Duration) -> Grant {
-    let wait = told(&rig.acquire(5).unwrap_err());
-    assert!(wait > Duration::from_millis(1));
-    rig.clock.advance(wait - Duration::from_millis(1));
-    assert_eq!(told(&rig.acquire(5).unwrap_err()), Duration::from_millis(1));
-    rig.clock.advance(Duration::from_millis(1));
+/// Advances by what the refusal says, and to one millisecond before.
+fn retry_when_told(rig: &mut Rig, is_ahead: bool) -> Grant {
+    let told = |rig: &mut Rig| match rig.acquire(5).unwrap_err() {
+        StoreError::Exhausted { retry_after, .. } if !is_ahead => retry_after,
+        StoreError::FloorAhead { retry_after, .. } if is_ahead => retry_after,
+        other => panic!("{other}"),
+    };
+    let last = Duration::from_millis(1);
+    let wait = told(rig);
+    assert!(wait > last);
+    rig.clock.advance(wait - last);
+    assert_eq!(told(rig), last);
+    rig.clock.advance(last);
     rig.acquire(5).unwrap()
 }
 
 #[test]
 fn a_refusal_says_when_to_come_back() {
-    let exhausted = |error: &StoreError| match error {
-        StoreError::Exhausted { retry_after, .. } => *retry_after,
-        other => panic!("{other}"),
-    };
     let mut rig = Rig::new(17);
     rig.acquire(50).unwrap();
-    let grant = retry_when_told(&mut rig, &exhausted);
+    let grant = retry_when_told(&mut rig, false);
     assert_eq!(grant.ticks, START + 50..START + 55);
 
     // Released, but its mark stands at the horizon.
     let mut rig = Rig::new(17);
     let held = rig.acquire(HORIZON).unwrap();
-    rig.store
-        .release(&rig.space, held.block, held.epoch)
-        .unwrap();
-    let grant = retry_when_told(&mut rig, &exhausted);
+    rig.release(&held);
+    let grant = retry_when_told(&mut rig, false);
     assert_eq!(grant.ticks, START + HORIZON..START + HORIZON + 1);
 
     let mut rig = Rig::with_history(5, History::Unknown);
-    let grant = retry_when_told(&mut rig, &|error| match error {
-        StoreError::FloorAhead { retry_after, .. } => *retry_after,
-        other => panic!("{other}"),
-    });
+    let grant = retry_when_told(&mut rig, true);
     let floor = START + HORIZON + FAILOVER + 1;
     assert_eq!(grant.ticks, floor..floor + 1);
 }
@@ -372,18 +360,16 @@ fn renewals_end_with_the_history_that_they_belong_to() {
     let grant = rig.acquire(10).unwrap();
     rig.store.set_incarnation(Incarnation::new("promoted"));
 
+    let fence = |rig: &mut Rig| match rig.renew(&grant, START + 20) {
+        Err(StoreError::Fenced { fence, .. }) => fence,
+        other => panic!("{other:?} instead of a fence"),
+    };
     // Whoever comes first: the holder, or somebody who raises the floor.
-    assert_eq!(fenced(rig.renew(&grant, START + 20)), Fence::Incarnation);
+    assert_eq!(fence(&mut rig), Fence::Incarnation);
     assert_eq!(rig.floor(), START);
     rig.acquire(10).unwrap_err();
-    let floor = START + HORIZON + FAILOVER + 1;
-    assert_eq!(
-        fenced(rig.renew(&grant, START + 20)),
-        Fence::Floor {
-            known: START + 10,
-            floor
-        }
-    );
+    let (known, floor) = (START + 10, START + HORIZON + FAILOVER + 1);
+    assert_eq!(fence(&mut rig), Fence::Floor { known, floor });
 }
 
 /// The holder has what the replica has, while a later grant was lost.
@@ -404,10 +390,8 @@ fn a_renewal_does_not_reach_into_a_lost_grant() {
     if let Ok(end) = rig.renew(&first, START + 30) {
         given.extend(&first, end);
     }
-    assert_eq!(
-        rig.store.list(&rig.space).unwrap().blocks[0].hwm_end,
-        START + 10
-    );
+    let listing = rig.store.list(&rig.space).unwrap();
+    assert_eq!(listing.blocks[0].hwm_end, START + 10);
 }
 
 #[test]
