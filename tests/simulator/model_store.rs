@@ -157,28 +157,20 @@ impl ModelStore {
     /// Looks whether what was confirmed is on record.
     fn check_history(&mut self, now: u64, evidence: &[Confirmed]) -> Result<(), StoreError> {
         for confirmed in evidence {
-            let record = &self.state.record;
-            let known = self.state.blocks.get(confirmed.block.index() as usize);
             // Of one that is quarantined nothing is forgotten.
-            if known.is_some_and(|known| !self.is_sound(known)) {
+            let Ok(mut known) = self.subject(confirmed.block) else {
                 continue;
-            }
-            let found = match self.mutation {
-                Some(Mutation::UnknownBlockIsNoLoss) if known.is_none() => Ok(()),
-                Some(Mutation::LowerEndIsNoLoss) => {
-                    let mut known = known.cloned();
-                    let end = confirmed.end;
-                    known.iter_mut().for_each(|known| known.hwm_end = end);
-                    record.check_history(now, known.as_ref(), confirmed)
-                }
-                Some(Mutation::SettledLossIsOne) => {
-                    let mut record = record.clone();
-                    record.floor = 0;
-                    record.check_history(now, known, confirmed)
-                }
-                _ => record.check_history(now, known, confirmed),
             };
-            let Err(lost) = found else { continue };
+            let mut rules = self.state.record.clone();
+            match (self.mutation, &mut known) {
+                (Some(Mutation::UnknownBlockIsNoLoss), None) => continue,
+                (Some(Mutation::LowerEndIsNoLoss), Some(known)) => known.hwm_end = confirmed.end,
+                (Some(Mutation::SettledLossIsOne), _) => rules.floor = 0,
+                _ => {}
+            }
+            let Err(lost) = rules.check_history(now, known.as_ref(), confirmed) else {
+                continue;
+            };
             let mut raised = self.rules_of_loss(Mutation::LossIgnoresHorizon);
             raised.raise_floor(Floor::OverLostGrants, now)?;
             if !self.lacks(Mutation::LossIsNotKept) {
