@@ -25,7 +25,7 @@ enum Step {
         named: bool,
         off_ms: i64,
     },
-    /// Of one of the grants had, with an end known that may be wrong.
+    /// Of one of the grants, with an end known that may be wrong.
     Renew {
         pick: usize,
         wrong_by: i64,
@@ -65,6 +65,7 @@ struct Both<'a> {
     stores: [&'a mut dyn LeaseStore; 2],
     space: Namespace,
     clock: ManualClock,
+    /// One that was never given, and all that were.
     grants: Vec<Grant>,
 }
 
@@ -83,13 +84,6 @@ impl Both<'_> {
 
     fn take(&mut self, step: &Step) {
         let now = self.clock.unix_ms();
-        let grant = |pick: usize, grants: &[Grant]| {
-            let never = Grant::new(Block::new(3), Epoch::FIRST, 0..1);
-            let index = pick.checked_rem(grants.len());
-            index.map_or((grants.len(), never), |index| {
-                (index, grants[index].clone())
-            })
-        };
         match *step {
             Step::Acquire {
                 blocks,
@@ -109,17 +103,16 @@ impl Both<'_> {
                 wrong_by,
                 longer,
             } => {
-                let (index, mut grant) = grant(pick, &self.grants);
+                let index = pick % self.grants.len();
+                let mut grant = self.grants[index].clone();
                 grant.ticks.end = grant.ticks.end.saturating_add_signed(wrong_by);
                 let renew = Renew::new(&grant, grant.ticks.end.saturating_add(longer), now);
-                if let Some(end) = self.ask(|store, space| store.renew(space, &renew))
-                    && let Some(grant) = self.grants.get_mut(index)
-                {
-                    grant.ticks.end = end;
+                if let Some(end) = self.ask(|store, space| store.renew(space, &renew)) {
+                    self.grants[index].ticks.end = end;
                 }
             }
             Step::Release { pick, wrong_by } => {
-                let (_, grant) = grant(pick, &self.grants);
+                let grant = self.grants[pick % self.grants.len()].clone();
                 let epoch = Epoch::new(grant.epoch.get() + wrong_by);
                 self.ask(|store, space| store.release(space, grant.block, epoch));
             }
@@ -167,7 +160,7 @@ proptest! {
             stores: [&mut file, &mut memory],
             space,
             clock,
-            grants: Vec::new(),
+            grants: vec![Grant::new(Block::new(3), Epoch::FIRST, 0..1)],
         };
         for step in &steps {
             both.take(step);
