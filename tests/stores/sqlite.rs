@@ -148,11 +148,6 @@ fn space() -> Namespace {
     kit::space("test")
 }
 
-/// The same nodes in one block.
-fn one_block(name: &str) -> Namespace {
-    kit::space(name).with_block_bits(17).unwrap()
-}
-
 fn ask(blocks: u32) -> Acquire {
     Acquire::new(blocks, 10, now())
 }

@@ -5,17 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringflake::lease::{
-    Acquire, Fence, Floor, Grant, History, Init, LeaseStore, Renew, SqliteStore, StoreError,
-    StoreLimits,
+    Acquire, Fence, Floor, Grant, History, Init, LeaseStore, Namespace, Renew, SqliteStore,
+    StoreError,
 };
 use ringflake::{Clock, Layout, ManualClock};
 use ringflake_kit::assert_says;
 
-use super::{Place, acquire, now, one_block, space, store};
-use crate::kit::{copied, fenced, floor_ahead, not_initialised};
-
-const HORIZON: u64 = 100;
-const FAILOVER: u64 = 14;
+use super::{Place, acquire, now, space, store};
+use crate::kit::{self, FAILOVER, HORIZON, copied, fenced, floor_ahead, not_initialised};
 
 /// A store on a clock of its own, of one block in each of two namespaces.
 struct Original {
@@ -27,10 +24,7 @@ impl Original {
     fn new() -> Self {
         let place = Place::new();
         let clock = ManualClock::new(Layout::RANDFLAKE.tick_start_unix_ms(1_000_000));
-        let limits = StoreLimits::default()
-            .with_horizon(Duration::from_secs(HORIZON))
-            .with_failover(Duration::from_secs(FAILOVER));
-        let init = Init::new(History::New, clock.unix_ms()).with_limits(limits);
+        let init = Init::new(History::New, clock.unix_ms()).with_limits(kit::limits());
         let mut store = place.store_at(&clock);
         store.init(&one_block("test"), &init).unwrap();
         store.init(&one_block("other"), &init).unwrap();
@@ -60,6 +54,11 @@ impl Original {
     fn pass(&self, seconds: u64) {
         self.clock.advance(Duration::from_secs(seconds));
     }
+}
+
+/// All nodes in one block.
+fn one_block(name: &str) -> Namespace {
+    kit::space(name).with_block_bits(17).unwrap()
 }
 
 #[test]
