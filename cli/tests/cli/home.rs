@@ -84,12 +84,9 @@ impl Home {
     #[track_caller]
     pub(crate) fn assert_refused(&self, line: &str, status: i32, said: &str) {
         let output = self.run(line);
-        let text = stderr(&output);
-        assert_eq!(output.status.code(), Some(status), "{line}: {text}");
-        assert_eq!(text.lines().count(), 1, "{line}: {text}");
-        assert!(text.starts_with("ringflake: "), "{line}: {text}");
-        assert!(text.contains(said), "{line}: {said:?} is not in: {text}");
         assert_eq!(stdout(&output), "", "{line}");
+        let text = told(&output, status);
+        assert!(text.contains(said), "{line}: {said:?} is not in: {text}");
     }
 
     /// The IDs that `generate` prints with these options.
@@ -222,8 +219,14 @@ pub(crate) fn succeed(output: Output) -> Output {
 /// Checks that it failed with one line on stderr, and returns that.
 #[track_caller]
 pub(crate) fn fail(output: Output) -> String {
-    let text = stderr(&output);
-    assert_eq!(output.status.code(), Some(1), "{text}");
+    told(&output, 1)
+}
+
+/// Checks that it exited with this status and one line on stderr, and returns that.
+#[track_caller]
+fn told(output: &Output, status: i32) -> String {
+    let text = stderr(output);
+    assert_eq!(output.status.code(), Some(status), "{text}");
     assert_eq!(text.lines().count(), 1, "{text}");
     assert!(text.starts_with("ringflake: "), "{text}");
     assert!(text.ends_with('\n'), "{text}");

@@ -198,12 +198,14 @@ fn a_directory_from_before_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_loss_is_one_of_every_secret() {
+fn after_a_loss_every_secret_and_layout_starts_above_all_that_was_granted() {
     let play = |emptied: bool| {
         let home = Home::on_disk();
-        let others = format!("--secret-file {}", home.keep_secret("other.key", OTHER));
-        home.print("generate");
-        home.print(format!("generate {others}"));
+        let other = format!("--secret-file {}", home.keep_secret("other.key", OTHER));
+        let (kept, plain) = ("", "--plain --layout twitter");
+        for options in [kept, &other, plain] {
+            home.print(format!("generate {options}"));
+        }
         let leases = home.data_dir().join("leases.db");
         if emptied {
             fs::write(&leases, "").unwrap();
@@ -211,15 +213,14 @@ fn a_loss_is_one_of_every_secret() {
             fs::remove_file(&leases).unwrap();
         }
         // The other one is first now, and has the name that the first one had.
-        for secret in [&*others, ""] {
+        for options in [&*other, kept, plain] {
             let asked_ms = unix_ms();
-            let output = succeed(home.run(format!("generate {secret}")));
-            let said = stderr(&output);
-            assert!(said.contains("no record"), "{emptied}: {said}");
-            let inspect = format!("--input base32hex {secret}");
+            let output = succeed(home.run(format!("generate {options}")));
+            assert_says(&stderr(&output), &["no record", "120 s", "waiting"]);
+            let inspect = format!("--input base32hex {options}");
             assert_above_all(&home.inspect(inspect, &stdout(&output)), asked_ms);
         }
-        assert_eq!(namespace(&home, &others), NAMELESS);
+        assert_eq!(namespace(&home, &other), NAMELESS);
     };
     // Each waits for seconds, until what may have been granted before has passed.
     thread::scope(|scope| {
