@@ -18,8 +18,7 @@ use std::time::Instant;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
-use self::case::Case;
-use self::report::{Book, Row};
+use self::report::{Book, Row, Verdict};
 use self::scenarios::Scenario;
 use self::target::Kind;
 
@@ -37,7 +36,8 @@ pub(super) fn main() -> ExitCode {
         Scale::Long => 1,
     };
     arguments.test_threads.get_or_insert(threads);
-    let run_of_now = report::Run::of_now();
+    // To be asked before anything is done.
+    let head = report::head();
     let book: &'static Book = Box::leak(Box::new(Book::new(scale, planned(scale))));
     let trial = |name: String, kind: Kind, only: Option<&'static str>| {
         Trial::test(name, move || run(kind, only, scale, book))
@@ -55,26 +55,26 @@ pub(super) fn main() -> ExitCode {
     trials.extend(controls::trials(book));
     trials.extend(report::trials());
     let conclusion = libtest_mimic::run(&arguments, trials);
-    book.write(&run_of_now);
+    book.write(&head);
     conclusion.exit_code()
 }
 
 /// All scenarios, as long as none was run.
 fn planned(scale: Scale) -> Vec<Row> {
-    let of = |kind: Kind| {
-        let row = move |scenario: Scenario| {
-            let why = if !scenario.is_of(kind, scale) {
-                "it belongs to a longer matrix"
-            } else if scenario.is_wanted() {
-                "its turn never came"
-            } else {
-                "RINGFLAKE_FAULT_SCENARIOS leaves it out"
-            };
-            Row::not_run(kind, &scenario, why)
+    let row = |kind: Kind, scenario: &Scenario| {
+        let why = match (scenario.is_of(kind, scale), scenario.is_wanted()) {
+            (false, _) => "it belongs to a longer matrix",
+            (true, false) => "RINGFLAKE_FAULT_SCENARIOS leaves it out",
+            (true, true) => "its turn never came",
         };
-        scenarios::of(kind).into_iter().map(row)
+        Row::new(kind, scenario, Verdict::NotRun(why))
     };
-    Kind::ALL.into_iter().flat_map(of).collect()
+    let rows = |kind| {
+        scenarios::of(kind)
+            .into_iter()
+            .map(move |it| row(kind, &it))
+    };
+    Kind::ALL.into_iter().flat_map(rows).collect()
 }
 
 /// Runs the scenarios of one store, or `only` one of them, on servers of their own. Each
@@ -89,12 +89,12 @@ fn run(kind: Kind, only: Option<&str>, scale: Scale, book: &Book) -> Result<(), 
         }
         let Some(at) = &mut target else {
             // The reason is printed, too.
-            book.enter(Row::not_run(kind, &scenario, "its server is not installed"));
+            let verdict = Verdict::NotRun("its server is not installed");
+            book.enter(Row::new(kind, &scenario, verdict));
             continue;
         };
         let begun = Instant::now();
-        let case = Case::new(&mut **at, scenario.name, scale);
-        let row = case::try_out(case, scenario.promise, &*scenario.run);
+        let row = case::try_out(kind, &mut **at, &scenario, scale);
         let name = format!("{}, {}", kind.name(), scenario.name);
         eprintln!("faults: {name}: {:.1?}", begun.elapsed());
         if let Some(why) = row.failure() {
@@ -106,15 +106,10 @@ fn run(kind: Kind, only: Option<&str>, scale: Scale, book: &Book) -> Result<(), 
         }
         book.enter(row);
     }
-    if failed.is_empty() {
-        return Ok(());
+    match failed.is_empty() {
+        true => Ok(()),
+        false => Err(failed.join("\n").into()),
     }
-    Err(failed.join("\n").into())
-}
-
-/// Whether the report is to be the one that is kept.
-pub(crate) fn is_for_the_record() -> bool {
-    std::env::var("RINGFLAKE_FAULTS").is_ok_and(|value| value == "long")
 }
 
 /// How much of the matrix, and of each fault.
@@ -124,16 +119,16 @@ pub(crate) enum Scale {
     Quick,
     /// All faults on all stores, each for seconds.
     Whole,
-    /// The same for the record: each for a minute or more, and what is rare besides.
+    /// The same for the report that is kept: each for a minute or more, and what is rare
+    /// besides.
     Long,
 }
 
 impl Scale {
     fn of_environment() -> Self {
-        match () {
-            () if is_for_the_record() => Self::Long,
-            () if ringflake_kit::is_long() => Self::Whole,
-            () => Self::Quick,
+        match std::env::var("RINGFLAKE_FAULTS").as_deref() {
+            Ok("long") => Self::Long,
+            _ => ringflake_kit::short_or_long(Self::Quick, Self::Whole),
         }
     }
 
@@ -145,6 +140,10 @@ impl Scale {
 
 /// Something that did not come out as it must.
 pub(crate) type Outcome<T> = Result<T, String>;
+
+pub(crate) fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
 
 /// What all scenarios are made for: ticks of 100 ms, blocks of 4 nodes, 64 IDs a node
 /// and tick, and so 2,560 IDs a second and block.

@@ -3,13 +3,13 @@
 
 use libtest_mimic::Trial;
 
-use super::Outcome;
-use super::case::Record;
+use super::case::Case;
 use super::report::{Book, Figures};
 use super::scenarios::deaths;
 use super::target::{Kind, Target};
 use super::wire::Flaw;
-use super::worker_pool::{NARROW, Terms, WIDE, WORKERS, WorkerPool};
+use super::worker_pool::{NARROW, Terms, WIDE, WORKERS};
+use super::{Outcome, Scale};
 
 /// What is wrong, on which store, and what finds it out.
 type Control = (Flaw, Kind, fn(&Figures) -> bool);
@@ -28,45 +28,39 @@ fn overlaps(it: &Figures) -> bool {
 pub(crate) fn trials(book: &'static Book) -> impl Iterator<Item = Trial> {
     CONTROLS.into_iter().map(move |(flaw, kind, is_caught)| {
         Trial::test(format!("controls: {flaw:?}"), move || {
-            let Some(target) = kind.prepare() else {
+            let Some(mut target) = kind.prepare() else {
                 return Ok(());
             };
-            let figures = caught(flaw, &*target, is_caught)?;
-            book.caught(flaw, figures);
-            Ok(())
+            let mut missed = Vec::new();
+            // Some show only if one comes soon after the other.
+            for attempt in 0..5 {
+                let name = format!("{flaw:?}-{attempt}").to_lowercase();
+                let figures = wrong(flaw, &mut *target, &name)?;
+                if is_caught(&figures) && figures.verdict().is_err() {
+                    book.caught(flaw, figures);
+                    return Ok(());
+                }
+                missed.push(figures);
+            }
+            Err(format!("nobody has noticed: {missed:?}").into())
         })
     })
 }
 
-fn caught(flaw: Flaw, target: &dyn Target, is_caught: fn(&Figures) -> bool) -> Outcome<Figures> {
-    let mut missed = Vec::new();
-    // Some show only if one comes soon after the other.
-    for attempt in 0..5 {
-        let name = format!("{flaw:?}-{attempt}").to_lowercase();
-        let figures = wrong(flaw, target, &name)?;
-        if is_caught(&figures) && figures.verdict().is_err() {
-            return Ok(figures);
-        }
-        missed.push(figures);
-    }
-    Err(format!("nobody has noticed: {missed:?}"))
-}
-
 /// Workers with a flaw, killed and ended.
-fn wrong(flaw: Flaw, target: &dyn Target, name: &str) -> Outcome<Figures> {
+fn wrong(flaw: Flaw, target: &mut dyn Target, name: &str) -> Outcome<Figures> {
     // Released blocks are given again only where there are few.
     let is_of_few = flaw == Flaw::IgnoresTheMark;
     let terms = Terms {
         flaw: Some(flaw),
         ..Terms::of(if is_of_few { NARROW } else { WIDE })
     };
-    let record = Record::default();
-    let pool = WorkerPool::new(&target.direct_url(), &target.url(), name, terms, &record)?;
-    let mut pool = pool.serving()?;
+    let case = Case::new(target, name, Scale::Quick);
+    let mut pool = case.pool(terms)?;
     pool.kill_and_spawn(0..WORKERS);
     pool.all_serve("after the deaths")?;
     deaths::end_and_start(&mut pool, 2)?;
     pool.finish()?;
-    let figures = record.figures();
+    let figures = case.findings().figures.take();
     figures.ok_or_else(|| "it has no figures".to_owned())
 }

@@ -11,6 +11,7 @@ use std::ops::Range;
 
 use ringflake::lease::Namespace;
 use ringflake::{Cipher, Id, Inspector};
+use serde::{Deserialize, Serialize};
 
 use super::space;
 
@@ -19,7 +20,7 @@ pub(crate) type Run = usize;
 
 /// A grant, with the end that was confirmed last. The epoch alone does not tell
 /// one of a block from another: a store that lost its history gives it again.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Tenure {
     pub(crate) block: u64,
     pub(crate) epoch: u64,
@@ -42,12 +43,12 @@ pub(crate) struct GrantLog {
 }
 
 impl GrantLog {
-    pub(crate) fn new(space: Namespace) -> Self {
+    pub(crate) fn new(space: &Namespace) -> Self {
         let layout = *space.layout();
         assert!(layout.sequences() <= 64, "a word has a bit for each");
         let cipher = Cipher::sparx64(&space::secret(space.name()));
         Self {
-            space,
+            space: space.clone(),
             inspector: Inspector::new(layout, cipher),
             cells: HashMap::new(),
             grants: HashMap::new(),
@@ -58,38 +59,23 @@ impl GrantLog {
         }
     }
 
-    pub(crate) fn namespace(&self) -> &Namespace {
-        &self.space
+    pub(crate) fn grant(&mut self, run: Run, grant: Tenure) {
+        self.grants.entry(run).or_default().push(grant);
     }
 
-    pub(crate) fn grant(&mut self, run: Run, block: u64, epoch: u64, ticks: Range<u64>) {
-        let grants = self.grants.entry(run).or_default();
-        grants.push(Tenure {
-            block,
-            epoch,
-            ticks,
-        });
-    }
-
-    /// Moves an end from the start of `ticks` to their end.
+    /// Moves an end from the start of these ticks to their end.
     ///
     /// # Errors
     /// Where the process has no such grant.
-    pub(crate) fn renew(
-        &mut self,
-        run: Run,
-        block: u64,
-        epoch: u64,
-        ticks: Range<u64>,
-    ) -> Result<(), String> {
+    pub(crate) fn renew(&mut self, run: Run, more: &Tenure) -> Result<(), String> {
         let is_it = |grant: &&mut Tenure| {
-            (grant.block, grant.epoch, grant.ticks.end) == (block, epoch, ticks.start)
+            (grant.block, grant.epoch, grant.ticks.end)
+                == (more.block, more.epoch, more.ticks.start)
         };
         let grants = self.grants.entry(run).or_default();
-        let grant = grants.iter_mut().rev().find(is_it).ok_or_else(|| {
-            format!("run {run} renewed block {block}, epoch {epoch}, {ticks:?}, and had none")
-        })?;
-        grant.ticks.end = ticks.end;
+        let grant = grants.iter_mut().rev().find(is_it);
+        let grant = grant.ok_or_else(|| format!("run {run} renewed {more:?}, and had none"))?;
+        grant.ticks.end = more.ticks.end;
         Ok(())
     }
 
@@ -132,16 +118,21 @@ impl GrantLog {
         self.twice.range(tick..).map(|(_, count)| count).sum()
     }
 
-    /// The pairs of grants of one block that share a tick, this one or a later one.
-    pub(crate) fn overlaps(&self, from: u64) -> Vec<String> {
-        let mut by_block: BTreeMap<u64, Vec<(Run, &Tenure)>> = BTreeMap::new();
+    /// All grants of each block that was granted.
+    pub(crate) fn by_block(&self) -> BTreeMap<u64, Vec<(Run, &Tenure)>> {
+        let mut by_block: BTreeMap<u64, Vec<_>> = BTreeMap::new();
         for (&run, grants) in &self.grants {
             for grant in grants {
                 by_block.entry(grant.block).or_default().push((run, grant));
             }
         }
+        by_block
+    }
+
+    /// The pairs of grants of one block that share a tick, this one or a later one.
+    pub(crate) fn overlaps(&self, from: u64) -> Vec<String> {
         let mut overlaps = Vec::new();
-        for mut grants in by_block.into_values() {
+        for mut grants in self.by_block().into_values() {
             grants.sort_unstable_by_key(|(_, grant)| (grant.ticks.start, grant.ticks.end));
             let mut reaches_furthest: Option<(Run, &Tenure)> = None;
             for grant in grants {
@@ -162,11 +153,5 @@ impl GrantLog {
     /// What was granted to a process, in the order in which it came.
     pub(crate) fn grants_of(&self, run: Run) -> &[Tenure] {
         self.grants.get(&run).map_or(&[], Vec::as_slice)
-    }
-
-    /// The tick at which the last grant of a process ends.
-    pub(crate) fn end_of(&self, run: Run) -> Option<u64> {
-        let ends = self.grants_of(run).iter().map(|grant| grant.ticks.end);
-        ends.max()
     }
 }

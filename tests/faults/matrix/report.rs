@@ -5,17 +5,16 @@ mod page;
 mod tests;
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::path::Path;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use super::scenarios::Scenario;
 use super::target::Kind;
 use super::wire::Flaw;
-use super::worker_pool::Reports;
-use super::{Outcome, Scale, is_for_the_record};
+use super::{Outcome, Scale};
 
-pub(crate) use self::page::Run;
+pub(crate) use self::page::head;
 pub(crate) use self::tests::trials;
 
 /// Numbers to take percentiles of.
@@ -39,27 +38,32 @@ impl Sample {
 /// A scenario of the matrix.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
-    pub(crate) store: &'static str,
-    pub(crate) fault: &'static str,
+    store: &'static str,
+    fault: &'static str,
     /// What it is judged by.
-    pub(crate) promise: &'static str,
-    pub(crate) verdict: Verdict,
-    /// None where no process was started.
-    pub(crate) figures: Option<Figures>,
-    /// How long the workers could serve without the store, and did.
-    pub(crate) ride_through: Option<RideThrough>,
-    pub(crate) remark: String,
+    promise: &'static str,
+    verdict: Verdict,
+    pub(crate) findings: Findings,
 }
 
 /// How a scenario has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Passed,
-    /// Something did not come out as it must.
+    /// It panicked, or something did not come out as it must.
     Failed(String),
-    Panicked(String),
     /// For this reason.
-    NotRun(String),
+    NotRun(&'static str),
+}
+
+/// What is known of a scenario besides.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Findings {
+    /// None where no process was started.
+    pub(crate) figures: Option<Figures>,
+    /// How long the workers could serve without the store, and did.
+    pub(crate) ride_through: Option<RideThrough>,
+    pub(crate) remark: String,
 }
 
 /// What the processes of a scenario did.
@@ -92,51 +96,6 @@ pub(crate) struct RideThrough {
 }
 
 impl Figures {
-    /// What was told. Of what lies before the tick `promised_from`, nothing was promised.
-    pub(crate) fn of(reports: &Reports, faults: u64, promised_from: u64) -> Self {
-        let mut first_id_ms = Sample::default();
-        let first = |entry: &super::worker_pool::WorkerRecord| entry.first_id;
-        for time in reports.runs.iter().filter_map(first) {
-            first_id_ms.add(time.as_millis() as u64);
-        }
-        let refusals = reports.runs.iter().map(|entry| entry.longest_refusal);
-        let grant_log = &reports.grant_log;
-        let twice = grant_log.twice_from(promised_from);
-        Self {
-            ids: grant_log.issued,
-            twice,
-            excused: grant_log.twice_from(0) - twice,
-            outside: Some(grant_log.outside),
-            overlaps: Some(grant_log.overlaps(promised_from)),
-            examples: grant_log.examples.clone(),
-            faults,
-            starts: reports.runs.len(),
-            refusals: reports.refusals,
-            longest_refusal: refusals.max().unwrap_or_default(),
-            borrowed_ms: reports.borrowed_ms.clone(),
-            renewal_us: reports.renewal_us.clone(),
-            first_id_ms,
-        }
-    }
-
-    /// Adds those of other processes.
-    pub(crate) fn add(&mut self, more: Self) {
-        self.ids += more.ids;
-        self.twice += more.twice;
-        self.excused += more.excused;
-        self.outside = self.outside.zip(more.outside).map(|(a, b)| a + b);
-        let both = self.overlaps.take().zip(more.overlaps);
-        self.overlaps = both.map(|(a, b)| [a, b].concat());
-        self.examples.extend(more.examples);
-        self.faults += more.faults;
-        self.starts += more.starts;
-        self.refusals += more.refusals;
-        self.longest_refusal = self.longest_refusal.max(more.longest_refusal);
-        self.borrowed_ms.0.extend(more.borrowed_ms.0);
-        self.renewal_us.0.extend(more.renewal_us.0);
-        self.first_id_ms.0.extend(more.first_id_ms.0);
-    }
-
     pub(crate) fn overlapping(&self) -> &[String] {
         self.overlaps.as_deref().unwrap_or_default()
     }
@@ -161,25 +120,26 @@ impl Figures {
 }
 
 impl Row {
-    pub(crate) fn not_run(kind: Kind, scenario: &Scenario, why: &str) -> Self {
+    pub(crate) fn new(kind: Kind, scenario: &Scenario, verdict: Verdict) -> Self {
         Self {
             store: kind.name(),
             fault: scenario.name,
             promise: scenario.promise,
-            verdict: Verdict::NotRun(why.to_owned()),
-            figures: None,
-            ride_through: None,
-            remark: String::new(),
+            verdict,
+            findings: Findings::default(),
         }
     }
 
     /// Why it did not pass, if it was run.
-    pub(crate) fn failure(&self) -> Option<String> {
+    pub(crate) fn failure(&self) -> Option<&str> {
         match &self.verdict {
+            Verdict::Failed(why) => Some(why),
             Verdict::Passed | Verdict::NotRun(_) => None,
-            Verdict::Failed(why) => Some(why.clone()),
-            Verdict::Panicked(why) => Some(format!("panicked: {why}")),
         }
+    }
+
+    fn was_run(&self) -> bool {
+        !matches!(self.verdict, Verdict::NotRun(_))
     }
 }
 
@@ -188,14 +148,8 @@ impl Row {
 pub(crate) struct Book {
     scale: Scale,
     rows: Mutex<Vec<Row>>,
-    controls: Mutex<Vec<Control>>,
-}
-
-/// A flaw that was found out, and by what.
-#[derive(Clone, Debug)]
-pub(crate) struct Control {
-    pub(crate) flaw: Flaw,
-    pub(crate) figures: Figures,
+    /// The flaws that were found out, and by what.
+    controls: Mutex<Vec<(Flaw, Figures)>>,
 }
 
 impl Book {
@@ -208,65 +162,45 @@ impl Book {
         }
     }
 
-    fn rows(&self) -> MutexGuard<'_, Vec<Row>> {
-        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn controls(&self) -> MutexGuard<'_, Vec<Control>> {
-        self.controls.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// In place of what was known of the same scenario.
     pub(crate) fn enter(&self, row: Row) {
-        let mut rows = self.rows();
-        let place = rows
-            .iter_mut()
-            .find(|known| (known.store, known.fault) == (row.store, row.fault));
-        *place.expect("it was planned") = row;
+        let mut rows = self.rows.lock().unwrap();
+        let is_it = |known: &&mut Row| (known.store, known.fault) == (row.store, row.fault);
+        *rows.iter_mut().find(is_it).expect("it was planned") = row;
     }
 
     pub(crate) fn caught(&self, flaw: Flaw, figures: Figures) {
-        self.controls().push(Control { flaw, figures });
+        self.controls.lock().unwrap().push((flaw, figures));
     }
 
-    fn was_run(&self) -> bool {
-        let is_run = |row: &Row| !matches!(row.verdict, Verdict::NotRun(_));
-        self.rows().iter().any(is_run)
-    }
-
-    /// Whether it is the report of all that there is, at length. Who failed is in it.
-    fn is_whole(&self) -> bool {
-        let is_run = |row: &Row| !matches!(row.verdict, Verdict::NotRun(_));
-        self.scale == Scale::Long && self.rows().iter().all(is_run)
-    }
-
-    /// Writes the whole to `kept`, and a part of it to `scratch`. Answers where it is;
-    /// none where nothing was run.
+    /// Writes all that there is, at length, to `kept`, whoever failed, and a part of it to
+    /// `scratch`. Answers where it is; none where nothing was run.
     ///
     /// # Errors
     /// Those of the file.
-    fn write_to(&self, run: &Run, kept: &Path, scratch: &Path) -> Outcome<Option<PathBuf>> {
-        if !self.was_run() {
+    fn write_to<'a>(
+        &self,
+        head: &str,
+        kept: &'a Path,
+        scratch: &'a Path,
+    ) -> Outcome<Option<&'a Path>> {
+        let rows = self.rows.lock().unwrap();
+        if !rows.iter().any(Row::was_run) {
             return Ok(None);
         }
-        let whole = self.is_whole();
+        let whole = self.scale == Scale::Long && rows.iter().all(Row::was_run);
         let path = if whole { kept } else { scratch };
-        let text = page::text(&self.rows(), &self.controls(), run, whole);
-        match fs::write(path, text) {
-            Ok(()) => Ok(Some(path.to_owned())),
-            Err(error) => Err(format!("no report in {}: {error}", path.display())),
-        }
+        let page = page::text(&rows, &self.controls.lock().unwrap(), head, whole);
+        let written = fs::write(path, page);
+        written.map_err(|error| format!("no report in {}: {error}", path.display()))?;
+        Ok(Some(path))
     }
 
     /// Writes the whole to where it is kept, and a part of it to where the build lies.
-    pub(crate) fn write(&self, run: &Run) {
+    pub(crate) fn write(&self, head: &str) {
         let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/faults/REPORT.md");
         let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join("faults.md");
-        let kept = match is_for_the_record() {
-            true => Path::new(kept),
-            false => &scratch,
-        };
-        match self.write_to(run, kept, &scratch) {
+        match self.write_to(head, Path::new(kept), &scratch) {
             Ok(Some(path)) => eprintln!("faults: the report is {}", path.display()),
             Ok(None) => {}
             Err(error) => eprintln!("faults: {error}"),

@@ -90,7 +90,10 @@ pub(crate) const QUICK: &[(&str, Kind)] = &[
     ("workers killed", Kind::MariaDb),
     ("disk full", Kind::MariaDb),
     ("command line, file renamed back", Kind::Sqlite),
-    (COMMAND_LINE_IN_TWO, Kind::Sqlite),
+    (
+        "command line, one secret given in two directories",
+        Kind::Sqlite,
+    ),
     ("workers ended and started", Kind::Redis),
     ("workers stopped past the end", Kind::Etcd),
     ("workers an hour on", Kind::MariaDb),
@@ -102,7 +105,6 @@ pub(crate) const QUICK: &[(&str, Kind)] = &[
     ("workers invalidated", Kind::Redis),
     ("forks in mid-batch", Kind::Postgres),
 ];
-const COMMAND_LINE_IN_TWO: &str = "command line, one secret given in two directories";
 
 /// The faults that this kind of store can have.
 pub(crate) fn of(kind: Kind) -> Vec<Scenario> {
@@ -131,21 +133,20 @@ pub(crate) fn of(kind: Kind) -> Vec<Scenario> {
             .long(),
     ]);
     scenarios.extend(tiers::of());
-    scenarios
-        .push(Scenario::new("one block damaged", damage::of_a_block).promising(damage::ONE_BLOCK));
-    if kind == Kind::Sqlite {
-        scenarios.extend(files::of());
-        scenarios.extend(command_line::of());
-    }
+    let damaged = Scenario::new("one block damaged", damage::of_a_block);
+    scenarios.push(damaged.promising(damage::ONE_BLOCK));
     match kind {
-        Kind::Redis => scenarios.push(Scenario::new(
-            "replica without the writes",
-            failovers::replica,
-        )),
-        Kind::Etcd => scenarios.push(Scenario::new("leader killed", failovers::leader)),
+        Kind::Sqlite => {
+            scenarios.extend(files::of());
+            scenarios.extend(command_line::of());
+        }
         Kind::Postgres => scenarios.extend(failovers::of::<failovers::PostgresPair>()),
         Kind::MariaDb => scenarios.extend(failovers::of::<failovers::MariaDbPair>()),
-        Kind::Sqlite => {}
+        Kind::Redis => {
+            let name = "replica without the writes";
+            scenarios.push(Scenario::new(name, failovers::replica));
+        }
+        Kind::Etcd => scenarios.push(Scenario::new("leader killed", failovers::leader)),
     }
     scenarios
 }

@@ -2,9 +2,7 @@
 //! by itself when its holder does not come back. It knows nothing of what the
 //! holder has issued, so it gives what was borrowed a second time.
 
-use std::collections::HashMap;
-
-use redis::Connection;
+use redis::{Client, cmd};
 use ringflake::lease::{
     Acquire, Block, Durability, Epoch, Floor, Grant, Incarnation, Init, LeaseStore, Listing,
     Namespace, Renew, StoreError, StoreRecord, StoreReport,
@@ -16,25 +14,17 @@ use super::witness::tick;
 /// Far less than what a greedy worker borrows.
 const TTL_MS: u64 = 500;
 
-pub(crate) struct TtlOnly {
-    connection: Connection,
-    held: HashMap<u64, u64>,
-}
-
-impl std::fmt::Debug for TtlOnly {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("TtlOnly")
-    }
-}
+#[derive(Debug)]
+pub(crate) struct TtlOnly(Client);
 
 impl TtlOnly {
     pub(crate) fn open(url: &str) -> Self {
-        let client = redis::Client::open(url).unwrap();
-        Self {
-            connection: client.get_connection().unwrap(),
-            held: HashMap::new(),
-        }
+        Self(Client::open(url).unwrap())
     }
+}
+
+fn key(block: Block) -> String {
+    format!("ttl/{block}")
 }
 
 fn failed(error: redis::RedisError) -> StoreError {
@@ -49,25 +39,14 @@ impl LeaseStore for TtlOnly {
     }
 
     fn acquire(&mut self, space: &Namespace, acquire: &Acquire) -> Result<Vec<Grant>, StoreError> {
-        for block in 0..space.blocks() {
-            let taken: bool = redis::cmd("SET")
-                .arg(format!("ttl/{block}"))
-                .arg(std::process::id())
-                .arg("NX")
-                .arg("PX")
-                .arg(TTL_MS)
-                .query(&mut self.connection)
-                .map_err(failed)?;
-            if taken {
-                let epoch = u64::from(std::process::id());
-                self.held.insert(block, epoch);
+        let holder = u64::from(std::process::id());
+        for block in (0..space.blocks()).map(Block::new) {
+            let mut take = cmd("SET");
+            take.arg(key(block)).arg(holder).arg(("NX", "PX", TTL_MS));
+            if take.query(&mut self.0).map_err(failed)? {
                 let start = tick(space.layout(), acquire.now_unix_ms);
                 let ticks = start..start + acquire.length;
-                return Ok(vec![Grant::new(
-                    Block::new(block),
-                    Epoch::new(epoch),
-                    ticks,
-                )]);
+                return Ok(vec![Grant::new(block, Epoch::new(holder), ticks)]);
             }
         }
         Err(StoreError::Exhausted {
@@ -78,19 +57,14 @@ impl LeaseStore for TtlOnly {
     }
 
     fn renew(&mut self, _: &Namespace, renew: &Renew) -> Result<u64, StoreError> {
-        redis::cmd("PEXPIRE")
-            .arg(format!("ttl/{}", renew.block.index()))
-            .arg(TTL_MS)
-            .exec(&mut self.connection)
-            .map_err(failed)?;
+        let mut renewal = cmd("PEXPIRE");
+        renewal.arg((key(renew.block), TTL_MS));
+        renewal.exec(&mut self.0).map_err(failed)?;
         Ok(renew.new_end)
     }
 
     fn release(&mut self, _: &Namespace, block: Block, _: Epoch) -> Result<(), StoreError> {
-        redis::cmd("DEL")
-            .arg(format!("ttl/{}", block.index()))
-            .exec(&mut self.connection)
-            .map_err(failed)
+        cmd("DEL").arg(key(block)).exec(&mut self.0).map_err(failed)
     }
 
     fn list(&mut self, _: &Namespace) -> Result<Listing, StoreError> {
@@ -104,11 +78,12 @@ impl LeaseStore for TtlOnly {
     fn check(&mut self, space: &Namespace, now: u64) -> Result<StoreReport, StoreError> {
         let incarnation = Incarnation::new("ttl");
         let record = StoreRecord::new(space.clone(), limits(), 0, incarnation.clone());
+        let durability = Durability::Volatile;
         Ok(StoreReport::new(
             "ttl",
             record,
             incarnation,
-            Durability::Volatile,
+            durability,
             now,
         ))
     }

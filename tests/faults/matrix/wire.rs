@@ -8,26 +8,30 @@ use std::os::fd::FromRawFd;
 
 use serde::{Deserialize, Serialize};
 
+use super::grant_log::Tenure;
+use super::worker_pool::Terms;
+
 /// Holds a [`Task`] where this process is a worker.
 const TASK: &str = "RINGFLAKE_FAULT_TASK";
 
 /// What a worker is to do.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Task {
     pub(crate) url: String,
-    pub(crate) best_effort: bool,
     pub(crate) namespace: String,
-    pub(crate) node_bits: u32,
     /// Its number in the pool; workers take in different ways.
     pub(crate) number: u32,
-    /// Takes far more than its lease is wide, whatever is refused.
-    pub(crate) greedy: bool,
     /// Dies when the store has given the so manieth grant or renewal, and before
     /// that is told to anybody.
     pub(crate) dies_after_reply: Option<u32>,
-    pub(crate) flaw: Option<Flaw>,
-    /// Makes the namespace where there is none.
-    pub(crate) takes_it_for_new: bool,
+    pub(crate) terms: Terms,
+}
+
+impl Task {
+    /// Takes far more than its lease is wide, whatever is refused.
+    pub(crate) fn is_greedy(&self) -> bool {
+        self.number % 2 == 1
+    }
 }
 
 /// What a worker does wrong, so that it is seen to be found out.
@@ -45,19 +49,14 @@ pub(crate) enum Flaw {
 }
 
 /// What a worker says on its standard output.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Line {
     /// It has issued these.
     Ids(Vec<u64>),
     /// The store has confirmed these ticks of a block.
-    Granted {
-        renewed: bool,
-        block: u64,
-        epoch: u64,
-        start: u64,
-        end: u64,
-        micros: u64,
-    },
+    Granted(Tenure),
+    /// The store has confirmed these ticks more, and took so many microseconds.
+    Renewed { grant: Tenure, micros: u64 },
     /// The store has refused.
     Failed { operation: String, error: String },
     /// The generator could not be built yet.
@@ -106,6 +105,6 @@ pub(crate) fn say(line: &Line) {
     }
 }
 
-pub(crate) fn receive(text: &str) -> Result<Line, String> {
-    serde_json::from_str(text).map_err(|error| format!("{error} in {text:?}"))
+pub(crate) fn receive(line: &str) -> Result<Line, String> {
+    serde_json::from_str(line).map_err(|error| format!("{error} in {line:?}"))
 }

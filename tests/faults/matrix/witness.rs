@@ -2,11 +2,13 @@
 
 use std::time::Instant;
 
+use anyhow::Chain;
 use ringflake::Layout;
 use ringflake::lease::{
     Acquire, Grant, Init, LeaseStore, Namespace, Renew, StoreError, StoreRecord,
 };
 
+use super::grant_log::Tenure;
 use super::space;
 use super::wire::{Flaw, Line, say};
 
@@ -16,25 +18,13 @@ const TOO_FAR: u64 = 20;
 /// A store whose positive replies are told to the overseer.
 #[derive(Debug)]
 pub(crate) struct Witness {
-    store: Box<dyn LeaseStore>,
+    pub(crate) store: Box<dyn LeaseStore>,
     /// How many more replies arrive.
-    left: Option<u32>,
-    flaw: Option<Flaw>,
+    pub(crate) left: Option<u32>,
+    pub(crate) flaw: Option<Flaw>,
 }
 
 impl Witness {
-    pub(crate) fn new(
-        store: Box<dyn LeaseStore>,
-        dies_after_reply: Option<u32>,
-        flaw: Option<Flaw>,
-    ) -> Self {
-        Self {
-            store,
-            left: dies_after_reply,
-            flaw,
-        }
-    }
-
     /// Between the store's commit and its reply.
     fn die_if_due(&mut self) {
         if let Some(left) = &mut self.left {
@@ -44,17 +34,6 @@ impl Witness {
                 unsafe { libc::raise(libc::SIGKILL) };
             }
         }
-    }
-
-    fn report(&self, renewed: bool, grant: &Grant, asked: Instant) {
-        say(&Line::Granted {
-            renewed,
-            block: grant.block.index(),
-            epoch: grant.epoch.get(),
-            start: grant.ticks.start,
-            end: grant.ticks.end,
-            micros: asked.elapsed().as_micros() as u64,
-        });
     }
 
     /// How much later an end is told to the generator than the store has confirmed.
@@ -72,16 +51,11 @@ impl Witness {
         ask: impl FnOnce(&mut dyn LeaseStore) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         ask(&mut *self.store).inspect_err(|error| {
-            let mut text = error.to_string();
-            let mut source = std::error::Error::source(error);
-            while let Some(error) = source {
-                text += &format!(": {error}");
-                source = error.source();
-            }
-            let text = text.chars().take(900).collect();
+            let chain = Chain::new(error).map(ToString::to_string);
+            let chain: Vec<_> = chain.collect();
             say(&Line::Failed {
                 operation: operation.to_owned(),
-                error: text,
+                error: chain.join(": ").chars().take(900).collect(),
             });
         })
     }
@@ -97,14 +71,17 @@ impl LeaseStore for Witness {
     }
 
     fn acquire(&mut self, space: &Namespace, acquire: &Acquire) -> Result<Vec<Grant>, StoreError> {
-        let asked = Instant::now();
         let mut grants = self.forward("acquire", |store| store.acquire(space, acquire))?;
         self.die_if_due();
         for grant in &mut grants {
             if self.flaw == Some(Flaw::IgnoresTheMark) {
                 grant.ticks.start = tick(space.layout(), acquire.now_unix_ms);
             }
-            self.report(false, grant, asked);
+            say(&Line::Granted(Tenure {
+                block: grant.block.index(),
+                epoch: grant.epoch.get(),
+                ticks: grant.ticks.clone(),
+            }));
             grant.ticks.end += self.excess();
         }
         Ok(grants)
@@ -119,8 +96,14 @@ impl LeaseStore for Witness {
         renew.new_end = renew.new_end.max(known);
         let end = self.forward("renew", |store| store.renew(space, &renew))?;
         self.die_if_due();
-        let grant = Grant::new(renew.block, renew.epoch, known..end);
-        self.report(true, &grant, asked);
+        say(&Line::Renewed {
+            grant: Tenure {
+                block: renew.block.index(),
+                epoch: renew.epoch.get(),
+                ticks: known..end,
+            },
+            micros: asked.elapsed().as_micros() as u64,
+        });
         Ok(end + self.excess())
     }
 }

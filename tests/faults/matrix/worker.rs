@@ -1,20 +1,19 @@
 //! A process that issues IDs under a lease, and tells all that it does.
 
 use std::io::BufRead;
-use std::sync::Arc;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use ringflake::lease::{History, OpenOptions, StaticLease, open};
-use ringflake::{
-    CachedGenerator, Clock, Handle, Id, Refused, SystemClock, TakeError, ThresholdFill,
-};
+use ringflake::{CachedGenerator, Clock, Id, Refused, SystemClock, TakeError, ThresholdFill};
 
-use super::space;
+use super::grant_log::Tenure;
 use super::ttl::TtlOnly;
 use super::wire::{Flaw, IDS_A_LINE, Line, Task, say};
 use super::witness::Witness;
+use super::{Outcome, space, text};
 use ringflake_kit::child;
 
 /// A worker takes so often.
@@ -35,32 +34,28 @@ pub(crate) fn run(task: &Task) -> ! {
     // A full disk is an error, and not the end of the process.
     // SAFETY: no handler is installed.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
-    let ended = Arc::new(AtomicBool::new(false));
-    let built: Arc<std::sync::OnceLock<Arc<CachedGenerator>>> = Arc::default();
-    thread::spawn({
-        let (ended, built) = (Arc::clone(&ended), Arc::clone(&built));
-        move || obey(&ended, || built.get().cloned())
-    });
-    while !ended.load(SeqCst) {
-        match build(task) {
-            Ok(generator) => {
-                let generator = built.get_or_init(|| Arc::new(generator));
-                issue(task, generator, &ended);
-            }
-            Err(error) => {
-                say(&Line::Unbuilt { error });
-                thread::sleep(Duration::from_millis(50));
+    let ended = AtomicBool::new(false);
+    let mut built = OnceLock::new();
+    thread::scope(|scope| {
+        scope.spawn(|| obey(&ended, &built));
+        while !ended.load(SeqCst) {
+            match build(task) {
+                Ok(generator) => issue(task, built.get_or_init(|| generator), &ended),
+                Err(error) => {
+                    say(&Line::Unbuilt { error });
+                    thread::sleep(Duration::from_millis(50));
+                }
             }
         }
-    }
-    // Its blocks are released with the last of it.
-    let generator = Arc::into_inner(built).and_then(std::sync::OnceLock::into_inner);
-    drop(generator);
+    });
+    // Its blocks are released with it.
+    drop(built.take());
     std::process::exit(0)
 }
 
-fn build(task: &Task) -> Result<CachedGenerator, String> {
-    let layout = space::layout(task.node_bits);
+fn build(task: &Task) -> Outcome<CachedGenerator> {
+    let terms = &task.terms;
+    let layout = space::layout(terms.node_bits);
     let builder = CachedGenerator::builder(layout)
         .secret(&space::secret(&task.namespace))
         .capacity(1024)
@@ -69,31 +64,32 @@ fn build(task: &Task) -> Result<CachedGenerator, String> {
         .borrow_limit(space::BORROW);
     let options = OpenOptions::new()
         .timeout(space::PATIENCE)
-        .accept_best_effort(task.best_effort);
-    let store = match task.flaw {
+        .accept_best_effort(terms.best_effort);
+    let store = match terms.flaw {
         Some(Flaw::StartsAnew) => {
-            let nodes = u64::from(task.number) * 4..u64::from(task.number) * 4 + 4;
+            let block = u64::from(task.number);
             // It has no grant to tell of; that is not what it is to be caught at.
-            say(&Line::Granted {
-                renewed: false,
-                block: u64::from(task.number),
+            say(&Line::Granted(Tenure {
+                block,
                 epoch: u64::from(std::process::id()),
-                start: 0,
-                end: layout.ticks(),
-                micros: 0,
-            });
-            let lease = StaticLease::assume_unique(layout, nodes);
-            return builder.lease(lease).build().map_err(|e| e.to_string());
+                ticks: 0..layout.ticks(),
+            }));
+            let lease = StaticLease::assume_unique(layout, block * 4..block * 4 + 4);
+            return builder.lease(lease).build().map_err(text);
         }
         Some(Flaw::TtlOnly) => Box::new(TtlOnly::open(&task.url)),
-        _ => open(&task.url, &options).map_err(|error| error.to_string())?,
+        _ => open(&task.url, &options).map_err(text)?,
     };
-    let builder = match task.takes_it_for_new {
+    let builder = match terms.takes_it_for_new {
         true => builder.init_if_new(History::New),
         false => builder,
     };
     builder
-        .lease_store(Witness::new(store, task.dies_after_reply, task.flaw))
+        .lease_store(Witness {
+            store,
+            left: task.dies_after_reply,
+            flaw: terms.flaw,
+        })
         .namespace(&task.namespace)
         .block_bits(space::BLOCK_BITS)
         .widen_to(1)
@@ -101,19 +97,23 @@ fn build(task: &Task) -> Result<CachedGenerator, String> {
         // It is asked again by who called this, until the end.
         .first_lease_within(Duration::ZERO)
         .build()
-        .map_err(|error| error.to_string())
+        .map_err(text)
 }
 
 /// Does what the overseer asks for, until it asks for the end.
-fn obey(ended: &AtomicBool, generator: impl Fn() -> Option<Arc<CachedGenerator>>) {
+fn obey(ended: &AtomicBool, generator: &OnceLock<CachedGenerator>) {
     for line in std::io::stdin().lock().lines() {
-        match (line.as_deref(), generator()) {
-            (Ok(FORK), Some(generator)) => fork(&generator),
+        match (line.as_deref(), generator.get()) {
+            (Ok(FORK), Some(generator)) => fork(generator),
             (Ok(INVALIDATE), Some(generator)) => generator.invalidate(),
             _ => {}
         }
     }
     ended.store(true, SeqCst);
+}
+
+fn numbers(ids: &[Id]) -> Vec<u64> {
+    ids.iter().map(|id| id.to_u64()).collect()
 }
 
 /// Forks while the other thread takes IDs, and lets the child try to.
@@ -125,7 +125,7 @@ fn fork(generator: &CachedGenerator) {
         let mut batch = [Id::default(); 64];
         for _ in 0..100 {
             let count = generator.take_batch(&mut batch).unwrap_or(0);
-            let mut ids: Vec<_> = batch[..count].iter().map(|id| id.to_u64()).collect();
+            let mut ids = numbers(&batch[..count]);
             ids.extend(generator.take().ok().map(|id| id.to_u64()));
             if !ids.is_empty() {
                 say(&Line::ChildIds(ids));
@@ -138,36 +138,35 @@ fn fork(generator: &CachedGenerator) {
     });
 }
 
-/// The ways to take.
-enum Taking<'a> {
-    Single(&'a CachedGenerator),
-    Batch(&'a CachedGenerator),
-    Handle(Box<Handle>),
+/// Takes some of what `out` has room for.
+type Take<'a> = Box<dyn FnMut(&mut [Id]) -> Result<usize, TakeError> + 'a>;
+
+/// One at a time, in batches, or by a handle.
+fn way_to_take(number: u32, generator: &CachedGenerator) -> Take<'_> {
+    let single = |out: &mut [Id], id| {
+        out[0] = id;
+        1
+    };
+    match number % 3 {
+        0 => Box::new(move |out| Ok(single(out, generator.take()?))),
+        1 => Box::new(|out| generator.take_batch(out)),
+        _ => {
+            let mut handle = generator.handle().unwrap();
+            Box::new(move |out| Ok(single(out, handle.take()?)))
+        }
+    }
 }
 
-impl Taking<'_> {
-    /// Fills as much of `out` as it is given, and says why not all of it.
-    fn take(&mut self, out: &mut [Id]) -> (usize, Option<TakeError>) {
-        let mut taken = 0;
-        while taken < out.len() {
-            let result = match self {
-                Self::Single(ids) => ids.take().map(|id| {
-                    out[taken] = id;
-                    1
-                }),
-                Self::Batch(ids) => ids.take_batch(&mut out[taken..]),
-                Self::Handle(handle) => handle.take().map(|id| {
-                    out[taken] = id;
-                    1
-                }),
-            };
-            match result {
-                Ok(count) => taken += count,
-                Err(error) => return (taken, Some(error)),
-            }
+/// Takes as many as `out` has room for, and says why not all.
+fn fill(out: &mut [Id], take: &mut Take<'_>) -> (usize, Option<TakeError>) {
+    let mut taken = 0;
+    while taken < out.len() {
+        match take(&mut out[taken..]) {
+            Ok(count) => taken += count,
+            Err(error) => return (taken, Some(error)),
         }
-        (taken, None)
     }
+    (taken, None)
 }
 
 /// What one who takes more than there is must be told while all is well.
@@ -179,13 +178,9 @@ fn is_for_the_greedy(error: TakeError) -> bool {
 }
 
 fn issue(task: &Task, generator: &CachedGenerator, ended: &AtomicBool) {
-    let mut taking = match task.number % 3 {
-        0 => Taking::Single(generator),
-        1 => Taking::Batch(generator),
-        _ => Taking::Handle(Box::new(generator.handle().unwrap())),
-    };
-    let layout = space::layout(task.node_bits);
-    let wanted = if task.greedy { GREEDY } else { PACED };
+    let mut take = way_to_take(task.number, generator);
+    let layout = space::layout(task.terms.node_bits);
+    let wanted = if task.is_greedy() { GREEDY } else { PACED };
     let mut refused: Option<Instant> = None;
     let mut due = Instant::now();
     let mut round = 0_u64;
@@ -193,11 +188,9 @@ fn issue(task: &Task, generator: &CachedGenerator, ended: &AtomicBool) {
         let mut left = wanted;
         while left > 0 {
             let mut out = [Id::default(); IDS_A_LINE];
-            let (taken, error) = taking.take(&mut out[..left.min(IDS_A_LINE)]);
+            let (taken, error) = fill(&mut out[..left.min(IDS_A_LINE)], &mut take);
             if taken > 0 {
-                say(&Line::Ids(
-                    out[..taken].iter().map(|id| id.to_u64()).collect(),
-                ));
+                say(&Line::Ids(numbers(&out[..taken])));
                 if let Some(since) = refused.take() {
                     let after_ms = since.elapsed().as_millis() as u64;
                     say(&Line::Served { after_ms });
@@ -212,7 +205,7 @@ fn issue(task: &Task, generator: &CachedGenerator, ended: &AtomicBool) {
             left -= taken;
             if let Some(error) = error {
                 let is_due = refused.is_none() || round.is_multiple_of(25);
-                if !(task.greedy && is_for_the_greedy(error)) && is_due {
+                if !(task.is_greedy() && is_for_the_greedy(error)) && is_due {
                     refused.get_or_insert_with(Instant::now);
                     let error = error.to_string();
                     say(&Line::Refused { error });

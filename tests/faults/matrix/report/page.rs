@@ -1,53 +1,41 @@
 //! The page that is written: who ran what on which machine, what failed, and a row
 //! for each scenario.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::process::Command;
 use std::time::SystemTime;
 
-use super::{Control, Figures, Row, Verdict};
+use super::{Figures, Row, Verdict};
+use crate::matrix::wire::Flaw;
 use crate::matrix::{space, target};
 
 /// Which code is run, how, when, and where.
-#[derive(Clone, Debug)]
-pub(crate) struct Run {
-    pub(crate) command: String,
-    pub(crate) date: String,
-    pub(crate) commit: String,
-    pub(crate) machine: String,
-}
-
-impl Run {
-    /// This one. To be asked before anything is done.
-    pub(crate) fn of_now() -> Self {
-        let now = httpdate::fmt_http_date(SystemTime::now());
-        Self {
-            command: command(),
-            date: now.replace("GMT", "UTC"),
-            commit: commit(),
-            machine: machine(),
-        }
-    }
+pub(crate) fn head() -> String {
+    let now = httpdate::fmt_http_date(SystemTime::now());
+    format!(
+        "Written by `{}`.\n\n* **date**: {}\n* **commit**: {}\n* **machine**: {}\n",
+        command(),
+        now.replace("GMT", "UTC"),
+        commit().unwrap_or_else(|| "unknown".to_owned()),
+        machine(),
+    )
 }
 
 fn command() -> String {
     let set = |name: &str| Some(format!("{name}={} ", std::env::var(name).ok()?));
-    let set: String = ["RINGFLAKE_FAULTS", "RINGFLAKE_FAULT_SCENARIOS"]
-        .into_iter()
-        .filter_map(set)
-        .collect();
-    let release = if cfg!(debug_assertions) {
-        ""
-    } else {
-        " --release"
+    let set = ["RINGFLAKE_FAULTS", "RINGFLAKE_FAULT_SCENARIOS"].map(set);
+    let set: String = set.into_iter().flatten().collect();
+    let release = match cfg!(debug_assertions) {
+        true => "",
+        false => " --release",
     };
-    let arguments: Vec<_> = std::env::args().skip(1).collect();
-    let arguments = match arguments.join(" ") {
-        none if none.is_empty() => none,
-        some => format!(" -- {some}"),
-    };
+    let mut arguments: Vec<_> = std::env::args().skip(1).collect();
+    if !arguments.is_empty() {
+        arguments.insert(0, " --".to_owned());
+    }
+    let arguments = arguments.join(" ");
     format!("{set}cargo test{release} --all-features --test faults{arguments}")
 }
 
@@ -61,18 +49,15 @@ fn git(arguments: &[&str]) -> Option<String> {
     output.status.success().then(|| text.trim().to_owned())
 }
 
-fn commit() -> String {
-    let unknown = || "unknown".to_owned();
-    let Some(head) = git(&["rev-parse", "--short=12", "HEAD"]) else {
-        return unknown();
-    };
+fn commit() -> Option<String> {
+    let head = git(&["rev-parse", "--short=12", "HEAD"])?;
     // The report itself is not what is tested.
     let but_this = ":(exclude)tests/faults/REPORT.md";
-    match git(&["status", "--porcelain", "--", ".", but_this]) {
-        Some(changes) if changes.is_empty() => head,
-        Some(_) => format!("{head} with changes that are in no commit"),
-        None => unknown(),
-    }
+    let changes = git(&["status", "--porcelain", "--", ".", but_this])?;
+    Some(match changes.is_empty() {
+        true => head,
+        false => format!("{head} with changes that are in no commit"),
+    })
 }
 
 fn machine() -> String {
@@ -91,43 +76,23 @@ fn machine() -> String {
     )
 }
 
-pub(super) fn text(rows: &[Row], controls: &[Control], run: &Run, whole: bool) -> String {
-    let part = if whole {
-        ""
-    } else {
-        "**A part of the matrix, or a short one: no report on the whole.**\n\n"
+pub(super) fn text(rows: &[Row], controls: &[(Flaw, Figures)], head: &str, whole: bool) -> String {
+    let part = match whole {
+        true => "",
+        false => "**A part of the matrix, or a short one: no report on the whole.**\n\n",
     };
-    let mut text = format!(
-        "# What faults did\n\
-         \n\
-         {part}\
-         Written by `{}`.\n\
-         \n\
-         * **date**: {}\n\
-         * **commit**: {}\n\
-         * **machine**: {}\n\
-         \n\
-         {}\n",
-        run.command,
-        run.date,
-        run.commit,
-        run.machine,
-        sums(rows),
-    );
+    let mut text = format!("# What faults did\n\n{part}{head}\n{}\n", sums(rows));
     for row in rows {
-        let (how, why) = match &row.verdict {
-            Verdict::Passed | Verdict::NotRun(_) => continue,
-            Verdict::Failed(why) => ("failed", why),
-            Verdict::Panicked(why) => ("panicked", why),
-        };
-        let why = why.trim().replace('\n', " ");
-        let _ = writeln!(text, "* **{}, {}** {how}: {why}", row.store, row.fault);
+        if let Some(why) = row.failure() {
+            let why = why.trim().replace('\n', " ");
+            let _ = writeln!(text, "* **{}, {}** failed: {why}", row.store, row.fault);
+        }
     }
     let _ = write!(
         text,
         "\n\
          Eight workers each, with one block of {} IDs a second: half of them take 2,000 a second, \
-         and half take whatever there is, up to {} s ahead of the clock. Cover {} s, horizon {} s, \
+         and half take whatever there is, up to {} s ahead of the clock. Lease duration {} s, horizon {} s, \
          failover {} s, skew {} s, ticks of {} ms. `faults.rs` says how each ID is judged.\n\
          \n\
          * **twice**: what was issued twice although that was promised not to be; after +, what \
@@ -163,14 +128,23 @@ pub(super) fn text(rows: &[Row], controls: &[Control], run: &Run, whole: bool) -
         text += &line(row);
         text.push('\n');
     }
-    text += &promises(rows);
-    text += &flaws(controls);
+    text += &section("What is promised there", promises(rows));
+    text += &section("Remarks", remarks(rows));
+    text += &section("What is wrong and was found out", flaws(controls));
     text
+}
+
+/// Nothing where it has no lines.
+fn section(heading: &str, lines: Vec<String>) -> String {
+    match lines.is_empty() {
+        true => String::new(),
+        false => format!("\n## {heading}\n\n{}\n", lines.join("\n")),
+    }
 }
 
 /// One sentence on all.
 fn sums(rows: &[Row]) -> String {
-    let figures = || rows.iter().filter_map(|row| row.figures.as_ref());
+    let figures = || rows.iter().filter_map(|row| row.findings.figures.as_ref());
     let total = |of: fn(&Figures) -> u64| figures().map(of).sum::<u64>();
     let count = |is: fn(&Verdict) -> bool| rows.iter().filter(|row| is(&row.verdict)).count();
     let excused = match total(|it| it.excused) {
@@ -182,7 +156,7 @@ fn sums(rows: &[Row]) -> String {
          {excused}, {} without a grant, {} grants that overlap.\n",
         rows.len(),
         count(|it| matches!(it, Verdict::Passed)),
-        count(|it| matches!(it, Verdict::Failed(_) | Verdict::Panicked(_))),
+        count(|it| matches!(it, Verdict::Failed(_))),
         count(|it| matches!(it, Verdict::NotRun(_))),
         total(|it| it.starts as u64),
         total(|it| it.ids),
@@ -197,31 +171,21 @@ fn line(row: &Row) -> String {
     let verdict = match &row.verdict {
         Verdict::Passed => "passed".to_owned(),
         Verdict::Failed(_) => "**failed**".to_owned(),
-        Verdict::Panicked(_) => "**panicked**".to_owned(),
         Verdict::NotRun(why) => format!("not run: {why}"),
     };
     let head = format!("| {} | {} | {verdict} |", row.store, row.fault);
-    let Some(it) = &row.figures else {
+    let Some(it) = &row.findings.figures else {
         return head + &format!(" {NONE} |").repeat(11);
     };
-    let seconds = |ms: Option<u64>| match ms {
-        Some(ms) => format!("{:.1}", ms as f64 / 1e3),
-        None => NONE.to_owned(),
-    };
-    let borrowed = |percent| seconds(it.borrowed_ms.percentile(percent));
-    let milliseconds = |us: Option<u64>| match us {
-        Some(us) => format!("{:.1}", us as f64 / 1e3),
-        None => NONE.to_owned(),
-    };
-    let whole = |number: Option<u64>| number.map_or(NONE.to_owned(), |it| it.to_string());
-    let ride = row.ride_through.map_or(NONE.to_owned(), |ride| {
-        let (measured, predicted) = (ride.measured, ride.predicted);
-        format!(
-            "{:.1} / {:.1}",
-            measured.as_secs_f64(),
-            predicted.as_secs_f64()
-        )
-    });
+    let or_none = |text: Option<String>| text.unwrap_or_else(|| NONE.to_owned());
+    let whole = |number: Option<u64>| or_none(number.map(|it| it.to_string()));
+    let thousandths =
+        |number: Option<u64>| or_none(number.map(|it| format!("{:.1}", it as f64 / 1e3)));
+    let borrowed = |percent| thousandths(it.borrowed_ms.percentile(percent));
+    let ride = or_none(row.findings.ride_through.map(|ride| {
+        let [measured, predicted] = [ride.measured, ride.predicted].map(|it| it.as_secs_f64());
+        format!("{measured:.1} / {predicted:.1}")
+    }));
     let excused = match it.excused {
         0 => String::new(),
         some => format!(" +{some}"),
@@ -234,61 +198,49 @@ fn line(row: &Row) -> String {
         whole(it.overlaps.as_ref().map(|all| all.len() as u64)),
         it.faults,
         it.refusals,
-        seconds(Some(it.longest_refusal.as_millis() as u64)),
+        thousandths(Some(it.longest_refusal.as_millis() as u64)),
         borrowed(50),
         borrowed(99),
         borrowed(100),
-        milliseconds(it.renewal_us.percentile(99)),
+        thousandths(it.renewal_us.percentile(99)),
         whole(it.first_id_ms.percentile(50)),
         whole(it.first_id_ms.percentile(100)),
     )
 }
 
 /// What scenarios are judged by, where that is more or less than that no ID comes twice.
-fn promises(rows: &[Row]) -> String {
-    let mut text = String::new();
-    let is_told = |row: &&Row| row.figures.is_some() && !row.promise.is_empty();
-    let promises: Vec<&str> = rows.iter().filter(is_told).map(|row| row.promise).collect();
-    if !promises.is_empty() {
-        text += "\n## What is promised there\n\n";
-    }
-    let mut told = BTreeSet::new();
-    for promise in promises {
-        if told.insert(promise) {
-            let of_it = rows
-                .iter()
-                .filter(is_told)
-                .filter(|row| row.promise == promise);
-            let names: BTreeSet<_> = of_it.map(|row| format!("*{}*", row.fault)).collect();
-            let names: Vec<_> = names.into_iter().collect();
-            let _ = writeln!(text, "* {}: {promise}.", names.join("; "));
+fn promises(rows: &[Row]) -> Vec<String> {
+    let mut promises: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for row in rows {
+        if row.findings.figures.is_some() && !row.promise.is_empty() {
+            let faults = promises.entry(row.promise).or_default();
+            faults.insert(format!("*{}*", row.fault));
         }
     }
-    let mut remarked = rows.iter().filter(|row| !row.remark.is_empty()).peekable();
-    if remarked.peek().is_some() {
-        text += "\n## Remarks\n\n";
-    }
-    for row in remarked {
-        let _ = writeln!(text, "* {}, *{}*: {}.", row.store, row.fault, row.remark);
-    }
-    text
+    let line = |(promise, faults): (_, BTreeSet<_>)| {
+        let faults: Vec<_> = faults.into_iter().collect();
+        format!("* {}: {promise}.", faults.join("; "))
+    };
+    promises.into_iter().map(line).collect()
 }
 
-fn flaws(controls: &[Control]) -> String {
-    let mut text = String::new();
-    if !controls.is_empty() {
-        text += "\n## What is wrong and was found out\n\n\
-                 | flaw | IDs | twice | outside | overlaps |\n|---|--:|--:|--:|--:|\n";
+fn remarks(rows: &[Row]) -> Vec<String> {
+    let remarked = rows.iter().filter(|row| !row.findings.remark.is_empty());
+    remarked
+        .map(|row| format!("* {}, *{}*: {}.", row.store, row.fault, row.findings.remark))
+        .collect()
+}
+
+fn flaws(controls: &[(Flaw, Figures)]) -> Vec<String> {
+    if controls.is_empty() {
+        return Vec::new();
     }
-    for Control { flaw, figures } in controls {
-        let _ = writeln!(
-            text,
-            "| {flaw:?} | {} | {} | {} | {} |",
-            figures.ids,
-            figures.twice,
-            figures.outside.unwrap_or(0),
-            figures.overlapping().len(),
-        );
-    }
-    text
+    let head = "| flaw | IDs | twice | outside | overlaps |\n|---|--:|--:|--:|--:|";
+    let line = |(flaw, figures): &(Flaw, Figures)| {
+        let outside = figures.outside.unwrap_or(0);
+        let (ids, twice, overlaps) = (figures.ids, figures.twice, figures.overlapping().len());
+        format!("| {flaw:?} | {ids} | {twice} | {outside} | {overlaps} |")
+    };
+    let lines = controls.iter().map(line);
+    std::iter::once(head.to_owned()).chain(lines).collect()
 }

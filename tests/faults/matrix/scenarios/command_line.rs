@@ -78,14 +78,14 @@ impl Drop for Desk {
             }
         }
         self.figures.ids = self.ids.len() as u64;
-        self.record.add(std::mem::take(&mut self.figures));
+        self.record.lock().unwrap().figures = Some(std::mem::take(&mut self.figures));
     }
 }
 
 impl Desk {
     fn new(case: &Case<'_>, program: &'static str) -> Self {
         Self {
-            record: case.record().clone(),
+            record: std::sync::Arc::clone(&case.record),
             program,
             directory: directory(),
             ids: Vec::new(),
@@ -191,10 +191,7 @@ fn put_back(case: &mut Case<'_>, program: &'static str, how: How, under_way: boo
         has_begun.map_err(|error| format!("the run under way has not begun: {error}"))?;
         desk.count(&begun);
     }
-    match how {
-        How::Renamed => fs::rename(&backup, &file).map_err(|error| error.to_string())?,
-        How::Overwritten => copy(&backup, &file)?,
-    }
+    how.put_back(&backup, &file)?;
     desk.figures.faults += 1;
     // Two at once, each of which needs the record that is gone.
     let again = [&PLAIN[..], &["-n", "20000"]].concat();
@@ -214,7 +211,7 @@ fn put_back(case: &mut Case<'_>, program: &'static str, how: How, under_way: boo
         // It goes on with what it has, to its end or until it needs more.
         let output = run.wait_with_output().unwrap();
         desk.count(&output.stdout);
-        case.remark(format!("the run under way: {}", output.status));
+        case.findings().remark = format!("the run under way: {}", output.status);
     }
     Ok(())
 }

@@ -15,9 +15,9 @@ pub(super) fn of_a_block(case: &mut Case<'_>) -> Outcome<()> {
         // One that takes what it is given, or more, in turns.
         let victim = (3 * round) % WORKERS;
         let is_repaired_at_once = round % 2 == 1;
-        let (_, run) = pool.process(victim);
-        let space = pool.reports().grant_log.namespace().clone();
-        let held = pool.reports().grant_log.grants_of(run).last().cloned();
+        let run = pool.member(victim).run;
+        let space = pool.space.clone();
+        let held = pool.reports().grants_of(run).last().cloned();
         let held = held.ok_or("the victim has no block")?;
         let block = ringflake::lease::Block::new(held.block);
         case.target.damage(space.name(), held.block)?;
@@ -49,7 +49,7 @@ pub(super) fn of_a_block(case: &mut Case<'_>) -> Outcome<()> {
             .repair(&space, block, now())
             .map_err(|error| format!("repair: {error}"))?;
         pool.wait("the block is granted again, above all before", |reports| {
-            let grants = reports.grant_log.grants_of(run);
+            let grants = reports.grants_of(run);
             grants
                 .iter()
                 .any(|grant| grant.block == held.block && grant.ticks.start >= repaired.hwm_end)

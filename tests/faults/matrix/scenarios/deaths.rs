@@ -6,9 +6,9 @@ use std::thread;
 use std::time::Duration;
 
 use crate::matrix::case::Case;
-use crate::matrix::grant_log::{Run, Tenure};
+use crate::matrix::grant_log::Run;
 use crate::matrix::target::go_on;
-use crate::matrix::worker_pool::{NARROW, Reports, Terms, WORKERS, WorkerPool};
+use crate::matrix::worker_pool::{Member, NARROW, Reports, Terms, WORKERS, WorkerPool};
 use crate::matrix::{Outcome, worker};
 
 /// Workers are killed at any moment, and every second one that follows dies when
@@ -41,7 +41,12 @@ pub(super) fn killed(case: &mut Case<'_>) -> Outcome<()> {
 pub(super) fn ended(case: &mut Case<'_>) -> Outcome<()> {
     let mut pool = case.pool(Terms::of(NARROW))?;
     end_and_start(&mut pool, case.scale.pick(2, 10))?;
-    let blocks = handed_on(&pool);
+    let grants: Vec<usize> = {
+        let reports = pool.reports();
+        let by_block = reports.grant_log.by_block();
+        by_block.values().map(Vec::len).collect()
+    };
+    let blocks = grants.iter().filter(|&&grants| grants > 1).count();
     if blocks < WORKERS as usize {
         return Err(format!("only {blocks} blocks were handed on"));
     }
@@ -61,27 +66,17 @@ pub(crate) fn end_and_start(pool: &mut WorkerPool, rounds: usize) -> Outcome<()>
     Ok(())
 }
 
-/// How many blocks were granted more than once.
-fn handed_on(pool: &WorkerPool) -> usize {
-    let reports = pool.reports();
-    let runs = 0..reports.runs.len();
-    let tenures = runs.flat_map(|run| reports.grant_log.grants_of(run));
-    let tenures: Vec<_> = tenures.collect();
-    let of = |block| tenures.iter().filter(|it| it.block == block).count();
-    let blocks = 0..reports.grant_log.namespace().blocks();
-    blocks.filter(|&block| of(block) > 1).count()
-}
-
 /// Two workers are stopped until others have their blocks, and go on then.
 pub(super) fn stopped(case: &mut Case<'_>) -> Outcome<()> {
     let mut pool = case.pool(Terms::of(NARROW))?;
     let mut next = WORKERS;
     for _ in 0..case.scale.pick(1, 5) {
-        let numbers: Vec<u32> = pool.processes().iter().map(|(number, _)| *number).collect();
-        let (stopped, others) = numbers.split_at(2);
-        let processes: Vec<_> = stopped.iter().map(|&n| pool.process(n)).collect();
-        let ids: Vec<_> = processes.iter().map(|(id, _)| *id).collect();
-        case.target.stop_between_operations(&ids);
+        let runs = pool.each(|member| member.run);
+        let processes = pool.each(Member::process);
+        let stopped = &processes[..2];
+        // They are to make room for the two when these go on.
+        let others = [2, 3].map(|at: usize| pool.members[at].number);
+        case.target.stop_between_operations(stopped);
         pool.faults += 2;
         // All eight blocks are held, so these get what the two had.
         let newcomers = [next, next + 1];
@@ -90,14 +85,11 @@ pub(super) fn stopped(case: &mut Case<'_>) -> Outcome<()> {
             pool.spawn(number, None);
         }
         pool.these_serve(&newcomers, "with the blocks of the stopped")?;
-        for &(_, run) in &processes {
-            pool.wait("others have the blocks of the stopped", |reports| {
-                is_taken_over(reports, run)
-            })?;
-        }
-        go_on(&ids);
-        // Room for the two that go on.
-        for &number in &others[..2] {
+        pool.wait("others have the blocks of the stopped", |reports| {
+            runs[..2].iter().all(|&run| is_taken_over(reports, run))
+        })?;
+        go_on(stopped);
+        for number in others {
             pool.end(number)?;
         }
         pool.all_serve("after the two went on")?;
@@ -107,12 +99,11 @@ pub(super) fn stopped(case: &mut Case<'_>) -> Outcome<()> {
 
 /// Whether the last block of a process was granted to another since.
 fn is_taken_over(reports: &Reports, run: Run) -> bool {
-    let Some(last) = reports.grant_log.grants_of(run).last() else {
-        return false;
-    };
-    let is_later = |it: &Tenure| it.block == last.block && it.epoch > last.epoch;
-    let mut runs = 0..reports.runs.len();
-    runs.any(|run| reports.grant_log.grants_of(run).iter().any(is_later))
+    let last = reports.grants_of(run).last();
+    last.is_some_and(|last| {
+        let of_it = &reports.grant_log.by_block()[&last.block];
+        of_it.iter().any(|(_, it)| it.epoch > last.epoch)
+    })
 }
 
 /// Every worker forks while it takes, and its child tries to take as well.
@@ -137,7 +128,7 @@ pub(super) fn invalidated(case: &mut Case<'_>) -> Outcome<()> {
         pool.faults += u64::from(WORKERS);
         pool.wait("every worker has another block", |reports| {
             let mut runs = 0..reports.runs.len();
-            runs.all(|run| reports.grant_log.grants_of(run).len() > round)
+            runs.all(|run| reports.grants_of(run).len() > round)
         })?;
         pool.all_serve("with another block")?;
     }

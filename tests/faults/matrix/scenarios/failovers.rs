@@ -134,9 +134,8 @@ fn take_over<P: Pair>(case: &mut Case<'_>, way: Way) -> Outcome<()> {
         if confirmed == 0 {
             return Err("the first server has granted nothing any more".to_owned());
         }
-        case.remark(format!(
-            "the first confirmed {confirmed} requests beside the other"
-        ));
+        case.findings().remark =
+            format!("the first confirmed {confirmed} requests beside the other");
     }
     pool.faults += 1;
     pool.all_serve("on the other server")?;

@@ -21,8 +21,8 @@ use super::Scenario;
 use super::rows::{self, other_blocks};
 use crate::matrix::case::Case;
 use crate::matrix::target::{all_of_sqlite, between_operations};
-use crate::matrix::worker_pool::{TWICE_AS_MANY, Terms, WORKERS, WorkerPool};
-use crate::matrix::{Outcome, space};
+use crate::matrix::worker_pool::{LOST, Member, TWICE_AS_MANY, Terms, WORKERS, WorkerPool};
+use crate::matrix::{Outcome, space, text};
 
 const PROMISE: &str = "every request is refused, of whoever knew the file and of newcomers, until \
                        somebody raises the floor or declares the history unknown; then IDs are \
@@ -40,56 +40,46 @@ pub(super) enum How {
     Overwritten,
 }
 
-/// What is done to which workers.
-#[derive(Clone, Copy, Debug)]
-struct Restore {
-    how: How,
-    /// Workers live through it.
-    under_way: bool,
-    /// The backup knows the namespace. If not, the programs that use it take it for
-    /// new, as they do at each start.
-    is_known: bool,
+impl How {
+    pub(super) fn put_back(self, backup: &Path, file: &Path) -> Outcome<()> {
+        match self {
+            Self::Renamed => fs::rename(backup, file).map_err(text),
+            Self::Overwritten => copy(backup, file),
+        }
+    }
 }
 
 pub(super) fn of() -> Vec<Scenario> {
     use How::{Overwritten, Renamed};
 
-    let scenarios = [
-        ("file renamed back", Renamed, false, true),
-        ("file written over", Overwritten, false, true),
-        ("file renamed back under workers", Renamed, true, true),
-        ("file written over under workers", Overwritten, true, true),
-        ("first file renamed back", Renamed, false, false),
-        ("first file written over", Overwritten, false, false),
-        (
+    // Whether the backup knows the namespace, and whether workers live through it.
+    let scenario = |name, how, is_known, under_way| {
+        let put_back = move |case: &mut Case<'_>| put_back(case, how, is_known, under_way);
+        Scenario::new(name, put_back).promising(PROMISE)
+    };
+    vec![
+        scenario("file renamed back", Renamed, true, false).long(),
+        scenario("file written over", Overwritten, true, false).long(),
+        scenario("file renamed back under workers", Renamed, true, true).long(),
+        scenario("file written over under workers", Overwritten, true, true),
+        scenario("first file renamed back", Renamed, false, false),
+        scenario("first file written over", Overwritten, false, false).long(),
+        scenario(
             "first file renamed back under workers",
             Renamed,
-            true,
             false,
-        ),
-        (
+            true,
+        )
+        .long(),
+        scenario(
             "first file written over under workers",
             Overwritten,
-            true,
             false,
-        ),
-    ];
-    let scenario = |(name, how, under_way, is_known)| {
-        let restore = Restore {
-            how,
-            under_way,
-            is_known,
-        };
-        let scenario = Scenario::new(name, move |case| put_back(case, restore)).promising(PROMISE);
-        match (how, under_way, is_known) {
-            (Overwritten, true, true) | (Renamed, false, false) => scenario,
-            _ => scenario.long(),
-        }
-    };
-    let row_by_row = Scenario::new("record and rows put back", put_back_row_by_row);
-    let mut all: Vec<_> = scenarios.map(scenario).into();
-    all.push(row_by_row.promising(NO_NOTE));
-    all
+            true,
+        )
+        .long(),
+        Scenario::new("record and rows put back", put_back_row_by_row).promising(NO_NOTE),
+    ]
 }
 
 /// With extended attributes, as build directories have and memory may not.
@@ -97,47 +87,44 @@ pub(super) fn directory() -> TempDir {
     TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
-fn put_back(case: &mut Case<'_>, restore: Restore) -> Outcome<()> {
+/// Where the backup does not know the namespace, the programs that use it take it for new,
+/// as they do at each start.
+fn put_back(case: &mut Case<'_>, how: How, is_known: bool, under_way: bool) -> Outcome<()> {
     let directory = directory();
-    let file = directory.path().join("leases.db");
-    let backup = directory.path().join("backup");
+    let [file, backup] = ["leases.db", "backup"].map(|name| directory.path().join(name));
     let url = format!("sqlite:{}", file.display());
     begin(&url)?;
     let terms = Terms {
-        takes_it_for_new: !restore.is_known,
+        takes_it_for_new: !is_known,
         ..Terms::of(TWICE_AS_MANY)
     };
-    if !restore.is_known {
+    if !is_known {
         copy(&file, &backup)?;
     }
     let mut pool = case.pool_at(&url, &url, terms)?;
-    if restore.is_known {
+    if is_known {
         between_operations(&file, || copy(&file, &backup))?;
     }
     other_blocks(&mut pool)?;
-    if !restore.under_way {
+    if !under_way {
         for number in 0..WORKERS {
             pool.end(number)?;
         }
     }
-    between_operations(&file, || match restore.how {
-        How::Renamed => fs::rename(&backup, &file).map_err(|error| error.to_string()),
-        How::Overwritten => copy(&backup, &file),
-    })?;
+    between_operations(&file, || how.put_back(&backup, &file))?;
     pool.faults += 1;
-    if restore.under_way {
-        all_refused(&mut pool)?;
-    }
-    let newcomers = if restore.under_way {
-        WORKERS..WORKERS + 2
-    } else {
-        0..WORKERS
+    let newcomers = match under_way {
+        true => WORKERS..WORKERS + 2,
+        false => 0..WORKERS,
     };
+    if under_way {
+        all_refused(&pool)?;
+    }
     for number in newcomers {
         pool.spawn(number, None);
     }
-    all_refused(&mut pool)?;
-    let floor = vouch(&pool, restore.is_known)?;
+    all_refused(&pool)?;
+    let floor = vouch(&pool, is_known)?;
     pool.all_have_grants_from(floor, "above the floor")?;
     pool.all_serve("once somebody has vouched for it")?;
     pool.await_what_was_ahead();
@@ -151,13 +138,13 @@ fn put_back_row_by_row(case: &mut Case<'_>) -> Outcome<()> {
     let file = directory.path().join("leases.db");
     let url = format!("sqlite:{}", file.display());
     let mut pool = case.pool_at(&url, &url, Terms::of(TWICE_AS_MANY))?;
-    let put_back = all_of_sqlite(&file, pool.namespace());
+    let put_back = all_of_sqlite(&file, pool.space.name());
     other_blocks(&mut pool)?;
     rows::recover(&mut pool, |pool| {
         put_back()?;
         // Each has but one thread that asks: none is about to note an earlier write.
         wait_for_refusals(pool, &[PUT_BACK])?;
-        forget_note(&file, pool.namespace())
+        forget_note(&file, pool.space.name())
     })?;
     pool.finish()
 }
@@ -177,16 +164,18 @@ fn forget_note(file: &Path, namespace: &str) -> Outcome<()> {
 /// A file with the record of another namespace.
 fn begin(url: &str) -> Outcome<()> {
     let others = space::namespace("others", TWICE_AS_MANY);
-    let mut store = open(url, &OpenOptions::new()).map_err(|error| error.to_string())?;
+    let mut store = open(url, &OpenOptions::new()).map_err(text)?;
     let init = Init::new(History::New, SystemClock.unix_ms());
-    let begun = store.init_if_new(&others, &init);
-    begun.map(drop).map_err(|error| error.to_string())
+    store.init_if_new(&others, &init).map(drop).map_err(text)
 }
 
 /// In a process of its own: to close the file in this one would drop its locks.
 pub(super) fn copy(from: &Path, to: &Path) -> Outcome<()> {
-    let status = Command::new("cp").arg(from).arg(to).status();
-    let status = status.map_err(|error| format!("cp: {error}"))?;
+    let status = Command::new("cp")
+        .arg(from)
+        .arg(to)
+        .status()
+        .map_err(text)?;
     let done = status.success().then_some(());
     done.ok_or_else(|| format!("cp: {status}"))
 }
@@ -195,47 +184,39 @@ pub(super) fn copy(from: &Path, to: &Path) -> Outcome<()> {
 const PUT_BACK: &str = "is a copy, or was put back to an earlier state";
 
 /// Every worker is told one of these reasons.
-fn wait_for_refusals(pool: &mut WorkerPool, reasons: &[&str]) -> Outcome<()> {
-    let runs = pool.runs();
+fn wait_for_refusals(pool: &WorkerPool, reasons: &[&str]) -> Outcome<()> {
     pool.wait("every worker is refused, and told why", |reports| {
-        let is_told = |&run: &usize| {
-            let said = reports.runs[run].last_failure.as_deref();
+        let is_told = |member: &Member| {
+            let said = reports.runs[member.run].last_failure.as_deref();
             let said = said.unwrap_or_default();
             reasons.iter().any(|reason| said.contains(reason))
         };
-        runs.iter().all(is_told)
+        pool.members.iter().all(is_told)
     })
 }
 
 /// Every worker is told why it gets nothing, and none gets anything.
-fn all_refused(pool: &mut WorkerPool) -> Outcome<()> {
-    const REASONS: [&str; 4] = [
-        PUT_BACK,
-        "and may have lost it",
-        "the store has no namespace",
-        "has lost what it confirmed",
-    ];
-    wait_for_refusals(pool, &REASONS)?;
+fn all_refused(pool: &WorkerPool) -> Outcome<()> {
+    let (others, none) = ("and may have lost it", "the store has no namespace");
+    wait_for_refusals(pool, &[PUT_BACK, others, none, LOST])?;
     let confirmed = pool.reports().confirmed;
     thread::sleep(space::LEASE_DURATION / 3);
     match pool.reports().confirmed - confirmed {
         0 => Ok(()),
-        some => Err(format!(
-            "{some} requests were granted by a file that was put back"
-        )),
+        some => Err(format!("a file that was put back granted {some} requests")),
     }
 }
 
 /// What the refusal names as the way out. Answers the floor from then on.
 fn vouch(pool: &WorkerPool, is_known: bool) -> Outcome<u64> {
-    let space = pool.reports().grant_log.namespace().clone();
     let mut store = pool.store()?;
     let now = SystemClock.unix_ms();
     let floor = if is_known {
-        store.raise_floor(&space, Floor::OverLostGrants, now)
+        store.raise_floor(&pool.space, Floor::OverLostGrants, now)
     } else {
         let init = Init::new(History::Unknown, now).with_limits(space::limits());
-        store.init(&space, &init).map(|record| record.floor)
+        let made = store.init(&pool.space, &init);
+        made.map(|record| record.floor)
     };
     floor.map_err(|error| format!("the way out is closed: {error}"))
 }

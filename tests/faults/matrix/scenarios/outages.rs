@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 use ringflake::{Clock as _, SystemClock};
 
 use crate::matrix::case::Case;
+use crate::matrix::grant_log::Run;
 use crate::matrix::limits::forbid_writing;
 use crate::matrix::report::RideThrough;
-use crate::matrix::worker_pool::{Terms, WORKERS};
+use crate::matrix::worker_pool::{Member, Terms, WORKERS};
 use crate::matrix::{Outcome, space};
 
 /// What the first to be refused may lack of what its lease promised: it may have
@@ -19,38 +20,31 @@ const SHORT_OF: Duration = Duration::from_millis(500);
 pub(super) fn away(case: &mut Case<'_>) -> Outcome<()> {
     let mut pool = case.pool(Terms::default())?;
     // Those that take no more than they have.
-    let paced: Vec<_> = (0..WORKERS)
-        .step_by(2)
-        .map(|number| pool.process(number).1)
-        .collect();
+    let paced = (0..WORKERS).step_by(2);
+    let paced: Vec<_> = paced.map(|number| pool.member(number).run).collect();
     case.target.stop();
     pool.faults += 1;
-    let gone = Instant::now();
-    let (now_ms, mut promised) = (SystemClock.unix_ms(), Vec::new());
-    for &run in &paced {
-        let reports = pool.reports();
-        let end = reports.grant_log.end_of(run).unwrap();
-        let end_ms = reports
-            .grant_log
-            .namespace()
-            .layout()
-            .tick_start_unix_ms(end);
-        promised.push(Duration::from_millis(end_ms.saturating_sub(now_ms)));
-    }
-    pool.wait(
-        "everybody is refused, and told since when and why",
-        |reports| {
-            reports.runs.iter().all(|entry| {
-                entry.refused.as_ref().is_some_and(|(_, why)| {
-                    why.contains("; since Unix time ") && why.contains(" ms its store ")
-                })
-            })
-        },
-    )?;
+    let (gone, now_ms) = (Instant::now(), SystemClock.unix_ms());
+    let promised = |run: Run| {
+        let ends = pool
+            .reports()
+            .grants_of(run)
+            .iter()
+            .map(|it| it.ticks.end)
+            .max();
+        let end_ms = pool.space.layout().tick_start_unix_ms(ends.unwrap());
+        (run, Duration::from_millis(end_ms.saturating_sub(now_ms)))
+    };
+    let promised: Vec<_> = paced.into_iter().map(promised).collect();
+    pool.wait("everybody is told since when and why", |reports| {
+        reports.runs.iter().all(|entry| {
+            let why = entry.refused.as_ref().map_or("", |(_, why)| why);
+            why.contains("; since Unix time ") && why.contains(" ms its store ")
+        })
+    })?;
     let mut shortest: Option<RideThrough> = None;
-    for (&run, &predicted) in paced.iter().zip(&promised) {
-        let reports = pool.reports();
-        let (since, why) = reports.runs[run].refused.as_ref().unwrap();
+    for (run, predicted) in promised {
+        let (since, why) = pool.reports().runs[run].refused.clone().unwrap();
         let measured = since.duration_since(gone);
         if measured + SHORT_OF < predicted {
             return Err(format!(
@@ -68,7 +62,7 @@ pub(super) fn away(case: &mut Case<'_>) -> Outcome<()> {
     thread::sleep(minute.saturating_sub(gone.elapsed()));
     case.target.start();
     pool.all_serve("once the store is back")?;
-    case.ride_through(shortest);
+    case.findings().ride_through = shortest;
     pool.finish()
 }
 
@@ -89,7 +83,7 @@ pub(super) fn killed(case: &mut Case<'_>) -> Outcome<()> {
 pub(super) fn disk_full(case: &mut Case<'_>) -> Outcome<()> {
     let mut pool = case.pool(Terms::default())?;
     for _ in 0..case.scale.pick(1, 3) {
-        let workers: Vec<_> = pool.processes().iter().map(|(_, id)| *id).collect();
+        let workers = pool.each(Member::process);
         // Twice, since a parent may have had a child that was not on the list.
         let mut writers = Vec::new();
         for _ in 0..2 {

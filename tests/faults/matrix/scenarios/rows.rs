@@ -5,7 +5,7 @@
 
 use crate::matrix::case::Case;
 use crate::matrix::target::go_on;
-use crate::matrix::worker_pool::{Reports, TWICE_AS_MANY, Terms, WORKERS, WorkerPool};
+use crate::matrix::worker_pool::{Member, TWICE_AS_MANY, Terms, WORKERS, WorkerPool};
 use crate::matrix::{Outcome, worker};
 
 pub(super) const ALL_KNOW: &str = "all who ask know better than the rows that are put back: the \
@@ -23,7 +23,7 @@ const NEWCOMERS: u32 = 2;
 pub(super) fn put_back(case: &mut Case<'_>) -> Outcome<()> {
     let mut pool = case.pool(Terms::of(TWICE_AS_MANY))?;
     for _ in 0..case.scale.pick(1, 3) {
-        let put_back = case.target.keep_rows(pool.namespace());
+        let put_back = case.target.keep_rows(pool.space.name());
         other_blocks(&mut pool)?;
         recover(&mut pool, |_| put_back())?;
     }
@@ -33,7 +33,7 @@ pub(super) fn put_back(case: &mut Case<'_>) -> Outcome<()> {
 /// Rows of before the first grant.
 pub(super) fn put_back_to_the_first(case: &mut Case<'_>) -> Outcome<()> {
     let pool = case.idle_pool(Terms::of(TWICE_AS_MANY))?;
-    let put_back = case.target.keep_rows(pool.namespace());
+    let put_back = case.target.keep_rows(pool.space.name());
     let mut pool = pool.serving()?;
     recover(&mut pool, |_| put_back())?;
     pool.finish()
@@ -42,9 +42,9 @@ pub(super) fn put_back_to_the_first(case: &mut Case<'_>) -> Outcome<()> {
 /// All workers stand still while two others begin with the rows that were put back.
 pub(super) fn put_back_for_newcomers(case: &mut Case<'_>) -> Outcome<()> {
     let mut pool = case.pool(Terms::of(TWICE_AS_MANY))?;
-    let put_back = case.target.keep_rows(pool.namespace());
+    let put_back = case.target.keep_rows(pool.space.name());
     other_blocks(&mut pool)?;
-    let processes: Vec<i32> = pool.processes().iter().map(|(_, id)| *id).collect();
+    let processes = pool.each(Member::process);
     recover(&mut pool, |pool| {
         case.target.stop_between_operations(&processes);
         put_back()?;
@@ -59,21 +59,18 @@ pub(super) fn put_back_for_newcomers(case: &mut Case<'_>) -> Outcome<()> {
     // Below it are the damage that is documented, and what was right.
     pool.promised_from = pool.floor()?;
     let damage = pool.reports().grant_log.twice_from(0);
-    case.remark(format!(
-        "{damage} IDs twice before those who know have asked"
-    ));
+    case.findings().remark = format!("{damage} IDs twice before those who know have asked");
     pool.finish()
 }
 
 /// Each gives up its block for one that was never granted.
 pub(super) fn other_blocks(pool: &mut WorkerPool) -> Outcome<()> {
-    let had = |reports: &Reports, run| reports.grant_log.grants_of(run).len();
-    let runs = pool.runs();
-    let before: Vec<usize> = runs.iter().map(|&run| had(&pool.reports(), run)).collect();
+    let had = |it: &Member| (it.run, pool.reports().grants_of(it.run).len());
+    let before = pool.each(had);
     pool.order(worker::INVALIDATE);
     pool.wait("every worker has another block", |reports| {
-        let mut pairs = runs.iter().zip(&before);
-        pairs.all(|(&run, &before)| had(reports, run) > before)
+        let has_more = |&(run, before): &(_, usize)| reports.grants_of(run).len() > before;
+        before.iter().all(has_more)
     })?;
     pool.all_serve("with another block")
 }
