@@ -1,16 +1,15 @@
 //! The servers of the matrix, and what can be done to each.
 
-mod damage;
 mod etcd;
-mod rows;
+mod mariadb;
+mod postgres;
+mod redis;
 mod served;
-mod sqlite;
+pub(crate) mod sqlite;
 
 use std::process::Command;
 
-pub(crate) use self::rows::{PutBack, all_of_sqlite};
 use self::served::Served;
-pub(crate) use self::sqlite::between_operations;
 use super::Outcome;
 use ringflake_kit::proxy::Proxy;
 use ringflake_kit::server::{self, MariaDb, Postgres, Redis};
@@ -73,10 +72,20 @@ pub(crate) fn versions() -> Vec<String> {
     std::iter::once(sqlite).chain(served).collect()
 }
 
+/// Puts back what was kept. A server that this is done to shows nothing of it: it is the
+/// same one, with the same clock and the same history of its own.
+pub(crate) type PutBack = Box<dyn Fn() -> Outcome<()>>;
+
+/// SQL for a mark that no layout has; the tables' own rules let it pass.
+fn with_impossible_mark(namespace: &str, block: u64) -> String {
+    format!(
+        "UPDATE ringflake_block SET hwm_end = 9000000000000000000 \
+         WHERE namespace = '{namespace}' AND block = {block}"
+    )
+}
+
 /// A store that faults can be done to.
 pub(crate) trait Target {
-    fn kind(&self) -> Kind;
-
     /// Where the overseer reaches the store, whatever is done to the workers.
     fn direct_url(&self) -> String;
 
@@ -102,15 +111,16 @@ pub(crate) trait Target {
     fn start(&mut self);
 
     /// Sets the server's calendar clock ahead of the machine's by so many
-    /// seconds; negative: back.
-    fn set_clock(&self, ahead: i64);
+    /// seconds; negative: back. A file has no clock but those of who opens it.
+    fn set_clock(&self, _ahead: i64) {}
 
     /// Keeps what the store has on record of a namespace now, to be put back later
     /// while everything goes on.
     fn keep_rows(&self, namespace: &str) -> PutBack;
 
-    /// Leaves what no store writes in the record of this block.
-    fn damage(&self, namespace: &str, block: u64) -> Outcome<()>;
+    /// Leaves what no store writes in the record of this block, by a client of the
+    /// server's own.
+    fn damage(&self, namespace: &str, block: u64);
 
     /// The processes that write what the store keeps; the workers' own, where
     /// there is no server.

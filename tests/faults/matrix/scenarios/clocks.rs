@@ -60,7 +60,7 @@ fn set(case: &mut Case<'_>, whose: Whose, ahead: i64) -> Outcome<()> {
         if whose != Whose::Server {
             pool.clock().run_ahead(ahead * 1000);
         }
-        if whose != Whose::Workers && case.target.kind() != Kind::Sqlite {
+        if whose != Whose::Workers {
             case.target.set_clock(ahead);
         }
     };

@@ -1,8 +1,12 @@
 //! The record of one block that is damaged under running workers.
 
-use crate::matrix::Outcome;
+use ringflake::lease::Block;
+use ringflake::{Clock as _, SystemClock};
+
 use crate::matrix::case::Case;
+use crate::matrix::grant_log::Tenure;
 use crate::matrix::worker_pool::{NARROW, Terms, WORKERS};
+use crate::matrix::{Outcome, text};
 
 pub(super) const ONE_BLOCK: &str = "it costs its holder this block, until a repair brings it \
                                     back above all that was granted of it; all others go on";
@@ -16,17 +20,15 @@ pub(super) fn of_a_block(case: &mut Case<'_>) -> Outcome<()> {
         let victim = (3 * round) % WORKERS;
         let is_repaired_at_once = round % 2 == 1;
         let run = pool.member(victim).run;
-        let space = pool.space.clone();
         let held = pool.reports().grants_of(run).last().cloned();
         let held = held.ok_or("the victim has no block")?;
-        let block = ringflake::lease::Block::new(held.block);
-        case.target.damage(space.name(), held.block)?;
+        let block = Block::new(held.block);
+        case.target.damage(pool.space.name(), held.block);
         pool.faults += 1;
 
         pool.wait("its holder is told", |reports| {
-            let failure = reports.runs[run].last_failure.as_deref();
-            failure
-                .is_some_and(|reports| reports.contains("quarantined") || reports.contains("free"))
+            let said = reports.runs[run].last_failure.as_deref();
+            said.is_some_and(|said| said.contains("quarantined") || said.contains("free"))
         })?;
         // At once means while its holder has ticks left that were confirmed.
         if !is_repaired_at_once {
@@ -37,22 +39,19 @@ pub(super) fn of_a_block(case: &mut Case<'_>) -> Outcome<()> {
             })?;
         }
         let mut store = pool.store()?;
-        let now = || ringflake::Clock::unix_ms(&ringflake::SystemClock);
-        let report = store
-            .check(&space, now())
-            .map_err(|error| error.to_string())?;
+        let now = || SystemClock.unix_ms();
+        let report = store.check(&pool.space, now()).map_err(text)?;
         let listed: Vec<_> = report.quarantined.iter().map(|found| found.block).collect();
         if listed != [Some(block)] {
             return Err(format!("quarantined is {listed:?}, and not block {block}"));
         }
         let repaired = store
-            .repair(&space, block, now())
+            .repair(&pool.space, block, now())
             .map_err(|error| format!("repair: {error}"))?;
         pool.wait("the block is granted again, above all before", |reports| {
-            let grants = reports.grants_of(run);
-            grants
-                .iter()
-                .any(|grant| grant.block == held.block && grant.ticks.start >= repaired.hwm_end)
+            let is_above =
+                |it: &Tenure| it.block == held.block && it.ticks.start >= repaired.hwm_end;
+            reports.grants_of(run).iter().any(is_above)
         })?;
         pool.all_serve("once the block is back")?;
     }

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::{Scenario, files};
 use crate::matrix::Outcome;
 use crate::matrix::case::Case;
-use crate::matrix::target::between_operations;
+use crate::matrix::target::sqlite::between_operations;
 use crate::matrix::worker_pool::{Terms, WORKERS, WorkerPool};
 use ringflake_kit::server;
 

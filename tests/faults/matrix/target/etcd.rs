@@ -2,35 +2,35 @@
 //! the kernel by itself; what counts is the date of its replies, and that is set on
 //! the way.
 
-use super::{Kind, PutBack, Target, damage, rows};
-use crate::matrix::Outcome;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::{PutBack, Target};
+use crate::matrix::{Outcome, text};
 use ringflake_kit::proxy::{Fault, Proxy};
-use ringflake_kit::server::{Reachable as _, etcd};
+use ringflake_kit::server::{self, Reachable as _};
 
 pub(super) struct Etcd {
-    server: etcd::Etcd,
+    server: server::Etcd,
     proxy: Proxy,
 }
 
 impl Etcd {
     pub(super) fn start() -> Option<Self> {
-        let server = etcd::Etcd::start()?;
+        let server = server::Etcd::start()?;
         let proxy = Proxy::to(server.port());
         Some(Self { server, proxy })
     }
 }
 
 impl Target for Etcd {
-    fn kind(&self) -> Kind {
-        Kind::Etcd
-    }
-
     fn direct_url(&self) -> String {
         self.server.url()
     }
 
     fn url(&self) -> String {
-        format!("etcd://127.0.0.1:{}", self.proxy.port())
+        self.server.url_through(self.proxy.port())
     }
 
     fn proxy(&self) -> Option<&Proxy> {
@@ -56,12 +56,43 @@ impl Target for Etcd {
         });
     }
 
+    /// Keys and values as a client reads them, put back in one transaction.
     fn keep_rows(&self, namespace: &str) -> PutBack {
-        rows::of_etcd(self.server.port(), namespace)
+        let port = self.server.port();
+        let prefix = format!("ringflake/{namespace}");
+        let keys = json!({
+            "key": STANDARD.encode(format!("{prefix}/")),
+            // '0' comes after '/'.
+            "range_end": STANDARD.encode(format!("{prefix}0")),
+        });
+        let call = move |what: &str, body: &Value| -> Outcome<Value> {
+            let url = format!("http://127.0.0.1:{port}/v3/kv/{what}");
+            let mut reply = ureq::post(url).send(body.to_string()).map_err(text)?;
+            let reply = reply.body_mut().read_to_string().map_err(text)?;
+            serde_json::from_str(&reply).map_err(text)
+        };
+        let pairs = move || -> Outcome<Vec<(Value, Value)>> {
+            let reply = call("range", &keys)?;
+            let none = Vec::new();
+            let kvs = reply["kvs"].as_array().unwrap_or(&none);
+            let pair = |kv: &Value| (kv["key"].clone(), kv["value"].clone());
+            Ok(kvs.iter().map(pair).collect())
+        };
+        let kept = pairs().unwrap();
+        Box::new(move || {
+            // No key may be changed twice in a transaction.
+            let is_kept = |key: &Value| kept.iter().any(|(known, _)| known == key);
+            let added = pairs()?.into_iter().filter(|(key, _)| !is_kept(key));
+            let delete = |(key, _)| json!({ "request_delete_range": { "key": key } });
+            let put = |(key, value): &(Value, Value)| json!({ "request_put": { "key": key, "value": value } });
+            let changes: Vec<Value> = added.map(delete).chain(kept.iter().map(put)).collect();
+            call("txn", &json!({ "success": changes })).map(drop)
+        })
     }
 
-    fn damage(&self, namespace: &str, block: u64) -> Outcome<()> {
-        damage::in_etcd(self.server.port(), namespace, block)
+    fn damage(&self, namespace: &str, block: u64) {
+        let key = format!("ringflake/{namespace}/block/{block:020}");
+        self.server.put_all(&[key], "{");
     }
 
     fn writers(&self, _: &[i32]) -> Vec<i32> {

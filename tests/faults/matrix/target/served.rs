@@ -1,9 +1,14 @@
 //! A server behind a proxy, with a calendar clock of its own.
 
-use super::{Kind, PutBack, Target, damage, rows};
-use crate::matrix::Outcome;
+use super::{PutBack, Target};
 use ringflake_kit::proxy::Proxy;
-use ringflake_kit::server::{Clock, MariaDb, Postgres, Reachable as _, Redis, TestServer};
+use ringflake_kit::server::{Clock, TestServer};
+
+/// What the matrix does with a server besides.
+pub(super) trait Server: TestServer + Sized {
+    fn keep_rows(&self, namespace: &str) -> PutBack;
+    fn damage(&self, namespace: &str, block: u64);
+}
 
 pub(super) struct Served<S> {
     server: S,
@@ -19,10 +24,6 @@ impl<S: Server> Served<S> {
 }
 
 impl<S: Server> Target for Served<S> {
-    fn kind(&self) -> Kind {
-        S::KIND
-    }
-
     fn direct_url(&self) -> String {
         self.server.url()
     }
@@ -55,8 +56,8 @@ impl<S: Server> Target for Served<S> {
         self.server.keep_rows(namespace)
     }
 
-    fn damage(&self, namespace: &str, block: u64) -> Outcome<()> {
-        self.server.damage(namespace, block)
+    fn damage(&self, namespace: &str, block: u64) {
+        self.server.damage(namespace, block);
     }
 
     fn writers(&self, _: &[i32]) -> Vec<i32> {
@@ -66,34 +67,4 @@ impl<S: Server> Target for Served<S> {
     fn revive(&mut self) {
         self.server.revive();
     }
-}
-
-/// What the matrix does with a server besides.
-pub(super) trait Server: TestServer + Sized {
-    const KIND: Kind;
-    fn keep_rows(&self, namespace: &str) -> PutBack;
-    fn damage(&self, namespace: &str, block: u64) -> Outcome<()>;
-}
-
-macro_rules! servers {
-    ($($server:ty: $kind:expr, $rows:expr, $damage:expr;)*) => {$(
-        impl Server for $server {
-            const KIND: Kind = $kind;
-
-            fn keep_rows(&self, namespace: &str) -> PutBack {
-                $rows(self, namespace)
-            }
-
-            fn damage(&self, namespace: &str, block: u64) -> Outcome<()> {
-                $damage(self, namespace, block)
-            }
-        }
-    )*};
-}
-
-servers! {
-    MariaDb: Kind::MariaDb, |server, _: &str| rows::of_mariadb(server), damage::in_mariadb;
-    Postgres: Kind::Postgres, |server, _: &str| rows::of_postgres(server), damage::in_postgres;
-    Redis: Kind::Redis, |server: &Redis, name: &str| rows::of_redis(&server.url(), name),
-        damage::in_redis;
 }

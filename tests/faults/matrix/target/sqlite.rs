@@ -1,19 +1,19 @@
 //! A file, and no server: what stops it is a lock that another process holds, and
 //! the workers' clocks are its clock.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::Connection;
+use rusqlite::types::Value;
+use rusqlite::{Connection, Row, TransactionBehavior, params_from_iter};
 use tempfile::TempDir;
 
-use super::rows::text;
-use super::{Kind, PutBack, Target, damage, rows};
-use crate::matrix::Outcome;
+use super::{PutBack, Target, with_impossible_mark};
+use crate::matrix::{Outcome, text};
 use ringflake_kit::server;
 
 /// A connection that waits for the lock.
-pub(super) fn patient(path: &Path) -> rusqlite::Result<Connection> {
+fn patient(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(path)?;
     connection.busy_timeout(Duration::from_secs(20))?;
     Ok(connection)
@@ -41,16 +41,12 @@ impl Sqlite {
         }
     }
 
-    fn path(&self) -> std::path::PathBuf {
+    fn path(&self) -> PathBuf {
         self.directory.path().join("leases.db")
     }
 }
 
 impl Target for Sqlite {
-    fn kind(&self) -> Kind {
-        Kind::Sqlite
-    }
-
     fn direct_url(&self) -> String {
         format!("sqlite:{}", self.path().display())
     }
@@ -65,16 +61,15 @@ impl Target for Sqlite {
         self.lock = None;
     }
 
-    fn set_clock(&self, _: i64) {
-        unreachable!("the file has no clock of its own")
-    }
-
+    /// The blocks alone: the record's count of writes would tell.
     fn keep_rows(&self, namespace: &str) -> PutBack {
-        rows::of_sqlite(&self.path(), namespace)
+        keep_tables(&self.path(), namespace, &[BLOCKS])
     }
 
-    fn damage(&self, namespace: &str, block: u64) -> Outcome<()> {
-        damage::in_sqlite(&self.path(), namespace, block)
+    fn damage(&self, namespace: &str, block: u64) {
+        let connection = patient(&self.path()).unwrap();
+        let update = with_impossible_mark(namespace, block);
+        connection.execute_batch(&update).unwrap();
     }
 
     fn writers(&self, workers: &[i32]) -> Vec<i32> {
@@ -90,4 +85,59 @@ impl Target for Sqlite {
         };
         between_operations(&self.path(), stop).unwrap();
     }
+}
+
+/// A table, and the column that names the namespace. Rows of each refer to those of the
+/// ones before it.
+pub(crate) type Table = (&'static str, &'static str);
+pub(crate) const RECORD: Table = ("ringflake_namespace", "name");
+pub(crate) const BLOCKS: Table = ("ringflake_block", "namespace");
+
+/// What these tables have of a namespace, in one transaction. The note that the file
+/// itself bears of the record's writes stays.
+pub(crate) fn keep_tables(path: &Path, namespace: &str, tables: &'static [Table]) -> PutBack {
+    let (path, namespace) = (path.to_owned(), namespace.to_owned());
+    let read = |connection: &Connection, (table, name): Table| {
+        let sql = format!("SELECT * FROM {table} WHERE {name} = ?1");
+        let mut statement = connection.prepare(&sql)?;
+        let columns = statement.column_count();
+        let row = |row: &Row<'_>| (0..columns).map(|at| row.get(at)).collect();
+        let rows = statement.query_map([&namespace], row)?;
+        rows.collect::<rusqlite::Result<Vec<Vec<Value>>>>()
+    };
+    let keep = || -> rusqlite::Result<Vec<_>> {
+        let mut connection = patient(&path)?;
+        // All as of one moment.
+        let step = connection.transaction()?;
+        tables.iter().map(|&table| read(&step, table)).collect()
+    };
+    let kept = keep().unwrap();
+    let put_back = move || -> rusqlite::Result<()> {
+        let mut connection = patient(&path)?;
+        let step = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        // They forbid just this to all but the one who knows how.
+        let triggers: Vec<(String, String)> = step
+            .prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'")?
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect::<rusqlite::Result<_>>()?;
+        for (name, _) in &triggers {
+            step.execute_batch(&format!("DROP TRIGGER {name}"))?;
+        }
+        for (table, name) in tables.iter().rev() {
+            let delete = format!("DELETE FROM {table} WHERE {name} = ?1");
+            step.execute(&delete, [&namespace])?;
+        }
+        for ((table, _), rows) in tables.iter().zip(&kept) {
+            for row in rows {
+                let places = vec!["?"; row.len()].join(", ");
+                let insert = format!("INSERT INTO {table} VALUES ({places})");
+                step.execute(&insert, params_from_iter(row))?;
+            }
+        }
+        for (_, sql) in &triggers {
+            step.execute_batch(sql)?;
+        }
+        step.commit()
+    };
+    Box::new(move || put_back().map_err(text))
 }
