@@ -14,6 +14,7 @@ mod tiers;
 use super::case::Case;
 use super::target::Kind;
 use super::{Outcome, Scale};
+use ringflake_kit::server::{MariaDb, Postgres};
 
 /// Does it, and lets the workers go on until all serve again.
 type Run = dyn Fn(&mut Case<'_>) -> Outcome<()>;
@@ -140,8 +141,8 @@ pub(crate) fn of(kind: Kind) -> Vec<Scenario> {
             scenarios.extend(files::of());
             scenarios.extend(command_line::of());
         }
-        Kind::Postgres => scenarios.extend(failovers::of::<failovers::PostgresPair>()),
-        Kind::MariaDb => scenarios.extend(failovers::of::<failovers::MariaDbPair>()),
+        Kind::Postgres => scenarios.extend(failovers::of::<Postgres>()),
+        Kind::MariaDb => scenarios.extend(failovers::of::<MariaDb>()),
         Kind::Redis => {
             let name = "replica without the writes";
             scenarios.push(Scenario::new(name, failovers::replica));

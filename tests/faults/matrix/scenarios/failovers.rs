@@ -9,9 +9,7 @@ use crate::matrix::case::Case;
 use crate::matrix::worker_pool::{TWICE_AS_MANY, Terms};
 use crate::matrix::{Outcome, space};
 use ringflake_kit::proxy::Proxy;
-use ringflake_kit::server::Postgres;
-use ringflake_kit::server::{MariaDb, Reachable as _, TestServer};
-use ringflake_kit::server::{etcd, redis};
+use ringflake_kit::server::{Etcd, MariaDb, Postgres, Reachable as _, Redis, TestServer};
 
 const NOTICED: &str = "the server that takes over is known for another one, and raises the floor \
                        above all that the first may have granted and go on granting until it \
@@ -20,7 +18,7 @@ const NOTICED: &str = "the server that takes over is known for another one, and 
 /// A replica that lacks the last writes becomes the primary, while the old one
 /// goes on for a third of what a failover may take.
 pub(super) fn replica(case: &mut Case<'_>) -> Outcome<()> {
-    let Some(mut primary) = redis::Redis::start() else {
+    let Some(mut primary) = Redis::start() else {
         return Err("Redis was there a moment ago".to_owned());
     };
     let proxy = Proxy::to(primary.port());
@@ -32,7 +30,7 @@ pub(super) fn replica(case: &mut Case<'_>) -> Outcome<()> {
     };
     let mut pool = case.pool_at(&url(primary.port()), &url(proxy.port()), terms)?;
     for round in 0..case.scale.pick(1, 3) {
-        let replica = redis::Redis::start_replica(&primary).unwrap();
+        let replica = Redis::start_replica(&primary).unwrap();
         replica.promote();
         // From here on all writes are missing: renewals, and these grants.
         pool.kill_and_spawn(0..4);
@@ -50,7 +48,7 @@ pub(super) fn replica(case: &mut Case<'_>) -> Outcome<()> {
 
 /// Of three members the leader is killed, and comes back.
 pub(super) fn leader(case: &mut Case<'_>) -> Outcome<()> {
-    let Some(mut cluster) = etcd::Etcd::start_with(3, &[]) else {
+    let Some(mut cluster) = Etcd::start_with(3, &[]) else {
         return Err("etcd was there a moment ago".to_owned());
     };
     let url = cluster.url();
@@ -78,9 +76,9 @@ enum Way {
 }
 
 /// The scenarios of a server and another that follows it.
-pub(super) fn of<P: Pair + 'static>() -> Vec<Scenario> {
+pub(super) fn of<S: Followed + 'static>() -> Vec<Scenario> {
     let scenario =
-        |name, way| Scenario::new(name, move |case| take_over::<P>(case, way)).promising(NOTICED);
+        |name, way| Scenario::new(name, move |case| take_over::<S>(case, way)).promising(NOTICED);
     vec![
         scenario("follower takes over", Way::Planned).long(),
         scenario("follower without the writes", Way::WithLoss),
@@ -88,49 +86,92 @@ pub(super) fn of<P: Pair + 'static>() -> Vec<Scenario> {
     ]
 }
 
-/// A server, and another that has what the first has written, a little later.
-pub(super) trait Pair: Sized {
-    type Server: TestServer;
-    /// None where it is not installed.
-    fn start() -> Option<Self>;
-    fn first(&self) -> &Self::Server;
-    fn first_mut(&mut self) -> &mut Self::Server;
-    fn other(&self) -> &Self::Server;
+/// A server that another follows, which has what the first has written a little later.
+pub(super) trait Followed: TestServer + Sized {
+    /// The first and the other; none where they are not installed.
+    fn pair() -> Option<(Self, Self)>;
     /// Ends the first in order, with all that it had in the other.
-    fn end_first(&mut self);
+    fn hand_over(&mut self, other: &Self);
     /// From here on what the first writes is missing in the other.
-    fn part(&self);
+    fn part(&self, other: &Self);
     /// Makes the other a server that can be written.
-    fn promote(&self);
+    fn lead(other: &Self);
 }
 
-fn take_over<P: Pair>(case: &mut Case<'_>, way: Way) -> Outcome<()> {
-    let Some(mut pair) = P::start() else {
+impl Followed for Postgres {
+    fn pair() -> Option<(Self, Self)> {
+        let first = Self::start()?;
+        let standby = first.standby();
+        Some((first, standby))
+    }
+
+    /// It waits for those that follow it.
+    fn hand_over(&mut self, _: &Self) {
+        self.stop();
+    }
+
+    fn part(&self, other: &Self) {
+        other.configure("primary_conninfo = ''");
+        other.reload("primary_conninfo", "");
+    }
+
+    fn lead(other: &Self) {
+        other.promote();
+    }
+}
+
+impl Followed for MariaDb {
+    fn pair() -> Option<(Self, Self)> {
+        let start = |number| {
+            let settings = Self::binary_log(number);
+            Self::start_with(&settings.each_ref().map(String::as_str))
+        };
+        let (first, replica) = (start(1)?, start(2)?);
+        replica.follow(&first);
+        Some((first, replica))
+    }
+
+    fn hand_over(&mut self, other: &Self) {
+        self.forbid_writing();
+        other.catch_up(self);
+        self.stop();
+    }
+
+    fn part(&self, other: &Self) {
+        other.catch_up(self);
+        other.follow_nobody();
+    }
+
+    fn lead(other: &Self) {
+        other.follow_nobody();
+    }
+}
+
+fn take_over<S: Followed>(case: &mut Case<'_>, way: Way) -> Outcome<()> {
+    let Some((mut first, other)) = S::pair() else {
         return Err("the server was there a moment ago".to_owned());
     };
-    let (first, other) = (pair.first().port(), pair.other().port());
-    let proxy = Proxy::to(first);
-    let url = |port| pair.first().url_through(port);
-    let terms = Terms::of(TWICE_AS_MANY);
-    let mut pool = case.pool_at(&url(first), &url(proxy.port()), terms)?;
+    let proxy = Proxy::to(first.port());
+    let url = first.url_through(proxy.port());
+    let mut pool = case.pool_at(&first.url(), &url, Terms::of(TWICE_AS_MANY))?;
     if way == Way::Planned {
-        pair.end_first();
+        first.hand_over(&other);
     } else {
-        pair.part();
+        first.part(&other);
         other_blocks(&mut pool)?;
     }
     if way == Way::WithLoss {
-        pair.first_mut().kill();
+        first.kill();
     }
-    pair.promote();
-    proxy.redirect(other);
+    S::lead(&other);
+    proxy.redirect(other.port());
     if way == Way::TwoAtOnce {
         // Connections that are open still reach the first; these don't.
         pool.kill_and_spawn(0..4);
         let before = pool.reports().confirmed;
         thread::sleep(space::FAILOVER / 3);
         let confirmed = pool.reports().confirmed - before;
-        pair.first_mut().kill();
+        first.kill();
         if confirmed == 0 {
             return Err("the first server has granted nothing any more".to_owned());
         }
@@ -142,78 +183,3 @@ fn take_over<P: Pair>(case: &mut Case<'_>, way: Way) -> Outcome<()> {
     pool.await_what_was_ahead();
     pool.finish()
 }
-
-/// The first of these is the one that the other follows.
-macro_rules! pair {
-    ($pair:ident of $server:ty { $($rest:item)* }) => {
-        pub(super) struct $pair($server, $server);
-
-        impl Pair for $pair {
-            type Server = $server;
-
-            fn first(&self) -> &$server {
-                &self.0
-            }
-
-            fn first_mut(&mut self) -> &mut $server {
-                &mut self.0
-            }
-
-            fn other(&self) -> &$server {
-                &self.1
-            }
-
-            $($rest)*
-        }
-    };
-}
-
-pair! { PostgresPair of Postgres {
-    fn start() -> Option<Self> {
-        let first = Postgres::start()?;
-        let standby = first.standby();
-        Some(Self(first, standby))
-    }
-
-    /// It waits for those that follow it.
-    fn end_first(&mut self) {
-        self.0.stop();
-    }
-
-    fn part(&self) {
-        self.1.configure("primary_conninfo = ''");
-        self.1.reload("primary_conninfo", "");
-    }
-
-    fn promote(&self) {
-        self.1.promote();
-    }
-} }
-
-pair! { MariaDbPair of MariaDb {
-    fn start() -> Option<Self> {
-        let start = |number| {
-            let settings = MariaDb::binary_log(number);
-            let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
-            MariaDb::start_with(&settings)
-        };
-        let (first, replica) = (start(1)?, start(2)?);
-        replica.follow(&first);
-        Some(Self(first, replica))
-    }
-
-    fn end_first(&mut self) {
-        self.0.forbid_writing();
-        self.1.catch_up(&self.0);
-        self.0.stop();
-    }
-
-    fn part(&self) {
-        self.1.catch_up(&self.0);
-        self.1.follow_nobody();
-    }
-
-    fn promote(&self) {
-        self.1.follow_nobody();
-    }
-} }
