@@ -4,8 +4,9 @@
 
 use std::fs;
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
 
 use tempfile::TempDir;
 
@@ -14,6 +15,7 @@ use super::files::{How, copy, directory};
 use crate::matrix::Outcome;
 use crate::matrix::case::{Case, Record};
 use crate::matrix::report::Figures;
+use ringflake_kit::words;
 
 const RESTORED: &str = "what the file that is put back does not know of begins above all that may \
                         have been issued, and what it knows of is refused until somebody raises \
@@ -24,44 +26,38 @@ const BROUGHT: &str = "a secret that was not made in a directory is refused ther
 pub(super) fn of() -> Vec<Scenario> {
     use How::{Overwritten, Renamed};
 
-    let program = env!("CARGO_BIN_EXE_ringflake");
-    let restored = [
-        ("command line, file renamed back", Renamed, false),
-        ("command line, file written over", Overwritten, false),
-        ("command line, file renamed back under a run", Renamed, true),
-        (
+    // Whether a run is under way.
+    let restored = |name, how, under_way| {
+        Scenario::new(name, move |case| put_back(case, how, under_way)).promising(RESTORED)
+    };
+    // Whether the other directory keeps the secret.
+    let brought = |name, kept| {
+        Scenario::new(name, move |case| two_directories(case, kept)).promising(BROUGHT)
+    };
+    vec![
+        restored("command line, file renamed back", Renamed, false),
+        restored("command line, file written over", Overwritten, false).long(),
+        restored("command line, file renamed back under a run", Renamed, true).long(),
+        restored(
             "command line, file written over under a run",
             Overwritten,
             true,
-        ),
+        )
+        .long(),
+        brought("command line, one secret given in two directories", false),
+        brought("command line, one secret kept in two directories", true).long(),
     ]
-    .map(|(name, how, under_way)| {
-        let scenario = Scenario::new(name, move |case| put_back(case, program, how, under_way));
-        let is_usual = (how, under_way) == (Renamed, false);
-        (scenario.promising(RESTORED), is_usual)
-    });
-    let brought = [
-        ("command line, one secret given in two directories", false),
-        ("command line, one secret kept in two directories", true),
-    ]
-    .map(|(name, kept)| {
-        let scenario = Scenario::new(name, move |case| two_directories(case, program, kept));
-        (scenario.promising(BROUGHT), !kept)
-    });
-    let all = restored.into_iter().chain(brought);
-    all.map(|(scenario, is_usual)| if is_usual { scenario } else { scenario.long() })
-        .collect()
 }
 
-/// IDs without encryption, from the first node and in binary: what two runs have in
+const SECRET: &str = "generate --format u64le";
+/// IDs without encryption, and those from the first node, in binary: what two runs have in
 /// common is the same at sight.
-const PLAIN: [&str; 4] = ["generate", "--plain", "--format", "u64le"];
+const PLAIN: &str = "generate --format u64le --plain";
 const FIRST_NODE: &str = "--nodes=0..1";
 
-/// The IDs that runs have printed.
+/// A directory for data directories, and the IDs that runs there have printed.
 struct Desk {
     record: Record,
-    program: &'static str,
     directory: TempDir,
     ids: Vec<u64>,
     figures: Figures,
@@ -83,10 +79,9 @@ impl Drop for Desk {
 }
 
 impl Desk {
-    fn new(case: &Case<'_>, program: &'static str) -> Self {
+    fn new(case: &Case<'_>) -> Self {
         Self {
-            record: std::sync::Arc::clone(&case.record),
-            program,
+            record: Arc::clone(&case.record),
             directory: directory(),
             ids: Vec::new(),
             figures: Figures::default(),
@@ -97,16 +92,16 @@ impl Desk {
         self.directory.path().join(name)
     }
 
-    /// Starts it in this data directory.
-    fn spawn(&mut self, data: &str, arguments: &[&str]) -> Child {
-        self.figures.starts += 1;
-        Command::new(self.program)
-            .args(arguments)
+    /// Starts a command line, here in parts, in this data directory.
+    fn spawn(&self, data: &str, line: &[&str]) -> Child {
+        Command::new(env!("CARGO_BIN_EXE_ringflake"))
+            .args(words(&line.join(" ")))
             .env_remove("RINGFLAKE_SECRET_FILE")
             .env_remove("RINGFLAKE_BACKEND")
             .env_remove("RINGFLAKE_STORE")
             .env("RINGFLAKE_BEST_EFFORT", "1")
             .env("RINGFLAKE_DATA_DIR", self.path(data))
+            .current_dir(self.directory.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -114,39 +109,35 @@ impl Desk {
             .unwrap()
     }
 
-    fn run(&mut self, data: &str, arguments: &[&str]) -> Output {
-        self.spawn(data, arguments).wait_with_output().unwrap()
+    fn ended(&mut self, run: Child) -> Output {
+        self.figures.starts += 1;
+        run.wait_with_output().unwrap()
     }
 
-    /// Runs it, which must succeed.
-    fn succeed(&mut self, data: &str, arguments: &[&str]) -> Outcome<Output> {
-        let output = self.run(data, arguments);
-        match output.status.success() {
-            true => Ok(output),
-            false => Err(format!("{arguments:?} failed: {}", stderr(&output))),
-        }
-    }
-
-    /// Runs it, which must issue IDs.
-    fn issue(&mut self, data: &str, arguments: &[&str]) -> Outcome<()> {
-        let output = self.succeed(data, arguments)?;
+    /// The end of a run that prints IDs or nothing.
+    fn counted(&mut self, run: Child) -> Output {
+        let output = self.ended(run);
         self.count(&output.stdout);
-        Ok(())
+        output
     }
 
-    /// Runs it, which must be refused in these words and issue nothing.
-    fn refused(&mut self, data: &str, arguments: &[&str], words: &[&str]) -> Outcome<()> {
-        let output = self.run(data, arguments);
-        self.check_refusal(&output, words)
+    fn count(&mut self, bytes: &[u8]) {
+        let ids = bytes.as_chunks().0.iter();
+        self.ids.extend(ids.map(|id| u64::from_le_bytes(*id)));
     }
 
-    fn check_refusal(&mut self, output: &Output, words: &[&str]) -> Outcome<()> {
-        self.count(&output.stdout);
+    /// A run that must issue IDs.
+    fn issued(&mut self, run: Child) -> Outcome<()> {
+        succeeded(&self.counted(run))
+    }
+
+    /// A run that must be refused in these words and issue nothing.
+    fn refused(&mut self, run: Child, words: &[&str]) -> Outcome<()> {
         self.figures.refusals += 1;
-        let said = stderr(output);
+        let output = self.counted(run);
+        let said = stderr(&output);
         let is_said = words.iter().all(|word| said.contains(word));
-        let is_refused = !output.status.success() && output.stdout.is_empty();
-        if is_refused && is_said {
+        if is_said && !output.status.success() && output.stdout.is_empty() {
             return Ok(());
         }
         Err(format!(
@@ -155,10 +146,16 @@ impl Desk {
             output.stdout.len()
         ))
     }
+}
 
-    fn count(&mut self, bytes: &[u8]) {
-        let ids = bytes.as_chunks().0.iter();
-        self.ids.extend(ids.map(|id| u64::from_le_bytes(*id)));
+fn succeeded(output: &Output) -> Outcome<()> {
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(format!(
+            "a run failed, {}: {}",
+            output.status,
+            stderr(output)
+        )),
     }
 }
 
@@ -167,96 +164,75 @@ fn stderr(output: &Output) -> String {
 }
 
 /// The backup is of before the namespace of plain IDs, and knows that of a secret.
-fn put_back(case: &mut Case<'_>, program: &'static str, how: How, under_way: bool) -> Outcome<()> {
-    let mut desk = Desk::new(case, program);
-    let secret = ["generate", "--format", "u64le"];
-    let bump = ["store", "raise-floor", "--over-lost-grants"];
-    desk.issue("data", &[&secret[..], &["-n", "1000"]].concat())?;
+fn put_back(case: &mut Case<'_>, how: How, under_way: bool) -> Outcome<()> {
+    let mut desk = Desk::new(case);
+    desk.issued(desk.spawn("data", &[SECRET, "-n 1000"]))?;
     let (file, backup) = (desk.path("data/leases.db"), desk.path("backup"));
     copy(&file, &backup)?;
-    desk.issue("data", &[&secret[..], &["-n", "200000"]].concat())?;
+    desk.issued(desk.spawn("data", &[SECRET, "-n 200000"]))?;
     // Ahead of the clock by seconds.
-    desk.issue(
-        "data",
-        &[&PLAIN[..], &[FIRST_NODE, "-n", "600000"]].concat(),
-    )?;
-    // Stands still when the pipe is full, and holds its leases.
+    desk.issued(desk.spawn("data", &[PLAIN, FIRST_NODE, "-n 600000"]))?;
     let mut running = None;
-    let mut begun = [0; 8 * 512];
     if under_way {
-        let mut run = desk.spawn("data", &[&PLAIN[..], &["-n", "400000"]].concat());
+        // Stands still when the pipe is full, and holds its leases.
+        let run = running.insert(desk.spawn("data", &[PLAIN, "-n 400000"]));
         let output = run.stdout.as_mut().expect("it is piped");
+        let mut begun = [0; 8 * 512];
         let has_begun = output.read_exact(&mut begun);
-        running = Some(run);
         has_begun.map_err(|error| format!("the run under way has not begun: {error}"))?;
         desk.count(&begun);
     }
     how.put_back(&backup, &file)?;
     desk.figures.faults += 1;
     // Two at once, each of which needs the record that is gone.
-    let again = [&PLAIN[..], &["-n", "20000"]].concat();
-    let runs = [desk.spawn("data", &again), desk.spawn("data", &again)];
+    let runs = [(); 2].map(|()| desk.spawn("data", &[PLAIN, "-n 20000"]));
     for run in runs {
-        let output = run.wait_with_output().unwrap();
-        desk.count(&output.stdout);
-        if !output.status.success() {
-            return Err(format!("{again:?} failed: {}", stderr(&output)));
-        }
+        desk.issued(run)?;
     }
-    desk.issue("data", &[&PLAIN[..], &[FIRST_NODE, "-n", "20000"]].concat())?;
-    desk.refused("data", &secret, &["put back", "raise-floor"])?;
-    desk.succeed("data", &bump)?;
-    desk.issue("data", &[&secret[..], &["-n", "20000"]].concat())?;
+    desk.issued(desk.spawn("data", &[PLAIN, FIRST_NODE, "-n 20000"]))?;
+    desk.refused(desk.spawn("data", &[SECRET]), &["put back", "raise-floor"])?;
+    let raise = "store raise-floor --over-lost-grants";
+    succeeded(&desk.ended(desk.spawn("data", &[raise])))?;
+    desk.issued(desk.spawn("data", &[SECRET, "-n 20000"]))?;
     if let Some(run) = running {
         // It goes on with what it has, to its end or until it needs more.
-        let output = run.wait_with_output().unwrap();
-        desk.count(&output.stdout);
-        case.findings().remark = format!("the run under way: {}", output.status);
+        let status = desk.counted(run).status;
+        case.findings().remark = format!("the run under way: {status}");
     }
     Ok(())
 }
 
 /// The secret is made in one directory and used in two.
-fn two_directories(case: &mut Case<'_>, program: &'static str, kept: bool) -> Outcome<()> {
+fn two_directories(case: &mut Case<'_>, kept: bool) -> Outcome<()> {
     const WAYS_OUT: [&str; 4] = [
         "was not made in",
         "--store",
         "--history new",
         "--history unknown",
     ];
-    let mut desk = Desk::new(case, program);
-    let file = desk.path("key");
-    let given = format!("--secret-file={}", file.display());
-    desk.succeed("one", &["keygen", "--out", file.to_str().unwrap()])?;
-    let generate = ["generate", "--format", "u64le"];
-    let of_one = [&generate[..], &[&given, FIRST_NODE, "-n", "600000"]].concat();
-    let other = desk.path("other");
-    fs::create_dir(&other).unwrap();
-    let mut of_other = generate.to_vec();
-    if kept {
-        copy(&file, &other.join("secret"))?;
-    } else {
-        of_other.push(&given);
-    }
-    desk.figures.faults += 1;
-    desk.issue("one", &of_one)?;
-    let first = [&of_other[..], &[FIRST_NODE, "-n", "300000"]].concat();
-    desk.refused("other", &first, &WAYS_OUT)?;
-    // Eight at once, while the first directory goes on.
-    let runs: Vec<_> = (0..8)
-        .map(|_| desk.spawn("other", &[&of_other[..], &["-n", "100000"]].concat()))
-        .collect();
-    desk.issue("one", &of_one)?;
-    for run in runs {
-        let output = run.wait_with_output().unwrap();
-        desk.check_refusal(&output, &WAYS_OUT)?;
-    }
-    is_not_there(&other.join("leases.db"))
-}
+    const GIVEN: &str = "--secret-file=key";
 
-fn is_not_there(path: &Path) -> Outcome<()> {
-    match path.exists() {
+    let mut desk = Desk::new(case);
+    succeeded(&desk.ended(desk.spawn("one", &["keygen --out key"])))?;
+    fs::create_dir(desk.path("other")).unwrap();
+    if kept {
+        copy(&desk.path("key"), &desk.path("other/secret"))?;
+    }
+    let of_one = [SECRET, GIVEN, FIRST_NODE, "-n 600000"];
+    let of_other = [SECRET, if kept { "" } else { GIVEN }];
+    desk.figures.faults += 1;
+    desk.issued(desk.spawn("one", &of_one))?;
+    let first = [&of_other[..], &[FIRST_NODE, "-n 300000"]].concat();
+    desk.refused(desk.spawn("other", &first), &WAYS_OUT)?;
+    // Eight at once, while the first directory goes on.
+    let again = [&of_other[..], &["-n 100000"]].concat();
+    let runs = [(); 8].map(|()| desk.spawn("other", &again));
+    desk.issued(desk.spawn("one", &of_one))?;
+    for run in runs {
+        desk.refused(run, &WAYS_OUT)?;
+    }
+    match desk.path("other/leases.db").exists() {
         false => Ok(()),
-        true => Err(format!("{} was made", path.display())),
+        true => Err("leases.db was made in the other directory".to_owned()),
     }
 }
