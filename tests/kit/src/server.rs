@@ -60,18 +60,31 @@ pub trait TestServer: Reachable {
     where
         Self: Sized;
 
+    /// Its first process, unless it was stopped.
+    fn running(&mut self) -> &mut Option<Server>;
+
     /// Ends every connection and writes everything down.
-    fn stop(&mut self);
+    fn stop(&mut self) {
+        self.running().take().expect("it is running").stop();
+    }
 
     /// As after a crash: it ends at once, and nothing is written down.
-    fn kill(&mut self);
+    fn kill(&mut self) {
+        self.running().take().expect("it is running").kill();
+    }
 
     /// Starts it again after [`stop`](Self::stop) or [`kill`](Self::kill), on the
     /// same directory and port.
     fn restart(&mut self);
 
     /// Starts it again if it has ended by itself.
-    fn revive(&mut self);
+    fn revive(&mut self) {
+        let server = self.running();
+        if server.as_mut().expect("it was started").has_ended() {
+            *server = None;
+            self.restart();
+        }
+    }
 
     /// The calendar clock that it was started with.
     fn clock(&self) -> &Clock;

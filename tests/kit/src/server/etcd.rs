@@ -2,8 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
-use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -189,18 +187,17 @@ impl Etcd {
             let directory = self.data_directory(number);
             let member = &self.members[number];
             let peer = format!("http://127.0.0.1:{}", member.peer_port);
-            let output = Command::new("etcdctl")
-                .env("ETCDCTL_API", "3")
-                .args(["snapshot", "restore", snapshot.to_str().unwrap()])
-                .args(["--name", &member.name])
-                .args(["--data-dir", directory.to_str().unwrap()])
-                .args(["--initial-cluster", &self.initial_cluster()])
-                .args(["--initial-cluster-token", token])
-                .args(["--initial-advertise-peer-urls", &peer])
-                .output()
-                .unwrap();
-            let errors = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success(), "{errors}");
+            let restored = etcdctl(&[
+                "snapshot",
+                "restore",
+                snapshot.to_str().unwrap(),
+                &format!("--name={}", member.name),
+                &format!("--data-dir={}", directory.display()),
+                &format!("--initial-cluster={}", self.initial_cluster()),
+                &format!("--initial-cluster-token={token}"),
+                &format!("--initial-advertise-peer-urls={peer}"),
+            ]);
+            restored.unwrap();
         }
         self.start_members(&(0..self.members.len()).collect::<Vec<_>>());
     }
@@ -254,23 +251,21 @@ impl Etcd {
     }
 
     fn try_ctl(&self, member: usize, arguments: &[&str]) -> Result<String, String> {
-        let timeout = format!("--command-timeout={:?}", Duration::from_secs(5));
-        let output = Command::new("etcdctl")
-            .env("ETCDCTL_API", "3")
-            .arg(format!(
-                "--endpoints=http://127.0.0.1:{}",
-                self.members[member].client_port
-            ))
-            .arg(timeout)
-            .args(arguments)
-            .output()
-            .unwrap();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        if output.status.success() {
-            Ok(text(&output.stdout))
-        } else {
-            Err(text(&output.stderr))
-        }
+        let port = self.members[member].client_port;
+        let endpoint = format!("--endpoints=http://127.0.0.1:{port}");
+        etcdctl(&[&[&*endpoint, "--command-timeout=5s"], arguments].concat())
+    }
+}
+
+/// What it prints, or its errors.
+fn etcdctl(arguments: &[&str]) -> Result<String, String> {
+    let mut command = Command::new("etcdctl");
+    let output = command.env("ETCDCTL_API", "3").args(arguments).output();
+    let output = output.unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match output.status.success() {
+        true => Ok(text(&output.stdout)),
+        false => Err(text(&output.stderr)),
     }
 }
 
@@ -281,11 +276,6 @@ impl Reusable for Etcd {
 
     fn clear(&self) {
         self.ctl(0, &["del", "--prefix", ""]);
-    }
-
-    fn idle() -> &'static Mutex<Vec<Self>> {
-        static IDLE: Mutex<Vec<Etcd>> = Mutex::new(Vec::new());
-        &IDLE
     }
 }
 

@@ -1,24 +1,29 @@
 //! Servers that the tests of a process have one after the other.
 
+use std::any::Any;
 use std::ops::{Deref, DerefMut};
 use std::process;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::thread;
 
-use super::{Etcd, MariaDb, Postgres, Redis};
-
 /// A server of which nothing that a test did through a store remains.
-pub trait Reusable: Sized + 'static {
+pub trait Reusable: Sized + Send + 'static {
     /// A new one; none where it is not installed.
     fn start() -> Option<Self>;
 
     /// Takes away what tests have written, and ends the connections of their stores.
     fn clear(&self);
+}
 
-    /// Those that no test has.
-    fn idle() -> &'static Mutex<Vec<Self>>;
+type Servers = Vec<Box<dyn Any + Send>>;
+
+/// Those that no test has, of every kind.
+static IDLE: Mutex<Servers> = Mutex::new(Vec::new());
+
+fn idle() -> MutexGuard<'static, Servers> {
+    IDLE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A server that a test has to itself, and that the next test has when it ends: as many
@@ -28,7 +33,7 @@ pub trait Reusable: Sized + 'static {
 /// The server of a test that panics is ended with the test. The others are ended with
 /// the process.
 #[derive(Debug)]
-pub struct Lent<S: Reusable>(Option<S>);
+pub struct Lent<S: Reusable>(Option<Box<S>>);
 
 impl<S: Reusable> Lent<S> {
     /// An idle server, or a new one; none where it is not installed, after saying that the
@@ -41,14 +46,16 @@ impl<S: Reusable> Lent<S> {
             let registered = unsafe { libc::atexit(end_all) };
             assert_eq!(registered, 0, "no room for another exit handler");
         });
-        let idle = S::idle()
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop();
-        if let Some(server) = &idle {
+        let is_such = |server: &Box<dyn Any + Send>| server.is::<S>();
+        let mut all = idle();
+        let at = all.iter().position(is_such);
+        let found = at.map(|at| all.swap_remove(at).downcast::<S>().expect("it is such"));
+        drop(all);
+        if let Some(server) = &found {
             server.clear();
         }
-        idle.or_else(S::start).map(|server| Self(Some(server)))
+        let server = found.or_else(|| S::start().map(Box::new))?;
+        Some(Self(Some(server)))
     }
 }
 
@@ -71,8 +78,7 @@ impl<S: Reusable> Drop for Lent<S> {
         if let Some(server) = self.0.take()
             && !thread::panicking()
         {
-            let idle = S::idle().lock();
-            idle.unwrap_or_else(PoisonError::into_inner).push(server);
+            idle().push(server);
         }
     }
 }
@@ -86,13 +92,7 @@ extern "C" fn end_all() {
     if OWNER.load(Relaxed) != process::id() {
         return;
     }
-    fn end<S: Reusable>() {
-        if let Ok(mut idle) = S::idle().try_lock() {
-            idle.clear();
-        }
+    if let Ok(mut idle) = IDLE.try_lock() {
+        idle.clear();
     }
-    end::<Etcd>();
-    end::<MariaDb>();
-    end::<Postgres>();
-    end::<Redis>();
 }

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
 
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder};
@@ -215,11 +214,6 @@ impl Reusable for MariaDb {
         admin.query_drop("DROP DATABASE app").unwrap();
         admin.query_drop("CREATE DATABASE app").unwrap();
     }
-
-    fn idle() -> &'static Mutex<Vec<Self>> {
-        static IDLE: Mutex<Vec<MariaDb>> = Mutex::new(Vec::new());
-        &IDLE
-    }
 }
 
 impl Reachable for MariaDb {
@@ -235,14 +229,6 @@ impl Reachable for MariaDb {
 impl TestServer for MariaDb {
     fn start_with_clock(clock: Clock) -> Option<Self> {
         Self::install(&[], Some(clock))
-    }
-
-    fn stop(&mut self) {
-        self.server.take().unwrap().stop();
-    }
-
-    fn kill(&mut self) {
-        self.server.take().unwrap().kill();
     }
 
     fn restart(&mut self) {
@@ -272,11 +258,8 @@ impl TestServer for MariaDb {
         self.server = Some(Server::start(command, &log, || self.connect().is_ok()));
     }
 
-    fn revive(&mut self) {
-        if self.server.as_mut().unwrap().has_ended() {
-            self.server = None;
-            self.restart();
-        }
+    fn running(&mut self) -> &mut Option<Server> {
+        &mut self.server
     }
 
     fn clock(&self) -> &Clock {

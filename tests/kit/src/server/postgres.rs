@@ -4,15 +4,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 use super::clock::Clock;
+use crate::eventually;
 use crate::server::{
     PASSWORD, Reachable, Reusable, Server, Template, TestServer, as_user, data_directory, find,
     free_port,
@@ -100,12 +99,8 @@ impl Postgres {
 
     /// A connection to the database `app` as the superuser.
     pub fn admin(&self) -> Session {
-        let database = if self.is_ready_for("app") {
-            "app"
-        } else {
-            USER
-        };
-        Session::open(self.port, USER, database)
+        let app = Session::try_open(self.port, USER, "app");
+        app.unwrap_or_else(|_| Session::open(self.port, USER, USER))
     }
 
     /// A connection to the database `app` as the role that owns it.
@@ -126,11 +121,9 @@ impl Postgres {
     pub fn reload(&self, setting: &str, value: &str) {
         let admin = self.admin();
         admin.execute("SELECT pg_reload_conf()");
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while admin.value(&format!("SHOW {setting}")) != value {
-            assert!(Instant::now() < deadline, "{setting} never became {value}");
-            thread::sleep(Duration::from_millis(5));
-        }
+        eventually("the setting has this value", || {
+            admin.value(&format!("SHOW {setting}")) == value
+        });
     }
 
     /// A copy that follows this server.
@@ -203,16 +196,8 @@ impl Postgres {
             clock.preload(&mut command);
         }
         let log = self.directory.path().join("log");
-        Server::start(command, &log, || self.is_ready_for(USER))
-    }
-
-    fn is_ready_for(&self, database: &str) -> bool {
-        Session::try_open(self.port, USER, database).is_ok()
-    }
-
-    fn leader(&self) -> i32 {
-        let file = fs::read_to_string(self.data().join("postmaster.pid")).unwrap();
-        file.lines().next().unwrap().parse().unwrap()
+        let is_ready = || Session::try_open(self.port, USER, USER).is_ok();
+        Server::start(command, &log, is_ready)
     }
 }
 
@@ -225,11 +210,6 @@ impl Reusable for Postgres {
         let admin = Session::open(self.port, USER, USER);
         admin.execute("DROP DATABASE app WITH (FORCE)");
         admin.execute("CREATE DATABASE app OWNER app");
-    }
-
-    fn idle() -> &'static Mutex<Vec<Self>> {
-        static IDLE: Mutex<Vec<Postgres>> = Mutex::new(Vec::new());
-        &IDLE
     }
 }
 
@@ -256,20 +236,16 @@ impl TestServer for Postgres {
     }
 
     fn kill(&mut self) {
-        let server = self.server.take().unwrap();
-        let leader = self.leader();
-        let children = children(leader);
-        server.kill();
+        let children = self.processes().split_off(1);
+        self.server.take().unwrap().kill();
         for child in &children {
             // SAFETY: no memory is involved; the process was the server's child
             // just now.
             unsafe { libc::kill(*child, libc::SIGKILL) };
         }
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while children.iter().any(|child| is_alive(*child)) {
-            assert!(Instant::now() < deadline, "a server process survives");
-            thread::sleep(Duration::from_millis(5));
-        }
+        eventually("no process of the server is left", || {
+            !children.iter().any(|child| is_alive(*child))
+        });
     }
 
     fn restart(&mut self) {
@@ -277,11 +253,8 @@ impl TestServer for Postgres {
         self.server = Some(self.launch());
     }
 
-    fn revive(&mut self) {
-        if self.server.as_mut().unwrap().has_ended() {
-            self.server = None;
-            self.restart();
-        }
+    fn running(&mut self) -> &mut Option<Server> {
+        &mut self.server
     }
 
     fn clock(&self) -> &Clock {
@@ -290,9 +263,11 @@ impl TestServer for Postgres {
 
     fn processes(&self) -> Vec<i32> {
         let leader = self.server.as_ref().unwrap().id() as i32;
-        let mut all = vec![leader];
-        all.extend(children(leader));
-        all
+        let children = format!("/proc/{leader}/task/{leader}/children");
+        let children = fs::read_to_string(children).unwrap();
+        let children = children.split_whitespace();
+        let children = children.map(|id| id.parse().unwrap());
+        [leader].into_iter().chain(children).collect()
     }
 }
 
@@ -364,13 +339,6 @@ impl Session {
         let [value]: [String; 1] = self.values(sql).try_into().unwrap();
         value
     }
-}
-
-fn children(of: i32) -> Vec<i32> {
-    let list = fs::read_to_string(format!("/proc/{of}/task/{of}/children")).unwrap();
-    list.split_whitespace()
-        .map(|id| id.parse().unwrap())
-        .collect()
 }
 
 /// Whether a process still holds what it had: not if it only waits to be buried.

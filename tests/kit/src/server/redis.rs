@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::Mutex;
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -147,11 +146,6 @@ impl Reusable for Redis {
         self.command(&["FLUSHALL"]);
         self.command(&["SCRIPT", "FLUSH"]);
     }
-
-    fn idle() -> &'static Mutex<Vec<Self>> {
-        static IDLE: Mutex<Vec<Redis>> = Mutex::new(Vec::new());
-        &IDLE
-    }
 }
 
 impl Reachable for Redis {
@@ -169,14 +163,6 @@ impl TestServer for Redis {
         let mut redis = Self::prepare(&[])?;
         redis.clock = Some(clock);
         Some(redis.started())
-    }
-
-    fn stop(&mut self) {
-        self.server.take().expect("it is running").stop();
-    }
-
-    fn kill(&mut self) {
-        self.server.take().expect("it is running").kill();
     }
 
     fn restart(&mut self) {
@@ -200,11 +186,8 @@ impl TestServer for Redis {
         self.server = Some(Server::start(command, &log, answers));
     }
 
-    fn revive(&mut self) {
-        if self.server.as_mut().expect("it was started").has_ended() {
-            self.server = None;
-            self.restart();
-        }
+    fn running(&mut self) -> &mut Option<Server> {
+        &mut self.server
     }
 
     fn clock(&self) -> &Clock {
