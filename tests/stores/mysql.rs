@@ -8,22 +8,12 @@ use crate::kit::{
     acquire, answers, ask, denied, fenced, floor_ahead, made, not_durable, now, renew, several,
     take, unavailable,
 };
-use crate::served::{Served, store};
+use crate::served::{Served as _, store};
 use crate::sql::{self, Database, batches};
 use crate::upgrade::upgrades_from_format_1 as upgrades;
 use ringflake_kit::events::warnings;
 use ringflake_kit::server::{Lent, MariaDb, PASSWORD, Reachable as _, TestServer as _};
 use ringflake_kit::{assert_says, words};
-
-impl Served for MariaDb {
-    fn is_done(&self) -> bool {
-        self.sessions() == 1
-    }
-
-    fn has_transactions(&self) -> bool {
-        true
-    }
-}
 
 impl Database for MariaDb {
     fn execute(&self, sql: &str) {

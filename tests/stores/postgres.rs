@@ -16,21 +16,11 @@ use crate::kit::{
     acquire, ambiguous, answers, begin, corrupt, fenced, longer, made, mark, not_durable, now,
     renew, several, sized, take, tick, unavailable,
 };
-use crate::served::{Served, hasty, store};
+use crate::served::{Served as _, hasty, store};
 use crate::sql::{self, Database};
 use crate::upgrade::upgrades_from_format_1 as upgrades;
 use ringflake_kit::eventually;
 use ringflake_kit::server::{Lent, PASSWORD, Postgres, Reachable as _, TestServer as _};
-
-impl Served for Postgres {
-    fn is_done(&self) -> bool {
-        self.sessions() == 1
-    }
-
-    fn has_transactions(&self) -> bool {
-        true
-    }
-}
 
 impl Database for Postgres {
     fn execute(&self, sql: &str) {

@@ -46,6 +46,16 @@ pub(crate) trait Database: TestServer + Served {
     fn is_waited_for(&self) -> bool;
 }
 
+impl<D: Database> Served for D {
+    fn is_done(&self) -> bool {
+        self.sessions() == 1
+    }
+
+    fn has_transactions(&self) -> bool {
+        true
+    }
+}
+
 /// What every SQL server is asked.
 macro_rules! tests_of_sql {
     ($server:ty) => {

@@ -121,6 +121,19 @@ impl Thief {
         Self { port, heard }
     }
 
+    /// One that says this to everything, with TLS or without.
+    fn that_answers(tls: bool, answer: &'static [u8]) -> Self {
+        Self::new(move |victim| {
+            if tls {
+                victim.encrypt()?;
+            }
+            while !victim.listen(4096)?.is_empty() {
+                victim.say(answer)?;
+            }
+            Ok(())
+        })
+    }
+
     /// The same URL, in which `PORT` is the thief's.
     fn url(&self, url: &str) -> String {
         url.replace("PORT", &self.port.to_string())
@@ -202,6 +215,25 @@ fn thieves() -> Vec<(Thief, &'static str, &'static str)> {
             "REDISCLI_AUTH",
         ),
     ]
+}
+
+/// With TLS of its own and without, where `place` has a login and is a host elsewhere.
+fn get_no_password_elsewhere(thief: fn(bool) -> Thief, scheme: &str, place: &str) {
+    let (open, safe) = (
+        format!("{scheme}://{place}:PORT"),
+        format!("{scheme}s://{place}:PORT"),
+    );
+    let plain = thief(false);
+    plain.fails(&open, &format!("write {scheme}s://"));
+    plain.fails(&safe, "");
+    plain.succeeds(&format!("{open}?tls=off"));
+
+    let tls = thief(true);
+    tls.fails(&safe, "invalid peer certificate");
+    let ca = file("ca.pem");
+    tls.fails(&format!("{safe}?ca={ca}"), "not valid for name");
+    let (login, _) = place.split_once('@').unwrap();
+    tls.succeeds(&format!("{scheme}s://{login}@localhost:PORT?ca={ca}"));
 }
 
 /// Meets all of them at once, each on a thread that says at which URL it fails: most of

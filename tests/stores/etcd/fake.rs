@@ -2,15 +2,14 @@
 //! what a proxy says.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::thread;
 
 use ringflake::lease::{Acquire, Fence, Floor, LeaseStore, Namespace, StoreError};
 
 use crate::kit::{
     acquire, already_initialised, ambiguous, begin, exhausted, fenced, init, made, now, renew,
-    space, take, tick, unavailable,
+    serve, space, take, tick, unavailable,
 };
 use crate::served::{Served as _, store};
 use ringflake_kit::server::{Etcd, Lent, Reachable as _};
@@ -19,23 +18,17 @@ use ringflake_kit::server::{Etcd, Lent, Reachable as _};
 /// `change`, and the port that it is at. One that is changed to nothing ends the
 /// connection. The server ends with the test's process.
 fn before(member: u16, change: impl Fn(&str, String) -> String + Send + Sync + 'static) -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let port = listener.local_addr().unwrap().port();
-    thread::spawn(move || {
-        for client in listener.incoming() {
-            let client = client.unwrap();
-            let mut server = TcpStream::connect(("127.0.0.1", member)).unwrap();
-            while let Some(request) = message(&client) {
-                server.write_all(request.as_bytes()).unwrap();
-                let Some(reply) = message(&server) else { break };
-                let reply = change(&request, reply);
-                if reply.is_empty() || (&client).write_all(reply.as_bytes()).is_err() {
-                    break;
-                }
+    serve(move |mut client| {
+        let mut server = TcpStream::connect(("127.0.0.1", member)).unwrap();
+        while let Some(request) = message(&client) {
+            server.write_all(request.as_bytes()).unwrap();
+            let Some(reply) = message(&server) else { break };
+            let reply = change(&request, reply);
+            if reply.is_empty() || client.write_all(reply.as_bytes()).is_err() {
+                break;
             }
         }
-    });
-    port
+    })
 }
 
 /// The next request or reply, which has a length.

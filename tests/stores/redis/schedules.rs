@@ -121,12 +121,7 @@ impl Twins {
     fn run(&mut self, op: &Op) {
         let now_ms = self.now_ms;
         match *op {
-            Op::Init { unknown } => {
-                let history = if unknown {
-                    History::Unknown
-                } else {
-                    History::New
-                };
+            Op::Init(history) => {
                 let init = Init::new(history, now_ms).with_limits(self.limits);
                 let _ = self.call(|store, space| store.init(space, &init));
             }
@@ -171,7 +166,7 @@ impl Twins {
                 }
                 let _ = self.call(|store, space| store.release(space, block, epoch));
             }
-            Op::RaiseFloor { floor } => {
+            Op::RaiseFloor(floor) => {
                 let floor = match floor {
                     None => Floor::OverLostGrants,
                     Some(by) => {
@@ -181,15 +176,8 @@ impl Twins {
                 };
                 let _ = self.call(|store, space| store.raise_floor(space, floor, now_ms));
             }
-            Op::Advance { ms } => self.set_time(now_ms + ms),
-            Op::Step { back, ms } => {
-                let to = if back {
-                    now_ms.saturating_sub(ms).max(1)
-                } else {
-                    now_ms + ms
-                };
-                self.set_time(to);
-            }
+            Op::Step { back: false, ms } => self.set_time(now_ms + ms),
+            Op::Step { back: true, ms } => self.set_time(now_ms.saturating_sub(ms).max(1)),
             Op::Restart => self.restart(),
             Op::Check => {
                 let facts = |store: &mut dyn LeaseStore, space: &Namespace| {
@@ -201,7 +189,7 @@ impl Twins {
                 };
                 let _ = self.call(facts);
             }
-            Op::Foreign { block_bits } => {
+            Op::Foreign(block_bits) => {
                 let space = self.space.clone().with_block_bits(block_bits).unwrap();
                 let ask = Acquire::new(1, 1, now_ms);
                 let _ = self.call(|store, _| store.acquire(&space, &ask));
@@ -221,9 +209,7 @@ enum Off {
 
 #[derive(Clone, Debug)]
 enum Op {
-    Init {
-        unknown: bool,
-    },
+    Init(History),
     Acquire {
         blocks: u32,
         length: u64,
@@ -240,21 +226,15 @@ enum Op {
         off: bool,
     },
     /// To this many ticks after now, or over lost grants.
-    RaiseFloor {
-        floor: Option<u64>,
-    },
-    Advance {
-        ms: u64,
-    },
+    RaiseFloor(Option<u64>),
     Step {
         back: bool,
         ms: u64,
     },
     Restart,
     Check,
-    Foreign {
-        block_bits: u32,
-    },
+    /// A block size of so many bits, which may be another one.
+    Foreign(u32),
 }
 
 fn ticks() -> impl Strategy<Value = u64> {
@@ -285,7 +265,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => ticks().prop_map(Off::Block),
     ];
     prop_oneof![
-        1 => any::<bool>().prop_map(|unknown| Op::Init { unknown }),
+        1 => prop_oneof![Just(History::Unknown), Just(History::New)].prop_map(Op::Init),
         12 => (1..=5_u32, ticks(), ahead, any::<bool>()).prop_map(
             |(blocks, length, ahead_ms, named)| Op::Acquire { blocks, length, ahead_ms, named }
         ),
@@ -293,12 +273,12 @@ fn op() -> impl Strategy<Value = Op> {
             .prop_map(|(grant, by, off)| Op::Renew { grant, by, off }),
         5 => (any::<usize>(), prop::bool::weighted(0.1))
             .prop_map(|(grant, off)| Op::Release { grant, off }),
-        1 => prop::option::of(ticks()).prop_map(|floor| Op::RaiseFloor { floor }),
-        10 => prop_oneof![0..3_000_u64, 0..100_000_u64].prop_map(|ms| Op::Advance { ms }),
+        1 => prop::option::of(ticks()).prop_map(Op::RaiseFloor),
+        10 => prop_oneof![0..3_000_u64, 0..100_000_u64].prop_map(|ms| Op::Step { back: false, ms }),
         1 => (any::<bool>(), prop_oneof![0..100_000_u64, Just(4000 * DAY_MS)])
             .prop_map(|(back, ms)| Op::Step { back, ms }),
         1 => Just(Op::Check),
-        1 => (0..6_u32).prop_map(|block_bits| Op::Foreign { block_bits }),
+        1 => (0..6_u32).prop_map(Op::Foreign),
     ]
 }
 
@@ -313,7 +293,7 @@ fn schedule() -> impl Strategy<Value = (usize, u32, StoreLimits, Vec<Op>)> {
     });
     let rest = prop::collection::vec(prop_oneof![60 => op(), 1 => Just(Op::Restart)], 1..60);
     (0..5_usize, 0..4_u32, limits, rest).prop_map(|(layout, blocks, limits, rest)| {
-        let init = vec![Op::Init { unknown: false }];
+        let init = vec![Op::Init(History::New)];
         (layout, blocks, limits, [init, rest].concat())
     })
 }
