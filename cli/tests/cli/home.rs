@@ -15,6 +15,10 @@ use tempfile::TempDir;
 
 use ringflake_kit::eventually;
 
+/// Two secrets, as files have them.
+pub(crate) const ONE: &str = "00112233445566778899aabbccddeeff";
+pub(crate) const OTHER: &str = "ffeeddccbbaa99887766554433221100";
+
 /// A data directory of its own, which goes with the test.
 pub(crate) struct Home(TempDir);
 

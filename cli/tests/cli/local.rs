@@ -12,8 +12,8 @@ use ringflake::{CachedGenerator, Clock, Layout, Local, Secret, SystemClock};
 use serde_json::Value;
 
 use crate::home::{
-    Home, Parts, assert_above_all, assert_new, distinct, fail, mode, stderr, stdout, succeed,
-    unix_ms,
+    Home, ONE, OTHER, Parts, assert_above_all, assert_new, distinct, fail, mode, stderr, stdout,
+    succeed, unix_ms,
 };
 use ringflake_kit::assert_says;
 
@@ -21,9 +21,6 @@ const LAYOUT: Layout = Layout::RANDFLAKE;
 
 /// What the namespace of the layout is called.
 const NAMELESS: &str = "30-17-17_2024-10-27t03.33.20z-1s";
-
-const ONE: &str = "00112233445566778899aabbccddeeff";
-const OTHER: &str = "ffeeddccbbaa99887766554433221100";
 
 fn program(home: &Home) -> CachedGenerator {
     let local = Local::new("orders").in_directory(home.data_dir());

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use ringflake::Layout;
 
-use crate::home::{Home, Printing, distinct, signal, stderr, succeed, unix_ms, whole_numbers};
+use crate::home::{
+    Home, OTHER, Printing, distinct, signal, stderr, succeed, unix_ms, whole_numbers,
+};
 use ringflake_kit::{assert_says, eventually, short_or_long};
 
 /// Runs whose IDs go to files, started one right after the other.
@@ -140,7 +142,7 @@ fn runs_with_other_layouts_and_keys_have_leases_of_their_own() {
     let kept = home.print("generate");
     home.print("generate --plain");
     home.print("generate --plain --layout twitter");
-    let other = home.keep_secret("other", "00112233445566778899aabbccddeeff");
+    let other = home.keep_secret("other", OTHER);
     let other = format!("--secret-file {other}");
     home.print(format!("generate {other}"));
     // Two layouts of one secret would make the same numbers.

@@ -4,7 +4,7 @@ use std::fs;
 
 use ringflake::{Id, Layout};
 
-use crate::home::{Home, Parts, assert_new, fail, mode, set_mode, stderr, stdout, succeed};
+use crate::home::{Home, OTHER, Parts, assert_new, fail, mode, set_mode, stderr, stdout, succeed};
 use ringflake_kit::assert_says;
 
 #[test]
@@ -66,7 +66,7 @@ fn a_secret_can_come_from_three_places_in_two_forms() {
     let raw_file = home.write_secret("raw", bytes);
     let hex_file = home.write_secret("hex", hex.to_uppercase());
     fs::remove_file(kept).unwrap();
-    let other_file = home.write_secret("other", "00112233445566778899aabbccddeeff");
+    let other_file = home.write_secret("other", OTHER);
 
     let with_file = |file: &str| home.inspect(format!("--secret-file {file}"), &ids);
     assert_eq!(with_file(&raw_file), known);
