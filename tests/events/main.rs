@@ -490,21 +490,21 @@ fn a_normal_life_is_told_at_debug_and_trace() {
 }
 
 #[test]
-fn a_dry_ring_is_told() {
-    let recording = Recording::start();
-    dry_life();
-    let dry = recording.of("ring ran dry")[0].text();
-    assert_eq!(dry, "DEBUG suppressed=0");
-    recording.assert_throttled("ring ran dry");
-}
-
-#[test]
-fn nearing_the_borrow_limit_is_told() {
-    let recording = Recording::start();
-    life_on_credit();
-    let near = recording.of("borrowing near its limit")[0].text();
-    assert_eq!(near, "WARN borrowed=9s limit=10s suppressed=0");
-    recording.assert_throttled("borrowing near its limit");
+fn what_can_come_often_is_told_at_most_once_a_second() {
+    for (life, event, text) in [
+        (dry_life as fn() -> _, "ring ran dry", "DEBUG suppressed=0"),
+        (
+            life_on_credit,
+            "borrowing near its limit",
+            "WARN borrowed=9s limit=10s suppressed=0",
+        ),
+        (panicking_life, "producer panicked", "ERROR suppressed=0"),
+    ] {
+        let recording = Recording::start();
+        life();
+        assert_eq!(recording.of(event)[0].text(), text, "{event}");
+        recording.assert_throttled(event);
+    }
 }
 
 #[test]
@@ -528,15 +528,6 @@ fn retired_ids_are_told() {
     stale_life();
     let retired = recording.one("stale IDs retired").text();
     assert_eq!(retired, "DEBUG count=64 max_age=5s");
-}
-
-#[test]
-fn panics_in_a_producer_are_told() {
-    let recording = Recording::start();
-    panicking_life();
-    let panicked = recording.of("producer panicked")[0].text();
-    assert_eq!(panicked, "ERROR suppressed=0");
-    recording.assert_throttled("producer panicked");
 }
 
 // All events
