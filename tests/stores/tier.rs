@@ -1,6 +1,7 @@
 //! A tier in a file, between processes and an upstream store.
 
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -159,6 +160,14 @@ fn s9_a_file_that_was_removed_is_made_anew_with_other_blocks() {
         fs::remove_file(machine.at(name)).unwrap();
     }
     assert_ne!(machine.acquire(&mut machine.process()).block, first.block);
+}
+
+#[test]
+fn the_file_is_its_owners_alone() {
+    let mut machine = Machine::new();
+    machine.acquire(&mut machine.process());
+    let mode = machine.path().metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
 }
 
 #[test]
