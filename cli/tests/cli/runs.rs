@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
-use std::path::PathBuf;
+use std::io::{Read, Seek};
 use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,61 +18,50 @@ use ringflake_kit::{assert_says, eventually, short_or_long};
 /// Runs whose IDs go to files, started one right after the other.
 struct Fleet<'a> {
     home: &'a Home,
-    running: Vec<(Child, PathBuf)>,
-    /// Files that were begun so far.
-    files: usize,
+    running: Vec<(Child, File)>,
 }
 
-impl<'a> Fleet<'a> {
-    fn new(home: &'a Home) -> Self {
-        Self {
-            home,
-            running: Vec::new(),
-            files: 0,
-        }
-    }
-
+impl Fleet<'_> {
     fn start(&mut self, runs: usize, count: usize) {
         for _ in 0..runs {
-            self.files += 1;
-            let path = self.home.file(&format!("ids-{}", self.files));
+            let file = tempfile::tempfile_in(self.home.file("")).unwrap();
             let line = format!("generate --format u64le -n {count}");
             let mut command = self.home.command(line);
-            command.stdout(File::create(&path).unwrap());
+            command.stdout(file.try_clone().unwrap());
             let child = command.stderr(Stdio::piped()).spawn().unwrap();
-            self.running.push((child, path));
+            self.running.push((child, file));
         }
     }
 
     /// Kills the run that was started first, at some moment after it has printed
-    /// something if it is `at_work`, and at any other else.
-    fn kill_one(&mut self, at_work: bool) -> PathBuf {
-        let (mut child, path) = self.running.remove(0);
+    /// something if it is `at_work`, and at any other else; its IDs.
+    fn kill_one(&mut self, at_work: bool) -> Vec<u64> {
+        let (mut child, file) = self.running.remove(0);
         if at_work {
-            eventually("it prints", || fs::metadata(&path).unwrap().len() > 0);
+            eventually("it prints", || file.metadata().unwrap().len() > 0);
         }
         pause(Duration::from_millis(100));
         child.kill().unwrap();
         child.wait().unwrap();
-        path
+        read(file)
     }
 
-    /// Waits for those that are running, which must succeed.
-    fn finish(&mut self) -> Vec<PathBuf> {
-        let running = self.running.drain(..);
-        running
-            .map(|(child, path)| {
-                succeed(child.wait_with_output().unwrap());
-                path
-            })
-            .collect()
+    /// The IDs of those that are running, all of which must succeed.
+    fn finish(&mut self) -> Vec<u64> {
+        let runs = self.running.drain(..).flat_map(|(child, file)| {
+            succeed(child.wait_with_output().unwrap());
+            read(file)
+        });
+        runs.collect()
     }
 }
 
-/// The whole IDs in these files.
-fn read(files: &[PathBuf]) -> Vec<u64> {
-    let read = |path| whole_numbers(&fs::read(path).unwrap());
-    files.iter().flat_map(read).collect()
+/// The whole IDs in this file.
+fn read(mut file: File) -> Vec<u64> {
+    let mut bytes = Vec::new();
+    file.rewind().unwrap();
+    file.read_to_end(&mut bytes).unwrap();
+    whole_numbers(&bytes)
 }
 
 /// Ends anything from nothing to `most` from now.
@@ -84,12 +73,15 @@ fn pause(most: Duration) {
 #[test]
 fn runs_at_once_share_no_id_also_after_half_were_killed() {
     let home = Home::new();
-    let mut fleet = Fleet::new(&home);
+    let mut fleet = Fleet {
+        home: &home,
+        running: Vec::new(),
+    };
     // How many are killed, and how many are not.
     let half = short_or_long(4, 10);
     let each = short_or_long(20_000, 100_000);
     fleet.start(2 * half, each);
-    let ids = read(&fleet.finish());
+    let ids = fleet.finish();
     assert_eq!(ids.len(), 2 * half * each);
     let mut seen: HashSet<_> = ids.into_iter().collect();
     assert_eq!(seen.len(), 2 * half * each);
@@ -98,14 +90,14 @@ fn runs_at_once_share_no_id_also_after_half_were_killed() {
     fleet.start(half, 10_000_000);
     fleet.start(half, each);
     let killed: Vec<_> = (0..half)
-        .map(|number| fleet.kill_one(number % 3 != 0))
+        .flat_map(|number| fleet.kill_one(number % 3 != 0))
         .collect();
-    let finished = read(&fleet.finish());
+    let finished = fleet.finish();
     assert_eq!(finished.len(), half * each);
     fleet.start(2 * half, each);
-    let after = read(&fleet.finish());
+    let after = fleet.finish();
     assert_eq!(after.len(), 2 * half * each);
-    for id in [read(&killed), finished, after].concat() {
+    for id in [killed, finished, after].concat() {
         assert!(seen.insert(id), "{id} came twice");
     }
     assert!(seen.len() > 5 * half * each, "none was killed at work");
