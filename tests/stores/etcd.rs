@@ -44,15 +44,20 @@ fn it_conforms() {
         .run();
 }
 
+fn record(etcd: &Etcd, name: &str) -> Value {
+    let key = format!("ringflake/{name}/record");
+    let record = etcd.ctl(0, &["get", &key, "--print-value-only"]);
+    serde_json::from_str(&record).unwrap()
+}
+
 #[test]
 fn upgrades_from_format_1() {
     let etcd = started!(Lent::<Etcd>::start());
     upgrades(&|| etcd.store(), &|name, format, former| {
-        let key = format!("ringflake/{name}/record");
-        let record = etcd.ctl(0, &["get", &key, "--print-value-only"]);
-        let mut record: Value = serde_json::from_str(&record).unwrap();
+        let mut record = record(&etcd, name);
         record["format"] = format.into();
         record["fingerprint"] = former.to_string().into();
+        let key = format!("ringflake/{name}/record");
         etcd.ctl(0, &["put", &key, &record.to_string()]);
         etcd.ctl(0, &["del", "--prefix", "ringflake/.secret/"]);
     });
@@ -70,11 +75,7 @@ fn the_most_blocks_fit_a_transaction_after_an_election() {
     let mut etcd = started!(Etcd::start());
     let mut store = etcd.store();
     let space = made(&mut store, "most", 5);
-    let term = |etcd: &Etcd| {
-        let record = etcd.ctl(0, &["get", "ringflake/most/record", "--print-value-only"]);
-        let (_, term) = record.split_once("\"raft_term\":").unwrap();
-        term.trim_end_matches(['}', '\n']).parse::<u64>().unwrap()
-    };
+    let term = |etcd: &Etcd| record(etcd, "most")["raft_term"].as_u64().unwrap();
     let before = term(&etcd);
     etcd.kill(0);
     etcd.restart(0);

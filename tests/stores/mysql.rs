@@ -1,6 +1,5 @@
 //! MariaDB, which stands for MySQL too.
 
-use mysql::Conn;
 use mysql::prelude::Queryable;
 use ringflake::lease::{Durability, Fence, Holder, LeaseStore as _};
 
@@ -17,7 +16,7 @@ use ringflake_kit::{assert_says, words};
 
 impl Database for MariaDb {
     fn execute(&self, sql: &str) {
-        execute(&mut self.admin(), sql);
+        self.holding()(sql);
     }
 
     fn damage(&self, sql: &str) {
@@ -32,7 +31,11 @@ impl Database for MariaDb {
 
     fn holding(&self) -> Box<dyn FnMut(&str) + '_> {
         let mut holding = self.admin();
-        Box::new(move |sql| execute(&mut holding, sql))
+        Box::new(move |sql| {
+            if let Err(error) = holding.query_drop(sql) {
+                panic!("{sql}: {error}");
+            }
+        })
     }
 
     /// (The list of transactions is a copy, and not renewed for those who ask often.)
@@ -43,13 +46,6 @@ impl Database for MariaDb {
     fn sessions(&self) -> u64 {
         let all = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = 'app'";
         self.admin().query_first(all).unwrap().unwrap()
-    }
-}
-
-#[track_caller]
-fn execute(connection: &mut Conn, sql: &str) {
-    if let Err(error) = connection.query_drop(sql) {
-        panic!("{sql}: {error}");
     }
 }
 
@@ -78,30 +74,25 @@ fn conforms_whatever_the_defaults() {
 fn upgrades_from_format_1() {
     let server = started!(Lent::<MariaDb>::start());
     upgrades(&|| server.store(), &|name, format, former| {
-        let mut admin = server.admin();
         let additions = [
             "ALTER TABLE ringflake_namespace DROP CONSTRAINT IF EXISTS ringflake_namespace_numbers,
                 DROP KEY IF EXISTS ringflake_namespace_secret, DROP COLUMN IF EXISTS secret",
             "ALTER TABLE ringflake_block DROP CONSTRAINT IF EXISTS ringflake_block_numbers",
         ];
         if format == 1 {
-            additions.iter().for_each(|sql| execute(&mut admin, sql));
+            additions.iter().for_each(|sql| server.execute(sql));
         }
-        execute(
-            &mut admin,
-            &format!(
-                "UPDATE ringflake_namespace SET format = {format}, fingerprint = '{former}'
-                WHERE name = '{name}'"
-            ),
-        );
+        server.execute(&format!(
+            "UPDATE ringflake_namespace SET format = {format}, fingerprint = '{former}'
+            WHERE name = '{name}'"
+        ));
     });
     for sql in [
         "UPDATE ringflake_namespace SET floor = -1",
         "UPDATE ringflake_block SET hwm_end = -1 WHERE epoch > 0",
         "UPDATE ringflake_block SET epoch = -1 WHERE epoch > 0",
     ] {
-        let error = server.admin().query_drop(sql).unwrap_err();
-        assert!(error.to_string().contains("CONSTRAINT"), "{error}");
+        assert_says(&server.refusal(sql), &["CONSTRAINT"]);
     }
 }
 
@@ -111,15 +102,13 @@ fn an_upgrade_goes_on_where_another_stopped() {
     let server = started!(Lent::<MariaDb>::start());
     let mut store = server.store();
     made(&mut store, "orders", 5);
-    let mut admin = server.admin();
-    execute(
-        &mut admin,
+    server.execute(
         "ALTER TABLE ringflake_namespace DROP KEY ringflake_namespace_secret, DROP COLUMN secret",
     );
     made(&mut store, "invoices", 5);
     let columns = "SELECT COUNT(*) FROM information_schema.STATISTICS
         WHERE INDEX_NAME = 'ringflake_namespace_secret' AND NON_UNIQUE = 0";
-    assert_eq!(admin.query_first(columns).unwrap(), Some(1));
+    assert_eq!(server.admin().query_first(columns).unwrap(), Some(1));
 }
 
 #[test]
@@ -166,12 +155,8 @@ fn renewals_of_many_namespaces_are_one_transaction() {
 #[test]
 fn a_deadlock_is_repeated() {
     let server = started!(Lent::<MariaDb>::start());
-    let mut holding = server.admin();
-    sql::a_deadlock_is_repeated(
-        &*server,
-        &mut |statement| execute(&mut holding, statement),
-        "UPDATE ringflake_namespace SET skew_ms = skew_ms + 1",
-    );
+    let hold_record = "UPDATE ringflake_namespace SET skew_ms = skew_ms + 1";
+    sql::a_deadlock_is_repeated(&*server, "BEGIN", hold_record);
 }
 
 #[test]

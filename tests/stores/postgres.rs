@@ -92,13 +92,11 @@ fn what_nobody_wrote_is_corrupt() {
 #[test]
 fn a_deadlock_is_repeated() {
     let server = started!(Postgres::start());
-    let (holding, admin) = (server.admin(), server.admin());
     // Who looks for a deadlock first, finds it and pays for it.
-    admin.execute("ALTER ROLE app SET deadlock_timeout = '2s'");
-    holding.execute("SET deadlock_timeout = '1h'");
+    server.execute("ALTER ROLE app SET deadlock_timeout = '2s'");
     sql::a_deadlock_is_repeated(
         &server,
-        &mut |statement| holding.execute(statement),
+        "SET deadlock_timeout = '1h'; BEGIN",
         "SELECT pg_advisory_xact_lock(1919315051, 471239387)",
     );
 }

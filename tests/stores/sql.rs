@@ -394,17 +394,14 @@ pub(crate) fn acquirers_do_not_queue(server: &dyn Database) {
 }
 
 /// A transaction that the server sacrifices to another one is repeated. The other
-/// one takes its locks the wrong way round, as no store does: a block's and then, by
-/// `hold_record`, what keeps the record of "orders" to itself.
-pub(crate) fn a_deadlock_is_repeated(
-    server: &dyn Database,
-    lock: &mut dyn FnMut(&str),
-    hold_record: &str,
-) {
+/// one takes its locks the wrong way round, as no store does: after `begin`, a block's and
+/// then, by `hold_record`, what keeps the record of "orders" to itself.
+pub(crate) fn a_deadlock_is_repeated(server: &dyn Database, begin: &str, hold_record: &str) {
+    let mut lock = server.holding();
     let mut store = server.store();
     let space = made(&mut store, "orders", 12);
     let grant = take(&mut store, &space, 10);
-    lock("BEGIN");
+    lock(begin);
     lock("UPDATE ringflake_block SET granted_unix_ms = 7");
     thread::scope(|scope| {
         let worker = scope.spawn(|| renew(&mut store, &space, &grant));
