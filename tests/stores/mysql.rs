@@ -195,13 +195,7 @@ fn a_server_that_can_forget_is_refused() {
 
     for (setting, bad) in [("innodb_flush_log_at_trx_commit", 2), ("sync_binlog", 0)] {
         server.execute(&format!("SET GLOBAL {setting} = {bad}"));
-        // On the connection that was good a moment ago, and on a new one.
-        for store in [&mut store, &mut server.store()] {
-            not_durable(acquire(store, &space)).says(setting);
-            not_durable(renew(store, &space, &grant)).says(setting);
-            not_durable(store.check(&space, now())).says(setting);
-        }
-        sql::best_effort_is_said_once_a_connection(&server, &space, setting);
+        sql::to_forget_is_refused(&server, &mut store, &space, &grant, setting);
         server.execute(&format!("SET GLOBAL {setting} = 1"));
         take(&mut store, &space, 60);
     }

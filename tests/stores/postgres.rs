@@ -8,13 +8,11 @@ use std::thread;
 use std::time::Duration;
 
 use ringflake::lease::conformance::Given;
-use ringflake::lease::{
-    Block, Durability, Fence, Floor, Grant, LeaseStore, Namespace, Renew, StoreError, StoreLimits,
-};
+use ringflake::lease::{Durability, Fence, Floor, LeaseStore, Renew, StoreError, StoreLimits};
 
 use crate::kit::{
-    acquire, ambiguous, answers, begin, corrupt, fenced, longer, made, mark, not_durable, now,
-    renew, several, sized, take, tick, unavailable,
+    acquire, ambiguous, answers, begin, corrupt, fenced, made, mark, not_durable, now, renew,
+    several, sized, take, tick, unavailable,
 };
 use crate::served::{Served as _, hasty, store};
 use crate::sql::{self, Database};
@@ -289,14 +287,7 @@ fn a_server_that_can_forget_is_refused() {
         eventually("the open session has the setting", || {
             store.check(&space, now()).is_err()
         });
-        // On the connection that was good a moment ago, and on a new one.
-        for store in [&mut store, &mut server.store()] {
-            not_durable(acquire(store, &space)).says(setting);
-            not_durable(renew(store, &space, &grant)).says(setting);
-            not_durable(one_of_several(store, &space, &grant)).says(setting);
-            not_durable(store.check(&space, now())).says(setting);
-        }
-        sql::best_effort_is_said_once_a_connection(&server, &space, setting);
+        sql::to_forget_is_refused(&server, &mut store, &space, &grant, setting);
         server.configure(&format!("{setting} = on"));
         server.reload(setting, "on");
         eventually("the open session has the setting", || {
@@ -314,18 +305,6 @@ fn a_server_that_can_forget_is_refused() {
     }
     not_durable(acquire(&mut store, &space)).says("ringflake_block, ringflake_ledger");
     server.stop();
-}
-
-/// What a renewal is answered that is one of several.
-fn one_of_several(
-    store: &mut dyn LeaseStore,
-    space: &Namespace,
-    grant: &Grant,
-) -> Result<u64, StoreError> {
-    let mut other = longer(grant);
-    other.block = Block::new(9);
-    let wanted = [(space, &longer(grant)), (space, &other)];
-    store.renew_all(&wanted).remove(0)
 }
 
 /// What `operation` answers on a server that waits for a standby which is not there, when

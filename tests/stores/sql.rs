@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use ringflake::lease::conformance::Suite;
 use ringflake::lease::{
-    Block, Durability, Fence, Fingerprint, Holder, LeaseStore, Namespace, OpenError, OpenOptions,
-    StoreError, open,
+    Block, Durability, Fence, Fingerprint, Grant, Holder, LeaseStore, Namespace, OpenError,
+    OpenOptions, StoreError, open,
 };
 use ringflake::{Layout, LayoutBuilder};
 
@@ -21,8 +21,8 @@ pub(crate) use self::agreement::agrees_with_the_reference;
 pub(crate) use self::batches::a_block_that_is_locked_holds_up_no_other;
 use crate::kit::{
     Shown, acquire, already_initialised, ambiguous, answers, ask, begin, denied, exhausted, fenced,
-    floor_ahead, init, invalid, longer, made, mark, not_initialised, not_quarantined, now, renew,
-    several, space, take, tick, unavailable,
+    floor_ahead, init, invalid, longer, made, mark, not_durable, not_initialised, not_quarantined,
+    now, renew, several, space, take, tick, unavailable,
 };
 use crate::served::{Served, patient, store};
 use ringflake_kit::events::warnings;
@@ -479,13 +479,27 @@ pub(crate) fn to_create_is_needed_only_where_tables_are_missing(
     refused(nowhere.list(&orders).map(drop)).says(told[1]);
 }
 
-/// What somebody accepted for `setting` is done, reported, and said once for each
-/// connection.
-pub(crate) fn best_effort_is_said_once_a_connection(
+/// While `setting` lets the server forget, nothing is done, on the connection that was good
+/// a moment ago and on a new one. What somebody accepts is done, reported, and said once for
+/// each connection.
+pub(crate) fn to_forget_is_refused(
     server: &dyn Database,
+    good: &mut dyn LeaseStore,
     space: &Namespace,
+    grant: &Grant,
     setting: &str,
 ) {
+    let mut other = longer(grant);
+    other.block = Block::new(9);
+    for store in [good, &mut server.store()] {
+        not_durable(acquire(store, space)).says(setting);
+        not_durable(renew(store, space, grant)).says(setting);
+        let both = [(space, &longer(grant)), (space, &other)];
+        for answer in store.renew_all(&both) {
+            not_durable(answer).says(setting);
+        }
+        not_durable(store.check(space, now())).says(setting);
+    }
     let options = patient().accept_best_effort(true);
     let mut store = open(&server.url(), &options).unwrap();
     let heard = warnings(|| {
