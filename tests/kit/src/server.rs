@@ -29,7 +29,6 @@ pub use self::lent::{Lent, Reusable};
 pub use self::mariadb::MariaDb;
 pub use self::postgres::{Postgres, Session};
 pub use self::redis::Redis;
-use self::template::Template;
 
 /// Of the user `app`, in SQL servers.
 pub const PASSWORD: &str = "Sesame-Street";

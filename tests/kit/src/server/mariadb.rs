@@ -8,10 +8,11 @@ use mysql::{Conn, OptsBuilder};
 use tempfile::TempDir;
 
 use super::clock::Clock;
+use super::template;
 use crate::eventually;
 use crate::server::{
-    PASSWORD, Reachable, Reusable, Server, Template, TestServer, as_user, data_directory,
-    directory, find, free_port,
+    PASSWORD, Reachable, Reusable, Server, TestServer, as_user, data_directory, directory, find,
+    free_port,
 };
 
 const PACKAGE: &str = "mariadb-server";
@@ -61,12 +62,8 @@ impl MariaDb {
             clock,
             server: None,
         };
-        let template = Template::of("mariadb", &installer);
-        if !template.copy_to(&mariadb.data()) {
-            mariadb.prepare(&installer);
-            template.keep(&mariadb.data());
-        }
-        drop(template);
+        let data = mariadb.data();
+        template::fill("mariadb", &installer, &data, || mariadb.prepare(&installer));
         mariadb.restart();
         let mut admin = mariadb.admin();
         for statement in [

@@ -11,10 +11,10 @@ use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 use super::clock::Clock;
+use super::template;
 use crate::eventually;
 use crate::server::{
-    PASSWORD, Reachable, Reusable, Server, Template, TestServer, as_user, data_directory, find,
-    free_port,
+    PASSWORD, Reachable, Reusable, Server, TestServer, as_user, data_directory, find, free_port,
 };
 
 const PACKAGE: &str = "postgresql";
@@ -53,12 +53,8 @@ impl Postgres {
             clock,
             server: None,
         };
-        let template = Template::of("postgres", &initdb);
-        if !template.copy_to(&postgres.data()) {
-            postgres.prepare();
-            template.keep(&postgres.data());
-        }
-        drop(template);
+        let data = postgres.data();
+        template::fill("postgres", &initdb, &data, || postgres.prepare());
         Some(postgres.started())
     }
 
