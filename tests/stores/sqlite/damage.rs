@@ -232,7 +232,7 @@ fn the_tables_hold_the_rules_by_themselves() {
     for sql in [
         "UPDATE ringflake_block SET hwm_end = hwm_end - 1",
         "UPDATE ringflake_block SET epoch = epoch - 1",
-        "UPDATE ringflake_block SET block = block + 1",
+        "UPDATE ringflake_block SET block = block + 3",
         "UPDATE ringflake_block SET epoch = hwm_end + 1",
         "INSERT INTO ringflake_block (namespace, block, epoch, hwm_end, released)
              VALUES ('test', 5, 0, 0, 0)",

@@ -165,8 +165,14 @@ mod tests {
                 Judgement::Doubted(
                     clock,
                     expected,
-                    StoreError::ClockStepped { retry_after, .. },
+                    StoreError::ClockStepped {
+                        expected_unix_ms,
+                        shown_unix_ms,
+                        retry_after,
+                        ..
+                    },
                 ) => {
+                    assert_eq!((expected_unix_ms, shown_unix_ms), (expected, unix_ms));
                     assert!(expected.abs_diff(unix_ms) > LIMIT.as_millis() as u64);
                     self.0 = Some(clock);
                     Some(retry_after)
