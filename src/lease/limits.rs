@@ -94,7 +94,8 @@ impl StoreLimits {
     /// not said, [`STORE_BORROW_LIMIT`](crate::CachedGeneratorBuilder::STORE_BORROW_LIMIT).
     ///
     /// An upper bound, for ticks of at most a second. One that starts after that has
-    /// nothing to bridge it with: its lease duration counts as zero.
+    /// nothing to bridge it with: its lease duration counts as zero, and where it borrows as
+    /// far as the horizon it may ask a twentieth of its lease duration later.
     ///
     /// # Examples
     /// ```
@@ -109,13 +110,13 @@ impl StoreLimits {
     /// ```
     pub fn gap(&self, lease_duration: Duration, borrow_limit: Duration) -> Duration {
         const TWO_TICKS: Duration = Duration::from_secs(2);
-        // What a lease has left at least when its renewal is due, but for the time over
-        // which processes spread their next acquisitions.
+        // What a lease has left at least when its renewal is due.
         let held = lease_duration.min(self.horizon()) * 17 / 20;
-        let held = held.saturating_sub(lease_duration / 20);
-        (self.horizon() + self.failover() + TWO_TICKS)
-            .saturating_sub(held)
-            .saturating_sub(borrow_limit.min(self.horizon()))
+        // The time over which processes spread an acquisition: the one that notices the loss,
+        // and the first that is granted, which matters to who need not wait for the floor.
+        let spread = lease_duration / 20;
+        let ahead = self.horizon().saturating_sub(borrow_limit).max(spread);
+        (self.failover() + TWO_TICKS + spread + ahead).saturating_sub(held)
     }
 
     pub(super) fn horizon_ms(&self) -> u64 {

@@ -234,6 +234,9 @@ fn the_gap_after_a_lost_history_is_bounded_as_the_page_says() {
         // No lease is longer than the horizon, and no borrowing is of use beyond it.
         (600, 100, 10, 0, 57),
         (60, 66, 10, 1000, 0),
+        // Where the floor is no matter, it is when the store is asked.
+        (600, 660, 600, 640, 152),
+        (2000, 60, 200, 60, 351),
     ] {
         let limits = StoreLimits::default()
             .with_horizon(secs(horizon))

@@ -93,7 +93,7 @@ fn warning_of_a_gap(limits: &StoreLimits, fits: &StoreLimits) -> Option<String> 
         return None;
     }
     let (most, enough) = (limits.horizon(), borrow_limit + gap);
-    let advice = if enough <= most {
+    let advice = if limits.gap(duration, enough).is_zero() {
         format!("give them a borrow limit of {}", words(enough))
     } else {
         format!(
@@ -192,7 +192,7 @@ mod tests {
             // More than may be borrowed at all.
             (
                 limits.with_failover(secs(600)),
-                "up to 8m 52s: with a borrow limit of 11m, and more is of no use, for up to 2m 2s;",
+                "up to 8m 52s: with a borrow limit of 11m, and more is of no use, for up to 2m 32s;",
             ),
             (
                 limits.with_horizon(Duration::from_millis(671_500)),
