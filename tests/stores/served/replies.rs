@@ -60,7 +60,12 @@ fn lose_each_reply(
                 assert!(!done, "{name}: done, after {after} replies");
                 losses.refused += 1;
             }
-            Err(StoreError::Ambiguous { .. }) => {
+            Err(StoreError::Ambiguous { operation, .. }) => {
+                // Several renewals are still renewals.
+                assert!(
+                    name.starts_with(operation),
+                    "{name}: {operation} is in doubt"
+                );
                 losses.doubtful += 1;
                 losses.done += u32::from(done);
             }
