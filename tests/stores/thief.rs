@@ -199,7 +199,7 @@ fn thieves() -> Vec<(Thief, &'static str, &'static str)> {
         #[cfg(feature = "mysql")]
         (
             mysql::thief(true),
-            "mysql://me:hunter2@localhost:PORT/app?root_cert_path=CA",
+            "mysql://me:hunter2@localhost:PORT/app?require_ssl=true&root_cert_path=CA",
             "MYSQL_PWD",
         ),
         #[cfg(feature = "postgres")]
