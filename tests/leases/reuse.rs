@@ -237,6 +237,13 @@ fn leases_that_meet_one_in_use_are_refused() {
         assert_taken(space.cached(given.clone()));
         assert_taken(space.direct(ClockPolicy::Refuse, given));
     }
+    let later = lease(space.layout, 12..13, START + 10..START + 11);
+    let error = refused(space.cached(later)).to_string();
+    let rectangles = [
+        "nodes 12..13, ticks 1010..1011,",
+        "nodes 8..16, ticks 1000..",
+    ];
+    assert_says(&error, &rectangles);
     // Side by side with it, and what no ID of it can be in.
     drop(space.cached(lease(space.layout, 8..16, 0..START)).unwrap());
     let beside = [on(0..8), on(16..17), on(17..18)].map(|it| space.cached(it).unwrap());
