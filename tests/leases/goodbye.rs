@@ -69,10 +69,10 @@ fn a_shutdown_says_what_it_could_not_release_and_tries_it_once() {
 
 /// In a process of its own: all drops share what they may wait.
 #[test]
-fn twenty_drops_wait_no_longer_than_one_for_a_store_that_hangs() {
+fn twenty_drops_wait_as_long_as_one_for_a_store_that_hangs() {
     const DROPS: &str = "RINGFLAKE_TEST_DROPS";
     if std::env::var_os(DROPS).is_none() {
-        let name = "goodbye::twenty_drops_wait_no_longer_than_one_for_a_store_that_hangs";
+        let name = "goodbye::twenty_drops_wait_as_long_as_one_for_a_store_that_hangs";
         let mut child = Command::new(std::env::current_exe().unwrap());
         let status = child.args([name, "--exact"]).env(DROPS, "1").status();
         assert!(status.unwrap().success());
@@ -84,7 +84,8 @@ fn twenty_drops_wait_no_longer_than_one_for_a_store_that_hangs() {
     let started = Instant::now();
     drop(all);
     // Each release would take a minute and more, and each drop alone a second.
-    assert!(started.elapsed() < 10 * SECOND);
+    let waited = started.elapsed();
+    assert!((SECOND / 2..10 * SECOND).contains(&waited), "{waited:?}");
     rig.store.let_go();
     eventually("they are released all the same", || rig.held_blocks() == 0);
 }
