@@ -4,10 +4,10 @@
 //! it must find the mistake, and against this crate, where it must not. Races
 //! in a miniature are stepped through by hand, so that it is always caught.
 //!
-//! Two mistakes have no miniature. An option that is documented and does nothing:
-//! `tests/engine/config.rs` shows that each option here does something. A benchmark that
-//! returns a constant: each one here checks that its IDs are distinct, in
-//! `benches/common/unique.rs`.
+//! Two mistakes have no miniature. An option that is documented and does nothing: each
+//! one here does something, as its own file of `tests/engine` shows, or else `config.rs`.
+//! A benchmark that returns a constant: each one here checks that its IDs are distinct,
+//! in `benches/common/unique.rs`.
 
 mod baidu;
 mod guards;
