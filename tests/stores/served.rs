@@ -176,8 +176,11 @@ pub(crate) fn silence_ends_with_the_time_out(server: &dyn Served) {
     let began = Instant::now();
     unavailable(store.list(&space("orders")));
     let took = began.elapsed();
-    // Some spend a part of it on each of several attempts.
-    assert!((timeout / 4..timeout + SLACK).contains(&took), "{took:?}");
+    // Of MySQL's store an answer may take half of it, so that the last one may, too.
+    let is_mysql = server.url().starts_with("mysql:");
+    let patience = if is_mysql { timeout / 2 } else { timeout };
+    let least = patience - Duration::from_millis(10);
+    assert!((least..timeout + SLACK).contains(&took), "{took:?}");
 }
 
 /// A server that shows its certificate at this port of `localhost` and wants one, and a URL
