@@ -623,7 +623,10 @@ mod node_fields {
     #[test]
     fn each_field_is_given_exactly_once_and_in_range() {
         let name = |name: &str| name.to_owned();
-        let known = vec![name("datacenter"), name("machine")];
+        let rack = NodeFieldsError::Unknown {
+            name: name("rack"),
+            known: vec![name("datacenter"), name("machine")],
+        };
         for (values, fault, says) in [
             (
                 &[("datacenter", 1)][..],
@@ -641,10 +644,13 @@ mod node_fields {
             ),
             (
                 &[("datacenter", 1), ("machine", 1), ("rack", 1)],
-                NodeFieldsError::Unknown {
-                    name: name("rack"),
-                    known,
-                },
+                rack.clone(),
+                ["\"rack\"", "are datacenter, machine"],
+            ),
+            // Rather than that a machine has no value.
+            (
+                &[("datacenter", 1), ("rack", 1)],
+                rack,
                 ["\"rack\"", "are datacenter, machine"],
             ),
             (
