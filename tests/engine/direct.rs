@@ -12,7 +12,6 @@ use ringflake::{
     BuildError, Clock, ClockPolicy, DirectGenerator, Id, Layout, ManualClock, Parts, Refused,
 };
 
-use ringflake_kit::eventually;
 use ringflake_kit::oracle::Oracle;
 use ringflake_kit::small::{POLICIES, clock_at, direct, layout, lease};
 
@@ -259,26 +258,6 @@ fn wait_does_not_begin_to_sleep_when_that_is_not_enough() {
     assert_eq!(retry_ms(&ids), 101);
     // It looks again after each sleep.
     assert_eq!(clock.reads.load(Relaxed), before + 1);
-}
-
-#[test]
-fn wait_keeps_nobody_who_need_not_wait() {
-    const STEP: Duration = Duration::from_secs(3);
-    let layout = milliseconds(44, 8, 4);
-    let (ids, clock) = counted(layout, 5_000, 0, Duration::from_secs(20));
-    ids.take().unwrap();
-    clock.clock.step_back(STEP);
-    let before = clock.reads.load(Relaxed);
-    thread::scope(|scope| {
-        let sleeper = scope.spawn(|| ids.take().unwrap());
-        // Having read the clock, it is bound to sleep.
-        eventually("it has read the clock", || {
-            clock.reads.load(Relaxed) > before
-        });
-        clock.clock.advance(STEP);
-        ids.take().unwrap();
-        assert!(!sleeper.is_finished(), "it waited for the sleeper");
-    });
 }
 
 #[test]
