@@ -1,7 +1,9 @@
 //! Configuration: what is refused and how that reads, and what the options do that have
 //! no file of their own.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -11,8 +13,8 @@ use ringflake::{
     ScheduledFill, Secret, StaticLease, ThresholdFill,
 };
 
-use ringflake_kit::small::{clock_at, layout, lease, secret, secret_of_its_own};
-use ringflake_kit::tricky_clock::TrickyClock;
+use ringflake_kit::small::{Watched, clock_at, layout, lease, secret, secret_of_its_own};
+use ringflake_kit::tricky_clock::{TrickyClock, in_producer};
 use ringflake_kit::{assert_says, eventually};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -463,8 +465,16 @@ fn so_many_producers_fill() {
     for producers in [1, 2, 7] {
         let clock = TrickyClock::new(layout(40, 8, 8).tick_start_unix_ms(0));
         clock.hold(producers);
+        let names = Arc::new(Mutex::new(BTreeSet::new()));
+        let noted = Arc::clone(&names);
+        let note_the_name = move || {
+            if in_producer() {
+                let name = thread::current().name().map(str::to_owned);
+                noted.lock().unwrap().insert(name);
+            }
+        };
         let ids = builder()
-            .clock(clock.clone())
+            .clock(Watched(clock.clone(), note_the_name))
             .capacity(1 << 14)
             .padding_fill(PaddingFill::InBackground)
             .producers(producers)
@@ -474,6 +484,8 @@ fn so_many_producers_fill() {
         clock.release();
         eventually("the ring is full", || ids.stats().level == 1 << 14);
         clock.wait_until_asleep(producers);
+        let expected = (0..producers).map(|index| Some(format!("ringflake-{index}")));
+        assert_eq!(*names.lock().unwrap(), expected.collect());
     }
 }
 
