@@ -47,6 +47,10 @@ fn r3_producers_go_on_beside_one_that_panics() {
             .producers(4)
             .build()
             .unwrap();
+        eventually("the first one panics", || {
+            drain(&ids);
+            panics.load(Relaxed) > 0
+        });
         for round in 0..3 {
             drain(&ids);
             eventually("the ring is filled by the others", || {
