@@ -5,7 +5,7 @@
 //! model     what the library's model says of it, where the search begins
 //! search    which settings run, and which is recommended
 //! runner    runs the load on real rings, within the time there is
-//! outcome   the result, and its reasons: text, json, page -> report
+//! outcome   the result, and its reasons: text, json, report
 //! ```
 
 use std::io::{self, BufWriter, Write};
@@ -45,7 +45,6 @@ mod model;
 mod nodes;
 mod outcome;
 mod output;
-mod page;
 mod reasons;
 mod report;
 mod runner;
@@ -252,8 +251,7 @@ fn progress_bar(time: Duration) -> ProgressBar {
 
 fn write_report(output: Output, outcome: &Outcome, command: &str) -> Result<()> {
     let facts = host::facts(outcome.cores, &Secret::generate()?);
-    let page = page::page(outcome, command, facts);
-    output.write(&page.html()?)
+    output.write(&report::html(outcome, command, &facts)?)
 }
 
 fn print(args: &TuneArgs, outcome: &Outcome, command: &str) -> Result<()> {

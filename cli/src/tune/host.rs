@@ -5,7 +5,7 @@ use std::fs;
 
 use ringflake::{Cipher, Secret};
 
-use super::report::Fact;
+use super::outcome::Fact;
 
 /// The command as it could be given again.
 pub(super) fn command() -> String {
@@ -30,21 +30,19 @@ pub(super) fn facts(cores: usize, secret: &Secret) -> Vec<Fact> {
         true => "not optimised: its figures are not those of a release build",
         false => "optimised",
     };
-    let mut facts = Vec::new();
-    let mut add = |name: &str, value: String| facts.push((name.to_owned(), value));
-    if let Some(model) = model() {
-        add("processor", model);
-    }
-    add("cores", cores.to_string());
-    add(
-        "system",
-        format!("{}, {}", env::consts::OS, env::consts::ARCH),
-    );
-    add("cipher", Cipher::sparx64(secret).backend().to_string());
-    add(
-        "ringflake",
-        format!("{}, {build}", env!("CARGO_PKG_VERSION")),
-    );
+    let mut facts = Vec::from_iter(model().map(|model| ("processor", model)));
+    facts.extend([
+        ("cores", cores.to_string()),
+        (
+            "system",
+            format!("{}, {}", env::consts::OS, env::consts::ARCH),
+        ),
+        ("cipher", Cipher::sparx64(secret).backend().to_string()),
+        (
+            "ringflake",
+            format!("{}, {build}", env!("CARGO_PKG_VERSION")),
+        ),
+    ]);
     facts
 }
 

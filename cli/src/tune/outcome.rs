@@ -16,6 +16,9 @@ use super::trial::Trial;
 use crate::threshold::Threshold;
 use crate::units::{bytes, grouped, short, time};
 
+/// A name and what it stands for.
+pub(super) type Fact = (&'static str, String);
+
 /// What a run found out.
 #[derive(Debug)]
 pub(super) struct Outcome {
@@ -109,7 +112,7 @@ impl Outcome {
     }
 
     /// Names and values of what is recommended.
-    pub(super) fn choice(&self) -> Vec<(String, String)> {
+    pub(super) fn choice(&self) -> Vec<Fact> {
         let Some(recipe) = self.recipe() else {
             return Vec::new();
         };
@@ -126,14 +129,13 @@ impl Outcome {
         let (start, end) = (recipe.nodes.start, recipe.nodes.end);
         let blocks = (end - start).div_ceil(32);
         let nodes = format!("{start}..{end}, or {blocks} of a store's blocks of 32");
-        let facts = [
+        vec![
             ("capacity", format!("{slots} slots, {bytes}")),
             ("threshold", setting.threshold.to_string()),
             ("schedule", schedule),
             ("producers", recipe.producers.to_string()),
             ("nodes", nodes),
-        ];
-        facts.map(|(name, value)| (name.to_owned(), value)).to_vec()
+        ]
     }
 
     /// What the reader has to know before anything else.
@@ -232,5 +234,98 @@ impl Outcome {
         let mut thresholds = self.choices.thresholds.clone();
         thresholds.sort();
         thresholds
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::drive::measurement::{Measurement, Sample};
+
+    /// A run of some rings, of which one is recommended.
+    pub(in super::super) fn outcome() -> Outcome {
+        let load = Load::steady("1M".parse().unwrap()).with_burst("20M:100ms/1s".parse().unwrap());
+        let low = Threshold::Percent(25);
+        let high = Threshold::Percent(50);
+        let setting = |shift: u32, threshold| Setting {
+            capacity: 1 << shift,
+            threshold,
+        };
+        let trial = |setting, empties, nanos| {
+            let mut trial = Trial::new(setting);
+            trial.add(run(setting, empties, nanos));
+            (setting, trial)
+        };
+        let trials = [
+            trial(setting(15, low), 123_456, 900),
+            trial(setting(15, high), 12, 800),
+            trial(setting(16, low), 12, 500),
+            trial(setting(16, high), 0, 3000),
+            trial(setting(16, Threshold::Adaptive), 0, 100),
+            trial(setting(17, high), 0, 200),
+            trial(setting(17, Threshold::Adaptive), 0, 400),
+        ];
+        Outcome {
+            part: load.clone(),
+            part_at: None,
+            layout: Layout::RANDFLAKE,
+            budget: NodeBudget::new(&load, &Layout::RANDFLAKE, None).unwrap(),
+            load,
+            machine: Machine {
+                fill_rate: 40e6,
+                wake_usual: 1e-5,
+                wake_slow: 5e-4,
+                wake_longest: 1e-3,
+                take_cost: 5e-9,
+            },
+            cores: 4,
+            consumers: 3,
+            producers: 1,
+            goal: Some("p99=50us".parse().unwrap()),
+            max_age: Duration::from_secs(60),
+            choices: Choices {
+                capacities: (12..=20).map(|shift| 1 << shift).collect(),
+                thresholds: vec![high, low, Threshold::Adaptive],
+            },
+            findings: Findings {
+                trials: trials.into(),
+                modelled: Some(20_000),
+                minimum: Some(setting(16, high)),
+                recommended: Some(setting(17, high)),
+                is_proven: true,
+            },
+            is_interrupted: false,
+            took: Duration::from_secs(30),
+            now_unix_ms: 1_763_640_000_000,
+        }
+    }
+
+    /// Two seconds, in which the level goes up and down and empties come at the end.
+    fn run(setting: Setting, empties: u64, nanos: u64) -> Measurement {
+        let sample = |at: u32| Sample {
+            seconds: f64::from(at) / 1000.0,
+            level: setting.capacity
+                - setting.carries() * (at as usize % 50) / (80 - at as usize / 100),
+            threshold: setting.carries() * (1 + at as usize / 700) / 3,
+            borrowed: f64::from(at % 7),
+            fills: u64::from(at / 50),
+            empties: if at > 1500 { empties } else { 0 },
+        };
+        let mut run = Measurement {
+            taken: 1_000_000,
+            empties,
+            fills: 40,
+            samples: (0..2000).map(sample).collect(),
+            took: Duration::from_millis(2000 + empties.min(99)),
+            ..Measurement::nothing()
+        };
+        for (index, count) in [700_000, 200_000, 90_000, 9_000, 900, 100]
+            .into_iter()
+            .enumerate()
+        {
+            run.latency
+                .saturating_record_n(nanos * 10_u64.pow(index as u32), count);
+        }
+        run
     }
 }

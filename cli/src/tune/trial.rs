@@ -61,9 +61,18 @@ impl Trial {
         self.total.took.as_secs_f64()
     }
 
+    pub(super) fn takes(&self) -> u64 {
+        self.total.taken + self.total.refused
+    }
+
+    /// Takes that found the ring empty, or got nothing.
+    pub(super) fn not_served(&self) -> u64 {
+        self.total.empties + self.total.refused
+    }
+
     /// Whether every take found an ID in the ring.
     pub(super) fn is_clean(&self) -> bool {
-        self.runs > 0 && self.total.empties == 0 && self.total.refused == 0
+        self.runs > 0 && self.not_served() == 0
     }
 
     pub(super) fn keeps(&self, goal: &Goal) -> bool {

@@ -10,6 +10,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::escape::Escaped;
 use super::palette::{GRID, INK, LINES, QUIET};
+use crate::drive::measurement::Sample;
 
 pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
@@ -184,44 +185,37 @@ pub(super) fn dashed(
     Ok(())
 }
 
-/// The first and the last moment of `points`, apart from each other.
-pub(super) fn span(points: &[(f64, f64)]) -> (f64, f64) {
-    let start = points.first().map_or(0.0, |point| point.0);
-    let end = points.last().map_or(1.0, |point| point.0);
+/// The first and the last moment of `samples`, apart from each other.
+pub(super) fn span(samples: &[Sample]) -> (f64, f64) {
+    let start = samples.first().map_or(0.0, |sample| sample.seconds);
+    let end = samples.last().map_or(1.0, |sample| sample.seconds);
     (start, end.max(start + 1e-6))
 }
 
-/// The value from the last of `points` that is not later than `at`.
-pub(super) fn value_at(points: &[(f64, f64)], at: f64) -> Option<f64> {
-    let before = points.partition_point(|point| point.0 <= at);
-    Some(points.get(before.checked_sub(1)?)?.1)
-}
-
 /// Spans into which a picture divides its time.
-pub(super) const SPANS: usize = 120;
+const SPANS: usize = 120;
 
-/// Of `points`, in ascending order of time, so few that a picture holds them:
-/// from each of `spans` equal spans the first, the lowest, the highest and the last.
-pub(super) fn thinned(points: &[(f64, f64)], spans: usize) -> Vec<(f64, f64)> {
-    let (Some(&(start, _)), Some(&(end, _))) = (points.first(), points.last()) else {
+/// Of `items`, in ascending order of time, so few that a picture holds them: from each
+/// span the first, the lowest, the highest and the last. `point` is an item's time and
+/// value.
+pub(super) fn thinned<T: Copy>(items: &[T], point: impl Fn(&T) -> (f64, f64)) -> Vec<T> {
+    let (Some(first), Some(last)) = (items.first(), items.last()) else {
         return Vec::new();
     };
-    if points.len() <= spans * 4 || end <= start {
-        return points.to_vec();
+    let (start, end) = (point(first).0, point(last).0);
+    if items.len() <= SPANS * 4 || end <= start {
+        return items.to_vec();
     }
-    let span_of = |at: f64| (((at - start) / (end - start)) * spans as f64) as usize;
-    let mut kept = Vec::with_capacity(spans * 4);
-    for span in points.chunk_by(|one, other| span_of(one.0) == span_of(other.0)) {
-        let by_value = |one: &&(f64, f64), other: &&(f64, f64)| one.1.total_cmp(&other.1);
+    let span_of = |item: &T| (((point(item).0 - start) / (end - start)) * SPANS as f64) as usize;
+    let mut kept = Vec::with_capacity(SPANS * 4);
+    for span in items.chunk_by(|one, other| span_of(one) == span_of(other)) {
+        let by_value = |one: &&T, other: &&T| point(one).1.total_cmp(&point(other).1);
         let lowest = span.iter().min_by(by_value);
         let highest = span.iter().max_by(by_value);
-        let mut four: Vec<_> = [span.first(), lowest, highest, span.last()]
-            .into_iter()
-            .flatten()
-            .copied()
-            .collect();
-        four.sort_by(|one, other| one.0.total_cmp(&other.0));
-        four.dedup();
+        let four = [span.first(), lowest, highest, span.last()];
+        let mut four: Vec<T> = four.into_iter().flatten().copied().collect();
+        four.sort_by(|one, other| point(one).0.total_cmp(&point(other).0));
+        four.dedup_by_key(|item| point(item));
         kept.extend(four);
     }
     kept
@@ -238,18 +232,14 @@ mod tests {
             .collect();
         points[5_555].1 = -3.0;
         points[7_777].1 = 1e6;
-        let thin = thinned(&points, 50);
-        assert!(thin.len() <= 50 * 4 + 4, "{}", thin.len());
+        let thin = thinned(&points, |&point| point);
+        assert!(thin.len() <= SPANS * 4 + 4, "{}", thin.len());
         for point in [points[0], points[5_555], points[7_777], points[9_999]] {
             assert!(thin.contains(&point), "{point:?}");
         }
         assert!(thin.is_sorted_by(|one, other| one.0 <= other.0));
-    }
-
-    #[test]
-    fn what_is_few_stays_as_it_is() {
-        let points = [(0.0, 1.0), (1.0, 1.0)];
-        assert_eq!(thinned(&points, 50), points);
-        assert_eq!(thinned(&[], 50), []);
+        for few in [&[], &points[..100]] {
+            assert_eq!(thinned(few, |&point| point), few);
+        }
     }
 }

@@ -6,76 +6,38 @@ use plotters::prelude::*;
 use super::canvas::{Area, Format, beside, centred, label, picture};
 use super::figure::Figure;
 use super::palette::{CLEAN, Colour, FEW, INK, LEFT_OUT, MANY, PAPER, QUIET, SLOW};
+use crate::threshold::Threshold;
+use crate::tune::outcome::Outcome;
+use crate::tune::setting::Setting;
+use crate::tune::trial::Trial;
 use crate::units::{bytes, grouped, tight, time};
-
-/// What is known of one configuration.
-#[derive(Clone, Debug, PartialEq)]
-pub(in super::super) enum CellOutcome {
-    /// It ran.
-    Ran {
-        seconds: f64,
-        takes: u64,
-        empties: u64,
-        /// The latency that the goal is about, in seconds, if there is a goal,
-        /// and whether it was kept.
-        goal: Option<(f64, bool)>,
-        lowest_level: usize,
-    },
-    /// It did not, for this reason.
-    LeftOut(String),
-}
-
-/// One configuration.
-#[derive(Clone, Debug)]
-pub(in super::super) struct Cell {
-    pub(in super::super) capacity: usize,
-    /// Which of the grid's thresholds.
-    pub(in super::super) threshold: usize,
-    pub(in super::super) outcome: CellOutcome,
-    /// The one that is recommended.
-    pub(in super::super) is_recommended: bool,
-}
-
-/// All configurations.
-#[derive(Clone, Debug, Default)]
-pub(in super::super) struct Grid {
-    /// In ascending order.
-    pub(in super::super) capacities: Vec<usize>,
-    /// What they are called.
-    pub(in super::super) thresholds: Vec<String>,
-    pub(in super::super) cells: Vec<Cell>,
-}
 
 /// Empties of which there are more than this share of the takes are many.
 const MANY_SHARE: f64 = 1e-3;
 
-impl Cell {
-    /// The colour, and what is written on it.
-    fn face(&self) -> (Colour, String) {
-        match &self.outcome {
-            CellOutcome::LeftOut(_) => (LEFT_OUT, "-".to_owned()),
-            CellOutcome::Ran {
-                empties: 0,
-                goal: Some((seconds, false)),
-                ..
-            } => (SLOW, format!("0 {}", time(*seconds))),
-            CellOutcome::Ran { empties: 0, .. } => (CLEAN, "0".to_owned()),
-            CellOutcome::Ran { takes, empties, .. } => {
-                let share = *empties as f64 / (*takes).max(1) as f64;
-                let colour = if share > MANY_SHARE { MANY } else { FEW };
-                (colour, tight(*empties as f64))
-            }
-        }
-    }
+/// All configurations.
+pub(super) struct Grid<'a> {
+    outcome: &'a Outcome,
+    /// In ascending order.
+    capacities: Vec<usize>,
+    thresholds: Vec<Threshold>,
 }
 
-impl Grid {
+impl<'a> Grid<'a> {
+    pub(super) fn new(outcome: &'a Outcome) -> Self {
+        Self {
+            outcome,
+            capacities: outcome.capacities(),
+            thresholds: outcome.thresholds(),
+        }
+    }
+
     pub(super) fn figure(&self) -> Result<Figure> {
         let title = "Capacities and thresholds";
         let text = self.text();
         let height = |_| 40 + 40 * self.thresholds.len() as u32 + 66;
         let draw = |area: &Area<'_>, format| self.draw(area, format);
-        let picture = match self.cells.is_empty() {
+        let picture = match self.capacities.is_empty() {
             true => None,
             false => Some(picture(["grid", title, &text], height, draw)?),
         };
@@ -85,27 +47,50 @@ impl Grid {
             text,
             picture,
             head: head.split(", ").collect(),
-            rows: self.cells.iter().map(|cell| self.row(cell)).collect(),
+            rows: self
+                .settings(&self.capacities)
+                .map(|(_, it)| self.row(it))
+                .collect(),
         })
     }
 
-    fn recommended(&self) -> Option<&Cell> {
-        self.cells.iter().find(|cell| cell.is_recommended)
+    /// Each of them, with its column and its row.
+    fn settings(&self, capacities: &[usize]) -> impl Iterator<Item = ((usize, usize), Setting)> {
+        capacities
+            .iter()
+            .enumerate()
+            .flat_map(|(column, &capacity)| {
+                let thresholds = self.thresholds.iter().enumerate();
+                thresholds.map(move |(row, &threshold)| {
+                    let setting = Setting {
+                        capacity,
+                        threshold,
+                    };
+                    ((column, row), setting)
+                })
+            })
     }
 
-    fn threshold(&self, cell: &Cell) -> &str {
-        self.thresholds
-            .get(cell.threshold)
-            .map_or("", String::as_str)
+    /// The recommended one, if it is in the grid.
+    fn recommended(&self) -> Option<Setting> {
+        let recommended = self.outcome.findings.recommended;
+        recommended.filter(|setting| self.capacities.contains(&setting.capacity))
+    }
+
+    /// Its latency that the goal is about, in seconds, if there is a goal, and whether it
+    /// was kept.
+    fn goal(&self, trial: &Trial) -> Option<(f64, bool)> {
+        let goal = self.outcome.goal.as_ref()?;
+        Some((trial.latency_at(goal.share), trial.keeps(goal)))
     }
 
     fn text(&self) -> String {
         let recommended = match self.recommended() {
-            Some(cell) => format!(
+            Some(setting) => format!(
                 "The frame marks the recommended one: {} slots ({}), threshold {}.",
-                grouped(cell.capacity as u64),
-                bytes(cell.capacity * 8),
-                self.threshold(cell),
+                grouped(setting.capacity as u64),
+                bytes(setting.bytes()),
+                setting.threshold,
             ),
             None => "None could be recommended.".to_owned(),
         };
@@ -119,7 +104,7 @@ impl Grid {
     fn columns(&self, format: Format) -> &[usize] {
         let most = format.choose(11, 6);
         let all = &self.capacities;
-        let place = |cell: &Cell| all.iter().position(|&it| it == cell.capacity);
+        let place = |setting: Setting| all.iter().position(|&it| it == setting.capacity);
         let middle = self.recommended().and_then(place);
         let middle = middle.unwrap_or(all.len() / 2);
         let first = middle.saturating_sub(most / 2);
@@ -152,66 +137,74 @@ impl Grid {
             };
             area.draw(&Text::new(name, (x, top - 9), quiet()))?;
         }
-        for (row, name) in self.thresholds.iter().enumerate() {
+        for (row, threshold) in self.thresholds.iter().enumerate() {
             let (_, y) = corner(0.0, row as f64 + 0.5);
-            area.draw(&Text::new(name.clone(), (left / 2, y), quiet()))?;
+            area.draw(&Text::new(threshold.to_string(), (left / 2, y), quiet()))?;
         }
-        for cell in &self.cells {
-            let Some(column) = capacities.iter().position(|&it| it == cell.capacity) else {
-                continue;
-            };
-            let column = column as f64;
-            let (x, y) = corner(column, cell.threshold as f64);
-            let (right, below) = corner(column + 1.0, cell.threshold as f64 + 1.0);
+        for ((column, row), setting) in self.settings(capacities) {
+            let (x, y) = corner(column as f64, row as f64);
+            let (right, below) = corner(column as f64 + 1.0, row as f64 + 1.0);
             let corners = [(x + 1, y + 1), (right - 1, below - 1)];
-            let (colour, face) = cell.face();
+            let (colour, face) = self.face(setting);
             area.draw(&Rectangle::new(corners, colour.drawn().filled()))?;
             let middle = ((x + right) / 2, (y + below) / 2);
             area.draw(&Text::new(face, middle, centred(INK.drawn())))?;
-            if cell.is_recommended {
+            if self.recommended() == Some(setting) {
                 frame(area, corners)?;
             }
         }
         key(area, height as i32 - bottom + 12, format)
     }
 
-    fn row(&self, cell: &Cell) -> Vec<String> {
-        let mut row = vec![
-            grouped(cell.capacity as u64),
-            bytes(cell.capacity * 8),
-            self.threshold(cell).to_owned(),
-        ];
-        match &cell.outcome {
-            CellOutcome::LeftOut(reason) => {
-                row.extend(["-", "-", "-", "-"].map(str::to_owned));
-                row.push(format!("did not run: {reason}"));
+    /// The colour, and what is written on it.
+    fn face(&self, setting: Setting) -> (Colour, String) {
+        let Some(trial) = self.outcome.findings.trial(setting) else {
+            return (LEFT_OUT, "-".to_owned());
+        };
+        match (trial.not_served(), self.goal(trial)) {
+            (0, Some((seconds, false))) => (SLOW, format!("0 {}", time(seconds))),
+            (0, _) => (CLEAN, "0".to_owned()),
+            (empties, _) => {
+                let share = empties as f64 / trial.takes().max(1) as f64;
+                let colour = if share > MANY_SHARE { MANY } else { FEW };
+                (colour, tight(empties as f64))
             }
-            CellOutcome::Ran {
-                seconds,
-                takes,
-                empties,
-                goal,
-                lowest_level,
-            } => row.extend([
-                time(*seconds),
-                grouped(*takes),
-                grouped(*empties),
-                grouped(*lowest_level as u64),
-                remark(cell.is_recommended, *goal),
-            ]),
+        }
+    }
+
+    fn row(&self, setting: Setting) -> Vec<String> {
+        let mut row = vec![
+            grouped(setting.capacity as u64),
+            bytes(setting.bytes()),
+            setting.threshold.to_string(),
+        ];
+        if let Some(trial) = self.outcome.findings.trial(setting) {
+            row.extend([
+                time(trial.seconds()),
+                grouped(trial.takes()),
+                grouped(trial.not_served()),
+                grouped(trial.lowest_level as u64),
+                self.remark(trial),
+            ]);
+        } else {
+            row.extend(["-"; 4].map(str::to_owned));
+            row.push(format!(
+                "did not run: {}",
+                self.outcome.why_not_run(setting)
+            ));
         }
         row
     }
-}
 
-fn remark(is_recommended: bool, goal: Option<(f64, bool)>) -> String {
-    let goal = goal.map(|(seconds, kept)| {
-        let word = if kept { "keeps" } else { "misses" };
-        format!("{word} the goal with {}", time(seconds))
-    });
-    let recommended = is_recommended.then(|| "recommended".to_owned());
-    let parts: Vec<_> = recommended.into_iter().chain(goal).collect();
-    parts.join(", ")
+    fn remark(&self, trial: &Trial) -> String {
+        let is_recommended = self.recommended() == Some(trial.setting);
+        let mut parts = Vec::from_iter(is_recommended.then(|| "recommended".to_owned()));
+        if let Some((seconds, is_kept)) = self.goal(trial) {
+            let word = if is_kept { "keeps" } else { "misses" };
+            parts.push(format!("{word} the goal with {}", time(seconds)));
+        }
+        parts.join(", ")
+    }
 }
 
 /// Two rectangles, one in the other, so that no colour is needed to see it.

@@ -7,31 +7,21 @@ use super::canvas::{Area, Format, LEGEND_LINE, centred, label, legend, line, mar
 use super::figure::Figure;
 use super::palette::{GRID, QUIET};
 use crate::load::PERCENTILES;
+use crate::tune::trial::Trial;
 use crate::units::{grouped, time};
 
 /// The most lines that a picture holds.
 const MOST_LINES: usize = 6;
 
-/// How long takes lasted with one configuration.
-#[derive(Clone, Debug)]
-pub(in super::super) struct LatencyRow {
-    /// Which configuration.
-    pub(in super::super) name: String,
-    /// Seconds, for each of [`PERCENTILES`].
-    pub(in super::super) seconds: [f64; PERCENTILES.len()],
-    pub(in super::super) takes: u64,
-    pub(in super::super) empties: u64,
-}
-
-/// All rows; those that come first are drawn.
-pub(super) fn figure(rows: &[LatencyRow]) -> Result<Figure> {
+/// How long takes lasted, of which those of the first trials are drawn.
+pub(super) fn figure(trials: &[&Trial]) -> Result<Figure> {
     let title = "Latency by percentile";
-    let drawn = &rows[..rows.len().min(MOST_LINES)];
-    let text = text(rows.len(), drawn);
+    let drawn = &trials[..trials.len().min(MOST_LINES)];
+    let text = text(trials.len(), drawn);
     let picture = if drawn.is_empty() {
         None
     } else {
-        let names = drawn.iter().map(|row| row.name.clone()).collect::<Vec<_>>();
+        let names: Vec<_> = drawn.iter().map(|it| it.setting.to_string()).collect();
         let below = LEGEND_LINE * names.len() as u32 + 8;
         let height = |format: Format| format.choose(320, 280) + below;
         Some(picture(
@@ -52,20 +42,20 @@ pub(super) fn figure(rows: &[LatencyRow]) -> Result<Figure> {
             .chain(PERCENTILES.map(|(name, _)| name))
             .chain(["takes", "empties"])
             .collect(),
-        rows: rows.iter().map(cells).collect(),
+        rows: trials.iter().map(|trial| cells(trial)).collect(),
     })
 }
 
-fn text(all: usize, drawn: &[LatencyRow]) -> String {
+fn text(all: usize, drawn: &[&Trial]) -> String {
     let Some(first) = drawn.first() else {
         return "No latency was measured.".to_owned();
     };
     let mut text = format!(
         "From the moment at which a take was due to its return, on a logarithmic axis, at named \
          percentiles, one line for each configuration. With {}: ",
-        first.name
+        first.setting
     );
-    let named = PERCENTILES.iter().zip(first.seconds);
+    let named = PERCENTILES.iter().zip(first.latencies());
     let figures: Vec<_> = named
         .map(|((name, _), seconds)| format!("{name} {}", time(seconds)))
         .collect();
@@ -81,8 +71,8 @@ fn text(all: usize, drawn: &[LatencyRow]) -> String {
 }
 
 /// The decades, in seconds, between which all figures lie.
-fn decades(rows: &[LatencyRow]) -> (f64, f64) {
-    let figures = rows.iter().flat_map(|row| row.seconds);
+fn decades(trials: &[&Trial]) -> (f64, f64) {
+    let figures = trials.iter().flat_map(|trial| trial.latencies());
     let known = figures.filter(|seconds| seconds.is_finite() && *seconds > 0.0);
     let (low, high) = known.fold((f64::MAX, f64::MIN), |(low, high), seconds| {
         (low.min(seconds), high.max(seconds))
@@ -95,8 +85,8 @@ fn decades(rows: &[LatencyRow]) -> (f64, f64) {
     (from, until.max(from * 10.0))
 }
 
-fn draw(root: &Area<'_>, area: &Area<'_>, rows: &[LatencyRow], format: Format) -> Result<()> {
-    let (from, until) = decades(rows);
+fn draw(root: &Area<'_>, area: &Area<'_>, trials: &[&Trial], format: Format) -> Result<()> {
+    let (from, until) = decades(trials);
     let last = PERCENTILES.len() as f64 - 1.0;
     let mut chart = ChartBuilder::on(area)
         .margin(8)
@@ -122,8 +112,8 @@ fn draw(root: &Area<'_>, area: &Area<'_>, rows: &[LatencyRow], format: Format) -
         let place = centred(QUIET.drawn());
         root.draw(&Text::new((*name).to_owned(), (x, y + 16), place))?;
     }
-    for (index, row) in rows.iter().enumerate() {
-        let points: Vec<_> = (row.seconds.iter().enumerate())
+    for (index, trial) in trials.iter().enumerate() {
+        let points: Vec<_> = (trial.latencies().iter().enumerate())
             .map(|(at, seconds)| (at as f64, seconds.clamp(from, until)))
             .collect();
         chart.draw_series(LineSeries::new(points.iter().copied(), line(index)))?;
@@ -135,9 +125,9 @@ fn draw(root: &Area<'_>, area: &Area<'_>, rows: &[LatencyRow], format: Format) -
 }
 
 /// A row of the table.
-fn cells(row: &LatencyRow) -> Vec<String> {
-    let mut cells = vec![row.name.clone()];
-    cells.extend(row.seconds.iter().map(|&seconds| time(seconds)));
-    cells.extend([grouped(row.takes), grouped(row.empties)]);
+fn cells(trial: &Trial) -> Vec<String> {
+    let mut cells = vec![trial.setting.to_string()];
+    cells.extend(trial.latencies().map(time));
+    cells.extend([trial.total.taken, trial.total.empties].map(grouped));
     cells
 }

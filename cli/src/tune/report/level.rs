@@ -3,120 +3,150 @@
 use anyhow::Result;
 use plotters::prelude::*;
 
-use super::canvas::{
-    Area, Format, SPANS, beside, dashed, line, mark, picture, span, thinned, time_chart, value_at,
-};
+use super::canvas::{Area, Format, beside, dashed, line, mark, picture, span, thinned, time_chart};
 use super::figure::Figure;
 use super::palette::{INK, PAPER};
+use crate::drive::measurement::Sample;
+use crate::tune::setting::Setting;
+use crate::tune::trial::Trial;
 use crate::units::{grouped, short, time};
 
 /// The markers of fills and of empties.
 const FILL: usize = 1;
 const EMPTY: usize = 4;
 
-/// The level of one ring over time.
-#[derive(Clone, Debug, Default)]
-pub(in super::super) struct Level {
-    /// Of which configuration.
-    pub(in super::super) of: String,
-    pub(in super::super) capacity: usize,
-    /// Seconds, and the threshold from then on. One for a fixed threshold.
-    pub(in super::super) thresholds: Vec<(f64, f64)>,
-    /// Seconds, and IDs in the ring.
-    pub(in super::super) levels: Vec<(f64, f64)>,
-    /// Seconds, and how many fills ended by then.
-    pub(in super::super) fills: Vec<(f64, f64)>,
-    /// Seconds, and how many takes had found the ring empty by then.
-    pub(in super::super) empties: Vec<(f64, f64)>,
+/// The level of a ring around its lowest.
+pub(super) fn figure(trial: &Trial) -> Result<Figure> {
+    let title = "Level over time";
+    let samples = window(&trial.total.samples);
+    let first = samples.first();
+    let fills = |sample: &Sample| sample.fills - first.map_or(0, |first| first.fills);
+    let empties = |sample: &Sample| sample.empties - first.map_or(0, |first| first.empties);
+    let (start, end) = span(samples);
+    let capacity = trial.setting.capacity;
+    let lowest = samples.iter().map(|sample| sample.level).min();
+    let lowest = lowest.unwrap_or(capacity);
+    let text = format!(
+        "{}: {} of one run. The level of the ring (line) lies between 0 and the capacity of \
+         {} IDs; the lowest was {} IDs, {:.0} % of it. The dashed line is the threshold. Each \
+         triangle above is a moment by which one or more fills had ended, {} in all; each cross \
+         below one by which takes had found the ring empty, {} in all.",
+        trial.setting,
+        time(end - start),
+        grouped(capacity as u64),
+        grouped(lowest as u64),
+        100.0 * lowest as f64 / capacity as f64,
+        samples.last().map_or(0, fills),
+        samples.last().map_or(0, empties),
+    );
+    let row = |sample: Sample| {
+        vec![
+            format!("{:.4}", sample.seconds),
+            grouped(sample.level as u64),
+            grouped(sample.threshold as u64),
+            grouped(fills(&sample)),
+            grouped(empties(&sample)),
+        ]
+    };
+    let draw = |area: &Area<'_>, format| draw(area, format, trial.setting, samples);
+    let head = "seconds, IDs in the ring, threshold, fills so far, empties so far";
+    Ok(Figure {
+        title,
+        picture: Some(picture(["level", title, &text], |_| 340, draw)?),
+        head: head.split(", ").collect(),
+        rows: thinned(samples, level).into_iter().map(row).collect(),
+        text,
+    })
 }
 
-impl Level {
-    fn threshold_at(&self, at: f64) -> Option<f64> {
-        let first = self.thresholds.first().map(|point| point.1);
-        value_at(&self.thresholds, at).or(first)
-    }
+fn level(sample: &Sample) -> (f64, f64) {
+    (sample.seconds, sample.level as f64)
+}
 
-    pub(super) fn figure(&self) -> Result<Figure> {
-        let title = "Level over time";
-        let text = self.text();
-        let draw = |area: &Area<'_>, format| self.draw(area, format);
-        let svg = picture(["level", title, &text], |_| 340, draw)?;
-        let count = |counts, at| grouped(value_at(counts, at).unwrap_or(0.0) as u64);
-        let row = |(at, level): (f64, f64)| {
-            let threshold = self.threshold_at(at);
-            vec![
-                format!("{at:.4}"),
-                grouped(level as u64),
-                threshold.map_or("none".to_owned(), |slots| grouped(slots as u64)),
-                count(&self.fills, at),
-                count(&self.empties, at),
-            ]
-        };
-        let head = "seconds, IDs in the ring, threshold, fills so far, empties so far";
-        Ok(Figure {
-            title,
-            picture: Some(svg),
-            head: head.split(", ").collect(),
-            rows: thinned(&self.levels, SPANS).into_iter().map(row).collect(),
-            text,
-        })
+/// The time around the lowest level: as much of it as has so few fills that each
+/// can be seen.
+fn window(samples: &[Sample]) -> &[Sample] {
+    const MOST_MARKS: usize = 60;
+    const LEAST: f64 = 0.02;
+    let lowest = samples.iter().min_by_key(|sample| sample.level);
+    let Some(lowest) = lowest.map(|sample| sample.seconds) else {
+        return samples;
+    };
+    let mut around = 1.1;
+    loop {
+        let start = samples.partition_point(|sample| sample.seconds < lowest - around);
+        let end = samples.partition_point(|sample| sample.seconds <= lowest + around);
+        let window = &samples[start..end];
+        if moments(window, |sample| sample.fills).count() <= MOST_MARKS || around < LEAST {
+            return window;
+        }
+        around *= 0.8;
     }
+}
 
-    fn text(&self) -> String {
-        let (start, end) = span(&self.levels);
-        let levels = self.levels.iter().map(|point| point.1);
-        let lowest = levels.fold(self.capacity as f64, f64::min);
-        let all = |counts: &[(f64, f64)]| counts.last().map_or(0, |point| point.1 as u64);
-        format!(
-            "{}: {} of one run. The level of the ring (line) lies between 0 and the capacity of \
-             {} IDs; the lowest was {} IDs, {:.0} % of it. The dashed line is the threshold. Each \
-             triangle above is a moment by which one or more fills had ended, {} in all; each cross \
-             below one by which takes had found the ring empty, {} in all.",
-            self.of,
-            time(end - start),
-            grouped(self.capacity as u64),
-            grouped(lowest as u64),
-            100.0 * lowest / self.capacity.max(1) as f64,
-            all(&self.fills),
-            all(&self.empties),
-        )
+fn draw(area: &Area<'_>, format: Format, setting: Setting, samples: &[Sample]) -> Result<()> {
+    let capacity = setting.capacity as f64;
+    let (start, end) = span(samples);
+    // Room above for the fills.
+    let mut chart = time_chart(area, format, (start, end), capacity * 1.12, short)?;
+    let levels = thinned(samples, level);
+    chart.draw_series(LineSeries::new(levels.iter().map(level), line(0)))?;
+    let steps = samples.chunk_by(|one, other| one.threshold == other.threshold);
+    let thresholds: Vec<_> = steps
+        .map(|step| (step[0].seconds, step[0].threshold as f64))
+        .collect();
+    let thresholds = thinned(&thresholds, |&point| point);
+    let ends = thresholds.iter().skip(1).map(|next| next.0).chain([end]);
+    for (&(from, threshold), until) in thresholds.iter().zip(ends) {
+        dashed(&mut chart, [(from, threshold), (until, threshold)], 1)?;
     }
-
-    fn draw(&self, area: &Area<'_>, format: Format) -> Result<()> {
-        let (start, end) = span(&self.levels);
-        // Room above for the fills.
-        let top = self.capacity as f64 * 1.12;
-        let mut chart = time_chart(area, format, (start, end), top, short)?;
-        chart.draw_series(LineSeries::new(thinned(&self.levels, SPANS), line(0)))?;
-        let thresholds = thinned(&self.thresholds, SPANS);
-        let ends = thresholds.iter().skip(1).map(|next| next.0).chain([end]);
-        for (&(from, threshold), until) in thresholds.iter().zip(ends) {
-            dashed(&mut chart, [(from, threshold), (until, threshold)], 1)?;
-        }
-        for at in moments(&self.fills) {
-            let at = chart.backend_coord(&(at, self.capacity as f64 * 1.06));
-            mark(area, at, FILL)?;
-        }
-        for at in moments(&self.empties) {
-            mark(area, chart.backend_coord(&(at, 0.0)), EMPTY)?;
-        }
-        if let Some(threshold) = self.threshold_at(start) {
-            let (x, y) = chart.backend_coord(&(start, threshold));
-            // Lines may run through here.
-            let behind = [(x + 2, y - 20), (x + 74, y - 3)];
-            area.draw(&Rectangle::new(behind, PAPER.drawn().filled()))?;
-            let name = Text::new("threshold", (x + 6, y - 11), beside(INK.drawn()));
-            area.draw(&name)?;
-        }
-        Ok(())
+    for at in moments(samples, |sample| sample.fills) {
+        mark(area, chart.backend_coord(&(at, capacity * 1.06)), FILL)?;
     }
+    for at in moments(samples, |sample| sample.empties) {
+        mark(area, chart.backend_coord(&(at, 0.0)), EMPTY)?;
+    }
+    if let Some(first) = thresholds.first() {
+        let (x, y) = chart.backend_coord(first);
+        // Lines may run through here.
+        let behind = [(x + 2, y - 20), (x + 74, y - 3)];
+        area.draw(&Rectangle::new(behind, PAPER.drawn().filled()))?;
+        let name = Text::new("threshold", (x + 6, y - 11), beside(INK.drawn()));
+        area.draw(&name)?;
+    }
+    Ok(())
 }
 
 /// The moments at which a count grew.
-fn moments(counts: &[(f64, f64)]) -> impl Iterator<Item = f64> {
-    let before = [0.0].into_iter().chain(counts.iter().map(|point| point.1));
-    let grown = counts.iter().zip(before);
-    grown
-        .filter(|(point, before)| point.1 > *before)
-        .map(|(point, _)| point.0)
+fn moments(samples: &[Sample], count: fn(&Sample) -> u64) -> impl Iterator<Item = f64> {
+    let grown = samples
+        .windows(2)
+        .filter(move |pair| count(&pair[1]) > count(&pair[0]));
+    grown.map(|pair| pair[1].seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples(fills_each: u64) -> Vec<Sample> {
+        let sample = |index: u64| Sample {
+            seconds: index as f64 / 1000.0,
+            level: if index == 3000 { 1 } else { 10 },
+            threshold: 5,
+            borrowed: 0.0,
+            fills: index * fills_each,
+            empties: 0,
+        };
+        (0..5000).map(sample).collect()
+    }
+
+    #[test]
+    fn the_picture_is_about_the_lowest_level_and_so_short_that_each_fill_is_seen() {
+        let samples = [samples(0), samples(1)];
+        let [few, many] = [window(&samples[0]), window(&samples[1])];
+        assert_eq!((few[0].seconds, few[few.len() - 1].seconds), (1.9, 4.1));
+        assert!(many.len() <= 61, "{}", many.len());
+        assert!(many.iter().any(|sample| sample.level == 1));
+    }
 }
