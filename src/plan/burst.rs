@@ -72,10 +72,10 @@ impl fmt::Display for Burst {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rate = self.rate.to_string();
         // The unit of time is understood, where there is one of size.
-        let rate = match rate.strip_suffix("/s") {
-            Some(short) if !short.ends_with(|c: char| c.is_ascii_digit()) => short,
-            _ => &rate,
-        };
+        let short = rate
+            .strip_suffix("/s")
+            .filter(|it| it.ends_with(char::is_alphabetic));
+        let rate = short.unwrap_or(&rate);
         write!(f, "{rate}:{}/{}", Span(self.length), Span(self.period))
     }
 }
@@ -93,10 +93,8 @@ impl FromStr for Burst {
         let form = || BurstError::Form { text: text.into() };
         let (rate, spans) = text.split_once(':').ok_or_else(form)?;
         let (length, period) = spans.split_once('/').ok_or_else(form)?;
-        let span = |text: &str| {
-            let wrong = || BurstError::Span { text: text.into() };
-            span::parse(text).ok_or_else(wrong)
-        };
+        let span =
+            |text: &str| span::parse(text).ok_or_else(|| BurstError::Span { text: text.into() });
         let rate = rate.parse().map_err(BurstError::Rate)?;
         Self::new(rate, span(length)?, span(period)?)
     }
@@ -168,27 +166,23 @@ mod tests {
 
     use super::*;
 
-    fn error(text: &str) -> String {
-        text.parse::<Burst>().unwrap_err().to_string()
-    }
-
     #[test]
     fn what_is_wrong_is_said() {
-        for wrong in ["", "20M", "20M:100ms", "100ms/1s", "20M/100ms:1s"] {
-            assert!(error(wrong).contains("rate:length/period"), "{wrong}");
+        let form = ["", "20M", "20M:100ms", "100ms/1s", "20M/100ms:1s"];
+        let span = ["1M:100/1s", "1M:0ms/1s", "1M:1ms/", "1M:1ms/1s/1s"];
+        for (advice, wrong) in [
+            ("rate:length/period", &form[..]),
+            ("without a unit", &["20:100ms/1s"]),
+            ("a rate of 0k can't be had", &["0k:100ms/1s"]),
+            ("no length of time", &span),
+            ("not over within its period", &["1M:2s/1s", "1M:1000ms/1s"]),
+            ("at most 8760h", &["1M:1s/8761h"]),
+        ] {
+            for text in wrong {
+                let error = text.parse::<Burst>().unwrap_err().to_string();
+                assert!(error.contains(advice), "{text}: {error}");
+            }
         }
-        assert!(error("20:100ms/1s").contains("without a unit"));
-        assert!(error("0k:100ms/1s").contains("can't be had"));
-        for wrong in ["1M:100/1s", "1M:0ms/1s", "1M:1ms/", "1M:1ms/1s/1s"] {
-            assert!(error(wrong).contains("no length of time"), "{wrong}");
-        }
-        for wrong in ["1M:2s/1s", "1M:1000ms/1s"] {
-            assert!(
-                error(wrong).contains("not over within its period"),
-                "{wrong}"
-            );
-        }
-        assert!(error("1M:1s/8761h").contains("at most 8760h"));
         let rate = Rate::new(1).unwrap();
         let none = Burst::new(rate, Duration::ZERO, Duration::from_secs(1));
         assert!(none.unwrap_err().to_string().contains("above 0"));

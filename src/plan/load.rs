@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::burst::Burst;
-use super::piece::{Piece, Step};
+use super::piece::Piece;
 use super::rate::Rate;
 use super::span::Span;
 use super::trace::Trace;
@@ -31,7 +31,7 @@ use super::trace::Trace;
 pub struct Load {
     kind: Kind,
     /// All of it, or a period that repeats.
-    steps: Box<[Step]>,
+    pieces: Box<[Piece]>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,9 +44,10 @@ enum Kind {
 impl Load {
     /// The same rate for ever.
     pub fn steady(rate: Rate) -> Self {
+        let whole = Piece::default().then(f64::INFINITY, rate.per_second() as f64);
         Self {
             kind: Kind::Steady(rate),
-            steps: Step::sequence([(f64::INFINITY, rate)]),
+            pieces: [whole].into(),
         }
     }
 
@@ -60,30 +61,21 @@ impl Load {
             return self;
         };
         let [length, period] = [burst.length(), burst.period()].map(|it| it.as_secs_f64());
+        let high = Piece::default().then(length, burst.rate().per_second() as f64);
         Self {
             kind: Kind::Bursts(rate, burst),
-            steps: Step::sequence([(length, burst.rate()), (period, rate)]),
+            pieces: [high, high.then(period, rate.per_second() as f64)].into(),
         }
     }
 
     /// How many IDs are asked for in the first `seconds`; none before 0.
     pub fn demanded_by(&self, seconds: f64) -> f64 {
-        let seconds = seconds.max(0.0);
-        let (before, within) = match self.period() {
-            Some(period) => {
-                let turn = (seconds / period.as_secs_f64()).floor();
-                let within = seconds - turn * period.as_secs_f64();
-                (turn * self.ids(), within.max(0.0))
-            }
-            None => (0.0, seconds),
-        };
-        let index = self
-            .steps
-            .partition_point(|step| step.piece.until <= within);
-        let of_turn = match self.steps.get(index) {
-            Some(Step { piece, before }) => before + piece.rate * (within - piece.from),
-            None => self.ids(),
-        };
+        let (before, within) = self.split(seconds.max(0.0), self.end(), self.ids());
+        let index = self.pieces.partition_point(|piece| piece.until <= within);
+        let of_turn = self.pieces.get(index).map_or_else(
+            || self.ids(),
+            |piece| piece.before + piece.rate * (within - piece.from),
+        );
         before + of_turn
     }
 
@@ -93,32 +85,34 @@ impl Load {
         if ids <= 0.0 {
             return Some(0.0);
         }
-        let (start, within) = match self.period() {
-            Some(period) => {
-                let turn = (ids / self.ids()).floor();
-                let within = (ids - turn * self.ids()).clamp(0.0, self.ids());
-                (turn * period.as_secs_f64(), within)
-            }
-            None => (0.0, ids),
-        };
-        let index = self.steps.partition_point(|step| step.after() < within);
-        let Step { piece, before } = self.steps.get(index)?;
-        Some(start + piece.from + (within - before) / piece.rate)
+        let (start, within) = self.split(ids, self.ids(), self.end());
+        let index = self.pieces.partition_point(|piece| piece.after() < within);
+        let piece = self.pieces.get(index)?;
+        Some(start + piece.from + (within - piece.before) / piece.rate)
+    }
+
+    /// Splits `amount`, of which each period has `each`, into whole periods and a rest:
+    /// `other` for each of these periods, and the rest.
+    fn split(&self, amount: f64, each: f64, other: f64) -> (f64, f64) {
+        if self.period().is_none() {
+            return (0.0, amount);
+        }
+        let turns = (amount / each).floor();
+        (turns * other, (amount - turns * each).clamp(0.0, each))
     }
 
     /// The spans of one rate each, in order; without end unless it is a trace.
     pub fn pieces(&self) -> Box<dyn Iterator<Item = Piece> + '_> {
-        let once = self.steps.iter().map(|step| step.piece);
         let Some(period) = self.period() else {
-            return Box::new(once);
+            return Box::new(self.pieces.iter().copied());
         };
         let of_turn = move |turn: u64| {
             let start = turn as f64 * period.as_secs_f64();
-            let pieces = self.steps.iter().map(|step| step.piece);
-            pieces.map(move |piece| Piece {
+            self.pieces.iter().map(move |piece| Piece {
                 from: start + piece.from,
                 until: start + piece.until,
-                rate: piece.rate,
+                before: turn as f64 * self.ids() + piece.before,
+                ..*piece
             })
         };
         Box::new((0..).flat_map(of_turn))
@@ -144,7 +138,7 @@ impl Load {
 
     /// The highest rate, in IDs a second.
     pub fn peak(&self) -> f64 {
-        let rates = self.steps.iter().map(|step| step.piece.rate);
+        let rates = self.pieces.iter().map(|piece| piece.rate);
         rates.fold(0.0, f64::max)
     }
 
@@ -164,16 +158,16 @@ impl Load {
         }
     }
 
-    /// Where the last step ends.
+    /// Where the last piece ends.
     fn end(&self) -> f64 {
-        self.steps.last().map_or(0.0, |step| step.piece.until)
+        self.pieces.last().map_or(0.0, |piece| piece.until)
     }
 
-    /// How many IDs all steps ask for.
+    /// How many IDs all pieces ask for.
     fn ids(&self) -> f64 {
         match self.kind {
             Kind::Trace { ids } => ids as f64,
-            Kind::Steady(_) | Kind::Bursts(..) => self.steps.last().map_or(0.0, Step::after),
+            Kind::Steady(_) | Kind::Bursts(..) => self.pieces.last().map_or(0.0, Piece::after),
         }
     }
 }
@@ -182,7 +176,7 @@ impl From<Trace> for Load {
     fn from(trace: Trace) -> Self {
         Self {
             kind: Kind::Trace { ids: trace.ids() },
-            steps: trace.into_steps(),
+            pieces: trace.pieces,
         }
     }
 }
@@ -308,6 +302,7 @@ mod tests {
             from: 0.0,
             until: f64::INFINITY,
             rate: 5e4,
+            before: 0.0,
         };
         assert_eq!(all, [whole]);
         let cut: Vec<_> = steady.pieces_until(2.0).collect();
@@ -387,6 +382,8 @@ mod tests {
         fn no_piece_is_above_the_peak(load in any_load(), seconds in 0.001..20.0_f64) {
             for piece in load.pieces_until(seconds) {
                 prop_assert!(piece.rate <= load.peak() && piece.seconds() > 0.0);
+                let before = load.demanded_by(piece.from);
+                prop_assert!((piece.before - before).abs() <= 1e-6 * before.max(1.0));
             }
             prop_assert!(load.mean() <= load.peak() * (1.0 + 1e-9));
         }

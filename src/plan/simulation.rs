@@ -87,29 +87,31 @@ pub struct Point {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn simulate(load: &Load, machine: &Machine, config: &Config, duration: Duration) -> Simulation {
-    let mut ring = FluidRing::new(machine, config, Phase::Actual);
+    let mut ring = FluidRing::new(machine, config);
+    ring.record();
     for piece in load.pieces_until(duration.as_secs_f64()) {
-        ring.run(piece);
+        while ring.seconds < piece.until {
+            ring.step(piece);
+            ring.record();
+            // A mistake in the arithmetic fails here by name instead of going on for ever.
+            #[cfg(test)]
+            assert!(ring.result.level.len() < 1 << 22, "the model stands still");
+        }
     }
-    ring.finish()
+    if ring.seconds > 0.0 {
+        ring.result.mean_level = ring.level_seconds / ring.seconds;
+    }
+    ring.result
 }
 
 /// Whether the ring becomes empty in the worst case: if each rise of the rate comes
 /// when the level has just not reached the threshold.
 pub(super) fn underruns(load: &Load, machine: &Machine, config: &Config, seconds: f64) -> bool {
-    let mut ring = FluidRing::new(machine, config, Phase::Worst);
+    let mut ring = FluidRing::new(machine, config);
     load.pieces_until(seconds).any(|piece| {
-        ring.run(piece);
+        ring.run_worst(piece);
         ring.result.empties > 0.0
     })
-}
-
-/// How the level stands when the rate rises.
-#[derive(Clone, Copy, PartialEq)]
-enum Phase {
-    Actual,
-    /// As low as it can be without a producer awake.
-    Worst,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -131,7 +133,6 @@ struct FluidRing {
     fill_rate: f64,
     take_rate: f64,
     wake_latency: f64,
-    phase: Phase,
     controller: Option<ThresholdController>,
     targets: Targets,
     seconds: f64,
@@ -153,20 +154,19 @@ const STEPS_BEFORE_TREND: u32 = 1_000;
 const NEGLIGIBLE: f64 = 1e-6;
 
 impl FluidRing {
-    fn new(machine: &Machine, config: &Config, phase: Phase) -> Self {
+    fn new(machine: &Machine, config: &Config) -> Self {
         let capacity = config.capacity() as f64;
         let controller = config.threshold().controller(config.capacity());
         let fixed = Targets {
             threshold: config.threshold_in_slots(),
             above: config.capacity() as u64,
         };
-        let mut ring = Self {
+        Self {
             capacity,
             fill_rate: machine.fill_rate().per_second() as f64,
             take_rate: machine.take_rate().per_second() as f64,
             // A wake-up of no length would have endless events in no time.
             wake_latency: machine.wake_latency().as_secs_f64().max(1e-6),
-            phase,
             targets: controller
                 .as_ref()
                 .map_or(fixed, ThresholdController::targets),
@@ -185,16 +185,7 @@ impl FluidRing {
                 taken: 0.0,
                 mean_level: capacity,
             },
-        };
-        ring.record();
-        ring
-    }
-
-    fn finish(mut self) -> Simulation {
-        if self.seconds > 0.0 {
-            self.result.mean_level = self.level_seconds / self.seconds;
         }
-        self.result
     }
 
     /// The level at which a take asks for a fill: it leaves fewer than the
@@ -203,29 +194,26 @@ impl FluidRing {
         self.targets.threshold as f64 - 1.0
     }
 
-    fn run(&mut self, piece: Piece) {
-        if self.phase == Phase::Worst && piece.rate > self.last_rate {
+    /// Goes through a piece, at whose beginning the level is as low as it can be without
+    /// a producer awake, if the rate rises.
+    fn run_worst(&mut self, piece: Piece) {
+        if piece.rate > self.last_rate {
             self.drop_to_threshold();
         }
         self.last_rate = piece.rate;
         let fills = self.result.fills;
-        let mut steps = 0;
-        while self.seconds < piece.until && !self.is_decided() {
-            self.wake_producer();
-            self.step(piece);
-            steps += 1;
-            // A mistake in the arithmetic fails here by name instead of going on for ever.
-            #[cfg(test)]
-            assert!(steps < 1 << 22, "the model stands still");
-            if self.phase == Phase::Worst && steps == STEPS_BEFORE_TREND {
-                self.look_ahead(piece);
+        for _ in 0..STEPS_BEFORE_TREND {
+            if self.seconds >= piece.until {
+                return;
             }
-            if self.phase == Phase::Worst && self.result.fills > fills && self.is_settled() {
+            self.step(piece);
+            if self.result.fills > fills && self.is_settled() {
                 // From here on each fill is like the one before it.
                 self.seconds = piece.until;
                 self.drop_to_threshold();
             }
         }
+        self.look_ahead(piece);
     }
 
     /// Goes to the end of a piece at once, in which the producer fills without a
@@ -236,12 +224,6 @@ impl FluidRing {
         self.result.empties += (falls_by - self.level).max(0.0);
         self.level = (self.level - falls_by.max(0.0)).max(0.0);
         self.seconds = piece.until;
-    }
-
-    /// Whether the question of the worst case has its answer. What comes after it
-    /// could be endless: a ring that is empty again and again.
-    fn is_decided(&self) -> bool {
-        self.phase == Phase::Worst && self.result.empties > 0.0
     }
 
     /// Whether the producer is asleep, and no take waits.
@@ -256,16 +238,12 @@ impl FluidRing {
         }
     }
 
-    /// Wakes the producer if the level is so low.
-    fn wake_producer(&mut self) {
+    /// On to the next event, which lies in the piece.
+    fn step(&mut self, piece: Piece) {
         if matches!(self.producer, Producer::Asleep) && self.level <= self.crossing() + NEGLIGIBLE {
             let at = self.seconds + self.wake_latency;
             self.producer = Producer::Waking { at };
         }
-    }
-
-    /// On to the next event, which lies in the piece.
-    fn step(&mut self, piece: Piece) {
         let catching_up = self.waiting > NEGLIGIBLE;
         let asked = if catching_up {
             self.take_rate
@@ -280,7 +258,7 @@ impl FluidRing {
         let mut time = piece.until - self.seconds;
         let mut sooner = |other: f64| time = time.min(other.max(0.0));
         match self.producer {
-            // Nothing is asleep at the crossing: `wake_producer` came before this.
+            // Above the crossing: at it the producer is awake.
             Producer::Asleep => sooner((self.level - self.crossing()) / asked),
             Producer::Waking { at } => sooner(at - self.seconds),
             Producer::Filling { left, .. } => sooner(left / made),
@@ -293,7 +271,6 @@ impl FluidRing {
         }
         self.advance(time, piece.rate, asked, made, is_empty);
         self.switch_producer();
-        self.record();
     }
 
     /// Lets time pass in which nothing happens.
@@ -355,16 +332,11 @@ impl FluidRing {
     }
 
     fn record(&mut self) {
-        if self.phase == Phase::Worst {
-            // Nobody looks at it.
-            return;
-        }
-        let filling = matches!(self.producer, Producer::Filling { .. });
         self.result.level.push(Point {
             seconds: self.seconds,
             level: self.level,
             threshold: self.targets.threshold,
-            filling,
+            filling: matches!(self.producer, Producer::Filling { .. }),
         });
     }
 }
@@ -491,23 +463,15 @@ mod tests {
         );
     }
 
-    fn worst(machine: &Machine, config: &Config) -> FluidRing {
-        FluidRing::new(machine, config, Phase::Worst)
-    }
-
     fn piece(rate: f64, until: f64) -> Piece {
-        Piece {
-            from: 0.0,
-            until,
-            rate,
-        }
+        Piece::default().then(until, rate)
     }
 
     #[test]
     fn who_waits_is_served_at_the_rate_of_takes_until_nobody_does() {
         let (machine, _) = small();
         let machine = machine.with_take_rate("200/s".parse().unwrap());
-        let mut ring = worst(&machine, &config(64, 50));
+        let mut ring = FluidRing::new(&machine, &config(64, 50));
         ring.waiting = 10.0;
         ring.step(piece(50.0, 1.0));
         assert_near(ring.seconds, 10.0 / 150.0);
@@ -515,26 +479,27 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_case_is_settled_asleep_and_decided_when_dry() {
+    fn the_worst_case_is_settled_asleep_with_nobody_waiting() {
         let (machine, config) = small();
-        let mut ring = worst(&machine, &config);
-        assert!(ring.is_settled() && !ring.is_decided());
-        ring.waiting = 1.0;
-        assert!(!ring.is_settled());
-        ring.waiting = 0.0;
-        ring.producer = Producer::Waking { at: 1.0 };
-        assert!(!ring.is_settled());
-        ring.result.empties = 1.0;
-        assert!(ring.is_decided());
-        ring.phase = Phase::Actual;
-        assert!(!ring.is_decided());
+        let mut ring = FluidRing::new(&machine, &config);
+        let asleep = Producer::Asleep;
+        let waking = Producer::Waking { at: 1.0 };
+        for (producer, waiting, settled) in [
+            (asleep, 0.0, true),
+            (asleep, NEGLIGIBLE, true),
+            (asleep, 1.0, false),
+            (waking, 0.0, false),
+        ] {
+            (ring.producer, ring.waiting) = (producer, waiting);
+            assert_eq!(ring.is_settled(), settled, "{producer:?}, {waiting}");
+        }
     }
 
     #[test]
     fn a_producer_that_rests_after_a_fill_does_so_after_each() {
         let (machine, config) = small();
-        let mut ring = worst(&machine, &config);
-        ring.run(piece(10.0, 1e6));
+        let mut ring = FluidRing::new(&machine, &config);
+        ring.run_worst(piece(10.0, 1e6));
         assert_eq!((ring.result.fills, ring.seconds), (1, 1e6));
         assert!(ring.level <= 8.0, "as before the next one");
     }
@@ -542,21 +507,21 @@ mod tests {
     #[test]
     fn a_piece_of_the_same_rate_goes_on_where_the_last_one_ended() {
         let (machine, config) = small();
-        let mut ring = worst(&machine, &config);
+        let mut ring = FluidRing::new(&machine, &config);
         // The first rise comes at the threshold.
-        ring.run(piece(10.0, 0.01));
+        ring.run_worst(piece(10.0, 0.01));
         let before = ring.level;
         assert_near(before, 7.9);
         ring.level = 16.0;
-        ring.run(piece(10.0, 0.11));
+        ring.run_worst(piece(10.0, 0.11));
         assert_near(ring.level, 15.0);
-        ring.run(piece(11.0, 0.12));
+        ring.run_worst(piece(11.0, 0.12));
         assert!(ring.level < 8.0, "a rise is");
     }
 
     #[test]
     fn without_a_pause_after_any_fill_the_end_is_known_at_once() {
-        let mut ring = worst(&machine(100, 1_000), &config(64, 50));
+        let mut ring = FluidRing::new(&machine(100, 1_000), &config(64, 50));
         ring.level = 50.0;
         ring.look_ahead(piece(105.0, 4.0));
         assert_eq!((ring.level, ring.seconds), (30.0, 4.0));
@@ -568,8 +533,8 @@ mod tests {
         ring.look_ahead(piece(95.0, 20.0));
         assert_eq!((ring.level, ring.result.empties), (50.0, 20.0));
 
-        let mut ring = worst(&machine(999_999, 1_000), &config(1 << 16, 50));
-        ring.run(piece(1e6, 1e4));
+        let mut ring = FluidRing::new(&machine(999_999, 1_000), &config(1 << 16, 50));
+        ring.run_worst(piece(1e6, 1e4));
         assert!(
             ring.result.fills <= u64::from(STEPS_BEFORE_TREND),
             "{}",

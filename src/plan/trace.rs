@@ -5,8 +5,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::piece::{Piece, Step};
+use super::piece::Piece;
 use super::rate::Rate;
+use super::span::whole;
 
 /// How many IDs were asked for, span by span.
 ///
@@ -30,7 +31,7 @@ use super::rate::Rate;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
     /// Never empty, in order, without a gap, and not all of them 0.
-    steps: Box<[Step]>,
+    pub(super) pieces: Box<[Piece]>,
     ids: u64,
 }
 
@@ -49,17 +50,12 @@ impl Trace {
 
     /// From the first line to the end of the last span.
     pub fn duration(&self) -> Duration {
-        let end = self.steps.last().map_or(0.0, |step| step.piece.until);
-        Duration::from_secs_f64(end)
+        Duration::from_secs_f64(self.pieces.last().map_or(0.0, |piece| piece.until))
     }
 
     /// How many IDs are asked for in all; at least 1.
     pub const fn ids(&self) -> u64 {
         self.ids
-    }
-
-    pub(super) fn into_steps(self) -> Box<[Step]> {
-        self.steps
     }
 
     /// Makes the spans between the lines.
@@ -74,31 +70,27 @@ impl Trace {
         let ends = lines[1..].iter().map(|line| line.seconds);
         let ends = ends.chain([last.seconds + last_span]);
         let mut ids = 0_u64;
-        let mut steps = Vec::with_capacity(lines.len());
+        let mut piece = Piece::default();
+        let mut pieces = Vec::with_capacity(lines.len());
         for (line, end) in lines.iter().zip(ends) {
-            let piece = Piece {
-                from: line.seconds - first.seconds,
-                until: end - first.seconds,
-                rate: line.count as f64 / (end - line.seconds),
-            };
+            let seconds = end - line.seconds;
+            piece = piece.then(end - first.seconds, line.count as f64 / seconds);
+            piece.before = ids as f64;
             if piece.rate > Rate::MAX.per_second() as f64 {
                 return Err(TraceError::TooFast {
                     line: line.number,
                     count: line.count,
-                    seconds: end - line.seconds,
+                    seconds,
                 });
             }
-            steps.push(Step {
-                piece,
-                before: ids as f64,
-            });
+            pieces.push(piece);
             ids = ids.saturating_add(line.count);
         }
         if ids == 0 {
             return Err(TraceError::NoIds);
         }
         Ok(Self {
-            steps: steps.into(),
+            pieces: pieces.into(),
             ids,
         })
     }
@@ -135,22 +127,22 @@ impl FromStr for Trace {
     }
 }
 
-fn parse_line(number: usize, text: &str) -> Result<Line, TraceError> {
-    let Some((seconds, count)) = text.split_once(',') else {
-        return Err(TraceError::Form {
-            line: number,
-            text: text.into(),
-        });
+fn parse_line(line: usize, text: &str) -> Result<Line, TraceError> {
+    let form = || TraceError::Form {
+        line,
+        text: text.into(),
     };
+    let (seconds, count) = text.split_once(',').ok_or_else(form)?;
+    let [seconds, count] = [seconds, count].map(str::trim);
     Ok(Line {
-        number,
-        seconds: parse_seconds(seconds.trim()).ok_or_else(|| TraceError::Seconds {
-            line: number,
-            text: seconds.trim().into(),
+        number: line,
+        seconds: parse_seconds(seconds).ok_or_else(|| TraceError::Seconds {
+            line,
+            text: seconds.into(),
         })?,
-        count: parse_count(count.trim()).ok_or_else(|| TraceError::Count {
-            line: number,
-            text: count.trim().into(),
+        count: whole(count).ok_or_else(|| TraceError::Count {
+            line,
+            text: count.into(),
         })?,
     })
 }
@@ -160,11 +152,6 @@ fn parse_seconds(text: &str) -> Option<f64> {
     let is_plain = text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
     let seconds: f64 = text.parse().ok().filter(|_| is_plain)?;
     (seconds <= Trace::MAX_SECONDS).then_some(seconds)
-}
-
-fn parse_count(text: &str) -> Option<u64> {
-    let is_plain = text.bytes().all(|b| b.is_ascii_digit());
-    text.parse().ok().filter(|_| is_plain)
 }
 
 /// Why a text is no [`Trace`]. Lines count from 1.
@@ -271,8 +258,8 @@ mod tests {
 
     fn parse(text: &str) -> Result<Vec<(f64, f64, f64)>, TraceError> {
         let trace: Trace = text.parse()?;
-        let piece = |step: &Step| (step.piece.from, step.piece.until, step.piece.rate);
-        Ok(trace.steps.iter().map(piece).collect())
+        let piece = |piece: &Piece| (piece.from, piece.until, piece.rate);
+        Ok(trace.pieces.iter().map(piece).collect())
     }
 
     #[test]
@@ -326,18 +313,13 @@ mod tests {
                 seconds += f64::from(gap) / 16.0;
                 ids += count;
             }
-            match text.parse::<Trace>() {
-                Ok(trace) => {
-                    prop_assert_eq!(trace.ids(), ids);
-                    prop_assert_eq!(trace.steps.len(), lines.len());
-                    let last = trace.steps.last().unwrap();
-                    prop_assert!((last.after() - ids as f64).abs() <= 1e-6 * ids as f64);
-                }
-                Err(error) => {
-                    prop_assert_eq!(ids, 0);
-                    prop_assert_eq!(error, TraceError::NoIds);
-                }
-            }
+            let Ok(trace) = text.parse::<Trace>() else {
+                prop_assert_eq!((ids, text.parse::<Trace>()), (0, Err(TraceError::NoIds)));
+                return Ok(());
+            };
+            prop_assert_eq!((trace.ids(), trace.pieces.len()), (ids, lines.len()));
+            let last = trace.pieces.last().unwrap();
+            prop_assert!((last.after() - ids as f64).abs() <= 1e-6 * ids as f64);
         }
 
         #[test]
