@@ -13,16 +13,10 @@ use crate::units;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Goal {
     /// As it was written: `p99.99`, or `max`.
-    name: String,
+    pub(super) name: String,
     /// Above 0, at the most 1.
     pub(super) share: f64,
     pub(super) limit: Duration,
-}
-
-impl Goal {
-    pub(super) fn name(&self) -> &str {
-        &self.name
-    }
 }
 
 impl FromStr for Goal {
@@ -32,9 +26,17 @@ impl FromStr for Goal {
         let Some((name, limit)) = text.split_once('=') else {
             bail!("give a percentile and a time, such as p99.99=2us, or max=1ms");
         };
-        let share = match name.strip_prefix('p') {
+        let is_plain = |text: &str| text.bytes().all(|it| it.is_ascii_digit() || it == b'.');
+        let share = match name
+            .strip_prefix('p')
+            .map(|text| (is_plain(text), text.parse::<f64>()))
+        {
             _ if name == "max" => 1.0,
-            Some(percent) => share(percent)?,
+            Some((true, Ok(percent))) if percent > 0.0 && percent < 100.0 => percent / 100.0,
+            Some(_) => bail!(
+                "{name} is no percentile: give p and a number between 0 and 100, such as p99.99, \
+                 or max"
+            ),
             None => bail!("{name:?} is no percentile: give p and a number, such as p99.99, or max"),
         };
         let limit = args::time(limit)?;
@@ -46,20 +48,6 @@ impl FromStr for Goal {
             share,
             limit,
         })
-    }
-}
-
-/// The share that a percentage is, which lies between 0 and 100.
-fn share(percent: &str) -> Result<f64> {
-    let is_plain = percent
-        .bytes()
-        .all(|byte| byte.is_ascii_digit() || byte == b'.');
-    match percent.parse::<f64>() {
-        Ok(value) if is_plain && value > 0.0 && value < 100.0 => Ok(value / 100.0),
-        _ => bail!(
-            "p{percent} is no percentile: give p and a number between 0 and 100, such as p99.99, \
-             or max"
-        ),
     }
 }
 
@@ -79,8 +67,6 @@ mod tests {
     #[test]
     fn a_goal_is_a_percentile_and_a_time() {
         let goal: Goal = "p99.99=2us".parse().unwrap();
-        assert!((goal.share - 0.9999).abs() < 1e-12);
-        assert_eq!(goal.limit, Duration::from_micros(2));
         assert_eq!(goal.to_string(), "p99.99 of at most 2 us");
         assert_eq!("max=1ms".parse::<Goal>().unwrap().share, 1.0);
     }

@@ -3,11 +3,13 @@
 //! One object on one line. What it means is written down in the library's page
 //! `plan::guide`; names are only ever added.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
-use super::outcome::Outcome;
+use super::outcome::{Outcome, Schedule};
 use super::reasons::reasons;
-use super::snippet::Schedule;
+use super::snippet;
 use super::trial::Trial;
 use crate::load::PERCENTILES;
 use crate::threshold::Threshold;
@@ -61,22 +63,21 @@ pub(super) fn object(outcome: &Outcome, command: &str) -> Value {
 }
 
 fn recommendation(outcome: &Outcome) -> Value {
-    let Some(recipe) = outcome.recipe() else {
+    let Some(setting) = outcome.findings.recommended else {
         return Value::Null;
     };
-    let setting = recipe.setting;
     let minimum = outcome.findings.minimum;
     let trial = outcome.findings.trial_of_recommended();
     json!({
         "capacity": setting.capacity,
         "bytes": setting.bytes(),
         "threshold": threshold(setting.threshold),
-        "schedule": recipe.schedule.map(|Schedule { period, max_age }| json!({
+        "schedule": outcome.schedule().map(|Schedule { period, max_age }| json!({
             "period_s": period.as_secs_f64(),
             "max_age_s": max_age.as_secs_f64(),
         })),
-        "producers": recipe.producers,
-        "nodes": [recipe.nodes.start, recipe.nodes.end],
+        "producers": outcome.producers,
+        "nodes": [outcome.budget.nodes.start, outcome.budget.nodes.end],
         "minimum_capacity": minimum.map(|minimum| minimum.capacity),
         "minimum_threshold": minimum.map(|minimum| threshold(minimum.threshold)),
         "predicted_capacity": minimum.and_then(|minimum| outcome.predicted_for(minimum.threshold)),
@@ -84,16 +85,12 @@ fn recommendation(outcome: &Outcome) -> Value {
         "ran_s": trial.map(Trial::seconds),
         "lowest_level": trial.map(|trial| trial.lowest_level),
         "proven": outcome.findings.is_proven,
-        "builder": recipe.code(),
+        "builder": snippet::code(outcome),
     })
 }
 
 fn setting(trial: &Trial) -> Value {
-    let latency: serde_json::Map<_, _> = PERCENTILES
-        .iter()
-        .zip(trial.latencies())
-        .map(|((name, _), seconds)| ((*name).to_owned(), nanos(seconds).into()))
-        .collect();
+    let latency = PERCENTILES.map(|(name, share)| (name, nanos(trial.latency_at(share))));
     json!({
         "capacity": trial.setting.capacity,
         "threshold": threshold(trial.setting.threshold),
@@ -107,7 +104,7 @@ fn setting(trial: &Trial) -> Value {
         "lowest_level": trial.lowest_level,
         "mean_level": trial.mean_level().round(),
         "most_borrowed_s": trial.most_borrowed,
-        "latency_ns": latency,
+        "latency_ns": BTreeMap::from(latency),
     })
 }
 

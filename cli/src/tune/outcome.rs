@@ -11,13 +11,19 @@ use super::model::minimum_capacity;
 use super::nodes::NodeBudget;
 use super::search::{Choices, Findings};
 use super::setting::Setting;
-use super::snippet::{Recipe, Schedule};
 use super::trial::Trial;
 use crate::threshold::Threshold;
 use crate::units::{bytes, grouped, short, time};
 
 /// A name and what it stands for.
 pub(super) type Fact = (&'static str, String);
+
+/// A scheduled fill that retires old IDs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Schedule {
+    pub(super) period: Duration,
+    pub(super) max_age: Duration,
+}
 
 /// What a run found out.
 #[derive(Debug)]
@@ -45,17 +51,6 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    /// What the builder needs, if anything can be recommended.
-    pub(super) fn recipe(&self) -> Option<Recipe> {
-        Some(Recipe {
-            layout: self.layout,
-            nodes: self.budget.nodes.clone(),
-            setting: self.findings.recommended?,
-            schedule: self.schedule(),
-            producers: self.producers,
-        })
-    }
-
     /// Whether the recommended setting keeps the goal; true if there is none.
     pub(super) fn keeps_goal(&self) -> bool {
         let trial = self.findings.trial_of_recommended();
@@ -113,12 +108,11 @@ impl Outcome {
 
     /// Names and values of what is recommended.
     pub(super) fn choice(&self) -> Vec<Fact> {
-        let Some(recipe) = self.recipe() else {
+        let Some(setting) = self.findings.recommended else {
             return Vec::new();
         };
-        let setting = recipe.setting;
         let (slots, bytes) = (grouped(setting.capacity as u64), bytes(setting.bytes()));
-        let schedule = match recipe.schedule {
+        let schedule = match self.schedule() {
             Some(Schedule { period, max_age }) => format!(
                 "every {}, retires what is older than {}",
                 time(period.as_secs_f64()),
@@ -126,14 +120,14 @@ impl Outcome {
             ),
             None => "none".to_owned(),
         };
-        let (start, end) = (recipe.nodes.start, recipe.nodes.end);
-        let blocks = (end - start).div_ceil(32);
-        let nodes = format!("{start}..{end}, or {blocks} of a store's blocks of 32");
+        let nodes = &self.budget.nodes;
+        let blocks = (nodes.end - nodes.start).div_ceil(32);
+        let nodes = format!("{nodes:?}, or {blocks} of a store's blocks of 32");
         vec![
             ("capacity", format!("{slots} slots, {bytes}")),
             ("threshold", setting.threshold.to_string()),
             ("schedule", schedule),
-            ("producers", recipe.producers.to_string()),
+            ("producers", self.producers.to_string()),
             ("nodes", nodes),
         ]
     }
@@ -162,7 +156,7 @@ impl Outcome {
             warnings.push(format!(
                 "no ring without empties kept the goal, {goal}: the recommended one had {} at {}",
                 time(trial.latency_at(goal.share)),
-                goal.name()
+                goal.name
             ));
         }
         if self.is_interrupted {

@@ -14,6 +14,7 @@ use self::figure::Figure;
 use self::heat::Grid;
 use super::outcome::{Fact, Outcome};
 use super::reasons::reasons;
+use super::snippet;
 use crate::timestamp;
 
 mod borrowed;
@@ -99,8 +100,8 @@ fn write_advice(html: &mut String, outcome: &Outcome) -> fmt::Result {
         )?;
     }
     write_facts(html, &outcome.choice())?;
-    if let Some(recipe) = outcome.recipe() {
-        write_code(html, "The builder", &recipe.code())?;
+    if let Some(code) = snippet::code(outcome) {
+        write_code(html, "The builder", &code)?;
     }
     writeln!(html, "<section>\n<h2>Why</h2>\n<ul>")?;
     for reason in reasons(outcome) {

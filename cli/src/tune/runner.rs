@@ -78,13 +78,16 @@ impl RealRings<'_> {
 
     fn generator(&self, setting: Setting) -> Result<CachedGenerator> {
         let lease = StaticLease::assume_unique(self.layout, self.nodes.nodes.clone());
-        let builder = CachedGenerator::builder(self.layout)
+        let generator = CachedGenerator::builder(self.layout)
             // A secret of its own: a process makes each ID only once.
             .secret(&Secret::generate()?)
             .lease(lease)
             .producers(self.producers)
-            .borrow_limit(BORROW_LIMIT);
-        Ok(setting.apply(builder).build()?)
+            .borrow_limit(BORROW_LIMIT)
+            .capacity(setting.capacity)
+            .threshold_fill(setting.threshold.fill())
+            .build()?;
+        Ok(generator)
     }
 }
 

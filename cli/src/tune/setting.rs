@@ -3,7 +3,7 @@
 use std::fmt;
 
 use anyhow::{Result, bail};
-use ringflake::{CachedGeneratorBuilder, RingBuffer};
+use ringflake::RingBuffer;
 
 use crate::count::whole;
 use crate::threshold::Threshold;
@@ -11,19 +11,15 @@ use crate::units::grouped;
 
 /// The number of slots of a ring: a power of two.
 pub(super) fn capacity(text: &str) -> Result<usize> {
+    const MOST: usize = RingBuffer::MAX_CAPACITY;
     match whole(text).and_then(|slots| usize::try_from(slots).ok()) {
-        Some(slots) if slots.is_power_of_two() && slots <= RingBuffer::MAX_CAPACITY => Ok(slots),
-        Some(slots) if (2..RingBuffer::MAX_CAPACITY).contains(&slots) => {
+        Some(slots @ 1..=MOST) if slots.is_power_of_two() => Ok(slots),
+        Some(slots @ 1..MOST) => {
             let above = slots.next_power_of_two();
-            bail!(
-                "a ring has a power of two of slots: give {} or {above}",
-                above / 2
-            )
+            let below = above / 2;
+            bail!("a ring has a power of two of slots: give {below} or {above}")
         }
-        _ => bail!(
-            "give a power of two from 1 to {}, such as 65536",
-            RingBuffer::MAX_CAPACITY
-        ),
+        _ => bail!("give a power of two from 1 to {MOST}, such as 65536"),
     }
 }
 
@@ -35,12 +31,6 @@ pub(super) struct Setting {
 }
 
 impl Setting {
-    pub(super) fn apply(self, builder: CachedGeneratorBuilder) -> CachedGeneratorBuilder {
-        builder
-            .capacity(self.capacity)
-            .threshold_fill(self.threshold.fill())
-    }
-
     /// IDs below the threshold: how many can be taken while a producer is away. Of an
     /// adaptive threshold the most.
     pub(super) fn carries(self) -> usize {
@@ -70,10 +60,9 @@ mod tests {
 
     #[test]
     fn a_capacity_is_a_power_of_two() {
-        assert_eq!(capacity("65536").unwrap(), 65_536);
-        assert_eq!(capacity("1").unwrap(), 1);
-        let near = capacity("1000").unwrap_err().to_string();
-        assert!(near.contains("512 or 1024"), "{near}");
+        for (text, slots) in [("1", 1), ("65536", 65_536)] {
+            assert_eq!(capacity(text).unwrap(), slots);
+        }
         for wrong in ["", "0", "-1", "64k", "18446744073709551615"] {
             assert!(capacity(wrong).is_err(), "{wrong}");
         }

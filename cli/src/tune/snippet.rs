@@ -1,100 +1,51 @@
 //! The recommendation as code.
 
-use std::fmt::Write;
-use std::ops::Range;
 use std::time::Duration;
 
-use ringflake::Layout;
-
-use super::setting::Setting;
+use super::outcome::{Outcome, Schedule};
 use crate::threshold::Threshold;
 
-/// The configuration of the builder.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Recipe {
-    pub(super) layout: Layout,
-    pub(super) nodes: Range<u64>,
-    pub(super) setting: Setting,
-    pub(super) schedule: Option<Schedule>,
-    pub(super) producers: usize,
-}
-
-/// A scheduled fill that retires old IDs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Schedule {
-    pub(super) period: Duration,
-    pub(super) max_age: Duration,
-}
-
-impl Recipe {
-    /// Code that can be pasted where a `secret` is at hand.
-    pub(super) fn code(&self) -> String {
-        let layout = match preset(&self.layout) {
-            Some(name) => format!("Layout::{name}"),
-            None => format!("\"{}\".parse::<Layout>()?", self.layout),
-        };
-        let mut code = String::new();
-        let (scheduled, duration_too) = match self.schedule {
-            Some(_) => ("ScheduledFill, ", "use std::time::Duration;\n"),
-            None => ("", ""),
-        };
-        let Range { start, end } = self.nodes;
-        // Writing to a string does not fail.
-        let _ = write!(
-            code,
-            "use ringflake::{{CachedGenerator, Layout, {scheduled}StaticLease, ThresholdFill}};\n\
-             {duration_too}\n\
-             let layout = {layout};\n\
-             let ids = CachedGenerator::builder(layout)\n    \
-             .secret(&secret)\n    \
-             .lease(StaticLease::assume_unique(layout, {start}..{end}))\n    \
-             .capacity({})\n    \
-             .threshold_fill({})\n",
-            slots(self.setting.capacity),
-            threshold(self.setting.threshold),
-        );
-        if let Some(Schedule { period, max_age }) = self.schedule {
-            let _ = write!(
-                code,
-                "    .scheduled_fill(\n        \
-                 ScheduledFill::every({}).max_age({}),\n    )\n",
+/// What is recommended, if anything is, to be pasted where a `secret` is at hand.
+pub(super) fn code(outcome: &Outcome) -> Option<String> {
+    let setting = outcome.findings.recommended?;
+    let layout = match outcome.layout.name() {
+        Some(name) => format!("Layout::{}", name.to_uppercase().replace('-', "_")),
+        None => format!("\"{}\".parse::<Layout>()?", outcome.layout),
+    };
+    let capacity = match setting.capacity.trailing_zeros() {
+        shift @ 10.. => format!("1 << {shift}"),
+        _ => setting.capacity.to_string(),
+    };
+    let threshold = match setting.threshold {
+        Threshold::Percent(percent) => format!("percent({percent})"),
+        Threshold::Adaptive => "adaptive()".to_owned(),
+    };
+    let (scheduled, duration_too, schedule) = match outcome.schedule() {
+        Some(Schedule { period, max_age }) => (
+            "ScheduledFill, ",
+            "use std::time::Duration;\n",
+            format!(
+                ".scheduled_fill(\n        \
+                 ScheduledFill::every({}).max_age({}),\n    )\n    ",
                 duration(period),
                 duration(max_age)
-            );
-        }
-        let _ = write!(code, "    .producers({})\n    .build()?;\n", self.producers);
-        code
-    }
-}
-
-/// The name of the constant.
-fn preset(layout: &Layout) -> Option<&'static str> {
-    [
-        ("RANDFLAKE", Layout::RANDFLAKE),
-        ("REGION_TYPE_MACHINE", Layout::REGION_TYPE_MACHINE),
-        ("BAIDU_2026", Layout::BAIDU_2026),
-        ("BAIDU", Layout::BAIDU),
-        ("BAIDU_31_23_9", Layout::BAIDU_31_23_9),
-        ("TWITTER", Layout::TWITTER),
-        ("SONYFLAKE_SIZED", Layout::SONYFLAKE_SIZED),
-        ("JS_SAFE", Layout::JS_SAFE),
-    ]
-    .into_iter()
-    .find_map(|(name, preset)| (preset == *layout).then_some(name))
-}
-
-fn slots(capacity: usize) -> String {
-    match capacity.trailing_zeros() {
-        shift @ 10.. => format!("1 << {shift}"),
-        _ => capacity.to_string(),
-    }
-}
-
-fn threshold(threshold: Threshold) -> String {
-    match threshold {
-        Threshold::Percent(percent) => format!("ThresholdFill::percent({percent})"),
-        Threshold::Adaptive => "ThresholdFill::adaptive()".to_owned(),
-    }
+            ),
+        ),
+        None => ("", "", String::new()),
+    };
+    Some(format!(
+        "use ringflake::{{CachedGenerator, Layout, {scheduled}StaticLease, ThresholdFill}};\n\
+         {duration_too}\n\
+         let layout = {layout};\n\
+         let ids = CachedGenerator::builder(layout)\n    \
+         .secret(&secret)\n    \
+         .lease(StaticLease::assume_unique(layout, {:?}))\n    \
+         .capacity({capacity})\n    \
+         .threshold_fill(ThresholdFill::{threshold})\n    \
+         {schedule}.producers({})\n    \
+         .build()?;\n",
+        outcome.budget.nodes, outcome.producers
+    ))
 }
 
 fn duration(duration: Duration) -> String {
@@ -109,51 +60,44 @@ mod examples;
 
 #[cfg(test)]
 mod tests {
-    use ringflake::Secret;
+    use ringflake::plan::Load;
+    use ringflake::{Layout, Secret};
 
     use super::*;
+    use crate::tune::outcome::tests::outcome;
+    use crate::tune::setting::Setting;
 
     /// The file that is compiled has this code in it.
     #[track_caller]
-    fn is_compiled(recipe: &Recipe) {
-        let mut code = String::new();
-        for line in recipe.code().lines() {
-            let indent = if line.is_empty() { "" } else { "    " };
-            let _ = writeln!(code, "{indent}{line}");
-        }
+    fn is_compiled(outcome: &Outcome) {
+        let code = code(outcome).unwrap().replace('\n', "\n    ");
+        let code = code.replace("\n    \n", "\n\n");
         let file = include_str!("snippet/examples.rs");
-        assert!(file.contains(&code), "{code}");
+        assert!(file.contains(code.trim_end()), "{code}");
     }
 
     #[test]
     fn the_code_compiles_and_builds_what_is_recommended() {
-        let mut recipe = Recipe {
-            layout: Layout::RANDFLAKE,
-            nodes: 0..28,
-            setting: Setting {
-                capacity: 1 << 17,
-                threshold: Threshold::Percent(75),
-            },
-            schedule: Some(Schedule {
-                period: Duration::from_secs(10),
-                max_age: Duration::from_secs(60),
-            }),
-            producers: 2,
-        };
-        is_compiled(&recipe);
+        let mut outcome = outcome();
+        // A ring lasts for longer than the minute that IDs may lie in it.
+        outcome.load = Load::steady("1k".parse().unwrap());
+        is_compiled(&outcome);
         let ids = examples::with_all(Secret::from_bytes([1; 16])).unwrap();
         assert_eq!(ids.stats().capacity, 1 << 17);
-        assert_eq!(ids.stats().threshold, (1 << 17) * 3 / 4);
+        assert_eq!(ids.stats().threshold, 1 << 16);
 
-        recipe.layout = "28/20/15@2020-01-01T00:00:00Z/1s".parse().unwrap();
-        recipe.nodes = 4..5;
-        recipe.setting = Setting {
+        outcome.layout = Layout::BAIDU_31_23_9;
+        let of_preset = code(&outcome).unwrap();
+        assert!(of_preset.contains("layout = Layout::BAIDU_31_23_9;"));
+
+        outcome.layout = "28/20/15@2020-01-01T00:00:00Z/1s".parse().unwrap();
+        outcome.budget.nodes = 4..5;
+        outcome.findings.recommended = Some(Setting {
             capacity: 512,
             threshold: Threshold::Adaptive,
-        };
-        recipe.schedule = None;
-        recipe.producers = 1;
-        is_compiled(&recipe);
+        });
+        outcome.producers = 1;
+        is_compiled(&outcome);
         let ids = examples::with_minimum(Secret::from_bytes([1; 16])).unwrap();
         assert_eq!(ids.inspect(ids.take().unwrap()).unwrap().node, 4);
     }

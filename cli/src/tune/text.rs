@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::outcome::Outcome;
 use super::reasons::reasons;
-use super::trial::Trial;
+use super::snippet;
 use crate::units::{grouped, short, time};
 
 pub(super) fn print(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
@@ -20,8 +20,8 @@ pub(super) fn print(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "- {reason}")?;
     }
     print_trials(outcome, out)?;
-    if let Some(recipe) = outcome.recipe() {
-        writeln!(out, "\nThe builder\n\n{}", recipe.code().trim_end())?;
+    if let Some(code) = snippet::code(outcome) {
+        writeln!(out, "\nThe builder\n\n{}", code.trim_end())?;
     }
     Ok(())
 }
@@ -30,34 +30,46 @@ fn print_trials(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
     if outcome.findings.trials.is_empty() {
         return Ok(());
     }
-    writeln!(
-        out,
-        "\n{:>11}  {:>9}  {:>8}  {:>8}  {:>11}  {:>9}  {:>9}  {:>9}  {:>9}",
-        "capacity", "threshold", "ran for", "empties", "lowest", "p50", "p99", "p99.99", "max"
-    )?;
+    let head = [
+        "capacity",
+        "threshold",
+        "ran for",
+        "empties",
+        "lowest",
+        "p50",
+        "p99",
+        "p99.99",
+        "max",
+    ];
+    writeln!(out, "\n{}", row(head.map(str::to_owned)))?;
     for trial in outcome.findings.trials.values() {
         let mark = match Some(trial.setting) {
             setting if setting == outcome.findings.recommended => "  <- recommended",
             setting if setting == outcome.findings.minimum => "  <- minimum",
             _ => "",
         };
-        writeln!(out, "{}{mark}", row(trial))?;
+        let latency = |share| time(trial.latency_at(share));
+        let cells = [
+            grouped(trial.setting.capacity as u64),
+            trial.setting.threshold.to_string(),
+            time(trial.seconds()),
+            short(trial.total.empties as f64),
+            grouped(trial.lowest_level as u64),
+            latency(0.5),
+            latency(0.99),
+            latency(0.9999),
+            latency(1.0),
+        ];
+        writeln!(out, "{}{mark}", row(cells))?;
     }
     Ok(())
 }
 
-fn row(trial: &Trial) -> String {
-    let latency = |share| time(trial.latency_at(share));
-    format!(
-        "{:>11}  {:>9}  {:>8}  {:>8}  {:>11}  {:>9}  {:>9}  {:>9}  {:>9}",
-        grouped(trial.setting.capacity as u64),
-        trial.setting.threshold.to_string(),
-        time(trial.seconds()),
-        short(trial.total.empties as f64),
-        grouped(trial.lowest_level as u64),
-        latency(0.5),
-        latency(0.99),
-        latency(0.9999),
-        latency(1.0),
-    )
+fn row(cells: [String; 9]) -> String {
+    let widths = [11, 9, 8, 8, 11, 9, 9, 9, 9];
+    let cells = cells.iter().zip(widths);
+    let cells: Vec<_> = cells
+        .map(|(cell, width)| format!("{cell:>width$}"))
+        .collect();
+    cells.join("  ")
 }

@@ -11,25 +11,18 @@ use plotters::style::RGBColor;
 /// One colour in both of its forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Colour {
-    light: (u8, u8, u8),
-    dark: (u8, u8, u8),
+    light: u32,
+    dark: u32,
 }
 
 impl Colour {
     const fn new(light: u32, dark: u32) -> Self {
-        const fn parts(rgb: u32) -> (u8, u8, u8) {
-            let [_, red, green, blue] = rgb.to_be_bytes();
-            (red, green, blue)
-        }
-        Self {
-            light: parts(light),
-            dark: parts(dark),
-        }
+        Self { light, dark }
     }
 
     /// What it is drawn in.
     pub(super) fn drawn(self) -> RGBColor {
-        let (red, green, blue) = self.light;
+        let [_, red, green, blue] = self.light.to_be_bytes();
         RGBColor(red, green, blue)
     }
 }
@@ -66,21 +59,16 @@ const ALL: [Colour; 15] = [
 /// The rules that put the dark colours in place of the light ones.
 pub(super) fn dark_rules() -> String {
     let mut rules = String::new();
-    for colour in ALL {
-        let (light, dark) = (hex(colour.light), hex(colour.dark));
+    for Colour { light, dark } in ALL {
         for property in ["fill", "stroke"] {
             // Writing to a string does not fail.
             let _ = writeln!(
                 rules,
-                "svg [{property}=\"{light}\"] {{ {property}: {dark} }}"
+                "svg [{property}=\"#{light:06X}\"] {{ {property}: #{dark:06X} }}"
             );
         }
     }
     rules
-}
-
-fn hex((red, green, blue): (u8, u8, u8)) -> String {
-    format!("#{red:02X}{green:02X}{blue:02X}")
 }
 
 #[cfg(test)]
@@ -88,41 +76,34 @@ pub(super) mod tests {
     use super::*;
 
     /// The contrast of two colours, 1 to 21, as WCAG 2 defines it.
-    fn contrast(one: (u8, u8, u8), other: (u8, u8, u8)) -> f64 {
+    fn contrast(one: u32, other: u32) -> f64 {
         let part = |part: u8| match f64::from(part) / 255.0 {
             part if part <= 0.04045 => part / 12.92,
             part => ((part + 0.055) / 1.055).powf(2.4),
         };
-        let luminance =
-            |(red, green, blue)| 0.2126 * part(red) + 0.7152 * part(green) + 0.0722 * part(blue);
-        let (one, other) = (luminance(one), luminance(other));
+        let [one, other] = [one, other].map(|colour| {
+            let [_, red, green, blue] = colour.to_be_bytes().map(part);
+            0.2126 * red + 0.7152 * green + 0.0722 * blue
+        });
         (one.max(other) + 0.05) / (one.min(other) + 0.05)
     }
 
     #[test]
     fn what_is_read_stands_out_from_what_lies_behind_it() {
-        let on_paper = LINES
-            .iter()
-            .chain([&INK, &QUIET])
-            .map(|&colour| (colour, PAPER));
+        // Two examples from the definition.
+        assert!((contrast(0, 0xFF_FFFF) - 21.0).abs() < 1e-9);
+        assert!((contrast(0x77_7777, 0xFF_FFFF) - 4.48).abs() < 0.01);
+        let on_paper = LINES.iter().chain([&INK, &QUIET]).map(|&it| (it, PAPER));
         let on_cells = [CLEAN, SLOW, FEW, MANY, LEFT_OUT].map(|cell| (INK, cell));
         for (text, behind) in on_paper.chain(on_cells) {
             for (text, behind) in [(text.light, behind.light), (text.dark, behind.dark)] {
                 let contrast = contrast(text, behind);
                 assert!(
                     contrast >= 4.5,
-                    "{} on {}: {contrast:.1}",
-                    hex(text),
-                    hex(behind)
+                    "#{text:06X} on #{behind:06X}: {contrast:.1}"
                 );
             }
         }
-    }
-
-    #[test]
-    fn contrast_is_that_of_the_definition() {
-        assert!((contrast((0, 0, 0), (255, 255, 255)) - 21.0).abs() < 1e-9);
-        assert!((contrast((0x77, 0x77, 0x77), (255, 255, 255)) - 4.48).abs() < 0.01);
     }
 
     #[test]
@@ -136,11 +117,8 @@ pub(super) mod tests {
     pub(in super::super) fn knows_all_colours_of(svg: &str) {
         for attribute in ["fill=\"#", "stroke=\"#"] {
             for part in svg.split(attribute).skip(1) {
-                let colour = format!("#{}", &part[..6]);
-                assert!(
-                    ALL.iter().any(|known| hex(known.light) == colour),
-                    "{colour}"
-                );
+                let colour = u32::from_str_radix(&part[..6], 16).unwrap();
+                assert!(ALL.iter().any(|it| it.light == colour), "#{colour:06X}");
             }
         }
     }

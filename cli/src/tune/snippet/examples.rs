@@ -15,11 +15,11 @@ pub(super) fn with_all(secret: Secret) -> Outcome {
         .secret(&secret)
         .lease(StaticLease::assume_unique(layout, 0..28))
         .capacity(1 << 17)
-        .threshold_fill(ThresholdFill::percent(75))
+        .threshold_fill(ThresholdFill::percent(50))
         .scheduled_fill(
             ScheduledFill::every(Duration::from_secs(10)).max_age(Duration::from_secs(60)),
         )
-        .producers(2)
+        .producers(1)
         .build()?;
     Ok(ids)
 }
