@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use ringflake::plan::{Burst, Load, Rate, Trace};
+use ringflake::plan::{Borrowing, Burst, Load, Rate, Trace};
 
 use crate::units::time;
 
@@ -59,18 +59,17 @@ impl LoadArgs {
     }
 }
 
-/// What a load does to the borrow limit, which it reaches after so many seconds, if at
-/// all; `most` is what it borrows at once, in seconds.
-pub(crate) fn borrowing_in_words(used_up_at: Option<f64>, most: f64) -> String {
+/// What a load does to the borrow limit.
+pub(crate) fn borrowing_in_words(borrowing: &Borrowing) -> String {
     let limit = BORROW_LIMIT.as_secs();
-    match used_up_at {
+    match borrowing.used_up_at {
         Some(at) => format!(
             "after {} the {limit} s that may be borrowed are used up, and takes fail from then on",
             time(at)
         ),
         None => format!(
             "up to {} of the {limit} s that may be borrowed are needed",
-            time(most)
+            time(borrowing.most)
         ),
     }
 }

@@ -50,13 +50,13 @@ impl Machine {
     /// Measures for about `time`, most of it wake-ups: it is the rare ones that
     /// count.
     pub(super) fn measure(time: Duration) -> Result<Self> {
-        let mut wakes = wakes(time.mul_f64(0.8))?;
-        let wake_usual = percentile(&mut wakes, 0.5);
+        let wakes = wakes(time.mul_f64(0.8))?;
+        let wake_usual = percentile(&wakes, 0.5);
         Ok(Self {
             fill_rate: fill_rate(time / 10, wake_usual)?,
             wake_usual,
-            wake_slow: percentile(&mut wakes, 0.99),
-            wake_longest: percentile(&mut wakes, 1.0),
+            wake_slow: percentile(&wakes, 0.99),
+            wake_longest: percentile(&wakes, 1.0),
             take_cost: take_cost(time / 10)?,
         })
     }
@@ -70,47 +70,54 @@ fn builder() -> Result<CachedGeneratorBuilder> {
         .lease(StaticLease::assume_unique(layout, 0..layout.nodes())))
 }
 
+/// The results of `measure`, in ascending order: of as many calls as fit into `time`, and
+/// of `fewest` at least.
+fn repeated(
+    time: Duration,
+    fewest: usize,
+    mut measure: impl FnMut() -> Result<f64>,
+) -> Result<Vec<f64>> {
+    let mut values = Vec::new();
+    let began = Instant::now();
+    while values.len() < fewest || began.elapsed() < time {
+        values.push(measure()?);
+    }
+    values.sort_unstable_by(f64::total_cmp);
+    Ok(values)
+}
+
 /// How long a producer that sleeps needs until it has added something.
 fn wakes(time: Duration) -> Result<Vec<f64>> {
     /// Long enough for a producer to fall asleep.
     const REST: Duration = Duration::from_micros(500);
-    const FEWEST: usize = 20;
-    let capacity = 1 << 12;
     let generator = builder()?
-        .capacity(capacity)
+        .capacity(1 << 12)
         .threshold_fill(ThresholdFill::percent(100))
         .build()?;
     let mut ids = [Id::default(); BLOCK];
-    let mut wakes = Vec::new();
-    let began = Instant::now();
-    while wakes.len() < FEWEST || began.elapsed() < time {
+    repeated(time, 20, || {
         thread::sleep(REST);
         let start = Instant::now();
         black_box(generator.take_batch(&mut ids)?);
-        wait_until_full(&generator, capacity)?;
-        wakes.push(start.elapsed().as_secs_f64());
-    }
-    Ok(wakes)
+        wait_until_full(&generator)?;
+        Ok(start.elapsed().as_secs_f64())
+    })
 }
 
 /// IDs a second, from how long half of a ring takes.
 fn fill_rate(time: Duration, wake: f64) -> Result<f64> {
-    const FEWEST: usize = 5;
     let generator = builder()?.capacity(SLOTS).build()?;
     let mut ids = vec![Id::default(); SLOTS / 2];
-    let mut times = Vec::new();
-    let began = Instant::now();
-    while times.len() < FEWEST || began.elapsed() < time {
+    let times = repeated(time, 5, || {
         // The next take, which asks for the fill, is timed: a producer that takes the core
         // from this thread must not be done before.
         let taken = generator.take_batch(&mut ids)? + 1;
         let start = Instant::now();
         black_box(generator.take()?);
-        wait_until_full(&generator, SLOTS)?;
-        let filling = without_wake(start.elapsed().as_secs_f64(), wake);
-        times.push(filling / taken as f64);
-    }
-    Ok(1.0 / percentile(&mut times, 0.5))
+        wait_until_full(&generator)?;
+        Ok(without_wake(start.elapsed().as_secs_f64(), wake) / taken as f64)
+    })?;
+    Ok(1.0 / percentile(&times, 0.5))
 }
 
 /// The part of `elapsed` that was spent on filling, where a wake-up usually takes `wake`.
@@ -123,11 +130,8 @@ fn without_wake(elapsed: f64, wake: f64) -> f64 {
 
 /// Seconds for a take from a ring that is full and stays untouched by others.
 fn take_cost(time: Duration) -> Result<f64> {
-    const FEWEST: usize = 3;
     let capacity = 1 << 16;
-    let mut costs = Vec::new();
-    let began = Instant::now();
-    while costs.len() < FEWEST || began.elapsed() < time {
+    let costs = repeated(time, 3, || {
         let generator = builder()?
             .capacity(capacity)
             .threshold_fill(None)
@@ -137,14 +141,18 @@ fn take_cost(time: Duration) -> Result<f64> {
         for _ in 0..capacity {
             black_box(generator.take()?);
         }
-        costs.push(start.elapsed().as_secs_f64() / capacity as f64);
-    }
-    Ok(percentile(&mut costs, 0.5))
+        Ok(start.elapsed().as_secs_f64() / capacity as f64)
+    })?;
+    Ok(percentile(&costs, 0.5))
 }
 
-fn wait_until_full(generator: &CachedGenerator, capacity: usize) -> Result<()> {
+fn wait_until_full(generator: &CachedGenerator) -> Result<()> {
     let start = Instant::now();
-    while generator.stats().level < capacity {
+    let is_full = || {
+        let stats = generator.stats();
+        stats.level >= stats.capacity
+    };
+    while !is_full() {
         let waited = start.elapsed();
         if waited > PATIENCE {
             bail!("a producer did not fill its ring within 20 s: the machine is too busy");
@@ -159,12 +167,10 @@ fn wait_until_full(generator: &CachedGenerator, capacity: usize) -> Result<()> {
     Ok(())
 }
 
-/// The value that a share of `values` does not exceed; 0 if there are none.
-fn percentile(values: &mut [f64], share: f64) -> f64 {
-    values.sort_unstable_by(f64::total_cmp);
+/// The value that a share of `values`, which ascend, does not exceed.
+fn percentile(values: &[f64], share: f64) -> f64 {
     let rank = (share * values.len() as f64).ceil() as usize;
-    let index = rank.clamp(1, values.len().max(1)) - 1;
-    values.get(index).copied().unwrap_or_default()
+    values[rank.saturating_sub(1)]
 }
 
 #[cfg(test)]
@@ -181,24 +187,18 @@ mod tests {
     #[test]
     fn every_machine_can_do_something() {
         let machine = Machine::measure(Duration::from_millis(20)).unwrap();
-        let Machine {
-            fill_rate,
-            wake_usual,
-            wake_slow,
-            wake_longest,
-            take_cost,
-        } = machine;
-        assert!(fill_rate > 1e4, "{machine:?}");
-        assert!(take_cost > 0.0, "{machine:?}");
-        assert!(0.0 < wake_usual && wake_usual <= wake_slow && wake_slow <= wake_longest);
+        assert!(machine.fill_rate > 1e4, "{machine:?}");
+        assert!(machine.take_cost > 0.0, "{machine:?}");
+        let wakes = [machine.wake_usual, machine.wake_slow, machine.wake_longest];
+        assert!(wakes[0] > 0.0 && wakes.is_sorted(), "{machine:?}");
     }
 
     #[test]
     fn a_percentile_is_one_of_the_values() {
-        let mut values = [4.0, 1.0, 3.0, 2.0];
-        assert_eq!(percentile(&mut values, 0.5), 2.0);
-        assert_eq!(percentile(&mut values, 0.99), 4.0);
-        assert_eq!(percentile(&mut values, 1.0), 4.0);
-        assert_eq!(percentile(&mut [], 0.5), 0.0);
+        let mut values = [4.0, 1.0, 3.0, 2.0].into_iter();
+        let values = repeated(Duration::ZERO, 4, || Ok(values.next().unwrap())).unwrap();
+        for (share, value) in [(0.0, 1.0), (0.5, 2.0), (0.99, 4.0), (1.0, 4.0)] {
+            assert_eq!(percentile(&values, share), value);
+        }
     }
 }

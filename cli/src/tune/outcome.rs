@@ -241,10 +241,7 @@ pub(super) mod tests {
         let load = Load::steady("1M".parse().unwrap()).with_burst("20M:100ms/1s".parse().unwrap());
         let low = Threshold::Percent(25);
         let high = Threshold::Percent(50);
-        let setting = |shift: u32, threshold| Setting {
-            capacity: 1 << shift,
-            threshold,
-        };
+        let setting = |shift: u32, threshold| Setting::new(1 << shift, threshold);
         let trial = |setting, empties, nanos| {
             let mut trial = Trial::new(setting);
             trial.add(run(setting, empties, nanos));

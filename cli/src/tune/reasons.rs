@@ -1,6 +1,5 @@
 //! Why a setting is recommended, a sentence or two for each reason.
 
-use super::nodes::lifetime;
 use super::outcome::Outcome;
 use super::search::MARGIN;
 use super::setting::Setting;
@@ -18,9 +17,7 @@ pub(super) fn reasons(outcome: &Outcome) -> Vec<String> {
         reasons.extend(adaptive(outcome, recommended));
         reasons.push(age(outcome, recommended));
     }
-    reasons.push(nodes(outcome));
-    let lifetime = lifetime(&outcome.layout, &outcome.budget, outcome.now_unix_ms);
-    reasons.push(format!("{lifetime}."));
+    reasons.extend([nodes(outcome), lifetime(outcome)]);
     reasons
 }
 
@@ -200,21 +197,36 @@ fn age(outcome: &Outcome, recommended: Setting) -> String {
 
 fn nodes(outcome: &Outcome) -> String {
     let budget = &outcome.budget;
-    let count = budget.nodes.end - budget.nodes.start;
     let limit = BORROW_LIMIT.as_secs();
-    let end = match budget.used_up_at {
+    let end = match budget.borrowing.used_up_at {
         Some(at) => format!("they are used up after {}", time(at)),
         None => "they are never used up".to_owned(),
     };
     let capacity = outcome.findings.recommended.map_or(0, |it| it.capacity);
     format!(
-        "The lease: {count} {} {} IDs/s, and the load takes {:.0} % of that. It borrows up to \
-         {} ahead of the clock, and a full ring {} on top; {limit} s may be borrowed, and \
-         {end}. A restart on the same nodes waits for what was borrowed.",
-        if count == 1 { "node has" } else { "nodes have" },
-        short(budget.sustained),
+        "The lease: {}, and the load takes {:.0} % of that. It borrows up to {} ahead of the clock, \
+         and a full ring {} on top; {limit} s may be borrowed, and {end}. A restart on the same \
+         nodes waits for what was borrowed.",
+        budget.in_words(),
         100.0 * budget.share(),
-        time(budget.most_borrowed),
+        time(budget.borrowing.most),
         time(budget.borrowed_by_ring(capacity)),
+    )
+}
+
+/// How long the layout lasts, and what the load does to it.
+fn lifetime(outcome: &Outcome) -> String {
+    let left = outcome.layout.remaining_lifetime(outcome.now_unix_ms);
+    let left = time(left.as_secs_f64());
+    let percent = 100.0 * outcome.budget.share();
+    if percent > 100.0 {
+        return format!(
+            "The layout lasts for {left} more, but not at this rate: it asks for {percent:.0} % of \
+             what its nodes have, and nothing makes up for that."
+        );
+    }
+    format!(
+        "The layout lasts for {left} more. This rate does not shorten that: it takes {percent:.2} % \
+         of the IDs that its nodes have in each tick, and what is left of a tick is not kept."
     )
 }

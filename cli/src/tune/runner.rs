@@ -224,10 +224,7 @@ mod tests {
     #[test]
     fn a_run_that_was_broken_off_shows_no_absence_of_empties() {
         let interrupt = Interrupt::default();
-        let setting = Setting {
-            capacity: 1 << 12,
-            threshold: Threshold::Percent(50),
-        };
+        let setting = Setting::new(1 << 12, Threshold::Percent(50));
         let run = std::thread::scope(|scope| {
             // Some way into the run, which lasts for more than a second.
             scope.spawn(|| {

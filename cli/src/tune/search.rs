@@ -69,10 +69,7 @@ impl Choices {
 
     fn settings(&self, capacity: usize) -> impl Iterator<Item = Setting> {
         let thresholds = self.thresholds.iter();
-        thresholds.map(move |&threshold| Setting {
-            capacity,
-            threshold,
-        })
+        thresholds.map(move |&threshold| Setting::new(capacity, threshold))
     }
 }
 
@@ -213,10 +210,7 @@ impl<R: Runner> Search<'_, R> {
     fn find_boundary(&mut self, threshold: Threshold, start: usize) -> Result<Option<usize>> {
         let mut boundary = Boundary::new(self.choices.capacities.len(), start);
         while let Some(index) = boundary.next() {
-            let setting = Setting {
-                capacity: self.choices.capacities[index],
-                threshold,
-            };
+            let setting = Setting::new(self.choices.capacities[index], threshold);
             if !self.findings.is_underrun(setting) && !self.run(setting, Stage::Search)? {
                 return Ok(None);
             }
@@ -440,10 +434,7 @@ mod tests {
     }
 
     const fn setting(capacity: usize, threshold: Threshold) -> Setting {
-        Setting {
-            capacity,
-            threshold,
-        }
+        Setting::new(capacity, threshold)
     }
 
     fn find(machine: &mut FakeMachine<'_>, modelled: usize) -> Findings {

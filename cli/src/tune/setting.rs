@@ -31,6 +31,13 @@ pub(super) struct Setting {
 }
 
 impl Setting {
+    pub(super) const fn new(capacity: usize, threshold: Threshold) -> Self {
+        Self {
+            capacity,
+            threshold,
+        }
+    }
+
     /// IDs below the threshold: how many can be taken while a producer is away. Of an
     /// adaptive threshold the most.
     pub(super) fn carries(self) -> usize {

@@ -92,10 +92,7 @@ mod tests {
 
         outcome.layout = "28/20/15@2020-01-01T00:00:00Z/1s".parse().unwrap();
         outcome.budget.nodes = 4..5;
-        outcome.findings.recommended = Some(Setting {
-            capacity: 512,
-            threshold: Threshold::Adaptive,
-        });
+        outcome.findings.recommended = Some(Setting::new(512, Threshold::Adaptive));
         outcome.producers = 1;
         is_compiled(&outcome);
         let ids = examples::with_minimum(Secret::from_bytes([1; 16])).unwrap();

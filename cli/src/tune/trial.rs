@@ -134,10 +134,7 @@ pub(super) mod tests {
 
     #[test]
     fn runs_add_up() {
-        let setting = Setting {
-            capacity: 64,
-            threshold: Threshold::Percent(50),
-        };
+        let setting = Setting::new(64, Threshold::Percent(50));
         let mut trial = Trial::new(setting);
         assert!(!trial.is_clean(), "nothing is known");
         trial.add(measurement(0, 100, 20));

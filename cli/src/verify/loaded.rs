@@ -145,7 +145,7 @@ fn warn_of_borrowing(load: &Load, time: Duration, layout: &Layout, leases: &[Lea
     if mean <= sustained && borrowing.used_up_at.is_none() {
         return;
     }
-    let end = borrowing_in_words(borrowing.used_up_at, borrowing.most);
+    let end = borrowing_in_words(&borrowing);
     say(format_args!(
         "the load asks for {} IDs/s on average, and the leases, on {nodes} node{}, have \
          {} IDs/s: {end}; more --nodes or --blocks have more",

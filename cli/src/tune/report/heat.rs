@@ -62,10 +62,7 @@ impl<'a> Grid<'a> {
             .flat_map(|(column, &capacity)| {
                 let thresholds = self.thresholds.iter().enumerate();
                 thresholds.map(move |(row, &threshold)| {
-                    let setting = Setting {
-                        capacity,
-                        threshold,
-                    };
+                    let setting = Setting::new(capacity, threshold);
                     ((column, row), setting)
                 })
             })
