@@ -49,3 +49,31 @@ pub use self::piece::Piece;
 pub use self::rate::{Rate, RateError};
 pub use self::simulation::{Point, Simulation, simulate};
 pub use self::trace::{Trace, TraceError};
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{Config, Load, Machine, Rate, Trace};
+    use crate::fill::ThresholdFill;
+
+    /// A rate, a rate and a burst, as in `1M 20M:100ms/1s`, or a trace.
+    pub(super) fn load(text: &str) -> Load {
+        match text.split_once(' ') {
+            Some((rate, burst)) => load(rate).with_burst(burst.parse().unwrap()),
+            None => match text.parse() {
+                Ok(rate) => Load::steady(rate),
+                Err(_) => text.parse::<Trace>().unwrap().into(),
+            },
+        }
+    }
+
+    pub(super) fn machine(fill_rate: u64, wake_micros: u64) -> Machine {
+        let wake = Duration::from_micros(wake_micros);
+        Machine::new(Rate::new(fill_rate).unwrap(), wake)
+    }
+
+    pub(super) fn config(capacity: usize, percent: u32) -> Config {
+        Config::new(capacity, ThresholdFill::percent(percent)).unwrap()
+    }
+}

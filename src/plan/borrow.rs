@@ -78,12 +78,7 @@ fn passes(debt: f64, growth: f64, limit: f64, piece: Piece) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const MINUTE: Duration = Duration::from_secs(60);
-
-    fn bursts() -> Load {
-        Load::steady("1M".parse().unwrap()).with_burst("20M:100ms/1s".parse().unwrap())
-    }
+    use crate::plan::tests::load;
 
     #[test]
     fn a_lease_has_so_many_ids_a_second() {
@@ -93,37 +88,29 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_is_just_reached_is_not_passed() {
-        let load = Load::steady("2/s".parse().unwrap());
-        for (seconds, used_up_at) in [(60.0, None), (60.5, Some(60.0))] {
-            let borrowed = borrowing(&load, 1.0, MINUTE, seconds);
-            assert_eq!(borrowed.most, seconds);
-            assert_eq!(borrowed.used_up_at, used_up_at);
+    fn what_is_not_paid_back_is_used_up() {
+        for (text, sustained, seconds, most, used_up_at) in [
+            // A limit that is just reached is not passed.
+            ("2/s", 1.0, 60.0, 60.0, None),
+            ("2/s", 1.0, 60.5, 60.5, Some(60.0)),
+            // 1.6 M are borrowed in each burst, and 2.7 M can be paid back after it.
+            ("1M 20M:100ms/1s", 4e6, 100.0, 0.4, None),
+            // After 31 bursts 58.9 s, and the next one brings 19 s in a second.
+            (
+                "1M 20M:100ms/1s",
+                1e6,
+                100.0,
+                190.0,
+                Some(31.0 + 1.1 / 19.0),
+            ),
+            // A second that was not used is not kept.
+            ("0,0\n50,0\n99,5\n100,0\n", 1.0, 1000.0, 4.0, None),
+        ] {
+            let found = borrowing(&load(text), sustained, Duration::from_secs(60), seconds);
+            assert!((found.most - most).abs() < 1e-6, "{text}: {found:?}");
+            let late = found.used_up_at.zip(used_up_at).map_or(0.0, |(a, b)| a - b);
+            assert!(late.abs() < 1e-6, "{text}: {found:?}");
+            assert_eq!(found.used_up_at.is_some(), used_up_at.is_some(), "{text}");
         }
-    }
-
-    #[test]
-    fn a_burst_is_paid_back() {
-        // 1.6 M are borrowed in each burst, and 2.7 M can be paid back after it.
-        let borrowed = borrowing(&bursts(), 4e6, MINUTE, 100.0);
-        assert!((borrowed.most - 0.4).abs() < 1e-9, "{borrowed:?}");
-        assert_eq!(borrowed.used_up_at, None);
-    }
-
-    #[test]
-    fn what_is_never_paid_back_is_used_up() {
-        // 1.9 s more of the future with each second.
-        let borrowed = borrowing(&bursts(), 1e6, MINUTE, 100.0);
-        assert!((borrowed.most - 190.0).abs() < 1e-6, "{borrowed:?}");
-        let at = borrowed.used_up_at.unwrap();
-        // After 31 bursts 58.9 s, and the next one brings 1.9 in its 100 ms.
-        assert!((31.05..31.06).contains(&at), "{at}");
-    }
-
-    #[test]
-    fn a_second_that_was_not_used_is_not_kept() {
-        let trace: crate::plan::Trace = "0,0\n50,0\n99,5\n100,0\n".parse().unwrap();
-        let borrowed = borrowing(&trace.into(), 1.0, MINUTE, 1000.0);
-        assert!((borrowed.most - 4.0).abs() < 1e-9, "{borrowed:?}");
     }
 }

@@ -137,68 +137,59 @@ mod tests {
 
     use super::*;
     use crate::plan::simulate;
-
-    fn bursts(text: &str) -> Load {
-        Load::steady("1M".parse().unwrap()).with_burst(text.parse().unwrap())
-    }
-
-    fn machine(fill_rate: &str, wake_micros: u64) -> Machine {
-        Machine::new(
-            fill_rate.parse().unwrap(),
-            Duration::from_micros(wake_micros),
-        )
-    }
+    use crate::plan::tests::{config, load, machine};
 
     #[test]
-    fn bursts_are_looked_at_for_so_many_of_their_periods() {
-        assert_eq!(horizon(&bursts("2M:10ms/10s")), 10.0 * f64::from(BURSTS));
-        assert_eq!(horizon(&Load::steady("1M".parse().unwrap())), STEADY);
-    }
-
-    /// Each ring underruns again and again there, for longer than anybody waits.
-    #[test]
-    fn a_load_that_is_hardly_met_or_not_at_all_is_found_soon() {
-        let wake = Duration::from_millis(1);
-        for (made, load) in [
-            ("1000000/s", "1M"),
-            ("1000001/s", "1M"),
-            ("999999/s", "1M"),
-            ("1/s", "1G"),
+    fn a_load_is_looked_at_for_so_long() {
+        for (text, seconds) in [
+            ("1M 2M:10ms/10s", 10.0 * f64::from(BURSTS)),
+            ("1M", STEADY),
+            ("0,1\n2,1", 4.0),
         ] {
-            let machine = Machine::new(made.parse().unwrap(), wake);
-            let load = Load::steady(load.parse().unwrap());
-            if let Ok(config) = capacity_for(&load, &machine) {
-                assert!(config.capacity() >= 1000, "{made}: {config:?}");
-            }
+            assert_eq!(horizon(&load(text)), seconds, "{text}");
         }
     }
 
     #[test]
-    fn a_burst_that_outruns_the_producer_needs_the_difference() {
-        // 100 M/s asked for, 50 M/s made, for 10 ms: half a million are missing,
-        // and 10,000 are taken before the producer begins, of which those made
-        // later are too late.
-        let config = capacity_for(&bursts("100M:10ms/1s"), &machine("50M", 100)).unwrap();
-        assert_eq!(config.capacity(), 1 << 20);
-        let slots = config.threshold().in_slots(1 << 20).unwrap();
-        assert!(
-            (505_000..505_000 + (1 << 20) / 100 + 1).contains(&slots),
-            "{slots}"
-        );
-    }
-
-    #[test]
-    fn what_no_ring_can_do_is_said() {
-        let error = capacity_for(&bursts("100M:500ms/1s"), &machine("40M", 100)).unwrap_err();
-        assert!(error.to_string().contains("50500000 IDs/s"), "{error}");
-        let error = capacity_for(&bursts("1000G:10ms/1h"), &machine("30M", 100)).unwrap_err();
-        assert_eq!(error, SizingError::TooLarge);
-    }
-
-    #[test]
-    fn days_of_load_are_no_work() {
-        let config = capacity_for(&bursts("2M:1h/24h"), &machine("400M", 10)).unwrap();
-        assert_eq!(config.capacity(), 32);
+    fn a_load_has_its_smallest_ring_or_none() {
+        let too_slow = |wanted, made| Err(SizingError::TooSlow { wanted, made });
+        let ring = |capacity, percent| Ok(config(capacity, percent));
+        for (text, machine, expected) in [
+            // Days are no work. 20 are taken while a producer wakes up.
+            ("1M 2M:1h/24h", machine(400_000_000, 10), ring(32, 63)),
+            // 100 M/s asked for, 50 M/s made, for 10 ms: half a million are missing,
+            // and 5,000 more, since those made in the first 100 us are too late.
+            (
+                "1M 100M:10ms/1s",
+                machine(50_000_000, 100),
+                ring(1 << 20, 49),
+            ),
+            // Smaller rings underrun again and again there, for longer than anybody waits.
+            ("1M", machine(1_000_000, 1000), ring(2048, 49)),
+            ("1M", machine(1_000_001, 1000), ring(2048, 49)),
+            // One is missing in each of a million seconds.
+            ("1M", machine(999_999, 1000), ring(1 << 21, 48)),
+            ("1G", machine(1, 1000), too_slow(1e9, 1.0)),
+            (
+                "1M 100M:500ms/1s",
+                machine(40_000_000, 100),
+                too_slow(50.5e6, 40e6),
+            ),
+            (
+                "1M 1000G:10ms/1h",
+                machine(30_000_000, 100),
+                Err(SizingError::TooLarge),
+            ),
+        ] {
+            assert_eq!(
+                capacity_for(&load(text), &machine),
+                expected,
+                "{text}, {machine:?}"
+            );
+        }
+        let (wanted, made) = (50.5e6, 40e6);
+        let error = SizingError::TooSlow { wanted, made }.to_string();
+        assert!(error.contains("50500000 IDs/s are asked for"), "{error}");
     }
 
     proptest! {
@@ -211,25 +202,24 @@ mod tests {
             wake in 1..2000_u64,
             fill in 20..500_u64,
         ) {
-            let load = bursts(&format!("{rate}/s:{millis}ms/1s"));
-            let machine = machine(&format!("{fill}M"), wake);
-            let Ok(config) = capacity_for(&load, &machine) else {
+            let load = load(&format!("1M {rate}/s:{millis}ms/1s"));
+            let machine = machine(fill * 1_000_000, wake);
+            let Ok(planned) = capacity_for(&load, &machine) else {
                 return Ok(());
             };
-            let run = simulate(&load, &machine, &config, Duration::from_secs(3));
+            let run = simulate(&load, &machine, &planned, Duration::from_secs(3));
             prop_assert_eq!(run.empties, 0.0);
-            let seconds = horizon(&load);
+            let capacity = planned.capacity();
             let underrun = |capacity, percent| {
-                let config = Config::new(capacity, ThresholdFill::percent(percent)).unwrap();
-                underruns(&load, &machine, &config, seconds)
+                underruns(&load, &machine, &config(capacity, percent), horizon(&load))
             };
             for percent in [1, 25, 50, 75] {
-                prop_assert!(underrun(config.capacity() / 2, percent));
-                prop_assert!(!underrun(config.capacity() * 2, 75));
+                prop_assert!(underrun(capacity / 2, percent));
+                prop_assert!(!underrun(capacity * 2, 75));
                 // More is never worse.
-                if !underrun(config.capacity(), percent) {
-                    prop_assert!(!underrun(config.capacity(), percent + 25));
-                    prop_assert!(!underrun(config.capacity() * 2, percent));
+                if !underrun(capacity, percent) {
+                    prop_assert!(!underrun(capacity, percent + 25));
+                    prop_assert!(!underrun(capacity * 2, percent));
                 }
             }
         }

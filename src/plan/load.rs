@@ -202,161 +202,131 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::plan::tests::load;
 
-    fn rate(text: &str) -> Rate {
-        text.parse().unwrap()
-    }
+    const STEADY: &str = "50k";
+    const BURSTS: &str = "1M 20M:100ms/1s";
+    const TRACE: &str = "0,100\n1,0\n3,50\n";
 
-    fn bursts() -> Load {
-        Load::steady(rate("1M")).with_burst("20M:100ms/1s".parse().unwrap())
-    }
-
-    fn trace() -> Load {
-        Load::from("0,100\n1,0\n3,50\n".parse::<Trace>().unwrap())
-    }
-
-    #[track_caller]
-    fn assert_near(a: f64, b: f64) {
-        assert!((a - b).abs() <= 1e-6 * b.abs().max(1e-3), "{a} {b}");
-    }
-
-    #[test]
-    fn a_burst_replaces_the_steady_rate() {
-        for (seconds, ids) in [
-            (-1.0, 0.0),
-            (0.0, 0.0),
-            (0.05, 1e6),
-            (0.1, 2e6),
-            (0.2, 2.1e6),
-            (1.0, 2.9e6),
-            (1.05, 3.9e6),
-            (10.0, 29e6),
-        ] {
-            assert_near(bursts().demanded_by(seconds), ids);
-        }
-        assert_near(bursts().due_at(2.05e6).unwrap(), 0.15);
-        assert_near(bursts().due_at(4.9e6).unwrap(), 1.1);
-    }
-
-    #[test]
-    fn a_trace_ends() {
-        for (seconds, ids) in [
-            (0.5, 50.0),
-            (2.0, 100.0),
-            (4.0, 125.0),
-            (5.0, 150.0),
-            (99.0, 150.0),
-        ] {
-            assert_near(trace().demanded_by(seconds), ids);
-        }
-        assert_near(trace().due_at(100.0).unwrap(), 1.0);
-        assert_near(trace().due_at(101.0).unwrap(), 3.04);
-        assert_eq!(trace().due_at(151.0), None);
-        assert_eq!(trace().duration(), Some(Duration::from_secs(5)));
-        assert_eq!((trace().mean(), trace().peak()), (30.0, 100.0));
-        let still = trace().with_burst("20M:100ms/1s".parse().unwrap());
-        assert_eq!(still, trace());
+    fn is_near(a: f64, b: f64) -> bool {
+        (a - b).abs() <= 1e-6 * b.abs().max(1e-3)
     }
 
     #[test]
     fn a_load_has_a_mean_a_peak_and_its_times() {
-        let steady = Load::steady(rate("50k"));
-        assert_eq!((steady.mean(), steady.peak()), (5e4, 5e4));
-        assert_eq!((steady.period(), steady.duration()), (None, None));
-        assert_eq!((bursts().mean(), bursts().peak()), (2.9e6, 2e7));
-        let period = Some(Duration::from_secs(1));
-        assert_eq!((bursts().period(), bursts().duration()), (period, None));
-        assert_eq!(trace().period(), None);
-        let dip = Load::steady(rate("5M")).with_burst("1M:1s/4s".parse().unwrap());
-        assert_eq!((dip.mean(), dip.peak()), (4e6, 5e6));
-        let other = bursts().with_burst("1M:1s/4s".parse().unwrap());
-        assert_eq!((other.mean(), other.peak()), (1e6, 1e6), "in its place");
-    }
-
-    #[test]
-    fn a_period_is_a_burst_and_the_rest() {
-        let pieces: Vec<_> = bursts().pieces().take(4).collect();
-        let expected = [
-            (0.0, 0.1, 2e7),
-            (0.1, 1.0, 1e6),
-            (1.0, 1.1, 2e7),
-            (1.1, 2.0, 1e6),
-        ];
-        for (piece, (from, until, rate)) in pieces.iter().zip(expected) {
-            assert_eq!((piece.from, piece.until, piece.rate), (from, until, rate));
-            assert_near(piece.ids(), rate * (until - from));
+        let secs = |seconds| Some(Duration::from_secs(seconds));
+        let bursts = "1M/s, and 20M/s for the first 100ms of every 1s";
+        let dip = "5M/s, and 1M/s for the first 1s of every 4s";
+        for (text, said, mean, peak, period, duration) in [
+            (STEADY, "50k/s", 5e4, 5e4, None, None),
+            (BURSTS, bursts, 2.9e6, 2e7, secs(1), None),
+            ("5M 1M:1s/4s", dip, 4e6, 5e6, secs(4), None),
+            (
+                TRACE,
+                "a trace of 150 IDs in 5 s",
+                30.0,
+                100.0,
+                None,
+                secs(5),
+            ),
+        ] {
+            let load = load(text);
+            assert_eq!(load.to_string(), said);
+            assert_eq!((load.mean(), load.peak()), (mean, peak), "{text}");
+            assert_eq!(
+                (load.period(), load.duration()),
+                (period, duration),
+                "{text}"
+            );
         }
-        assert_eq!(pieces.len(), 4);
     }
 
     #[test]
-    fn a_steady_load_is_one_piece() {
-        let steady = Load::steady(rate("50k"));
-        assert_eq!(
-            (steady.demanded_by(3.0), steady.due_at(1e5)),
-            (1.5e5, Some(2.0))
-        );
-        assert_eq!(steady.due_at(-1.0), Some(0.0));
-        let all: Vec<_> = steady.pieces().collect();
-        let whole = Piece {
-            from: 0.0,
-            until: f64::INFINITY,
-            rate: 5e4,
-            before: 0.0,
-        };
-        assert_eq!(all, [whole]);
-        let cut: Vec<_> = steady.pieces_until(2.0).collect();
-        assert_eq!(
-            cut,
-            [Piece {
-                until: 2.0,
-                ..whole
-            }]
-        );
-        assert_eq!(steady.pieces_until(0.0).count(), 0);
+    fn a_burst_takes_the_place_of_another_and_none_in_a_trace() {
+        let burst: Burst = "1M:1s/4s".parse().unwrap();
+        assert_eq!(load(BURSTS).with_burst(burst), load("1M 1M:1s/4s"));
+        assert_eq!(load(TRACE).with_burst(burst), load(TRACE));
     }
 
     #[test]
-    fn a_load_says_what_it_is() {
-        assert_eq!(Load::steady(rate("50k")).to_string(), "50k/s");
-        assert_eq!(
-            bursts().to_string(),
-            "1M/s, and 20M/s for the first 100ms of every 1s"
-        );
-        assert_eq!(trace().to_string(), "a trace of 150 IDs in 5 s");
+    fn so_many_ids_are_asked_for_by_then() {
+        for (text, seconds, ids) in [
+            (STEADY, 3.0, 1.5e5),
+            (BURSTS, -1.0, 0.0),
+            (BURSTS, 0.0, 0.0),
+            (BURSTS, 0.05, 1e6),
+            (BURSTS, 0.1, 2e6),
+            (BURSTS, 0.2, 2.1e6),
+            (BURSTS, 1.0, 2.9e6),
+            (BURSTS, 1.05, 3.9e6),
+            (BURSTS, 10.0, 29e6),
+            (TRACE, 0.5, 50.0),
+            (TRACE, 2.0, 100.0),
+            (TRACE, 4.0, 125.0),
+            (TRACE, 5.0, 150.0),
+            (TRACE, 99.0, 150.0),
+        ] {
+            let found = load(text).demanded_by(seconds);
+            assert!(is_near(found, ids), "{text}: {found} by {seconds} s");
+        }
     }
 
     #[test]
-    fn pieces_are_cut_off() {
-        let pieces: Vec<_> = bursts().pieces_until(1.05).collect();
-        assert_eq!(pieces.len(), 3);
-        assert_near(pieces[2].seconds(), 0.05);
-        assert_eq!(
-            Load::steady(rate("5/s"))
-                .pieces_until(3.0)
-                .next()
-                .unwrap()
-                .ids(),
-            15.0
-        );
+    fn an_id_is_due_when_those_before_it_were_asked_for() {
+        for (text, ids, seconds) in [
+            (STEADY, -1.0, Some(0.0)),
+            (STEADY, 1e5, Some(2.0)),
+            (BURSTS, 2.05e6, Some(0.15)),
+            (BURSTS, 4.9e6, Some(1.1)),
+            (TRACE, 100.0, Some(1.0)),
+            (TRACE, 101.0, Some(3.04)),
+            (TRACE, 151.0, None),
+        ] {
+            let found = load(text).due_at(ids);
+            let near = found.zip(seconds).is_none_or(|(a, b)| is_near(a, b));
+            assert!(
+                near && found.is_some() == seconds.is_some(),
+                "{text}: {found:?} for {ids}"
+            );
+        }
+    }
+
+    #[test]
+    fn pieces_come_back_and_are_cut_off() {
+        let [first, second] = [(0.0, 0.1, 2e7), (0.1, 1.0, 1e6)];
+        for (text, until, pieces) in [
+            (STEADY, f64::INFINITY, vec![(0.0, f64::INFINITY, 5e4)]),
+            (STEADY, 2.0, vec![(0.0, 2.0, 5e4)]),
+            (STEADY, 0.0, vec![]),
+            (BURSTS, 1.0, vec![first, second]),
+            (BURSTS, 1.05, vec![first, second, (1.0, 1.05, 2e7)]),
+            (
+                BURSTS,
+                1.5,
+                vec![first, second, (1.0, 1.1, 2e7), (1.1, 1.5, 1e6)],
+            ),
+        ] {
+            let load = load(text);
+            let found = load.pieces_until(until);
+            let found = found.map(|it| (it.from, it.until, it.rate));
+            assert_eq!(found.collect::<Vec<_>>(), pieces, "{text} until {until}");
+        }
     }
 
     fn any_load() -> impl Strategy<Value = Load> {
-        let rates = || (1..100_000_000_u64).prop_map(|rate| Rate::new(rate).unwrap());
+        let rates = || 1..100_000_000_u64;
         let spans = (1..1000_u64, 1..1000_u64);
         prop_oneof![
-            rates().prop_map(Load::steady),
+            rates().prop_map(|rate| load(&format!("{rate}/s"))),
             (rates(), rates(), spans).prop_map(|(steady, high, (length, rest))| {
-                let length = Duration::from_millis(length);
-                let period = length + Duration::from_millis(rest);
-                Load::steady(steady).with_burst(Burst::new(high, length, period).unwrap())
+                load(&format!(
+                    "{steady}/s {high}/s:{length}ms/{}ms",
+                    length + rest
+                ))
             }),
             prop::collection::vec(0..100_000_u64, 1..30).prop_map(|counts| {
-                let lines = counts
-                    .iter()
-                    .enumerate()
-                    .map(|(at, count)| format!("{at},{}\n", count + 1));
-                Load::from(lines.collect::<String>().parse::<Trace>().unwrap())
+                let line = |(at, count): (usize, &u64)| format!("{at},{}\n", count + 1);
+                load(&counts.iter().enumerate().map(line).collect::<String>())
             }),
         ]
     }
@@ -364,9 +334,16 @@ mod tests {
     proptest! {
         #[test]
         fn demand_is_the_sum_of_its_pieces(load in any_load(), seconds in 0.001..20.0_f64) {
-            let sum: f64 = load.pieces_until(seconds).map(|piece| piece.ids()).sum();
+            let near = |a: f64, b: f64| (a - b).abs() <= 1e-6 * b.max(1.0);
+            let mut sum = 0.0;
+            for piece in load.pieces_until(seconds) {
+                prop_assert!(piece.rate <= load.peak() && piece.seconds() > 0.0);
+                prop_assert!(near(piece.before, sum), "{} {sum}", piece.before);
+                sum += piece.ids();
+            }
             let demanded = load.demanded_by(seconds);
-            prop_assert!((sum - demanded).abs() <= 1e-6 * demanded.max(1.0), "{sum} {demanded}");
+            prop_assert!(near(sum, demanded), "{sum} {demanded}");
+            prop_assert!(load.mean() <= load.peak() * (1.0 + 1e-9));
         }
 
         #[test]
@@ -376,16 +353,6 @@ mod tests {
                 prop_assert!(due <= seconds + 1e-6, "{due} {seconds}");
                 prop_assert!((load.demanded_by(due) - ids).abs() <= 1e-6 * ids.max(1.0));
             }
-        }
-
-        #[test]
-        fn no_piece_is_above_the_peak(load in any_load(), seconds in 0.001..20.0_f64) {
-            for piece in load.pieces_until(seconds) {
-                prop_assert!(piece.rate <= load.peak() && piece.seconds() > 0.0);
-                let before = load.demanded_by(piece.from);
-                prop_assert!((piece.before - before).abs() <= 1e-6 * before.max(1.0));
-            }
-            prop_assert!(load.mean() <= load.peak() * (1.0 + 1e-9));
         }
     }
 }

@@ -346,25 +346,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::fill::ThresholdFill;
-    use crate::plan::{Rate, Trace};
+    use crate::plan::tests::{config, load, machine};
 
     const SECOND: Duration = Duration::from_secs(1);
-
-    fn machine(fill_rate: u64, wake_micros: u64) -> Machine {
-        let wake = Duration::from_micros(wake_micros);
-        Machine::new(Rate::new(fill_rate).unwrap(), wake)
-    }
-
-    fn config(capacity: usize, percent: u32) -> Config {
-        Config::new(capacity, ThresholdFill::percent(percent)).unwrap()
-    }
-
-    /// A rate, or else a trace.
-    fn load(text: &str) -> Load {
-        let trace = |_| text.parse::<Trace>().unwrap().into();
-        text.parse().map_or_else(trace, Load::steady)
-    }
 
     /// 16 slots, filled at 8: a take that leaves 7 asks for it. 100 IDs a second
     /// from a tenth of a second later on.
@@ -556,18 +540,17 @@ mod tests {
         assert_eq!(simulate(&rises, &usual, &small, 2 * SECOND).empties, 0.0);
     }
 
-    fn any_load() -> impl Strategy<Value = Load> {
+    fn any_trace() -> impl Strategy<Value = Load> {
         prop::collection::vec(0..100_000_u64, 1..20).prop_map(|counts| {
             let line = |(at, count): (usize, &u64)| format!("0.{at:02},{}\n", count + 1);
-            let text: String = counts.iter().enumerate().map(line).collect();
-            text.parse::<Trace>().unwrap().into()
+            load(&counts.iter().enumerate().map(line).collect::<String>())
         })
     }
 
     proptest! {
         #[test]
         fn nothing_is_lost(
-            load in any_load(),
+            load in any_trace(),
             fill_rate in 100_000..100_000_000_u64,
             wake in 0..10_000_u64,
             log in 4..16_u32,
@@ -596,7 +579,7 @@ mod tests {
         ) {
             // Under a load that does not change. One that rises finds a slow producer
             // awake more often.
-            let load = Load::steady(Rate::new(rate).unwrap());
+            let load = load(&format!("{rate}/s"));
             let underrun = |fill_rate, wake| {
                 let machine = machine(fill_rate, wake);
                 underruns(&load, &machine, &config(1 << log, percent), 1.0)
@@ -609,7 +592,7 @@ mod tests {
 
         #[test]
         fn a_threshold_that_outlasts_a_wake_up_is_enough(
-            load in any_load(),
+            load in any_trace(),
             more in 0..50_000_000_u64,
             part in 0.0..1.0_f64,
             log in 6..16_u32,
