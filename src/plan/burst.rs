@@ -165,6 +165,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::plan::Trace;
 
     #[test]
     fn what_is_wrong_is_said() {
@@ -194,32 +195,45 @@ mod tests {
         assert_eq!(burst.rate().per_second(), 20_000_000);
         assert_eq!(burst.length(), Duration::from_millis(100));
         assert_eq!(burst.period(), Duration::from_secs(1));
-        assert_eq!(burst.to_string(), "20M:100ms/1s");
         // Without a unit of size that of time stays.
-        let slow: Burst = "20/s:100ms/1s".parse().unwrap();
-        assert_eq!(slow.to_string(), "20/s:100ms/1s");
+        for text in ["20M:100ms/1s", "20/s:5min/1h", "1.5G:7ns/9us"] {
+            assert_eq!(text.parse::<Burst>().unwrap().to_string(), text);
+        }
         let year = Burst::MAX_PERIOD;
         assert_eq!(year, Duration::from_secs(31_536_000));
         assert!(Burst::new(burst.rate(), Duration::from_secs(1), year).is_ok());
     }
 
+    fn any_rate() -> impl Strategy<Value = Rate> {
+        let round = |(digits, zeros)| digits * 10_u64.pow(zeros);
+        let round = (1..1000_u64, 0..9_u32).prop_map(round);
+        prop_oneof![1..=Rate::MAX.per_second(), round].prop_map(|it| Rate::new(it).unwrap())
+    }
+
+    fn any_span() -> impl Strategy<Value = Duration> {
+        let unit = prop::sample::select(&["ns", "us", "ms", "s", "min", "h"][..]);
+        let round = |(count, unit)| span::parse(&format!("{count}{unit}")).unwrap();
+        let round = (1..1000_u64, unit).prop_map(round);
+        prop_oneof![(1..10_u64.pow(16)).prop_map(Duration::from_nanos), round]
+    }
+
     proptest! {
         #[test]
         fn what_is_written_is_read_as_the_same(
-            rate in 1..10_u64.pow(12),
-            length in 1..1_000_000_u64,
-            more in 1..1_000_000_000_u64,
+            rate in any_rate(),
+            length in any_span(),
+            more in any_span(),
         ) {
-            let rate = Rate::new(rate).unwrap();
-            let length = Duration::from_micros(length);
-            let period = length + Duration::from_micros(more);
-            let burst = Burst::new(rate, length, period).unwrap();
+            prop_assert_eq!(rate.to_string().parse(), Ok(rate));
+            let burst = Burst::new(rate, length, length + more).unwrap();
             prop_assert_eq!(burst.to_string().parse(), Ok(burst));
         }
 
         #[test]
-        fn no_text_is_too_strange(text in "[0-9kM.:/msnuh ]{0,20}") {
-            let _ = text.parse::<Burst>();
+        fn no_text_is_too_strange(
+            text in "(.{0,20}|[0-9kM.:/msnuh ]{0,20}|[0-9,.#e\\- \n]{0,60})",
+        ) {
+            let _ = (text.parse::<Rate>(), text.parse::<Burst>(), text.parse::<Trace>());
         }
     }
 }

@@ -159,40 +159,31 @@ mod tests {
     #[test]
     fn a_machine_is_as_it_was_described() {
         let rate = |text: &str| text.parse::<Rate>().unwrap();
+        let figures = |it: Machine| (it.fill_rate(), it.wake_latency(), it.take_rate());
         let micros = Duration::from_micros;
         let machine = Machine::new(rate("500M"), micros(80));
-        assert_eq!(machine.fill_rate(), rate("500M"));
-        assert_eq!(machine.wake_latency(), micros(80));
-        assert_eq!(machine.take_rate(), Rate::MAX);
+        assert_eq!(figures(machine), (rate("500M"), micros(80), Rate::MAX));
         let other = machine.with_take_rate(rate("150M")).with_margin(3);
-        assert_eq!(other.fill_rate(), rate("500M"));
-        assert_eq!(other.wake_latency(), micros(240));
-        assert_eq!(other.take_rate(), rate("150M"));
+        assert_eq!(figures(other), (rate("500M"), micros(240), rate("150M")));
     }
 
     #[test]
     fn a_config_is_one_that_a_generator_can_have() {
         let fill = ThresholdFill::percent(25);
-        for capacity in [1, 64, RingBuffer::MAX_CAPACITY] {
+        for (capacity, slots) in [(1, 1), (64, 16), (RingBuffer::MAX_CAPACITY, 1 << 28)] {
             let config = Config::new(capacity, fill).unwrap();
             assert_eq!((config.capacity(), config.threshold()), (capacity, fill));
+            assert_eq!(config.threshold_in_slots(), slots);
         }
-        let config = Config::new(64, fill).unwrap();
-        assert_eq!(config.threshold_in_slots(), 16);
         for capacity in [0, 1000, 2 * RingBuffer::MAX_CAPACITY] {
             let error = Config::new(capacity, fill).unwrap_err();
             assert_eq!(error, ConfigError::Capacity { capacity });
-            let message = error.to_string();
-            assert!(
-                message.contains(&format!("of {capacity} slots")),
-                "{message}"
-            );
-            assert!(message.contains("a power of two from 1 to"), "{message}");
+            let begin = format!("a ring of {capacity} slots can't be had: choose a power of two");
+            assert!(error.to_string().starts_with(&begin), "{error}");
         }
+        let policy = PolicyError::Percent { percent: 101 };
         let error = Config::new(64, ThresholdFill::percent(101)).unwrap_err();
-        let ConfigError::Policy(policy) = &error else {
-            panic!("{error}");
-        };
         assert_eq!(error.to_string(), policy.to_string());
+        assert_eq!(error, ConfigError::Policy(policy));
     }
 }

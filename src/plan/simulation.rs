@@ -194,6 +194,10 @@ impl FluidRing {
         self.targets.threshold as f64 - 1.0
     }
 
+    fn is_low(&self) -> bool {
+        self.level <= self.crossing() + NEGLIGIBLE
+    }
+
     /// Goes through a piece, at whose beginning the level is as low as it can be without
     /// a producer awake, if the rate rises.
     fn run_worst(&mut self, piece: Piece) {
@@ -240,7 +244,7 @@ impl FluidRing {
 
     /// On to the next event, which lies in the piece.
     fn step(&mut self, piece: Piece) {
-        if matches!(self.producer, Producer::Asleep) && self.level <= self.crossing() + NEGLIGIBLE {
+        if matches!(self.producer, Producer::Asleep) && self.is_low() {
             let at = self.seconds + self.wake_latency;
             self.producer = Producer::Waking { at };
         }
@@ -276,14 +280,13 @@ impl FluidRing {
     /// Lets time pass in which nothing happens.
     fn advance(&mut self, time: f64, wanted: f64, asked: f64, made: f64, is_empty: bool) {
         let (gave, made) = (asked * time, made * time);
-        let from_the_ring = if is_empty { made } else { gave };
         let before = self.level;
-        self.level = if is_empty {
-            0.0
+        if is_empty {
+            self.level = 0.0;
+            self.result.empties += gave - made;
         } else {
-            (self.level + made - gave).clamp(0.0, self.capacity)
-        };
-        self.result.empties += gave - from_the_ring;
+            self.level = (self.level + made - gave).clamp(0.0, self.capacity);
+        }
         self.result.taken += gave;
         self.waiting = (self.waiting + (wanted - asked) * time).max(0.0);
         self.level_seconds += time * before.midpoint(self.level);
@@ -301,10 +304,9 @@ impl FluidRing {
             Producer::Filling { left, from } if left <= NEGLIGIBLE => {
                 self.result.fills += 1;
                 self.observe(from);
-                if self.level <= self.crossing() + NEGLIGIBLE {
+                self.producer = Producer::Asleep;
+                if self.is_low() {
                     self.start_fill();
-                } else {
-                    self.producer = Producer::Asleep;
                 }
             }
             _ => {}
