@@ -58,20 +58,20 @@ pub fn capacity_for(load: &Load, machine: &Machine) -> Result<Config, SizingErro
         (!underruns(load, machine, &config, seconds)).then_some(config)
     };
     let mut capacities = (0..=RingBuffer::MAX_CAPACITY.ilog2()).map(|log| 1 << log);
-    let Some(capacity) = capacities.find(|&capacity| holds(capacity, HIGHEST).is_some()) else {
-        return Err(SizingError::new(load, machine));
-    };
-    // The lowest percentage that holds lies above `low` and up to `high`.
-    let (mut low, mut high) = (0, HIGHEST);
-    while high - low > 1 {
-        let middle = low.midpoint(high);
-        if holds(capacity, middle).is_some() {
-            high = middle;
+    let smallest = capacities.find(|&capacity| holds(capacity, HIGHEST).is_some());
+    let percents: Vec<u32> = (1..=HIGHEST).collect();
+    let planned = smallest.and_then(|capacity| {
+        let lowest = percents.partition_point(|&percent| holds(capacity, percent).is_none());
+        holds(capacity, *percents.get(lowest)?)
+    });
+    planned.ok_or_else(|| {
+        let (wanted, made) = (load.mean(), machine.fill_rate().per_second() as f64);
+        if wanted > made {
+            SizingError::TooSlow { wanted, made }
         } else {
-            low = middle;
+            SizingError::TooLarge
         }
-    }
-    holds(capacity, high).ok_or(SizingError::new(load, machine))
+    })
 }
 
 /// For how long a load is looked at, in seconds.
@@ -96,17 +96,6 @@ pub enum SizingError {
     },
     /// A burst, or a wake-up, takes more than [`RingBuffer::MAX_CAPACITY`] IDs.
     TooLarge,
-}
-
-impl SizingError {
-    fn new(load: &Load, machine: &Machine) -> Self {
-        let (wanted, made) = (load.mean(), machine.fill_rate().per_second() as f64);
-        if wanted > made {
-            Self::TooSlow { wanted, made }
-        } else {
-            Self::TooLarge
-        }
-    }
 }
 
 impl fmt::Display for SizingError {
@@ -166,7 +155,7 @@ mod tests {
             ),
             // Smaller rings underrun again and again there, for longer than anybody waits.
             ("1M", machine(1_000_000, 1000), ring(2048, 49)),
-            ("1M", machine(1_000_001, 1000), ring(2048, 49)),
+            ("1M", machine(1_000_001, 950), ring(2048, 47)),
             // One is missing in each of a million seconds.
             ("1M", machine(999_999, 1000), ring(1 << 21, 48)),
             ("1G", machine(1, 1000), too_slow(1e9, 1.0)),
@@ -178,6 +167,12 @@ mod tests {
             (
                 "1M 1000G:10ms/1h",
                 machine(30_000_000, 100),
+                Err(SizingError::TooLarge),
+            ),
+            // As many are made as are asked for, too late.
+            (
+                "1G",
+                machine(1_000_000_000, 2_000_000),
                 Err(SizingError::TooLarge),
             ),
         ] {

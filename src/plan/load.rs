@@ -152,10 +152,8 @@ impl Load {
 
     /// How long it lasts, or `None` if it goes on for ever.
     pub fn duration(&self) -> Option<Duration> {
-        match self.kind {
-            Kind::Steady(_) | Kind::Bursts(..) => None,
-            Kind::Trace { .. } => Some(Duration::from_secs_f64(self.end())),
-        }
+        let ends = matches!(self.kind, Kind::Trace { .. });
+        ends.then(|| Duration::from_secs_f64(self.end()))
     }
 
     /// Where the last piece ends.

@@ -75,6 +75,7 @@ impl Trace {
         for (line, end) in lines.iter().zip(ends) {
             let seconds = end - line.seconds;
             piece = piece.then(end - first.seconds, line.count as f64 / seconds);
+            // Whole, unlike the sum of what the pieces ask for.
             piece.before = ids as f64;
             if piece.rate > Rate::MAX.per_second() as f64 {
                 return Err(TraceError::TooFast {
@@ -268,6 +269,8 @@ mod tests {
         let spans = [(0.0, 1.5, 10.0 / 1.5), (1.5, 2.0, 0.0), (2.0, 2.5, 16.0)];
         assert_eq!(parse(text), Ok(spans.into()));
         assert_eq!(parse("7,3"), Ok(vec![(0.0, 1.0, 3.0)]));
+        let duration = text.parse().map(|trace: Trace| trace.duration());
+        assert_eq!(duration, Ok(Duration::from_millis(2500)));
         let unix = "1763000000,5\n1763000060,6";
         let spans = [(0.0, 60.0, 5.0 / 60.0), (60.0, 120.0, 0.1)];
         assert_eq!(parse(unix), Ok(spans.into()));
