@@ -142,6 +142,7 @@ mod tests {
     #[test]
     fn a_load_has_its_smallest_ring_or_none() {
         let too_slow = |wanted, made| Err(SizingError::TooSlow { wanted, made });
+        let too_large = || Err(SizingError::TooLarge);
         let ring = |capacity, percent| Ok(config(capacity, percent));
         for (text, machine, expected) in [
             // Days are no work. 20 are taken while a producer wakes up.
@@ -160,27 +161,16 @@ mod tests {
             ("1M", machine(999_999, 1000), ring(1 << 21, 48)),
             ("1G", machine(1, 1000), too_slow(1e9, 1.0)),
             (
-                "1M 100M:500ms/1s",
-                machine(40_000_000, 100),
-                too_slow(50.5e6, 40e6),
+                "1M 50M:1s/2s",
+                machine(20_000_000, 100),
+                too_slow(25.5e6, 20e6),
             ),
-            (
-                "1M 1000G:10ms/1h",
-                machine(30_000_000, 100),
-                Err(SizingError::TooLarge),
-            ),
+            ("1M 1000G:10ms/1h", machine(30_000_000, 100), too_large()),
             // As many are made as are asked for, too late.
-            (
-                "1G",
-                machine(1_000_000_000, 2_000_000),
-                Err(SizingError::TooLarge),
-            ),
+            ("1G", machine(1_000_000_000, 2_000_000), too_large()),
         ] {
-            assert_eq!(
-                capacity_for(&load(text), &machine),
-                expected,
-                "{text}, {machine:?}"
-            );
+            let found = capacity_for(&load(text), &machine);
+            assert_eq!(found, expected, "{text}, {machine:?}");
         }
         let (wanted, made) = (50.5e6, 40e6);
         let error = SizingError::TooSlow { wanted, made }.to_string();
