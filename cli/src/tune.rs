@@ -8,6 +8,7 @@
 //! outcome   the result, and its reasons: text, json, report
 //! ```
 
+use std::collections::HashSet;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -25,8 +26,7 @@ use self::nodes::NodeBudget;
 use self::outcome::Outcome;
 use self::output::Output;
 use self::runner::RealRings;
-use self::search::Choices;
-use self::setting::capacity;
+use self::setting::{Choices, capacity};
 use crate::args::{LayoutArgs, NodeRange, time};
 use crate::count::count;
 use crate::format::{Format, FormatArgs};
@@ -165,9 +165,7 @@ fn measure(
     let mut choices = choices(args);
     let slots = model::slots_needed(&load, &machine, producers);
     if let (true, Some(slots)) = (args.capacity.is_empty(), slots) {
-        let thresholds = choices.thresholds.iter();
-        let predicted = thresholds.map(|&threshold| model::minimum_capacity(slots, threshold));
-        choices.capacities = model::pruned(choices.capacities, &predicted.collect::<Vec<_>>());
+        model::prune(&mut choices, slots);
     }
 
     let run = runner::run_length(&load, time);
@@ -211,20 +209,17 @@ fn measure(
 fn choices(args: &TuneArgs) -> Choices {
     let mut capacities = args.capacity.clone();
     if capacities.is_empty() {
-        capacities = CAPACITIES.map(|shift| 1 << shift).collect();
+        capacities.extend(CAPACITIES.map(|shift| 1 << shift));
     }
     capacities.sort_unstable();
     capacities.dedup();
-    let mut thresholds = Vec::new();
-    for &threshold in &args.threshold {
-        if !thresholds.contains(&threshold) {
-            thresholds.push(threshold);
-        }
-    }
+    let mut thresholds = args.threshold.clone();
     if thresholds.is_empty() {
-        thresholds = [75, 50, 25].map(Threshold::Percent).to_vec();
+        thresholds.extend([75, 50, 25].map(Threshold::Percent));
         thresholds.push(Threshold::Adaptive);
     }
+    let mut seen = HashSet::new();
+    thresholds.retain(|&threshold| seen.insert(threshold));
     Choices {
         capacities,
         thresholds,

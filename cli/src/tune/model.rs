@@ -5,6 +5,7 @@ use std::time::Duration;
 use ringflake::plan::{self, Load, Rate};
 
 use super::machine::Machine;
+use super::setting::Choices;
 use crate::threshold::Threshold;
 
 /// Capacities this many times below the model's answer, or above it, are left out.
@@ -28,16 +29,17 @@ pub(super) fn minimum_capacity(slots: usize, threshold: Threshold) -> usize {
     capacity.unwrap_or(usize::MAX)
 }
 
-/// Of `capacities`, in ascending order, those that the model does not rule out:
-/// far below its answers each ring runs dry, and far above no ring does.
-pub(super) fn pruned(capacities: Vec<usize>, predicted: &[usize]) -> Vec<usize> {
-    let smallest = predicted.iter().min().copied().unwrap_or(1);
-    let largest = predicted.iter().max().copied().unwrap_or(usize::MAX);
+/// Takes away the capacities that the model rules out: far below its answers each ring
+/// runs dry, and far above no ring does.
+pub(super) fn prune(choices: &mut Choices, slots: usize) {
+    let predicted = (choices.thresholds.iter()).map(|&it| minimum_capacity(slots, it));
+    let smallest = predicted.clone().min().unwrap_or(1);
+    let largest = predicted.max().unwrap_or(usize::MAX);
     let near = smallest / FAR_BELOW..=largest.saturating_mul(FAR_ABOVE);
-    let (kept, ruled_out): (Vec<_>, Vec<_>) =
-        (capacities.into_iter()).partition(|capacity| near.contains(capacity));
     // All of them are kept rather than none.
-    if kept.is_empty() { ruled_out } else { kept }
+    if choices.capacities.iter().any(|it| near.contains(it)) {
+        choices.capacities.retain(|it| near.contains(it));
+    }
 }
 
 #[cfg(test)]
@@ -78,10 +80,18 @@ mod tests {
 
     #[test]
     fn capacities_far_from_the_model_are_left_out() {
-        let all: Vec<_> = (6..=24).map(|shift| 1 << shift).collect();
-        let kept = pruned(all, &[4096, 16_384]);
-        assert_eq!(kept.first(), Some(&256));
-        assert_eq!(kept.last(), Some(&(1 << 20)));
-        assert_eq!(pruned(vec![64], &[1 << 20]), [64]);
+        let pruned = |capacities, slots| {
+            let mut choices = Choices {
+                capacities,
+                thresholds: [100, 25].map(Threshold::Percent).to_vec(),
+            };
+            prune(&mut choices, slots);
+            choices.capacities
+        };
+        let all = (6..=24).map(|shift| 1 << shift).collect();
+        // 4,096 and 16,384 are enough.
+        let kept: Vec<_> = (8..=20).map(|shift| 1 << shift).collect();
+        assert_eq!(pruned(all, 4096), kept);
+        assert_eq!(pruned(vec![64], 1 << 20), [64]);
     }
 }

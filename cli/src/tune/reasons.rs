@@ -107,12 +107,8 @@ fn margin(outcome: &Outcome, recommended: Setting) -> Option<String> {
 
 /// What is known of the next smaller ring.
 fn next_smaller(outcome: &Outcome, minimum: Setting) -> String {
-    let Some(capacity) = outcome.choices.next_smaller(minimum.capacity) else {
+    let Some(smaller) = outcome.choices.next_smaller(minimum) else {
         return "a smaller one was not among the choices".to_owned();
-    };
-    let smaller = Setting {
-        capacity,
-        ..minimum
     };
     let findings = &outcome.findings;
     let result = match (findings.witness(smaller), findings.trial(smaller)) {
@@ -130,7 +126,7 @@ fn next_smaller(outcome: &Outcome, minimum: Setting) -> String {
         (None, Some(_)) => "missed the goal".to_owned(),
         (None, None) => "did not run".to_owned(),
     };
-    format!("one of {} {result}", grouped(capacity as u64))
+    format!("one of {} {result}", grouped(smaller.capacity as u64))
 }
 
 fn model(outcome: &Outcome) -> Option<String> {
@@ -159,10 +155,8 @@ fn adaptive(outcome: &Outcome, recommended: Setting) -> Option<String> {
     let adaptive = trials.find(|it| {
         it.setting.threshold == Threshold::Adaptive && !findings.is_underrun(it.setting)
     })?;
-    let fixed = findings.trial(Setting {
-        threshold: recommended.threshold,
-        ..adaptive.setting
-    });
+    let fixed = Setting::new(adaptive.setting.capacity, recommended.threshold);
+    let fixed = findings.trial(fixed);
     let beside = fixed.map(|fixed| {
         format!(
             "; the fixed one held {} there, and had {} empties",

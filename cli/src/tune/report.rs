@@ -46,10 +46,7 @@ pub(super) fn html(outcome: &Outcome, command: &str, machine: &[Fact]) -> Result
 fn figures(outcome: &Outcome) -> Result<Vec<Figure>> {
     let findings = &outcome.findings;
     // Where nothing is recommended, the longest trial is shown.
-    let longest = || {
-        let trials = findings.trials.values();
-        trials.max_by(|one, other| one.seconds().total_cmp(&other.seconds()))
-    };
+    let longest = || findings.trials.values().max_by_key(|it| it.total.took);
     let shown = findings.trial_of_recommended().or_else(longest);
     let mut figures = Vec::new();
     if let Some(trial) = shown {

@@ -20,13 +20,14 @@
 //! An adaptive threshold is underrun with fixed ones at its upper bound. An empty of its
 //! own rules out only smaller adaptive ones, because it may have come down.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use anyhow::Result;
 
 use super::goal::Goal;
 use super::model::minimum_capacity;
-use super::setting::Setting;
+use super::setting::{Choices, Setting};
 use super::trial::Trial;
 use crate::drive::measurement::Measurement;
 use crate::threshold::Threshold;
@@ -50,27 +51,6 @@ pub(super) trait Runner {
 
     /// For how many seconds a setting has to run until it counts as proven.
     fn proof_seconds(&self) -> f64;
-}
-
-/// The grid.
-#[derive(Clone, Debug)]
-pub(super) struct Choices {
-    /// In ascending order, not empty.
-    pub(super) capacities: Vec<usize>,
-    /// In the order in which they are tried, not empty.
-    pub(super) thresholds: Vec<Threshold>,
-}
-
-impl Choices {
-    /// The largest capacity below this one.
-    pub(super) fn next_smaller(&self, capacity: usize) -> Option<usize> {
-        self.capacities.iter().copied().rfind(|&it| it < capacity)
-    }
-
-    fn settings(&self, capacity: usize) -> impl Iterator<Item = Setting> {
-        let thresholds = self.thresholds.iter();
-        thresholds.map(move |&threshold| Setting::new(capacity, threshold))
-    }
 }
 
 /// What was found.
@@ -122,9 +102,7 @@ impl Findings {
             Threshold::Adaptive => false,
         };
         let underrun = self.trials.values().filter(|trial| !trial.is_clean());
-        underrun
-            .filter(covers)
-            .max_by(|one, other| one.seconds().total_cmp(&other.seconds()))
+        underrun.filter(covers).max_by_key(|trial| trial.total.took)
     }
 }
 
@@ -135,15 +113,14 @@ pub(super) fn search<R: Runner>(
     goal: Option<&Goal>,
     modelled: Option<usize>,
 ) -> Result<Findings> {
-    let findings = Findings {
-        modelled,
-        ..Findings::default()
-    };
     let mut search = Search {
         runner,
         choices,
         goal,
-        findings,
+        findings: Findings {
+            modelled,
+            ..Findings::default()
+        },
     };
     search.find_boundaries()?;
     // A goal that no viable setting keeps is no reason to recommend nothing.
@@ -208,15 +185,13 @@ impl<R: Runner> Search<'_, R> {
     /// The index of the smallest capacity that is clean with this threshold; the
     /// number of capacities if none is. `None` if the time ran out.
     fn find_boundary(&mut self, threshold: Threshold, start: usize) -> Result<Option<usize>> {
-        let mut boundary = Boundary::new(self.choices.capacities.len(), start);
-        while let Some(index) = boundary.next() {
+        boundary(self.choices.capacities.len(), start, |index| {
             let setting = Setting::new(self.choices.capacities[index], threshold);
             if !self.findings.is_underrun(setting) && !self.run(setting, Stage::Search)? {
                 return Ok(None);
             }
-            boundary.learn(index, !self.findings.is_underrun(setting));
-        }
-        Ok(Some(boundary.clean))
+            Ok(Some(!self.findings.is_underrun(setting)))
+        })
     }
 
     /// Finds a setting that passes its proof; whether there is one.
@@ -253,32 +228,21 @@ impl<R: Runner> Search<'_, R> {
     /// The viable setting with the fewest slots, and more than `above`. Among equals
     /// one that ran comes first, and the one with the most left in its ring.
     fn minimum(&self, above: usize, may_not_have_run: bool) -> Option<Setting> {
+        let is_next_to_underrun = |setting| {
+            let smaller = self.choices.next_smaller(setting);
+            smaller.is_some_and(|smaller| self.findings.is_underrun(smaller))
+        };
         let worth = |setting: Setting| match self.findings.trial(setting) {
             Some(trial) => self.passes(trial).then(|| 1.0 + trial.headroom()),
-            None => (may_not_have_run && self.is_next_to_underrun(setting))
+            None => (may_not_have_run && is_next_to_underrun(setting))
                 .then(|| f64::from(setting.threshold.lowest_percent()) / 100.0),
         };
-        let capacities = self.choices.capacities.iter().copied();
-        capacities.filter(|&it| it > above).find_map(|capacity| {
-            let settings = self.choices.settings(capacity);
-            settings
-                .filter(|&it| !self.findings.is_underrun(it))
-                .filter_map(|setting| Some((worth(setting)?, setting)))
-                .max_by(|(one, _), (other, _)| one.total_cmp(other))
-                .map(|(_, setting)| setting)
-        })
-    }
-
-    /// Whether the next smaller ring with that threshold is underrun.
-    fn is_next_to_underrun(&self, setting: Setting) -> bool {
-        let smaller = self.choices.next_smaller(setting.capacity);
-        smaller.is_some_and(|capacity| {
-            let smaller = Setting {
-                capacity,
-                ..setting
-            };
-            self.findings.is_underrun(smaller)
-        })
+        let settings = self.choices.settings();
+        let viable = settings.filter(|&it| it.capacity > above && !self.findings.is_underrun(it));
+        let best = viable
+            .filter_map(|setting| Some((Reverse(setting.capacity), worth(setting)?, setting)))
+            .max_by(|one, other| one.0.cmp(&other.0).then(one.1.total_cmp(&other.1)));
+        best.map(|(_, _, setting)| setting)
     }
 
     /// The fewest slots that carry the margin. Another fixed threshold may need fewer
@@ -290,16 +254,11 @@ impl<R: Runner> Search<'_, R> {
         let is_comparable = |threshold| {
             threshold == minimum.threshold || is_fixed(threshold) && is_fixed(minimum.threshold)
         };
-        let larger = self.choices.capacities.iter().copied();
-        let found = larger
-            .filter(|&it| it >= minimum.capacity)
-            .find_map(|capacity| {
-                let settings = self.choices.settings(capacity);
-                settings
-                    .filter(|it| is_comparable(it.threshold) && it.carries() >= wanted)
-                    .filter(|&it| !self.has_failed(it))
-                    .min_by_key(|setting| setting.carries())
-            });
+        let settings = self.choices.settings();
+        let found = settings
+            .filter(|it| it.capacity >= minimum.capacity && it.carries() >= wanted)
+            .filter(|&it| is_comparable(it.threshold) && !self.has_failed(it))
+            .min_by_key(|it| (it.capacity, it.carries()));
         found.unwrap_or(Setting {
             capacity: (self.choices.capacities.last()).map_or(minimum.capacity, |&it| it),
             ..minimum
@@ -323,54 +282,34 @@ impl<R: Runner> Search<'_, R> {
     }
 }
 
-/// Between which capacities the boundary lies, by index.
-#[derive(Debug)]
-struct Boundary {
+/// The first of `count` places that is clean, where all above a clean one are, too, and
+/// none below one that is not; `count` if none is. `None` if `is_clean` can't say.
+///
+/// From `start` on in steps that double, and then by halving.
+fn boundary(
     count: usize,
     start: usize,
-    /// All below this one have empties.
-    dirty: usize,
-    /// This one and all above it have none; `count` if that is not known of any.
-    clean: usize,
-    /// How far to go while only one side is known.
-    step: usize,
-}
-
-impl Boundary {
-    fn new(count: usize, start: usize) -> Self {
-        Self {
-            count,
-            start: start.min(count.saturating_sub(1)),
-            dirty: 0,
-            clean: count,
-            step: 1,
+    mut is_clean: impl FnMut(usize) -> Result<Option<bool>>,
+) -> Result<Option<usize>> {
+    // All below `dirty` are not clean; `clean` is, unless it is `count`.
+    let (mut dirty, mut clean, mut step) = (0, count, 1);
+    while dirty < clean {
+        let index = match (dirty == 0, clean == count) {
+            (true, true) => start.min(count - 1),
+            (true, false) => clean.saturating_sub(step),
+            (false, true) => (dirty + step - 1).min(clean - 1),
+            (false, false) => dirty + (clean - dirty) / 2,
+        };
+        if dirty == 0 || clean == count {
+            step *= 2;
+        }
+        match is_clean(index)? {
+            Some(true) => clean = index,
+            Some(false) => dirty = index + 1,
+            None => return Ok(None),
         }
     }
-
-    /// Which one to run next; `None` once the boundary is known.
-    fn next(&self) -> Option<usize> {
-        if self.dirty >= self.clean {
-            return None;
-        }
-        Some(match (self.dirty, self.clean) {
-            (0, clean) if clean == self.count => self.start,
-            (0, clean) => clean.saturating_sub(self.step),
-            (dirty, clean) if clean == self.count => (dirty + self.step - 1).min(clean - 1),
-            (dirty, clean) => dirty + (clean - dirty) / 2,
-        })
-    }
-
-    fn learn(&mut self, index: usize, is_clean: bool) {
-        let was_one_sided = self.dirty == 0 || self.clean == self.count;
-        if is_clean {
-            self.clean = index;
-        } else {
-            self.dirty = index + 1;
-        }
-        if was_one_sided {
-            self.step *= 2;
-        }
-    }
+    Ok(Some(clean))
 }
 
 #[cfg(test)]
@@ -381,9 +320,9 @@ mod tests {
     use crate::tune::trial::tests::measurement;
 
     /// A machine on which a ring needs so many slots below its threshold.
-    struct FakeMachine<'a> {
-        /// Slots that are needed in the n-th run of this setting.
-        needs: Box<dyn FnMut(Setting, u32) -> usize + 'a>,
+    struct FakeMachine {
+        /// Slots that are needed in the n-th run of a setting.
+        needs: fn(u32) -> usize,
         /// Nanoseconds that all takes last.
         nanos: fn(Setting, Stage) -> u64,
         runs: BTreeMap<Setting, u32>,
@@ -391,18 +330,27 @@ mod tests {
         left: [u32; 2],
     }
 
-    impl<'a> FakeMachine<'a> {
-        fn new(needs: impl FnMut(Setting, u32) -> usize + 'a) -> Self {
+    impl FakeMachine {
+        fn new(needs: fn(u32) -> usize) -> Self {
             Self {
-                needs: Box::new(needs),
+                needs,
                 nanos: |_, _| 100,
                 runs: BTreeMap::new(),
                 left: [1000; 2],
             }
         }
+
+        fn find(&mut self, thresholds: &[Threshold], goal: Option<&str>, model: usize) -> Findings {
+            let choices = Choices {
+                capacities: (6..=24).map(|shift| 1 << shift).collect(),
+                thresholds: thresholds.to_vec(),
+            };
+            let goal = goal.map(|goal| goal.parse().unwrap());
+            search(self, &choices, goal.as_ref(), Some(model)).unwrap()
+        }
     }
 
-    impl Runner for FakeMachine<'_> {
+    impl Runner for FakeMachine {
         fn run(&mut self, setting: Setting, stage: Stage) -> Result<Option<Measurement>> {
             let left = &mut self.left[stage as usize];
             if *left == 0 {
@@ -411,7 +359,7 @@ mod tests {
             *left -= 1;
             let runs = self.runs.entry(setting).or_default();
             *runs += 1;
-            let needs = (self.needs)(setting, *runs);
+            let needs = (self.needs)(*runs);
             let empties = needs.saturating_sub(setting.carries()) as u64;
             let lowest = setting.carries().saturating_sub(needs);
             let nanos = (self.nanos)(setting, stage);
@@ -425,40 +373,29 @@ mod tests {
 
     const LOW: Threshold = Threshold::Percent(50);
     const HIGH: Threshold = Threshold::Percent(75);
-
-    fn choices(thresholds: &[Threshold]) -> Choices {
-        Choices {
-            capacities: (6..=24).map(|shift| 1 << shift).collect(),
-            thresholds: thresholds.to_vec(),
-        }
-    }
-
-    const fn setting(capacity: usize, threshold: Threshold) -> Setting {
-        Setting::new(capacity, threshold)
-    }
-
-    fn find(machine: &mut FakeMachine<'_>, modelled: usize) -> Findings {
-        search(machine, &choices(&[LOW, HIGH]), None, Some(modelled)).unwrap()
-    }
+    const ADAPTIVE: Threshold = Threshold::Adaptive;
 
     #[test]
     fn twice_what_the_minimum_or_the_model_needs_is_recommended() {
-        for (modelled, recommended) in [
+        for (thresholds, modelled, minimum, recommended) in [
             // 75 % of 4,096 are 3,072, and twice that 6,144.
-            (32, setting(8192, HIGH)),
-            (3072, setting(8192, HIGH)),
+            ([LOW, HIGH], 32, HIGH, (8192, HIGH)),
+            ([LOW, HIGH], 3072, HIGH, (8192, HIGH)),
             // 8,000.
-            (4000, setting(16_384, LOW)),
-            (8000, setting(32_768, LOW)),
+            ([LOW, HIGH], 4000, HIGH, (16_384, LOW)),
+            ([LOW, HIGH], 8000, HIGH, (32_768, LOW)),
             // For want of a larger one.
-            (usize::MAX, setting(1 << 24, HIGH)),
+            ([LOW, HIGH], usize::MAX, HIGH, (1 << 24, HIGH)),
+            // Compared only with itself.
+            ([ADAPTIVE, LOW], 3000, ADAPTIVE, (8192, ADAPTIVE)),
         ] {
-            let mut machine = FakeMachine::new(|_, _| 3000);
-            let findings = find(&mut machine, modelled);
-            assert_eq!(findings.minimum, Some(setting(4096, HIGH)));
+            let mut machine = FakeMachine::new(|_| 3000);
+            let findings = machine.find(&thresholds, None, modelled);
+            let recommended = Setting::new(recommended.0, recommended.1);
+            assert_eq!(findings.minimum, Some(Setting::new(4096, minimum)));
             assert_eq!(findings.recommended, Some(recommended), "{modelled}");
             assert!(findings.is_proven);
-            assert!(findings.is_underrun(setting(2048, HIGH)));
+            assert!(findings.is_underrun(Setting::new(2048, minimum)));
             let runs: u32 = machine.runs.values().sum();
             assert!(runs < 50, "{runs} runs from {modelled}");
         }
@@ -467,148 +404,115 @@ mod tests {
     #[test]
     fn an_empty_in_the_proof_sends_the_search_on_above_it() {
         // The third run of a setting meets something that the first ones do not.
-        let mut machine = FakeMachine::new(|_, run| if run == 3 { 12_000 } else { 3000 });
-        let findings = find(&mut machine, 3000);
-        assert!(findings.is_underrun(setting(8192, HIGH)));
-        assert_eq!(findings.minimum, Some(setting(16_384, HIGH)));
-        assert_eq!(findings.recommended, Some(setting(32_768, HIGH)));
+        let mut machine = FakeMachine::new(|run| if run == 3 { 12_000 } else { 3000 });
+        let findings = machine.find(&[LOW, HIGH], None, 3000);
+        assert!(findings.is_underrun(Setting::new(8192, HIGH)));
+        assert_eq!(findings.minimum, Some(Setting::new(16_384, HIGH)));
+        assert_eq!(findings.recommended, Some(Setting::new(32_768, HIGH)));
         assert!(findings.is_proven && findings.trial_of_recommended().unwrap().is_clean());
     }
 
     #[test]
     fn an_empty_counts_for_every_ring_that_carries_no_more() {
-        let after = |underrun: Setting| {
+        let quarter = Threshold::Percent(25);
+        // 50 % of 65,536 slots are 32,768, where the upper bound of an adaptive threshold is
+        // 90 %.
+        for (underrun, capacity, threshold, is_underrun) in [
+            (LOW, 32_768, HIGH, true),
+            (LOW, 131_072, quarter, true),
+            (LOW, 32_768, ADAPTIVE, true),
+            (LOW, 65_536, HIGH, false),
+            (LOW, 131_072, LOW, false),
+            (LOW, 65_536, ADAPTIVE, false),
+            (ADAPTIVE, 32_768, ADAPTIVE, true),
+            (ADAPTIVE, 1024, quarter, false),
+        ] {
+            let underrun = Setting::new(65_536, underrun);
             let mut trial = Trial::new(underrun);
             trial.add(measurement(1, 100, 0));
-            Findings {
+            let findings = Findings {
                 trials: BTreeMap::from([(underrun, trial)]),
                 ..Findings::default()
-            }
-        };
-        // 32,768 slots below its threshold, where the upper bound of an adaptive
-        // one is 90 %.
-        let findings = after(setting(65_536, LOW));
-        let quarter = Threshold::Percent(25);
-        for underrun in [
-            setting(32_768, HIGH),
-            setting(131_072, quarter),
-            setting(32_768, Threshold::Adaptive),
-        ] {
-            let witness = findings.witness(underrun).unwrap();
-            assert_eq!(witness.setting, setting(65_536, LOW), "{underrun}");
+            };
+            let setting = Setting::new(capacity, threshold);
+            let witness = findings.witness(setting).map(|witness| witness.setting);
+            assert_eq!(witness, is_underrun.then_some(underrun), "{setting}");
         }
-        for viable in [
-            setting(65_536, HIGH),
-            setting(131_072, LOW),
-            setting(65_536, Threshold::Adaptive),
-        ] {
-            assert!(!findings.is_underrun(viable), "{viable}");
-        }
-        let findings = after(setting(65_536, Threshold::Adaptive));
-        assert!(findings.is_underrun(setting(32_768, Threshold::Adaptive)));
-        assert!(!findings.is_underrun(setting(1024, quarter)));
-    }
-
-    #[test]
-    fn an_adaptive_threshold_is_compared_only_with_itself() {
-        let choices = choices(&[Threshold::Adaptive, LOW]);
-        let mut machine = FakeMachine::new(|_, _| 3000);
-        let findings = search(&mut machine, &choices, None, Some(3000)).unwrap();
-        assert_eq!(findings.minimum, Some(setting(4096, Threshold::Adaptive)));
-        assert_eq!(
-            findings.recommended,
-            Some(setting(8192, Threshold::Adaptive))
-        );
-    }
-
-    #[test]
-    fn a_setting_that_ran_counts_for_more_than_one_that_did_not() {
-        let mut machine = FakeMachine::new(|_, _| 3000);
-        // Enough for the first threshold alone.
-        machine.left = [2, 0];
-        let choices = choices(&[HIGH, Threshold::Adaptive]);
-        let findings = search(&mut machine, &choices, None, Some(3000)).unwrap();
-        assert_eq!(findings.minimum, Some(setting(4096, HIGH)));
-        // Half of it with an adaptive threshold might do, but did not run.
-        let half = setting(2048, Threshold::Adaptive);
-        assert!(!findings.is_underrun(half) && findings.trial(half).is_none());
-        assert!(!findings.is_proven);
     }
 
     #[test]
     fn a_goal_decides_among_settings_without_empties() {
-        let mut machine = FakeMachine::new(|_, _| 2048);
+        let mut machine = FakeMachine::new(|_| 2048);
         machine.nanos = |setting, _| if setting.threshold == HIGH { 9000 } else { 100 };
-        let choices = choices(&[HIGH, LOW]);
-        let goal: Goal = "p99=1us".parse().unwrap();
-        let findings = search(&mut machine, &choices, Some(&goal), Some(2048)).unwrap();
-        assert_eq!(findings.recommended, Some(setting(8192, LOW)));
+        let findings = machine.find(&[HIGH, LOW], Some("p99=1us"), 2048);
+        assert_eq!(findings.recommended, Some(Setting::new(8192, LOW)));
         // One that no setting keeps is no reason to recommend nothing.
-        let goal: Goal = "p99=1ns".parse().unwrap();
-        let findings = search(&mut machine, &choices, Some(&goal), Some(2048)).unwrap();
-        assert_eq!(findings.minimum, Some(setting(4096, HIGH)));
-        assert_eq!(findings.recommended, Some(setting(8192, HIGH)));
-    }
-
-    #[test]
-    fn a_goal_that_only_the_proof_misses_does_not_prevent_an_answer() {
-        let mut machine = FakeMachine::new(|_, _| 3000);
+        let findings = machine.find(&[HIGH, LOW], Some("p99=1ns"), 2048);
+        assert_eq!(findings.minimum, Some(Setting::new(4096, HIGH)));
+        assert_eq!(findings.recommended, Some(Setting::new(8192, HIGH)));
+        // Nor is one that only the proof misses.
+        let mut machine = FakeMachine::new(|_| 3000);
         machine.nanos = |_, stage| if stage == Stage::Search { 100 } else { 9000 };
-        let goal: Goal = "max=1us".parse().unwrap();
-        let choices = choices(&[HIGH, LOW]);
-        let findings = search(&mut machine, &choices, Some(&goal), Some(3000)).unwrap();
+        let findings = machine.find(&[HIGH, LOW], Some("max=1us"), 3000);
         assert_eq!(findings.recommended.unwrap().capacity, 8192);
+        let goal = "max=1us".parse().unwrap();
         assert!(!findings.trial_of_recommended().unwrap().keeps(&goal));
     }
 
     #[test]
-    fn nothing_is_recommended_where_every_ring_runs_dry() {
-        let findings = find(&mut FakeMachine::new(|_, _| 1 << 30), 3000);
-        assert_eq!((findings.minimum, findings.recommended), (None, None));
-        assert!(!findings.is_proven);
-    }
+    fn where_the_time_is_short_what_ran_counts_for_more_and_nothing_is_proven() {
+        let find = |needs, thresholds: [Threshold; 2], left, modelled| {
+            let mut machine = FakeMachine::new(needs);
+            machine.left = left;
+            let findings = machine.find(&thresholds, None, modelled);
+            assert!(!findings.is_proven);
+            findings
+        };
+        let nothing = [
+            (
+                "every ring runs dry",
+                find(|_| 1 << 30, [LOW, HIGH], [1000; 2], 3000),
+            ),
+            ("no time", find(|_| 3000, [LOW, HIGH], [0; 2], 3000)),
+        ];
+        for (case, findings) in nothing {
+            assert_eq!(
+                (findings.minimum, findings.recommended),
+                (None, None),
+                "{case}"
+            );
+        }
+        let no_proof = find(|_| 3000, [LOW, HIGH], [1000, 3], 3000);
+        assert_eq!(no_proof.recommended.unwrap().capacity, 8192);
 
-    #[test]
-    fn without_a_clean_run_the_answer_lies_above_the_underruns() {
-        let mut machine = FakeMachine::new(|_, _| 3000);
-        // Three runs, all of rings that are too small.
-        machine.left = [3, 0];
-        let findings = find(&mut machine, 32);
-        let minimum = findings.minimum.unwrap();
-        let mut trials = findings.trials.values();
+        // Enough for the first threshold alone: half of it might do, but did not run.
+        let one_threshold = find(|_| 3000, [HIGH, ADAPTIVE], [2, 0], 3000);
+        assert_eq!(one_threshold.minimum, Some(Setting::new(4096, HIGH)));
+        let half = Setting::new(2048, ADAPTIVE);
+        assert!(!one_threshold.is_underrun(half) && one_threshold.trial(half).is_none());
+
+        // Three runs, all of rings that are too small: the answer lies above them.
+        let too_small = find(|_| 3000, [LOW, HIGH], [3, 0], 32);
+        let minimum = too_small.minimum.unwrap();
+        let mut trials = too_small.trials.values();
         assert!(trials.all(|it| it.setting.carries() < minimum.carries()));
-        assert!(findings.trial(minimum).is_none() && !findings.is_proven);
-        assert_eq!(
-            findings.recommended.unwrap().capacity,
-            minimum.capacity * MARGIN
-        );
-    }
-
-    #[test]
-    fn without_time_nothing_is_proven_or_recommended() {
-        let mut machine = FakeMachine::new(|_, _| 3000);
-        machine.left = [1000, 3];
-        let findings = find(&mut machine, 3000);
-        assert_eq!(findings.recommended.unwrap().capacity, 8192);
-        assert!(!findings.is_proven);
-        let mut machine = FakeMachine::new(|_, _| 3000);
-        machine.left = [0; 2];
-        assert_eq!(find(&mut machine, 3000).recommended, None);
+        assert!(too_small.trial(minimum).is_none());
+        let recommended = too_small.recommended.unwrap();
+        assert_eq!(recommended.capacity, minimum.capacity * MARGIN);
     }
 
     proptest! {
         #[test]
         fn halving_finds_the_boundary(count in 1..30_usize, start in 0..40_usize, at in 0..31_usize) {
             let at = at.min(count);
-            let mut boundary = Boundary::new(count, start);
             let mut runs = 0;
-            while let Some(index) = boundary.next() {
-                prop_assert!(index < count);
-                boundary.learn(index, index >= at);
+            let found = boundary(count, start, |index| {
+                assert!(index < count);
                 runs += 1;
-                prop_assert!(runs <= 12);
-            }
-            prop_assert_eq!(boundary.clean, at);
+                assert!(runs <= 12);
+                Ok(Some(index >= at))
+            });
+            prop_assert_eq!(found.unwrap(), Some(at));
         }
     }
 }

@@ -61,6 +61,31 @@ impl fmt::Display for Setting {
     }
 }
 
+/// The grid.
+#[derive(Clone, Debug)]
+pub(super) struct Choices {
+    /// In ascending order, not empty.
+    pub(super) capacities: Vec<usize>,
+    /// In the order in which they are tried, not empty.
+    pub(super) thresholds: Vec<Threshold>,
+}
+
+impl Choices {
+    /// The next smaller ring with the same threshold.
+    pub(super) fn next_smaller(&self, setting: Setting) -> Option<Setting> {
+        let mut capacities = self.capacities.iter();
+        let capacity = capacities.rfind(|&&it| it < setting.capacity)?;
+        Some(Setting::new(*capacity, setting.threshold))
+    }
+
+    pub(super) fn settings(&self) -> impl Iterator<Item = Setting> {
+        self.capacities.iter().flat_map(|&capacity| {
+            let thresholds = self.thresholds.iter();
+            thresholds.map(move |&threshold| Setting::new(capacity, threshold))
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
