@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use crate::args;
 use crate::units;
@@ -26,17 +26,14 @@ impl FromStr for Goal {
         let Some((name, limit)) = text.split_once('=') else {
             bail!("give a percentile and a time, such as p99.99=2us, or max=1ms");
         };
-        let is_plain = |text: &str| text.bytes().all(|it| it.is_ascii_digit() || it == b'.');
-        let share = match name
-            .strip_prefix('p')
-            .map(|text| (is_plain(text), text.parse::<f64>()))
-        {
+        let share = match name.strip_prefix('p') {
             _ if name == "max" => 1.0,
-            Some((true, Ok(percent))) if percent > 0.0 && percent < 100.0 => percent / 100.0,
-            Some(_) => bail!(
-                "{name} is no percentile: give p and a number between 0 and 100, such as p99.99, \
-                 or max"
-            ),
+            Some(percent) => share(percent).with_context(|| {
+                format!(
+                    "{name} is no percentile: give p and a number between 0 and 100, such as \
+                     p99.99, or max"
+                )
+            })?,
             None => bail!("{name:?} is no percentile: give p and a number, such as p99.99, or max"),
         };
         let limit = args::time(limit)?;
@@ -49,6 +46,14 @@ impl FromStr for Goal {
             limit,
         })
     }
+}
+
+/// The share that a percentage is, which lies between 0 and 100.
+fn share(percent: &str) -> Option<f64> {
+    let is_plain = |byte: u8| byte.is_ascii_digit() || byte == b'.';
+    let value: f64 = percent.parse().ok()?;
+    let is_share = percent.bytes().all(is_plain) && value > 0.0 && value < 100.0;
+    is_share.then_some(value / 100.0)
 }
 
 impl fmt::Display for Goal {
