@@ -288,6 +288,19 @@ mod tests {
     }
 
     #[test]
+    fn a_number_just_behind_the_row_is_noticed() {
+        let take = |(): &(), next: &mut u64, [number]: &mut [u64; 1]| {
+            *number = if *next == 63 { 64 } else { *next };
+            *next += 1;
+            true
+        };
+        let contest = Contest::new(|| (), |()| 0, take);
+        let beyond = Workload::new(1, 64, contest, |number| number).of_a_row();
+        let error = beyond.is_unique().unwrap_err().to_string();
+        assert!(error.contains("not in the stock"), "{error}");
+    }
+
+    #[test]
     fn a_number_of_the_row_in_place_of_another_is_noticed() {
         let take = |(): &(), next: &mut u64, [number]: &mut [u64; 1]| {
             *next += 1;

@@ -167,6 +167,24 @@ fn a_row_that_no_version_writes_costs_its_block_alone() {
 }
 
 #[test]
+fn a_row_of_another_type_takes_no_other_blocks_place() {
+    let place = three_blocks();
+    // All have ended, and the damaged one comes first.
+    place.run_without_types(
+        "UPDATE ringflake_block SET hwm_end = 2 + abs(block - 1);
+         UPDATE ringflake_block SET released = 'yes' WHERE block = 1;",
+    );
+    let more = place.store().acquire_within(&space(), &ask(2), 0..3);
+    let mut blocks: Vec<_> = more
+        .unwrap()
+        .iter()
+        .map(|grant| grant.block.index())
+        .collect();
+    blocks.sort_unstable();
+    assert_eq!(blocks, [0, 2]);
+}
+
+#[test]
 fn rows_of_no_block_take_no_block_away() {
     let place = three_blocks();
     for block in [-1, 4096, i64::MAX] {
