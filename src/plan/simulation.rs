@@ -359,7 +359,7 @@ mod tests {
     }
 
     /// Moments and levels, with a `+` where a fill is under way from there on.
-    fn course(run: &Simulation) -> String {
+    fn points_of(run: &Simulation) -> String {
         let short = |value: f64| (value * 1e9).round() / 1e9;
         let point = |point: &Point| {
             let sign = if point.filling { "+" } else { "" };
@@ -416,7 +416,7 @@ mod tests {
             let seconds: f64 = last.split_once(':').unwrap().0.parse().unwrap();
             let duration = Duration::from_secs_f64(seconds);
             let run = simulate(&self::load(load), &machine, &config, duration);
-            assert_eq!(course(&run), points, "{load} {machine:?}");
+            assert_eq!(points_of(&run), points, "{load} {machine:?}");
             assert!(
                 run.level.iter().all(|point| point.threshold == 8),
                 "{run:?}"

@@ -563,20 +563,20 @@ fn without_room_a_producer_rests_though_the_level_is_low() {
 
 #[test]
 fn the_hook_on_a_full_ring_runs_at_scheduled_fills_without_work() {
-    let (told, hear) = mpsc::channel();
+    let (sender, calls) = mpsc::channel();
     let ids = builder()
         .capacity(32)
         .scheduled_fill(OFTEN)
         .on_full_hook(move |full| {
             let here = thread::current().name().map(str::to_owned);
-            // The test may have heard enough.
-            let _ = told.send((full.capacity, here));
+            // The test may have seen enough.
+            let _ = sender.send((full.capacity, here));
         })
         .build()
         .unwrap();
     for _ in 0..3 {
-        let heard = hear.recv_timeout(Duration::from_secs(20)).unwrap();
-        assert_eq!(heard, (32, Some("ringflake-0".to_owned())));
+        let call = calls.recv_timeout(Duration::from_secs(20)).unwrap();
+        assert_eq!(call, (32, Some("ringflake-0".to_owned())));
     }
     assert_eq!(ids.stats().fills.scheduled, 0);
 }

@@ -31,15 +31,15 @@ struct Forker {
     left: AtomicI64,
     /// The writing end of the pipe, in the child.
     child: AtomicI64,
-    /// In the parent, what the child told.
-    told: Mutex<Option<Told>>,
+    /// In the parent, what the child reported.
+    report: Mutex<Option<Report>>,
 }
 
-/// What a child told: the status that it exited with, and the IDs that it got.
-type Told = (Result<u8, String>, Vec<u64>);
+/// What a child reports: the status that it exited with, and the IDs that it got.
+type Report = (Result<u8, String>, Vec<u64>);
 
-/// What it must tell.
-const NOTHING: Told = (Ok(0), Vec::new());
+/// What it must report.
+const NOTHING: Report = (Ok(0), Vec::new());
 
 /// The status of a child that was refused with anything but `Forked`.
 const OTHER_REFUSAL: u8 = 7;
@@ -50,7 +50,7 @@ impl Forker {
             thread: thread::current().id(),
             left: AtomicI64::new(-1),
             child: AtomicI64::new(-1),
-            told: Mutex::new(None),
+            report: Mutex::new(None),
         })
     }
 
@@ -77,19 +77,19 @@ impl Forker {
                 pipe.read_to_end(&mut bytes).unwrap();
                 let (ids, _) = bytes.as_chunks();
                 let ids = ids.iter().map(|&id| u64::from_ne_bytes(id));
-                *self.told.lock().unwrap() = Some((status, ids.collect()));
+                *self.report.lock().unwrap() = Some((status, ids.collect()));
             }
         }
     }
 
     /// Calls `take`, which gives what it put into the slice or its refusal, with a
     /// fork at turn `at` of it. None if it has not so many turns.
-    fn told(
+    fn report(
         &self,
         at: i64,
         mut take: impl FnMut(&mut [Id]) -> Result<usize, Option<Refused>>,
         mut issued: impl FnMut(Id),
-    ) -> Option<Told> {
+    ) -> Option<Report> {
         let mut ids = [Id::default(); 40];
         self.left.store(at, Relaxed);
         let mut outcome = take(&mut ids);
@@ -98,7 +98,7 @@ impl Forker {
             self.left.store(-1, Relaxed);
             let count = outcome.unwrap_or(0);
             ids[..count].iter().for_each(|&id| issued(id));
-            return self.told.lock().unwrap().take();
+            return self.report.lock().unwrap().take();
         }
         let mut status = 0;
         for _ in 0..100 {
@@ -218,14 +218,14 @@ fn forks_of_cached(whose: Whose) -> usize {
                         subscribed.turn();
                     }
                 });
-                let told = || forker.told(at, take, mark);
-                let told = tracing::subscriber::with_default(subscriber, told);
-                let Some(told) = told else {
+                let report = || forker.report(at, take, mark);
+                let report = tracing::subscriber::with_default(subscriber, report);
+                let Some(report) = report else {
                     break;
                 };
                 forks += 1;
                 let case = format!("{answer:?}, {way:?}, {limit:?}, {left} left, turn {at}");
-                assert_eq!(told, NOTHING, "U1: the child's, {case}");
+                assert_eq!(report, NOTHING, "U1: the child's, {case}");
                 // The parent goes on, and has each ID once.
                 for _ in 0..9 {
                     ids.take().into_iter().for_each(mark);
@@ -293,10 +293,10 @@ fn r3_a_fork_inside_a_build_leaves_no_producer_at_work() {
             // SAFETY: ends the child, which is all it has left to do.
             unsafe { libc::_exit((!is_parents).into()) }
         }
-        let Some(told) = forker.told.lock().unwrap().take() else {
+        let Some(report) = forker.report.lock().unwrap().take() else {
             break;
         };
-        match told.0 {
+        match report.0 {
             Ok(0) => forks += 1,
             // Forked before there was anything to inherit.
             Ok(1) => assert_eq!(forks, 0, "turn {at}"),
@@ -337,12 +337,12 @@ fn u1_a_clock_that_forks_in_a_direct_take() {
                     };
                     taken.map_err(Some)
                 };
-                let Some(told) = forker.told(at, take, mark) else {
+                let Some(report) = forker.report(at, take, mark) else {
                     break;
                 };
                 forks += 1;
                 let case = format!("{policy:?}, {want} of {sequence_bits} bits, back {back}");
-                assert_eq!(told, NOTHING, "U1: the child's, {case}, turn {at}");
+                assert_eq!(report, NOTHING, "U1: the child's, {case}, turn {at}");
                 for _ in 0..9 {
                     ids.take().into_iter().for_each(mark);
                 }

@@ -115,7 +115,7 @@ impl Process {
         LAYOUT.tick_at(self.unix_ms(now_ms)).unwrap_or(0)
     }
 
-    /// What would tell this request from all others.
+    /// What distinguishes this request from all others.
     pub(crate) fn token(&self) -> u64 {
         self.lineage.wrapping_add(self.number)
     }

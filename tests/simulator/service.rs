@@ -176,7 +176,7 @@ pub(crate) struct Message {
     pub(crate) process: usize,
     pub(crate) number: u64,
     pub(crate) server: usize,
-    /// What would tell it from all others.
+    /// What distinguishes it from all others.
     pub(crate) token: u64,
     /// Whether the clock of the process is further off than a sound one.
     pub(crate) broken_clock: bool,

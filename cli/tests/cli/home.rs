@@ -89,7 +89,7 @@ impl Home {
     pub(crate) fn assert_refused(&self, line: &str, status: i32, said: &str) {
         let output = self.run(line);
         assert_eq!(stdout(&output), "", "{line}");
-        let text = told(&output, status);
+        let text = error_line(&output, status);
         assert!(text.contains(said), "{line}: {said:?} is not in: {text}");
     }
 
@@ -223,12 +223,12 @@ pub(crate) fn succeed(output: Output) -> Output {
 /// Checks that it failed with one line on stderr, and returns that.
 #[track_caller]
 pub(crate) fn fail(output: Output) -> String {
-    told(&output, 1)
+    error_line(&output, 1)
 }
 
 /// Checks that it exited with this status and one line on stderr, and returns that.
 #[track_caller]
-fn told(output: &Output, status: i32) -> String {
+fn error_line(output: &Output, status: i32) -> String {
     let text = stderr(output);
     assert_eq!(output.status.code(), Some(status), "{text}");
     assert_eq!(text.lines().count(), 1, "{text}");

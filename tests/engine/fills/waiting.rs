@@ -24,13 +24,13 @@ fn the_last_sixteen(layout: Layout) -> CachedGeneratorBuilder {
 
 /// What a take gives in a thread that is called the consumer.
 fn take_in_consumer(ids: &CachedGenerator) -> mpsc::Receiver<bool> {
-    let (taken, hear) = mpsc::channel();
+    let (sender, taken) = mpsc::channel();
     let ids = ids.clone();
     let consumer = thread::Builder::new().name("consumer".to_owned());
-    let take = move || taken.send(ids.take().is_ok());
+    let take = move || sender.send(ids.take().is_ok());
     // Not joined: a take that nothing wakes would hang the test.
     drop(consumer.spawn(take).unwrap());
-    hear
+    taken
 }
 
 #[test]

@@ -114,8 +114,8 @@ pub(crate) struct Reports {
     pub(crate) confirmed: u64,
     /// How often a store has said that it has lost what it confirmed.
     pub(crate) lost: u64,
-    /// What is counted as it is told.
-    told: Figures,
+    /// What is counted as it is reported.
+    figures: Figures,
     /// Lines that no worker may say.
     broken: Vec<String>,
 }
@@ -286,12 +286,12 @@ impl WorkerPool {
     pub(crate) fn the_dead(&mut self) -> Vec<u32> {
         let is_dead = |member: &mut Member| member.child.try_wait().unwrap().is_some();
         let dead: Vec<_> = self.members.extract_if(.., is_dead).collect();
-        let bury = |mut member: Member| {
+        let reap = |mut member: Member| {
             let status = member.child.wait().unwrap();
             self.check_death(&member, status);
             member.number
         };
-        dead.into_iter().map(bury).collect()
+        dead.into_iter().map(reap).collect()
     }
 
     /// For what was issued ahead of the clock to be met again, if it ever is.
@@ -429,7 +429,7 @@ impl Reports {
             runs: Vec::new(),
             confirmed: 0,
             lost: 0,
-            told: Figures::default(),
+            figures: Figures::default(),
             broken: Vec::new(),
         }
     }
@@ -464,7 +464,7 @@ impl Reports {
             examples: log.examples.clone(),
             faults,
             starts: self.runs.len(),
-            ..self.told.clone()
+            ..self.figures.clone()
         }
     }
 
@@ -480,7 +480,7 @@ impl Reports {
             Line::Ids(ids) => {
                 if entry.ids == 0 {
                     let first = entry.started.elapsed().as_millis() as u64;
-                    self.told.first_id_ms.add(first);
+                    self.figures.first_id_ms.add(first);
                 }
                 entry.ids += ids.len() as u64;
                 self.judge(run, ids);
@@ -498,26 +498,26 @@ impl Reports {
             Line::Renewed { grant, micros } => {
                 self.confirmed += 1;
                 entry.confirmed += 1;
-                self.told.renewal_us.add(micros);
+                self.figures.renewal_us.add(micros);
                 self.broken.extend(self.grant_log.renew(run, &grant).err());
             }
             Line::Failed { operation, error } => {
-                self.told.refusals += 1;
+                self.figures.refusals += 1;
                 self.lost += u64::from(error.contains(LOST));
                 entry.last_failure = Some(format!("{operation}: {error}"));
             }
             Line::Unbuilt { error } => entry.last_failure = Some(error),
             Line::Refused { error } => {
-                self.told.refusals += 1;
+                self.figures.refusals += 1;
                 let since = entry.refused.as_ref().map(|(since, _)| *since);
                 entry.refused = Some((since.unwrap_or_else(Instant::now), error));
             }
             Line::Served { after_ms } => {
                 entry.refused = None;
-                let longest = &mut self.told.longest_refusal;
+                let longest = &mut self.figures.longest_refusal;
                 *longest = (*longest).max(Duration::from_millis(after_ms));
             }
-            Line::Borrowed { ms } => self.told.borrowed_ms.add(ms.max(0) as u64),
+            Line::Borrowed { ms } => self.figures.borrowed_ms.add(ms.max(0) as u64),
             Line::Forked { status: 0 } => entry.forks += 1,
             Line::Forked { status } => {
                 let text = format!("a forked child of run {run} ended with {status}");

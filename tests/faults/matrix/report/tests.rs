@@ -105,7 +105,7 @@ fn a_verdict_is_shown_with_its_figures() {
                 "| SQLite | a fault | passed | 4321 |",
             ],
         ),
-        // Where nothing is promised they are told, and fail nothing.
+        // Where nothing is promised they are reported, and fail nothing.
         (
             &excused,
             well,

@@ -61,7 +61,7 @@ impl Target for Sqlite {
         self.lock = None;
     }
 
-    /// The blocks alone: the record's count of writes would tell.
+    /// The blocks alone: the record's count of writes would show it.
     fn keep_rows(&self, namespace: &str) -> PutBack {
         keep_tables(&self.path(), namespace, &[BLOCKS])
     }
