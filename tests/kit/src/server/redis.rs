@@ -1,5 +1,6 @@
 //! Redis servers of a test.
 
+use std::io;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -48,17 +49,19 @@ impl Redis {
     /// Writes something, and waits until every replica has it and all before.
     pub fn replicate(&self) {
         let replicas = self.online_replicas();
-        let mut connection = self.connect().unwrap();
-        redis::cmd("SET")
-            .arg("replicated")
-            .arg("1")
-            .exec(&mut connection)
-            .unwrap();
-        let confirmed: usize = redis::cmd("WAIT")
-            .arg(replicas)
-            .arg(20_000)
-            .query(&mut connection)
-            .unwrap();
+        // `WAIT` counts the replicas that have what its own connection wrote.
+        let confirmed: usize = uninterrupted(|| {
+            let mut connection = self.connect()?;
+            redis::cmd("SET")
+                .arg("replicated")
+                .arg("1")
+                .exec(&mut connection)?;
+            redis::cmd("WAIT")
+                .arg(replicas)
+                .arg(20_000)
+                .query(&mut connection)
+        })
+        .unwrap();
         assert!(confirmed >= replicas, "{confirmed} of {replicas}");
     }
 
@@ -120,8 +123,10 @@ impl Redis {
 
     fn try_command(&self, words: &[&str]) -> redis::RedisResult<redis::Value> {
         let (name, arguments) = words.split_first().expect("a command has a name");
-        let mut connection = self.connect()?;
-        redis::cmd(name).arg(arguments).query(&mut connection)
+        uninterrupted(|| {
+            let mut connection = self.connect()?;
+            redis::cmd(name).arg(arguments).query(&mut connection)
+        })
     }
 
     fn connect(&self) -> redis::RedisResult<redis::Connection> {
@@ -134,6 +139,19 @@ impl Redis {
             redis::cmd("AUTH").arg(password).exec(&mut connection)?;
         }
         Ok(connection)
+    }
+}
+
+/// Sends again what an interruption ended: a read with a time limit is not restarted
+/// by the kernel when the process was stopped and goes on, or the machine was (signal(7)).
+/// All that tests send may be done twice.
+fn uninterrupted<T>(mut send: impl FnMut() -> redis::RedisResult<T>) -> redis::RedisResult<T> {
+    let interrupted = io::Error::from_raw_os_error(libc::EINTR).to_string();
+    loop {
+        match send() {
+            Err(error) if error.is_io_error() && error.to_string() == interrupted => {}
+            done => return done,
+        }
     }
 }
 
@@ -196,5 +214,53 @@ impl TestServer for Redis {
 
     fn processes(&self) -> Vec<i32> {
         vec![self.process().id() as i32]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
+    use std::thread;
+
+    use super::*;
+
+    static INTERRUPTIONS: AtomicU32 = AtomicU32::new(0);
+
+    extern "C" fn count(_: libc::c_int) {
+        INTERRUPTIONS.fetch_add(1, SeqCst);
+    }
+
+    /// A handler without `SA_RESTART`, so that each signal ends the read that waits.
+    fn count_signals() {
+        // SAFETY: all zeros are a `sigaction`: no flags, an empty mask.
+        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+        action.sa_sigaction = count as *const () as usize;
+        // SAFETY: the handler only counts.
+        let set =
+            unsafe { libc::sigaction(libc::SIGUSR2, &raw const action, std::ptr::null_mut()) };
+        assert_eq!(set, 0);
+    }
+
+    #[test]
+    fn a_command_that_a_signal_interrupts_is_sent_again() {
+        let Some(redis) = Redis::start() else { return };
+        count_signals();
+        // SAFETY: it has no precondition.
+        let waiting = unsafe { libc::pthread_self() };
+        let done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                // Two, since the first may come before the read.
+                while INTERRUPTIONS.load(SeqCst) < 2 && !done.load(SeqCst) {
+                    thread::sleep(Duration::from_millis(50));
+                    // SAFETY: the thread waits for this scope's end.
+                    unsafe { libc::pthread_kill(waiting, libc::SIGUSR2) };
+                }
+            });
+            let reply = redis.try_command(&["BLPOP", "nothing", "0.3"]);
+            done.store(true, SeqCst);
+            assert_eq!(reply, Ok(redis::Value::Nil));
+        });
+        assert!(INTERRUPTIONS.load(SeqCst) > 0, "no signal came");
     }
 }
