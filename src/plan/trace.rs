@@ -321,7 +321,11 @@ mod tests {
                 return Ok(());
             };
             prop_assert_eq!((trace.ids(), trace.pieces.len()), (ids, lines.len()));
-            let last = trace.pieces.last().unwrap();
+            let (mut asked, last) = (0, trace.pieces.last().unwrap());
+            for (piece, (_, count)) in trace.pieces.iter().zip(&lines) {
+                prop_assert_eq!(piece.before, asked as f64, "a whole number");
+                asked += count;
+            }
             prop_assert!((last.after() - ids as f64).abs() <= 1e-6 * ids as f64);
         }
     }

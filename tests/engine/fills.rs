@@ -583,8 +583,8 @@ fn the_hook_on_a_full_ring_runs_at_scheduled_fills_without_work() {
 
 #[test]
 fn the_hook_on_an_empty_ring_is_told_before_the_answer() {
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let hears = Arc::clone(&heard);
+    let calls = Arc::new(Mutex::new(Vec::new()));
+    let record = Arc::clone(&calls);
     let ids = builder()
         .capacity(4)
         .threshold_fill(None)
@@ -592,24 +592,24 @@ fn the_hook_on_an_empty_ring_is_told_before_the_answer() {
         .on_empty_hook(move |ring: RingEmpty| {
             assert_eq!(ring.answer, OnEmpty::Generate);
             let call = (ring.empties, thread::current().id());
-            hears.lock().unwrap().push(call);
+            record.lock().unwrap().push(call);
         })
         .build()
         .unwrap();
     let me = thread::current().id();
     take_some(&ids, 4);
-    assert_eq!(*heard.lock().unwrap(), []);
+    assert_eq!(*calls.lock().unwrap(), []);
     take_some(&ids, 1);
-    assert_eq!(*heard.lock().unwrap(), [(1, me)]);
+    assert_eq!(*calls.lock().unwrap(), [(1, me)]);
     assert_eq!(ids.take_batch(&mut [Id::default(); 3]), Ok(3));
-    assert_eq!(*heard.lock().unwrap(), [(1, me), (2, me)]);
+    assert_eq!(*calls.lock().unwrap(), [(1, me), (2, me)]);
     thread::scope(|scope| {
         let other = scope.spawn(|| {
             take_some(&ids, 1);
             thread::current().id()
         });
         let other = other.join().unwrap();
-        assert_eq!(heard.lock().unwrap().last(), Some(&(3, other)));
+        assert_eq!(calls.lock().unwrap().last(), Some(&(3, other)));
     });
     assert_eq!(ids.stats().empties, 3);
 }

@@ -1,4 +1,4 @@
-//! What `tracing` is told: each event's level and fields, how often, and never
+//! What `tracing` gets: each event's level and fields, how often, and never
 //! a secret or an ID. The event of an unusable backend is tested in
 //! `tests/backend_variable`.
 
@@ -29,15 +29,15 @@ use ringflake_kit::tricky_clock::TrickyClock;
 /// Producers have threads of their own, so the subscriber is the process's, and
 /// one test records at a time.
 static RECORDING: Mutex<()> = Mutex::new(());
-static TOLD: Mutex<Vec<Told>> = Mutex::new(Vec::new());
+static EVENTS: Mutex<Vec<Emitted>> = Mutex::new(Vec::new());
 
-/// What the subscriber does when the keeper of leases tells it something.
+/// What the subscriber does when it gets an event of the thread that renews leases.
 static REACTION: Mutex<Option<Reaction>> = Mutex::new(None);
 
 type Reaction = Box<dyn Fn() + Send>;
 
 #[derive(Clone, Debug)]
-struct Told {
+struct Emitted {
     at: Instant,
     level: Level,
     target: String,
@@ -45,7 +45,7 @@ struct Told {
     fields: Vec<(&'static str, String)>,
 }
 
-impl Told {
+impl Emitted {
     fn field(&self, name: &str) -> &str {
         let found = self.fields.iter().find(|(field, _)| *field == name);
         &found.unwrap_or_else(|| panic!("no {name} in {self:?}")).1
@@ -68,7 +68,7 @@ impl Told {
 }
 
 fn record(event: &Event<'_>) {
-    unpoisoned(&TOLD).push(Told {
+    unpoisoned(&EVENTS).push(Emitted {
         at: Instant::now(),
         level: *event.metadata().level(),
         target: event.metadata().target().to_owned(),
@@ -86,7 +86,7 @@ fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Everything told from here on, by this test alone.
+/// Everything emitted from here on, by this test alone.
 struct Recording {
     started: Instant,
     _alone: MutexGuard<'static, ()>,
@@ -97,7 +97,7 @@ impl Recording {
         static SUBSCRIBED: Once = Once::new();
         let alone = unpoisoned(&RECORDING);
         SUBSCRIBED.call_once(|| tracing::subscriber::set_global_default(OnEvent(record)).unwrap());
-        unpoisoned(&TOLD).clear();
+        unpoisoned(&EVENTS).clear();
         unpoisoned(&REACTION).take();
         Self {
             started: Instant::now(),
@@ -109,40 +109,43 @@ impl Recording {
         *unpoisoned(&REACTION) = Some(Box::new(reaction));
     }
 
-    fn all(&self) -> Vec<Told> {
-        unpoisoned(&TOLD).clone()
+    fn all(&self) -> Vec<Emitted> {
+        unpoisoned(&EVENTS).clone()
     }
 
-    fn of(&self, event: &str) -> Vec<Told> {
+    fn of(&self, event: &str) -> Vec<Emitted> {
         let mut all = self.all();
-        all.retain(|told| told.is(event));
+        all.retain(|emitted| emitted.is(event));
         all
     }
 
     /// The only event of this name.
     #[track_caller]
-    fn one(&self, event: &str) -> Told {
-        let mut told = self.of(event);
-        assert_eq!(told.len(), 1, "{event}: {told:?}");
-        told.remove(0)
+    fn one(&self, event: &str) -> Emitted {
+        let mut emitted = self.of(event);
+        assert_eq!(emitted.len(), 1, "{event}: {emitted:?}");
+        emitted.remove(0)
     }
 
-    /// That nothing louder than `DEBUG` was told.
+    /// That nothing louder than `DEBUG` was emitted.
     #[track_caller]
     fn assert_quiet(&self) {
-        let loud = |told: &Told| told.level < Level::DEBUG;
+        let loud = |emitted: &Emitted| emitted.level < Level::DEBUG;
         assert!(!self.all().iter().any(loud), "{:?}", self.all());
     }
 
-    /// That `event` was told, and at most once a second.
+    /// That `event` was emitted, and at most once a second.
     #[track_caller]
     fn assert_throttled(&self, event: &str) {
-        let told = self.of(event);
-        assert_eq!(told[0].number("suppressed"), 0);
-        for (passed, told) in told.iter().enumerate() {
+        let emitted = self.of(event);
+        assert_eq!(emitted[0].number("suppressed"), 0);
+        for (passed, emitted) in emitted.iter().enumerate() {
             // A throttle that counts whole milliseconds may be short of one each.
             let earliest = Duration::from_millis(999) * passed as u32;
-            assert!(told.at - self.started >= earliest, "{passed}: {told:?}");
+            assert!(
+                emitted.at - self.started >= earliest,
+                "{passed}: {emitted:?}"
+            );
         }
     }
 }
@@ -429,7 +432,7 @@ fn trouble_with_leases_is_told_with_its_beginning_and_its_end() {
     let acquired: Vec<_> = recording
         .of("lease acquired")
         .iter()
-        .map(|told| told.field("grant")[..7].to_owned())
+        .map(|emitted| emitted.field("grant")[..7].to_owned())
         .collect();
     assert_eq!(acquired, ["block 0", "block 1", "block 2"]);
 }
@@ -512,12 +515,12 @@ fn refusals_of_takes_and_of_fills_are_told() {
     let recording = Recording::start();
     let (_, reasons) = refused_life();
     let refused = recording.of("refused");
-    // The second generator tells of its fill, and apart from it of the take.
+    // The second generator reports its fill, and apart from it the take.
     assert!(refused.len() >= 3, "{refused:?}");
-    for told in refused {
-        let (reason, suppressed) = (told.field("reason"), told.field("suppressed"));
+    for emitted in refused {
+        let (reason, suppressed) = (emitted.field("reason"), emitted.field("suppressed"));
         let expected = format!("WARN reason={reason} suppressed={suppressed}");
-        assert_eq!(told.text(), expected);
+        assert_eq!(emitted.text(), expected);
         assert!(reasons.iter().any(|refused| refused.to_string() == reason));
     }
 }
@@ -539,7 +542,7 @@ fn what_is_held_back_is_counted_in_the_next_event() {
     let ids = ids.build().unwrap();
     take_some(&ids, 4);
     let mut refusals = 0;
-    eventually("a second refusal is told", || {
+    eventually("a second refusal is emitted", || {
         refusal(&ids);
         refusals += 1;
         recording.of("refused").len() == 2
@@ -586,11 +589,11 @@ fn no_event_carries_a_secret_or_an_id() {
         "generator stopped",
     ];
     for event in events {
-        assert!(all.iter().any(|told| told.is(event)), "no {event}");
+        assert!(all.iter().any(|emitted| emitted.is(event)), "no {event}");
     }
-    for told in &all {
-        let known = events.iter().any(|event| told.is(event));
-        assert!(known && told.target == "ringflake", "{told:?}");
+    for emitted in &all {
+        let known = events.iter().any(|event| emitted.is(event));
+        assert!(known && emitted.target == "ringflake", "{emitted:?}");
     }
 
     let secret = secret();
@@ -608,8 +611,8 @@ fn no_event_carries_a_secret_or_an_id() {
         let number = id.to_u64();
         forbidden.extend([id.to_string(), number.to_string(), format!("{number:x}")]);
     }
-    for told in &all {
-        let text = format!("{:?}", told.fields).to_lowercase();
+    for emitted in &all {
+        let text = format!("{:?}", emitted.fields).to_lowercase();
         for part in &forbidden {
             assert!(!text.contains(&part.to_lowercase()), "{part} in {text}");
         }
@@ -622,7 +625,7 @@ fn a_damaged_block_is_told_once_however_often_it_is_met() {
     let layout = shared_layout(48, 8, 2);
     let clock = clock_at(layout, 10);
     let mut store = MemoryStore::new(Arc::new(clock.clone()));
-    let space = Namespace::new("told-once", &layout, Fingerprint::PLAIN)
+    let space = Namespace::new("reported-once", &layout, Fingerprint::PLAIN)
         .and_then(|space| space.with_block_bits(6))
         .unwrap();
     let now = clock.unix_ms();
@@ -642,13 +645,13 @@ fn a_damaged_block_is_told_once_however_often_it_is_met() {
         store.list(&space).unwrap();
         store.check(&space, now).unwrap();
     }
-    let told = recording.of("block quarantined");
-    assert_eq!(told.len(), 2, "{told:?}");
-    for (told, block) in told.iter().zip([0, 1]) {
-        let reason = told.field("reason");
-        assert!(reason.contains("hwm_end"), "{told:?}");
-        let expected = format!("WARN namespace=told-once block={block} reason={reason}");
-        assert_eq!(told.text(), expected);
+    let emitted = recording.of("block quarantined");
+    assert_eq!(emitted.len(), 2, "{emitted:?}");
+    for (emitted, block) in emitted.iter().zip([0, 1]) {
+        let reason = emitted.field("reason");
+        assert!(reason.contains("hwm_end"), "{emitted:?}");
+        let expected = format!("WARN namespace=reported-once block={block} reason={reason}");
+        assert_eq!(emitted.text(), expected);
     }
     assert!(!store.damage(&space, Block::new(7)));
 }

@@ -230,7 +230,7 @@ fn a_detached_generator_is_ready_when_its_store_is() {
     let cached = rig.cached().on_empty(OnEmpty::Error);
     let cached = cached.build_detached().unwrap();
     let direct = rig.direct().build_detached().unwrap();
-    eventually("both are told of the store", || {
+    eventually("both report the store", || {
         let statuses = [cached.lease_status(), direct.lease_status()];
         let mut health = statuses.into_iter().map(|status| status.unwrap().health);
         health.all(|health| health.last_error.is_some())
@@ -304,10 +304,12 @@ fn what_waiting_does_not_help_is_refused_at_once() {
         panic!("the secret is another");
     };
     assert_eq!(rig.store.calls(Op::Acquire), 1);
-    // A detached one is told when it asks for an ID.
+    // A detached one learns it when it asks for an ID.
     let detached = rig.direct().secret(&other).build_detached().unwrap();
-    let told = || detached.take().unwrap_err().to_string();
-    eventually("it is told why", || told().contains("another secret"));
+    let reason = || detached.take().unwrap_err().to_string();
+    eventually("the reason is given", || {
+        reason().contains("another secret")
+    });
 }
 
 /// Its first lease may come after it has gone.

@@ -245,11 +245,13 @@ fn a_store_that_is_away_is_asked_once_and_comes_back_for_all() {
         all.iter().all(|ids| trouble(ids).is_some())
     });
     assert!(rig.store.calls(Op::Renew) < 30, "each has asked");
-    let told = |ids: &DirectGenerator| trouble(ids).map(|error| cause_of(&error));
+    let reason = |ids: &DirectGenerator| trouble(ids).map(|error| cause_of(&error));
     // Those that were to be sent with the first, and then what is asked meanwhile.
-    eventually("what one has met is told to others", || {
-        let told = all.iter().filter_map(told);
-        let of_another: Vec<String> = told.filter(|it| it.contains("another generator")).collect();
+    eventually("what one has met reaches the others", || {
+        let reasons = all.iter().filter_map(reason);
+        let of_another: Vec<String> = reasons
+            .filter(|it| it.contains("another generator"))
+            .collect();
         // It is what that one has met, not what was left for it.
         assert!(!of_another.iter().any(|it| it.contains("not asked")));
         !of_another.is_empty()

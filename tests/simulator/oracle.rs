@@ -2,7 +2,7 @@
 //!
 //! A server that is put back to an earlier state has forgotten what was given since.
 //! That alone it may give once more, and only until a process asks it for blocks that
-//! was told more than it knows: rule S8 promises no more, and no less.
+//! knows more than it does: rule S8 promises no more, and no less.
 
 use std::fmt;
 use std::ops::Range;
@@ -127,13 +127,13 @@ pub(crate) struct Oracle {
     pub(crate) again: u64,
 }
 
-/// What a process was told.
+/// What was confirmed to a process.
 #[derive(Clone, Debug, Default)]
 struct Memory {
     held: Vec<Held>,
     /// The last of each block, and for good: what it can bring before a server that has
     /// forgotten.
-    told: Vec<Confirmed>,
+    known: Vec<Confirmed>,
 }
 
 impl Oracle {
@@ -212,32 +212,35 @@ impl Oracle {
         }
     }
 
-    /// Somebody who was told more than this listing holds has asked the server for
+    /// Somebody who knows more than this listing holds has asked the server for
     /// blocks: it gives nothing for new any more.
     pub(crate) fn remind(
         &mut self,
         server: usize,
         now: u64,
         listing: &Listing,
-        told: &[Confirmed],
+        known: &[Confirmed],
     ) {
-        if told.iter().any(|told| is_forgotten(told, now, listing)) {
+        if known.iter().any(|it| is_forgotten(it, now, listing)) {
             self.forgotten.retain(|(who, ..)| *who != server);
         }
     }
 
-    /// What this process was told so far.
-    pub(crate) fn told(&self, process: usize) -> Vec<Confirmed> {
-        self.processes[process].told.clone()
+    /// What was confirmed to this process so far.
+    pub(crate) fn known(&self, process: usize) -> Vec<Confirmed> {
+        self.processes[process].known.clone()
     }
 
-    fn tell(&mut self, process: usize, confirmed: Confirmed) {
-        let told = &mut self.processes[process].told;
-        match told.iter_mut().find(|told| told.block == confirmed.block) {
+    fn learn(&mut self, process: usize, confirmed: Confirmed) {
+        let grants = &mut self.processes[process].known;
+        match grants
+            .iter_mut()
+            .find(|known| known.block == confirmed.block)
+        {
             // A late grant of a server that has forgotten says nothing new.
-            Some(told) if told.end > confirmed.end => {}
-            Some(told) => *told = confirmed,
-            None => told.push(confirmed),
+            Some(known) if known.end > confirmed.end => {}
+            Some(known) => *known = confirmed,
+            None => grants.push(confirmed),
         }
     }
 
@@ -255,7 +258,7 @@ impl Oracle {
             cursor: 0,
         });
         let confirmed = Confirmed::new(grant.block, grant.epoch, grant.ticks.end);
-        self.tell(process, confirmed);
+        self.learn(process, confirmed);
     }
 
     /// A positive reply to a renewal did.
@@ -266,7 +269,7 @@ impl Oracle {
         if let Some(held) = held.find(is_it) {
             held.ticks.end = end;
         }
-        self.tell(process, Confirmed::new(renew.block, renew.epoch, end));
+        self.learn(process, Confirmed::new(renew.block, renew.epoch, end));
     }
 
     /// A process takes its grants to be gone.

@@ -180,8 +180,8 @@ pub(crate) struct Message {
     pub(crate) token: u64,
     /// Whether the clock of the process is further off than a sound one.
     pub(crate) broken_clock: bool,
-    /// What the process had been told when it asked.
-    pub(crate) told: Vec<Confirmed>,
+    /// What was confirmed to the process when it asked.
+    pub(crate) known: Vec<Confirmed>,
     pub(crate) request: Request,
 }
 
@@ -373,7 +373,7 @@ impl Service {
             Answer::Acquired(Err(
                 StoreError::ClockSkew { .. } | StoreError::BeforeEpoch { .. },
             )) => {}
-            Answer::Acquired(_) => oracle.remind(index, tick(unix_ms), &listing, &message.told),
+            Answer::Acquired(_) => oracle.remind(index, tick(unix_ms), &listing, &message.known),
             _ => {}
         }
         for (block, ticks) in &given {

@@ -87,14 +87,14 @@ struct Machine {
     other: Arc<Mutex<Option<Process>>>,
 }
 
-/// A process: what it has, and what it was told.
+/// A process: what it has, and what was confirmed to it.
 struct Process {
     store: TierStore,
     clock: ManualClock,
     net: Arc<Mutex<Net>>,
     oracle: Arc<Mutex<Oracle>>,
     held: Vec<Grant>,
-    told: BTreeMap<Block, Confirmed>,
+    known: BTreeMap<Block, Confirmed>,
 }
 
 fn space() -> Namespace {
@@ -124,7 +124,7 @@ impl Process {
 
     fn acquire(&mut self, random: &mut SplitMix64) -> Result<(), StoreError> {
         let (blocks, length) = (random.between(1, 2) as u32, random.between(1, 60));
-        let evidence = self.told.values().copied().collect();
+        let evidence = self.known.values().copied().collect();
         let ask = Acquire::new(blocks, length, self.clock.unix_ms()).with_evidence(evidence);
         let answer = self.store.acquire(&space(), &ask);
         let is_away = lock(&self.net).is_away;
@@ -137,7 +137,7 @@ impl Process {
         }
         for grant in grants {
             oracle.give(grant.block, grant.ticks.clone());
-            self.told.insert(grant.block, confirmed(&grant));
+            self.known.insert(grant.block, confirmed(&grant));
             self.held.push(grant);
         }
         Ok(())
@@ -156,7 +156,7 @@ impl Process {
                     oracle.give(grant.block, grant.ticks.end..end);
                 }
                 grant.ticks.end = end;
-                self.told.insert(grant.block, confirmed(grant));
+                self.known.insert(grant.block, confirmed(grant));
             }
             Err(error) => {
                 oracle.met.refusal(&error);
@@ -233,7 +233,7 @@ impl World {
             net: Arc::clone(&self.net),
             oracle: Arc::clone(&self.oracle),
             held: Vec::new(),
-            told: BTreeMap::new(),
+            known: BTreeMap::new(),
         }
     }
 

@@ -262,12 +262,12 @@ fn launches_are_noted_for_those_who_read_worker_node() {
     ] {
         server.execute(statement);
         let mut store = server.store();
-        let heard = warnings(|| {
+        let logged = warnings(|| {
             let grant = take(&mut store, &space, 10);
             renew(&mut store, &space, &grant).unwrap();
             take(&mut store, &space, 10);
         });
-        let [line]: [String; 1] = heard.try_into().unwrap();
+        let [line]: [String; 1] = logged.try_into().unwrap();
         assert_says(&line, &["launch not noted", "WORKER_NODE"]);
     }
 }
@@ -283,8 +283,8 @@ fn a_user_needs_to_create_only_where_tables_are_missing() {
             ));
         }
     };
-    let told = ["denied", "app-not"];
-    sql::to_create_is_needed_only_where_tables_are_missing(&server, &grant, denied, told);
+    let expected = ["denied", "app-not"];
+    sql::to_create_is_needed_only_where_tables_are_missing(&server, &grant, denied, expected);
 }
 
 #[test]

@@ -193,7 +193,7 @@ fn a_promoted_standby_that_lacks_writes_raises_the_floor() {
     eventually("the standby has the first grant", || {
         seen() == grant.ticks.end.to_string()
     });
-    // From here on it is told nothing.
+    // From here on it gets nothing.
     standby.configure("primary_conninfo = ''");
     standby.reload("primary_conninfo", "");
     eventually("it has hung up", || {
@@ -308,7 +308,7 @@ fn a_server_that_can_forget_is_refused() {
 }
 
 /// What `operation` answers on a server that waits for a standby which is not there, when
-/// somebody cancels the wait: that is told as done, with no more than a warning.
+/// somebody cancels the wait: that counts as done, with no more than a warning.
 fn with_the_wait_cancelled<T: Send>(
     server: &Postgres,
     operation: impl FnOnce(&mut dyn LeaseStore) -> T + Send,
@@ -475,7 +475,7 @@ fn tls_is_what_the_url_asks_for() {
         // Until the connection before has gone from the server's list.
         eventually(query, || check(&server, query).unwrap() == encrypted);
     }
-    for (query, told) in [
+    for (query, reason) in [
         (
             &*format!("?sslmode=verify-full&sslrootcert={other}"),
             "invalid peer certificate",
@@ -483,7 +483,7 @@ fn tls_is_what_the_url_asks_for() {
         ("?sslmode=verify-full", "invalid peer certificate"),
         ("?sslrootcert=/nowhere", "sslrootcert"),
     ] {
-        unavailable(check(&server, query)).says(told);
+        unavailable(check(&server, query)).says(reason);
     }
 }
 

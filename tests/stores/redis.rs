@@ -141,7 +141,7 @@ fn the_scripts_are_loaded_again_where_they_were_flushed() {
 #[test]
 fn a_server_that_can_lose_what_it_confirmed_is_refused() {
     let space = space("weak");
-    for (arguments, told) in [
+    for (arguments, expected) in [
         (&["--appendonly", "no"][..], "appendonly is no"),
         (&["--appendfsync", "everysec"], "appendfsync is everysec"),
         (&["--no-appendfsync-on-rewrite", "yes"], "no-appendfsync"),
@@ -153,14 +153,14 @@ fn a_server_that_can_lose_what_it_confirmed_is_refused() {
         let redis = started!(Redis::start_with(arguments));
         let mut strict = redis.store();
         let port = redis.port().to_string();
-        not_durable(strict.list(&space)).says(told).says(&port);
+        not_durable(strict.list(&space)).says(expected).says(&port);
         not_durable(strict.init(&space, &begin()));
 
         let options = patient().accept_best_effort(true);
         let mut lenient = open(&redis.url(), &options).unwrap();
         init(&mut lenient, &space);
         match lenient.check(&space, now()).unwrap().durability {
-            Durability::BestEffort { reason } => assert_says(&reason, &[told]),
+            Durability::BestEffort { reason } => assert_says(&reason, &[expected]),
             other => panic!("{other}"),
         }
     }
@@ -185,16 +185,16 @@ fn a_best_effort_store_says_so_at_each_connection() {
     let redis = started!(Redis::start_with(&["--appendfsync", "no"]));
     let options = patient().accept_best_effort(true);
     let mut store = open(&redis.url(), &options).unwrap();
-    let space = space("told");
-    let heard = said(|| {
+    let space = space("warned");
+    let logged = said(|| {
         init(&mut store, &space);
         store.list(&space).unwrap();
     });
-    let [line]: [String; 1] = heard.try_into().unwrap();
+    let [line]: [String; 1] = logged.try_into().unwrap();
     assert_says(&line, &["WARN ", "appendfsync is no"]);
 
-    let heard = said(|| drop(store.check(&space, now()).unwrap()));
-    assert_eq!(heard.len(), 1, "{heard:?}");
+    let logged = said(|| drop(store.check(&space, now()).unwrap()));
+    assert_eq!(logged.len(), 1, "{logged:?}");
 }
 
 // Who may

@@ -257,8 +257,8 @@ pub(crate) fn the_schemes_open_it(schemes: [&str; 2], port: u16) {
         let shown = format!("{store:?}");
         let place = format!("app at example.com:{port}");
         assert!(shown.contains(&place), "{shown}");
-        let tells = shown.contains("hunter2") || shown.contains("me:");
-        assert!(!tells, "{shown}");
+        let leaks = shown.contains("hunter2") || shown.contains("me:");
+        assert!(!leaks, "{shown}");
         let unknown = format!("{scheme}://me:hunter2@h/app?ssl=1");
         let error = open(&unknown, &options).unwrap_err();
         assert!(matches!(error, OpenError::Invalid { .. }), "{error}");
@@ -414,7 +414,7 @@ pub(crate) fn a_deadlock_is_repeated(server: &dyn Database, begin: &str, hold_re
     assert_eq!(kept, Some(grant.ticks.end + 1));
 }
 
-/// The server dies when it has committed and before it is heard.
+/// The server dies when it has committed and before its reply is sent.
 pub(crate) fn a_kill_before_the_reply_leaves_the_mark_moved(server: &mut dyn Database) {
     let space = made(&mut server.store(), "orders", 16);
     let block = Block::new(0);
@@ -461,13 +461,13 @@ pub(crate) fn to_create_is_needed_only_where_tables_are_missing(
     server: &dyn Database,
     grant: &dyn Fn(),
     refused: fn(Result<(), StoreError>) -> Shown,
-    told: [&str; 2],
+    reasons: [&str; 2],
 ) {
     let mut other = store(&server.url().replace("//app:", "//other:"));
     let mine = space("mine");
-    refused(other.init(&mine, &begin()).map(drop)).says(told[0]);
+    refused(other.init(&mine, &begin()).map(drop)).says(reasons[0]);
     let orders = made(&mut server.store(), "orders", 5);
-    refused(other.list(&orders).map(drop)).says(told[0]);
+    refused(other.list(&orders).map(drop)).says(reasons[0]);
     grant();
     init(&mut other, &mine);
     let grant = take(&mut other, &orders, 10);
@@ -476,7 +476,7 @@ pub(crate) fn to_create_is_needed_only_where_tables_are_missing(
     other.check(&orders, now()).unwrap();
 
     let mut nowhere = store(&format!("{}-not", server.url()));
-    refused(nowhere.list(&orders).map(drop)).says(told[1]);
+    refused(nowhere.list(&orders).map(drop)).says(reasons[1]);
 }
 
 /// While `setting` lets the server forget, nothing is done, on the connection that was good
@@ -502,7 +502,7 @@ pub(crate) fn to_forget_is_refused(
     }
     let options = patient().accept_best_effort(true);
     let mut store = open(&server.url(), &options).unwrap();
-    let heard = warnings(|| {
+    let logged = warnings(|| {
         let grant = take(&mut store, space, 60);
         renew(&mut store, space, &grant).unwrap();
         match store.check(space, now()).unwrap().durability {
@@ -510,7 +510,7 @@ pub(crate) fn to_forget_is_refused(
             other => panic!("{other}"),
         }
     });
-    let [line]: [String; 1] = heard.try_into().unwrap();
+    let [line]: [String; 1] = logged.try_into().unwrap();
     assert_says(&line, &["store not durable", setting]);
     let mut another = open(&server.url(), &options).unwrap();
     assert_eq!(warnings(|| drop(another.list(space).unwrap())).len(), 1);

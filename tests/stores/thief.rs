@@ -34,11 +34,11 @@ use crate::kit::{all_of, serve, space};
 /// In every URL, and in nothing else.
 const PASSWORD: &str = "hunter2";
 
-/// One connection, and all that was heard on any.
+/// One connection, and all that was received on any.
 struct Victim {
     plain: TcpStream,
     stream: Box<dyn Stream>,
-    heard: Arc<Mutex<Vec<u8>>>,
+    received: Arc<Mutex<Vec<u8>>>,
 }
 
 trait Stream: Read + Write {}
@@ -56,7 +56,7 @@ impl Victim {
         let mut bytes = vec![0; most];
         let count = self.stream.read(&mut bytes)?;
         bytes.truncate(count);
-        self.heard.lock().unwrap().extend(&bytes);
+        self.received.lock().unwrap().extend(&bytes);
         Ok(bytes)
     }
 
@@ -101,24 +101,24 @@ impl Victim {
 /// Listens until the test is over.
 struct Thief {
     port: u16,
-    heard: Arc<Mutex<Vec<u8>>>,
+    received: Arc<Mutex<Vec<u8>>>,
 }
 
 impl Thief {
     /// Does `script` to everybody who connects.
     fn new(script: impl Fn(&mut Victim) -> io::Result<()> + Send + Sync + 'static) -> Self {
-        let heard = Arc::new(Mutex::new(Vec::new()));
-        let ears = Arc::clone(&heard);
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&received);
         let port = serve(move |plain| {
             let mut victim = Victim {
                 stream: Box::new(plain.try_clone().unwrap()),
                 plain,
-                heard: Arc::clone(&ears),
+                received: Arc::clone(&sink),
             };
             // Its errors are the victim's escape.
             let _ = script(&mut victim);
         });
-        Self { port, heard }
+        Self { port, received }
     }
 
     /// One that says this to everything, with TLS or without.
@@ -164,13 +164,13 @@ impl Thief {
         text
     }
 
-    /// Whether it was told the password since it was asked last.
+    /// Whether it got the password since it was asked last.
     fn knows(&self) -> bool {
-        let heard = std::mem::take(&mut *self.heard.lock().unwrap());
-        String::from_utf8_lossy(&heard).contains(PASSWORD)
+        let received = std::mem::take(&mut *self.received.lock().unwrap());
+        String::from_utf8_lossy(&received).contains(PASSWORD)
     }
 
-    /// The store must not tell, and say why.
+    /// The store must not send the password, and say why.
     #[track_caller]
     fn fails(&self, url: &str, why: &str) {
         let text = self.meet(url);
@@ -178,7 +178,7 @@ impl Thief {
         assert!(text.contains(why), "{url}: {text}");
     }
 
-    /// The store tells: so this thief would know if it did elsewhere.
+    /// The store sends it: so this thief would know if it did elsewhere.
     #[track_caller]
     fn succeeds(&self, url: &str) {
         let text = self.meet(url);

@@ -88,8 +88,8 @@ fn bench_names_the_backend_on_stderr() {
     let backend_under =
         |value: &str| stderr(&succeed(home.run_with(line, "RINGFLAKE_BACKEND", value)));
     for backend in Backend::available() {
-        let told = format!("backend: {backend}\n");
-        assert_eq!(backend_under(&backend.to_string()), told);
+        let expected = format!("backend: {backend}\n");
+        assert_eq!(backend_under(&backend.to_string()), expected);
     }
     let fastest = Backend::available().next().unwrap();
     assert_eq!(backend_under(""), format!("backend: {fastest}\n"));

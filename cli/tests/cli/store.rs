@@ -251,7 +251,7 @@ fn a_lost_history_is_an_alarm_even_when_leases_are_given_again() {
     shared.print("store init --history new --horizon 30s --failover 2s --skew 1s");
     shared.print("store check");
 
-    // A process that was told of a grant that the store knows nothing of.
+    // A process with a grant that the store knows nothing of.
     let secret = Secret::from_hex(ONE).unwrap();
     let layout = Layout::RANDFLAKE;
     let space = Namespace::new("orders", &layout, Fingerprint::of(&secret)).unwrap();
@@ -282,9 +282,9 @@ fn a_lost_history_is_an_alarm_even_when_leases_are_given_again() {
     assert!(row(&table, "alarm").contains("lost what it had confirmed"));
 
     eventually("leases are given again", || check().0["grants"] == true);
-    let (object, alarms, told) = check();
-    assert_eq!((&object["grants"], alarms), (&true.into(), 1), "{told}");
-    assert_says(&told, &["alarm: the floor lies"]);
+    let (object, alarms, warnings) = check();
+    assert_eq!((&object["grants"], alarms), (&true.into(), 1), "{warnings}");
+    assert_says(&warnings, &["alarm: the floor lies"]);
 }
 
 #[test]
@@ -491,7 +491,7 @@ fn the_store_in_the_data_directory_can_be_looked_after() {
     assert!(listing.lines().count() > 2, "{listing}");
     assert!(listing.lines().all(|line| line.len() <= 80), "{listing}");
 
-    // One that was declared by hand begins where it is told.
+    // One that was declared by hand begins where the command says.
     let twitter = "--plain --layout twitter";
     let init = format!("store init --history unknown {twitter}");
     let asked_ms = unix_ms();
@@ -510,8 +510,8 @@ fn init_warns_of_limits_that_leave_a_gap() {
         let line = format!("store init --history new --horizon {horizon}");
         stderr(&succeed(Shared::new().run(&line)))
     };
-    let told = "have no IDs for up to 8m 52s: give them a borrow limit of 13m 2s;";
-    assert_says(&init("20min"), &[told]);
+    let gap = "have no IDs for up to 8m 52s: give them a borrow limit of 13m 2s;";
+    assert_says(&init("20min"), &[gap]);
     assert_eq!(init("11min"), "");
 }
 

@@ -112,15 +112,15 @@ fn what_is_wrong_is_refused_before_anything_is_measured() {
 fn a_load_above_the_ceiling_of_its_lease_is_reported_in_numbers() {
     let home = Home::new();
     let output = home.run("tune --rate 1M --nodes 0..1 --seconds 1 --capacity 65536");
-    let told = [
+    let expected = [
         "1 M IDs/s",
         "1 node has 131 k IDs/s",
         "after 9.05 s",
         "10 nodes",
     ];
-    assert_says(&stderr(&output), &told);
-    let told = ["Warning: the load asks for 1 M IDs/s", "not at this rate"];
-    assert_says(&stdout(&output), &told);
+    assert_says(&stderr(&output), &expected);
+    let expected = ["Warning: the load asks for 1 M IDs/s", "not at this rate"];
+    assert_says(&stdout(&output), &expected);
 }
 
 #[test]

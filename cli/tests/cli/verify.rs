@@ -153,7 +153,7 @@ fn verify_warns_of_a_load_that_the_lease_can_not_carry() {
         "verify --plain --layout js-safe --nodes 9..10 --rate 500k --seconds 4 --capacity 1024",
     ));
     let text = stderr(&output);
-    let told = [
+    let expected = [
         "500 k IDs/s",
         "1 node,",
         "4.1 k IDs/s",
@@ -161,7 +161,7 @@ fn verify_warns_of_a_load_that_the_lease_can_not_carry() {
         "60 s",
         "IDs were refused: ",
     ];
-    assert_says(&text, &told);
+    assert_says(&text, &expected);
     let table = stdout(&output);
     assert!(number(&table, "refused") > 0.0, "{table}");
     let borrowed = figure(&table, "most borrowed");

@@ -1,4 +1,4 @@
-//! Scheduled fills: how often they come, whom they tell, and what they drop.
+//! Scheduled fills: how often they come, whom they call, and what they drop.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use ringflake_kit::small::clock_at;
 /// When the hook on a full ring was called, on a generator that is built meanwhile,
 /// counted from before that.
 fn full_hook_calls(padding: PaddingFill, period: Duration, calls: usize) -> Vec<Duration> {
-    let (told, hear) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let started = Instant::now();
     let ids = builder()
         .capacity(64)
@@ -19,12 +19,12 @@ fn full_hook_calls(padding: PaddingFill, period: Duration, calls: usize) -> Vec<
         .threshold_fill(None)
         .scheduled_fill(ScheduledFill::every(period))
         .on_full_hook(move |_| {
-            // The test may have heard enough.
-            let _ = told.send(started.elapsed());
+            // The test may have seen enough.
+            let _ = sender.send(started.elapsed());
         })
         .build()
         .unwrap();
-    let calls = (0..calls).map(|_| hear.recv_timeout(Duration::from_secs(20)).unwrap());
+    let calls = (0..calls).map(|_| receiver.recv_timeout(Duration::from_secs(20)).unwrap());
     let calls = calls.collect();
     drop(ids);
     calls
@@ -45,7 +45,7 @@ fn a_fill_that_made_ids_did_not_find_the_ring_full() {
     const PERIOD: Duration = Duration::from_millis(200);
     // The first fill makes all that there is room for, the second finds it full.
     let calls = full_hook_calls(PaddingFill::Off, PERIOD, 1);
-    assert!(calls[0] >= PERIOD * 2, "told after {:?}", calls[0]);
+    assert!(calls[0] >= PERIOD * 2, "called after {:?}", calls[0]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What is told to `tracing`, in the hands of a test.
+//! What `tracing` gets, in the hands of a test.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -64,8 +64,8 @@ impl fmt::Display for Fields {
 /// What ringflake says while `work` runs on this thread: of each event the level and the
 /// fields, in one line.
 pub fn said(work: impl FnOnce()) -> Vec<String> {
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let lines = Arc::clone(&heard);
+    let logged = Arc::new(Mutex::new(Vec::new()));
+    let lines = Arc::clone(&logged);
     let subscriber = OnEvent(move |event: &Event<'_>| {
         let metadata = event.metadata();
         if metadata.target() == "ringflake" {
@@ -74,7 +74,7 @@ pub fn said(work: impl FnOnce()) -> Vec<String> {
         }
     });
     tracing::subscriber::with_default(subscriber, work);
-    Arc::into_inner(heard).unwrap().into_inner().unwrap()
+    Arc::into_inner(logged).unwrap().into_inner().unwrap()
 }
 
 /// The warnings among that.

@@ -271,16 +271,16 @@ fn blocks_that_are_idle_come_before_those_released() {
 
 /// Advances by what the refusal says, and to one millisecond before.
 fn retry_when_told(rig: &mut Rig, is_ahead: bool) -> Grant {
-    let told = |rig: &mut Rig| match rig.acquire(5).unwrap_err() {
+    let asked = |rig: &mut Rig| match rig.acquire(5).unwrap_err() {
         StoreError::Exhausted { retry_after, .. } if !is_ahead => retry_after,
         StoreError::FloorAhead { retry_after, .. } if is_ahead => retry_after,
         other => panic!("{other}"),
     };
     let last = Duration::from_millis(1);
-    let wait = told(rig);
+    let wait = asked(rig);
     assert!(wait > last);
     rig.clock.advance(wait - last);
-    assert_eq!(told(rig), last);
+    assert_eq!(asked(rig), last);
     rig.clock.advance(last);
     rig.acquire(5).unwrap()
 }

@@ -39,7 +39,7 @@ impl World {
             server: process.server,
             token: process.token(),
             broken_clock: process.ahead_ms.unsigned_abs() > SKEW_MS,
-            told: self.oracle.told(index),
+            known: self.oracle.known(index),
             request,
         };
         if cut_off || !self.service.answers(message.server, now_ms) {

@@ -100,7 +100,7 @@ pub(crate) fn each_reply_lost_is_told_right(server: &dyn Served) {
             let two = longer_by_now(store, space, &other)?;
             let mut answers = store.renew_all(&[(space, &one), (space, &two)]);
             if server.has_transactions() {
-                let [one, two] = [0, 1].map(|at| told(&answers[at]));
+                let [one, two] = [0, 1].map(|at| kind_of(&answers[at]));
                 assert_eq!(one, two, "{answers:?}");
             }
             answers.remove(0).map(drop)
@@ -117,7 +117,7 @@ pub(crate) fn each_reply_lost_is_told_right(server: &dyn Served) {
             store.check(space, now()).map(drop)
         }),
     ];
-    let tell = |name, doubtful, space: &Namespace, operation: &Operation<'_>| {
+    let lose = |name, doubtful, space: &Namespace, operation: &Operation<'_>| {
         let named = (name, operation);
         let losses = lose_each_reply(server, space, Then::Close, &patient(), named);
         // The last reply is to what decides, if anything does, and those before are not.
@@ -126,10 +126,10 @@ pub(crate) fn each_reply_lost_is_told_right(server: &dyn Served) {
         assert!(right, "{name}: {losses:?}");
     };
     for (name, doubtful, operation) in operations {
-        tell(name, doubtful, &space, operation);
+        lose(name, doubtful, &space, operation);
     }
     // Of the record, which is not there before.
-    tell("init", 1, &sized("other", 10), &|store, space| {
+    lose("init", 1, &sized("other", 10), &|store, space| {
         match store.init(space, &begin()) {
             // It was in doubt before this, and done.
             Err(StoreError::AlreadyInitialised { .. }) => Ok(()),
@@ -150,7 +150,7 @@ fn longer_by_now(
     Ok(longer(&Grant::new(grant.block, grant.epoch, ticks)))
 }
 
-fn told(answer: &Result<u64, StoreError>) -> Result<(), StoreFailureKind> {
+fn kind_of(answer: &Result<u64, StoreError>) -> Result<(), StoreFailureKind> {
     answer.as_ref().map(drop).map_err(StoreFailureKind::of)
 }
 

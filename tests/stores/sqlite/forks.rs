@@ -15,10 +15,10 @@ use crate::kit::all_of;
 
 /// Runs `act` in a fork of this process, and gives what it returns.
 fn in_a_fork(path: &Path, act: impl FnOnce() -> String) -> String {
-    let told = path.with_extension("told");
-    let status = child::in_a_fork(|| u8::from(fs::write(&told, act()).is_err()));
+    let answer = path.with_extension("answer");
+    let status = child::in_a_fork(|| u8::from(fs::write(&answer, act()).is_err()));
     assert_eq!(status, Ok(0));
-    fs::read_to_string(told).unwrap()
+    fs::read_to_string(answer).unwrap()
 }
 
 fn in_words(granted: Result<Grant, StoreError>) -> String {

@@ -32,7 +32,7 @@ fn busy_space() -> Namespace {
 fn grant_for_ever(path: &Path) -> ! {
     let (mut store, space) = (store(path), busy_space());
     let jitter = RandomState::new();
-    let tell = |block, ticks: Range<u64>| {
+    let print = |block, ticks: Range<u64>| {
         // In one write, so that it is a line whatever others print.
         let line = format!("\ngiven {block} {} {}\n", ticks.start, ticks.end);
         io::stdout().write_all(line.as_bytes()).unwrap();
@@ -47,13 +47,13 @@ fn grant_for_ever(path: &Path) -> ! {
         };
         for grant in grants {
             let (block, end) = (grant.block, grant.ticks.end);
-            tell(block, grant.ticks.clone());
+            print(block, grant.ticks.clone());
             let random = jitter.hash_one((block, grant.epoch));
             if random % 2 == 0 {
                 match store.renew(&space, &Renew::new(&grant, end + 20, now())) {
                     // It has passed in the meantime.
                     Err(StoreError::Fenced { .. }) => continue,
-                    renewed => tell(block, end..renewed.unwrap()),
+                    renewed => print(block, end..renewed.unwrap()),
                 }
             }
             if random % 3 == 0 {

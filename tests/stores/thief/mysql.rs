@@ -30,14 +30,14 @@ fn greeting(capabilities: u32) -> Vec<u8> {
 /// for a key with the thief's own.
 fn rob(victim: &mut Victim, number: u8) -> io::Result<()> {
     victim.listen(4096)?;
-    victim.heard.lock().unwrap().clear();
+    victim.received.lock().unwrap().clear();
     victim.say(&packet(number, &[1, 4]))?;
     if victim.listen(4096)? == packet(number + 1, &[2]) {
         let key = std::fs::read(file("rsa.pub.pem"))?;
         victim.say(&packet(number + 2, &[&[1], &key[..]].concat()))?;
         if victim.listen(4096)?.len() == 4 + 256 {
             victim
-                .heard
+                .received
                 .lock()
                 .unwrap()
                 .extend(b"hunter2, with the thief's key");
@@ -92,8 +92,8 @@ fn a_key_that_is_named_is_the_one_that_is_used() {
     let url = "mysql://me:hunter2@127.0.0.1:PORT/app?server_key_path=";
     thief.meet(&format!("{url}{}", file("rsa.pub.pem")));
     // 256 bytes that only the key's owner can read.
-    let heard = std::mem::take(&mut *thief.heard.lock().unwrap());
-    assert_eq!(heard[..4], [0, 1, 0, 3]);
+    let received = std::mem::take(&mut *thief.received.lock().unwrap());
+    assert_eq!(received[..4], [0, 1, 0, 3]);
 
     thief.fails(&format!("{url}{}", file("ca.pem")), "no RSA key");
     thief.fails(&format!("{url}/nowhere"), "can't be read");

@@ -71,11 +71,11 @@ fn a_program_is_asked_at_each_connection() {
             assert!(text.contains("the vault is sealed"), "{url}: {text}");
         }
         // Some stores try more than once.
-        let told = (0..3).any(|_| {
+        let leaked = (0..3).any(|_| {
             ask(&mut store);
             thief.knows()
         });
-        assert!(told, "{url}");
+        assert!(leaked, "{url}");
     });
 }
 

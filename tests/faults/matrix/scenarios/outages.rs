@@ -36,7 +36,7 @@ pub(super) fn away(case: &mut Case<'_>) -> Outcome<()> {
         (run, Duration::from_millis(end_ms.saturating_sub(now_ms)))
     };
     let promised: Vec<_> = paced.into_iter().map(promised).collect();
-    pool.wait("everybody is told since when and why", |reports| {
+    pool.wait("everybody knows since when and why", |reports| {
         reports.runs.iter().all(|entry| {
             let why = entry.refused.as_ref().map_or("", |(_, why)| why);
             why.contains("; since Unix time ") && why.contains(" ms its store ")

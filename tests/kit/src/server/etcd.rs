@@ -152,13 +152,13 @@ impl Etcd {
     /// The member that leads the cluster.
     pub fn leader(&self) -> usize {
         let status = |member: usize| -> Value {
-            let told = self.ctl(member, &["endpoint", "status", "-w", "json"]);
-            serde_json::from_str::<Value>(&told).unwrap()[0]["Status"].take()
+            let json = self.ctl(member, &["endpoint", "status", "-w", "json"]);
+            serde_json::from_str::<Value>(&json).unwrap()[0]["Status"].take()
         };
         let running = |member: &usize| self.members[*member].server.is_some();
         let leads = |member: &usize| {
-            let told = status(*member);
-            told["leader"] == told["header"]["member_id"]
+            let status = status(*member);
+            status["leader"] == status["header"]["member_id"]
         };
         let mut leader = None;
         eventually("there is a leader", || {
