@@ -2,15 +2,17 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, BufWriter, Write};
+use std::iter;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use indicatif::ProgressBar;
-use ringflake::{Cipher, Secret};
+use ringflake::{Backend, Cipher, Secret};
 
 use self::figures::Figures;
+use self::takers::{Takers, pinning};
 use self::workloads::{NAMES, Workload};
 use crate::args::SecretArgs;
 use crate::count::count;
@@ -22,29 +24,44 @@ use crate::secret;
 use crate::threads::ThreadCount;
 
 mod figures;
+mod takers;
 mod workloads;
 
 /// Measure the speed on this machine
 ///
-/// Everything runs in one process, at one thread and at one a core; a producer
-/// counts as a thread, so the live workloads have two at the least. The rounds
-/// of all workloads take turns, so that a change in the machine's speed meets
-/// all of them. The threads start together; the time is that from the first
-/// start to the last end. Each ID is written to memory within the timed part, in
-/// the same way for every workload. In one more round, which is not timed, each ID
-/// is kept, and they are compared with each other. Ctrl-C ends the measuring and
-/// prints the rounds until then; the exit status is then 130.
+/// Everything runs in one process, at one thread, at two, four and so on, and at
+/// one a core. The rounds of all workloads take turns, so that a change in the
+/// machine's speed meets all of them. The threads start together; the time is that
+/// from the first start to the last end. All take equally many IDs. Each ID is
+/// written to memory within the timed part, in the same way for every workload. In
+/// one more round, which is not timed, each ID is kept, and they are compared with
+/// each other. Ctrl-C ends the measuring and prints the rounds until then; the exit
+/// status is then 130.
+///
+/// The table has ratios: to the same workload at its fewest threads, and to
+/// fetch_add at as many. With --format json there is a line for each workload and
+/// number of threads, with `name`, `threads`, `median_ids_per_s`, `min_ids_per_s`,
+/// `max_ids_per_s`, `rounds`, `unique` (null where no ID is made) and `backend` (of
+/// the cipher).
 ///
 ///   fetch_add           a shared counter: the yardstick
 ///   array_queue_pop     crossbeam's ArrayQueue of 2^20 slots, filled before
 ///   ring_take           the ring alone, of 2^20 slots, filled before
 ///   ring_take_batch_64  the same, 64 IDs at a time
-///   handle_take         a handle each, on a generator whose ring was filled before
+///   take                a generator whose cache was filled before: 2^22 slots for each
+///                       core, but 2^26 at most
+///   handle_take         a handle each, on such a generator
 ///   live_take           one producer; the other threads take IDs singly
 ///   live_batch_64       one producer; the other threads take 64 IDs at a time
+///   sustained_take      a default generator; its producer comes on top of the threads
+///   sustained_handle    the same, a handle each
 ///   in_place            no ring: each thread claims and encrypts 64 IDs at a time
 ///   encrypt_scalar      the cipher alone, one block at a time
 ///   encrypt_batch       the cipher alone, runs of 64 blocks
+///
+/// In take and handle_take a thread takes as many IDs as the cache has for one core,
+/// at any number of threads. So one thread alone has not to go for those of other
+/// cores, which takes longer and would flatter the ratio.
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct BenchArgs {
@@ -56,6 +73,13 @@ pub(crate) struct BenchArgs {
     /// Only this workload; may be given more than once
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(NAMES))]
     only: Vec<String>,
+    /// Numbers of threads, such as 1,2,8; the producer of a live_ workload counts as
+    /// one [default: 1, 2, 4 and so on, and one a core]
+    #[arg(long, value_name = "T", value_delimiter = ',')]
+    threads: Vec<ThreadCount>,
+    /// Keep each thread that takes on a core of its own. On Linux
+    #[arg(long)]
+    pin: bool,
     #[command(flatten)]
     secret: SecretArgs,
 }
@@ -73,25 +97,34 @@ struct Case {
 
 pub(crate) fn run(args: &BenchArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let secret = secret::secret_or_random(&args.secret, data_dir)?;
+    let prepare = if args.pin { pinning()? } else { |_| () };
+    let mut counts: Vec<_> = args.threads.iter().map(|count| count.get()).collect();
+    if counts.is_empty() {
+        counts = doubling_to(ThreadCount::cores().get());
+    }
     let mut cases = Vec::new();
     for name in NAMES {
         if args.only.is_empty() || args.only.iter().any(|only| only == name) {
-            for threads in thread_counts(name, ThreadCount::cores().get()) {
-                cases.push(Case::new(name, threads, &secret)?);
+            for threads in thread_counts(name, &counts) {
+                let takers = Takers {
+                    threads: takers(name, threads),
+                    prepare,
+                };
+                cases.push(Case::new(name, threads, takers, &secret)?);
             }
         }
     }
 
+    let backend = Cipher::sparx64(&secret).backend();
     // A stderr that can't be written to is no reason to stop.
-    let _ = writeln!(
-        io::stderr(),
-        "backend: {}",
-        Cipher::sparx64(&secret).backend()
-    );
+    let _ = writeln!(io::stderr(), "backend: {backend}");
 
     let interrupt = Interrupt::listen().context("signals can't be listened to")?;
     measure(&mut cases, args.rounds, &interrupt)?;
-    let all: Vec<_> = cases.iter().filter_map(Case::figures).collect();
+    let all: Vec<_> = cases
+        .iter()
+        .filter_map(|case| case.figures(backend))
+        .collect();
     if interrupt.came() {
         say("interrupted: these are the rounds until then");
     }
@@ -139,10 +172,19 @@ fn conclude(cases: &[Case], printed: io::Result<()>) -> Result<()> {
     }
 }
 
-/// The numbers of threads to measure at, on this many cores.
-fn thread_counts(name: &str, cores: usize) -> BTreeSet<usize> {
+/// The powers of two below `cores`, and `cores`.
+fn doubling_to(cores: usize) -> Vec<usize> {
+    let powers = iter::successors(Some(1), |power| Some(power * 2));
+    powers
+        .take_while(|&power| power < cores)
+        .chain([cores])
+        .collect()
+}
+
+/// The numbers of threads to measure a workload at, if these were asked for.
+fn thread_counts(name: &str, counts: &[usize]) -> BTreeSet<usize> {
     let fewest = if has_producer(name) { 2 } else { 1 };
-    [fewest, cores.max(fewest)].into()
+    counts.iter().map(|&count| count.max(fewest)).collect()
 }
 
 fn has_producer(name: &str) -> bool {
@@ -159,11 +201,11 @@ fn makes_ids(name: &str) -> bool {
 }
 
 impl Case {
-    fn new(name: &'static str, threads: usize, secret: &Secret) -> Result<Self> {
+    fn new(name: &'static str, threads: usize, takers: Takers, secret: &Secret) -> Result<Self> {
         Ok(Self {
             name,
             threads,
-            workload: workloads::by_name(name, takers(name, threads), secret)?,
+            workload: workloads::by_name(name, takers, secret)?,
             rates: Vec::new(),
             unique: None,
         })
@@ -184,9 +226,13 @@ impl Case {
     }
 
     /// The figures, if it was timed at all.
-    fn figures(&self) -> Option<Figures> {
+    fn figures(&self, backend: Backend) -> Option<Figures> {
         let timed = !self.rates.is_empty();
-        timed.then(|| Figures::new(self.name, self.threads, self.rates.clone(), self.unique))
+        timed.then(|| Figures {
+            unique: self.unique,
+            backend: backend.to_string(),
+            ..Figures::new(self.name, self.threads, self.rates.clone())
+        })
     }
 }
 
@@ -196,10 +242,12 @@ mod tests {
 
     #[test]
     fn a_live_ring_has_a_producer_among_its_threads() {
-        let counts = |name, cores| Vec::from_iter(thread_counts(name, cores));
-        assert_eq!(counts("ring_take", 8), [1, 8]);
+        let counts = |name, cores| Vec::from_iter(thread_counts(name, &doubling_to(cores)));
+        assert_eq!(counts("ring_take", 8), [1, 2, 4, 8]);
+        assert_eq!(counts("ring_take", 6), [1, 2, 4, 6]);
         assert_eq!(counts("ring_take", 1), [1]);
-        assert_eq!(counts("live_take", 8), [2, 8]);
+        assert_eq!(counts("sustained_take", 2), [1, 2]);
+        assert_eq!(counts("live_take", 8), [2, 4, 8]);
         assert_eq!(counts("live_take", 2), [2]);
         assert_eq!(counts("live_batch_64", 1), [2]);
         assert_eq!((takers("live_take", 2), takers("in_place", 2)), (1, 2));
@@ -217,14 +265,16 @@ mod tests {
     #[test]
     fn an_interrupt_before_the_timing_hides_no_duplicate() {
         let cases = [judged(true, vec![]), judged(false, vec![])];
-        assert!(cases.iter().all(|case| case.figures().is_none()));
+        let figures = |case: &Case| case.figures(Backend::Portable);
+        assert!(cases.iter().all(|case| figures(case).is_none()));
         assert!(conclude(&cases, Ok(())).is_err());
         assert!(conclude(&cases[..1], Ok(())).is_ok());
     }
 
     /// A case that was checked, and timed so often.
     fn judged(unique: bool, rates: Vec<f64>) -> Case {
-        let case = Case::new("fetch_add", 1, &Secret::from_bytes([1; 16])).unwrap();
+        let secret = Secret::from_bytes([1; 16]);
+        let case = Case::new("fetch_add", 1, Takers::free(1), &secret).unwrap();
         Case {
             unique: Some(unique),
             rates,
@@ -236,7 +286,7 @@ mod tests {
     fn every_workload_hands_out_its_ids_on_any_number_of_threads() {
         let secret = Secret::from_bytes([1; 16]);
         for name in NAMES {
-            let mut case = Case::new(name, 3, &secret).unwrap();
+            let mut case = Case::new(name, 3, Takers::free(3), &secret).unwrap();
             case.check().unwrap();
             case.time().unwrap();
             assert_eq!(case.unique, makes_ids(name).then_some(true), "{name}");

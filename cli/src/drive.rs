@@ -16,3 +16,5 @@ pub(crate) mod stock;
 mod measurement_tests;
 #[cfg(test)]
 mod pacer_tests;
+#[cfg(test)]
+mod race_tests;

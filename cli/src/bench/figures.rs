@@ -16,16 +16,13 @@ pub(super) struct Figures {
     pub(super) rounds: usize,
     /// `None` where no ID is made.
     pub(super) unique: Option<bool>,
+    /// The backend of the cipher.
+    pub(super) backend: String,
 }
 
 impl Figures {
     /// The figures of `rates`, one of each round in IDs a second; at least one.
-    pub(super) fn new(
-        name: &'static str,
-        threads: usize,
-        mut rates: Vec<f64>,
-        unique: Option<bool>,
-    ) -> Self {
+    pub(super) fn new(name: &'static str, threads: usize, mut rates: Vec<f64>) -> Self {
         rates.sort_unstable_by(f64::total_cmp);
         let last = rates.len().saturating_sub(1);
         let at = |index: usize| rates.get(index).copied().unwrap_or_default();
@@ -37,7 +34,8 @@ impl Figures {
             min_ids_per_s: at(0).round() as u64,
             max_ids_per_s: at(last).round() as u64,
             rounds: rates.len(),
-            unique,
+            unique: None,
+            backend: String::new(),
         }
     }
 }
@@ -51,21 +49,27 @@ pub(super) fn print_json(all: &[Figures], out: &mut impl Write) -> io::Result<()
     Ok(())
 }
 
-/// Columns, with the ratio to `fetch_add` at the same number of threads.
+/// Columns, with the ratios to the fewest threads, and to `fetch_add` at the same number.
 pub(super) fn print_table(all: &[Figures], out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
-        "{:<18}  {:>7}  {:>10}  {:>10}  {:>10}  {:>11}  {:<6}",
-        "million IDs/s", "threads", "median", "min", "max", "x fetch_add", "unique"
+        "{:<18}  {:>7}  {:>10}  {:>10}  {:>10}  {:>8}  {:>11}  {:<6}",
+        "million IDs/s", "threads", "median", "min", "max", "x fewest", "x fetch_add", "unique"
     )?;
     for figures in all {
+        let ratio_to = |other: Option<&Figures>| {
+            other.map_or("-".to_owned(), |other| {
+                let ratio = figures.median_ids_per_s as f64 / other.median_ids_per_s as f64;
+                format!("{ratio:.2}")
+            })
+        };
+        let fewest = all
+            .iter()
+            .filter(|other| other.name == figures.name)
+            .min_by_key(|other| other.threads);
         let yardstick = all
             .iter()
             .find(|other| other.name == "fetch_add" && other.threads == figures.threads);
-        let ratio = yardstick.map_or("-".to_owned(), |yardstick| {
-            let ratio = figures.median_ids_per_s as f64 / yardstick.median_ids_per_s as f64;
-            format!("{ratio:.2}")
-        });
         let unique = match figures.unique {
             Some(true) => "yes",
             Some(false) => "NO",
@@ -74,13 +78,14 @@ pub(super) fn print_table(all: &[Figures], out: &mut impl Write) -> io::Result<(
         let millions = |rate: u64| rate as f64 / 1e6;
         writeln!(
             out,
-            "{:<18}  {:>7}  {:>10.1}  {:>10.1}  {:>10.1}  {:>11}  {:<6}",
+            "{:<18}  {:>7}  {:>10.1}  {:>10.1}  {:>10.1}  {:>8}  {:>11}  {:<6}",
             figures.name,
             figures.threads,
             millions(figures.median_ids_per_s),
             millions(figures.min_ids_per_s),
             millions(figures.max_ids_per_s),
-            ratio,
+            ratio_to(fewest),
+            ratio_to(yardstick),
             unique
         )?;
     }
@@ -92,7 +97,7 @@ mod tests {
     use super::*;
 
     fn rates(rates: &[f64]) -> (u64, u64, u64) {
-        let figures = Figures::new("x", 1, rates.to_vec(), None);
+        let figures = Figures::new("x", 1, rates.to_vec());
         assert_eq!(figures.rounds, rates.len());
         (
             figures.min_ids_per_s,
@@ -109,17 +114,46 @@ mod tests {
         assert_eq!(rates(&[9.0, 1.0]), (1, 5, 9));
     }
 
+    fn figures(name: &'static str, threads: usize, rate: f64, unique: bool) -> Figures {
+        Figures {
+            unique: Some(unique),
+            ..Figures::new(name, threads, vec![rate])
+        }
+    }
+
     #[test]
-    fn the_ratio_is_to_fetch_add_at_the_same_number_of_threads() {
+    fn the_ratios_are_to_the_fewest_threads_and_to_fetch_add_at_as_many() {
         let all = [
-            Figures::new("fetch_add", 1, vec![100e6], Some(true)),
-            Figures::new("ring_take", 1, vec![50e6], Some(true)),
-            Figures::new("live_take", 2, vec![50e6], Some(false)),
+            figures("fetch_add", 1, 100e6, true),
+            figures("ring_take", 1, 50e6, true),
+            figures("ring_take", 4, 75e6, true),
+            figures("live_take", 2, 50e6, false),
         ];
         let mut out = Vec::new();
         print_table(&all, &mut out).unwrap();
         let lines: Vec<_> = str::from_utf8(&out).unwrap().lines().collect();
-        assert!(lines[2].ends_with(" 0.50  yes   "), "{:?}", lines[2]);
-        assert!(lines[3].ends_with(" -  NO    "), "{:?}", lines[3]);
+        let ends = |line: usize| {
+            let columns: Vec<_> = lines[line].split_whitespace().collect();
+            columns[5..].join(" ")
+        };
+        assert_eq!(ends(2), "1.00 0.50 yes");
+        assert_eq!(ends(3), "1.50 - yes");
+        assert_eq!(ends(4), "1.00 - NO");
+    }
+
+    #[test]
+    fn a_line_of_json_has_what_programs_look_for() {
+        let figures = Figures {
+            backend: "avx2".to_owned(),
+            ..figures("take", 2, 3e8, true)
+        };
+        let mut out = Vec::new();
+        print_json(&[figures], &mut out).unwrap();
+        assert_eq!(
+            str::from_utf8(&out).unwrap(),
+            "{\"name\":\"take\",\"threads\":2,\"median_ids_per_s\":300000000,\
+             \"min_ids_per_s\":300000000,\"max_ids_per_s\":300000000,\"rounds\":1,\
+             \"unique\":true,\"backend\":\"avx2\"}\n"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! The ten things that are measured.
+//! The things that are measured.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -7,18 +7,22 @@ use anyhow::{Result, bail, ensure};
 use crossbeam_utils::CachePadded;
 use ringflake::{CachedGenerator, Cipher, Handle, Id, RingBuffer, Secret};
 
+use super::takers::Takers;
 use crate::drive::race::{Contest, Plan, put};
 use crate::drive::stock;
 
 /// Every name, in the order in which they are shown.
-pub(super) const NAMES: [&str; 10] = [
+pub(super) const NAMES: [&str; 13] = [
     "fetch_add",
     "array_queue_pop",
     "ring_take",
     "ring_take_batch_64",
+    "take",
     "handle_take",
     "live_take",
     "live_batch_64",
+    "sustained_take",
+    "sustained_handle",
     "in_place",
     "encrypt_scalar",
     "encrypt_batch",
@@ -30,6 +34,12 @@ const PREFILLED: usize = if SHORT { 1 << 14 } else { 1 << 20 };
 /// IDs in a race that has no such natural end. Several times the capacity of
 /// a live ring, which is full at the start.
 const ENDLESS: usize = if SHORT { 1 << 18 } else { 1 << 22 };
+
+/// IDs that a thread takes in the race of a whole generator, full or live: some
+/// milliseconds of work even for a handle. And the slots of all of them, at most: half a
+/// gigabyte.
+const SHARE: usize = if SHORT { 1 << 13 } else { 1 << 22 };
+const LARGEST_CACHE: usize = 1 << 26;
 
 /// IDs in a race that is ten times slower than the others.
 const SLOW: usize = if SHORT { 1 << 14 } else { 1 << 20 };
@@ -98,7 +108,7 @@ impl Workload {
     }
 
     fn new<Stock, Seat, Take, S, T, V, const N: usize>(
-        threads: usize,
+        takers: Takers,
         ids: usize,
         contest: Contest<Stock, Seat, Take>,
         number: impl Fn(V) -> u64 + 'static,
@@ -111,10 +121,14 @@ impl Workload {
         T: 'static,
         V: Copy + Default + Send + 'static,
     {
+        let threads = takers.threads;
         // Each thread has the same share, in whole batches: a handle keeps the rest of one.
         let share = (ids / threads / BATCH).max(1) * BATCH;
         let calls = (share / N) as u64;
-        let plan = Plan::calls(threads, 1, calls);
+        let plan = Plan {
+            prepare: takers.prepare,
+            ..Plan::calls(threads, 1, calls)
+        };
         let race = Box::new(move |keeps| {
             let outcome = contest.race(if keeps { plan.keeping() } else { plan });
             let expected = calls * (threads * N) as u64;
@@ -155,9 +169,16 @@ impl Race {
     }
 }
 
-/// The workload of this name, for so many threads that take.
-pub(super) fn by_name(name: &str, threads: usize, secret: &Secret) -> Result<Workload> {
+/// The workload of this name, for the threads that take.
+pub(super) fn by_name(name: &str, takers: Takers, secret: &Secret) -> Result<Workload> {
     let cipher = Cipher::sparx64(secret);
+    // As many IDs for each core as a thread takes. So one thread alone need not go to the
+    // stripes of other cores, which would make it slower than each of several threads.
+    let places = takers.places();
+    let share = SHARE.min(LARGEST_CACHE / places);
+    let cache = move || stock::full(share * places);
+    let shares = share * takers.threads;
+    let handle = |ids: &CachedGenerator| ids.handle().expect("a page of memory");
     Ok(match name {
         "fetch_add" => {
             let counter = || CachePadded::new(AtomicU64::new(0));
@@ -166,7 +187,7 @@ pub(super) fn by_name(name: &str, threads: usize, secret: &Secret) -> Result<Wor
                 true
             };
             let contest = Contest::new(counter, |_| (), take);
-            Workload::new(threads, ENDLESS, contest, |number| number).of_a_row()
+            Workload::new(takers, ENDLESS, contest, |number| number).of_a_row()
         }
         "array_queue_pop" => {
             let contest = Contest::new(
@@ -174,7 +195,7 @@ pub(super) fn by_name(name: &str, threads: usize, secret: &Secret) -> Result<Wor
                 |_| (),
                 |queue, (), [number]: &mut [u64; 1]| put(number, queue.pop()),
             );
-            Workload::new(threads, PREFILLED, contest, |number| number).of_a_row()
+            Workload::new(takers, PREFILLED, contest, |number| number).of_a_row()
         }
         "ring_take" => {
             let contest = Contest::new(
@@ -182,7 +203,7 @@ pub(super) fn by_name(name: &str, threads: usize, secret: &Secret) -> Result<Wor
                 |_| (),
                 |ring: &RingBuffer, (), [id]: &mut [Id; 1]| put(id, ring.take()),
             );
-            Workload::new(threads, PREFILLED, contest, decrypt_stock()).of_a_row()
+            Workload::new(takers, PREFILLED, contest, decrypt_stock()).of_a_row()
         }
         "ring_take_batch_64" => {
             let contest = Contest::new(
@@ -190,27 +211,35 @@ pub(super) fn by_name(name: &str, threads: usize, secret: &Secret) -> Result<Wor
                 |_| (),
                 |ring: &RingBuffer, (), ids: &mut [Id; BATCH]| ring.take_batch(ids) == BATCH,
             );
-            Workload::new(threads, PREFILLED, contest, decrypt_stock()).of_a_row()
+            Workload::new(takers, PREFILLED, contest, decrypt_stock()).of_a_row()
+        }
+        "take" => {
+            let contest = Contest::new(cache, |_| (), take);
+            Workload::new(takers, shares, contest, Id::to_u64)
         }
         "handle_take" => {
-            let handle = |ids: &CachedGenerator| ids.handle().expect("a page of memory");
-            let take = |_: &_, handle: &mut Handle, [id]: &mut [Id; 1]| put(id, handle.take().ok());
-            let contest = Contest::new(|| stock::full(PREFILLED), handle, take);
-            Workload::new(threads, PREFILLED, contest, Id::to_u64)
+            let contest = Contest::new(cache, handle, take_from_handle);
+            Workload::new(takers, shares, contest, Id::to_u64)
         }
         "live_take" => {
-            let take =
-                |ids: &CachedGenerator, (): &mut (), [id]: &mut [Id; 1]| put(id, ids.take().ok());
             let contest = Contest::new(stock::live, |_| (), take);
-            Workload::new(threads, ENDLESS, contest, Id::to_u64)
+            Workload::new(takers, ENDLESS, contest, Id::to_u64)
         }
         "live_batch_64" => {
             let contest = Contest::new(stock::live, |_| (), take_batch);
-            Workload::new(threads, ENDLESS, contest, Id::to_u64)
+            Workload::new(takers, ENDLESS, contest, Id::to_u64)
+        }
+        "sustained_take" => {
+            let contest = Contest::new(stock::live, |_| (), take);
+            Workload::new(takers, shares, contest, Id::to_u64)
+        }
+        "sustained_handle" => {
+            let contest = Contest::new(stock::live, handle, take_from_handle);
+            Workload::new(takers, shares, contest, Id::to_u64)
         }
         "in_place" => {
             let contest = Contest::new(stock::without_a_ring, |_| (), take_batch);
-            Workload::new(threads, ENDLESS, contest, Id::to_u64)
+            Workload::new(takers, ENDLESS, contest, Id::to_u64)
         }
         "encrypt_scalar" => {
             let take = move |(): &(), raw: &mut u64, [number]: &mut [u64; 1]| {
@@ -219,7 +248,7 @@ pub(super) fn by_name(name: &str, threads: usize, secret: &Secret) -> Result<Wor
                 true
             };
             let contest = Contest::new(|| (), |()| 0, take);
-            Workload::new(threads, SLOW, contest, |number| number)
+            Workload::new(takers, SLOW, contest, |number| number)
         }
         "encrypt_batch" => {
             let take = move |(): &(), first: &mut u64, numbers: &mut [u64; BATCH]| {
@@ -228,7 +257,7 @@ pub(super) fn by_name(name: &str, threads: usize, secret: &Secret) -> Result<Wor
                 true
             };
             let contest = Contest::new(|| (), |()| 0, take);
-            Workload::new(threads, ENDLESS, contest, |number| number)
+            Workload::new(takers, ENDLESS, contest, |number| number)
         }
         _ => bail!("there is no workload {name}"),
     })
@@ -238,6 +267,14 @@ pub(super) fn by_name(name: &str, threads: usize, secret: &Secret) -> Result<Wor
 fn decrypt_stock() -> impl Fn(Id) -> u64 {
     let cipher = stock::cipher();
     move |id| cipher.decrypt(id.to_u64())
+}
+
+fn take(source: &CachedGenerator, (): &mut (), [id]: &mut [Id; 1]) -> bool {
+    put(id, source.take().ok())
+}
+
+fn take_from_handle(_: &CachedGenerator, handle: &mut Handle, [id]: &mut [Id; 1]) -> bool {
+    put(id, handle.take().ok())
 }
 
 fn take_batch(source: &CachedGenerator, (): &mut (), ids: &mut [Id; BATCH]) -> bool {
@@ -257,7 +294,7 @@ mod tests {
                 true
             };
             let contest = Contest::new(|| (), |()| 0, take);
-            Workload::new(threads, 64, contest, |number| number)
+            Workload::new(Takers::free(threads), 64, contest, |number| number)
         };
         assert!(counting(1).is_unique().unwrap());
         assert!(!counting(2).is_unique().unwrap());
@@ -277,7 +314,7 @@ mod tests {
                 is_given
             };
             let contest = Contest::new(|| stock::ring(1024), |_| 1024, take);
-            Workload::new(1, 1024, contest, decrypt_stock()).of_a_row()
+            Workload::new(Takers::free(1), 1024, contest, decrypt_stock()).of_a_row()
         };
         assert!(ring(None).is_unique().unwrap() && ring(None).time().is_ok());
         let wrong = ring(Some(1));
@@ -295,7 +332,7 @@ mod tests {
             true
         };
         let contest = Contest::new(|| (), |()| 0, take);
-        let beyond = Workload::new(1, 64, contest, |number| number).of_a_row();
+        let beyond = Workload::new(Takers::free(1), 64, contest, |number| number).of_a_row();
         let error = beyond.is_unique().unwrap_err().to_string();
         assert!(error.contains("not in the stock"), "{error}");
     }
@@ -308,7 +345,7 @@ mod tests {
             true
         };
         let contest = Contest::new(|| (), |()| 0, take);
-        let twice = Workload::new(1, 64, contest, |number| number).of_a_row();
+        let twice = Workload::new(Takers::free(1), 64, contest, |number| number).of_a_row();
         assert!(!twice.is_unique().unwrap());
         let error = twice.time().unwrap_err().to_string();
         assert!(error.contains("twice"), "{error}");
@@ -320,7 +357,7 @@ mod tests {
                     (): &mut (),
                     [number]: &mut [u64; 1]| { put(number, queue.pop()) };
         let contest = Contest::new(|| stock::queue(10), |_| (), take);
-        let dry = Workload::new(1, 64, contest, |number| number);
+        let dry = Workload::new(Takers::free(1), 64, contest, |number| number);
         let error = dry.time().unwrap_err().to_string();
         assert!(
             error.contains("10 IDs were handed out instead of 64"),

@@ -58,6 +58,8 @@ pub(crate) struct Plan {
     pub(crate) limit: Option<Duration>,
     /// Whether to keep all numbers.
     pub(crate) keep: bool,
+    /// Called in each thread before it starts, with its number in `0..threads`.
+    pub(crate) prepare: fn(usize),
 }
 
 impl Plan {
@@ -69,6 +71,7 @@ impl Plan {
             calls,
             limit: None,
             keep: false,
+            prepare: |_| (),
         }
     }
 
@@ -81,6 +84,7 @@ impl Plan {
             calls: u64::MAX,
             limit: Some(limit),
             keep: false,
+            prepare: |_| (),
         }
     }
 
@@ -115,10 +119,22 @@ impl<V, const N: usize> Outcome<V, N> {
 }
 
 /// One thread's part of one round.
-struct Lap {
-    start: Instant,
-    end: Instant,
-    calls_served: usize,
+#[derive(Clone, Copy)]
+pub(super) struct Lap {
+    pub(super) start: Instant,
+    pub(super) end: Instant,
+    pub(super) calls_served: usize,
+}
+
+impl Lap {
+    /// How long a round lasted: from the first start to the last end. A thread that comes
+    /// late, or is done early, does not shorten it.
+    pub(super) fn round(laps: impl Iterator<Item = Self> + Clone) -> Duration {
+        let start = laps.clone().map(|lap| lap.start).min();
+        let end = laps.map(|lap| lap.end).max();
+        end.zip(start)
+            .map_or(Duration::ZERO, |(end, start)| end - start)
+    }
 }
 
 impl<Stock, Seat, Take> Contest<Stock, Seat, Take> {
@@ -142,24 +158,20 @@ impl<Stock, Seat, Take> Contest<Stock, Seat, Take> {
     {
         let barrier = Barrier::new(plan.threads);
         let shared = Mutex::new(None);
-        let run = |leads| self.run(plan, leads, &barrier, &shared);
+        let run = |number| self.run(plan, number, &barrier, &shared);
         let (laps, kept): (Vec<_>, Vec<_>) = thread::scope(|scope| {
             let run = &run;
             let others: Vec<_> = (1..plan.threads)
-                .map(|_| scope.spawn(move || run(false)))
+                .map(|number| scope.spawn(move || run(number)))
                 .collect();
-            let leader = scope.spawn(move || run(true));
+            let leader = scope.spawn(move || run(0));
             let all = others.into_iter().chain([leader]);
             all.map(|thread| thread.join().expect("a contestant panicked"))
                 .unzip()
         });
 
-        let time = (0..plan.rounds as usize).map(|round| {
-            let start = laps.iter().map(|laps| laps[round].start).min();
-            let end = laps.iter().map(|laps| laps[round].end).max();
-            end.zip(start)
-                .map_or(Duration::ZERO, |(end, start)| end - start)
-        });
+        let time =
+            (0..plan.rounds as usize).map(|round| Lap::round(laps.iter().map(|laps| laps[round])));
         let served = laps.iter().flatten().map(|lap| lap.calls_served as u64);
         Outcome {
             time: time.sum(),
@@ -171,7 +183,7 @@ impl<Stock, Seat, Take> Contest<Stock, Seat, Take> {
     fn run<S, T, V, const N: usize>(
         &self,
         plan: Plan,
-        leads: bool,
+        number: usize,
         barrier: &Barrier,
         shared: &Mutex<Option<Arc<S>>>,
     ) -> (Vec<Lap>, Vec<Vec<[V; N]>>)
@@ -190,7 +202,8 @@ impl<Stock, Seat, Take> Contest<Stock, Seat, Take> {
         let mut laps = Vec::new();
         let mut kept = Vec::new();
         for _ in 0..plan.rounds {
-            if leads {
+            // The leader.
+            if number == 0 {
                 let stock = Arc::new((self.stock)());
                 *shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(stock);
             }
@@ -200,6 +213,8 @@ impl<Stock, Seat, Take> Contest<Stock, Seat, Take> {
                 .unwrap_or_else(PoisonError::into_inner)
                 .clone()
                 .expect("the leader has made a stock");
+            // After the stock was made, which may look at what the leader may use.
+            (plan.prepare)(number);
             let mut seat = (self.seat)(&stock);
             let mut record = vec![[V::default(); N]; room];
 

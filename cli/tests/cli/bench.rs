@@ -13,15 +13,22 @@ use ringflake_kit::{assert_says, words};
 fn bench_has_one_line_for_each_name_and_number_of_threads() {
     let text = Home::new().print("bench --format json --rounds 2");
     let cores = thread::available_parallelism().unwrap().get();
+    let powers = (0..).map(|exponent| 1 << exponent);
+    let counts: Vec<usize> = powers
+        .take_while(|&power| power < cores)
+        .chain([cores])
+        .collect();
     let mut expected = BTreeSet::new();
     for name in words(
-        "fetch_add array_queue_pop ring_take ring_take_batch_64 handle_take live_take \
-         live_batch_64 in_place encrypt_scalar encrypt_batch",
+        "fetch_add array_queue_pop ring_take ring_take_batch_64 take handle_take live_take \
+         live_batch_64 sustained_take sustained_handle in_place encrypt_scalar encrypt_batch",
     ) {
         let least = if name.starts_with("live_") { 2 } else { 1 };
-        expected.insert((name.to_owned(), least));
-        expected.insert((name.to_owned(), cores.max(least)));
+        for &threads in &counts {
+            expected.insert((name.to_owned(), threads.max(least)));
+        }
     }
+    let backend = Backend::available().next().unwrap().to_string();
     let mut found = BTreeSet::new();
     for line in text.lines() {
         let object: Value = serde_json::from_str(line).unwrap();
@@ -30,6 +37,7 @@ fn bench_has_one_line_for_each_name_and_number_of_threads() {
         let unique = (!name.starts_with("encrypt_")).then_some(true);
         assert_eq!(object["unique"], Value::from(unique), "{line}");
         assert_eq!(object["rounds"], 2);
+        assert_eq!(object["backend"], backend);
         let [min, median, max] = ["min", "median", "max"]
             .map(|key| object[format!("{key}_ids_per_s")].as_u64().unwrap());
         assert!(0 < min && min <= median && median <= max, "{line}");
@@ -45,6 +53,29 @@ fn bench_can_be_asked_for_one_name_and_prints_a_table() {
     let rows = table.lines().skip(1);
     let names: BTreeSet<_> = rows.map(|row| words(row)[0]).collect();
     assert_eq!(names, BTreeSet::from(["fetch_add", "in_place"]));
+}
+
+#[test]
+fn bench_can_be_asked_for_numbers_of_threads() {
+    let line = "bench --rounds 1 --format json --only take --only live_take --threads 3,1";
+    // Pinned where that can be: more threads than cores share them.
+    let pin = if cfg!(target_os = "linux") {
+        " --pin"
+    } else {
+        ""
+    };
+    let text = Home::new().print(format!("{line}{pin}"));
+    let found: Vec<_> = text
+        .lines()
+        .map(|line| {
+            let object: Value = serde_json::from_str(line).unwrap();
+            assert_eq!(object["unique"], true, "{line}");
+            (object["name"].clone(), object["threads"].clone())
+        })
+        .collect();
+    let expected = [("take", 1), ("take", 3), ("live_take", 2), ("live_take", 3)]
+        .map(|(name, threads)| (Value::from(name), Value::from(threads)));
+    assert_eq!(found, expected);
 }
 
 #[test]
