@@ -5,6 +5,7 @@
 //! model     what the library's model says of it, where the search begins
 //! search    which settings run, and which is recommended
 //! runner    runs the load on real rings, within the time there is
+//! baseline  the same load without a ring
 //! outcome   the result, and its reasons: text, json, report
 //! ```
 
@@ -20,6 +21,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use ringflake::plan::Load;
 use ringflake::{Clock, Secret, SystemClock};
 
+use self::baseline::Baseline;
 use self::goal::Goal;
 use self::machine::Machine;
 use self::nodes::NodeBudget;
@@ -37,6 +39,7 @@ use crate::threads::ThreadCount;
 use crate::threshold::Threshold;
 use crate::usage::Misuse;
 
+mod baseline;
 mod goal;
 mod host;
 mod json;
@@ -183,7 +186,10 @@ fn measure(
         time,
         run,
     };
+    // Before the rings and after them, since a machine is not always as busy.
+    let first = rings.run_without_ring(runner::SEARCH_ENDS)?;
     let findings = search::search(&mut rings, &choices, args.goal.as_ref(), slots)?;
+    let last = rings.run_without_ring(runner::ALL_ENDS)?;
     bar.finish_and_clear();
     Ok(Outcome {
         part_at: busiest.as_ref().map(|(from, _)| (*from, run.as_secs_f64())),
@@ -196,6 +202,7 @@ fn measure(
         goal: args.goal.clone(),
         max_age: args.max_age,
         choices,
+        baseline: Baseline::of(first.into_iter().chain(last)),
         findings,
         is_interrupted: interrupt.came(),
         took: started.elapsed(),

@@ -1,14 +1,14 @@
 //! A generator under a load: what its consumers got, and the level of its ring over time.
 
+use std::hint::black_box;
 use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ringflake::{CachedGenerator, Stats, TakeError};
+use ringflake::{CachedGenerator, Id, Stats, TakeError};
 
-use super::open_loop::{Histogram, OpenLoop, TakeObserver, histogram};
-use super::pacer;
+use super::open_loop::{Consumed, Histogram, OpenLoop, TakeObserver, histogram};
 
 /// Samples of a run, unless it is so short that they would be less than
 /// `SHORTEST` apart. Enough for a picture, and too few to disturb the takes.
@@ -72,37 +72,60 @@ impl Measurement {
     ) -> io::Result<(Self, Vec<O>)> {
         let before = generator.stats();
         let origin = OpenLoop::origin();
-        let period = (open_loop.time / SAMPLES).max(SHORTEST);
-        let (consumed, samples) = thread::scope(|scope| {
-            let (working, at_work) = mpsc::channel();
-            let sample = || sample(generator, &before, origin, progress);
-            let sampling = scope.spawn(move || sample_until_closed(&at_work, period, sample));
-            let consumed = open_loop.run(origin, || || generator.take(), observer);
-            drop::<mpsc::Sender<()>>(working);
-            let samples = sampling.join().unwrap_or_default();
-            consumed.map(|consumed| (consumed, samples))
-        })?;
+        let sample = || sample(generator, &before, origin, progress);
+        let (consumed, samples) =
+            sampled(open_loop, origin, || || generator.take(), observer, sample)?;
         let after = generator.stats();
 
         let mut all = Self {
-            demanded: pacer::whole(open_loop.load.demanded_by(open_loop.time.as_secs_f64())),
+            demanded: open_loop.demanded(),
             empties: after.empties - before.empties,
             in_place: after.in_place - before.in_place,
             fills: after.fills.threshold - before.fills.threshold,
             samples,
             ..Self::nothing()
         };
-        let mut observers = Vec::new();
-        for consumer in consumed {
-            all.taken += consumer.latency.len();
-            all.refused += consumer.refused;
-            all.missed += consumer.missed;
-            all.refusal = all.refusal.or(consumer.refusal);
-            all.latency += consumer.latency;
-            all.took = all.took.max(consumer.took);
-            observers.push(consumer.observer);
-        }
+        let observers = all.add(consumed);
         Ok((all, observers))
+    }
+
+    /// Runs a load in the same way with takes that give the same ID at once: its latency is
+    /// that of the threads alone, of which the system lets each run when it does.
+    ///
+    /// # Errors
+    ///
+    /// If the threads can't be started.
+    pub(crate) fn without_generator(
+        open_loop: OpenLoop<'_>,
+        progress: &(impl Fn(Duration) + Sync),
+    ) -> io::Result<Self> {
+        let origin = OpenLoop::origin();
+        let sample = || {
+            progress(Instant::now().checked_duration_since(origin)?);
+            None
+        };
+        let source = || || Ok(black_box(Id::default()));
+        let (consumed, _) = sampled(open_loop, origin, source, || (), sample)?;
+        let mut all = Self {
+            demanded: open_loop.demanded(),
+            ..Self::nothing()
+        };
+        all.add(consumed);
+        Ok(all)
+    }
+
+    /// Adds what each consumer did, and returns what observed them.
+    fn add<O>(&mut self, consumed: Vec<Consumed<O>>) -> Vec<O> {
+        let add = |consumer: Consumed<O>| {
+            self.taken += consumer.latency.len();
+            self.refused += consumer.refused;
+            self.missed += consumer.missed;
+            self.refusal = self.refusal.or(consumer.refusal);
+            self.latency += consumer.latency;
+            self.took = self.took.max(consumer.took);
+            consumer.observer
+        };
+        consumed.into_iter().map(add).collect()
     }
 
     /// The measurement of no load at all.
@@ -132,6 +155,29 @@ impl Measurement {
     pub(crate) fn lowest_level(&self) -> Option<usize> {
         self.samples.iter().map(|sample| sample.level).min()
     }
+}
+
+/// Runs a load while a thread of its own calls `sample` from time to time.
+fn sampled<T, O>(
+    open_loop: OpenLoop<'_>,
+    origin: Instant,
+    source: impl Fn() -> T + Sync,
+    observer: impl Fn() -> O + Sync,
+    sample: impl Fn() -> Option<Sample> + Send,
+) -> io::Result<(Vec<Consumed<O>>, Vec<Sample>)>
+where
+    T: FnMut() -> Result<Id, TakeError>,
+    O: TakeObserver,
+{
+    let period = (open_loop.time / SAMPLES).max(SHORTEST);
+    thread::scope(|scope| {
+        let (working, at_work) = mpsc::channel();
+        let sampling = scope.spawn(move || sample_until_closed(&at_work, period, sample));
+        let consumed = open_loop.run(origin, source, observer);
+        drop::<mpsc::Sender<()>>(working);
+        let samples = sampling.join().unwrap_or_default();
+        consumed.map(|consumed| (consumed, samples))
+    })
 }
 
 /// Takes samples until the other end of `at_work` is dropped.

@@ -37,15 +37,21 @@ fn builder() -> CachedGeneratorBuilder {
         .lease(lease)
 }
 
-fn run(generator: &CachedGenerator, rate: &str, stop: bool) -> (Measurement, Vec<Remembering>) {
-    let open_loop = OpenLoop {
+/// Hands `test` a load of two consumers that lasts for a tenth of a second.
+fn with_load<T>(rate: &str, stop: bool, test: impl FnOnce(OpenLoop<'_>) -> T) -> T {
+    test(OpenLoop {
         load: &Load::steady(rate.parse().unwrap()),
         consumers: 2,
         time: Duration::from_millis(100),
         stop: &AtomicBool::new(stop),
         groups_per_second: 1e6,
-    };
-    Measurement::run(open_loop, generator, &|_| (), Remembering::default).unwrap()
+    })
+}
+
+fn run(generator: &CachedGenerator, rate: &str, stop: bool) -> (Measurement, Vec<Remembering>) {
+    with_load(rate, stop, |open_loop| {
+        Measurement::run(open_loop, generator, &|_| (), Remembering::default).unwrap()
+    })
 }
 
 #[test]
@@ -92,6 +98,17 @@ fn refusals_are_counted_with_their_reason() {
     assert_eq!(run.refused + run.missed, 10_000);
     assert_eq!(run.refusal, Some(TakeError::Empty));
     assert_eq!(run.empties, run.refused);
+}
+
+#[test]
+fn without_a_generator_the_same_ids_are_due_and_none_is_refused() {
+    let run = with_load("500k", false, |open_loop| {
+        Measurement::without_generator(open_loop, &|_| ()).unwrap()
+    });
+    assert_eq!(run.demanded, 50_000);
+    assert_eq!(run.taken + run.missed, 50_000);
+    assert_eq!(run.latency.len(), run.taken);
+    assert_eq!((run.refused, run.empties, run.fills), (0, 0, 0));
 }
 
 #[test]

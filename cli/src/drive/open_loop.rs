@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use ringflake::plan::Load;
 use ringflake::{Id, TakeError};
 
-use super::pacer::{Group, LARGEST, Pacer};
+use super::pacer::{self, Group, LARGEST, Pacer};
 
 /// From the start of the threads to the first moment of the load.
 const HEAD_START: Duration = Duration::from_millis(50);
@@ -102,6 +102,11 @@ impl OpenLoop<'_> {
     /// The first moment of a load that is run now.
     pub(crate) fn origin() -> Instant {
         Instant::now() + HEAD_START
+    }
+
+    /// IDs that are due by its end.
+    pub(crate) fn demanded(self) -> u64 {
+        pacer::whole(self.load.demanded_by(self.time.as_secs_f64()))
     }
 
     /// Runs the load from `origin` on. `source` makes a consumer's way of taking an ID,

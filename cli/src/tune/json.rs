@@ -56,6 +56,12 @@ pub(super) fn object(outcome: &Outcome, command: &str) -> Value {
             "used_up_after_s": budget.borrowing.used_up_at,
         },
         "recommendation": recommendation(outcome),
+        "baseline": outcome.baseline.as_ref().map(|baseline| json!({
+            "ran_s": baseline.total.took.as_secs_f64(),
+            "taken": baseline.total.taken,
+            "missed": baseline.total.missed,
+            "latency_ns": latency(baseline.latencies()),
+        })),
         "warnings": outcome.warnings(),
         "reasons": reasons(outcome),
         "settings": outcome.ranked().into_iter().map(setting).collect::<Vec<_>>(),
@@ -90,7 +96,6 @@ fn recommendation(outcome: &Outcome) -> Value {
 }
 
 fn setting(trial: &Trial) -> Value {
-    let latency = PERCENTILES.map(|(name, share)| (name, nanos(trial.latency_at(share))));
     json!({
         "capacity": trial.setting.capacity,
         "threshold": threshold(trial.setting.threshold),
@@ -104,7 +109,7 @@ fn setting(trial: &Trial) -> Value {
         "lowest_level": trial.lowest_level,
         "mean_level": trial.mean_level().round(),
         "most_borrowed_s": trial.most_borrowed,
-        "latency_ns": BTreeMap::from(latency),
+        "latency_ns": latency(trial.latencies()),
     })
 }
 
@@ -114,6 +119,14 @@ fn threshold(threshold: Threshold) -> Value {
         Threshold::Percent(percent) => percent.into(),
         Threshold::Adaptive => "adaptive".into(),
     }
+}
+
+/// By the names of the percentiles.
+fn latency(seconds: [f64; PERCENTILES.len()]) -> BTreeMap<&'static str, u64> {
+    let named = PERCENTILES.iter().zip(seconds);
+    named
+        .map(|((name, _), seconds)| (*name, nanos(seconds)))
+        .collect()
 }
 
 fn nanos(seconds: f64) -> u64 {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use ringflake::Layout;
 use ringflake::plan::Load;
 
+use super::baseline::Baseline;
 use super::goal::Goal;
 use super::machine::Machine;
 use super::model::minimum_capacity;
@@ -45,6 +46,8 @@ pub(super) struct Outcome {
     pub(super) max_age: Duration,
     pub(super) choices: Choices,
     pub(super) findings: Findings,
+    /// The load without a ring, if there was time for it.
+    pub(super) baseline: Option<Baseline>,
     pub(super) is_interrupted: bool,
     pub(super) took: Duration,
     pub(super) now_unix_ms: u64,
@@ -285,6 +288,7 @@ pub(super) mod tests {
                 recommended: Some(setting(17, high)),
                 is_proven: true,
             },
+            baseline: Baseline::of([run(setting(16, high), 0, 90)]),
             is_interrupted: false,
             took: Duration::from_secs(30),
             now_unix_ms: 1_763_640_000_000,

@@ -1,9 +1,10 @@
 //! The real rings on which the load runs, and the time that there is.
 //!
 //! ```text
-//!   0            0.9                       1.9   2   x --seconds
-//!   +-------------+-------------------------+----+
-//!   |   search    |          proof          | spare
+//!     0              0.9                       1.9    1.95  2   x --seconds
+//!     +---------------+-------------------------+------+----+
+//!     | no | search   |          proof          |  no  | spare
+//!     | ring          |                         | ring |
 //! ```
 //!
 //! A run is begun only if it ends within its stage, so `tune` ends well before twice
@@ -29,8 +30,12 @@ use crate::load::{BORROW_LIMIT, GROUPS_PER_SECOND};
 const OVERHEAD: Duration = Duration::from_millis(120);
 
 /// Until when a stage may last, as shares of the time that was asked for.
-const SEARCH_ENDS: f64 = 0.9;
+pub(super) const SEARCH_ENDS: f64 = 0.9;
 const PROOF_ENDS: f64 = 1.9;
+pub(super) const ALL_ENDS: f64 = 1.95;
+
+/// For how long the load runs without a ring at once, at the most, likewise.
+const WITHOUT_RING: f64 = 0.125;
 
 /// For how long the recommended setting runs until it counts as proven, likewise.
 const PROOF: f64 = 0.6;
@@ -76,6 +81,37 @@ impl RealRings<'_> {
         elapsed + self.length(stage) + OVERHEAD <= self.end_of(stage)
     }
 
+    /// The load, for so long.
+    fn open_loop(&self, time: Duration) -> OpenLoop<'_> {
+        OpenLoop {
+            load: self.load,
+            consumers: self.consumers,
+            time,
+            stop: self.interrupt.flag(),
+            groups_per_second: GROUPS_PER_SECOND,
+        }
+    }
+
+    fn show_progress(&self) {
+        (self.bar).set_position(self.started.elapsed().as_millis() as u64);
+    }
+
+    /// Runs the load with takes that cost nothing, or returns `None` if it would not end
+    /// by `until`, a share of the time that was asked for.
+    pub(super) fn run_without_ring(&self, until: f64) -> Result<Option<Measurement>> {
+        let length = self
+            .length(Stage::Search)
+            .min(self.time.mul_f64(WITHOUT_RING));
+        let ends = self.started.elapsed() + length + OVERHEAD;
+        if self.interrupt.came() || ends > self.time.mul_f64(until) {
+            return Ok(None);
+        }
+        self.bar.set_message("no ring");
+        let run = Measurement::without_generator(self.open_loop(length), &|_| self.show_progress())
+            .context("a thread can't be started")?;
+        Ok(Some(run))
+    }
+
     fn generator(&self, setting: Setting) -> Result<CachedGenerator> {
         let lease = StaticLease::assume_unique(self.layout, self.nodes.nodes.clone());
         let generator = CachedGenerator::builder(self.layout)
@@ -97,15 +133,9 @@ impl Runner for RealRings<'_> {
             return Ok(None);
         }
         self.bar.set_message(setting.to_string());
-        let open_loop = OpenLoop {
-            load: self.load,
-            consumers: self.consumers,
-            time: self.length(stage),
-            stop: self.interrupt.flag(),
-            groups_per_second: GROUPS_PER_SECOND,
-        };
+        let open_loop = self.open_loop(self.length(stage));
         let generator = self.generator(setting)?;
-        let show = |_| (self.bar).set_position(self.started.elapsed().as_millis() as u64);
+        let show = |_| self.show_progress();
         let (run, _) = Measurement::run(open_loop, &generator, &show, || ())
             .context("a thread can't be started")?;
         // A run that was broken off can show empties, but not that there are none.
@@ -245,8 +275,9 @@ mod tests {
                 assert!(rings.has_time(stage, Duration::ZERO));
                 assert!(!rings.has_time(stage, rings.end_of(stage)));
                 // With room for what comes before and after.
-                assert!(rings.end_of(stage) < TIME.mul_f64(1.95));
+                assert!(rings.end_of(stage) < TIME.mul_f64(ALL_ENDS));
             }
+            assert!(rings.run_without_ring(0.0).unwrap().is_none());
         });
     }
 
@@ -263,6 +294,17 @@ mod tests {
         assert!((part.demanded_by(5.0) - 250.0).abs() <= 2.0);
         let steady = Load::steady("1M".parse().unwrap());
         assert!(busiest_part(&steady, TIME).unwrap().is_none());
+    }
+
+    #[test]
+    fn without_a_ring_the_load_is_the_same_and_no_longer_than_its_share() {
+        with_rings(&Interrupt::default(), |rings| {
+            let run = rings.run_without_ring(ALL_ENDS).unwrap().unwrap();
+            // 1,000 a second.
+            let due = rings.run.as_millis() as u64;
+            assert_eq!((run.demanded, run.taken + run.missed), (due, due));
+            assert!(rings.run <= TIME.mul_f64(WITHOUT_RING), "{:?}", rings.run);
+        });
     }
 
     proptest! {

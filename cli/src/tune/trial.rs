@@ -81,7 +81,7 @@ impl Trial {
 
     /// Seconds that a share of the takes did not exceed.
     pub(super) fn latency_at(&self, share: f64) -> f64 {
-        self.total.latency.value_at_quantile(share) as f64 / 1e9
+        latency_at(&self.total, share)
     }
 
     /// Seconds, for each of the named percentiles.
@@ -98,6 +98,11 @@ impl Trial {
     pub(super) fn headroom(&self) -> f64 {
         self.lowest_level as f64 / self.setting.capacity as f64
     }
+}
+
+/// Seconds that a share of the takes of a run did not exceed.
+pub(super) fn latency_at(run: &Measurement, share: f64) -> f64 {
+    run.latency.value_at_quantile(share) as f64 / 1e9
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ fn a_recommendation_has_its_reasons_its_builder_and_its_page() {
         "20 k IDs/s on average",
         "This machine: ",
         "The lease: 1 node has 131 k IDs/s",
+        "no ring",
     ];
     assert_says(&text, &parts);
     let has_builder = text.contains("CachedGenerator::builder(layout)");
@@ -50,6 +51,9 @@ fn json_is_one_object_with_the_names_that_are_written_down() {
         assert!(setting["taken"].as_u64().unwrap() > 0, "{setting}");
         assert!(setting["latency_ns"]["p99.99"].is_u64(), "{setting}");
     }
+    let baseline = &object["baseline"];
+    assert!(baseline["taken"].as_u64().unwrap() > 0, "{baseline}");
+    assert!(baseline["latency_ns"]["p99.9"].is_u64(), "{baseline}");
     let recommended = &object["recommendation"];
     if output.status.success() {
         assert!(recommended["capacity"].as_u64().unwrap().is_power_of_two());
