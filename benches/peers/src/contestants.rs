@@ -32,6 +32,11 @@ use crate::race::{Contest, put};
 use crate::reference::Reference;
 use crate::stock::{self, LAYOUT};
 
+/// The rows that verdicts are about.
+pub(crate) const TAKE: &str = "ringflake, `take`";
+pub(crate) const HANDLE: &str = "ringflake, `Handle::take`";
+pub(crate) const UUID_V4: &str = "`uuid` v4";
+
 /// IDs that a stock holds: eight megabytes of them.
 const STOCK: usize = 1 << 20;
 
@@ -54,20 +59,24 @@ macro_rules! contest {
 /// A row of the table: one contest for the burst and the sustained run, or one
 /// for each.
 macro_rules! peer {
-    ($name:literal, $bits:literal, $contest:expr, $is_sane:expr, $cannot:literal) => {
+    ($name:expr, $bits:literal, $contest:expr, $is_sane:expr, $cannot:literal) => {
         Peer {
             name: $name,
             bits: $bits,
+            is_shared: false,
+            most_threads: usize::MAX,
             cannot: $cannot,
             burst: Race::new($contest, $is_sane),
             sustained: Race::new($contest, $is_sane),
             stock: None,
         }
     };
-    ($name:literal, $bits:literal, $full:expr, $live:expr, $is_sane:expr, $cannot:literal) => {
+    ($name:expr, $bits:literal, $full:expr, $live:expr, $is_sane:expr, $cannot:literal) => {
         Peer {
             name: $name,
             bits: $bits,
+            is_shared: false,
+            most_threads: usize::MAX,
             cannot: $cannot,
             burst: Race::new($full, $is_sane),
             sustained: Race::new($live, $is_sane),
@@ -78,8 +87,8 @@ macro_rules! peer {
 
 /// All rows, in the order of the table.
 ///
-/// ferroid comes last: its clock is a thread that wakes every millisecond from
-/// the first use to the end of the process.
+/// ferroid's clock is a thread that wakes every millisecond from the first use to the end
+/// of the process, some microseconds each time. So it is there in the runs of all.
 pub(crate) fn all() -> Vec<Peer> {
     let mut peers = ringflake();
     peers.extend(yardsticks());
@@ -99,7 +108,7 @@ fn ringflake() -> Vec<Peer> {
     };
     vec![
         peer!(
-            "ringflake, `take`",
+            TAKE,
             64,
             contest!(full, no_seat, |ids, _| ids.take().ok()),
             contest!(stock::live, no_seat, |ids, _| ids.take().ok()),
@@ -115,7 +124,7 @@ fn ringflake() -> Vec<Peer> {
             "as above"
         ),
         peer!(
-            "ringflake, `Handle::take`",
+            HANDLE,
             64,
             contest!(full, handle, |_, handle| handle.take().ok()),
             contest!(stock::live, handle, |_, handle| handle.take().ok()),
@@ -149,7 +158,8 @@ fn yardsticks() -> Vec<Peer> {
             )),
             is_count,
             "be unique after a restart or in a second process; encrypt; tell a time"
-        ),
+        )
+        .shared(),
         peer!(
             "`ArrayQueue::pop`",
             64,
@@ -168,7 +178,8 @@ fn yardsticks() -> Vec<Peer> {
             }),
             is_encrypted_count,
             "be unique after a restart or in a second process; tell a time; encrypt many at once"
-        ),
+        )
+        .shared(),
     ]
 }
 
@@ -190,7 +201,8 @@ fn reference() -> Vec<Peer> {
             ),
             is_ringflake,
             "give more than 131,072 IDs a second; span nodes; give batches"
-        ),
+        )
+        .shared(),
         peer!(
             "the same with 27 bits of sequence",
             64,
@@ -201,14 +213,15 @@ fn reference() -> Vec<Peer> {
             ),
             is_wide,
             "have more than 128 nodes; span nodes; give batches"
-        ),
+        )
+        .shared(),
     ]
 }
 
 fn random() -> Vec<Peer> {
     vec![
         peer!(
-            "`uuid` v4",
+            UUID_V4,
             128,
             contest!(|| (), |()| (), |(), ()| Some(Uuid::new_v4().as_u128())),
             |id| Uuid::from_u128(id).get_version_num() == 4,
@@ -261,7 +274,8 @@ fn snowflakes() -> Vec<Peer> {
             is_snowflake,
             "encrypt; span nodes; give batches; go on after 4,096 IDs in a millisecond; \
              survive a clock that steps back (it panics)"
-        ),
+        )
+        .shared(),
         peer!(
             "`snowflaked`, a generator a thread",
             64,
@@ -272,7 +286,8 @@ fn snowflakes() -> Vec<Peer> {
             ),
             is_snowflake,
             "as above; be shared"
-        ),
+        )
+        .up_to(1024),
         peer!(
             "`rs-snowflake`, `generate`",
             64,
@@ -282,7 +297,8 @@ fn snowflakes() -> Vec<Peer> {
             is_snowflake,
             "be shared; encrypt; span nodes; give batches; go on after 4,096 IDs in a \
              millisecond; tell the time (it looks at the clock once in 4,096 IDs)"
-        ),
+        )
+        .up_to(32),
         peer!(
             "`rs-snowflake`, `lazy_generate`",
             64,
@@ -292,7 +308,8 @@ fn snowflakes() -> Vec<Peer> {
             is_snowflake,
             "be shared; encrypt; span nodes; give batches; tell the time (it looks at the \
              clock once in its life)"
-        ),
+        )
+        .up_to(32),
         peer!(
             "`idgenerator`, 6/8 bits",
             64,
@@ -303,7 +320,8 @@ fn snowflakes() -> Vec<Peer> {
             |id| is_id_generator(id, 14),
             "encrypt; span nodes; give batches; be used without a lock; keep its speed (it runs \
              at most 2,000 ms ahead of the clock)"
-        ),
+        )
+        .shared(),
         peer!(
             "`idgenerator`, 1/21 bits",
             64,
@@ -313,7 +331,8 @@ fn snowflakes() -> Vec<Peer> {
             }),
             |id| is_id_generator(id, 22),
             "as above; have more than two nodes"
-        ),
+        )
+        .shared(),
     ]
 }
 
@@ -345,7 +364,8 @@ fn ferroid() -> Vec<Peer> {
             ),
             |id| is_ferroid(id >> 22),
             "encrypt; span nodes; give batches; go on after 4,096 IDs in a millisecond"
-        ),
+        )
+        .shared(),
         peer!(
             "`ferroid`, 42/1/21 bits, atomic",
             64,
@@ -356,7 +376,8 @@ fn ferroid() -> Vec<Peer> {
             ),
             |id| is_ferroid(id >> 22),
             "encrypt; span nodes; give batches; have more than two nodes"
-        ),
+        )
+        .shared(),
         peer!(
             "`ferroid`, 42/1/21 bits, a basic one a thread",
             64,
@@ -370,7 +391,8 @@ fn ferroid() -> Vec<Peer> {
             ),
             |id| is_ferroid(id >> 22),
             "as above; be shared"
-        ),
+        )
+        .up_to(2),
         peer!(
             "`ferroid`, monotonic ULID, thread-local",
             128,

@@ -1,11 +1,11 @@
 //! ringflake beside other ID generators: one process, one loop, the same work.
 //!
 //! ```sh
-//! cd benches/peers && cargo run --release [-- [--quick] [NAME...]]
+//! cd benches/peers && cargo run --release [-- [--quick] [--threads N] [NAME...]]
 //! ```
 //!
 //! Each generator runs in the loop of ringflake's own benchmarks, alone and on
-//! two threads, and in two ways:
+//! several threads (two, unless `--threads` says otherwise), and in two ways:
 //!
 //! - *burst*: as fast as it goes for 10 ms, or, where there is a stock, until
 //!   a million IDs that were made before are used up;
@@ -13,14 +13,21 @@
 //!   whatever threads the generator starts.
 //!
 //! A generator that has used up its tick waits or refuses, as it is made to;
-//! what counts is the IDs that it gave. Then it runs again with the IDs kept.
-//! They are checked to be distinct, and each to be what it should be: that the
-//! time in it is today's, or that it decrypts to a number that was to come.
+//! what counts is the IDs that it gave. The runs of all generators take turns, so
+//! that a change in the machine's speed meets all of them, and medians count. Before
+//! that each runs with the IDs kept. They are checked to be distinct, and each to be
+//! what it should be: that the time in it is today's, or that it decrypts to a number
+//! that was to come.
+//!
+//! A second table compares: `take` with `uuid` v4, and `Handle` with every peer that
+//! makes 64-bit IDs from a generator that all threads share. The exit status is 1 if an
+//! ID came twice or was not what it should be.
 
+use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 use std::{env, fs, thread};
 
-use self::peer::Peer;
+use self::case::Case;
 
 #[path = "../../common/live_queue.rs"]
 mod live_queue;
@@ -32,51 +39,97 @@ mod reference;
 #[path = "../../../cli/src/drive/stock.rs"]
 mod stock;
 
+mod case;
 mod contestants;
 mod peer;
+mod verdict;
 
-/// How long and how often to measure. The median of the runs counts.
+/// How long and how often to measure.
 #[derive(Clone, Copy, Debug)]
 struct Effort {
+    rounds: usize,
     burst: Duration,
-    burst_runs: usize,
     sustained: Duration,
-    sustained_runs: usize,
 }
 
 impl Effort {
     const FULL: Self = Self {
+        rounds: 5,
         burst: Duration::from_millis(10),
-        burst_runs: 5,
         sustained: Duration::from_secs(1),
-        sustained_runs: 3,
     };
     const QUICK: Self = Self {
+        rounds: 1,
         burst: Duration::from_millis(5),
-        burst_runs: 1,
         sustained: Duration::from_millis(50),
-        sustained_runs: 1,
     };
 }
 
-fn main() {
-    let arguments: Vec<String> = env::args().skip(1).collect();
-    let (flags, names): (Vec<_>, Vec<_>) = arguments.iter().partition(|a| a.starts_with("--"));
-    let effort = match flags.as_slice() {
-        [] => Effort::FULL,
-        [flag] if *flag == "--quick" => Effort::QUICK,
-        _ => {
-            eprintln!("usage: ringflake-peers [--quick] [NAME...]");
-            std::process::exit(2);
+/// What the command line asks for.
+struct Options {
+    effort: Effort,
+    /// The larger number of threads.
+    threads: usize,
+    /// Parts of the names of those that run; none for all.
+    names: Vec<String>,
+}
+
+impl Options {
+    /// `None` if there is an option that is not known, or a wrong number.
+    fn parse(arguments: &[String]) -> Option<Self> {
+        let mut options = Self {
+            effort: Effort::FULL,
+            threads: 2,
+            names: Vec::new(),
+        };
+        let mut arguments = arguments.iter();
+        while let Some(argument) = arguments.next() {
+            match argument.as_str() {
+                "--quick" => options.effort = Effort::QUICK,
+                "--threads" => {
+                    let threads = arguments.next()?.parse().ok();
+                    options.threads = threads.filter(|threads| (2..=1024).contains(threads))?;
+                }
+                flag if flag.starts_with("--") => return None,
+                name => options.names.push(name.to_owned()),
+            }
         }
+        Some(options)
+    }
+
+    fn wants(&self, name: &str) -> bool {
+        self.names.is_empty() || self.names.iter().any(|part| name.contains(part))
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let Some(options) = Options::parse(&arguments) else {
+        eprintln!("usage: ringflake-peers [--quick] [--threads 2..1024] [NAME...]");
+        return ExitCode::from(2);
     };
 
-    print_head(&arguments);
-    for peer in contestants::all() {
-        let is_wanted = |name: &&String| peer.name.contains(name.as_str());
-        if names.is_empty() || names.iter().any(is_wanted) {
-            print_row(&peer, effort);
+    let mut cases: Vec<Case> = contestants::all()
+        .into_iter()
+        .filter(|peer| options.wants(peer.name))
+        .map(|peer| Case::new(peer, options.threads))
+        .collect();
+    for case in &mut cases {
+        case.check(options.effort);
+    }
+    for _ in 0..options.effort.rounds {
+        for case in &mut cases {
+            case.run(options.effort);
         }
+    }
+
+    print_head(&arguments);
+    case::print_table(&cases, options.threads);
+    verdict::print_table(&cases);
+    if cases.iter().all(Case::is_sound) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     }
 }
 
@@ -93,47 +146,6 @@ fn print_head(arguments: &[String]) {
         stock::cipher().backend()
     );
     println!();
-    println!(
-        "| generator | bits | burst, 1 thread | 2 threads | sustained, 1 thread | 2 threads \
-         | unique | what it can't do |"
-    );
-    println!("|---|---:|---:|---:|---:|---:|---|---|");
-}
-
-fn print_row(peer: &Peer, effort: Effort) {
-    let figures = [1, 2].map(|threads| peer.measure(threads, effort));
-    let [alone, together] = &figures;
-    let faults = figures.iter().map(|figures| &figures.faults);
-    let unique = match faults.clone().map(|faults| faults.duplicates).sum() {
-        0 => "yes".to_owned(),
-        duplicates => format!("**{duplicates} twice**"),
-    };
-    let strange: usize = faults.map(|faults| faults.strange).sum();
-    let unique = match strange {
-        0 => unique,
-        _ => format!("{unique}, **{strange} strange**"),
-    };
-    println!(
-        "| {} | {} | {} | {} | {} | {} | {unique} | {} |",
-        peer.name,
-        peer.bits,
-        rounded(alone.burst),
-        rounded(together.burst),
-        rounded(alone.sustained),
-        rounded(together.sustained),
-        peer.cannot,
-    );
-}
-
-/// Three significant digits or the whole number, whichever is more.
-fn rounded(millions: f64) -> String {
-    let decimals = match millions {
-        0.0..1.0 => 3,
-        1.0..10.0 => 2,
-        10.0..100.0 => 1,
-        _ => 0,
-    };
-    format!("{millions:.decimals$}")
 }
 
 /// The processor's name, as far as the system tells, and the number of cores.

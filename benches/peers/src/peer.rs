@@ -17,21 +17,16 @@ pub(crate) struct Peer {
     pub(crate) name: &'static str,
     /// Size of an ID.
     pub(crate) bits: u32,
+    /// Whether one generator is for all threads.
+    pub(crate) is_shared: bool,
+    /// It has nodes for no more threads.
+    pub(crate) most_threads: usize,
     /// What a user would miss.
     pub(crate) cannot: &'static str,
     pub(crate) burst: Race,
     pub(crate) sustained: Race,
     /// The IDs in the burst's stock, if it has one.
     pub(crate) stock: Option<usize>,
-}
-
-/// What came of a generator on a number of threads.
-pub(crate) struct Figures {
-    /// Millions of IDs a second.
-    pub(crate) burst: f64,
-    /// Millions of IDs a second.
-    pub(crate) sustained: f64,
-    pub(crate) faults: Faults,
 }
 
 /// What is wrong with the IDs that were kept.
@@ -86,13 +81,6 @@ impl Race {
         }
     }
 
-    /// Millions of IDs a second, the median of `runs`.
-    fn rate(&self, plan: Plan, runs: usize) -> f64 {
-        let mut rates: Vec<f64> = (0..runs).map(|_| (self.run)(plan).rate).collect();
-        rates.sort_by(f64::total_cmp);
-        rates[runs / 2]
-    }
-
     fn faults(&self, plan: Plan) -> Faults {
         let measured = (self.run)(plan.keeping());
         assert!(measured.given > 0, "no IDs to check");
@@ -112,7 +100,7 @@ impl Faults {
         }
     }
 
-    fn and(self, other: Self) -> Self {
+    pub(crate) fn and(self, other: Self) -> Self {
         Self {
             duplicates: self.duplicates + other.duplicates,
             strange: self.strange + other.strange,
@@ -121,26 +109,49 @@ impl Faults {
 }
 
 impl Peer {
-    /// Checks, then measures on `threads` threads.
-    pub(crate) fn measure(&self, threads: usize, effort: Effort) -> Figures {
-        let burst = match self.stock {
-            Some(ids) => Plan::calls(threads, 1, (ids / self.burst.batch / threads) as u64),
-            None => Plan::time(threads, effort.burst),
-        };
-        let sustained = Plan::time(threads, effort.sustained);
+    /// Says that one generator is for all threads.
+    pub(crate) fn shared(self) -> Self {
+        Self {
+            is_shared: true,
+            ..self
+        }
+    }
 
+    /// Says that there are nodes for no more threads than these.
+    pub(crate) fn up_to(self, most_threads: usize) -> Self {
+        Self {
+            most_threads,
+            ..self
+        }
+    }
+
+    /// Looks for what is wrong with the IDs.
+    pub(crate) fn check(&self, threads: usize, effort: Effort) -> Faults {
         let checked = Plan {
             calls: KEPT / self.sustained.batch as u64,
             ..Plan::time(threads, CHECK)
         };
-        let mut faults = self.sustained.faults(checked);
-        if self.stock.is_some() {
-            faults = faults.and(self.burst.faults(burst));
+        let faults = self.sustained.faults(checked);
+        match self.stock {
+            Some(_) => faults.and(self.burst.faults(self.burst_plan(threads, effort))),
+            None => faults,
         }
-        Figures {
-            burst: self.burst.rate(burst, effort.burst_runs),
-            sustained: self.sustained.rate(sustained, effort.sustained_runs),
-            faults,
+    }
+
+    /// Millions of IDs a second in one burst.
+    pub(crate) fn burst(&self, threads: usize, effort: Effort) -> f64 {
+        (self.burst.run)(self.burst_plan(threads, effort)).rate
+    }
+
+    /// Millions of IDs a second in one sustained run.
+    pub(crate) fn sustained(&self, threads: usize, effort: Effort) -> f64 {
+        (self.sustained.run)(Plan::time(threads, effort.sustained)).rate
+    }
+
+    fn burst_plan(&self, threads: usize, effort: Effort) -> Plan {
+        match self.stock {
+            Some(ids) => Plan::calls(threads, 1, (ids / self.burst.batch / threads) as u64),
+            None => Plan::time(threads, effort.burst),
         }
     }
 }
