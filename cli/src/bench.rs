@@ -50,7 +50,8 @@ mod workloads;
 ///   ring_take_batch_64  the same, 64 IDs at a time
 ///   take                a generator whose cache was filled before: 2^22 slots for each
 ///                       core, but 2^26 at most
-///   handle_take         a handle each, on such a generator
+///   take_batch_64       the same, 64 IDs at a time
+///   handle_take         the same, a handle each
 ///   live_take           one producer; the other threads take IDs singly
 ///   live_batch_64       one producer; the other threads take 64 IDs at a time
 ///   sustained_take      a default generator; its producer comes on top of the threads
@@ -59,9 +60,9 @@ mod workloads;
 ///   encrypt_scalar      the cipher alone, one block at a time
 ///   encrypt_batch       the cipher alone, runs of 64 blocks
 ///
-/// In take and handle_take a thread takes as many IDs as the cache has for one core,
-/// at any number of threads. So one thread alone has not to go for those of other
-/// cores, which takes longer and would flatter the ratio.
+/// Of a cache that was filled before, a thread takes as many IDs as there are for one
+/// core, at any number of threads. So one thread alone has not to go for those of
+/// other cores, which takes longer and would flatter the ratio.
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct BenchArgs {

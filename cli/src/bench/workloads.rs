@@ -12,12 +12,13 @@ use crate::drive::race::{Contest, Plan, put};
 use crate::drive::stock;
 
 /// Every name, in the order in which they are shown.
-pub(super) const NAMES: [&str; 13] = [
+pub(super) const NAMES: [&str; 14] = [
     "fetch_add",
     "array_queue_pop",
     "ring_take",
     "ring_take_batch_64",
     "take",
+    "take_batch_64",
     "handle_take",
     "live_take",
     "live_batch_64",
@@ -215,6 +216,10 @@ pub(super) fn by_name(name: &str, takers: Takers, secret: &Secret) -> Result<Wor
         }
         "take" => {
             let contest = Contest::new(cache, |_| (), take);
+            Workload::new(takers, shares, contest, Id::to_u64)
+        }
+        "take_batch_64" => {
+            let contest = Contest::new(cache, |_| (), take_batch);
             Workload::new(takers, shares, contest, Id::to_u64)
         }
         "handle_take" => {

@@ -20,7 +20,7 @@ fn bench_has_one_line_for_each_name_and_number_of_threads() {
         .collect();
     let mut expected = BTreeSet::new();
     for name in words(
-        "fetch_add array_queue_pop ring_take ring_take_batch_64 take handle_take live_take \
+        "fetch_add array_queue_pop ring_take ring_take_batch_64 take take_batch_64 handle_take live_take \
          live_batch_64 sustained_take sustained_handle in_place encrypt_scalar encrypt_batch",
     ) {
         let least = if name.starts_with("live_") { 2 } else { 1 };
