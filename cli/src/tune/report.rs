@@ -19,6 +19,7 @@ use crate::timestamp;
 
 mod borrowed;
 mod canvas;
+mod demand;
 mod escape;
 mod figure;
 mod heat;
@@ -27,6 +28,7 @@ mod level;
 mod palette;
 #[cfg(test)]
 mod tests;
+mod time_chart;
 
 /// The page as HTML.
 ///
@@ -48,11 +50,14 @@ fn figures(outcome: &Outcome) -> Result<Vec<Figure>> {
     // Where nothing is recommended, the longest trial is shown.
     let longest = || findings.trials.values().max_by_key(|it| it.total.took);
     let shown = findings.trial_of_recommended().or_else(longest);
-    let mut figures = Vec::new();
+    let mut figures = vec![demand::figure(outcome)?];
     if let Some(trial) = shown {
         figures.push(level::figure(trial)?);
     }
-    figures.push(latency::figure(&outcome.ranked())?);
+    figures.push(latency::figure(
+        &outcome.ranked(),
+        outcome.baseline.as_ref(),
+    )?);
     figures.push(Grid::new(outcome).figure()?);
     if let Some(trial) = shown {
         figures.push(borrowed::figure(trial, outcome)?);

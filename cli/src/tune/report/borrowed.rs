@@ -4,12 +4,10 @@ use anyhow::Result;
 use plotters::prelude::*;
 use ringflake::plan::Load;
 
-use super::canvas::{
-    Area, Format, LEGEND_LINE, beside, dashed, legend, line, mark, picture, span, thinned,
-    time_chart,
-};
+use super::canvas::{Area, Format, Hint, LEGEND_LINE, legend, line, mark, picture};
 use super::figure::Figure;
-use super::palette::INK;
+use super::palette::LINES;
+use super::time_chart::{LineName, TimeAxes, dashed, hints, name_lines, span, thinned, ticks};
 use crate::drive::measurement::Sample;
 use crate::load::BORROW_LIMIT;
 use crate::tune::outcome::Outcome;
@@ -31,37 +29,63 @@ pub(super) fn figure(trial: &Trial, outcome: &Outcome) -> Result<Figure> {
     let all = points.iter().flat_map(|point| &point[1..]);
     let most = all.copied().fold(0.0, f64::max);
     let limit = BORROW_LIMIT.as_secs_f64();
-    let limit_shown = (most * 4.0 >= limit).then_some(limit);
-    let place = match limit_shown {
+    let shown = Shown {
+        lines: [1, 2].map(|column| points.iter().any(|point| point[column] > 0.0)),
+        limit: (most * 4.0 >= limit).then_some(limit),
+        most,
+    };
+    let place = match shown.limit {
         Some(_) => "the dashed line",
         None => "beyond the picture",
+    };
+    let left_out = match shown.lines {
+        [false, false] => " Nothing was borrowed at any time, so no picture is drawn.",
+        [true, false] => " No whole tick was borrowed at any time: that line is left out.",
+        _ => "",
     };
     let text = format!(
         "{}: how far the last ID that was made lay ahead of the clock, at the most {}: by \
          arithmetic, and as the generator counts it, in whole ticks of its layout. The limit \
-         is {} ({place}).",
+         is {} ({place}).{left_out}",
         trial.setting,
         time(most),
         time(limit),
     );
     let times = span(&trial.total.samples);
-    let top = 260;
-    let height = |_| top + 2 * LEGEND_LINE + 4;
-    let svg = picture(["borrowed", title, &text], height, |area, format| {
+    let top = 272;
+    let lines = shown.lines.iter().filter(|&&is_shown| is_shown).count() as u32;
+    let height = |_| top + lines * LEGEND_LINE + 4;
+    let draw = |area: &Area<'_>, format| {
         let (above, _) = area.split_vertically(top);
-        draw(area, &above, format, times, &points, most, limit_shown)?;
-        legend(area, top, &names.map(str::to_owned))
-    })?;
+        let shown_names = names.into_iter().enumerate();
+        let shown_names: Vec<_> = (shown_names.filter(|&(index, _)| shown.lines[index]))
+            .map(|(index, name)| (index, name.to_owned()))
+            .collect();
+        legend(area, top, &shown_names)?;
+        draw(area, &above, format, times, &points, &shown)
+    };
+    let svg = match lines {
+        0 => None,
+        _ => Some(picture(["borrowed", title, &text], height, draw)?),
+    };
     let rows = thinned(&points, |&[at, calculated, _]| (at, calculated)).into_iter();
     Ok(Figure {
         title,
         text,
-        picture: Some(svg),
+        picture: svg,
         head: ["seconds"].into_iter().chain(names).collect(),
         rows: rows
             .map(|row| row.map(|value| format!("{value:.4}")).to_vec())
             .collect(),
     })
+}
+
+/// What the picture holds.
+struct Shown {
+    /// Which of the two lines are above 0 at any time.
+    lines: [bool; 2],
+    limit: Option<f64>,
+    most: f64,
 }
 
 /// IDs made beyond what the nodes have are a debt in seconds, which grows when the ring is
@@ -84,12 +108,19 @@ fn draw(
     format: Format,
     (start, end): (f64, f64),
     points: &[Point],
-    most: f64,
-    limit: Option<f64>,
-) -> Result<()> {
-    let highest = most.max(limit.unwrap_or(1e-3));
-    let mut chart = time_chart(area, format, (start, end), highest * 1.1, time)?;
-    for index in 0..2 {
+    shown: &Shown,
+) -> Result<Vec<Hint>> {
+    let highest = shown.most.max(shown.limit.unwrap_or(1e-3));
+    let axes = TimeAxes {
+        what: "ahead of the clock",
+        across: (start, end),
+        top: highest * 1.1,
+        ticks: ticks(highest * 1.1),
+        value: time,
+        names_lines: shown.limit.is_some(),
+    };
+    let mut chart = axes.draw(area, format)?;
+    for index in (0..2).filter(|&index| shown.lines[index]) {
         let point = |point: &Point| (point[0], point[1 + index]);
         let points: Vec<_> = thinned(points, point).iter().map(point).collect();
         chart.draw_series(LineSeries::new(points.iter().copied(), line(index)))?;
@@ -98,12 +129,26 @@ fn draw(
             mark(root, chart.backend_coord(point), index)?;
         }
     }
-    if let Some(limit) = limit {
+    if let Some(limit) = shown.limit {
         dashed(&mut chart, [(start, limit), (end, limit)], 4)?;
-        let (x, y) = chart.backend_coord(&(start, limit));
-        root.draw(&Text::new("limit", (x + 6, y + 11), beside(INK.drawn())))?;
+        let name = LineName {
+            value: limit,
+            wide: format!("limit {}", time(limit)),
+            narrow: "limit",
+            colour: LINES[4],
+        };
+        name_lines(root, &chart, format, vec![name])?;
     }
-    Ok(())
+    Ok(hints(&chart, format, (start, end), |from, until| {
+        let is_within = |point: &&Point| (from..=until).contains(&point[0]);
+        let within = points.iter().filter(is_within);
+        let [at, calculated, counted] = within.max_by(|one, other| one[1].total_cmp(&other[1]))?;
+        Some(format!(
+            "{at:.4} s: {} ahead of the clock by arithmetic, {} in whole ticks",
+            time(*calculated),
+            time(*counted)
+        ))
+    }))
 }
 
 #[cfg(test)]

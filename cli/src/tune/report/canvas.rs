@@ -1,16 +1,14 @@
-//! What all pictures share: sizes, text, markers, axes of time.
+//! What all pictures share: sizes, text, markers, legends, and what a pointer shows.
 
 use std::fmt::Write;
 
 use anyhow::Result;
 use plotters::coord::Shift;
-use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::escape::Escaped;
-use super::palette::{GRID, INK, LINES, QUIET};
-use crate::drive::measurement::Sample;
+use super::palette::{INK, LINES, QUIET};
 
 pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
@@ -31,6 +29,14 @@ impl Format {
     }
 }
 
+/// A part of a picture, and what is shown while a pointer rests on it.
+#[derive(Clone, Debug)]
+pub(super) struct Hint {
+    /// Left, top, right and bottom.
+    pub(super) part: [i32; 4],
+    pub(super) text: String,
+}
+
 /// A picture in both formats, of which the style sheet shows one.
 ///
 /// `id` is unique in the page, and made of letters; `title` and `text` are for readers
@@ -38,17 +44,18 @@ impl Format {
 pub(super) fn picture(
     [id, title, text]: [&str; 3],
     height: impl Fn(Format) -> u32,
-    draw: impl Fn(&Area<'_>, Format) -> Result<()>,
+    draw: impl Fn(&Area<'_>, Format) -> Result<Vec<Hint>>,
 ) -> Result<String> {
     let mut html = String::new();
     for format in [Format::Wide, Format::Narrow] {
         let size = (format.choose(920, 358), height(format));
         let mut svg = String::new();
-        {
+        let hints = {
             let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
-            draw(&area, format)?;
+            let hints = draw(&area, format)?;
             area.present()?;
-        }
+            hints
+        };
         // A head with the title and the text takes the place of the backend's.
         let inner = svg.split_once(">\n").map_or(&*svg, |(_, inner)| inner);
         let name = format.choose("wide", "narrow");
@@ -61,9 +68,29 @@ pub(super) fn picture(
              <desc id=\"{id}-{name}-text\">{}</desc>\n{inner}",
             Escaped(title),
             Escaped(text),
+            inner = inner.trim_end().trim_end_matches("</svg>"),
         )?;
+        write_hints(&mut html, &hints)?;
+        html.push_str("</svg>\n");
     }
     Ok(html)
+}
+
+/// On top of what is drawn, since that is where a pointer looks first.
+fn write_hints(html: &mut String, hints: &[Hint]) -> Result<()> {
+    writeln!(html, "<g class=\"hints\" fill=\"transparent\">")?;
+    for Hint { part, text } in hints {
+        let [left, top, right, bottom] = part;
+        writeln!(
+            html,
+            "<rect x=\"{left}\" y=\"{top}\" width=\"{}\" height=\"{}\"><title>{}</title></rect>",
+            right - left,
+            bottom - top,
+            Escaped(text)
+        )?;
+    }
+    writeln!(html, "</g>")?;
+    Ok(())
 }
 
 /// Height of text on the page, in pixels, times the factor of the backend.
@@ -114,132 +141,25 @@ pub(super) fn mark(area: &Area<'_>, (x, y): (i32, i32), index: usize) -> Result<
 pub(super) const LEGEND_LINE: u32 = 20;
 
 /// Says which line is which, from `top` downwards, one below the other.
-pub(super) fn legend(area: &Area<'_>, top: u32, names: &[String]) -> Result<()> {
-    const LEFT: i32 = 12;
-    const LENGTH: i32 = 28;
-    for (index, name) in names.iter().enumerate() {
-        let y = (top + LEGEND_LINE * index as u32 + LEGEND_LINE / 2) as i32;
+pub(super) fn legend(area: &Area<'_>, top: u32, names: &[(usize, String)]) -> Result<()> {
+    for (place, (index, name)) in names.iter().enumerate() {
+        let y = legend_name(area, top, place, name)?;
         area.draw(&PathElement::new(
-            [(LEFT, y), (LEFT + LENGTH, y)],
-            line(index),
+            LEGEND_SAMPLE.map(|x| (x, y)),
+            line(*index),
         ))?;
-        mark(area, (LEFT + LENGTH / 2, y), index)?;
-        area.draw(&Text::new(
-            name.clone(),
-            (LEFT + LENGTH + 8, y),
-            beside(INK.drawn()),
-        ))?;
+        mark(area, ((LEGEND_SAMPLE[0] + LEGEND_SAMPLE[1]) / 2, y), *index)?;
     }
     Ok(())
 }
 
-/// A chart over time.
-pub(super) type TimeChart<'a, 'b> =
-    ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+/// The ends of the piece of line before a name in a legend.
+pub(super) const LEGEND_SAMPLE: [i32; 2] = [12, 40];
 
-/// The axes of a chart over `across`, in seconds, from 0 up to `top`.
-pub(super) fn time_chart<'a, 'b>(
-    area: &'a Area<'b>,
-    format: Format,
-    (start, end): (f64, f64),
-    top: f64,
-    value: fn(f64) -> String,
-) -> Result<TimeChart<'a, 'b>> {
-    let decimals = match end - start {
-        0.0..0.05 => 3,
-        0.05..0.5 => 2,
-        0.5..5.0 => 1,
-        _ => 0,
-    };
-    let mut chart = ChartBuilder::on(area)
-        .margin(8)
-        .margin_right(16)
-        .x_label_area_size(42)
-        .y_label_area_size(58)
-        .build_cartesian_2d(start..end, 0.0..top)?;
-    chart
-        .configure_mesh()
-        .disable_x_mesh()
-        .light_line_style(TRANSPARENT)
-        .bold_line_style(GRID.drawn())
-        .axis_style(QUIET.drawn())
-        .label_style(label())
-        .axis_desc_style(label())
-        .x_labels(format.choose(9, 4))
-        .y_labels(6)
-        .x_label_formatter(&|at| format!("{at:.decimals$}"))
-        .y_label_formatter(&|at| value(*at))
-        .x_desc("seconds")
-        .draw()?;
-    Ok(chart)
-}
-
-/// A dashed line between two points of a chart.
-pub(super) fn dashed(
-    chart: &mut TimeChart<'_, '_>,
-    ends: [(f64, f64); 2],
-    colour: usize,
-) -> Result<()> {
-    let style = LINES[colour].drawn().stroke_width(2);
-    chart.draw_series(DashedLineSeries::new(ends, 7, 5, style))?;
-    Ok(())
-}
-
-/// The first and the last moment of `samples`, apart from each other.
-pub(super) fn span(samples: &[Sample]) -> (f64, f64) {
-    let start = samples.first().map_or(0.0, |sample| sample.seconds);
-    let end = samples.last().map_or(1.0, |sample| sample.seconds);
-    (start, end.max(start + 1e-6))
-}
-
-/// Spans into which a picture divides its time.
-const SPANS: usize = 120;
-
-/// Of `items`, in ascending order of time, so few that a picture holds them: from each
-/// span the first, the lowest, the highest and the last. `point` is an item's time and
-/// value.
-pub(super) fn thinned<T: Copy>(items: &[T], point: impl Fn(&T) -> (f64, f64)) -> Vec<T> {
-    let (Some(first), Some(last)) = (items.first(), items.last()) else {
-        return Vec::new();
-    };
-    let (start, end) = (point(first).0, point(last).0);
-    if items.len() <= SPANS * 4 || end <= start {
-        return items.to_vec();
-    }
-    let span_of = |item: &T| (((point(item).0 - start) / (end - start)) * SPANS as f64) as usize;
-    let mut kept = Vec::with_capacity(SPANS * 4);
-    for span in items.chunk_by(|one, other| span_of(one) == span_of(other)) {
-        let by_value = |one: &&T, other: &&T| point(one).1.total_cmp(&point(other).1);
-        let lowest = span.iter().min_by(by_value);
-        let highest = span.iter().max_by(by_value);
-        let four = [span.first(), lowest, highest, span.last()];
-        let mut four: Vec<T> = four.into_iter().flatten().copied().collect();
-        four.sort_by(|one, other| point(one).0.total_cmp(&point(other).0));
-        four.dedup_by_key(|item| point(item));
-        kept.extend(four);
-    }
-    kept
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn thinning_keeps_the_ends_and_the_extremes() {
-        let mut points: Vec<_> = (0..10_000)
-            .map(|at| (f64::from(at), f64::from(at % 100)))
-            .collect();
-        points[5_555].1 = -3.0;
-        points[7_777].1 = 1e6;
-        let thin = thinned(&points, |&point| point);
-        assert!(thin.len() <= SPANS * 4 + 4, "{}", thin.len());
-        for point in [points[0], points[5_555], points[7_777], points[9_999]] {
-            assert!(thin.contains(&point), "{point:?}");
-        }
-        assert!(thin.is_sorted_by(|one, other| one.0 <= other.0));
-        for few in [&[], &points[..100]] {
-            assert_eq!(thinned(few, |&point| point), few);
-        }
-    }
+/// Writes a name of a legend, and returns how far down it stands.
+pub(super) fn legend_name(area: &Area<'_>, top: u32, place: usize, name: &str) -> Result<i32> {
+    let y = (top + LEGEND_LINE * place as u32 + LEGEND_LINE / 2) as i32;
+    let at = (LEGEND_SAMPLE[1] + 8, y);
+    area.draw(&Text::new(name.to_owned(), at, beside(INK.drawn())))?;
+    Ok(y)
 }

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use plotters::prelude::*;
 
-use super::canvas::{Area, Format, beside, centred, label, picture};
+use super::canvas::{Area, Format, Hint, beside, centred, label, picture};
 use super::figure::Figure;
 use super::palette::{CLEAN, Colour, FEW, INK, LEFT_OUT, MANY, PAPER, QUIET, SLOW};
 use crate::threshold::Threshold;
@@ -92,8 +92,9 @@ impl<'a> Grid<'a> {
             None => "None could be recommended.".to_owned(),
         };
         format!(
-            "Each cell is a configuration, with the number of takes that found its ring empty; \
-             those with a dash did not run. {recommended}"
+            "Each cell is a configuration, with the number of takes that found its ring empty, or \
+             with the latency by which it missed the goal; those with a dash did not run. \
+             {recommended}"
         )
     }
 
@@ -109,7 +110,7 @@ impl<'a> Grid<'a> {
         &all[first..all.len().min(first + most)]
     }
 
-    fn draw(&self, area: &Area<'_>, format: Format) -> Result<()> {
+    fn draw(&self, area: &Area<'_>, format: Format) -> Result<Vec<Hint>> {
         let (left, top, bottom) = (format.choose(96, 72), 36, 66);
         let (width, height) = area.dim_in_pixel();
         let capacities = self.columns(format);
@@ -138,6 +139,7 @@ impl<'a> Grid<'a> {
             let (_, y) = corner(0.0, row as f64 + 0.5);
             area.draw(&Text::new(threshold.to_string(), (left / 2, y), quiet()))?;
         }
+        let mut hints = Vec::new();
         for ((column, row), setting) in self.settings(capacities) {
             let (x, y) = corner(column as f64, row as f64);
             let (right, below) = corner(column as f64 + 1.0, row as f64 + 1.0);
@@ -145,12 +147,36 @@ impl<'a> Grid<'a> {
             let (colour, face) = self.face(setting);
             area.draw(&Rectangle::new(corners, colour.drawn().filled()))?;
             let middle = ((x + right) / 2, (y + below) / 2);
-            area.draw(&Text::new(face, middle, centred(INK.drawn())))?;
+            write_face(area, &face, middle, format)?;
             if self.recommended() == Some(setting) {
                 frame(area, corners)?;
             }
+            hints.push(Hint {
+                part: [x, y, right, below],
+                text: self.tell(setting),
+            });
         }
-        key(area, height as i32 - bottom + 12, format)
+        key(area, height as i32 - bottom + 12, format)?;
+        Ok(hints)
+    }
+
+    /// A configuration in a few words.
+    fn tell(&self, setting: Setting) -> String {
+        let Some(trial) = self.outcome.findings.trial(setting) else {
+            let why = self.outcome.why_not_run(setting);
+            return format!("{setting}: did not run, since {why}");
+        };
+        let remark = match self.remark(trial) {
+            remark if remark.is_empty() => remark,
+            remark => format!("; {remark}"),
+        };
+        format!(
+            "{setting}: {} of {} takes found it empty in {}; lowest level {:.0} %{remark}",
+            grouped(trial.not_served()),
+            grouped(trial.takes()),
+            time(trial.seconds()),
+            100.0 * trial.headroom(),
+        )
     }
 
     /// The colour, and what is written on it.
@@ -159,7 +185,7 @@ impl<'a> Grid<'a> {
             return (LEFT_OUT, "-".to_owned());
         };
         match (trial.not_served(), self.goal(trial)) {
-            (0, Some((seconds, false))) => (SLOW, format!("0 {}", time(seconds))),
+            (0, Some((seconds, false))) => (SLOW, time(seconds)),
             (0, _) => (CLEAN, "0".to_owned()),
             (empties, _) => {
                 let share = empties as f64 / trial.takes().max(1) as f64;
@@ -202,6 +228,21 @@ impl<'a> Grid<'a> {
         }
         parts.join(", ")
     }
+}
+
+/// In the middle of a cell: a word to a line where cells are narrow.
+fn write_face(area: &Area<'_>, face: &str, (x, y): (i32, i32), format: Format) -> Result<()> {
+    const LINE: i32 = 14;
+    let lines: Vec<_> = match format {
+        Format::Wide => vec![face],
+        Format::Narrow => face.split(' ').collect(),
+    };
+    let first = y - LINE * (lines.len() as i32 - 1) / 2;
+    for (index, line) in lines.into_iter().enumerate() {
+        let place = (x, first + LINE * index as i32);
+        area.draw(&Text::new(line.to_owned(), place, centred(INK.drawn())))?;
+    }
+    Ok(())
 }
 
 /// Two rectangles, one in the other, so that no colour is needed to see it.

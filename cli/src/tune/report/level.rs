@@ -3,9 +3,10 @@
 use anyhow::Result;
 use plotters::prelude::*;
 
-use super::canvas::{Area, Format, beside, dashed, line, mark, picture, span, thinned, time_chart};
+use super::canvas::{Area, Format, Hint, line, mark, picture};
 use super::figure::Figure;
-use super::palette::{INK, PAPER};
+use super::palette::{LINES, QUIET};
+use super::time_chart::{LineName, TimeAxes, dashed, hints, name_lines, span, thinned};
 use crate::drive::measurement::Sample;
 use crate::tune::setting::Setting;
 use crate::tune::trial::Trial;
@@ -27,10 +28,11 @@ pub(super) fn figure(trial: &Trial) -> Result<Figure> {
     let lowest = samples.iter().map(|sample| sample.level).min();
     let lowest = lowest.unwrap_or(capacity);
     let text = format!(
-        "{}: {} of one run. The level of the ring (line) lies between 0 and the capacity of \
-         {} IDs; the lowest was {} IDs, {:.0} % of it. The dashed line is the threshold. Each \
-         triangle above is a moment by which one or more fills had ended, {} in all; each cross \
-         below one by which takes had found the ring empty, {} in all.",
+        "{}: {} of one run, around the lowest level. The ring holds between 0 and its capacity \
+         of {} IDs (thin line); the lowest level was {} IDs, {:.0} % of that. The dashed line \
+         is the threshold. Each triangle above is a moment by which one or more fills had \
+         ended, {} in all; each cross below one by which takes had found the ring empty, {} in \
+         all.{}",
         trial.setting,
         time(end - start),
         grouped(capacity as u64),
@@ -38,6 +40,10 @@ pub(super) fn figure(trial: &Trial) -> Result<Figure> {
         100.0 * lowest as f64 / capacity as f64,
         samples.last().map_or(0, fills),
         samples.last().map_or(0, empties),
+        match is_empty(samples) {
+            true => " The ring was empty throughout: its level has no line.",
+            false => "",
+        },
     );
     let row = |sample: Sample| {
         vec![
@@ -84,13 +90,38 @@ fn window(samples: &[Sample]) -> &[Sample] {
     }
 }
 
-fn draw(area: &Area<'_>, format: Format, setting: Setting, samples: &[Sample]) -> Result<()> {
+/// Whether the ring had nothing at all, as far as it was seen.
+fn is_empty(samples: &[Sample]) -> bool {
+    samples.iter().all(|sample| sample.level == 0)
+}
+
+fn draw(
+    area: &Area<'_>,
+    format: Format,
+    setting: Setting,
+    samples: &[Sample],
+) -> Result<Vec<Hint>> {
     let capacity = setting.capacity as f64;
     let (start, end) = span(samples);
-    // Room above for the fills.
-    let mut chart = time_chart(area, format, (start, end), capacity * 1.12, short)?;
-    let levels = thinned(samples, level);
-    chart.draw_series(LineSeries::new(levels.iter().map(level), line(0)))?;
+    let quarters = if setting.capacity < 4 { 1 } else { 4 };
+    let axes = TimeAxes {
+        what: "IDs in the ring",
+        across: (start, end),
+        // Room above for the fills.
+        top: capacity * 1.16,
+        ticks: (0..=quarters)
+            .map(|index| capacity * f64::from(index) / f64::from(quarters))
+            .collect(),
+        value: short,
+        names_lines: true,
+    };
+    let mut chart = axes.draw(area, format)?;
+    let full = PathElement::new([(start, capacity), (end, capacity)], QUIET.drawn());
+    chart.draw_series([full])?;
+    if !is_empty(samples) {
+        let levels = thinned(samples, level);
+        chart.draw_series(LineSeries::new(levels.iter().map(level), line(0)))?;
+    }
     let steps = samples.chunk_by(|one, other| one.threshold == other.threshold);
     let thresholds: Vec<_> = steps
         .map(|step| (step[0].seconds, step[0].threshold as f64))
@@ -100,21 +131,64 @@ fn draw(area: &Area<'_>, format: Format, setting: Setting, samples: &[Sample]) -
     for (&(from, threshold), until) in thresholds.iter().zip(ends) {
         dashed(&mut chart, [(from, threshold), (until, threshold)], 1)?;
     }
+    let above = capacity * 1.09;
     for at in moments(samples, |sample| sample.fills) {
-        mark(area, chart.backend_coord(&(at, capacity * 1.06)), FILL)?;
+        mark(area, chart.backend_coord(&(at, above)), FILL)?;
     }
     for at in moments(samples, |sample| sample.empties) {
         mark(area, chart.backend_coord(&(at, 0.0)), EMPTY)?;
     }
-    if let Some(first) = thresholds.first() {
-        let (x, y) = chart.backend_coord(first);
-        // Lines may run through here.
-        let behind = [(x + 2, y - 20), (x + 74, y - 3)];
-        area.draw(&Rectangle::new(behind, PAPER.drawn().filled()))?;
-        let name = Text::new("threshold", (x + 6, y - 11), beside(INK.drawn()));
-        area.draw(&name)?;
+
+    let name = |value, narrow, wide, colour| LineName {
+        value,
+        wide,
+        narrow,
+        colour,
+    };
+    let with = |name: &str, ids: f64| format!("{name} {}", grouped(ids as u64));
+    let mut names = vec![name(
+        capacity,
+        "capacity",
+        with("capacity", capacity),
+        QUIET,
+    )];
+    if let Some(&(_, threshold)) = thresholds.last() {
+        let wide = match thresholds.len() {
+            1 => with("threshold", threshold),
+            _ => "threshold".to_owned(),
+        };
+        names.push(name(threshold, "threshold", wide, LINES[1]));
     }
-    Ok(())
+    if moments(samples, |sample| sample.fills).next().is_some() {
+        names.push(name(above, "fills", "fills".to_owned(), LINES[FILL]));
+    }
+    if moments(samples, |sample| sample.empties).next().is_some() {
+        names.push(name(0.0, "empties", "empties".to_owned(), LINES[EMPTY]));
+    }
+    name_lines(area, &chart, format, names)?;
+    Ok(hints(&chart, format, (start, end), |from, until| {
+        tell(samples, capacity, from, until)
+    }))
+}
+
+/// What happened from one moment to another.
+fn tell(samples: &[Sample], capacity: f64, from: f64, until: f64) -> Option<String> {
+    let first = samples.partition_point(|sample| sample.seconds < from);
+    let behind = samples.partition_point(|sample| sample.seconds <= until);
+    let span = samples.get(first..behind)?;
+    let lowest = span.iter().min_by_key(|sample| sample.level)?;
+    let before = &samples[first.saturating_sub(1)];
+    let last = &span[span.len() - 1];
+    Some(format!(
+        "{:.4} s: {} IDs in the ring, {:.0} % of it; threshold {}; fills that ended: {}; takes that \
+         found it empty: {}",
+        lowest.seconds,
+        grouped(lowest.level as u64),
+        100.0 * lowest.level as f64 / capacity,
+        grouped(lowest.threshold as u64),
+        last.fills - before.fills,
+        last.empties - before.empties,
+    ))
 }
 
 /// The moments at which a count grew.

@@ -113,6 +113,13 @@ pub(super) mod tests {
         }
     }
 
+    /// Whether a line of data has this colour, as it is written in a picture.
+    pub(in super::super) fn is_data(colour: &str) -> bool {
+        LINES
+            .iter()
+            .any(|line| colour == format!("#{:06X}", line.light))
+    }
+
     /// Every colour that a picture uses has its dark form.
     pub(in super::super) fn knows_all_colours_of(svg: &str) {
         for attribute in ["fill=\"#", "stroke=\"#"] {

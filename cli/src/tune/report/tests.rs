@@ -1,5 +1,11 @@
 //! The page, from made-up figures.
 
+use std::fmt::Write as _;
+
+use plotters::style::RGBColor;
+use proptest::prelude::*;
+use ringflake::plan::{Load, Trace};
+
 use super::palette::tests::knows_all_colours_of;
 use super::*;
 use crate::drive::measurement::Sample;
@@ -8,6 +14,38 @@ use crate::tune::search::Findings;
 
 fn page(outcome: &Outcome) -> String {
     html(outcome, "ringflake tune --rate 1M", &[]).unwrap()
+}
+
+/// Loads that are small, large, in bursts, even, and out of the ordinary.
+pub(super) fn any_load() -> impl Strategy<Value = Load> {
+    let rates = || 0..11_u32;
+    let rate = |power: u32| 10_u64.pow(power);
+    let counts = prop_oneof![Just(0), 1..10_u64, 1..1_000_000_000_000_u64];
+    let traces = prop::collection::vec(counts, 1..30);
+    prop_oneof![
+        rates().prop_map(move |power| Load::steady(format!("{}/s", rate(power)).parse().unwrap())),
+        (rates(), rates(), 1..500_u64, 1..100_000_u64).prop_map(
+            move |(low, high, length, rest)| {
+                let burst = format!("{}/s:{length}ms/{}ms", rate(high), length + rest);
+                let steady = Load::steady(format!("{}/s", rate(low)).parse().unwrap());
+                steady.with_burst(burst.parse().unwrap())
+            }
+        ),
+        (traces, 1..1000_u32).prop_map(|(mut counts, step)| {
+            counts[0] += 1;
+            let mut text = String::new();
+            for (index, count) in counts.iter().enumerate() {
+                writeln!(text, "{},{count}", index as u32 * step).unwrap();
+            }
+            text.parse::<Trace>().unwrap().into()
+        }),
+    ]
+}
+
+/// How lines with this index are drawn.
+fn drawn(line: usize) -> String {
+    let RGBColor(red, green, blue) = palette::LINES[line].drawn();
+    format!("<polyline fill=\"none\" opacity=\"1\" stroke=\"#{red:02X}{green:02X}{blue:02X}\"")
 }
 
 /// How often `mark` is in the page of the made-up figures, and in that of others.
@@ -32,7 +70,7 @@ fn nothing_in_it_comes_from_elsewhere() {
 fn every_picture_has_a_title_and_a_text_and_only_known_colours() {
     let html = page(&outcome());
     let pictures: Vec<_> = html.split("<svg ").skip(1).collect();
-    assert_eq!(pictures.len(), 8, "four pictures for two widths");
+    assert_eq!(pictures.len(), 10, "five pictures for two widths");
     for picture in pictures {
         let picture = picture.split("</svg>").next().unwrap();
         assert!(picture.contains("role=\"img\""));
@@ -49,15 +87,15 @@ fn every_picture_has_a_title_and_a_text_and_only_known_colours() {
 #[test]
 fn every_picture_has_its_numbers_beside_it() {
     let html = page(&outcome());
-    assert_eq!(html.matches("<figure>").count(), 4);
-    assert_eq!(html.matches("<table>").count(), 4);
+    assert_eq!(html.matches("<figure>").count(), 5);
+    assert_eq!(html.matches("<table>").count(), 5);
     for number in [
         "<td>1,000,000</td><td>123,456</td><td>0</td>",
         "did not run: one that is no larger was chosen",
         "<th scope=\"row\">32,768 slots, threshold 50 %</th>",
         "misses the goal with 301 us",
         // The table has all of them.
-        "6 of 7 configurations are drawn",
+        "4 of 7 configurations are drawn",
     ] {
         assert!(html.contains(number), "{number}");
     }
@@ -67,9 +105,10 @@ fn every_picture_has_its_numbers_beside_it() {
 fn the_recommended_one_is_marked_in_picture_and_table() {
     let without = |outcome: &mut Outcome| outcome.findings.recommended = None;
     for (mark, counts) in [
-        ("recommended, keeps the goal with 20.1 us", (1, 0)),
+        // In the table, and in the hints of two pictures.
+        ("recommended, keeps the goal with 20.1 us", (3, 0)),
         ("None could be recommended", (0, 3)),
-        ("<svg ", (8, 8)),
+        ("<svg ", (10, 10)),
     ] {
         assert_eq!(before_and_after(mark, without), counts, "{mark}");
     }
@@ -95,12 +134,73 @@ fn each_fill_and_the_empties_are_marked() {
 }
 
 #[test]
+fn each_picture_tells_a_pointer_what_lies_there() {
+    let html = page(&outcome());
+    for picture in html.split("<svg ").skip(1) {
+        let (picture, _) = picture.split_once("</svg>").unwrap();
+        let (_, hints) = picture.split_once("<g class=\"hints\"").unwrap();
+        let titles = hints.matches("<title>").count();
+        assert!(
+            titles >= 6 && titles == hints.matches("<rect ").count(),
+            "{titles}"
+        );
+    }
+    for hint in [
+        "s: 400 k IDs due in each 20 ms",
+        " % of it; threshold ",
+        ": no ring</title>",
+        "s ahead of the clock by arithmetic",
+        "32,768 slots, threshold 25 %: 123,456 of 1,000,000 takes found it empty in",
+    ] {
+        assert!(html.contains(hint), "{hint}");
+    }
+}
+
+#[test]
+fn a_line_that_is_zero_throughout_is_left_out_and_named() {
+    let change = |change: fn(&mut Sample)| {
+        move |outcome: &mut Outcome| {
+            for trial in outcome.findings.trials.values_mut() {
+                trial.total.samples.iter_mut().for_each(change);
+            }
+        }
+    };
+    for (text, line, change) in [
+        (
+            "No whole tick was borrowed",
+            1,
+            change(|it| it.borrowed = 0.0),
+        ),
+        ("its level has no line", 0, change(|it| it.level = 0)),
+    ] {
+        assert_eq!(before_and_after(text, change), (0, 3));
+        let (before, after) = before_and_after(&drawn(line), change);
+        assert!(after < before, "{text}: {after} of {before}");
+    }
+    let nothing = |outcome: &mut Outcome| {
+        change(|sample| (sample.borrowed, sample.level) = (0.0, 0))(outcome);
+        outcome.part = Load::steady("1k".parse().unwrap());
+    };
+    assert_eq!(before_and_after("Nothing was borrowed", nothing), (0, 1));
+    assert_eq!(before_and_after("<svg ", nothing), (10, 8));
+    let without_takes = |outcome: &mut Outcome| {
+        let trials = &mut outcome.findings.trials;
+        let first = trials.values_mut().next().unwrap();
+        (first.total.taken, first.total.refused) = (0, 9);
+    };
+    assert_eq!(
+        before_and_after("1 of them gave no IDs", without_takes),
+        (0, 3)
+    );
+}
+
+#[test]
 fn what_comes_from_outside_is_shown_and_not_followed() {
     let evil = "<script>x</script>\"'&";
     let figure = Figure {
         title: "title",
         text: evil.to_owned(),
-        picture: Some(canvas::picture(["id", evil, evil], |_| 9, |_, _| Ok(())).unwrap()),
+        picture: Some(canvas::picture(["id", evil, evil], |_| 9, |_, _| Ok(vec![])).unwrap()),
         head: vec!["one", "two"],
         rows: vec![vec![evil.to_owned(); 2]],
     };
