@@ -25,6 +25,8 @@ mod figure;
 mod heat;
 mod latency;
 mod level;
+#[cfg(test)]
+mod overlap_tests;
 mod palette;
 #[cfg(test)]
 mod tests;
