@@ -6,7 +6,8 @@
 //! search    which settings run, and which is recommended
 //! runner    runs the load on real rings, within the time there is
 //! baseline  the same load without a ring
-//! outcome   the result, and its reasons: text, json, report
+//! outcome   the result
+//! verdict   whether it serves the load, and what speaks against it: text, json, report
 //! ```
 
 use std::collections::HashSet;
@@ -19,7 +20,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use ringflake::plan::Load;
-use ringflake::{Clock, Secret, SystemClock};
+use ringflake::{Cipher, Clock, Secret, SystemClock};
 
 use self::baseline::Baseline;
 use self::goal::Goal;
@@ -29,6 +30,7 @@ use self::outcome::Outcome;
 use self::output::Output;
 use self::runner::RealRings;
 use self::setting::{Choices, capacity};
+use self::verdict::{Grade, Verdict};
 use crate::args::{LayoutArgs, NodeRange, time};
 use crate::count::count;
 use crate::format::{Format, FormatArgs};
@@ -53,9 +55,12 @@ mod report;
 mod runner;
 mod search;
 mod setting;
+mod shortfall;
 mod snippet;
 mod text;
 mod trial;
+mod verdict;
+mod warnings;
 
 /// The smallest and the largest ring that are tried unless capacities are given.
 const CAPACITIES: std::ops::RangeInclusive<u32> = 6..=24;
@@ -71,8 +76,9 @@ const CAPACITIES: std::ops::RangeInclusive<u32> = 6..=24;
 /// IDs are taken at the moments when they are due, whatever came of those before.
 /// They are thrown away; no lease is taken and no secret is read. The machine
 /// should be as busy as it will be. Ctrl-C ends the measuring and prints what is
-/// known by then. The exit status is 1 if nothing can be recommended, or if the
-/// goal is not kept, and 0 otherwise, also after Ctrl-C.
+/// known by then. A load that was not taken when it was due, whatever the ring, ends
+/// with how far it came and what limits it. The exit status is 1 then, if no ring can be
+/// recommended, and if the goal is not kept; and 0 otherwise, also after Ctrl-C.
 #[derive(Debug, Args)]
 pub(crate) struct TuneArgs {
     #[command(flatten)]
@@ -140,12 +146,10 @@ pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode> {
     let printed = print(args, &outcome, &command);
     written?;
     forgive_closed_pipe(printed)?;
-    Ok(
-        match outcome.findings.recommended.is_some() && outcome.keeps_goal() {
-            true => ExitCode::SUCCESS,
-            false => ExitCode::FAILURE,
-        },
-    )
+    Ok(match Verdict::of(&outcome).grade() {
+        Grade::Good | Grade::Caution => ExitCode::SUCCESS,
+        Grade::Bad => ExitCode::FAILURE,
+    })
 }
 
 fn measure(
@@ -201,6 +205,7 @@ fn measure(
         producers,
         goal: args.goal.clone(),
         max_age: args.max_age,
+        backend: Cipher::sparx64(&Secret::generate()?).backend(),
         choices,
         baseline: Baseline::of(first.into_iter().chain(last)),
         findings,

@@ -2,6 +2,7 @@
 
 use std::hint::black_box;
 use std::io;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -27,6 +28,10 @@ pub(crate) struct Measurement {
     pub(crate) refusal: Option<TakeError>,
     /// IDs that were due and not asked for in time.
     pub(crate) missed: u64,
+    /// IDs that had been taken when the time was over.
+    pub(crate) by_end: u64,
+    /// For how long consumers did not run, although they had not gone to sleep: the sum.
+    pub(crate) away: Duration,
     /// Takes that found the ring empty, whatever came of them.
     pub(crate) empties: u64,
     /// IDs that consumers had to make themselves.
@@ -85,7 +90,7 @@ impl Measurement {
             samples,
             ..Self::nothing()
         };
-        let observers = all.add(consumed);
+        let observers = all.add(consumed, open_loop);
         Ok((all, observers))
     }
 
@@ -110,22 +115,31 @@ impl Measurement {
             demanded: open_loop.demanded(),
             ..Self::nothing()
         };
-        all.add(consumed);
+        all.add(consumed, open_loop);
         Ok(all)
     }
 
     /// Adds what each consumer did, and returns what observed them.
-    fn add<O>(&mut self, consumed: Vec<Consumed<O>>) -> Vec<O> {
+    fn add<O>(&mut self, consumed: Vec<Consumed<O>>, open_loop: OpenLoop<'_>) -> Vec<O> {
+        let mut gave_up = false;
         let add = |consumer: Consumed<O>| {
             self.taken += consumer.latency.len();
             self.refused += consumer.refused;
-            self.missed += consumer.missed;
+            self.by_end += consumer.by_end;
+            self.away += consumer.away;
+            gave_up |= consumer.gave_up;
             self.refusal = self.refusal.or(consumer.refusal);
             self.latency += consumer.latency;
             self.took = self.took.max(consumer.took);
             consumer.observer
         };
-        consumed.into_iter().map(add).collect()
+        let observers = consumed.into_iter().map(add).collect();
+        // Relaxed: a request to end, which carries nothing. What a run that was stopped did
+        // not ask for says nothing.
+        if gave_up && !open_loop.stop.load(Relaxed) {
+            self.missed = self.demanded.saturating_sub(self.taken + self.refused);
+        }
+        observers
     }
 
     /// The measurement of no load at all.
@@ -136,6 +150,8 @@ impl Measurement {
             refused: 0,
             refusal: None,
             missed: 0,
+            by_end: 0,
+            away: Duration::ZERO,
             empties: 0,
             in_place: 0,
             fills: 0,

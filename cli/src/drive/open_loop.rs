@@ -34,6 +34,10 @@ const SPIN_AT_MOST: Duration = Duration::from_millis(1);
 /// A shorter pause has no time for an observer.
 const OBSERVE_AT_LEAST: Duration = Duration::from_micros(3);
 
+/// A consumer that looks at the clock after longer than this had no processor meanwhile:
+/// between two looks it takes one group.
+const AWAY_AT_LEAST: Duration = Duration::from_micros(500);
+
 /// Longer latencies count as this one.
 const LONGEST: Duration = Duration::from_secs(3600);
 
@@ -92,8 +96,12 @@ pub(crate) struct Consumed<O> {
     pub(crate) refused: u64,
     /// Why the last of them was.
     pub(crate) refusal: Option<TakeError>,
-    /// IDs that were due and not asked for in time.
-    pub(crate) missed: u64,
+    /// IDs that it had taken when the time was over.
+    pub(crate) by_end: u64,
+    /// Whether it gave up, so far behind that not all IDs that were due were asked for.
+    pub(crate) gave_up: bool,
+    /// For how long it did not run, although it had not gone to sleep.
+    pub(crate) away: Duration,
     pub(crate) took: Duration,
     pub(crate) observer: O,
 }
@@ -130,12 +138,15 @@ impl OpenLoop<'_> {
                 open_loop: self,
                 origin,
                 source: source(),
+                seen: Duration::ZERO,
                 result: Consumed {
                     latency: histogram(),
                     service: histogram(),
                     refused: 0,
                     refusal: None,
-                    missed: 0,
+                    by_end: 0,
+                    gave_up: false,
+                    away: Duration::ZERO,
                     took: Duration::ZERO,
                     observer: observer(),
                 },
@@ -162,6 +173,8 @@ struct Consumer<'a, T, O> {
     open_loop: OpenLoop<'a>,
     origin: Instant,
     source: T,
+    /// When it last looked at the clock, or was last asleep.
+    seen: Duration,
     result: Consumed<O>,
 }
 
@@ -174,21 +187,20 @@ where
         let open_loop = self.open_loop;
         let seconds = open_loop.time.as_secs_f64();
         let share = (index, open_loop.consumers);
-        let mut groups = Pacer::new(open_loop.load, seconds, share, open_loop.groups_per_second);
+        let groups = Pacer::new(open_loop.load, seconds, share, open_loop.groups_per_second);
         let end = open_loop.time.saturating_add(GRACE);
-        while let Some(group) = groups.next() {
+        for group in groups {
             let now = self.wait_until(group.due);
             if open_loop.stop.load(Relaxed) {
                 break;
             }
             if now > end {
-                let left = groups.map(|group| group.ids as u64).sum::<u64>();
-                self.result.missed += group.ids as u64 + left;
+                self.result.gave_up = true;
                 break;
             }
             self.take(group, now);
         }
-        self.result.took = self.since_origin().min(open_loop.time);
+        self.result.took = self.look_at_clock().min(open_loop.time);
         self.result.observer.finish();
     }
 
@@ -196,11 +208,22 @@ where
         Instant::now().saturating_duration_since(self.origin)
     }
 
+    /// Returns the time, after at most one group since it was last asked.
+    fn look_at_clock(&mut self) -> Duration {
+        let now = self.since_origin();
+        let passed = now.saturating_sub(self.seen);
+        if passed > AWAY_AT_LEAST && now <= self.open_loop.time {
+            self.result.away += passed;
+        }
+        self.seen = now;
+        now
+    }
+
     /// Returns the time once it is `due`, or the run was stopped.
     fn wait_until(&mut self, due: f64) -> Duration {
         let due = Duration::from_secs_f64(due);
         loop {
-            let now = self.since_origin();
+            let now = self.look_at_clock();
             let left = due.saturating_sub(now);
             // Relaxed: a request to end, which carries nothing.
             if left.is_zero() || self.open_loop.stop.load(Relaxed) {
@@ -210,6 +233,7 @@ where
             if !busy && left > SPIN_AT_MOST {
                 // Not for long, so that an early end is noticed.
                 thread::sleep((left - SPIN_AT_MOST).min(SPIN_AT_MOST * 50));
+                self.seen = self.since_origin();
             } else if !busy {
                 spin_loop();
             }
@@ -230,7 +254,10 @@ where
             }
             taken += 1;
         }
-        let end = self.since_origin();
+        let end = self.look_at_clock();
+        if end <= self.open_loop.time {
+            self.result.by_end += taken as u64;
+        }
         let latency = end.saturating_sub(Duration::from_secs_f64(group.due));
         let (latencies, services) = (&mut self.result.latency, &mut self.result.service);
         latencies.saturating_record_n(latency.as_nanos() as u64, taken as u64);

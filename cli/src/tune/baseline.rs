@@ -20,6 +20,8 @@ impl Baseline {
         let add = |mut total: Measurement, run: Measurement| {
             total.demanded += run.demanded;
             total.taken += run.taken;
+            total.by_end += run.by_end;
+            total.away += run.away;
             total.missed += run.missed;
             total.latency += run.latency;
             total.took += run.took;

@@ -9,8 +9,11 @@ use serde_json::{Value, json};
 
 use super::outcome::{Outcome, Schedule};
 use super::reasons::reasons;
+use super::shortfall::Limit;
 use super::snippet;
 use super::trial::Trial;
+use super::verdict::{Reservation, Verdict};
+use super::warnings::warnings;
 use crate::load::PERCENTILES;
 use crate::threshold::Threshold;
 
@@ -55,6 +58,7 @@ pub(super) fn object(outcome: &Outcome, command: &str) -> Value {
             "most_borrowed_s": budget.borrowing.most,
             "used_up_after_s": budget.borrowing.used_up_at,
         },
+        "verdict": verdict(outcome),
         "recommendation": recommendation(outcome),
         "baseline": outcome.baseline.as_ref().map(|baseline| json!({
             "ran_s": baseline.total.took.as_secs_f64(),
@@ -62,9 +66,39 @@ pub(super) fn object(outcome: &Outcome, command: &str) -> Value {
             "missed": baseline.total.missed,
             "latency_ns": latency(baseline.latencies()),
         })),
-        "warnings": outcome.warnings(),
+        "warnings": warnings(outcome),
         "reasons": reasons(outcome),
         "settings": outcome.ranked().into_iter().map(setting).collect::<Vec<_>>(),
+    })
+}
+
+fn verdict(outcome: &Outcome) -> Value {
+    let verdict = Verdict::of(outcome);
+    let shortfall = match &verdict {
+        Verdict::NotServed(shortfall) => json!({
+            "due": shortfall.progress.due,
+            "taken_by_end": shortfall.progress.taken,
+            "span_s": shortfall.progress.span.as_secs_f64(),
+            "reached_s": shortfall.reached,
+            "late_p99_ns": nanos(shortfall.late_by),
+            "limits": shortfall.limits.iter().map(limit).collect::<Vec<_>>(),
+        }),
+        _ => Value::Null,
+    };
+    let reservations = Reservation::all_of(outcome);
+    json!({
+        "kind": verdict.name(),
+        "text": verdict.in_words(outcome),
+        "reservations": reservations.into_iter().map(Reservation::name).collect::<Vec<_>>(),
+        "shortfall": shortfall,
+    })
+}
+
+fn limit(limit: &Limit) -> Value {
+    json!({
+        "kind": limit.kind.name(),
+        "ids_per_s": limit.ids_per_second.map(f64::round),
+        "text": limit.text,
     })
 }
 
@@ -90,6 +124,7 @@ fn recommendation(outcome: &Outcome) -> Value {
         "margin": outcome.findings.margin(),
         "ran_s": trial.map(Trial::seconds),
         "lowest_level": trial.map(|trial| trial.lowest_level),
+        "lowest_threshold": trial.map(Trial::carried),
         "proven": outcome.findings.is_proven,
         "builder": snippet::code(outcome),
     })
@@ -101,12 +136,15 @@ fn setting(trial: &Trial) -> Value {
         "threshold": threshold(trial.setting.threshold),
         "runs": trial.runs,
         "ran_s": trial.seconds(),
+        "due": trial.total.demanded,
         "taken": trial.total.taken,
+        "taken_by_end": trial.total.by_end,
         "empties": trial.total.empties,
         "refused": trial.total.refused,
         "missed": trial.total.missed,
         "fills": trial.total.fills,
         "lowest_level": trial.lowest_level,
+        "lowest_threshold": trial.carried(),
         "mean_level": trial.mean_level().round(),
         "most_borrowed_s": trial.most_borrowed,
         "latency_ns": latency(trial.latencies()),

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use ringflake::Layout;
 use ringflake::plan::Load;
+use ringflake::{Backend, Layout};
 
 use super::baseline::Baseline;
 use super::goal::Goal;
@@ -14,7 +14,7 @@ use super::search::Findings;
 use super::setting::{Choices, Setting};
 use super::trial::Trial;
 use crate::threshold::Threshold;
-use crate::units::{bytes, grouped, short, time};
+use crate::units::{bytes, grouped, time};
 
 /// A name and what it stands for.
 pub(super) type Fact = (&'static str, String);
@@ -44,6 +44,8 @@ pub(super) struct Outcome {
     pub(super) goal: Option<Goal>,
     /// How old an ID may become in the ring.
     pub(super) max_age: Duration,
+    /// The encryption that producers make IDs with.
+    pub(super) backend: Backend,
     pub(super) choices: Choices,
     pub(super) findings: Findings,
     /// The load without a ring, if there was time for it.
@@ -86,29 +88,6 @@ impl Outcome {
         ages.fold(0.0, f64::max)
     }
 
-    /// The recommendation in a sentence.
-    pub(super) fn verdict(&self) -> String {
-        let Some(setting) = self.findings.recommended else {
-            let largest = self.choices.capacities.last().copied().unwrap_or_default();
-            return match self.findings.trials.len() {
-                0 => "Nothing was measured, so nothing can be recommended.".to_owned(),
-                tried => format!(
-                    "Nothing can be recommended: {tried} rings of up to {} slots were tried, and \
-                     none went without empties for long enough.",
-                    grouped(largest as u64)
-                ),
-            };
-        };
-        let bytes = bytes(setting.bytes());
-        match self.findings.trial(setting) {
-            Some(trial) => format!(
-                "{setting} ({bytes}): no empties in {} under this load.",
-                time(trial.seconds())
-            ),
-            None => format!("{setting} ({bytes}): concluded from smaller rings; it did not run."),
-        }
-    }
-
     /// Names and values of what is recommended.
     pub(super) fn choice(&self) -> Vec<Fact> {
         let Some(setting) = self.findings.recommended else {
@@ -133,43 +112,6 @@ impl Outcome {
             ("producers", self.producers.to_string()),
             ("nodes", nodes),
         ]
-    }
-
-    /// What the reader has to know before anything else.
-    pub(super) fn warnings(&self) -> Vec<String> {
-        let mut warnings = Vec::from_iter(self.budget.warning());
-        if self.consumers + self.producers > self.cores {
-            warnings.push(format!(
-                "{} consumers and {} producers share {} cores: they delay each other",
-                self.consumers, self.producers, self.cores
-            ));
-        }
-        let trials = self.findings.trials.values();
-        let missed = trials.map(|it| it.total.missed).sum::<u64>();
-        if missed > 0 {
-            warnings.push(format!(
-                "{} IDs that were due were not taken in time: this machine can't take them so \
-                 fast, so the figures are about less than the load",
-                short(missed as f64)
-            ));
-        }
-        if let (Some(goal), Some(trial)) = (&self.goal, self.findings.trial_of_recommended())
-            && !trial.keeps(goal)
-        {
-            warnings.push(format!(
-                "no ring without empties kept the goal, {goal}: the recommended one had {} at {}",
-                time(trial.latency_at(goal.share)),
-                goal.name
-            ));
-        }
-        if self.is_interrupted {
-            warnings.push("the run was interrupted: this is what was measured so far".to_owned());
-        } else if self.findings.recommended.is_some() && !self.findings.is_proven {
-            let text = "the time was too short to prove the recommended ring: give a longer \
-                        --seconds";
-            warnings.push(text.to_owned());
-        }
-        warnings
     }
 
     /// The smallest capacity by the model alone.
@@ -277,6 +219,7 @@ pub(super) mod tests {
             producers: 1,
             goal: Some("p99=50us".parse().unwrap()),
             max_age: Duration::from_secs(60),
+            backend: Backend::Avx2,
             choices: Choices {
                 capacities: (12..=20).map(|shift| 1 << shift).collect(),
                 thresholds: vec![high, low, Threshold::Adaptive],
@@ -307,7 +250,9 @@ pub(super) mod tests {
             empties: if at > 1500 { empties } else { 0 },
         };
         let mut run = Measurement {
+            demanded: 1_000_000,
             taken: 1_000_000,
+            by_end: 1_000_000,
             empties,
             fills: 40,
             samples: (0..2000).map(sample).collect(),

@@ -15,6 +15,8 @@ use self::heat::Grid;
 use super::outcome::{Fact, Outcome};
 use super::reasons::reasons;
 use super::snippet;
+use super::verdict::Verdict;
+use super::warnings::warnings;
 use crate::timestamp;
 
 mod borrowed;
@@ -94,9 +96,9 @@ fn write_advice(html: &mut String, outcome: &Outcome) -> fmt::Result {
     writeln!(
         html,
         "<p class=\"verdict\">{}</p>",
-        Escaped(&outcome.verdict())
+        Escaped(&Verdict::of(outcome).in_words(outcome))
     )?;
-    for warning in outcome.warnings() {
+    for warning in warnings(outcome) {
         let text = Escaped(&warning);
         writeln!(
             html,

@@ -35,6 +35,9 @@ use crate::threshold::Threshold;
 /// How many times what is needed the recommended setting carries.
 pub(super) const MARGIN: usize = 2;
 
+/// The share of its slots that the recommended ring keeps at its lowest level.
+pub(super) const KEPT: f64 = 0.25;
+
 /// What a run is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
@@ -77,13 +80,19 @@ impl Findings {
 
     /// What has to be carried if this is the minimum.
     pub(super) fn needed(&self, minimum: Setting) -> usize {
-        minimum.carries().max(self.modelled.unwrap_or(0))
+        self.carried(minimum).max(self.modelled.unwrap_or(0))
+    }
+
+    /// IDs below its threshold, as measured if it ran.
+    pub(super) fn carried(&self, setting: Setting) -> usize {
+        let trial = self.trial(setting);
+        trial.map_or_else(|| setting.carries(), Trial::carried)
     }
 
     /// How many times what is needed the recommended setting carries.
     pub(super) fn margin(&self) -> Option<f64> {
         let needed = self.needed(self.minimum?);
-        Some(self.recommended?.carries() as f64 / needed as f64)
+        Some(self.carried(self.recommended?) as f64 / needed.max(1) as f64)
     }
 
     /// Whether it had empties, or one did that carries no less.
@@ -152,7 +161,7 @@ enum Proof {
 
 impl<R: Runner> Search<'_, R> {
     fn passes(&self, trial: &Trial) -> bool {
-        trial.is_clean() && self.goal.is_none_or(|goal| trial.keeps(goal))
+        trial.is_clean() && trial.is_as_due() && self.goal.is_none_or(|goal| trial.keeps(goal))
     }
 
     /// Runs once; whether the stage had the time for it.

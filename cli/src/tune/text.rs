@@ -6,15 +6,17 @@ use std::iter;
 use super::outcome::Outcome;
 use super::reasons::reasons;
 use super::snippet;
+use super::verdict::Verdict;
+use super::warnings::warnings;
 use crate::load::PERCENTILES;
 use crate::units::{grouped, short, time};
 
 pub(super) fn print(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
-    writeln!(out, "{}", outcome.verdict())?;
+    writeln!(out, "{}", Verdict::of(outcome).in_words(outcome))?;
     for (name, value) in outcome.choice() {
         writeln!(out, "  {name:<10}  {value}")?;
     }
-    for warning in outcome.warnings() {
+    for warning in warnings(outcome) {
         writeln!(out, "\nWarning: {warning}.")?;
     }
     writeln!(out, "\nWhy")?;

@@ -1,9 +1,35 @@
 //! All runs of one setting together.
 
+use std::time::Duration;
+
 use super::goal::Goal;
 use super::setting::Setting;
 use crate::drive::measurement::Measurement;
 use crate::load::PERCENTILES;
+use crate::threshold::Threshold;
+
+/// An ID that is taken later than this was not served as due. A wait for the processor is
+/// shorter, unless other work takes most of it.
+const LATE: Duration = Duration::from_millis(20);
+
+/// The share of the IDs that must not be late.
+const IN_TIME: f64 = 0.99;
+
+/// How far one run came.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Progress {
+    /// IDs that were due.
+    pub(super) due: u64,
+    /// IDs that had been taken by the end.
+    pub(super) taken: u64,
+    pub(super) span: Duration,
+}
+
+impl Progress {
+    pub(super) fn share(self) -> f64 {
+        self.taken as f64 / self.due.max(1) as f64
+    }
+}
 
 /// One setting, and what is known of it.
 #[derive(Clone, Debug)]
@@ -12,8 +38,14 @@ pub(super) struct Trial {
     pub(super) runs: u32,
     /// The sum of all runs, with the samples of the longest.
     pub(super) total: Measurement,
+    /// How long the longest run was.
+    pub(super) longest: Duration,
+    /// The run that came the least far.
+    pub(super) least: Option<Progress>,
     /// As far as the samples show it.
     pub(super) lowest_level: usize,
+    /// The lowest threshold in the samples, in slots; an adaptive one moves.
+    pub(super) lowest_threshold: Option<usize>,
     /// The sum of all sampled levels, and their number.
     levels: (f64, u64),
     pub(super) most_borrowed: f64,
@@ -25,6 +57,9 @@ impl Trial {
             setting,
             runs: 0,
             total: Measurement::nothing(),
+            longest: Duration::ZERO,
+            least: None,
+            lowest_threshold: None,
             lowest_level: setting.capacity,
             levels: (0.0, 0),
             most_borrowed: 0.0,
@@ -33,7 +68,20 @@ impl Trial {
 
     pub(super) fn add(&mut self, run: Measurement) {
         self.runs += 1;
+        let progress = Progress {
+            due: run.demanded,
+            taken: run.by_end,
+            span: run.took,
+        };
+        if (self.least).is_none_or(|least| progress.share() < least.share()) {
+            self.least = Some(progress);
+        }
+        self.longest = self.longest.max(run.took);
         let total = &mut self.total;
+        total.demanded += run.demanded;
+        total.by_end += run.by_end;
+        total.away += run.away;
+        total.refusal = run.refusal.or(total.refusal.take());
         total.taken += run.taken;
         total.refused += run.refused;
         total.missed += run.missed;
@@ -50,6 +98,8 @@ impl Trial {
         for sample in &run.samples {
             self.levels.0 += sample.level as f64;
             self.levels.1 += 1;
+            let lowest = self.lowest_threshold.get_or_insert(sample.threshold);
+            *lowest = sample.threshold.min(*lowest);
         }
         if run.samples.len() >= total.samples.len() {
             total.samples = run.samples;
@@ -70,9 +120,36 @@ impl Trial {
         self.total.empties + self.total.refused
     }
 
-    /// Whether every take found an ID in the ring.
+    /// Whether every take found an ID in the ring, and there were some.
     pub(super) fn is_clean(&self) -> bool {
-        self.runs > 0 && self.not_served() == 0
+        self.takes() > 0 && self.not_served() == 0
+    }
+
+    /// Whether the IDs were asked for when they were due. If not, the ring met less than
+    /// the load, and shows nothing.
+    pub(super) fn is_as_due(&self) -> bool {
+        is_as_due(&self.total)
+    }
+
+    /// Seconds by which 1 ID in 100 was late, or more.
+    pub(super) fn late_by(&self) -> f64 {
+        self.latency_at(IN_TIME)
+    }
+
+    /// The share of the time for which the consumers did not run, although they would have.
+    pub(super) fn away_share(&self, consumers: usize) -> f64 {
+        let time = self.seconds() * consumers as f64;
+        (self.total.away.as_secs_f64() / time.max(1e-9)).min(1.0)
+    }
+
+    /// IDs that could be taken while a producer was away: those below the threshold. Of an
+    /// adaptive one where it was measured to be lowest.
+    pub(super) fn carried(&self) -> usize {
+        let most = self.setting.carries();
+        match (self.setting.threshold, self.lowest_threshold) {
+            (Threshold::Adaptive, Some(lowest)) => lowest.min(most),
+            _ => most,
+        }
     }
 
     pub(super) fn keeps(&self, goal: &Goal) -> bool {
@@ -100,6 +177,11 @@ impl Trial {
     }
 }
 
+/// Whether the IDs of a run, or of several, were asked for when they were due.
+pub(super) fn is_as_due(run: &Measurement) -> bool {
+    run.missed == 0 && latency_at(run, IN_TIME) <= LATE.as_secs_f64()
+}
+
 /// Seconds that a share of the takes of a run did not exceed.
 pub(super) fn latency_at(run: &Measurement, share: f64) -> f64 {
     run.latency.value_at_quantile(share) as f64 / 1e9
@@ -111,7 +193,6 @@ pub(super) mod tests {
 
     use super::*;
     use crate::drive::measurement::Sample;
-    use crate::threshold::Threshold;
 
     /// A run of a second, in which all takes last `nanos`.
     pub(in super::super) fn measurement(empties: u64, nanos: u64, lowest: usize) -> Measurement {
@@ -126,6 +207,7 @@ pub(super) mod tests {
         let mut run = Measurement {
             demanded: 1000,
             taken: 1000,
+            by_end: 1000,
             empties,
             in_place: empties,
             fills: 1,
