@@ -15,8 +15,7 @@ use self::heat::Grid;
 use super::outcome::{Fact, Outcome};
 use super::reasons::reasons;
 use super::snippet;
-use super::verdict::Verdict;
-use super::warnings::warnings;
+use super::trial::Trial;
 use crate::timestamp;
 
 mod borrowed;
@@ -30,6 +29,7 @@ mod level;
 #[cfg(test)]
 mod overlap_tests;
 mod palette;
+mod summary;
 #[cfg(test)]
 mod tests;
 mod time_chart;
@@ -49,11 +49,15 @@ pub(super) fn html(outcome: &Outcome, command: &str, machine: &[Fact]) -> Result
     Ok(html)
 }
 
-fn figures(outcome: &Outcome) -> Result<Vec<Figure>> {
+/// The trial that is shown: of the recommended ring, or else the longest.
+fn shown(outcome: &Outcome) -> Option<&Trial> {
     let findings = &outcome.findings;
-    // Where nothing is recommended, the longest trial is shown.
     let longest = || findings.trials.values().max_by_key(|it| it.total.took);
-    let shown = findings.trial_of_recommended().or_else(longest);
+    findings.trial_of_recommended().or_else(longest)
+}
+
+fn figures(outcome: &Outcome) -> Result<Vec<Figure>> {
+    let shown = shown(outcome);
     let mut figures = vec![demand::figure(outcome)?];
     if let Some(trial) = shown {
         figures.push(level::figure(trial)?);
@@ -80,34 +84,23 @@ fn write_head(html: &mut String, outcome: &Outcome) -> fmt::Result {
          <meta http-equiv=\"Content-Security-Policy\" \
          content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">\n\
          <link rel=\"icon\" href=\"data:,\">\n\
-         <title>ringflake tune: {title}</title>\n<style>\n{}\
-         @media (prefers-color-scheme: dark) {{\n\
-         :root {{ --paper: #14171A; --ink: #E8EAED; --quiet: #A4ACB5; --rule: #3A4149; \
-         --raised: #1C2024; --link: #6CB6F5; }}\n{}}}\n</style>\n</head>\n<body>\n\
+         <title>ringflake tune: {title}</title>\n<style>\n{}{}\
+         </style>\n</head>\n<body>\n\
          <header>\n<h1>{title}</h1>\n<p class=\"quiet\">Made by ringflake tune, {}</p>\n\
          </header>\n<main>\n",
+        palette::rules(),
         include_str!("report/style.css"),
-        palette::dark_rules(),
         timestamp::in_words(outcome.now_unix_ms),
     )
 }
 
 fn write_advice(html: &mut String, outcome: &Outcome) -> fmt::Result {
-    writeln!(
-        html,
-        "<p class=\"verdict\">{}</p>",
-        Escaped(&Verdict::of(outcome).in_words(outcome))
-    )?;
-    for warning in warnings(outcome) {
-        let text = Escaped(&warning);
-        writeln!(
-            html,
-            "<p class=\"warning\"><strong>Warning:</strong> {text}</p>"
-        )?;
-    }
-    write_facts(html, &outcome.choice())?;
+    summary::write(html, outcome, shown(outcome))?;
     if let Some(code) = snippet::code(outcome) {
-        write_code(html, "The builder", &code)?;
+        writeln!(html, "<section>\n<h2>The recommended generator</h2>")?;
+        write_facts(html, &outcome.choice())?;
+        write_code(html, "The program", &code)?;
+        writeln!(html, "</section>")?;
     }
     writeln!(html, "<section>\n<h2>Why</h2>\n<ul>")?;
     for reason in reasons(outcome) {

@@ -4,8 +4,6 @@
 //! ones in their place where the reader prefers that, by attribute selectors;
 //! so a picture that is cut out of the page still has its colours.
 
-use std::fmt::Write;
-
 use plotters::style::RGBColor;
 
 /// One colour in both of its forms.
@@ -56,19 +54,44 @@ const ALL: [Colour; 15] = [
     SLOW, FEW, MANY, LEFT_OUT,
 ];
 
-/// The rules that put the dark colours in place of the light ones.
-pub(super) fn dark_rules() -> String {
-    let mut rules = String::new();
+/// What the style sheet calls its colours.
+const VARIABLES: [(&str, Colour); 12] = [
+    ("paper", PAPER),
+    ("ink", INK),
+    ("quiet", QUIET),
+    ("rule", Colour::new(0xDFE3E8, 0x3A4149)),
+    ("raised", RAISED),
+    ("link", LINES[0]),
+    ("good", LINES[2]),
+    ("good-paper", CLEAN),
+    ("caution", LINES[1]),
+    ("caution-paper", FEW),
+    ("bad", LINES[4]),
+    ("bad-paper", BAD),
+];
+
+/// Behind code, tables and numbers, and behind a verdict that is bad.
+const RAISED: Colour = Colour::new(0xF5F6F8, 0x1C2024);
+const BAD: Colour = Colour::new(0xFADDDA, 0x4A1E1B);
+
+/// The colours of the page, and the rules that put the dark ones in place of the light ones.
+pub(super) fn rules() -> String {
+    let variables = |form: fn(&Colour) -> u32| {
+        let all = VARIABLES.iter();
+        let all = all.map(|(name, colour)| format!("--{name}: #{:06X};", form(colour)));
+        format!(":root {{ {} }}", all.collect::<Vec<_>>().join(" "))
+    };
+    let mut rules = format!(
+        ":root {{ color-scheme: light dark; }}\n{}\n@media (prefers-color-scheme: dark) {{\n{}\n",
+        variables(|colour| colour.light),
+        variables(|colour| colour.dark)
+    );
     for Colour { light, dark } in ALL {
         for property in ["fill", "stroke"] {
-            // Writing to a string does not fail.
-            let _ = writeln!(
-                rules,
-                "svg [{property}=\"#{light:06X}\"] {{ {property}: #{dark:06X} }}"
-            );
+            rules += &format!("svg [{property}=\"#{light:06X}\"] {{ {property}: #{dark:06X} }}\n");
         }
     }
-    rules
+    rules + "}\n"
 }
 
 #[cfg(test)]
@@ -95,7 +118,15 @@ pub(super) mod tests {
         assert!((contrast(0x77_7777, 0xFF_FFFF) - 4.48).abs() < 0.01);
         let on_paper = LINES.iter().chain([&INK, &QUIET]).map(|&it| (it, PAPER));
         let on_cells = [CLEAN, SLOW, FEW, MANY, LEFT_OUT].map(|cell| (INK, cell));
-        for (text, behind) in on_paper.chain(on_cells) {
+        let on_raised = [INK, QUIET, LINES[0]].map(|it| (it, RAISED));
+        let on_verdicts = [
+            (LINES[2], CLEAN),
+            (LINES[1], FEW),
+            (LINES[4], BAD),
+            (INK, BAD),
+        ];
+        let others = on_cells.into_iter().chain(on_raised).chain(on_verdicts);
+        for (text, behind) in on_paper.chain(others) {
             for (text, behind) in [(text.light, behind.light), (text.dark, behind.dark)] {
                 let contrast = contrast(text, behind);
                 assert!(
