@@ -68,7 +68,7 @@ fn headline(verdict: &Verdict, outcome: &Outcome) -> &'static str {
     let has = |reservation| Reservation::all_of(outcome).contains(&reservation);
     match verdict {
         Verdict::Recommended => "Served",
-        Verdict::WithReservations if has(Reservation::DidNotRun) => {
+        Verdict::WithReservations | Verdict::MissesGoal if has(Reservation::DidNotRun) => {
             "Not proven: the recommended ring did not run"
         }
         Verdict::WithReservations
@@ -256,7 +256,7 @@ mod tests {
         not_run.findings.trials.remove(&recommended);
         assert_says(
             &not_run,
-            &["|p99.9 of a take|-|it did not run", "!|Not proven"],
+            &["|p99.9 of a take|-|it did not run", "|Not proven: the"],
         );
     }
 
