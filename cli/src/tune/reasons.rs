@@ -89,7 +89,7 @@ fn margin(outcome: &Outcome, recommended: Setting) -> Option<String> {
         format!(
             " At its lowest level it held {} IDs, {:.0} %.",
             grouped(trial.lowest_level as u64),
-            100.0 * trial.headroom()
+            (100.0 * trial.headroom()).floor()
         )
     });
     let ran = findings.trial(minimum).map_or(0.0, |trial| trial.seconds());

@@ -84,10 +84,8 @@ impl<'a> Grid<'a> {
     fn text(&self) -> String {
         let recommended = match self.recommended() {
             Some(setting) => format!(
-                "The frame marks the recommended one: {} slots ({}), threshold {}.",
-                grouped(setting.capacity as u64),
+                "The frame marks the recommended one: {setting} ({}).",
                 bytes(setting.bytes()),
-                setting.threshold,
             ),
             None => "None could be recommended.".to_owned(),
         };
@@ -175,7 +173,7 @@ impl<'a> Grid<'a> {
             grouped(trial.not_served()),
             grouped(trial.takes()),
             time(trial.seconds()),
-            100.0 * trial.headroom(),
+            (100.0 * trial.headroom()).floor(),
         )
     }
 

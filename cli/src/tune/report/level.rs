@@ -12,7 +12,8 @@ use crate::tune::setting::Setting;
 use crate::tune::trial::Trial;
 use crate::units::{grouped, short, time};
 
-/// The markers of fills and of empties.
+/// The line of the threshold, and the markers of fills and of empties.
+const THRESHOLD: usize = 3;
 const FILL: usize = 1;
 const EMPTY: usize = 4;
 
@@ -37,7 +38,7 @@ pub(super) fn figure(trial: &Trial) -> Result<Figure> {
         time(end - start),
         grouped(capacity as u64),
         grouped(lowest as u64),
-        100.0 * lowest as f64 / capacity as f64,
+        (100.0 * lowest as f64 / capacity as f64).floor(),
         samples.last().map_or(0, fills),
         samples.last().map_or(0, empties),
         match is_empty(samples) {
@@ -129,7 +130,11 @@ fn draw(
     let thresholds = thinned(&thresholds, |&point| point);
     let ends = thresholds.iter().skip(1).map(|next| next.0).chain([end]);
     for (&(from, threshold), until) in thresholds.iter().zip(ends) {
-        dashed(&mut chart, [(from, threshold), (until, threshold)], 1)?;
+        dashed(
+            &mut chart,
+            [(from, threshold), (until, threshold)],
+            THRESHOLD,
+        )?;
     }
     let above = capacity * 1.09;
     for at in moments(samples, |sample| sample.fills) {
@@ -157,7 +162,7 @@ fn draw(
             1 => with("threshold", threshold),
             _ => "threshold".to_owned(),
         };
-        names.push(name(threshold, "threshold", wide, LINES[1]));
+        names.push(name(threshold, "threshold", wide, LINES[THRESHOLD]));
     }
     if moments(samples, |sample| sample.fills).next().is_some() {
         names.push(name(above, "fills", "fills".to_owned(), LINES[FILL]));
