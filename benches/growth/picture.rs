@@ -1,6 +1,7 @@
 //! The tables as a picture.
 
 use std::error::Error;
+use std::fs;
 use std::ops::Range;
 
 use plotters::coord::Shift;
@@ -14,23 +15,53 @@ const SIZE: (u32, u32) = (1200, 840);
 /// The range of costs shown, in nanoseconds.
 const NANOS: Range<f64> = 0.5..100.0;
 
-/// Colours that are told apart by colour-blind readers as well (Okabe and Ito).
-const COLOURS: [RGBColor; 4] = [
-    RGBColor(0, 114, 178),
-    RGBColor(86, 180, 233),
-    RGBColor(213, 94, 0),
-    RGBColor(230, 159, 0),
+/// Colours that stand out from paper, in the light theme and in the dark one.
+const COLOURS: [Themed; 4] = [
+    Themed(0x0060A8, 0x6CB6F5),
+    Themed(0x00704E, 0x4CC9A0),
+    Themed(0xA84300, 0xF59A5B),
+    Themed(0x7A3FA0, 0xC9A0EC),
 ];
+
+/// Paper, and what is written on it.
+const REST: [Themed; 2] = [Themed(0xFFFFFF, 0x14171A), Themed(0x000000, 0xE8EAED)];
+
+/// A colour that is drawn, and what takes its place where dark pages are preferred.
+#[derive(Clone, Copy)]
+struct Themed(u32, u32);
+
+impl Themed {
+    fn drawn(self) -> RGBColor {
+        let [_, red, green, blue] = self.0.to_be_bytes();
+        RGBColor(red, green, blue)
+    }
+}
 
 /// Draws a panel for each axis into an SVG file.
 pub(crate) fn draw(file: &str, panels: &[(Axis, Vec<Line>)]) -> Result<(), Box<dyn Error>> {
-    let picture = SVGBackend::new(file, SIZE).into_drawing_area();
-    picture.fill(&WHITE)?;
-    for (area, (axis, lines)) in picture.split_evenly((2, 2)).iter().zip(panels) {
-        draw_panel(area, axis, lines)?;
+    let mut svg = String::new();
+    {
+        let picture = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+        picture.fill(&WHITE)?;
+        for (area, (axis, lines)) in picture.split_evenly((2, 2)).iter().zip(panels) {
+            draw_panel(area, axis, lines)?;
+        }
+        picture.present()?;
     }
-    picture.present()?;
+    let (head, rest) = svg.split_once('\n').unwrap_or((&svg, ""));
+    fs::write(file, format!("{head}\n{}{rest}", style()))?;
     Ok(())
+}
+
+/// The rules that put the dark colours in place.
+fn style() -> String {
+    let mut style = String::from("<style>\n@media (prefers-color-scheme: dark) {\n");
+    for Themed(light, dark) in REST.into_iter().chain(COLOURS) {
+        for property in ["fill", "stroke"] {
+            style += &format!("[{property}=\"#{light:06X}\"] {{ {property}: #{dark:06X} }}\n");
+        }
+    }
+    style + "}\n</style>\n"
 }
 
 fn draw_panel(
@@ -65,7 +96,7 @@ fn draw_panel(
         .draw()?;
 
     for (line, colour) in lines.iter().zip(COLOURS) {
-        let style = colour.stroke_width(2);
+        let style = colour.drawn().stroke_width(2);
         let costs = line.costs.iter().enumerate();
         let points = costs.map(|(index, (_, cost))| (index, cost.live));
         let consumers = match line.consumers {
