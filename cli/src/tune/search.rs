@@ -8,7 +8,11 @@
 //!    longest wake-up of this machine, and the short runs may not have met one. The
 //!    recommended setting carries [`MARGIN`] times what is needed.
 //! 3. **Proof.** The recommended setting runs for much longer. If it has empties, the
-//!    search goes on above it.
+//!    search goes on above it. If its level falls below [`KEPT`], the next one is proven,
+//!    and where none keeps as much, the one that kept the most is recommended.
+//!
+//! Only a run without empties, in which the IDs were taken when they were due, speaks for a
+//! setting. Without one nothing is recommended.
 //!
 //! # Underruns
 //!
@@ -214,19 +218,86 @@ impl<R: Runner> Search<'_, R> {
             if self.has_failed(minimum) {
                 continue;
             }
-            let recommended = self.with_margin(minimum);
-            let proof = self.prove(recommended)?;
-            if proof == Proof::Failed {
-                // It is underrun, and so is the minimum, or it has missed the goal.
-                above = minimum.capacity;
-                continue;
+            if self.recommend_above(minimum)? {
+                return Ok(true);
             }
-            self.findings.minimum = Some(minimum);
-            self.findings.recommended = Some(recommended);
-            self.findings.is_proven = proof == Proof::Passed;
-            return Ok(true);
+            // What was tried is underrun, and so is the minimum, or it has missed the goal.
+            above = minimum.capacity;
         }
         Ok(false)
+    }
+
+    /// Recommends a setting with the margin over `minimum`; whether one passes its proof.
+    fn recommend_above(&mut self, minimum: Setting) -> Result<bool> {
+        // Those that pass, and keep too little.
+        let mut low = Vec::new();
+        while let Some(setting) = self.with_margin(minimum, &low) {
+            if self.is_low(setting) && !low.is_empty() {
+                break;
+            }
+            let proof = self.prove(setting)?;
+            if proof == Proof::Failed {
+                return Ok(false);
+            }
+            if self.findings.trial(setting).is_none() && !low.is_empty() {
+                // What ran counts for more than what did not.
+                break;
+            }
+            if !self.is_measured_low(setting) {
+                return Ok(self.accept(minimum, setting, proof));
+            }
+            low.push(setting);
+        }
+        let kept = |setting: &Setting| self.findings.trial(*setting).map_or(0.0, Trial::headroom);
+        let best = (low.into_iter()).max_by(|one, other| kept(one).total_cmp(&kept(other)));
+        let Some(best) = best else {
+            return Ok(false);
+        };
+        let proof = self.prove_for_long(best)?;
+        Ok(proof != Proof::Failed && self.accept(minimum, best, proof))
+    }
+
+    /// Whether a run speaks for this recommendation, which is noted then.
+    fn accept(&mut self, minimum: Setting, setting: Setting, proof: Proof) -> bool {
+        let ran = [minimum, setting].map(|it| self.findings.trial(it).is_some());
+        if ran == [false, false] {
+            return false;
+        }
+        self.findings.minimum = Some(minimum);
+        self.findings.recommended = Some(setting);
+        self.findings.is_proven = proof == Proof::Passed;
+        true
+    }
+
+    fn is_measured_low(&self, setting: Setting) -> bool {
+        let trial = self.findings.trial(setting);
+        trial.is_some_and(|trial| trial.headroom() < KEPT)
+    }
+
+    /// Whether less than [`KEPT`] of this setting would be left, as far as is known.
+    fn is_low(&self, setting: Setting) -> bool {
+        let served = || {
+            let trials = self.findings.trials.values();
+            trials.filter(|trial| trial.is_clean() && trial.is_as_due())
+        };
+        let most = setting.carries();
+        self.is_measured_low(setting)
+            || match setting.threshold {
+                Threshold::Percent(_) => {
+                    let fixed = served().filter(|it| it.setting.threshold != Threshold::Adaptive);
+                    let drawdown = fixed.map(|it| it.carried().saturating_sub(it.lowest_level));
+                    // At least one, because a fill begins below the threshold.
+                    let left = most.saturating_sub(drawdown.max().unwrap_or(0).max(1));
+                    (left as f64) < KEPT * setting.capacity as f64
+                }
+                // Once it has come down it stays there in a larger ring, too.
+                Threshold::Adaptive => served().any(|trial| {
+                    trial.setting.threshold == Threshold::Adaptive
+                        && trial.setting.capacity <= setting.capacity
+                        && trial.carried() < trial.setting.carries()
+                        && trial.lowest_level < (KEPT * setting.capacity as f64) as usize
+                }),
+            }
     }
 
     fn has_failed(&self, setting: Setting) -> bool {
@@ -254,10 +325,11 @@ impl<R: Runner> Search<'_, R> {
         best.map(|(_, _, setting)| setting)
     }
 
-    /// The fewest slots that carry the margin. Another fixed threshold may need fewer
+    /// The fewest slots that carry the margin, without those of `tried`; one that keeps
+    /// enough at its lowest level comes first. Another fixed threshold may need fewer
     /// than that of the minimum. An adaptive one carries what it has learnt to, so it
-    /// is compared only with itself.
-    fn with_margin(&self, minimum: Setting) -> Setting {
+    /// is compared with itself before others.
+    fn with_margin(&self, minimum: Setting, tried: &[Setting]) -> Option<Setting> {
         let wanted = self.findings.needed(minimum).saturating_mul(MARGIN);
         let is_fixed = |threshold| threshold != Threshold::Adaptive;
         let is_comparable = |threshold| {
@@ -266,20 +338,43 @@ impl<R: Runner> Search<'_, R> {
         let settings = self.choices.settings();
         let found = settings
             .filter(|it| it.capacity >= minimum.capacity && it.carries() >= wanted)
-            .filter(|&it| is_comparable(it.threshold) && !self.has_failed(it))
-            .min_by_key(|it| (it.capacity, it.carries()));
-        found.unwrap_or(Setting {
+            .filter(|&it| !self.has_failed(it) && !self.findings.is_underrun(it))
+            .filter(|it| !tried.contains(it))
+            .filter(|&it| is_comparable(it.threshold) || self.is_low(minimum))
+            .min_by_key(|&it| {
+                let place = (self.is_low(it), !is_comparable(it.threshold));
+                (place, it.capacity, it.carries())
+            });
+        let largest = || Setting {
             capacity: (self.choices.capacities.last()).map_or(minimum.capacity, |&it| it),
             ..minimum
-        })
+        };
+        found.or_else(|| tried.is_empty().then(largest))
     }
 
-    /// Runs a setting until it has run for long enough, or fails.
+    /// Runs a setting until it has run for long enough, or fails, or is known to keep too
+    /// little.
     fn prove(&mut self, setting: Setting) -> Result<Proof> {
+        self.prove_until(setting, Self::is_measured_low)
+    }
+
+    /// The same, whatever it keeps.
+    fn prove_for_long(&mut self, setting: Setting) -> Result<Proof> {
+        self.prove_until(setting, |_, _| false)
+    }
+
+    fn prove_until(
+        &mut self,
+        setting: Setting,
+        is_enough: fn(&Self, Setting) -> bool,
+    ) -> Result<Proof> {
         loop {
             let trial = self.findings.trial(setting);
             if self.has_failed(setting) {
                 return Ok(Proof::Failed);
+            }
+            if is_enough(self, setting) {
+                return Ok(Proof::Unfinished);
             }
             if trial.is_some_and(|trial| trial.seconds() >= self.runner.proof_seconds()) {
                 return Ok(Proof::Passed);
@@ -372,7 +467,11 @@ mod tests {
             let empties = needs.saturating_sub(setting.carries()) as u64;
             let lowest = setting.carries().saturating_sub(needs);
             let nanos = (self.nanos)(setting, stage);
-            Ok(Some(measurement(empties, nanos, lowest)))
+            let mut run = measurement(empties, nanos, lowest);
+            for sample in &mut run.samples {
+                sample.threshold = setting.carries();
+            }
+            Ok(Some(run))
         }
 
         fn proof_seconds(&self) -> f64 {
@@ -500,14 +599,47 @@ mod tests {
         let half = Setting::new(2048, ADAPTIVE);
         assert!(!one_threshold.is_underrun(half) && one_threshold.trial(half).is_none());
 
-        // Three runs, all of rings that are too small: the answer lies above them.
+        // Three runs, all of rings that are too small: none speaks for a larger one.
         let too_small = find(|_| 3000, [LOW, HIGH], [3, 0], 32);
-        let minimum = too_small.minimum.unwrap();
-        let mut trials = too_small.trials.values();
-        assert!(trials.all(|it| it.setting.carries() < minimum.carries()));
-        assert!(too_small.trial(minimum).is_none());
-        let recommended = too_small.recommended.unwrap();
-        assert_eq!(recommended.capacity, minimum.capacity * MARGIN);
+        assert_eq!(too_small.trials.len(), 3);
+        assert_eq!((too_small.minimum, too_small.recommended), (None, None));
+    }
+
+    #[test]
+    fn a_quarter_of_the_recommended_ring_is_left_at_its_lowest_level() {
+        // 4,096 slots do, and 75 % of 8,192 carry the margin; but the proof meets what
+        // leaves 144 of them.
+        let mut machine = FakeMachine::new(|run| if run == 1 { 3000 } else { 6000 });
+        let findings = machine.find(&[LOW, HIGH], None, 3000);
+        let low = Setting::new(8192, HIGH);
+        assert_eq!(findings.trial(low).unwrap().lowest_level, 144);
+        assert!(findings.trial(low).unwrap().is_clean());
+        let recommended = findings.trial_of_recommended().unwrap();
+        assert_eq!(recommended.setting, Setting::new(16_384, HIGH));
+        assert!(recommended.headroom() >= KEPT && findings.is_proven);
+    }
+
+    #[test]
+    fn where_no_ring_keeps_a_quarter_the_one_that_keeps_most_is_recommended() {
+        let quarter = Threshold::Percent(25);
+        let mut machine = FakeMachine::new(|_| 3000);
+        let findings = machine.find(&[quarter], None, 3000);
+        let recommended = findings.trial_of_recommended().unwrap();
+        assert_eq!(recommended.setting, Setting::new(32_768, quarter));
+        assert!(recommended.headroom() < KEPT && findings.is_proven);
+        // With another threshold there is one that does, and it costs no more.
+        let findings = FakeMachine::new(|_| 3000).find(&[quarter, LOW], None, 3000);
+        assert_eq!(findings.recommended, Some(Setting::new(16_384, LOW)));
+    }
+
+    #[test]
+    fn a_ring_that_met_less_than_the_load_is_not_recommended() {
+        // None of the IDs was taken before it had been due for a second.
+        let mut machine = FakeMachine::new(|_| 3000);
+        machine.nanos = |_, _| 1_000_000_000;
+        let findings = machine.find(&[LOW, HIGH], None, 3000);
+        assert_eq!((findings.minimum, findings.recommended), (None, None));
+        assert!(findings.trials.values().any(Trial::is_clean));
     }
 
     proptest! {
