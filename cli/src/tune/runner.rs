@@ -40,6 +40,9 @@ const WITHOUT_RING: f64 = 0.125;
 /// For how long the recommended setting runs until it counts as proven, likewise.
 const PROOF: f64 = 0.6;
 
+/// So many runs are a proof in any case: of a trace that is over before the time is.
+const RUNS_OF_PROOF: f64 = 20.0;
+
 /// How long each run of a proof is at the least, likewise.
 const RUN_OF_PROOF: f64 = 0.15;
 
@@ -140,24 +143,30 @@ impl Runner for RealRings<'_> {
             .context("a thread can't be started")?;
         // A run that was broken off can show empties, but not that there are none.
         let is_clean = run.empties == 0 && run.refused == 0;
-        if self.interrupt.came() && is_clean {
+        // Nor does one show anything in which no ID was due.
+        let is_empty = run.taken + run.refused == 0;
+        if is_empty || self.interrupt.came() && is_clean {
             return Ok(None);
         }
         Ok(Some(run))
     }
 
     fn proof_seconds(&self) -> f64 {
-        self.time.as_secs_f64() * PROOF
+        let runs = self.length(Stage::Proof).as_secs_f64() * RUNS_OF_PROOF;
+        runs.min(self.time.as_secs_f64() * PROOF)
     }
 }
 
 /// How long a run of the search is: a period and the burst that follows, because the
-/// first burst finds a full ring. At least a sixteenth of the time, at the most a
-/// quarter of it.
+/// first burst finds a full ring. At least a sixteenth of the time, and what a few IDs
+/// take; at the most a quarter of it.
 pub(super) fn run_length(load: &Load, time: Duration) -> Duration {
     const AFTERWARDS: f64 = 0.02;
-    let shortest = time.as_secs_f64() / 16.0;
+    const FEW_IDS: f64 = 20.0;
     let longest = time.as_secs_f64() / 4.0;
+    let shortest = (time.as_secs_f64() / 16.0)
+        .max(FEW_IDS / load.mean())
+        .min(longest);
     let meets_all = match load.duration() {
         Some(whole) => whole.as_secs_f64(),
         // The burst, what follows it, and the next burst.
@@ -249,6 +258,9 @@ mod tests {
         assert_eq!(length(&bursts("20M:1ms/10ms")), 1.25);
         assert!((length(&bursts("20M:1s/2s")) - 3.02).abs() < 1e-9);
         assert_eq!(length(&bursts("20M:1s/1h")), 5.0);
+        // Some IDs are due, if there is time for that.
+        assert_eq!(length(&Load::steady("5/s".parse().unwrap())), 4.0);
+        assert_eq!(length(&Load::steady("1/s".parse().unwrap())), 5.0);
     }
 
     #[test]

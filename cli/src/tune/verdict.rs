@@ -33,6 +33,9 @@ pub(super) enum Grade {
     Bad,
 }
 
+/// From fewer takes than this nothing follows.
+const FEW: u64 = 100;
+
 /// What speaks against a recommended ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reservation {
@@ -48,6 +51,8 @@ pub(super) enum Reservation {
     FewNodes,
     /// The runs were shorter than the load's period.
     ShortRuns,
+    /// Fewer than [`FEW`] IDs were taken from it.
+    FewTakes,
 }
 
 impl Reservation {
@@ -69,6 +74,7 @@ impl Reservation {
             (Self::SmallMargin, findings.margin().is_some_and(is_small)),
             (Self::FewNodes, outcome.budget.warning().is_some()),
             (Self::ShortRuns, longest < Some(period)),
+            (Self::FewTakes, trial.is_some_and(|it| it.takes() < FEW)),
         ];
         let found = checks.into_iter().filter(|&(_, applies)| applies);
         found.map(|(reservation, _)| reservation).collect()
@@ -98,6 +104,11 @@ impl Reservation {
                 "no run lasted for a whole period of {}, so no ring met a second burst: {longer}",
                 time(outcome.load.period()?.as_secs_f64())
             ),
+            Self::FewTakes => format!(
+                "only {} IDs were due in the runs of the recommended ring, too few to prove it: \
+                 {longer}",
+                grouped(findings.trial_of_recommended()?.takes())
+            ),
             Self::FewNodes => return None,
         })
     }
@@ -111,6 +122,7 @@ impl Reservation {
             Self::SmallMargin => "small_margin",
             Self::FewNodes => "few_nodes",
             Self::ShortRuns => "short_runs",
+            Self::FewTakes => "few_takes",
         }
     }
 }
