@@ -71,7 +71,8 @@ const CAPACITIES: std::ops::RangeInclusive<u32> = 6..=24;
 /// capacities and thresholds, and recommends the smallest one with a margin of 2: it
 /// carries twice what the smallest ring without empties does, or twice what is taken
 /// during the longest wake-up of this machine if that is more. The recommended ring
-/// then runs for much longer, and one empty sends the search on.
+/// then runs for much longer; one empty sends the search on, and so does a level below
+/// a quarter of the ring.
 ///
 /// IDs are taken at the moments when they are due, whatever came of those before.
 /// They are thrown away; no lease is taken and no secret is read. The machine

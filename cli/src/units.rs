@@ -44,6 +44,15 @@ pub(crate) fn time(seconds: f64) -> String {
     )
 }
 
+/// A share in percent, without the sign: `79`, and `<0.01` where digits would say 0.
+pub(crate) fn percent(share: f64) -> String {
+    let percent = 100.0 * share;
+    match percent > 0.0 && percent < 0.01 {
+        true => "<0.01".to_owned(),
+        false => digits(percent),
+    }
+}
+
 /// A number of bytes: `512 KiB`.
 pub(crate) fn bytes(bytes: usize) -> String {
     for (shift, name) in [(30, "GiB"), (20, "MiB"), (10, "KiB")] {
@@ -137,6 +146,14 @@ mod tests {
         ] {
             assert_eq!(time(seconds), text);
         }
+    }
+
+    #[test]
+    fn a_share_is_never_rounded_to_nothing() {
+        for (share, text) in [(0.0, "0"), (1e-6, "<0.01"), (0.0003, "0.03"), (0.79, "79")] {
+            assert_eq!(percent(share), text);
+        }
+        assert_eq!(percent(7.63), "763");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::search::MARGIN;
 use super::setting::Setting;
 use crate::load::BORROW_LIMIT;
 use crate::threshold::Threshold;
-use crate::units::{grouped, short, time};
+use crate::units::{grouped, percent, short, time};
 
 /// All of them.
 pub(super) fn reasons(outcome: &Outcome) -> Vec<String> {
@@ -53,7 +53,7 @@ fn machine(outcome: &Outcome) -> String {
 /// Peak x wake-up against the slots below the threshold.
 fn wake_up(outcome: &Outcome, recommended: Setting) -> String {
     let (peak, wake) = (outcome.load.peak(), outcome.machine.wake_longest);
-    let (needed, carries) = (peak * wake, recommended.carries());
+    let (needed, carries) = (peak * wake, outcome.findings.carried(recommended));
     let filled = outcome.machine.fill_rate * outcome.producers as f64;
     let then = match filled > peak {
         true => format!("fills by {} IDs/s", short(filled - peak)),
@@ -63,14 +63,24 @@ fn wake_up(outcome: &Outcome, recommended: Setting) -> String {
         ),
     };
     format!(
-        "At the peak {} IDs are taken during the longest wake-up ({} IDs/s x {}); below the threshold \
-         lie {}, {:.1} times as many. From then on the ring {then}.",
+        "At the peak {} IDs are taken during the longest wake-up ({} IDs/s x {}); below the \
+         threshold{} lie {}, {} times as many. From then on the ring {then}.",
         short(needed),
         short(peak),
         time(wake),
+        lowest_threshold(outcome, recommended),
         grouped(carries as u64),
-        carries as f64 / needed.max(1.0)
+        short(carries as f64 / needed.max(1.0))
     )
+}
+
+/// Which one is spoken of where it moves.
+fn lowest_threshold(outcome: &Outcome, setting: Setting) -> &'static str {
+    match (setting.threshold, outcome.findings.trial(setting)) {
+        (Threshold::Percent(_), _) => "",
+        (Threshold::Adaptive, Some(_)) => ", where it was measured to be lowest,",
+        (Threshold::Adaptive, None) => ", if it stays at its upper bound,",
+    }
 }
 
 fn margin(outcome: &Outcome, recommended: Setting) -> Option<String> {
@@ -81,25 +91,29 @@ fn margin(outcome: &Outcome, recommended: Setting) -> Option<String> {
         true => "the model asks for",
         false => "the smallest ring without empties carries",
     };
-    let short_of = match recommended.carries() < needed.saturating_mul(MARGIN) {
+    let carries = findings.carried(recommended);
+    let short_of = match carries < needed.saturating_mul(MARGIN) {
+        true if carries < recommended.carries() => ", because the threshold came down",
         true => ", for want of a larger ring",
         false => "",
     };
     let level = findings.trial(recommended).map(|trial| {
         format!(
-            " At its lowest level it held {} IDs, {:.0} %.",
+            " At its lowest level the recommended one held {} IDs, {:.0} %.",
             grouped(trial.lowest_level as u64),
             (100.0 * trial.headroom()).floor()
         )
     });
-    let ran = findings.trial(minimum).map_or(0.0, |trial| trial.seconds());
+    let ran = match findings.trial(minimum) {
+        Some(trial) => format!("ran for {}", time(trial.seconds())),
+        None => "did not run itself".to_owned(),
+    };
     Some(format!(
         "The margin is {}{short_of}: before the ring is empty {} IDs can be taken, where {by} {}. That \
-         smallest ring has {minimum}, and ran for {}; {}.{}",
+         smallest ring has {minimum}, and {ran}; {}.{}",
         short(findings.margin()?),
-        grouped(recommended.carries() as u64),
+        grouped(carries as u64),
         grouped(needed as u64),
-        time(ran),
         next_smaller(outcome, minimum),
         level.unwrap_or_default()
     ))
@@ -196,15 +210,25 @@ fn nodes(outcome: &Outcome) -> String {
         Some(at) => format!("they are used up after {}", time(at)),
         None => "they are never used up".to_owned(),
     };
-    let capacity = outcome.findings.recommended.map_or(0, |it| it.capacity);
+    let by_load = match budget.borrowing.most > 0.0 {
+        true => format!(
+            "It borrows up to {} ahead of the clock",
+            time(budget.borrowing.most)
+        ),
+        false => "It borrows nothing".to_owned(),
+    };
+    let by_ring = match outcome.findings.recommended {
+        Some(setting) => {
+            let borrowed = time(budget.borrowed_by_ring(setting.capacity));
+            format!(", and a full ring {borrowed} on top")
+        }
+        None => String::new(),
+    };
     format!(
-        "The lease: {}, and the load takes {:.0} % of that. It borrows up to {} ahead of the clock, \
-         and a full ring {} on top; {limit} s may be borrowed, and {end}. A restart on the same \
-         nodes waits for what was borrowed.",
+        "The lease: {}, and the load takes {} % of that. {by_load}{by_ring}; {limit} s may be \
+         borrowed, and {end}. A restart on the same nodes waits for what was borrowed.",
         budget.in_words(),
-        100.0 * budget.share(),
-        time(budget.borrowing.most),
-        time(budget.borrowed_by_ring(capacity)),
+        percent(budget.share()),
     )
 }
 
@@ -212,15 +236,69 @@ fn nodes(outcome: &Outcome) -> String {
 fn lifetime(outcome: &Outcome) -> String {
     let left = outcome.layout.remaining_lifetime(outcome.now_unix_ms);
     let left = time(left.as_secs_f64());
-    let percent = 100.0 * outcome.budget.share();
-    if percent > 100.0 {
+    let share = outcome.budget.share();
+    if share > 1.0 {
         return format!(
-            "The layout lasts for {left} more, but not at this rate: it asks for {percent:.0} % of \
-             what its nodes have, and nothing makes up for that."
+            "The layout lasts for {left} more, but not at this rate: it asks for {} % of \
+             what its nodes have, and nothing makes up for that.",
+            percent(share)
         );
     }
     format!(
-        "The layout lasts for {left} more. This rate does not shorten that: it takes {percent:.2} % \
-         of the IDs that its nodes have in each tick, and what is left of a tick is not kept."
+        "The layout lasts for {left} more. This rate does not shorten that: it takes {} % of \
+         the IDs that its nodes have in each tick, and what is left of a tick is not kept.",
+        percent(share)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use ringflake::plan::Load;
+
+    use super::*;
+    use crate::tune::nodes::NodeBudget;
+    use crate::tune::outcome::tests::outcome;
+
+    #[test]
+    fn the_threshold_that_is_explained_is_the_one_that_was_measured() {
+        let mut outcome = outcome();
+        let adaptive = Setting::new(1 << 17, Threshold::Adaptive);
+        outcome.findings.minimum = Some(Setting::new(1 << 16, Threshold::Adaptive));
+        outcome.findings.recommended = Some(adaptive);
+        let samples = &outcome.findings.trials[&adaptive].total.samples;
+        let lowest = samples.iter().map(|sample| sample.threshold).min().unwrap();
+        assert!(lowest < adaptive.carries() / 2);
+        let text = reasons(&outcome).join("\n");
+        let expected = format!(
+            "below the threshold, where it was measured to be lowest, lie {},",
+            grouped(lowest as u64)
+        );
+        assert!(text.contains(&expected), "{text}");
+        let upper_bound = grouped(adaptive.carries() as u64);
+        assert!(!text.contains(&upper_bound), "{text}");
+
+        // A fixed one does not move, whatever the samples say.
+        let fixed = Setting::new(1 << 17, Threshold::Percent(50));
+        outcome.findings.recommended = Some(fixed);
+        let text = reasons(&outcome).join("\n");
+        assert!(text.contains("below the threshold lie 65,536,"), "{text}");
+    }
+
+    #[test]
+    fn nothing_lasts_no_time_and_takes_no_share() {
+        let mut outcome = outcome();
+        outcome.load = Load::steady("1/s".parse().unwrap());
+        outcome.budget = NodeBudget::new(&outcome.load, &outcome.layout, None).unwrap();
+        outcome
+            .findings
+            .trials
+            .remove(&outcome.findings.minimum.unwrap());
+        for recommended in [outcome.findings.recommended, None] {
+            outcome.findings.recommended = recommended;
+            let text = reasons(&outcome).join("\n");
+            assert!(!text.contains(" 0 ns"), "{text}");
+            assert!(text.contains("It borrows nothing"), "{text}");
+            assert!(text.contains("the load takes <0.01 % of that"), "{text}");
+        }
+    }
 }
