@@ -125,6 +125,8 @@ mod layout;
 pub mod lease;
 #[cfg(feature = "sqlite")]
 pub mod local;
+#[allow(dead_code, reason = "the stripes of a generator will use it")]
+mod per_core;
 pub mod plan;
 mod ring;
 mod source;
@@ -157,6 +159,9 @@ pub use self::layout::{
 pub use self::lease::{Lease, LeaseError, LeaseStore, StaticLease};
 #[cfg(feature = "sqlite")]
 pub use self::local::{Local, LocalError};
+#[cfg(feature = "loom")]
+#[doc(hidden)]
+pub use self::per_core::run_on_core;
 pub use self::ring::{Permit, PushError, RingBuffer, RingError};
 pub use self::timeline::Refused;
 #[cfg(feature = "loom")]
