@@ -63,6 +63,7 @@ mod policy;
 mod producers;
 mod recall;
 mod requests;
+mod stripe;
 #[cfg(test)]
 mod tests;
 mod timetable;
@@ -76,3 +77,4 @@ pub use self::policy::{
 };
 pub(crate) use self::producers::Producers;
 pub(crate) use self::recall::RecallMark;
+pub(crate) use self::stripe::Stripe;

@@ -125,7 +125,6 @@ mod layout;
 pub mod lease;
 #[cfg(feature = "sqlite")]
 pub mod local;
-#[allow(dead_code, reason = "the stripes of a generator will use it")]
 mod per_core;
 pub mod plan;
 mod ring;

@@ -142,14 +142,22 @@ struct Counters {
 // SAFETY: four atomic integers, for which all-zero bytes are the value 0.
 unsafe impl ZeroIsValid for Counters {}
 
+/// Why an attempt to take an ID took none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotTaken {
+    Empty,
+    /// Another consumer was faster.
+    Contended,
+}
+
 impl RingBuffer {
     /// The largest capacity, in slots: 2^30, which takes 8 GiB.
     pub const MAX_CAPACITY: usize = error::MAX_CAPACITY;
 
     /// Makes an empty ring of `capacity` slots.
     ///
-    /// Writes every slot once. That takes a tenth of a nanosecond each, or more where the
-    /// system has to find the memory first.
+    /// Takes some microseconds: the system finds the memory of a large ring when its slots
+    /// are first written.
     ///
     /// # Errors
     ///
@@ -226,32 +234,41 @@ impl RingBuffer {
     }
 
     /// [`take`](Self::take), and a lower bound of the IDs that it left.
-    #[inline]
     pub(crate) fn take_leaving(&self) -> Option<(Id, u64)> {
         let mut backoff = ContentionBackoff::FIRST;
         loop {
-            // Acquire: pairs with the AcqRel exchange below, so that `tail` is
-            // at least what the consumer before saw, and with `settled_level`.
-            let cursor = self.counters.cursor.load(Acquire);
-            // Acquire: pairs with the Release in `advance_tail`; the slots
-            // below it are written.
-            let tail = self.counters.tail.load(Acquire);
-            debug_assert!(cursor <= tail, "R2");
-            if cursor == tail {
-                return None;
+            match self.try_take() {
+                Ok(taken) => return Some(taken),
+                Err(NotTaken::Empty) => return None,
+                Err(NotTaken::Contended) => backoff = backoff.wait(),
             }
-            // Relaxed: ordered by `tail`; a stale or newer value makes the exchange fail.
-            let id = self.slot(cursor).load(Relaxed);
-            // Release: the slot was read before a producer may write it again
-            // (pairs with the Acquire in `fill_limit`). Acquire: see `settled_level`.
-            let exchange =
-                self.counters
-                    .cursor
-                    .compare_exchange(cursor, cursor + 1, AcqRel, Relaxed);
-            if exchange.is_ok() {
-                return Some((Id::from_u64(id), tail - cursor - 1));
-            }
-            backoff = backoff.wait();
+        }
+    }
+
+    /// One attempt of [`take_leaving`](Self::take_leaving).
+    #[inline]
+    pub(crate) fn try_take(&self) -> Result<(Id, u64), NotTaken> {
+        // Acquire: pairs with the AcqRel exchange below, so that `tail` is
+        // at least what the consumer before saw, and with `settled_level`.
+        let cursor = self.counters.cursor.load(Acquire);
+        // Acquire: pairs with the Release in `advance_tail`; the slots
+        // below it are written.
+        let tail = self.counters.tail.load(Acquire);
+        debug_assert!(cursor <= tail, "R2");
+        if cursor == tail {
+            return Err(NotTaken::Empty);
+        }
+        // Relaxed: ordered by `tail`; a stale or newer value makes the exchange fail.
+        let id = self.slot(cursor).load(Relaxed);
+        // Release: the slot was read before a producer may write it again
+        // (pairs with the Acquire in `fill_limit`). Acquire: see `settled_level`.
+        let exchange = self
+            .counters
+            .cursor
+            .compare_exchange(cursor, cursor + 1, AcqRel, Relaxed);
+        match exchange {
+            Ok(_) => Ok((Id::from_u64(id), tail - cursor - 1)),
+            Err(_) => Err(NotTaken::Contended),
         }
     }
 

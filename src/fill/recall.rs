@@ -59,23 +59,44 @@ use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 /// One finished recall, in the word.
 const FINISHED: u64 = 1 << 16;
 
-/// Counts recalls, and the threads that insert IDs into the ring.
+/// Counts recalls.
 #[derive(Debug)]
 pub(super) struct Recalls {
     /// Read by every take of a handle, and hardly ever written.
     word: CachePadded<AtomicU64>,
-    /// How many threads are inserting at this moment.
-    inserting: CachePadded<AtomicU64>,
 }
 
+/// Counts the threads that insert IDs into one stripe at this moment.
+#[derive(Debug)]
+pub(super) struct Insertions(CachePadded<AtomicU64>);
+
 /// A thread that is counted as inserting, until this is dropped.
-pub(super) struct Insertion<'a>(&'a Recalls);
+pub(super) struct Insertion<'a>(&'a Insertions);
 
 impl Drop for Insertion<'_> {
     fn drop(&mut self) {
-        // Release: pairs with the Acquire in `any_insertion`. A recall that finds
+        // Release: pairs with the Acquire in `any`. A recall that finds
         // this thread no longer counted finds the IDs that it inserted.
-        self.0.inserting.fetch_sub(1, Release);
+        self.0.0.fetch_sub(1, Release);
+    }
+}
+
+impl Insertions {
+    pub(super) fn new() -> Self {
+        Self(CachePadded::new(AtomicU64::new(0)))
+    }
+
+    /// Counts this thread as inserting.
+    pub(super) fn begin(&self) -> Insertion<'_> {
+        // Relaxed: ordered by the fence in `Filler::insert`.
+        self.0.fetch_add(1, Relaxed);
+        Insertion(self)
+    }
+
+    /// Whether any thread is counted as inserting.
+    pub(super) fn any(&self) -> bool {
+        // Acquire: pairs with the drop of `Insertion`.
+        self.0.load(Acquire) > 0
     }
 }
 
@@ -87,7 +108,6 @@ impl Recalls {
     pub(super) fn new() -> Self {
         Self {
             word: CachePadded::new(AtomicU64::new(0)),
-            inserting: CachePadded::new(AtomicU64::new(0)),
         }
     }
 
@@ -105,19 +125,6 @@ impl Recalls {
         // were in the ring after that recall, and IDs that are made are not of lanes
         // that were closed before it.
         RecallMark(self.word.load(Acquire))
-    }
-
-    /// Counts this thread as inserting.
-    pub(super) fn begin_insertion(&self) -> Insertion<'_> {
-        // Relaxed: ordered by the fence in `Filler::insert`.
-        self.inserting.fetch_add(1, Relaxed);
-        Insertion(self)
-    }
-
-    /// Whether any thread is counted as inserting.
-    pub(super) fn any_insertion(&self) -> bool {
-        // Acquire: pairs with the drop of `Insertion`.
-        self.inserting.load(Acquire) > 0
     }
 
     /// Whether IDs made or taken at `mark` may be inserted: nothing was recalled
@@ -201,13 +208,12 @@ mod tests {
 
     #[test]
     fn a_thread_is_counted_until_it_has_inserted() {
-        let recalls = Recalls::new();
-        let insertions = [recalls.begin_insertion(), recalls.begin_insertion()];
-        let [first, second] = insertions;
-        assert!(recalls.any_insertion());
+        let insertions = Insertions::new();
+        let [first, second] = [insertions.begin(), insertions.begin()];
+        assert!(insertions.any());
         drop(first);
-        assert!(recalls.any_insertion());
+        assert!(insertions.any());
         drop(second);
-        assert!(!recalls.any_insertion());
+        assert!(!insertions.any());
     }
 }

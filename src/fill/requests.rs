@@ -7,6 +7,16 @@
 //! The word `idle` has a bit for each producer that is *idle*: asleep until something is
 //! wanted, and not woken yet.
 //!
+//! Which stripes want a fill is in a word of each stripe, its *request*, which its takes
+//! read without touching what other cores write. The bit for threshold fills in `wanted`
+//! says that some stripe's request may be open.
+//!
+//! ```text
+//!   request closed --a take leaves too few: open it, set the bit, wake one--> open
+//!         ^                                                                     |
+//!         +------- a producer fills the stripe, closes it, looks at the level --+
+//! ```
+//!
 //! ```text
 //!   awake --sleep: set idle bit, then look at `wanted`--> idle
 //!     ^                                                     | the waker clears the idle
@@ -27,6 +37,13 @@
 //! read-modify-write. The two have one order: either the producer's comes later and
 //! sees the request, or the other's comes later, acquires the idle bit with it, and
 //! wakes the producer.
+//!
+//! A producer that has served the open requests it has found clears the bit and then looks
+//! at all requests once more. A take opens its stripe's request and then sets the bit. Both
+//! change `wanted` by a read-modify-write. If the take's comes first, the producer
+//! acquires the open request with it and sees that, unless another producer has closed it
+//! since, which then looks at that stripe's level. If the producer's comes first, the bit
+//! stays set, and the take wakes a producer.
 //!
 //! The same holds for a nudge. A producer that pauses compares the count with
 //! the one it read before the fill that was refused, and a nudge is counted before
@@ -60,6 +77,35 @@ pub(crate) struct Requests {
     pub(super) idle: CachePadded<AtomicU64>,
     /// Each registered by its thread, before that first sleeps.
     producers: Box<[OnceLock<Thread>]>,
+}
+
+/// The request for a fill of one stripe, which its takes open.
+#[derive(Debug)]
+pub(crate) struct StripeRequest(CachePadded<AtomicU64>);
+
+impl StripeRequest {
+    pub(super) fn new() -> Self {
+        Self(CachePadded::new(AtomicU64::new(0)))
+    }
+
+    #[inline]
+    pub(super) fn is_open(&self) -> bool {
+        // Relaxed: if the producer did not count the caller's take, the caller has
+        // acquired the closed request through the ring's `cursor`.
+        self.0.load(Relaxed) != 0
+    }
+
+    /// Marks the request as served. The caller must look at the level afterwards.
+    pub(super) fn close(&self) {
+        // AcqRel: released to the takes by `settled_level`, which follows.
+        self.0.swap(0, AcqRel);
+    }
+
+    /// Puts back a request that could not be served.
+    pub(super) fn reopen(&self) {
+        // AcqRel: pairs with `settle`.
+        self.0.swap(1, AcqRel);
+    }
 }
 
 /// The open requests at one moment.
@@ -140,17 +186,38 @@ impl Requests {
         }
     }
 
-    /// Asks for a fill, and wakes a producer even if one is asked for already:
+    /// Asks for a fill of a stripe, unless that is asked for already.
+    ///
+    /// Lock-free: one load of the stripe's own word while a request is open.
+    #[inline]
+    pub(crate) fn request_for(&self, stripe: &StripeRequest) {
+        if !stripe.is_open() {
+            self.open(stripe);
+        }
+    }
+
+    /// Asks for a fill of a stripe, and wakes a producer even if that is asked for already:
     /// the producer that has taken that request on may be stuck.
     ///
     /// Lock-free: two loads while no producer is idle.
     #[inline]
-    pub(crate) fn insist(&self, cause: FillCause) {
-        // Relaxed: as in `request`. An idle bit that is missed here is seen by the
-        // next take that finds nothing.
-        if self.wanted.load(Relaxed) & cause.bit() == 0 {
-            self.raise(cause.bit());
+    pub(crate) fn insist_for(&self, stripe: &StripeRequest) {
+        if !stripe.is_open() {
+            self.open(stripe);
         } else if self.idle.load(Relaxed) != 0 {
+            // Relaxed: an idle bit that is missed here is seen by the next take that
+            // finds nothing.
+            self.wake_one();
+        }
+    }
+
+    #[cold]
+    fn open(&self, stripe: &StripeRequest) {
+        // Relaxed: released by the next line. A read-modify-write, so that one of several
+        // takes goes on.
+        if stripe.0.swap(1, Relaxed) == 0 {
+            // AcqRel: pairs with `sleep` and with `settle`.
+            self.wanted.fetch_or(FillCause::Threshold.bit(), AcqRel);
             self.wake_one();
         }
     }
@@ -289,15 +356,32 @@ mod tests {
         for index in 0..3 {
             requests.register(index);
         }
+        let stripe = StripeRequest::new();
         requests.idle.store(0b110, Relaxed);
-        requests.request(FillCause::Threshold);
+        requests.request_for(&stripe);
         assert_eq!(idle(&requests), 0b100);
-        requests.request(FillCause::Threshold);
+        requests.request_for(&stripe);
         assert_eq!(idle(&requests), 0b100, "one crossing is one request");
-        requests.insist(FillCause::Threshold);
+        requests.insist_for(&stripe);
         assert_eq!(idle(&requests), 0);
-        requests.insist(FillCause::Threshold);
+        requests.insist_for(&stripe);
         assert_eq!(idle(&requests), 0);
+    }
+
+    #[test]
+    fn each_stripe_that_asks_wakes_a_producer() {
+        let requests = Requests::new(3);
+        for index in 0..3 {
+            requests.register(index);
+        }
+        requests.idle.store(0b111, Relaxed);
+        let stripes = [StripeRequest::new(), StripeRequest::new()];
+        for (stripe, left) in stripes.iter().zip([0b110, 0b100]) {
+            requests.request_for(stripe);
+            assert!(stripe.is_open());
+            assert_eq!(idle(&requests), left);
+        }
+        assert_eq!(requests.wanted().cause(), Some(FillCause::Threshold));
     }
 
     #[test]
@@ -313,7 +397,9 @@ mod tests {
     #[test]
     fn insisting_raises_a_request_that_is_not_open() {
         let requests = Requests::new(1);
-        requests.insist(FillCause::Threshold);
+        let stripe = StripeRequest::new();
+        requests.insist_for(&stripe);
+        assert!(stripe.is_open());
         assert_eq!(requests.wanted().cause(), Some(FillCause::Threshold));
     }
 

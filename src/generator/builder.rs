@@ -17,9 +17,10 @@ use super::setup::{Setup, in_whole_ticks, to_ticks};
 use crate::events;
 use crate::fill::{
     FillCause, Filler, FillerParts, FullHook, PaddingFill, Producers, RingFull, ScheduledFill,
-    ThresholdFill,
+    Stripe, ThresholdFill,
 };
 use crate::layout::Layout;
+use crate::per_core::{self, MAX_ITEMS};
 use crate::ring::RingBuffer;
 use crate::source::Source;
 use crate::sync;
@@ -52,6 +53,9 @@ impl LeaseUser for Arc<Filler> {
 
 /// The maximum of producer threads.
 const MAX_PRODUCERS: usize = 64;
+
+/// Slots of a stripe that is worth while, unless the number of stripes is given.
+const MIN_STRIPE: usize = 1024;
 
 /// Configures a [`CachedGenerator`].
 ///
@@ -88,6 +92,7 @@ pub struct CachedGeneratorBuilder {
     padding: PaddingFill,
     threshold: Option<ThresholdFill>,
     schedule: Option<ScheduledFill>,
+    stripes: Option<usize>,
     producers: usize,
     borrow_limit: Option<Duration>,
     on_empty: OnEmpty,
@@ -108,6 +113,9 @@ impl CachedGeneratorBuilder {
     /// [limits](crate::lease::StoreLimits) are the default.
     pub const STORE_BORROW_LIMIT: Duration = STORE_BORROW_LIMIT;
 
+    /// The maximum of [`stripes`](Self::stripes).
+    pub const MAX_STRIPES: usize = MAX_ITEMS;
+
     fn new(layout: Layout) -> Self {
         Self {
             setup: Setup::new(layout),
@@ -115,6 +123,7 @@ impl CachedGeneratorBuilder {
             padding: PaddingFill::default(),
             threshold: Some(ThresholdFill::default()),
             schedule: None,
+            stripes: None,
             producers: 1,
             borrow_limit: None,
             on_empty: OnEmpty::default(),
@@ -129,6 +138,19 @@ impl CachedGeneratorBuilder {
     /// 8 bytes each.
     pub fn capacity(mut self, slots: usize) -> Self {
         self.capacity = slots;
+        self
+    }
+
+    /// The number of stripes that the slots are divided into: a power of two up to
+    /// [`MAX_STRIPES`](Self::MAX_STRIPES), and no more than slots.
+    ///
+    /// Each stripe is a [`RingBuffer`]. A take goes to the stripe of the core that it runs
+    /// on, so that takes on different cores share no cache line, and to the other stripes
+    /// where that is empty. Without this call there are as many as the process may use
+    /// cores, rounded up to a power of two, and no more than one for each 1,024 slots. With
+    /// 1 all takes share one ring, and IDs come in the order in which they were made.
+    pub fn stripes(mut self, count: usize) -> Self {
+        self.stripes = Some(count);
         self
     }
 
@@ -281,18 +303,34 @@ impl CachedGeneratorBuilder {
                 count: self.producers,
             });
         }
+        let count = self.stripe_count();
+        let most = Self::MAX_STRIPES.min(self.capacity.max(1));
+        if !count.is_power_of_two() || count > most {
+            return Err(BuildError::Stripes { count, most });
+        }
         if matches!(self.on_empty, OnEmpty::Wait(_)) && self.threshold.is_none() {
             return Err(BuildError::WaitWithoutThreshold);
         }
         Ok(threshold)
     }
 
+    /// The number of stripes, whether it was given or not.
+    fn stripe_count(&self) -> usize {
+        self.stripes.unwrap_or_else(|| {
+            let room = (self.capacity / MIN_STRIPE).max(1);
+            let cores = per_core::cores().next_power_of_two();
+            cores.min(room).min(Self::MAX_STRIPES)
+        })
+    }
+
     fn build_now(self) -> Result<CachedGenerator, BuildError> {
         let capacity = self.capacity;
         let threshold = self.validate()?;
+        let stripe_count = self.stripe_count();
         let borrow_limit = self.borrow_limit.unwrap_or(self.setup.borrow_limit());
         let setup = self.setup.check()?;
-        let ring = RingBuffer::with_capacity(capacity).map_err(BuildError::Ring)?;
+        let stripes = Stripe::one_per_core(stripe_count, capacity, threshold, self.threshold)
+            .map_err(BuildError::Ring)?;
 
         let policy = ClaimPolicy {
             borrow_limit: to_ticks(&setup.layout, borrow_limit),
@@ -303,10 +341,8 @@ impl CachedGeneratorBuilder {
             (setup.backing).timeline(Share::WHOLE, &setup.layout, setup.clock, policy)?;
         let source = Source::new(timeline, setup.cipher);
         let filler = Arc::new(Filler::new(FillerParts {
-            ring,
+            stripes,
             source,
-            threshold,
-            controller: self.threshold.and_then(|fill| fill.controller(capacity)),
             schedule: self.schedule,
             on_full: self.full_hook,
             producers: self.producers,
@@ -332,7 +368,13 @@ impl CachedGeneratorBuilder {
             count,
             &filler.source().timeline().leases(),
         );
-        let shared = Shared::new(self.on_empty, self.empty_hook, producers, leases.begin());
+        let shared = Shared::new(
+            stripe_count,
+            self.on_empty,
+            self.empty_hook,
+            producers,
+            leases.begin(),
+        );
         Ok(CachedGenerator::new(filler, shared))
     }
 }
@@ -342,6 +384,7 @@ impl fmt::Debug for CachedGeneratorBuilder {
         f.debug_struct("CachedGeneratorBuilder")
             .field("setup", &self.setup)
             .field("capacity", &self.capacity)
+            .field("stripes", &self.stripes)
             .field("padding", &self.padding)
             .field("threshold", &self.threshold)
             .field("schedule", &self.schedule)

@@ -14,11 +14,12 @@ use super::lease_hold::LeaseHold;
 use super::shutdown::Shutdown;
 use super::stats::{FillCounts, Stats};
 use crate::events::Throttle;
-use crate::fill::{FillCause, Filler, Producers, RecallMark};
+use crate::fill::{FillCause, Filler, Producers, RecallMark, Stripe};
 use crate::id::Id;
 use crate::layout::{LayoutError, Parts};
 use crate::lease::Lease;
 use crate::lease::protocol::LeaseStatus;
+use crate::per_core::PerCore;
 
 /// Hands out unique 64-bit IDs from a ring that producer threads keep full.
 ///
@@ -56,6 +57,8 @@ use crate::lease::protocol::LeaseStatus;
 #[derive(Clone)]
 pub struct CachedGenerator {
     pub(super) filler: Arc<Filler>,
+    /// The filler's.
+    stripes: PerCore<Stripe>,
     pub(super) shared: Arc<Shared>,
 }
 
@@ -78,6 +81,7 @@ pub(super) struct Shared {
 
 impl Shared {
     pub(super) fn new(
+        stripes: usize,
         on_empty: OnEmpty,
         hook: Option<EmptyHook>,
         producers: Producers,
@@ -86,7 +90,7 @@ impl Shared {
         Self {
             on_empty,
             hook,
-            dry: DryCounters::default(),
+            dry: DryCounters::new(stripes),
             returned: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
             ran_dry: Throttle::new(),
@@ -100,6 +104,7 @@ impl Shared {
 impl CachedGenerator {
     pub(super) fn new(filler: Arc<Filler>, shared: Shared) -> Self {
         Self {
+            stripes: filler.stripes().clone(),
             filler,
             shared: Arc::new(shared),
         }
@@ -118,9 +123,9 @@ impl CachedGenerator {
     /// forked child.
     #[inline]
     pub fn take(&self) -> Result<Id, TakeError> {
-        match self.filler.take() {
+        match self.filler.take_at_once(&self.stripes) {
             Some(id) => Ok(id),
-            None => self.take_dry(),
+            None => self.take_slowly(),
         }
     }
 
@@ -283,7 +288,7 @@ impl CachedGenerator {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn shutdown(self, patience: Duration) -> Shutdown {
-        let Self { filler, shared } = self;
+        let Self { filler, shared, .. } = self;
         let Some(shared) = Arc::into_inner(shared) else {
             return Shutdown::InUse;
         };
@@ -309,17 +314,17 @@ impl CachedGenerator {
     /// ```
     pub fn stats(&self) -> Stats {
         let counters = self.filler.counters();
-        let ring = self.filler.ring();
+        let taken = self.filler.taken();
         let timeline = self.filler.source().timeline();
         let fills = |cause: FillCause| counters.fills[cause as usize].load(Relaxed);
-        let retired = counters.retired.load(Relaxed);
         let in_place = self.shared.dry.in_place();
         let returned = self.shared.returned.load(Relaxed);
+        let not_issued = taken.retired + taken.moved + returned;
         Stats {
-            level: ring.len(),
-            capacity: ring.capacity(),
+            level: self.filler.level(),
+            capacity: self.filler.capacity(),
             threshold: self.filler.threshold(),
-            issued: (ring.taken() + in_place).saturating_sub(retired + returned),
+            issued: (taken.all + in_place).saturating_sub(not_issued),
             in_place,
             fills: FillCounts {
                 padding: fills(FillCause::Padding),
@@ -329,16 +334,18 @@ impl CachedGenerator {
             refusals: counters.refusals.load(Relaxed),
             panics: counters.panics.load(Relaxed),
             empties: self.shared.dry.empties(),
-            retired: retired + self.shared.dropped.load(Relaxed) + counters.given_up.load(Relaxed),
+            retired: taken.retired
+                + self.shared.dropped.load(Relaxed)
+                + counters.given_up.load(Relaxed),
             borrowed: timeline.borrowed(),
             borrow_limit: timeline.borrow_limit(),
             lease_end_unix_ms: timeline.end_unix_ms(),
         }
     }
 
-    /// Slots in the ring.
+    /// Slots in all stripes.
     pub(super) fn capacity(&self) -> usize {
-        self.filler.ring().capacity()
+        self.filler.capacity()
     }
 
     /// Puts back the IDs that a handle has left, and counts those that find no

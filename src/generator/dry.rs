@@ -13,8 +13,13 @@ use crate::id::Id;
 use crate::timeline::Refused;
 
 impl CachedGenerator {
+    /// A take that was not done at once.
     #[cold]
-    pub(super) fn take_dry(&self) -> Result<Id, TakeError> {
+    #[inline(never)]
+    pub(super) fn take_slowly(&self) -> Result<Id, TakeError> {
+        if let Some(id) = self.filler.take_slowly() {
+            return Ok(id);
+        }
         let mut id = [Id::default()];
         self.take_batch_dry(&mut id, 0, self.filler.recall_mark())?;
         Ok(id[0])
@@ -78,9 +83,7 @@ impl CachedGenerator {
             // and after an invalidation not even those.
             match self.reason()? {
                 Refused::BorrowLimit { .. } | Refused::NoLease { .. } => None,
-                refused
-                    if refused != Refused::Invalidated && self.filler.ring().has_more_to_come() =>
-                {
+                refused if refused != Refused::Invalidated && self.filler.has_more_to_come() => {
                     None
                 }
                 refused => match self.filler.take_batch(out) {

@@ -134,6 +134,13 @@ pub enum BuildError {
         /// The number that was given.
         count: usize,
     },
+    /// The number of stripes is no power of two, or there are too many.
+    Stripes {
+        /// The number that was given.
+        count: usize,
+        /// The most that are possible for the capacity.
+        most: usize,
+    },
     /// [`OnEmpty::Wait`](crate::OnEmpty::Wait) without a threshold fill: no producer would
     /// wake up.
     WaitWithoutThreshold,
@@ -252,6 +259,10 @@ impl fmt::Display for BuildError {
             Self::Producers { count } => {
                 write!(f, "{count} producer threads are not possible: choose 1 to 64")
             }
+            Self::Stripes { count, most } => write!(
+                f,
+                "{count} stripes are not possible: choose a power of two up to {most}"
+            ),
             Self::WaitWithoutThreshold => f.write_str(
                 "OnEmpty::Wait needs a threshold fill, or nothing wakes a producer: \
                  give one, or choose OnEmpty::Generate",

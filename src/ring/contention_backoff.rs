@@ -17,8 +17,10 @@ impl ContentionBackoff {
     const LONGEST: u32 = 128;
 
     /// Waits, and returns the wait for the next time.
-    // By value: a reference would keep the state in memory on the fast path.
-    #[inline]
+    // By value: a reference would keep the state in memory on the fast path. Out of line,
+    // so that a take that wins needs no registers for it.
+    #[cold]
+    #[inline(never)]
     pub(super) fn wait(self) -> Self {
         for _ in 0..self.spins {
             std::hint::spin_loop();

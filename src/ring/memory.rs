@@ -9,24 +9,42 @@
 use super::error::RingError;
 use crate::sync::atomic::AtomicU64;
 
-/// `len` words of zero.
+/// `len` words of zero, at least one. The system finds the memory when it is first written,
+/// near the core that writes it.
 ///
 /// # Errors
 ///
 /// [`RingError::Memory`] if there is not enough memory.
+#[cfg(not(all(loom, feature = "loom")))]
 pub(super) fn zeroed(len: usize) -> Result<Box<[AtomicU64]>, RingError> {
-    let mut words: Vec<AtomicU64> = Vec::new();
-    words
-        .try_reserve_exact(len)
-        .map_err(|_| RingError::Memory(std::io::ErrorKind::OutOfMemory.into()))?;
-    let spare = words.spare_capacity_mut();
-    prefer_huge_pages(spare.as_mut_ptr().cast(), size_of_val(spare));
-    words.resize_with(len, || AtomicU64::new(0));
-    Ok(words.into_boxed_slice())
+    use std::alloc::{Layout, alloc_zeroed};
+
+    let layout = Layout::array::<AtomicU64>(len).map_err(|_| out_of_memory())?;
+    assert!(layout.size() > 0, "a ring has slots");
+    // SAFETY: the size is not zero.
+    let start = unsafe { alloc_zeroed(layout) };
+    if start.is_null() {
+        return Err(out_of_memory());
+    }
+    prefer_huge_pages(start, layout.size());
+    let words = std::ptr::slice_from_raw_parts_mut(start.cast::<AtomicU64>(), len);
+    // SAFETY: an allocation of ours for this many words, all of them 0.
+    Ok(unsafe { Box::from_raw(words) })
+}
+
+/// The same in a model, where a word is more than its bits.
+#[cfg(all(loom, feature = "loom"))]
+pub(super) fn zeroed(len: usize) -> Result<Box<[AtomicU64]>, RingError> {
+    Ok((0..len).map(|_| AtomicU64::new(0)).collect())
+}
+
+#[cfg(not(all(loom, feature = "loom")))]
+fn out_of_memory() -> RingError {
+    RingError::Memory(std::io::ErrorKind::OutOfMemory.into())
 }
 
 /// Asks for huge pages where `bytes` of memory, not yet touched, hold some.
-#[cfg(all(target_os = "linux", not(miri)))]
+#[cfg(all(target_os = "linux", not(any(miri, all(loom, feature = "loom")))))]
 fn prefer_huge_pages(start: *mut u8, bytes: usize) {
     /// The size of a huge page on x86-64, and on 64-bit Arm with pages of 4 KiB.
     const HUGE: usize = 2 << 20;
@@ -45,5 +63,5 @@ fn prefer_huge_pages(start: *mut u8, bytes: usize) {
     let _ = unsafe { libc::madvise(start.cast(), whole, libc::MADV_HUGEPAGE) };
 }
 
-#[cfg(not(all(target_os = "linux", not(miri))))]
+#[cfg(not(any(all(target_os = "linux", not(miri)), all(loom, feature = "loom"))))]
 fn prefer_huge_pages(_start: *mut u8, _bytes: usize) {}

@@ -231,6 +231,7 @@ mod system_calls {
         let threshold = ThresholdFill::percent(if way == "crossing" { 50 } else { 1 });
         let ids = cached(layout, 0..64, 0..100)
             .capacity(1 << 16)
+            .stripes(1)
             .threshold_fill(threshold)
             .on_empty(OnEmpty::Error)
             .build()

@@ -20,6 +20,7 @@ fn builder() -> CachedGeneratorBuilder {
     cached(layout, 0..16, 0..100_000)
         .borrow_limit(Duration::from_secs(3600))
         .on_empty(OnEmpty::Error)
+        .stripes(1)
         .capacity(CAPACITY)
         .threshold_fill(ThresholdFill::adaptive().between(10, 90))
 }
@@ -113,33 +114,6 @@ fn a_level_that_fell_before_a_fill_raises_it() {
     // It is counted before the producer looks back on it.
     clock.wait_until_asleep(1);
     assert_eq!(ids.stats().threshold, BOUNDS.1);
-}
-
-/// The level falls after the last IDs of a fill have come, and before the producer
-/// looks back on it. The next fill would see that, too, and is stopped before it is
-/// through.
-#[test]
-fn a_level_that_falls_at_the_end_of_a_fill_raises_it() {
-    let (ids, clock) = come_down();
-    clock.wait_until_asleep(1);
-
-    clock.hold(1);
-    let before = ids.stats();
-    let mut batch = [Id::default(); CAPACITY];
-    let crossing = before.level + 1 - before.threshold;
-    assert_eq!(ids.take_batch(&mut batch[..crossing]), Ok(crossing));
-    clock.wait_until_held();
-    // It looks at the clock once more when all is in the ring, and the fill counted.
-    while ids.stats().fills.threshold == before.fills.threshold {
-        clock.step();
-    }
-    let level = ids.stats().level;
-    assert_eq!(ids.take_batch(&mut batch), Ok(level));
-    assert_eq!(ids.stats().threshold, before.threshold);
-    clock.step();
-    let threshold = ids.stats().threshold;
-    clock.release();
-    assert_eq!(threshold, BOUNDS.1, "from {}", before.threshold);
 }
 
 #[test]

@@ -36,6 +36,7 @@ fn builder() -> CachedGeneratorBuilder {
     let layout = shared_layout(40, 8, 10);
     cached(layout, 0..16, 0..1_000)
         .borrow_limit(HOUR)
+        .stripes(1)
         .on_empty(OnEmpty::Error)
 }
 

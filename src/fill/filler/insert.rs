@@ -1,9 +1,10 @@
-//! Inserting IDs into the ring, and recalling them.
+//! Inserting IDs into the stripes, and recalling them.
 //!
 //! `fill::recall` proves that no inserted ID survives a recall.
 
 use super::Filler;
 use crate::fill::recall::RecallMark;
+use crate::fill::stripe::Stripe;
 use crate::id::Id;
 use crate::ring::Permit;
 use crate::sync::atomic::Ordering::SeqCst;
@@ -11,7 +12,7 @@ use crate::sync::atomic::fence;
 use crate::unwind::catching;
 
 impl Filler {
-    /// Drops every ID in the ring and in every handle. Returns whether threads that
+    /// Drops every ID in the stripes and in every handle. Returns whether threads that
     /// are inserting at this moment may insert IDs from before; then it must be called
     /// again.
     ///
@@ -22,15 +23,17 @@ impl Filler {
         // second sees the other: either the mark is found to have passed, or
         // the inserting thread is counted here.
         fence(SeqCst);
-        let more = self.recalls.any_insertion();
-        // Only the IDs that are there now: where some lanes were left open, fills go on.
-        self.ring.retire(
-            |_| true,
-            |count| {
-                self.count_retired(count);
-                true
-            },
-        );
+        let more = self.stripes.iter().any(|stripe| stripe.insertions.any());
+        for stripe in self.stripes.iter() {
+            // Only the IDs that are there now: where some lanes were left open, fills go on.
+            stripe.ring.retire(
+                |_| true,
+                |count| {
+                    stripe.count_retired(count);
+                    true
+                },
+            );
+        }
         self.recalls.end();
         more
     }
@@ -44,23 +47,51 @@ impl Filler {
         if ids.first().is_some_and(|&oldest| self.is_too_old(oldest)) {
             return 0;
         }
-        let Some(permit) = self.ring.reserve(ids.len()) else {
-            return 0;
-        };
-        let pushed = self.insert(permit, ids, mark);
+        let mut left = ids;
+        for place in self.stripes.places_from(self.stripes.here()) {
+            let stripe = &self.stripes[place];
+            let Some(permit) = stripe.ring.reserve(left.len()) else {
+                continue;
+            };
+            let pushed = self.stock(stripe, permit, left, mark);
+            if pushed == 0 {
+                break;
+            }
+            left = &left[pushed..];
+        }
+        ids.len() - left.len()
+    }
+
+    /// Inserts IDs that a consumer made or took at `mark` into a stripe, and returns how
+    /// many: none if something was recalled since, or is being recalled.
+    pub(super) fn stock(
+        &self,
+        stripe: &Stripe,
+        permit: Permit<'_>,
+        ids: &[Id],
+        mark: RecallMark,
+    ) -> usize {
+        let pushed = self.insert(stripe, permit, ids, mark);
         if pushed == 0 {
-            // A producer may have gone to sleep, and a consumer, since all the room
-            // was promised here.
-            self.ask_for_what_is_missing();
+            // A consumer may have gone to sleep since room was promised here.
             self.wake_waiters();
         }
+        // R4: a producer may have found no room, and left the fill to this thread, which
+        // has had more room than IDs.
+        self.note_level(stripe, stripe.ring.settled_level().filled);
         pushed
     }
 
-    /// Inserts IDs that were made or taken at `mark` into the ring, and returns how
+    /// Inserts IDs that were made or taken at `mark` into a stripe, and returns how
     /// many: none if something was recalled since, or is being recalled.
-    pub(super) fn insert(&self, permit: Permit<'_>, ids: &[Id], mark: RecallMark) -> usize {
-        let insertion = self.recalls.begin_insertion();
+    pub(super) fn insert(
+        &self,
+        stripe: &Stripe,
+        permit: Permit<'_>,
+        ids: &[Id],
+        mark: RecallMark,
+    ) -> usize {
+        let insertion = stripe.insertions.begin();
         // SeqCst: pairs with the fence in `recall`.
         fence(SeqCst);
         if !self.recalls.admits(mark) {

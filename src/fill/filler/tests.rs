@@ -10,8 +10,13 @@ use std::sync::{Arc, OnceLock, Weak};
 use super::*;
 use crate::cipher::Cipher;
 use crate::clock::Clock;
+use crate::fill::adaptive::ThresholdController;
+use crate::fill::watermark::Watermark;
+use crate::id::Id;
 use crate::layout::Layout;
 use crate::lease::Lease;
+use crate::ring::RingBuffer;
+use crate::timeline::Refused;
 use crate::timeline::{ClaimPolicy, Timeline};
 
 /// 64 IDs to a tick, so that each claim gives no more.
@@ -45,7 +50,7 @@ impl Clock for Limited {
         assert!(readings < 1_000, "the fill does not end");
         let mut ids = vec![Id::default(); self.takes.load(Relaxed)];
         if let Some(filler) = self.filler.get().and_then(Weak::upgrade) {
-            assert_eq!(filler.ring.take_batch(&mut ids), ids.len());
+            assert_eq!(filler.stripes[0].ring.take_batch(&mut ids), ids.len());
         }
         now() + self.later_ms.load(Relaxed)
     }
@@ -97,11 +102,16 @@ impl Setup {
             let found_full = Arc::clone(&found_full);
             Box::new(move |_| _ = found_full.fetch_add(1, Relaxed))
         };
+        let stripe = |_| {
+            let watermark = match self.controller.clone() {
+                Some(controller) => Watermark::moving(controller),
+                None => Watermark::fixed(self.threshold),
+            };
+            RingBuffer::with_capacity(256).map(|ring| Stripe::new(ring, watermark))
+        };
         let filler = Arc::new(Filler::new(FillerParts {
-            ring: RingBuffer::with_capacity(256).unwrap(),
+            stripes: PerCore::try_new(1, stripe).unwrap(),
             source: Source::new(timeline, Cipher::plain()),
-            threshold: self.threshold,
-            controller: self.controller,
             schedule: self.schedule,
             on_full: Some(on_full),
             producers,
@@ -116,6 +126,27 @@ impl Setup {
 }
 
 impl Made {
+    /// A take as a generator does it.
+    fn take(&self) -> Option<Id> {
+        let at_once = self.filler.take_at_once(self.filler.stripes());
+        at_once.or_else(|| self.filler.take_slowly())
+    }
+
+    fn stripe(&self) -> &Stripe {
+        &self.filler.stripes[0]
+    }
+
+    fn ring(&self) -> &RingBuffer {
+        &self.stripe().ring
+    }
+
+    fn request(&self, cause: FillCause) {
+        match cause {
+            FillCause::Threshold => self.filler.requests.request_for(&self.stripe().request),
+            _ => self.filler.requests.request(cause),
+        }
+    }
+
     /// Serves what is wanted, for the most pressing cause.
     fn serve(&self) -> Result<(), Refused> {
         let wanted = self.filler.requests.wanted();
@@ -124,8 +155,14 @@ impl Made {
 
     #[track_caller]
     fn ask_and_serve(&self, cause: FillCause) {
-        self.filler.requests.request(cause);
+        self.request(cause);
         assert_eq!(self.serve(), Ok(()), "{cause:?}");
+    }
+
+    fn fill_leaving(&self, spare: u64) -> Result<u64, Refused> {
+        let mut made = 0;
+        let filled = self.filler.fill_leaving(self.stripe(), spare, &mut made);
+        filled.map(|()| made)
     }
 
     fn wanted(&self) -> Option<FillCause> {
@@ -191,7 +228,7 @@ fn a_fill_makes_the_missing_ids_and_says_how_many() {
     assert_eq!(made.filler.fill(FillCause::Padding), Ok(0));
     assert_eq!(made.fills(FillCause::Padding), 1, "of which one made IDs");
     let mut out = [Id::default(); 300];
-    assert_eq!(made.filler.ring.take_batch(&mut out), 256);
+    assert_eq!(made.ring().take_batch(&mut out), 256);
     assert!(out[..256].iter().map(|id| id.to_u64()).eq(first_raws(256)));
 }
 
@@ -200,21 +237,21 @@ fn a_fill_goes_to_the_limit_as_it_was() {
     let made = SETUP.make();
     made.filler.fill(FillCause::Padding).unwrap();
     let mut out = [Id::default(); 128];
-    assert_eq!(made.filler.ring.take_batch(&mut out), 128);
+    assert_eq!(made.ring().take_batch(&mut out), 128);
     // Two blocks of 64, and as many are taken meanwhile.
     made.clock.takes.store(1, Relaxed);
     let before = made.clock.readings.load(Relaxed);
     assert_eq!(made.filler.fill(FillCause::Padding), Ok(128));
     let readings = made.clock.readings.load(Relaxed) - before;
     assert!(readings > 0);
-    assert_eq!(made.filler.ring.len(), 256 - readings);
+    assert_eq!(made.ring().len(), 256 - readings);
 }
 
 #[test]
 fn a_fill_leaves_as_many_slots_as_it_should() {
     let made = SETUP.make();
-    assert_eq!(made.filler.fill_leaving(64, FillCause::Threshold), Ok(192));
-    assert_eq!(made.filler.ring.len(), 192);
+    assert_eq!(made.fill_leaving(64), Ok(192));
+    assert_eq!(made.ring().len(), 192);
 }
 
 #[test]
@@ -222,14 +259,14 @@ fn a_fill_ends_when_the_producers_are_to() {
     let made = SETUP.make();
     made.filler.requests.stop();
     assert_eq!(made.filler.fill(FillCause::Padding), Ok(0));
-    assert!(made.filler.ring.is_empty());
+    assert!(made.ring().is_empty());
 }
 
 #[test]
 fn a_request_that_is_served_is_settled() {
     let made = SETUP.make();
     made.ask_and_serve(FillCause::Threshold);
-    assert_eq!(made.filler.ring.len(), 256);
+    assert_eq!(made.ring().len(), 256);
     assert_eq!(made.wanted(), None);
     assert_eq!(made.fills(FillCause::Threshold), 1);
 }
@@ -237,9 +274,9 @@ fn a_request_that_is_served_is_settled() {
 #[test]
 fn a_request_that_is_refused_stays_open() {
     let made = Setup { ticks: 2, ..SETUP }.make();
-    made.filler.requests.request(FillCause::Threshold);
+    made.request(FillCause::Threshold);
     made.serve().unwrap_err();
-    assert_eq!(made.filler.ring.len(), 128, "the IDs made before are there");
+    assert_eq!(made.ring().len(), 128, "the IDs made before are there");
     assert_eq!(made.wanted(), Some(FillCause::Threshold));
     assert_eq!(made.filler.counters.refusals.load(Relaxed), 1);
     assert_eq!(made.fills(FillCause::Threshold), 0);
@@ -250,7 +287,7 @@ fn served_among_takes(threshold: usize) -> Made {
     let made = Setup { threshold, ..SETUP }.make();
     made.filler.fill(FillCause::Padding).unwrap();
     let mut out = [Id::default(); 128];
-    assert_eq!(made.filler.ring.take_batch(&mut out), 128);
+    assert_eq!(made.ring().take_batch(&mut out), 128);
     made.clock.takes.store(1, Relaxed);
     made.ask_and_serve(FillCause::Threshold);
     made
@@ -259,25 +296,44 @@ fn served_among_takes(threshold: usize) -> Made {
 #[test]
 fn r4_ids_taken_during_a_fill_are_asked_for_again() {
     let made = served_among_takes(256);
-    assert!(made.filler.ring.len() < 256);
+    assert!(made.ring().len() < 256);
     assert_eq!(made.wanted(), Some(FillCause::Threshold));
 }
 
 #[test]
 fn ids_taken_during_a_fill_above_the_threshold_are_not() {
-    let level = served_among_takes(1).filler.ring.len();
+    let level = served_among_takes(1).ring().len();
     assert!(level < 256);
     let made = served_among_takes(level);
-    assert_eq!(made.filler.ring.len(), level);
+    assert_eq!(made.ring().len(), level);
     assert_eq!(made.wanted(), None, "at the threshold, not under it");
+}
+
+/// The level falls after the last IDs of a fill have come, and before the producer looks
+/// back on it.
+#[test]
+fn a_level_that_falls_at_the_end_of_a_fill_raises_the_threshold() {
+    let controller = ThresholdController::new(10..=200, 256);
+    let made = with(|setup| setup.controller = Some(controller));
+    let stripe = made.stripe();
+    let threshold = || stripe.watermark.threshold();
+    made.filler.fill(FillCause::Padding).unwrap();
+    while threshold() > 100 {
+        stripe.learn(threshold(), 256);
+    }
+    let before = threshold();
+    let taken = made.ring().take_batch(&mut [Id::default(); 255]);
+    assert_eq!(taken, 255);
+    stripe.learn(before, 256);
+    assert!(threshold() > before, "{} after {before}", threshold());
 }
 
 #[test]
 fn room_that_others_have_promised_is_left_to_them() {
     let made = SETUP.make();
-    let held = made.filler.ring.reserve(100).unwrap();
+    let held = made.ring().reserve(100).unwrap();
     made.ask_and_serve(FillCause::Threshold);
-    assert_eq!(made.filler.ring.len(), 156);
+    assert_eq!(made.ring().len(), 156);
     assert_eq!(made.wanted(), None);
     drop(held);
 }
@@ -302,13 +358,13 @@ fn only_a_fill_that_takes_asked_for_stops_at_the_goal() {
         let (made, goal) = adaptive();
         assert!((101..256).contains(&goal), "{goal}");
         for &cause in causes {
-            made.filler.requests.request(cause);
+            made.request(cause);
         }
         // Whatever is the most pressing.
         let wanted = made.filler.requests.wanted();
         assert_eq!(made.filler.serve(causes[0], wanted), Ok(()));
         let expected = if full { 256 } else { goal };
-        assert_eq!(made.filler.ring.len(), expected, "{causes:?}");
+        assert_eq!(made.ring().len(), expected, "{causes:?}");
         assert_eq!(made.wanted(), None);
     }
 }
@@ -316,17 +372,17 @@ fn only_a_fill_that_takes_asked_for_stops_at_the_goal() {
 #[test]
 fn r3_a_fill_goes_above_a_goal_whose_room_others_hold() {
     let (made, goal) = adaptive();
-    let held = made.filler.ring.reserve(goal).unwrap();
+    let held = made.ring().reserve(goal).unwrap();
     made.ask_and_serve(FillCause::Threshold);
-    assert_eq!(made.filler.ring.len(), goal, "not counting what they have");
+    assert_eq!(made.ring().len(), goal, "not counting what they have");
     drop(held);
     // Not where the threshold is reached.
     let (made, goal) = adaptive();
-    made.filler.fill_leaving(156, FillCause::Padding).unwrap();
-    assert_eq!(made.filler.ring.len(), made.filler.threshold());
-    let held = made.filler.ring.reserve(goal - 100).unwrap();
+    made.fill_leaving(156).unwrap();
+    assert_eq!(made.ring().len(), made.filler.threshold());
+    let held = made.ring().reserve(goal - 100).unwrap();
     made.ask_and_serve(FillCause::Threshold);
-    assert_eq!(made.filler.ring.len(), 100);
+    assert_eq!(made.ring().len(), 100);
     drop(held);
 }
 
@@ -345,7 +401,7 @@ fn the_hook_runs_when_a_scheduled_fill_finds_the_ring_full() {
         assert_eq!(runs(), expected, "{cause:?}");
     }
     // Nothing can be made, and yet it is not full.
-    let held = made.filler.ring.take().map(|_| made.filler.ring.reserve(1));
+    let held = made.ring().take().map(|_| made.ring().reserve(1));
     made.ask_and_serve(FillCause::Scheduled);
     assert_eq!(runs(), 2);
     drop(held);
@@ -358,32 +414,32 @@ fn a_scheduled_fill_replaces_ids_that_are_too_old() {
     let made = with(|setup| setup.schedule = Some(schedule));
     made.filler.fill(FillCause::Padding).unwrap();
     let first = |ring: &RingBuffer| ring.take().map(|id| id.to_u64());
-    assert_eq!(first(&made.filler.ring), first_raws(1).next());
-    let retired = || made.filler.counters.retired.load(Relaxed);
+    assert_eq!(first(made.ring()), first_raws(1).next());
+    let retired = || made.stripe().retired();
     for (later_ms, expected) in [(10_000, 0), (10_001, 63), (12_500, 191)] {
         made.clock.later_ms.store(later_ms, Relaxed);
         made.ask_and_serve(FillCause::Scheduled);
         assert_eq!(retired(), expected, "after {later_ms} ms");
-        assert_eq!(made.filler.ring.len(), 256);
+        assert_eq!(made.ring().len(), 256);
     }
 }
 
 #[test]
 fn a_take_below_the_threshold_asks_for_a_fill() {
     let made = with(|setup| setup.threshold = 2);
-    made.filler.fill_leaving(252, FillCause::Padding).unwrap();
+    made.fill_leaving(252).unwrap();
     for (left, wanted) in [
         (3, None),
         (2, None),
         (1, Some(FillCause::Threshold)),
         (0, Some(FillCause::Threshold)),
     ] {
-        let taken = made.filler.take().map(|id| id.to_u64());
+        let taken = made.take().map(|id| id.to_u64());
         assert_eq!(taken, first_raws(4 - left).last());
-        assert_eq!(made.filler.ring.len(), left);
+        assert_eq!(made.ring().len(), left);
         assert_eq!(made.wanted(), wanted, "{left} left");
     }
-    assert_eq!(made.filler.take(), None);
+    assert_eq!(made.take(), None);
 }
 
 #[test]

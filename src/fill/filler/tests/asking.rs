@@ -20,7 +20,7 @@ fn only_an_empty_ring_asks_a_second_producer() {
     let made = SETUP.make();
     made.filler.requests.idle.store(BOTH, Relaxed);
     for (left, still_idle) in [(1, 0b10), (1, 0b10), (0, 0)] {
-        made.filler.note_level(left);
+        made.filler.note_level(made.stripe(), left);
         assert_eq!(idle(&made), still_idle, "{left} left");
     }
 }
@@ -31,12 +31,12 @@ fn a_fill_of_more_than_a_block_wakes_one_other_producer() {
     let made = SETUP.make_with(8);
     made.filler.requests.idle.store(BOTH, Relaxed);
     made.filler.fill(FillCause::Padding).unwrap();
-    assert_eq!(made.filler.ring.len(), 256);
+    assert_eq!(made.ring().len(), 256);
     assert_eq!(idle(&made), 0b10);
     // Not for one block alone.
-    assert_eq!(made.filler.ring.take_batch(&mut [Id::default(); 16]), 16);
+    assert_eq!(made.ring().take_batch(&mut [Id::default(); 16]), 16);
     made.filler.fill(FillCause::Padding).unwrap();
-    assert_eq!(made.filler.ring.len(), 256);
+    assert_eq!(made.ring().len(), 256);
     assert_eq!(idle(&made), 0b10);
 }
 
@@ -118,7 +118,7 @@ fn the_threshold_learns_from_what_takes_have_asked_for_alone() {
         let (made, before) = full_and_learning();
         serve_twice(&made, cause);
         assert_eq!(
-            made.filler.watermark.threshold() < before,
+            made.stripe().watermark.threshold() < before,
             learns,
             "{cause:?}"
         );
@@ -132,10 +132,10 @@ fn a_recall_is_over_where_nobody_holds_anything() {
     let mark = made.filler.recall_mark();
     assert!(made.filler.is_unrecalled(mark));
     assert!(!made.filler.recall());
-    assert!(made.filler.ring.is_empty());
+    assert!(made.ring().is_empty());
     assert!(!made.filler.is_unrecalled(mark));
     // One whose clock is stuck, say.
-    let held = made.filler.ring.reserve(1);
+    let held = made.ring().reserve(1);
     assert!(!made.filler.recall(), "a permit alone inserts nothing");
     drop(held);
 }
@@ -143,7 +143,7 @@ fn a_recall_is_over_where_nobody_holds_anything() {
 #[test]
 fn s4_a_recall_meets_a_thread_that_inserts() {
     let made = SETUP.make();
-    let counted = made.filler.recalls.begin_insertion();
+    let counted = made.stripe().insertions.begin();
     assert!(made.filler.recall());
     drop(counted);
     assert!(!made.filler.recall());
@@ -153,14 +153,15 @@ fn s4_a_recall_meets_a_thread_that_inserts() {
 fn s4_ids_from_before_a_recall_are_not_inserted_after_it() {
     let made = SETUP.make();
     let insert = |mark| {
-        let permit = made.filler.ring.reserve(2).unwrap();
-        made.filler.insert(permit, &[Id::default(); 2], mark)
+        let permit = made.ring().reserve(2).unwrap();
+        made.filler
+            .insert(made.stripe(), permit, &[Id::default(); 2], mark)
     };
     let before = made.filler.recall_mark();
     assert_eq!(insert(before), 2);
     made.filler.recall();
     assert_eq!(insert(before), 0);
-    assert!(made.filler.ring.is_empty());
+    assert!(made.ring().is_empty());
     assert_eq!(insert(made.filler.recall_mark()), 2);
     assert!(!made.filler.recall(), "nobody is counted any more");
 }
@@ -184,9 +185,10 @@ fn r4_room_that_nothing_is_put_back_into_is_asked_for() {
 fn an_insertion_of_nothing_wakes_nobody() {
     let made = SETUP.make();
     let insert = |ids: &[Id]| {
-        let permit = made.filler.ring.reserve(2).unwrap();
+        let permit = made.ring().reserve(2).unwrap();
         let before = notified(&made);
-        made.filler.insert(permit, ids, made.filler.recall_mark());
+        made.filler
+            .insert(made.stripe(), permit, ids, made.filler.recall_mark());
         notified(&made) - before
     };
     let woken = made.filler.wait(Duration::ZERO, || {

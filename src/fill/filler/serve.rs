@@ -1,0 +1,273 @@
+//! One fill: a producer's work from a request until it is served.
+
+use std::time::{Duration, Instant};
+
+use super::{BLOCK, Filler};
+use crate::events;
+use crate::fill::policy::{FillCause, RingFull};
+use crate::fill::requests::{Requests, StripeRequest, Wanted};
+use crate::fill::stripe::Stripe;
+use crate::id::Id;
+use crate::sync;
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::timeline::Refused;
+
+/// A block that lacks fewer IDs than this is published as it is. Where runs are long,
+/// filling it up would start the next run off its alignment.
+const TOP_UP: usize = sync::size(64, 1);
+
+impl Filler {
+    /// Fills the room that there is now, and returns the number of IDs made.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`] if the timeline ran into a limit; the IDs made before that
+    /// are in the stripes.
+    pub(crate) fn fill(&self, cause: FillCause) -> Result<u64, Refused> {
+        let started = Instant::now();
+        let mut made = 0;
+        let outcome = self
+            .stripes
+            .iter()
+            .try_for_each(|stripe| self.fill_leaving(stripe, 0, &mut made));
+        self.report(cause, made, started.elapsed(), outcome);
+        outcome.map(|()| made)
+    }
+
+    /// Fills a stripe but for `spare` slots, and adds the number of IDs made to `made`.
+    /// If there is more to do than a block, another producer is woken first: making IDs
+    /// may call a clock that gets stuck.
+    pub(super) fn fill_leaving(
+        &self,
+        stripe: &Stripe,
+        spare: u64,
+        made: &mut u64,
+    ) -> Result<(), Refused> {
+        // Read once: the consumers need the cache line that `cursor` lies on.
+        let limit = stripe.ring.fill_limit() - spare;
+        let mut block = [Id::default(); BLOCK];
+        let mut alone = true;
+        let mut outcome = Ok(());
+        while outcome.is_ok() && !self.requests.wanted().stop() {
+            let Some(permit) = stripe.ring.reserve_below(limit, self.block) else {
+                break;
+            };
+            // Before anything is made: IDs that a recall meets half-made count as old.
+            let mark = self.recalls.mark();
+            if alone && stripe.ring.has_room_below(limit) {
+                alone = false;
+                self.requests.wake_one();
+            }
+            let count;
+            (count, outcome) = self.mint_block(&mut block[..permit.len()]);
+            let pushed = self.insert(stripe, permit, &block[..count], mark);
+            self.count_given_up(count - pushed);
+            *made += pushed as u64;
+        }
+        outcome
+    }
+
+    /// Makes IDs until `block` is full or nearly full. Returns how many, and the
+    /// refusal if one ended it early.
+    pub(super) fn mint_block(&self, block: &mut [Id]) -> (usize, Result<(), Refused>) {
+        let mut count = 0;
+        while count == 0 || block.len() - count >= TOP_UP {
+            match self.source.mint(&mut block[count..]) {
+                Ok(minted) => count += minted,
+                Err(refused) => return (count, Err(refused)),
+            }
+        }
+        (count, Ok(()))
+    }
+
+    /// Serves the open requests `wanted`, the most pressing of which is `cause`: takes
+    /// asked for the stripes whose requests are open, and another cause for all.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`] if a stripe could not be filled; the requests stay open, and
+    /// so does one for `cause`.
+    pub(crate) fn serve(&self, cause: FillCause, wanted: Wanted) -> Result<(), Refused> {
+        let wanted = wanted.with(cause);
+        // Puts the requests back if this fails or unwinds. Another producer may
+        // have settled them meanwhile, counting on this one. And a scheduled fill,
+        // which only the timetable asks for, may have retired IDs that it could not
+        // replace.
+        let unserved = Unserved {
+            requests: &self.requests,
+            wanted,
+        };
+        if wanted.includes(FillCause::Scheduled) {
+            self.retire();
+        }
+        // IDs that were retired, or never there, were not taken. So nothing is learnt
+        // from them, and the stripes are filled up.
+        let takes_asked = cause == FillCause::Threshold && !wanted.includes(FillCause::Scheduled);
+        let started = Instant::now();
+        let mut made = 0;
+        let mut filled = 0;
+        let outcome = self
+            .stripes
+            .places_from(self.stripes.here())
+            .map(|place| &self.stripes[place])
+            .filter(|stripe| !takes_asked || stripe.request.is_open())
+            .try_for_each(|stripe| {
+                filled += self.serve_stripe(stripe, takes_asked, &mut made)?;
+                Ok(())
+            });
+        self.report(cause, made, started.elapsed(), outcome);
+        outcome?;
+        unserved.settle();
+        // R4: first the bit is cleared, then the stripes' requests are looked at.
+        if self.stripes.iter().any(|stripe| stripe.request.is_open()) {
+            self.requests.request(FillCause::Threshold);
+        }
+        // Last, so that a panic in it leaves nothing undone.
+        let capacity = self.capacity();
+        if cause == FillCause::Scheduled
+            && made == 0
+            && filled == capacity as u64
+            && let Some(hook) = &self.on_full
+        {
+            hook(RingFull { capacity });
+        }
+        Ok(())
+    }
+
+    /// Fills one stripe and closes its request. Adds the number of IDs made to `made`, and
+    /// returns the level.
+    fn serve_stripe(
+        &self,
+        stripe: &Stripe,
+        takes_asked: bool,
+        made: &mut u64,
+    ) -> Result<u64, Refused> {
+        // Puts the request back, as `Unserved` does.
+        let open = OpenRequest::of(stripe);
+        let Stripe {
+            ring, watermark, ..
+        } = stripe;
+        let before =
+            (takes_asked && watermark.moves()).then(|| (watermark.threshold(), ring.len()));
+        let spare = if takes_asked { stripe.spare() } else { 0 };
+        let so_far = *made;
+        self.fill_leaving(stripe, spare, made)?;
+        if *made == so_far && spare > 0 && (ring.len() as u64) < watermark.threshold() {
+            // Others hold permits for all the room below the goal, and one of them may
+            // be stuck. Then the room that they hold does not count towards the goal.
+            let spare = spare.saturating_sub(ring.to_come());
+            self.fill_leaving(stripe, spare, made)?;
+        }
+        if let Some((threshold, level)) = before {
+            stripe.learn(threshold, level);
+        }
+        open.close();
+
+        // R4: first the request is closed and the threshold moved, then the
+        // level is looked at, then the threshold.
+        let level = ring.settled_level();
+        // Without room, other producers hold permits for the missing IDs, and they
+        // settle when they have published them.
+        if level.filled < watermark.threshold() && level.room > stripe.spare() {
+            self.requests.request_for(&stripe.request);
+        }
+        Ok(level.filled)
+    }
+
+    /// Drops the IDs in the stripes that are too old.
+    fn retire(&self) {
+        let Some(max_age) = self.schedule.and_then(|schedule| schedule.age_limit()) else {
+            return;
+        };
+        let now = self.source.timeline().clock().unix_ms();
+        let stale = |id| self.source.age(id, now) > max_age;
+        let mut retired = 0;
+        for stripe in self.stripes.iter() {
+            stripe.ring.retire(stale, |count| {
+                retired += count as u64;
+                // At once, so that a fill that finds the level lowered finds the reason.
+                stripe.count_retired(count);
+                !self.requests.wanted().stop()
+            });
+        }
+        if retired > 0 {
+            events::retired(retired, max_age);
+        }
+    }
+
+    /// Counts IDs that were made, or moved, and not inserted.
+    pub(super) fn count_given_up(&self, count: usize) {
+        if count > 0 {
+            self.counters.given_up.fetch_add(count as u64, Relaxed);
+        }
+    }
+
+    fn report(&self, cause: FillCause, made: u64, took: Duration, outcome: Result<(), Refused>) {
+        if made > 0 && outcome.is_ok() {
+            self.counters.fills[cause as usize].fetch_add(1, Relaxed);
+        }
+        events::filled(cause, made, took);
+        match outcome {
+            Err(refused) => {
+                self.counters.refusals.fetch_add(1, Relaxed);
+                events::refused(&self.throttles.refused, refused);
+            }
+            Ok(()) => {
+                let timeline = self.source.timeline();
+                let (borrowed, limit) = (timeline.borrowed(), timeline.borrow_limit());
+                // From nine tenths on. With a limit of 0 nothing is ever borrowed.
+                if !limit.is_zero() && borrowed >= limit - limit / 10 {
+                    events::borrowing_near_limit(&self.throttles.near_limit, borrowed, limit);
+                }
+            }
+        }
+    }
+}
+
+/// Requests that a producer has taken on and not yet served.
+struct Unserved<'a> {
+    requests: &'a Requests,
+    wanted: Wanted,
+}
+
+impl Unserved<'_> {
+    fn settle(self) {
+        self.requests.settle(self.wanted);
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Unserved<'_> {
+    fn drop(&mut self) {
+        self.requests.reopen(self.wanted);
+    }
+}
+
+/// The request of a stripe, if it was open, that a producer has taken on and not yet
+/// served.
+struct OpenRequest<'a> {
+    request: &'a StripeRequest,
+    was_open: bool,
+}
+
+impl<'a> OpenRequest<'a> {
+    fn of(stripe: &'a Stripe) -> Self {
+        Self {
+            request: &stripe.request,
+            was_open: stripe.request.is_open(),
+        }
+    }
+
+    fn close(self) {
+        self.request.close();
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for OpenRequest<'_> {
+    fn drop(&mut self) {
+        if self.was_open {
+            self.request.reopen();
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Takes: from the stripe of this core, and from the others where that is empty.
+
+use std::sync::Arc;
+
+use super::Filler;
+use crate::fill::stripe::Stripe;
+use crate::id::Id;
+use crate::per_core::PerCore;
+use crate::sync;
+
+/// The most IDs that a take moves from another stripe to its own, besides the one that it
+/// gives out.
+const MOVED: usize = sync::size(255, 1);
+
+impl Filler {
+    /// Takes one ID, and asks for a fill if that leaves too few. `stripes` are this
+    /// filler's.
+    ///
+    /// `None` also where another consumer was faster, or the number of the core takes a
+    /// call: [`take_slowly`](Self::take_slowly) goes on. What is rare is one call with
+    /// one value, so that a take keeps nothing in memory, which its exchange would wait
+    /// for.
+    #[inline]
+    pub(crate) fn take_at_once(self: &Arc<Self>, stripes: &PerCore<Stripe>) -> Option<Id> {
+        let stripe = &stripes[stripes.here_at_once()?];
+        let (id, left) = stripe.ring.try_take().ok()?;
+        if left >= stripe.watermark.threshold() {
+            return Some(id);
+        }
+        Some(self.note_taken(stripe, id, left))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note_taken(&self, stripe: &Stripe, id: Id, left: u64) -> Id {
+        self.note_low(stripe, left);
+        id
+    }
+
+    /// Takes one ID from whichever stripe has any, and asks for fills.
+    pub(crate) fn take_slowly(&self) -> Option<Id> {
+        let place = self.stripes.here();
+        let stripe = &self.stripes[place];
+        let Some((id, left)) = stripe.ring.take_leaving() else {
+            return self.take_elsewhere(place);
+        };
+        if left < stripe.watermark.threshold() {
+            self.note_low(stripe, left);
+        }
+        Some(id)
+    }
+
+    /// Takes up to `out.len()` IDs: those of one stripe in one step.
+    pub(crate) fn take_batch(&self, out: &mut [Id]) -> usize {
+        let place = self.stripes.here();
+        let stripe = &self.stripes[place];
+        let (count, left) = stripe.ring.take_batch_leaving(out);
+        if count == out.len() {
+            if left < stripe.watermark.threshold() {
+                self.note_low(stripe, left);
+            }
+            count
+        } else {
+            self.note_level(stripe, left);
+            count + self.take_batch_elsewhere(place, &mut out[count..])
+        }
+    }
+
+    #[cold]
+    fn take_batch_elsewhere(&self, home: usize, out: &mut [Id]) -> usize {
+        let mut done = 0;
+        for place in self.stripes.places_from(home).skip(1) {
+            let stripe = &self.stripes[place];
+            if done == out.len() {
+                break;
+            }
+            // A look first: it leaves the cache lines of an empty stripe where they are.
+            if !stripe.ring.is_empty() {
+                let (count, left) = stripe.ring.take_batch_leaving(&mut out[done..]);
+                self.note_level(stripe, left);
+                done += count;
+            }
+        }
+        done
+    }
+
+    /// Takes one ID from another stripe, and moves some more to the empty one at `home`,
+    /// so that its next takes find them: up to half of what the other one has.
+    #[cold]
+    fn take_elsewhere(&self, home: usize) -> Option<Id> {
+        let own = &self.stripes[home];
+        self.note_level(own, 0);
+        for place in self.stripes.places_from(home).skip(1) {
+            let other = &self.stripes[place];
+            let half = other.ring.len().div_ceil(2);
+            if half == 0 {
+                continue;
+            }
+            // Before the take, for the IDs that are moved.
+            let mark = self.recalls.mark();
+            // Room before IDs, so that none of them is left without a place.
+            let permit = own.ring.reserve(MOVED.min(half - 1));
+            let room = permit.as_ref().map_or(0, |permit| permit.len());
+            let mut ids = [Id::default(); MOVED + 1];
+            let (count, left) = other.ring.take_batch_leaving(&mut ids[..=room]);
+            self.note_level(other, left);
+            let Some((&id, moved)) = ids[..count].split_first() else {
+                continue;
+            };
+            if let Some(permit) = permit {
+                other.count_moved(moved.len());
+                let inserted = self.stock(own, permit, moved, mark);
+                self.count_given_up(moved.len() - inserted);
+            }
+            return Some(id);
+        }
+        None
+    }
+}

@@ -1,0 +1,140 @@
+//! One stripe of the cache: a ring for the takes of one core, and when it is filled.
+//!
+//! A take goes to the stripe of the core that it runs on, and to the others only where that
+//! one is empty. So what a take writes lies on cache lines that no other core touches: the
+//! ring's `cursor`, and the stripe's request while the level is low. Which stripe a take
+//! goes to is a hint, and nothing below depends on it.
+//!
+//! # What is true of many rings
+//!
+//! `ring` proves R1 and R2 of one ring, and `fill` R3 and R4. Together:
+//!
+//! *No ID twice, none lost (R1).* An ID lies in one ring, and leaves it by one take. A take
+//! that *moves* IDs to its own stripe has taken them, as it has the one that it gives out.
+//! It publishes them once more, in one other ring, under a permit that it got before; or a
+//! recall has come between, and they are dropped and counted.
+//!
+//! *Empty (R1).* A take that reports empty has found every stripe empty, each at its own
+//! moment during the call. There need not have been a moment at which all were: IDs can
+//! come to a stripe after the take has looked there, and can be in the hands of a take
+//! that moves them. What it does mean: an ID that lay in one ring from the beginning of the
+//! call to its end would have been found there. So an ID that a take misses is one that
+//! another thread published, took or moved during the call.
+//!
+//! *Waiting.* `waiters` asks for two things. An attempt finds what was published before
+//! the consumer's fence, unless another consumer has it: so it does, by the above. And each
+//! publication is followed by a notification: so is that of IDs that are moved. An attempt
+//! that missed them on their way is made again.
+//!
+//! *R3.* A producer holds one permit at a time, so one that is stuck holds up to a block in
+//! one stripe. A take that is stopped while it moves IDs has up to 256 of them, and permits
+//! for as many slots of its own stripe. Other takes find the rest, and producers the other
+//! room.
+//!
+//! *R4.* Each stripe has its own request, see `requests`. One more thing is needed: a
+//! producer that finds no room leaves the missing IDs to those who hold the permits, and
+//! trusts that they look at the level afterwards. So do consumers that stock a stripe, with
+//! IDs that they move, make or give back: they hold permits too, and often for more than
+//! they have (`Filler::stock`).
+
+use std::sync::atomic::AtomicU64;
+
+use crossbeam_utils::CachePadded;
+
+use super::policy::ThresholdFill;
+use super::recall::Insertions;
+use super::requests::StripeRequest;
+use super::watermark::{Totals, Watermark};
+use crate::per_core::PerCore;
+use crate::ring::{RingBuffer, RingError};
+use crate::sync::atomic::Ordering::Relaxed;
+
+/// A ring for the takes of one core.
+#[derive(Debug)]
+pub(crate) struct Stripe {
+    pub(super) ring: RingBuffer,
+    pub(super) watermark: Watermark,
+    pub(super) request: StripeRequest,
+    pub(super) insertions: Insertions,
+    counters: CachePadded<Counters>,
+}
+
+/// Figures for people, written by producers and by takes that found the stripe empty.
+#[derive(Debug, Default)]
+struct Counters {
+    /// IDs that were dropped from the ring, for their age or by a recall.
+    retired: AtomicU64,
+    /// IDs that were taken from the ring for another stripe.
+    moved: AtomicU64,
+}
+
+impl Stripe {
+    /// `count` stripes for the cores, of `capacity` slots together, of which `count` must be
+    /// a divisor. A take that leaves fewer than its share of `threshold` asks for a fill,
+    /// or as many as an adaptive `fill` says; with 0 no take does.
+    ///
+    /// # Errors
+    ///
+    /// [`RingError`] if the capacity is impossible, or if there is not enough memory.
+    pub(crate) fn one_per_core(
+        count: usize,
+        capacity: usize,
+        threshold: usize,
+        fill: Option<ThresholdFill>,
+    ) -> Result<PerCore<Self>, RingError> {
+        // Of the whole: a divisor may make an impossible one possible.
+        RingBuffer::check_capacity(capacity)?;
+        let share = capacity / count;
+        PerCore::try_new(count, |_| {
+            let watermark = match fill.and_then(|fill| fill.controller(share)) {
+                Some(controller) => Watermark::moving(controller),
+                None => Watermark::fixed(threshold.div_ceil(count)),
+            };
+            let ring = RingBuffer::with_capacity(share)?;
+            Ok(Self::new(ring, watermark))
+        })
+    }
+
+    pub(super) fn new(ring: RingBuffer, watermark: Watermark) -> Self {
+        Self {
+            ring,
+            watermark,
+            request: StripeRequest::new(),
+            insertions: Insertions::new(),
+            counters: CachePadded::default(),
+        }
+    }
+
+    /// The number of slots that a threshold fill leaves empty; 0 unless the threshold
+    /// is adaptive.
+    pub(super) fn spare(&self) -> u64 {
+        let capacity = self.ring.capacity() as u64;
+        capacity - self.watermark.targets().goal(capacity)
+    }
+
+    /// Moves the threshold after a fill, by the threshold and the level before it, and
+    /// the level now.
+    pub(super) fn learn(&self, threshold: u64, level: usize) {
+        let lowest = level.min(self.ring.len()) as u64;
+        self.watermark.follow(threshold, lowest, || Totals {
+            taken: self.ring.taken(),
+            retired: self.retired(),
+        });
+    }
+
+    pub(super) fn count_retired(&self, count: usize) {
+        self.counters.retired.fetch_add(count as u64, Relaxed);
+    }
+
+    pub(super) fn retired(&self) -> u64 {
+        self.counters.retired.load(Relaxed)
+    }
+
+    pub(super) fn count_moved(&self, count: usize) {
+        self.counters.moved.fetch_add(count as u64, Relaxed);
+    }
+
+    pub(super) fn moved(&self) -> u64 {
+        self.counters.moved.load(Relaxed)
+    }
+}
