@@ -71,7 +71,7 @@ mod waiters;
 mod watermark;
 
 pub(crate) use self::adaptive::{FillSample, Targets, ThresholdController};
-pub(crate) use self::filler::{Filler, FillerParts, FullHook};
+pub(crate) use self::filler::{Filler, FillerParts, FullHook, MadeInPlace};
 pub use self::policy::{
     FillCause, PaddingFill, PolicyError, RingFull, ScheduledFill, ThresholdFill,
 };

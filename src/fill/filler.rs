@@ -1,5 +1,6 @@
 //! The stripes of a generator, what fills them, and when.
 
+mod in_place;
 mod insert;
 mod serve;
 mod take;
@@ -12,6 +13,7 @@ use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 
+pub(crate) use self::in_place::MadeInPlace;
 use super::policy::{FillCause, RingFull, ScheduledFill};
 use super::recall::Recalls;
 use super::requests::Requests;
@@ -29,6 +31,9 @@ use crate::sync::atomic::Ordering::Relaxed;
 /// first cache level. In a model two, so that a fill of a few slots takes several
 /// blocks.
 const BLOCK: usize = sync::size(1024, 2);
+
+/// The most IDs that a consumer makes at a time: half of a block.
+const LONGEST_RUN: usize = sync::size(512, 2);
 
 /// The most IDs that one permit is for: [`BLOCK`], and fewer where that would leave the
 /// other producers no room to go on while this one is stuck. All permits together
@@ -48,6 +53,9 @@ pub(crate) struct Filler {
     timetable: Option<Timetable>,
     /// The most IDs that one permit is for, at most [`BLOCK`].
     block: usize,
+    /// How many IDs a consumer makes at a time, about a microsecond's worth and at most
+    /// [`LONGEST_RUN`].
+    run: usize,
     requests: Requests,
     pub(super) waiters: Waiters,
     on_full: Option<FullHook>,
@@ -111,6 +119,7 @@ impl Filler {
         Self {
             // All stripes have the same capacity.
             block: block_of(stripes[0].ring.capacity(), producers),
+            run: source.cipher().ids_in_a_microsecond().min(LONGEST_RUN),
             stripes,
             source,
             schedule,

@@ -317,15 +317,15 @@ impl CachedGenerator {
         let taken = self.filler.taken();
         let timeline = self.filler.source().timeline();
         let fills = |cause: FillCause| counters.fills[cause as usize].load(Relaxed);
-        let in_place = self.shared.dry.in_place();
+        let given_in_place = self.shared.dry.given();
         let returned = self.shared.returned.load(Relaxed);
         let not_issued = taken.retired + taken.moved + returned;
         Stats {
             level: self.filler.level(),
             capacity: self.filler.capacity(),
             threshold: self.filler.threshold(),
-            issued: (taken.all + in_place).saturating_sub(not_issued),
-            in_place,
+            issued: (taken.all + given_in_place).saturating_sub(not_issued),
+            in_place: self.shared.dry.in_place(),
             fills: FillCounts {
                 padding: fills(FillCause::Padding),
                 threshold: fills(FillCause::Threshold),

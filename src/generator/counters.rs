@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
+use crate::fill::MadeInPlace;
 use crate::per_core::PerCore;
 
 /// The counts of consumers that find all stripes dry: for each core on a line of its own,
@@ -14,6 +15,7 @@ pub(super) struct DryCounters(PerCore<Counts>);
 struct Counts {
     empties: AtomicU64,
     in_place: AtomicU64,
+    given: AtomicU64,
 }
 
 impl DryCounters {
@@ -28,9 +30,12 @@ impl DryCounters {
         self.here().empties.fetch_add(1, Relaxed);
     }
 
-    /// A consumer made `count` IDs itself.
-    pub(super) fn made_in_place(&self, count: u64) {
-        self.here().in_place.fetch_add(count, Relaxed);
+    /// A consumer made IDs itself.
+    pub(super) fn made_in_place(&self, made: MadeInPlace) {
+        let MadeInPlace { given, stocked } = made;
+        let here = self.here();
+        here.in_place.fetch_add((given + stocked) as u64, Relaxed);
+        here.given.fetch_add(given as u64, Relaxed);
     }
 
     pub(super) fn empties(&self) -> u64 {
@@ -39,6 +44,11 @@ impl DryCounters {
 
     pub(super) fn in_place(&self) -> u64 {
         self.sum(|counts| &counts.in_place)
+    }
+
+    /// Those of `in_place` that went to the consumer at once, and not through a ring.
+    pub(super) fn given(&self) -> u64 {
+        self.sum(|counts| &counts.given)
     }
 
     fn sum(&self, counter: impl Fn(&Counts) -> &AtomicU64) -> u64 {
@@ -60,10 +70,13 @@ mod tests {
     #[test]
     fn the_sums_are_those_of_all_cores() {
         let counters = DryCounters::new(2);
-        for count in 1..=500 {
+        for count in 1..=500usize {
             let note = || {
                 counters.ran_dry();
-                counters.made_in_place(count);
+                counters.made_in_place(MadeInPlace {
+                    given: count,
+                    stocked: 0,
+                });
             };
             thread::scope(|scope| _ = scope.spawn(note));
         }

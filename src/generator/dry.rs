@@ -107,10 +107,10 @@ impl CachedGenerator {
     fn generate(&self, out: &mut [Id]) -> Result<usize, TakeError> {
         let mut done = 0;
         while done < out.len() {
-            match self.filler.source().mint(&mut out[done..]) {
-                Ok(count) => {
-                    self.shared.dry.made_in_place(count as u64);
-                    done += count;
+            match self.filler.make_in_place(&mut out[done..]) {
+                Ok(made) => {
+                    self.shared.dry.made_in_place(made);
+                    done += made.given;
                 }
                 Err(refused) => {
                     // The timeline is at its limit, but IDs claimed before may

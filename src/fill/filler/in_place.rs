@@ -1,0 +1,47 @@
+//! IDs that a consumer makes itself, and what it puts into its stripe by the way.
+//!
+//! A claim on the timeline and the set-up of a run of the cipher cost as much as some
+//! hundred IDs. So a consumer that makes one makes a *run*: as many as about a microsecond
+//! allows, gives out what it was asked for and puts the rest into the stripe of its core.
+//! The rest are IDs like a producer's: made under a permit, so that there is room, and
+//! under a recall mark, so that none of them outlives an invalidation.
+
+use super::{Filler, LONGEST_RUN};
+use crate::id::Id;
+use crate::timeline::Refused;
+
+/// IDs that a consumer has made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MadeInPlace {
+    /// Those that it was given, at least 1.
+    pub(crate) given: usize,
+    /// Those that were put into its stripe.
+    pub(crate) stocked: usize,
+}
+
+impl Filler {
+    /// Makes up to `out.len()` IDs for `out`, which must not be empty, and some more for
+    /// the stripe of this core if there is room.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`] if the timeline is at a limit; then none are made.
+    pub(crate) fn make_in_place(&self, out: &mut [Id]) -> Result<MadeInPlace, Refused> {
+        let stripe = &self.stripes[self.stripes.here()];
+        let more = self.run.saturating_sub(out.len());
+        let Some(permit) = stripe.ring.reserve(more) else {
+            let given = self.source.mint(out)?;
+            return Ok(MadeInPlace { given, stocked: 0 });
+        };
+        // Before anything is made, see `recall`.
+        let mark = self.recalls.mark();
+        let mut run = [Id::default(); LONGEST_RUN];
+        let made = self.source.mint(&mut run[..out.len() + permit.len()])?;
+        let given = made.min(out.len());
+        let (for_out, for_stripe) = run[..made].split_at(given);
+        out[..given].copy_from_slice(for_out);
+        let stocked = self.stock(stripe, permit, for_stripe, mark);
+        self.count_given_up(for_stripe.len() - stocked);
+        Ok(MadeInPlace { given, stocked })
+    }
+}
