@@ -10,13 +10,14 @@
 //! were held back since the last one; `refused` is throttled apart for fills and for
 //! takes. An unusable backend is reported once a process.
 //!
-//! A take that finds an ID in the ring reports nothing, and neither does a direct
-//! generator. No event carries a secret or an ID.
+//! A take that finds an ID in the ring reports nothing, but for an assist, and neither does
+//! a direct generator. No event carries a secret or an ID.
 //!
 //! | event | level | fields | reported |
 //! |---|---|---|---|
 //! | generator started | debug | capacity, threshold, producers, leases | at the end of `build` |
 //! | ring filled | trace | cause, count, micros | at the end of a fill, also of one cut short |
+//! | ring assisted | trace | count, suppressed | by a take that finds very few IDs and makes some |
 //! | ring ran dry | debug | suppressed | by a take that finds too few IDs |
 //! | borrowing near its limit | warn | borrowed, limit, suppressed | by a fill, from nine tenths on |
 //! | refused | warn | reason, suppressed | by a fill, or a take that generates |
@@ -72,6 +73,15 @@ impl<L: Display> Display for Leases<'_, L> {
 pub(crate) fn filled(cause: impl Display, count: u64, took: Duration) {
     let micros = took.as_micros() as u64;
     tracing::trace!(target: "ringflake", %cause, count, micros, "ring filled");
+}
+
+pub(crate) fn assisted(throttle: &Throttle, count: u64) {
+    // Asked first, as below.
+    if tracing::enabled!(target: "ringflake", tracing::Level::TRACE)
+        && let Some(suppressed) = throttle.admit()
+    {
+        tracing::trace!(target: "ringflake", count, suppressed, "ring assisted");
+    }
 }
 
 pub(crate) fn ran_dry(throttle: &Throttle) {

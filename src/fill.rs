@@ -73,7 +73,7 @@ mod watermark;
 pub(crate) use self::adaptive::{FillSample, Targets, ThresholdController};
 pub(crate) use self::filler::{Filler, FillerParts, FullHook, MadeInPlace};
 pub use self::policy::{
-    FillCause, PaddingFill, PolicyError, RingFull, ScheduledFill, ThresholdFill,
+    AssistFill, FillCause, PaddingFill, PolicyError, RingFull, ScheduledFill, ThresholdFill,
 };
 pub(crate) use self::producers::Producers;
 pub(crate) use self::recall::RecallMark;

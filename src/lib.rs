@@ -142,7 +142,9 @@ pub use self::clock::{Clock, CoarseClock, ManualClock, SystemClock};
 #[cfg(feature = "loom")]
 #[doc(hidden)]
 pub use self::fill::model::WaitingRoom;
-pub use self::fill::{FillCause, PaddingFill, PolicyError, RingFull, ScheduledFill, ThresholdFill};
+pub use self::fill::{
+    AssistFill, FillCause, PaddingFill, PolicyError, RingFull, ScheduledFill, ThresholdFill,
+};
 pub use self::generator::{
     BuildCheck, BuildError, CachedGenerator, CachedGeneratorBuilder, ClockPolicy, DirectGenerator,
     DirectGeneratorBuilder, FillCounts, Handle, Inspector, LeaseCheck, LeaseSource, OnEmpty,

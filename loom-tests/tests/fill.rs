@@ -13,7 +13,7 @@ use ringflake_loom_tests::{Role, epoch_from, explore, race, thread};
 const NOW: u64 = 1_763_000_000_000;
 
 /// A plain generator, so that IDs are raws, with `capacity` slots and a
-/// threshold at the capacity: every take asks for a fill.
+/// threshold at the capacity: every take asks for a fill, and none assists.
 fn builder(capacity: usize) -> CachedGeneratorBuilder {
     // Randflake's bits, from an epoch of its own on.
     let layout = Layout::builder()
@@ -26,6 +26,7 @@ fn builder(capacity: usize) -> CachedGeneratorBuilder {
         .clock(ManualClock::new(NOW))
         .capacity(capacity)
         .threshold_fill(ThresholdFill::slots(capacity))
+        .assist_fill(None)
         .on_empty(OnEmpty::Error)
 }
 

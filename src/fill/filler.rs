@@ -1,5 +1,6 @@
 //! The stripes of a generator, what fills them, and when.
 
+mod assist;
 mod in_place;
 mod insert;
 mod serve;
@@ -68,6 +69,7 @@ pub(crate) struct Filler {
 /// Each keeps one kind of event from being logged too often.
 #[derive(Debug)]
 struct Throttles {
+    assisted: Throttle,
     near_limit: Throttle,
     refused: Throttle,
     panicked: Throttle,
@@ -130,6 +132,7 @@ impl Filler {
             recalls: Recalls::new(),
             counters: CachePadded::default(),
             throttles: CachePadded::new(Throttles {
+                assisted: Throttle::new(),
                 near_limit: Throttle::new(),
                 refused: Throttle::new(),
                 panicked: Throttle::new(),
@@ -154,11 +157,19 @@ impl Filler {
         self.wake_waiters();
     }
 
-    /// What follows a take that has left fewer IDs than the threshold: a request for a fill.
+    /// What follows a take that has left fewer IDs than the threshold: a request for a fill,
+    /// and an assist where it has left very few. Returns whether the IDs taken are still
+    /// this process's: an assist reads a clock, and that may have forked.
     // Out of line, so that other takes need no registers for it.
+    #[must_use]
     #[inline(never)]
-    pub(super) fn note_low(&self, stripe: &Stripe, left: u64) {
+    pub(super) fn note_low(&self, stripe: &Stripe, left: u64) -> bool {
         self.ask_for(stripe, left);
+        if left >= stripe.low_mark {
+            return true;
+        }
+        self.assist(stripe);
+        !self.source.timeline().is_forked()
     }
 
     /// Asks for a fill of a stripe that has so many IDs, if these are few.
@@ -228,6 +239,11 @@ impl Filler {
             taken.moved += stripe.moved();
         }
         taken
+    }
+
+    /// How often a take has made IDs for its stripe.
+    pub(crate) fn assists(&self) -> u64 {
+        self.stripes.iter().map(Stripe::assists).sum()
     }
 
     fn is_empty(&self) -> bool {

@@ -121,6 +121,53 @@ impl ThresholdFill {
     }
 }
 
+/// Has a take that leaves very few IDs make some more itself.
+///
+/// Between the request for a fill and its first IDs lies a wake-up, which takes
+/// milliseconds where other threads have the cores. A take that leaves its stripe below
+/// this mark makes as many IDs as about a microsecond allows, and puts them there; one
+/// thread at a time for each stripe. So the capacity need not bridge a wake-up. An assist
+/// reads the clock. It is counted in [`FillCounts::assist`](crate::FillCounts::assist).
+///
+/// # Examples
+///
+/// ```
+/// use ringflake::AssistFill;
+///
+/// assert_eq!(AssistFill::default(), AssistFill::below(10));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct AssistFill {
+    below: u32,
+}
+
+impl AssistFill {
+    /// Assists takes that leave fewer IDs than this share of a stripe's slots, 1 to 100
+    /// percent, rounded up. A mark above the threshold counts as the threshold: without a
+    /// request for a fill nothing is assisted.
+    pub const fn below(percent: u32) -> Self {
+        Self { below: percent }
+    }
+
+    pub(crate) fn validate(self) -> Result<(), PolicyError> {
+        match self.below {
+            1..=100 => Ok(()),
+            percent => Err(PolicyError::Percent { percent }),
+        }
+    }
+
+    pub(crate) fn in_slots(self, capacity: usize) -> usize {
+        share(capacity, self.below)
+    }
+}
+
+impl Default for AssistFill {
+    /// Below a tenth.
+    fn default() -> Self {
+        Self::below(10)
+    }
+}
+
 /// A share of the capacity in slots, rounded up.
 fn share(capacity: usize, percent: u32) -> usize {
     // 128 bits: the product of a capacity and 100 fits whatever the capacity.

@@ -41,12 +41,13 @@ use std::sync::atomic::AtomicU64;
 
 use crossbeam_utils::CachePadded;
 
-use super::policy::ThresholdFill;
+use super::policy::{AssistFill, ThresholdFill};
 use super::recall::Insertions;
 use super::requests::StripeRequest;
 use super::watermark::{Totals, Watermark};
 use crate::per_core::PerCore;
 use crate::ring::{RingBuffer, RingError};
+use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::Relaxed;
 
 /// A ring for the takes of one core.
@@ -54,8 +55,11 @@ use crate::sync::atomic::Ordering::Relaxed;
 pub(crate) struct Stripe {
     pub(super) ring: RingBuffer,
     pub(super) watermark: Watermark,
+    /// A take that leaves fewer than this assists; never more than the threshold.
+    pub(super) low_mark: u64,
     pub(super) request: StripeRequest,
     pub(super) insertions: Insertions,
+    pub(super) assist: AssistPermission,
     counters: CachePadded<Counters>,
 }
 
@@ -66,6 +70,8 @@ struct Counters {
     retired: AtomicU64,
     /// IDs that were taken from the ring for another stripe.
     moved: AtomicU64,
+    /// Runs that takes made.
+    assists: AtomicU64,
 }
 
 impl Stripe {
@@ -81,6 +87,7 @@ impl Stripe {
         capacity: usize,
         threshold: usize,
         fill: Option<ThresholdFill>,
+        assist: Option<AssistFill>,
     ) -> Result<PerCore<Self>, RingError> {
         // Of the whole: a divisor may make an impossible one possible.
         RingBuffer::check_capacity(capacity)?;
@@ -90,17 +97,20 @@ impl Stripe {
                 Some(controller) => Watermark::moving(controller),
                 None => Watermark::fixed(threshold.div_ceil(count)),
             };
+            let low_mark = assist.map_or(0, |assist| assist.in_slots(share) as u64);
             let ring = RingBuffer::with_capacity(share)?;
-            Ok(Self::new(ring, watermark))
+            Ok(Self::new(ring, watermark, low_mark))
         })
     }
 
-    pub(super) fn new(ring: RingBuffer, watermark: Watermark) -> Self {
+    pub(super) fn new(ring: RingBuffer, watermark: Watermark, low_mark: u64) -> Self {
         Self {
             ring,
             watermark,
+            low_mark,
             request: StripeRequest::new(),
             insertions: Insertions::new(),
+            assist: AssistPermission::new(),
             counters: CachePadded::default(),
         }
     }
@@ -134,7 +144,44 @@ impl Stripe {
         self.counters.moved.fetch_add(count as u64, Relaxed);
     }
 
+    pub(super) fn count_assist(&self) {
+        self.counters.assists.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn assists(&self) -> u64 {
+        self.counters.assists.load(Relaxed)
+    }
+
     pub(super) fn moved(&self) -> u64 {
         self.counters.moved.load(Relaxed)
+    }
+}
+
+/// The permission to assist a stripe, which one thread has at a time.
+#[derive(Debug)]
+pub(super) struct AssistPermission {
+    is_taken: CachePadded<AtomicBool>,
+}
+
+impl AssistPermission {
+    fn new() -> Self {
+        Self {
+            is_taken: CachePadded::new(AtomicBool::new(false)),
+        }
+    }
+
+    /// Whether this thread has got the permission.
+    pub(super) fn claim(&self) -> bool {
+        // Relaxed, first: a look leaves the cache line where it is. The permission orders
+        // nothing: two threads that assisted at once would make two runs.
+        !self.is_taken.load(Relaxed) && !self.is_taken.swap(true, Relaxed)
+    }
+
+    /// Gives the permission back, whoever has it.
+    pub(super) fn free(&self) {
+        // Read first, so that the line stays with the stripe's consumers.
+        if self.is_taken.load(Relaxed) {
+            self.is_taken.store(false, Relaxed);
+        }
     }
 }

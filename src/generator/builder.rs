@@ -16,8 +16,8 @@ use super::options::shared_options;
 use super::setup::{Setup, in_whole_ticks, to_ticks};
 use crate::events;
 use crate::fill::{
-    FillCause, Filler, FillerParts, FullHook, PaddingFill, Producers, RingFull, ScheduledFill,
-    Stripe, ThresholdFill,
+    AssistFill, FillCause, Filler, FillerParts, FullHook, PaddingFill, Producers, RingFull,
+    ScheduledFill, Stripe, ThresholdFill,
 };
 use crate::layout::Layout;
 use crate::per_core::{self, MAX_ITEMS};
@@ -91,6 +91,7 @@ pub struct CachedGeneratorBuilder {
     capacity: usize,
     padding: PaddingFill,
     threshold: Option<ThresholdFill>,
+    assist: Option<AssistFill>,
     schedule: Option<ScheduledFill>,
     stripes: Option<usize>,
     producers: usize,
@@ -122,6 +123,7 @@ impl CachedGeneratorBuilder {
             capacity: 1 << 16,
             padding: PaddingFill::default(),
             threshold: Some(ThresholdFill::default()),
+            assist: Some(AssistFill::default()),
             schedule: None,
             stripes: None,
             producers: 1,
@@ -163,6 +165,12 @@ impl CachedGeneratorBuilder {
     /// When takes ask for a fill; `None` for never.
     pub fn threshold_fill(mut self, fill: impl Into<Option<ThresholdFill>>) -> Self {
         self.threshold = fill.into();
+        self
+    }
+
+    /// Whether takes that leave very few IDs make some themselves; `None` for never.
+    pub fn assist_fill(mut self, fill: impl Into<Option<AssistFill>>) -> Self {
+        self.assist = fill.into();
         self
     }
 
@@ -293,6 +301,9 @@ impl CachedGeneratorBuilder {
             Some(fill) => fill.in_slots(self.capacity).map_err(BuildError::Policy)?,
             None => 0,
         };
+        if let Some(assist) = self.assist {
+            assist.validate().map_err(BuildError::Policy)?;
+        }
         if let Some(schedule) = &self.schedule {
             schedule
                 .validate(self.setup.layout.tick_ms())
@@ -329,8 +340,14 @@ impl CachedGeneratorBuilder {
         let stripe_count = self.stripe_count();
         let borrow_limit = self.borrow_limit.unwrap_or(self.setup.borrow_limit());
         let setup = self.setup.check()?;
-        let stripes = Stripe::one_per_core(stripe_count, capacity, threshold, self.threshold)
-            .map_err(BuildError::Ring)?;
+        let stripes = Stripe::one_per_core(
+            stripe_count,
+            capacity,
+            threshold,
+            self.threshold,
+            self.assist,
+        )
+        .map_err(BuildError::Ring)?;
 
         let policy = ClaimPolicy {
             borrow_limit: to_ticks(&setup.layout, borrow_limit),
@@ -387,6 +404,7 @@ impl fmt::Debug for CachedGeneratorBuilder {
             .field("stripes", &self.stripes)
             .field("padding", &self.padding)
             .field("threshold", &self.threshold)
+            .field("assist", &self.assist)
             .field("schedule", &self.schedule)
             .field("producers", &self.producers)
             .field("borrow_limit", &self.borrow_limit)

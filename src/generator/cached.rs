@@ -330,6 +330,7 @@ impl CachedGenerator {
                 padding: fills(FillCause::Padding),
                 threshold: fills(FillCause::Threshold),
                 scheduled: fills(FillCause::Scheduled),
+                assist: self.filler.assists(),
             },
             refusals: counters.refusals.load(Relaxed),
             panics: counters.panics.load(Relaxed),

@@ -53,4 +53,6 @@ pub struct FillCounts {
     pub threshold: u64,
     /// Because the period was over.
     pub scheduled: u64,
+    /// By takes that left very few.
+    pub assist: u64,
 }

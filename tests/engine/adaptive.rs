@@ -21,6 +21,7 @@ fn builder() -> CachedGeneratorBuilder {
         .borrow_limit(Duration::from_secs(3600))
         .on_empty(OnEmpty::Error)
         .stripes(1)
+        .assist_fill(None)
         .capacity(CAPACITY)
         .threshold_fill(ThresholdFill::adaptive().between(10, 90))
 }

@@ -37,6 +37,7 @@ fn builder() -> CachedGeneratorBuilder {
     cached(layout, 0..16, 0..1_000)
         .borrow_limit(HOUR)
         .stripes(1)
+        .assist_fill(None)
         .on_empty(OnEmpty::Error)
 }
 

@@ -162,6 +162,7 @@ impl Filler {
             stripe.learn(threshold, level);
         }
         open.close();
+        stripe.assist.free();
 
         // R4: first the request is closed and the threshold moved, then the
         // level is looked at, then the threshold.

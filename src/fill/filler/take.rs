@@ -16,10 +16,10 @@ impl Filler {
     /// Takes one ID, and asks for a fill if that leaves too few. `stripes` are this
     /// filler's.
     ///
-    /// `None` also where another consumer was faster, or the number of the core takes a
-    /// call: [`take_slowly`](Self::take_slowly) goes on. What is rare is one call with
-    /// one value, so that a take keeps nothing in memory, which its exchange would wait
-    /// for.
+    /// `None` also where another consumer was faster, where the number of the core takes a
+    /// call, and in a child that an assist's clock has forked:
+    /// [`take_slowly`](Self::take_slowly) goes on. What is rare is one call with one value,
+    /// so that a take keeps nothing in memory, which its exchange would wait for.
     #[inline]
     pub(crate) fn take_at_once(self: &Arc<Self>, stripes: &PerCore<Stripe>) -> Option<Id> {
         let stripe = &stripes[stripes.here_at_once()?];
@@ -27,14 +27,13 @@ impl Filler {
         if left >= stripe.watermark.threshold() {
             return Some(id);
         }
-        Some(self.note_taken(stripe, id, left))
+        self.note_taken(stripe, id, left)
     }
 
     #[cold]
     #[inline(never)]
-    fn note_taken(&self, stripe: &Stripe, id: Id, left: u64) -> Id {
-        self.note_low(stripe, left);
-        id
+    fn note_taken(&self, stripe: &Stripe, id: Id, left: u64) -> Option<Id> {
+        self.note_low(stripe, left).then_some(id)
     }
 
     /// Takes one ID from whichever stripe has any, and asks for fills.
@@ -45,19 +44,20 @@ impl Filler {
             return self.take_elsewhere(place);
         };
         if left < stripe.watermark.threshold() {
-            self.note_low(stripe, left);
+            return self.note_taken(stripe, id, left);
         }
         Some(id)
     }
 
-    /// Takes up to `out.len()` IDs: those of one stripe in one step.
+    /// Takes up to `out.len()` IDs: those of one stripe in one step. None in a child that an
+    /// assist's clock has forked.
     pub(crate) fn take_batch(&self, out: &mut [Id]) -> usize {
         let place = self.stripes.here();
         let stripe = &self.stripes[place];
         let (count, left) = stripe.ring.take_batch_leaving(out);
         if count == out.len() {
-            if left < stripe.watermark.threshold() {
-                self.note_low(stripe, left);
+            if left < stripe.watermark.threshold() && !self.note_low(stripe, left) {
+                return 0;
             }
             count
         } else {

@@ -107,7 +107,7 @@ impl Setup {
                 Some(controller) => Watermark::moving(controller),
                 None => Watermark::fixed(self.threshold),
             };
-            RingBuffer::with_capacity(256).map(|ring| Stripe::new(ring, watermark))
+            RingBuffer::with_capacity(256).map(|ring| Stripe::new(ring, watermark, 0))
         };
         let filler = Arc::new(Filler::new(FillerParts {
             stripes: PerCore::try_new(1, stripe).unwrap(),

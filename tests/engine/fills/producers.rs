@@ -109,6 +109,7 @@ fn stuck_in_a_block(on_empty: OnEmpty) -> (CachedGenerator, TrickyClock) {
     let ids = cached(layout, 0..1, 0..1000)
         .clock(clock.clone())
         .borrow_limit(HOUR)
+        .assist_fill(None)
         .capacity(256)
         .on_empty(on_empty)
         .build()

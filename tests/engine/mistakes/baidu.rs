@@ -462,7 +462,7 @@ fn p1_it_logs_on_the_hot_path() {
 
     let ids = eight_a_tick(&clock_at(layout(40, 8, 3), 0))
         .borrow_limit(Duration::MAX)
-        .capacity(1 << 12)
+        .capacity(1 << 14)
         .threshold_fill(ThresholdFill::percent(99))
         .build()
         .unwrap();
