@@ -28,6 +28,8 @@ pub(super) struct NodeBudget {
     mean: f64,
     /// How many nodes would be enough; may be more than there are.
     enough: u64,
+    /// How many there are.
+    all: u64,
 }
 
 impl NodeBudget {
@@ -51,6 +53,7 @@ impl NodeBudget {
             borrowing: borrowing(load, sustained),
             mean: load.mean(),
             enough,
+            all,
         })
     }
 
@@ -77,11 +80,15 @@ impl NodeBudget {
             return None;
         }
         Some(format!(
-            "the load asks for {} IDs/s on average, and {}: {}; {} nodes are enough",
+            "the load asks for {} IDs/s on average, and {}: {}; {} nodes are enough{}",
             short(self.mean),
             self.in_words(),
             borrowing_in_words(&self.borrowing),
             grouped(self.enough),
+            match self.enough > self.all {
+                true => ", which is more than the layout has",
+                false => "",
+            }
         ))
     }
 }

@@ -3,6 +3,7 @@
 use super::outcome::Outcome;
 use super::search::MARGIN;
 use super::setting::Setting;
+use super::trial::Trial;
 use crate::load::BORROW_LIMIT;
 use crate::threshold::Threshold;
 use crate::units::{grouped, percent, short, time};
@@ -125,6 +126,7 @@ fn next_smaller(outcome: &Outcome, minimum: Setting) -> String {
         return "a smaller one was not among the choices".to_owned();
     };
     let findings = &outcome.findings;
+    let misses_goal = |trial: &Trial| outcome.goal.as_ref().is_some_and(|goal| !trial.keeps(goal));
     let result = match (findings.witness(smaller), findings.trial(smaller)) {
         (Some(witness), _) => {
             let other = match witness.setting == smaller {
@@ -137,7 +139,11 @@ fn next_smaller(outcome: &Outcome, minimum: Setting) -> String {
                 time(witness.seconds())
             )
         }
-        (None, Some(_)) => "missed the goal".to_owned(),
+        (None, Some(trial)) if misses_goal(trial) => "missed the goal".to_owned(),
+        (None, Some(trial)) => format!(
+            "had none in {}, but nothing with the margin over it could be recommended",
+            time(trial.seconds())
+        ),
         (None, None) => "did not run".to_owned(),
     };
     format!("one of {} {result}", grouped(smaller.capacity as u64))

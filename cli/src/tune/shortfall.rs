@@ -1,7 +1,7 @@
 //! How far a load came that was not served as due, and what limits it.
 
 use super::outcome::Outcome;
-use super::trial::{Progress, Trial, is_as_due};
+use super::trial::{Progress, Trial};
 use crate::units::{grouped, short, time};
 
 /// A load that this machine did not take when it was due.
@@ -61,11 +61,13 @@ impl LimitKind {
 }
 
 impl Shortfall {
-    /// Of the ring with which the load came the farthest; `None` if none ran.
+    /// Of the ring that ran for the longest without empties, or with which the load came the
+    /// farthest; `None` if none ran.
     pub(super) fn of(outcome: &Outcome) -> Option<Self> {
         let share = |trial: &Trial| trial.least.map_or(0.0, Progress::share);
         let trials = outcome.findings.trials.values();
-        let best = trials.max_by(|one, other| share(one).total_cmp(&share(other)))?;
+        let farthest = trials.max_by(|one, other| share(one).total_cmp(&share(other)));
+        let best = outcome.findings.longest_clean().or(farthest)?;
         let progress = best.least?;
         let reached = outcome.part.due_at(progress.taken as f64);
         let span = progress.span.as_secs_f64();
@@ -110,17 +112,25 @@ fn limits(outcome: &Outcome, trial: &Trial, progress: Progress) -> Vec<Limit> {
     let all = [
         nodes(outcome, trial),
         producers(outcome, progress),
-        takes(outcome),
-        driver(outcome),
-        cores(outcome),
-        processor(outcome, trial),
         capacity(outcome),
     ];
     let mut limits: Vec<_> = all.into_iter().flatten().collect();
+    if !trial.is_as_due() {
+        let of_threads = [
+            takes(outcome),
+            driver(outcome),
+            cores(outcome),
+            processor(outcome, trial),
+        ];
+        limits.extend(of_threads.into_iter().flatten());
+    }
     let ceiling = |limit: &Limit| limit.ids_per_second.unwrap_or(f64::INFINITY);
     limits.sort_by(|one, other| ceiling(one).total_cmp(&ceiling(other)));
     if limits.is_empty() && !trial.is_as_due() {
-        limits.push(together(outcome, progress));
+        limits.push(match trial.is_clean() {
+            true => together(outcome, progress),
+            false => dry(trial),
+        });
     }
     limits
 }
@@ -175,9 +185,12 @@ fn takes(outcome: &Outcome) -> Option<Limit> {
 }
 
 fn driver(outcome: &Outcome) -> Option<Limit> {
+    /// Where more than this share is taken by the end the threads were late, and no slower.
+    const BEHIND: f64 = 0.95;
     let baseline = &outcome.baseline.as_ref()?.total;
     let rate = baseline.by_end as f64 / baseline.took.as_secs_f64().max(1e-9);
-    (!is_as_due(baseline)).then(|| Limit {
+    let fell_behind = (baseline.by_end as f64) < BEHIND * baseline.demanded as f64;
+    fell_behind.then(|| Limit {
         kind: LimitKind::Driver,
         ids_per_second: Some(rate),
         text: format!(
@@ -230,6 +243,19 @@ fn capacity(outcome: &Outcome) -> Option<Limit> {
                machine, takes; share the load among processes"
                 .to_owned(),
     })
+}
+
+/// Takes that find the ring dry are slow.
+fn dry(trial: &Trial) -> Limit {
+    Limit {
+        kind: LimitKind::Capacity,
+        ids_per_second: None,
+        text: format!(
+            "the rings that ran were too small, even {} ran dry; allow larger ones with --capacity, or \
+             give a longer --seconds",
+            trial.setting
+        ),
+    }
 }
 
 /// Each could do it alone.

@@ -128,7 +128,7 @@ impl Trial {
     /// Whether the IDs were asked for when they were due. If not, the ring met less than
     /// the load, and shows nothing.
     pub(super) fn is_as_due(&self) -> bool {
-        is_as_due(&self.total)
+        self.total.missed == 0 && self.late_by() <= LATE.as_secs_f64()
     }
 
     /// Seconds by which 1 ID in 100 was late, or more.
@@ -175,11 +175,6 @@ impl Trial {
     pub(super) fn headroom(&self) -> f64 {
         self.lowest_level as f64 / self.setting.capacity as f64
     }
-}
-
-/// Whether the IDs of a run, or of several, were asked for when they were due.
-pub(super) fn is_as_due(run: &Measurement) -> bool {
-    run.missed == 0 && latency_at(run, IN_TIME) <= LATE.as_secs_f64()
 }
 
 /// Seconds that a share of the takes of a run did not exceed.

@@ -137,13 +137,17 @@ impl Verdict {
                 false => Self::WithReservations,
             };
         }
-        let measured = || findings.trials.values().filter(|it| it.takes() > 0);
-        if measured().next().is_none() {
-            return Self::NotMeasured;
-        }
-        match measured().any(|trial| trial.is_as_due()) {
-            true => Self::NoRing,
-            false => Shortfall::of(outcome).map_or(Self::NotMeasured, Self::NotServed),
+        let mut measured = findings.trials.values().filter(|it| it.takes() > 0);
+        let was_served = match findings.longest_clean() {
+            Some(trial) => trial.is_as_due(),
+            None => measured.clone().any(Trial::is_as_due),
+        };
+        match Shortfall::of(outcome) {
+            Some(shortfall) if measured.next().is_some() => match was_served {
+                true => Self::NoRing,
+                false => Self::NotServed(shortfall),
+            },
+            _ => Self::NotMeasured,
         }
     }
 
@@ -325,6 +329,10 @@ mod tests {
         outcome.machine.fill_rate = 0.5e6;
         let mut alone = half();
         alone.by_end = 900_000;
+        let late = Measurement {
+            by_end: 999_000,
+            ..alone.clone()
+        };
         outcome.baseline = Baseline::of([alone]);
         let verdict = Verdict::of(&outcome);
         assert_eq!(verdict.grade(), Grade::Bad);
@@ -335,6 +343,19 @@ mod tests {
         let kinds: Vec<_> = shortfall.limits.iter().map(|it| it.kind).collect();
         let lowest_first = [LimitKind::Takes, LimitKind::Producers, LimitKind::Driver];
         assert_eq!(kinds, lowest_first);
+        // Where the threads were no slower alone, but late, it is not the driver.
+        let mut other = unserved(&half());
+        other.baseline = Baseline::of([late]);
+        other.machine.take_cost = 1e-5;
+        let Verdict::NotServed(of_other) = Verdict::of(&other) else {
+            panic!("it is not served either");
+        };
+        assert!(
+            of_other
+                .limits
+                .iter()
+                .all(|it| it.kind != LimitKind::Driver)
+        );
         let text = verdict.in_words(&outcome);
         for part in [
             "of 1,000,000 IDs that were due in 1 s 500,000 were taken by then, 50.000 %",
@@ -364,6 +385,49 @@ mod tests {
         // Where each of them could do it there is still what came of all together.
         let outcome = unserved(&half());
         assert_eq!(limits(&outcome)[0].ids_per_second, Some(500_000.0));
+    }
+
+    #[test]
+    fn rings_that_are_too_small_are_the_limit_where_takes_make_their_ids() {
+        let mut run = half();
+        run.empties = 500_000;
+        let outcome = unserved(&run);
+        let Verdict::NotServed(shortfall) = Verdict::of(&outcome) else {
+            panic!("half of the IDs were late");
+        };
+        assert_eq!(shortfall.limits[0].kind, LimitKind::Capacity);
+        assert!(
+            shortfall
+                .in_words()
+                .contains("allow larger ones with --capacity")
+        );
+    }
+
+    #[test]
+    fn a_level_below_a_quarter_is_a_reservation_with_what_a_better_ring_costs() {
+        let mut outcome = outcome();
+        let recommended = outcome.findings.recommended.unwrap();
+        let low = |outcome: &mut Outcome, setting: Setting, level| {
+            let mut trial = Trial::new(setting);
+            trial.add(crate::tune::trial::tests::measurement(0, 100, level));
+            outcome.findings.trials.insert(setting, trial);
+            outcome.findings.recommended = Some(setting);
+            let has_it = Reservation::all_of(outcome).contains(&Reservation::LowLevel);
+            has_it.then(|| Reservation::LowLevel.in_words(outcome).unwrap())
+        };
+        let slots = recommended.capacity;
+        assert_eq!(low(&mut outcome, recommended, slots / 4), None);
+        for (threshold, advice) in [
+            (recommended.threshold, "costs 1 MiB more"),
+            (Threshold::Percent(25), "allow a higher one"),
+            (Threshold::Adaptive, "its threshold came down to 1 slots"),
+        ] {
+            let setting = Setting::new(slots, threshold);
+            let text = low(&mut outcome, setting, slots / 20).unwrap();
+            assert!(text.contains(advice), "{text}");
+            assert!(text.contains("6,553 IDs left"), "{text}");
+            assert!(text.contains("where 25 % should be kept"), "{text}");
+        }
     }
 
     #[test]

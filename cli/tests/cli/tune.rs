@@ -54,6 +54,11 @@ fn json_is_one_object_with_the_names_that_are_written_down() {
     let baseline = &object["baseline"];
     assert!(baseline["taken"].as_u64().unwrap() > 0, "{baseline}");
     assert!(baseline["latency_ns"]["p99.9"].is_u64(), "{baseline}");
+    let verdict = &object["verdict"];
+    assert!(verdict["reservations"].is_array(), "{verdict}");
+    let good = ["recommended", "with_reservations"];
+    let is_good = good.contains(&verdict["kind"].as_str().unwrap());
+    assert_eq!(output.status.success(), is_good, "{verdict}");
     let recommended = &object["recommendation"];
     if output.status.success() {
         assert!(recommended["capacity"].as_u64().unwrap().is_power_of_two());
@@ -125,6 +130,65 @@ fn a_load_above_the_ceiling_of_its_lease_is_reported_in_numbers() {
     assert_says(&stderr(&output), &expected);
     let expected = ["Warning: the load asks for 1 M IDs/s", "not at this rate"];
     assert_says(&stdout(&output), &expected);
+}
+
+#[test]
+fn a_load_that_no_machine_serves_fails_and_says_how_far_it_came_and_why() {
+    let home = Home::new();
+    for options in ["--rate 1000G --seconds 1", "--rate 5G --seconds 2"] {
+        let output = home.run(format!("tune {options} --nodes 0..131072"));
+        let text = stdout(&output);
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        let expected = [
+            "This load was not served as due, so nothing is recommended: of ",
+            " were taken by then, ",
+            "What limits it: ",
+            "a thread takes at most",
+        ];
+        assert_says(&text, &expected);
+        for nonsense in [
+            "recommended\n",
+            " 0 ns",
+            "NaN",
+            "inf",
+            "CachedGenerator::builder",
+        ] {
+            assert!(!text.contains(nonsense), "{nonsense}: {text}");
+        }
+    }
+    let output = home.run("tune --rate 1000G --seconds 1 --format json");
+    let object: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    let verdict = &object["verdict"];
+    assert_eq!(verdict["kind"], "not_served");
+    assert!(object["recommendation"].is_null());
+    let shortfall = &verdict["shortfall"];
+    let [due, taken] = ["due", "taken_by_end"].map(|name| shortfall[name].as_u64().unwrap());
+    assert!(taken < due / 2, "{shortfall}");
+    let [span, reached] = ["span_s", "reached_s"].map(|name| shortfall[name].as_f64().unwrap());
+    assert!(reached < span / 2.0, "{shortfall}");
+    assert!(!shortfall["limits"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn loads_of_hardly_any_ids_are_answered_without_nonsense() {
+    let home = Home::new();
+    let trace = home.path("short.csv");
+    fs::write(&trace, "0,5\n0.01,5\n").unwrap();
+    let output = home.run("tune --rate 1/s --seconds 1");
+    assert_eq!(output.status.code(), Some(1));
+    assert_says(
+        &stdout(&output),
+        &["Nothing was measured", "longer --seconds"],
+    );
+    for options in [
+        "--rate 1/s --seconds 4",
+        &format!("--trace {trace} --seconds 1"),
+    ] {
+        let text = stdout(&home.run(format!("tune {options} --threshold 50%")));
+        for nonsense in [" 0 ns", "NaN", "inf"] {
+            assert!(!text.contains(nonsense), "{nonsense}: {text}");
+        }
+    }
 }
 
 #[test]
