@@ -30,7 +30,12 @@ fn encrypt(schedule: &Schedule, shared: &SharedWords, out: &mut [u64]) {
         xor: |a, b| _mm512_xor_si512(a, b),
         add: |a, b| _mm512_add_epi16(a, b),
         rotate_2: |v| _mm512_or_si512(_mm512_slli_epi16::<2>(v), _mm512_srli_epi16::<14>(v)),
-        rotate_9: |v| _mm512_or_si512(_mm512_slli_epi16::<9>(v), _mm512_srli_epi16::<7>(v)),
+        rotate_9_add: |v, y| {
+            _mm512_add_epi16(
+                _mm512_or_si512(_mm512_slli_epi16::<9>(v), _mm512_srli_epi16::<7>(v)),
+                y,
+            )
+        },
         swap_bytes: |v| swap_bytes(v),
         interleave: |words| interleave(words),
     };
@@ -64,10 +69,10 @@ pub(super) fn interleave([a, b, c, d]: [__m512i; 4]) -> [u64; 32] {
     let (ab_low, ab_high) = (_mm512_unpacklo_epi16(a, b), _mm512_unpackhi_epi16(a, b));
     let (cd_low, cd_high) = (_mm512_unpacklo_epi16(c, d), _mm512_unpackhi_epi16(c, d));
     let blocks = [
-        _mm512_unpacklo_epi32(ab_low, cd_low),
-        _mm512_unpackhi_epi32(ab_low, cd_low),
-        _mm512_unpacklo_epi32(ab_high, cd_high),
-        _mm512_unpackhi_epi32(ab_high, cd_high),
+        swap_bytes(_mm512_unpacklo_epi32(ab_low, cd_low)),
+        swap_bytes(_mm512_unpackhi_epi32(ab_low, cd_low)),
+        swap_bytes(_mm512_unpacklo_epi32(ab_high, cd_high)),
+        swap_bytes(_mm512_unpackhi_epi32(ab_high, cd_high)),
     ];
     // SAFETY: both sides are plain integers of the same size.
     unsafe { mem::transmute::<[__m512i; 4], [u64; 32]>(blocks) }

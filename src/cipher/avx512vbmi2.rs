@@ -33,7 +33,7 @@ fn encrypt(schedule: &Schedule, shared: &SharedWords, out: &mut [u64]) {
         // Shifting a pair of equal words takes in at one end what falls off
         // at the other.
         rotate_2: |v| _mm512_shldi_epi16::<2>(v, v),
-        rotate_9: |v| _mm512_shldi_epi16::<9>(v, v),
+        rotate_9_add: |v, y| _mm512_add_epi16(_mm512_shldi_epi16::<9>(v, v), y),
         swap_bytes: |v| avx512bw::swap_bytes(v),
         interleave: |words| avx512bw::interleave(words),
     };

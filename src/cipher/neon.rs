@@ -33,8 +33,8 @@ fn encrypt(schedule: &Schedule, shared: &SharedWords, out: &mut [u64]) {
         add: |a, b| vaddq_u16(a, b),
         // The bits shifted out on the left are inserted on the right.
         rotate_2: |v| vsriq_n_u16::<14>(vshlq_n_u16::<2>(v), v),
-        rotate_9: |v| vsriq_n_u16::<7>(vshlq_n_u16::<9>(v), v),
-        swap_bytes: |v| vreinterpretq_u16_u8(vrev16q_u8(vreinterpretq_u8_u16(v))),
+        rotate_9_add: |v, y| vaddq_u16(vsriq_n_u16::<7>(vshlq_n_u16::<9>(v), v), y),
+        swap_bytes: |v| swap_bytes(v),
         interleave: |words| interleave(words),
     };
     ops.encrypt(schedule, shared, out);
@@ -42,10 +42,17 @@ fn encrypt(schedule: &Schedule, shared: &SharedWords, out: &mut [u64]) {
 
 #[target_feature(enable = "neon")]
 #[inline]
+fn swap_bytes(v: uint16x8_t) -> uint16x8_t {
+    vreinterpretq_u16_u8(vrev16q_u8(vreinterpretq_u8_u16(v)))
+}
+
+#[target_feature(enable = "neon")]
+#[inline]
 fn interleave([a, b, c, d]: [uint16x8_t; 4]) -> [u64; 8] {
+    let words = uint16x8x4_t(swap_bytes(a), swap_bytes(b), swap_bytes(c), swap_bytes(d));
     let mut blocks = [0; 8];
-    let words = blocks.as_mut_ptr().cast::<u16>();
+    let place = blocks.as_mut_ptr().cast::<u16>();
     // SAFETY: `blocks` has room for the 32 words that are written.
-    unsafe { vst4q_u16(words, uint16x8x4_t(a, b, c, d)) };
+    unsafe { vst4q_u16(place, words) };
     blocks
 }

@@ -24,18 +24,29 @@ impl Sse41 {
 
 #[target_feature(enable = "sse4.1")]
 fn encrypt(schedule: &Schedule, shared: &SharedWords, out: &mut [u64]) {
-    let swapped = _mm_setr_epi8(1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
     let ops = VectorOps {
         order: _mm_setr_epi16(0, 1, 2, 3, 4, 5, 6, 7),
         splat: |bits: u64| _mm_set1_epi64x(bits.cast_signed()),
         xor: |a, b| _mm_xor_si128(a, b),
         add: |a, b| _mm_add_epi16(a, b),
         rotate_2: |v| _mm_or_si128(_mm_slli_epi16::<2>(v), _mm_srli_epi16::<14>(v)),
-        rotate_9: |v| _mm_or_si128(_mm_slli_epi16::<9>(v), _mm_srli_epi16::<7>(v)),
-        swap_bytes: |v| _mm_shuffle_epi8(v, swapped),
+        rotate_9_add: |v, y| {
+            _mm_add_epi16(
+                _mm_or_si128(_mm_slli_epi16::<9>(v), _mm_srli_epi16::<7>(v)),
+                y,
+            )
+        },
+        swap_bytes: |v| swap_bytes(v),
         interleave: |words| interleave(words),
     };
     ops.encrypt(schedule, shared, out);
+}
+
+#[target_feature(enable = "sse4.1")]
+#[inline]
+fn swap_bytes(v: __m128i) -> __m128i {
+    let swapped = _mm_setr_epi8(1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
+    _mm_shuffle_epi8(v, swapped)
 }
 
 #[target_feature(enable = "sse4.1")]
@@ -44,10 +55,10 @@ fn interleave([a, b, c, d]: [__m128i; 4]) -> [u64; 8] {
     let (ab_low, ab_high) = (_mm_unpacklo_epi16(a, b), _mm_unpackhi_epi16(a, b));
     let (cd_low, cd_high) = (_mm_unpacklo_epi16(c, d), _mm_unpackhi_epi16(c, d));
     let blocks = [
-        _mm_unpacklo_epi32(ab_low, cd_low),
-        _mm_unpackhi_epi32(ab_low, cd_low),
-        _mm_unpacklo_epi32(ab_high, cd_high),
-        _mm_unpackhi_epi32(ab_high, cd_high),
+        swap_bytes(_mm_unpacklo_epi32(ab_low, cd_low)),
+        swap_bytes(_mm_unpackhi_epi32(ab_low, cd_low)),
+        swap_bytes(_mm_unpacklo_epi32(ab_high, cd_high)),
+        swap_bytes(_mm_unpackhi_epi32(ab_high, cd_high)),
     ];
     // SAFETY: both sides are plain integers of the same size.
     unsafe { mem::transmute::<[__m128i; 4], [u64; 8]>(blocks) }
