@@ -3,9 +3,10 @@
 //! # What limits it
 //!
 //! A round of one branch is ten instructions: two rotations of three (two shifts, and an or
-//! or addition), three exclusive ors and an addition. With 45 such rounds, eight mixings and
-//! the way out, a vector takes some 500 instructions, 31 for each block. AMD's cores begin four vector instructions a cycle, so 7.8 cycles a block is
-//! the least; Intel's begin three, so 10.4.
+//! or addition), three exclusive ors and an addition. With 44 such rounds, what is left of
+//! the first one, eight mixings and the way out, a vector takes some 490 instructions, 31 for
+//! each block. AMD's cores begin four vector instructions a cycle, so 7.7 cycles a block is
+//! the least; Intel's begin three, so 10.2.
 //!
 //! Four of the ten are shifts, and not every pipe takes those:
 //!

@@ -5,7 +5,7 @@
 //! can be made only where its instructions were detected, so that holding an
 //! [`Engine`] is the proof that it may run.
 //!
-//! Two ways to do with less code were measured beside this one. The loops of
+//! Two ways to do with less code were measured beside an earlier form of this one. The loops of
 //! `portable`, compiled anew for each instruction set, take 1.2 to 2.2 times as
 //! long. One kernel on the crate `fearless_simd` 1.2, without any unsafe code
 //! here, is as fast on AVX2 and on long runs of AVX-512, but takes 1.8 times as

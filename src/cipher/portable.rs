@@ -7,7 +7,7 @@
 //! registers are left scalar on x86-64.
 
 use super::scalar;
-use super::schedule::{STEPS, Schedule, Subkey};
+use super::schedule::{STEPS, Schedule};
 use super::shared_words::SharedWords;
 
 /// Blocks in a batch. Their words take 512 bytes, well inside the first cache.
@@ -18,25 +18,28 @@ pub(super) fn encrypt(schedule: &Schedule, shared: &SharedWords, out: &mut [u64]
     let mut shared = *shared;
     for batch in out.chunks_mut(BATCH) {
         encrypt_batch(schedule, &shared, batch);
-        shared.counter = shared.counter.wrapping_add(batch.len() as u16);
+        shared.counter = shared.counter.wrapping_add(2 * batch.len() as u16);
     }
 }
 
 fn encrypt_batch(schedule: &Schedule, shared: &SharedWords, out: &mut [u64]) {
     let mut words = [
         [0; BATCH],
-        [shared.word_1; BATCH],
+        [0; BATCH],
         [shared.right.0; BATCH],
         [shared.right.1; BATCH],
     ];
     let [a, b, c, d] = words.each_mut().map(|words| &mut words[..out.len()]);
-    for (word, offset) in a.iter_mut().zip(0..) {
-        *word = shared.counter.wrapping_add(offset).swap_bytes();
+    for ((x, y), place) in a.iter_mut().zip(b.iter_mut()).zip(0..) {
+        let counter: u16 = shared.counter.wrapping_add(2 * place);
+        *x = (counter ^ shared.key).wrapping_add(shared.y);
+        *y = *x ^ shared.z;
     }
 
-    // In the first step the right branch is the same in every block.
+    // What is left of the first step, whose right branch is the same in every block.
     let (mut left, mut right) = ([a, b], [c, d]);
-    rounds(&mut left, schedule.subkey(0));
+    let [_, _, keys @ ..] = schedule.subkey(0);
+    rounds(&mut left, keys);
     mix(&left, &mut right);
     (left, right) = (right, left);
 
@@ -60,9 +63,9 @@ fn encrypt_batch(schedule: &Schedule, shared: &SharedWords, out: &mut [u64]) {
     }
 }
 
-fn rounds([x, y]: &mut [&mut [u16]; 2], subkey: &Subkey) {
+fn rounds<const KEYS: usize>([x, y]: &mut [&mut [u16]; 2], keys: &[u16; KEYS]) {
     for (x, y) in x.iter_mut().zip(y.iter_mut()) {
-        (*x, *y) = scalar::rounds((*x, *y), subkey);
+        (*x, *y) = scalar::rounds((*x, *y), keys);
     }
 }
 

@@ -45,9 +45,9 @@ pub(super) fn unwords(words: [u16; 4]) -> u64 {
     u64::from_le_bytes([a, b, c, d, e, f, g, h])
 }
 
-/// One branch through the three rounds of a step.
-pub(super) fn rounds((mut x, mut y): Branch, subkey: &Subkey) -> Branch {
-    let (keys, _) = subkey.as_chunks();
+/// One branch through rounds, one for each pair of keys.
+pub(super) fn rounds<const KEYS: usize>((mut x, mut y): Branch, keys: &[u16; KEYS]) -> Branch {
+    let (keys, _) = keys.as_chunks();
     for [key_x, key_y] in keys {
         (x, y) = arx_box((x ^ key_x, y ^ key_y));
     }

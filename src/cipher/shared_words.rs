@@ -1,9 +1,19 @@
 //! What the blocks of a run have in common.
 //!
-//! Consecutive raws agree in their upper 48 bits until the low 16 bits wrap
-//! around. The low 16 bits are the cipher's first word and the rest its other
-//! three, so within such a *section* of a run only one word of four changes from block to
-//! block, and the first step of the right branch is the same for all of them.
+//! Consecutive raws agree in their upper 49 bits until the low 15 bits wrap around. The low
+//! 16 bits are the cipher's first word and the rest its other three, so within such a
+//! *section* of a run only one word of four changes from block to block: the first step of
+//! the right branch is the same for all of them, and of the left branch's first round little
+//! is left.
+//!
+//! The first word is the low 16 bits `c` with their bytes swapped. The first round adds a key
+//! to it and rotates it by 9 bits, which with the swap makes 17, that is, 1:
+//!
+//! ```text
+//! rotl9(swap(c) ^ key) = rotl1(c) ^ rotl9(key)
+//! ```
+//!
+//! From one raw to the next `rotl1(c)` grows by 2, as long as the highest bit of `c` stays.
 
 use std::iter;
 use std::mem;
@@ -12,16 +22,24 @@ use super::arx::Branch;
 use super::scalar;
 use super::schedule::Schedule;
 
+/// The most blocks in a section.
+const SECTION: usize = 1 << 15;
+
 /// The beginning of a section, and what its blocks share.
+///
+/// The left branch of the block `n` after the first round is
+/// `x = ((counter + 2 * n) ^ key) + y` and `x ^ z`.
 #[derive(Clone, Copy)]
 pub(super) struct SharedWords {
-    /// The low 16 bits of the first raw. The cipher's first word is this,
-    /// counted upwards, with its bytes swapped.
+    /// The low 16 bits of the first raw, rotated to the left by 1.
     pub(super) counter: u16,
-    /// The second word, the same in every block.
-    pub(super) word_1: u16,
-    /// The third and fourth word after the first step's three rounds, the same
-    /// in every block.
+    /// The first word's key in the first round, rotated as the word is.
+    pub(super) key: u16,
+    /// The second word with its key.
+    pub(super) y: u16,
+    /// `y` rotated to the left by 2.
+    pub(super) z: u16,
+    /// The right branch after the first step's three rounds.
     pub(super) right: Branch,
 }
 
@@ -29,15 +47,19 @@ impl SharedWords {
     /// The section that begins with the raw `first`.
     pub(super) fn new(schedule: &Schedule, first: u64) -> Self {
         let [_, word_1, word_2, word_3] = scalar::words(first);
+        let [key_x, key_y, ..] = schedule.subkey(0);
+        let y = word_1 ^ key_y;
         Self {
-            counter: first as u16,
-            word_1,
+            counter: (first as u16).rotate_left(1),
+            key: key_x.rotate_left(9),
+            y,
+            z: y.rotate_left(2),
             right: scalar::rounds((word_2, word_3), schedule.subkey(1)),
         }
     }
 }
 
-/// Cuts a run where the low 16 bits of its raws wrap around.
+/// Cuts a run where the low 15 bits of its raws wrap around.
 ///
 /// Gives the first raw of each section and the part of `out` that it fills.
 pub(super) fn split(
@@ -48,7 +70,7 @@ pub(super) fn split(
         if out.is_empty() {
             return None;
         }
-        let room = (1 << 16) - usize::from(first as u16);
+        let room = SECTION - (first % SECTION as u64) as usize;
         let length = room.min(out.len());
         let (head, tail) = mem::take(&mut out).split_at_mut(length);
         let section = (first, head);

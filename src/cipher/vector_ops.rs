@@ -123,22 +123,23 @@ where
         out: &mut [[u64; LANES]; GROUP],
     ) {
         let splat = |word| (self.splat)(widen(word));
+        let offsets = (self.add)(self.order, self.order);
         let x = array::from_fn(|_| {
-            let counters = (self.add)(self.order, splat(shared.counter));
-            shared.counter = shared.counter.wrapping_add(LANES as u16);
-            (self.swap_bytes)(counters)
+            let counters = (self.add)(offsets, splat(shared.counter));
+            shared.counter = shared.counter.wrapping_add(2 * LANES as u16);
+            (self.add)((self.xor)(counters, splat(shared.key)), splat(shared.y))
         });
         let mut left = Branch {
             x,
-            z: x.map(|x| (self.xor)(x, splat(shared.word_1))),
+            z: [splat(shared.z); GROUP],
         };
         let mut right = Branch {
             x: [splat(shared.right.0); GROUP],
             z: [splat(shared.right.0 ^ shared.right.1); GROUP],
         };
 
-        // In the first step the right branch is the same in every block.
-        for round in 0..3 {
+        // What is left of the first step, whose right branch is the same in every block.
+        for round in 1..3 {
             self.round(&mut left, schedule.wide_subkey(0), round);
         }
         self.mix(&left, &mut right);
