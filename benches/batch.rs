@@ -26,9 +26,11 @@ fn batch(criterion: &mut Criterion) {
         |ring: &RingBuffer, _, ids: &mut [Id; BATCH]| ring.take_batch(ids) == BATCH,
     );
     let generator = Contest::new(
-        || stock::full(SLOTS),
+        || stock::full(SLOTS, 2),
         |_| (),
-        |source: &CachedGenerator, _, ids: &mut [Id; BATCH]| source.take_batch(ids) == Ok(BATCH),
+        |source: &CachedGenerator, _, ids: &mut [Id; BATCH]| {
+            stock::take_batch_patiently(source, ids)
+        },
     );
 
     let mut group = group(criterion, "batch");

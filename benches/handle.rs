@@ -19,7 +19,7 @@ fn handle(criterion: &mut Criterion) {
     let cipher = stock::cipher();
     let raw = |id: Id| cipher.decrypt(id.to_u64());
 
-    let full_ring = Contest::new(|| stock::full(SLOTS), sit, take);
+    let full_ring = Contest::new(|| stock::full(SLOTS, 2), sit, take);
     let no_ring = Contest::new(stock::without_a_ring, sit, take);
 
     let mut group = group(criterion, "handle");

@@ -1,8 +1,8 @@
 //! What does it cost to take one ID from a full ring, alone and against
 //! another thread?
 //!
-//! `ring` is the ring by itself, `generator` the same behind
-//! `CachedGenerator::take`. Nobody refills them while they are timed.
+//! `ring` is the ring by itself, `generator` is `CachedGenerator::take`, with as many IDs for
+//! each core as a sample takes in all. Nobody refills them while they are timed.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use ringflake::{CachedGenerator, Id, RingBuffer};
@@ -24,7 +24,7 @@ fn take(criterion: &mut Criterion) {
         |ring: &RingBuffer, _, [id]: &mut [Id; 1]| put(id, ring.take()),
     );
     let generator = Contest::new(
-        || stock::full(SLOTS),
+        || stock::full(SLOTS, 2),
         |_| (),
         |ids: &CachedGenerator, _, [id]: &mut [Id; 1]| put(id, ids.take().ok()),
     );

@@ -24,7 +24,7 @@ pub(crate) fn config() -> Criterion {
 /// Whether each iteration gets a stock of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Supply {
-    /// Each does: one that holds exactly what an iteration takes.
+    /// Each does: one that holds at least what an iteration takes.
     OneStock,
     /// All the iterations of a sample take from one that never ends.
     Endless,
@@ -63,7 +63,7 @@ pub(crate) fn measure<Stock, Seat, Take, S, T, V, const N: usize>(
     let plan = |iterations: u64| {
         let calls = (SLOTS / N / threads) as u64;
         match supply {
-            Supply::OneStock => Plan::calls(threads, iterations, calls),
+            Supply::OneStock => Plan::calls(threads, iterations, calls).patient(),
             Supply::Endless => Plan::calls(threads, 1, iterations * calls),
         }
     };

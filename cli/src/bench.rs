@@ -60,9 +60,9 @@ mod workloads;
 ///   encrypt_scalar      the cipher alone, one block at a time
 ///   encrypt_batch       the cipher alone, runs of 64 blocks
 ///
-/// Of a cache that was filled before, a thread takes as many IDs as there are for one
-/// core, at any number of threads. So one thread alone has not to go for those of
-/// other cores, which takes longer and would flatter the ratio.
+/// Of a cache that was filled before, a thread takes seven eighths of what there is
+/// for one core, at any number of threads. So one thread alone has not to go for the
+/// IDs of other cores, which takes longer and would flatter the ratio.
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct BenchArgs {

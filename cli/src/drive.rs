@@ -18,3 +18,5 @@ mod measurement_tests;
 mod pacer_tests;
 #[cfg(test)]
 mod race_tests;
+#[cfg(test)]
+mod stock_tests;

@@ -100,11 +100,12 @@ pub(crate) fn all() -> Vec<Peer> {
 }
 
 fn ringflake() -> Vec<Peer> {
-    let full = || built(stock::filled_once(STOCK));
+    // Half is left: who takes all has to wait for the last IDs, which another may be moving.
+    let full = || built(stock::filled_once(2 * STOCK));
     let no_seat = |_: &CachedGenerator| ();
     let handle = |ids: &CachedGenerator| ids.handle().expect("a page of memory");
     let batch = |source: &CachedGenerator, _: &mut (), ids: &mut [Id; BATCH]| {
-        source.take_batch(ids) == Ok(BATCH)
+        stock::take_batch_patiently(source, ids)
     };
     vec![
         peer!(

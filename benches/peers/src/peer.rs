@@ -150,7 +150,9 @@ impl Peer {
 
     fn burst_plan(&self, threads: usize, effort: Effort) -> Plan {
         match self.stock {
-            Some(ids) => Plan::calls(threads, 1, (ids / self.burst.batch / threads) as u64),
+            Some(ids) => {
+                Plan::calls(threads, 1, (ids / self.burst.batch / threads) as u64).patient()
+            }
             None => Plan::time(threads, effort.burst),
         }
     }

@@ -2,8 +2,6 @@
 
 use anyhow::Result;
 
-use crate::threads::ThreadCount;
-
 /// The threads that take in a race.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Takers {
@@ -20,13 +18,6 @@ impl Takers {
             threads,
             prepare: |_| (),
         }
-    }
-
-    /// How many shares a cache has, a power of two: one for each core, or for each thread
-    /// where there are more of those.
-    pub(super) fn places(self) -> usize {
-        let cores = ThreadCount::cores().get();
-        self.threads.max(cores).next_power_of_two()
     }
 }
 
@@ -102,25 +93,6 @@ mod linux {
             }
             assert_eq!(Vec::from_iter(seen), all);
             assert_eq!(own_of(all.len()), all[..1]);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cache_has_a_share_for_each_core_and_each_thread() {
-        let cores = ThreadCount::cores().get();
-        for threads in [1, 2, 3, 64, 65] {
-            let places = Takers::free(threads).places();
-            assert!(places.is_power_of_two(), "a capacity");
-            assert!(places >= threads && places >= cores);
-            assert!(
-                places < 2 * threads.max(cores),
-                "no larger than it has to be"
-            );
         }
     }
 }

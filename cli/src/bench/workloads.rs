@@ -36,10 +36,9 @@ const PREFILLED: usize = if SHORT { 1 << 14 } else { 1 << 20 };
 /// a live ring, which is full at the start.
 const ENDLESS: usize = if SHORT { 1 << 18 } else { 1 << 22 };
 
-/// IDs that a thread takes in the race of a whole generator, full or live: some
-/// milliseconds of work even for a handle. And the slots of all of them, at most: half a
-/// gigabyte.
-const SHARE: usize = if SHORT { 1 << 13 } else { 1 << 22 };
+/// Slots for each core in a generator that is filled before, and in all of it at most: half
+/// a gigabyte. Enough for a millisecond of work even of a handle.
+const PART: usize = if SHORT { 1 << 13 } else { 1 << 22 };
 const LARGEST_CACHE: usize = 1 << 26;
 
 /// IDs in a race that is ten times slower than the others.
@@ -128,7 +127,7 @@ impl Workload {
         let calls = (share / N) as u64;
         let plan = Plan {
             prepare: takers.prepare,
-            ..Plan::calls(threads, 1, calls)
+            ..Plan::calls(threads, 1, calls).patient()
         };
         let race = Box::new(move |keeps| {
             let outcome = contest.race(if keeps { plan.keeping() } else { plan });
@@ -173,12 +172,12 @@ impl Race {
 /// The workload of this name, for the threads that take.
 pub(super) fn by_name(name: &str, takers: Takers, secret: &Secret) -> Result<Workload> {
     let cipher = Cipher::sparx64(secret);
-    // As many IDs for each core as a thread takes. So one thread alone need not go to the
-    // stripes of other cores, which would make it slower than each of several threads.
-    let places = takers.places();
-    let share = SHARE.min(LARGEST_CACHE / places);
-    let cache = move || stock::full(share * places);
-    let shares = share * takers.threads;
+    // A thread takes less than there is for one core. So one alone need not go to the
+    // stripes of other cores, which would make it slower than each of several threads; and
+    // several need not wait for the last IDs, which one of them moves.
+    let part = PART.min(LARGEST_CACHE / stock::places(takers.threads));
+    let shares = part / 8 * 7 * takers.threads;
+    let cache = move || stock::full(part, takers.threads);
     let handle = |ids: &CachedGenerator| ids.handle().expect("a page of memory");
     Ok(match name {
         "fetch_add" => {
@@ -283,7 +282,7 @@ fn take_from_handle(_: &CachedGenerator, handle: &mut Handle, [id]: &mut [Id; 1]
 }
 
 fn take_batch(source: &CachedGenerator, (): &mut (), ids: &mut [Id; BATCH]) -> bool {
-    source.take_batch(ids) == Ok(BATCH)
+    stock::take_batch_patiently(source, ids)
 }
 
 #[cfg(test)]

@@ -25,6 +25,9 @@ const PATIENCE: usize = 4096;
 /// Numbers in the memory that is used over and over.
 const SCRATCH: usize = 64;
 
+/// How long a patient race goes on with calls that were not served.
+const PATIENT_FOR: Duration = Duration::from_secs(1);
+
 /// Something that hands out numbers of type `V`, `N` to a call.
 pub(crate) struct Contest<Stock, Seat, Take> {
     /// Makes what the threads of a round share.
@@ -56,6 +59,8 @@ pub(crate) struct Plan {
     pub(crate) calls: u64,
     /// Ends a round earlier.
     pub(crate) limit: Option<Duration>,
+    /// How long after the start calls that were not served are made again.
+    pub(crate) patience: Duration,
     /// Whether to keep all numbers.
     pub(crate) keep: bool,
     /// Called in each thread before it starts, with its number in `0..threads`.
@@ -70,6 +75,7 @@ impl Plan {
             rounds,
             calls,
             limit: None,
+            patience: Duration::ZERO,
             keep: false,
             prepare: |_| (),
         }
@@ -83,8 +89,18 @@ impl Plan {
             rounds: 1,
             calls: u64::MAX,
             limit: Some(limit),
+            patience: Duration::ZERO,
             keep: false,
             prepare: |_| (),
+        }
+    }
+
+    /// The same, making calls that were not served again, within the time of the round: for a
+    /// stock that has enough, and where a thread that is stopped may hold some back.
+    pub(crate) fn patient(self) -> Self {
+        Self {
+            patience: PATIENT_FOR,
+            ..self
         }
     }
 
@@ -260,8 +276,15 @@ impl<Stock, Seat, Take> Contest<Stock, Seat, Take> {
             black_box(&mut *record);
             left -= calls;
             let now = Instant::now();
-            if left == 0 || plan.limit.is_some_and(|limit| now - start >= limit) {
+            if plan.limit.is_some_and(|limit| now - start >= limit) {
                 break now;
+            }
+            if left == 0 {
+                left = plan.calls - served as u64;
+                if left == 0 || now - start >= plan.patience {
+                    break now;
+                }
+                thread::yield_now();
             }
         };
         Lap {

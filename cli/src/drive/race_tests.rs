@@ -52,3 +52,19 @@ fn each_thread_takes_its_share_and_has_a_number() {
     numbers.sort_unstable();
     assert_eq!(numbers, [0, 0, 1, 1, 2, 2]);
 }
+
+#[test]
+fn a_patient_race_makes_calls_again_that_were_not_served() {
+    // Serves every other call.
+    let take = |_: &(), calls: &mut u64, [number]: &mut [u64; 1]| {
+        *number = *calls / 2;
+        *calls += 1;
+        (*calls).is_multiple_of(2)
+    };
+    let contest = Contest::new(|| (), |()| 0, take);
+    let plan = Plan::calls(1, 1, 64);
+    assert_eq!(contest.race(plan).given, 32);
+    let outcome = contest.race(plan.patient().keeping());
+    assert_eq!(outcome.given, 64);
+    assert!(outcome.kept().eq(0..64));
+}

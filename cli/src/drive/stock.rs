@@ -6,7 +6,8 @@
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crossbeam_queue::ArrayQueue;
 use ringflake::{
@@ -18,6 +19,9 @@ pub(crate) const LAYOUT: Layout = Layout::RANDFLAKE;
 
 /// More than a benchmark of minutes can use up.
 const BORROW_LIMIT: Duration = Duration::from_secs(86_400);
+
+/// How long a take waits for IDs that another thread moves.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 pub(crate) fn secret() -> Secret {
     Secret::from_bytes(*b"0123456789abcdef")
@@ -60,11 +64,42 @@ pub(crate) fn live() -> CachedGenerator {
         .expect("the configuration is valid")
 }
 
-/// A generator with a full ring that is not refilled, and that fails when empty.
-pub(crate) fn full(slots: usize) -> CachedGenerator {
-    filled_once(slots)
+/// A generator with a full cache that is not refilled: `part` slots for each core, or for
+/// each of `threads` where there are more of those.
+///
+/// A take may find it empty too early, where another thread has been stopped while it moves
+/// IDs. So a race from it is to be [patient](super::race::Plan::patient).
+pub(crate) fn full(part: usize, threads: usize) -> CachedGenerator {
+    filled_once(part * places(threads))
         .build()
         .expect("the configuration is valid")
+}
+
+/// Takes as many IDs as `out` has room for, of a stock that has more: waits for those that
+/// another thread moves, for up to a second. Returns whether there were so many.
+#[inline]
+pub(crate) fn take_batch_patiently(ids: &CachedGenerator, out: &mut [Id]) -> bool {
+    let done = ids.take_batch(out).unwrap_or(0);
+    done == out.len() || take_rest_patiently(ids, &mut out[done..])
+}
+
+#[cold]
+#[inline(never)]
+fn take_rest_patiently(ids: &CachedGenerator, out: &mut [Id]) -> bool {
+    let started = Instant::now();
+    let mut done = 0;
+    while done < out.len() && started.elapsed() < PATIENCE {
+        thread::yield_now();
+        done += ids.take_batch(&mut out[done..]).unwrap_or(0);
+    }
+    done == out.len()
+}
+
+/// The cores that this process may use, or `threads` if that is more; rounded up to a power
+/// of two, as stripes are.
+pub(crate) fn places(threads: usize) -> usize {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    cores.max(threads).next_power_of_two()
 }
 
 /// A generator that will fill a ring of `slots` when it is built, and then no
