@@ -73,7 +73,7 @@ fn every_id_that_is_due_is_accounted_for() {
 }
 
 #[test]
-fn takes_that_made_their_id_themselves_count_as_empties() {
+fn ids_that_takes_made_themselves_are_counted() {
     let generator = builder()
         .padding_fill(PaddingFill::Off)
         .threshold_fill(None)
@@ -81,8 +81,9 @@ fn takes_that_made_their_id_themselves_count_as_empties() {
         .unwrap();
     let (run, _) = run(&generator, "100k", false);
     assert_eq!(run.taken + run.missed, 10_000);
-    assert_eq!(run.empties, run.taken);
-    assert_eq!(run.in_place, run.taken);
+    // A dry take makes some for those that follow.
+    assert!((1..=run.taken).contains(&run.empties), "{}", run.empties);
+    assert!(run.in_place >= run.taken, "{}", run.in_place);
 }
 
 #[test]
