@@ -87,7 +87,10 @@ impl<'a> Grid<'a> {
                 "The frame marks the recommended one: {setting} ({}).",
                 bytes(setting.bytes()),
             ),
-            None => "None could be recommended.".to_owned(),
+            None => match self.outcome.findings.recommended {
+                Some(setting) => format!("The recommended one did not run: {setting}."),
+                None => "None could be recommended.".to_owned(),
+            },
         };
         format!(
             "Each cell is a configuration, with the number of takes that found its ring empty, or \

@@ -87,8 +87,8 @@ fn text(trials: &[&Trial], lines: &Lines) -> String {
     if let Some(latencies) = &lines.without_ring {
         text += &format!(
             " The dotted line is the same load with takes that cost nothing, without a ring and \
-             a producer: {}. What lies on it is due to the system, which lets threads wait for \
-             a core, and no ring can be faster.",
+             a producer: {}. Lateness that it has, too, is due to the system, which lets threads \
+             wait for a core, and not to the ring.",
             in_words(latencies)
         );
     }
@@ -136,7 +136,8 @@ impl Lines {
         if low > high {
             return (1e-8, 1e-5);
         }
-        let from = 10_f64.powf(low.log10().floor());
+        // A little lower, so that rounding does not leave the lowest without its label.
+        let from = 10_f64.powf(low.log10().floor()) * (1.0 - 1e-9);
         let until = 10_f64.powf(high.log10().ceil());
         (from, until.max(from * 10.0))
     }

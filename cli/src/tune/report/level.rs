@@ -20,10 +20,23 @@ const EMPTY: usize = 4;
 /// The level of a ring around its lowest.
 pub(super) fn figure(trial: &Trial) -> Result<Figure> {
     let title = "Level over time";
+    let head = "seconds, IDs in the ring, threshold, fills so far, empties so far";
+    let head = head.split(", ").collect();
     let samples = window(&trial.total.samples);
-    let first = samples.first();
-    let fills = |sample: &Sample| sample.fills - first.map_or(0, |first| first.fills);
-    let empties = |sample: &Sample| sample.empties - first.map_or(0, |first| first.empties);
+    let Some(first) = samples.first() else {
+        return Ok(Figure {
+            title,
+            text: format!(
+                "{}: its run was too short for the level to be seen.",
+                trial.setting
+            ),
+            picture: None,
+            head,
+            rows: Vec::new(),
+        });
+    };
+    let fills = |sample: &Sample| sample.fills - first.fills;
+    let empties = |sample: &Sample| sample.empties - first.empties;
     let (start, end) = span(samples);
     let capacity = trial.setting.capacity;
     let lowest = samples.iter().map(|sample| sample.level).min();
@@ -56,11 +69,10 @@ pub(super) fn figure(trial: &Trial) -> Result<Figure> {
         ]
     };
     let draw = |area: &Area<'_>, format| draw(area, format, trial.setting, samples);
-    let head = "seconds, IDs in the ring, threshold, fills so far, empties so far";
     Ok(Figure {
         title,
         picture: Some(picture(["level", title, &text], |_| 340, draw)?),
-        head: head.split(", ").collect(),
+        head,
         rows: thinned(samples, level).into_iter().map(row).collect(),
         text,
     })

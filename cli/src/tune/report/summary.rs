@@ -84,8 +84,11 @@ fn headline(verdict: &Verdict, outcome: &Outcome) -> &'static str {
     }
 }
 
-/// The four, or none where nothing ran.
+/// The four, or none where nothing was measured.
 fn numbers(outcome: &Outcome, verdict: &Verdict, shown: Option<&Trial>) -> Vec<Number> {
+    if *verdict == Verdict::NotMeasured {
+        return Vec::new();
+    }
     let trial = match outcome.findings.recommended {
         Some(_) => outcome.findings.trial_of_recommended(),
         None => shown,
@@ -103,7 +106,7 @@ fn numbers(outcome: &Outcome, verdict: &Verdict, shown: Option<&Trial>) -> Vec<N
                 ring(setting),
             ]
         }
-        (Verdict::NoRing | Verdict::NotMeasured, Some(trial)) => {
+        (Verdict::NoRing, Some(trial)) => {
             let empties = Number {
                 name: "takes that found it empty",
                 value: grouped(trial.not_served()),
@@ -187,6 +190,7 @@ fn latency(outcome: &Outcome, trial: Option<&Trial>) -> Number {
 fn percent(name: &'static str, share: f64, note: String) -> Number {
     let percent = 100.0 * share;
     let value = match percent {
+        0.0 => "0".to_owned(),
         ..1.0 => format!("{:.1}", (10.0 * percent).floor() / 10.0),
         _ => format!("{:.0}", percent.floor()),
     };

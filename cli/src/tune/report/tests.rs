@@ -195,6 +195,29 @@ fn a_line_that_is_zero_throughout_is_left_out_and_named() {
 }
 
 #[test]
+fn a_ring_that_did_not_run_for_long_is_not_said_to_be_empty_or_not_recommended() {
+    let without_samples = |outcome: &mut Outcome| {
+        for trial in outcome.findings.trials.values_mut() {
+            trial.total.samples.clear();
+        }
+    };
+    let too_short = before_and_after("its run was too short", without_samples);
+    assert_eq!(too_short, (0, 1));
+    let empty = before_and_after("The ring was empty throughout", without_samples);
+    assert_eq!(empty, (0, 0));
+    let not_run = |outcome: &mut Outcome| {
+        let recommended = outcome.findings.recommended.as_mut().unwrap();
+        recommended.capacity = 1 << 22;
+    };
+    let counts = before_and_after("The recommended one did not run: 4,194,304 slots", not_run);
+    assert_eq!(counts, (0, 3));
+    assert_eq!(
+        before_and_after("None could be recommended", not_run),
+        (0, 0)
+    );
+}
+
+#[test]
 fn what_comes_from_outside_is_shown_and_not_followed() {
     let evil = "<script>x</script>\"'&";
     let figure = Figure {
