@@ -1,47 +1,30 @@
-// The report of `ringflake tune` in a browser: nothing is asked for beside the
-// page, nothing goes wrong, and nothing is wider than the screen.
+// Reports of `ringflake tune` in a browser: nothing is asked for beside the page,
+// nothing goes wrong, nothing is wider than the screen, and everything can be read.
 //
-//   node report.mjs PAGE.html SCREENSHOTS
+//   node report.mjs SCREENSHOTS NAME.STATUS.html ...
+//
+// STATUS is the exit status of the command that wrote the page.
 
 import assert from "node:assert/strict";
-import { mkdirSync } from "node:fs";
-import { join, resolve } from "node:path";
-import { pathToFileURL } from "node:url";
-import { chromium } from "playwright-core";
+import { basename, join } from "node:path";
+import { run, THEMES } from "./browser.mjs";
 
-const [page_file, screenshots] = process.argv.slice(2);
-assert(page_file && screenshots, "usage: node report.mjs PAGE.html SCREENSHOTS");
-const address = pathToFileURL(resolve(page_file)).href;
-mkdirSync(screenshots, { recursive: true });
+const [screenshots, ...files] = process.argv.slice(2);
+assert(files.length > 0, "usage: node report.mjs SCREENSHOTS NAME.STATUS.html ...");
 
-const browser = await chromium.launch({
-  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-  // The checks may run as root, where Chromium has no sandbox.
-  args: ["--no-sandbox", "--disable-dev-shm-usage"],
-});
+const cases = files.flatMap((file) =>
+  THEMES.flatMap((theme) =>
+    [390, 1400].map((width) => ({
+      name: `tune-${basename(file, ".html")}-${width}-${theme}`,
+      file,
+      theme,
+      width,
+    })),
+  ),
+);
+await run(screenshots, cases, check);
 
-let failures = 0;
-for (const colorScheme of ["light", "dark"]) {
-  for (const width of [390, 1400]) {
-    const name = `tune-${width}-${colorScheme}`;
-    try {
-      await check(name, width, colorScheme);
-      console.log(`ok    ${name}`);
-    } catch (error) {
-      failures += 1;
-      console.log(`FAIL  ${name}: ${error.message}`);
-    }
-  }
-}
-await browser.close();
-process.exit(failures > 0 ? 1 : 0);
-
-async function check(name, width, colorScheme) {
-  const context = await browser.newContext({
-    colorScheme,
-    viewport: { width, height: 900 },
-  });
-  const page = await context.newPage();
+async function check(page, { name, address, file, theme }) {
   const errors = [];
   const requests = [];
   page.on("console", (message) => {
@@ -50,71 +33,106 @@ async function check(name, width, colorScheme) {
   page.on("pageerror", (error) => errors.push(error.message));
   page.on("request", (request) => requests.push(request.url()));
   await page.goto(address, { waitUntil: "load" });
+  await page.screenshot({ path: join(screenshots, `${name}.png`), fullPage: true });
   // With the tables open: they are the widest.
   for (const details of await page.locator("details").all()) {
     await details.evaluate((it) => (it.open = true));
   }
-  await page.screenshot({ path: join(screenshots, `${name}.png`), fullPage: true });
 
   assert.deepEqual(errors, [], "nothing goes wrong");
   const others = requests.filter((url) => url !== address && !url.startsWith("data:"));
   assert.deepEqual(others, [], "nothing is asked for");
 
-  const found = await page.evaluate(measure);
+  const found = await page.evaluate(look);
   assert.equal(found.overflow, 0, "the page is wider than the screen");
   assert.deepEqual(found.outside, [], "something is cut off");
-  assert.ok(found.pictures >= 2, `${found.pictures} pictures`);
+  assert.ok(found.pictures >= 1, `${found.pictures} pictures`);
   assert.deepEqual(found.nameless, [], "pictures without a title or a text");
   assert.deepEqual(found.overlong, [], "text is drawn beyond its picture");
+  assert.deepEqual(found.overlaps, [], "text lies on data or on text");
   assert.equal(found.tables, found.boxes, "every table has its box");
   const bright = found.paper > 0.5;
-  assert.equal(bright, colorScheme === "light", `paper of brightness ${found.paper}`);
+  assert.equal(bright, theme === "light", `paper of brightness ${found.paper}`);
   assert.deepEqual(found.faint, [], "text that is hard to read");
-  await context.close();
+
+  const status = basename(file).split(".").at(-2);
+  const grades = status === "0" ? ["good", "caution"] : ["bad"];
+  assert.ok(grades.includes(found.grade), `status ${status} is ${found.grade}`);
+  assert.match(found.headline, status === "0" ? /^(Served|Not proven)/ : /^(Not|Nothing) /);
+  assert.match(found.sign, /^[\u2713!\u00d7]$/, "a sign beside the colour");
+  if (found.headline !== "Nothing was measured") {
+    assert.equal(found.numbers.length, 4, "four numbers at the top");
+  }
+  for (const { label, value, note } of found.numbers) {
+    assert.ok(label && note, `${label}: ${value} has no note`);
+    assert.match(value, /^([\d.,]+( slots| % of the ring| %| [num]?s)?|adaptive|-)$/, label);
+  }
+  if (found.code !== null) {
+    assert.match(found.code, /^use [^]*\nfn main\(\) -> Result<\(\), Box<dyn std::error::Error>> \{\n/);
+  }
+  await hover(page);
+}
+
+// A pointer that rests on a part of a picture reaches its title, and marks the part.
+async function hover(page) {
+  for (const picture of await page.locator("svg:visible").all()) {
+    const hints = picture.locator(".hints rect");
+    const count = await hints.count();
+    assert.ok(count > 0, "a picture without hints");
+    const hint = hints.nth(Math.floor(count / 2));
+    const before = await hint.evaluate((it) => getComputedStyle(it).fill);
+    await hint.hover();
+    const title = await hint.evaluate((it) => it.matches(":hover") && it.querySelector("title").textContent);
+    assert.match(title || "", /\d/, "the hint is not what the pointer is on");
+    assert.notEqual(await hint.evaluate((it) => getComputedStyle(it).fill), before, "it is not marked");
+  }
 }
 
 // Runs in the page.
-function measure() {
+function look() {
+  const { behind, contrast, faintTexts, luminance, overlaps } = measure;
   const root = document.documentElement;
   const seen = (it) => it.getClientRects().length > 0;
-  const channels = (colour) => colour.match(/[\d.]+/g).slice(0, 3).map(Number);
-  const luminance = (colour) => {
-    const [red, green, blue] = channels(colour).map((part) => {
-      const share = part / 255;
-      return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
-    });
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
-  };
-  const contrast = (one, other) => {
-    const [low, high] = [luminance(one), luminance(other)].sort((a, b) => a - b);
-    return (high + 0.05) / (low + 0.05);
-  };
-  const paper = getComputedStyle(document.body).backgroundColor;
+  const text = (it) => it.textContent.trim().replace(/\s+/g, " ");
+  const start = (it) => it.outerHTML.slice(0, 80);
   const pictures = [...document.querySelectorAll("svg")].filter(seen);
   const texts = pictures.flatMap((svg) => [...svg.querySelectorAll("text")].map((text) => [svg, text]));
-  const blocks = [...document.querySelectorAll("h1, h2, p, li, dt, dd, pre, figure, svg, .box, summary")];
+  const blocks = [...document.querySelectorAll("h1, h2, p, li, dt, dd, pre, figure, svg, .box, summary, .numbers div")];
+  const words = [...document.querySelectorAll("h1, h2, p, li, dt, dd, code, figcaption, summary, .sign")];
+  const faintWords = words
+    .filter((it) => seen(it) && contrast(getComputedStyle(it).color, behind(it)) < 4.5)
+    .map((it) => it.textContent.slice(0, 60));
+  const verdict = document.querySelector(".verdict");
+  const code = document.querySelector("pre[aria-label='The program']");
   return {
     overflow: Math.max(0, root.scrollWidth - root.clientWidth),
     outside: blocks
       .filter(seen)
       .filter((it) => it.getBoundingClientRect().right > root.clientWidth + 0.5)
-      .map((it) => it.outerHTML.slice(0, 80)),
+      .map(start),
     pictures: pictures.length,
     nameless: pictures
       .filter((svg) => !svg.querySelector("title")?.textContent || !svg.querySelector("desc")?.textContent)
-      .map((svg) => svg.outerHTML.slice(0, 80)),
+      .map(start),
     overlong: texts
       .filter(([svg, text]) => {
         const [inner, outer] = [text.getBoundingClientRect(), svg.getBoundingClientRect()];
         return inner.left < outer.left - 1 || inner.right > outer.right + 1;
       })
-      .map(([, text]) => text.textContent.trim()),
+      .map(([, it]) => text(it)),
+    overlaps: pictures.flatMap(overlaps),
     tables: document.querySelectorAll("table").length,
     boxes: document.querySelectorAll(".box > table").length,
-    paper: luminance(paper),
-    faint: [...document.querySelectorAll("h1, h2, p, li, dt, dd, figcaption, summary")]
-      .filter(seen)
-      .filter((it) => contrast(getComputedStyle(it).color, paper) < 4.5)
-      .map((it) => it.textContent.slice(0, 60)),
+    paper: luminance(getComputedStyle(document.body).backgroundColor),
+    faint: [...faintWords, ...pictures.flatMap(faintTexts)],
+    grade: verdict.classList[1],
+    headline: text(verdict.querySelector("h2")),
+    sign: text(verdict.querySelector(".sign")),
+    numbers: [...document.querySelectorAll(".numbers > div")].map((it) => ({
+      label: text(it.querySelector("dt")),
+      value: text(it.querySelector("dd")),
+      note: text(it.querySelector(".note")),
+    })),
+    code: code && code.textContent,
   };
 }
