@@ -1,6 +1,8 @@
 //! A generator under a load, measured.
 
 use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
 use std::time::Duration;
 
 use ringflake::plan::Load;
@@ -117,4 +119,43 @@ fn a_run_that_is_stopped_takes_nothing_more() {
     let generator = builder().build().unwrap();
     let (run, _) = run(&generator, "100k", true);
     assert_eq!((run.taken, run.missed), (0, 0));
+}
+
+#[test]
+fn what_no_consumer_can_take_is_missed_and_what_came_after_the_end_is_told_apart() {
+    let run = with_load("1000G", false, |open_loop| {
+        Measurement::without_generator(open_loop, &|_| ()).unwrap()
+    });
+    assert_eq!(run.demanded, 100_000_000_000);
+    assert_eq!(run.taken + run.missed, run.demanded);
+    // The consumers go on for longer than the load lasts.
+    assert!(run.by_end < run.taken && run.taken < run.missed, "{run:?}");
+    let served = with_load("1k", false, |open_loop| {
+        Measurement::without_generator(open_loop, &|_| ()).unwrap()
+    });
+    assert_eq!((served.missed, served.taken), (0, 100));
+}
+
+#[test]
+fn the_time_for_which_a_consumer_does_not_run_is_measured() {
+    let stop = AtomicBool::new(false);
+    let open_loop = OpenLoop {
+        load: &Load::steady("1k".parse().unwrap()),
+        consumers: 1,
+        time: Duration::from_secs(3600),
+        stop: &stop,
+        groups_per_second: 1e6,
+    };
+    let nap = Duration::from_millis(2);
+    // As if the system had given the core to another thread in the middle of a take.
+    let source = || {
+        || {
+            thread::sleep(nap);
+            stop.store(true, Relaxed);
+            Ok(Id::default())
+        }
+    };
+    let consumed = open_loop.run(OpenLoop::origin(), source, || ()).unwrap();
+    assert!(consumed[0].away >= nap, "{:?}", consumed[0].away);
+    assert_eq!((consumed[0].by_end, consumed[0].gave_up), (1, false));
 }

@@ -62,10 +62,14 @@ impl Machine {
     }
 }
 
-/// Its IDs are thrown away: any lease will do, and the widest never borrows.
+/// Its IDs are thrown away: any lease will do, and the widest never borrows. One ring that
+/// only its producer fills: a stripe that is not below its threshold would never be full
+/// again, and takes that help would be measured in place of the producer.
 fn builder() -> Result<CachedGeneratorBuilder> {
     let layout = Layout::RANDFLAKE;
     Ok(CachedGenerator::builder(layout)
+        .stripes(1)
+        .assist_fill(None)
         .secret(&Secret::generate()?)
         .lease(StaticLease::assume_unique(layout, 0..layout.nodes())))
 }
