@@ -196,7 +196,7 @@ fn measure(
     let findings = search::search(&mut rings, &choices, args.goal.as_ref(), slots)?;
     let last = rings.run_without_ring(runner::ALL_ENDS)?;
     bar.finish_and_clear();
-    Ok(Outcome {
+    let mut outcome = Outcome {
         part_at: busiest.as_ref().map(|(from, _)| (*from, run.as_secs_f64())),
         part: busiest.map_or_else(|| load.clone(), |(_, part)| part),
         layout: args.layout.layout,
@@ -215,7 +215,14 @@ fn measure(
         now_unix_ms: SystemClock.unix_ms(),
         load,
         budget,
-    })
+    };
+    // A ring that met a slower peak than the load's is none for the load.
+    let recommended = outcome.findings.trial_of_recommended();
+    if recommended.is_some_and(|trial| !outcome.is_served(trial)) {
+        outcome.findings.minimum = None;
+        outcome.findings.recommended = None;
+    }
+    Ok(outcome)
 }
 
 /// The grid that was asked for.

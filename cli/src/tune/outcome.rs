@@ -63,6 +63,17 @@ impl Outcome {
         goal.is_none_or(|goal| trial.is_some_and(|trial| trial.keeps(goal)))
     }
 
+    /// IDs a second that the consumers take one by one, at the most.
+    pub(super) fn take_rate(&self) -> f64 {
+        self.consumers as f64 / self.machine.take_cost.max(1e-12)
+    }
+
+    /// Whether the IDs were taken when they were due. Those that are late because other work
+    /// had the processor count as served, and those of a peak that is too fast do not.
+    pub(super) fn is_served(&self, trial: &Trial) -> bool {
+        trial.kept_pace() && !(trial.is_late() && self.take_rate() < self.part.peak())
+    }
+
     /// A schedule, if IDs grow older than they may.
     pub(super) fn schedule(&self) -> Option<Schedule> {
         let setting = self.findings.recommended?;

@@ -115,7 +115,7 @@ fn limits(outcome: &Outcome, trial: &Trial, progress: Progress) -> Vec<Limit> {
         capacity(outcome),
     ];
     let mut limits: Vec<_> = all.into_iter().flatten().collect();
-    if !trial.is_as_due() {
+    if !outcome.is_served(trial) {
         let of_threads = [
             takes(outcome),
             driver(outcome),
@@ -126,7 +126,7 @@ fn limits(outcome: &Outcome, trial: &Trial, progress: Progress) -> Vec<Limit> {
     }
     let ceiling = |limit: &Limit| limit.ids_per_second.unwrap_or(f64::INFINITY);
     limits.sort_by(|one, other| ceiling(one).total_cmp(&ceiling(other)));
-    if limits.is_empty() && !trial.is_as_due() {
+    if limits.is_empty() && !outcome.is_served(trial) {
         limits.push(match trial.is_clean() {
             true => together(outcome, progress),
             false => dry(trial),
@@ -167,7 +167,7 @@ fn producers(outcome: &Outcome, progress: Progress) -> Option<Limit> {
 
 fn takes(outcome: &Outcome) -> Option<Limit> {
     let of_one = 1.0 / outcome.machine.take_cost.max(1e-12);
-    let of_all = of_one * outcome.consumers as f64;
+    let of_all = outcome.take_rate();
     (of_all < outcome.part.peak()).then(|| Limit {
         kind: LimitKind::Takes,
         ids_per_second: Some(of_all),

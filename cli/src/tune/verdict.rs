@@ -5,7 +5,7 @@ use super::search::{KEPT, MARGIN};
 use super::shortfall::Shortfall;
 use super::trial::Trial;
 use crate::threshold::Threshold;
-use crate::units::{bytes, grouped, time};
+use crate::units::{bytes, grouped, percent, time};
 
 /// What came of a run of `tune`.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,6 +53,8 @@ pub(super) enum Reservation {
     ShortRuns,
     /// Fewer than [`FEW`] IDs were taken from it.
     FewTakes,
+    /// IDs were taken long after they were due, for want of a core and not of an ID.
+    Late,
 }
 
 impl Reservation {
@@ -75,6 +77,7 @@ impl Reservation {
             (Self::FewNodes, outcome.budget.warning().is_some()),
             (Self::ShortRuns, longest < Some(period)),
             (Self::FewTakes, trial.is_some_and(|it| it.takes() < FEW)),
+            (Self::Late, trial.is_some_and(Trial::is_late)),
         ];
         let found = checks.into_iter().filter(|&(_, applies)| applies);
         found.map(|(reservation, _)| reservation).collect()
@@ -109,6 +112,7 @@ impl Reservation {
                  {longer}",
                 grouped(findings.trial_of_recommended()?.takes())
             ),
+            Self::Late => late(outcome)?,
             Self::FewNodes => return None,
         })
     }
@@ -123,6 +127,7 @@ impl Reservation {
             Self::FewNodes => "few_nodes",
             Self::ShortRuns => "short_runs",
             Self::FewTakes => "few_takes",
+            Self::Late => "late",
         }
     }
 }
@@ -139,8 +144,8 @@ impl Verdict {
         }
         let mut measured = findings.trials.values().filter(|it| it.takes() > 0);
         let was_served = match findings.longest_clean() {
-            Some(trial) => trial.is_as_due(),
-            None => measured.clone().any(Trial::is_as_due),
+            Some(trial) => outcome.is_served(trial),
+            None => measured.clone().any(|trial| outcome.is_served(trial)),
         };
         match Shortfall::of(outcome) {
             Some(shortfall) if measured.next().is_some() => match was_served {
@@ -217,6 +222,18 @@ fn no_ring(outcome: &Outcome) -> String {
         Some(limits) => format!("{text}. {limits}."),
         None => format!("{text}; give larger ones with --capacity, or a longer --seconds."),
     }
+}
+
+/// How late takes were although the ring had IDs.
+fn late(outcome: &Outcome) -> Option<String> {
+    let trial = outcome.findings.trial_of_recommended()?;
+    Some(format!(
+        "1 ID in 100 was taken {} or more after it was due, although the ring was never empty: the \
+         threads that take were kept from running for {} % of the time; no ring helps against that, \
+         free cores do",
+        time(trial.late_by()),
+        percent(trial.away_share(outcome.consumers))
+    ))
 }
 
 /// How little is left of the recommended ring, why, and what a better one costs.
@@ -401,6 +418,25 @@ mod tests {
                 .in_words()
                 .contains("allow larger ones with --capacity")
         );
+    }
+
+    #[test]
+    fn late_takes_are_a_reservation_unless_the_peak_is_too_fast_for_the_threads() {
+        let mut outcome = outcome();
+        let recommended = outcome.findings.recommended.unwrap();
+        let mut trial = Trial::new(recommended);
+        trial.add(crate::tune::trial::tests::measurement(
+            0, 30_000_000, 60_000,
+        ));
+        outcome.findings.trials.insert(recommended, trial);
+        assert!(Reservation::all_of(&outcome).contains(&Reservation::Late));
+        let text = warnings(&outcome).join("\n");
+        assert!(text.contains("free cores do"), "{text}");
+        let trial = &outcome.findings.trials[&recommended];
+        assert!(outcome.is_served(trial));
+        // Three threads of 5 M IDs/s each, and a peak of 20 M/s.
+        outcome.machine.take_cost = 2e-7;
+        assert!(!outcome.is_served(&outcome.findings.trials[&recommended]));
     }
 
     #[test]
