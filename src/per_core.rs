@@ -60,6 +60,7 @@ impl<T> PerCore<T> {
     }
 
     /// The place of the item of the core that this thread runs on.
+    #[inline]
     pub(crate) fn here(&self) -> usize {
         self.place_of(self.numbers.here())
     }

@@ -165,6 +165,7 @@ impl RingBuffer {
     /// [`RingBuffer::MAX_CAPACITY`], or if there is not enough memory.
     pub fn with_capacity(capacity: usize) -> Result<Self, RingError> {
         Self::check_capacity(capacity)?;
+        contention_backoff::calibrate();
         let start = capacity as u64;
         let counter = || CachePadded::new(AtomicU64::new(start));
         let counters = WipeOnFork::new(Counters {

@@ -34,10 +34,9 @@ impl CoreNumbers {
     }
 
     /// The number of this thread's core at this moment; any number is possible.
+    #[inline]
     pub(super) fn here(self) -> usize {
-        self.here_at_once()
-            .or_else(getcpu)
-            .unwrap_or_else(thread_count)
+        self.here_at_once().unwrap_or_else(by_a_call)
     }
 
     /// The same from the rseq area, if there is one.
@@ -45,6 +44,11 @@ impl CoreNumbers {
     pub(super) fn here_at_once(self) -> Option<usize> {
         self.areas.map(rseq::Areas::number)
     }
+}
+
+#[cold]
+fn by_a_call() -> usize {
+    getcpu().unwrap_or_else(thread_count)
 }
 
 /// `None` where there is no such call, and on a kernel that has none.

@@ -268,10 +268,10 @@ fn r4_a_handle_that_restocks_asks_as_any_take_does() {
         .unwrap();
     let mut handle = ids.handle().unwrap();
     // All that it has in stock.
-    (0..64).for_each(|_| _ = handle.take().unwrap());
+    (0..128).for_each(|_| _ = handle.take().unwrap());
     eventually("the ring is full", || level(&ids) == 256);
     let stats = ids.stats();
-    assert_eq!((stats.issued, stats.retired), (64, 0));
+    assert_eq!((stats.issued, stats.retired), (128, 0));
 }
 
 #[test]

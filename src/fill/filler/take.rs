@@ -51,6 +51,7 @@ impl Filler {
 
     /// Takes up to `out.len()` IDs: those of one stripe in one step. None in a child that an
     /// assist's clock has forked.
+    #[inline]
     pub(crate) fn take_batch(&self, out: &mut [Id]) -> usize {
         let place = self.stripes.here();
         let stripe = &self.stripes[place];
