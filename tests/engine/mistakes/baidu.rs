@@ -196,6 +196,7 @@ fn r1_a_take_handler_that_waits_can_not_work() {
 
     let ids = eight_a_tick(&clock_at(layout(40, 8, 3), 0))
         .borrow_limit(Duration::MAX)
+        .assist_fill(None)
         .on_empty(OnEmpty::Wait(Duration::from_secs(20)))
         .build()
         .unwrap();
