@@ -380,6 +380,21 @@ impl RingBuffer {
         }
     }
 
+    /// Whether some thread has reserved slots and not published them: until it does, what
+    /// others publish after them reads as absent. True for a moment of each push.
+    pub(crate) fn is_held_back(&self) -> bool {
+        // Relaxed: a hint about another thread, which may go on or stop right after this.
+        let tail = self.counters.tail.load(Relaxed);
+        self.counters.reserved.load(Relaxed) != tail
+    }
+
+    /// Reserves slots as a thread does that is then stopped.
+    #[cfg(test)]
+    pub(crate) fn hold_back(&self, count: u64) {
+        self.counters.promised.fetch_add(count, Relaxed);
+        self.counters.reserved.fetch_add(count, Relaxed);
+    }
+
     /// Whether a producer holds a permit, or has reserved slots that are not published.
     pub(crate) fn has_more_to_come(&self) -> bool {
         self.to_come() > 0

@@ -29,7 +29,9 @@
 //! *R3.* A producer holds one permit at a time, so one that is stuck holds up to a block in
 //! one stripe. A take that is stopped while it moves IDs has up to 256 of them, and permits
 //! for as many slots of its own stripe. Other takes find the rest, and producers the other
-//! room.
+//! room. A thread that is stopped between its reservation of slots and their publication
+//! holds back what is published after them, so takes move nothing to that stripe: they
+//! would hide the IDs of all the others there.
 //!
 //! *R4.* Each stripe has its own request, see `requests`. One more thing is needed: a
 //! producer that finds no room leaves the missing IDs to those who hold the permits, and

@@ -86,9 +86,10 @@ impl Filler {
     }
 
     /// Takes one ID from another stripe, and moves some more to the empty one at `home`,
-    /// so that its next takes find them: up to half of what the other one has.
+    /// so that its next takes find them: up to half of what the other one has, and none
+    /// where a thread that was stopped would hide them.
     #[cold]
-    fn take_elsewhere(&self, home: usize) -> Option<Id> {
+    pub(super) fn take_elsewhere(&self, home: usize) -> Option<Id> {
         let own = &self.stripes[home];
         self.note_level(own, 0);
         for place in self.stripes.places_from(home).skip(1) {
@@ -100,7 +101,10 @@ impl Filler {
             // Before the take, for the IDs that are moved.
             let mark = self.recalls.mark();
             // Room before IDs, so that none of them is left without a place.
-            let permit = own.ring.reserve(MOVED.min(half - 1));
+            let more = MOVED.min(half - 1);
+            let permit = (!own.ring.is_held_back())
+                .then(|| own.ring.reserve(more))
+                .flatten();
             let room = permit.as_ref().map_or(0, |permit| permit.len());
             let mut ids = [Id::default(); MOVED + 1];
             let (count, left) = other.ring.take_batch_leaving(&mut ids[..=room]);

@@ -3,6 +3,7 @@
 //! The clock breaks where it is read without end, so what would hang fails.
 
 mod asking;
+mod moving;
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock, Weak};
@@ -57,6 +58,7 @@ impl Clock for Limited {
 }
 
 struct Setup {
+    stripes: usize,
     threshold: usize,
     ticks: u64,
     controller: Option<ThresholdController>,
@@ -64,6 +66,7 @@ struct Setup {
 }
 
 const SETUP: Setup = Setup {
+    stripes: 1,
     threshold: 256,
     ticks: 1_000,
     controller: None,
@@ -110,7 +113,7 @@ impl Setup {
             RingBuffer::with_capacity(256).map(|ring| Stripe::new(ring, watermark, 0))
         };
         let filler = Arc::new(Filler::new(FillerParts {
-            stripes: PerCore::try_new(1, stripe).unwrap(),
+            stripes: PerCore::try_new(self.stripes, stripe).unwrap(),
             source: Source::new(timeline, Cipher::plain()),
             schedule: self.schedule,
             on_full: Some(on_full),
