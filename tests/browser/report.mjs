@@ -81,7 +81,7 @@ async function hover(page) {
     assert.ok(count > 0, "a picture without hints");
     const hint = hints.nth(Math.floor(count / 2));
     const before = await hint.evaluate((it) => getComputedStyle(it).fill);
-    await hint.hover();
+    await hint.hover({ timeout: 5000 });
     const title = await hint.evaluate((it) => it.matches(":hover") && it.querySelector("title").textContent);
     assert.match(title || "", /\d/, "the hint is not what the pointer is on");
     assert.notEqual(await hint.evaluate((it) => getComputedStyle(it).fill), before, "it is not marked");
