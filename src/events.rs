@@ -15,7 +15,7 @@
 //!
 //! | event | level | fields | reported |
 //! |---|---|---|---|
-//! | generator started | debug | capacity, threshold, producers, leases | at the end of `build` |
+//! | generator started | debug | capacity, stripes, threshold, producers, leases | at the end of `build` |
 //! | ring filled | trace | cause, count, micros | at the end of a fill, also of one cut short |
 //! | ring assisted | trace | count, suppressed | by a take that finds very few IDs and makes some |
 //! | ring ran dry | debug | suppressed | by a take that finds too few IDs |
@@ -49,12 +49,16 @@ use std::time::{Duration, Instant};
 
 pub(crate) fn started(
     capacity: usize,
+    stripes: usize,
     threshold: usize,
     producers: usize,
     leases: &[impl Display],
 ) {
     let leases = Leases(leases);
-    tracing::debug!(target: "ringflake", capacity, threshold, producers, %leases, "generator started");
+    tracing::debug!(
+        target: "ringflake",
+        capacity, stripes, threshold, producers, %leases, "generator started"
+    );
 }
 
 /// Prints one after the other.

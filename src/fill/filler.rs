@@ -292,7 +292,10 @@ impl Filler {
 impl fmt::Debug for Filler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Filler")
-            .field("stripes", &self.stripes)
+            .field("level", &self.level())
+            .field("capacity", &self.capacity())
+            .field("stripes", &self.stripes.len())
+            .field("threshold", &self.threshold())
             .field("source", &self.source)
             .field("schedule", &self.schedule)
             .field("counters", &self.counters)

@@ -1,4 +1,4 @@
-//! When to fill: the three policies.
+//! When to fill: the three policies of producers, and the assists of takes.
 
 use std::fmt;
 use std::time::Duration;
@@ -25,6 +25,10 @@ pub enum PaddingFill {
 /// With a fixed threshold a fill ends when the ring is full. An [`adaptive`](Self::adaptive)
 /// one moves with what is taken while a producer wakes up, and fills no more than
 /// the next moments need, so that IDs are fresher.
+///
+/// Each [stripe](crate::CachedGeneratorBuilder::stripes) has its own threshold, an equal
+/// share of the one given, rounded up, and asks for a fill of its own. So a fill is asked
+/// for where a core has taken much, however full the other stripes are.
 ///
 /// # Examples
 ///
@@ -59,7 +63,7 @@ impl ThresholdFill {
         Self(Threshold::Percent(percent))
     }
 
-    /// The threshold as a number of slots, from 1 to the capacity.
+    /// The threshold as a number of slots of all stripes, from 1 to the capacity.
     pub const fn slots(slots: usize) -> Self {
         Self(Threshold::Slots(slots))
     }
@@ -121,13 +125,22 @@ impl ThresholdFill {
     }
 }
 
-/// Has a take that leaves very few IDs make some more itself.
+/// Has a take that leaves very few IDs make some more itself: an *assist*.
 ///
 /// Between the request for a fill and its first IDs lies a wake-up, which takes
 /// milliseconds where other threads have the cores. A take that leaves its stripe below
-/// this mark makes as many IDs as about a microsecond allows, and puts them there; one
-/// thread at a time for each stripe. So the capacity need not bridge a wake-up. An assist
-/// reads the clock. It is counted in [`FillCounts::assist`](crate::FillCounts::assist).
+/// this mark makes as many IDs as about a microsecond allows, 32 to 512 by the backend of
+/// the cipher, and puts them there; one thread at a time for each stripe. So the capacity
+/// need not bridge a wake-up.
+///
+/// The take that assists has its ID before, and returns it whatever the assist meets: a
+/// limit, or a panic of the clock. It takes about a microsecond longer, reads the
+/// [`Clock`](crate::Clock), and allocates nothing. It never sleeps, and waits for nobody
+/// but the clock. Where no take may read a clock, or be a microsecond late, as with
+/// [`OnEmpty::Error`](crate::OnEmpty::Error) for that reason, turn assists off:
+/// [`assist_fill(None)`](crate::CachedGeneratorBuilder::assist_fill).
+///
+/// Counted in [`FillCounts::assist`](crate::FillCounts::assist), and not as an empty.
 ///
 /// # Examples
 ///
@@ -152,7 +165,7 @@ impl AssistFill {
     pub(crate) fn validate(self) -> Result<(), PolicyError> {
         match self.below {
             1..=100 => Ok(()),
-            percent => Err(PolicyError::Percent { percent }),
+            percent => Err(PolicyError::Assist { percent }),
         }
     }
 
@@ -302,6 +315,11 @@ pub enum PolicyError {
         /// The upper bound, in percent.
         high: u32,
     },
+    /// The mark of an [`AssistFill`] is not between 1 and 100 percent.
+    Assist {
+        /// The percentage that was given.
+        percent: u32,
+    },
     /// A threshold in slots is not between 1 and the capacity.
     Slots {
         /// The threshold that was given.
@@ -334,6 +352,11 @@ impl fmt::Display for PolicyError {
                 f,
                 "a threshold can't be kept between {low} and {high} %: choose bounds from \
                  1 to 100 %, the lower one first"
+            ),
+            Self::Assist { percent } => write!(
+                f,
+                "takes can't assist below {percent} % of the slots: choose 1 to 100 %, or None \
+                 for no assists"
             ),
             Self::Slots { slots, capacity } => write!(
                 f,

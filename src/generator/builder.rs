@@ -60,9 +60,10 @@ const MIN_STRIPE: usize = 1024;
 /// Configures a [`CachedGenerator`].
 ///
 /// A lease, or a store of leases, and the choice between a secret and plain IDs
-/// are asked for; the rest has defaults: 65,536 slots (512 KiB), a padding fill before the first
-/// take, a threshold fill at one half, no scheduled fill, one producer, a
-/// borrow limit of 60 s (with a store, 250 s), [`OnEmpty::Generate`].
+/// are asked for; the rest has defaults: 65,536 slots (512 KiB) in a stripe for each core, a
+/// padding fill before the first take, a threshold fill at one half, assists below a tenth,
+/// no scheduled fill, one producer, a borrow limit of 60 s (with a store, 250 s),
+/// [`OnEmpty::Generate`].
 ///
 /// # Examples
 ///
@@ -136,8 +137,12 @@ impl CachedGeneratorBuilder {
 
     shared_options!();
 
-    /// The number of slots: a power of two up to [`RingBuffer::MAX_CAPACITY`],
-    /// 8 bytes each.
+    /// The number of slots of all [stripes](Self::stripes) together: a power of two up to
+    /// [`RingBuffer::MAX_CAPACITY`], 8 bytes each.
+    ///
+    /// A core finds its stripe's share of them at the full speed, and the rest by moving
+    /// IDs to its stripe, up to 255 at a time. So nothing is out of reach of a burst on one
+    /// core.
     pub fn capacity(mut self, slots: usize) -> Self {
         self.capacity = slots;
         self
@@ -146,11 +151,45 @@ impl CachedGeneratorBuilder {
     /// The number of stripes that the slots are divided into: a power of two up to
     /// [`MAX_STRIPES`](Self::MAX_STRIPES), and no more than slots.
     ///
-    /// Each stripe is a [`RingBuffer`]. A take goes to the stripe of the core that it runs
-    /// on, so that takes on different cores share no cache line, and to the other stripes
-    /// where that is empty. Without this call there are as many as the process may use
-    /// cores, rounded up to a power of two, and no more than one for each 1,024 slots. With
-    /// 1 all takes share one ring, and IDs come in the order in which they were made.
+    /// Each stripe is a [`RingBuffer`] with its own fills. A take goes to the stripe of the
+    /// core that it runs on, so that takes on different cores write no cache line that they
+    /// share. Where that stripe is empty, it takes from another one, and moves up to half of
+    /// what is there to its own. It reports empty only if it has found every stripe empty,
+    /// each at its own moment.
+    ///
+    /// Without this call there are as many stripes as the process may use cores at a time,
+    /// by affinity and quota, rounded up to a power of two, and no more than one for each
+    /// 1,024 slots. [`check`](Self::check) and [`Stats::stripes`](crate::Stats::stripes)
+    /// show the number.
+    ///
+    /// # Order
+    ///
+    /// Each stripe gives its IDs in the order in which they were put in, and the stripes are
+    /// filled one after the other. So with several stripes IDs that are taken later may have
+    /// been made earlier, by up to the time that a stripe's IDs lie there. That shows in
+    /// [`plain`](Self::plain) IDs, which sort by time. For IDs in the order in which they
+    /// were made, also by one thread: `stripes(1)`, one producer,
+    /// [`assist_fill(None)`](Self::assist_fill), and an [`OnEmpty`] other than `Generate`.
+    ///
+    /// # Memory of several nodes (NUMA)
+    ///
+    /// The system places a page of memory near the core that first writes it: the one of
+    /// `build` with [`PaddingFill::BeforeFirstTake`], else that of a producer, whichever
+    /// stripe it fills. So with one producer all stripes may lie on one node, and cores of
+    /// another node read each line of eight IDs from there. The counters that takes write
+    /// are moved to the caches of their core all the same. Where that matters, build one
+    /// generator for each node, in a thread that is kept there.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use ringflake::{CachedGenerator, Layout, StaticLease};
+    /// # let lease = StaticLease::assume_unique(Layout::RANDFLAKE, 0..32);
+    /// # let builder = CachedGenerator::builder(Layout::RANDFLAKE).plain().lease(lease);
+    /// let ids = builder.capacity(1 << 14).stripes(8).build()?;
+    /// assert_eq!(ids.stats().stripes, 8);
+    /// # Ok::<(), ringflake::BuildError>(())
+    /// ```
     pub fn stripes(mut self, count: usize) -> Self {
         self.stripes = Some(count);
         self
@@ -168,7 +207,9 @@ impl CachedGeneratorBuilder {
         self
     }
 
-    /// Whether takes that leave very few IDs make some themselves; `None` for never.
+    /// Whether takes that leave very few IDs make some themselves, which reads the clock;
+    /// `None` for never. By default below a tenth of a stripe. Needs a
+    /// [`threshold_fill`](Self::threshold_fill), and does nothing without one.
     pub fn assist_fill(mut self, fill: impl Into<Option<AssistFill>>) -> Self {
         self.assist = fill.into();
         self
@@ -200,13 +241,13 @@ impl CachedGeneratorBuilder {
         self
     }
 
-    /// What a take does when the ring is dry.
+    /// What a take does when it has found every stripe empty.
     pub fn on_empty(mut self, answer: OnEmpty) -> Self {
         self.on_empty = answer;
         self
     }
 
-    /// Calls `hook` each time that a take finds the ring dry, in the thread
+    /// Calls `hook` each time that a take finds all stripes empty, in the thread
     /// that takes, before [`OnEmpty`] is followed. A panic in it is the taker's;
     /// what the take had got goes back into the ring.
     ///
@@ -225,7 +266,7 @@ impl CachedGeneratorBuilder {
         self
     }
 
-    /// Checks everything, makes the ring, fills it and starts the producers.
+    /// Checks everything, makes the stripes, fills them and starts the producers.
     ///
     /// A padding fill that the borrow limit cuts short is no error: the ring
     /// then holds what the limit allows, and a producer goes on when it can.
@@ -271,6 +312,7 @@ impl CachedGeneratorBuilder {
     /// let builder = CachedGenerator::builder(Layout::RANDFLAKE).plain().lease(lease);
     /// let check = builder.check()?;
     /// assert_eq!((check.capacity, check.threshold), (65_536, 32_768));
+    /// assert!(check.stripes.is_power_of_two());
     /// assert!(matches!(check.leases, LeaseCheck::Given(lease) if lease.nodes() == (40..44)));
     ///
     /// let refused = builder.producers(65).check().unwrap_err();
@@ -285,10 +327,10 @@ impl CachedGeneratorBuilder {
     pub fn check(&self) -> Result<BuildCheck, BuildError> {
         let threshold = self.validate()?;
         let leases = self.setup.dry_run(|_| Ok(1))?;
-        RingBuffer::check_capacity(self.capacity).map_err(BuildError::Ring)?;
         let borrow_limit = self.borrow_limit.unwrap_or(self.setup.borrow_limit());
         Ok(BuildCheck {
             capacity: self.capacity,
+            stripes: self.stripe_count(),
             threshold,
             borrow_limit: in_whole_ticks(&self.setup.layout, borrow_limit),
             leases,
@@ -314,8 +356,10 @@ impl CachedGeneratorBuilder {
                 count: self.producers,
             });
         }
+        // First, so that a capacity that is no power of two is the one to blame.
+        RingBuffer::check_capacity(self.capacity).map_err(BuildError::Ring)?;
         let count = self.stripe_count();
-        let most = Self::MAX_STRIPES.min(self.capacity.max(1));
+        let most = Self::MAX_STRIPES.min(self.capacity);
         if !count.is_power_of_two() || count > most {
             return Err(BuildError::Stripes { count, most });
         }
@@ -381,6 +425,7 @@ impl CachedGeneratorBuilder {
         let producers = Producers::spawn(Arc::clone(&filler), count).map_err(BuildError::System)?;
         events::started(
             capacity,
+            stripe_count,
             threshold,
             count,
             &filler.source().timeline().leases(),

@@ -1,4 +1,4 @@
-//! The generator with a ring.
+//! The generator with rings, one to a core.
 
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -21,16 +21,28 @@ use crate::lease::Lease;
 use crate::lease::protocol::LeaseStatus;
 use crate::per_core::PerCore;
 
-/// Hands out unique 64-bit IDs from a ring that producer threads keep full.
+/// Hands out unique 64-bit IDs from rings that producer threads keep full.
+///
+/// There is a ring for each core, a *stripe*. A take goes to the stripe of the core that it
+/// runs on, and to the others only where that one is empty. So takes on different cores
+/// write no cache line that they share, and IDs come in no particular order: see
+/// [`stripes`](crate::CachedGeneratorBuilder::stripes).
 ///
 /// Clones are cheap and share everything: clone one generator into every
 /// thread rather than build several. When the last clone and the last
 /// [`Handle`](crate::Handle) are dropped, the producers are stopped and joined.
 ///
 /// Taking never blocks, unless [`OnEmpty::Wait`] asks for it, and neither
-/// allocates nor locks. A take that crosses the fill threshold wakes a
-/// producer, which is one system call if that sleeps; a take that finds the ring
-/// dry reads the clock, and may report it to `tracing`, once a second.
+/// allocates nor locks. Most takes are one compare-exchange. The others:
+///
+/// | a take that | does besides |
+/// |---|---|
+/// | crosses its stripe's fill threshold | wakes a producer: one system call if that sleeps |
+/// | leaves very few IDs | makes some for its stripe, in about a microsecond: [`AssistFill`](crate::AssistFill) |
+/// | finds its stripe empty and another not | moves up to 255 IDs to its own |
+/// | finds all stripes empty | what [`OnEmpty`] says: by default makes a run, in about a microsecond |
+///
+/// The second and the last read the clock, and may report it to `tracing`, once a second.
 ///
 /// In a child of `fork(2)` every take fails with
 /// [`Refused::Forked`](crate::Refused::Forked): the IDs are the parent's. Build a new
@@ -62,7 +74,7 @@ pub struct CachedGenerator {
     pub(super) shared: Arc<Shared>,
 }
 
-/// The state that the clones share besides the ring.
+/// The state that the clones share besides the stripes.
 pub(super) struct Shared {
     pub(super) on_empty: OnEmpty,
     pub(super) hook: Option<EmptyHook>,
@@ -112,13 +124,13 @@ impl CachedGenerator {
 
     /// Takes one ID.
     ///
-    /// Lock-free; a few nanoseconds while the ring holds any, some 50 ns when
-    /// it is dry and [`OnEmpty::Generate`] makes one in place. Threads that
-    /// contend do better with [`handle`](Self::handle).
+    /// Lock-free; a few nanoseconds while the stripe of this core holds any, on all cores at
+    /// once. About a microsecond for a take that makes IDs for those after it, because very
+    /// few are left or none. A [`handle`](Self::handle) costs less for each ID.
     ///
     /// # Errors
     ///
-    /// [`TakeError`] if the ring is dry and [`OnEmpty`] does not help: with
+    /// [`TakeError`] if all stripes are empty and [`OnEmpty`] does not help: with
     /// `Generate` only at the borrow limit, at the end of the lease and in a
     /// forked child.
     #[inline]
@@ -130,10 +142,11 @@ impl CachedGenerator {
     }
 
     /// Fills `out` from the front and returns how many IDs that were: all of
-    /// `out`, or fewer if the ring ran dry and [`OnEmpty`] did not help, but at
+    /// `out`, or fewer if all stripes ran dry and [`OnEmpty`] did not help, but at
     /// least one unless `out` is empty. `Wait` does not wait for the rest.
     ///
-    /// Lock-free; under a nanosecond an ID from a batch of 64 on.
+    /// Lock-free; under a nanosecond an ID from a batch of 64 on. One step for each stripe
+    /// that IDs are taken from, the one of this core first.
     ///
     /// # Examples
     ///
@@ -323,6 +336,7 @@ impl CachedGenerator {
         Stats {
             level: self.filler.level(),
             capacity: self.filler.capacity(),
+            stripes: self.filler.stripes().len(),
             threshold: self.filler.threshold(),
             issued: (taken.all + given_in_place).saturating_sub(not_issued),
             in_place: self.shared.dry.in_place(),

@@ -14,9 +14,12 @@ use crate::lease::{Block, Lease, Namespace};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BuildCheck {
-    /// Slots in the ring, 8 bytes each; 0 for a generator without one.
+    /// Slots in all stripes, 8 bytes each; 0 for a generator without a ring.
     pub capacity: usize,
-    /// The level, in slots, under which a take asks for a fill; 0 for never.
+    /// The number of stripes, on this machine; 0 for a generator without a ring.
+    pub stripes: usize,
+    /// The level of all stripes, in slots, under which takes ask for a fill, each when its
+    /// own stripe is under its share of it; 0 for never.
     pub threshold: usize,
     /// How far ahead of the clock IDs may lie, in whole ticks.
     pub borrow_limit: Duration,

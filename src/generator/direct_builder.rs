@@ -83,6 +83,7 @@ impl DirectGeneratorBuilder {
         };
         Ok(BuildCheck {
             capacity: 0,
+            stripes: 0,
             threshold: 0,
             borrow_limit: in_whole_ticks(&self.setup.layout, borrow_limit),
             leases,

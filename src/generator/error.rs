@@ -134,7 +134,8 @@ pub enum BuildError {
         /// The number that was given.
         count: usize,
     },
-    /// The number of stripes is no power of two, or there are too many.
+    /// The number of stripes is no power of two between 1 and
+    /// [`MAX_STRIPES`](crate::CachedGeneratorBuilder::MAX_STRIPES), or more than the slots.
     Stripes {
         /// The number that was given.
         count: usize,
@@ -261,7 +262,8 @@ impl fmt::Display for BuildError {
             }
             Self::Stripes { count, most } => write!(
                 f,
-                "{count} stripes are not possible: choose a power of two up to {most}"
+                "{count} stripes are not possible: choose a power of two from 1 to {most}, or \
+                 none for one for each core"
             ),
             Self::WaitWithoutThreshold => f.write_str(
                 "OnEmpty::Wait needs a threshold fill, or nothing wakes a producer: \

@@ -10,29 +10,34 @@ use std::time::Duration;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Stats {
-    /// IDs in the ring.
+    /// IDs in all stripes.
     pub level: usize,
-    /// Slots in the ring.
+    /// Slots in all stripes.
     pub capacity: usize,
-    /// A take that leaves fewer IDs than this asks for a fill; 0 if none does. An
-    /// adaptive threshold moves.
+    /// The number of stripes, which all have equally many slots.
+    pub stripes: usize,
+    /// The thresholds of all stripes together: a take that leaves its stripe fewer IDs than
+    /// the stripe's own asks for a fill; 0 if none does. An adaptive threshold moves, that
+    /// of each stripe by itself.
     pub threshold: usize,
     /// IDs handed to consumers, those in handles included. Goes down when a
     /// handle is dropped that has some left.
     pub issued: u64,
-    /// IDs that consumers made themselves, because the ring was dry.
+    /// IDs that consumers made themselves because every stripe was empty, with the rest of
+    /// each run, which went into a stripe. Those of assists are not among them.
     pub in_place: u64,
-    /// Fills after which the ring was full, or as full as an adaptive threshold wants, by
-    /// cause.
+    /// Fills after which the stripes that asked were full, or as full as an adaptive
+    /// threshold wants, by cause; and assists.
     pub fills: FillCounts,
     /// Fills that stopped early at the borrow limit or the end of the lease.
     pub refusals: u64,
     /// Fills that ended in a panic of a clock or a hook.
     pub panics: u64,
-    /// Takes and batches that found fewer IDs in the ring than they asked for.
+    /// Takes and batches that found fewer IDs in all stripes together than they asked for,
+    /// each stripe at its own moment.
     pub empties: u64,
     /// IDs that were dropped unissued: too old, given up by an invalidation, or left
-    /// over in a dropped handle when the ring was full.
+    /// over in a dropped handle when all stripes were full.
     pub retired: u64,
     /// How far the last ID that was made lies ahead of the clock, in whole ticks.
     pub borrowed: Duration,
@@ -53,6 +58,7 @@ pub struct FillCounts {
     pub threshold: u64,
     /// Because the period was over.
     pub scheduled: u64,
-    /// By takes that left very few.
+    /// Runs of IDs that takes made for their stripe because they left very few:
+    /// [`AssistFill`](crate::AssistFill).
     pub assist: u64,
 }

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use ringflake::{
-    BuildError, CachedGenerator, CachedGeneratorBuilder, DirectGenerator, Id, Layout, LayoutError,
-    LeaseError, LeaseSource, ManualClock, OnEmpty, PaddingFill, PolicyError, RingBuffer, RingError,
-    ScheduledFill, Secret, StaticLease, ThresholdFill,
+    AssistFill, BuildError, CachedGenerator, CachedGeneratorBuilder, DirectGenerator, Id, Layout,
+    LayoutError, LeaseError, LeaseSource, ManualClock, OnEmpty, PaddingFill, PolicyError,
+    RingBuffer, RingError, ScheduledFill, Secret, StaticLease, ThresholdFill,
 };
 
 use ringflake_kit::small::{Watched, clock_at, layout, lease, secret, secret_of_its_own};
@@ -126,6 +126,61 @@ fn a_number_of_producers_out_of_its_range() {
         assert_refused(builder().producers(count).build(), &why, &parts);
     }
     assert!(builder().producers(64).build().is_ok());
+}
+
+#[test]
+fn a_number_of_stripes_that_is_no_power_of_two_or_too_large() {
+    for (capacity, most, counts) in [
+        (64, 64, [0, 3, 65, 128, usize::MAX]),
+        (1 << 16, 64, [0, 6, 63, 128, usize::MAX]),
+        (4, 4, [0, 3, 5, 8, 64]),
+    ] {
+        for count in counts {
+            let why = BuildError::Stripes { count, most };
+            let parts = [&*count.to_string(), &format!("from 1 to {most}")];
+            let builder = || builder().capacity(capacity).stripes(count);
+            assert_refused(builder().build(), &why, &parts);
+            assert_refused(builder().check(), &why, &parts);
+        }
+        for count in [1, 2, most] {
+            let builder = builder().capacity(capacity).stripes(count);
+            assert_eq!(builder.check().unwrap().stripes, count);
+            let stats = builder.build().unwrap().stats();
+            assert_eq!((stats.stripes, stats.capacity), (count, capacity));
+        }
+    }
+    // The capacity is to blame where both are wrong.
+    let built = builder().capacity(48).stripes(3).build();
+    let why = BuildError::Ring(RingError::Capacity { capacity: 48 });
+    assert_refused(built, &why, &["48", "power of two"]);
+}
+
+#[test]
+fn a_stripe_for_each_core_and_no_more_than_one_for_1024_slots() {
+    let cores = thread::available_parallelism().unwrap().get();
+    let most = cores
+        .next_power_of_two()
+        .min(CachedGeneratorBuilder::MAX_STRIPES);
+    for (capacity, room) in [(1, 1), (1024, 1), (2048, 2), (4096, 4), (1 << 16, 64)] {
+        let builder = builder().capacity(capacity);
+        let expected = most.min(room);
+        assert_eq!(builder.check().unwrap().stripes, expected);
+        assert_eq!(builder.build().unwrap().stats().stripes, expected);
+    }
+}
+
+#[test]
+fn an_assist_out_of_its_range() {
+    for percent in [0, 101, u32::MAX] {
+        let why = BuildError::Policy(PolicyError::Assist { percent });
+        let parts = [&*percent.to_string(), "assist", "1 to 100", "None"];
+        let built = builder().assist_fill(AssistFill::below(percent)).build();
+        assert_refused(built, &why, &parts);
+    }
+    for fill in [AssistFill::below(1), AssistFill::below(100)] {
+        assert!(builder().assist_fill(fill).build().is_ok());
+    }
+    assert!(builder().assist_fill(None).build().is_ok());
 }
 
 #[test]

@@ -475,7 +475,7 @@ fn a_normal_life_is_told_at_debug_and_trace() {
     let lease = lease(shared_layout(48, 8, 2), 0..1, 0..1000).to_string();
     assert_eq!(
         started.text(),
-        format!("DEBUG capacity=256 threshold=160 producers=1 leases={lease}")
+        format!("DEBUG capacity=256 stripes=1 threshold=160 producers=1 leases={lease}")
     );
 
     let fills = recording.of("ring filled");
