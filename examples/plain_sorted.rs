@@ -4,19 +4,23 @@
 //! index touches another page. Plain IDs grow with time. The price is that
 //! whoever sees two of them knows how many were made in between.
 //!
+//! In order they come from one ring that one producer fills. By default there is a ring for
+//! each core, of which each has IDs of other moments, and takes may make some, too.
+//!
 //! ```sh
 //! cargo run --example plain_sorted
 //! ```
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::time::Duration;
 
-use ringflake::{CachedGenerator, Clock, Id, Layout, StaticLease, SystemClock};
+use ringflake::{CachedGenerator, Clock, Id, Layout, OnEmpty, StaticLease, SystemClock};
 
 const ROWS: usize = 10_000;
 
 /// IDs in a handle.
-const STOCK: usize = 64;
+const STOCK: usize = 128;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let layout = Layout::RANDFLAKE;
@@ -24,6 +28,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let ids = CachedGenerator::builder(layout)
         .plain()
         .lease(StaticLease::assume_unique(layout, 0..32))
+        .stripes(1)
+        .assist_fill(None)
+        .on_empty(OnEmpty::Wait(Duration::from_secs(1)))
         .build()?;
 
     // One consumer gets its IDs in order.
@@ -36,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("{ROWS} rows by one consumer, each at the end of the tree");
 
-    // With several consumers keys are k-sorted: each holds a stock of 64, so a
+    // With several consumers keys are k-sorted: each holds a stock of 128, so a
     // key arrives at most a stock a consumer away from its sorted place.
     let (mut one, mut other) = (ids.handle()?, ids.handle()?);
     let mut arrivals = Vec::new();

@@ -73,8 +73,10 @@ fn print(args: &GenerateArgs, data_dir: &DataDir) -> Result<()> {
                 .capacity(capacity)
                 // The leases bound what is borrowed.
                 .borrow_limit(Duration::MAX)
-                // Everything passes through the ring, made by one producer, so
+                // Everything passes through one ring, made by one producer, so
                 // that each thread takes IDs in the order of their time.
+                .stripes(1)
+                .assist_fill(None)
                 .on_empty(OnEmpty::Wait(PATIENCE))
         })?,
         left: AtomicU64::new(args.count),

@@ -10,6 +10,7 @@ use crate::cli::Cli;
 use crate::usage::Misuse;
 
 mod args;
+mod assist;
 mod backend;
 mod bench;
 mod cli;
@@ -29,6 +30,7 @@ mod man;
 mod report;
 mod secret;
 mod store;
+mod stripes;
 mod threads;
 mod threshold;
 mod timestamp;

@@ -49,12 +49,13 @@ impl Answer {
         self.add(title, name, time(seconds), seconds.into());
     }
 
-    /// A level of the ring.
+    /// A level of the cache, and its shape.
     pub(super) fn level(&mut self, title: &str, name: &str, level: usize, stats: &Stats) {
         let (slots, of) = (grouped(level as u64), grouped(stats.capacity as u64));
         self.add(title, name, format!("{slots} of {of}"), level.into());
         self.object
             .insert("capacity".to_owned(), stats.capacity.into());
+        self.count("stripes", "stripes", stats.stripes as u64);
     }
 
     pub(super) fn latencies(&mut self, latency: &Histogram) {

@@ -4,9 +4,11 @@ use clap::Args;
 use ringflake::CachedGeneratorBuilder;
 
 use crate::args::SupplyArgs;
+use crate::assist::Assist;
 use crate::count::count;
 use crate::format::FormatArgs;
 use crate::load::{BORROW_LIMIT, LoadArgs};
+use crate::stripes::StripeArgs;
 use crate::threads::ThreadCount;
 use crate::threshold::Threshold;
 
@@ -22,8 +24,8 @@ use crate::threshold::Threshold;
 /// With --rate or --trace, IDs are taken singly at the moments when they are due,
 /// and checked in between. Latency counts from those moments, whatever comes in
 /// between. Above a million a second for each consumer, IDs are due in groups of
-/// up to 64. An empty is a take that found the ring empty, also if it then made its
-/// ID itself.
+/// up to 64. An empty is a take that found every stripe empty, also if it then made its
+/// ID itself; an assist is one that left very few IDs and made some for those after it.
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {
     /// How many IDs [default: 10,000,000, or no limit with --seconds]
@@ -45,13 +47,19 @@ pub(crate) struct VerifyArgs {
     /// Threads that fill the ring
     #[arg(long, value_name = "P", value_parser = count::<usize>(0..=u64::MAX), default_value = "1")]
     producers: usize,
-    /// Slots of the ring, a power of two
+    /// Slots of all stripes, a power of two
     #[arg(long, value_name = "C", value_parser = count::<usize>(0..=u64::MAX), default_value = "65536")]
     pub(super) capacity: usize,
+    #[command(flatten)]
+    stripes: StripeArgs,
     /// The level under which the ring is filled, as a share of the capacity, or
     /// adaptive: one that follows the load
     #[arg(long, value_name = "P%|adaptive", default_value = "50%")]
     threshold: Threshold,
+    /// The level under which a take makes some IDs itself, as a share of the slots of
+    /// its stripe, or off
+    #[arg(long, value_name = "P%|off", default_value = "10%")]
+    assist: Assist,
     #[command(flatten)]
     pub(super) supply: SupplyArgs,
     #[command(flatten)]
@@ -59,12 +67,14 @@ pub(crate) struct VerifyArgs {
 }
 
 impl VerifyArgs {
-    /// Gives the ring its shape.
+    /// Gives the cache its shape.
     pub(super) fn shape(&self, builder: CachedGeneratorBuilder) -> CachedGeneratorBuilder {
+        let builder = self.stripes.shape(builder);
         builder
             .capacity(self.capacity)
             .producers(self.producers)
             .threshold_fill(self.threshold.fill())
+            .assist_fill(self.assist.fill())
             .borrow_limit(BORROW_LIMIT)
     }
 }

@@ -68,6 +68,7 @@ pub(super) fn run(args: &VerifyArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let stats = supply.generator.stats();
     let mut answer = Answer::new(&tally, took, interrupt.came());
     answer.count("empties", "empties", stats.empties);
+    answer.count("assists", "assists", stats.fills.assist);
     answer.count("waits at a limit", "waits", tally.waits);
     answer.time("borrowed", "borrowed_s", stats.borrowed.as_secs_f64());
     answer.level("level", "level", stats.level, &stats);

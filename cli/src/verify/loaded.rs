@@ -72,6 +72,7 @@ pub(super) fn run(args: &VerifyArgs, load: &Load, data_dir: &DataDir) -> Result<
     let mut answer = Answer::new(&tally, run.took.as_secs_f64(), interrupt.came());
     answer.count("empties", "empties", run.empties);
     answer.count("made in place", "made_in_place", run.in_place);
+    answer.count("assists", "assists", stats.fills.assist);
     answer.count("refused", "refused", run.refused);
     answer.count("not taken in time", "missed", run.missed);
     answer.latencies(&run.latency);

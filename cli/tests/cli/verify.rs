@@ -79,12 +79,38 @@ fn verify_has_its_figures_as_json() {
     assert_eq!(flat_out["duplicates"], 0);
     assert_eq!(flat_out["interrupted"], false);
     assert_eq!(flat_out["capacity"], 65_536);
+    assert!(flat_out["stripes"].as_u64().unwrap().is_power_of_two());
     assert!(flat_out["took_s"].as_f64().unwrap() > 0.0);
     let loaded = object(&home.print(format!("{verify} --rate 20k --seconds 1")));
     let sum = loaded["ids"].as_u64().unwrap() + loaded["missed"].as_u64().unwrap();
     assert_eq!(sum, 20_000, "{loaded}");
     let latency = loaded["latency_ns"]["p99.99"].as_u64().unwrap();
     assert!(latency > 0, "{loaded}");
+}
+
+#[test]
+fn verify_has_as_many_stripes_as_it_is_given() {
+    let home = Home::new();
+    let verify = "verify --plain -n 100k --threads 2 --capacity 4096 --format json";
+    for stripes in [1, 4] {
+        let found = object(&home.print(format!("{verify} --stripes {stripes}")));
+        assert_eq!(found["stripes"], stripes);
+        assert_eq!(
+            (&found["ids"], &found["duplicates"]),
+            (&100_000.into(), &0.into())
+        );
+    }
+}
+
+#[test]
+fn verify_has_no_assists_where_they_are_off() {
+    let home = Home::new();
+    // Each take that finds the producer late assists, and so do all at 100 %.
+    let verify = "verify --plain -n 100k --capacity 1024 --threshold 100% --format json";
+    let on = object(&home.print(format!("{verify} --assist 100%")));
+    assert!(on["assists"].as_u64().unwrap() > 0, "{on}");
+    let off = object(&home.print(format!("{verify} --assist off")));
+    assert_eq!(off["assists"], 0, "{off}");
 }
 
 #[test]
@@ -137,8 +163,8 @@ fn verify_runs_a_trace_to_its_end() {
 
 #[test]
 fn verify_counts_the_takes_that_had_to_make_their_id() {
-    // A ring of one slot, of which a group takes several in a row.
-    let load = "--rate 20M --seconds 1 --capacity 1 --consumers 1";
+    // A ring of one slot that takes don't refill, of which a group takes several in a row.
+    let load = "--rate 20M --seconds 1 --capacity 1 --consumers 1 --assist off";
     let table = Home::new().print(format!("verify --plain {load}"));
     assert!(number(&table, "empties") > 0.0, "{table}");
     assert!(number(&table, "made in place") > 0.0, "{table}");
@@ -192,6 +218,10 @@ fn verify_says_what_is_wrong_with_a_load() {
         (2, "--consumers 2", "--rate"),
         (2, "--rate 1M --threshold 101%", "1 to 100 %"),
         (2, "--rate 1M --threshold 0%", "1 to 100 %"),
+        (2, "--assist 0%", "1 to 100 %"),
+        (2, "--assist 10", "or off"),
+        (2, "--stripes 3", "from 1 to 64"),
+        (1, "--stripes 4 --capacity 2", "from 1 to 2"),
         (1, "--rate 1M --capacity 1000", "power of two"),
         (1, &back, "line 3 of the trace goes back in time"),
         (1, "--trace /no/such/file", "/no/such/file"),
