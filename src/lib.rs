@@ -1,8 +1,8 @@
 //! Encrypted, unique 64-bit IDs from a lock-free ring buffer.
 //!
-//! Producer threads fill a ring ahead of time with IDs that are borrowed from
+//! Producer threads fill rings ahead of time with IDs that are borrowed from
 //! future ticks and already encrypted with SPARX-64. Consumers take them
-//! without waiting. A [`Lease`] makes them unique: ownership of a range of nodes
+//! without waiting, each core from a ring of its own. A [`Lease`] makes them unique: ownership of a range of nodes
 //! over a range of ticks. No clock is part of that proof.
 //!
 //! ```no_run
@@ -45,7 +45,8 @@
 //! | from a store of your own | [`LeaseStore`], [`lease`] |
 //! | by your own word | [`StaticLease`] |
 //! | **To shape the ring** | |
-//! | when it is filled | [`PaddingFill`], [`ThresholdFill`], [`ScheduledFill`] |
+//! | when it is filled | [`PaddingFill`], [`ThresholdFill`], [`ScheduledFill`]; by takes: [`AssistFill`] |
+//! | how many rings there are, and in which order IDs come | [`stripes`](CachedGeneratorBuilder::stripes) |
 //! | what a take does when it is empty | [`OnEmpty`] |
 //! | how full and how busy it is | [`Stats`] |
 //! | how large it has to be for a load | [`plan::capacity_for`] |
@@ -67,20 +68,24 @@
 //! # How it works
 //!
 //! ```text
-//! Lease -> timeline --runs of raws--> Cipher --IDs--> RingBuffer --take--> Id
-//!             ^                                           |
-//!           Clock                          fill policies <+-> producer threads
+//! Lease -> timeline --runs of raws--> Cipher --IDs--> stripes --take--> Id
+//!             ^                                          |
+//!           Clock                         fill policies <+-> producer threads
 //! ```
 //!
 //! A *raw* is `tick | node | sequence`, high to low, as its [`Layout`] says. The
 //! timeline walks the lease's raws in one line, forward only, and claims them
 //! in runs of one tick and node. A raw is claimed once, whatever the clock
 //! does. A [`Cipher`] turns raws into IDs one to one. The fill policies say when the
-//! ring is filled, and [`OnEmpty`] what a take does should it be empty.
+//! stripes are filled, and [`OnEmpty`] what a take does should all be empty.
+//!
+//! A *stripe* is a [`RingBuffer`] for the takes of one core. A take looks into the other
+//! stripes only where its own is empty. So takes on different cores share no cache line
+//! that they write, and IDs of different stripes come in no order.
 //!
 //! A lease of N nodes has N x 2^sequence_bits IDs for each tick. That is the
 //! sustained ceiling: 131,072 a second and node with [`Layout::RANDFLAKE`].
-//! The ring gives bursts far above it, borrowed from future ticks up to the
+//! Full stripes give bursts far above it, borrowed from future ticks up to the
 //! borrow limit.
 //!
 //! # Features
@@ -98,9 +103,10 @@
 //!
 //! # Unsafe
 //!
-//! Unsafe code stands in nine places: `fork` (pages that a forked child reads as zero;
+//! Unsafe code stands in ten places: `fork` (pages that a forked child reads as zero;
 //! `ring` and `generator` declare what may live there), `ring::memory` (asking for huge
-//! pages), `clock` (reading the coarse clock), `id` (a slice of IDs seen as one
+//! pages), `per_core::number` (which core a thread runs on), `clock` (reading the coarse
+//! clock), `id` (a slice of IDs seen as one
 //! of numbers), the vector backends of `cipher`, `lease::stores::sqlite` (what the system
 //! knows of a file), `lease::stores::mysql` (certificates in a file in memory, and the
 //! options of a socket), and `cipher::secret` and `lease::stores::private_file` (which user

@@ -21,6 +21,22 @@
 //! disjoint nodes, and each timeline claims each of its raws once (U1 there).
 //! So the lane in use is only a hint: two threads that disagree about it still
 //! never claim the same raw, and no clock is needed for the proof.
+//!
+//! # Why a take makes one ID
+//!
+//! A run of IDs costs each of them a fraction of what one costs alone, most of which is the
+//! encryption. A take that made a run would have to keep the rest for later takes, and
+//! those would give
+//!
+//! - the tick of the first of them, unless each looked at the clock and threw the rest away
+//!   when the tick is over: with ticks of a millisecond, 4,096 IDs in each and a run for
+//!   each of 64 cores all there are;
+//! - no order: made one by one, an ID that is taken after another one, by whichever
+//!   thread, lies after it in its lane, and a plain one is larger;
+//! - IDs that an invalidation or a fork would have to find.
+//!
+//! That is what a `CachedGenerator` is for. So runs are for those who ask for several IDs
+//! at the same moment: `take_batch` is one claim and one encryption for each run.
 
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -81,10 +97,12 @@ impl Default for ClockPolicy {
 
 /// Makes each ID when it is asked for, without a ring and without threads.
 ///
-/// Lock-free on one atomic word; a take costs a look at the clock, one
-/// exchange and one encryption, some 60 ns. IDs carry the time of their take
-/// to the tick, and never borrow from the future (except `Logical`), so a
-/// lease of N nodes gives at most N x 2^sequence_bits of them per tick.
+/// Lock-free on one atomic word, which all threads share; a take costs a look at the clock,
+/// one exchange and one encryption, some tens of nanoseconds. IDs carry the time of their
+/// take to the tick, and never borrow from the future (except `Logical`), so a
+/// lease of N nodes gives at most N x 2^sequence_bits of them per tick. Nothing is made
+/// ahead: for several IDs of one moment [`take_batch`](Self::take_batch) costs a fraction
+/// for each.
 ///
 /// Share it by reference or in an [`Arc`]. In a child of
 /// `fork(2)` every take fails with [`Refused::Forked`].

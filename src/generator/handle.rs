@@ -16,10 +16,11 @@ use crate::sync;
 /// is a quarter of its page: the rest would hold IDs that nobody takes for longer.
 const CHUNK: usize = sync::size(128, 4);
 
-/// A small stock of IDs that one consumer has claimed from the ring in one step.
+/// A small stock of IDs that one consumer has claimed in one step, from the
+/// [stripe](crate::CachedGeneratorBuilder::stripes) of the core that it ran on.
 ///
 /// Made by [`CachedGenerator::handle`]. Not shared: each thread has its own.
-/// Dropping it gives the IDs that are left back to the ring, as far as there is
+/// Dropping it gives the IDs that are left back to the stripes, as far as there is
 /// room, unless the oldest would outlive the age limit there; the rest is
 /// counted as retired. Keeps its generator alive.
 ///
@@ -59,7 +60,7 @@ struct Stock {
 unsafe impl ZeroIsValid for Stock {}
 
 impl CachedGenerator {
-    /// A consumer's own small stock, taken from the ring 128 IDs at a time.
+    /// A consumer's own small stock, taken from the stripes 128 IDs at a time.
     ///
     /// For a thread that takes often: about a nanosecond a take, without
     /// touching memory that other threads write. Costs a page of memory and a
@@ -84,7 +85,7 @@ impl Handle {
         Ok(Self { generator, stock })
     }
 
-    /// Takes one ID: about a nanosecond, and every 128th time a batch from the ring.
+    /// Takes one ID: about a nanosecond, and every 128th time a batch from the stripes.
     ///
     /// Touches nothing that other threads write as long as nothing is recalled,
     /// but for that batch, which is lock-free.
@@ -92,7 +93,7 @@ impl Handle {
     /// # Errors
     ///
     /// [`TakeError`] as in [`CachedGenerator::take`], if the stock is used up
-    /// and the ring is dry.
+    /// and all stripes are empty.
     #[inline]
     pub fn take(&mut self) -> Result<Id, TakeError> {
         let stock = &mut *self.stock;
