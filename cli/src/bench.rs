@@ -21,6 +21,7 @@ use crate::format::{Format, FormatArgs};
 use crate::interrupt::Interrupt;
 use crate::report::{forgive_closed_pipe, say};
 use crate::secret;
+use crate::stripes::StripeArgs;
 use crate::threads::ThreadCount;
 
 mod figures;
@@ -62,7 +63,8 @@ mod workloads;
 ///
 /// Of a cache that was filled before, a thread takes seven eighths of what there is
 /// for one core, at any number of threads. So one thread alone has not to go for the
-/// IDs of other cores, which takes longer and would flatter the ratio.
+/// IDs of other cores, which takes longer and would flatter the ratio. With --stripes 1
+/// all threads take from one ring.
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct BenchArgs {
@@ -81,6 +83,8 @@ pub(crate) struct BenchArgs {
     /// Keep each thread that takes on a core of its own. On Linux
     #[arg(long)]
     pin: bool,
+    #[command(flatten)]
+    stripes: StripeArgs,
     #[command(flatten)]
     secret: SecretArgs,
 }
@@ -110,6 +114,7 @@ pub(crate) fn run(args: &BenchArgs, data_dir: &DataDir) -> Result<ExitCode> {
                 let takers = Takers {
                     threads: takers(name, threads),
                     prepare,
+                    stripes: args.stripes,
                 };
                 cases.push(Case::new(name, threads, takers, &secret)?);
             }

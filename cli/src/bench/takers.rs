@@ -2,12 +2,16 @@
 
 use anyhow::Result;
 
+use crate::stripes::StripeArgs;
+
 /// The threads that take in a race.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Takers {
     pub(super) threads: usize,
     /// Called in each of them before it starts, with its number.
     pub(super) prepare: fn(usize),
+    /// Of the generator that they take from.
+    pub(super) stripes: StripeArgs,
 }
 
 impl Takers {
@@ -17,6 +21,7 @@ impl Takers {
         Self {
             threads,
             prepare: |_| (),
+            stripes: StripeArgs::default(),
         }
     }
 }

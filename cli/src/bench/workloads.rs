@@ -177,7 +177,9 @@ pub(super) fn by_name(name: &str, takers: Takers, secret: &Secret) -> Result<Wor
     // several need not wait for the last IDs, which one of them moves.
     let part = PART.min(LARGEST_CACHE / stock::places(takers.threads));
     let shares = part / 8 * 7 * takers.threads;
-    let cache = move || stock::full(part, takers.threads);
+    let shape = move |builder| takers.stripes.shape(builder);
+    let cache = move || stock::full_with(part, takers.threads, shape);
+    let live = move || stock::live_with(shape);
     let handle = |ids: &CachedGenerator| ids.handle().expect("a page of memory");
     Ok(match name {
         "fetch_add" => {
@@ -226,19 +228,19 @@ pub(super) fn by_name(name: &str, takers: Takers, secret: &Secret) -> Result<Wor
             Workload::new(takers, shares, contest, Id::to_u64)
         }
         "live_take" => {
-            let contest = Contest::new(stock::live, |_| (), take);
+            let contest = Contest::new(live, |_| (), take);
             Workload::new(takers, ENDLESS, contest, Id::to_u64)
         }
         "live_batch_64" => {
-            let contest = Contest::new(stock::live, |_| (), take_batch);
+            let contest = Contest::new(live, |_| (), take_batch);
             Workload::new(takers, ENDLESS, contest, Id::to_u64)
         }
         "sustained_take" => {
-            let contest = Contest::new(stock::live, |_| (), take);
+            let contest = Contest::new(live, |_| (), take);
             Workload::new(takers, shares, contest, Id::to_u64)
         }
         "sustained_handle" => {
-            let contest = Contest::new(stock::live, handle, take_from_handle);
+            let contest = Contest::new(live, handle, take_from_handle);
             Workload::new(takers, shares, contest, Id::to_u64)
         }
         "in_place" => {

@@ -58,8 +58,16 @@ pub(crate) fn generator(nodes: Range<u64>) -> CachedGeneratorBuilder {
 }
 
 /// A generator on all nodes, with default fills.
+#[allow(dead_code, reason = "the benchmarks of the library have it")]
 pub(crate) fn live() -> CachedGenerator {
-    generator(0..LAYOUT.nodes())
+    live_with(|builder| builder)
+}
+
+/// The same, configured further.
+pub(crate) fn live_with(
+    shape: impl Fn(CachedGeneratorBuilder) -> CachedGeneratorBuilder,
+) -> CachedGenerator {
+    shape(generator(0..LAYOUT.nodes()))
         .build()
         .expect("the configuration is valid")
 }
@@ -69,8 +77,18 @@ pub(crate) fn live() -> CachedGenerator {
 ///
 /// A take may find it empty too early, where another thread has been stopped while it moves
 /// IDs. So a race from it is to be [patient](super::race::Plan::patient).
+#[allow(dead_code, reason = "the benchmarks of the library have it")]
 pub(crate) fn full(part: usize, threads: usize) -> CachedGenerator {
-    filled_once(part * places(threads))
+    full_with(part, threads, |builder| builder)
+}
+
+/// The same, configured further.
+pub(crate) fn full_with(
+    part: usize,
+    threads: usize,
+    shape: impl Fn(CachedGeneratorBuilder) -> CachedGeneratorBuilder,
+) -> CachedGenerator {
+    shape(filled_once(part * places(threads)))
         .build()
         .expect("the configuration is valid")
 }

@@ -56,6 +56,18 @@ fn bench_can_be_asked_for_one_name_and_prints_a_table() {
 }
 
 #[test]
+fn bench_can_be_asked_for_a_number_of_stripes() {
+    let line = "bench --rounds 1 --format json --threads 2 --only take --only sustained_take";
+    for stripes in [1, 4] {
+        let text = Home::new().print(format!("{line} --stripes {stripes}"));
+        let unique = |line: &str| serde_json::from_str::<Value>(line).unwrap()["unique"] == true;
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(text.lines().all(unique), "{text}");
+    }
+    Home::new().assert_refused("bench --stripes 3", 2, "power of two from 1 to 64");
+}
+
+#[test]
 fn bench_can_be_asked_for_numbers_of_threads() {
     let line = "bench --rounds 1 --format json --only take --only live_take --threads 3,1";
     // Pinned where that can be: more threads than cores share them.
