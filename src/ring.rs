@@ -235,8 +235,22 @@ impl RingBuffer {
     }
 
     /// [`take`](Self::take), and a lower bound of the IDs that it left.
+    #[inline]
     pub(crate) fn take_leaving(&self) -> Option<(Id, u64)> {
-        let mut backoff = ContentionBackoff::FIRST;
+        match self.try_take() {
+            Ok(taken) => Some(taken),
+            Err(NotTaken::Empty) => None,
+            Err(NotTaken::Contended) => self.take_contended(),
+        }
+    }
+
+    /// The rest of a take that another consumer was faster than.
+    // Out of line, so that other takes keep nothing in memory for it, which their exchange
+    // would wait for.
+    #[cold]
+    #[inline(never)]
+    fn take_contended(&self) -> Option<(Id, u64)> {
+        let mut backoff = ContentionBackoff::FIRST.wait();
         loop {
             match self.try_take() {
                 Ok(taken) => return Some(taken),

@@ -10,6 +10,10 @@ use super::{Filler, LONGEST_RUN};
 use crate::id::Id;
 use crate::timeline::Refused;
 
+/// A consumer that is asked for this part of a run has shared the cost out well enough, and
+/// makes no more: what it put into its stripe would be copied twice.
+const ENOUGH: usize = 4;
+
 /// IDs that a consumer has made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MadeInPlace {
@@ -28,8 +32,11 @@ impl Filler {
     /// [`Refused`] if the timeline is at a limit; then none are made.
     pub(crate) fn make_in_place(&self, out: &mut [Id]) -> Result<MadeInPlace, Refused> {
         let stripe = &self.stripes[self.stripes.here()];
-        let more = self.run.saturating_sub(out.len());
-        let Some(permit) = stripe.ring.reserve(more) else {
+        let is_short = out.len() < self.run / ENOUGH;
+        let permit = is_short
+            .then(|| stripe.ring.reserve(self.run - out.len()))
+            .flatten();
+        let Some(permit) = permit else {
             let given = self.source.mint(out)?;
             return Ok(MadeInPlace { given, stocked: 0 });
         };
