@@ -36,6 +36,13 @@ const BLOCK: usize = sync::size(1024, 2);
 /// The most IDs that a consumer makes at a time: half of a block.
 const LONGEST_RUN: usize = sync::size(512, 2);
 
+/// How many IDs a consumer makes at a time for a stripe of `capacity` slots: as many as
+/// `in_a_microsecond`, and no more than half of the slots, so that one that is stopped
+/// meanwhile leaves room to the producers.
+fn run_of(capacity: usize, in_a_microsecond: usize) -> usize {
+    (capacity / 2).clamp(1, in_a_microsecond.min(LONGEST_RUN))
+}
+
 /// The most IDs that one permit is for: [`BLOCK`], and fewer where that would leave the
 /// other producers no room to go on while this one is stuck. All permits together
 /// hold no more than half of the stripe, if that has a slot for each producer.
@@ -54,8 +61,7 @@ pub(crate) struct Filler {
     timetable: Option<Timetable>,
     /// The most IDs that one permit is for, at most [`BLOCK`].
     block: usize,
-    /// How many IDs a consumer makes at a time, about a microsecond's worth and at most
-    /// [`LONGEST_RUN`].
+    /// How many IDs a consumer makes at a time, at most [`LONGEST_RUN`].
     run: usize,
     requests: Requests,
     pub(super) waiters: Waiters,
@@ -118,10 +124,11 @@ impl Filler {
             on_full,
             producers,
         } = parts;
+        // All stripes have the same.
+        let capacity = stripes[0].ring.capacity();
         Self {
-            // All stripes have the same capacity.
-            block: block_of(stripes[0].ring.capacity(), producers),
-            run: source.cipher().ids_in_a_microsecond().min(LONGEST_RUN),
+            block: block_of(capacity, producers),
+            run: run_of(capacity, source.cipher().ids_in_a_microsecond()),
             stripes,
             source,
             schedule,

@@ -97,14 +97,14 @@ impl StripeRequest {
 
     /// Marks the request as served. The caller must look at the level afterwards.
     pub(super) fn close(&self) {
-        // AcqRel: released to the takes by `settled_level`, which follows.
-        self.0.swap(0, AcqRel);
+        // Relaxed: released to the takes by `settled_level`, which follows.
+        self.0.swap(0, Relaxed);
     }
 
     /// Puts back a request that could not be served.
     pub(super) fn reopen(&self) {
-        // AcqRel: pairs with `settle`.
-        self.0.swap(1, AcqRel);
+        // Relaxed: released by `Requests::reopen`, which follows.
+        self.0.swap(1, Relaxed);
     }
 }
 
@@ -197,16 +197,20 @@ impl Requests {
     }
 
     /// Asks for a fill of a stripe, and wakes a producer even if that is asked for already:
-    /// the producer that has taken that request on may be stuck.
+    /// the producer that has taken that request on may be stuck, or the take that has
+    /// opened it be stopped before it has set the bit.
     ///
-    /// Lock-free: two loads while no producer is idle.
+    /// Lock-free: three loads while the bit is set and no producer is idle.
     #[inline]
     pub(crate) fn insist_for(&self, stripe: &StripeRequest) {
         if !stripe.is_open() {
             self.open(stripe);
-        } else if self.idle.load(Relaxed) != 0 {
-            // Relaxed: an idle bit that is missed here is seen by the next take that
-            // finds nothing.
+            return;
+        }
+        self.request(FillCause::Threshold);
+        // Relaxed: an idle bit that is missed here is seen by the next take that
+        // finds nothing.
+        if self.idle.load(Relaxed) != 0 {
             self.wake_one();
         }
     }
@@ -400,6 +404,18 @@ mod tests {
         let stripe = StripeRequest::new();
         requests.insist_for(&stripe);
         assert!(stripe.is_open());
+        assert_eq!(requests.wanted().cause(), Some(FillCause::Threshold));
+    }
+
+    /// A take that has opened it may be stopped before it has set the bit.
+    #[test]
+    fn r3_insisting_sets_the_bit_of_a_request_that_is_open() {
+        let requests = Requests::new(1);
+        let stripe = StripeRequest::new();
+        stripe.reopen();
+        requests.request_for(&stripe);
+        assert_eq!(requests.wanted().cause(), None);
+        requests.insist_for(&stripe);
         assert_eq!(requests.wanted().cause(), Some(FillCause::Threshold));
     }
 

@@ -27,17 +27,18 @@
 //! that missed them on their way is made again.
 //!
 //! *R3.* A producer holds one permit at a time, so one that is stuck holds up to a block in
-//! one stripe. A take that is stopped while it moves IDs has up to 256 of them, and permits
-//! for as many slots of its own stripe. Other takes find the rest, and producers the other
-//! room. A thread that is stopped between its reservation of slots and their publication
-//! holds back what is published after them, so takes move nothing to that stripe: they
-//! would hide the IDs of all the others there.
+//! one stripe. A take that is stopped while it moves IDs has up to 256 of them, and a permit
+//! for as many slots of its own stripe; one that is stopped while it makes a run, or whose
+//! clock is stuck, has a permit for that. Neither is for more than half of the stripe. Other
+//! takes find the rest, and producers the other room. A thread that is stopped between its
+//! reservation of slots and their publication holds back what is published after them, so
+//! takes move nothing to that stripe: they would hide the IDs of all the others there.
 //!
 //! *R4.* Each stripe has its own request, see `requests`. One more thing is needed: a
 //! producer that finds no room leaves the missing IDs to those who hold the permits, and
 //! trusts that they look at the level afterwards. So do consumers that stock a stripe, with
-//! IDs that they move, make or give back: they hold permits too, and often for more than
-//! they have (`Filler::stock`).
+//! IDs that they move, make or give back: they hold permits too, often for more than they
+//! have, and for nothing where their clock fails (`filler::insert::Room`).
 
 use std::sync::atomic::AtomicU64;
 

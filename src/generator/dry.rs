@@ -80,10 +80,13 @@ impl CachedGenerator {
             }
             // Producers wake the waiting takes when they are refused. If that is
             // for good, only the IDs that they have claimed by then will come,
-            // and after an invalidation not even those.
+            // and after an invalidation, or in a forked child, not even those.
             match self.reason()? {
                 Refused::BorrowLimit { .. } | Refused::NoLease { .. } => None,
-                refused if refused != Refused::Invalidated && self.filler.has_more_to_come() => {
+                refused
+                    if !matches!(refused, Refused::Invalidated | Refused::Forked)
+                        && self.filler.has_more_to_come() =>
+                {
                     None
                 }
                 refused => match self.filler.take_batch(out) {

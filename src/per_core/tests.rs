@@ -82,7 +82,7 @@ fn a_thread_that_is_bound_to_a_core_finds_its_number() {
     for core in number::allowed_cores() {
         thread::scope(|scope| {
             scope.spawn(|| {
-                bind_to(core);
+                ringflake_kit::affinity::bind_to(core);
                 assert_eq!(CoreNumbers::find().here(), core);
                 assert_eq!(getcpu(), Some(core));
             });
@@ -116,15 +116,4 @@ fn glibc_since_2_35_registers_an_area() {
         minor.is_some_and(|minor| minor >= 35) && has_the_call,
         "{version:?}"
     );
-}
-
-#[cfg(all(target_os = "linux", not(miri)))]
-fn bind_to(core: usize) {
-    // SAFETY: a set of bits, for which zero bytes are the empty set.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the core is one that the system has named.
-    unsafe { libc::CPU_SET(core, &mut set) };
-    // SAFETY: the set is ours, and as large as it is said to be.
-    let failed = unsafe { libc::sched_setaffinity(0, size_of_val(&set), &set) };
-    assert_eq!(failed, 0, "{}", std::io::Error::last_os_error());
 }

@@ -603,12 +603,12 @@ fn the_hook_on_an_empty_ring_is_told_before_the_answer() {
     assert_eq!(*calls.lock().unwrap(), []);
     take_some(&ids, 1);
     assert_eq!(*calls.lock().unwrap(), [(1, me)]);
-    // With what that take has put into the ring.
-    assert_eq!(ids.take_batch(&mut [Id::default(); 4 + 3]), Ok(4 + 3));
+    // With the one that this take has put into the ring.
+    assert_eq!(ids.take_batch(&mut [Id::default(); 4]), Ok(4));
     assert_eq!(*calls.lock().unwrap(), [(1, me), (2, me)]);
     thread::scope(|scope| {
         let other = scope.spawn(|| {
-            take_some(&ids, 4 + 1);
+            take_some(&ids, 1);
             thread::current().id()
         });
         let other = other.join().unwrap();

@@ -43,18 +43,20 @@ impl Filler {
     }
 
     fn make_run_for(&self, stripe: &Stripe) -> Result<(), Refused> {
-        let Some(permit) = stripe.ring.reserve(self.run) else {
+        let Some(room) = self.reserve(stripe, self.run) else {
             // Producers have promised all the room.
             return Ok(());
         };
         // Before anything is made, see `recall`.
         let mark = self.recalls.mark();
         let mut run = [Id::default(); LONGEST_RUN];
-        let made = self.source.mint(&mut run[..permit.len()])?;
-        let inserted = self.stock(stripe, permit, &run[..made], mark);
+        let made = self.source.mint(&mut run[..room.len()])?;
+        let inserted = room.stock(&run[..made], mark);
         self.count_given_up(made - inserted);
-        stripe.count_assist();
-        events::assisted(&self.throttles.assisted, inserted as u64);
+        if inserted > 0 {
+            stripe.count_assist();
+            events::assisted(&self.throttles.assisted, inserted as u64);
+        }
         Ok(())
     }
 }

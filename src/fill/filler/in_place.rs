@@ -33,21 +33,21 @@ impl Filler {
     pub(crate) fn make_in_place(&self, out: &mut [Id]) -> Result<MadeInPlace, Refused> {
         let stripe = &self.stripes[self.stripes.here()];
         let is_short = out.len() < self.run / ENOUGH;
-        let permit = is_short
-            .then(|| stripe.ring.reserve(self.run - out.len()))
+        let room = is_short
+            .then(|| self.reserve(stripe, self.run - out.len()))
             .flatten();
-        let Some(permit) = permit else {
+        let Some(room) = room else {
             let given = self.source.mint(out)?;
             return Ok(MadeInPlace { given, stocked: 0 });
         };
         // Before anything is made, see `recall`.
         let mark = self.recalls.mark();
         let mut run = [Id::default(); LONGEST_RUN];
-        let made = self.source.mint(&mut run[..out.len() + permit.len()])?;
+        let made = self.source.mint(&mut run[..out.len() + room.len()])?;
         let given = made.min(out.len());
         let (for_out, for_stripe) = run[..made].split_at(given);
         out[..given].copy_from_slice(for_out);
-        let stocked = self.stock(stripe, permit, for_stripe, mark);
+        let stocked = room.stock(for_stripe, mark);
         self.count_given_up(for_stripe.len() - stocked);
         Ok(MadeInPlace { given, stocked })
     }

@@ -44,16 +44,15 @@ impl Filler {
     /// With an age limit, only IDs younger than a period go back: behind younger ones
     /// an ID that grows too old is found that much later.
     pub(crate) fn put_back(&self, ids: &[Id], mark: RecallMark) -> usize {
-        if ids.first().is_some_and(|&oldest| self.is_too_old(oldest)) {
+        if self.any_is_too_old(ids) {
             return 0;
         }
         let mut left = ids;
         for place in self.stripes.places_from(self.stripes.here()) {
-            let stripe = &self.stripes[place];
-            let Some(permit) = stripe.ring.reserve(left.len()) else {
+            let Some(room) = self.reserve(&self.stripes[place], left.len()) else {
                 continue;
             };
-            let pushed = self.stock(stripe, permit, left, mark);
+            let pushed = room.stock(left, mark);
             if pushed == 0 {
                 break;
             }
@@ -62,24 +61,16 @@ impl Filler {
         ids.len() - left.len()
     }
 
-    /// Inserts IDs that a consumer made or took at `mark` into a stripe, and returns how
-    /// many: none if something was recalled since, or is being recalled.
-    pub(super) fn stock(
-        &self,
-        stripe: &Stripe,
-        permit: Permit<'_>,
-        ids: &[Id],
-        mark: RecallMark,
-    ) -> usize {
-        let pushed = self.insert(stripe, permit, ids, mark);
-        if pushed == 0 {
-            // A consumer may have gone to sleep since room was promised here.
-            self.wake_waiters();
-        }
-        // R4: a producer may have found no room, and left the fill to this thread, which
-        // has had more room than IDs.
-        self.note_level(stripe, stripe.ring.settled_level().filled);
-        pushed
+    /// Room in a stripe for up to `want` IDs of a consumer; `None` if there is none.
+    pub(super) fn reserve<'a>(&'a self, stripe: &'a Stripe, want: usize) -> Option<Room<'a>> {
+        let permit = stripe.ring.reserve(want)?;
+        Some(Room {
+            filler: self,
+            stripe,
+            len: permit.len(),
+            permit: Some(permit),
+            stocked: 0,
+        })
     }
 
     /// Inserts IDs that were made or taken at `mark` into a stripe, and returns how
@@ -105,17 +96,18 @@ impl Filler {
         pushed
     }
 
-    /// Whether `id` would outlive the age limit if it went back into the ring. Also
-    /// `true` if the clock panics: this runs in drops, where nothing may unwind.
-    fn is_too_old(&self, id: Id) -> bool {
+    /// Whether one of `ids` would outlive the age limit if it went back into a stripe: any
+    /// of them, since they may come from several. Also `true` if the clock panics: this
+    /// runs in drops, where nothing may unwind.
+    fn any_is_too_old(&self, ids: &[Id]) -> bool {
         let Some(schedule) = self.schedule.filter(|it| it.age_limit().is_some()) else {
             return false;
         };
-        let age = catching(|| {
-            let now = self.source.timeline().clock().unix_ms();
-            self.source.age(id, now)
-        });
-        age.is_none_or(|age| age > schedule.period())
+        let now = catching(|| self.source.timeline().clock().unix_ms());
+        now.is_none_or(|now| {
+            ids.iter()
+                .any(|&id| self.source.age(id, now) > schedule.period())
+        })
     }
 
     /// The mark to note before IDs are taken to be kept.
@@ -127,5 +119,49 @@ impl Filler {
     #[inline]
     pub(crate) fn is_unrecalled(&self, mark: RecallMark) -> bool {
         self.recalls.is_unchanged_since(mark)
+    }
+}
+
+/// Room in a stripe that a consumer has reserved, for IDs that it makes, moves or gives back.
+///
+/// R4: a producer that finds no room meanwhile leaves the fill to this thread, and a consumer
+/// may go to sleep because of what is to come. So whatever becomes of the room, also by a
+/// panic, the drop looks at the level, and wakes who waits for nothing.
+pub(super) struct Room<'a> {
+    filler: &'a Filler,
+    stripe: &'a Stripe,
+    len: usize,
+    permit: Option<Permit<'a>>,
+    stocked: usize,
+}
+
+impl Room<'_> {
+    /// For how many IDs; never 0.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Inserts IDs that were made or taken at `mark`, and returns how many: none if
+    /// something was recalled since, or is being recalled.
+    pub(super) fn stock(mut self, ids: &[Id], mark: RecallMark) -> usize {
+        if let Some(permit) = self.permit.take() {
+            self.stocked = self.filler.insert(self.stripe, permit, ids, mark);
+        }
+        self.stocked
+    }
+}
+
+impl Drop for Room<'_> {
+    fn drop(&mut self) {
+        drop(self.permit.take());
+        // A clock may have forked since. The producers are the parent's.
+        if self.filler.source.timeline().is_forked() {
+            return;
+        }
+        if self.stocked == 0 {
+            self.filler.wake_waiters();
+        }
+        let level = self.stripe.ring.settled_level();
+        self.filler.note_level(self.stripe, level.filled);
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Filler;
+use super::insert::Room;
 use crate::fill::stripe::Stripe;
 use crate::id::Id;
 use crate::per_core::PerCore;
@@ -92,6 +93,12 @@ impl Filler {
     pub(super) fn take_elsewhere(&self, home: usize) -> Option<Id> {
         let own = &self.stripes[home];
         self.note_level(own, 0);
+        // With an age limit none: behind younger IDs, which may have come by then, one that
+        // grows too old would be found that much later.
+        let most_moved = match self.schedule.and_then(|schedule| schedule.age_limit()) {
+            Some(_) => 0,
+            None => MOVED,
+        };
         for place in self.stripes.places_from(home).skip(1) {
             let other = &self.stripes[place];
             let half = other.ring.len().div_ceil(2);
@@ -101,20 +108,19 @@ impl Filler {
             // Before the take, for the IDs that are moved.
             let mark = self.recalls.mark();
             // Room before IDs, so that none of them is left without a place.
-            let more = MOVED.min(half - 1);
-            let permit = (!own.ring.is_held_back())
-                .then(|| own.ring.reserve(more))
+            let room = (!own.ring.is_held_back())
+                .then(|| self.reserve(own, most_moved.min(half - 1)))
                 .flatten();
-            let room = permit.as_ref().map_or(0, |permit| permit.len());
+            let more = room.as_ref().map_or(0, Room::len);
             let mut ids = [Id::default(); MOVED + 1];
-            let (count, left) = other.ring.take_batch_leaving(&mut ids[..=room]);
+            let (count, left) = other.ring.take_batch_leaving(&mut ids[..=more]);
             self.note_level(other, left);
             let Some((&id, moved)) = ids[..count].split_first() else {
                 continue;
             };
-            if let Some(permit) = permit {
+            if let Some(room) = room {
                 other.count_moved(moved.len());
-                let inserted = self.stock(own, permit, moved, mark);
+                let inserted = room.stock(moved, mark);
                 self.count_given_up(moved.len() - inserted);
             }
             return Some(id);

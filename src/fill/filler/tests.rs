@@ -3,9 +3,13 @@
 //! The clock breaks where it is read without end, so what would hang fails.
 
 mod asking;
+mod assists;
+mod moves;
 mod moving;
+mod rooms;
+mod runs;
 
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, OnceLock, Weak};
 
 use super::*;
@@ -41,6 +45,10 @@ struct Limited {
     readings: AtomicUsize,
     /// Taken from the ring at each reading.
     takes: AtomicUsize,
+    /// Whether everything is recalled at each reading.
+    recalls: AtomicBool,
+    /// The stripe whose request is opened at each reading, plus one.
+    opens: AtomicUsize,
     later_ms: AtomicU64,
     filler: OnceLock<Weak<Filler>>,
 }
@@ -52,6 +60,12 @@ impl Clock for Limited {
         let mut ids = vec![Id::default(); self.takes.load(Relaxed)];
         if let Some(filler) = self.filler.get().and_then(Weak::upgrade) {
             assert_eq!(filler.stripes[0].ring.take_batch(&mut ids), ids.len());
+            if self.recalls.load(Relaxed) {
+                filler.recall();
+            }
+            if let Some(stripe) = self.opens.load(Relaxed).checked_sub(1) {
+                filler.requests.request_for(&filler.stripes[stripe].request);
+            }
         }
         now() + self.later_ms.load(Relaxed)
     }
@@ -60,6 +74,7 @@ impl Clock for Limited {
 struct Setup {
     stripes: usize,
     threshold: usize,
+    low_mark: u64,
     ticks: u64,
     controller: Option<ThresholdController>,
     schedule: Option<ScheduledFill>,
@@ -68,6 +83,7 @@ struct Setup {
 const SETUP: Setup = Setup {
     stripes: 1,
     threshold: 256,
+    low_mark: 0,
     ticks: 1_000,
     controller: None,
     schedule: None,
@@ -86,7 +102,7 @@ struct Made {
 }
 
 impl Setup {
-    /// With 256 slots, and one producer's blocks of 128.
+    /// With 256 slots to a stripe, and one producer's blocks of 128.
     fn make(self) -> Made {
         self.make_with(1)
     }
@@ -110,7 +126,7 @@ impl Setup {
                 Some(controller) => Watermark::moving(controller),
                 None => Watermark::fixed(self.threshold),
             };
-            RingBuffer::with_capacity(256).map(|ring| Stripe::new(ring, watermark, 0))
+            RingBuffer::with_capacity(256).map(|ring| Stripe::new(ring, watermark, self.low_mark))
         };
         let filler = Arc::new(Filler::new(FillerParts {
             stripes: PerCore::try_new(self.stripes, stripe).unwrap(),

@@ -21,6 +21,7 @@
     reason = "for the tests alone: a name that says it all needs no more"
 )]
 
+pub mod affinity;
 #[cfg(unix)]
 pub mod child;
 pub mod events;

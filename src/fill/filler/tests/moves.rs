@@ -1,0 +1,218 @@
+//! Takes that find their own stripe empty, and fills of several stripes.
+
+use ringflake_kit::affinity::on_one_core;
+
+use super::*;
+
+fn stripes(count: usize) -> Made {
+    with(|setup| setup.stripes = count)
+}
+
+/// Full stripes, of which one is then emptied.
+fn all_but(count: usize, empty: usize) -> Made {
+    let made = stripes(count);
+    made.filler.fill(FillCause::Padding).unwrap();
+    made.empty(empty);
+    made
+}
+
+impl Made {
+    fn empty(&self, stripe: usize) {
+        let ring = &self.filler.stripes[stripe].ring;
+        assert_eq!(ring.take_batch(&mut [Id::default(); 256]), 256);
+    }
+
+    fn levels(&self) -> Vec<usize> {
+        self.filler.stripes.iter().map(|it| it.ring.len()).collect()
+    }
+
+    fn are_open(&self) -> Vec<bool> {
+        let open = self.filler.stripes.iter().map(|it| it.request.is_open());
+        open.collect()
+    }
+}
+
+#[test]
+fn r1_a_move_gives_out_one_and_loses_none() {
+    let made = all_but(2, 0);
+    let mut taken = vec![made.filler.take_elsewhere(0).unwrap()];
+    assert_eq!(made.levels(), [127, 128], "half of them, less the one");
+    assert_eq!(made.filler.stripes[1].moved(), 127);
+    let figures = made.filler.taken();
+    let given_out = figures.all - figures.moved - figures.retired;
+    assert_eq!(given_out, 256 + 1, "those that are moved do not count");
+    for stripe in made.filler.stripes.iter() {
+        taken.extend(std::iter::from_fn(|| stripe.ring.take()));
+    }
+    let raws: Vec<u64> = taken.iter().map(|id| id.to_u64()).collect();
+    assert!(raws.into_iter().eq(first_raws(512).skip(256)));
+}
+
+#[test]
+fn a_move_takes_no_more_than_there_is_room_for() {
+    let made = all_but(2, 0);
+    let held = made.filler.stripes[0].ring.reserve(250);
+    assert!(made.filler.take_elsewhere(0).is_some());
+    assert_eq!(made.levels(), [6, 256 - 7]);
+    drop(held);
+}
+
+#[test]
+fn a_take_passes_over_empty_stripes() {
+    let made = stripes(4);
+    made.fill_leaving_in(3, 255);
+    assert!(made.filler.take_elsewhere(0).is_some());
+    assert_eq!(made.levels(), [0; 4]);
+    assert_eq!(made.filler.take_elsewhere(0), None);
+}
+
+impl Made {
+    fn fill_leaving_in(&self, stripe: usize, spare: u64) {
+        let stripe = &self.filler.stripes[stripe];
+        self.filler.fill_leaving(stripe, spare, &mut 0).unwrap();
+    }
+}
+
+#[test]
+fn r4_a_move_asks_for_both_stripes() {
+    let made = with(|setup| (setup.stripes, setup.threshold) = (4, 128));
+    made.filler.fill(FillCause::Padding).unwrap();
+    made.empty(2);
+    made.filler.take_elsewhere(2);
+    // The level of the next one is 128, which is enough.
+    assert_eq!(made.are_open(), [false, false, true, false]);
+    made.empty(1);
+    made.filler.take_elsewhere(1);
+    // Of the 127 that were moved before.
+    assert_eq!(made.are_open(), [false, true, true, false]);
+    assert_eq!(made.wanted(), Some(FillCause::Threshold));
+    let made = with(|setup| (setup.stripes, setup.threshold) = (2, 129));
+    made.filler.fill(FillCause::Padding).unwrap();
+    made.empty(0);
+    made.filler.take_elsewhere(0);
+    assert_eq!(made.are_open(), [true, true]);
+}
+
+/// Behind younger IDs an older one would be found later than the limit allows.
+#[test]
+fn with_an_age_limit_nothing_is_moved() {
+    let every = ScheduledFill::every(Duration::from_secs(3600));
+    for (schedule, moved) in [(every, 127), (every.max_age(Duration::from_secs(3600)), 0)] {
+        let made = with(|setup| (setup.stripes, setup.schedule) = (2, Some(schedule)));
+        made.filler.fill(FillCause::Padding).unwrap();
+        made.empty(0);
+        assert!(made.filler.take_elsewhere(0).is_some());
+        assert_eq!(made.levels(), [moved, 256 - 1 - moved]);
+    }
+}
+
+#[test]
+fn a_batch_goes_on_in_the_other_stripes() {
+    let made = stripes(4);
+    made.filler.fill(FillCause::Padding).unwrap();
+    on_one_core(|| {
+        let home = made.filler.stripes.here();
+        let mut out = [Id::default(); 300];
+        assert_eq!(made.filler.take_batch(&mut out), 300);
+        let mut levels = made.levels();
+        levels.rotate_left(home);
+        assert_eq!(levels, [0, 256 - 44, 256, 256]);
+        let mut open = made.are_open();
+        open.rotate_left(home);
+        assert_eq!(open, [true, true, false, false]);
+        let mut raws: Vec<u64> = out.iter().map(|id| id.to_u64()).collect();
+        raws.dedup();
+        assert_eq!(raws.len(), 300);
+        let left = 4 * 256 - 300;
+        assert_eq!(made.filler.take_batch(&mut [Id::default(); 1024]), left);
+        assert_eq!(made.filler.take_batch(&mut out), 0);
+    });
+}
+
+#[test]
+fn a_request_of_a_stripe_fills_that_one() {
+    let made = stripes(4);
+    made.filler
+        .requests
+        .request_for(&made.filler.stripes[2].request);
+    made.serve().unwrap();
+    assert_eq!(made.levels(), [0, 0, 256, 0]);
+    assert_eq!(made.wanted(), None);
+    for cause in [FillCause::Padding, FillCause::Scheduled] {
+        let made = stripes(4);
+        made.ask_and_serve(cause);
+        assert_eq!(made.levels(), [256; 4], "{cause:?} is for all");
+    }
+}
+
+/// A take opens its request after the producer has looked there, and sets the bit before
+/// the producer clears that.
+#[test]
+fn r4_a_request_that_a_fill_has_missed_is_found_after_it() {
+    on_one_core(|| {
+        let made = stripes(2);
+        // The first that the producer looks at.
+        let missed = made.filler.stripes.here();
+        let other = &made.filler.stripes[1 - missed];
+        made.filler.requests.request_for(&other.request);
+        made.clock.opens.store(missed + 1, Relaxed);
+        made.serve().unwrap();
+        assert_eq!((made.filler.level(), other.ring.len()), (256, 256));
+        assert_eq!(made.wanted(), Some(FillCause::Threshold));
+        made.clock.opens.store(0, Relaxed);
+        made.serve().unwrap();
+        assert_eq!((made.filler.level(), made.wanted()), (512, None));
+    });
+}
+
+#[test]
+fn stripes_whose_fill_is_refused_are_asked_for_still() {
+    // Two ticks of 64, for the first stripe.
+    let made = with(|setup| (setup.stripes, setup.ticks) = (2, 2));
+    for stripe in made.filler.stripes.iter() {
+        made.filler.requests.request_for(&stripe.request);
+    }
+    made.serve().unwrap_err();
+    assert_eq!(made.levels().iter().sum::<usize>(), 128);
+    assert_eq!(made.are_open(), [true, true]);
+    assert_eq!(made.wanted(), Some(FillCause::Threshold));
+}
+
+#[test]
+fn ids_that_are_too_old_are_retired_in_all_stripes() {
+    let max_age = Duration::from_secs(10);
+    let schedule = ScheduledFill::every(Duration::from_secs(3600)).max_age(max_age);
+    let made = with(|setup| (setup.stripes, setup.schedule) = (2, Some(schedule)));
+    made.filler.fill(FillCause::Padding).unwrap();
+    made.clock.later_ms.store(100_000, Relaxed);
+    made.ask_and_serve(FillCause::Scheduled);
+    let retired = made.filler.stripes.iter().map(Stripe::retired);
+    assert_eq!(retired.collect::<Vec<_>>(), [256, 256]);
+    assert_eq!(made.levels(), [256, 256]);
+}
+
+#[test]
+fn the_hook_on_a_full_cache_runs_where_all_stripes_are_full() {
+    let made = stripes(2);
+    made.fill_leaving_in(0, 0);
+    made.fill_leaving_in(1, 0);
+    let held = made.filler.stripes[1].ring.take();
+    let room = made.filler.stripes[1].ring.reserve(1);
+    made.ask_and_serve(FillCause::Scheduled);
+    assert_eq!(made.found_full.load(Relaxed), 0);
+    drop((held, room));
+    made.ask_and_serve(FillCause::Scheduled);
+    made.ask_and_serve(FillCause::Scheduled);
+    assert_eq!(made.found_full.load(Relaxed), 1);
+}
+
+#[test]
+fn s4_a_recall_empties_all_stripes() {
+    let made = stripes(4);
+    made.filler.fill(FillCause::Padding).unwrap();
+    let counted = made.filler.stripes[3].insertions.begin();
+    assert!(made.filler.recall(), "whichever stripe it inserts into");
+    drop(counted);
+    assert_eq!(made.levels(), [0; 4]);
+    assert!(!made.filler.recall());
+}
