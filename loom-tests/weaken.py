@@ -48,6 +48,10 @@ LANE = "src/timeline/lane.rs"
 BACKING = "src/generator/backing.rs"
 TIMELINE = "src/timeline.rs"
 FILLER = "src/fill/filler.rs"
+SERVE = "src/fill/filler/serve.rs"
+TAKE = "src/fill/filler/take.rs"
+ASSIST = "src/fill/filler/assist.rs"
+IN_PLACE = "src/fill/filler/in_place.rs"
 INSERT = "src/fill/filler/insert.rs"
 RECALL = "src/fill/recall.rs"
 REQUESTS = "src/fill/requests.rs"
@@ -89,39 +93,59 @@ LOOK_THEN_IDLE = """\
 """
 
 LOOK_AFTER_SETTLING = """\
-        unserved.settle();
+        open.close();
+        stripe.assist.free();
 
-        // R4: first the request is cleared and the threshold moved, then the
+        // R4: first the request is closed and the threshold moved, then the
         // level is looked at, then the threshold.
-        let level = self.ring.settled_level();
+        let level = ring.settled_level();
 """
 LOOK_BEFORE_SETTLING = """\
-        let level = self.ring.settled_level();
-        unserved.settle();
+        let level = ring.settled_level();
+        open.close();
+        stripe.assist.free();
 """
 
-MOVE_THEN_LOOK = """\
-        if let Some((threshold, level)) = before {
-            self.learn(threshold, level);
-        }
+SETTLE_THEN_LOOK = """\
         unserved.settle();
+        // R4: first the bit is cleared, then the stripes' requests are looked at.
+        if self.stripes.iter().any(|stripe| stripe.request.is_open()) {
+            self.requests.request(FillCause::Threshold);
+        }
+"""
+LOOK_THEN_SETTLE = """\
+        let any = self.stripes.iter().any(|stripe| stripe.request.is_open());
+        unserved.settle();
+        if any {
+            self.requests.request(FillCause::Threshold);
+        }
+"""
 
-        // R4: first the request is cleared and the threshold moved, then the
+MOVE_THE_THRESHOLD = """\
+        if let Some((threshold, level)) = before {
+            stripe.learn(threshold, level);
+        }
+"""
+LOOK_AT_THE_LEVEL = """\
+        // R4: first the request is closed and the threshold moved, then the
         // level is looked at, then the threshold.
-        let level = self.ring.settled_level();
-        let spare = self.spare();
+        let level = ring.settled_level();
         // Without room, other producers hold permits for the missing IDs, and they
         // settle when they have published them.
-        if level.filled < self.watermark.threshold() && level.room > spare {
+        if level.filled < watermark.threshold() && level.room > stripe.spare() {
 """
+MOVE_THEN_LOOK = MOVE_THE_THRESHOLD + """\
+        open.close();
+        stripe.assist.free();
+
+""" + LOOK_AT_THE_LEVEL
 LOOK_THEN_MOVE = """\
-        unserved.settle();
-        let level = self.ring.settled_level();
-        let spare = self.spare();
-        let under = self.watermark.threshold();
-        if let Some((threshold, level)) = before {
-            self.learn(threshold, level);
-        }
+        open.close();
+        stripe.assist.free();
+        let level = ring.settled_level();
+        let spare = stripe.spare();
+        let under = watermark.threshold();
+""" + MOVE_THE_THRESHOLD + """\
         if level.filled < under && level.room > spare {
 """
 
@@ -162,7 +186,7 @@ RECTANGLE_THEN_MARK = RECTANGLE_AND_CURSOR + MARK_AS_OPEN
 MARK_THEN_RECTANGLE = MARK_AS_OPEN + RECTANGLE_AND_CURSOR
 
 COUNT_AND_FENCE = """\
-        let insertion = self.recalls.begin_insertion();
+        let insertion = stripe.insertions.begin();
         // SeqCst: pairs with the fence in `recall`.
         fence(SeqCst);
 """
@@ -176,7 +200,7 @@ ASK_THEN_COUNT = ASK_FOR_RECALLS + COUNT_AND_FENCE
 
 NOTE_THE_MARK = "            let mark = self.recalls.mark();\n"
 MAKE_A_BLOCK = """\
-            if alone && self.ring.has_room_below(limit) {
+            if alone && stripe.ring.has_room_below(limit) {
                 alone = false;
                 self.requests.wake_one();
             }
@@ -243,35 +267,64 @@ LOOK_THEN_NOTE = """\
             let noted = self.sequence.load(Relaxed);
 """
 
+ROOM_THEN_TAKE = """\
+            let room = self.reserve(own, most_moved.min(half - 1));
+            let more = room.as_ref().map_or(0, Room::len);
+            let mut ids = [Id::default(); MOVED + 1];
+            let (count, left) = other.ring.take_batch_leaving(&mut ids[..=more]);
+"""
+TAKE_THEN_ROOM = """\
+            let mut ids = [Id::default(); MOVED + 1];
+            let want = most_moved.min(half - 1);
+            let (count, left) = other.ring.take_batch_leaving(&mut ids[..=want]);
+            let room = self.reserve(own, want);
+"""
+
+OPEN_THEN_BIT = """\
+        if stripe.0.swap(1, Relaxed) == 0 {
+            // AcqRel: pairs with `sleep` and with `settle`.
+            self.wanted.fetch_or(FillCause::Threshold.bit(), AcqRel);
+            self.wake_one();
+        }
+"""
+BIT_THEN_OPEN = """\
+        self.wanted.fetch_or(FillCause::Threshold.bit(), AcqRel);
+        if stripe.0.swap(1, Relaxed) == 0 {
+            self.wake_one();
+        }
+"""
+
 WEAKENINGS = [
     Weakening(
         "take-stores-cursor", "R1",
         "a take stores `cursor` instead of exchanging it",
-        RING, "if exchange.is_ok() {\n                return Some((Id::from_u64(id)",
-        "if exchange.is_ok() || { self.counters.cursor.store(cursor + 1, crate::sync::atomic::Ordering::Release); true } {\n"
-        "                return Some((Id::from_u64(id)",
+        RING, "            Err(_) => Err(NotTaken::Contended),\n",
+        "            Err(_) => {\n"
+        "                self.counters.cursor.store(cursor + 1, crate::sync::atomic::Ordering::Release);\n"
+        "                Ok((Id::from_u64(id), tail - cursor - 1))\n            }\n",
         "ring", "take_against_take_on_the_last_id",
     ),
     Weakening(
         "take-reads-after", "R2",
         "a take reads the slot after moving `cursor`",
-        RING, "return Some((Id::from_u64(id), tail - cursor - 1));",
-        "let id = { let _ = id; self.slot(cursor).load(Relaxed) };\n"
-        "                return Some((Id::from_u64(id), tail - cursor - 1));",
+        RING, "            Ok(_) => Ok((Id::from_u64(id), tail - cursor - 1)),\n",
+        "            Ok(_) => {\n"
+        "                let id = { let _ = id; self.slot(cursor).load(Relaxed) };\n"
+        "                Ok((Id::from_u64(id), tail - cursor - 1))\n            }\n",
         "ring", "take_against_fill_at_the_wrap",
     ),
     Weakening(
         "take-tail-relaxed", "R1",
         "a take loads `tail` with Relaxed",
-        RING, "let tail = self.counters.tail.load(Acquire);\n            debug_assert!(cursor <= tail, \"R2\");\n            if cursor == tail {",
-        "let tail = self.counters.tail.load(Relaxed);\n            debug_assert!(cursor <= tail, \"R2\");\n            if cursor == tail {",
+        RING, "let tail = self.counters.tail.load(Acquire);\n        debug_assert!(cursor <= tail, \"R2\");\n        if cursor == tail {",
+        "let tail = self.counters.tail.load(Relaxed);\n        debug_assert!(cursor <= tail, \"R2\");\n        if cursor == tail {",
         "ring", "take_against_push",
     ),
     Weakening(
         "take-cursor-relaxed", "R2",
         "a take loads `cursor` with Relaxed",
-        RING, "let cursor = self.counters.cursor.load(Acquire);\n            // Acquire: pairs with the Release in `advance_tail`",
-        "let cursor = self.counters.cursor.load(Relaxed);\n            // Acquire: pairs with the Release in `advance_tail`",
+        RING, "let cursor = self.counters.cursor.load(Acquire);\n        // Acquire: pairs with the Release in `advance_tail`",
+        "let cursor = self.counters.cursor.load(Relaxed);\n        // Acquire: pairs with the Release in `advance_tail`",
         "ring", "a_producer_and_two_consumers",
     ),
     Weakening(
@@ -366,7 +419,7 @@ WEAKENINGS = [
     Weakening(
         "settle-after-look", "R4",
         "the producer looks at the level before it clears the request",
-        FILLER, LOOK_AFTER_SETTLING, LOOK_BEFORE_SETTLING,
+        SERVE, LOOK_AFTER_SETTLING, LOOK_BEFORE_SETTLING,
         "fill", "threshold_crossing_against_a_producer_about_to_sleep",
     ),
     Weakening(
@@ -378,14 +431,14 @@ WEAKENINGS = [
     Weakening(
         "no-second-look", "R4",
         "the producer does not look at the level after it has filled",
-        FILLER, "if level.filled < self.watermark.threshold() && level.room > spare {",
-        "if false && level.filled < level.room + spare {",
+        SERVE, "if level.filled < watermark.threshold() && level.room > stripe.spare() {",
+        "if false && level.filled < level.room {",
         "fill", "threshold_crossing_against_a_producer_about_to_sleep",
     ),
     Weakening(
         "look-then-move", "R4",
         "the producer looks at the level before it moves the threshold",
-        FILLER, MOVE_THEN_LOOK, LOOK_THEN_MOVE,
+        SERVE, MOVE_THEN_LOOK, LOOK_THEN_MOVE,
         "fill", "a_threshold_that_rises_against_a_take",
     ),
     Weakening(
@@ -397,7 +450,7 @@ WEAKENINGS = [
     Weakening(
         "unserved-forgotten", "R4",
         "a request is cleared when a producer takes it on, and a panic loses it",
-        FILLER, "        self.requests.reopen(self.wanted);\n", "        self.requests.settle(self.wanted);\n",
+        SERVE, "        self.requests.reopen(self.wanted);\n", "        self.requests.settle(self.wanted);\n",
         "fill", "a_producer_that_dies_half_way_leaves_its_request_open",
     ),
     Weakening(
@@ -449,9 +502,9 @@ WEAKENINGS = [
     Weakening(
         "take-exchanges-late", "R1",
         "a take moves `cursor` from wherever it is by then (Baidu's mistake)",
-        RING, "            let id = self.slot(cursor).load(Relaxed);\n",
-        "            let id = self.slot(cursor).load(Relaxed);\n"
-        "            let cursor = self.counters.cursor.load(Acquire);\n",
+        RING, "        let id = self.slot(cursor).load(Relaxed);\n",
+        "        let id = self.slot(cursor).load(Relaxed);\n"
+        "        let cursor = self.counters.cursor.load(Acquire);\n",
         "ring", "two_takes_against_fill_at_the_wrap",
     ),
     Weakening(
@@ -579,13 +632,13 @@ WEAKENINGS = [
     Weakening(
         "recall-once", "S4",
         "a recall does not look for threads that insert",
-        INSERT, "let more = self.recalls.any_insertion();", "let more = false;",
+        INSERT, "let more = self.stripes.iter().any(|stripe| stripe.insertions.any());", "let more = false;",
         "leases", "invalidate_against_fill",
     ),
     Weakening(
         "inserted-relaxed", "S4",
         "a thread that has inserted is counted no more before that can be seen",
-        RECALL, "self.0.inserting.fetch_sub(1, Release);", "self.0.inserting.fetch_sub(1, Relaxed);",
+        RECALL, "self.0.0.fetch_sub(1, Release);", "self.0.0.fetch_sub(1, Relaxed);",
         "leases", "invalidate_against_fill",
     ),
     Weakening(
@@ -597,7 +650,7 @@ WEAKENINGS = [
     Weakening(
         "fill-marked-late", "S4",
         "a fill notes its mark when the IDs are made",
-        FILLER, NOTE_THEN_MAKE, MAKE_THEN_NOTE,
+        SERVE, NOTE_THEN_MAKE, MAKE_THEN_NOTE,
         "leases", "invalidate_against_fill",
     ),
     Weakening(
@@ -627,7 +680,7 @@ WEAKENINGS = [
     Weakening(
         "inserting-read-relaxed", "S4",
         "a recall does not acquire the IDs that were inserted",
-        RECALL, "self.inserting.load(Acquire)", "self.inserting.load(Relaxed)",
+        RECALL, "self.0.load(Acquire) > 0", "self.0.load(Relaxed) > 0",
         "leases", "invalidate_against_fill",
     ),
     Weakening(
@@ -651,7 +704,7 @@ WEAKENINGS = [
     Weakening(
         "dry-take-silent", "R3",
         "a take that leaves nothing wakes nobody while a request is open",
-        FILLER, "self.requests.insist(FillCause::Threshold);", "self.requests.request(FillCause::Threshold);",
+        FILLER, "self.requests.insist_for(&stripe.request);", "self.requests.request_for(&stripe.request);",
         "fill", "a_dry_take_against_a_stuck_producer",
     ),
     Weakening(
@@ -715,6 +768,128 @@ WEAKENINGS = [
         "a recall counts the IDs that it finds instead of those that it drops",
         RING, "if retired == 0 || !dropped(retired) {", "if !dropped(step) || retired == 0 {",
         "leases", "invalidate_against_invalidate",
+    ),
+    Weakening(
+        "move-stores-late", "R1",
+        "a take that moves IDs publishes one that it also gives out",
+        TAKE, "let inserted = room.stock(moved, mark);", "let inserted = room.stock(&ids[..moved.len()], mark);",
+        "stripes", "a_move_against_a_fill",
+    ),
+    Weakening(
+        "move-without-room", "R1",
+        "a take that moves IDs takes them before it has room",
+        TAKE, ROOM_THEN_TAKE, TAKE_THEN_ROOM,
+        "stripes", "a_move_against_a_fill",
+    ),
+    Weakening(
+        "move-marked-late", "S4",
+        "a take that moves IDs notes its mark after it has taken them",
+        TAKE, "let inserted = room.stock(moved, mark);",
+        "let inserted = room.stock(moved, { let _ = mark; self.recalls.mark() });",
+        "stripes", "a_recall_against_a_move",
+    ),
+    Weakening(
+        "room-unasked", "R4",
+        "a consumer does not look at the level when it is done with its room",
+        INSERT, "        self.filler.note_level(self.stripe, level.filled);\n", "        let _ = level;\n",
+        "stripes", "a_move_that_comes_too_late",
+    ),
+    Weakening(
+        "refused-room-unasked", "R4",
+        "a consumer whose run is refused does not look at the level",
+        INSERT, "        if self.filler.source.timeline().is_forked() {", "        if self.permit.take().is_none() && self.stocked == 0 {",
+        "stripes", "a_run_that_is_refused_against_a_fill",
+    ),
+    Weakening(
+        "room-by-load", "R4",
+        "a consumer looks at the level with a plain load",
+        INSERT, "        let level = self.stripe.ring.settled_level();\n        self.filler.note_level(self.stripe, level.filled);\n",
+        "        self.filler.note_level(self.stripe, self.stripe.ring.len() as u64);\n",
+        "stripes", "a_run_in_place_against_a_fill",
+    ),
+    Weakening(
+        "assist-marked-late", "S4",
+        "an assist notes its mark when the IDs are made",
+        ASSIST, "let inserted = room.stock(&run[..made], mark);",
+        "let inserted = room.stock(&run[..made], { let _ = mark; self.recalls.mark() });",
+        "stripes", "a_recall_against_an_assist",
+    ),
+    Weakening(
+        "in-place-marked-late", "S4",
+        "a run in place notes its mark when the IDs are made",
+        IN_PLACE, "let stocked = room.stock(for_stripe, mark);",
+        "let stocked = room.stock(for_stripe, { let _ = mark; self.recalls.mark() });",
+        "stripes", "a_recall_against_a_run_in_place",
+    ),
+    Weakening(
+        "run-stocked-whole", "U1",
+        "a run in place puts the ID that it gives out into the stripe as well",
+        IN_PLACE, "let stocked = room.stock(for_stripe, mark);",
+        "let stocked = room.stock(&run[..for_stripe.len()], mark);",
+        "stripes", "a_run_in_place_against_a_fill",
+    ),
+    Weakening(
+        "run-claimed-by-store", "U1",
+        "claims on two stripes store the position instead of exchanging it",
+        CURSOR, CLAIM_BY_EXCHANGE, CLAIM_BY_STORE,
+        "stripes", "takes_in_place_on_two_stripes",
+    ),
+    Weakening(
+        "no-look-at-the-others", "R4",
+        "a producer that is done does not look at all stripes' requests",
+        SERVE, "        if self.stripes.iter().any(|stripe| stripe.request.is_open()) {",
+        "        if false && self.stripes.iter().any(|stripe| stripe.request.is_open()) {",
+        "stripes", "a_wake_up_for_the_stripe_that_nobody_fills",
+    ),
+    Weakening(
+        "look-at-the-others-first", "R4",
+        "a producer looks at all stripes' requests before it clears the bit",
+        SERVE, SETTLE_THEN_LOOK, LOOK_THEN_SETTLE,
+        "stripes", "a_wake_up_for_the_stripe_that_nobody_fills",
+    ),
+    Weakening(
+        "settle-relaxed", "R4",
+        "a producer clears the bit with Relaxed",
+        REQUESTS, "self.wanted.fetch_and(!served.causes(), AcqRel);", "self.wanted.fetch_and(!served.causes(), Relaxed);",
+        "stripes", "a_wake_up_for_the_stripe_that_nobody_fills",
+    ),
+    Weakening(
+        "open-relaxed", "R4",
+        "a take that has opened its stripe's request sets the bit with Relaxed",
+        REQUESTS, "self.wanted.fetch_or(FillCause::Threshold.bit(), AcqRel);",
+        "self.wanted.fetch_or(FillCause::Threshold.bit(), Relaxed);",
+        "stripes", "a_wake_up_for_the_stripe_that_nobody_fills",
+    ),
+    Weakening(
+        "bit-before-request", "R4",
+        "a take sets the bit before it opens its stripe's request",
+        REQUESTS, OPEN_THEN_BIT, BIT_THEN_OPEN,
+        "stripes", "a_wake_up_for_the_stripe_that_nobody_fills",
+    ),
+    Weakening(
+        "no-second-look-of-two", "R4",
+        "of two producers that close a stripe's request none looks at its level",
+        SERVE, "if level.filled < watermark.threshold() && level.room > stripe.spare() {",
+        "if false && level.filled < level.room {",
+        "stripes", "two_producers_serve_two_stripes",
+    ),
+    Weakening(
+        "refused-forgotten", "R4",
+        "a stripe whose fill is refused has no request any more",
+        SERVE, "            self.request.reopen();\n", "            self.request.close();\n",
+        "stripes", "a_run_that_is_refused_against_a_fill",
+    ),
+    Weakening(
+        "move-silent", "wait",
+        "the IDs that a take moves wake nobody",
+        INSERT, "        if pushed > 0 {\n            self.waiters.notify();\n        }\n", "",
+        "stripes", "a_waiting_take_against_a_move",
+    ),
+    Weakening(
+        "one-stripe-of-two", "R1",
+        "a take that finds its stripe empty does not look at the others",
+        TAKE, "            return self.take_elsewhere(place);", "            return None;",
+        "stripes", "an_empty_stripe_is_not_an_empty_cache",
     ),
 ]
 

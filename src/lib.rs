@@ -147,7 +147,7 @@ pub use self::cipher::{Backend, BackendUnavailable, Cipher, Secret, SecretError}
 pub use self::clock::{Clock, CoarseClock, ManualClock, SystemClock};
 #[cfg(feature = "loom")]
 #[doc(hidden)]
-pub use self::fill::model::WaitingRoom;
+pub use self::fill::model::{Stripes, WaitingRoom};
 pub use self::fill::{
     AssistFill, FillCause, PaddingFill, PolicyError, RingFull, ScheduledFill, ThresholdFill,
 };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ringflake::{
     AssistFill, CachedGenerator, CachedGeneratorBuilder, Id, Layout, ManualClock, OnEmpty,
-    StaticLease, ThresholdFill, run_on_core,
+    PaddingFill, StaticLease, Stripes, ThresholdFill, run_on_core,
 };
 use ringflake_loom_tests::{Role, epoch_from, explore, race, thread};
 
@@ -145,5 +145,247 @@ fn an_assist_against_a_fill() {
             .unwrap();
         let taken: Vec<Id> = (0..5).map(|_| ids.take().unwrap()).collect();
         assert_distinct(taken);
+    });
+}
+
+/// A role on one core, of the stripes without their producers.
+fn on_core(
+    core: usize,
+    stripes: &Stripes,
+    role: impl FnOnce(&Stripes) -> Vec<Id> + Send + 'static,
+) -> Role<Vec<Id>> {
+    let stripes = stripes.clone();
+    Box::new(move || {
+        run_on_core(core);
+        role(&stripes)
+    })
+}
+
+fn take_one(stripes: &Stripes) -> Vec<Id> {
+    stripes.take().into_iter().collect()
+}
+
+fn produce(stripes: &Stripes) -> Vec<Id> {
+    stripes.produce();
+    Vec::new()
+}
+
+fn invalidate(stripes: &Stripes) -> Vec<Id> {
+    stripes.invalidate();
+    Vec::new()
+}
+
+/// R1: each ID that was made, two to a tick and the first of all 0, was given out once.
+fn assert_complete(mut taken: Vec<Id>) {
+    taken.sort_unstable();
+    let all = (0..taken.len() as u64).map(|at| (at / 2) * 4 + at % 2);
+    assert!(taken.iter().map(|id| id.to_u64()).eq(all), "{taken:?}");
+}
+
+/// All that is left in the stripes.
+fn rest(stripes: &Stripes) -> Vec<Id> {
+    std::iter::from_fn(|| stripes.take()).collect()
+}
+
+/// S4: no ID that an assist made before is there when a recall is over.
+#[test]
+fn a_recall_against_an_assist() {
+    explore("a recall against an assist", 2, Some(3), |first| {
+        let stripes = Stripes::full(2, 2, true, 16);
+        race(
+            first,
+            [
+                on_core(0, &stripes, take_one),
+                on_core(1, &stripes, invalidate),
+            ],
+        );
+        assert_eq!(stripes.level(), 0, "S4");
+    });
+}
+
+/// S4: nor is one that a take has put into its stripe with its own.
+#[test]
+fn a_recall_against_a_run_in_place() {
+    explore("a recall against a run in place", 2, Some(3), |first| {
+        let stripes = Stripes::full(4, 0, false, 16);
+        assert_eq!(rest(&stripes).len(), 8);
+        let making = |stripes: &Stripes| stripes.make_in_place().into_iter().collect();
+        race(
+            first,
+            [
+                on_core(0, &stripes, making),
+                on_core(1, &stripes, invalidate),
+            ],
+        );
+        assert_eq!(stripes.level(), 0, "S4");
+    });
+}
+
+/// U1, R2, R4: the rest of a run in place is a producer's neighbour in the stripe, and the
+/// room that it did not need is not forgotten.
+#[test]
+fn a_run_in_place_against_a_fill() {
+    explore("a run in place against a fill", 2, Some(2), |first| {
+        let stripes = Stripes::full(4, 4, false, 32);
+        let mut taken = rest(&stripes);
+        let making = |stripes: &Stripes| stripes.make_in_place().into_iter().collect();
+        taken.extend(
+            race(
+                first,
+                [on_core(0, &stripes, making), on_core(1, &stripes, produce)],
+            )
+            .concat(),
+        );
+        assert!(stripes.are_filled_or_wanted(), "R4");
+        taken.extend(rest(&stripes));
+        assert_complete(taken);
+    });
+}
+
+/// R4: a run in place that is refused leaves no room behind that nobody fills: the producer
+/// that found none has left that to it.
+#[test]
+fn a_run_that_is_refused_against_a_fill() {
+    explore(
+        "a run that is refused against a fill",
+        2,
+        Some(2),
+        |first| {
+            // As many as the slots, so that nothing more can be made.
+            let stripes = Stripes::full(2, 2, true, 4);
+            let roles = [
+                on_core(0, &stripes, take_one),
+                on_core(1, &stripes, produce),
+            ];
+            let mut taken = race(first, roles).concat();
+            assert!(stripes.are_filled_or_wanted(), "R4");
+            taken.extend(rest(&stripes));
+            assert_distinct(taken);
+        },
+    );
+}
+
+/// U1: two takes on two stripes that find everything dry make different IDs.
+#[test]
+fn takes_in_place_on_two_stripes() {
+    explore("takes in place on two stripes", 2, Some(3), |first| {
+        let ids = builder(4)
+            .padding_fill(PaddingFill::Off)
+            .on_empty(OnEmpty::Generate)
+            .build()
+            .unwrap();
+        let mut taken = race(first, [taking(&ids, 0, 2), taking(&ids, 1, 2)]).concat();
+        assert_eq!(taken.len(), 4);
+        let stats = ids.stats();
+        assert_eq!(stats.in_place, stats.issued + stats.level as u64);
+        taken.extend((0..stats.level).map(|_| ids.take().unwrap()));
+        assert_distinct(taken);
+    });
+}
+
+/// R4: a stripe whose level falls while the only producer serves the other one is filled,
+/// or there is a request that this producer finds when it is done.
+#[test]
+fn a_wake_up_for_the_stripe_that_nobody_fills() {
+    explore(
+        "a wake-up for the stripe that nobody fills",
+        2,
+        Some(3),
+        |first| {
+            let stripes = Stripes::full(1, 1, false, 8);
+            run_on_core(0);
+            let mut taken = take_one(&stripes);
+            taken.extend(
+                race(
+                    first,
+                    [
+                        on_core(1, &stripes, take_one),
+                        on_core(0, &stripes, produce),
+                    ],
+                )
+                .concat(),
+            );
+            assert!(stripes.are_filled_or_wanted(), "R4");
+            taken.extend(rest(&stripes));
+            assert_complete(taken);
+        },
+    );
+}
+
+/// R4: the same where two producers have both found the stripe's request, and each may
+/// close it after the other.
+#[test]
+fn two_producers_serve_two_stripes() {
+    explore("two producers serve two stripes", 3, Some(1), |first| {
+        let stripes = Stripes::full(1, 1, false, 12);
+        run_on_core(0);
+        let mut taken = take_one(&stripes);
+        taken.extend(
+            race(
+                first,
+                [
+                    on_core(1, &stripes, take_one),
+                    on_core(0, &stripes, produce),
+                    on_core(1, &stripes, produce),
+                ],
+            )
+            .concat(),
+        );
+        assert!(stripes.are_filled_or_wanted(), "R4");
+        taken.extend(rest(&stripes));
+        assert_complete(taken);
+    });
+}
+
+/// R1, R2, R4: IDs that a take moves to its stripe while a producer fills it: none is lost,
+/// and where the move has taken the room, or has more of it than IDs, it asks for the rest.
+#[test]
+fn a_move_against_a_fill() {
+    explore("a move against a fill", 2, Some(3), |first| {
+        let stripes = Stripes::full(4, 4, false, 32);
+        run_on_core(0);
+        let mut taken = stripes.take_batch(4);
+        taken.extend(
+            race(
+                first,
+                [
+                    on_core(0, &stripes, take_one),
+                    on_core(1, &stripes, produce),
+                ],
+            )
+            .concat(),
+        );
+        assert!(stripes.are_filled_or_wanted(), "R4");
+        let left = stripes.level();
+        let rest = rest(&stripes);
+        assert_eq!(rest.len(), left, "R1: none is lost");
+        taken.extend(rest);
+        assert_complete(taken);
+    });
+}
+
+/// R4: a take that has reserved room for a move, and then finds that another one was
+/// faster, gives the room back and asks for what a producer has left to it.
+#[test]
+fn a_move_that_comes_too_late() {
+    explore("a move that comes too late", 3, Some(1), |first| {
+        let stripes = Stripes::full(4, 4, false, 32);
+        run_on_core(0);
+        let mut taken = stripes.take_batch(4);
+        let all = |stripes: &Stripes| stripes.take_batch(4);
+        taken.extend(
+            race(
+                first,
+                [
+                    on_core(0, &stripes, take_one),
+                    on_core(1, &stripes, all),
+                    on_core(1, &stripes, produce),
+                ],
+            )
+            .concat(),
+        );
+        assert!(stripes.are_filled_or_wanted(), "R4");
+        taken.extend(rest(&stripes));
+        assert_complete(taken);
     });
 }

@@ -1,11 +1,22 @@
-//! The waiting of consumers without the rest of a generator, for the models in
-//! `loom-tests`.
+//! Parts of a generator without the rest of it, for the models in `loom-tests`.
 //!
 //! Only with the feature `loom`, which is no part of the crate's interface.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::filler::{Filler, FillerParts};
+use super::policy::{AssistFill, FillCause};
+use super::stripe::Stripe;
 use super::waiters::Waiters;
+use crate::cipher::Cipher;
+use crate::clock::ManualClock;
+use crate::id::Id;
+use crate::layout::Layout;
+use crate::lease::Lease;
+use crate::source::Source;
+use crate::sync;
+use crate::timeline::{ClaimPolicy, Timeline};
 
 /// The consumers of a generator that wait for a publication.
 #[derive(Debug)]
@@ -31,5 +42,96 @@ impl WaitingRoom {
     pub fn wait<T>(&self, attempt: impl FnMut() -> Option<T>, more: impl Fn() -> bool) -> T {
         let given = self.0.wait(Duration::MAX, attempt, more);
         given.expect("the time is never over")
+    }
+}
+
+/// The stripes of a generator without its producers: whoever calls
+/// [`produce`](Self::produce) is one, for one round.
+#[derive(Clone, Debug)]
+pub struct Stripes(Arc<Filler>);
+
+impl Stripes {
+    /// Two IDs to a tick, and no encryption.
+    fn layout() -> Layout {
+        let builder = Layout::builder().bits(30, 1, 1);
+        builder.build().expect("a possible layout")
+    }
+
+    /// Two full stripes of `slots` each, whose takes ask for a fill below `threshold`, and
+    /// assist where that is more than 0 and `assists`. So many `ids` can be made in all.
+    pub fn full(slots: usize, threshold: usize, assists: bool, ids: u64) -> Self {
+        let assist = assists.then_some(AssistFill::below(100));
+        let stripes = Stripe::one_per_core(2, 2 * slots, 2 * threshold, None, assist);
+        let layout = Self::layout();
+        let lease = Lease::new(layout, 0..1, 0..ids / 2).expect("a possible lease");
+        let policy = ClaimPolicy {
+            borrow_limit: u64::MAX,
+            follows_clock: true,
+            serves_the_past: false,
+        };
+        let clock = ManualClock::new(layout.epoch_unix_ms());
+        let timeline = Timeline::new(&lease, 0, Arc::new(clock), policy).expect("a page");
+        let filler = Filler::new(FillerParts {
+            stripes: stripes.expect("a possible capacity"),
+            source: Source::new(timeline, Cipher::plain()),
+            schedule: None,
+            on_full: None,
+            producers: 1,
+        });
+        filler.fill(FillCause::Padding).expect("IDs for all slots");
+        Self(Arc::new(filler))
+    }
+
+    /// A take.
+    pub fn take(&self) -> Option<Id> {
+        let at_once = self.0.take_at_once(self.0.stripes());
+        at_once.or_else(|| self.0.take_slowly())
+    }
+
+    /// A batch of up to `want`.
+    pub fn take_batch(&self, want: usize) -> Vec<Id> {
+        let mut ids = vec![Id::default(); want];
+        let count = self.0.take_batch(&mut ids);
+        ids.truncate(count);
+        ids
+    }
+
+    /// A take that has found all stripes dry, and makes its ID.
+    pub fn make_in_place(&self) -> Option<Id> {
+        let mut id = [Id::default()];
+        self.0.make_in_place(&mut id).ok().map(|_| id[0])
+    }
+
+    /// One round of a producer: serves what is wanted, if anything is.
+    pub fn produce(&self) {
+        let wanted = self.0.requests().wanted();
+        if let Some(cause) = wanted.cause() {
+            // A refusal leaves the requests open.
+            let _ = self.0.serve(cause, wanted);
+        }
+    }
+
+    /// Ends the lease, and recalls what was made from it.
+    pub fn invalidate(&self) {
+        self.0.source().timeline().close_all();
+        while self.0.recall() {
+            sync::back_off(0);
+        }
+    }
+
+    /// IDs in all stripes.
+    pub fn level(&self) -> usize {
+        self.0.level()
+    }
+
+    /// R4: whether each stripe has as many IDs as its threshold, or a request that a
+    /// producer will find.
+    pub fn are_filled_or_wanted(&self) -> bool {
+        let is_wanted = self.0.requests().wanted().includes(FillCause::Threshold);
+        let mut stripes = self.0.stripes().iter();
+        stripes.all(|stripe| {
+            stripe.ring.len() as u64 >= stripe.watermark.threshold()
+                || is_wanted && stripe.request.is_open()
+        })
     }
 }
