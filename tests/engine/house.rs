@@ -137,6 +137,7 @@ fn what_only_tests_and_comments_name_is_left_out() {
     for ring in [
         "#[cfg(test)]\nmod tests { use crate::room::Wall; }",
         "#[cfg(all(test, unix))]\nmod tests;",
+        "#[cfg(feature = \"loom\")]\nmod model { use crate::room::Wall; }",
         "#[cfg(test)]\nuse crate::room::Wall;",
         "#[test]\nfn f() { crate::room::enter() }",
         "#[cfg(test)]\nfn f<A, B>() { crate::room::enter() }",

@@ -248,8 +248,9 @@ const ITEMS: [&str; 9] = [
     "union",
 ];
 
-/// Whether an attribute's brackets say that something is there in tests alone: `test`,
-/// `cfg(test)`, `cfg(doctest)`, or `all` of one of these and others.
+/// Whether an attribute's brackets say that something is there in tests or models alone:
+/// `test`, `cfg(test)`, `cfg(doctest)`, `cfg(feature = "loom")`, or `all` of one of these
+/// and others.
 fn is_for_tests(attribute: &TokenTree) -> bool {
     fn needs_test(condition: &str) -> bool {
         let of_all = condition
@@ -257,7 +258,7 @@ fn is_for_tests(attribute: &TokenTree) -> bool {
             .and_then(|it| it.strip_suffix(')'));
         match of_all {
             Some(all) => all.split(',').any(needs_test),
-            None => condition == "test" || condition == "doctest",
+            None => ["test", "doctest", r#"feature="loom""#].contains(&condition),
         }
     }
     let text = attribute.to_string().replace([' ', '\n'], "");
