@@ -20,15 +20,24 @@
 //! them after it has moved the threshold; measured from the threshold at the beginning
 //! it is the same drawdown in both reports.
 //!
+//! Where takes assist, the level comes to rest at their *low mark*: below it takes make
+//! what a producer did not make in time. So the drawdown ends there, and how many IDs
+//! were taken below it is not asked: they were no shortfall, since each was made by a take
+//! before the ring was empty. A threshold that bridged them as well would hold IDs for a
+//! wake-up that nobody waits for. A fill before which takes assisted counts as one that met
+//! the low mark, because a run may just have lifted the level. Without assists the low
+//! mark is 0.
+//!
 //! A level that was lowered by a retirement or a recall, or that is 0 because the ring
-//! was never filled, says nothing about the consumers, and is not learnt from.
+//! was never filled, says nothing about the consumers, and is not learnt from. Nor is the
+//! first fill if takes assisted before it: they do in a ring that was never filled, too.
 //!
 //! # Rule
 //!
 //! ```text
 //! peak      = max(drawdown, peak halved each minute)   counts double at level 0,
 //! guess     = the upper bound, halved each second      where its depth is not known
-//! threshold = max(1.75 x peak, guess), within the bounds
+//! threshold = max(low mark + 1.75 x peak, guess), within the bounds
 //!
 //! rate      = max(rate seen, rate halved each second)
 //! goal      = threshold + rate x 10 ms                 a 16th of the ring to an 8th
@@ -50,7 +59,10 @@
 //! it is the number of IDs taken during a latency. So there is no loop to be unstable,
 //! and the threshold is a function of what the consumers do. At level 0 it at least
 //! doubles with each fill, until it reaches its bound or a value at which the depth of
-//! the drawdowns is seen.
+//! the drawdowns is seen. At the low mark it grows likewise, but by three quarters of what
+//! lies above the mark: the depth is not known there either, and less depends on it. One
+//! late wake-up moves it by no more; a load whose usual wake-ups need assists raises it
+//! until they do not.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -87,6 +99,8 @@ pub(crate) struct ThresholdController {
     low: u64,
     high: u64,
     capacity: u64,
+    /// Takes that leave fewer than this assist; 0 if none does.
+    low_mark: u64,
     /// The deepest drawdown, decayed.
     peak: f64,
     /// The threshold to start with, decayed: high enough for any load.
@@ -106,6 +120,8 @@ pub(crate) struct FillSample {
     pub(crate) taken: u64,
     /// IDs retired or recalled since then.
     pub(crate) retired: u64,
+    /// Runs that takes made since then.
+    pub(crate) assists: u64,
     /// The threshold when the fill began.
     pub(crate) threshold: u64,
     /// The lowest level that the fill met.
@@ -113,12 +129,15 @@ pub(crate) struct FillSample {
 }
 
 impl FillSample {
-    /// How far the level fell below the threshold; double the threshold where it fell
+    /// How far the level fell from the threshold towards `low_mark`; double where it fell
     /// to 0, since the depth is not known.
-    fn drawdown(self) -> u64 {
+    fn drawdown(self, low_mark: u64, has_assisted: bool) -> u64 {
+        let most = self.threshold.saturating_sub(low_mark);
         match self.lowest {
-            0 => self.threshold * 2,
-            lowest => self.threshold.saturating_sub(lowest),
+            0 => most.max(1) * 2,
+            // At least one, so that a threshold at the low mark can rise.
+            _ if has_assisted => most.max(1),
+            lowest => self.threshold.saturating_sub(lowest).min(most),
         }
     }
 }
@@ -140,9 +159,9 @@ impl Targets {
 }
 
 impl ThresholdController {
-    /// A controller for a threshold within `bounds`, in slots. The bounds are at least 1
-    /// and at most `capacity`.
-    pub(crate) fn new(bounds: RangeInclusive<u64>, capacity: u64) -> Self {
+    /// A controller for a threshold within `bounds`, in slots, where takes that leave fewer
+    /// than `low_mark` assist. The bounds are at least 1 and at most `capacity`.
+    pub(crate) fn new(bounds: RangeInclusive<u64>, capacity: u64, low_mark: u64) -> Self {
         let (low, high) = bounds.into_inner();
         // In a model the threshold starts where it can rise.
         let guess = sync::size(high as usize, low as usize) as u64;
@@ -150,6 +169,7 @@ impl ThresholdController {
             low,
             high,
             capacity,
+            low_mark,
             peak: 0.0,
             guess: guess as f64,
             rate: 0.0,
@@ -169,8 +189,9 @@ impl ThresholdController {
     pub(crate) fn observe(&mut self, sample: FillSample) -> Targets {
         let by_takes_alone = match self.last {
             Some(last) => sample.retired == last.retired,
-            None => sample.retired == 0 && sample.lowest > 0,
+            None => sample.retired == 0 && sample.lowest > 0 && sample.assists == 0,
         };
+        let has_assisted = sample.assists > self.last.map_or(0, |last| last.assists);
         let last = *self.last.get_or_insert(sample);
         let passed = sample.at.saturating_sub(last.at);
         if passed >= MIN_INTERVAL {
@@ -184,9 +205,11 @@ impl ThresholdController {
             self.last = Some(sample);
         }
         if by_takes_alone {
-            self.peak = self.peak.max(sample.drawdown() as f64);
+            let drawdown = sample.drawdown(self.low_mark, has_assisted);
+            self.peak = self.peak.max(drawdown as f64);
         }
-        let wanted = (self.peak * RESERVE).max(self.guess).ceil() as u64;
+        let bridged = self.low_mark as f64 + self.peak * RESERVE;
+        let wanted = bridged.max(self.guess).ceil() as u64;
         let until_next = (self.rate * BETWEEN_FILLS.as_secs_f64()) as u64;
         self.targets = Targets {
             threshold: wanted.clamp(self.low, self.high),
@@ -216,7 +239,7 @@ mod tests {
     use super::*;
 
     fn controller() -> ThresholdController {
-        ThresholdController::new(100..=6000, 8192)
+        ThresholdController::new(100..=6000, 8192, 0)
     }
 
     /// Reports a fill, the only one under way.
@@ -230,6 +253,7 @@ mod tests {
             at: Duration::from_secs(seconds),
             taken,
             retired: 0,
+            assists: 0,
             threshold: controller.targets().threshold,
             lowest,
         })
@@ -251,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_drawdown_raises_it_at_once_and_fades_in_minutes() {
-        let mut controller = ThresholdController::new(100..=6000, 8192);
+        let mut controller = ThresholdController::new(100..=6000, 8192, 0);
         for minute in 0..20 {
             let threshold = controller.targets().threshold;
             observe(&mut controller, minute * 60, 0, threshold);
@@ -267,7 +291,7 @@ mod tests {
     /// The threshold after the reports of two fills that began at 100, where it had
     /// come to rest.
     fn after_two_reports(first: FillSample, second: FillSample) -> u64 {
-        let mut controller = ThresholdController::new(100..=6000, 8192);
+        let mut controller = ThresholdController::new(100..=6000, 8192, 0);
         for minute in 0..20 {
             let threshold = controller.targets().threshold;
             observe(&mut controller, minute * 60, 0, threshold);
@@ -283,11 +307,53 @@ mod tests {
             at: Duration::from_secs(1141),
             taken: 0,
             retired: 0,
+            assists: 0,
             threshold: 100,
             lowest,
         };
         assert_eq!(after_two_reports(sample(0), sample(0)), 350);
         assert_eq!(after_two_reports(sample(20), sample(20)), 140);
+    }
+
+    /// The threshold after each of so many fills, a second apart, that found `lowest` IDs
+    /// and so many runs made by takes; the low mark is 800.
+    fn assisted(fills: u64, lowest: u64, assists: u64) -> Vec<u64> {
+        let mut controller = ThresholdController::new(100..=6000, 8192, 800);
+        let sample = |second, threshold, lowest, assists| FillSample {
+            at: Duration::from_secs(second),
+            taken: 0,
+            retired: 0,
+            assists,
+            threshold,
+            lowest,
+        };
+        for second in 0..3600 {
+            let threshold = controller.targets().threshold;
+            controller.observe(sample(second, threshold, threshold, 0));
+        }
+        let report = |fill| {
+            let threshold = controller.targets().threshold;
+            let fill_sample = sample(3600, threshold, lowest, fill * assists);
+            controller.observe(fill_sample).threshold
+        };
+        (1..=fills).map(report).collect()
+    }
+
+    #[test]
+    fn a_drawdown_ends_at_the_low_mark() {
+        // Where nothing is drawn the mark is kept free.
+        assert_eq!(assisted(1, 6000, 0), [800]);
+        // One late wake-up, of whatever length: one more than the mark, which is then
+        // three quarters more.
+        assert_eq!(assisted(1, 700, 1), [802]);
+        assert_eq!(assisted(1, 1, 1), assisted(1, 790, 1));
+        // A run of a take has lifted the level, and the fill met the mark all the same.
+        assert_eq!(assisted(1, 1300, 1), [802]);
+        // Until takes no longer assist it grows, up to its bound.
+        assert_eq!(assisted(4, 700, 1), [802, 804, 807, 813]);
+        assert_eq!(assisted(20, 700, 1)[19], 6000);
+        // An empty ring counts double.
+        assert_eq!(assisted(1, 0, 1), [804]);
     }
 
     #[test]
@@ -296,6 +362,7 @@ mod tests {
             at: Duration::from_secs(seconds),
             taken: retired,
             retired,
+            assists: 0,
             threshold: 100,
             lowest: 0,
         };
@@ -328,6 +395,7 @@ mod tests {
             at: Duration::ZERO,
             taken: 0,
             retired,
+            assists: 0,
             threshold: 6000,
             lowest,
         });
@@ -336,6 +404,7 @@ mod tests {
             at: Duration::from_secs(20),
             taken: 0,
             retired,
+            assists: 0,
             threshold,
             lowest: threshold,
         };
@@ -349,6 +418,16 @@ mod tests {
         assert_eq!(after_a_first_fill(0, 4000), remembered as u64);
         assert_eq!(after_a_first_fill(1, 4000), 100, "some were retired");
         assert_eq!(after_a_first_fill(0, 0), 100, "it was never filled");
+        let mut controller = controller();
+        controller.observe(FillSample {
+            at: Duration::ZERO,
+            taken: 0,
+            retired: 0,
+            assists: 1,
+            threshold: 6000,
+            lowest: 10,
+        });
+        assert_eq!(controller.peak, 0.0, "only takes have made IDs");
     }
 
     #[test]
@@ -362,7 +441,7 @@ mod tests {
 
     #[test]
     fn a_ring_that_runs_empty_comes_to_the_upper_bound() {
-        let mut controller = ThresholdController::new(1..=6000, 8192);
+        let mut controller = ThresholdController::new(1..=6000, 8192, 0);
         for minute in 0..30 {
             let threshold = controller.targets().threshold;
             observe(&mut controller, minute * 60, 0, threshold);
@@ -404,12 +483,12 @@ mod tests {
         ) {
             let share = |percent: u64| (capacity * percent.min(100)).div_ceil(100);
             let bounds = share(low)..=share(low + more);
-            let mut controller = ThresholdController::new(bounds.clone(), capacity);
+            let mut controller = ThresholdController::new(bounds.clone(), capacity, 0);
             for (micros, taken, lowest) in fills {
                 let at = Duration::from_micros(micros);
                 let threshold = controller.targets().threshold;
                 let retired = taken % 2;
-                let targets = controller.observe(FillSample { at, taken, retired, threshold, lowest });
+                let targets = controller.observe(FillSample { at, taken, retired, assists: 0, threshold, lowest });
                 prop_assert!(bounds.contains(&targets.threshold));
                 prop_assert!(targets.above >= 1);
                 let goal = targets.goal(capacity);

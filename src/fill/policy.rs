@@ -72,7 +72,8 @@ impl ThresholdFill {
     ///
     /// It follows how far the level falls below it until a fill catches up, which
     /// is the number of IDs taken while a producer wakes up: 1.75 times the largest of
-    /// the last minutes. A fill goes as far above it as is taken in some 10 ms,
+    /// the last minutes. Where takes assist ([`AssistFill`]), it lies so far above their
+    /// mark, and what they make themselves does not raise it. A fill goes as far above it as is taken in some 10 ms,
     /// up to an eighth of the capacity, and does not fill the ring. Takes cost no more
     /// than with a fixed threshold; a producer reads the clock once more for each fill.
     ///
@@ -113,12 +114,14 @@ impl ThresholdFill {
         }
     }
 
-    /// The controller of a ring of `capacity` slots, if the threshold is adaptive.
-    pub(crate) fn controller(self, capacity: usize) -> Option<ThresholdController> {
+    /// The controller of a ring of `capacity` slots, if the threshold is adaptive. Takes
+    /// that leave fewer than `low_mark` assist.
+    pub(crate) fn controller(self, capacity: usize, low_mark: u64) -> Option<ThresholdController> {
         match self.0 {
             Threshold::Adaptive { low, high } => Some(ThresholdController::new(
                 share(capacity, low) as u64..=share(capacity, high) as u64,
                 capacity as u64,
+                low_mark,
             )),
             Threshold::Percent(_) | Threshold::Slots(_) => None,
         }
@@ -155,6 +158,8 @@ pub struct AssistFill {
 }
 
 impl AssistFill {
+    pub(crate) const DEFAULT: Self = Self::below(10);
+
     /// Assists takes that leave fewer IDs than this share of a stripe's slots, 1 to 100
     /// percent, rounded up. A mark above the threshold counts as the threshold: without a
     /// request for a fill nothing is assisted.
@@ -177,7 +182,7 @@ impl AssistFill {
 impl Default for AssistFill {
     /// Below a tenth.
     fn default() -> Self {
-        Self::below(10)
+        Self::DEFAULT
     }
 }
 

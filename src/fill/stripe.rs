@@ -78,6 +78,9 @@ struct Counters {
 }
 
 impl Stripe {
+    /// Slots of one that is worth while, unless the number of stripes is given.
+    pub(crate) const MIN_SLOTS: usize = 1024;
+
     /// `count` stripes for the cores, of `capacity` slots together, of which `count` must be
     /// a divisor. A take that leaves fewer than its share of `threshold` asks for a fill,
     /// or as many as an adaptive `fill` says; with 0 no take does.
@@ -96,11 +99,11 @@ impl Stripe {
         RingBuffer::check_capacity(capacity)?;
         let share = capacity / count;
         PerCore::try_new(count, |_| {
-            let watermark = match fill.and_then(|fill| fill.controller(share)) {
+            let low_mark = assist.map_or(0, |assist| assist.in_slots(share) as u64);
+            let watermark = match fill.and_then(|fill| fill.controller(share, low_mark)) {
                 Some(controller) => Watermark::moving(controller),
                 None => Watermark::fixed(threshold.div_ceil(count)),
             };
-            let low_mark = assist.map_or(0, |assist| assist.in_slots(share) as u64);
             let ring = RingBuffer::with_capacity(share)?;
             Ok(Self::new(ring, watermark, low_mark))
         })
@@ -132,6 +135,7 @@ impl Stripe {
         self.watermark.follow(threshold, lowest, || Totals {
             taken: self.ring.taken(),
             retired: self.retired(),
+            assists: self.assists(),
         });
     }
 

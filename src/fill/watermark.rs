@@ -43,6 +43,8 @@ pub(super) struct Totals {
     pub(super) taken: u64,
     /// Those that were dropped, for their age or by a recall.
     pub(super) retired: u64,
+    /// Runs that takes made for the ring.
+    pub(super) assists: u64,
 }
 
 #[derive(Debug)]
@@ -105,13 +107,18 @@ impl Watermark {
         else {
             return;
         };
-        let Totals { taken, retired } = totals();
+        let Totals {
+            taken,
+            retired,
+            assists,
+        } = totals();
         let targets = {
             let at = moving.clock.elapsed();
             moving.controller.observe(FillSample {
                 at,
                 taken,
                 retired,
+                assists,
                 threshold,
                 lowest,
             })
@@ -138,6 +145,7 @@ mod tests {
         Totals {
             taken: 0,
             retired: 0,
+            assists: 0,
         }
     }
 
@@ -152,7 +160,7 @@ mod tests {
 
     #[test]
     fn the_threshold_goes_where_the_controller_says() {
-        let moving = Watermark::moving(ThresholdController::new(1..=HIGH, 2 * HIGH));
+        let moving = Watermark::moving(ThresholdController::new(1..=HIGH, 2 * HIGH, 0));
         assert!(moving.moves());
         assert_eq!(moving.threshold(), HIGH);
         eventually("it comes down", || {
@@ -164,19 +172,19 @@ mod tests {
 
     #[test]
     fn so_does_the_goal_above_it() {
-        let moving = Watermark::moving(ThresholdController::new(1..=HIGH, 2 * HIGH));
+        let moving = Watermark::moving(ThresholdController::new(1..=HIGH, 2 * HIGH, 0));
         let before = moving.targets().above;
         let mut taken = 0;
         eventually("it goes up", || {
             taken += HIGH;
-            moving.follow(HIGH, HIGH, || Totals { taken, retired: 0 });
+            moving.follow(HIGH, HIGH, || Totals { taken, ..nothing() });
             moving.targets().above > before
         });
     }
 
     #[test]
     fn a_controller_that_another_has_locked_is_left_alone() {
-        let moving = Watermark::moving(ThresholdController::new(1..=HIGH, 2 * HIGH));
+        let moving = Watermark::moving(ThresholdController::new(1..=HIGH, 2 * HIGH, 0));
         let controller = moving.controller.as_ref().unwrap().lock();
         moving.follow(HIGH, HIGH, || panic!("it waits"));
         drop(controller);

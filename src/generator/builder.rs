@@ -54,9 +54,6 @@ impl LeaseUser for Arc<Filler> {
 /// The maximum of producer threads.
 const MAX_PRODUCERS: usize = 64;
 
-/// Slots of a stripe that is worth while, unless the number of stripes is given.
-const MIN_STRIPE: usize = 1024;
-
 /// Configures a [`CachedGenerator`].
 ///
 /// A lease, or a store of leases, and the choice between a secret and plain IDs
@@ -372,7 +369,7 @@ impl CachedGeneratorBuilder {
     /// The number of stripes, whether it was given or not.
     fn stripe_count(&self) -> usize {
         self.stripes.unwrap_or_else(|| {
-            let room = (self.capacity / MIN_STRIPE).max(1);
+            let room = (self.capacity / Stripe::MIN_SLOTS).max(1);
             let cores = per_core::cores().next_power_of_two();
             cores.min(room).min(Self::MAX_STRIPES)
         })

@@ -4,6 +4,39 @@
 //! has just not reached the threshold, and the producer sleeps. So the answer
 //! does not hang on how the bursts happen to fall, and more slots, or a higher
 //! threshold, are never worse.
+//!
+//! # The law
+//!
+//! Let a load ask for `R` IDs a second at its peak, and let `W` be the longest wake-up, `F`
+//! what producers make in a second, and `A` what takes make while they assist. A ring of `C`
+//! slots in `S` stripes has a threshold `T` and a low mark `m` for each stripe, by default
+//! `C / (10 x S)`. It never runs dry if
+//!
+//! ```text
+//! without assists   T - 255 x (S - 1)  >  R x W,   and more where R > F
+//! with assists      m - 1              >  R x 5 us,  and more where R > F + A
+//! ```
+//!
+//! *Without assists.* While no request is open each stripe holds its share of `T`: the take
+//! that leaves less asks. So whichever stripe asks first, and whichever cores take, the
+//! ring as a whole holds `T` by then, and takes find the IDs of other stripes when their own
+//! has none. But up to 255 of these are in the hands of each take that moves some, which runs
+//! on a core of its own; `S - 1` of them at once, and never more than half of what is there.
+//! The one who misses them is on the last core. A producer that is awake serves every stripe
+//! whose request is open before it sleeps, so there is one wake-up to bridge.
+//!
+//! *With assists.* The take that leaves fewer than `m` in a stripe makes a run for it, and
+//! takes nothing meanwhile. So only others can empty the stripe: takes of other cores, where
+//! there are fewer stripes than cores, and threads that get this core. If all of the load
+//! comes to this one stripe, they take `R` x the time of an assist, for which 5 us are
+//! allowed: it takes one on a quiet machine. When it is done the level is higher by its run,
+//! or the next take goes on. So the wake-up is not part of it. With `A` and `F` together below
+//! `R` the level falls by the difference, for as long as the peak lasts.
+//!
+//! Two things are not bridged by assists, and would empty any ring that is not sized as one
+//! without them. A thread that is *stopped* in an assist keeps the permission. It then takes a
+//! producer that is late at the same time, and threads enough to take the rest. And a batch
+//! of more than `m` IDs can find fewer than it asks for.
 
 use std::error::Error;
 use std::fmt;
@@ -18,6 +51,10 @@ use crate::ring::RingBuffer;
 /// is woken for too few IDs.
 const HIGHEST: u32 = 75;
 
+/// The lowest one where takes assist, likewise: by default. It decides how often they have
+/// to, and not whether the ring runs dry.
+const LOWEST_WITH_ASSISTS: u32 = 50;
+
 /// Bursts that are looked at, in case each leaves less for the next.
 const BURSTS: u32 = 100;
 
@@ -25,7 +62,12 @@ const BURSTS: u32 = 100;
 const STEADY: f64 = 1e6;
 
 /// The smallest ring that does not run dry under `load` on `machine`, with the lowest
-/// threshold that does for it, of at most 75 %.
+/// threshold that does for it, of at most 75 %; and of at least 50 % where takes assist, so
+/// that they seldom have to.
+///
+/// Takes that assist make up for a producer that wakes up late. With the default, a tenth,
+/// the ring is as large as ten times what is taken in 5 us. Without assists its threshold
+/// is as high as what is taken during the longest wake-up.
 ///
 /// In the worst case, that is: no phase of the fills is assumed. There is no margin
 /// in it but for the power of two; [`Machine::with_margin`] adds one. Bursts are
@@ -44,9 +86,12 @@ const STEADY: f64 = 1e6;
 /// use std::time::Duration;
 /// use ringflake::plan::{self, Load, Machine};
 ///
-/// // 2 M/s x 1 ms are 2,000 IDs, which is less than half of 4,096.
+/// let load = Load::steady("2M".parse()?);
 /// let machine = Machine::new("400M".parse()?, Duration::from_millis(1));
-/// let config = plan::capacity_for(&Load::steady("2M".parse()?), &machine)?;
+/// assert_eq!(plan::capacity_for(&load, &machine)?.capacity(), 128);
+///
+/// // 2 M/s x 1 ms are 2,000 IDs, which is less than half of 4,096.
+/// let config = plan::capacity_for(&load, &machine.with_assist_fill(None))?;
 /// assert_eq!(config.capacity(), 4096);
 /// assert_eq!(config.threshold().in_slots(4096), Ok(2008));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -59,13 +104,18 @@ pub fn capacity_for(load: &Load, machine: &Machine) -> Result<Config, SizingErro
     };
     let mut capacities = (0..=RingBuffer::MAX_CAPACITY.ilog2()).map(|log| 1 << log);
     let smallest = capacities.find(|&capacity| holds(capacity, HIGHEST).is_some());
-    let percents: Vec<u32> = (1..=HIGHEST).collect();
+    let lowest = match machine.assisted() > 0.0 {
+        true => LOWEST_WITH_ASSISTS,
+        false => 1,
+    };
+    let percents: Vec<u32> = (lowest..=HIGHEST).collect();
     let planned = smallest.and_then(|capacity| {
         let lowest = percents.partition_point(|&percent| holds(capacity, percent).is_none());
         holds(capacity, *percents.get(lowest)?)
     });
     planned.ok_or_else(|| {
-        let (wanted, made) = (load.mean(), machine.fill_rate().per_second() as f64);
+        let made = machine.fill_rate().per_second() as f64 + machine.assisted();
+        let wanted = load.mean();
         if wanted > made {
             SizingError::TooSlow { wanted, made }
         } else {
@@ -91,7 +141,7 @@ pub enum SizingError {
     TooSlow {
         /// IDs a second that are asked for on average.
         wanted: f64,
-        /// IDs a second that the producers make.
+        /// IDs a second that the producers make, and takes that assist.
         made: f64,
     },
     /// A burst, or a wake-up, takes more than [`RingBuffer::MAX_CAPACITY`] IDs.
@@ -125,6 +175,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::fill::AssistFill;
     use crate::plan::simulate;
     use crate::plan::tests::{config, load, machine};
 
@@ -177,6 +228,57 @@ mod tests {
         assert!(error.contains("50500000 IDs/s are asked for"), "{error}");
     }
 
+    #[test]
+    fn with_assists_no_wake_up_is_bridged() {
+        let ring = |text, machine: Machine| capacity_for(&load(text), &machine);
+        let assisted = |fill, wake| machine(fill, wake).with_assist_fill(AssistFill::DEFAULT);
+        // A usual wake-up is no longer than half of a smaller ring lasts.
+        let quick = ring("1M 20M:100ms/1s", assisted(200_000_000, 10));
+        assert_eq!(quick, Ok(config(512, 50)));
+        for wake in [4000, 1_000_000] {
+            // 20 M/s x 5 us are 100 IDs, one more is under way: a tenth of 1,024 is 103.
+            let found = ring("1M 20M:100ms/1s", assisted(200_000_000, wake));
+            assert_eq!(found, Ok(config(1024, 50)), "{wake} us");
+        }
+        // The low mark decides, and is no higher than the threshold.
+        let machine =
+            |percent| machine(200_000_000, 4000).with_assist_fill(AssistFill::below(percent));
+        let bursts = "1M 20M:100ms/1s";
+        assert_eq!(ring(bursts, machine(20)), Ok(config(512, 50)));
+        assert_eq!(ring(bursts, machine(100)), Ok(config(256, 50)));
+        // Of each stripe, of at least 1,024 slots.
+        let striped = |count| assisted(200_000_000, 4000).with_stripes(count);
+        assert_eq!(ring(bursts, striped(64)), Ok(config(1024, 50)));
+        let twice = "1M 40M:100ms/1s";
+        assert_eq!(ring(twice, striped(1)), Ok(config(2048, 50)));
+        assert_eq!(ring(twice, striped(64)), Ok(config(1 << 17, 50)));
+        // Producers and takes together make 80 M/s, and 20 M/s x 10 ms are missing.
+        let found = ring("1M 100M:10ms/1s", assisted(40_000_000, 4000));
+        assert_eq!(found, Ok(config(1 << 20, 50)));
+        let slow = Err(SizingError::TooSlow {
+            wanted: 1e8,
+            made: 8e7,
+        });
+        assert_eq!(ring("100M", assisted(40_000_000, 4000)), slow);
+    }
+
+    #[test]
+    fn what_is_moved_between_stripes_is_not_there() {
+        // 2,000 are taken while a producer wakes up.
+        let ring = |stripes| {
+            let machine = machine(400_000_000, 1000).with_stripes(stripes);
+            let config = capacity_for(&load("2M"), &machine).unwrap();
+            (
+                config.capacity(),
+                config.threshold().in_slots(config.capacity()).unwrap(),
+            )
+        };
+        assert_eq!(ring(1), (4096, 2008));
+        // 255 more, and 4 stripes in 4,096 slots.
+        assert_eq!(ring(2), (4096, 2294));
+        assert_eq!(ring(64), (4096, 2786));
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -186,9 +288,13 @@ mod tests {
             millis in 1..50_u64,
             wake in 1..2000_u64,
             fill in 20..500_u64,
+            assist in 0..=20_u32,
+            stripes in 1..8_usize,
         ) {
             let load = load(&format!("1M {rate}/s:{millis}ms/1s"));
-            let machine = machine(fill * 1_000_000, wake);
+            let machine = machine(fill * 1_000_000, wake)
+                .with_assist_fill((assist > 0).then_some(AssistFill::below(assist)))
+                .with_stripes(stripes);
             let Ok(planned) = capacity_for(&load, &machine) else {
                 return Ok(());
             };

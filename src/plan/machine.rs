@@ -5,10 +5,12 @@ use std::fmt;
 use std::time::Duration;
 
 use super::rate::Rate;
-use crate::fill::{PolicyError, ThresholdFill};
+use crate::fill::{AssistFill, PolicyError, Stripe, ThresholdFill};
 use crate::ring::RingBuffer;
 
-/// How fast a machine is, as measured or as assumed.
+/// How fast a machine is, as measured or as assumed, and what a plan does not choose of
+/// the generators on it: assists, which are as by default, and stripes, of which there is
+/// one.
 ///
 /// # Examples
 ///
@@ -25,6 +27,9 @@ pub struct Machine {
     fill_rate: Rate,
     wake_latency: Duration,
     take_rate: Rate,
+    assist: Option<AssistFill>,
+    assist_rate: Rate,
+    stripes: usize,
 }
 
 impl Machine {
@@ -32,13 +37,44 @@ impl Machine {
     /// IDs are taken, and begin to `wake_latency` after they are asked.
     ///
     /// For a plan that holds, take the longest wake-up that is met, not the
-    /// usual one.
+    /// usual one. It decides only where takes do not assist.
     pub const fn new(fill_rate: Rate, wake_latency: Duration) -> Self {
         Self {
             fill_rate,
             wake_latency,
             take_rate: Rate::MAX,
+            assist: Some(AssistFill::DEFAULT),
+            assist_rate: fill_rate,
+            stripes: 1,
         }
+    }
+
+    /// The same with generators of that [`assist_fill`]; `None` for one whose takes make
+    /// nothing. A share of more than 100 percent counts as 100.
+    ///
+    /// [`assist_fill`]: crate::CachedGeneratorBuilder::assist_fill
+    #[must_use]
+    pub fn with_assist_fill(mut self, fill: impl Into<Option<AssistFill>>) -> Self {
+        self.assist = fill.into();
+        self
+    }
+
+    /// The same with takes that together make `rate` IDs a second while they assist.
+    /// Without it they make as many as the producers.
+    #[must_use]
+    pub const fn with_assist_rate(mut self, rate: Rate) -> Self {
+        self.assist_rate = rate;
+        self
+    }
+
+    /// The same with generators of so many [`stripes`], at least 1, but no more than one
+    /// for each 1,024 slots: by default a generator has as many as cores.
+    ///
+    /// [`stripes`]: crate::CachedGeneratorBuilder::stripes
+    #[must_use]
+    pub const fn with_stripes(mut self, count: usize) -> Self {
+        self.stripes = count;
+        self
     }
 
     /// The same with consumers that together take no more than `take_rate`: what
@@ -70,6 +106,29 @@ impl Machine {
     /// IDs a second that the consumers take at the most.
     pub const fn take_rate(&self) -> Rate {
         self.take_rate
+    }
+
+    /// IDs a second that takes make while they assist; 0 if none does.
+    pub(super) fn assisted(&self) -> f64 {
+        let rate = self.assist.map(|_| self.assist_rate.per_second() as f64);
+        rate.unwrap_or(0.0)
+    }
+
+    /// The stripes of a ring.
+    pub(super) fn stripes(&self, config: &Config) -> usize {
+        let room = config.capacity / Stripe::MIN_SLOTS;
+        self.stripes.min(room).max(1)
+    }
+
+    /// A take that leaves fewer IDs in its stripe assists; 0 if none does.
+    pub(super) fn low_mark(&self, config: &Config) -> u64 {
+        let stripes = self.stripes(config);
+        let share = config.capacity / stripes;
+        let threshold = config.threshold_in_slots().div_ceil(stripes as u64);
+        let mark = self
+            .assist
+            .map_or(0, |assist| assist.in_slots(share).min(share));
+        threshold.min(mark as u64)
     }
 }
 

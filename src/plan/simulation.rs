@@ -12,11 +12,13 @@
 //!                         under the threshold again: fill on
 //! ```
 //!
-//! The other events are a change of the load's rate, a ring that becomes empty, and
-//! consumers that have caught up. The model differs from the producer of
-//! [`CachedGenerator`] in three ways: IDs come one by one rather than in blocks, all
-//! wake-ups last equally long, and consumers and producers do not slow each other
-//! down.
+//! The other events are a change of the load's rate, a ring that becomes empty,
+//! consumers that have caught up, and a level that has come down to where takes assist.
+//! There it stays as long as producers and takes together make what is asked for; see
+//! `capacity` for where that is. The model differs from a [`CachedGenerator`] in four
+//! ways: IDs come one by one rather than in blocks, all wake-ups last equally long,
+//! consumers and producers do not slow each other down, and all stripes have the same
+//! level.
 //!
 //! [`CachedGenerator`]: crate::CachedGenerator
 
@@ -42,6 +44,8 @@ pub struct Simulation {
     pub fills: u64,
     /// IDs taken, those of an empty ring included.
     pub taken: f64,
+    /// IDs that takes made for the ring, because it had few.
+    pub assisted: f64,
     /// The level on average over time. Divided by the rate of the takes it is the average
     /// age of an ID that is taken, in seconds.
     pub mean_level: f64,
@@ -76,7 +80,8 @@ pub struct Point {
 ///
 /// // 20 M/s x 100 us: 2,000 IDs are taken while a producer wakes up.
 /// let load = Load::steady("20M".parse()?);
-/// let machine = Machine::new("500M".parse()?, Duration::from_micros(100));
+/// // Here none of them makes any.
+/// let machine = Machine::new("500M".parse()?, Duration::from_micros(100)).with_assist_fill(None);
 /// let empties = |percent| {
 ///     let config = Config::new(1 << 12, ThresholdFill::percent(percent))?;
 ///     let simulation = plan::simulate(&load, &machine, &config, Duration::from_secs(1));
@@ -127,12 +132,28 @@ enum Producer {
     },
 }
 
+/// IDs a second, until the next event.
+#[derive(Clone, Copy, Debug)]
+struct Flow {
+    /// By consumers.
+    asked: f64,
+    /// By producers.
+    made: f64,
+    /// By takes.
+    assisted: f64,
+    /// Whether consumers find nothing but what is made.
+    is_empty: bool,
+}
+
 /// A ring as a fluid model, at one moment.
 struct FluidRing {
     capacity: f64,
     fill_rate: f64,
     take_rate: f64,
     wake_latency: f64,
+    assists: Assists,
+    /// IDs that other takes may be moving between stripes.
+    in_hands: f64,
     controller: Option<ThresholdController>,
     targets: Targets,
     seconds: f64,
@@ -143,7 +164,37 @@ struct FluidRing {
     last_rate: f64,
     /// The level, integrated over time.
     level_seconds: f64,
+    /// How often the level has come down to where takes assist.
+    assisted: u64,
     result: Simulation,
+}
+
+/// What takes make in the whole ring when its level is low.
+#[derive(Clone, Copy, Debug)]
+struct Assists {
+    /// IDs a second; 0 if no take makes any.
+    rate: f64,
+    low_mark: f64,
+    stripes: f64,
+}
+
+/// An assist takes about a microsecond. This is one on a busy machine, whose caches are
+/// cold, but whose thread is not stopped meanwhile.
+const ASSIST_SECONDS: f64 = 5e-6;
+
+/// The most IDs that a take moves from one stripe to another.
+const MOVED: usize = 255;
+
+impl Assists {
+    /// The level that is kept up where so many are asked for in a second: what others take
+    /// from a stripe until an assist is done lies below its mark. Nothing is kept up
+    /// where that is 0.
+    fn floor(self, asked: f64) -> f64 {
+        if self.rate == 0.0 {
+            return 0.0;
+        }
+        ((self.low_mark - 1.0 - asked * ASSIST_SECONDS) * self.stripes).max(0.0)
+    }
 }
 
 /// After so many steps within a piece no fill is followed by a pause: the producer
@@ -156,7 +207,10 @@ const NEGLIGIBLE: f64 = 1e-6;
 impl FluidRing {
     fn new(machine: &Machine, config: &Config) -> Self {
         let capacity = config.capacity() as f64;
-        let controller = config.threshold().controller(config.capacity());
+        let stripes = machine.stripes(config);
+        let low_mark = machine.low_mark(config) * stripes as u64;
+        let controller = (config.threshold()).controller(config.capacity(), low_mark);
+        let moved = MOVED * (stripes - 1);
         let fixed = Targets {
             threshold: config.threshold_in_slots(),
             above: config.capacity() as u64,
@@ -167,6 +221,14 @@ impl FluidRing {
             take_rate: machine.take_rate().per_second() as f64,
             // A wake-up of no length would have endless events in no time.
             wake_latency: machine.wake_latency().as_secs_f64().max(1e-6),
+            assists: Assists {
+                rate: machine.assisted(),
+                low_mark: machine.low_mark(config) as f64,
+                stripes: stripes as f64,
+            },
+            in_hands: (moved as f64)
+                .min(config.threshold_in_slots() as f64 / 2.0)
+                .floor(),
             targets: controller
                 .as_ref()
                 .map_or(fixed, ThresholdController::targets),
@@ -177,12 +239,14 @@ impl FluidRing {
             producer: Producer::Asleep,
             last_rate: 0.0,
             level_seconds: 0.0,
+            assisted: 0,
             result: Simulation {
                 level: Vec::new(),
                 empties: 0.0,
                 lowest: capacity,
                 fills: 0,
                 taken: 0.0,
+                assisted: 0.0,
                 mean_level: capacity,
             },
         }
@@ -224,9 +288,21 @@ impl FluidRing {
     /// pause: the level has its trend, and either lasts that long or does not.
     fn look_ahead(&mut self, piece: Piece) {
         let left = piece.until - self.seconds;
-        let falls_by = (piece.rate.min(self.take_rate) - self.fill_rate) * left;
-        self.result.empties += (falls_by - self.level).max(0.0);
-        self.level = (self.level - falls_by.max(0.0)).max(0.0);
+        let asked = piece.rate.min(self.take_rate);
+        let falls_by = ((asked - self.fill_rate) * left).max(0.0);
+        // Above the floor that assists keep, and then below it.
+        let floor = self.assists.floor(asked).min(self.level);
+        let above = falls_by.min(self.level - floor);
+        let missing = falls_by - above;
+        let per_second = asked - self.fill_rate;
+        let below = match missing > 0.0 {
+            true => (missing / per_second) * (per_second - self.assists.rate).max(0.0),
+            false => 0.0,
+        };
+        let below = if floor > 0.0 { below } else { missing };
+        self.result.assisted += missing - below;
+        self.result.empties += (below - floor).max(0.0);
+        self.level = (self.level - above - below).max(0.0);
         self.seconds = piece.until;
     }
 
@@ -238,7 +314,8 @@ impl FluidRing {
     /// Lets the level be what it is when the producer is about to be woken.
     fn drop_to_threshold(&mut self) {
         if matches!(self.producer, Producer::Asleep) {
-            self.level = self.level.min(self.targets.threshold as f64);
+            let threshold = self.targets.threshold as f64;
+            self.level = self.level.min(threshold - self.in_hands);
         }
     }
 
@@ -258,37 +335,57 @@ impl FluidRing {
             Producer::Filling { .. } => self.fill_rate,
             _ => 0.0,
         };
-        let is_empty = self.level <= NEGLIGIBLE && asked > made;
+        let floor = self.assists.floor(asked);
+        let is_assisted = floor > 0.0 && self.level <= floor + NEGLIGIBLE && asked > made;
+        let missing = (asked - made).max(0.0);
+        let assisted = match is_assisted {
+            true => self.assists.rate.min(missing),
+            false => 0.0,
+        };
+        let keeps_up = assisted >= missing;
+        let is_empty = self.level <= NEGLIGIBLE && !keeps_up;
         let mut time = piece.until - self.seconds;
         let mut sooner = |other: f64| time = time.min(other.max(0.0));
         match self.producer {
             // Above the crossing: at it the producer is awake.
             Producer::Asleep => sooner((self.level - self.crossing()) / asked),
             Producer::Waking { at } => sooner(at - self.seconds),
-            Producer::Filling { left, .. } => sooner(left / made),
+            Producer::Filling { left, .. } => sooner(left / (made + assisted)),
         }
-        if !is_empty && asked > made {
-            sooner(self.level / (asked - made));
+        if !is_empty && !keeps_up {
+            let until = if is_assisted { 0.0 } else { floor };
+            sooner((self.level - until) / (missing - assisted));
         }
         if catching_up && self.take_rate > piece.rate {
             sooner(self.waiting / (self.take_rate - piece.rate));
         }
-        self.advance(time, piece.rate, asked, made, is_empty);
+        let flow = Flow {
+            asked,
+            made,
+            assisted,
+            is_empty,
+        };
+        self.advance(time, piece.rate, flow);
         self.switch_producer();
     }
 
     /// Lets time pass in which nothing happens.
-    fn advance(&mut self, time: f64, wanted: f64, asked: f64, made: f64, is_empty: bool) {
-        let (gave, made) = (asked * time, made * time);
+    fn advance(&mut self, time: f64, wanted: f64, flow: Flow) {
+        let gave = flow.asked * time;
+        let made = (flow.made + flow.assisted) * time;
         let before = self.level;
-        if is_empty {
+        if flow.assisted > 0.0 {
+            self.assisted += 1;
+            self.result.assisted += flow.assisted * time;
+        }
+        if flow.is_empty {
             self.level = 0.0;
             self.result.empties += gave - made;
         } else {
             self.level = (self.level + made - gave).clamp(0.0, self.capacity);
         }
         self.result.taken += gave;
-        self.waiting = (self.waiting + (wanted - asked) * time).max(0.0);
+        self.waiting = (self.waiting + (wanted - flow.asked) * time).max(0.0);
         self.level_seconds += time * before.midpoint(self.level);
         self.seconds += time;
         self.result.lowest = self.result.lowest.min(self.level);
@@ -327,6 +424,7 @@ impl FluidRing {
                 at: Duration::from_secs_f64(self.seconds),
                 taken: self.result.taken as u64,
                 retired: 0,
+                assists: self.assisted,
                 threshold: controller.targets().threshold,
                 lowest: from.min(self.level) as u64,
             });

@@ -332,7 +332,7 @@ fn ids_taken_during_a_fill_above_the_threshold_are_not() {
 /// back on it.
 #[test]
 fn a_level_that_falls_at_the_end_of_a_fill_raises_the_threshold() {
-    let controller = ThresholdController::new(10..=200, 256);
+    let controller = ThresholdController::new(10..=200, 256, 0);
     let made = with(|setup| setup.controller = Some(controller));
     let stripe = made.stripe();
     let threshold = || stripe.watermark.threshold();
@@ -359,7 +359,7 @@ fn room_that_others_have_promised_is_left_to_them() {
 
 /// With a threshold that moves: what takes ask for is filled up to the goal.
 fn adaptive() -> (Made, usize) {
-    let controller = ThresholdController::new(10..=100, 256);
+    let controller = ThresholdController::new(10..=100, 256, 0);
     let goal = controller.targets().goal(256) as usize;
     let made = with(|setup| setup.controller = Some(controller));
     (made, goal)

@@ -90,7 +90,7 @@ fn a_consumer_that_leaves_wakes_the_next_for_the_rest() {
 /// A full ring whose threshold comes down in some milliseconds of learning, and that
 /// threshold.
 fn full_and_learning() -> (Made, u64) {
-    let controller = ThresholdController::new(10..=250, 256);
+    let controller = ThresholdController::new(10..=250, 256, 0);
     let before = controller.targets().threshold;
     let made = with(|setup| setup.controller = Some(controller));
     made.filler.fill(FillCause::Padding).unwrap();
