@@ -69,10 +69,10 @@ const CAPACITIES: std::ops::RangeInclusive<u32> = 6..=24;
 ///
 /// Measures what the machine can do, runs the load on real rings of several
 /// capacities and thresholds, and recommends the smallest one with a margin of 2: it
-/// carries twice what the smallest ring without empties does, or twice what is taken
-/// during the longest wake-up of this machine if that is more. The recommended ring
-/// then runs for much longer; one empty sends the search on, and so does a level below
-/// a quarter of the ring.
+/// carries twice what the smallest ring without empties does, or twice what the model
+/// asks for if that is more. The recommended ring then runs for much longer; one empty
+/// sends the search on, and so does a level below a quarter of the ring, to rings that are
+/// up to four times as large where takes make IDs themselves in time.
 ///
 /// IDs are taken at the moments when they are due, whatever came of those before.
 /// They are thrown away; no lease is taken and no secret is read. The machine
@@ -171,7 +171,12 @@ fn measure(
         None => producers_for(&load, &machine, cores.saturating_sub(consumers)),
     };
     let mut choices = choices(args);
-    let slots = model::slots_needed(&load, &machine, producers);
+    let threads = model::Threads {
+        producers,
+        consumers,
+        cores,
+    };
+    let slots = model::slots_needed(&load, &machine, threads);
     if let (true, Some(slots)) = (args.capacity.is_empty(), slots) {
         model::prune(&mut choices, slots);
     }

@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(ring(twice, striped(64)), Ok(config(1 << 17, 50)));
         // Producers and takes together make 80 M/s, and 20 M/s x 10 ms are missing.
         let found = ring("1M 100M:10ms/1s", assisted(40_000_000, 4000));
-        assert_eq!(found, Ok(config(1 << 20, 50)));
+        assert_eq!(found, Ok(config(1 << 20, 53)));
         let slow = Err(SizingError::TooSlow {
             wanted: 1e8,
             made: 8e7,

@@ -38,6 +38,8 @@ pub(crate) struct Measurement {
     pub(crate) in_place: u64,
     /// Threshold fills that were completed.
     pub(crate) fills: u64,
+    /// Runs that takes made for the ring, because it had few IDs.
+    pub(crate) assists: u64,
     /// From the moment at which an ID was due to its return.
     pub(crate) latency: Histogram,
     /// The ring over time, at least a millisecond apart.
@@ -87,6 +89,7 @@ impl Measurement {
             empties: after.empties - before.empties,
             in_place: after.in_place - before.in_place,
             fills: after.fills.threshold - before.fills.threshold,
+            assists: after.fills.assist - before.fills.assist,
             samples,
             ..Self::nothing()
         };
@@ -155,6 +158,7 @@ impl Measurement {
             empties: 0,
             in_place: 0,
             fills: 0,
+            assists: 0,
             latency: histogram(),
             samples: Vec::new(),
             took: Duration::ZERO,

@@ -143,6 +143,7 @@ fn setting(trial: &Trial) -> Value {
         "refused": trial.total.refused,
         "missed": trial.total.missed,
         "fills": trial.total.fills,
+        "assists": trial.total.assists,
         "lowest_level": trial.lowest_level,
         "lowest_threshold": trial.carried(),
         "mean_level": trial.mean_level().round(),

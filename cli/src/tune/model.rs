@@ -12,13 +12,28 @@ use crate::threshold::Threshold;
 const FAR_BELOW: usize = 16;
 const FAR_ABOVE: usize = 64;
 
+/// The threads that take part.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Threads {
+    pub(super) producers: usize,
+    pub(super) consumers: usize,
+    pub(super) cores: usize,
+}
+
 /// How many IDs have to lie below the threshold, from the longest wake-up of this
-/// machine; `None` if no ring is enough.
-pub(super) fn slots_needed(load: &Load, machine: &Machine, producers: usize) -> Option<usize> {
-    let fill_rate = (machine.fill_rate * producers as f64) as u64;
-    let fill_rate = Rate::new(fill_rate.clamp(1, Rate::MAX.per_second())).ok()?;
+/// machine and what takes make themselves; `None` if no ring is enough.
+pub(super) fn slots_needed(load: &Load, machine: &Machine, threads: Threads) -> Option<usize> {
+    let rate_of = |count: usize| {
+        let rate = (machine.fill_rate * count as f64) as u64;
+        Rate::new(rate.clamp(1, Rate::MAX.per_second())).ok()
+    };
     let wake = Duration::from_secs_f64(machine.wake_longest);
-    let config = plan::capacity_for(load, &plan::Machine::new(fill_rate, wake)).ok()?;
+    // A take assists as fast as a producer fills, one at a time for each core.
+    let assisting = threads.consumers.min(threads.cores);
+    let machine = plan::Machine::new(rate_of(threads.producers)?, wake)
+        .with_assist_rate(rate_of(assisting)?)
+        .with_stripes(threads.cores.next_power_of_two());
+    let config = plan::capacity_for(load, &machine).ok()?;
     config.threshold().in_slots(config.capacity()).ok()
 }
 
@@ -56,25 +71,30 @@ mod tests {
 
     fn slots(rate: &str, burst: &str, producers: usize) -> Option<usize> {
         let load = Load::steady(rate.parse().unwrap()).with_burst(burst.parse().unwrap());
-        slots_needed(&load, &MACHINE, producers)
+        let threads = Threads {
+            producers,
+            consumers: 1,
+            cores: 2,
+        };
+        slots_needed(&load, &MACHINE, threads)
     }
 
     #[test]
-    fn a_burst_is_met_by_what_lies_below_the_threshold() {
+    fn a_burst_is_met_by_takes_that_assist() {
         let slots = slots("1M", "20M:100ms/1s", 1).unwrap();
-        // 20 M/s x 1 ms, rounded up to whole percents.
-        assert!((20_000..23_000).contains(&slots), "{slots}");
-        assert_eq!(minimum_capacity(slots, Threshold::Percent(75)), 32_768);
-        assert_eq!(minimum_capacity(slots, Threshold::Percent(25)), 131_072);
-        assert_eq!(minimum_capacity(slots, Threshold::Adaptive), 32_768);
+        // A tenth of 1,024 slots, one stripe, is more than 20 M/s x 5 us: half of them.
+        assert_eq!(slots, 512);
+        assert_eq!(minimum_capacity(slots, Threshold::Percent(75)), 1024);
+        assert_eq!(minimum_capacity(slots, Threshold::Percent(25)), 2048);
+        assert_eq!(minimum_capacity(slots, Threshold::Adaptive), 1024);
     }
 
     #[test]
     fn a_burst_that_outruns_a_producer_needs_the_difference() {
-        // 500 M/s x 1 ms, and 100 M/s x the 9 ms that are left.
-        let alone = slots("1M", "500M:10ms/1s", 1).unwrap();
-        assert!((1_400_000..1_425_000).contains(&alone), "{alone}");
-        assert!(slots("1M", "500M:10ms/1s", 2).unwrap() < 700_000);
+        // A producer leaves 600 M/s missing and, once the level is low, takes 200 M/s.
+        let alone = slots("1M", "1G:10ms/1s", 1).unwrap();
+        assert!((4_700_000..4_900_000).contains(&alone), "{alone}");
+        assert!(slots("1M", "1G:10ms/1s", 2).unwrap() < 100_000);
         assert_eq!(slots("1G", "2G:10ms/1s", 1), None, "more than is made");
     }
 

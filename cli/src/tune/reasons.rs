@@ -63,9 +63,17 @@ fn wake_up(outcome: &Outcome, recommended: Setting) -> String {
             short(peak - filled)
         ),
     };
+    let assisted = match outcome.findings.trial(recommended) {
+        Some(trial) if trial.total.assists > 0 => format!(
+            " Takes that left very few IDs made some themselves {} times, so that no wake-up has to be \
+             bridged.",
+            grouped(trial.total.assists)
+        ),
+        _ => " Where that is not enough, takes make IDs themselves in time.".to_owned(),
+    };
     format!(
         "At the peak {} IDs are taken during the longest wake-up ({} IDs/s x {}); below the \
-         threshold{} lie {}, {} times as many. From then on the ring {then}.",
+         threshold{} lie {}, {} times as many. From then on the ring {then}.{assisted}",
         short(needed),
         short(peak),
         time(wake),

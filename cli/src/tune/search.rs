@@ -9,7 +9,9 @@
 //!    recommended setting carries [`MARGIN`] times what is needed.
 //! 3. **Proof.** The recommended setting runs for much longer. If it has empties, the
 //!    search goes on above it. If its level falls below [`KEPT`], the next one is proven,
-//!    and where none keeps as much, the one that kept the most is recommended.
+//!    and where none keeps as much, the one that kept the most is recommended. Where takes
+//!    assisted the level stays at their mark, however late a producer is: no ring beyond
+//!    [`LARGER`] times as many slots is tried for what it keeps.
 //!
 //! Only a run without empties, in which the IDs were taken when they were due, speaks for a
 //! setting. Without one nothing is recommended.
@@ -41,6 +43,10 @@ pub(super) const MARGIN: usize = 2;
 
 /// The share of its slots that the recommended ring keeps at its lowest level.
 pub(super) const KEPT: f64 = 0.25;
+
+/// How many times as large a ring may be only because it keeps more than one that takes
+/// have kept from running dry.
+const LARGER: usize = 4;
 
 /// What a run is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -240,7 +246,7 @@ impl<R: Runner> Search<'_, R> {
         // Those that pass, and keep too little.
         let mut low = Vec::new();
         while let Some(setting) = self.with_margin(minimum, &low) {
-            if self.is_low(setting) && !low.is_empty() {
+            if !low.is_empty() && (self.is_low(setting) || self.is_too_large(setting, &low)) {
                 break;
             }
             let proof = self.prove(setting)?;
@@ -263,6 +269,15 @@ impl<R: Runner> Search<'_, R> {
         };
         let proof = self.prove_for_long(best)?;
         Ok(proof != Proof::Failed && self.accept(minimum, best, proof))
+    }
+
+    /// Whether this setting is much larger than one of `low` that takes have kept up.
+    fn is_too_large(&self, setting: Setting, low: &[Setting]) -> bool {
+        low.iter().any(|low| {
+            let trial = self.findings.trial(*low);
+            trial.is_some_and(|trial| trial.total.assists > 0)
+                && setting.capacity > low.capacity.saturating_mul(LARGER)
+        })
     }
 
     /// Whether runs speak for this recommendation, which is noted then. Those of the setting
@@ -440,6 +455,9 @@ mod tests {
     struct FakeMachine {
         /// Slots that are needed in the n-th run of a setting.
         needs: fn(u32) -> usize,
+        /// Runs that takes make for a ring that carries less than is needed; then it is not
+        /// empty, and a tenth of it is left.
+        assists: u64,
         /// Nanoseconds that all takes last.
         nanos: fn(Setting, Stage) -> u64,
         /// Whether all IDs that are due are taken by the end of a run.
@@ -453,6 +471,7 @@ mod tests {
         fn new(needs: fn(u32) -> usize) -> Self {
             Self {
                 needs,
+                assists: 0,
                 nanos: |_, _| 100,
                 keeps_pace: |_| true,
                 runs: BTreeMap::new(),
@@ -482,11 +501,17 @@ mod tests {
             let needs = (self.needs)(*runs);
             let empties = needs.saturating_sub(setting.carries()) as u64;
             let lowest = setting.carries().saturating_sub(needs);
+            let assists = if empties > 0 { self.assists } else { 0 };
+            let (empties, lowest) = match assists {
+                0 => (empties, lowest),
+                _ => (0, setting.capacity / 10),
+            };
             let nanos = (self.nanos)(setting, stage);
             let mut run = measurement(empties, nanos, lowest);
             if !(self.keeps_pace)(stage) {
                 run.by_end /= 2;
             }
+            run.assists = assists;
             for sample in &mut run.samples {
                 sample.threshold = setting.carries();
             }
@@ -649,6 +674,21 @@ mod tests {
         // With another threshold there is one that does, and it costs no more.
         let findings = FakeMachine::new(|_| 3000).find(&[quarter, LOW], None, 3000);
         assert_eq!(findings.recommended, Some(Setting::new(16_384, LOW)));
+    }
+
+    #[test]
+    fn a_ring_that_takes_keep_up_is_not_left_for_one_of_any_size() {
+        // A producer is so late that a million are taken meanwhile.
+        let mut machine = FakeMachine::new(|_| 1_000_000);
+        machine.assists = 5;
+        let findings = machine.find(&[LOW, HIGH], None, 1024);
+        let recommended = findings.trial_of_recommended().unwrap();
+        // Twice the 1,024 lie below half of 4,096 slots.
+        assert!(recommended.is_clean() && findings.is_proven);
+        let capacity = recommended.setting.capacity;
+        assert!((4096..=4 * 4096).contains(&capacity), "{capacity}");
+        let largest = findings.trials.keys().map(|setting| setting.capacity).max();
+        assert!(largest <= Some(4 * 4096), "{largest:?}");
     }
 
     #[test]

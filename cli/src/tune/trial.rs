@@ -93,6 +93,7 @@ impl Trial {
         total.missed += run.missed;
         total.empties += run.empties;
         total.fills += run.fills;
+        total.assists += run.assists;
         total.took += run.took;
         total.latency += &run.latency;
         let lowest = run.lowest_level().unwrap_or(self.lowest_level);

@@ -257,6 +257,12 @@ fn low_level(outcome: &Outcome) -> Option<String> {
             "with a threshold of {percent} % no ring keeps more: allow a higher one, such as \
              --threshold 50%"
         ),
+        _ if trial.total.assists > 0 => format!(
+            "a producer was late, and takes made IDs themselves in time, {} times in {}: that is what \
+             they are for, and a larger ring only lets them do it less often",
+            grouped(trial.total.assists),
+            time(trial.seconds())
+        ),
         _ => format!(
             "a ring twice as large keeps more, and costs {} more: there was no time for one, or none \
              among the choices",
