@@ -21,6 +21,11 @@
 //! an assist is the producers' matter, whose next fill reports it: the take has its ID and
 //! returns it. A thread that is stopped in an assist keeps the permission, and the stripe
 //! is as one without assists.
+//!
+//! A thread that is stopped while it publishes holds back what others publish in the same
+//! stripe. A run for it would be hidden, so none is made: takes empty the stripe, go on to
+//! another one, and assist that. So with two stripes or more the takes of a core find IDs
+//! as long as there is one stripe in which no thread is stopped.
 
 use super::{Filler, LONGEST_RUN};
 use crate::events;
@@ -34,7 +39,7 @@ impl Filler {
     /// unless another thread does.
     #[cold]
     pub(super) fn assist(&self, stripe: &Stripe) {
-        if !stripe.assist.claim() {
+        if stripe.ring.is_held_back() || !stripe.assist.claim() {
             return;
         }
         if let Some(Ok(())) = catching(|| self.make_run_for(stripe)) {

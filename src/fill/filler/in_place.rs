@@ -2,7 +2,8 @@
 //!
 //! A claim on the timeline and the set-up of a run of the cipher cost as much as some
 //! hundred IDs. So a consumer that makes one makes a *run*: as many as about a microsecond
-//! allows, gives out what it was asked for and puts the rest into the stripe of its core.
+//! allows, gives out what it was asked for and puts the rest into the stripe of its core,
+//! or into the next one that no stopped thread holds back, which would hide them.
 //! The rest are IDs like a producer's: made under a permit, so that there is room, and
 //! under a recall mark, so that none of them outlives an invalidation.
 
@@ -25,17 +26,17 @@ pub(crate) struct MadeInPlace {
 
 impl Filler {
     /// Makes up to `out.len()` IDs for `out`, which must not be empty, and some more for
-    /// the stripe of this core if there is room.
+    /// a stripe if there is room.
     ///
     /// # Errors
     ///
     /// [`Refused`] if the timeline is at a limit; then none are made.
     pub(crate) fn make_in_place(&self, out: &mut [Id]) -> Result<MadeInPlace, Refused> {
-        let stripe = &self.stripes[self.stripes.here()];
         let is_short = out.len() < self.run / ENOUGH;
-        let room = is_short
-            .then(|| self.reserve(stripe, self.run - out.len()))
-            .flatten();
+        let open = |&place: &usize| !self.stripes[place].ring.is_held_back();
+        let room = (self.stripes.places_from(self.stripes.here()))
+            .find(|place| is_short && open(place))
+            .and_then(|place| self.reserve(&self.stripes[place], self.run - out.len()));
         let Some(room) = room else {
             let given = self.source.mint(out)?;
             return Ok(MadeInPlace { given, stocked: 0 });

@@ -64,12 +64,16 @@ impl Filler {
             count
         } else {
             self.note_level(stripe, left);
-            count + self.take_batch_elsewhere(place, &mut out[count..])
+            match self.take_batch_elsewhere(place, &mut out[count..]) {
+                Some(more) => count + more,
+                None => 0,
+            }
         }
     }
 
+    /// `None` in a child that an assist's clock has forked.
     #[cold]
-    fn take_batch_elsewhere(&self, home: usize, out: &mut [Id]) -> usize {
+    pub(super) fn take_batch_elsewhere(&self, home: usize, out: &mut [Id]) -> Option<usize> {
         let mut done = 0;
         for place in self.stripes.places_from(home).skip(1) {
             let stripe = &self.stripes[place];
@@ -79,16 +83,19 @@ impl Filler {
             // A look first: it leaves the cache lines of an empty stripe where they are.
             if !stripe.ring.is_empty() {
                 let (count, left) = stripe.ring.take_batch_leaving(&mut out[done..]);
-                self.note_level(stripe, left);
                 done += count;
+                if left < stripe.watermark.threshold() && !self.note_low(stripe, left) {
+                    return None;
+                }
             }
         }
-        done
+        Some(done)
     }
 
     /// Takes one ID from another stripe, and moves some more to the empty one at `home`,
     /// so that its next takes find them: up to half of what the other one has, and none
-    /// where a thread that was stopped would hide them.
+    /// where a thread that was stopped would hide them. Assists the other stripe where this
+    /// leaves it very few. `None` also in a child that the clock has forked then.
     #[cold]
     pub(super) fn take_elsewhere(&self, home: usize) -> Option<Id> {
         let own = &self.stripes[home];
@@ -114,14 +121,19 @@ impl Filler {
             let more = room.as_ref().map_or(0, Room::len);
             let mut ids = [Id::default(); MOVED + 1];
             let (count, left) = other.ring.take_batch_leaving(&mut ids[..=more]);
-            self.note_level(other, left);
             let Some((&id, moved)) = ids[..count].split_first() else {
+                self.note_level(other, left);
                 continue;
             };
             if let Some(room) = room {
                 other.count_moved(moved.len());
                 let inserted = room.stock(moved, mark);
                 self.count_given_up(moved.len() - inserted);
+            }
+            // Last, so that the moved IDs are not away for as long as an assist takes.
+            let is_low = left < other.watermark.threshold();
+            if is_low && !self.note_low(other, left) {
+                return None;
             }
             return Some(id);
         }
