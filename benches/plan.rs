@@ -75,7 +75,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// The capacity that the model says, for a threshold of 75 %.
 fn predicted(load: &Load) -> Result<usize, SizingError> {
     let fill_rate = FILL_RATE.parse().expect("a rate");
-    let config = plan::capacity_for(load, &Machine::new(fill_rate, LATE))?;
+    let config = plan::capacity_for(load, &Machine::new(fill_rate, LATE).with_assist_fill(None))?;
     Ok(config.capacity())
 }
 
@@ -176,7 +176,10 @@ fn run(
     let generator = stock::generator(0..stock::LAYOUT.nodes())
         .clock(LateClock)
         .capacity(capacity)
+        .stripes(1)
         .threshold_fill(fill)
+        // They would make up for any lateness.
+        .assist_fill(None)
         .build()?;
     let open_loop = OpenLoop {
         load,
