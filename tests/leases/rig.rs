@@ -97,7 +97,9 @@ impl Rig {
 
     /// The same without anything made before it is taken.
     pub(crate) fn in_place(&self) -> CachedGeneratorBuilder {
+        // One slot, for which no take makes anything.
         self.cached()
+            .capacity(1)
             .padding_fill(PaddingFill::Off)
             .threshold_fill(None)
             .on_empty(OnEmpty::Generate)
