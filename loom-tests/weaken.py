@@ -883,9 +883,9 @@ WEAKENINGS = [
     ),
     Weakening(
         "move-silent", "wait",
-        "the IDs that a take moves wake nobody",
+        "the IDs that a consumer puts into a stripe wake nobody",
         INSERT, "        if pushed > 0 {\n            self.waiters.notify();\n        }\n", "",
-        "stripes", "a_waiting_take_against_a_move",
+        "fill", "waiting_take_against_give_back",
     ),
     Weakening(
         "one-stripe-of-two", "R1",
