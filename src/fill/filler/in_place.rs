@@ -9,11 +9,13 @@
 
 use super::{Filler, LONGEST_RUN};
 use crate::id::Id;
+use crate::sync;
 use crate::timeline::Refused;
 
-/// A consumer that is asked for this part of a run has shared the cost out well enough, and
-/// makes no more: what it put into its stripe would be copied twice.
-const ENOUGH: usize = 4;
+/// A consumer that is asked for this part of a run, a quarter, has shared the cost out well
+/// enough, and makes no more: what it put into its stripe would be copied twice. In a model,
+/// where a run is two IDs, all of it.
+const ENOUGH: usize = sync::size(4, 1);
 
 /// IDs that a consumer has made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
