@@ -56,7 +56,8 @@ fn takes_assist_the_stripe_that_they_have_gone_to() {
 #[test]
 fn nothing_is_made_for_a_stripe_that_would_hide_it() {
     let made = one_full();
-    let held_back = &made.filler.stripes[1];
+    // The empty one, in which there is room.
+    let held_back = &made.filler.stripes[0];
     held_back.ring.hold_back(1);
     made.filler.assist(held_back);
     assert_eq!((held_back.assists(), levels(&made)), (0, [0, 256]));
