@@ -164,7 +164,7 @@ fn take_some(ids: &CachedGenerator, count: usize) -> Vec<Id> {
     (0..count).map(|_| ids.take().unwrap()).collect()
 }
 
-/// Nothing out of the ordinary: takes, a batch, a handle, and a fill of 100.
+/// Nothing out of the ordinary: takes, a batch, a handle, and a fill of 164.
 fn normal_life() -> Vec<Id> {
     let ids = four_a_tick(900)
         .capacity(256)
@@ -180,6 +180,22 @@ fn normal_life() -> Vec<Id> {
     issued.extend(batch);
     eventually("the ring is filled", || ids.stats().fills.threshold == 1);
     drop(handle);
+    issued
+}
+
+/// Takes that leave very few IDs, until some have assisted.
+fn assisted_life() -> Vec<Id> {
+    let ids = four_a_tick(900)
+        .capacity(64)
+        .threshold_fill(ThresholdFill::default())
+        .build()
+        .unwrap();
+    let mut issued = Vec::new();
+    eventually("takes assist", || {
+        // Faster than a producer wakes up; each assist makes the four of a tick.
+        issued.extend(take_some(&ids, 62));
+        ids.stats().fills.assist > 1
+    });
     issued
 }
 
@@ -511,6 +527,18 @@ fn what_can_come_often_is_told_at_most_once_a_second() {
 }
 
 #[test]
+fn assists_are_reported_at_most_once_a_second() {
+    let recording = Recording::start();
+    assisted_life();
+    let first = &recording.of("ring assisted")[0];
+    let (count, suppressed) = (first.number("count"), first.number("suppressed"));
+    assert_eq!(first.text(), format!("TRACE count={count} suppressed=0"));
+    assert_eq!(suppressed, 0);
+    assert!((1..=32).contains(&count), "{count}");
+    recording.assert_throttled("ring assisted");
+}
+
+#[test]
 fn refusals_of_takes_and_of_fills_are_told() {
     let recording = Recording::start();
     let (_, reasons) = refused_life();
@@ -560,6 +588,7 @@ fn no_event_carries_a_secret_or_an_id() {
     let recording = Recording::start();
     let issued = [
         normal_life(),
+        assisted_life(),
         dry_life(),
         life_on_credit(),
         refused_life().0,
@@ -572,6 +601,7 @@ fn no_event_carries_a_secret_or_an_id() {
     let events = [
         "generator started",
         "ring filled",
+        "ring assisted",
         "ring ran dry",
         "borrowing near its limit",
         "refused",
