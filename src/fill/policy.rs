@@ -132,7 +132,7 @@ impl ThresholdFill {
 ///
 /// Between the request for a fill and its first IDs lies a wake-up, which takes
 /// milliseconds where other threads have the cores. A take that leaves its stripe below
-/// this mark makes as many IDs as about a microsecond allows, 32 to 512 by the backend of
+/// this mark makes as many IDs as about a microsecond allows, 64 to 512 by the backend of
 /// the cipher, and puts them there; one thread at a time for each stripe. So the capacity
 /// need not bridge a wake-up.
 ///

@@ -139,6 +139,14 @@ impl Stripe {
         });
     }
 
+    /// Whether a take that leaves so few IDs, but some, has nothing to do: a fill is asked
+    /// for, and there are too many for an assist. While producers are behind, most takes are
+    /// such.
+    #[inline]
+    pub(super) fn is_being_seen_to(&self, left: u64) -> bool {
+        left > self.low_mark && self.request.is_open()
+    }
+
     pub(super) fn count_retired(&self, count: usize) {
         self.counters.retired.fetch_add(count as u64, Relaxed);
     }

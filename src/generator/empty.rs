@@ -11,7 +11,7 @@ use crate::timeline::Refused;
 #[non_exhaustive]
 pub enum OnEmpty {
     /// Make a run of IDs right there, in the consumer's thread: as many as about a
-    /// microsecond allows, 32 to 512 by the backend of the cipher. The take gives one, and
+    /// microsecond allows, 64 to 512 by the backend of the cipher. The take gives one, and
     /// the rest goes into its stripe, where the next takes find it. So also without any
     /// producer an ID costs little on average, and one take in a run about a microsecond.
     /// A take then fails only when the lease or the borrow limit does.

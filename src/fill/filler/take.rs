@@ -34,6 +34,15 @@ impl Filler {
     #[cold]
     #[inline(never)]
     fn note_taken(&self, stripe: &Stripe, id: Id, left: u64) -> Option<Id> {
+        if stripe.is_being_seen_to(left) {
+            return Some(id);
+        }
+        self.note_taken_low(stripe, id, left)
+    }
+
+    // Out of line, so that the above keeps nothing in memory.
+    #[inline(never)]
+    fn note_taken_low(&self, stripe: &Stripe, id: Id, left: u64) -> Option<Id> {
         self.note_low(stripe, left).then_some(id)
     }
 

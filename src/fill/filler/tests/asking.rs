@@ -26,6 +26,17 @@ fn only_an_empty_ring_asks_a_second_producer() {
 }
 
 #[test]
+fn only_a_take_that_empties_the_ring_asks_a_second_producer() {
+    let made = SETUP.make();
+    made.fill_leaving(253).unwrap();
+    made.filler.requests.idle.store(BOTH, Relaxed);
+    for (left, still_idle) in [(2, 0b10), (1, 0b10), (0, 0)] {
+        assert!(made.take().is_some());
+        assert_eq!(idle(&made), still_idle, "{left} left");
+    }
+}
+
+#[test]
 fn a_fill_of_more_than_a_block_wakes_one_other_producer() {
     // Blocks of 16, so that several follow.
     let made = SETUP.make_with(8);
