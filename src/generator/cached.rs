@@ -1,5 +1,8 @@
 //! The generator with rings, one to a core.
 
+#[cfg(all(test, not(all(loom, feature = "loom"))))]
+mod tests;
+
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;

@@ -3,6 +3,8 @@
 //! Every ID is decrypted and its cell marked. A cell that is marked twice and
 //! an ID that lies outside fail at once, whichever thread sees them.
 
+mod cores;
+
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Release};

@@ -5,6 +5,7 @@
 
 #![cfg(unix)]
 
+mod cores;
 mod inside;
 
 use std::sync::atomic::AtomicBool;

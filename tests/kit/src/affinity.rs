@@ -1,5 +1,62 @@
 //! Which cores a thread runs on.
 
+#[cfg(target_os = "linux")]
+use std::io;
+
+/// The cores that a thread goes round, for tests in which threads change cores all the time.
+///
+/// Where threads can't be kept on a core, or there is only one, they stay where the system
+/// puts them, and a note says so; with `RINGFLAKE_REQUIRE_SERVERS` the test fails.
+#[derive(Clone, Debug)]
+pub struct Cores(Vec<usize>);
+
+impl Cores {
+    /// Those that this thread may run on.
+    pub fn of_this_thread() -> Self {
+        let (cores, obstacle) = Self::find();
+        if let Some(obstacle) = obstacle {
+            let this = std::thread::current();
+            let test = this.name().unwrap_or("a test");
+            let required = std::env::var_os("RINGFLAKE_REQUIRE_SERVERS").is_some();
+            assert!(!required, "{test}: threads change no cores: {obstacle}");
+            eprintln!("SKIPPED in {test}: threads change no cores: {obstacle}");
+        }
+        Self(cores)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn find() -> (Vec<usize>, Option<String>) {
+        let cores = allowed();
+        // In a thread of its own, which then may stay there.
+        let attempt = || cores.iter().try_for_each(|&core| try_to_bind_to(core));
+        let attempt = std::thread::scope(|scope| scope.spawn(attempt).join());
+        match attempt.expect("it does not panic") {
+            Err(error) => (Vec::new(), Some(error.to_string())),
+            Ok(()) if cores.len() < 2 => (cores, Some("there is only one".to_owned())),
+            Ok(()) => (cores, None),
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn find() -> (Vec<usize>, Option<String>) {
+        (Vec::new(), Some("this system binds no threads".to_owned()))
+    }
+
+    /// How many there are; 0 where threads can't be kept on them.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Has this thread run on the core of this number from now on, counted round. Allocates
+    /// nothing, so that a forked child may call it.
+    pub fn go_to(&self, number: usize) {
+        if !self.0.is_empty() {
+            #[cfg(target_os = "linux")]
+            bind_to(self.0[number % self.0.len()]);
+        }
+    }
+}
+
 /// Runs `work` in a thread that stays on the core on which it begins.
 ///
 /// # Panics
@@ -43,11 +100,20 @@ pub fn allowed() -> Vec<usize> {
 /// Has this thread run on `core` alone, from now on.
 #[cfg(target_os = "linux")]
 pub fn bind_to(core: usize) {
+    if let Err(error) = try_to_bind_to(core) {
+        panic!("{error}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn try_to_bind_to(core: usize) -> io::Result<()> {
     // SAFETY: a set of bits, for which zero bytes are the empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: the core is one that the system has named.
     unsafe { libc::CPU_SET(core, &mut set) };
     // SAFETY: the set is ours, and as large as it is said to be.
-    let failed = unsafe { libc::sched_setaffinity(0, size_of_val(&set), &set) };
-    assert_eq!(failed, 0, "{}", std::io::Error::last_os_error());
+    match unsafe { libc::sched_setaffinity(0, size_of_val(&set), &set) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }

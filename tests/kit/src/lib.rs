@@ -11,7 +11,7 @@
 //! | `RINGFLAKE_SCHEDULES=N` | so many schedules of the lease protocol, whatever is long |
 //! | `RINGFLAKE_SEED=N`, `RINGFLAKE_MUTATION=NAME` | one schedule, event by event |
 //! | `RINGFLAKE_FLEET=all` | fleets of every shape |
-//! | `RINGFLAKE_REQUIRE_SERVERS` | a server that is not installed fails its tests, in place of a note that they are skipped |
+//! | `RINGFLAKE_REQUIRE_SERVERS` | a server that is not installed fails its tests, in place of a note that they are skipped; so does a machine whose threads can't change cores |
 //! | `RINGFLAKE_TEST_PATIENCE=SECONDS` | how long `eventually` waits |
 
 #![allow(
