@@ -136,14 +136,14 @@ impl Filler {
 
     /// Fills one stripe and closes its request. Adds the number of IDs made to `made`, and
     /// returns the level.
-    fn serve_stripe(
+    pub(super) fn serve_stripe(
         &self,
         stripe: &Stripe,
         takes_asked: bool,
         made: &mut u64,
     ) -> Result<u64, Refused> {
         // Puts the request back, as `Unserved` does.
-        let open = OpenRequest::of(stripe);
+        let open = OpenRequest::of(stripe, takes_asked);
         let Stripe {
             ring, watermark, ..
         } = stripe;
@@ -246,16 +246,20 @@ impl Drop for Unserved<'_> {
 
 /// The request of a stripe, if it was open, that a producer has taken on and not yet
 /// served.
+///
+/// R4: one that takes have asked for was open when the producer chose the stripe. Another
+/// may have closed it since, and found no room because of this one's permits: then it counts
+/// on this one, which so has to put it back if it fails.
 struct OpenRequest<'a> {
     request: &'a StripeRequest,
     was_open: bool,
 }
 
 impl<'a> OpenRequest<'a> {
-    fn of(stripe: &'a Stripe) -> Self {
+    fn of(stripe: &'a Stripe, takes_asked: bool) -> Self {
         Self {
             request: &stripe.request,
-            was_open: stripe.request.is_open(),
+            was_open: takes_asked || stripe.request.is_open(),
         }
     }
 

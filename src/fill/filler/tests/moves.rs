@@ -178,6 +178,18 @@ fn stripes_whose_fill_is_refused_are_asked_for_still() {
     assert_eq!(made.wanted(), Some(FillCause::Threshold));
 }
 
+/// Of two producers that have found it open one closes it, finds no room, and leaves the
+/// missing IDs to the other, which holds the permits.
+#[test]
+fn r4_a_request_that_another_has_closed_is_put_back() {
+    let made = with(|setup| (setup.stripes, setup.ticks) = (2, 1));
+    let chosen = &made.filler.stripes[1];
+    made.filler.requests.request_for(&chosen.request);
+    chosen.request.close();
+    made.filler.serve_stripe(chosen, true, &mut 0).unwrap_err();
+    assert_eq!(made.are_open(), [false, true]);
+}
+
 #[test]
 fn ids_that_are_too_old_are_retired_in_all_stripes() {
     let max_age = Duration::from_secs(10);
