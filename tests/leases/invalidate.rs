@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use ringflake::{DirectGenerator, Handle, Id, OnEmpty, Refused, StaticLease, TakeError};
 
 use crate::rig::{EndsWhenDropped, Judge, Rig, SECOND, START, is_without_lease, one};
+use ringflake_kit::affinity::Cores;
 use ringflake_kit::eventually;
 use ringflake_kit::faulty_store::{Fault, Op};
 use ringflake_kit::small::{POLICIES, cached, layout};
@@ -150,12 +151,14 @@ fn those_who_wait_for_a_lease_that_was_given_are_told() {
     });
 }
 
-/// A block is never come back to here, so each ID tells when it was made.
+/// A block is never come back to here, so each ID tells when it was made. Takes change cores
+/// all the time, so that IDs are on their way between stripes in some of the calls.
 #[test]
 fn s4_takes_that_begin_after_it_returns_get_nothing_from_before() {
     let rig = Rig::new();
     let judge = Judge::new(&rig);
-    let ids = rig.cached().capacity(256).producers(2).build().unwrap();
+    let ids = (rig.cached().stripes(8).capacity(256).producers(2).build()).unwrap();
+    let cores = Cores::of_this_thread();
     // How often it has returned, and the blocks that were given up by then.
     let rounds = AtomicU64::new(0);
     let given_up = Mutex::new(HashSet::new());
@@ -165,11 +168,16 @@ fn s4_takes_that_begin_after_it_returns_get_nothing_from_before() {
         for way in 0..3 {
             let (ids, judge, rounds, given_up, over, taken) =
                 (&ids, &judge, &rounds, &given_up, &over, &taken);
+            let cores = &cores;
             let space = &rig.space;
             scope.spawn(move || {
                 let mut handle = Some(ids.handle().unwrap());
                 let mut batch = [Id::default(); 40];
-                while !over.load(Relaxed) {
+                for take in way.. {
+                    if over.load(Relaxed) {
+                        break;
+                    }
+                    cores.go_to(take / 2);
                     // Acquire: with the count come the blocks.
                     let before = rounds.load(Acquire);
                     let old: HashSet<u64> = given_up.lock().unwrap().clone();
@@ -283,7 +291,7 @@ fn s4_handles_that_restock_meanwhile_keep_nothing_old() {
                         // Acquire: whoever sees it begins after the recall.
                         let after = over.load(Acquire);
                         // One more than a stock.
-                        let taken = (0..=64).filter(|_| handle.take().is_ok()).count();
+                        let taken = (0..=128).filter(|_| handle.take().is_ok()).count();
                         if after {
                             old.fetch_add(taken as u64, Relaxed);
                             break;
