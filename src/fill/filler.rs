@@ -257,11 +257,16 @@ impl Filler {
         self.stripes.iter().all(|stripe| stripe.ring.is_empty())
     }
 
-    /// Whether a producer holds a permit, or has reserved slots that are not published.
-    pub(crate) fn has_more_to_come(&self) -> bool {
-        self.stripes
-            .iter()
-            .any(|stripe| stripe.ring.has_more_to_come())
+    /// Whether IDs may come though none can be made: somebody holds a permit, or has reserved
+    /// slots that are not published. For an attempt of [`wait`](Self::wait), which then is
+    /// made again when these have come or not.
+    pub(crate) fn waits_for_the_last(&self) -> bool {
+        let mut stripes = self.stripes.iter();
+        let have_some = stripes.any(|stripe| stripe.ring.has_more_to_come());
+        if have_some {
+            self.waiters.wait_for_the_last();
+        }
+        have_some
     }
 
     pub(crate) fn source(&self) -> &Source {

@@ -37,6 +37,15 @@
 //! of that is left; later publications have woken others. So the chain ends when
 //! no consumer is asleep or the ring is empty.
 //!
+//! # What comes last
+//!
+//! A consumer for which nothing more can be made sleeps only for what others have in their
+//! hands. That may be less than one for each that waits, and those who get none have to give
+//! up, so waking one at a time is not enough. Such a consumer notes that before it passes the
+//! gate to sleep, and the next notification wakes all. It looks for the note after it has
+//! raised the sequence. So it finds the note of each consumer that has passed the gate
+//! before, and any later one finds the sequence raised.
+//!
 //! The crate `event-listener` does the same, and keeps its listeners in a list under
 //! a lock, which it also takes when they are dropped. An attempt runs a user's clock. If
 //! that forks, the child drops a listener of a list whose lock another thread of the
@@ -44,6 +53,7 @@
 
 use std::fmt;
 use std::sync::PoisonError;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
@@ -58,6 +68,9 @@ pub(crate) struct Waiters {
     count: CachePadded<AtomicUsize>,
     /// Changes with each wake-up, under the gate. The filler's tests read it too.
     pub(super) sequence: AtomicU64,
+    /// Whether some sleep only for what others have in their hands.
+    // Of the standard library in a model, too: it is ordered by the gate, which models have.
+    for_the_last: AtomicBool,
     gate: Mutex<()>,
     condvar: Condvar,
 }
@@ -83,19 +96,25 @@ impl Waiters {
         Self {
             count: CachePadded::new(AtomicUsize::new(0)),
             sequence: AtomicU64::new(0),
+            for_the_last: AtomicBool::new(false),
             gate: Mutex::new(()),
             condvar: Condvar::new(),
         }
     }
 
-    /// Wakes one waiting consumer, which then wakes the next. To be called after each
-    /// publication.
+    /// Wakes one waiting consumer, which then wakes the next; or all, if some wait for the
+    /// last. To be called after each publication.
     ///
     /// Costs a fence and a load while no consumer waits.
     pub(crate) fn notify(&self) {
         if self.anybody_waits() {
             self.raise();
-            self.condvar.notify_one();
+            // Relaxed: ordered by the gate.
+            if self.for_the_last.swap(false, Relaxed) {
+                self.condvar.notify_all();
+            } else {
+                self.condvar.notify_one();
+            }
         }
     }
 
@@ -105,6 +124,13 @@ impl Waiters {
             self.raise();
             self.condvar.notify_all();
         }
+    }
+
+    /// To be called by an attempt after which the consumer sleeps though nothing more can be
+    /// made, because others have some in their hands.
+    pub(crate) fn wait_for_the_last(&self) {
+        // Relaxed: ordered by the gate.
+        self.for_the_last.store(true, Relaxed);
     }
 
     fn anybody_waits(&self) -> bool {

@@ -85,7 +85,7 @@ impl CachedGenerator {
                 Refused::BorrowLimit { .. } | Refused::NoLease { .. } => None,
                 refused
                     if !matches!(refused, Refused::Invalidated | Refused::Forked)
-                        && self.filler.has_more_to_come() =>
+                        && self.filler.waits_for_the_last() =>
                 {
                     None
                 }

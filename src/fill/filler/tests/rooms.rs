@@ -1,5 +1,10 @@
 //! Room that consumers reserve, and what they put back.
 
+use std::sync::mpsc;
+use std::thread;
+
+use ringflake_kit::eventually;
+
 use super::*;
 use crate::fill::RecallMark;
 use crate::fill::filler::insert::Room;
@@ -34,6 +39,38 @@ fn r4_room_that_a_consumer_is_done_with_is_looked_at() {
     }
     let room = filler.reserve(made.stripe(), 300).unwrap();
     assert_eq!(room.len(), 254, "what was not used is free again");
+}
+
+/// Waits go on for what another thread is about to put into a stripe, also where nothing more
+/// can be made. It is less than one for each of them, and nothing else comes.
+#[test]
+fn waits_for_the_last_end_also_for_those_who_get_none() {
+    const WAITING: usize = 5;
+    let made = SETUP.make();
+    let room = made.filler.reserve(made.stripe(), 2).unwrap();
+    let mark = made.filler.recall_mark();
+    let (ended, ends) = mpsc::channel();
+    for _ in 0..WAITING {
+        let (filler, ended) = (Arc::clone(&made.filler), ended.clone());
+        // Not joined: it may never come to its end.
+        thread::spawn(move || {
+            let attempt = || match filler.take_batch(&mut [Id::default()]) {
+                0 if filler.waits_for_the_last() => None,
+                count => Some(count),
+            };
+            ended.send(filler.wait(Duration::MAX, attempt).unwrap())
+        });
+    }
+    // The time that they need to fall asleep: an awake one finds the rest by itself.
+    thread::sleep(Duration::from_millis(50));
+    assert_eq!(ends.try_recv(), Err(mpsc::TryRecvError::Empty));
+    assert_eq!(room.stock(&[Id::default(); 2], mark), 2);
+    let mut counts = Vec::new();
+    eventually("all have ended", || {
+        counts.extend(ends.try_iter());
+        counts.len() == WAITING
+    });
+    assert_eq!(counts.iter().sum::<usize>(), 2);
 }
 
 #[test]
