@@ -16,7 +16,7 @@ use ringflake_kit::affinity::Cores;
 use ringflake_kit::eventually;
 
 /// Longer than any take that waits sleeps, unless nobody wakes it.
-const WAIT: Duration = Duration::from_secs(20);
+const WAIT: Duration = Duration::from_secs(60);
 
 const TICKS: u64 = 64;
 

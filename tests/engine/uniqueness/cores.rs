@@ -11,7 +11,7 @@ use ringflake_kit::eventually;
 use super::*;
 
 /// Longer than any take that waits sleeps, unless nobody wakes it.
-const WAIT: Duration = Duration::from_secs(20);
+const WAIT: Duration = Duration::from_secs(60);
 
 /// Ways to take, one after the other.
 const WAYS: [Way; 6] = [
@@ -110,7 +110,9 @@ impl Round {
                             Err(error) if lease_ended(error) => break,
                             Err(TakeError::Empty) => thread::yield_now(),
                             Err(error) => panic!("{error}"),
-                            Ok(()) if self.max_age.is_some() && wanderer.stop % 64 == 0 => {
+                            Ok(())
+                                if self.max_age.is_some() && wanderer.stop.is_multiple_of(64) =>
+                            {
                                 clock.advance(Duration::from_millis(200));
                             }
                             Ok(()) => {}
