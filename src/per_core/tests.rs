@@ -49,6 +49,17 @@ fn a_table_is_there_only_where_numbers_do_not_take_turns() {
 }
 
 #[test]
+fn a_core_finds_the_item_at_its_place() {
+    let mut items = PerCore::new(4, |place| place);
+    let found = |items: &PerCore<usize>, cores: [usize; 5]| cores.map(|core| items.place_of(core));
+    items.places = None;
+    assert_eq!(found(&items, [0, 1, 2, 7, usize::MAX]), [0, 1, 2, 3, 3]);
+    items.places = places(4, &[1, 2, 9]).map(Arc::new);
+    // Cores beyond the table go round.
+    assert_eq!(found(&items, [1, 2, 9, 3, CORES + 9]), [0, 1, 2, 3, 2]);
+}
+
+#[test]
 fn places_go_round_from_any_of_them() {
     let items = PerCore::try_new(4, |place| Ok::<_, ()>(place * 10)).unwrap();
     assert_eq!(items.iter().copied().collect::<Vec<_>>(), [0, 10, 20, 30]);
