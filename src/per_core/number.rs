@@ -47,7 +47,7 @@ impl CoreNumbers {
 }
 
 #[cold]
-fn by_a_call() -> usize {
+pub(super) fn by_a_call() -> usize {
     getcpu().unwrap_or_else(thread_count)
 }
 
@@ -84,8 +84,15 @@ pub fn run_on_core(_core: usize) {}
 
 /// The numbers of the cores that this thread may run on, in ascending order; none if the
 /// system does not say.
-#[cfg(target_os = "linux")]
 pub(super) fn allowed_cores() -> Vec<usize> {
+    #[cfg(target_os = "linux")]
+    return by_affinity();
+    #[cfg(not(target_os = "linux"))]
+    Vec::new()
+}
+
+#[cfg(target_os = "linux")]
+fn by_affinity() -> Vec<usize> {
     // SAFETY: a set of bits, for which zero bytes are the empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: the set is ours, and as large as it is said to be.
@@ -98,9 +105,4 @@ pub(super) fn allowed_cores() -> Vec<usize> {
     numbers
         .filter(|&core| unsafe { libc::CPU_ISSET(core, &set) })
         .collect()
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(super) fn allowed_cores() -> Vec<usize> {
-    Vec::new()
 }

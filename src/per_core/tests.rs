@@ -1,8 +1,12 @@
 //! Which item a thread finds.
 
-use std::thread;
+#[cfg(all(target_os = "linux", not(miri)))]
+use std::{env, process::Command};
 
-use super::number::{getcpu, rseq, thread_count};
+#[cfg(all(target_os = "linux", not(miri)))]
+use ringflake_kit::affinity;
+
+use super::number::{by_a_call, getcpu, rseq, thread_count};
 use super::*;
 
 /// Where the cores find their items.
@@ -65,7 +69,53 @@ fn places_go_round_from_any_of_them() {
     assert_eq!(items.iter().copied().collect::<Vec<_>>(), [0, 10, 20, 30]);
     assert_eq!(items.places_from(2).collect::<Vec<_>>(), [2, 3, 0, 1]);
     assert_eq!(items[3], 30);
-    assert!(items.here() < 4);
+    assert_eq!(items.len(), 4);
+}
+
+/// With numbers that take turns by themselves, and by a table.
+#[test]
+fn any_number_of_a_core_has_a_place() {
+    let mut items = PerCore::new(4, |place| place);
+    items.places = None;
+    let found = [0, 1, 2, 3, 4, 1023, 1026].map(|core| items.place_of(core));
+    assert_eq!(found, [0, 1, 2, 3, 0, 3, 2]);
+    items.places = places(4, &[2, 3, 5, 1021]).map(Arc::new);
+    let found = [2, 3, 5, 1021, 1024 + 3].map(|core| items.place_of(core));
+    assert_eq!(found, [0, 1, 2, 3, 1]);
+}
+
+/// So that the takes of two cores share no cache line.
+#[cfg(all(target_os = "linux", not(miri)))]
+#[test]
+fn threads_on_different_cores_find_different_items() {
+    let items = PerCore::new(MAX_ITEMS, |place| place);
+    let cores = affinity::allowed();
+    let at_once = number::rseq::Areas::find().is_some();
+    let found = |core| {
+        thread::scope(|scope| {
+            let bound = scope.spawn(|| {
+                affinity::bind_to(core);
+                (items.here(), items.here_at_once())
+            });
+            bound.join().unwrap()
+        })
+    };
+    for (rank, core) in cores.into_iter().enumerate() {
+        let place = rank % MAX_ITEMS;
+        assert_eq!(found(core), (place, at_once.then_some(place)), "{core}");
+    }
+}
+
+#[cfg(all(target_os = "linux", not(miri)))]
+#[test]
+fn a_process_that_is_bound_has_fewer_cores() {
+    assert_eq!(allowed_cores(), affinity::allowed());
+    // A quota of processor time may leave fewer.
+    assert!((1..=affinity::allowed().len()).contains(&cores()));
+    affinity::on_one_core(|| {
+        assert_eq!(cores(), 1);
+        assert_eq!(allowed_cores(), [affinity::here()]);
+    });
 }
 
 #[test]
@@ -93,12 +143,30 @@ fn a_thread_that_is_bound_to_a_core_finds_its_number() {
     for core in number::allowed_cores() {
         thread::scope(|scope| {
             scope.spawn(|| {
-                ringflake_kit::affinity::bind_to(core);
+                affinity::bind_to(core);
                 assert_eq!(CoreNumbers::find().here(), core);
                 assert_eq!(getcpu(), Some(core));
+                assert_eq!(by_a_call(), core);
             });
         });
     }
+}
+
+/// The area of a thread is there then, and says core 0 for ever.
+#[cfg(all(target_os = "linux", not(miri)))]
+#[test]
+fn threads_find_their_cores_where_a_tunable_of_glibc_forbids_the_area() {
+    let child = Command::new(env::current_exe().unwrap())
+        .args([
+            "per_core::tests::a_thread_that_is_bound_to_a_core_finds_its_number",
+            "--exact",
+        ])
+        .env("GLIBC_TUNABLES", "glibc.pthread.rseq=0")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&child.stdout);
+    assert!(child.status.success(), "{said}");
+    assert!(said.contains("1 passed"), "{said}");
 }
 
 #[cfg(all(
