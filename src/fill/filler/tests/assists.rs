@@ -24,6 +24,7 @@ fn a_take_assists_below_the_low_mark() {
     assert!(made.take().is_some());
     // A claim is for 64.
     assert_eq!((made.ring().len(), made.filler.assists()), (9 + 64, 1));
+    assert_eq!(made.filler.counters.given_up.load(Relaxed), 0);
     assert_eq!(made.wanted(), Some(FillCause::Threshold));
     let raws = std::iter::from_fn(|| made.ring().take()).map(|id| id.to_u64());
     assert!(raws.eq(first_raws(128).skip(55)));

@@ -28,6 +28,7 @@ fn a_run_gives_what_was_asked_for_and_stocks_the_rest() {
     // A claim is for 64.
     let (given, stocked) = (3, 61);
     assert_eq!(run, Ok(MadeInPlace { given, stocked }));
+    assert_eq!(made.filler.counters.given_up.load(Relaxed), 0);
     let rest = std::iter::from_fn(|| made.ring().take());
     let raws = out.into_iter().chain(rest).map(|id| id.to_u64());
     assert!(raws.eq(first_raws(64)));
@@ -35,7 +36,7 @@ fn a_run_gives_what_was_asked_for_and_stocks_the_rest() {
 
 #[test]
 fn nothing_is_stocked_where_a_run_is_asked_for_or_there_is_no_room() {
-    for (count, held) in [(128, 0), (200, 0), (3, 256)] {
+    for (count, held) in [(32, 0), (128, 0), (200, 0), (3, 256)] {
         let made = SETUP.make();
         let room = made.ring().reserve(held);
         let (given, stocked) = (count.min(64), 0);
@@ -51,6 +52,7 @@ fn only_what_there_is_room_for_is_made_besides() {
     let room = made.ring().reserve(250);
     let (given, stocked) = (3, 6);
     assert_eq!(make(&made, 3), Ok(MadeInPlace { given, stocked }));
+    assert_eq!(made.filler.counters.given_up.load(Relaxed), 0);
     drop(room);
 }
 
