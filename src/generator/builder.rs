@@ -198,7 +198,8 @@ impl CachedGeneratorBuilder {
         self
     }
 
-    /// When takes ask for a fill; `None` for never.
+    /// When takes ask for a fill; `None` for never. Each stripe has its share of the threshold,
+    /// rounded up to whole slots: [`check`](Self::check) shows that of all together.
     pub fn threshold_fill(mut self, fill: impl Into<Option<ThresholdFill>>) -> Self {
         self.threshold = fill.into();
         self
@@ -323,12 +324,13 @@ impl CachedGeneratorBuilder {
     /// the system.
     pub fn check(&self) -> Result<BuildCheck, BuildError> {
         let threshold = self.validate()?;
+        let stripes = self.stripe_count();
         let leases = self.setup.dry_run(|_| Ok(1))?;
         let borrow_limit = self.borrow_limit.unwrap_or(self.setup.borrow_limit());
         Ok(BuildCheck {
             capacity: self.capacity,
-            stripes: self.stripe_count(),
-            threshold,
+            stripes,
+            threshold: threshold.div_ceil(stripes) * stripes,
             borrow_limit: in_whole_ticks(&self.setup.layout, borrow_limit),
             leases,
         })
@@ -423,7 +425,7 @@ impl CachedGeneratorBuilder {
         events::started(
             capacity,
             stripe_count,
-            threshold,
+            filler.threshold(),
             count,
             &filler.source().timeline().leases(),
         );

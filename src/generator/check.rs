@@ -19,7 +19,8 @@ pub struct BuildCheck {
     /// The number of stripes, on this machine; 0 for a generator without a ring.
     pub stripes: usize,
     /// The level of all stripes, in slots, under which takes ask for a fill, each when its
-    /// own stripe is under its share of it; 0 for never.
+    /// own stripe is under its share of it; 0 for never. What was asked for, or up to a slot
+    /// more for each stripe, since shares are whole slots.
     pub threshold: usize,
     /// How far ahead of the clock IDs may lie, in whole ticks.
     pub borrow_limit: Duration,

@@ -3,6 +3,7 @@
 mod panics;
 mod producers;
 mod schedule;
+mod stripes;
 mod waiting;
 
 use std::ops::Range;
