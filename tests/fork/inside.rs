@@ -13,7 +13,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use ringflake::{Clock, Id, ManualClock, OnEmpty, Refused, TakeError};
+use ringflake::{
+    AssistFill, Clock, Id, ManualClock, OnEmpty, PaddingFill, Refused, TakeError, ThresholdFill,
+};
 use tracing::Event;
 
 use crate::HOUR;
@@ -243,6 +245,45 @@ fn u1_a_clock_that_forks_gives_the_child_nothing() {
 }
 
 /// It runs when a take has got what the ring had, and wants more.
+/// What a producer brings leaves the waiting take so few that it makes some, and reads the
+/// clock once more.
+#[test]
+fn u1_a_clock_that_forks_in_the_assist_of_a_waiting_take_gives_the_child_nothing() {
+    let mut forks = 0;
+    for at in 0.. {
+        let layout = layout(52, 8, 2);
+        let forker = Forker::new();
+        let ids = cached(layout, 0..1, 0..400)
+            .clock(ForkingClock {
+                clock: clock_at(layout, 0),
+                forker: Arc::clone(&forker),
+            })
+            .borrow_limit(HOUR)
+            .capacity(8)
+            .stripes(1)
+            .padding_fill(PaddingFill::Off)
+            .threshold_fill(ThresholdFill::percent(100))
+            .assist_fill(AssistFill::below(100))
+            .on_empty(OnEmpty::Wait(HOUR))
+            .build()
+            .unwrap();
+        let oracle = Oracle::new(layout, 0..1, 0..400);
+        let mark = |id: Id| oracle.mark(ids.inspect(id).unwrap()).unwrap();
+        let take = |out: &mut [Id]| {
+            let taken = ids.take().map(|id| out[0] = id).map(|()| 1);
+            taken.map_err(refusal)
+        };
+        let Some(report) = forker.report(at, take, mark) else {
+            break;
+        };
+        forks += 1;
+        assert_eq!(report, NOTHING, "U1: the child's, turn {at}");
+        (0..9).for_each(|_| ids.take().into_iter().for_each(mark));
+    }
+    // One that asks whether any can come, or none, and that of the assist.
+    assert!(forks >= 1, "no fork");
+}
+
 #[test]
 fn u1_a_hook_that_forks_gives_the_child_nothing() {
     let forks = forks_of_cached(Whose::Hook);
