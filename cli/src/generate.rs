@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
-use ringflake::{Id, OnEmpty, Refused, TakeError};
+use ringflake::{CachedGeneratorBuilder, Id, OnEmpty, Refused, TakeError};
 
 use crate::args::SupplyArgs;
 use crate::count::count;
@@ -69,15 +69,8 @@ fn print(args: &GenerateArgs, data_dir: &DataDir) -> Result<()> {
     };
     let job = Job {
         supply: Supply::new(&args.supply, data_dir, demand, |builder| {
-            builder
-                .capacity(capacity)
-                // The leases bound what is borrowed.
-                .borrow_limit(Duration::MAX)
-                // Everything passes through one ring, made by one producer, so
-                // that each thread takes IDs in the order of their time.
-                .stripes(1)
-                .assist_fill(None)
-                .on_empty(OnEmpty::Wait(PATIENCE))
+            // The leases bound what is borrowed.
+            in_order(builder.capacity(capacity)).borrow_limit(Duration::MAX)
         })?,
         left: AtomicU64::new(args.count),
         format: args.format,
@@ -86,6 +79,15 @@ fn print(args: &GenerateArgs, data_dir: &DataDir) -> Result<()> {
     in_threads(args.threads.get(), || job.consume())?;
     job.out().flush()?;
     Ok(())
+}
+
+/// Has everything pass through one ring, made by one producer, so that each thread takes IDs
+/// in the order in which they were made.
+fn in_order(builder: CachedGeneratorBuilder) -> CachedGeneratorBuilder {
+    builder
+        .stripes(1)
+        .assist_fill(None)
+        .on_empty(OnEmpty::Wait(PATIENCE))
 }
 
 /// What there is to print, and where.
@@ -156,5 +158,38 @@ impl Job {
     /// A chunk is written under one lock, so that lines stay whole.
     fn out(&self) -> MutexGuard<'_, BufWriter<Stdout>> {
         self.out.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringflake::{CachedGenerator, Layout, StaticLease};
+
+    use super::*;
+
+    #[test]
+    fn ids_come_in_the_order_in_which_they_were_made() {
+        let layout = Layout::RANDFLAKE;
+        let builder = CachedGenerator::builder(layout)
+            .plain()
+            .lease(StaticLease::assume_unique(layout, 0..1))
+            .borrow_limit(Duration::MAX)
+            .capacity(1 << 16);
+        let generator = in_order(builder).build().unwrap();
+        // The first one leaves few enough for an assist, by the default.
+        let mut batch = vec![Id::default(); 65_000];
+        let mut ids = Vec::new();
+        while ids.len() < 300_000 {
+            match generator.take_batch(&mut batch) {
+                Ok(count) => ids.extend(batch[..count].iter().map(|id| id.to_u64())),
+                Err(error) => assert!(matches!(error, TakeError::TimedOut { .. }), "{error}"),
+            }
+        }
+        assert!(ids.is_sorted(), "whole IDs");
+        let stats = generator.stats();
+        assert_eq!(
+            (stats.stripes, stats.fills.assist, stats.in_place),
+            (1, 0, 0)
+        );
     }
 }
