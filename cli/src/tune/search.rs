@@ -7,8 +7,9 @@
 //!    what it carries, or what the model says, if that is more: the model knows the
 //!    longest wake-up of this machine, and the short runs may not have met one. The
 //!    recommended setting carries [`MARGIN`] times what is needed.
-//! 3. **Proof.** The recommended setting runs for much longer. If it has empties, the
-//!    search goes on above it. If its level falls below [`KEPT`], the next one is proven,
+//! 3. **Proof.** The recommended setting runs for much longer. Where the time is over before
+//!    that, runs of those that carry no more count, too. If it has empties, the search goes on
+//!    above it. If its level falls below [`KEPT`], the next one is proven,
 //!    and where none keeps as much, the one that kept the most is recommended. Where takes
 //!    assisted the level stays at their mark, however late a producer is: no ring beyond
 //!    [`LARGER`] times as many slots is tried for what it keeps.
@@ -75,7 +76,8 @@ pub(super) struct Findings {
     /// The smallest viable setting.
     pub(super) minimum: Option<Setting>,
     pub(super) recommended: Option<Setting>,
-    /// Whether the recommended setting ran for as long as it should.
+    /// Whether the recommended setting, and others that carry no more, ran for as long as it
+    /// should.
     pub(super) is_proven: bool,
 }
 
@@ -109,6 +111,24 @@ impl Findings {
     pub(super) fn margin(&self) -> Option<f64> {
         let needed = self.needed(self.minimum?);
         Some(self.carried(self.recommended?) as f64 / needed.max(1) as f64)
+    }
+
+    /// For how long this setting, if it ran, and those that carry no more were without
+    /// empties: what has not emptied these would not have emptied it.
+    fn clean_seconds(&self, setting: Setting) -> f64 {
+        let covers = |it: Setting| match setting.threshold {
+            threshold if threshold == it.threshold => it.capacity <= setting.capacity,
+            Threshold::Percent(_) => {
+                it.capacity <= setting.capacity && it.carries() <= setting.carries()
+            }
+            Threshold::Adaptive => false,
+        };
+        let clean = (self.trials.values())
+            .filter(|trial| covers(trial.setting) && trial.is_clean() && trial.kept_pace());
+        match self.trial(setting) {
+            Some(_) => clean.map(Trial::seconds).sum(),
+            None => 0.0,
+        }
     }
 
     /// Whether it had empties, or one did that carries no less.
@@ -293,7 +313,11 @@ impl<R: Runner> Search<'_, R> {
         }
         self.findings.minimum = Some(minimum);
         self.findings.recommended = Some(setting);
-        self.findings.is_proven = proof == Proof::Passed;
+        self.findings.is_proven = match proof {
+            Proof::Passed => true,
+            // Where the time is over before it has run for long enough by itself.
+            _ => self.findings.clean_seconds(setting) >= self.runner.proof_seconds(),
+        };
         true
     }
 
@@ -334,7 +358,9 @@ impl<R: Runner> Search<'_, R> {
     }
 
     /// The viable setting with the fewest slots, and more than `above`. Among equals
-    /// one that ran comes first, and the one with the most left in its ring.
+    /// one that ran comes first, and the one with the most left in its ring; then a fixed
+    /// threshold, since takes that assist leave all rings of a size the same, and only a fixed
+    /// one carries in a longer run what it did in this one.
     fn minimum(&self, above: usize, may_not_have_run: bool) -> Option<Setting> {
         let is_next_to_underrun = |setting| {
             let smaller = self.choices.next_smaller(setting);
@@ -348,9 +374,16 @@ impl<R: Runner> Search<'_, R> {
         let settings = self.choices.settings();
         let viable = settings.filter(|&it| it.capacity > above && !self.findings.is_underrun(it));
         let best = viable
-            .filter_map(|setting| Some((Reverse(setting.capacity), worth(setting)?, setting)))
-            .max_by(|one, other| one.0.cmp(&other.0).then(one.1.total_cmp(&other.1)));
-        best.map(|(_, _, setting)| setting)
+            .filter_map(|setting| Some((worth(setting)?, setting)))
+            .max_by(|(one_worth, one), (other_worth, other)| {
+                let place =
+                    |it: &Setting| (Reverse(it.capacity), it.threshold != Threshold::Adaptive);
+                let (one, other) = (place(one), place(other));
+                (one.0.cmp(&other.0))
+                    .then(one_worth.total_cmp(other_worth))
+                    .then(one.1.cmp(&other.1))
+            });
+        best.map(|(_, setting)| setting)
     }
 
     /// The fewest slots that carry the margin, without those of `tried`; one that keeps
@@ -689,6 +722,34 @@ mod tests {
         assert!((4096..=4 * 4096).contains(&capacity), "{capacity}");
         let largest = findings.trials.keys().map(|setting| setting.capacity).max();
         assert!(largest <= Some(4 * 4096), "{largest:?}");
+    }
+
+    #[test]
+    fn of_rings_that_takes_keep_up_alike_a_fixed_one_is_the_minimum() {
+        let mut machine = FakeMachine::new(|_| 1_000_000);
+        machine.assists = 5;
+        for thresholds in [[HIGH, ADAPTIVE], [ADAPTIVE, HIGH]] {
+            let findings = machine.find(&thresholds, None, 1024);
+            let minimum = findings.minimum.unwrap();
+            assert_eq!(minimum.threshold, HIGH, "{thresholds:?}");
+        }
+    }
+
+    #[test]
+    fn runs_of_rings_that_carry_no_more_are_part_of_a_proof() {
+        // 8,192 slots have too little left in one run of their proof, and then there is time
+        // for a single run of twice as many.
+        let proven = |needs, runs| {
+            let mut machine = FakeMachine::new(needs);
+            machine.left = [1000, runs];
+            let findings = machine.find(&[HIGH], None, 3000);
+            assert_eq!(findings.recommended, Some(Setting::new(16_384, HIGH)));
+            assert_eq!(findings.trial_of_recommended().unwrap().runs, 1);
+            findings.is_proven
+        };
+        // Each run is a second long, of which a proof takes ten.
+        assert!(proven(|run| if run < 8 { 3000 } else { 6000 }, 9));
+        assert!(!proven(|run| if run < 3 { 3000 } else { 6000 }, 4));
     }
 
     #[test]
