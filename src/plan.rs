@@ -13,10 +13,10 @@
 //! use ringflake::plan::{self, Load, Machine};
 //!
 //! let load = Load::steady("1M".parse()?).with_burst("20M:100ms/1s".parse()?);
-//! // A wake-up takes up to 4 ms here, but takes make up for that.
+//! // A wake-up takes up to 4 ms here, but takes make up for that. Two stripes have room.
 //! let machine = Machine::new("400M".parse()?, Duration::from_millis(4));
 //! let config = plan::capacity_for(&load, &machine)?;
-//! assert_eq!(config.capacity(), 1024);
+//! assert_eq!(config.capacity(), 2048);
 //!
 //! let simulation = plan::simulate(&load, &machine, &config, Duration::from_secs(10));
 //! assert_eq!(simulation.empties, 0.0);
@@ -68,10 +68,11 @@ mod tests {
         }
     }
 
-    /// Without assists.
+    /// Without assists, and with one stripe.
     pub(super) fn machine(fill_rate: u64, wake_micros: u64) -> Machine {
         let wake = Duration::from_micros(wake_micros);
-        Machine::new(Rate::new(fill_rate).unwrap(), wake).with_assist_fill(None)
+        let machine = Machine::new(Rate::new(fill_rate).unwrap(), wake);
+        machine.with_assist_fill(None).with_stripes(1)
     }
 
     pub(super) fn config(capacity: usize, percent: u32) -> Config {

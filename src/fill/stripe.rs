@@ -48,7 +48,7 @@ use super::policy::{AssistFill, ThresholdFill};
 use super::recall::Insertions;
 use super::requests::StripeRequest;
 use super::watermark::{Totals, Watermark};
-use crate::per_core::PerCore;
+use crate::per_core::{MAX_ITEMS, PerCore};
 use crate::ring::{RingBuffer, RingError};
 use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::Relaxed;
@@ -80,6 +80,9 @@ struct Counters {
 impl Stripe {
     /// Slots of one that is worth while, unless the number of stripes is given.
     pub(crate) const MIN_SLOTS: usize = 1024;
+
+    /// The most that there can be.
+    pub(crate) const MOST: usize = MAX_ITEMS;
 
     /// `count` stripes for the cores, of `capacity` slots together, of which `count` must be
     /// a divisor. A take that leaves fewer than its share of `threshold` asks for a fill,

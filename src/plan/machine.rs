@@ -9,8 +9,8 @@ use crate::fill::{AssistFill, PolicyError, Stripe, ThresholdFill};
 use crate::ring::RingBuffer;
 
 /// How fast a machine is, as measured or as assumed, and what a plan does not choose of
-/// the generators on it: assists, which are as by default, and stripes, of which there is
-/// one.
+/// the generators on it: assists, which are as by default, and stripes, of which there are
+/// two, as on two cores.
 ///
 /// # Examples
 ///
@@ -45,7 +45,7 @@ impl Machine {
             take_rate: Rate::MAX,
             assist: Some(AssistFill::DEFAULT),
             assist_rate: fill_rate,
-            stripes: 1,
+            stripes: 2,
         }
     }
 
@@ -67,8 +67,10 @@ impl Machine {
         self
     }
 
-    /// The same with generators of so many [`stripes`], at least 1, but no more than one
-    /// for each 1,024 slots: by default a generator has as many as cores.
+    /// The same with generators of so many [`stripes`], rounded up to a power of two, from 1
+    /// to 64. By default a generator has as many as cores, but no more than one for each
+    /// 1,024 slots: so give the number of cores, and
+    /// [`capacity_for`](super::capacity_for) leaves room for a stripe on each.
     ///
     /// [`stripes`]: crate::CachedGeneratorBuilder::stripes
     #[must_use]
@@ -117,7 +119,20 @@ impl Machine {
     /// The stripes of a ring.
     pub(super) fn stripes(&self, config: &Config) -> usize {
         let room = config.capacity / Stripe::MIN_SLOTS;
-        self.stripes.min(room).max(1)
+        self.wanted_stripes().min(room).max(1)
+    }
+
+    /// The stripes of a ring that has room for all.
+    fn wanted_stripes(&self) -> usize {
+        (self.stripes.clamp(1, Stripe::MOST)).next_power_of_two()
+    }
+
+    /// The slots of the smallest ring that has room for all stripes.
+    pub(super) fn room_for_stripes(&self) -> usize {
+        match self.wanted_stripes() {
+            1 => 1,
+            count => count * Stripe::MIN_SLOTS,
+        }
     }
 
     /// A take that leaves fewer IDs in its stripe assists; 0 if none does.
@@ -224,6 +239,26 @@ mod tests {
         assert_eq!(figures(machine), (rate("500M"), micros(80), Rate::MAX));
         let other = machine.with_take_rate(rate("150M")).with_margin(3);
         assert_eq!(figures(other), (rate("500M"), micros(240), rate("150M")));
+    }
+
+    #[test]
+    fn stripes_are_as_many_as_a_generator_has() {
+        let machine = Machine::new("500M".parse().unwrap(), Duration::ZERO);
+        let config = |capacity| Config::new(capacity, ThresholdFill::percent(50)).unwrap();
+        for (count, slots, found) in [
+            (0, 1 << 16, 1),
+            (1, 1 << 16, 1),
+            (3, 1 << 16, 4),
+            (3, 2048, 2),
+            (3, 512, 1),
+            (192, 1 << 16, 64),
+            (192, 1 << 20, 64),
+        ] {
+            let machine = machine.with_stripes(count);
+            assert_eq!(machine.stripes(&config(slots)), found, "{count}, {slots}");
+        }
+        let room = |count| machine.with_stripes(count).room_for_stripes();
+        assert_eq!([1, 2, 3, 192].map(room), [1, 2048, 4096, 1 << 16]);
     }
 
     #[test]

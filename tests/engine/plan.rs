@@ -20,7 +20,9 @@ fn load(text: &str) -> Load {
 
 fn machines() -> impl Iterator<Item = Machine> {
     let of = |(rate, micros): (&str, u64)| {
-        Machine::new(rate.parse().unwrap(), Duration::from_micros(micros)).with_assist_fill(None)
+        Machine::new(rate.parse().unwrap(), Duration::from_micros(micros))
+            .with_assist_fill(None)
+            .with_stripes(1)
     };
     [("400M", 50), ("400M", 1000), ("100M", 300), ("50M", 4000)]
         .into_iter()

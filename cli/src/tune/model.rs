@@ -23,16 +23,17 @@ pub(super) struct Threads {
 /// How many IDs have to lie below the threshold, from the longest wake-up of this
 /// machine and what takes make themselves; `None` if no ring is enough.
 pub(super) fn slots_needed(load: &Load, machine: &Machine, threads: Threads) -> Option<usize> {
-    let rate_of = |count: usize| {
-        let rate = (machine.fill_rate * count as f64) as u64;
+    let rate_of = |count: usize, rate: f64| {
+        let rate = (rate * count as f64) as u64;
         Rate::new(rate.clamp(1, Rate::MAX.per_second())).ok()
     };
     let wake = Duration::from_secs_f64(machine.wake_longest);
-    // A take assists as fast as a producer fills, one at a time for each core.
+    // One take at a time for each core assists. Takes that other work keeps from running ask
+    // for nothing meanwhile: so they make as many as they would without it.
     let assisting = threads.consumers.min(threads.cores);
-    let machine = plan::Machine::new(rate_of(threads.producers)?, wake)
-        .with_assist_rate(rate_of(assisting)?)
-        .with_stripes(threads.cores.next_power_of_two());
+    let machine = plan::Machine::new(rate_of(threads.producers, machine.fill_rate)?, wake)
+        .with_assist_rate(rate_of(assisting, machine.running_fill_rate)?)
+        .with_stripes(threads.cores);
     let config = plan::capacity_for(load, &machine).ok()?;
     config.threshold().in_slots(config.capacity()).ok()
 }
@@ -63,6 +64,7 @@ mod tests {
 
     const MACHINE: Machine = Machine {
         fill_rate: 400e6,
+        running_fill_rate: 400e6,
         wake_usual: 10e-6,
         wake_slow: 5e-4,
         wake_longest: 1e-3,
@@ -70,23 +72,45 @@ mod tests {
     };
 
     fn slots(rate: &str, burst: &str, producers: usize) -> Option<usize> {
+        slots_on(&MACHINE, rate, burst, producers)
+    }
+
+    fn slots_on(machine: &Machine, rate: &str, burst: &str, producers: usize) -> Option<usize> {
         let load = Load::steady(rate.parse().unwrap()).with_burst(burst.parse().unwrap());
         let threads = Threads {
             producers,
             consumers: 1,
             cores: 2,
         };
-        slots_needed(&load, &MACHINE, threads)
+        slots_needed(&load, machine, threads)
     }
 
     #[test]
     fn a_burst_is_met_by_takes_that_assist() {
         let slots = slots("1M", "20M:100ms/1s", 1).unwrap();
-        // A tenth of 1,024 slots, one stripe, is more than 20 M/s x 5 us: half of them.
-        assert_eq!(slots, 512);
-        assert_eq!(minimum_capacity(slots, Threshold::Percent(75)), 1024);
-        assert_eq!(minimum_capacity(slots, Threshold::Percent(25)), 2048);
-        assert_eq!(minimum_capacity(slots, Threshold::Adaptive), 1024);
+        // A tenth of each of two stripes of 1,024 slots is more than 20 M/s x 5 us: half of
+        // them.
+        assert_eq!(slots, 1024);
+        assert_eq!(minimum_capacity(slots, Threshold::Percent(75)), 2048);
+        assert_eq!(minimum_capacity(slots, Threshold::Percent(25)), 4096);
+        assert_eq!(minimum_capacity(slots, Threshold::Adaptive), 2048);
+    }
+
+    #[test]
+    fn a_producer_that_is_kept_from_running_makes_takes_no_slower() {
+        let busy = Machine {
+            fill_rate: 17e6,
+            wake_longest: 0.06,
+            ..MACHINE
+        };
+        assert_eq!(slots_on(&busy, "1M", "20M:100ms/1s", 1), Some(1024));
+        // Takes that make no more than it does leave 3 M/s missing while it wakes up.
+        let slow = Machine {
+            running_fill_rate: 17e6,
+            ..busy
+        };
+        let slots = slots_on(&slow, "1M", "20M:100ms/1s", 1).unwrap();
+        assert!(slots > 100_000, "{slots}");
     }
 
     #[test]

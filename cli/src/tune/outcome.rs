@@ -220,6 +220,7 @@ pub(super) mod tests {
             load,
             machine: Machine {
                 fill_rate: 40e6,
+                running_fill_rate: 40e6,
                 wake_usual: 1e-5,
                 wake_slow: 5e-4,
                 wake_longest: 1e-3,
