@@ -2,14 +2,19 @@
 //! worth?
 //!
 //! ```sh
-//! cargo bench --bench plan [-- --only model|adaptive]
+//! cargo bench --bench plan [-- --only model|adaptive|assists|assist] [--trace NAME]
 //! ```
 //!
-//! Runs each of `tests/traces` on real rings, and finds the smallest capacity without
-//! an empty, which is held against that of `plan::capacity_for`. The threshold is
-//! 75 %, and one consumer takes each ID when it is due. Then, on rings of twice what
-//! is predicted, an adaptive threshold is held against the best of the fixed ones:
-//! of those without empties the one that keeps the fewest IDs.
+//! - `model`: runs each of `tests/traces` on real rings whose takes do not assist, and finds
+//!   the smallest capacity without an empty, which is held against that of
+//!   `plan::capacity_for`. The threshold is 75 %, and one consumer takes each ID when it is
+//!   due.
+//! - `adaptive`: on rings of twice what is predicted, an adaptive threshold is held against
+//!   the best of the fixed ones: of those without empties the one that keeps the fewest IDs.
+//! - `assists`: the rings that the model answers where takes assist, with one stripe and with
+//!   one a core, with one consumer and with one a core, on cores that have nothing else to do
+//!   and on cores that do. Where such a ring runs dry the next larger one runs, and so on.
+//! - `assist`: how long a take lasts that assists.
 //!
 //! How late a producer wakes up is chance on a machine that is shared, and a longer
 //! run meets a later one; so the measured capacity would depend on luck. Here each wake-up is late on purpose: the generators have a clock that
@@ -19,16 +24,19 @@
 
 use std::cell::Cell;
 use std::error::Error;
+use std::hint::{black_box, spin_loop};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::thread;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use ringflake::plan::{self, Load, Machine, SizingError, Trace};
-use ringflake::{Clock, Id, SystemClock, ThresholdFill};
+use ringflake::{AssistFill, CachedGenerator, Clock, Id, SystemClock, ThresholdFill};
 
 use self::common::flags;
 use self::common::measurement::Measurement;
-use self::common::open_loop::{OpenLoop, TakeObserver};
+use self::common::open_loop::{Histogram, OpenLoop, TakeObserver, histogram};
 use self::common::stock;
 use self::common::unique::Marks;
 
@@ -56,8 +64,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     } else {
         (&TRACES[..1], Duration::from_millis(100))
     };
+    let named = flags::value_of("--trace");
     let loads = traces
         .iter()
+        .filter(|(name, _)| named.as_ref().is_none_or(|named| named == name))
         .map(|&(name, text)| Ok((name, Load::from(text.parse::<Trace>()?))))
         .collect::<Result<Vec<_>, Box<dyn Error>>>()?;
     let only = flags::value_of("--only");
@@ -68,15 +78,48 @@ fn main() -> Result<(), Box<dyn Error>> {
     if wanted("adaptive") {
         hold_adaptive_against_fixed(&loads, time)?;
     }
+    if wanted("assists") {
+        hold_model_against_assists(&loads, time)?;
+    }
+    if wanted("assist") {
+        time_assists(time.min(Duration::from_secs(5)))?;
+    }
     println!("All IDs were unique.");
     Ok(())
 }
 
-/// The capacity that the model says, for a threshold of 75 %.
+/// A generator and what drives it.
+#[derive(Clone, Copy, Debug)]
+struct Setup {
+    consumers: usize,
+    stripes: usize,
+    assist: Option<AssistFill>,
+    fill: ThresholdFill,
+}
+
+impl Setup {
+    /// One consumer, one ring, and no take that makes up for lateness.
+    fn unassisted(fill: ThresholdFill) -> Self {
+        Self {
+            consumers: 1,
+            stripes: 1,
+            assist: None,
+            fill,
+        }
+    }
+
+    /// The capacity that the model says.
+    fn predicted(self, load: &Load) -> Result<usize, SizingError> {
+        let machine = Machine::new(FILL_RATE.parse().expect("a rate"), LATE)
+            .with_assist_fill(self.assist)
+            .with_stripes(self.stripes);
+        Ok(plan::capacity_for(load, &machine)?.capacity())
+    }
+}
+
+/// The capacity that the model says without assists, for a threshold of 75 %.
 fn predicted(load: &Load) -> Result<usize, SizingError> {
-    let fill_rate = FILL_RATE.parse().expect("a rate");
-    let config = plan::capacity_for(load, &Machine::new(fill_rate, LATE).with_assist_fill(None))?;
-    Ok(config.capacity())
+    Setup::unassisted(ThresholdFill::percent(75)).predicted(load)
 }
 
 fn hold_model_against_rings(loads: &[(&str, Load)], time: Duration) -> Result<(), Box<dyn Error>> {
@@ -107,14 +150,16 @@ fn hold_adaptive_against_fixed(
         let capacity = 2 * predicted(load)?;
         let mut best: Option<(u32, Outcome)> = None;
         for percent in [25, 50, 75] {
-            let run = run(load, time, capacity, ThresholdFill::percent(percent))?;
+            let setup = Setup::unassisted(ThresholdFill::percent(percent));
+            let run = run(load, time, capacity, setup)?;
             // Fewer empties first, then fewer IDs kept.
             if best.is_none_or(|(_, best)| run.rank() < best.rank()) {
                 best = Some((percent, run));
             }
         }
         let (percent, fixed) = best.expect("three ran");
-        let adaptive = run(load, time, capacity, ThresholdFill::adaptive())?;
+        let setup = Setup::unassisted(ThresholdFill::adaptive());
+        let adaptive = run(load, time, capacity, setup)?;
         println!(
             "| {name} | {capacity} | {percent} % | {} | {:.0} | {} | {:.0} |",
             fixed.empties, fixed.mean_level, adaptive.empties, adaptive.mean_level
@@ -127,7 +172,8 @@ fn hold_adaptive_against_fixed(
 /// The smallest capacity without an empty, from `start` on.
 fn smallest_capacity(load: &Load, time: Duration, start: usize) -> Result<usize, Box<dyn Error>> {
     let underruns = |capacity| {
-        let run = run(load, time, capacity, ThresholdFill::percent(75))?;
+        let setup = Setup::unassisted(ThresholdFill::percent(75));
+        let run = run(load, time, capacity, setup)?;
         Ok::<_, Box<dyn Error>>(run.empties > 0)
     };
     let mut capacity = start;
@@ -141,11 +187,174 @@ fn smallest_capacity(load: &Load, time: Duration, start: usize) -> Result<usize,
     Ok(capacity)
 }
 
+fn hold_model_against_assists(
+    loads: &[(&str, Load)],
+    time: Duration,
+) -> Result<(), Box<dyn Error>> {
+    /// So many times as large as predicted is the largest ring that is tried.
+    const FAR: usize = 16;
+    println!(
+        "| trace | consumers | other work | stripes | predicted | empties | of takes | assists | \
+         without empties |"
+    );
+    println!("|---|---:|---|---:|---:|---:|---:|---:|---:|");
+    let cores = cores();
+    for (name, load) in loads {
+        for (consumers, is_busy) in [(1, false), (cores, false), (cores, true)] {
+            for stripes in [1, cores] {
+                let setup = Setup {
+                    consumers,
+                    stripes: stripes.next_power_of_two(),
+                    assist: Some(AssistFill::default()),
+                    fill: ThresholdFill::percent(75),
+                };
+                let _busy = is_busy.then(OtherWork::start);
+                let predicted = setup.predicted(load)?;
+                let first = run(load, time, predicted, setup)?;
+                let (mut capacity, mut empties) = (predicted, first.empties);
+                while empties > 0 && capacity < FAR * predicted {
+                    capacity *= 2;
+                    empties = run(load, time, capacity, setup)?.empties;
+                }
+                let clean = match empties {
+                    0 => capacity.to_string(),
+                    _ => "none".to_owned(),
+                };
+                println!(
+                    "| {name} | {consumers} | {} | {} | {predicted} | {} | {} | {} | {clean} |",
+                    if is_busy { "on each core" } else { "none" },
+                    setup.stripes,
+                    first.empties,
+                    first.taken,
+                    first.assists,
+                );
+            }
+        }
+    }
+    println!();
+    Ok(())
+}
+
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// A thread for each core that wants all of its time, until this is dropped.
+struct OtherWork {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl OtherWork {
+    fn start() -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let spin = |_| {
+            let stop = Arc::clone(&stop);
+            thread::spawn(move || {
+                // Relaxed: a request to end, which carries nothing.
+                while !stop.load(Relaxed) {
+                    spin_loop();
+                }
+            })
+        };
+        let threads = (0..cores()).map(spin).collect();
+        Self { stop, threads }
+    }
+}
+
+impl Drop for OtherWork {
+    fn drop(&mut self) {
+        self.stop.store(true, Relaxed);
+        for thread in self.threads.drain(..) {
+            thread.join().expect("it only spins");
+        }
+    }
+}
+
+/// Times each take that assists, of one thread whose producer is always late. The model
+/// allows 5 us for it.
+fn time_assists(time: Duration) -> Result<(), Box<dyn Error>> {
+    println!(
+        "| takes that assist | number | p50, ns | p99 | p99.9 | max | longer than 5 us | than 10 us |"
+    );
+    println!("|---|---:|---:|---:|---:|---:|---:|---:|");
+    for (name, is_cold, is_busy) in [
+        ("one after the other", false, false),
+        ("with cold caches", true, false),
+        ("with cold caches, other work on each core", true, true),
+    ] {
+        let _busy = is_busy.then(OtherWork::start);
+        let generator = stock::generator(0..stock::LAYOUT.nodes())
+            .clock(LateClock)
+            .capacity(1 << 12)
+            .stripes(1)
+            .threshold_fill(ThresholdFill::percent(75))
+            .build()?;
+        let durations = assist_durations(&generator, time, is_cold)?;
+        let count = durations.len();
+        let longer_than = |nanos| {
+            let longer = count - durations.count_between(0, nanos);
+            100.0 * longer as f64 / count.max(1) as f64
+        };
+        println!(
+            "| {name} | {count} | {} | {} | {} | {} | {:.2} % | {:.2} % |",
+            durations.value_at_quantile(0.5),
+            durations.value_at_quantile(0.99),
+            durations.value_at_quantile(0.999),
+            durations.max(),
+            longer_than(5_000),
+            longer_than(10_000)
+        );
+    }
+    println!();
+    Ok(())
+}
+
+/// Times the takes that assist for so long; with cold caches each of them comes after a walk
+/// through more memory than a core's own caches hold.
+fn assist_durations(
+    generator: &CachedGenerator,
+    time: Duration,
+    is_cold: bool,
+) -> Result<Histogram, Box<dyn Error>> {
+    const WALK: usize = 8 << 20;
+    const LINE: usize = 64;
+    let low_mark = generator.stats().capacity.div_ceil(10);
+    let mut memory = vec![0_u8; if is_cold { WALK } else { 0 }];
+    let mut durations = histogram();
+    let mut marks = Marks::default();
+    let cipher = stock::cipher();
+    let started = Instant::now();
+    let mut assists = generator.stats().fills.assist;
+    while started.elapsed() < time {
+        if generator.stats().level <= low_mark {
+            for byte in memory.iter_mut().step_by(LINE) {
+                *byte = byte.wrapping_add(1);
+            }
+            black_box(&memory);
+        }
+        let before = Instant::now();
+        let id = generator.take()?;
+        let took = before.elapsed();
+        let now = generator.stats().fills.assist;
+        if now > assists {
+            durations.saturating_record(took.as_nanos() as u64);
+            assists = now;
+        }
+        let raw = cipher.decrypt(id.to_u64());
+        assert!(marks.mark(raw), "{raw:#x} came twice");
+    }
+    Ok(durations)
+}
+
 /// How a ring fared under a load.
 #[derive(Clone, Copy, Debug)]
 struct Outcome {
     /// How often a take found it empty.
     empties: u64,
+    taken: u64,
+    /// Runs that takes made for it.
+    assists: u64,
     /// IDs in it on average over time: by the mean rate, how old they become.
     mean_level: f64,
 }
@@ -170,20 +379,19 @@ fn run(
     load: &Load,
     time: Duration,
     capacity: usize,
-    fill: ThresholdFill,
+    setup: Setup,
 ) -> Result<Outcome, Box<dyn Error>> {
     let time = load.duration().unwrap_or(time).min(time);
     let generator = stock::generator(0..stock::LAYOUT.nodes())
         .clock(LateClock)
         .capacity(capacity)
-        .stripes(1)
-        .threshold_fill(fill)
-        // They would make up for any lateness.
-        .assist_fill(None)
+        .stripes(setup.stripes)
+        .threshold_fill(setup.fill)
+        .assist_fill(setup.assist)
         .build()?;
     let open_loop = OpenLoop {
         load,
-        consumers: 1,
+        consumers: setup.consumers,
         time,
         stop: &AtomicBool::new(false),
         groups_per_second: 1e6,
@@ -191,7 +399,7 @@ fn run(
     let due = load.demanded_by(time.as_secs_f64()) as usize;
     // Written to beforehand, so that no page fault falls between takes.
     let observer = || {
-        let mut ids = vec![Id::from_u64(u64::MAX); due + 1];
+        let mut ids = vec![Id::from_u64(u64::MAX); due / setup.consumers + (1 << 10)];
         ids.clear();
         Keeping(ids)
     };
@@ -207,6 +415,8 @@ fn run(
     let levels = run.samples.iter().map(|sample| sample.level as f64);
     Ok(Outcome {
         empties: run.empties,
+        taken: run.taken,
+        assists: run.assists,
         mean_level: levels.sum::<f64>() / run.samples.len() as f64,
     })
 }
