@@ -132,6 +132,8 @@ pub mod lease;
 #[cfg(feature = "sqlite")]
 pub mod local;
 mod per_core;
+#[cfg(test)]
+mod placement;
 pub mod plan;
 mod ring;
 mod source;

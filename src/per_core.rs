@@ -140,3 +140,27 @@ fn places(count: usize, allowed: &[usize]) -> Option<[u8; CORES]> {
     }
     Some(places)
 }
+
+#[cfg(all(test, not(all(loom, feature = "loom"))))]
+mod placement {
+    use std::collections::BTreeSet;
+    use std::convert::identity;
+
+    use super::*;
+    use crate::placement::{LINE, assert_begins_a_line};
+
+    #[test]
+    fn items() {
+        for count in [1, 2, 64] {
+            let items = PerCore::new(count, identity);
+            for item in items.iter() {
+                assert_begins_a_line("an item", item);
+            }
+            let lines: BTreeSet<usize> = items
+                .iter()
+                .map(|item| std::ptr::from_ref(item).addr() / LINE)
+                .collect();
+            assert_eq!(lines.len(), count, "no two share a line");
+        }
+    }
+}

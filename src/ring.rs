@@ -464,3 +464,14 @@ pub(crate) struct Level {
     /// Slots that no permit covers.
     pub(crate) room: u64,
 }
+
+#[cfg(all(test, not(all(loom, feature = "loom"))))]
+mod placement {
+    use super::*;
+    use crate::placement::assert_apart;
+
+    #[test]
+    fn counters() {
+        assert_apart!(Counters { [cursor] [tail] [reserved] [promised] });
+    }
+}

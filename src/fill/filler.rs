@@ -314,3 +314,21 @@ impl fmt::Debug for Filler {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, not(all(loom, feature = "loom"))))]
+mod placement {
+    use super::*;
+    use crate::placement::assert_apart;
+
+    #[test]
+    fn a_filler() {
+        assert_apart!(Filler {
+            [stripes, source, schedule, timetable, block, run, on_full]
+            [requests]
+            [waiters]
+            [recalls]
+            [counters]
+            [throttles]
+        });
+    }
+}

@@ -160,6 +160,18 @@ impl RecallMark {
 }
 
 #[cfg(all(test, not(all(loom, feature = "loom"))))]
+mod placement {
+    use super::*;
+    use crate::placement::assert_apart;
+
+    /// Every take of a handle reads it.
+    #[test]
+    fn recalls() {
+        assert_apart!(Recalls { [word] });
+    }
+}
+
+#[cfg(all(test, not(all(loom, feature = "loom"))))]
 mod tests {
     use super::*;
 

@@ -333,6 +333,18 @@ impl Requests {
 }
 
 #[cfg(all(test, not(all(loom, feature = "loom"))))]
+mod placement {
+    use super::*;
+    use crate::placement::assert_apart;
+
+    /// The first take of a crossing writes `wanted`, and looks for who is `idle`.
+    #[test]
+    fn requests() {
+        assert_apart!(Requests { [wanted] [idle] [producers] });
+    }
+}
+
+#[cfg(all(test, not(all(loom, feature = "loom"))))]
 mod tests {
     use super::*;
     use ringflake_kit::eventually;

@@ -203,3 +203,27 @@ impl AssistPermission {
         }
     }
 }
+
+#[cfg(all(test, not(all(loom, feature = "loom"))))]
+mod placement {
+    use super::*;
+    use crate::placement::{LINE, assert_apart};
+
+    #[test]
+    fn a_stripe() {
+        // What a take reads and nobody writes is apart from what moves the threshold, and
+        // that from what takes and producers write while the level is low.
+        assert_apart!(Stripe {
+            [ring, low_mark]
+            [watermark]
+            [request]
+            [insertions]
+            [assist]
+            [counters]
+        });
+        assert!(
+            size_of::<RingBuffer>() + size_of::<u64>() <= LINE,
+            "a take reads one line, and the threshold"
+        );
+    }
+}

@@ -204,6 +204,18 @@ impl fmt::Debug for Waiters {
 }
 
 #[cfg(all(test, not(all(loom, feature = "loom"))))]
+mod placement {
+    use super::*;
+    use crate::placement::assert_apart;
+
+    /// Each publication looks at the count, and most find nobody.
+    #[test]
+    fn waiters() {
+        assert_apart!(Waiters { [count] [sequence, for_the_last, gate, condvar] });
+    }
+}
+
+#[cfg(all(test, not(all(loom, feature = "loom"))))]
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::atomic::AtomicBool;

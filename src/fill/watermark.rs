@@ -135,6 +135,18 @@ impl Watermark {
 }
 
 #[cfg(all(test, not(all(loom, feature = "loom"))))]
+mod placement {
+    use super::*;
+    use crate::placement::assert_apart;
+
+    /// Takes read the threshold alone.
+    #[test]
+    fn a_watermark() {
+        assert_apart!(Watermark { [threshold] [above] [controller] });
+    }
+}
+
+#[cfg(all(test, not(all(loom, feature = "loom"))))]
 mod tests {
     use super::*;
     use ringflake_kit::eventually;
