@@ -29,9 +29,10 @@
 //! takes nothing meanwhile. So only others can empty the stripe: takes of other cores, where
 //! there are fewer stripes than cores, and threads that get this core. If all of the load
 //! comes to this one stripe, they take `R` x the time of an assist, for which 5 us are
-//! allowed: it takes one on a quiet machine, see `benches/README.md`. When it is done the level is higher by its run,
-//! or the next take goes on. So the wake-up is not part of it. With `A` and `F` together below
-//! `R` the level falls by the difference, for as long as the peak lasts.
+//! allowed: it takes one or two on a quiet machine, see `benches/README.md`. When it is done
+//! the level is higher by its run, or the next take goes on. So the wake-up is not part of it.
+//! With `A` and `F` together below `R` the level falls by the difference, for as long as the
+//! peak lasts.
 //!
 //! *Room for the stripes.* A generator has no more stripes than one for each 1,024 slots. With
 //! fewer than one a core, cores share the cache line that each take writes. And with a single
