@@ -227,3 +227,20 @@ mod placement {
         );
     }
 }
+
+#[cfg(all(test, not(all(loom, feature = "loom"))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stripes_share_the_slots_and_the_threshold() {
+        for (assist, low_mark) in [(None, 0), (Some(AssistFill::below(10)), 26)] {
+            let stripes = Stripe::one_per_core(4, 1024, 401, None, assist).unwrap();
+            let each = stripes.iter().map(|stripe| {
+                let threshold = stripe.watermark.threshold();
+                (stripe.ring.capacity(), threshold, stripe.low_mark)
+            });
+            assert!(each.eq([(256, 101, low_mark); 4]), "{stripes:?}");
+        }
+    }
+}
