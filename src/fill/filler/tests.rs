@@ -23,6 +23,7 @@ use crate::lease::Lease;
 use crate::ring::RingBuffer;
 use crate::timeline::Refused;
 use crate::timeline::{ClaimPolicy, Timeline};
+use crate::unwind::catching;
 
 /// 64 IDs to a tick, so that each claim gives no more.
 fn layout() -> Layout {
@@ -49,6 +50,8 @@ struct Limited {
     recalls: AtomicBool,
     /// The stripe whose request is opened at each reading, plus one.
     opens: AtomicUsize,
+    /// The room in the first stripe at the last reading.
+    room: AtomicUsize,
     later_ms: AtomicU64,
     filler: OnceLock<Weak<Filler>>,
 }
@@ -60,6 +63,8 @@ impl Clock for Limited {
         let mut ids = vec![Id::default(); self.takes.load(Relaxed)];
         if let Some(filler) = self.filler.get().and_then(Weak::upgrade) {
             assert_eq!(filler.stripes[0].ring.take_batch(&mut ids), ids.len());
+            let room = filler.stripes[0].ring.settled_level().room;
+            self.room.store(room as usize, Relaxed);
             if self.recalls.load(Relaxed) {
                 filler.recall();
             }
@@ -73,6 +78,8 @@ impl Clock for Limited {
 
 struct Setup {
     stripes: usize,
+    /// Of each stripe.
+    slots: usize,
     threshold: usize,
     low_mark: u64,
     ticks: u64,
@@ -82,6 +89,7 @@ struct Setup {
 
 const SETUP: Setup = Setup {
     stripes: 1,
+    slots: 256,
     threshold: 256,
     low_mark: 0,
     ticks: 1_000,
@@ -102,7 +110,7 @@ struct Made {
 }
 
 impl Setup {
-    /// With 256 slots to a stripe, and one producer's blocks of 128.
+    /// With one producer, whose blocks are half of a stripe.
     fn make(self) -> Made {
         self.make_with(1)
     }
@@ -126,7 +134,8 @@ impl Setup {
                 Some(controller) => Watermark::moving(controller),
                 None => Watermark::fixed(self.threshold),
             };
-            RingBuffer::with_capacity(256).map(|ring| Stripe::new(ring, watermark, self.low_mark))
+            RingBuffer::with_capacity(self.slots)
+                .map(|ring| Stripe::new(ring, watermark, self.low_mark))
         };
         let filler = Arc::new(Filler::new(FillerParts {
             stripes: PerCore::try_new(self.stripes, stripe).unwrap(),
@@ -301,31 +310,68 @@ fn a_request_that_is_refused_stays_open() {
     assert_eq!(made.fills(FillCause::Threshold), 0);
 }
 
-/// Serves a threshold request while the fill's clock takes one ID at each reading.
-fn served_among_takes(threshold: usize) -> Made {
+/// Another producer may have settled them meanwhile, counting on this one.
+#[test]
+fn r4_requests_that_another_has_settled_are_put_back_where_a_fill_fails() {
+    for panics in [false, true] {
+        let made = Setup { ticks: 1, ..SETUP }.make();
+        if panics {
+            made.clock.readings.store(1_000, Relaxed);
+        }
+        made.request(FillCause::Threshold);
+        let wanted = made.filler.requests.wanted();
+        made.filler.requests.settle(wanted);
+        assert_eq!(made.wanted(), None);
+        let served = catching(|| made.filler.serve(FillCause::Threshold, wanted));
+        assert_eq!(served.is_none(), panics);
+        assert_ne!(served, Some(Ok(())));
+        assert_eq!(made.wanted(), Some(FillCause::Threshold), "{panics}");
+        assert!(made.stripe().request.is_open());
+    }
+}
+
+/// It may have retired IDs that it could not replace, and only the timetable asks for it.
+#[test]
+fn a_scheduled_fill_that_is_refused_is_asked_for() {
+    let made = Setup { ticks: 1, ..SETUP }.make();
+    let wanted = made.filler.requests.wanted();
+    let served = made.filler.serve(FillCause::Scheduled, wanted);
+    assert!(served.is_err());
+    assert_eq!(made.wanted(), Some(FillCause::Scheduled));
+}
+
+/// Half full, with a clock that takes one ID at each reading.
+fn half_full_among_takes(threshold: usize) -> Made {
     let made = Setup { threshold, ..SETUP }.make();
     made.filler.fill(FillCause::Padding).unwrap();
     let mut out = [Id::default(); 128];
     assert_eq!(made.ring().take_batch(&mut out), 128);
     made.clock.takes.store(1, Relaxed);
-    made.ask_and_serve(FillCause::Threshold);
     made
 }
 
 #[test]
 fn r4_ids_taken_during_a_fill_are_asked_for_again() {
-    let made = served_among_takes(256);
+    let made = half_full_among_takes(256);
+    made.ask_and_serve(FillCause::Threshold);
     assert!(made.ring().len() < 256);
     assert_eq!(made.wanted(), Some(FillCause::Threshold));
 }
 
 #[test]
 fn ids_taken_during_a_fill_above_the_threshold_are_not() {
-    let level = served_among_takes(1).ring().len();
+    // Without the report that follows, for which the clock is read once more.
+    let serve = |threshold| {
+        let made = half_full_among_takes(threshold);
+        let level = made.filler.serve_stripe(made.stripe(), true, &mut 0);
+        (level.unwrap(), made.wanted())
+    };
+    let (level, wanted) = serve(1);
     assert!(level < 256);
-    let made = served_among_takes(level);
-    assert_eq!(made.ring().len(), level);
-    assert_eq!(made.wanted(), None, "at the threshold, not under it");
+    assert_eq!(wanted, None);
+    let at = level as usize;
+    assert_eq!(serve(at), (level, None), "at the threshold, not under it");
+    assert_eq!(serve(at + 1), (level, Some(FillCause::Threshold)));
 }
 
 /// The level falls after the last IDs of a fill have come, and before the producer looks
@@ -445,30 +491,43 @@ fn a_scheduled_fill_replaces_ids_that_are_too_old() {
 
 #[test]
 fn a_take_below_the_threshold_asks_for_a_fill() {
-    let made = with(|setup| setup.threshold = 2);
-    made.fill_leaving(252).unwrap();
-    for (left, wanted) in [
-        (3, None),
-        (2, None),
-        (1, Some(FillCause::Threshold)),
-        (0, Some(FillCause::Threshold)),
-    ] {
-        let taken = made.take().map(|id| id.to_u64());
-        assert_eq!(taken, first_raws(4 - left).last());
-        assert_eq!(made.ring().len(), left);
-        assert_eq!(made.wanted(), wanted, "{left} left");
+    let ways: [fn(&Made) -> Option<Id>; 3] = [
+        Made::take,
+        // Each by itself: the one stands in for the other.
+        |made| made.filler.take_slowly(),
+        |made| match made.filler.stripes.here_at_once() {
+            Some(_) => made.filler.take_at_once(made.filler.stripes()),
+            // Not on this system.
+            None => made.filler.take_slowly(),
+        },
+    ];
+    for (way, take) in ways.into_iter().enumerate() {
+        let made = with(|setup| setup.threshold = 2);
+        made.fill_leaving(252).unwrap();
+        for (left, wanted) in [
+            (3, None),
+            (2, None),
+            (1, Some(FillCause::Threshold)),
+            (0, Some(FillCause::Threshold)),
+        ] {
+            let taken = take(&made).map(|id| id.to_u64());
+            assert_eq!(taken, first_raws(4 - left).last(), "{way}, {left} left");
+            assert_eq!(made.ring().len(), left);
+            assert_eq!(made.wanted(), wanted, "{way}, {left} left");
+        }
+        assert_eq!(take(&made), None);
     }
-    assert_eq!(made.take(), None);
 }
 
 #[test]
 fn a_batch_below_the_threshold_asks_for_a_fill() {
-    let made = SETUP.make();
+    let made = with(|setup| setup.threshold = 253);
     made.filler.fill(FillCause::Padding).unwrap();
-    assert_eq!(made.wanted(), None);
     let mut out = [Id::default(); 3];
     assert_eq!(made.filler.take_batch(&mut out), 3);
     assert!(out.iter().map(|id| id.to_u64()).eq(first_raws(3)));
+    assert_eq!(made.wanted(), None, "at the threshold, not under it");
+    assert_eq!(made.filler.take_batch(&mut out), 3);
     assert_eq!(made.wanted(), Some(FillCause::Threshold));
 }
 

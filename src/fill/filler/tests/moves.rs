@@ -38,6 +38,7 @@ fn r1_a_move_gives_out_one_and_loses_none() {
     let mut taken = vec![made.filler.take_elsewhere(0).unwrap()];
     assert_eq!(made.levels(), [127, 128], "half of them, less the one");
     assert_eq!(made.filler.stripes[1].moved(), 127);
+    assert_eq!(made.filler.counters.given_up.load(Relaxed), 0);
     let figures = made.filler.taken();
     let given_out = figures.all - figures.moved - figures.retired;
     assert_eq!(given_out, 256 + 1, "those that are moved do not count");
@@ -55,6 +56,14 @@ fn a_move_takes_no_more_than_there_is_room_for() {
     assert!(made.filler.take_elsewhere(0).is_some());
     assert_eq!(made.levels(), [6, 256 - 7]);
     drop(held);
+}
+
+#[test]
+fn a_move_is_of_255_at_most() {
+    let made = with(|setup| (setup.stripes, setup.slots) = (2, 1024));
+    made.fill_leaving_in(1, 0);
+    assert!(made.filler.take_elsewhere(0).is_some());
+    assert_eq!(made.levels(), [255, 1024 - 256]);
 }
 
 #[test]
@@ -127,6 +136,17 @@ fn a_batch_goes_on_in_the_other_stripes() {
         assert_eq!(made.filler.take_batch(&mut [Id::default(); 1024]), left);
         assert_eq!(made.filler.take_batch(&mut out), 0);
     });
+}
+
+#[test]
+fn a_batch_asks_for_another_stripe_below_its_threshold() {
+    let made = with(|setup| (setup.stripes, setup.threshold) = (2, 253));
+    made.fill_leaving_in(1, 0);
+    let take_3 = || made.filler.take_batch_elsewhere(0, &mut [Id::default(); 3]);
+    assert_eq!(take_3(), Some(3));
+    assert_eq!(made.are_open(), [false, false], "at it");
+    assert_eq!(take_3(), Some(3));
+    assert_eq!(made.are_open(), [false, true]);
 }
 
 #[test]

@@ -46,6 +46,16 @@ fn nothing_is_stocked_where_a_run_is_asked_for_or_there_is_no_room() {
     }
 }
 
+/// R3: its clock may be stuck.
+#[test]
+fn r3_a_run_holds_no_more_of_its_stripe_than_half() {
+    for (count, held) in [(1, 127), (31, 97)] {
+        let made = SETUP.make();
+        make(&made, count).unwrap();
+        assert_eq!(made.clock.room.load(Relaxed), 256 - held, "{count}");
+    }
+}
+
 #[test]
 fn only_what_there_is_room_for_is_made_besides() {
     let made = SETUP.make();
