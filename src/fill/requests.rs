@@ -385,6 +385,19 @@ mod tests {
     }
 
     #[test]
+    fn one_request_for_all_stripes_wakes_one_producer() {
+        let requests = Requests::new(3);
+        requests.idle.store(0b110, Relaxed);
+        for _ in 0..2 {
+            requests.request(FillCause::Padding);
+            assert_eq!(idle(&requests), 0b100);
+            assert_eq!(requests.wanted().cause(), Some(FillCause::Padding));
+        }
+        requests.raise(FillCause::Padding.bit());
+        assert_eq!(idle(&requests), 0b100, "another thread was faster");
+    }
+
+    #[test]
     fn each_stripe_that_asks_wakes_a_producer() {
         let requests = Requests::new(3);
         for index in 0..3 {

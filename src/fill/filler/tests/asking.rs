@@ -26,6 +26,15 @@ fn only_an_empty_ring_asks_a_second_producer() {
 }
 
 #[test]
+fn a_level_at_the_threshold_asks_for_nothing() {
+    let made = with(|setup| setup.threshold = 2);
+    for (left, wanted) in [(2, None), (1, Some(FillCause::Threshold))] {
+        made.filler.note_level(made.stripe(), left);
+        assert_eq!(made.wanted(), wanted, "{left} left");
+    }
+}
+
+#[test]
 fn only_a_take_that_empties_the_ring_asks_a_second_producer() {
     let made = SETUP.make();
     made.fill_leaving(253).unwrap();

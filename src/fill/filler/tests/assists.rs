@@ -102,6 +102,16 @@ fn a_take_whose_clock_panics_in_an_assist_has_its_id() {
     assert_eq!(made.ring().reserve(256).map(|it| it.len()), Some(248));
 }
 
+/// An assist reads a clock, and that may have forked: the ID is the parent's, too.
+#[test]
+#[cfg(unix)]
+fn a_take_that_assists_in_a_forked_child_keeps_nothing() {
+    let made = low(100);
+    assert!(made.filler.note_low(made.stripe(), 9));
+    let kept = ringflake_kit::child::in_a_fork(|| u8::from(made.filler.note_low(made.stripe(), 9)));
+    assert_eq!(kept, Ok(0));
+}
+
 /// R4: a producer may have found no room meanwhile.
 #[test]
 fn r4_a_stripe_whose_assist_fails_is_asked_for() {

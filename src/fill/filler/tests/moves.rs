@@ -220,6 +220,7 @@ fn ids_that_are_too_old_are_retired_in_all_stripes() {
     made.ask_and_serve(FillCause::Scheduled);
     let retired = made.filler.stripes.iter().map(Stripe::retired);
     assert_eq!(retired.collect::<Vec<_>>(), [256, 256]);
+    assert_eq!(made.filler.taken().retired, 512);
     assert_eq!(made.levels(), [256, 256]);
 }
 
