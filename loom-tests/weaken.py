@@ -220,12 +220,16 @@ HANDLE_LOOKS = """\
 
 RAISE_UNDER_THE_GATE = """\
         let gate = self.lock();
-        // Relaxed: compared under the gate.
-        self.sequence.fetch_add(1, Relaxed);
+        // Relaxed: ordered by the gate, and by the next line.
+        let for_the_last = self.for_the_last.swap(false, Relaxed);
+        // Release: pairs with the fence in `wait`. A consumer that notes this sequence sets
+        // the flag after it was cleared.
+        self.sequence.fetch_add(1, Release);
         drop(gate);
 """
 RAISE_OUTSIDE = """\
-        self.sequence.fetch_add(1, Relaxed);
+        let for_the_last = self.for_the_last.swap(false, Relaxed);
+        self.sequence.fetch_add(1, Release);
 """
 
 LEVEL_CURSOR_FIRST = """\
@@ -253,7 +257,7 @@ REOPEN = """\
 NOTE_THEN_LOOK = """\
             // Relaxed: see "the note is not too new".
             let noted = self.sequence.load(Relaxed);
-            // SeqCst: pairs with the fence in `notify`.
+            // SeqCst: pairs with the fence in `notify`, and as an Acquire with `raise`.
             fence(SeqCst);
             if let Some(value) = attempt() {
                 return Some(value);
@@ -718,8 +722,14 @@ WEAKENINGS = [
     Weakening(
         "waiter-sequence-kept", "wait",
         "a producer wakes without raising the sequence",
-        WAITERS, "        self.sequence.fetch_add(1, Relaxed);\n        drop(gate);", "        drop(gate);",
+        WAITERS, "        self.sequence.fetch_add(1, Release);\n        drop(gate);", "        drop(gate);",
         "fill", "waiting_take_against_fill",
+    ),
+    Weakening(
+        "waiter-last-alone", "wait",
+        "one is woken, though some wait for the last",
+        WAITERS, "            if self.raise() {", "            if self.raise() && false {",
+        "fill", "two_that_wait_for_the_last",
     ),
     Weakening(
         "waiter-leaves-silently", "wait",

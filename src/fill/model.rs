@@ -37,6 +37,12 @@ impl WaitingRoom {
         self.0.notify();
     }
 
+    /// To be called by an attempt after which the consumer waits only for what others have in
+    /// their hands.
+    pub fn wait_for_the_last(&self) {
+        self.0.wait_for_the_last();
+    }
+
     /// Waits until `attempt` gives something; `more` says whether there is
     /// something for another.
     pub fn wait<T>(&self, attempt: impl FnMut() -> Option<T>, more: impl Fn() -> bool) -> T {

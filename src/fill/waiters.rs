@@ -41,10 +41,12 @@
 //!
 //! A consumer for which nothing more can be made sleeps only for what others have in their
 //! hands. That may be less than one for each that waits, and those who get none have to give
-//! up, so waking one at a time is not enough. Such a consumer notes that before it passes the
-//! gate to sleep, and the next notification wakes all. It looks for the note after it has
-//! raised the sequence. So it finds the note of each consumer that has passed the gate
-//! before, and any later one finds the sequence raised.
+//! up, so waking one at a time is not enough. Such a consumer sets a flag in its attempt, and
+//! the next notification clears the flag under the gate, before it raises the sequence there,
+//! and wakes all. So it finds the flag of each consumer that has passed the gate before. One
+//! that passes it later with an older sequence does not sleep, and sets the flag again. One
+//! that has noted the raised sequence sets it after it was cleared, for the notification after
+//! this.
 //!
 //! The crate `event-listener` does the same, and keeps its listeners in a list under
 //! a lock, which it also takes when they are dropped. An attempt runs a user's clock. If
@@ -53,13 +55,12 @@
 
 use std::fmt;
 use std::sync::PoisonError;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
 
-use crate::sync::atomic::Ordering::{Relaxed, SeqCst};
-use crate::sync::atomic::{AtomicU64, AtomicUsize, fence};
+use crate::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
+use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, fence};
 use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// Consumers asleep until something is published.
@@ -69,7 +70,6 @@ pub(crate) struct Waiters {
     /// Changes with each wake-up, under the gate. The filler's tests read it too.
     pub(super) sequence: AtomicU64,
     /// Whether some sleep only for what others have in their hands.
-    // Of the standard library in a model, too: it is ordered by the gate, which models have.
     for_the_last: AtomicBool,
     gate: Mutex<()>,
     condvar: Condvar,
@@ -108,9 +108,7 @@ impl Waiters {
     /// Costs a fence and a load while no consumer waits.
     pub(crate) fn notify(&self) {
         if self.anybody_waits() {
-            self.raise();
-            // Relaxed: ordered by the gate.
-            if self.for_the_last.swap(false, Relaxed) {
+            if self.raise() {
                 self.condvar.notify_all();
             } else {
                 self.condvar.notify_one();
@@ -129,7 +127,8 @@ impl Waiters {
     /// To be called by an attempt after which the consumer sleeps though nothing more can be
     /// made, because others have some in their hands.
     pub(crate) fn wait_for_the_last(&self) {
-        // Relaxed: ordered by the gate.
+        // Relaxed: ordered before the next notification by the gate, and after the last one by
+        // the fence in `wait`.
         self.for_the_last.store(true, Relaxed);
     }
 
@@ -139,12 +138,17 @@ impl Waiters {
         self.count.load(Relaxed) > 0
     }
 
+    /// Raises the sequence. Returns whether some wait for the last.
     #[cold]
-    fn raise(&self) {
+    fn raise(&self) -> bool {
         let gate = self.lock();
-        // Relaxed: compared under the gate.
-        self.sequence.fetch_add(1, Relaxed);
+        // Relaxed: ordered by the gate, and by the next line.
+        let for_the_last = self.for_the_last.swap(false, Relaxed);
+        // Release: pairs with the fence in `wait`. A consumer that notes this sequence sets
+        // the flag after it was cleared.
+        self.sequence.fetch_add(1, Release);
         drop(gate);
+        for_the_last
     }
 
     /// Calls `attempt` until it gives a value, and sleeps in between, for at most
@@ -167,7 +171,7 @@ impl Waiters {
         loop {
             // Relaxed: see "the note is not too new".
             let noted = self.sequence.load(Relaxed);
-            // SeqCst: pairs with the fence in `notify`.
+            // SeqCst: pairs with the fence in `notify`, and as an Acquire with `raise`.
             fence(SeqCst);
             if let Some(value) = attempt() {
                 return Some(value);
