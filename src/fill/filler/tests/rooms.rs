@@ -41,6 +41,16 @@ fn r4_room_that_a_consumer_is_done_with_is_looked_at() {
     assert_eq!(room.len(), 254, "what was not used is free again");
 }
 
+#[test]
+fn who_waits_for_the_last_waits_for_those_who_hold_room() {
+    let made = with(|setup| setup.stripes = 2);
+    assert!(!made.filler.waits_for_the_last());
+    let room = made.filler.reserve(&made.filler.stripes[1], 1).unwrap();
+    assert!(made.filler.waits_for_the_last());
+    drop(room);
+    assert!(!made.filler.waits_for_the_last());
+}
+
 /// Waits go on for what another thread is about to put into a stripe, also where nothing more
 /// can be made. It is less than one for each of them, and nothing else comes.
 #[test]
