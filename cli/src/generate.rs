@@ -172,7 +172,8 @@ mod tests {
         let layout = Layout::RANDFLAKE;
         let builder = CachedGenerator::builder(layout)
             .plain()
-            .lease(StaticLease::assume_unique(layout, 0..1))
+            // Nodes that no other test of this process has.
+            .lease(StaticLease::assume_unique(layout, 4096..4097))
             .borrow_limit(Duration::MAX)
             .capacity(1 << 16);
         let generator = in_order(builder).build().unwrap();
