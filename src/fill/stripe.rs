@@ -146,7 +146,7 @@ impl Stripe {
     /// for, and there are too many for an assist. While producers are behind, most takes are
     /// such.
     #[inline]
-    pub(super) fn is_being_seen_to(&self, left: u64) -> bool {
+    pub(super) fn is_taken_care_of(&self, left: u64) -> bool {
         left > self.low_mark && self.request.is_open()
     }
 

@@ -34,7 +34,7 @@ impl Filler {
     #[cold]
     #[inline(never)]
     fn note_taken(&self, stripe: &Stripe, id: Id, left: u64) -> Option<Id> {
-        if stripe.is_being_seen_to(left) {
+        if stripe.is_taken_care_of(left) {
             return Some(id);
         }
         self.note_taken_low(stripe, id, left)
