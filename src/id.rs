@@ -1,5 +1,7 @@
 //! The identifier that callers hold.
 
+mod fixed_text;
+mod radix;
 mod text;
 
 #[cfg(feature = "serde")]
@@ -7,6 +9,7 @@ mod serde;
 
 use std::fmt;
 
+pub use self::fixed_text::FixedText;
 pub use self::text::ParseIdError;
 
 /// A 64-bit identifier, encrypted or plain.
@@ -22,7 +25,15 @@ pub use self::text::ParseIdError;
 /// else, so two different texts are never the same ID. The alphabet is that of
 /// [RFC 4648, section 7](https://www.rfc-editor.org/rfc/rfc4648#section-7),
 /// used for a whole number as Randflake does. Texts do not sort as their
-/// numbers do, because they differ in length.
+/// numbers do, because they differ in length; those of
+/// [fixed width](Self::to_fixed_text) do.
+///
+/// [`LowerHex`](fmt::LowerHex), [`UpperHex`](fmt::UpperHex), [`Octal`](fmt::Octal)
+/// and [`Binary`](fmt::Binary) write the number as they write a `u64`.
+///
+/// Zero is an ID as any other, since encryption leaves out no number. So an
+/// `Option<Id>` has no unused number for `None`, and takes 16 bytes. There is no
+/// smallest or largest ID either: a `BIGINT` orders them otherwise than a `u64`.
 ///
 /// With the `serde` feature, an `Id` is a string in human-readable formats,
 /// which keeps it out of reach of JavaScript's 53-bit numbers, and a `u64` in
@@ -99,6 +110,28 @@ impl Id {
         self.0.to_le_bytes()
     }
 
+    /// The ID whose number these 8 big-endian bytes hold.
+    #[inline]
+    pub const fn from_be_bytes(bytes: [u8; 8]) -> Self {
+        Self(u64::from_be_bytes(bytes))
+    }
+
+    /// The number as 8 big-endian bytes, which sort as the number does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ringflake::Id;
+    ///
+    /// let id = Id::from_u64(0x0102);
+    /// assert_eq!(id.to_be_bytes(), [0, 0, 0, 0, 0, 0, 1, 2]);
+    /// assert_eq!(Id::from_be_bytes(id.to_be_bytes()), id);
+    /// ```
+    #[inline]
+    pub const fn to_be_bytes(self) -> [u8; 8] {
+        self.0.to_be_bytes()
+    }
+
     /// The same IDs as numbers, for code that fills them in.
     pub(crate) fn as_u64_slice_mut(ids: &mut [Self]) -> &mut [u64] {
         let numbers = std::ptr::from_mut(ids) as *mut [u64];
@@ -121,6 +154,14 @@ impl From<u64> for Id {
     }
 }
 
+impl From<i64> for Id {
+    /// The ID with the same 64 bits.
+    #[inline]
+    fn from(number: i64) -> Self {
+        Self::from_i64(number)
+    }
+}
+
 impl From<Id> for u64 {
     #[inline]
     fn from(id: Id) -> Self {
@@ -129,6 +170,7 @@ impl From<Id> for u64 {
 }
 
 impl From<Id> for i64 {
+    /// The signed number with the same 64 bits.
     #[inline]
     fn from(id: Id) -> Self {
         id.to_i64()

@@ -37,6 +37,7 @@
 //! | from a configuration that is checked first | [`CachedGeneratorBuilder::check`] |
 //! | **To read and write IDs** | |
 //! | as text, and as a signed number | [`Id`] |
+//! | as text that sorts as the number does | [`FixedText`] |
 //! | taken apart into time, node and sequence | [`Inspector`] |
 //! | with other widths, ticks or epoch | [`Layout`], and [`NodeFields`] for parts of the node |
 //! | under your own key | [`Secret`], [`Cipher`] |
@@ -160,7 +161,7 @@ pub use self::generator::{
 };
 #[cfg(feature = "sqlite")]
 pub use self::generator::{local, local_in};
-pub use self::id::{Id, ParseIdError};
+pub use self::id::{FixedText, Id, ParseIdError};
 pub use self::layout::{
     Layout, LayoutBuilder, LayoutError, LayoutField, MissingPart, NodeFields, NodeFieldsError,
     ParseLayoutError, Parts,

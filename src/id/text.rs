@@ -9,18 +9,14 @@ use super::Id;
 const RADIX: u32 = 32;
 const ALPHABET: &[u8; RADIX as usize] = b"0123456789abcdefghijklmnopqrstuv";
 const BITS_PER_DIGIT: u32 = RADIX.ilog2();
-const MAX_DIGITS: usize = u64::BITS.div_ceil(BITS_PER_DIGIT) as usize;
+/// Of the largest number.
+pub(super) const MAX_DIGITS: usize = u64::BITS.div_ceil(BITS_PER_DIGIT) as usize;
 
 impl fmt::Display for Id {
     /// Writes the canonical text, padded as a `str` is. Padding is not part of
     /// the ID and does not read back.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut buffer = [b'0'; MAX_DIGITS];
-        let mut rest = self.to_u64();
-        for slot in buffer.iter_mut().rev() {
-            *slot = ALPHABET[(rest % u64::from(RADIX)) as usize];
-            rest >>= BITS_PER_DIGIT;
-        }
+        let buffer = all_digits(self.to_u64());
         let zeros = buffer.iter().take_while(|&&digit| digit == b'0').count();
         // Zero keeps its last digit.
         let digits = &buffer[zeros.min(MAX_DIGITS - 1)..];
@@ -46,26 +42,60 @@ impl FromStr for Id {
         if text.len() > 1 && text.starts_with('0') {
             return Err(ParseIdError::LeadingZero);
         }
-        let mut number = 0_u64;
-        let mut overflow = false;
-        for (position, character) in text.char_indices() {
-            if position == MAX_DIGITS {
-                return Err(ParseIdError::TooLong { bytes: text.len() });
-            }
-            let Some(digit) = digit_value(character) else {
-                return Err(ParseIdError::InvalidCharacter {
-                    position,
-                    character,
-                });
-            };
-            overflow |= number.leading_zeros() < BITS_PER_DIGIT;
-            number = number << BITS_PER_DIGIT | digit;
-        }
-        if overflow {
-            return Err(ParseIdError::Overflow);
-        }
-        Ok(Self::from_u64(number))
+        read_digits(text).map(Self::from_u64)
     }
+}
+
+impl TryFrom<&str> for Id {
+    type Error = ParseIdError;
+
+    /// As [`FromStr`] reads it.
+    fn try_from(text: &str) -> Result<Self, ParseIdError> {
+        text.parse()
+    }
+}
+
+impl TryFrom<String> for Id {
+    type Error = ParseIdError;
+
+    /// As [`FromStr`] reads it.
+    fn try_from(text: String) -> Result<Self, ParseIdError> {
+        text.parse()
+    }
+}
+
+/// The number with all of its digits, leading zeros too.
+pub(super) fn all_digits(number: u64) -> [u8; MAX_DIGITS] {
+    let mut digits = [b'0'; MAX_DIGITS];
+    let mut rest = number;
+    for slot in digits.iter_mut().rev() {
+        *slot = ALPHABET[(rest % u64::from(RADIX)) as usize];
+        rest >>= BITS_PER_DIGIT;
+    }
+    digits
+}
+
+/// The number that at most [`MAX_DIGITS`] digits stand for.
+pub(super) fn read_digits(text: &str) -> Result<u64, ParseIdError> {
+    let mut number = 0_u64;
+    let mut overflow = false;
+    for (position, character) in text.char_indices() {
+        if position == MAX_DIGITS {
+            return Err(ParseIdError::TooLong { bytes: text.len() });
+        }
+        let Some(digit) = digit_value(character) else {
+            return Err(ParseIdError::InvalidCharacter {
+                position,
+                character,
+            });
+        };
+        overflow |= number.leading_zeros() < BITS_PER_DIGIT;
+        number = number << BITS_PER_DIGIT | digit;
+    }
+    if overflow {
+        return Err(ParseIdError::Overflow);
+    }
+    Ok(number)
 }
 
 fn digit_value(character: char) -> Option<u64> {
@@ -109,6 +139,12 @@ pub enum ParseIdError {
         /// Length of the text in bytes.
         bytes: usize,
     },
+    /// The text ends before its 13th character, and is to be of
+    /// [fixed width](Id::from_fixed_text).
+    TooShort {
+        /// Length of the text in bytes.
+        bytes: usize,
+    },
     /// The 13 characters stand for a number above 2<sup>64</sup> - 1: the
     /// first is above `f`.
     Overflow,
@@ -121,6 +157,7 @@ impl ParseIdError {
             Self::Empty | Self::LeadingZero | Self::Overflow => 0,
             Self::InvalidCharacter { position, .. } => position,
             Self::TooLong { .. } => MAX_DIGITS,
+            Self::TooShort { bytes } => bytes,
         }
     }
 }
@@ -154,10 +191,15 @@ impl fmt::Display for ParseIdError {
                 "{bytes} bytes are too long, from position {position} on: \
                  an ID has 1 to {MAX_DIGITS} characters"
             ),
+            Self::TooShort { bytes } => write!(
+                f,
+                "the text ends at position {bytes}: \
+                 one of fixed width has {MAX_DIGITS} characters, with leading zeros"
+            ),
             Self::Overflow => write!(
                 f,
                 "number above {} at position {position}: \
-                 an ID of {MAX_DIGITS} characters begins with 1-9 or a-f",
+                 the first of {MAX_DIGITS} characters is at most 'f'",
                 u64::MAX
             ),
         }

@@ -112,6 +112,56 @@ fn display_pads_and_debug_names_the_type() {
     assert_eq!(Id::default(), Id::from_u64(0));
 }
 
+#[test]
+fn a_text_of_fixed_width_has_thirteen_digits() {
+    for (number, text) in [
+        (0, "0000000000000"),
+        (32, "0000000000010"),
+        (1 << 60, "1000000000000"),
+        (u64::MAX, "fvvvvvvvvvvvv"),
+    ] {
+        let id = Id::from_u64(number);
+        let fixed = id.to_fixed_text();
+        assert_eq!(fixed.as_str(), text);
+        assert_eq!(
+            format!("{fixed:>14}|{fixed:?}"),
+            format!(" {text}|{text:?}")
+        );
+        assert_eq!(Id::from_fixed_text(&fixed), Ok(id));
+    }
+}
+
+#[test]
+fn a_text_of_another_width_is_no_fixed_one() {
+    for (text, error, position) in [
+        ("", ParseIdError::TooShort { bytes: 0 }, 0),
+        ("10", ParseIdError::TooShort { bytes: 2 }, 2),
+        ("000000000010", ParseIdError::TooShort { bytes: 12 }, 12),
+        ("00000000000010", ParseIdError::TooLong { bytes: 14 }, 13),
+        ("g000000000000", ParseIdError::Overflow, 0),
+    ] {
+        assert_eq!(Id::from_fixed_text(text), Err(error), "{text:?}");
+        assert_eq!(error.position(), position, "{text:?}");
+        let named = format!("position {position}");
+        assert!(error.to_string().contains(&named), "{error}");
+    }
+}
+
+#[test]
+fn each_radix_has_the_flags_of_a_number() {
+    let id = Id::from_u64(0xab);
+    assert_eq!(format!("{id:x} {id:#x} {id:08x}"), "ab 0xab 000000ab");
+    assert_eq!(format!("{id:X} {id:#X} {id:6X}"), "AB 0xAB     AB");
+    assert_eq!(format!("{id:o} {id:#o}"), "253 0o253");
+    assert_eq!(format!("{id:b} {id:#b}"), "10101011 0b10101011");
+}
+
+#[test]
+fn an_absent_id_has_no_number_to_stand_for_it() {
+    assert_eq!(size_of::<Option<Id>>(), 16);
+    assert_eq!(size_of::<Id>(), 8);
+}
+
 /// Canonical texts, and texts that are nearly so.
 fn texts() -> impl Strategy<Value = String> {
     prop_oneof![
@@ -135,6 +185,11 @@ proptest! {
         prop_assert_eq!(id.to_le_bytes(), number.to_le_bytes());
         prop_assert_eq!(u64::from(Id::from(number)), number);
         prop_assert_eq!(i64::from(id), number as i64);
+        prop_assert_eq!(Id::from(number as i64), id);
+        prop_assert_eq!(Id::from_be_bytes(id.to_be_bytes()), id);
+        prop_assert_eq!(id.to_be_bytes(), number.to_be_bytes());
+        prop_assert_eq!(Id::from_fixed_text(&id.to_fixed_text()), Ok(id));
+        prop_assert_eq!(Id::try_from(id.to_string()), Ok(id));
     }
 
     #[test]
@@ -148,6 +203,30 @@ proptest! {
     #[test]
     fn a_text_is_accepted_only_as_display_writes_it(text in texts()) {
         prop_assert_eq!(text.parse().ok(), canonical(&text));
+        prop_assert_eq!(Id::try_from(&*text), text.parse());
+    }
+
+    #[test]
+    fn a_fixed_text_is_the_other_with_leading_zeros(number: u64) {
+        let id = Id::from_u64(number);
+        let fixed = id.to_fixed_text();
+        prop_assert_eq!(fixed.as_str(), format!("{:0>13}", id.to_string()));
+    }
+
+    #[test]
+    fn a_fixed_text_is_read_only_as_it_is_written(text in texts()) {
+        let written = |id: &Id| id.to_fixed_text().as_str() == text;
+        let expected = u64::from_str_radix(&text, 32).ok().map(Id::from_u64).filter(written);
+        prop_assert_eq!(Id::from_fixed_text(&text).ok(), expected);
+    }
+
+    #[test]
+    fn fixed_texts_order_as_the_numbers_do(left: u64, right: u64, shift in 0..64_u32) {
+        // Of like and of unlike lengths.
+        let (left, right) = (Id::from_u64(left >> shift), Id::from_u64(right));
+        let (a, b) = (left.to_fixed_text(), right.to_fixed_text());
+        prop_assert_eq!(a.cmp(&b), left.cmp(&right));
+        prop_assert_eq!(a.as_str().cmp(b.as_str()), left.cmp(&right));
     }
 
     #[test]
