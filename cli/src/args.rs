@@ -19,8 +19,8 @@ use crate::usage::Misuse;
 #[derive(Debug, Args)]
 pub(crate) struct LayoutArgs {
     /// How the 64 bits are divided: a name (randflake, region-type-machine,
-    /// baidu-2026, baidu, baidu-31-23-9, twitter, sonyflake-sized, js-safe) or
-    /// time/node/sequence@epoch/tick, such as 28/22/13@2026-01-01T00:00:00Z/1s
+    /// baidu-2026, baidu, baidu-31-23-9, twitter, sonyflake-sized, positive, positive-ms,
+    /// js-safe) or time/node/sequence@epoch/tick, such as 28/22/13@2026-01-01T00:00:00Z/1s
     #[arg(long, value_name = "NAME|SPEC", default_value = "randflake")]
     pub(crate) layout: Layout,
 }

@@ -11,7 +11,7 @@ const BAIDU_EPOCH_UNIX_MS: u64 = 1_463_702_400_000;
 const YEAR_2026_UNIX_MS: u64 = 1_767_225_600_000;
 
 /// Every named layout. Names are lowercase.
-pub(super) const PRESETS: [(&str, Layout); 8] = [
+pub(super) const PRESETS: [(&str, Layout); 10] = [
     ("randflake", Layout::RANDFLAKE),
     ("region-type-machine", Layout::REGION_TYPE_MACHINE),
     ("baidu-2026", Layout::BAIDU_2026),
@@ -19,6 +19,8 @@ pub(super) const PRESETS: [(&str, Layout); 8] = [
     ("baidu-31-23-9", Layout::BAIDU_31_23_9),
     ("twitter", Layout::TWITTER),
     ("sonyflake-sized", Layout::SONYFLAKE_SIZED),
+    ("positive", Layout::POSITIVE),
+    ("positive-ms", Layout::POSITIVE_MS),
     ("js-safe", Layout::JS_SAFE),
 ];
 
@@ -33,6 +35,8 @@ pub(super) const PRESETS: [(&str, Layout); 8] = [
 /// | [`BAIDU_31_23_9`](Self::BAIDU_31_23_9) | `baidu-31-23-9` | 31 / 23 / 9 | 1 s | 2016-05-20 | 2084-06-07 | 512 |
 /// | [`TWITTER`](Self::TWITTER) | `twitter` | 41 / 10 / 12 | 1 ms | 2010-11-04 | 2080-07-10 | 4,096,000 |
 /// | [`SONYFLAKE_SIZED`](Self::SONYFLAKE_SIZED) | `sonyflake-sized` | 39 / 16 / 8 | 10 ms | 2014-09-01 | 2188-11-16 | 25,600 |
+/// | [`POSITIVE`](Self::POSITIVE) | `positive` | 30 / 16 / 17 | 1 s | 2024-10-27 | 2058-11-05 | 131,072 |
+/// | [`POSITIVE_MS`](Self::POSITIVE_MS) | `positive-ms` | 41 / 12 / 10 | 1 ms | 2024-10-27 | 2094-07-03 | 1,024,000 |
 /// | [`JS_SAFE`](Self::JS_SAFE) | `js-safe` | 31 / 10 / 12 | 1 s | 2024-10-27 | 2092-11-14 | 4,096 |
 impl Layout {
     /// Randflake's: 30/17/17, ticks of 1 s from Unix second 1,730,000,000.
@@ -99,10 +103,26 @@ impl Layout {
     pub const SONYFLAKE_SIZED: Self =
         preset((39, 16, 8), Duration::from_millis(10), 1_409_529_600_000);
 
-    /// 53 bits in all: 31/10/12, ticks of 1 s from Unix second 1,730,000,000.
+    /// 63 bits in all, for IDs that are positive as signed numbers: 30/16/17, ticks of 1 s
+    /// from Unix second 1,730,000,000. Ends in 2058.
     ///
-    /// No raw is above 2<sup>53</sup> - 1, JavaScript's `MAX_SAFE_INTEGER`.
-    /// Only plain IDs keep to that: encryption always yields 64 bits.
+    /// [`RANDFLAKE`](Self::RANDFLAKE) with half the nodes, 65,536.
+    pub const POSITIVE: Self = preset((30, 16, 17), SECOND, RANDFLAKE_EPOCH_UNIX_MS);
+
+    /// The same by milliseconds: 41/12/10, ticks of 1 ms from Unix second 1,730,000,000.
+    /// Ends in 2094.
+    ///
+    /// 4,096 nodes, and 1,024 IDs of each in a millisecond.
+    pub const POSITIVE_MS: Self = preset(
+        (41, 12, 10),
+        Duration::from_millis(1),
+        RANDFLAKE_EPOCH_UNIX_MS,
+    );
+
+    /// 53 bits in all: 31/10/12, ticks of 1 s from Unix second 1,730,000,000. Ends in 2092.
+    ///
+    /// No raw is above 2<sup>53</sup> - 1, JavaScript's `MAX_SAFE_INTEGER`, and so no plain
+    /// ID. Its 1,024 nodes make 4,096 IDs a second each and 4,194,304 in all.
     pub const JS_SAFE: Self = preset((31, 10, 12), SECOND, RANDFLAKE_EPOCH_UNIX_MS);
 
     /// The preset with this name, in upper or lower case.

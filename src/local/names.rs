@@ -166,6 +166,8 @@ mod tests {
             "baidu-31-23-9",
             "twitter",
             "sonyflake-sized",
+            "positive",
+            "positive-ms",
             "js-safe",
             "30/17/17@2024-10-27T03:33:20Z/2s",
             "30/17/17@2024-10-27T03:33:20Z/2ms",

@@ -11,7 +11,7 @@ use ringflake_kit::{assert_says, known_answers};
 const MAX_EPOCH_UNIX_MS: u64 = 253_402_300_799_999;
 
 /// A name, a spec, the milliseconds of the epoch and those of the end.
-const PRESETS: [(Layout, &str); 8] = [
+const PRESETS: [(Layout, &str); 10] = [
     (
         Layout::RANDFLAKE,
         "randflake 30/17/17@2024-10-27T03:33:20Z/1s 1730000000000 2803741824000",
@@ -40,6 +40,15 @@ const PRESETS: [(Layout, &str); 8] = [
     (
         Layout::SONYFLAKE_SIZED,
         "sonyflake-sized 39/16/8@2014-09-01T00:00:00Z/10ms 1409529600000 6907087738880",
+    ),
+    (
+        Layout::POSITIVE,
+        "positive 30/16/17@2024-10-27T03:33:20Z/1s 1730000000000 2803741824000",
+    ),
+    (
+        Layout::POSITIVE_MS,
+        // To 2094-07-03T19:20:55.552Z.
+        "positive-ms 41/12/10@2024-10-27T03:33:20Z/1ms 1730000000000 3929023255552",
     ),
     (
         Layout::JS_SAFE,
