@@ -41,9 +41,17 @@ impl Inspector {
     /// # Errors
     ///
     /// [`LayoutError`] if the raw number has bits that the layout does not use,
-    /// which shows that the ID was not made with this layout and secret. Never
-    /// with a layout of 64 bits.
+    /// which shows that the ID was not made with this layout and secret; never
+    /// with a layout of 64 bits. And if the ID has more bits than the cipher's:
+    /// those of [`Cipher::positive`] are below 2<sup>63</sup>.
     pub fn inspect(&self, id: Id) -> Result<Parts, LayoutError> {
+        let id_bits = self.cipher.id_bits();
+        if id.to_u64().leading_zeros() < u64::BITS - id_bits {
+            return Err(LayoutError::NotOfCipher {
+                id: id.to_u64(),
+                id_bits,
+            });
+        }
         self.layout.unpack(self.cipher.decrypt(id.to_u64()))
     }
 }

@@ -81,6 +81,13 @@ pub enum LayoutError {
         /// Bits that the layout has, under 64.
         total_bits: u32,
     },
+    /// An ID has bits above the cipher's.
+    NotOfCipher {
+        /// The ID given, as a number.
+        id: u64,
+        /// Bits that the cipher's IDs have, under 64.
+        id_bits: u32,
+    },
     /// The layout has no ticks any more.
     Expired {
         /// When it ended, in milliseconds since 1970.
@@ -143,6 +150,11 @@ impl fmt::Display for LayoutError {
                 f,
                 "{raw:#x} has bits above the layout's {total_bits}; \
                  it is still encrypted, or was made with another layout"
+            ),
+            Self::NotOfCipher { id, id_bits } => write!(
+                f,
+                "{id:#x} has bits above the {id_bits} that this cipher's IDs have; \
+                 it was made with another cipher, one of 64 bits or none"
             ),
             Self::Expired {
                 end_unix_ms,

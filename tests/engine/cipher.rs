@@ -14,6 +14,8 @@ use proptest::prelude::*;
 use ringflake::{Backend, Cipher, Secret, SecretError};
 use ringflake_kit::known_answers;
 
+mod positive;
+
 /// One cipher for each backend that this processor can run.
 fn ciphers(secret: &Secret) -> Vec<Cipher> {
     Backend::available()
@@ -74,7 +76,7 @@ mod runs {
 
     /// Starts all over the 64 bits, half of them just before a number where
     /// the low 15, 16, 32, 48 or all 64 bits wrap around.
-    fn starts() -> impl Strategy<Value = u64> {
+    pub(super) fn starts() -> impl Strategy<Value = u64> {
         let edge = (
             any::<u64>(),
             0_u64..1100,
@@ -414,7 +416,7 @@ mod secrets {
         let cipher = Cipher::with_backend(&secret, Backend::Portable).unwrap();
         assert_eq!(
             format!("{cipher:?}"),
-            r#"Cipher { algorithm: "SPARX-64/128", backend: portable, .. }"#
+            r#"Cipher { algorithm: "SPARX-64/128", id_bits: 64, backend: portable, .. }"#
         );
         assert_eq!(format!("{:?}", Cipher::plain()), "Cipher(plain)");
     }
