@@ -6,6 +6,7 @@ mod node_fields;
 mod preset;
 mod spec;
 mod utc;
+mod window;
 
 use std::time::Duration;
 

@@ -39,6 +39,7 @@
 //! | as text, and as a signed number | [`Id`] |
 //! | as text that sorts as the number does | [`FixedText`] |
 //! | taken apart into time, node and sequence | [`Inspector`] |
+//! | made in a window of time, from a database | [`Layout::ids_between`], for plain IDs |
 //! | with other widths, ticks or epoch | [`Layout`], and [`NodeFields`] for parts of the node |
 //! | under your own key | [`Secret`], [`Cipher`] |
 //! | **To own nodes** | |

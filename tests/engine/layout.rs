@@ -1,5 +1,7 @@
 //! Layouts: fields, life, text, and the parts of a node.
 
+mod window;
+
 use std::time::Duration;
 
 use proptest::prelude::*;
