@@ -237,12 +237,12 @@ impl Cipher {
     /// assert!(cipher.is_plain());
     /// assert_eq!(cipher.encrypt(42), 42);
     /// ```
-    pub fn plain() -> Self {
+    pub const fn plain() -> Self {
         Self { sparx: None }
     }
 
     /// Whether this is [`Cipher::plain`].
-    pub fn is_plain(&self) -> bool {
+    pub const fn is_plain(&self) -> bool {
         self.sparx.is_none()
     }
 

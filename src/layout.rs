@@ -8,7 +8,7 @@ mod spec;
 mod utc;
 mod window;
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use self::builder::LayoutBuilder;
 pub use self::error::{LayoutError, LayoutField};
@@ -250,7 +250,7 @@ impl Layout {
     /// # Examples
     ///
     /// ```
-    /// use std::time::Duration;
+    /// use std::time::{Duration, SystemTime, UNIX_EPOCH};
     ///
     /// use ringflake::Layout;
     ///
@@ -315,4 +315,29 @@ pub struct Parts {
     /// taken earlier, if it was borrowed from the future, or later, if it
     /// waited in a ring.
     pub unix_ms: u64,
+}
+
+impl Parts {
+    /// Start of the tick as the standard library's time; [`unix_ms`](Self::unix_ms) says how
+    /// that relates to the take. Exact up to the year 30,828, where the time of Windows
+    /// ends; there it stays.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::{Duration, UNIX_EPOCH};
+    ///
+    /// let parts = ringflake::Layout::RANDFLAKE.unpack(0)?;
+    /// assert_eq!(parts.time(), UNIX_EPOCH + Duration::from_secs(1_730_000_000));
+    /// # Ok::<(), ringflake::LayoutError>(())
+    /// ```
+    pub fn time(&self) -> SystemTime {
+        /// Seconds from 1970 to the last that a signed count of 100 ns since 1601 holds.
+        const LAST_ON_WINDOWS: u64 = 910_692_730_085;
+
+        UNIX_EPOCH
+            .checked_add(Duration::from_millis(self.unix_ms))
+            .or_else(|| UNIX_EPOCH.checked_add(Duration::from_secs(LAST_ON_WINDOWS)))
+            .unwrap_or(UNIX_EPOCH)
+    }
 }

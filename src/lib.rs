@@ -34,6 +34,8 @@
 //! | many at once | [`CachedGenerator::take_batch`] |
 //! | at the least cost, in a thread that takes often | [`CachedGenerator::handle`] |
 //! | with no threads, no memory and the exact time in each | [`DirectGenerator`] |
+//! | from whichever source a caller has | [`IdSource`] |
+//! | anywhere in a program, from one generator | [`init()`], [`id()`] |
 //! | from a configuration that is checked first | [`CachedGeneratorBuilder::check`] |
 //! | **To read and write IDs** | |
 //! | as text, and as a signed number | [`Id`] |
@@ -100,6 +102,7 @@
 //! | `postgres`, `mysql`, `redis`, `etcd` | a [store of leases](lease::open) each, with its driver |
 //! | `conformance` | `lease::conformance`, the suite for a store of your own |
 //! | `serde` | serialization of [`Id`], [`Parts`] and [`Stats`] |
+//! | `testing` | `testing`: sources of IDs for the tests of a service |
 //! | `getrandom` | [`Secret`] from the operating system's random source |
 //! | `loom` | only with `--cfg loom`, for the models in `loom-tests` |
 //!
@@ -140,6 +143,8 @@ pub mod plan;
 mod ring;
 mod source;
 mod sync;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod timeline;
 mod unwind;
 
@@ -156,9 +161,10 @@ pub use self::fill::{
     AssistFill, FillCause, PaddingFill, PolicyError, RingFull, ScheduledFill, ThresholdFill,
 };
 pub use self::generator::{
-    BuildCheck, BuildError, CachedGenerator, CachedGeneratorBuilder, ClockPolicy, DirectGenerator,
-    DirectGeneratorBuilder, FillCounts, Handle, Inspector, LeaseCheck, LeaseSource, OnEmpty,
-    RingEmpty, Shutdown, Stats, TakeError,
+    AlreadyInitialised, BuildCheck, BuildError, CachedGenerator, CachedGeneratorBuilder,
+    ClockPolicy, DirectGenerator, DirectGeneratorBuilder, FillCounts, Handle, IdSource, Inspector,
+    Iter, LeaseCheck, LeaseSource, OnEmpty, RingEmpty, Shutdown, Stats, TakeError, WeakGenerator,
+    id, init,
 };
 #[cfg(feature = "sqlite")]
 pub use self::generator::{local, local_in};

@@ -8,6 +8,7 @@ use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
@@ -34,7 +35,7 @@ pub struct Secret([u8; BYTES]);
 impl Secret {
     /// The secret made of these bytes. The caller's own copy of them is the
     /// caller's to overwrite.
-    pub fn from_bytes(bytes: [u8; 16]) -> Self {
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
 
@@ -230,6 +231,21 @@ fn read_up_to(mut reader: impl Read, buffer: &mut [u8]) -> io::Result<usize> {
         }
     }
     Ok(length)
+}
+
+impl FromStr for Secret {
+    type Err = SecretError;
+
+    /// Reads 32 hexadecimal digits: [`from_hex`](Self::from_hex).
+    fn from_str(digits: &str) -> Result<Self, SecretError> {
+        Self::from_hex(digits)
+    }
+}
+
+impl From<[u8; BYTES]> for Secret {
+    fn from(bytes: [u8; BYTES]) -> Self {
+        Self::from_bytes(bytes)
+    }
 }
 
 impl Drop for Secret {

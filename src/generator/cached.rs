@@ -19,7 +19,7 @@ use super::stats::{FillCounts, Stats};
 use crate::events::Throttle;
 use crate::fill::{FillCause, Filler, Producers, RecallMark, Stripe};
 use crate::id::Id;
-use crate::layout::{LayoutError, Parts};
+use crate::layout::{Layout, LayoutError, Parts};
 use crate::lease::Lease;
 use crate::lease::protocol::LeaseStatus;
 use crate::per_core::PerCore;
@@ -118,10 +118,14 @@ impl Shared {
 
 impl CachedGenerator {
     pub(super) fn new(filler: Arc<Filler>, shared: Shared) -> Self {
+        Self::of(filler, Arc::new(shared))
+    }
+
+    pub(super) fn of(filler: Arc<Filler>, shared: Arc<Shared>) -> Self {
         Self {
             stripes: filler.stripes().clone(),
             filler,
-            shared: Arc::new(shared),
+            shared,
         }
     }
 
@@ -185,6 +189,11 @@ impl CachedGenerator {
     /// far as that shows.
     pub fn inspect(&self, id: Id) -> Result<Parts, LayoutError> {
         self.inspector().inspect(id)
+    }
+
+    /// The layout of the IDs.
+    pub fn layout(&self) -> &Layout {
+        self.filler.source().timeline().layout()
     }
 
     /// An inspector for this generator's IDs, for use elsewhere.
@@ -361,8 +370,9 @@ impl CachedGenerator {
         }
     }
 
-    /// Slots in all stripes.
-    pub(super) fn capacity(&self) -> usize {
+    /// Slots in all stripes together: the most IDs that are ready at once. At least what
+    /// the builder was given.
+    pub fn capacity(&self) -> usize {
         self.filler.capacity()
     }
 

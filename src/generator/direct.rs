@@ -43,11 +43,12 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::empty::TakeError;
 use super::inspector::Inspector;
 use super::lease_hold::LeaseHold;
 use super::shutdown::Shutdown;
 use crate::id::Id;
-use crate::layout::{LayoutError, Parts};
+use crate::layout::{Layout, LayoutError, Parts};
 use crate::lease::Lease;
 use crate::lease::protocol::LeaseStatus;
 use crate::source::Source;
@@ -104,8 +105,9 @@ impl Default for ClockPolicy {
 /// ahead: for several IDs of one moment [`take_batch`](Self::take_batch) costs a fraction
 /// for each.
 ///
-/// Share it by reference or in an [`Arc`]. In a child of
-/// `fork(2)` every take fails with [`Refused::Forked`].
+/// Clones are cheap and share everything, the lane in use too: clone one into every thread
+/// or task rather than build several. In a child of `fork(2)` every take fails with
+/// [`Refused::Forked`].
 ///
 /// # Examples
 ///
@@ -120,23 +122,38 @@ impl Default for ClockPolicy {
 /// assert!((8..16).contains(&ids.inspect(ids.take()?)?.node));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[derive(Clone)]
 pub struct DirectGenerator {
-    pub(super) lanes: Arc<[Source]>,
+    lanes: Arc<[Source]>,
+    shared: Arc<Shared>,
+}
+
+/// What the clones share besides the lanes.
+struct Shared {
     /// The lane in use; a hint.
-    pub(super) active: AtomicUsize,
-    pub(super) policy: ClockPolicy,
-    pub(super) leases: LeaseHold,
+    active: AtomicUsize,
+    policy: ClockPolicy,
+    leases: LeaseHold,
 }
 
 impl DirectGenerator {
+    pub(super) fn new(lanes: Arc<[Source]>, policy: ClockPolicy, leases: LeaseHold) -> Self {
+        let shared = Arc::new(Shared {
+            active: AtomicUsize::new(0),
+            policy,
+            leases,
+        });
+        Self { lanes, shared }
+    }
+
     /// Makes one ID. Lock-free, but for the sleep of [`ClockPolicy::Wait`].
     ///
     /// # Errors
     ///
-    /// [`Refused`] where the policy does not help, at the end of the lease, and
+    /// [`TakeError::Refused`] where the policy does not help, at the end of the lease, and
     /// in a forked child.
     #[inline]
-    pub fn take(&self) -> Result<Id, Refused> {
+    pub fn take(&self) -> Result<Id, TakeError> {
         let mut id = [Id::default()];
         self.mint(&mut id, &mut None)?;
         Ok(id[0])
@@ -150,16 +167,16 @@ impl DirectGenerator {
     ///
     /// # Errors
     ///
-    /// [`Refused`] as in [`take`](Self::take), if there was not even one.
-    pub fn take_batch(&self, out: &mut [Id]) -> Result<usize, Refused> {
+    /// [`TakeError`] as in [`take`](Self::take), if there was not even one.
+    pub fn take_batch(&self, out: &mut [Id]) -> Result<usize, TakeError> {
         let mut done = 0;
         let mut waits_since = None;
         while done < out.len() {
             match self.mint(&mut out[done..], &mut waits_since) {
                 Ok(count) => done += count,
                 // IDs that were made before a clock forked are the parent's.
-                Err(Refused::Forked) => return Err(Refused::Forked),
-                Err(refused) if done == 0 => return Err(refused),
+                Err(Refused::Forked) => return Err(Refused::Forked.into()),
+                Err(refused) if done == 0 => return Err(refused.into()),
                 Err(_) => break,
             }
         }
@@ -174,6 +191,11 @@ impl DirectGenerator {
     /// far as that shows.
     pub fn inspect(&self, id: Id) -> Result<Parts, LayoutError> {
         self.inspector().inspect(id)
+    }
+
+    /// The layout of the IDs.
+    pub fn layout(&self) -> &Layout {
+        self.lanes[0].timeline().layout()
     }
 
     /// An inspector for this generator's IDs, for use elsewhere.
@@ -194,7 +216,7 @@ impl DirectGenerator {
         if self.is_forked() {
             None
         } else {
-            self.leases.status()
+            self.shared.leases.status()
         }
     }
 
@@ -207,20 +229,26 @@ impl DirectGenerator {
     /// Waits until a lease is in force, for no longer than `patience`; see
     /// [`CachedGenerator::wait_ready`](crate::CachedGenerator::wait_ready).
     pub fn wait_ready(&self, patience: Duration) -> bool {
-        !self.is_forked() && self.leases.wait_ready(patience)
+        !self.is_forked() && self.shared.leases.wait_ready(patience)
     }
 
-    /// Releases the leases from a store, waiting for that no longer than `patience`; see
+    /// Releases the leases from a store, waiting for that no longer than `patience`. Every
+    /// other clone has to be gone; see
     /// [`CachedGenerator::shutdown`](crate::CachedGenerator::shutdown).
     pub fn shutdown(self, patience: Duration) -> Shutdown {
-        self.leases.shut_down(patience)
+        let Self { lanes, shared } = self;
+        let Some(shared) = Arc::into_inner(shared) else {
+            return Shutdown::InUse;
+        };
+        drop(lanes);
+        shared.leases.shut_down(patience)
     }
 
     /// Gives up every lease, because a copy of this process may have it too; see
     /// [`CachedGenerator::invalidate`](crate::CachedGenerator::invalidate).
     pub fn invalidate(&self) {
         if !self.is_forked() {
-            self.leases.invalidate(&self.lanes);
+            self.shared.leases.invalidate(&self.lanes);
         }
     }
 
@@ -232,7 +260,7 @@ impl DirectGenerator {
     #[inline]
     fn mint(&self, out: &mut [Id], waits_since: &mut Option<Instant>) -> Result<usize, Refused> {
         // Relaxed: a hint, in range because nothing else is ever stored.
-        let lane = self.active.load(Relaxed);
+        let lane = self.shared.active.load(Relaxed);
         match self.lanes[lane].mint(out) {
             Ok(count) => Ok(count),
             Err(refused) => self.mint_or_refuse(out, lane, refused, waits_since),
@@ -263,7 +291,7 @@ impl DirectGenerator {
         refused: Refused,
         waits_since: &mut Option<Instant>,
     ) -> Result<usize, Refused> {
-        match self.policy {
+        match self.shared.policy {
             ClockPolicy::Refuse | ClockPolicy::Logical { .. } => Err(refused),
             ClockPolicy::Wait { at_most } => {
                 let started = *waits_since.get_or_insert_with(Instant::now);
@@ -310,7 +338,7 @@ impl DirectGenerator {
         for other in others {
             match self.lanes[other].mint(out) {
                 Ok(count) => {
-                    self.active.store(other, Relaxed);
+                    self.shared.active.store(other, Relaxed);
                     return Ok(count);
                 }
                 Err(refused) => soonest = sooner(soonest, refused),
@@ -337,7 +365,7 @@ impl fmt::Debug for DirectGenerator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DirectGenerator")
             .field("leases", &self.leases())
-            .field("policy", &self.policy)
+            .field("policy", &self.shared.policy)
             .field("lanes", &self.lanes.len())
             .finish_non_exhaustive()
     }

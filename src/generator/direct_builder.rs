@@ -14,7 +14,6 @@ use super::options::shared_options;
 use super::setup::{Setup, in_whole_ticks, to_ticks};
 use crate::layout::Layout;
 use crate::source::Source;
-use crate::sync::atomic::AtomicUsize;
 use crate::timeline::ClaimPolicy;
 
 /// The maximum of lanes that a lease is divided into; each takes a page of
@@ -119,12 +118,7 @@ impl DirectGeneratorBuilder {
             })
             .collect::<Result<_, BuildError>>()?;
         let leases = LeaseHold::of(setup.backing, Arc::clone(&lanes))?.begin();
-        Ok(DirectGenerator {
-            lanes,
-            active: AtomicUsize::new(0),
-            policy: self.policy,
-            leases,
-        })
+        Ok(DirectGenerator::new(lanes, self.policy, leases))
     }
 }
 
@@ -160,6 +154,7 @@ mod tests {
 
     use super::*;
     use crate::clock::Clock;
+    use crate::generator::empty::TakeError;
     use crate::timeline::Refused;
 
     /// Stands still, and breaks where it is read without end.
@@ -199,7 +194,7 @@ mod tests {
         let before = clock.readings.load(Relaxed);
         let refused = ids.take().unwrap_err();
         assert!(
-            matches!(refused, Refused::BorrowLimit { .. }),
+            matches!(refused, TakeError::Refused(Refused::BorrowLimit { .. })),
             "{refused:?}"
         );
         // Once, and again after each sleep, for which there is room.

@@ -40,11 +40,7 @@ impl CachedGenerator {
         let (had, rest) = out.split_at_mut(have);
         // If a hook, a clock or a subscriber panics, the IDs taken so far go
         // back.
-        let taken = Taken {
-            generator: self,
-            ids: had,
-            mark,
-        };
+        let taken = Taken::new(self, had, mark);
         events::ran_dry(&self.shared.ran_dry);
         let answer = self.shared.on_empty;
         if let Some(hook) = &self.shared.hook {
@@ -58,7 +54,7 @@ impl CachedGenerator {
             OnEmpty::Error => Err(self.reason().map_or(TakeError::Empty, TakeError::Refused)),
             OnEmpty::Wait(timeout) => self.wait(rest, timeout),
         };
-        std::mem::forget(taken);
+        taken.keep();
         // After the last call of a hook, a clock or a subscriber: if one of them
         // forked, the IDs that this take had before are the parent's.
         if self.filler.source().timeline().is_forked() {
@@ -134,11 +130,26 @@ impl CachedGenerator {
 }
 
 /// IDs that go back into the ring when this is dropped.
-struct Taken<'a> {
+pub(super) struct Taken<'a> {
     generator: &'a CachedGenerator,
     ids: &'a [Id],
     /// From before they were taken.
     mark: RecallMark,
+}
+
+impl<'a> Taken<'a> {
+    pub(super) fn new(generator: &'a CachedGenerator, ids: &'a [Id], mark: RecallMark) -> Self {
+        Self {
+            generator,
+            ids,
+            mark,
+        }
+    }
+
+    /// Leaves them with the consumer.
+    pub(super) fn keep(self) {
+        std::mem::forget(self);
+    }
 }
 
 impl Drop for Taken<'_> {

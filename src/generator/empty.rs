@@ -59,8 +59,36 @@ pub enum TakeError {
         /// The duration of the wait.
         waited: Duration,
     },
-    /// The ring is empty and no ID can be made at the moment.
+    /// The ring is empty, or there is none, and no ID can be made at the moment.
     Refused(Refused),
+    /// [`ringflake::id`](crate::id()) was called before [`ringflake::init`](crate::init()).
+    NotInitialised,
+}
+
+impl TakeError {
+    /// About how long to wait before another take may succeed: zero where the take has
+    /// waited already. `None` if no take of this generator will succeed any more, or, for
+    /// [`NotInitialised`](Self::NotInitialised), not by waiting.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ringflake::{Refused, TakeError};
+    ///
+    /// assert!(TakeError::Empty.retry_after().is_some());
+    /// assert_eq!(TakeError::Refused(Refused::Forked).retry_after(), None);
+    /// ```
+    pub const fn retry_after(&self) -> Option<Duration> {
+        /// Most producers wake up within this time.
+        const WAKE_UP: Duration = Duration::from_millis(1);
+
+        match self {
+            Self::Empty => Some(WAKE_UP),
+            Self::TimedOut { .. } => Some(Duration::ZERO),
+            Self::Refused(refused) => refused.retry_after(),
+            Self::NotInitialised => None,
+        }
+    }
 }
 
 impl From<Refused> for TakeError {
@@ -82,6 +110,10 @@ impl fmt::Display for TakeError {
                  or the number of producers, or choose OnEmpty::Generate"
             ),
             Self::Refused(refused) => refused.fmt(f),
+            Self::NotInitialised => f.write_str(
+                "this process has no source of IDs yet: \
+                 call ringflake::init with a generator, early in main",
+            ),
         }
     }
 }
@@ -106,5 +138,43 @@ mod tests {
         }
         let refused = TakeError::from(Refused::Forked);
         assert_eq!(refused.to_string(), Refused::Forked.to_string());
+        let text = TakeError::NotInitialised.to_string();
+        assert!(text.contains("ringflake::init"), "{text}");
+    }
+
+    #[test]
+    fn an_error_says_when_to_try_again() {
+        let (limit, retry_after) = (Duration::from_secs(60), Duration::from_millis(7));
+        let (end_unix_ms, now_unix_ms) = (5, 6);
+        for (error, again) in [
+            (TakeError::Empty, Some(Duration::from_millis(1))),
+            (TakeError::TimedOut { waited: limit }, Some(Duration::ZERO)),
+            (TakeError::NotInitialised, None),
+            (
+                Refused::BorrowLimit { retry_after, limit }.into(),
+                Some(retry_after),
+            ),
+            (
+                Refused::NoLease {
+                    end_unix_ms,
+                    now_unix_ms,
+                    failure: None,
+                }
+                .into(),
+                Some(Duration::from_secs(1)),
+            ),
+            (
+                Refused::LeaseEnded {
+                    end_unix_ms,
+                    now_unix_ms,
+                }
+                .into(),
+                None,
+            ),
+            (Refused::Invalidated.into(), None),
+            (Refused::Forked.into(), None),
+        ] {
+            assert_eq!(error.retry_after(), again, "{error:?}");
+        }
     }
 }

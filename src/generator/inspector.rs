@@ -32,8 +32,18 @@ pub struct Inspector {
 
 impl Inspector {
     /// An inspector for IDs of `layout`, encrypted by `cipher`.
-    pub fn new(layout: Layout, cipher: Cipher) -> Self {
+    pub const fn new(layout: Layout, cipher: Cipher) -> Self {
         Self { layout, cipher }
+    }
+
+    /// The layout of the IDs.
+    pub const fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The cipher of the IDs.
+    pub const fn cipher(&self) -> &Cipher {
+        &self.cipher
     }
 
     /// The tick, node and sequence of `id`. Some twenty nanoseconds.

@@ -5,8 +5,9 @@ use std::time::Duration;
 /// A generator's figures at one moment.
 ///
 /// They are read one after the other, so together they may be a few takes apart.
-/// Counts only grow, but for `issued`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Counts only grow, but for `issued`. By `default()` everything is zero, for a test or a
+/// figure that has to start somewhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Stats {

@@ -46,6 +46,21 @@ pub enum Refused {
     Forked,
 }
 
+impl Refused {
+    /// About how long to wait before an ID can be made; `None` if this generator will make
+    /// none any more. A store that grants no lease is asked again every second or two.
+    pub const fn retry_after(&self) -> Option<Duration> {
+        /// How often the store is asked, roughly.
+        const STORE_IS_ASKED: Duration = Duration::from_secs(1);
+
+        match *self {
+            Self::BorrowLimit { retry_after, .. } => Some(retry_after),
+            Self::NoLease { .. } => Some(STORE_IS_ASKED),
+            Self::LeaseEnded { .. } | Self::Invalidated | Self::Forked => None,
+        }
+    }
+}
+
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

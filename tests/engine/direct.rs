@@ -10,6 +10,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use ringflake::{
     BuildError, Clock, ClockPolicy, DirectGenerator, Id, Layout, ManualClock, Parts, Refused,
+    TakeError,
 };
 
 use ringflake_kit::oracle::Oracle;
@@ -45,7 +46,7 @@ fn logical(at_most_ahead: Duration) -> ClockPolicy {
 }
 
 /// An ID's fields.
-fn take(ids: &DirectGenerator) -> Result<Parts, Refused> {
+fn take(ids: &DirectGenerator) -> Result<Parts, TakeError> {
     ids.take().map(|id| ids.inspect(id).unwrap())
 }
 
@@ -56,7 +57,9 @@ fn node(ids: &DirectGenerator) -> u64 {
 /// How long to wait, in milliseconds, when the clock is what is in the way.
 fn retry_ms(ids: &DirectGenerator) -> u64 {
     match ids.take() {
-        Err(Refused::BorrowLimit { retry_after, .. }) => retry_after.as_millis() as u64,
+        Err(TakeError::Refused(Refused::BorrowLimit { retry_after, .. })) => {
+            retry_after.as_millis() as u64
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -76,7 +79,10 @@ fn ids_carry_the_time_of_their_take() {
             }
         }
         clock.set(layout.tick_start_unix_ms(1_000));
-        assert!(matches!(ids.take(), Err(Refused::LeaseEnded { .. })));
+        assert!(matches!(
+            ids.take(),
+            Err(TakeError::Refused(Refused::LeaseEnded { .. }))
+        ));
     }
 }
 
@@ -104,7 +110,10 @@ fn a_batch_goes_on_from_run_to_run_and_ends_where_a_take_would() {
     clock.advance(SECOND);
     assert_eq!(ids.take_batch(&mut batch), Ok(48));
     let ended = ids.take_batch(&mut batch);
-    assert!(matches!(ended, Err(Refused::LeaseEnded { .. })));
+    assert!(matches!(
+        ended,
+        Err(TakeError::Refused(Refused::LeaseEnded { .. }))
+    ));
 }
 
 #[test]
@@ -161,7 +170,7 @@ fn refuse_fails_at_once_with_the_time_to_wait() {
         retry_after: Duration::from_millis(12_345),
         limit: Duration::ZERO,
     };
-    assert_eq!(refused, expected);
+    assert_eq!(refused, expected.into());
     assert!(refused.to_string().contains("12.345s"), "{refused}");
     // As long as that, and not a millisecond less.
     clock.advance(Duration::from_millis(12_344));
@@ -278,9 +287,15 @@ fn wait_does_not_wait_for_a_lease_that_has_ended() {
     let (ids, clock) = generator(layout, 0..1, 5..6, 5, wait(Duration::MAX));
     ids.take().unwrap();
     ids.take().unwrap();
-    assert!(matches!(ids.take(), Err(Refused::LeaseEnded { .. })));
+    assert!(matches!(
+        ids.take(),
+        Err(TakeError::Refused(Refused::LeaseEnded { .. }))
+    ));
     clock.set(u64::MAX);
-    assert!(matches!(ids.take(), Err(Refused::LeaseEnded { .. })));
+    assert!(matches!(
+        ids.take(),
+        Err(TakeError::Refused(Refused::LeaseEnded { .. }))
+    ));
 }
 
 // RollbackBits
@@ -426,7 +441,10 @@ fn switch_node_goes_on_with_another_node_in_the_last_tick() {
     for _ in 0..20 {
         oracle.mark(take(&ids).unwrap()).unwrap();
     }
-    assert!(matches!(ids.take(), Err(Refused::LeaseEnded { .. })));
+    assert!(matches!(
+        ids.take(),
+        Err(TakeError::Refused(Refused::LeaseEnded { .. }))
+    ));
 }
 
 #[test]
@@ -497,7 +515,7 @@ fn logical_is_bounded_by_the_clock() {
         retry_after: SECOND,
         limit: Duration::from_secs(3),
     };
-    assert_eq!(ids.take(), Err(refused));
+    assert_eq!(ids.take(), Err(refused.into()));
     clock.step_back(Duration::from_secs(5));
     assert_eq!(retry_ms(&ids), 6_000);
     clock.advance(Duration::from_secs(6));
@@ -519,7 +537,10 @@ fn u1_logical_gives_each_cell_of_its_lease_once() {
         }
     });
     assert_eq!(oracle.marked(), 3 * 40 * 8);
-    assert!(matches!(ids.take(), Err(Refused::LeaseEnded { .. })));
+    assert!(matches!(
+        ids.take(),
+        Err(TakeError::Refused(Refused::LeaseEnded { .. }))
+    ));
 }
 
 fn policies() -> impl Strategy<Value = ClockPolicy> {

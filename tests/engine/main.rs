@@ -13,4 +13,5 @@ mod mistakes;
 mod plan;
 mod reasons;
 mod ring;
+mod several;
 mod uniqueness;

@@ -240,7 +240,7 @@ fn u2_the_end_of_a_lease_names_its_time_and_the_clocks() {
             end_unix_ms,
             now_unix_ms,
         };
-        assert_eq!(ids.take(), Err(ended));
+        assert_eq!(ids.take(), Err(ended.into()));
         let text = ended.to_string();
         for time in [end_unix_ms, now_unix_ms] {
             assert!(text.contains(&time.to_string()), "no {time} in {text}");

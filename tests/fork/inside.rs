@@ -148,6 +148,8 @@ impl Clock for ForkingClock {
 enum Way {
     One,
     Batch,
+    /// As many as were asked for, or none.
+    All,
     Handle,
 }
 
@@ -179,6 +181,8 @@ fn forks_of_cached(whose: Whose) -> usize {
             (Way::Batch, HOUR, 4),
             (Way::Batch, Duration::ZERO, 4),
             (Way::Batch, Duration::ZERO, 0),
+            (Way::All, HOUR, 4),
+            (Way::All, Duration::ZERO, 4),
             (Way::Handle, HOUR, 3),
             (Way::Handle, HOUR, 0),
             (Way::Handle, Duration::ZERO, 3),
@@ -210,6 +214,10 @@ fn forks_of_cached(whose: Whose) -> usize {
                     let taken = match way {
                         Way::One => ids.take().map(|id| out[0] = id).map(|()| 1),
                         Way::Batch => ids.take_batch(&mut out[..9]),
+                        Way::All => ids.take_vec(9).map(|all| {
+                            out[..9].copy_from_slice(&all);
+                            9
+                        }),
                         Way::Handle => handle.take().map(|id| out[0] = id).map(|()| 1),
                     };
                     taken.map_err(refusal)
@@ -352,9 +360,14 @@ fn u1_a_clock_that_forks_in_a_direct_take() {
     let mut forks = 0;
     for policy in POLICIES {
         // As many IDs as a take wants, fewer, and with a clock set back.
-        for (sequence_bits, want, back) in
-            [(8, 1, 0), (8, 40, 0), (2, 40, 0), (2, 1, 1), (2, 40, 1)]
-        {
+        for (sequence_bits, want, back) in [
+            (8, 1, 0),
+            (8, 40, 0),
+            (2, 40, 0),
+            (2, 1, 1),
+            (2, 40, 1),
+            (2, 9, 0),
+        ] {
             for at in 0.. {
                 let layout = layout(54 - sequence_bits, 8, sequence_bits);
                 let forker = Forker::new();
@@ -374,9 +387,13 @@ fn u1_a_clock_that_forks_in_a_direct_take() {
                 let take = |out: &mut [Id]| {
                     let taken = match want {
                         1 => ids.take().map(|id| out[0] = id).map(|()| 1),
+                        9 => ids.take_array::<9>().map(|all| {
+                            out[..9].copy_from_slice(&all);
+                            9
+                        }),
                         _ => ids.take_batch(&mut out[..want]),
                     };
-                    taken.map_err(Some)
+                    taken.map_err(refusal)
                 };
                 let Some(report) = forker.report(at, take, mark) else {
                     break;

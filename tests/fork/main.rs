@@ -113,9 +113,9 @@ fn u1_a_child_gets_nothing_from_a_direct_generator() {
             let mut checks = Checks::new();
             let mut batch = [Id::default(); 70];
             if let Some(ids) = &ids {
-                checks.check(ids.take() == Err(Refused::Forked));
-                checks.check(ids.take_batch(&mut batch) == Err(Refused::Forked));
-                checks.check(ids.take() == Err(Refused::Forked));
+                checks.check(ids.take() == Err(Refused::Forked.into()));
+                checks.check(ids.take_batch(&mut batch) == Err(Refused::Forked.into()));
+                checks.check(ids.take() == Err(Refused::Forked.into()));
             }
             checks.check(batch == [Id::default(); 70]);
             ids = None;
@@ -274,7 +274,7 @@ fn u1_fifty_forks_of_a_busy_process() {
             in_a_fork(|| {
                 let mut checks = Checks::new();
                 check_cached(&mut checks, &ids, &mut handle);
-                checks.check(direct.take() == Err(Refused::Forked));
+                checks.check(direct.take() == Err(Refused::Forked.into()));
                 checks.check(ring.take().is_none());
                 checks.check(ring.take_batch(&mut [Id::default(); 9]) == 0);
                 checks.failed

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use ringflake::lease::{Expiry, Holder, NamespaceError, PlanError, StoreError};
 use ringflake::{
     BuildError, CachedGenerator, Clock, DirectGenerator, Layout, ManualClock, OnEmpty, Refused,
-    Secret,
+    Secret, TakeError,
 };
 
 use crate::rig::{LEASE_DURATION, NAME, PATIENCE, Rig, SECOND, START, is_without_lease};
@@ -238,11 +238,11 @@ fn a_detached_generator_is_ready_when_its_store_is() {
     assert!(!cached.is_ready() && !direct.is_ready());
     assert!(!cached.wait_ready(Duration::from_millis(1)));
     let refused = direct.take().unwrap_err();
-    let Refused::NoLease {
+    let TakeError::Refused(Refused::NoLease {
         end_unix_ms: 0,
         failure: Some(_),
         ..
-    } = refused
+    }) = refused
     else {
         panic!("{refused:?}");
     };

@@ -129,7 +129,10 @@ fn both_hold_for_direct_generators_of_every_policy() {
                     Err(refused) => break refused,
                 }
             };
-            assert!(matches!(refused, Refused::NoLease { .. }), "{refused:?}");
+            assert!(
+                matches!(refused, TakeError::Refused(Refused::NoLease { .. })),
+                "{refused:?}"
+            );
             let issued = if expiry == Expiry::Serve { CELLS } else { 1 };
             assert_eq!(judge.issued(), issued, "{policy:?}, {expiry:?}");
         }

@@ -46,7 +46,7 @@ fn u1_a_child_has_no_leases_and_sends_nothing_for_its_parents() {
             if let (Some(ids), Some(direct), Some(handle)) = (&ids, &direct, &mut handle) {
                 checks.check(ids.take() == FORKED);
                 checks.check(handle.take() == FORKED);
-                checks.check(direct.take() == Err(Refused::Forked));
+                checks.check(direct.take() == Err(Refused::Forked.into()));
                 checks.check(ids.lease_status().is_none());
                 checks.check(direct.lease_status().is_none());
                 checks.check(!ids.is_ready() && !ids.wait_ready(SECOND));
@@ -133,7 +133,7 @@ fn u1_a_child_shares_no_thread_with_its_parent() {
                     checks.check(own.as_ref().is_ok_and(|own| own.take().is_ok()));
                     checks.check(rig.store.calls(Op::Acquire) > 0);
                 }
-                checks.check(ids.take() == Err(Refused::Forked));
+                checks.check(ids.take() == Err(Refused::Forked.into()));
                 checks.failed
             });
             assert_eq!(status, Ok(0), "the check that failed");

@@ -84,7 +84,10 @@ fn s4_direct_generators_of_every_policy() {
         rig.store.hold();
         ids.invalidate();
         assert_eq!(ids.leases(), []);
-        assert!(matches!(ids.take(), Err(Refused::NoLease { .. })));
+        assert!(matches!(
+            ids.take(),
+            Err(TakeError::Refused(Refused::NoLease { .. }))
+        ));
         rig.store.let_go();
         eventually("IDs of another block", || {
             ids.take().is_ok_and(|id| {
@@ -123,7 +126,7 @@ fn s4_a_lease_that_was_given_is_given_up_for_good() {
     let direct = direct.clock(rig.clock.clone()).build().unwrap();
     direct.take().unwrap();
     direct.invalidate();
-    assert_eq!(direct.take(), Err(Refused::Invalidated));
+    assert_eq!(direct.take(), Err(TakeError::Refused(Refused::Invalidated)));
     assert_eq!(direct.leases(), []);
 }
 

@@ -103,7 +103,10 @@ fn a_direct_generator_rides_through_and_comes_back() {
         judge.judge(ids.take().unwrap());
     }
     rig.set_tick(END);
-    assert!(matches!(ids.take(), Err(Refused::NoLease { .. })));
+    assert!(matches!(
+        ids.take(),
+        Err(TakeError::Refused(Refused::NoLease { .. }))
+    ));
     rig.store.heal();
     eventually("IDs flow again", || {
         ids.take().map(|id| judge.judge(id)).is_ok()

@@ -16,14 +16,14 @@ use ringflake_kit::faulty_store::{Fault, Op};
 use ringflake_kit::small::POLICIES;
 
 /// Takes until `over`. The borrow limit is the one refusal that may come.
-fn consume<E: Into<TakeError>>(
+fn consume(
     judge: &Judge,
     over: &AtomicBool,
-    mut take: impl FnMut(&mut [Id]) -> Result<usize, E>,
+    mut take: impl FnMut(&mut [Id]) -> Result<usize, TakeError>,
 ) {
     let mut batch = [Id::default(); 100];
     while !over.load(Relaxed) {
-        match take(&mut batch).map_err(Into::into) {
+        match take(&mut batch) {
             Ok(count) => judge.judge_all(&batch[..count]),
             Err(TakeError::Refused(Refused::BorrowLimit { .. })) => thread::yield_now(),
             Err(other) => panic!("{other}"),

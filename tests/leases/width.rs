@@ -122,7 +122,10 @@ fn a_clock_set_back_does_not_widen_what_never_borrows() {
     rig.clock.advance(10 * SECOND);
     ids.take().unwrap();
     rig.clock.step_back(5 * SECOND);
-    assert!(matches!(ids.take(), Err(Refused::BorrowLimit { .. })));
+    assert!(matches!(
+        ids.take(),
+        Err(TakeError::Refused(Refused::BorrowLimit { .. }))
+    ));
     // The keeper has looked at the demand when it renews.
     rig.clock.advance(5 * SECOND);
     rig.let_them_renew(|| vec![ids.lease_status()]);
@@ -176,7 +179,7 @@ fn rollback_bits_keep_their_parts_in_blocks_held_for_later() {
     let judge = Judge::new(&rig);
     let take = || ids.take().map(|id| judge.judge(id));
     let wait = || match take().unwrap_err() {
-        Refused::BorrowLimit { retry_after, .. } => retry_after,
+        TakeError::Refused(Refused::BorrowLimit { retry_after, .. }) => retry_after,
         other => panic!("{other:?}"),
     };
     let half = BLOCK_IDS / 2;

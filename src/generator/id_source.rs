@@ -1,0 +1,165 @@
+//! What gives IDs, whichever way it comes by them.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::iter::FusedIterator;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::cached::CachedGenerator;
+use super::direct::DirectGenerator;
+use super::empty::TakeError;
+use super::handle::Handle;
+use crate::id::Id;
+
+/// A source of unique IDs: what a service asks for that should also run without a ring.
+///
+/// [`CachedGenerator`] is one, and so what `local` returns; [`DirectGenerator`]
+/// is one, and a [`Handle`] in a [`RefCell`] or a [`Mutex`], since its takes need it alone.
+/// The sources of `ringflake::testing` stand in for them in a test.
+///
+/// The trait can be made into an object, `Arc<dyn IdSource + Send + Sync>`. A call through
+/// it costs a nanosecond or two more than one of the generator itself.
+///
+/// # Examples
+///
+/// ```
+/// use ringflake::{CachedGenerator, Id, IdSource, Layout, StaticLease, TakeError};
+///
+/// fn open_account(ids: &dyn IdSource, name: &str) -> Result<(Id, String), TakeError> {
+///     Ok((ids.take()?, name.to_owned()))
+/// }
+///
+/// let lease = StaticLease::assume_unique(Layout::RANDFLAKE, 4_000..4_032);
+/// let ids = CachedGenerator::builder(Layout::RANDFLAKE).plain().lease(lease).build()?;
+/// assert_ne!(open_account(&ids, "a")?.0, open_account(&ids, "b")?.0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait IdSource {
+    /// Takes one ID.
+    ///
+    /// # Errors
+    ///
+    /// [`TakeError`] if there is none to be had; [`TakeError::retry_after`] says whether
+    /// another call may help.
+    fn take(&self) -> Result<Id, TakeError>;
+
+    /// Fills `out` from the front and returns how many IDs that were: all of `out`, or fewer
+    /// where they ran out, but at least one unless `out` is empty.
+    ///
+    /// # Errors
+    ///
+    /// [`TakeError`] if there was not even one.
+    fn take_batch(&self, out: &mut [Id]) -> Result<usize, TakeError> {
+        for (done, id) in out.iter_mut().enumerate() {
+            match self.take() {
+                Ok(taken) => *id = taken,
+                Err(error) if done == 0 => return Err(error),
+                Err(_) => return Ok(done),
+            }
+        }
+        Ok(out.len())
+    }
+}
+
+impl IdSource for CachedGenerator {
+    #[inline]
+    fn take(&self) -> Result<Id, TakeError> {
+        self.take()
+    }
+
+    #[inline]
+    fn take_batch(&self, out: &mut [Id]) -> Result<usize, TakeError> {
+        self.take_batch(out)
+    }
+}
+
+impl IdSource for DirectGenerator {
+    #[inline]
+    fn take(&self) -> Result<Id, TakeError> {
+        self.take()
+    }
+
+    #[inline]
+    fn take_batch(&self, out: &mut [Id]) -> Result<usize, TakeError> {
+        self.take_batch(out)
+    }
+}
+
+/// For one thread. A clock or a hook that takes from the same handle, in the middle of a
+/// take, panics.
+impl IdSource for RefCell<Handle> {
+    #[inline]
+    fn take(&self) -> Result<Id, TakeError> {
+        self.borrow_mut().take()
+    }
+}
+
+/// For threads that seldom meet. One that panicked in a take has spoiled nothing.
+impl IdSource for Mutex<Handle> {
+    fn take(&self) -> Result<Id, TakeError> {
+        self.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+macro_rules! forward {
+    ($($pointer:ty),*) => {
+        $(impl<S: IdSource + ?Sized> IdSource for $pointer {
+            #[inline]
+            fn take(&self) -> Result<Id, TakeError> {
+                (**self).take()
+            }
+
+            #[inline]
+            fn take_batch(&self, out: &mut [Id]) -> Result<usize, TakeError> {
+                (**self).take_batch(out)
+            }
+        })*
+    };
+}
+
+forward!(&S, Box<S>, Rc<S>, Arc<S>);
+
+/// IDs of a source one after the other, without end: each is a [`take`](IdSource::take).
+///
+/// Made by [`CachedGenerator::iter`] and [`DirectGenerator::iter`]. It goes on after an
+/// error, so a loop that does not end at one may spin.
+pub struct Iter<'a, S: ?Sized> {
+    source: &'a S,
+}
+
+impl<'a, S: IdSource + ?Sized> Iter<'a, S> {
+    pub(super) fn new(source: &'a S) -> Self {
+        Self { source }
+    }
+}
+
+impl<S: IdSource + ?Sized> Iterator for Iter<'_, S> {
+    type Item = Result<Id, TakeError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(self.source.take())
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (usize::MAX, None)
+    }
+}
+
+// It never ends, and so never begins again.
+impl<S: IdSource + ?Sized> FusedIterator for Iter<'_, S> {}
+
+impl<S: ?Sized> Clone for Iter<'_, S> {
+    fn clone(&self) -> Self {
+        Self {
+            source: self.source,
+        }
+    }
+}
+
+impl<S: ?Sized> fmt::Debug for Iter<'_, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Iter").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,99 @@
+//! Takes of as many IDs as were asked for, or none.
+
+use super::cached::CachedGenerator;
+use super::direct::DirectGenerator;
+use super::dry::Taken;
+use super::empty::TakeError;
+use super::id_source::Iter;
+use crate::id::Id;
+
+/// Adds them to a generator with `take_batch` and `take_all`.
+macro_rules! several {
+    ($generator:ident, $left:literal) => {
+        impl $generator {
+            /// Takes exactly `N` IDs into an array, without allocating.
+            ///
+            /// Costs what [`take_batch`](Self::take_batch) does, and waits or makes the rest
+            /// where that gives fewer.
+            #[doc = $left]
+            ///
+            /// # Errors
+            ///
+            /// [`TakeError`] as in [`take`](Self::take), if there were not as many.
+            pub fn take_array<const N: usize>(&self) -> Result<[Id; N], TakeError> {
+                let mut ids = [Id::default(); N];
+                self.take_all(&mut ids)?;
+                Ok(ids)
+            }
+
+            /// Takes exactly `count` IDs into a new vector.
+            ///
+            /// Allocates 8 bytes for each before it takes any. Otherwise it is
+            /// [`take_array`](Self::take_array).
+            ///
+            /// # Errors
+            ///
+            /// [`TakeError`] as in [`take`](Self::take), if there were not as many.
+            pub fn take_vec(&self, count: usize) -> Result<Vec<Id>, TakeError> {
+                let mut ids = vec![Id::default(); count];
+                self.take_all(&mut ids)?;
+                Ok(ids)
+            }
+
+            /// IDs one after the other, without end: each step is a [`take`](Self::take).
+            pub fn iter(&self) -> Iter<'_, Self> {
+                Iter::new(self)
+            }
+        }
+
+        impl<'a> IntoIterator for &'a $generator {
+            type Item = Result<Id, TakeError>;
+            type IntoIter = Iter<'a, $generator>;
+
+            fn into_iter(self) -> Self::IntoIter {
+                self.iter()
+            }
+        }
+    };
+}
+
+several!(
+    CachedGenerator,
+    "Where it fails half-way, the IDs that it had go back into the rings."
+);
+several!(
+    DirectGenerator,
+    "Where it fails half-way, the IDs that it had are given up: nobody gets them."
+);
+
+impl CachedGenerator {
+    fn take_all(&self, out: &mut [Id]) -> Result<(), TakeError> {
+        // Before the first take, for IDs that may have to go back.
+        let mark = self.recall_mark();
+        let mut done = 0;
+        while done < out.len() {
+            let (had, rest) = out.split_at_mut(done);
+            // They also go back if a clock or a hook panics.
+            let taken = Taken::new(self, had, mark);
+            match self.take_batch(rest) {
+                Ok(count) => {
+                    taken.keep();
+                    done += count;
+                }
+                // In a forked child the rings take nothing back.
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl DirectGenerator {
+    fn take_all(&self, out: &mut [Id]) -> Result<(), TakeError> {
+        let mut done = 0;
+        while done < out.len() {
+            done += self.take_batch(&mut out[done..])?;
+        }
+        Ok(())
+    }
+}
