@@ -43,6 +43,7 @@
 //! | taken apart into time, node and sequence | [`Inspector`] |
 //! | made in a window of time, from a database | [`Layout::ids_between`], for plain IDs |
 //! | with other widths, ticks or epoch | [`Layout`], and [`NodeFields`] for parts of the node |
+//! | in a layout that is good for a life, nodes, a rate and bursts | [`Layout::advise`] |
 //! | under your own key | [`Secret`], [`Cipher`] |
 //! | **To own nodes** | |
 //! | from a database that all processes share | [`lease::open`], [`lease_store`](CachedGeneratorBuilder::lease_store) |
@@ -170,8 +171,8 @@ pub use self::generator::{
 pub use self::generator::{local, local_in};
 pub use self::id::{FixedText, Id, ParseIdError};
 pub use self::layout::{
-    Layout, LayoutBuilder, LayoutError, LayoutField, MissingPart, NodeFields, NodeFieldsError,
-    ParseLayoutError, Parts,
+    AdviceError, AdvisedLayout, Layout, LayoutAdvice, LayoutBuilder, LayoutError, LayoutField,
+    LayoutNeeds, LayoutShortage, MissingPart, NodeFields, NodeFieldsError, ParseLayoutError, Parts,
 };
 pub use self::lease::{Lease, LeaseError, LeaseStore, StaticLease};
 #[cfg(feature = "sqlite")]

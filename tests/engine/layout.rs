@@ -1,5 +1,6 @@
 //! Layouts: fields, life, text, and the parts of a node.
 
+mod advice;
 mod window;
 
 use std::time::Duration;
