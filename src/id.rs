@@ -1,15 +1,16 @@
 //! The identifier that callers hold.
 
 mod fixed_text;
+mod like;
 mod radix;
 mod text;
-
-#[cfg(feature = "serde")]
-mod serde;
 
 use std::fmt;
 
 pub use self::fixed_text::FixedText;
+pub use self::like::IdLike;
+pub(crate) use self::like::Sealed;
+pub(crate) use self::text::MAX_DIGITS;
 pub use self::text::ParseIdError;
 
 /// A 64-bit identifier, encrypted or plain.

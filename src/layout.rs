@@ -5,6 +5,8 @@ mod builder;
 mod error;
 mod node_fields;
 mod preset;
+#[cfg(feature = "serde")]
+mod serde_text;
 mod spec;
 mod utc;
 mod window;

@@ -40,6 +40,7 @@
 //! | **To read and write IDs** | |
 //! | as text, and as a signed number | [`Id`] |
 //! | as text that sorts as the number does | [`FixedText`] |
+//! | with what they name: `user_3ip9iuvinajdb` | [`TypedId`] |
 //! | taken apart into time, node and sequence | [`Inspector`] |
 //! | made in a window of time, from a database | [`Layout::ids_between`], for plain IDs |
 //! | with other widths, ticks or epoch | [`Layout`], and [`NodeFields`] for parts of the node |
@@ -102,8 +103,8 @@
 //! | `sqlite` | [`local`][local-fn], and the [store of leases](lease::open) in a file |
 //! | `postgres`, `mysql`, `redis`, `etcd` | a [store of leases](lease::open) each, with its driver |
 //! | `conformance` | `lease::conformance`, the suite for a store of your own |
-//! | `serde` | serialization of [`Id`], [`Parts`] and [`Stats`] |
 //! | `testing` | `testing`: sources of IDs for the tests of a service |
+//! | `serde` | serialization of [`Id`], [`TypedId`], [`Layout`], [`Parts`], [`Stats`], and the forms in `serde` |
 //! | `getrandom` | [`Secret`] from the operating system's random source |
 //! | `loom` | only with `--cfg loom`, for the models in `loom-tests` |
 //!
@@ -142,11 +143,14 @@ mod per_core;
 mod placement;
 pub mod plan;
 mod ring;
+#[cfg(feature = "serde")]
+pub mod serde;
 mod source;
 mod sync;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod timeline;
+mod typed_id;
 mod unwind;
 
 #[cfg(all(doctest, feature = "sqlite"))]
@@ -169,7 +173,7 @@ pub use self::generator::{
 };
 #[cfg(feature = "sqlite")]
 pub use self::generator::{local, local_in};
-pub use self::id::{FixedText, Id, ParseIdError};
+pub use self::id::{FixedText, Id, IdLike, ParseIdError};
 pub use self::layout::{
     AdviceError, AdvisedLayout, Layout, LayoutAdvice, LayoutBuilder, LayoutError, LayoutField,
     LayoutNeeds, LayoutShortage, MissingPart, NodeFields, NodeFieldsError, ParseLayoutError, Parts,
@@ -185,3 +189,4 @@ pub use self::timeline::Refused;
 #[cfg(feature = "loom")]
 #[doc(hidden)]
 pub use self::timeline::model::{LeaseTimeline, ModelLane};
+pub use self::typed_id::{IdKind, ParseTypedIdError, TypedId};

@@ -10,7 +10,7 @@ const RADIX: u32 = 32;
 const ALPHABET: &[u8; RADIX as usize] = b"0123456789abcdefghijklmnopqrstuv";
 const BITS_PER_DIGIT: u32 = RADIX.ilog2();
 /// Of the largest number.
-pub(super) const MAX_DIGITS: usize = u64::BITS.div_ceil(BITS_PER_DIGIT) as usize;
+pub(crate) const MAX_DIGITS: usize = u64::BITS.div_ceil(BITS_PER_DIGIT) as usize;
 
 impl fmt::Display for Id {
     /// Writes the canonical text, padded as a `str` is. Padding is not part of

@@ -272,7 +272,8 @@ mod serde {
         );
         assert_de_tokens_error::<serde_test::Compact<Id>>(
             &[Token::Str("1")],
-            "invalid type: string \"1\", expected u64",
+            "invalid type: string \"1\", expected an ID as an unsigned number, \
+             0 to 18446744073709551615",
         );
         let error = serde_json::from_str::<Id>("\"01\"").unwrap_err();
         assert!(error.to_string().starts_with("leading zero"), "{error}");

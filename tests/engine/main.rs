@@ -13,5 +13,8 @@ mod mistakes;
 mod plan;
 mod reasons;
 mod ring;
+#[cfg(feature = "serde")]
+mod serde_forms;
 mod several;
+mod typed_id;
 mod uniqueness;

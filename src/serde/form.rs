@@ -1,0 +1,76 @@
+//! The forms that an ID can have: text, and two numbers.
+
+use std::marker::PhantomData;
+
+use ::serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::visitor::{SignedVisitor, TextVisitor, UnsignedVisitor};
+use crate::id::IdLike;
+
+/// One form, whatever the format is.
+pub(super) trait Form {
+    fn serialize<I: IdLike, S: Serializer>(id: &I, serializer: S) -> Result<S::Ok, S::Error>;
+
+    fn deserialize<'de, I: IdLike, D: Deserializer<'de>>(deserializer: D) -> Result<I, D::Error>;
+}
+
+pub(super) enum Text {}
+pub(super) enum Signed {}
+pub(super) enum Unsigned {}
+
+impl Form for Text {
+    fn serialize<I: IdLike, S: Serializer>(id: &I, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(id)
+    }
+
+    fn deserialize<'de, I: IdLike, D: Deserializer<'de>>(deserializer: D) -> Result<I, D::Error> {
+        deserializer.deserialize_str(TextVisitor::<I>::NEW)
+    }
+}
+
+impl Form for Signed {
+    fn serialize<I: IdLike, S: Serializer>(id: &I, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_i64(id.as_plain().to_i64())
+    }
+
+    fn deserialize<'de, I: IdLike, D: Deserializer<'de>>(deserializer: D) -> Result<I, D::Error> {
+        let id = deserializer.deserialize_i64(SignedVisitor)?;
+        Ok(I::from_plain(id))
+    }
+}
+
+impl Form for Unsigned {
+    fn serialize<I: IdLike, S: Serializer>(id: &I, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(id.as_plain().to_u64())
+    }
+
+    fn deserialize<'de, I: IdLike, D: Deserializer<'de>>(deserializer: D) -> Result<I, D::Error> {
+        let id = deserializer.deserialize_u64(UnsignedVisitor)?;
+        Ok(I::from_plain(id))
+    }
+}
+
+/// An ID that is serialized in the form `F`.
+pub(super) struct InForm<I, F>(I, PhantomData<F>);
+
+impl<I: IdLike, F: Form> InForm<I, F> {
+    pub(super) fn new(id: I) -> Self {
+        Self(id, PhantomData)
+    }
+
+    pub(super) fn into_inner(self) -> I {
+        self.0
+    }
+}
+
+impl<I: IdLike, F: Form> Serialize for InForm<I, F> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        F::serialize(&self.0, serializer)
+    }
+}
+
+impl<'de, I: IdLike, F: Form> Deserialize<'de> for InForm<I, F> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        F::deserialize(deserializer).map(Self::new)
+    }
+}
