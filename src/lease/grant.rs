@@ -10,6 +10,7 @@ use crate::lease::rectangle::{Lease, LeaseError};
 
 /// A block for an interval of ticks: a store's positive reply.
 #[derive(Clone, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Grant {
     /// The block.
@@ -19,6 +20,7 @@ pub struct Grant {
     /// The ticks since the layout's epoch, half-open. A renewal must name the
     /// end, and moves it.
     pub ticks: Range<u64>,
+    #[cfg_attr(feature = "serde", serde(skip))]
     claim: Claim,
 }
 
