@@ -62,5 +62,29 @@ fn measure(
     });
 }
 
-criterion_group!(benches, encrypt);
+/// IDs of 53 bits, which another cipher makes one by one.
+#[cfg(feature = "js-safe")]
+fn js_safe(criterion: &mut Criterion) {
+    /// Below 2^53.
+    const FIRST: u64 = 0x0012_3456_789a_b000;
+    let cipher = Cipher::js_safe(&Secret::from_bytes(*b"0123456789abcdef"));
+    let mut group = criterion.benchmark_group("encrypt");
+    for length in RUNS {
+        let mut out = vec![0; length];
+        cipher.encrypt_run(FIRST, &mut out);
+        let distinct: HashSet<u64> = out.iter().copied().collect();
+        assert_eq!(distinct.len(), length, "duplicates");
+        assert!(out.iter().all(|id| id >> 53 == 0));
+        group.throughput(Throughput::Elements(length as u64));
+        group.bench_function(BenchmarkId::new("js_safe", length), |bencher| {
+            bencher.iter(|| cipher.encrypt_run(black_box(FIRST), black_box(&mut out)));
+        });
+    }
+    group.finish();
+}
+
+#[cfg(not(feature = "js-safe"))]
+fn js_safe(_: &mut Criterion) {}
+
+criterion_group!(benches, encrypt, js_safe);
 criterion_main!(benches);

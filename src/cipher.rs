@@ -10,7 +10,8 @@
 //! Strategies for ARX with Provable Bounds: SPARX and LAX", ASIACRYPT 2016.
 //!
 //! [`Cipher::positive`] does the same to the 2^63 numbers below 2^63, for those who keep IDs as
-//! signed numbers and want none below zero.
+//! signed numbers and want none below zero; `Cipher::js_safe` to those below 2^53, by another
+//! cipher.
 //!
 //! # Bytes and words
 //!
@@ -28,6 +29,8 @@ use std::sync::Arc;
 
 mod arx;
 mod backend;
+#[cfg(feature = "js-safe")]
+mod ff1;
 mod portable;
 mod scalar;
 mod schedule;
@@ -35,6 +38,7 @@ mod secret;
 mod shared_words;
 mod vector_ops;
 mod walk;
+mod width;
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -48,11 +52,14 @@ mod neon;
 mod sse41;
 
 use self::backend::Engine;
+#[cfg(feature = "js-safe")]
+use self::ff1::Ff1;
 use self::schedule::Schedule;
 use self::shared_words::SharedWords;
 
 pub use self::backend::{Backend, BackendUnavailable};
 pub use self::secret::{Secret, SecretError};
+pub use self::width::{IdWidth, IdWidthUnavailable};
 
 /// A one-to-one map between raws and IDs: SPARX-64/128, on all 64-bit numbers or on those
 /// below 2<sup>63</sup>, or none at all.
@@ -81,8 +88,16 @@ pub use self::secret::{Secret, SecretError};
 /// ```
 #[derive(Clone)]
 pub struct Cipher {
-    /// `None` leaves raws as they are.
-    sparx: Option<Arc<Sparx64>>,
+    algorithm: Algorithm,
+}
+
+#[derive(Clone)]
+enum Algorithm {
+    /// Raws stay as they are.
+    Plain,
+    Sparx(Arc<Sparx64>),
+    #[cfg(feature = "js-safe")]
+    Ff1(Arc<Ff1>),
 }
 
 #[derive(Clone)]
@@ -209,14 +224,19 @@ impl Cipher {
         });
         // Filled where it stays, so that no copy is left behind on the stack.
         Arc::make_mut(&mut sparx).schedule.expand(secret);
-        Self { sparx: Some(sparx) }
+        Self {
+            algorithm: Algorithm::Sparx(sparx),
+        }
     }
 
     /// About how many IDs of a run are made in a microsecond, by processors between the
     /// fastest and half as fast; a power of two.
     pub(crate) fn ids_in_a_microsecond(&self) -> usize {
-        let Some(sparx) = &self.sparx else {
-            return 512;
+        let sparx = match &self.algorithm {
+            Algorithm::Plain => return 512,
+            Algorithm::Sparx(sparx) => sparx,
+            #[cfg(feature = "js-safe")]
+            Algorithm::Ff1(_) => return 1,
         };
         let encryptions = match sparx.engine.backend() {
             Backend::Avx512Vbmi2 | Backend::Avx512Bw => 512,
@@ -238,31 +258,36 @@ impl Cipher {
     /// assert_eq!(cipher.encrypt(42), 42);
     /// ```
     pub const fn plain() -> Self {
-        Self { sparx: None }
+        Self {
+            algorithm: Algorithm::Plain,
+        }
     }
 
     /// Whether this is [`Cipher::plain`].
     pub const fn is_plain(&self) -> bool {
-        self.sparx.is_none()
+        matches!(self.algorithm, Algorithm::Plain)
     }
 
-    /// Bits that an ID may have: 63 for [`Cipher::positive`], or else 64.
+    /// Bits that an ID may have: 63 for [`Cipher::positive`], 53 for `Cipher::js_safe`, or
+    /// else 64.
     ///
     /// Raws may have as many. Those of a plain cipher are its IDs, and have as many as their
     /// layout.
     pub fn id_bits(&self) -> u32 {
-        match &self.sparx {
-            Some(sparx) if sparx.is_positive => walk::BITS,
+        match &self.algorithm {
+            Algorithm::Sparx(sparx) if sparx.is_positive => walk::BITS,
+            #[cfg(feature = "js-safe")]
+            Algorithm::Ff1(_) => ff1::BITS,
             _ => u64::BITS,
         }
     }
 
     /// The backend that [`encrypt_run`](Self::encrypt_run) uses;
-    /// [`Backend::Portable`] for a plain cipher.
+    /// [`Backend::Portable`] for a plain cipher, and for IDs of 53 bits.
     pub fn backend(&self) -> Backend {
-        match &self.sparx {
-            Some(sparx) => sparx.engine.backend(),
-            None => Backend::Portable,
+        match &self.algorithm {
+            Algorithm::Sparx(sparx) => sparx.engine.backend(),
+            _ => Backend::Portable,
         }
     }
 
@@ -271,12 +296,14 @@ impl Cipher {
     /// About twenty nanoseconds, twice that for a [`positive`](Self::positive) ID on average;
     /// [`encrypt_run`](Self::encrypt_run) takes a quarter to a fortieth of that per ID.
     pub fn encrypt(&self, raw: u64) -> u64 {
-        match &self.sparx {
-            Some(sparx) if sparx.is_positive => {
+        match &self.algorithm {
+            Algorithm::Sparx(sparx) if sparx.is_positive => {
                 walk::walk(raw, |block| sparx.encrypt_once(block), walk::is_inside)
             }
-            Some(sparx) => sparx.encrypt_once(raw),
-            None => raw,
+            Algorithm::Sparx(sparx) => sparx.encrypt_once(raw),
+            #[cfg(feature = "js-safe")]
+            Algorithm::Ff1(ff1) => ff1.encrypt(raw),
+            Algorithm::Plain => raw,
         }
     }
 
@@ -284,12 +311,14 @@ impl Cipher {
     ///
     /// About twenty nanoseconds, twice that for a [`positive`](Self::positive) ID on average.
     pub fn decrypt(&self, id: u64) -> u64 {
-        match &self.sparx {
-            Some(sparx) if sparx.is_positive => {
+        match &self.algorithm {
+            Algorithm::Sparx(sparx) if sparx.is_positive => {
                 walk::walk(id, |block| sparx.decrypt_once(block), walk::is_inside)
             }
-            Some(sparx) => sparx.decrypt_once(id),
-            None => id,
+            Algorithm::Sparx(sparx) => sparx.decrypt_once(id),
+            #[cfg(feature = "js-safe")]
+            Algorithm::Ff1(ff1) => ff1.decrypt(id),
+            Algorithm::Plain => id,
         }
     }
 
@@ -300,13 +329,20 @@ impl Cipher {
     /// are the fastest; a rest shorter than a vector of the backend (at most
     /// 32 blocks) costs as much as the whole vector.
     pub fn encrypt_run(&self, first: u64, out: &mut [u64]) {
-        match &self.sparx {
-            Some(sparx) => {
+        match &self.algorithm {
+            Algorithm::Sparx(sparx) => {
                 for (first, out) in shared_words::split(first, out) {
                     sparx.encrypt_section(first, out);
                 }
             }
-            None => count(first, out),
+            #[cfg(feature = "js-safe")]
+            Algorithm::Ff1(ff1) => {
+                count(first, out);
+                for id in out {
+                    *id = ff1.encrypt(*id);
+                }
+            }
+            Algorithm::Plain => count(first, out),
         }
     }
 }
@@ -320,14 +356,20 @@ fn count(first: u64, out: &mut [u64]) {
 
 impl fmt::Debug for Cipher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.sparx {
-            Some(sparx) => f
+        match &self.algorithm {
+            Algorithm::Sparx(sparx) => f
                 .debug_struct("Cipher")
                 .field("algorithm", &"SPARX-64/128")
                 .field("id_bits", &self.id_bits())
                 .field("backend", &format_args!("{}", sparx.engine.backend()))
                 .finish_non_exhaustive(),
-            None => f.write_str("Cipher(plain)"),
+            #[cfg(feature = "js-safe")]
+            Algorithm::Ff1(_) => f
+                .debug_struct("Cipher")
+                .field("algorithm", &"FF1, AES-128")
+                .field("id_bits", &self.id_bits())
+                .finish_non_exhaustive(),
+            Algorithm::Plain => f.write_str("Cipher(plain)"),
         }
     }
 }

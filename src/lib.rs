@@ -46,6 +46,7 @@
 //! | with other widths, ticks or epoch | [`Layout`], and [`NodeFields`] for parts of the node |
 //! | in a layout that is good for a life, nodes, a rate and bursts | [`Layout::advise`] |
 //! | under your own key | [`Secret`], [`Cipher`] |
+//! | positive as signed numbers, or exact in JavaScript | [`IdWidth`] |
 //! | **To own nodes** | |
 //! | from a database that all processes share | [`lease::open`], [`lease_store`](CachedGeneratorBuilder::lease_store) |
 //! | from a store of your own | [`LeaseStore`], [`lease`] |
@@ -106,6 +107,7 @@
 //! | `testing` | `testing`: sources of IDs for the tests of a service |
 //! | `serde` | serialization of [`Id`], [`TypedId`], [`Layout`], [`Parts`], [`Stats`], and the forms in `serde` |
 //! | `getrandom` | [`Secret`] from the operating system's random source |
+//! | `js-safe` | encrypted IDs below 2<sup>53</sup>: [`IdWidth::JsSafe`] |
 //! | `loom` | only with `--cfg loom`, for the models in `loom-tests` |
 //!
 //! # Unsafe
@@ -157,7 +159,9 @@ mod unwind;
 #[doc = include_str!("../README.md")]
 struct ReadmeExamples;
 
-pub use self::cipher::{Backend, BackendUnavailable, Cipher, Secret, SecretError};
+pub use self::cipher::{
+    Backend, BackendUnavailable, Cipher, IdWidth, IdWidthUnavailable, Secret, SecretError,
+};
 pub use self::clock::{Clock, CoarseClock, ManualClock, SystemClock};
 #[cfg(feature = "loom")]
 #[doc(hidden)]
