@@ -12,6 +12,7 @@ use crate::data_dir::DataDir;
 use crate::generate::{self, GenerateArgs};
 use crate::inspect::{self, InspectArgs};
 use crate::keygen::{self, KeygenArgs};
+use crate::layout::{self, LayoutCommand};
 use crate::man::{self, ManArgs};
 use crate::store::{self, StoreCommand};
 use crate::tune::{self, TuneArgs};
@@ -38,6 +39,7 @@ pub(crate) enum Command {
     Verify(VerifyArgs),
     Bench(BenchArgs),
     Tune(TuneArgs),
+    Layout(LayoutCommand),
     #[command(subcommand)]
     Store(StoreCommand),
     Completions(CompletionsArgs),
@@ -55,6 +57,7 @@ impl Cli {
             Command::Verify(args) => verify::run(args, &data_dir),
             Command::Bench(args) => bench::run(args, &data_dir),
             Command::Tune(args) => tune::run(args),
+            Command::Layout(args) => layout::run(args),
             Command::Store(args) => store::run(args, &data_dir),
             Command::Completions(args) => completions::run(args, Self::command()),
             Command::Man(args) => man::run(args, Self::command()),

@@ -18,7 +18,7 @@ mod check;
 mod init;
 mod ls;
 mod open_store;
-mod output;
+mod parts;
 mod raise_floor;
 mod release;
 mod repair;

@@ -9,8 +9,9 @@ use ringflake::lease::{Durability, StoreReport};
 use serde::Serialize;
 
 use super::open_store::{CommonArgs, OpenStore};
-use super::output::{self, Damage, Moment};
+use super::parts::{self, Damage, Moment};
 use crate::data_dir::DataDir;
+use crate::output;
 use crate::units;
 
 /// Tell how a store stands, and whether it grants leases
@@ -158,7 +159,7 @@ impl<'a> Object<'a> {
                     self.blocks, self.block_nodes, self.granted_blocks, self.held_blocks
                 ),
             ),
-            ("limits", output::limits(&report.record.limits)),
+            ("limits", parts::limits(&report.record.limits)),
             ("durability", report.durability.to_string()),
             ("incarnation", owned(self.incarnation)),
         ];

@@ -10,10 +10,11 @@ use ringflake::{CachedGeneratorBuilder, Clock, Local, SystemClock};
 use serde::Serialize;
 
 use super::open_store::CommonArgs;
-use super::output::{self, Moment};
+use super::parts::{self, Moment};
 use crate::args::time;
 use crate::data_dir::DataDir;
 use crate::leases::StoreTarget;
+use crate::output;
 use crate::report::say;
 use crate::usage::Misuse;
 
@@ -165,7 +166,7 @@ pub(super) fn run(args: &InitArgs, data_dir: &DataDir) -> Result<ExitCode> {
             "blocks",
             format!("{} of {} nodes", object.blocks, object.block_nodes),
         ),
-        ("limits", output::limits(&record.limits)),
+        ("limits", parts::limits(&record.limits)),
         ("history", object.history.to_owned()),
         ("floor", object.floor.in_words()),
     ];

@@ -8,9 +8,10 @@ use ringflake::lease::{Block, BlockState, Holder, Namespace, Quarantined};
 use serde::Serialize;
 
 use super::open_store::{CommonArgs, OpenStore};
-use super::output::{self, Moment};
+use super::parts::{self, Moment};
 use crate::data_dir::DataDir;
 use crate::format::Format;
+use crate::output;
 use crate::report::say;
 use crate::units;
 
@@ -109,7 +110,7 @@ impl<'a> Object<'a> {
             host: block.holder.as_ref().map(Holder::host),
             instance: block.holder.as_ref().map(Holder::instance),
             granted_unix_ms: block.granted_unix_ms,
-            granted: block.granted_unix_ms.and_then(output::time),
+            granted: block.granted_unix_ms.and_then(parts::time),
             reason: None,
         }
     }

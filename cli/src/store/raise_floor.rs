@@ -8,9 +8,10 @@ use ringflake::lease::Floor;
 use serde::Serialize;
 
 use super::open_store::{CommonArgs, OpenStore};
-use super::output::{self, Moment};
+use super::parts::Moment;
 use crate::count::count;
 use crate::data_dir::DataDir;
+use crate::output;
 
 /// Raise the floor: no lease begins before it
 ///

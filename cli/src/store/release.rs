@@ -8,9 +8,9 @@ use ringflake::lease::{Block, Epoch, Fence, StoreError};
 use serde::Serialize;
 
 use super::open_store::{CommonArgs, OpenStore};
-use super::output;
 use crate::count::count;
 use crate::data_dir::DataDir;
+use crate::output;
 
 /// Free a block whose holder is gone, before its lease has ended
 ///

@@ -8,9 +8,10 @@ use ringflake::lease::Block;
 use serde::Serialize;
 
 use super::open_store::{CommonArgs, OpenStore};
-use super::output::{self, Moment};
+use super::parts::Moment;
 use crate::count::count;
 use crate::data_dir::DataDir;
+use crate::output;
 
 /// Bring back a block that is quarantined
 ///

@@ -7,8 +7,8 @@ use clap::Args;
 use serde::Serialize;
 
 use super::open_store::{CommonArgs, OpenStore};
-use super::output;
 use crate::data_dir::DataDir;
+use crate::output;
 
 /// Bring a namespace's record into the format that this version writes
 ///

@@ -38,6 +38,13 @@ fn help_is_what_a_newcomer_reads_first() {
 }
 
 #[test]
+fn a_layout_is_found_and_shown_with_its_numbers() {
+    let home = Home::new();
+    run(&home, "layout.trycmd");
+    assert!(!home.data_dir().exists());
+}
+
+#[test]
 fn a_failure_exits_with_1_and_one_line() {
     let home = Home::new();
     let file = home.write_secret("a-file", "");

@@ -128,6 +128,9 @@ impl fmt::Display for LayoutShortage {
         if self.disposable {
             say(f, format_args!("leases, by which node numbers are reused"))?;
         }
+        if separator.starts_with(';') {
+            f.write_str("; no need alone can be relaxed far enough: relax several")?;
+        }
         Ok(())
     }
 }

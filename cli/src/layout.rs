@@ -1,0 +1,50 @@
+//! `ringflake layout`: finds a layout, and shows one.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+
+use self::advice::NeedsArgs;
+use self::show::ShowArgs;
+use crate::format::FormatArgs;
+
+mod advice;
+mod show;
+
+/// Find a layout for a life, nodes and a load
+///
+/// The bits of an ID are divided among time, node and sequence: a longer life, more nodes
+/// and a higher rate take them from each other. Answers with a layout of 64 bits, one of
+/// 63, which plain IDs need to stay positive as signed numbers, and one of 53, which a
+/// JavaScript number holds. Each twice: with leases, by which node numbers are reused, as
+/// all commands here do, and for systems in which each start uses one up.
+///
+/// JSON, one object: asked, leased and disposable, two lists with an object for each width:
+/// bits, layout (null where there is none, and refused says why), ends_unix_ms, ends, nodes,
+/// nodes_needed, sustained_per_node, sustained (IDs a second), burst_per_node, burst, binds,
+/// headroom with time, node and sequence (times what is needed)
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(crate) struct LayoutCommand {
+    #[command(flatten)]
+    needs: Option<NeedsArgs>,
+    #[command(flatten)]
+    output: FormatArgs,
+    #[command(subcommand)]
+    command: Option<LayoutSubcommand>,
+}
+
+#[derive(Debug, Subcommand)]
+enum LayoutSubcommand {
+    Show(ShowArgs),
+}
+
+pub(crate) fn run(args: &LayoutCommand) -> Result<ExitCode> {
+    match (&args.command, &args.needs) {
+        (Some(LayoutSubcommand::Show(args)), _) => show::run(args),
+        (None, Some(needs)) => advice::run(needs, args.output.format),
+        // clap has asked for what is missing.
+        (None, None) => Ok(ExitCode::from(2)),
+    }
+}
