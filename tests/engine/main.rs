@@ -6,6 +6,7 @@ mod cipher;
 mod config;
 mod direct;
 mod fills;
+mod first_guesses;
 mod house;
 mod id;
 mod layout;
