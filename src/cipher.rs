@@ -64,6 +64,9 @@ pub use self::width::{IdWidth, IdWidthUnavailable};
 /// A one-to-one map between raws and IDs: SPARX-64/128, on all 64-bit numbers or on those
 /// below 2<sup>63</sup>, or none at all.
 ///
+/// Encrypted IDs fall evenly into any number of shards, by remainder, low bits or high bits,
+/// whenever they were made; plain ones do not.
+///
 /// Every call is a pure function of the key and its arguments: no lock, no
 /// allocation, no shared state, so one `Cipher` serves any number of threads.
 /// Runs are encrypted many blocks at a time by the [`Backend`] that was chosen

@@ -17,5 +17,6 @@ mod ring;
 #[cfg(feature = "serde")]
 mod serde_forms;
 mod several;
+mod sharding;
 mod typed_id;
 mod uniqueness;
