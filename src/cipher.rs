@@ -232,6 +232,65 @@ impl Cipher {
         }
     }
 
+    /// Sets up a cipher for IDs that JavaScript's numbers hold: a one-to-one map of the raws
+    /// below 2<sup>53</sup> onto the IDs below 2<sup>53</sup>. Needs the feature `js-safe`.
+    ///
+    /// For layouts of at most 53 bits, as `js-safe`. It is NIST's FF1 (SP 800-38G) with
+    /// AES-128: 53 digits of radix 2, the most significant bit first, under the 16 bytes of
+    /// the secret and an empty tweak.
+    ///
+    /// An ID takes about 0.9 us, in a run as well: a producer makes a million a second.
+    /// (`cargo bench --features js-safe --bench encrypt -- js_safe`, on a processor with AES
+    /// instructions.)
+    ///
+    /// What is 2<sup>53</sup> or above is outside, as in [`positive`](Self::positive). Calls
+    /// copy the expanded key to the stack, and overwrite the copies; that of the set-up may
+    /// stay there.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ringflake::{Cipher, Secret};
+    ///
+    /// let secret = Secret::from_hex("00112233445566778899aabbccddeeff")?;
+    /// let cipher = Cipher::js_safe(&secret);
+    ///
+    /// assert_eq!(cipher.encrypt(1), 261_380_776_365_329);
+    /// assert_eq!(cipher.id_bits(), 53);
+    /// # Ok::<(), ringflake::SecretError>(())
+    /// ```
+    #[cfg(feature = "js-safe")]
+    pub fn js_safe(secret: &Secret) -> Self {
+        Self {
+            algorithm: Algorithm::Ff1(Arc::new(Ff1::new(secret))),
+        }
+    }
+
+    /// The cipher for IDs of this width under `secret`.
+    ///
+    /// # Errors
+    ///
+    /// [`IdWidthUnavailable`] for [`IdWidth::JsSafe`] without the feature `js-safe`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ringflake::{Cipher, IdWidth, Secret};
+    ///
+    /// let secret = Secret::from_bytes([7; 16]);
+    /// assert_eq!(Cipher::of_width(&secret, IdWidth::Positive)?.id_bits(), 63);
+    /// # Ok::<(), ringflake::IdWidthUnavailable>(())
+    /// ```
+    pub fn of_width(secret: &Secret, width: IdWidth) -> Result<Self, IdWidthUnavailable> {
+        width.check_available()?;
+        Ok(match width {
+            #[cfg(feature = "js-safe")]
+            IdWidth::JsSafe => Self::js_safe(secret),
+            IdWidth::Positive => Self::positive(secret),
+            _ => Self::sparx64(secret),
+        })
+    }
+
     /// About how many IDs of a run are made in a microsecond, by processors between the
     /// fastest and half as fast; a power of two.
     pub(crate) fn ids_in_a_microsecond(&self) -> usize {

@@ -36,7 +36,7 @@
 //!    recorded, in the table of `lease/stores/sqlite/past.rs`). In every other case it
 //!    begins with [`History::Unknown`](crate::lease::History), above all that may
 //!    have been issued from here.
-//! 5. A secret has one namespace, and so one layout. Each named namespace has a secret
+//! 5. A secret has one namespace, and so one layout and one width of IDs. Each named namespace has a secret
 //!    of its own, drawn at random. The nameless ones are chosen by the record: the
 //!    one whose fingerprint is the secret's, if there is one. Only if there is none
 //!    is one made, under the lock, after the record was read once more; the store

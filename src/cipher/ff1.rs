@@ -26,58 +26,15 @@
 //! Format-Preserving Encryption", NIST SP 800-38G, 2016, algorithms 7 and 8. Its revision 1
 //! asks for a domain of a million numbers at least.
 
-use std::sync::Arc;
-
 use aes::Aes128Enc;
 use fpe::ff1::{FF1, NumeralString, Operations};
 
 use super::secret::Secret;
-use super::{Algorithm, Cipher};
 
 /// Bits of the numbers in the domain.
 pub(super) const BITS: u32 = 53;
 
 const RADIX: u32 = 2;
-
-impl Cipher {
-    /// Sets up a cipher for IDs that JavaScript's numbers hold: a one-to-one map of the raws
-    /// below 2<sup>53</sup> onto the IDs below 2<sup>53</sup>. Needs the feature `js-safe`.
-    ///
-    /// For layouts of at most 53 bits, as `js-safe`. It is NIST's FF1 (SP 800-38G) with
-    /// AES-128: 53 digits of radix 2, the most significant bit first, under the 16 bytes of
-    /// the secret and an empty tweak.
-    ///
-    /// An ID takes about 0.9 us, in a run as well: a producer makes a million a second.
-    /// (`cargo bench --features js-safe --bench encrypt -- js_safe`, on a processor with AES
-    /// instructions.)
-    ///
-    /// Raws and IDs of 2<sup>53</sup> and above are outside: [`encrypt`](Self::encrypt) and
-    /// [`decrypt`](Self::decrypt) give them back as they are, and
-    /// [`Inspector`](crate::Inspector) refuses them.
-    ///
-    /// Calls copy the expanded key to the stack, and overwrite the copies with zeros. The one
-    /// that is made here may stay there.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use ringflake::{Cipher, Secret};
-    ///
-    /// let secret = Secret::from_hex("00112233445566778899aabbccddeeff")?;
-    /// let cipher = Cipher::js_safe(&secret);
-    ///
-    /// let id = cipher.encrypt(1);
-    /// assert_eq!(id, 261_380_776_365_329);
-    /// assert_eq!(cipher.decrypt(id), 1);
-    /// assert_eq!(cipher.id_bits(), 53);
-    /// # Ok::<(), ringflake::SecretError>(())
-    /// ```
-    pub fn js_safe(secret: &Secret) -> Self {
-        Self {
-            algorithm: Algorithm::Ff1(Arc::new(Ff1::new(secret))),
-        }
-    }
-}
 
 /// The permutation under one key.
 pub(super) struct Ff1(FF1<Aes128Enc>);

@@ -2,14 +2,12 @@
 
 use std::fmt;
 
-use super::{Cipher, Secret};
-
 /// How many bits IDs have, once for all IDs under one secret.
 ///
 /// | | name | IDs | cipher | layouts |
 /// |---|---|---|---|---|
-/// | [`Full`](Self::Full) | `full` | below 2<sup>64</sup> | [`Cipher::sparx64`] | any |
-/// | [`Positive`](Self::Positive) | `positive` | below 2<sup>63</sup>: positive as signed numbers | [`Cipher::positive`] | up to 63 bits, as [`POSITIVE`](crate::Layout::POSITIVE) |
+/// | [`Full`](Self::Full) | `full` | below 2<sup>64</sup> | [`Cipher::sparx64`](crate::Cipher::sparx64) | any |
+/// | [`Positive`](Self::Positive) | `positive` | below 2<sup>63</sup>: positive as signed numbers | [`Cipher::positive`](crate::Cipher::positive) | up to 63 bits, as [`POSITIVE`](crate::Layout::POSITIVE) |
 /// | [`JsSafe`](Self::JsSafe) | `js-safe` | below 2<sup>53</sup>: exact as numbers of JavaScript | `Cipher::js_safe`, with the feature `js-safe` | up to 53 bits, as [`JS_SAFE`](crate::Layout::JS_SAFE) |
 ///
 /// `Display` gives the name.
@@ -19,7 +17,8 @@ use super::{Cipher, Secret};
 /// IDs of two widths under one secret come twice: half of the raws have the same ID in 63 bits
 /// as in 64, and one of 53 bits may be any ID of the others. So stores and data directories
 /// keep the width with the secret, in its [fingerprint](crate::lease::Fingerprint::of_width),
-/// and refuse another one. For another width take a new secret.
+/// and a namespace is refused with another one. For another width take a new secret and a
+/// new namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum IdWidth {
@@ -76,30 +75,14 @@ impl fmt::Display for IdWidth {
     }
 }
 
-impl Cipher {
-    /// The cipher for IDs of this width under `secret`.
-    ///
-    /// # Errors
-    ///
-    /// [`IdWidthUnavailable`] for [`IdWidth::JsSafe`] without the feature `js-safe`.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use ringflake::{Cipher, IdWidth, Secret};
-    ///
-    /// let secret = Secret::from_bytes([7; 16]);
-    /// assert_eq!(Cipher::of_width(&secret, IdWidth::Positive)?.id_bits(), 63);
-    /// # Ok::<(), ringflake::IdWidthUnavailable>(())
-    /// ```
-    pub fn of_width(secret: &Secret, width: IdWidth) -> Result<Self, IdWidthUnavailable> {
-        match width {
-            IdWidth::Full => Ok(Self::sparx64(secret)),
-            IdWidth::Positive => Ok(Self::positive(secret)),
-            #[cfg(feature = "js-safe")]
-            IdWidth::JsSafe => Ok(Self::js_safe(secret)),
-            #[cfg(not(feature = "js-safe"))]
-            IdWidth::JsSafe => Err(IdWidthUnavailable { width }),
+impl IdWidth {
+    /// Whether encrypted IDs of this width can be made.
+    pub(crate) const fn check_available(self) -> Result<(), IdWidthUnavailable> {
+        match self {
+            Self::JsSafe if cfg!(not(feature = "js-safe")) => {
+                Err(IdWidthUnavailable { width: self })
+            }
+            _ => Ok(()),
         }
     }
 }
@@ -129,6 +112,7 @@ impl std::error::Error for IdWidthUnavailable {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cipher::{Cipher, Secret};
 
     #[test]
     fn a_width_has_a_cipher_of_as_many_bits() {

@@ -11,8 +11,8 @@ use crate::clock::Clock;
 use crate::layout::Layout;
 use crate::lease::protocol::{Expiry, LeasePlan};
 use crate::lease::{
-    Block, Claimed, Conflict, Denied, FirstLease, Lease, LeaseError, LeaseStore, Namespace,
-    Position, Rectangle, Space, StoreHealth,
+    Block, Claimed, Conflict, Denied, Fingerprint, FirstLease, Lease, LeaseError, LeaseStore,
+    Namespace, Position, Rectangle, Space, StoreHealth,
 };
 use crate::timeline::{ClaimPolicy, Timeline};
 
@@ -81,9 +81,9 @@ impl LeaseBacking {
         store: Box<dyn LeaseStore>,
         options: LeaseOptions,
         layout: &Layout,
-        secret: Option<&Secret>,
+        fingerprint: Fingerprint,
     ) -> Result<Self, BuildError> {
-        let namespace = options.namespace(layout, secret)?;
+        let namespace = options.namespace(layout, fingerprint)?;
         let plan = options.plan(&namespace)?;
         let within = options.first_lease_within;
         let patience = within.unwrap_or(FirstLease::PATIENCE);

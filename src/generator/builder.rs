@@ -332,6 +332,7 @@ impl CachedGeneratorBuilder {
             stripes,
             threshold: threshold.div_ceil(stripes) * stripes,
             borrow_limit: in_whole_ticks(&self.setup.layout, borrow_limit),
+            id_width: self.setup.id_width(),
             leases,
         })
     }

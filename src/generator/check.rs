@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::backing::LeaseBacking;
 use super::error::BuildError;
 use super::setup::Setup;
+use crate::cipher::IdWidth;
 use crate::lease::protocol::LeasePlan;
 use crate::lease::{Block, Lease, Namespace};
 
@@ -24,6 +25,8 @@ pub struct BuildCheck {
     pub threshold: usize,
     /// How far ahead of the clock IDs may lie, in whole ticks.
     pub borrow_limit: Duration,
+    /// The width of the IDs; that of plain ones is a bound that their layout keeps.
+    pub id_width: IdWidth,
     /// The source of the nodes.
     pub leases: LeaseCheck,
 }
@@ -73,7 +76,8 @@ impl Setup {
                     .map(LeaseCheck::Given)
             }
             (None, Some(_)) => {
-                let namespace = self.lease_options.namespace(&self.layout, secret)?;
+                let print = self.fingerprint();
+                let namespace = self.lease_options.namespace(&self.layout, print)?;
                 let plan = self.lease_options.plan(&namespace)?;
                 lanes(namespace.nodes_of(Block::new(0)))?;
                 Ok(LeaseCheck::Store { namespace, plan })

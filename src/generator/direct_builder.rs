@@ -85,6 +85,7 @@ impl DirectGeneratorBuilder {
             stripes: 0,
             threshold: 0,
             borrow_limit: in_whole_ticks(&self.setup.layout, borrow_limit),
+            id_width: self.setup.id_width(),
             leases,
         })
     }

@@ -4,16 +4,16 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
+use crate::cipher::{IdWidth, IdWidthUnavailable};
 use crate::fill::PolicyError;
 use crate::layout::{Layout, LayoutError};
 use crate::lease::protocol::PlanError;
 use crate::lease::{LeaseError, NamespaceError, StoreError};
 use crate::ring::RingError;
 
-/// The narrowest layout that may be encrypted is one bit wider than this.
+/// The narrowest layout that may be encrypted to 64 bits is one bit wider than this.
 ///
-/// A layout of at most 53 bits is chosen so that its IDs fit a double exactly,
-/// and encryption always yields 64 bits.
+/// A layout of at most 53 bits is chosen so that its IDs fit a double exactly.
 pub(super) const DOUBLE_BITS: u32 = 53;
 
 /// Why a generator could not be built. Nothing is left running or held.
@@ -24,11 +24,20 @@ pub enum BuildError {
     NoCipher,
     /// No lease was given, so the generator has no nodes.
     NoLease,
-    /// A layout made to fit a double would not fit it any more once encrypted.
+    /// A layout made to fit a double would not fit it any more once encrypted to 64 bits.
     EncryptionWidens {
         /// The layout's width in bits.
         bits: u32,
     },
+    /// The layout has more bits than IDs of the width that was chosen.
+    LayoutTooWide {
+        /// The layout's width in bits.
+        bits: u32,
+        /// The width of the IDs.
+        width: IdWidth,
+    },
+    /// The width of the IDs needs a feature that is off.
+    IdWidthUnavailable(IdWidthUnavailable),
     /// The layout can't be used: it has run out.
     Layout(LayoutError),
     /// The static lease can't be granted.
@@ -246,8 +255,20 @@ impl fmt::Display for BuildError {
             Self::EncryptionWidens { bits } => write!(
                 f,
                 "IDs of a layout of {bits} bits fit a double, but encrypted ones have 64 bits: \
-                 choose `plain` or a layout of more than {DOUBLE_BITS} bits"
+                 choose `id_width(IdWidth::JsSafe)`, `plain`, or a layout of more than \
+                 {DOUBLE_BITS} bits"
             ),
+            Self::LayoutTooWide { bits, width } => write!(
+                f,
+                "a layout of {bits} bits does not fit IDs of {} bits, those of \
+                 `IdWidth::{width:?}`: choose a layout of at most {0}, as {}, or wider IDs",
+                width.bits(),
+                match width {
+                    IdWidth::JsSafe => "`Layout::JS_SAFE`",
+                    _ => "`Layout::POSITIVE` and `Layout::POSITIVE_MS`",
+                }
+            ),
+            Self::IdWidthUnavailable(error) => error.fmt(f),
             Self::Layout(error) => error.fmt(f),
             Self::Lease(error) => error.fmt(f),
             Self::LeaseLayout { lease, generator } => write!(

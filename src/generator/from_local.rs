@@ -70,10 +70,13 @@ impl Setup {
     /// Makes the local space that was asked for and puts it in place of `local`.
     /// All errors that don't need it come before.
     pub(super) fn with_local(mut self) -> Result<Self, BuildError> {
-        let Some(mut local) = self.local.take() else {
+        let width = self.id_width();
+        let Some(local) = self.local.take() else {
             return Ok(self);
         };
         self.outline(&local)?;
+        self.id_width = Some(width);
+        let mut local = local.id_width(width);
         self.lease_options = self.options_of_local();
         if self.chose_plain() {
             local = local.plain();

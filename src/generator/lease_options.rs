@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use super::error::BuildError;
-use crate::cipher::Secret;
 use crate::layout::Layout;
 use crate::lease::protocol::{Expiry, LeasePlan};
 use crate::lease::{Fingerprint, History, Holder, Lease, Namespace, StaticLease, WaitHook};
@@ -86,13 +85,9 @@ impl LeaseOptions {
     pub(super) fn namespace(
         &self,
         layout: &Layout,
-        secret: Option<&Secret>,
+        fingerprint: Fingerprint,
     ) -> Result<Namespace, BuildError> {
         let name = self.namespace.clone().ok_or(BuildError::NoNamespace)?;
-        let fingerprint = match secret {
-            Some(secret) => Fingerprint::of(secret),
-            None => Fingerprint::PLAIN,
-        };
         let namespace = Namespace::new(name, layout, fingerprint).map_err(BuildError::Namespace)?;
         match self.block_bits {
             Some(bits) => namespace

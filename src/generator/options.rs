@@ -15,6 +15,35 @@ macro_rules! shared_options {
             self
         }
 
+        /// The width of the IDs: [`IdWidth::Full`](crate::IdWidth::Full) unless given. The
+        /// layout must not have more bits.
+        ///
+        /// Encrypted IDs of 63 bits are positive as signed numbers and take twice as long to
+        /// make; those of 53 bits are exact in JavaScript, need the feature `js-safe`, and take
+        /// about a microsecond each. Plain IDs are as they are, and have as many bits as the
+        /// layout.
+        ///
+        /// All generators that share a secret, a namespace or a `local` name must have the same
+        /// width, for ever. See [one secret, one width](crate::IdWidth#one-secret-one-width).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use ringflake::{DirectGenerator, IdWidth, Layout, Secret, StaticLease};
+        ///
+        /// let ids = DirectGenerator::builder(Layout::POSITIVE)
+        ///     .secret(&Secret::from_bytes([7; 16]))
+        ///     .id_width(IdWidth::Positive)
+        ///     .lease(StaticLease::assume_unique(Layout::POSITIVE, 7..8))
+        ///     .build()?;
+        /// assert!(ids.take()?.to_i64() >= 0);
+        /// # Ok::<(), Box<dyn std::error::Error>>(())
+        /// ```
+        pub fn id_width(mut self, width: crate::cipher::IdWidth) -> Self {
+            self.setup.id_width = Some(width);
+            self
+        }
+
         /// The nodes and ticks to make IDs from: a [`Lease`](crate::Lease), or a
         /// [`StaticLease`](crate::StaticLease) that begins when this is built.
         /// Instead of [`lease_store`](Self::lease_store).

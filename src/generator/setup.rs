@@ -6,18 +6,19 @@ use std::time::Duration;
 use super::backing::LeaseBacking;
 use super::error::{BuildError, DOUBLE_BITS};
 use super::lease_options::{DEFAULT_BORROW_LIMIT, LeaseOptions, LeaseSource, STORE_BORROW_LIMIT};
-use crate::cipher::{Cipher, Secret};
+use crate::cipher::{Cipher, IdWidth, Secret};
 use crate::clock::{Clock, CoarseClock, SystemClock};
 use crate::layout::Layout;
-use crate::lease::LeaseStore;
+use crate::lease::{Fingerprint, LeaseStore};
 
 /// Layout, cipher, lease and clock of a generator to be.
 #[derive(Debug)]
 pub(super) struct Setup {
     pub(super) layout: Layout,
-    cipher: Option<Cipher>,
-    /// Kept for the namespace's fingerprint.
     pub(super) secret: Option<Secret>,
+    /// Whether IDs without encryption were chosen. Then there is no secret.
+    plain: bool,
+    pub(super) id_width: Option<IdWidth>,
     pub(super) lease: Option<LeaseSource>,
     pub(super) store: Option<Box<dyn LeaseStore>>,
     #[cfg(feature = "sqlite")]
@@ -39,8 +40,9 @@ impl Setup {
     pub(super) fn new(layout: Layout) -> Self {
         Self {
             layout,
-            cipher: None,
             secret: None,
+            plain: false,
+            id_width: None,
             lease: None,
             store: None,
             #[cfg(feature = "sqlite")]
@@ -51,21 +53,24 @@ impl Setup {
     }
 
     pub(super) fn encrypt_with(&mut self, secret: &Secret) {
-        self.cipher = Some(Cipher::sparx64(secret));
         self.secret = Some(secret.clone());
+        self.plain = false;
     }
 
     pub(super) fn leave_plain(&mut self) {
-        self.cipher = Some(Cipher::plain());
         self.secret = None;
+        self.plain = true;
     }
 
     /// Checks layout and cipher, and returns the clock and its time in milliseconds since
     /// 1970.
     pub(super) fn validate(&self) -> Result<(Arc<dyn Clock>, u64), BuildError> {
         let layout = self.layout;
-        let bits = layout.total_bits();
-        if bits <= DOUBLE_BITS && !self.is_plain()? {
+        let (bits, width) = (layout.total_bits(), self.id_width());
+        if bits > width.bits() {
+            return Err(BuildError::LayoutTooWide { bits, width });
+        }
+        if width == IdWidth::Full && bits <= DOUBLE_BITS && !self.is_plain()? {
             return Err(BuildError::EncryptionWidens { bits });
         }
         let clock = self.clock.clone();
@@ -74,7 +79,11 @@ impl Setup {
         layout
             .check_alive(now_unix_ms)
             .map_err(BuildError::Layout)?;
-        self.is_plain()?;
+        if !self.is_plain()? {
+            width
+                .check_available()
+                .map_err(BuildError::IdWidthUnavailable)?;
+        }
         Ok((clock, now_unix_ms))
     }
 
@@ -85,7 +94,7 @@ impl Setup {
         let this = self.with_local()?;
         #[cfg(not(feature = "sqlite"))]
         let this = self;
-        let cipher = this.cipher.ok_or(BuildError::NoCipher)?;
+        let (cipher, fingerprint) = (this.cipher()?, this.fingerprint());
         let backing = match (this.lease, this.store) {
             (None, None) => return Err(BuildError::NoLease),
             (Some(_), Some(_)) => return Err(BuildError::TwoLeases),
@@ -94,8 +103,7 @@ impl Setup {
                 LeaseBacking::given(lease, &layout, this.secret.as_ref(), now_unix_ms)?
             }
             (None, Some(store)) => {
-                let secret = this.secret.as_ref();
-                LeaseBacking::kept(store, this.lease_options, &layout, secret)?
+                LeaseBacking::kept(store, this.lease_options, &layout, fingerprint)?
             }
         };
         Ok(Checked {
@@ -115,7 +123,34 @@ impl Setup {
 
     #[cfg(feature = "sqlite")]
     pub(super) fn chose_plain(&self) -> bool {
-        self.cipher.as_ref().is_some_and(Cipher::is_plain)
+        self.plain
+    }
+
+    /// The width of the IDs: the builder's, or that of `local`.
+    pub(super) fn id_width(&self) -> IdWidth {
+        #[cfg(feature = "sqlite")]
+        let of_local = self.local.as_ref().and_then(crate::local::Local::width);
+        #[cfg(not(feature = "sqlite"))]
+        let of_local = None;
+        self.id_width.or(of_local).unwrap_or_default()
+    }
+
+    /// What a store keeps of the secret and the width.
+    pub(super) fn fingerprint(&self) -> Fingerprint {
+        let width = self.id_width();
+        self.secret.as_ref().map_or(Fingerprint::PLAIN, |secret| {
+            Fingerprint::of_width(secret, width)
+        })
+    }
+
+    fn cipher(&self) -> Result<Cipher, BuildError> {
+        match &self.secret {
+            Some(secret) => {
+                Cipher::of_width(secret, self.id_width()).map_err(BuildError::IdWidthUnavailable)
+            }
+            None if self.plain => Ok(Cipher::plain()),
+            None => Err(BuildError::NoCipher),
+        }
     }
 
     /// How far ahead of the clock IDs may lie unless the builder says otherwise.
@@ -132,14 +167,14 @@ impl Setup {
     }
 
     fn is_plain(&self) -> Result<bool, BuildError> {
+        if self.plain || self.secret.is_some() {
+            return Ok(self.plain);
+        }
         #[cfg(feature = "sqlite")]
-        if let Some(local) = &self.local
-            && self.cipher.is_none()
-        {
+        if let Some(local) = &self.local {
             return Ok(local.is_plain());
         }
-        let cipher = self.cipher.as_ref().ok_or(BuildError::NoCipher)?;
-        Ok(cipher.is_plain())
+        Err(BuildError::NoCipher)
     }
 }
 

@@ -35,7 +35,8 @@ pub enum StoreError {
         /// Why the store can't know.
         reason: String,
     },
-    /// The namespace was initialised with another secret.
+    /// The namespace was initialised with another secret, or for IDs of another
+    /// [width](crate::IdWidth).
     FingerprintMismatch {
         /// The namespace's name.
         namespace: String,

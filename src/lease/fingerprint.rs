@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::cipher::Secret;
+use crate::cipher::{IdWidth, Secret};
 
 /// A secret's fingerprint. A store keeps it to detect a wrong secret, and one
 /// that another namespace already has.
@@ -30,6 +30,32 @@ impl Fingerprint {
     /// ```
     pub fn of(secret: &Secret) -> Self {
         Self::mac(secret, &[b"ringflake secret"])
+    }
+
+    /// Of `secret` for IDs of this width, so that a namespace never has IDs of two: that of
+    /// [`of`](Self::of) for [`IdWidth::Full`]; or else the first 16 bytes of
+    /// HMAC-SHA256(secret, "ringflake secret, 63 bits"), or "53 bits".
+    ///
+    /// A store can't know that two of them are of one secret. Don't give namespaces of
+    /// different widths the same one: their IDs would meet.
+    ///
+    /// # Examples
+    /// ```
+    /// use ringflake::{IdWidth, Secret, lease::Fingerprint};
+    ///
+    /// let secret = Secret::from_hex("000102030405060708090a0b0c0d0e0f")?;
+    /// let fingerprint = Fingerprint::of_width(&secret, IdWidth::Positive);
+    /// assert_ne!(fingerprint, Fingerprint::of(&secret));
+    /// # Ok::<(), ringflake::SecretError>(())
+    /// ```
+    pub fn of_width(secret: &Secret, width: IdWidth) -> Self {
+        match width {
+            IdWidth::Full => Self::of(secret),
+            narrower => {
+                let width = format!(", {} bits", narrower.bits());
+                Self::mac(secret, &[b"ringflake secret", width.as_bytes()])
+            }
+        }
     }
 
     /// The fingerprint of `secret` in a record of format 1, for the namespace with
@@ -85,6 +111,13 @@ mod tests {
         let secret = Secret::from_hex("000102030405060708090a0b0c0d0e0f").unwrap();
         let fingerprint = Fingerprint::of(&secret);
         assert_eq!(fingerprint.to_string(), "5428ccafa9b9632a919eb868cc9380dd");
+        for (width, print) in [
+            (IdWidth::Full, "5428ccafa9b9632a919eb868cc9380dd"),
+            (IdWidth::Positive, "9bd5da1e0104811a083d1f4ef958d692"),
+            (IdWidth::JsSafe, "de8fd4f066759c88c3ee0da374c2a75a"),
+        ] {
+            assert_eq!(Fingerprint::of_width(&secret, width).to_string(), print);
+        }
         let former = Fingerprint::of_format_1(&secret, "orders");
         assert_eq!(former.to_string(), "351a6de2b26da6e2d8f3e44fcf7c8700");
     }

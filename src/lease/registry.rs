@@ -9,7 +9,9 @@
 //! keeps them apart.
 //!
 //! IDs can only be equal within one [`Space`]: the same layout and the same
-//! secret, or none. Each space has a record of its own.
+//! secret, or none. Each space has a record of its own. The width of IDs is no part of
+//! it: half of the raws have the same ID in 63 bits as in 64, so generators of both on
+//! the same nodes would make duplicates.
 //!
 //! # State
 //! ```text

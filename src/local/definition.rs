@@ -8,7 +8,7 @@ use super::directory::DataDir;
 use super::error::LocalError;
 use super::names::{self, Which};
 use super::secret;
-use crate::cipher::Secret;
+use crate::cipher::{IdWidth, Secret};
 use crate::layout::Layout;
 use crate::lease::past::{Lock, Past};
 use crate::lease::{History, Namespace, OpenOptions, SqliteStore, StoreLimits};
@@ -40,6 +40,7 @@ use crate::lease::{History, Namespace, OpenOptions, SqliteStore, StoreLimits};
 pub struct Local {
     pub(super) which: Which,
     plain: bool,
+    width: Option<IdWidth>,
     directory: Option<DataDir>,
     best_effort: bool,
 }
@@ -67,6 +68,7 @@ impl Local {
         Self {
             which,
             plain,
+            width: None,
             directory: None,
             best_effort: false,
         }
@@ -89,12 +91,30 @@ impl Local {
         self
     }
 
+    /// The width of the IDs: [`IdWidth::Full`] unless given here or to the builder. A
+    /// namespace that was made with another one is refused.
+    #[must_use]
+    pub fn id_width(mut self, width: IdWidth) -> Self {
+        self.width = Some(width);
+        self
+    }
+
     /// Whether a directory is accepted that can lose writes, such as one in memory
     /// or on a network file system. If it does, IDs may come twice.
     #[must_use]
     pub fn accept_best_effort(mut self, accept: bool) -> Self {
         self.best_effort = accept;
         self
+    }
+
+    /// The width that was given.
+    pub(crate) fn width(&self) -> Option<IdWidth> {
+        self.width
+    }
+
+    /// The width that the IDs have.
+    pub(super) fn width_of_ids(&self) -> IdWidth {
+        self.width.unwrap_or_default()
     }
 
     pub(crate) fn is_plain(&self) -> bool {

@@ -143,7 +143,10 @@ impl DataDir {
         let options = OpenOptions::new().accept_best_effort(true);
         let mut store = SqliteStore::new(leases, &options).map_err(LocalError::Place)?;
         let records = store.namespaces()?;
-        match records.iter().find(|it| names::is_of(it, Some(secret))) {
+        match records
+            .iter()
+            .find(|it| names::width_of(it, Some(secret)).is_some())
+        {
             Some(used) => Err(LocalError::SecretUsed {
                 namespace: used.name().to_owned(),
                 directory: self.path.clone(),

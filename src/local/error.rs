@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use crate::cipher::SecretError;
+use crate::cipher::{IdWidth, SecretError};
 use crate::lease::{Namespace, NamespaceError, OpenError, StoreError};
 
 /// Why an ID space of this machine can't be used. No ID was issued from it.
@@ -64,6 +64,15 @@ pub enum LocalError {
         namespace: String,
         /// The file of its secret.
         path: PathBuf,
+    },
+    /// The namespace has the secret, and was made for IDs of another width.
+    OtherWidth {
+        /// The namespace's name.
+        namespace: String,
+        /// The width on record.
+        recorded: IdWidth,
+        /// The width that was asked for.
+        given: IdWidth,
     },
     /// The secret was not drawn in this directory, and has no record there: others may
     /// be making IDs with it. Or it was given to a store. No secret and no record were
@@ -148,6 +157,18 @@ impl fmt::Display for LocalError {
                 "namespace {namespace:?} was made with another secret than the one that is now \
                  in {}: put the first one back, or take another name",
                 path.display()
+            ),
+            Self::OtherWidth {
+                namespace,
+                recorded,
+                given,
+            } => write!(
+                f,
+                "namespace {namespace:?} was made for IDs of {} bits ({recorded}), not of {} \
+                 ({given}), and with one secret IDs of both would come twice: choose \
+                 `id_width(IdWidth::{recorded:?})`, or another name, which has a secret of its own",
+                recorded.bits(),
+                given.bits()
             ),
             Self::SecretBrought { path, directory } => {
                 match path {

@@ -114,9 +114,14 @@ impl Local {
         records: &[Namespace],
         secret: Option<&Secret>,
     ) -> Result<Option<Namespace>, LocalError> {
+        let width = self.width_of_ids();
         let Which::Named(name) = &self.which else {
+            // Also in a namespace of another layout.
+            for record in records {
+                names::refuse_other_width(record, secret, width)?;
+            }
             let record = names::of_secret(outline, records, secret);
-            return Ok(record.map(|record| names::keyed(record, secret)));
+            return Ok(record.map(|record| names::keyed(record, secret, width)));
         };
         let Some(record) = records
             .iter()
@@ -131,14 +136,15 @@ impl Local {
                 path: directory.secret_of(name),
             });
         }
-        if !names::is_of(record, secret) {
+        names::refuse_other_width(record, secret, width)?;
+        if names::width_of(record, secret).is_none() {
             return Err(LocalError::OtherSecret {
                 namespace: name.clone(),
                 path: directory.secret_of(name),
             });
         }
-        let offered = names::keyed(outline, secret);
-        names::keyed(record, secret).verify(&offered)?;
+        let offered = names::keyed(outline, secret, width);
+        names::keyed(record, secret, width).verify(&offered)?;
         Ok(Some(offered))
     }
 
@@ -149,9 +155,10 @@ impl Local {
         records: &[Namespace],
         secret: Option<&Secret>,
     ) -> Result<Namespace, LocalError> {
+        let width = self.width_of_ids();
         match &self.which {
-            Which::Named(_) => Ok(names::keyed(outline, secret)),
-            Which::OfLayout(_) => names::choose(outline, records, secret),
+            Which::Named(_) => Ok(names::keyed(outline, secret, width)),
+            Which::OfLayout(_) => names::choose(outline, records, secret, width),
         }
     }
 

@@ -7,7 +7,7 @@
 //! | of the layout, where that belongs to another secret | with `-` and 8 digits of the fingerprint | 1 |
 
 use super::error::LocalError;
-use crate::cipher::Secret;
+use crate::cipher::{IdWidth, Secret};
 use crate::layout::Layout;
 use crate::lease::{Fingerprint, Namespace};
 
@@ -75,23 +75,47 @@ fn of_layout(layout: &Layout) -> String {
         .collect()
 }
 
-/// `outline` with the fingerprint of `secret`.
-pub(super) fn keyed(outline: &Namespace, secret: Option<&Secret>) -> Namespace {
-    let fingerprint = secret.map_or(Fingerprint::PLAIN, Fingerprint::of);
+/// `outline` with the fingerprint of `secret` for IDs of this width.
+pub(super) fn keyed(outline: &Namespace, secret: Option<&Secret>, width: IdWidth) -> Namespace {
+    let fingerprint = secret.map_or(Fingerprint::PLAIN, |secret| {
+        Fingerprint::of_width(secret, width)
+    });
     outline.clone().with_fingerprint(fingerprint)
 }
 
-/// The fingerprint of `secret` that records in an older format hold.
-pub(super) fn former(outline: &Namespace, secret: Option<&Secret>) -> Fingerprint {
-    secret.map_or(Fingerprint::PLAIN, |secret| {
-        Fingerprint::of_format_1(secret, outline.name())
+/// The fingerprint of `secret` that records in an older format hold. Those knew one width.
+pub(super) fn former(outline: &Namespace, secret: Option<&Secret>, width: IdWidth) -> Fingerprint {
+    match (secret, width) {
+        (Some(secret), IdWidth::Full) => Fingerprint::of_format_1(secret, outline.name()),
+        _ => keyed(outline, secret, width).fingerprint(),
+    }
+}
+
+/// The width of the IDs of a namespace on record, if the secret on record, in whichever
+/// format, is this one. Plain IDs have any.
+pub(super) fn width_of(record: &Namespace, secret: Option<&Secret>) -> Option<IdWidth> {
+    let found = record.fingerprint();
+    let mut all = IdWidth::ALL.into_iter();
+    all.find(|&width| {
+        found == keyed(record, secret, width).fingerprint()
+            || found == former(record, secret, width)
     })
 }
 
-/// Whether the secret on record, in whichever format, is this one.
-pub(super) fn is_of(record: &Namespace, secret: Option<&Secret>) -> bool {
-    let found = record.fingerprint();
-    found == keyed(record, secret).fingerprint() || found == former(record, secret)
+/// Refuses a namespace on record that has the secret, and IDs of another width.
+pub(super) fn refuse_other_width(
+    record: &Namespace,
+    secret: Option<&Secret>,
+    width: IdWidth,
+) -> Result<(), LocalError> {
+    match width_of(record, secret) {
+        Some(recorded) if secret.is_some() && recorded != width => Err(LocalError::OtherWidth {
+            namespace: record.name().to_owned(),
+            recorded,
+            given: width,
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// The namespace on record of this layout that belongs to this secret: there is
@@ -102,7 +126,7 @@ pub(super) fn of_secret<'a>(
     secret: Option<&Secret>,
 ) -> Option<&'a Namespace> {
     records.iter().find(|record| {
-        is_of(record, secret)
+        width_of(record, secret).is_some()
             && match secret {
                 None => record.name() == outline.name(),
                 Some(_) => record.layout() == outline.layout(),
@@ -116,9 +140,10 @@ pub(super) fn choose(
     outline: &Namespace,
     records: &[Namespace],
     secret: Option<&Secret>,
+    width: IdWidth,
 ) -> Result<Namespace, LocalError> {
     let on_record = |name: &str| records.iter().find(|record| record.name() == name);
-    let first = keyed(outline, secret);
+    let first = keyed(outline, secret, width);
     let Some(taken) = on_record(first.name()) else {
         return Ok(first);
     };
@@ -131,7 +156,7 @@ pub(super) fn choose(
     let own = new(name, outline.layout())?
         .with_block_bits(outline.block_bits())
         .map_err(LocalError::Name)?;
-    let own = keyed(&own, secret);
+    let own = keyed(&own, secret, width);
     if let Some(taken) = on_record(own.name()) {
         taken.verify(&own)?;
     }
@@ -143,6 +168,7 @@ mod tests {
     use super::*;
 
     const LAYOUT: Layout = Layout::RANDFLAKE;
+    const FULL: IdWidth = IdWidth::Full;
 
     fn secret(byte: u8) -> Secret {
         Secret::from_bytes([byte; 16])
@@ -194,8 +220,14 @@ mod tests {
         let layout: Layout = text.parse().unwrap();
         let plain = outline_of(&layout, true);
         assert_eq!(plain.name().len(), text.len() + PLAIN.len());
-        let first = keyed(&outline_of(&layout, false), Some(&secret(1)));
-        let second = choose(&outline_of(&layout, false), &[first], Some(&secret(2))).unwrap();
+        let first = keyed(&outline_of(&layout, false), Some(&secret(1)), FULL);
+        let second = choose(
+            &outline_of(&layout, false),
+            &[first],
+            Some(&secret(2)),
+            FULL,
+        )
+        .unwrap();
         assert_eq!(second.name().len(), text.len() + 1 + 8);
     }
 
@@ -223,13 +255,13 @@ mod tests {
         for byte in 0..4 {
             let secret = secret(byte);
             assert_eq!(of_secret(&outline, &records, Some(&secret)), None);
-            let chosen = choose(&outline, &records, Some(&secret)).unwrap();
+            let chosen = choose(&outline, &records, Some(&secret), FULL).unwrap();
             assert_eq!(byte == 0, chosen.name() == outline.name(), "{chosen}");
             records.push(chosen.clone());
             assert_eq!(of_secret(&outline, &records, Some(&secret)), Some(&chosen));
         }
         // Also under another name.
-        let given = keyed(&named("orders", false).unwrap(), Some(&secret(9)));
+        let given = keyed(&named("orders", false).unwrap(), Some(&secret(9)), FULL);
         records.push(given.clone());
         assert_eq!(
             of_secret(&outline, &records, Some(&secret(9))),

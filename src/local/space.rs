@@ -78,7 +78,7 @@ impl LocalSpace {
         // It is not known what else that version has made there.
         let past = self.local.past(&self.directory, &lock)?;
         self.directory.begin(&lock, past)?;
-        let former = names::former(&self.namespace, secret);
+        let former = names::former(&self.namespace, secret, self.local.width_of_ids());
         self.sqlite()?.upgrade(&self.namespace, former)?;
         self.directory.adopt(&lock, secret)
     }

@@ -20,3 +20,4 @@ mod several;
 mod sharding;
 mod typed_id;
 mod uniqueness;
+mod widths;

@@ -11,6 +11,7 @@ mod expiry;
 mod fork;
 mod goodbye;
 mod guide;
+mod id_width;
 mod invalidate;
 #[cfg(feature = "conformance")]
 mod lease_store;

@@ -30,7 +30,9 @@ impl fmt::Display for StoreError {
             } => write!(
                 f,
                 "namespace {namespace:?} belongs to the secret with fingerprint {recorded}, \
-                 not {offered}: use that secret, or a namespace of its own for this one"
+                 not {offered}: use that secret and the width of IDs (`id_width`) that it was \
+                 initialised with, or a namespace of its own for this secret; for another width \
+                 also another secret"
             ),
             Self::SecretInUse { namespace, other } => write!(
                 f,

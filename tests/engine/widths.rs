@@ -1,0 +1,228 @@
+//! IDs of each width: below their bound, each once, and refused where they don't fit.
+
+use std::time::Duration;
+
+use ringflake::{
+    BuildError, CachedGenerator, Cipher, DirectGenerator, Id, IdWidth, Layout, LayoutError, Lease,
+    Secret, TakeError,
+};
+
+use ringflake_kit::assert_says;
+use ringflake_kit::oracle::Oracle;
+use ringflake_kit::small::{clock_at, layout, lease, secret_of_its_own};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// The widths that this build can encrypt to, each with a layout that fits.
+fn available() -> Vec<(IdWidth, Layout)> {
+    let all = [
+        (IdWidth::Full, layout(30, 17, 17)),
+        (IdWidth::Positive, layout(30, 16, 17)),
+        (IdWidth::JsSafe, layout(31, 10, 12)),
+    ];
+    let is_available = |(width, _): &(IdWidth, Layout)| {
+        Cipher::of_width(&Secret::from_bytes([0; 16]), *width).is_ok()
+    };
+    all.into_iter().filter(is_available).collect()
+}
+
+/// Takes every ID of a lease, and checks each of them.
+fn exhaust(width: IdWidth, layout: Layout, nodes: u64, ticks: u64) {
+    let secret = secret_of_its_own();
+    let ids = CachedGenerator::builder(layout)
+        .id_width(width)
+        .secret(&secret)
+        .lease(lease(layout, 0..nodes, 0..ticks))
+        .clock(clock_at(layout, 0))
+        .borrow_limit(HOUR)
+        .capacity(1 << 12)
+        .build()
+        .unwrap();
+    let oracle = Oracle::new(layout, 0..nodes, 0..ticks);
+    let inspector = ids.inspector();
+    let mut batch = [Id::default(); 1024];
+    let mut last = Id::default();
+    loop {
+        match ids.take_batch(&mut batch) {
+            Ok(count) => {
+                for &id in &batch[..count] {
+                    assert_eq!(
+                        u128::from(id.to_u64()) >> width.bits(),
+                        0,
+                        "{id} of {width}"
+                    );
+                    assert_eq!(oracle.mark(inspector.inspect(id).unwrap()), Ok(()), "{id}");
+                    last = id;
+                }
+            }
+            Err(TakeError::Refused(_)) => break,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    let all = nodes * ticks * layout.sequences();
+    assert_eq!(oracle.marked(), all, "{width}");
+    assert_eq!(ids.stats().issued, all, "{width}");
+    // By the cipher that the width promises.
+    let cipher = Cipher::of_width(&secret, width).unwrap();
+    assert_eq!(
+        ids.inspect(last),
+        layout.unpack(cipher.decrypt(last.to_u64()))
+    );
+}
+
+#[test]
+fn positive_ids_are_below_their_bound_and_come_once() {
+    exhaust(IdWidth::Positive, layout(30, 16, 17), 2, 8);
+}
+
+#[cfg(feature = "js-safe")]
+#[test]
+fn js_safe_ids_are_below_their_bound_and_come_once() {
+    exhaust(IdWidth::JsSafe, layout(31, 10, 12), 2, 3);
+}
+
+#[test]
+fn the_width_holds_whatever_is_given_first() {
+    for (width, layout) in available() {
+        let secret = secret_of_its_own();
+        let builder = || DirectGenerator::builder(layout).clock(clock_at(layout, 5));
+        let part = |node| lease(layout, node..node + 1, 5..9);
+        let first = builder().id_width(width).secret(&secret).lease(part(0));
+        let last = builder().lease(part(1)).secret(&secret).id_width(width);
+        let again = builder()
+            .plain()
+            .id_width(width)
+            .secret(&secret)
+            .lease(part(2));
+        let cipher = Cipher::of_width(&secret, width).unwrap();
+        for (node, builder) in (0..).zip([first, last, again]) {
+            assert_eq!(builder.check().unwrap().id_width, width);
+            let id = builder.build().unwrap().take().unwrap();
+            let raw = layout.pack(5, node, 0).unwrap();
+            assert_eq!(id.to_u64(), cipher.encrypt(raw), "{width}, node {node}");
+        }
+    }
+}
+
+#[test]
+fn a_generator_does_not_read_ids_that_are_wider_than_its_own() {
+    for (width, layout) in available() {
+        if width == IdWidth::Full {
+            continue;
+        }
+        let ids = DirectGenerator::builder(layout)
+            .secret(&secret_of_its_own())
+            .id_width(width)
+            .lease(lease(layout, 0..1, 0..1))
+            .clock(clock_at(layout, 0))
+            .build()
+            .unwrap();
+        let id_bits = width.bits();
+        let id = 1 << id_bits;
+        let why = LayoutError::NotOfCipher { id, id_bits };
+        assert_eq!(ids.inspect(Id::from_u64(id)), Err(why));
+    }
+}
+
+fn refusal(layout: Layout, width: IdWidth, secret: Option<&Secret>) -> Option<BuildError> {
+    let builder = DirectGenerator::builder(layout).id_width(width);
+    let builder = match secret {
+        Some(secret) => builder.secret(secret),
+        None => builder.plain(),
+    };
+    let builder = builder
+        .lease(lease(layout, 0..1, 0..1))
+        .clock(clock_at(layout, 0));
+    let checked = builder.check().err();
+    let built = builder.build().err();
+    assert_eq!(format!("{checked:?}"), format!("{built:?}"));
+    built
+}
+
+#[test]
+fn a_layout_wider_than_the_ids_is_refused() {
+    let secret = secret_of_its_own();
+    for secret in [Some(&secret), None] {
+        for (width, fits, too_wide, presets) in [
+            (
+                IdWidth::Positive,
+                [30, 16, 17],
+                [30, 17, 17],
+                "Layout::POSITIVE_MS",
+            ),
+            (
+                IdWidth::JsSafe,
+                [31, 10, 12],
+                [31, 11, 12],
+                "Layout::JS_SAFE",
+            ),
+        ] {
+            let [time, node, sequence] = too_wide;
+            let error = refusal(layout(time, node, sequence), width, secret).unwrap();
+            let bits = width.bits() + 1;
+            assert!(
+                matches!(error, BuildError::LayoutTooWide { bits: found, width: of }
+                    if (found, of) == (bits, width)),
+                "{error:?}"
+            );
+            let most = format!("at most {}", width.bits());
+            assert_says(&error.to_string(), &[&bits.to_string(), &most, presets]);
+
+            let [time, node, sequence] = fits;
+            let refused = refusal(layout(time, node, sequence), width, secret);
+            let is_off = secret.is_some() && width == IdWidth::JsSafe;
+            if is_off && cfg!(not(feature = "js-safe")) {
+                let error = refused.unwrap();
+                assert!(
+                    matches!(error, BuildError::IdWidthUnavailable(_)),
+                    "{error:?}"
+                );
+                assert_says(
+                    &error.to_string(),
+                    &["53 bits", "feature `js-safe`", "`plain`"],
+                );
+            } else {
+                assert!(refused.is_none(), "{refused:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_layout_for_doubles_is_led_to_the_width_that_keeps_it() {
+    let secret = secret_of_its_own();
+    let narrow = || layout(31, 10, 12);
+    let error = refusal(narrow(), IdWidth::Full, Some(&secret)).unwrap();
+    assert!(matches!(error, BuildError::EncryptionWidens { bits: 53 }));
+    assert_says(
+        &error.to_string(),
+        &["`id_width(IdWidth::JsSafe)`", "`plain`"],
+    );
+    // Whoever asks for 63 bits knows that they are more than 53.
+    let chosen = refusal(narrow(), IdWidth::Positive, Some(&secret));
+    assert!(chosen.is_none(), "{chosen:?}");
+}
+
+#[test]
+fn two_widths_of_one_secret_do_not_share_nodes() {
+    let (layout, secret) = (layout(30, 16, 17), secret_of_its_own());
+    let builder = |lease: Lease, width| {
+        DirectGenerator::builder(layout)
+            .secret(&secret)
+            .id_width(width)
+            .lease(lease)
+            .clock(clock_at(layout, 0))
+    };
+    let full = builder(lease(layout, 0..2, 0..9), IdWidth::Full);
+    let full = full.build().unwrap();
+    let taken = builder(lease(layout, 1..3, 0..9), IdWidth::Positive).build();
+    assert!(
+        matches!(taken, Err(BuildError::LeaseTaken { .. })),
+        "{taken:?}"
+    );
+    // The reason: they make the same ID of many a raw.
+    let (wide, positive) = (Cipher::sparx64(&secret), Cipher::positive(&secret));
+    let same = (0..1_000).filter(|&raw| wide.encrypt(raw) == positive.encrypt(raw));
+    assert!(same.count() > 400);
+    drop(full);
+}

@@ -1,0 +1,184 @@
+//! A namespace has IDs of one width: its store refuses another one.
+
+use std::sync::Arc;
+
+use ringflake::lease::{
+    Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace, StoreError,
+};
+use ringflake::{BuildError, CachedGenerator, Clock, IdWidth, Layout, Secret, SystemClock};
+
+use ringflake_kit::assert_says;
+use ringflake_kit::small::secret_of_its_own;
+
+const LAYOUT: Layout = Layout::POSITIVE;
+const WIDTHS: [IdWidth; 2] = [IdWidth::Full, IdWidth::Positive];
+
+fn build(
+    store: impl LeaseStore + 'static,
+    secret: &Secret,
+    width: IdWidth,
+) -> Result<CachedGenerator, BuildError> {
+    CachedGenerator::builder(LAYOUT)
+        .secret(secret)
+        .id_width(width)
+        .lease_store(store)
+        .namespace("orders")
+        .capacity(64)
+        .build()
+}
+
+/// Builds on a namespace of each width with each width; `store` opens the same one each
+/// time, and a new one for each number.
+fn check<S: LeaseStore + 'static>(store: impl Fn(usize) -> S) {
+    for (number, width) in WIDTHS.into_iter().enumerate() {
+        let secret = secret_of_its_own();
+        let print = Fingerprint::of_width(&secret, width);
+        let orders = Namespace::new("orders", &LAYOUT, print).unwrap();
+        let init = Init::new(History::New, SystemClock.unix_ms());
+        store(number).init(&orders, &init).unwrap();
+        for offered in WIDTHS {
+            let built = build(store(number), &secret, offered);
+            if offered == width {
+                let ids = built.unwrap();
+                let id = ids.take().unwrap();
+                assert_eq!(u128::from(id.to_u64()) >> width.bits(), 0);
+                ids.inspect(id).unwrap();
+                continue;
+            }
+            let error = built.unwrap_err();
+            let BuildError::Store(StoreError::FingerprintMismatch {
+                recorded, offered, ..
+            }) = &error
+            else {
+                panic!("{error:?}")
+            };
+            assert_eq!(*recorded, print);
+            assert!(
+                WIDTHS
+                    .iter()
+                    .any(|&width| *offered == Fingerprint::of_width(&secret, width))
+            );
+            assert_says(
+                &error.to_string(),
+                &["orders", "`id_width`", "another secret"],
+            );
+        }
+    }
+}
+
+#[test]
+fn a_store_in_memory_refuses_another_width() {
+    let stores = WIDTHS.map(|_| MemoryStore::new(Arc::new(SystemClock)));
+    check(|number| stores[number].clone());
+}
+
+#[cfg(feature = "sqlite")]
+#[test]
+fn a_sqlite_store_refuses_another_width() {
+    use ringflake::lease::{OpenOptions, SqliteStore};
+
+    let directory = tempfile::TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let options = OpenOptions::new().accept_best_effort(true);
+    check(|number| {
+        let path = directory.path().join(format!("{number}.db"));
+        SqliteStore::new(path, &options).unwrap()
+    });
+}
+
+#[cfg(all(unix, feature = "sqlite"))]
+mod local {
+    use std::path::Path;
+
+    use ringflake::local::DataDir;
+    use ringflake::{Local, LocalError};
+
+    use super::*;
+
+    fn build(local: Local, layout: Layout) -> Result<CachedGenerator, BuildError> {
+        let builder = CachedGenerator::builder(layout).capacity(64);
+        builder.local(local).build()
+    }
+
+    fn in_directory(local: Local, directory: &Path) -> Local {
+        local.in_directory(directory).accept_best_effort(true)
+    }
+
+    #[track_caller]
+    fn assert_other_width(
+        built: Result<CachedGenerator, BuildError>,
+        namespace: &str,
+        widths: (IdWidth, IdWidth),
+    ) {
+        let error = built.unwrap_err();
+        let BuildError::Local(LocalError::OtherWidth {
+            namespace: found,
+            recorded,
+            given,
+        }) = &error
+        else {
+            panic!("{error:?}")
+        };
+        assert_eq!((found.as_str(), (*recorded, *given)), (namespace, widths));
+        let advice = format!("`id_width(IdWidth::{recorded:?})`");
+        assert_says(&error.to_string(), &[namespace, &advice]);
+    }
+
+    #[test]
+    fn a_named_space_keeps_the_width_that_it_was_made_with() {
+        let directory = tempfile::TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let orders = || in_directory(Local::new("orders"), directory.path());
+        for (name, width, other) in [
+            ("orders", IdWidth::Positive, IdWidth::Full),
+            ("bills", IdWidth::Full, IdWidth::Positive),
+        ] {
+            let local = || in_directory(Local::new(name), directory.path());
+            let ids = build(local().id_width(width), LAYOUT).unwrap();
+            assert_eq!(u128::from(ids.take().unwrap().to_u64()) >> width.bits(), 0);
+            assert_other_width(build(local().id_width(other), LAYOUT), name, (width, other));
+        }
+        // The builder's word counts, and without any it is the full width.
+        assert_other_width(
+            build(orders(), LAYOUT),
+            "orders",
+            (IdWidth::Positive, IdWidth::Full),
+        );
+        let builder = CachedGenerator::builder(LAYOUT).id_width(IdWidth::Positive);
+        builder.local(orders()).capacity(64).build().unwrap();
+        let of_builder = CachedGenerator::builder(LAYOUT).id_width(IdWidth::Full);
+        let of_builder = of_builder
+            .local(orders().id_width(IdWidth::Positive))
+            .build();
+        let widths = (IdWidth::Positive, IdWidth::Full);
+        assert_other_width(of_builder, "orders", widths);
+        // Plain IDs have no secret, and a space of their own.
+        build(orders().plain(), LAYOUT).unwrap();
+        let too_wide = build(orders().id_width(IdWidth::Positive), Layout::RANDFLAKE);
+        assert!(
+            matches!(too_wide, Err(BuildError::LayoutTooWide { bits: 64, .. })),
+            "{too_wide:?}"
+        );
+    }
+
+    #[test]
+    fn a_secret_has_one_width_in_a_directory() {
+        let directory = tempfile::TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let data = DataDir::new(directory.path());
+        let (path, _) = data.keep_secret().unwrap();
+        let secret = Secret::from_file(path).unwrap();
+        let local = || in_directory(Local::of_layout(Some(&secret)), directory.path());
+        let positive = || local().id_width(IdWidth::Positive);
+        drop(build(positive(), LAYOUT).unwrap());
+        drop(build(positive(), LAYOUT).unwrap());
+        let name = "30-16-17_2024-10-27t03.33.20z-1s";
+        let widths = (IdWidth::Positive, IdWidth::Full);
+        assert_other_width(build(local(), LAYOUT), name, widths);
+        // Nor in another layout.
+        assert_other_width(build(local(), Layout::RANDFLAKE), name, widths);
+        // And it belongs to the directory.
+        let used = data.refuse_used(&secret);
+        assert!(
+            matches!(&used, Err(LocalError::SecretUsed { namespace, .. }) if namespace == name),
+            "{used:?}"
+        );
+    }
+}
