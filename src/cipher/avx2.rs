@@ -27,7 +27,7 @@ use std::arch::x86_64::*;
 use std::mem;
 
 use super::schedule::Schedule;
-use super::shared_words::SharedWords;
+use super::task::Task;
 use super::vector_ops::VectorOps;
 
 /// Proof that this processor has AVX2.
@@ -39,14 +39,14 @@ impl Avx2 {
         is_x86_feature_detected!("avx2").then_some(Self(()))
     }
 
-    pub(super) fn encrypt(self, schedule: &Schedule, shared: &SharedWords, out: &mut [u64]) {
+    pub(super) fn perform(self, schedule: &Schedule, task: Task, blocks: &mut [u64]) {
         // SAFETY: `self` exists only where AVX2 was detected.
-        unsafe { encrypt(schedule, shared, out) }
+        unsafe { perform(schedule, task, blocks) }
     }
 }
 
 #[target_feature(enable = "avx2")]
-fn encrypt(schedule: &Schedule, shared: &SharedWords, out: &mut [u64]) {
+fn perform(schedule: &Schedule, task: Task, blocks: &mut [u64]) {
     let swapped = opaque(_mm256_broadcastsi128_si256(_mm_setr_epi8(
         1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14,
     )));
@@ -58,6 +58,7 @@ fn encrypt(schedule: &Schedule, shared: &SharedWords, out: &mut [u64]) {
         splat: |bits: u64| _mm256_set1_epi64x(bits.cast_signed()),
         xor: |a, b| _mm256_xor_si256(a, b),
         add: |a, b| _mm256_add_epi16(a, b),
+        subtract: |a, b| _mm256_sub_epi16(a, b),
         rotate_2: |v| _mm256_or_si256(_mm256_slli_epi16::<2>(v), _mm256_srli_epi16::<14>(v)),
         rotate_9_add: |v, y| {
             _mm256_add_epi16(
@@ -65,10 +66,13 @@ fn encrypt(schedule: &Schedule, shared: &SharedWords, out: &mut [u64]) {
                 _mm256_add_epi16(_mm256_srli_epi16::<7>(v), y),
             )
         },
+        rotate_2_back: |v| _mm256_or_si256(_mm256_srli_epi16::<2>(v), _mm256_slli_epi16::<14>(v)),
+        rotate_9_back: |v| _mm256_or_si256(_mm256_srli_epi16::<9>(v), _mm256_slli_epi16::<7>(v)),
         swap_bytes: |v| _mm256_shuffle_epi8(v, swapped),
         interleave: |words| interleave(words, swapped),
+        deinterleave: |blocks| deinterleave(blocks),
     };
-    ops.encrypt(schedule, shared, out);
+    ops.perform(schedule, task, blocks);
 }
 
 /// `v`, of which the compiler does not know that it is a constant.
@@ -96,4 +100,24 @@ fn interleave([a, b, c, d]: [__m256i; 4], swapped: __m256i) -> [u64; 16] {
     ];
     // SAFETY: both sides are plain integers of the same size.
     unsafe { mem::transmute::<[__m256i; 4], [u64; 16]>(blocks) }
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+fn deinterleave(blocks: [u64; 16]) -> [__m256i; 4] {
+    // SAFETY: both sides are plain integers of the same size.
+    let blocks = unsafe { mem::transmute::<[u64; 16], [__m256i; 4]>(blocks) };
+    // The words of two blocks side by side: two first words, two second words, ...
+    let pairs = _mm256_broadcastsi128_si256(_mm_setr_epi8(
+        1, 0, 9, 8, 3, 2, 11, 10, 5, 4, 13, 12, 7, 6, 15, 14,
+    ));
+    let [p, q, r, s] = blocks.map(|blocks| _mm256_shuffle_epi8(blocks, pairs));
+    let (ab_low, cd_low) = (_mm256_unpacklo_epi32(p, q), _mm256_unpackhi_epi32(p, q));
+    let (ab_high, cd_high) = (_mm256_unpacklo_epi32(r, s), _mm256_unpackhi_epi32(r, s));
+    [
+        _mm256_unpacklo_epi64(ab_low, ab_high),
+        _mm256_unpackhi_epi64(ab_low, ab_high),
+        _mm256_unpacklo_epi64(cd_low, cd_high),
+        _mm256_unpackhi_epi64(cd_low, cd_high),
+    ]
 }

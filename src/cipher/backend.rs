@@ -1,4 +1,4 @@
-//! Which instruction set encrypts runs.
+//! Which instruction set encrypts many blocks.
 //!
 //! The kernel in `vector_ops` is written once; a file for each instruction set gives
 //! it the vector operations, and this one chooses among them. A backend's type
@@ -19,7 +19,7 @@ use std::fmt;
 
 use super::portable;
 use super::schedule::Schedule;
-use super::shared_words::SharedWords;
+use super::task::Task;
 use crate::events;
 
 #[cfg(target_arch = "x86_64")]
@@ -31,7 +31,8 @@ use super::neon::Neon;
 /// The environment variable that forces a backend.
 const VARIABLE: &str = "RINGFLAKE_BACKEND";
 
-/// An implementation of [`Cipher::encrypt_run`](crate::Cipher::encrypt_run).
+/// An implementation of [`Cipher::encrypt_run`](crate::Cipher::encrypt_run) and of
+/// [`Cipher::encrypt_batch`](crate::Cipher::encrypt_batch).
 ///
 /// All of them give the same IDs. `Display` gives the name that the environment
 /// variable `RINGFLAKE_BACKEND` takes.
@@ -216,20 +217,20 @@ impl Engine {
         }
     }
 
-    /// Fills `out`, at most as long as the section, with its IDs.
-    pub(super) fn encrypt(self, schedule: &Schedule, shared: &SharedWords, out: &mut [u64]) {
+    /// Does `task` to `blocks`.
+    pub(super) fn perform(self, schedule: &Schedule, task: Task, blocks: &mut [u64]) {
         match self {
-            Self::Portable => portable::encrypt(schedule, shared, out),
+            Self::Portable => portable::perform(schedule, task, blocks),
             #[cfg(target_arch = "x86_64")]
-            Self::Sse41(sse41) => sse41.encrypt(schedule, shared, out),
+            Self::Sse41(sse41) => sse41.perform(schedule, task, blocks),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2(avx2) => avx2.encrypt(schedule, shared, out),
+            Self::Avx2(avx2) => avx2.perform(schedule, task, blocks),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512Bw(avx512bw) => avx512bw.encrypt(schedule, shared, out),
+            Self::Avx512Bw(avx512bw) => avx512bw.perform(schedule, task, blocks),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512Vbmi2(avx512vbmi2) => avx512vbmi2.encrypt(schedule, shared, out),
+            Self::Avx512Vbmi2(avx512vbmi2) => avx512vbmi2.perform(schedule, task, blocks),
             #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-            Self::Neon(neon) => neon.encrypt(schedule, shared, out),
+            Self::Neon(neon) => neon.perform(schedule, task, blocks),
         }
     }
 }

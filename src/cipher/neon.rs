@@ -4,7 +4,7 @@ use std::arch::aarch64::*;
 use std::arch::is_aarch64_feature_detected;
 
 use super::schedule::Schedule;
-use super::shared_words::SharedWords;
+use super::task::Task;
 use super::vector_ops::VectorOps;
 
 /// Proof that this processor has NEON.
@@ -16,14 +16,14 @@ impl Neon {
         is_aarch64_feature_detected!("neon").then_some(Self(()))
     }
 
-    pub(super) fn encrypt(self, schedule: &Schedule, shared: &SharedWords, out: &mut [u64]) {
+    pub(super) fn perform(self, schedule: &Schedule, task: Task, blocks: &mut [u64]) {
         // SAFETY: `self` exists only where NEON was detected.
-        unsafe { encrypt(schedule, shared, out) }
+        unsafe { perform(schedule, task, blocks) }
     }
 }
 
 #[target_feature(enable = "neon")]
-fn encrypt(schedule: &Schedule, shared: &SharedWords, out: &mut [u64]) {
+fn perform(schedule: &Schedule, task: Task, blocks: &mut [u64]) {
     let low = vcreate_u16(0x0003_0002_0001_0000);
     let high = vcreate_u16(0x0007_0006_0005_0004);
     let ops = VectorOps {
@@ -31,13 +31,17 @@ fn encrypt(schedule: &Schedule, shared: &SharedWords, out: &mut [u64]) {
         splat: |bits: u64| vreinterpretq_u16_u64(vdupq_n_u64(bits)),
         xor: |a, b| veorq_u16(a, b),
         add: |a, b| vaddq_u16(a, b),
+        subtract: |a, b| vsubq_u16(a, b),
         // The bits shifted out on the left are inserted on the right.
         rotate_2: |v| vsriq_n_u16::<14>(vshlq_n_u16::<2>(v), v),
         rotate_9_add: |v, y| vaddq_u16(vsriq_n_u16::<7>(vshlq_n_u16::<9>(v), v), y),
+        rotate_2_back: |v| vsliq_n_u16::<14>(vshrq_n_u16::<2>(v), v),
+        rotate_9_back: |v| vsliq_n_u16::<7>(vshrq_n_u16::<9>(v), v),
         swap_bytes: |v| swap_bytes(v),
         interleave: |words| interleave(words),
+        deinterleave: |blocks| deinterleave(blocks),
     };
-    ops.encrypt(schedule, shared, out);
+    ops.perform(schedule, task, blocks);
 }
 
 #[target_feature(enable = "neon")]
@@ -55,4 +59,13 @@ fn interleave([a, b, c, d]: [uint16x8_t; 4]) -> [u64; 8] {
     // SAFETY: `blocks` has room for the 32 words that are written.
     unsafe { vst4q_u16(place, words) };
     blocks
+}
+
+#[target_feature(enable = "neon")]
+#[inline]
+fn deinterleave(blocks: [u64; 8]) -> [uint16x8_t; 4] {
+    let place = blocks.as_ptr().cast::<u16>();
+    // SAFETY: `blocks` has the 32 words that are read.
+    let uint16x8x4_t(a, b, c, d) = unsafe { vld4q_u16(place) };
+    [swap_bytes(a), swap_bytes(b), swap_bytes(c), swap_bytes(d)]
 }

@@ -7,54 +7,98 @@
 //! registers are left scalar on x86-64.
 
 use super::scalar;
-use super::schedule::{STEPS, Schedule};
+use super::schedule::{STEPS, Schedule, Subkey};
 use super::shared_words::SharedWords;
+use super::task::Task;
 
 /// Blocks in a batch. Their words take 512 bytes, well inside the first cache.
 const BATCH: usize = 64;
 
-/// Fills `out`, at most as long as the section, with its IDs.
-pub(super) fn encrypt(schedule: &Schedule, shared: &SharedWords, out: &mut [u64]) {
-    let mut shared = *shared;
-    for batch in out.chunks_mut(BATCH) {
-        encrypt_batch(schedule, &shared, batch);
-        shared.counter = shared.counter.wrapping_add(2 * batch.len() as u16);
+/// The four words of the blocks of a batch.
+type Words<'a> = [&'a mut [u16]; 4];
+
+/// Does `task` to `blocks`.
+pub(super) fn perform(schedule: &Schedule, mut task: Task, blocks: &mut [u64]) {
+    for batch in blocks.chunks_mut(BATCH) {
+        let mut words = [[0; BATCH]; 4];
+        let words = words.each_mut().map(|words| &mut words[..batch.len()]);
+        match &mut task {
+            Task::EncryptRun(shared) => {
+                encrypt_next(schedule, shared, words, batch);
+                shared.counter = shared.counter.wrapping_add(2 * batch.len() as u16);
+            }
+            Task::Encrypt => encrypt(schedule, words, batch),
+            Task::Decrypt => decrypt(schedule, words, batch),
+        }
     }
 }
 
-fn encrypt_batch(schedule: &Schedule, shared: &SharedWords, out: &mut [u64]) {
-    let mut words = [
-        [0; BATCH],
-        [0; BATCH],
-        [shared.right.0; BATCH],
-        [shared.right.1; BATCH],
-    ];
-    let [a, b, c, d] = words.each_mut().map(|words| &mut words[..out.len()]);
+fn encrypt_next(schedule: &Schedule, shared: &SharedWords, words: Words<'_>, out: &mut [u64]) {
+    let [a, b, c, d] = words;
     for ((x, y), place) in a.iter_mut().zip(b.iter_mut()).zip(0..) {
         let counter: u16 = shared.counter.wrapping_add(2 * place);
         *x = (counter ^ shared.key).wrapping_add(shared.y);
         *y = *x ^ shared.z;
     }
+    c.fill(shared.right.0);
+    d.fill(shared.right.1);
 
     // What is left of the first step, whose right branch is the same in every block.
     let (mut left, mut right) = ([a, b], [c, d]);
     let [_, _, keys @ ..] = schedule.subkey(0);
     rounds(&mut left, keys);
     mix(&left, &mut right);
-    (left, right) = (right, left);
+    finish(schedule, 1, [right, left], out);
+}
 
-    for step in 1..STEPS {
+fn encrypt(schedule: &Schedule, mut words: Words<'_>, blocks: &mut [u64]) {
+    read(blocks, &mut words);
+    let [a, b, c, d] = words;
+    finish(schedule, 0, [[a, b], [c, d]], blocks);
+}
+
+/// The steps from `first` on, and the last key.
+fn finish(schedule: &Schedule, first: usize, branches: [[&mut [u16]; 2]; 2], out: &mut [u64]) {
+    let [mut left, mut right] = branches;
+    for step in first..STEPS {
         rounds(&mut left, schedule.subkey(2 * step));
         rounds(&mut right, schedule.subkey(2 * step + 1));
         mix(&left, &mut right);
         (left, right) = (right, left);
     }
+    let [a, b, c, d, ..] = *schedule.subkey(2 * STEPS);
+    write([left, right], [a, b, c, d], out);
+}
 
-    let [a, b, c, d, ..] = schedule.subkey(2 * STEPS);
-    let [left_x, left_y] = left;
-    let [right_x, right_y] = right;
-    for index in 0..out.len() {
-        out[index] = scalar::unwords([
+fn decrypt(schedule: &Schedule, mut words: Words<'_>, blocks: &mut [u64]) {
+    read(blocks, &mut words);
+    for (words, key) in words.iter_mut().zip(schedule.subkey(2 * STEPS)) {
+        for word in words.iter_mut() {
+            *word ^= key;
+        }
+    }
+    let [a, b, c, d] = words;
+    let (mut left, mut right) = ([a, b], [c, d]);
+    for step in (0..STEPS).rev() {
+        (left, right) = (right, left);
+        mix(&left, &mut right);
+        rounds_back(&mut left, schedule.subkey(2 * step));
+        rounds_back(&mut right, schedule.subkey(2 * step + 1));
+    }
+    write([left, right], [0; 4], blocks);
+}
+
+fn read(blocks: &[u64], [a, b, c, d]: &mut Words<'_>) {
+    for (index, &block) in blocks.iter().enumerate() {
+        [a[index], b[index], c[index], d[index]] = scalar::words(block);
+    }
+}
+
+fn write(branches: [[&mut [u16]; 2]; 2], keys: [u16; 4], blocks: &mut [u64]) {
+    let [[left_x, left_y], [right_x, right_y]] = branches;
+    let [a, b, c, d] = keys;
+    for index in 0..blocks.len() {
+        blocks[index] = scalar::unwords([
             left_x[index] ^ a,
             left_y[index] ^ b,
             right_x[index] ^ c,
@@ -66,6 +110,12 @@ fn encrypt_batch(schedule: &Schedule, shared: &SharedWords, out: &mut [u64]) {
 fn rounds<const KEYS: usize>([x, y]: &mut [&mut [u16]; 2], keys: &[u16; KEYS]) {
     for (x, y) in x.iter_mut().zip(y.iter_mut()) {
         (*x, *y) = scalar::rounds((*x, *y), keys);
+    }
+}
+
+fn rounds_back([x, y]: &mut [&mut [u16]; 2], subkey: &Subkey) {
+    for (x, y) in x.iter_mut().zip(y.iter_mut()) {
+        (*x, *y) = scalar::rounds_back((*x, *y), subkey);
     }
 }
 

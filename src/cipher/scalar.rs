@@ -54,7 +54,8 @@ pub(super) fn rounds<const KEYS: usize>((mut x, mut y): Branch, keys: &[u16; KEY
     (x, y)
 }
 
-fn rounds_back((mut x, mut y): Branch, subkey: &Subkey) -> Branch {
+/// [`rounds`] run backwards.
+pub(super) fn rounds_back((mut x, mut y): Branch, subkey: &Subkey) -> Branch {
     let (keys, _) = subkey.as_chunks();
     for [key_x, key_y] in keys.iter().rev() {
         (x, y) = arx_box_back((x, y));

@@ -4,7 +4,7 @@ use std::arch::x86_64::*;
 use std::mem;
 
 use super::schedule::Schedule;
-use super::shared_words::SharedWords;
+use super::task::Task;
 use super::vector_ops::VectorOps;
 
 /// Proof that this processor has SSE4.1.
@@ -16,19 +16,20 @@ impl Sse41 {
         is_x86_feature_detected!("sse4.1").then_some(Self(()))
     }
 
-    pub(super) fn encrypt(self, schedule: &Schedule, shared: &SharedWords, out: &mut [u64]) {
+    pub(super) fn perform(self, schedule: &Schedule, task: Task, blocks: &mut [u64]) {
         // SAFETY: `self` exists only where SSE4.1 was detected.
-        unsafe { encrypt(schedule, shared, out) }
+        unsafe { perform(schedule, task, blocks) }
     }
 }
 
 #[target_feature(enable = "sse4.1")]
-fn encrypt(schedule: &Schedule, shared: &SharedWords, out: &mut [u64]) {
+fn perform(schedule: &Schedule, task: Task, blocks: &mut [u64]) {
     let ops = VectorOps {
         order: _mm_setr_epi16(0, 1, 2, 3, 4, 5, 6, 7),
         splat: |bits: u64| _mm_set1_epi64x(bits.cast_signed()),
         xor: |a, b| _mm_xor_si128(a, b),
         add: |a, b| _mm_add_epi16(a, b),
+        subtract: |a, b| _mm_sub_epi16(a, b),
         rotate_2: |v| _mm_or_si128(_mm_slli_epi16::<2>(v), _mm_srli_epi16::<14>(v)),
         rotate_9_add: |v, y| {
             _mm_add_epi16(
@@ -36,10 +37,13 @@ fn encrypt(schedule: &Schedule, shared: &SharedWords, out: &mut [u64]) {
                 y,
             )
         },
+        rotate_2_back: |v| _mm_or_si128(_mm_srli_epi16::<2>(v), _mm_slli_epi16::<14>(v)),
+        rotate_9_back: |v| _mm_or_si128(_mm_srli_epi16::<9>(v), _mm_slli_epi16::<7>(v)),
         swap_bytes: |v| swap_bytes(v),
         interleave: |words| interleave(words),
+        deinterleave: |blocks| deinterleave(blocks),
     };
-    ops.encrypt(schedule, shared, out);
+    ops.perform(schedule, task, blocks);
 }
 
 #[target_feature(enable = "sse4.1")]
@@ -62,4 +66,22 @@ fn interleave([a, b, c, d]: [__m128i; 4]) -> [u64; 8] {
     ];
     // SAFETY: both sides are plain integers of the same size.
     unsafe { mem::transmute::<[__m128i; 4], [u64; 8]>(blocks) }
+}
+
+#[target_feature(enable = "sse4.1")]
+#[inline]
+fn deinterleave(blocks: [u64; 8]) -> [__m128i; 4] {
+    // SAFETY: both sides are plain integers of the same size.
+    let blocks = unsafe { mem::transmute::<[u64; 8], [__m128i; 4]>(blocks) };
+    // The words of two blocks side by side: two first words, two second words, ...
+    let pairs = _mm_setr_epi8(1, 0, 9, 8, 3, 2, 11, 10, 5, 4, 13, 12, 7, 6, 15, 14);
+    let [p, q, r, s] = blocks.map(|blocks| _mm_shuffle_epi8(blocks, pairs));
+    let (ab_low, cd_low) = (_mm_unpacklo_epi32(p, q), _mm_unpackhi_epi32(p, q));
+    let (ab_high, cd_high) = (_mm_unpacklo_epi32(r, s), _mm_unpackhi_epi32(r, s));
+    [
+        _mm_unpacklo_epi64(ab_low, ab_high),
+        _mm_unpackhi_epi64(ab_low, ab_high),
+        _mm_unpacklo_epi64(cd_low, cd_high),
+        _mm_unpackhi_epi64(cd_low, cd_high),
+    ]
 }

@@ -1,5 +1,4 @@
-//! SPARX-64/128 over a section of a run, a block to a lane: the kernel of every vector
-//! backend.
+//! SPARX-64/128 over many blocks, a block to a lane: the kernel of every vector backend.
 //!
 //! A register holds the same word of as many blocks as it has 16-bit lanes, so
 //! four registers hold the blocks of a vector, and the cipher's operations on
@@ -27,7 +26,13 @@
 //!           right.y ^= y ^ t
 //! ```
 //!
-//! A round has as many operations either way, mixing four instead of six.
+//! A round has as many operations either way, mixing four instead of six. Backwards it is
+//!
+//! ```text
+//! y = rotr2(z)        x = rotr9(x - y)        z = x ^ y
+//! ```
+//!
+//! and mixing undoes itself.
 //!
 //! # Order
 //!
@@ -41,9 +46,23 @@ use std::mem;
 
 use super::schedule::{STEPS, Schedule, WideSubkey, widen};
 use super::shared_words::SharedWords;
+use super::task::Task;
 
 /// What an instruction set can do with `V`, a vector of 16-bit lanes.
-pub(super) struct VectorOps<V, Splat, Xor, Add, Rotate2, Rotate9Add, SwapBytes, Interleave> {
+pub(super) struct VectorOps<
+    V,
+    Splat,
+    Xor,
+    Add,
+    Subtract,
+    Rotate2,
+    Rotate9Add,
+    Rotate2Back,
+    Rotate9Back,
+    SwapBytes,
+    Interleave,
+    Deinterleave,
+> {
     /// The place in the output of each lane's block, counted from 0.
     pub(super) order: V,
     /// The given 64 bits repeated over the vector.
@@ -52,15 +71,23 @@ pub(super) struct VectorOps<V, Splat, Xor, Add, Rotate2, Rotate9Add, SwapBytes, 
     pub(super) xor: Xor,
     /// Adds lane by lane, wrapping around.
     pub(super) add: Add,
+    /// Subtracts the second lane by lane, wrapping around.
+    pub(super) subtract: Subtract,
     /// Rotates each lane to the left by 2 bits.
     pub(super) rotate_2: Rotate2,
     /// Rotates each lane of the first to the left by 9 bits and adds the second.
     pub(super) rotate_9_add: Rotate9Add,
+    /// Rotates each lane to the right by 2 bits.
+    pub(super) rotate_2_back: Rotate2Back,
+    /// Rotates each lane to the right by 9 bits.
+    pub(super) rotate_9_back: Rotate9Back,
     /// Rotates each lane by 8 bits.
     pub(super) swap_bytes: SwapBytes,
     /// From vectors of first, second, third and fourth words to whole blocks, in the order
     /// that `order` describes and with the bytes of each word swapped.
     pub(super) interleave: Interleave,
+    /// The inverse of `interleave`.
+    pub(super) deinterleave: Deinterleave,
 }
 
 /// One branch in each vector of a group.
@@ -78,45 +105,102 @@ struct Branch<V, const GROUP: usize> {
 #[repr(align(64))]
 struct Aligned<T>(T);
 
-impl<const LANES: usize, V, Splat, Xor, Add, Rotate2, Rotate9Add, SwapBytes, Interleave>
-    VectorOps<V, Splat, Xor, Add, Rotate2, Rotate9Add, SwapBytes, Interleave>
+impl<
+    const LANES: usize,
+    V,
+    Splat,
+    Xor,
+    Add,
+    Subtract,
+    Rotate2,
+    Rotate9Add,
+    Rotate2Back,
+    Rotate9Back,
+    SwapBytes,
+    Interleave,
+    Deinterleave,
+>
+    VectorOps<
+        V,
+        Splat,
+        Xor,
+        Add,
+        Subtract,
+        Rotate2,
+        Rotate9Add,
+        Rotate2Back,
+        Rotate9Back,
+        SwapBytes,
+        Interleave,
+        Deinterleave,
+    >
 where
     V: Copy,
     Splat: Fn(u64) -> V,
     Xor: Fn(V, V) -> V,
     Add: Fn(V, V) -> V,
+    Subtract: Fn(V, V) -> V,
     Rotate2: Fn(V) -> V,
     Rotate9Add: Fn(V, V) -> V,
+    Rotate2Back: Fn(V) -> V,
+    Rotate9Back: Fn(V) -> V,
     SwapBytes: Fn(V) -> V,
     Interleave: Fn([V; 4]) -> [u64; LANES],
+    Deinterleave: Fn([u64; LANES]) -> [V; 4],
 {
-    /// Fills `out`, at most as long as the section, with its IDs.
+    /// Does `task` to `blocks`.
     #[inline(always)]
-    pub(super) fn encrypt(&self, schedule: &Schedule, shared: &SharedWords, out: &mut [u64]) {
-        let (vectors, tail) = out.as_chunks_mut::<LANES>();
+    pub(super) fn perform(&self, schedule: &Schedule, task: Task, blocks: &mut [u64]) {
+        // A loop for each, so that none asks inside which it is.
+        match task {
+            Task::EncryptRun(shared) => {
+                self.perform_in_groups(schedule, Task::EncryptRun(shared), blocks);
+            }
+            Task::Encrypt => self.perform_in_groups(schedule, Task::Encrypt, blocks),
+            Task::Decrypt => self.perform_in_groups(schedule, Task::Decrypt, blocks),
+        }
+    }
+
+    #[inline(always)]
+    fn perform_in_groups(&self, schedule: &Schedule, mut task: Task, blocks: &mut [u64]) {
+        let (vectors, tail) = blocks.as_chunks_mut::<LANES>();
         let (fours, rest) = vectors.as_chunks_mut::<4>();
         let (twos, ones) = rest.as_chunks_mut::<2>();
 
-        let mut shared = *shared;
         for group in fours {
-            self.encrypt_group(schedule, &mut shared, group);
+            self.perform_on_group(schedule, &mut task, group);
         }
         for group in twos {
-            self.encrypt_group(schedule, &mut shared, group);
+            self.perform_on_group(schedule, &mut task, group);
         }
         for vector in ones {
-            self.encrypt_group(schedule, &mut shared, array::from_mut(vector));
+            self.perform_on_group(schedule, &mut task, array::from_mut(vector));
         }
         if !tail.is_empty() {
             let mut vector = Aligned([0; LANES]);
-            self.encrypt_group(schedule, &mut shared, array::from_mut(&mut vector.0));
+            vector.0[..tail.len()].copy_from_slice(tail);
+            self.perform_on_group(schedule, &mut task, array::from_mut(&mut vector.0));
             tail.copy_from_slice(&vector.0[..tail.len()]);
+        }
+    }
+
+    #[inline(always)]
+    fn perform_on_group<const GROUP: usize>(
+        &self,
+        schedule: &Schedule,
+        task: &mut Task,
+        group: &mut [[u64; LANES]; GROUP],
+    ) {
+        match task {
+            Task::EncryptRun(shared) => self.encrypt_next(schedule, shared, group),
+            Task::Encrypt => self.encrypt(schedule, group),
+            Task::Decrypt => self.decrypt(schedule, group),
         }
     }
 
     /// Encrypts the next `GROUP` vectors of the section, and moves on.
     #[inline(always)]
-    fn encrypt_group<const GROUP: usize>(
+    fn encrypt_next<const GROUP: usize>(
         &self,
         schedule: &Schedule,
         shared: &mut SharedWords,
@@ -124,11 +208,14 @@ where
     ) {
         let splat = |word| (self.splat)(widen(word));
         let offsets = (self.add)(self.order, self.order);
-        let x = array::from_fn(|_| {
+        // Here and below it is a loop, since the compiler leaves calls to `array::from_fn`
+        // among so much code, and each costs more than a round.
+        let mut x = [self.order; GROUP];
+        for x in &mut x {
             let counters = (self.add)(offsets, splat(shared.counter));
             shared.counter = shared.counter.wrapping_add(2 * LANES as u16);
-            (self.add)((self.xor)(counters, splat(shared.key)), splat(shared.y))
-        });
+            *x = (self.add)((self.xor)(counters, splat(shared.key)), splat(shared.y));
+        }
         let mut left = Branch {
             x,
             z: [splat(shared.z); GROUP],
@@ -146,23 +233,66 @@ where
         mem::swap(&mut left, &mut right);
 
         for step in 1..STEPS {
-            for round in 0..3 {
-                let left = (&mut left, schedule.wide_subkey(2 * step));
-                let right = (&mut right, schedule.wide_subkey(2 * step + 1));
-                let order = if GROUP > 2 {
-                    [right, left]
-                } else {
-                    [left, right]
-                };
-                for (branch, subkey) in order {
-                    self.round(branch, subkey, round);
-                }
-            }
-            self.mix(&left, &mut right);
-            mem::swap(&mut left, &mut right);
+            self.step(schedule, step, &mut left, &mut right);
         }
+        self.write(schedule.wide_subkey(2 * STEPS), &left, &right, out);
+    }
 
-        let [a, b, c, d, ..] = schedule.wide_subkey(2 * STEPS).map(&self.splat);
+    /// Encrypts any blocks.
+    #[inline(always)]
+    fn encrypt<const GROUP: usize>(&self, schedule: &Schedule, blocks: &mut [[u64; LANES]; GROUP]) {
+        let [mut left, mut right] = self.read(&[0; 6], blocks);
+        for step in 0..STEPS {
+            self.step(schedule, step, &mut left, &mut right);
+        }
+        self.write(schedule.wide_subkey(2 * STEPS), &left, &right, blocks);
+    }
+
+    /// Decrypts any blocks.
+    #[inline(always)]
+    fn decrypt<const GROUP: usize>(&self, schedule: &Schedule, blocks: &mut [[u64; LANES]; GROUP]) {
+        let [mut left, mut right] = self.read(schedule.wide_subkey(2 * STEPS), blocks);
+        for step in (0..STEPS).rev() {
+            mem::swap(&mut left, &mut right);
+            self.mix(&left, &mut right);
+            for round in (0..3).rev() {
+                self.round_back(&mut left, schedule.wide_subkey(2 * step), round);
+                self.round_back(&mut right, schedule.wide_subkey(2 * step + 1), round);
+            }
+        }
+        self.write(&[0; 6], &left, &right, blocks);
+    }
+
+    /// The branches of whole blocks, with a key added.
+    #[inline(always)]
+    fn read<const GROUP: usize>(
+        &self,
+        [key_a, key_b, key_c, key_d, ..]: &WideSubkey,
+        blocks: &[[u64; LANES]; GROUP],
+    ) -> [Branch<V, GROUP>; 2] {
+        let zero = [(self.splat)(0); GROUP];
+        let mut left = Branch { x: zero, z: zero };
+        let mut right = Branch { x: zero, z: zero };
+        for (index, &block) in blocks.iter().enumerate() {
+            let [a, b, c, d] = (self.deinterleave)(block);
+            left.x[index] = (self.xor)(a, (self.splat)(*key_a));
+            left.z[index] = (self.xor)((self.xor)(a, b), (self.splat)(key_a ^ key_b));
+            right.x[index] = (self.xor)(c, (self.splat)(*key_c));
+            right.z[index] = (self.xor)((self.xor)(c, d), (self.splat)(key_c ^ key_d));
+        }
+        [left, right]
+    }
+
+    /// Whole blocks from their branches, with a key added.
+    #[inline(always)]
+    fn write<const GROUP: usize>(
+        &self,
+        key: &WideSubkey,
+        left: &Branch<V, GROUP>,
+        right: &Branch<V, GROUP>,
+        out: &mut [[u64; LANES]; GROUP],
+    ) {
+        let [a, b, c, d, ..] = key.map(&self.splat);
         for (index, out) in out.iter_mut().enumerate() {
             let (left_x, left_z) = (left.x[index], left.z[index]);
             let (right_x, right_z) = (right.x[index], right.z[index]);
@@ -173,6 +303,31 @@ where
                 (self.xor)((self.xor)(right_z, d), right_x),
             ]);
         }
+    }
+
+    /// A whole step, after which the branches have changed places.
+    #[inline(always)]
+    fn step<const GROUP: usize>(
+        &self,
+        schedule: &Schedule,
+        step: usize,
+        left: &mut Branch<V, GROUP>,
+        right: &mut Branch<V, GROUP>,
+    ) {
+        for round in 0..3 {
+            let left = (&mut *left, schedule.wide_subkey(2 * step));
+            let right = (&mut *right, schedule.wide_subkey(2 * step + 1));
+            let order = if GROUP > 2 {
+                [right, left]
+            } else {
+                [left, right]
+            };
+            for (branch, subkey) in order {
+                self.round(branch, subkey, round);
+            }
+        }
+        self.mix(left, right);
+        mem::swap(left, right);
     }
 
     /// One of a step's three rounds, for one branch.
@@ -189,6 +344,23 @@ where
             let y = (self.xor)((self.xor)(*z, key_y), *x);
             *x = (self.rotate_9_add)((self.xor)(*x, key_x), y);
             *z = (self.rotate_2)(y);
+        }
+    }
+
+    /// [`round`](Self::round) run backwards.
+    #[inline(always)]
+    fn round_back<const GROUP: usize>(
+        &self,
+        Branch { x, z }: &mut Branch<V, GROUP>,
+        subkey: &WideSubkey,
+        round: usize,
+    ) {
+        let key_x = (self.splat)(subkey[2 * round]);
+        let key_y = (self.splat)(subkey[2 * round + 1]);
+        for (x, z) in x.iter_mut().zip(z) {
+            let y = (self.rotate_2_back)(*z);
+            *x = (self.xor)((self.rotate_9_back)((self.subtract)(*x, y)), key_x);
+            *z = (self.xor)((self.xor)(y, key_y), *x);
         }
     }
 

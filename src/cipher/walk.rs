@@ -35,6 +35,10 @@
 //! Source: Black, Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002, where it is
 //! the second method.
 
+mod many;
+
+pub(super) use self::many::{MOST, walk_all};
+
 /// Bits of the numbers in the domain of positive IDs.
 pub(super) const BITS: u32 = 63;
 
@@ -49,15 +53,7 @@ pub(super) fn walk<N: Copy>(start: N, next: impl Fn(N) -> N, is_inside: impl Fn(
     if !is_inside(start) {
         return start;
     }
-    go_on(next(start), next, is_inside)
-}
-
-/// The rest of a walk that has come to `number`, and began inside.
-pub(super) fn go_on<N: Copy>(
-    mut number: N,
-    next: impl Fn(N) -> N,
-    is_inside: impl Fn(N) -> bool,
-) -> N {
+    let mut number = next(start);
     while !is_inside(number) {
         number = next(number);
     }

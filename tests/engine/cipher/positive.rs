@@ -1,14 +1,15 @@
 //! Positive IDs: answers, walks by hand, and runs on every backend.
 
+use proptest::prelude::*;
 use ringflake::{Id, Inspector, Layout, LayoutError};
 
 use super::runs::starts;
-use super::*;
+use super::{Backend, Cipher, HashSet, Secret, expected, run};
 
 /// The first number outside.
 const END: u64 = 1 << 63;
 
-fn positive(secret: &Secret) -> Vec<Cipher> {
+pub(super) fn ciphers(secret: &Secret) -> Vec<Cipher> {
     Backend::available()
         .map(|backend| Cipher::positive_with_backend(secret, backend).unwrap())
         .collect()
@@ -52,7 +53,7 @@ fn answers_of_another_implementation() {
     for (secret, raw, id, encryptions) in ANSWERS {
         let secret = Secret::from_hex(secret).unwrap();
         assert_eq!(walked(&Cipher::sparx64(&secret), raw), (id, encryptions));
-        for cipher in positive(&secret) {
+        for cipher in ciphers(&secret) {
             let case = format!("{cipher:?}: {raw}");
             assert_eq!(cipher.encrypt(raw), id, "{case}");
             assert_eq!(cipher.decrypt(id), raw, "{case}");
@@ -89,7 +90,7 @@ proptest! {
         first in prop_oneof![starts(), (0_u64..1100).prop_map(|before| END - before)],
         length in prop_oneof![0_usize..=200, 900_usize..1100],
     ) {
-        for cipher in positive(&Secret::from_bytes(secret)) {
+        for cipher in ciphers(&Secret::from_bytes(secret)) {
             prop_assert_eq!(
                 run(&cipher, first, length),
                 expected(&cipher, first, length),
@@ -107,7 +108,7 @@ fn a_vector_may_be_left_over_as_a_whole() {
     let ids = run(&once, 0, 1 << 20);
     let is_left = |ids: &[u64]| ids.iter().all(|&id| id >= END);
     let first = ids.windows(16).position(is_left).unwrap();
-    for cipher in positive(&secret) {
+    for cipher in ciphers(&secret) {
         for (before, length) in [(0, 16), (0, 17), (3, 100), (64, 256)] {
             let first = (first as u64).saturating_sub(before);
             assert_eq!(
@@ -121,7 +122,7 @@ fn a_vector_may_be_left_over_as_a_whole() {
 
 #[test]
 fn positive_ids_of_several_sections_are_distinct() {
-    for cipher in positive(&Secret::from_bytes(*b"whole sections..")) {
+    for cipher in ciphers(&Secret::from_bytes(*b"whole sections..")) {
         let first = 0x7edc_ba98_7654_3210;
         let ids = run(&cipher, first, 3 << 15);
         let distinct: HashSet<_> = ids.iter().collect();
@@ -161,7 +162,7 @@ fn an_inspector_refuses_what_no_positive_id_is() {
 #[test]
 fn a_cipher_says_how_many_bits_its_ids_have() {
     let secret = Secret::from_bytes([9; 16]);
-    for cipher in positive(&secret) {
+    for cipher in ciphers(&secret) {
         assert_eq!(cipher.id_bits(), 63);
         assert!(!cipher.is_plain());
         let shown = format!("{cipher:?}");
@@ -172,7 +173,7 @@ fn a_cipher_says_how_many_bits_its_ids_have() {
             "{shown}"
         );
     }
-    let backends = positive(&secret);
+    let backends = ciphers(&secret);
     assert!(
         backends
             .iter()
