@@ -56,6 +56,8 @@ INSERT = "src/fill/filler/insert.rs"
 RECALL = "src/fill/recall.rs"
 REQUESTS = "src/fill/requests.rs"
 WAITERS = "src/fill/waiters.rs"
+WAITING = "src/fill/waiters/waiting.rs"
+WAKERS = "src/wakers.rs"
 
 TAKE_EXCHANGE = """.compare_exchange(cursor, cursor + 1, AcqRel, Relaxed);"""
 
@@ -219,17 +221,17 @@ HANDLE_LOOKS = """\
 """
 
 RAISE_UNDER_THE_GATE = """\
-        let gate = self.lock();
+        let mut gate = self.lock();
         // Relaxed: ordered by the gate, and by the next line.
         let for_the_last = self.for_the_last.swap(false, Relaxed);
-        // Release: pairs with the fence in `wait`. A consumer that notes this sequence sets
-        // the flag after it was cleared.
+        // Release: pairs with the fences in `wait` and `Waiting::poll`. A consumer that notes
+        // this sequence sets the flag after it was cleared.
         self.sequence.fetch_add(1, Release);
-        drop(gate);
 """
 RAISE_OUTSIDE = """\
         let for_the_last = self.for_the_last.swap(false, Relaxed);
         self.sequence.fetch_add(1, Release);
+        let mut gate = Wakers::default();
 """
 
 LEVEL_CURSOR_FIRST = """\
@@ -269,6 +271,38 @@ LOOK_THEN_NOTE = """\
                 return Some(value);
             }
             let noted = self.sequence.load(Relaxed);
+"""
+
+COMPARE_UNDER_THE_GATE = """\
+        let mut gate = self.waiters.lock();
+        // Relaxed: written under the gate.
+        if self.waiters.sequence.load(Relaxed) == noted {
+            Ok(gate.enter(&mut self.ticket, waker))
+"""
+COMPARE_OUTSIDE = """\
+        if self.waiters.sequence.load(Relaxed) == noted {
+            let mut gate = self.waiters.lock();
+            Ok(gate.enter(&mut self.ticket, waker))
+"""
+
+LEAVE_THEN_LOOK = """\
+        let mut own = None;
+        if self.ticket.is_drawn() {
+            own = self.waiters.lock().leave(&mut self.ticket);
+        }
+        // Relaxed: a consumer that is counted too long costs a producer a wake-up.
+        self.waiters.count.fetch_sub(1, Relaxed);
+        // After the waker was taken out: what wakes it no more wakes another.
+        if self.supply.has_some() {
+"""
+LOOK_THEN_LEAVE = """\
+        let mut own = None;
+        let some = self.supply.has_some();
+        if self.ticket.is_drawn() {
+            own = self.waiters.lock().leave(&mut self.ticket);
+        }
+        self.waiters.count.fetch_sub(1, Relaxed);
+        if some {
 """
 
 ROOM_THEN_TAKE = """\
@@ -722,13 +756,13 @@ WEAKENINGS = [
     Weakening(
         "waiter-sequence-kept", "wait",
         "a producer wakes without raising the sequence",
-        WAITERS, "        self.sequence.fetch_add(1, Release);\n        drop(gate);", "        drop(gate);",
+        WAITERS, "        self.sequence.fetch_add(1, Release);\n", "",
         "fill", "waiting_take_against_fill",
     ),
     Weakening(
         "waiter-last-alone", "wait",
         "one is woken, though some wait for the last",
-        WAITERS, "            if self.raise() {", "            if self.raise() && false {",
+        WAITERS, "        if all || for_the_last {", "        if all || for_the_last && false {",
         "fill", "two_that_wait_for_the_last",
     ),
     Weakening(
@@ -736,6 +770,74 @@ WEAKENINGS = [
         "a consumer that has waited wakes nobody, though there is more",
         WAITERS, "        if (self.more)() {\n            self.waiters.notify();\n        }\n", "",
         "fill", "two_that_wait_against_one_publication",
+    ),
+    Weakening(
+        "future-no-fence", "wait",
+        "a future does not fence between announcing itself and looking",
+        WAITING, "            fence(SeqCst);\n", "",
+        "futures", "a_future_against_a_publication",
+    ),
+    Weakening(
+        "future-noted-late", "wait",
+        "a future notes the sequence after it has looked",
+        WAITING, "match self.enter(noted, fresh) {",
+        "match self.enter({ let _ = noted; self.waiters.sequence.load(Relaxed) }, fresh) {",
+        "futures", "a_future_against_a_publication",
+    ),
+    Weakening(
+        "future-entered-unseen", "wait",
+        "a future enters its waker without comparing the sequence",
+        WAITING, "if self.waiters.sequence.load(Relaxed) == noted {",
+        "if self.waiters.sequence.load(Relaxed) >= noted {",
+        "futures", "a_future_against_a_publication",
+    ),
+    Weakening(
+        "future-compared-outside", "wait",
+        "a future compares the sequence before it passes the gate",
+        WAITING, COMPARE_UNDER_THE_GATE, COMPARE_OUTSIDE,
+        "futures", "a_future_against_a_publication",
+    ),
+    Weakening(
+        "future-leaves-silently", "wait",
+        "a future that leaves wakes nobody, though there is more",
+        WAITING, "if self.supply.has_some() {", "if false && self.supply.has_some() {",
+        "futures", "a_future_that_is_dropped_passes_the_wake_up_on",
+    ),
+    Weakening(
+        "future-looks-early", "wait",
+        "a future that leaves looks at the ring before it takes its waker out",
+        WAITING, LEAVE_THEN_LOOK, LOOK_THEN_LEAVE,
+        "futures", "a_future_that_is_dropped_passes_the_wake_up_on",
+    ),
+    Weakening(
+        "future-stays-listed", "wait",
+        "a future that leaves does not take its waker out",
+        WAITING, "if self.ticket.is_drawn() {", "if false && self.ticket.is_drawn() {",
+        "futures", "a_future_that_is_ready_before_it_is_woken",
+    ),
+    Weakening(
+        "future-stays-counted", "wait",
+        "a future that leaves stays counted",
+        WAITING, "self.waiters.count.fetch_sub(1, Relaxed);", "",
+        "futures", "a_future_against_a_publication",
+    ),
+    Weakening(
+        "future-keeps-its-first-waker", "wait",
+        "a poll does not replace the waker of the one before",
+        WAKERS, "self.list.insert(number, waker)", "{ self.list.entry(number).or_insert(waker); None }",
+        "futures", "the_waker_of_the_last_poll_is_woken",
+    ),
+    Weakening(
+        "future-not-woken", "wait",
+        "a publication wakes threads alone",
+        WAITERS, "let future = gate.take_oldest();", "let future = None;",
+        "futures", "a_future_and_a_thread_against_one_publication",
+    ),
+    Weakening(
+        "future-alone-at-the-end", "wait",
+        "of the futures one is woken, though all may wait in vain",
+        WAITERS, "let futures = gate.take_all();", "let futures = gate.take_oldest();",
+        "futures", "all_are_woken_at_the_end",
     ),
     Weakening(
         "batch-beyond-the-ring", "R1",

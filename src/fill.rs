@@ -78,3 +78,4 @@ pub use self::policy::{
 pub(crate) use self::producers::Producers;
 pub(crate) use self::recall::RecallMark;
 pub(crate) use self::stripe::Stripe;
+pub(crate) use self::waiters::Waiting;

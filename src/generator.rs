@@ -24,6 +24,7 @@ mod setup;
 mod several;
 mod shutdown;
 mod stats;
+mod take_async;
 mod weak;
 
 pub use self::builder::CachedGeneratorBuilder;
@@ -42,4 +43,5 @@ pub use self::inspector::Inspector;
 pub use self::lease_options::LeaseSource;
 pub use self::shutdown::Shutdown;
 pub use self::stats::{FillCounts, Stats};
+pub use self::take_async::{TakeAsync, TakeBatchAsync};
 pub use self::weak::WeakGenerator;

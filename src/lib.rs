@@ -31,6 +31,7 @@
 //! | **To make IDs** | |
 //! | on one machine without any set-up | [`local`][local-fn], and [`Local`][local-type] for more choice |
 //! | in a few nanoseconds, from any thread | [`CachedGenerator::take`] |
+//! | in a task, without blocking its thread | [`CachedGenerator::take_async`] |
 //! | many at once | [`CachedGenerator::take_batch`] |
 //! | at the least cost, in a thread that takes often | [`CachedGenerator::handle`] |
 //! | with no threads, no memory and the exact time in each | [`DirectGenerator`] |
@@ -154,6 +155,7 @@ pub mod testing;
 mod timeline;
 mod typed_id;
 mod unwind;
+mod wakers;
 
 #[cfg(all(doctest, feature = "sqlite"))]
 #[doc = include_str!("../README.md")]
@@ -165,15 +167,15 @@ pub use self::cipher::{
 pub use self::clock::{Clock, CoarseClock, ManualClock, SystemClock};
 #[cfg(feature = "loom")]
 #[doc(hidden)]
-pub use self::fill::model::{Stripes, WaitingRoom};
+pub use self::fill::model::{Stripes, WaitingFuture, WaitingRoom};
 pub use self::fill::{
     AssistFill, FillCause, PaddingFill, PolicyError, RingFull, ScheduledFill, ThresholdFill,
 };
 pub use self::generator::{
     AlreadyInitialised, BuildCheck, BuildError, CachedGenerator, CachedGeneratorBuilder,
     ClockPolicy, DirectGenerator, DirectGeneratorBuilder, FillCounts, Handle, IdSource, Inspector,
-    Iter, LeaseCheck, LeaseSource, OnEmpty, RingEmpty, Shutdown, Stats, TakeError, WeakGenerator,
-    id, init,
+    Iter, LeaseCheck, LeaseSource, OnEmpty, RingEmpty, Shutdown, Stats, TakeAsync, TakeBatchAsync,
+    TakeError, WeakGenerator, id, init,
 };
 #[cfg(feature = "sqlite")]
 pub use self::generator::{local, local_in};

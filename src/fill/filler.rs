@@ -20,7 +20,7 @@ use super::recall::Recalls;
 use super::requests::Requests;
 use super::stripe::Stripe;
 use super::timetable::Timetable;
-use super::waiters::Waiters;
+use super::waiters::{Supply, Waiters, Waiting};
 use crate::events::{self, Throttle};
 use crate::per_core::PerCore;
 use crate::source::Source;
@@ -157,11 +157,10 @@ impl Filler {
         }
     }
 
-    /// Has producers that were refused try again at once, and waiting consumers look
-    /// again.
+    /// Has producers that were refused try again at once. They wake the waiting consumers,
+    /// whether that succeeds or not. Calls nobody's code, and so may be called under a lock.
     pub(crate) fn nudge(&self) {
         self.requests.nudge();
-        self.wake_waiters();
     }
 
     /// What follows a take that has left fewer IDs than the threshold: a request for a fill,
@@ -204,6 +203,17 @@ impl Filler {
         attempt: impl FnMut() -> Option<T>,
     ) -> Option<T> {
         self.waiters.wait(timeout, attempt, || !self.is_empty())
+    }
+
+    /// The wait of a future, which is for it to poll.
+    pub(crate) fn waiting(&self) -> Waiting<'_, Self> {
+        Waiting::new(&self.waiters, self)
+    }
+
+    /// Whether no consumer waits: for tests.
+    #[cfg(test)]
+    pub(crate) fn nobody_waits(&self) -> bool {
+        self.waiters.is_empty()
     }
 
     /// Counts and logs a panic of a clock or a hook in a producer.
@@ -298,6 +308,16 @@ impl Filler {
 
     pub(crate) fn counters(&self) -> &FillCounters {
         &self.counters
+    }
+}
+
+impl Supply for Filler {
+    fn has_some(&self) -> bool {
+        !self.is_empty()
+    }
+
+    fn is_forked(&self) -> bool {
+        self.source.timeline().is_forked()
     }
 }
 

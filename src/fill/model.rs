@@ -3,17 +3,19 @@
 //! Only with the feature `loom`, which is no part of the crate's interface.
 
 use std::sync::Arc;
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use super::filler::{Filler, FillerParts};
 use super::policy::{AssistFill, FillCause};
 use super::stripe::Stripe;
-use super::waiters::Waiters;
+use super::waiters::{Supply, Waiters, Waiting};
 use crate::cipher::Cipher;
 use crate::clock::ManualClock;
 use crate::id::Id;
 use crate::layout::Layout;
 use crate::lease::Lease;
+use crate::ring::RingBuffer;
 use crate::source::Source;
 use crate::sync;
 use crate::timeline::{ClaimPolicy, Timeline};
@@ -37,6 +39,16 @@ impl WaitingRoom {
         self.0.notify();
     }
 
+    /// Wakes all.
+    pub fn notify_all(&self) {
+        self.0.notify_all();
+    }
+
+    /// Whether nobody waits, and no waker is left.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// To be called by an attempt after which the consumer waits only for what others have in
     /// their hands.
     pub fn wait_for_the_last(&self) {
@@ -48,6 +60,32 @@ impl WaitingRoom {
     pub fn wait<T>(&self, attempt: impl FnMut() -> Option<T>, more: impl Fn() -> bool) -> T {
         let given = self.0.wait(Duration::MAX, attempt, more);
         given.expect("the time is never over")
+    }
+}
+
+/// A future that waits in a room for a ring to be filled.
+#[derive(Debug)]
+pub struct WaitingFuture<'a>(Waiting<'a, RingBuffer>);
+
+impl Supply for RingBuffer {
+    fn has_some(&self) -> bool {
+        !self.is_empty()
+    }
+
+    fn is_forked(&self) -> bool {
+        false
+    }
+}
+
+impl<'a> WaitingFuture<'a> {
+    /// To be polled.
+    pub fn new(room: &'a WaitingRoom, ring: &'a RingBuffer) -> Self {
+        Self(Waiting::new(&room.0, ring))
+    }
+
+    /// One poll.
+    pub fn poll<T>(&mut self, waker: &Waker, attempt: impl FnMut() -> Option<T>) -> Poll<T> {
+        self.0.poll(waker, attempt)
     }
 }
 

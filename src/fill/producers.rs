@@ -51,6 +51,12 @@ impl Producers {
     pub(crate) fn count(&self) -> usize {
         self.threads.len()
     }
+
+    /// Whether they have ended.
+    #[cfg(all(test, not(all(loom, feature = "loom"))))]
+    pub(crate) fn are_finished(&self) -> bool {
+        self.threads.iter().all(JoinHandle::is_finished)
+    }
 }
 
 impl Drop for Producers {

@@ -1,4 +1,4 @@
-//! Consumers that wait for an empty ring to be filled.
+//! Consumers that wait for an empty ring to be filled: threads, and futures.
 //!
 //! # State
 //!
@@ -15,8 +15,9 @@
 //!   producer: publish, fence, count > 0? ---> gate: sequence + 1; wake one
 //! ```
 //!
-//! The gate is held only to compare and to raise the sequence. No attempt is made
-//! under it, so a user's clock that is slow or panics in an attempt holds up nobody else.
+//! The gate is held only to compare and to raise the sequence, and to change the list of
+//! wakers. No attempt is made under it, so a user's clock that is slow or panics in an
+//! attempt holds up nobody else. No waker is called under it either.
 //!
 //! # Why no wake-up is lost
 //!
@@ -37,6 +38,43 @@
 //! of that is left; later publications have woken others. So the chain ends when
 //! no consumer is asleep or the ring is empty.
 //!
+//! # Futures
+//!
+//! A future does over several polls what a thread does in one call. It is announced from
+//! its first poll until it leaves, and where a thread sleeps it enters its waker in a list.
+//!
+//! ```text
+//!   poll: count + 1 if it is the first, note sequence, fence, attempt
+//!           |-- an ID ---> leaving
+//!           `-- none ----> gate: sequence as noted? enter the waker, or replace it: pending
+//!                                a newer one? ---> note it, and so on
+//!   drop, unless it has left ---> leaving
+//!   leaving: gate: take the waker out; count - 1, more in the ring? ---> as a producer
+//!   producer: ... ---> gate: sequence + 1, take the oldest waker out; wake it, and one thread
+//! ```
+//!
+//! *A waker in the list is a sleeping thread.* The sequence is compared and the waker
+//! entered in one hold of the gate. A notification comes before, and the future looks
+//! again, or after, and finds the waker.
+//!
+//! *The waker of the last poll is the one that counts.* If a notification has taken out an
+//! older one, it has raised the sequence: before the poll has noted it, whose attempt then
+//! sees the published IDs, or after, and the poll looks again before it enters its own.
+//!
+//! *No wake-up ends with a future that is dropped.* It passes the gate when it leaves. If a
+//! notification has taken its waker out before, then the future sees what was published
+//! before that, and wakes the next one if any of it is left. If not, later ones find the
+//! wakers of others, since its own is gone. So the waker goes before the future looks at the
+//! ring. A future that is polled without having been woken, takes an ID and leaves, does
+//! the same.
+//!
+//! *Threads and futures don't wait for each other.* A notification wakes one of each, since
+//! nothing says how soon a runtime polls. One of the two may look in vain. The chain of
+//! either kind does not depend on the other, but on this: a future that was woken is polled
+//! or dropped. One that its owner holds and does not poll keeps the wake-up, until the next
+//! publication. One that is forgotten (`mem::forget`) stays counted, and costs each
+//! publication a pass of the gate.
+//!
 //! # What comes last
 //!
 //! A consumer for which nothing more can be made sleeps only for what others have in their
@@ -48,10 +86,19 @@
 //! that has noted the raised sequence sets it after it was cleared, for the notification after
 //! this.
 //!
+//! # Forks
+//!
 //! The crate `event-listener` does the same, and keeps its listeners in a list under
 //! a lock, which it also takes when they are dropped. An attempt runs a user's clock. If
 //! that forks, the child drops a listener of a list whose lock another thread of the
-//! parent may have held, and waits for ever. Here a drop only lowers a count.
+//! parent may have held, and waits for ever. Here a thread that leaves only lowers a count.
+//! A future that leaves takes the gate, but for a child of a fork, where it does nothing at
+//! all. The list stays as the fork has found it, and nobody drops it there: it is the
+//! filler's, which each producer's thread owns, too, and a child has none of these threads.
+
+#[cfg(all(test, not(all(loom, feature = "loom"))))]
+mod tests;
+mod waiting;
 
 use std::fmt;
 use std::sync::PoisonError;
@@ -62,8 +109,11 @@ use crossbeam_utils::CachePadded;
 use crate::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, fence};
 use crate::sync::{Condvar, Mutex, MutexGuard};
+use crate::wakers::{self, Wakers};
 
-/// Consumers asleep until something is published.
+pub(crate) use self::waiting::{Supply, Waiting};
+
+/// Consumers that wait until something is published.
 pub(crate) struct Waiters {
     /// The number of announced consumers.
     count: CachePadded<AtomicUsize>,
@@ -71,7 +121,8 @@ pub(crate) struct Waiters {
     pub(super) sequence: AtomicU64,
     /// Whether some sleep only for what others have in their hands.
     for_the_last: AtomicBool,
-    gate: Mutex<()>,
+    /// Holds the wakers of futures.
+    gate: Mutex<Wakers>,
     condvar: Condvar,
 }
 
@@ -97,30 +148,25 @@ impl Waiters {
             count: CachePadded::new(AtomicUsize::new(0)),
             sequence: AtomicU64::new(0),
             for_the_last: AtomicBool::new(false),
-            gate: Mutex::new(()),
+            gate: Mutex::new(Wakers::default()),
             condvar: Condvar::new(),
         }
     }
 
-    /// Wakes one waiting consumer, which then wakes the next; or all, if some wait for the
-    /// last. To be called after each publication.
+    /// Wakes one waiting thread and one future, which then wake the next; or all, if some wait
+    /// for the last. To be called after each publication.
     ///
     /// Costs a fence and a load while no consumer waits.
     pub(crate) fn notify(&self) {
         if self.anybody_waits() {
-            if self.raise() {
-                self.condvar.notify_all();
-            } else {
-                self.condvar.notify_one();
-            }
+            self.raise(false);
         }
     }
 
     /// Wakes all waiting consumers: there may be nothing to wait for.
     pub(crate) fn notify_all(&self) {
         if self.anybody_waits() {
-            self.raise();
-            self.condvar.notify_all();
+            self.raise(true);
         }
     }
 
@@ -132,23 +178,39 @@ impl Waiters {
         self.for_the_last.store(true, Relaxed);
     }
 
+    /// Whether nobody is counted, and no waker is in the list: for tests.
+    #[cfg(any(test, feature = "loom"))]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count.load(Relaxed) == 0 && self.lock().is_empty()
+    }
+
     fn anybody_waits(&self) -> bool {
         // SeqCst: pairs with the fence in `wait`. Relaxed: ordered by it.
         fence(SeqCst);
         self.count.load(Relaxed) > 0
     }
 
-    /// Raises the sequence. Returns whether some wait for the last.
+    /// Raises the sequence, and wakes one thread and one future; or `all`, which it does also
+    /// where some wait for the last.
     #[cold]
-    fn raise(&self) -> bool {
-        let gate = self.lock();
+    fn raise(&self, all: bool) {
+        let mut gate = self.lock();
         // Relaxed: ordered by the gate, and by the next line.
         let for_the_last = self.for_the_last.swap(false, Relaxed);
-        // Release: pairs with the fence in `wait`. A consumer that notes this sequence sets
-        // the flag after it was cleared.
+        // Release: pairs with the fences in `wait` and `Waiting::poll`. A consumer that notes
+        // this sequence sets the flag after it was cleared.
         self.sequence.fetch_add(1, Release);
-        drop(gate);
-        for_the_last
+        if all || for_the_last {
+            let futures = gate.take_all();
+            drop(gate);
+            self.condvar.notify_all();
+            wakers::wake(futures);
+        } else {
+            let future = gate.take_oldest();
+            drop(gate);
+            self.condvar.notify_one();
+            wakers::wake(future);
+        }
     }
 
     /// Calls `attempt` until it gives a value, and sleeps in between, for at most
@@ -195,8 +257,8 @@ impl Waiters {
         }
     }
 
-    /// The gate guards no data, so a panic under it has spoiled nothing.
-    fn lock(&self) -> MutexGuard<'_, ()> {
+    /// No code of a user runs under the gate, so a panic under it has spoiled nothing.
+    fn lock(&self) -> MutexGuard<'_, Wakers> {
         self.gate.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -216,222 +278,5 @@ mod placement {
     #[test]
     fn waiters() {
         assert_apart!(Waiters { [count] [sequence, for_the_last, gate, condvar] });
-    }
-}
-
-#[cfg(all(test, not(all(loom, feature = "loom"))))]
-mod tests {
-    use std::panic::{AssertUnwindSafe, catch_unwind};
-    use std::sync::atomic::AtomicBool;
-    use std::sync::mpsc;
-
-    use super::*;
-    use ringflake_kit::eventually;
-
-    const HOUR: Duration = Duration::from_secs(3600);
-    const MINUTE: Duration = Duration::from_secs(60);
-
-    fn announced(waiters: &Waiters) -> usize {
-        waiters.count.load(Relaxed)
-    }
-
-    fn no_more() -> bool {
-        false
-    }
-
-    /// The number of attempts in a wait of this length for nothing.
-    fn attempts_in(limit: Duration) -> usize {
-        let mut attempts = 0;
-        let attempt = || {
-            attempts += 1;
-            None::<()>
-        };
-        assert_eq!(Waiters::new().wait(limit, attempt, no_more), None);
-        attempts
-    }
-
-    #[test]
-    fn a_consumer_that_has_waited_is_not_counted_any_more() {
-        let waiters = Waiters::new();
-        let seen = waiters.wait(HOUR, || Some(announced(&waiters)), no_more);
-        assert_eq!(seen, Some(1));
-        assert_eq!(waiters.wait(Duration::ZERO, || None::<()>, no_more), None);
-        assert_eq!(announced(&waiters), 0);
-    }
-
-    #[test]
-    fn a_notification_counts_only_where_somebody_waits() {
-        let waiters = Waiters::new();
-        let noted = || waiters.sequence.load(Relaxed);
-        let ways: [fn(&Waiters); 2] = [Waiters::notify, Waiters::notify_all];
-        for notify in ways {
-            let before = noted();
-            notify(&waiters);
-            assert_eq!(noted(), before);
-            let attempt = || {
-                notify(&waiters);
-                Some(noted())
-            };
-            assert_eq!(waiters.wait(HOUR, attempt, no_more), Some(before + 1));
-        }
-    }
-
-    #[test]
-    fn a_waiting_consumer_sleeps_between_attempts() {
-        let attempts = attempts_in(Duration::from_millis(50));
-        assert!(attempts < 100, "{attempts}");
-    }
-
-    #[test]
-    fn a_notification_before_the_sleep_is_not_missed() {
-        let waiters = Waiters::new();
-        let mut attempts = 0;
-        let attempt = || {
-            attempts += 1;
-            // Comes between the attempt and the sleep.
-            waiters.notify();
-            (attempts == 3).then_some(attempts)
-        };
-        assert_eq!(waiters.wait(MINUTE, attempt, no_more), Some(3));
-    }
-
-    #[test]
-    fn a_panic_in_an_attempt_leaves_nobody_counted() {
-        let waiters = Waiters::new();
-        let died = catch_unwind(AssertUnwindSafe(|| {
-            waiters.wait(
-                HOUR,
-                || -> Option<()> { panic!("the clock breaks") },
-                no_more,
-            )
-        }));
-        assert!(died.is_err());
-        assert_eq!(announced(&waiters), 0);
-        waiters.notify();
-        assert_eq!(waiters.wait(HOUR, || Some(1), no_more), Some(1));
-    }
-
-    #[test]
-    fn the_last_attempt_is_made_when_the_time_is_over() {
-        let attempts = attempts_in(Duration::from_millis(1));
-        assert!(attempts >= 2, "{attempts}");
-    }
-
-    #[test]
-    fn a_slow_attempt_holds_up_nobody_else() {
-        let waiters = Waiters::new();
-        let (entered, is_in) = mpsc::channel();
-        let (let_go, wait_for) = mpsc::channel::<()>();
-        std::thread::scope(|scope| {
-            let waiters = &waiters;
-            scope.spawn(move || {
-                let attempt = || {
-                    entered.send(()).unwrap();
-                    wait_for.recv().ok()
-                };
-                waiters.wait(HOUR, attempt, no_more)
-            });
-            is_in.recv_timeout(MINUTE).unwrap();
-            // Neither a wait nor a notification stops at the slow one.
-            let (through, comes) = mpsc::channel();
-            scope.spawn(move || {
-                waiters.notify();
-                through
-                    .send(waiters.wait(HOUR, || Some(7), no_more))
-                    .unwrap();
-            });
-            let passed = comes.recv_timeout(MINUTE);
-            let_go.send(()).unwrap();
-            assert_eq!(passed, Ok(Some(7)));
-        });
-    }
-
-    /// Consumers that wait for the IDs that `ids` counts.
-    #[derive(Default)]
-    struct Consumers {
-        ids: AtomicUsize,
-        attempts: AtomicUsize,
-        served: AtomicUsize,
-        over: AtomicBool,
-    }
-
-    impl Consumers {
-        fn take(&self) -> Option<()> {
-            self.attempts.fetch_add(1, Relaxed);
-            let taken = self
-                .ids
-                .fetch_update(Relaxed, Relaxed, |ids| ids.checked_sub(1));
-            if taken.is_ok() {
-                self.served.fetch_add(1, Relaxed);
-            }
-            (taken.is_ok() || self.over.load(Relaxed)).then_some(())
-        }
-
-        fn wait(&self, waiters: &Waiters) {
-            waiters.wait(HOUR, || self.take(), || self.ids.load(Relaxed) > 0);
-        }
-
-        /// Returns when all `count` have looked once and nobody moves.
-        fn until_asleep(&self, count: usize) {
-            eventually("all have looked", || self.attempts.load(Relaxed) >= count);
-            let mut quiet = 0;
-            while quiet < 1000 {
-                let before = self.attempts.load(Relaxed);
-                std::thread::yield_now();
-                quiet = if self.attempts.load(Relaxed) == before {
-                    quiet + 1
-                } else {
-                    0
-                };
-            }
-        }
-    }
-
-    #[test]
-    fn one_publication_serves_as_many_as_it_has_ids() {
-        let waiters = Waiters::new();
-        let consumers = Consumers::default();
-        std::thread::scope(|scope| {
-            for _ in 0..10 {
-                scope.spawn(|| consumers.wait(&waiters));
-            }
-            consumers.until_asleep(10);
-            let before = consumers.attempts.load(Relaxed);
-            consumers.ids.store(3, Relaxed);
-            waiters.notify();
-            eventually("each wakes the next", || {
-                consumers.served.load(Relaxed) == 3
-            });
-            let attempts = consumers.attempts.load(Relaxed) - before;
-            consumers.over.store(true, Relaxed);
-            waiters.notify_all();
-            assert!(attempts < 10, "{attempts} woken for three IDs");
-        });
-        assert_eq!(announced(&waiters), 0);
-    }
-
-    #[test]
-    fn all_are_woken_where_there_may_be_nothing_to_wait_for() {
-        let waiters = Waiters::new();
-        let consumers = Consumers::default();
-        std::thread::scope(|scope| {
-            for _ in 0..10 {
-                scope.spawn(|| consumers.wait(&waiters));
-            }
-            consumers.until_asleep(10);
-            consumers.over.store(true, Relaxed);
-            waiters.notify_all();
-            let left = || announced(&waiters) == 0;
-            let deadline = Instant::now() + MINUTE;
-            while !left() && Instant::now() < deadline {
-                std::thread::yield_now();
-            }
-            let all = left();
-            // Lets the test end, also if one was not woken.
-            while !left() {
-                waiters.notify();
-            }
-            assert!(all, "some were not woken");
-        });
     }
 }

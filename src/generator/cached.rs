@@ -286,8 +286,9 @@ impl CachedGenerator {
             return;
         }
         self.shared.leases.invalidate(&self.filler);
-        // Those who wait for IDs of a given lease wait in vain.
         self.filler.nudge();
+        // Those who wait for IDs of a given lease wait in vain.
+        self.filler.wake_waiters();
     }
 
     /// Stops the producers and releases the leases from a store, waiting for that no

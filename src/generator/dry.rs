@@ -33,8 +33,16 @@ impl CachedGenerator {
         have: usize,
         mark: RecallMark,
     ) -> Result<usize, TakeError> {
+        match self.find_dry(out, have, mark) {
+            Dry::Done(outcome) => outcome,
+            Dry::Waits(timeout) => self.unless_forked(self.wait(out, timeout)),
+        }
+    }
+
+    /// The same up to where it has to wait.
+    pub(super) fn find_dry(&self, out: &mut [Id], have: usize, mark: RecallMark) -> Dry {
         if self.filler.source().timeline().is_forked() {
-            return Err(Refused::Forked.into());
+            return Dry::Done(Err(Refused::Forked.into()));
         }
         self.shared.dry.ran_dry();
         let (had, rest) = out.split_at_mut(have);
@@ -52,49 +60,63 @@ impl CachedGenerator {
             // Some are better at once than all of them later.
             OnEmpty::Error | OnEmpty::Wait(_) if have > 0 => Ok(0),
             OnEmpty::Error => Err(self.reason().map_or(TakeError::Empty, TakeError::Refused)),
-            OnEmpty::Wait(timeout) => self.wait(rest, timeout),
+            OnEmpty::Wait(timeout) => {
+                // It has none.
+                taken.keep();
+                return Dry::Waits(timeout);
+            }
         };
         taken.keep();
-        // After the last call of a hook, a clock or a subscriber: if one of them
-        // forked, the IDs that this take had before are the parent's.
-        if self.filler.source().timeline().is_forked() {
-            return Err(Refused::Forked.into());
-        }
-        match outcome {
+        Dry::Done(self.unless_forked(match outcome {
             Ok(got) => Ok(have + got),
             Err(_) if have > 0 => Ok(have),
             Err(error) => Err(error),
+        }))
+    }
+
+    /// The outcome of a take, after its last call of a hook, a clock, a subscriber or a
+    /// waker: if one of them forked, the IDs that the take has are the parent's.
+    pub(super) fn unless_forked(
+        &self,
+        outcome: Result<usize, TakeError>,
+    ) -> Result<usize, TakeError> {
+        if self.filler.source().timeline().is_forked() {
+            return Err(Refused::Forked.into());
         }
+        outcome
     }
 
     /// Takes once there are IDs in the ring, or gives up.
     fn wait(&self, out: &mut [Id], timeout: Duration) -> Result<usize, TakeError> {
-        let took = self.filler.wait(timeout, || {
-            let count = self.filler.take_batch(out);
-            if count > 0 {
-                return Some(Ok(count));
-            }
-            // Producers wake the waiting takes when they are refused. If that is
-            // for good, only the IDs that they have claimed by then will come,
-            // and after an invalidation, or in a forked child, not even those.
-            match self.reason()? {
-                Refused::BorrowLimit { .. } | Refused::NoLease { .. } => None,
-                refused
-                    if !matches!(refused, Refused::Invalidated | Refused::Forked)
-                        && self.filler.waits_for_the_last() =>
-                {
-                    None
-                }
-                refused => match self.filler.take_batch(out) {
-                    0 => Some(Err(TakeError::Refused(refused))),
-                    last => Some(Ok(last)),
-                },
-            }
-        });
+        let took = self.filler.wait(timeout, || self.attempt(out));
         took.unwrap_or_else(|| {
             let timed_out = TakeError::TimedOut { waited: timeout };
             Err(self.reason().map_or(timed_out, TakeError::Refused))
         })
+    }
+
+    /// One attempt of a take that waits: none if it has to go on waiting.
+    pub(super) fn attempt(&self, out: &mut [Id]) -> Option<Result<usize, TakeError>> {
+        let count = self.filler.take_batch(out);
+        if count > 0 {
+            return Some(Ok(count));
+        }
+        // Producers wake the waiting takes when they are refused. If that is
+        // for good, only the IDs that they have claimed by then will come,
+        // and after an invalidation, or in a forked child, not even those.
+        match self.reason()? {
+            Refused::BorrowLimit { .. } | Refused::NoLease { .. } => None,
+            refused
+                if !matches!(refused, Refused::Invalidated | Refused::Forked)
+                    && self.filler.waits_for_the_last() =>
+            {
+                None
+            }
+            refused => match self.filler.take_batch(out) {
+                0 => Some(Err(TakeError::Refused(refused))),
+                last => Some(Ok(last)),
+            },
+        }
     }
 
     /// Why no ID can be made at the moment, if none can.
@@ -127,6 +149,13 @@ impl CachedGenerator {
         }
         Ok(done)
     }
+}
+
+/// How far a take has come that has found the ring dry.
+pub(super) enum Dry {
+    Done(Result<usize, TakeError>),
+    /// It has none, and waits: at most for this long, if it blocks its thread.
+    Waits(Duration),
 }
 
 /// IDs that go back into the ring when this is dropped.

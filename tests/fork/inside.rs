@@ -27,7 +27,7 @@ use ringflake_kit::small::{POLICIES, cached, clock_at, direct, layout};
 
 /// Forks the thread that made it, once, at one of its turns.
 #[derive(Debug)]
-struct Forker {
+pub(crate) struct Forker {
     thread: ThreadId,
     /// Turns that are left before it forks; negative if it does not.
     left: AtomicI64,
@@ -38,16 +38,16 @@ struct Forker {
 }
 
 /// What a child reports: the status that it exited with, and the IDs that it got.
-type Report = (Result<u8, String>, Vec<u64>);
+pub(crate) type Report = (Result<u8, String>, Vec<u64>);
 
 /// What it must report.
-const NOTHING: Report = (Ok(0), Vec::new());
+pub(crate) const NOTHING: Report = (Ok(0), Vec::new());
 
 /// The status of a child that was refused with anything but `Forked`.
 const OTHER_REFUSAL: u8 = 7;
 
 impl Forker {
-    fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
             thread: thread::current().id(),
             left: AtomicI64::new(-1),
@@ -56,7 +56,7 @@ impl Forker {
         })
     }
 
-    fn turn(&self) {
+    pub(crate) fn turn(&self) {
         if thread::current().id() != self.thread || self.left.load(Relaxed) < 0 {
             return;
         }
@@ -86,7 +86,7 @@ impl Forker {
 
     /// Calls `take`, which gives what it put into the slice or its refusal, with a
     /// fork at turn `at` of it. None if it has not so many turns.
-    fn report(
+    pub(crate) fn report(
         &self,
         at: i64,
         mut take: impl FnMut(&mut [Id]) -> Result<usize, Option<Refused>>,
@@ -153,7 +153,7 @@ enum Way {
     Handle,
 }
 
-fn refusal(error: TakeError) -> Option<Refused> {
+pub(crate) fn refusal(error: TakeError) -> Option<Refused> {
     match error {
         TakeError::Refused(refused) => Some(refused),
         _ => None,

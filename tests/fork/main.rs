@@ -6,6 +6,7 @@
 #![cfg(unix)]
 
 mod cores;
+mod futures;
 mod inside;
 
 use std::sync::atomic::AtomicBool;

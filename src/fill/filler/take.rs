@@ -104,7 +104,7 @@ impl Filler {
     /// Takes one ID from another stripe, and moves some more to the empty one at `home`,
     /// so that its next takes find them: up to half of what the other one has, and none
     /// where a thread that was stopped would hide them. Assists the other stripe where this
-    /// leaves it very few. `None` also in a child that the clock has forked then.
+    /// leaves it very few. `None` also in a child that a clock or a waker has forked then.
     #[cold]
     pub(super) fn take_elsewhere(&self, home: usize) -> Option<Id> {
         let own = &self.stripes[home];
@@ -144,7 +144,8 @@ impl Filler {
             if is_low && !self.note_low(other, left) {
                 return None;
             }
-            return Some(id);
+            // The moved IDs may have woken a future, by the code of its runtime.
+            return (!self.source.timeline().is_forked()).then_some(id);
         }
         None
     }

@@ -36,6 +36,7 @@ pub mod server;
 pub mod small;
 pub mod tls;
 pub mod tricky_clock;
+pub mod waking;
 
 pub use eventually::eventually;
 

@@ -1,0 +1,215 @@
+//! Threads that wait.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc;
+
+use super::*;
+use ringflake_kit::eventually;
+
+const HOUR: Duration = Duration::from_secs(3600);
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn announced(waiters: &Waiters) -> usize {
+    waiters.count.load(Relaxed)
+}
+
+fn no_more() -> bool {
+    false
+}
+
+/// The number of attempts in a wait of this length for nothing.
+fn attempts_in(limit: Duration) -> usize {
+    let mut attempts = 0;
+    let attempt = || {
+        attempts += 1;
+        None::<()>
+    };
+    assert_eq!(Waiters::new().wait(limit, attempt, no_more), None);
+    attempts
+}
+
+#[test]
+fn a_consumer_that_has_waited_is_not_counted_any_more() {
+    let waiters = Waiters::new();
+    let seen = waiters.wait(HOUR, || Some(announced(&waiters)), no_more);
+    assert_eq!(seen, Some(1));
+    assert_eq!(waiters.wait(Duration::ZERO, || None::<()>, no_more), None);
+    assert_eq!(announced(&waiters), 0);
+}
+
+#[test]
+fn a_notification_counts_only_where_somebody_waits() {
+    let waiters = Waiters::new();
+    let noted = || waiters.sequence.load(Relaxed);
+    let ways: [fn(&Waiters); 2] = [Waiters::notify, Waiters::notify_all];
+    for notify in ways {
+        let before = noted();
+        notify(&waiters);
+        assert_eq!(noted(), before);
+        let attempt = || {
+            notify(&waiters);
+            Some(noted())
+        };
+        assert_eq!(waiters.wait(HOUR, attempt, no_more), Some(before + 1));
+    }
+}
+
+#[test]
+fn a_waiting_consumer_sleeps_between_attempts() {
+    let attempts = attempts_in(Duration::from_millis(50));
+    assert!(attempts < 100, "{attempts}");
+}
+
+#[test]
+fn a_notification_before_the_sleep_is_not_missed() {
+    let waiters = Waiters::new();
+    let mut attempts = 0;
+    let attempt = || {
+        attempts += 1;
+        // Comes between the attempt and the sleep.
+        waiters.notify();
+        (attempts == 3).then_some(attempts)
+    };
+    assert_eq!(waiters.wait(MINUTE, attempt, no_more), Some(3));
+}
+
+#[test]
+fn a_panic_in_an_attempt_leaves_nobody_counted() {
+    let waiters = Waiters::new();
+    let died = catch_unwind(AssertUnwindSafe(|| {
+        waiters.wait(
+            HOUR,
+            || -> Option<()> { panic!("the clock breaks") },
+            no_more,
+        )
+    }));
+    assert!(died.is_err());
+    assert_eq!(announced(&waiters), 0);
+    waiters.notify();
+    assert_eq!(waiters.wait(HOUR, || Some(1), no_more), Some(1));
+}
+
+#[test]
+fn the_last_attempt_is_made_when_the_time_is_over() {
+    let attempts = attempts_in(Duration::from_millis(1));
+    assert!(attempts >= 2, "{attempts}");
+}
+
+#[test]
+fn a_slow_attempt_holds_up_nobody_else() {
+    let waiters = Waiters::new();
+    let (entered, is_in) = mpsc::channel();
+    let (let_go, wait_for) = mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        let waiters = &waiters;
+        scope.spawn(move || {
+            let attempt = || {
+                entered.send(()).unwrap();
+                wait_for.recv().ok()
+            };
+            waiters.wait(HOUR, attempt, no_more)
+        });
+        is_in.recv_timeout(MINUTE).unwrap();
+        // Neither a wait nor a notification stops at the slow one.
+        let (through, comes) = mpsc::channel();
+        scope.spawn(move || {
+            waiters.notify();
+            through
+                .send(waiters.wait(HOUR, || Some(7), no_more))
+                .unwrap();
+        });
+        let passed = comes.recv_timeout(MINUTE);
+        let_go.send(()).unwrap();
+        assert_eq!(passed, Ok(Some(7)));
+    });
+}
+
+/// Consumers that wait for the IDs that `ids` counts.
+#[derive(Default)]
+struct Consumers {
+    ids: AtomicUsize,
+    attempts: AtomicUsize,
+    served: AtomicUsize,
+    over: AtomicBool,
+}
+
+impl Consumers {
+    fn take(&self) -> Option<()> {
+        self.attempts.fetch_add(1, Relaxed);
+        let taken = self
+            .ids
+            .fetch_update(Relaxed, Relaxed, |ids| ids.checked_sub(1));
+        if taken.is_ok() {
+            self.served.fetch_add(1, Relaxed);
+        }
+        (taken.is_ok() || self.over.load(Relaxed)).then_some(())
+    }
+
+    fn wait(&self, waiters: &Waiters) {
+        waiters.wait(HOUR, || self.take(), || self.ids.load(Relaxed) > 0);
+    }
+
+    /// Returns when all `count` have looked once and nobody moves.
+    fn until_asleep(&self, count: usize) {
+        eventually("all have looked", || self.attempts.load(Relaxed) >= count);
+        let mut quiet = 0;
+        while quiet < 1000 {
+            let before = self.attempts.load(Relaxed);
+            std::thread::yield_now();
+            quiet = if self.attempts.load(Relaxed) == before {
+                quiet + 1
+            } else {
+                0
+            };
+        }
+    }
+}
+
+#[test]
+fn one_publication_serves_as_many_as_it_has_ids() {
+    let waiters = Waiters::new();
+    let consumers = Consumers::default();
+    std::thread::scope(|scope| {
+        for _ in 0..10 {
+            scope.spawn(|| consumers.wait(&waiters));
+        }
+        consumers.until_asleep(10);
+        let before = consumers.attempts.load(Relaxed);
+        consumers.ids.store(3, Relaxed);
+        waiters.notify();
+        eventually("each wakes the next", || {
+            consumers.served.load(Relaxed) == 3
+        });
+        let attempts = consumers.attempts.load(Relaxed) - before;
+        consumers.over.store(true, Relaxed);
+        waiters.notify_all();
+        assert!(attempts < 10, "{attempts} woken for three IDs");
+    });
+    assert_eq!(announced(&waiters), 0);
+}
+
+#[test]
+fn all_are_woken_where_there_may_be_nothing_to_wait_for() {
+    let waiters = Waiters::new();
+    let consumers = Consumers::default();
+    std::thread::scope(|scope| {
+        for _ in 0..10 {
+            scope.spawn(|| consumers.wait(&waiters));
+        }
+        consumers.until_asleep(10);
+        consumers.over.store(true, Relaxed);
+        waiters.notify_all();
+        let left = || announced(&waiters) == 0;
+        let deadline = Instant::now() + MINUTE;
+        while !left() && Instant::now() < deadline {
+            std::thread::yield_now();
+        }
+        let all = left();
+        // Lets the test end, also if one was not woken.
+        while !left() {
+            waiters.notify();
+        }
+        assert!(all, "some were not woken");
+    });
+}
