@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use ringflake::Layout;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ringflake::lease::{Fingerprint, Namespace, NamespaceError};
+use ringflake::{IdWidth, Layout};
 
 use crate::count::count;
 use crate::usage::Misuse;
@@ -40,6 +41,17 @@ pub(crate) struct KeyArgs {
     /// No encryption: IDs that sort by time and that anybody can read
     #[arg(long, conflicts_with = "secret_file")]
     pub(crate) plain: bool,
+    /// How many bits IDs have, always the same under one secret: full for 64, positive for
+    /// 63 (no ID is a negative number), js-safe for 53 (JavaScript has them exactly)
+    #[arg(long, value_name = "WIDTH", default_value = "full", hide_possible_values = true, value_parser = id_width())]
+    pub(crate) id_width: IdWidth,
+}
+
+/// A width by its name.
+fn id_width() -> impl TypedValueParser<Value = IdWidth> {
+    PossibleValuesParser::new(IdWidth::ALL.map(IdWidth::name))
+        // One of those names.
+        .map(|name| IdWidth::from_name(&name).unwrap_or_default())
 }
 
 /// A namespace of a store, with its layout and key.

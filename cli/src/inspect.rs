@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use ringflake::Inspector;
+use ringflake::{BuildError, Inspector};
 
 use self::evidence::Evidence;
 use self::lines::{LineFault, Lines};
@@ -28,7 +28,8 @@ mod printer;
 /// Takes IDs as arguments or, if there are none, one a line from stdin. One that
 /// is wrong is reported on stderr by its number, the others go on, and the exit
 /// status is 1. Inspecting is not authenticating: with most layouts any number
-/// stands for something, also under a wrong secret.
+/// stands for something, also under a wrong secret. One that has more bits than
+/// --id-width says is wrong.
 ///
 /// JSON, a line for each ID: id (base32hex), timestamp_unix_ms, timestamp (RFC
 /// 3339; null after the year 9999), node, sequence
@@ -60,6 +61,10 @@ pub(crate) struct InspectArgs {
 
 pub(crate) fn run(args: &InspectArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let layout = args.layout.layout;
+    let (bits, width) = (layout.total_bits(), args.key.id_width);
+    if bits > width.bits() {
+        return Err(BuildError::LayoutTooWide { bits, width }.into());
+    }
     let key = match &args.namespace {
         Some(name) if !has_store_variable() => {
             StoreTarget::key_of(name, &args.key, &layout, data_dir)?
@@ -68,7 +73,7 @@ pub(crate) fn run(args: &InspectArgs, data_dir: &DataDir) -> Result<ExitCode> {
     };
     let mut reader = Reader {
         input: args.input,
-        inspector: Inspector::new(layout, key.cipher()),
+        inspector: Inspector::new(layout, key.cipher()?),
         printer: Printer::new(
             args.output.format,
             &layout,

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use ringflake::lease::Fingerprint;
-use ringflake::{CachedGeneratorBuilder, Cipher, Layout, Local, Secret, SecretError};
+use ringflake::{CachedGeneratorBuilder, Cipher, IdWidth, Layout, Local, Secret, SecretError};
 
 use crate::args::{KeyArgs, SecretArgs, path_variable};
 use crate::data_dir::DataDir;
@@ -20,43 +20,50 @@ const VARIABLE: &str = "RINGFLAKE_SECRET_FILE";
 
 /// What IDs are encrypted with.
 #[derive(Debug)]
-pub(crate) enum Key {
-    Plain,
-    Secret(Secret),
+pub(crate) struct Key {
+    /// None for plain IDs.
+    secret: Option<Secret>,
+    width: IdWidth,
 }
 
 impl Key {
-    pub(crate) fn cipher(&self) -> Cipher {
-        match self {
-            Self::Plain => Cipher::plain(),
-            Self::Secret(secret) => Cipher::sparx64(secret),
-        }
+    pub(crate) fn new(secret: Option<Secret>, width: IdWidth) -> Self {
+        Self { secret, width }
+    }
+
+    pub(crate) fn cipher(&self) -> Result<Cipher> {
+        Ok(match &self.secret {
+            None => Cipher::plain(),
+            Some(secret) => Cipher::of_width(secret, self.width)?,
+        })
     }
 
     /// What a store keeps of it.
     pub(crate) fn fingerprint(&self) -> Fingerprint {
-        self.secret().map_or(Fingerprint::PLAIN, Fingerprint::of)
+        self.secret().map_or(Fingerprint::PLAIN, |secret| {
+            Fingerprint::of_width(secret, self.width)
+        })
     }
 
-    /// What a store kept of it in format 1, in the namespace of this name.
+    /// What a store kept of it in format 1, in the namespace of this name. That knew one
+    /// width.
     pub(crate) fn former_fingerprint(&self, name: &str) -> Fingerprint {
-        self.secret().map_or(Fingerprint::PLAIN, |secret| {
-            Fingerprint::of_format_1(secret, name)
-        })
+        match (&self.secret, self.width) {
+            (Some(secret), IdWidth::Full) => Fingerprint::of_format_1(secret, name),
+            _ => self.fingerprint(),
+        }
     }
 
     /// The secret, if there is one.
     pub(crate) fn secret(&self) -> Option<&Secret> {
-        match self {
-            Self::Plain => None,
-            Self::Secret(secret) => Some(secret),
-        }
+        self.secret.as_ref()
     }
 
     pub(crate) fn give_to(&self, builder: CachedGeneratorBuilder) -> CachedGeneratorBuilder {
-        match self {
-            Self::Plain => builder.plain(),
-            Self::Secret(secret) => builder.secret(secret),
+        let builder = builder.id_width(self.width);
+        match &self.secret {
+            None => builder.plain(),
+            Some(secret) => builder.secret(secret),
         }
     }
 }
@@ -68,14 +75,14 @@ pub(crate) fn kept_or_made(args: &KeyArgs, data_dir: &DataDir) -> Result<Key> {
         return Ok(key);
     }
     if let Some(secret) = kept(data_dir)? {
-        return Ok(Key::Secret(secret));
+        return Ok(Key::new(Some(secret), args.id_width));
     }
     let (path, made) = data_dir.find()?.keep_secret()?;
     if made {
         say_made(&path);
     }
     // Read back, because another process may have been faster.
-    Ok(Key::Secret(read(&path)?))
+    Ok(Key::new(Some(read(&path)?), args.id_width))
 }
 
 /// Says that a secret was made, and where it is.
@@ -92,7 +99,7 @@ pub(crate) fn kept_or_refused(args: &KeyArgs, data_dir: &DataDir) -> Result<Key>
         return Ok(key);
     }
     match kept(data_dir)? {
-        Some(secret) => Ok(Key::Secret(secret)),
+        Some(secret) => Ok(Key::new(Some(secret), args.id_width)),
         None => bail!(
             "there is no secret: give the one that the IDs are made with by --secret-file or \
              {VARIABLE}, its directory by --data-dir, or --plain for IDs that are not encrypted"
@@ -142,20 +149,25 @@ pub(crate) fn check_named(
 }
 
 /// The file, out of those that are known here, whose secret has this fingerprint in
-/// the namespace of this name.
+/// the namespace of this name, and the width for which it has it.
 pub(crate) fn file_with(
     print: Fingerprint,
     name: &str,
     args: &KeyArgs,
     data_dir: &DataDir,
-) -> Option<PathBuf> {
+) -> Option<(PathBuf, IdWidth)> {
     let kept = data_dir.try_find();
     let kept = kept
         .iter()
         .flat_map(|kept| [kept.secret(), kept.secret_of(name)]);
     let named = [args.secret.secret_file.clone(), path_variable(VARIABLE)];
     let mut files = named.into_iter().flatten().chain(kept);
-    files.find(|path| Secret::from_file(path).is_ok_and(|secret| Fingerprint::of(&secret) == print))
+    files.find_map(|path| {
+        let secret = Secret::from_file(&path).ok()?;
+        let mut all = IdWidth::ALL.into_iter();
+        let width = all.find(|&width| Fingerprint::of_width(&secret, width) == print)?;
+        Some((path, width))
+    })
 }
 
 /// Where the secret comes from, for people.
@@ -201,10 +213,10 @@ pub(crate) fn note(secret: &Secret, data_dir: &DataDir) {
 /// The key that the command line or the environment names, if they do.
 fn chosen(args: &KeyArgs) -> Result<Option<Key>> {
     if args.plain {
-        return Ok(Some(Key::Plain));
+        return Ok(Some(Key::new(None, args.id_width)));
     }
     let secret = file_of(&args.secret).map(|path| read(&path)).transpose()?;
-    Ok(secret.map(Key::Secret))
+    Ok(secret.map(|secret| Key::new(Some(secret), args.id_width)))
 }
 
 /// Not clap's `env`: that would make `--plain` clash with the variable.

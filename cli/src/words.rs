@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use ringflake::lease::OpenError;
-use ringflake::{BuildError, LeaseError, LocalError};
+use ringflake::{BuildError, IdWidth, LeaseError, LocalError};
 
 use crate::timestamp::in_words;
 
@@ -39,7 +39,16 @@ fn build(error: &BuildError) -> String {
             .to_owned(),
         BuildError::EncryptionWidens { bits } => format!(
             "IDs of a layout of {bits} bits fit a double, but encrypted ones have 64 bits: \
-             choose --plain, or a wider --layout"
+             choose --id-width js-safe, --plain, or a wider --layout"
+        ),
+        BuildError::LayoutTooWide { bits, width } => format!(
+            "a --layout of {bits} bits does not fit IDs of {} bits: choose one of at most {0}, \
+             such as {}, or a wider --id-width",
+            width.bits(),
+            match width {
+                IdWidth::JsSafe => "js-safe",
+                _ => "positive or positive-ms",
+            }
         ),
         BuildError::Lease(error) => lease(error),
         error => error.to_string(),

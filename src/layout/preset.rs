@@ -106,13 +106,15 @@ impl Layout {
     /// 63 bits in all, for IDs that are positive as signed numbers: 30/16/17, ticks of 1 s
     /// from Unix second 1,730,000,000. Ends in 2058.
     ///
-    /// [`RANDFLAKE`](Self::RANDFLAKE) with half the nodes, 65,536.
+    /// [`RANDFLAKE`](Self::RANDFLAKE) with half the nodes, 65,536. Encrypted IDs are positive
+    /// with [`IdWidth::Positive`](crate::IdWidth::Positive), and have 64 bits without.
     pub const POSITIVE: Self = preset((30, 16, 17), SECOND, RANDFLAKE_EPOCH_UNIX_MS);
 
     /// The same by milliseconds: 41/12/10, ticks of 1 ms from Unix second 1,730,000,000.
     /// Ends in 2094.
     ///
-    /// 4,096 nodes, and 1,024 IDs of each in a millisecond.
+    /// 4,096 nodes, and 1,024 IDs of each in a millisecond. Encrypted as
+    /// [`POSITIVE`](Self::POSITIVE).
     pub const POSITIVE_MS: Self = preset(
         (41, 12, 10),
         Duration::from_millis(1),
@@ -122,7 +124,11 @@ impl Layout {
     /// 53 bits in all: 31/10/12, ticks of 1 s from Unix second 1,730,000,000. Ends in 2092.
     ///
     /// No raw is above 2<sup>53</sup> - 1, JavaScript's `MAX_SAFE_INTEGER`, and so no plain
-    /// ID. Its 1,024 nodes make 4,096 IDs a second each and 4,194,304 in all.
+    /// ID. Encrypted ones keep to that with [`IdWidth::JsSafe`](crate::IdWidth::JsSafe), and
+    /// are refused without.
+    ///
+    /// Its ceilings: 1,024 nodes, 4,096 IDs a second of each, and 4,194,304 of all. Encryption
+    /// to 53 bits makes about a million a second in one thread.
     pub const JS_SAFE: Self = preset((31, 10, 12), SECOND, RANDFLAKE_EPOCH_UNIX_MS);
 
     /// The preset with this name, in upper or lower case.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use ringflake::lease::{Fingerprint, OpenOptions, SqliteStore, StoreError};
 use ringflake::local;
-use ringflake::{Layout, LocalError, Secret};
+use ringflake::{IdWidth, Layout, LocalError, Secret};
 
 use crate::args::{KeyArgs, TargetArgs};
 use crate::data_dir::DataDir;
@@ -29,6 +29,9 @@ pub(super) fn words_of(args: &TargetArgs) -> String {
         words += " --plain";
     } else if let Some(path) = &args.key.secret.secret_file {
         words += &format!(" --secret-file {}", quoted(path.display()));
+    }
+    if args.key.id_width != IdWidth::Full {
+        words += &format!(" --id-width {}", args.key.id_width);
     }
     words
 }
@@ -72,6 +75,17 @@ impl Advice {
                 "namespace {namespace} has no secret yet in {}: 'ringflake generate{words}' makes \
                  one; to read IDs that were made in another directory, name that with --data-dir",
                 path.display()
+            ),
+            LocalError::OtherWidth {
+                namespace,
+                recorded,
+                given,
+            } => anyhow::anyhow!(
+                "namespace {namespace} was made for IDs of {} bits, and with one secret those of \
+                 {} would meet them: give --id-width {recorded}, or, for {given}, another \
+                 --namespace, which has a secret of its own",
+                recorded.bits(),
+                given.bits()
             ),
             LocalError::SecretBrought { path, directory } => anyhow::anyhow!(
                 "this secret, {}, was not made in {}, or was given to a store since, and IDs may be \
@@ -139,13 +153,56 @@ impl Advice {
         }
     }
 
+    /// The width of IDs for which the secret at hand is on record.
+    fn other_width(
+        &self,
+        namespace: &str,
+        recorded: Fingerprint,
+        offered: Fingerprint,
+    ) -> Option<IdWidth> {
+        let file = |print| secret::file_with(print, namespace, &self.key, &self.data_dir);
+        let ((on_record, width), (at_hand, _)) = file(recorded).zip(file(offered))?;
+        (on_record == at_hand).then_some(width)
+    }
+
+    /// What is said of another secret or another width on record.
+    fn other_fingerprint(
+        &self,
+        namespace: &str,
+        recorded: Fingerprint,
+        offered: Fingerprint,
+    ) -> String {
+        if let Some(width) = self.other_width(namespace, recorded, offered) {
+            return format!(
+                "namespace {namespace} was initialised for IDs of {} bits: give --id-width \
+                 {width}; IDs of another width need another --namespace and another secret",
+                width.bits()
+            );
+        }
+        format!(
+            "namespace {namespace} belongs to another secret (its fingerprint is {recorded}) \
+             than {} ({offered}): {}, or choose a {} of its own for this one",
+            secret::source(&self.key, &self.data_dir),
+            self.other_secret(namespace, recorded),
+            if self.is_embedded {
+                "--data-dir"
+            } else {
+                "--namespace"
+            }
+        )
+    }
+
     /// The rest of what is said of another secret on record.
     fn other_secret(&self, namespace: &str, recorded: Fingerprint) -> String {
         if recorded == Fingerprint::PLAIN {
             return "its IDs are plain: give --plain".to_owned();
         }
         match secret::file_with(recorded, namespace, &self.key, &self.data_dir) {
-            Some(path) => format!("it is the one in {}: give that", path.display()),
+            Some((path, width)) if width != self.key.id_width => format!(
+                "it is the one in {} for --id-width {width}: give both",
+                path.display()
+            ),
+            Some((path, _)) => format!("it is the one in {}: give that", path.display()),
             None => "give that one with --secret-file".to_owned(),
         }
     }
@@ -167,17 +224,7 @@ impl Advice {
                 namespace,
                 recorded,
                 offered,
-            } => format!(
-                "namespace {namespace} belongs to another secret (its fingerprint is {recorded}) \
-                 than {} ({offered}): {}, or choose a {} of its own for this one",
-                secret::source(&self.key, &self.data_dir),
-                self.other_secret(namespace, *recorded),
-                if is_embedded {
-                    "--data-dir"
-                } else {
-                    "--namespace"
-                }
-            ),
+            } => self.other_fingerprint(namespace, *recorded, *offered),
             StoreError::LayoutMismatch {
                 namespace,
                 recorded,

@@ -82,7 +82,7 @@ impl StoreTarget {
         let local = named(name, args, layout, data_dir)?;
         let advice = Advice::new(args, data_dir, format!(" --namespace {name}"), true);
         let secret = local.secret(layout).map_err(|error| advice.local(error))?;
-        Ok(secret.map_or(Key::Plain, Key::Secret))
+        Ok(Key::new(secret, args.id_width))
     }
 
     fn find(args: &TargetArgs, data_dir: &DataDir, purpose: Purpose) -> Result<Self> {
@@ -118,7 +118,9 @@ impl StoreTarget {
                         data_dir.hold(Local::of_layout(key.secret()))?
                     }
                 };
-                let local = local.accept_best_effort(options.accepts_best_effort());
+                let local = local
+                    .id_width(args.key.id_width)
+                    .accept_best_effort(options.accepts_best_effort());
                 let space = match purpose {
                     Purpose::MakeIds => local.make(layout),
                     Purpose::Initialise => local.make_secret(layout),
@@ -128,7 +130,7 @@ impl StoreTarget {
                 say_what_was_made(&space);
                 Ok(Self {
                     namespace: space.namespace.clone(),
-                    key: space.secret.clone().map_or(Key::Plain, Key::Secret),
+                    key: Key::new(space.secret.clone(), args.key.id_width),
                     site: Site::DataDir(Box::new(space)),
                     options,
                     advice,

@@ -17,7 +17,7 @@ use super::audit_log::AuditLog;
 use super::audited_store::AuditedStore;
 use super::lease_request::{DemandEstimate, LeaseRequest};
 use super::store_target::{Site, StoreTarget};
-use crate::args::SupplyArgs;
+use crate::args::{KeyArgs, SupplyArgs};
 use crate::data_dir::DataDir;
 use crate::report::say;
 use crate::secret::Key;
@@ -173,12 +173,12 @@ impl Stall {
 /// Lets the library refuse what it will not do.
 fn rehearse(args: &SupplyArgs, builder: CachedGeneratorBuilder) -> Result<()> {
     let layout: Layout = args.target.layout.layout;
-    let key = if args.target.key.plain {
-        Key::Plain
-    } else {
-        // Any will do: no ID is made.
-        Key::Secret(Secret::from_bytes([0; 16]))
-    };
+    let KeyArgs {
+        plain, id_width, ..
+    } = args.target.key;
+    // Any will do: no ID is made.
+    let secret = (!plain).then(|| Secret::from_bytes([0; 16]));
+    let key = Key::new(secret, id_width);
     if let Some(duration) = args.leases.lease_duration {
         // Any namespace: only the length of a tick counts.
         let namespace = Namespace::new("a", &layout, Fingerprint::PLAIN)?;

@@ -52,7 +52,7 @@ pub(super) fn run(args: &VerifyArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let interrupt = Interrupt::listen().context("signals can't be listened to")?;
     let check = Check {
         oracle: Oracle::new(layout, supply.audit_log()),
-        inspector: Inspector::new(layout, supply.key().cipher()),
+        inspector: Inspector::new(layout, supply.key().cipher()?),
         supply: &supply,
         interrupt: &interrupt,
         count,

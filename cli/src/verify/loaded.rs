@@ -46,7 +46,7 @@ pub(super) fn run(args: &VerifyArgs, load: &Load, data_dir: &DataDir) -> Result<
     warn_of_borrowing(load, time, &layout, &supply.generator.leases());
 
     let oracle = Oracle::new(layout, supply.audit_log());
-    let inspector = Inspector::new(layout, supply.key().cipher());
+    let inspector = Inspector::new(layout, supply.key().cipher()?);
     let interrupt = Interrupt::listen().context("signals can't be listened to")?;
     let bar = ProgressBar::new(time.as_millis() as u64);
     let open_loop = OpenLoop {

@@ -16,3 +16,4 @@ mod secret;
 mod store;
 mod tune;
 mod verify;
+mod widths;
