@@ -31,6 +31,7 @@ mod arx;
 mod backend;
 #[cfg(feature = "js-safe")]
 mod ff1;
+mod plain;
 mod portable;
 mod scalar;
 mod schedule;
@@ -350,12 +351,12 @@ impl Cipher {
             Algorithm::Sparx(sparx) => sparx.encrypt_run(first, out),
             #[cfg(feature = "js-safe")]
             Algorithm::Ff1(ff1) => {
-                count(first, out);
+                plain::encrypt_run(first, out);
                 for id in out {
                     *id = ff1.encrypt(*id);
                 }
             }
-            Algorithm::Plain => count(first, out),
+            Algorithm::Plain => plain::encrypt_run(first, out),
         }
     }
 
@@ -404,13 +405,6 @@ impl Cipher {
             }
             Algorithm::Plain => {}
         }
-    }
-}
-
-/// Fills `out` with consecutive numbers.
-fn count(first: u64, out: &mut [u64]) {
-    for (number, offset) in out.iter_mut().zip(0..) {
-        *number = first.wrapping_add(offset);
     }
 }
 

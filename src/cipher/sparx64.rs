@@ -7,7 +7,7 @@ use super::schedule::Schedule;
 use super::secret::Secret;
 use super::shared_words::{self, SharedWords};
 use super::task::Task;
-use super::{count, scalar, walk};
+use super::{plain, scalar, walk};
 
 /// SPARX-64/128 under one key, on all numbers or walked onto those of 63 bits.
 #[derive(Clone)]
@@ -62,7 +62,7 @@ impl Sparx64 {
             match self.is_positive {
                 false => self.encrypt_section(first, out),
                 true if walk::is_inside(first) => self.walk_section(first, out),
-                true => count(first, out),
+                true => plain::encrypt_run(first, out),
             }
         }
     }
