@@ -47,6 +47,7 @@
 //! | with other widths, ticks or epoch | [`Layout`], and [`NodeFields`] for parts of the node |
 //! | in a layout that is good for a life, nodes, a rate and bursts | [`Layout::advise`] |
 //! | under your own key | [`Secret`], [`Cipher`] |
+//! | shown outside, while plain or counted keys stay inside | [`Facade`] |
 //! | positive as signed numbers, or exact in JavaScript | [`IdWidth`] |
 //! | **To own nodes** | |
 //! | from a database that all processes share | [`lease::open`], [`lease_store`](CachedGeneratorBuilder::lease_store) |
@@ -133,6 +134,7 @@
 mod cipher;
 mod clock;
 mod events;
+mod facade;
 mod fill;
 mod fork;
 mod generator;
@@ -165,6 +167,7 @@ pub use self::cipher::{
     Backend, BackendUnavailable, Cipher, IdWidth, IdWidthUnavailable, Secret, SecretError,
 };
 pub use self::clock::{Clock, CoarseClock, ManualClock, SystemClock};
+pub use self::facade::{Facade, FacadeError, PublicId};
 #[cfg(feature = "loom")]
 #[doc(hidden)]
 pub use self::fill::model::{Stripes, WaitingFuture, WaitingRoom};

@@ -3,6 +3,7 @@
 use ::serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::form::{Form, Text, Unsigned};
+use crate::facade::PublicId;
 use crate::id::Id;
 use crate::typed_id::{IdKind, TypedId};
 
@@ -31,4 +32,5 @@ macro_rules! text_or_number {
 }
 
 text_or_number!([] Id);
+text_or_number!([] PublicId);
 text_or_number!([T: IdKind] TypedId<T>);

@@ -5,6 +5,7 @@ mod adaptive;
 mod cipher;
 mod config;
 mod direct;
+mod facade;
 mod fills;
 mod first_guesses;
 mod house;

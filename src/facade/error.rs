@@ -1,0 +1,50 @@
+//! What a facade refuses.
+
+use std::error::Error;
+use std::fmt;
+
+use super::MAX_LABEL;
+
+/// Why a [`Facade`](crate::Facade) can't be made, or can't turn a batch.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FacadeError {
+    /// The label has no characters.
+    EmptyLabel,
+    /// The label is longer than 64 bytes.
+    LabelTooLong {
+        /// Its length in bytes.
+        bytes: usize,
+    },
+    /// The slices of a batch are not equally long.
+    Lengths {
+        /// How many were given.
+        given: usize,
+        /// How many there is room for.
+        room: usize,
+    },
+}
+
+impl fmt::Display for FacadeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::EmptyLabel => write!(
+                f,
+                "the label is empty; use 1 to {MAX_LABEL} bytes that name the keys, \
+                 such as their table"
+            ),
+            Self::LabelTooLong { bytes } => write!(
+                f,
+                "the label has {bytes} bytes; use 1 to {MAX_LABEL} that name the keys, \
+                 such as their table"
+            ),
+            Self::Lengths { given, room } => write!(
+                f,
+                "{given} are given and there is room for {room}; \
+                 a batch needs slices of one length"
+            ),
+        }
+    }
+}
+
+impl Error for FacadeError {}
