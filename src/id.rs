@@ -40,6 +40,11 @@ pub use self::text::ParseIdError;
 /// which keeps it out of reach of JavaScript's 53-bit numbers, and a `u64` in
 /// binary ones.
 ///
+/// In databases it is a `BIGINT` with the same 64 bits, signed: half of all IDs are
+/// negative there. The features `sqlx`, `diesel`, `postgres-types` and `rusqlite` bind
+/// and read it, alone, in an `Option` and in arrays. `uuid` puts it into a UUID, and
+/// `schemars` and `utoipa` describe the string that `serde` writes.
+///
 /// # Examples
 ///
 /// ```
@@ -51,6 +56,11 @@ pub use self::text::ParseIdError;
 /// assert_eq!(id.to_i64(), -6_409_233_573_807_279_069);
 /// ```
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(
+    feature = "diesel",
+    derive(diesel::deserialize::FromSqlRow, diesel::expression::AsExpression),
+    diesel(sql_type = diesel::sql_types::BigInt)
+)]
 #[repr(transparent)]
 pub struct Id(u64);
 
@@ -131,6 +141,15 @@ impl Id {
     #[inline]
     pub const fn to_be_bytes(self) -> [u8; 8] {
         self.0.to_be_bytes()
+    }
+
+    /// In place: for what is lent the number.
+    #[cfg(feature = "diesel")]
+    pub(crate) const fn as_i64(&self) -> &i64 {
+        let number = std::ptr::from_ref(self).cast();
+        // SAFETY: `Id` is a transparent `u64`, which has the layout of an `i64`, and
+        // any 64 bits are one; the one borrow turns into the other.
+        unsafe { &*number }
     }
 
     /// The same IDs as numbers, for code that fills them in.

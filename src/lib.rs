@@ -40,8 +40,7 @@
 //! | from a configuration that is checked first | [`CachedGeneratorBuilder::check`] |
 //! | **To read and write IDs** | |
 //! | as text, and as a signed number | [`Id`] |
-//! | as text that sorts as the number does | [`FixedText`] |
-//! | with what they name: `user_3ip9iuvinajdb` | [`TypedId`] |
+//! | as text that sorts as the number does; with what they name | [`FixedText`]; [`TypedId`] |
 //! | taken apart into time, node and sequence | [`Inspector`] |
 //! | made in a window of time, from a database | [`Layout::ids_between`], for plain IDs |
 //! | with other widths, ticks or epoch | [`Layout`], and [`NodeFields`] for parts of the node |
@@ -106,6 +105,8 @@
 //! | `sqlite` | [`local`][local-fn], and the [store of leases](lease::open) in a file |
 //! | `postgres`, `mysql`, `redis`, `etcd` | a [store of leases](lease::open) each, with its driver |
 //! | `conformance` | `lease::conformance`, the suite for a store of your own |
+//! | `sqlx`, `sqlx-postgres`, `diesel`, `postgres-types`, `rusqlite` | [`Id`] and [`TypedId`] in queries, as `BIGINT` |
+//! | `uuid`, `schemars`, `utoipa` | the two in a UUID, in JSON Schema, in OpenAPI |
 //! | `testing` | `testing`: sources of IDs for the tests of a service |
 //! | `serde` | serialization of [`Id`], [`TypedId`], [`Layout`], [`Parts`], [`Stats`], and the forms in `serde` |
 //! | `getrandom` | [`Secret`] from the operating system's random source |
@@ -117,8 +118,8 @@
 //! Unsafe code stands in ten places: `fork` (pages that a forked child reads as zero;
 //! `ring` and `generator` declare what may live there), `ring::memory` (asking for huge
 //! pages), `per_core::number` (which core a thread runs on), `clock` (reading the coarse
-//! clock), `id` (a slice of IDs seen as one
-//! of numbers), the vector backends of `cipher`, `lease::stores::sqlite` (what the system
+//! clock), `id` (IDs seen as
+//! numbers in place), the vector backends of `cipher`, `lease::stores::sqlite` (what the system
 //! knows of a file), `lease::stores::mysql` (certificates in a file in memory, and the
 //! options of a socket), and `cipher::secret` and `lease::stores::private_file` (which user
 //! this process is).
@@ -139,6 +140,7 @@ mod fill;
 mod fork;
 mod generator;
 mod id;
+mod interop;
 mod layout;
 pub mod lease;
 #[cfg(feature = "sqlite")]
@@ -183,6 +185,8 @@ pub use self::generator::{
 #[cfg(feature = "sqlite")]
 pub use self::generator::{local, local_in};
 pub use self::id::{FixedText, Id, IdLike, ParseIdError};
+#[cfg(feature = "uuid")]
+pub use self::interop::UuidError;
 pub use self::layout::{
     AdviceError, AdvisedLayout, Layout, LayoutAdvice, LayoutBuilder, LayoutError, LayoutField,
     LayoutNeeds, LayoutShortage, MissingPart, NodeFields, NodeFieldsError, ParseLayoutError, Parts,

@@ -32,8 +32,7 @@
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 
-mod form;
-mod ids;
+pub(crate) mod form;
 mod visitor;
 
 macro_rules! mode {

@@ -56,7 +56,9 @@ pub trait IdKind {
 ///
 /// The text is the kind's [prefix](IdKind::PREFIX), a `_`, and the
 /// [text of the ID](Id#impl-Display-for-Id). With the `serde` feature, a `TypedId`
-/// is that text in human-readable formats, and a `u64` in binary ones.
+/// is that text in human-readable formats, and a `u64` in binary ones. With `utoipa`,
+/// name it by an alias where its derives read the type, as `type UserId = TypedId<User>`:
+/// they take what stands in angle brackets for a schema.
 ///
 /// # Examples
 ///
@@ -81,6 +83,11 @@ pub trait IdKind {
 ///     "the prefix is \"order\", but \"user\" is expected before the last '_'",
 /// );
 /// ```
+#[cfg_attr(
+    feature = "diesel",
+    derive(diesel::deserialize::FromSqlRow, diesel::expression::AsExpression),
+    diesel(sql_type = diesel::sql_types::BigInt)
+)]
 #[repr(transparent)]
 pub struct TypedId<T> {
     id: Id,

@@ -8,15 +8,15 @@ use super::visitor::{SignedVisitor, TextVisitor, UnsignedVisitor};
 use crate::id::IdLike;
 
 /// One form, whatever the format is.
-pub(super) trait Form {
+pub(crate) trait Form {
     fn serialize<I: IdLike, S: Serializer>(id: &I, serializer: S) -> Result<S::Ok, S::Error>;
 
     fn deserialize<'de, I: IdLike, D: Deserializer<'de>>(deserializer: D) -> Result<I, D::Error>;
 }
 
-pub(super) enum Text {}
-pub(super) enum Signed {}
-pub(super) enum Unsigned {}
+pub(crate) enum Text {}
+pub(crate) enum Signed {}
+pub(crate) enum Unsigned {}
 
 impl Form for Text {
     fn serialize<I: IdLike, S: Serializer>(id: &I, serializer: S) -> Result<S::Ok, S::Error> {
@@ -51,14 +51,14 @@ impl Form for Unsigned {
 }
 
 /// An ID that is serialized in the form `F`.
-pub(super) struct InForm<I, F>(I, PhantomData<F>);
+pub(crate) struct InForm<I, F>(I, PhantomData<F>);
 
 impl<I: IdLike, F: Form> InForm<I, F> {
-    pub(super) fn new(id: I) -> Self {
+    pub(crate) fn new(id: I) -> Self {
         Self(id, PhantomData)
     }
 
-    pub(super) fn into_inner(self) -> I {
+    pub(crate) fn into_inner(self) -> I {
         self.0
     }
 }

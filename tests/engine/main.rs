@@ -10,6 +10,7 @@ mod fills;
 mod first_guesses;
 mod house;
 mod id;
+mod interop;
 mod layout;
 mod mistakes;
 mod plan;

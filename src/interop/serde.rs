@@ -2,10 +2,7 @@
 
 use ::serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::form::{Form, Text, Unsigned};
-use crate::facade::PublicId;
-use crate::id::Id;
-use crate::typed_id::{IdKind, TypedId};
+use crate::serde::form::{Form, Text, Unsigned};
 
 macro_rules! text_or_number {
     ([$($kind:tt)*] $Id:ty) => {
@@ -31,6 +28,4 @@ macro_rules! text_or_number {
     };
 }
 
-text_or_number!([] Id);
-text_or_number!([] PublicId);
-text_or_number!([T: IdKind] TypedId<T>);
+for_each_id!(text_or_number);
