@@ -1,0 +1,12 @@
+//! IDs in what people keep them in and describe them with.
+
+mod diesel;
+mod schemas;
+mod sqlx;
+mod tokio_postgres;
+
+/// For the drivers that need one. The servers are started outside of it.
+fn runtime() -> tokio::runtime::Runtime {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_all().build().unwrap()
+}
