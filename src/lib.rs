@@ -1,9 +1,9 @@
 //! Encrypted, unique 64-bit IDs from a lock-free ring buffer.
 //!
-//! Producer threads fill rings ahead of time with IDs that are borrowed from
-//! future ticks and already encrypted with SPARX-64. Consumers take them
-//! without waiting, each core from a ring of its own. A [`Lease`] makes them unique: ownership of a range of nodes
-//! over a range of ticks. No clock is part of that proof.
+//! Producer threads fill rings ahead of time with IDs that are borrowed from future ticks and
+//! already encrypted with SPARX-64. Consumers take them without waiting, each core from a ring
+//! of its own. A [`Lease`] makes them unique: ownership of a range of nodes over a range of
+//! ticks. No clock is part of that proof.
 //!
 //! ```no_run
 //! # #[cfg(feature = "sqlite")]
@@ -60,8 +60,7 @@
 //! | how large it has to be for a load | [`plan::capacity_for`] |
 //! | the ring alone, for IDs of your own | [`RingBuffer`] |
 //! | **When something is refused** | |
-//! | at build time | [`BuildError`] |
-//! | at a take | [`TakeError`], [`Refused`] |
+//! | at build time; at a take | [`BuildError`]; [`TakeError`], [`Refused`] |
 //!
 //! # Guides
 //!
@@ -81,20 +80,19 @@
 //!           Clock                         fill policies <+-> producer threads
 //! ```
 //!
-//! A *raw* is `tick | node | sequence`, high to low, as its [`Layout`] says. The
-//! timeline walks the lease's raws in one line, forward only, and claims them
-//! in runs of one tick and node. A raw is claimed once, whatever the clock
-//! does. A [`Cipher`] turns raws into IDs one to one. The fill policies say when the
-//! stripes are filled, and [`OnEmpty`] what a take does should all be empty.
+//! A *raw* is `tick | node | sequence`, high to low, as its [`Layout`] says. The timeline walks
+//! the lease's raws in one line, forward only, and claims them in runs of one tick and node. A
+//! raw is claimed once, whatever the clock does. A [`Cipher`] turns raws into IDs one to one.
+//! The fill policies say when the stripes are filled, and [`OnEmpty`] what a take does should
+//! all be empty.
 //!
 //! A *stripe* is a [`RingBuffer`] for the takes of one core. A take looks into the other
-//! stripes only where its own is empty. So takes on different cores share no cache line
-//! that they write, and IDs of different stripes come in no order.
+//! stripes only where its own is empty. So takes on different cores share no cache line that
+//! they write, and IDs of different stripes come in no order.
 //!
-//! A lease of N nodes has N x 2^sequence_bits IDs for each tick. That is the
-//! sustained ceiling: 131,072 a second and node with [`Layout::RANDFLAKE`].
-//! Full stripes give bursts far above it, borrowed from future ticks up to the
-//! borrow limit.
+//! A lease of N nodes has N x 2^sequence_bits IDs for each tick. That is the sustained ceiling:
+//! 131,072 a second and node with [`Layout::RANDFLAKE`]. Full stripes give bursts far above it,
+//! borrowed from future ticks up to the borrow limit.
 //!
 //! # Features
 //!
@@ -115,14 +113,13 @@
 //!
 //! # Unsafe
 //!
-//! Unsafe code stands in ten places: `fork` (pages that a forked child reads as zero;
-//! `ring` and `generator` declare what may live there), `ring::memory` (asking for huge
-//! pages), `per_core::number` (which core a thread runs on), `clock` (reading the coarse
-//! clock), `id` (IDs seen as
-//! numbers in place), the vector backends of `cipher`, `lease::stores::sqlite` (what the system
-//! knows of a file), `lease::stores::mysql` (certificates in a file in memory, and the
-//! options of a socket), and `cipher::secret` and `lease::stores::private_file` (which user
-//! this process is).
+//! Unsafe code stands in ten places: `fork` (pages that a forked child reads as zero; `ring`
+//! and `generator` declare what may live there), `ring::memory` (asking for huge pages),
+//! `per_core::number` (which core a thread runs on), `clock` (reading the coarse clock), `id`
+//! (IDs seen as numbers in place), the vector backends of `cipher`, `lease::stores::sqlite`
+//! (what the system knows of a file), `lease::stores::mysql` (certificates in a file in memory,
+//! and the options of a socket), and `cipher::secret` and `lease::stores::private_file` (which
+//! user this process is).
 //!
 #![cfg_attr(feature = "sqlite", doc = "[local-fn]: local()\n[local-type]: Local")]
 #![cfg_attr(
