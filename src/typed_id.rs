@@ -174,6 +174,7 @@ impl<T> From<TypedId<T>> for Id {
 impl<T: IdKind> Sealed for TypedId<T> {}
 
 impl<T: IdKind> IdLike for TypedId<T> {
+    const NAME: &'static str = "TypedId";
     const PREFIX: &'static str = T::PREFIX;
 
     fn from_plain(id: Id) -> Self {

@@ -10,6 +10,10 @@ use super::Id;
 /// What serializers and databases do with an [`Id`], they do with a
 /// [`TypedId`](crate::TypedId) as well. Only types of this crate implement it.
 pub trait IdLike: Copy + Display + FromStr<Err: Display> + Sealed {
+    /// What a schema of it is named by, before the prefix.
+    #[doc(hidden)]
+    const NAME: &'static str;
+
     /// What stands in the text before the digits, without the `_` between them;
     /// empty if the digits are all.
     #[doc(hidden)]
@@ -28,6 +32,7 @@ pub trait Sealed {}
 impl Sealed for Id {}
 
 impl IdLike for Id {
+    const NAME: &'static str = "Id";
     const PREFIX: &'static str = "";
 
     fn from_plain(id: Id) -> Self {

@@ -4,9 +4,9 @@ use crate::id::{Id, IdLike};
 
 /// What a schema is named by. Those of two kinds need two names.
 pub(super) fn name<I: IdLike>() -> String {
-    match I::PREFIX {
-        "" => "Id".to_owned(),
-        prefix => format!("TypedId_{prefix}"),
+    match (I::NAME, I::PREFIX) {
+        (name, "") => name.to_owned(),
+        (name, prefix) => format!("{name}_{prefix}"),
     }
 }
 

@@ -1,7 +1,7 @@
 //! JSON Schema and OpenAPI say what serde writes.
 
 use jsonschema::Validator;
-use ringflake::{Id, TypedId};
+use ringflake::{Id, PublicId, TypedId};
 use ringflake_types_tests::{IDS, User};
 use schemars::{JsonSchema, schema_for};
 use serde::Serialize;
@@ -16,6 +16,7 @@ struct Thing {
     id: Id,
     owner: Option<UserId>,
     friends: Vec<UserId>,
+    public: PublicId,
 }
 
 #[derive(OpenApi)]
@@ -27,11 +28,17 @@ fn check(validator: &Validator) {
     for id in IDS {
         for owner in [None, Some(TypedId::from_id(id))] {
             let friends = owner.into_iter().collect();
-            let thing = json!(Thing { id, owner, friends });
+            let public = PublicId::from_u64(id.to_u64());
+            let thing = json!(Thing {
+                id,
+                owner,
+                friends,
+                public
+            });
             assert!(validator.is_valid(&thing), "{thing}");
         }
     }
-    let thing = json!({"id": "10", "owner": "user_10", "friends": ["user_10"]});
+    let thing = json!({"id": "10", "owner": "user_10", "friends": ["user_10"], "public": "10"});
     assert!(validator.is_valid(&thing));
     for (field, wrong) in [
         ("id", json!(10)),
@@ -46,6 +53,7 @@ fn check(validator: &Validator) {
         ("owner", json!("order_10")),
         ("owner", json!("a_user_10")),
         ("friends", json!(["user_00"])),
+        ("public", json!("user_10")),
     ] {
         let mut thing = thing.clone();
         thing[field] = wrong;
@@ -59,7 +67,7 @@ fn json_schema_is_that_of_what_serde_writes() {
     check(&jsonschema::validator_for(&schema).unwrap());
     let definitions = schema["$defs"].as_object().unwrap();
     let names: Vec<_> = definitions.keys().collect();
-    assert_eq!(names, ["Id", "TypedId_user"]);
+    assert_eq!(names, ["Id", "PublicId", "TypedId_user"]);
     check_examples(&definitions["TypedId_user"]);
 }
 
@@ -68,7 +76,7 @@ fn open_api_has_the_same_schema() {
     let mut api = serde_json::to_value(Api::openapi()).unwrap();
     let schemas = &api["components"]["schemas"];
     let names: Vec<_> = schemas.as_object().unwrap().keys().cloned().collect();
-    assert_eq!(names, ["Id", "Thing", "TypedId_user"]);
+    assert_eq!(names, ["Id", "PublicId", "Thing", "TypedId_user"]);
     check_examples(&schemas["TypedId_user"]);
     // OpenAPI's schemas are those of JSON, beside what else it has.
     api["$ref"] = json!("#/components/schemas/Thing");
