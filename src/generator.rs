@@ -1,5 +1,7 @@
 //! The generators, and their parts.
 
+mod backfill;
+mod backfill_builder;
 mod backing;
 mod builder;
 mod cached;
@@ -27,6 +29,8 @@ mod stats;
 mod take_async;
 mod weak;
 
+pub use self::backfill::{BackfillError, BackfillGenerator};
+pub use self::backfill_builder::BackfillGeneratorBuilder;
 pub use self::builder::CachedGeneratorBuilder;
 pub use self::cached::CachedGenerator;
 pub use self::check::{BuildCheck, LeaseCheck};

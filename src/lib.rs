@@ -35,6 +35,7 @@
 //! | many at once | [`CachedGenerator::take_batch`] |
 //! | at the least cost, in a thread that takes often | [`CachedGenerator::handle`] |
 //! | with no threads, no memory and the exact time in each | [`DirectGenerator`] |
+//! | of past moments, for an import | [`BackfillGenerator`] |
 //! | from whichever source a caller has | [`IdSource`] |
 //! | anywhere in a program, from one generator | [`init()`], [`id()`] |
 //! | from a configuration that is checked first | [`CachedGeneratorBuilder::check`] |
@@ -43,8 +44,7 @@
 //! | as text that sorts as the number does; with what they name | [`FixedText`]; [`TypedId`] |
 //! | taken apart into time, node and sequence | [`Inspector`] |
 //! | made in a window of time, from a database | [`Layout::ids_between`], for plain IDs |
-//! | with other widths, ticks or epoch | [`Layout`], and [`NodeFields`] for parts of the node |
-//! | in a layout that is good for a life, nodes, a rate and bursts | [`Layout::advise`] |
+//! | with other widths, ticks or epoch | [`Layout`], [`Layout::advise`] to find one, and [`NodeFields`] for parts of the node |
 //! | under your own key | [`Secret`], [`Cipher`] |
 //! | shown outside, while plain or counted keys stay inside | [`Facade`] |
 //! | positive as signed numbers, or exact in JavaScript | [`IdWidth`] |
@@ -174,10 +174,11 @@ pub use self::fill::{
     AssistFill, FillCause, PaddingFill, PolicyError, RingFull, ScheduledFill, ThresholdFill,
 };
 pub use self::generator::{
-    AlreadyInitialised, BuildCheck, BuildError, CachedGenerator, CachedGeneratorBuilder,
-    ClockPolicy, DirectGenerator, DirectGeneratorBuilder, FillCounts, Handle, IdSource, Inspector,
-    Iter, LeaseCheck, LeaseSource, OnEmpty, RingEmpty, Shutdown, Stats, TakeAsync, TakeBatchAsync,
-    TakeError, WeakGenerator, id, init,
+    AlreadyInitialised, BackfillError, BackfillGenerator, BackfillGeneratorBuilder, BuildCheck,
+    BuildError, CachedGenerator, CachedGeneratorBuilder, ClockPolicy, DirectGenerator,
+    DirectGeneratorBuilder, FillCounts, Handle, IdSource, Inspector, Iter, LeaseCheck, LeaseSource,
+    OnEmpty, RingEmpty, Shutdown, Stats, TakeAsync, TakeBatchAsync, TakeError, WeakGenerator, id,
+    init,
 };
 #[cfg(feature = "sqlite")]
 pub use self::generator::{local, local_in};

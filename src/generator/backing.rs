@@ -55,6 +55,23 @@ impl LeaseBacking {
         Ok(Self::Given { lease, claimed })
     }
 
+    /// The whole ticks of a given lease that no generator has claimed from, and the claim on
+    /// them. All of them are to be written off when IDs were issued.
+    pub(super) fn past(
+        lease: Lease,
+        layout: &Layout,
+        secret: Option<&Secret>,
+    ) -> Result<(Lease, Box<Claimed>), BuildError> {
+        // A granted lease asks no clock.
+        match Self::given(lease.into(), layout, secret, 0)? {
+            Self::Given { lease, claimed } => {
+                let (whole, _) = beginning(&lease, claimed.start(), 2)?;
+                Ok((whole, claimed))
+            }
+            Self::Kept(_) => Err(BuildError::NoLease),
+        }
+    }
+
     /// The rest of a given lease that a generator would begin with, whose number of
     /// lanes follows from the nodes. Claims nothing, and refuses what
     /// [`given`](Self::given) and [`timeline`](Self::timeline) refuse.

@@ -1,7 +1,7 @@
 //! The options that both builders share.
 
-/// Adds the common options to a builder with a field `setup`.
-macro_rules! shared_options {
+/// Adds the options about the key to a builder with a field `setup`.
+macro_rules! cipher_options {
     () => {
         /// Encrypts the IDs with `secret`.
         pub fn secret(mut self, secret: &crate::cipher::Secret) -> Self {
@@ -43,6 +43,13 @@ macro_rules! shared_options {
             self.setup.id_width = Some(width);
             self
         }
+    };
+}
+
+/// Adds the common options to a builder with a field `setup`.
+macro_rules! shared_options {
+    () => {
+        crate::generator::options::cipher_options!();
 
         /// The nodes and ticks to make IDs from: a [`Lease`](crate::Lease), or a
         /// [`StaticLease`](crate::StaticLease) that begins when this is built.
@@ -269,4 +276,4 @@ macro_rules! shared_options {
     };
 }
 
-pub(super) use shared_options;
+pub(super) use {cipher_options, shared_options};

@@ -65,14 +65,8 @@ impl Setup {
     /// Checks layout and cipher, and returns the clock and its time in milliseconds since
     /// 1970.
     pub(super) fn validate(&self) -> Result<(Arc<dyn Clock>, u64), BuildError> {
-        let layout = self.layout;
-        let (bits, width) = (layout.total_bits(), self.id_width());
-        if bits > width.bits() {
-            return Err(BuildError::LayoutTooWide { bits, width });
-        }
-        if width == IdWidth::Full && bits <= DOUBLE_BITS && !self.is_plain()? {
-            return Err(BuildError::EncryptionWidens { bits });
-        }
+        let (layout, width) = (self.layout, self.id_width());
+        self.check_width()?;
         let clock = self.clock.clone();
         let clock = clock.unwrap_or_else(|| system_clock(layout.tick_ms()));
         let now_unix_ms = clock.unix_ms();
@@ -85,6 +79,19 @@ impl Setup {
                 .map_err(BuildError::IdWidthUnavailable)?;
         }
         Ok((clock, now_unix_ms))
+    }
+
+    /// Checks that the layout has no more bits than IDs may have, nor so few that encrypted
+    /// ones would have many more.
+    pub(super) fn check_width(&self) -> Result<(), BuildError> {
+        let (bits, width) = (self.layout.total_bits(), self.id_width());
+        if bits > width.bits() {
+            return Err(BuildError::LayoutTooWide { bits, width });
+        }
+        if width == IdWidth::Full && bits <= DOUBLE_BITS && !self.is_plain()? {
+            return Err(BuildError::EncryptionWidens { bits });
+        }
+        Ok(())
     }
 
     pub(super) fn check(self) -> Result<Checked, BuildError> {
@@ -143,7 +150,7 @@ impl Setup {
         })
     }
 
-    fn cipher(&self) -> Result<Cipher, BuildError> {
+    pub(super) fn cipher(&self) -> Result<Cipher, BuildError> {
         match &self.secret {
             Some(secret) => {
                 Cipher::of_width(secret, self.id_width()).map_err(BuildError::IdWidthUnavailable)

@@ -99,6 +99,45 @@ impl StaticLease {
         }
     }
 
+    /// A lease over ticks that have passed, for a
+    /// [`BackfillGenerator`](crate::BackfillGenerator): half-open ticks since the layout's
+    /// epoch, as [`Layout::tick_of`] counts them.
+    ///
+    /// # What the caller vouches for
+    /// Nobody else ever issued an ID with one of these nodes and ticks under this layout and
+    /// secret, and nobody ever will:
+    ///
+    /// * Nothing of it is recorded, so it holds for **one generator in one run**. An import
+    ///   that is started again, after a failure too, has other nodes, or ticks of which the
+    ///   run before asked nothing.
+    /// * Nodes that serve the present have had these ticks, and borrowed ones. Keep nodes for
+    ///   imports alone, as the last ones of the layout.
+    /// * A store leases every node of its layout, from the floor on that its namespace had
+    ///   at the beginning, which `ringflake store init` prints. Under the secret of such a
+    ///   namespace only ticks before that floor are nobody's, and only if its history was
+    ///   [`New`](super::History::New). Rows of later moments can't be imported under it.
+    ///
+    /// # Errors
+    /// When a range is empty, or reaches past the layout's nodes or ticks.
+    ///
+    /// # Examples
+    /// ```
+    /// use ringflake::{Layout, StaticLease};
+    ///
+    /// let layout = Layout::RANDFLAKE;
+    /// // The first import has the last node, and the next one that before.
+    /// let lease = StaticLease::assume_unique_past(layout, 131_071..131_072, 0..1_000_000)?;
+    /// assert!(lease.contains(131_071, 999_999));
+    /// # Ok::<(), ringflake::LeaseError>(())
+    /// ```
+    pub fn assume_unique_past(
+        layout: Layout,
+        nodes: Range<u64>,
+        ticks: Range<u64>,
+    ) -> Result<Lease, LeaseError> {
+        Lease::new(layout, nodes, ticks)
+    }
+
     /// Starts at this tick since the layout's epoch, below `layout.ticks()`. It
     /// may lie in the future.
     pub fn starting_at_tick(mut self, tick: u64) -> Self {

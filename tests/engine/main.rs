@@ -2,6 +2,7 @@
 //! fills, and the generators over one lease.
 
 mod adaptive;
+mod backfill;
 mod cipher;
 mod config;
 mod direct;

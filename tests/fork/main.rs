@@ -12,11 +12,11 @@ mod inside;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use ringflake::{
-    CachedGenerator, ClockPolicy, DirectGenerator, Handle, Id, Layout, OnEmpty, Permit, PushError,
-    Refused, RingBuffer, TakeError,
+    BackfillError, BackfillGenerator, BuildError, CachedGenerator, ClockPolicy, DirectGenerator,
+    Handle, Id, Layout, OnEmpty, Permit, PushError, Refused, RingBuffer, StaticLease, TakeError,
 };
 
 use ringflake_kit::child::{Checks, PANICKED, in_a_fork};
@@ -128,6 +128,70 @@ fn u1_a_child_gets_nothing_from_a_direct_generator() {
             take(&ids).unwrap();
         }
     }
+}
+
+#[test]
+fn u1_a_child_gets_nothing_of_the_past_whatever_lock_is_held() {
+    let layout = layout(40, 8, 8);
+    let oracle = Oracle::new(layout, 30..34, 0..40);
+    let lease = StaticLease::assume_unique_past(layout, 30..34, 0..40).unwrap();
+    let builder = BackfillGenerator::builder(layout).plain().lease(lease);
+    let mut past = Some(builder.build().unwrap());
+    let moment = |tick| UNIX_EPOCH + Duration::from_millis(layout.tick_start_unix_ms(tick));
+    let take = |past: &BackfillGenerator, tick| {
+        let id = past.take_at(moment(tick)).unwrap();
+        oracle.mark(past.inspect(id).unwrap()).unwrap();
+    };
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        // Has the lock most of the time.
+        let busy = past.clone().unwrap();
+        let (stop, take) = (&stop, &take);
+        scope.spawn(move || {
+            while !stop.load(Acquire) {
+                for _ in 0..1_000 {
+                    let _ = busy.take_at(moment(39));
+                }
+            }
+        });
+        for tick in 0..30 {
+            take(past.as_ref().unwrap(), tick);
+            let status = in_a_fork(|| {
+                let mut checks = Checks::new();
+                let mut batch = [Id::default(); 70];
+                if let Some(past) = &past {
+                    checks.check(past.take_at(moment(tick)) == Err(BackfillError::Forked));
+                    let took = past.take_batch_at(moment(tick), &mut batch);
+                    checks.check(took == Err(BackfillError::Forked));
+                    checks.check(past.distinct_ticks() == 0);
+                }
+                checks.check(batch == [Id::default(); 70]);
+                past = None;
+                checks.check(past.is_none());
+                checks.failed
+            });
+            if status != Ok(0) {
+                stop.store(true, Release);
+            }
+            assert_eq!(status, Ok(0), "the check that failed");
+            take(past.as_ref().unwrap(), tick);
+        }
+        stop.store(true, Release);
+    });
+    assert_eq!(oracle.marked(), 60);
+    // The last one that there is in the child, which lets go of nothing there.
+    let status = in_a_fork(|| {
+        past = None;
+        u8::from(past.is_some())
+    });
+    assert_eq!(status, Ok(0));
+    let lease = StaticLease::assume_unique_past(layout, 33..34, 39..40).unwrap();
+    let again = BackfillGenerator::builder(layout).plain().lease(lease);
+    let again = again.build();
+    assert!(
+        matches!(again, Err(BuildError::LeaseTaken { .. })),
+        "{again:?}"
+    );
 }
 
 #[test]

@@ -1,0 +1,284 @@
+//! IDs of past moments, for rows that are older than their IDs.
+//!
+//! # State
+//!
+//! A backfill generator has one lease over ticks that have passed, and a count for each of
+//! them: how many of its IDs were issued. A tick that nothing was asked of has no entry.
+//!
+//! ```text
+//!                 take n of t                    take n of t
+//!   no entry (0) -------------> counts[t] = c  ---------------> c + n, up to nodes x sequences
+//!                                                    | nothing left
+//!                                                    v
+//!                                                  refused: used up
+//!
+//!   lease:  free --build--> in use --drop, nothing issued--> free
+//!                              \-----drop, anything issued--> used, all of it, for ever
+//! ```
+//!
+//! The raws of a tick are numbered: all sequences of the first node, then those of the next
+//! one. A claim of `n` raws of a tick is the numbers from `c` to `c + n`.
+//!
+//! # Why no ID is issued twice
+//!
+//! *One generator.* A count is read and raised under one lock and never falls, so two claims
+//! of one tick are disjoint intervals of numbers. A number is one node and sequence, and is
+//! claimed only below `nodes x sequences`, so the raw lies inside the lease (U1, U2). Claims
+//! of different ticks differ in the tick.
+//!
+//! *One process.* The lease is entered into the registry of the process as that of every other
+//! generator: what meets it in nodes and ticks is refused while it is in use, whoever came
+//! first. A tick in which a generator had stopped half-way is left out. When this generator is
+//! dropped, which IDs it issued is forgotten with the counts. So the whole lease counts as
+//! used then, and nothing is built on any part of it again.
+//!
+//! *A forked child* reads the mark as zero, before it looks for the lock, which a thread of
+//! the parent may have held at the fork. Every take of it is refused, and what it drops
+//! changes nothing.
+//!
+//! *Other runs and other machines.* Nothing is recorded outside of the process, so here the
+//! proof ends and the caller's word begins: [`StaticLease::assume_unique_past`] says what
+//! it has to hold. The rule that follows from it is a fresh range of nodes, or of ticks, for
+//! each run, one that failed half-way included.
+//!
+//! # Why the leases of a store don't do
+//!
+//! A store grants a block from its present time on. It has no record of who may use the ticks
+//! before. Those before the namespace's first floor are granted to nobody, and those between
+//! that and a block's first grant neither; but a store's record has one floor, which does not
+//! say whether it was raised, and nothing that says that a block's past was given away. And
+//! while a grant that a store forgot is overtaken by time and by the floor, a past that it
+//! forgot having given away would be given away again at any later time.
+//!
+//! [`StaticLease::assume_unique_past`]: crate::StaticLease::assume_unique_past
+
+mod counts;
+mod error;
+
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use self::counts::{Counts, Part};
+pub use self::error::BackfillError;
+use super::inspector::Inspector;
+use crate::cipher::Cipher;
+use crate::fork::WipeOnFork;
+use crate::id::Id;
+use crate::layout::{Layout, LayoutError, Parts};
+use crate::lease::{Claimed, Lease, Position};
+use crate::sync::atomic::AtomicU64;
+use crate::sync::atomic::Ordering::Relaxed;
+
+/// Makes IDs of past moments: for an import of rows that carry their own time, so that the ID
+/// says that time too.
+///
+/// Its lease is a word of the caller's, for one run: nodes kept for this, and the ticks that
+/// the rows lie in. [`StaticLease::assume_unique_past`](crate::StaticLease::assume_unique_past)
+/// says what has to be true of it.
+///
+/// Clones are cheap and share everything. Takes from several threads wait for each other, for
+/// the time of a look into a hash map; the encryption is outside of that. Each distinct tick
+/// that IDs were taken of costs some 20 to 40 bytes for as long as the generator lives: a
+/// year of seconds of which each has a row takes about a gigabyte. An import goes by parts,
+/// with a lease for each, where that is too much. In a child of `fork(2)` every take fails.
+///
+/// Neither a snapshot of the process that is resumed twice nor an import that is started
+/// twice with the same lease is noticed.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::{Duration, UNIX_EPOCH};
+///
+/// use ringflake::{BackfillGenerator, Layout, StaticLease};
+///
+/// let layout = Layout::RANDFLAKE;
+/// // Rows of November 2024. Node 131,071 makes no other IDs, and none of these ticks in any
+/// // other run.
+/// let [from, to] = [1_730_419_200, 1_733_011_200].map(|s| UNIX_EPOCH + Duration::from_secs(s));
+/// let ticks = layout.tick_of(from).unwrap()..layout.tick_of(to).unwrap();
+/// let lease = StaticLease::assume_unique_past(layout, 131_071..131_072, ticks)?;
+///
+/// let past = BackfillGenerator::builder(layout).plain().lease(lease).build()?;
+/// let written = from + Duration::from_secs(86_400);
+/// let id = past.take_at(written)?;
+/// assert_eq!(past.inspect(id)?.unix_ms, 1_730_505_600_000);
+/// assert!(past.take_at(to).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct BackfillGenerator {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    lease: Lease,
+    cipher: Cipher,
+    counts: Counts,
+    /// 1; a forked child reads 0.
+    mark: WipeOnFork<AtomicU64>,
+    /// There until it is dropped.
+    claimed: Option<Box<Claimed>>,
+}
+
+impl BackfillGenerator {
+    /// On the part of `lease` that nobody claimed from, which `claimed` is about.
+    pub(super) fn new(lease: Lease, claimed: Box<Claimed>, cipher: Cipher) -> io::Result<Self> {
+        let nodes = lease.nodes();
+        let counts = Counts::new((nodes.end - nodes.start) * lease.layout().sequences());
+        Ok(Self {
+            shared: Arc::new(Shared {
+                mark: WipeOnFork::new(AtomicU64::new(1))?,
+                lease,
+                cipher,
+                counts,
+                claimed: Some(claimed),
+            }),
+        })
+    }
+
+    /// Makes an ID of the tick that `moment` lies in. Waits for other threads' takes, and may
+    /// allocate.
+    ///
+    /// # Errors
+    ///
+    /// [`BackfillError::OutsideLease`] for a moment in none of the lease's ticks;
+    /// [`BackfillError::UsedUp`] where the tick has no ID left; [`BackfillError::Forked`].
+    pub fn take_at(&self, moment: SystemTime) -> Result<Id, BackfillError> {
+        let mut id = [Id::default()];
+        self.take_batch_at(moment, &mut id)?;
+        Ok(id[0])
+    }
+
+    /// Fills `out` from the front with IDs of the tick that `moment` lies in, and returns how
+    /// many that were: all of it, or as many as the tick had left, but at least one unless
+    /// `out` is empty. For rows of the same moment, at a fraction of what each
+    /// [`take_at`](Self::take_at) costs.
+    ///
+    /// # Errors
+    ///
+    /// [`BackfillError`] as in [`take_at`](Self::take_at), if there was not even one.
+    pub fn take_batch_at(
+        &self,
+        moment: SystemTime,
+        out: &mut [Id],
+    ) -> Result<usize, BackfillError> {
+        let shared = &*self.shared;
+        // Before the lock, which nobody unlocks in a child.
+        if shared.is_forked() {
+            return Err(BackfillError::Forked);
+        }
+        let tick = shared.tick_of(moment)?;
+        if out.is_empty() {
+            return Ok(0);
+        }
+        let Part { first, len } = shared
+            .counts
+            .claim(tick, out.len())
+            .ok_or_else(|| shared.used_up(tick))?;
+        shared.encrypt(tick, first, &mut out[..len]);
+        Ok(len)
+    }
+
+    /// The tick, node and sequence of `id`; see [`Inspector::inspect`].
+    ///
+    /// # Errors
+    ///
+    /// [`LayoutError`] if the ID was not made with this layout and secret, as far as that
+    /// shows.
+    pub fn inspect(&self, id: Id) -> Result<Parts, LayoutError> {
+        let inspector = Inspector::new(*self.layout(), self.shared.cipher.clone());
+        inspector.inspect(id)
+    }
+
+    /// The layout of the IDs.
+    pub fn layout(&self) -> &Layout {
+        self.shared.lease.layout()
+    }
+
+    /// The nodes and ticks that IDs are of.
+    pub fn lease(&self) -> &Lease {
+        &self.shared.lease
+    }
+
+    /// How many ticks IDs were taken of: what the memory grows with. Zero in a forked child.
+    pub fn distinct_ticks(&self) -> usize {
+        if self.shared.is_forked() {
+            return 0;
+        }
+        self.shared.counts.distinct_ticks()
+    }
+}
+
+impl Shared {
+    fn is_forked(&self) -> bool {
+        // Relaxed: written before the generator was shared, and else only by the fork.
+        self.mark.load(Relaxed) == 0
+    }
+
+    /// The lease's tick that `moment` lies in.
+    fn tick_of(&self, moment: SystemTime) -> Result<u64, BackfillError> {
+        let (layout, ticks) = (self.lease.layout(), self.lease.ticks());
+        let tick = layout.tick_of(moment);
+        let inside = tick.filter(|tick| ticks.contains(tick));
+        inside.ok_or_else(|| BackfillError::OutsideLease {
+            moment,
+            start_unix_ms: layout.tick_start_unix_ms(ticks.start),
+            end_unix_ms: layout.tick_start_unix_ms(ticks.end),
+        })
+    }
+
+    fn used_up(&self, tick: u64) -> BackfillError {
+        BackfillError::UsedUp {
+            tick_unix_ms: self.lease.layout().tick_start_unix_ms(tick),
+            tick_ms: self.lease.layout().tick_ms(),
+            ids: self.counts.ids_a_tick(),
+            nodes: self.lease.nodes(),
+        }
+    }
+
+    /// Writes the IDs of the raws of `tick` from number `first` on.
+    fn encrypt(&self, tick: u64, first: u64, mut out: &mut [Id]) {
+        let layout = self.lease.layout();
+        let sequences = layout.sequences();
+        let mut number = first;
+        while !out.is_empty() {
+            let node = self.lease.nodes().start + number / sequences;
+            let sequence = number % sequences;
+            let of_node = usize::try_from(sequences - sequence).unwrap_or(usize::MAX);
+            let (run, rest) = out.split_at_mut(of_node.min(out.len()));
+            let raw = layout.join(tick, node, sequence);
+            self.cipher.encrypt_run(raw, Id::as_u64_slice_mut(run));
+            number += run.len() as u64;
+            out = rest;
+        }
+    }
+
+    /// All ticks of the lease.
+    fn ticks(&self) -> Range<u64> {
+        self.lease.ticks()
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // A child does not look for the lock. Its parent's lease is let go by nobody here.
+        if self.is_forked() || self.counts.distinct_ticks() == 0 {
+            return;
+        }
+        if let Some(claimed) = self.claimed.take() {
+            claimed.finish(Position::start_of(self.ticks().end), false);
+        }
+    }
+}
+
+impl fmt::Debug for BackfillGenerator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BackfillGenerator")
+            .field("lease", &self.shared.lease)
+            .finish_non_exhaustive()
+    }
+}

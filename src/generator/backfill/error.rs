@@ -1,0 +1,80 @@
+//! Why no ID of a past moment can be made.
+
+use std::error::Error;
+use std::fmt;
+use std::ops::Range;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::layout::Utc;
+
+/// Why a [`BackfillGenerator`](crate::BackfillGenerator) gave no ID.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BackfillError {
+    /// The moment lies in none of the lease's ticks.
+    OutsideLease {
+        /// The moment.
+        moment: SystemTime,
+        /// When the lease begins, in milliseconds since 1970.
+        start_unix_ms: u64,
+        /// When it ends, in milliseconds since 1970; not included.
+        end_unix_ms: u64,
+    },
+    /// All IDs of the tick that the moment lies in were issued.
+    UsedUp {
+        /// When the tick begins, in milliseconds since 1970.
+        tick_unix_ms: u64,
+        /// How long it is, in milliseconds.
+        tick_ms: u64,
+        /// How many IDs it had: nodes times sequences.
+        ids: u64,
+        /// The nodes.
+        nodes: Range<u64>,
+    },
+    /// This process is a forked child; the IDs belong to its parent.
+    Forked,
+}
+
+impl fmt::Display for BackfillError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OutsideLease {
+                moment,
+                start_unix_ms,
+                end_unix_ms,
+            } => {
+                match moment.duration_since(UNIX_EPOCH) {
+                    Ok(age) => {
+                        let unix_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
+                        fmt::Display::fmt(&Utc(unix_ms), f)?;
+                    }
+                    Err(_) => f.write_str("a moment before 1970")?,
+                }
+                write!(
+                    f,
+                    " lies outside of the lease, which goes from {} to {}: make one over the \
+                     ticks of all moments, of nodes that no run has used at them",
+                    Utc(*start_unix_ms),
+                    Utc(*end_unix_ms)
+                )
+            }
+            Self::UsedUp {
+                tick_unix_ms,
+                tick_ms,
+                ids,
+                nodes,
+            } => write!(
+                f,
+                "all {ids} IDs of the {tick_ms} ms from {} on nodes {nodes:?} are issued: \
+                 give the lease more nodes, or move the moment to another tick",
+                Utc(*tick_unix_ms)
+            ),
+            Self::Forked => f.write_str(
+                "this process was forked and its IDs belong to the parent: build a backfill \
+                 generator with a lease of its own in the child",
+            ),
+        }
+    }
+}
+
+impl Error for BackfillError {}
