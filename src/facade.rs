@@ -10,14 +10,13 @@ use zeroize::Zeroizing;
 use crate::cipher::{Cipher, Secret};
 use crate::id::Id;
 
+use self::error::MAX_LABEL;
+
 pub use self::error::FacadeError;
 pub use self::public_id::PublicId;
 
 /// Said before the label, so that no key is that of anything else the secret is used for.
 const DOMAIN: &[u8] = b"ringflake facade\0";
-
-/// The longest label, in bytes.
-const MAX_LABEL: usize = 64;
 
 /// Numbers that are turned at once.
 const PIECE: usize = 256;

@@ -3,7 +3,8 @@
 use std::error::Error;
 use std::fmt;
 
-use super::MAX_LABEL;
+/// The longest label, in bytes.
+pub(super) const MAX_LABEL: usize = 64;
 
 /// Why a [`Facade`](crate::Facade) can't be made, or can't turn a batch.
 #[non_exhaustive]
