@@ -50,14 +50,12 @@
 //! | positive as signed numbers, or exact in JavaScript | [`IdWidth`] |
 //! | **To own nodes** | |
 //! | from a database that all processes share | [`lease::open`], [`lease_store`](CachedGeneratorBuilder::lease_store) |
-//! | from a store of your own | [`LeaseStore`], [`lease`] |
-//! | by your own word | [`StaticLease`] |
+//! | from a store of your own; by your own word | [`LeaseStore`], [`lease`]; [`StaticLease`] |
 //! | **To shape the ring** | |
 //! | when it is filled | [`PaddingFill`], [`ThresholdFill`], [`ScheduledFill`]; by takes: [`AssistFill`] |
 //! | how many rings there are, and in which order IDs come | [`stripes`](CachedGeneratorBuilder::stripes) |
 //! | what a take does when it is empty | [`OnEmpty`] |
-//! | how full and how busy it is | [`Stats`] |
-//! | how large it has to be for a load | [`plan::capacity_for`] |
+//! | how full and busy it is; how large it has to be for a load | [`Stats`]; [`plan::capacity_for`] |
 //! | the ring alone, for IDs of your own | [`RingBuffer`] |
 //! | **When something is refused** | |
 //! | at build time; at a take | [`BuildError`]; [`TakeError`], [`Refused`] |
@@ -102,10 +100,9 @@
 //! |---|---|
 //! | `sqlite` | [`local`][local-fn], and the [store of leases](lease::open) in a file |
 //! | `postgres`, `mysql`, `redis`, `etcd` | a [store of leases](lease::open) each, with its driver |
-//! | `conformance` | `lease::conformance`, the suite for a store of your own |
+//! | `conformance`, `testing` | the suite for a store of your own; sources of IDs for the tests of a service |
 //! | `sqlx`, `sqlx-postgres`, `diesel`, `postgres-types`, `rusqlite` | [`Id`] and [`TypedId`] in queries, as `BIGINT` |
-//! | `uuid`, `schemars`, `utoipa` | the two in a UUID, in JSON Schema, in OpenAPI |
-//! | `testing` | `testing`: sources of IDs for the tests of a service |
+//! | `uuid`, `schemars`, `utoipa` | these, and [`PublicId`], in a UUID, in JSON Schema, in OpenAPI |
 //! | `serde` | serialization of [`Id`], [`TypedId`], [`Layout`], [`Parts`], [`Stats`], and the forms in `serde` |
 //! | `getrandom` | [`Secret`] from the operating system's random source |
 //! | `js-safe` | encrypted IDs below 2<sup>53</sup>: [`IdWidth::JsSafe`] |
