@@ -201,7 +201,7 @@ impl Cipher {
     /// AES-128: 53 digits of radix 2, the most significant bit first, under the 16 bytes of
     /// the secret and an empty tweak.
     ///
-    /// An ID takes about 0.9 us, in a run as well: a producer makes a million a second.
+    /// An ID takes about 0.7 us, in a run as well: a producer makes 1.4 million a second.
     /// (`cargo bench --features js-safe --bench encrypt -- js_safe`, on a processor with AES
     /// instructions.)
     ///
@@ -352,9 +352,7 @@ impl Cipher {
             #[cfg(feature = "js-safe")]
             Algorithm::Ff1(ff1) => {
                 plain::encrypt_run(first, out);
-                for id in out {
-                    *id = ff1.encrypt(*id);
-                }
+                ff1.encrypt_batch(out);
             }
             Algorithm::Plain => plain::encrypt_run(first, out),
         }
@@ -382,11 +380,7 @@ impl Cipher {
         match &self.algorithm {
             Algorithm::Sparx(sparx) => sparx.encrypt_batch(numbers),
             #[cfg(feature = "js-safe")]
-            Algorithm::Ff1(ff1) => {
-                for number in numbers {
-                    *number = ff1.encrypt(*number);
-                }
-            }
+            Algorithm::Ff1(ff1) => ff1.encrypt_batch(numbers),
             Algorithm::Plain => {}
         }
     }
@@ -398,11 +392,7 @@ impl Cipher {
         match &self.algorithm {
             Algorithm::Sparx(sparx) => sparx.decrypt_batch(numbers),
             #[cfg(feature = "js-safe")]
-            Algorithm::Ff1(ff1) => {
-                for number in numbers {
-                    *number = ff1.decrypt(*number);
-                }
-            }
+            Algorithm::Ff1(ff1) => ff1.decrypt_batch(numbers),
             Algorithm::Plain => {}
         }
     }

@@ -269,3 +269,21 @@ fn warn_if_shared(path: &Path) {
         ));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_of_narrow_ids_has_no_former_fingerprint() {
+        let secret = Secret::from_bytes([7; 16]);
+        let former = Fingerprint::of_format_1(&secret, "orders");
+        for width in IdWidth::ALL {
+            let key = Key::new(Some(secret.clone()), width);
+            assert_eq!(key.fingerprint(), Fingerprint::of_width(&secret, width));
+            let is_former = key.former_fingerprint("orders") == former;
+            assert_eq!(is_former, width == IdWidth::Full, "{width}");
+            assert_eq!(key.cipher().unwrap().id_bits(), width.bits());
+        }
+    }
+}

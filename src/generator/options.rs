@@ -20,7 +20,7 @@ macro_rules! cipher_options {
         ///
         /// Encrypted IDs of 63 bits are positive as signed numbers and take twice as long to
         /// make; those of 53 bits are exact in JavaScript, need the feature `js-safe`, and take
-        /// about a microsecond each. Plain IDs are as they are, and have as many bits as the
+        /// 0.7 us each. Plain IDs are as they are, and have as many bits as the
         /// layout.
         ///
         /// All generators that share a secret, a namespace or a `local` name must have the same

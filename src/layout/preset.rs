@@ -128,7 +128,7 @@ impl Layout {
     /// are refused without.
     ///
     /// Its ceilings: 1,024 nodes, 4,096 IDs a second of each, and 4,194,304 of all. Encryption
-    /// to 53 bits makes about a million a second in one thread.
+    /// to 53 bits makes more than a million a second in one thread.
     pub const JS_SAFE: Self = preset((31, 10, 12), SECOND, RANDFLAKE_EPOCH_UNIX_MS);
 
     /// The preset with this name, in upper or lower case.

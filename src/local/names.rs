@@ -280,6 +280,22 @@ mod tests {
         assert_eq!(of_secret(&plain, &records, None), None);
     }
 
+    /// Format 1 knew no widths, so nothing of it belongs to narrower IDs.
+    #[test]
+    fn a_record_of_an_older_format_has_ids_of_the_full_width() {
+        let (outline, secret) = (outline_of(&LAYOUT, false), secret(1));
+        let of_format_1 = Fingerprint::of_format_1(&secret, outline.name());
+        let record = outline.clone().with_fingerprint(of_format_1);
+        assert_eq!(width_of(&record, Some(&secret)), Some(FULL));
+        assert_eq!(former(&outline, Some(&secret), FULL), of_format_1);
+        for width in [IdWidth::Positive, IdWidth::JsSafe] {
+            let keyed = keyed(&outline, Some(&secret), width);
+            assert_eq!(width_of(&keyed, Some(&secret)), Some(width));
+            let former = former(&outline, Some(&secret), width);
+            assert_eq!(former, keyed.fingerprint(), "{width}");
+        }
+    }
+
     #[test]
     fn blocks_leave_room_for_many_processes() {
         for (layout, blocks, nodes) in [
