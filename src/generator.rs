@@ -3,6 +3,7 @@
 mod backfill;
 mod backfill_builder;
 mod backing;
+mod build_async;
 mod builder;
 mod cached;
 mod check;
@@ -28,9 +29,14 @@ mod shutdown;
 mod stats;
 mod take_async;
 mod weak;
+mod when_ready;
+
+#[doc = include_str!("generator/async_guide.md")]
+pub mod async_guide {}
 
 pub use self::backfill::{BackfillError, BackfillGenerator};
 pub use self::backfill_builder::BackfillGeneratorBuilder;
+pub use self::build_async::BuildAsync;
 pub use self::builder::CachedGeneratorBuilder;
 pub use self::cached::CachedGenerator;
 pub use self::check::{BuildCheck, LeaseCheck};
@@ -49,3 +55,4 @@ pub use self::shutdown::Shutdown;
 pub use self::stats::{FillCounts, Stats};
 pub use self::take_async::{TakeAsync, TakeBatchAsync};
 pub use self::weak::WeakGenerator;
+pub use self::when_ready::WhenReady;

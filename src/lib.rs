@@ -30,8 +30,7 @@
 //! |---|---|
 //! | **To make IDs** | |
 //! | on one machine without any set-up | [`local`][local-fn], and [`Local`][local-type] for more choice |
-//! | in a few nanoseconds, from any thread | [`CachedGenerator::take`] |
-//! | in a task, without blocking its thread | [`CachedGenerator::take_async`] |
+//! | in a few nanoseconds, from any thread | [`CachedGenerator::take`]; from a task: [`async_guide`] |
 //! | many at once | [`CachedGenerator::take_batch`] |
 //! | at the least cost, in a thread that takes often | [`CachedGenerator::handle`] |
 //! | with no threads, no memory and the exact time in each | [`DirectGenerator`] |
@@ -68,6 +67,7 @@
 //! | [`lease::guide::sizing`] | how many blocks, how long a lease, how far a horizon |
 //! | [`lease::guide::tier`] | how processes start while the store is away |
 //! | [`lease::guide::runbook`] | what to do when something is wrong, with a page for each store |
+//! | [`async_guide`] | what to call in async code, and when |
 //! | [`plan::guide`] | how to size a ring for a load, with pictures |
 //!
 //! # How it works
@@ -171,11 +171,11 @@ pub use self::fill::{
     AssistFill, FillCause, PaddingFill, PolicyError, RingFull, ScheduledFill, ThresholdFill,
 };
 pub use self::generator::{
-    AlreadyInitialised, BackfillError, BackfillGenerator, BackfillGeneratorBuilder, BuildCheck,
-    BuildError, CachedGenerator, CachedGeneratorBuilder, ClockPolicy, DirectGenerator,
+    AlreadyInitialised, BackfillError, BackfillGenerator, BackfillGeneratorBuilder, BuildAsync,
+    BuildCheck, BuildError, CachedGenerator, CachedGeneratorBuilder, ClockPolicy, DirectGenerator,
     DirectGeneratorBuilder, FillCounts, Handle, IdSource, Inspector, Iter, LeaseCheck, LeaseSource,
-    OnEmpty, RingEmpty, Shutdown, Stats, TakeAsync, TakeBatchAsync, TakeError, WeakGenerator, id,
-    init,
+    OnEmpty, RingEmpty, Shutdown, Stats, TakeAsync, TakeBatchAsync, TakeError, WeakGenerator,
+    WhenReady, async_guide, id, init,
 };
 #[cfg(feature = "sqlite")]
 pub use self::generator::{local, local_in};

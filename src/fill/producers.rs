@@ -46,6 +46,11 @@ impl Producers {
         spawned.map(|()| producers)
     }
 
+    /// Whether there are any.
+    pub(crate) fn are_any(&self) -> bool {
+        !self.threads.is_empty()
+    }
+
     /// How many threads there are.
     #[cfg(test)]
     pub(crate) fn count(&self) -> usize {

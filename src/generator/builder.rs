@@ -281,7 +281,8 @@ impl CachedGeneratorBuilder {
     /// background, as often as it takes: for a program that has to start while its store may
     /// be away. Until a lease comes, takes fail with [`Refused::NoLease`], which says why;
     /// [`is_ready`](CachedGenerator::is_ready) and
-    /// [`wait_ready`](CachedGenerator::wait_ready) show whether it has come, and
+    /// [`wait_ready`](CachedGenerator::wait_ready) show whether it has come
+    /// ([`ready`](CachedGenerator::ready) in async code), and
     /// [`lease_status`](CachedGenerator::lease_status) has the store's last error. The ring is
     /// filled then. With a lease that was given this is [`build`](Self::build).
     ///

@@ -44,6 +44,7 @@ use crate::per_core::PerCore;
 /// | leaves very few IDs | makes some for its stripe, in about a microsecond: [`AssistFill`](crate::AssistFill) |
 /// | finds its stripe empty and another not | moves up to 255 IDs to its own |
 /// | finds all stripes empty | what [`OnEmpty`] says: by default makes a run, in about a microsecond |
+/// | puts IDs into a stripe while others wait for some, with [`OnEmpty::Wait`] | wakes one thread and one task |
 ///
 /// The second and the last read the clock, and may report it to `tracing`, once a second.
 ///
@@ -91,7 +92,7 @@ pub(super) struct Shared {
     /// Stops and joins the threads when the last clone is dropped.
     pub(super) producers: Producers,
     /// Lets go of the leases, after that.
-    leases: LeaseHold,
+    pub(super) leases: LeaseHold,
 }
 
 impl Shared {
@@ -235,8 +236,8 @@ impl CachedGenerator {
     /// [built detached](crate::CachedGeneratorBuilder::build_detached), or whose leases
     /// have ended. Answers at once where a lease was given, and in a forked child.
     ///
-    /// Any number of threads may wait; each blocks its thread, so async code calls
-    /// [`is_ready`](Self::is_ready) now and then instead. A clock must not call this.
+    /// Any number of threads may wait; each blocks its thread; a task awaits
+    /// [`ready`](Self::ready) instead. A clock must not call this.
     ///
     /// # Examples
     ///

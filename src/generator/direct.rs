@@ -146,6 +146,11 @@ impl DirectGenerator {
         Self { lanes, shared }
     }
 
+    /// Its hold on its leases, and the timeline of one of its lanes.
+    pub(super) fn hold(&self) -> (&LeaseHold, &Timeline) {
+        (&self.shared.leases, self.lanes[0].timeline())
+    }
+
     /// Makes one ID. Lock-free, but for the sleep of [`ClockPolicy::Wait`].
     ///
     /// # Errors

@@ -29,7 +29,8 @@ pub enum OnEmpty {
     /// Wait for a producer, at most this long, then fail with
     /// [`TakeError::TimedOut`], or with the reason if none can be made; at once
     /// where that is the end of a lease that was given. A store that grants none
-    /// at the moment is waited for, too. The waiting thread sleeps, and takes
+    /// at the moment is waited for, too. The waiting thread sleeps, or the task with
+    /// [`take_async`](crate::CachedGenerator::take_async), and takes
     /// that come later can be served before it. Needs a
     /// [`ThresholdFill`](crate::ThresholdFill) to wake a producer.
     Wait(Duration),

@@ -4,6 +4,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use super::backing::{Kept, LeaseBacking};
@@ -16,6 +17,7 @@ use crate::lease::{
 };
 use crate::source::Source;
 use crate::timeline::Timeline;
+use crate::wakers::Ticket;
 
 /// A generator's hold on its leases. Dropping it lets go of them, when its
 /// threads are joined and no take can be under way.
@@ -156,6 +158,21 @@ impl LeaseHold {
         match self {
             Self::Given(_) => true,
             Self::Kept(renewal) => renewal.wait_ready(patience),
+        }
+    }
+
+    /// Whether a lease is in force; if none is, `waker` is woken when that may have changed.
+    pub(super) fn poll_ready(&self, ticket: &mut Ticket, waker: &Waker) -> bool {
+        match self {
+            Self::Given(_) => true,
+            Self::Kept(renewal) => renewal.poll_ready(ticket, waker),
+        }
+    }
+
+    /// Forgets a waker of [`poll_ready`](Self::poll_ready).
+    pub(super) fn leave(&self, ticket: &mut Ticket) {
+        if let Self::Kept(renewal) = self {
+            renewal.forget_waker(ticket);
         }
     }
 

@@ -26,7 +26,7 @@ impl CachedGenerator {
     /// as well call that.
     ///
     /// The wait has no end of its own, whatever duration `Wait` has: a timer is a
-    /// runtime's. Put its timeout around this.
+    /// runtime's. Put its timeout around this: see [`async_guide`](crate::async_guide).
     /// [A guide](crate::async_guide) shows how.
     ///
     /// Cancel-safe: a take that is dropped has taken nothing, and a wake-up that was on its

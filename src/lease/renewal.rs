@@ -53,6 +53,7 @@ mod worker;
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, mpsc};
+use std::task::Waker;
 use std::thread;
 use std::time::Duration;
 
@@ -69,6 +70,7 @@ use crate::fork::WipeOnFork;
 use crate::lease::error::StoreError;
 use crate::lease::failure::StoreHealth;
 use crate::lease::store::LeaseStore;
+use crate::wakers::Ticket;
 
 /// Acquires and renews the leases of one sink. Dropping it releases them, see
 /// [`shutdown`].
@@ -145,6 +147,17 @@ impl RenewalThread {
         self.shared.wait(patience, State::is_in_force)
     }
 
+    /// Whether a lease is in force; if none is, `waker` is woken when that may have changed.
+    /// Not for a forked child, as above.
+    pub(crate) fn poll_ready(&self, ticket: &mut Ticket, waker: &Waker) -> bool {
+        self.shared.poll(ticket, waker, State::is_in_force)
+    }
+
+    /// Forgets the waker of somebody who waits no more. Not for a forked child either.
+    pub(crate) fn forget_waker(&self, ticket: &mut Ticket) {
+        self.shared.forget_waker(ticket);
+    }
+
     /// Releases every lease, and waits for that as long as `patience`. Returns whether
     /// all were released by then.
     pub(crate) fn shut_down(mut self, patience: Duration) -> bool {
@@ -157,8 +170,9 @@ impl RenewalThread {
             return false;
         };
         if !*self.not_forked {
-            // The parent's; there is nothing to release.
-            std::mem::forget(worker);
+            // The parent's; there is nothing to release. Nor to drop: another thread of the
+            // parent may have been about to change the state.
+            std::mem::forget((worker, Arc::clone(&self.shared)));
             return false;
         }
         // Relaxed: the worker looks again after each round.

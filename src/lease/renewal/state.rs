@@ -3,6 +3,7 @@
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use super::super::protocol::{Answer, Change, Demand, Expiry, LeaseStatus, Manager, Moment, Step};
@@ -10,6 +11,7 @@ use super::super::{Namespace, StoreFailure, StoreFailureKind, StoreHealth};
 use super::events;
 use super::shutdown::Completion;
 use crate::unwind::catching;
+use crate::wakers::{self, Ticket, Wakers};
 
 /// The user of the grants. Called by one thread at a time.
 ///
@@ -59,6 +61,37 @@ impl Shared {
     /// Wakes those who wait for a change of the state.
     pub(super) fn changed(&self) {
         self.changed.notify_all();
+        // The lock is free again when the first of them is woken.
+        let wakers = self.state().wakers.take_all();
+        wakers::wake(wakers);
+    }
+
+    /// Whether the state `holds`; if not, `waker` is woken at the next change.
+    pub(super) fn poll(
+        &self,
+        ticket: &mut Ticket,
+        waker: &Waker,
+        holds: impl Fn(&mut State) -> bool,
+    ) -> bool {
+        // A runtime's code, as the drop of a waker is: not under the lock.
+        let fresh = waker.clone();
+        let mut state = self.state();
+        let held = holds(&mut state);
+        let (one, other) = if held {
+            (state.wakers.leave(ticket), Some(fresh))
+        } else {
+            (state.wakers.enter(ticket, fresh), None)
+        };
+        drop(state);
+        wakers::discard(one);
+        wakers::discard(other);
+        held
+    }
+
+    /// Forgets the waker of somebody who waits no more.
+    pub(super) fn forget_waker(&self, ticket: &mut Ticket) {
+        let waker = self.state().wakers.leave(ticket);
+        wakers::discard(waker);
     }
 
     /// Waits until the state `holds`, for no longer than `patience`. Returns whether it
@@ -87,6 +120,8 @@ pub(super) struct State {
     last_end_unix_ms: u64,
     /// The leases have ended, and IDs made from them may not be served.
     ended: bool,
+    /// Of those who wait for a change.
+    wakers: Wakers,
 }
 
 /// Events to be emitted once the lock is free.
@@ -113,6 +148,7 @@ impl State {
             health,
             last_end_unix_ms: 0,
             ended: false,
+            wakers: Wakers::default(),
         }
     }
 

@@ -1,0 +1,165 @@
+//! Waits for a generator to be ready, polled by hand.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::clock::{Clock, ManualClock};
+use crate::fill::PaddingFill;
+use crate::generator::builder::CachedGeneratorBuilder;
+use crate::generator::empty::OnEmpty;
+use crate::layout::Layout;
+use crate::lease::{Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace, StaticLease};
+use ringflake_kit::eventually;
+use ringflake_kit::waking::Counting;
+
+const NOW: u64 = 1_800_000_000_000;
+
+/// A store that knows no namespace, and what makes one.
+fn store(name: &str) -> (MemoryStore, impl FnMut() + use<>) {
+    let clock = ManualClock::new(NOW);
+    let store = MemoryStore::new(Arc::new(clock.clone()));
+    let mut other = store.clone();
+    let name = Namespace::new(name, &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap();
+    let init = move || {
+        let init = Init::new(History::New, clock.unix_ms());
+        other.init(&name, &init).unwrap();
+    };
+    (store, init)
+}
+
+fn cached(store: MemoryStore, namespace: &str) -> CachedGeneratorBuilder {
+    CachedGenerator::builder(Layout::RANDFLAKE)
+        .plain()
+        .clock(ManualClock::new(NOW))
+        .lease_store(store)
+        .namespace(namespace)
+        .capacity(1024)
+}
+
+fn given(node: u64) -> CachedGeneratorBuilder {
+    let layout = Layout::builder().bits(30, 13, 3).build().unwrap();
+    CachedGenerator::builder(layout)
+        .plain()
+        .lease(StaticLease::assume_unique(layout, node..node + 1))
+        .clock(ManualClock::new(layout.tick_start_unix_ms(1000)))
+        .capacity(8)
+}
+
+/// Polls until it is ready, each time that it was woken.
+fn poll_when_woken(counting: &Arc<Counting>, ready: &mut WhenReady<'_>) -> bool {
+    let mut polls = 0;
+    let mut answer = None;
+    eventually("it is ready", || {
+        if counting.woken() > polls {
+            polls = counting.woken();
+            match counting.poll(ready) {
+                Poll::Ready(is_ready) => answer = Some(is_ready),
+                Poll::Pending => {}
+            }
+        }
+        answer.is_some()
+    });
+    answer.unwrap()
+}
+
+#[test]
+fn a_task_waits_for_the_lease_and_for_the_ring() {
+    let (store, mut init) = store("ready-cached");
+    let ids = cached(store, "ready-cached")
+        .padding_fill(PaddingFill::Off)
+        .on_empty(OnEmpty::Error)
+        .build_detached()
+        .unwrap();
+    let counting = Counting::new();
+    let mut ready = ids.ready();
+    assert!(counting.poll(&mut ready).is_pending());
+    init();
+    assert!(poll_when_woken(&counting, &mut ready));
+    assert!(ids.is_ready());
+    ids.take().unwrap();
+    assert_eq!(counting.held(), 0);
+    assert!(ids.filler.nobody_waits());
+}
+
+#[test]
+fn a_task_waits_for_the_lease_of_a_direct_generator() {
+    let (store, mut init) = store("ready-direct");
+    let ids = DirectGenerator::builder(Layout::RANDFLAKE)
+        .plain()
+        .clock(ManualClock::new(NOW))
+        .lease_store(store)
+        .namespace("ready-direct")
+        .build_detached()
+        .unwrap();
+    let [dropped, counting] = [Counting::new(), Counting::new()];
+    let mut gives_up = ids.ready();
+    let mut ready = ids.ready();
+    assert!(dropped.poll(&mut gives_up).is_pending());
+    assert!(counting.poll(&mut ready).is_pending());
+    drop(gives_up);
+    assert_eq!(dropped.held(), 0, "a waker is left");
+    init();
+    assert!(poll_when_woken(&counting, &mut ready));
+    ids.take().unwrap();
+    assert_eq!(counting.held(), 0);
+}
+
+#[test]
+fn a_waker_may_ask_how_the_leases_stand() {
+    let (store, mut init) = store("ready-waker");
+    let ids = cached(store, "ready-waker").build_detached().unwrap();
+    let clone = ids.clone();
+    let counting = Counting::and(move || assert!(clone.lease_status().is_some()));
+    let mut ready = ids.ready();
+    assert!(counting.poll(&mut ready).is_pending());
+    init();
+    assert!(poll_when_woken(&counting, &mut ready));
+}
+
+#[test]
+fn a_generator_on_a_given_lease_is_ready_once_there_is_one() {
+    let counting = Counting::new();
+    let ids = given(0).build().unwrap();
+    assert_eq!(counting.poll(&mut ids.ready()), Poll::Ready(true));
+    // Nothing but takes would ask for a fill.
+    let ids = given(1).padding_fill(PaddingFill::Off).build().unwrap();
+    let mut ready = ids.ready();
+    if counting.poll(&mut ready).is_pending() {
+        assert!(poll_when_woken(&counting, &mut ready));
+    }
+    assert!(ids.stats().level > 0);
+    // Nothing fills it.
+    let ids = given(2).threshold_fill(None).padding_fill(PaddingFill::Off);
+    let ids = ids.build().unwrap();
+    assert_eq!(counting.poll(&mut ids.ready()), Poll::Ready(true));
+}
+
+#[test]
+fn no_generator_is_ready_where_nothing_comes_any_more() {
+    let counting = Counting::new();
+    let ids = given(3).build().unwrap();
+    ids.invalidate();
+    assert_eq!(counting.poll(&mut ids.ready()), Poll::Ready(false));
+}
+
+#[test]
+#[cfg(unix)]
+fn no_generator_is_ready_in_a_forked_child() {
+    let (store, mut init) = store("ready-fork");
+    let ids = cached(store, "ready-fork").build_detached().unwrap();
+    let counting = Counting::new();
+    let mut ready = ids.ready();
+    let mut other = ids.ready();
+    assert!(counting.poll(&mut ready).is_pending());
+    assert!(counting.poll(&mut other).is_pending());
+    for _ in 0..20 {
+        let status = ringflake_kit::child::in_a_fork(|| {
+            let answer = counting.poll(&mut ready);
+            let fresh = counting.poll(&mut ids.ready());
+            u8::from([answer, fresh] != [Poll::Ready(false); 2])
+        });
+        assert_eq!(status, Ok(0));
+    }
+    init();
+    assert!(poll_when_woken(&counting, &mut other));
+}
