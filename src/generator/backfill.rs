@@ -141,7 +141,7 @@ impl BackfillGenerator {
     }
 
     /// Makes an ID of the tick that `moment` lies in. Waits for other threads' takes, and may
-    /// allocate.
+    /// allocate; some hundred nanoseconds.
     ///
     /// # Errors
     ///

@@ -31,7 +31,7 @@ impl Layout {
     /// in 63, which stay positive as signed numbers, and in 53, which a double holds.
     ///
     /// Ticks are as long as possible of 1 s, 100 ms, 10 ms and 1 ms, unless
-    /// [`tick`](LayoutNeeds::tick) says how long. Some thousand instructions.
+    /// [`tick`](LayoutNeeds::tick) says how long. A microsecond or two.
     ///
     /// # Errors
     ///
