@@ -1,0 +1,159 @@
+//! Tasks of Tokio and smol that take from one small ring, some of them cancelled.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringflake::lease::{Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace};
+use ringflake::{CachedGenerator, Id, Layout, OnEmpty, SystemClock};
+use smol::future::{or, yield_now};
+
+use ringflake_kit::oracle::Oracle;
+use ringflake_kit::small::{cached, layout};
+
+const TASKS: u64 = 40;
+const ROUNDS: u64 = 200;
+
+/// A generator of sixteen slots, and the cells of its lease.
+fn small() -> (Arc<CachedGenerator>, Arc<Oracle>) {
+    let layout = layout(40, 8, 8);
+    let ids = cached(layout, 0..8, 0..400)
+        .borrow_limit(Duration::from_secs(3600))
+        .capacity(16)
+        .on_empty(OnEmpty::Wait(Duration::ZERO))
+        .build()
+        .unwrap();
+    (Arc::new(ids), Arc::new(Oracle::new(layout, 0..8, 0..400)))
+}
+
+/// Takes in every way, and returns how many IDs that were. Every third take is dropped unless
+/// it is ready after one turn of the other tasks.
+async fn consume(ids: Arc<CachedGenerator>, oracle: Arc<Oracle>, task: u64) -> u64 {
+    let mut taken = 0;
+    let mut batch = [Id::default(); 5];
+    for round in task..task + ROUNDS {
+        let count = match round % 3 {
+            0 => {
+                let take = async { Some(ids.take_async().await.unwrap()) };
+                let turn = async {
+                    yield_now().await;
+                    None
+                };
+                let id = or(take, turn).await;
+                id.map_or(0, |id| {
+                    batch[0] = id;
+                    1
+                })
+            }
+            1 => ids.take_batch_async(&mut batch).await.unwrap(),
+            _ => {
+                batch[0] = ids.take_async().await.unwrap();
+                1
+            }
+        };
+        for &id in &batch[..count] {
+            oracle.mark(ids.inspect(id).unwrap()).unwrap();
+        }
+        taken += count as u64;
+    }
+    taken
+}
+
+/// `run` runs the tasks, and gives how many IDs they got together.
+fn assert_each_id_once<F: Future<Output = u64>>(
+    run: impl FnOnce(Vec<std::pin::Pin<Box<dyn Future<Output = u64> + Send>>>) -> F,
+    block_on: impl FnOnce(F) -> u64,
+) {
+    let (ids, oracle) = small();
+    let tasks = (0..TASKS)
+        .map(|task| Box::pin(consume(ids.clone(), oracle.clone(), task)) as _)
+        .collect();
+    let taken = block_on(run(tasks));
+    assert!(taken >= TASKS * ROUNDS / 2, "{taken}");
+    assert_eq!(oracle.marked(), taken);
+    let stats = ids.stats();
+    assert_eq!((stats.issued, stats.retired), (taken, 0));
+    // Nobody is left who would get one of these.
+    let left = ids.take_batch(&mut [Id::default(); 16]).unwrap();
+    assert!(left > 0);
+}
+
+#[test]
+fn r1_tasks_of_tokio_get_each_id_once() {
+    let runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = { runtime }.worker_threads(3).build().unwrap();
+    let run = |tasks: Vec<_>| async {
+        let tasks: Vec<_> = tasks.into_iter().map(tokio::spawn).collect();
+        let mut taken = 0;
+        for task in tasks {
+            taken += task.await.unwrap();
+        }
+        taken
+    };
+    assert_each_id_once(run, |all| runtime.block_on(all));
+}
+
+#[test]
+fn r1_tasks_of_smol_get_each_id_once() {
+    let run = |tasks: Vec<_>| async {
+        let tasks: Vec<_> = tasks.into_iter().map(smol::spawn).collect();
+        let mut taken = 0;
+        for task in tasks {
+            taken += task.await;
+        }
+        taken
+    };
+    assert_each_id_once(run, smol::block_on);
+}
+
+#[test]
+fn a_timeout_of_tokio_ends_a_take_and_leaves_its_id() {
+    let layout = layout(40, 8, 3);
+    let ids = cached(layout, 0..1, 0..400)
+        .borrow_limit(Duration::ZERO)
+        .capacity(8)
+        .on_empty(OnEmpty::Wait(Duration::ZERO))
+        .build()
+        .unwrap();
+    let mut handle = ids.handle().unwrap();
+    handle.take().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_time().build().unwrap();
+    runtime.block_on(async {
+        let take = tokio::time::timeout(Duration::from_millis(1), ids.take_async());
+        assert!(take.await.is_err());
+        drop(handle);
+        assert_eq!(ids.stats().level, 7);
+        ids.take_async().await.unwrap();
+    });
+}
+
+#[test]
+fn every_task_that_waits_for_the_first_lease_is_woken() {
+    let clock = Arc::new(SystemClock);
+    let mut store = MemoryStore::new(clock);
+    let build = CachedGenerator::builder(Layout::RANDFLAKE)
+        .plain()
+        .lease_store(store.clone())
+        .namespace("runtimes")
+        .capacity(1024);
+    let ids = Arc::new(build.build_detached().unwrap());
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.build().unwrap();
+    runtime.block_on(async {
+        let waiting = || {
+            let ids = Arc::clone(&ids);
+            tokio::spawn(async move { ids.ready().await && ids.take().is_ok() })
+        };
+        let tasks = [(); 8].map(|()| waiting());
+        yield_now().await;
+        assert!(!ids.is_ready());
+        let namespace = Namespace::new("runtimes", &Layout::RANDFLAKE, Fingerprint::PLAIN);
+        let now = ringflake::Clock::unix_ms(&SystemClock);
+        let init = Init::new(History::New, now);
+        store.init(&namespace.unwrap(), &init).unwrap();
+        for task in tasks {
+            assert!(task.await.unwrap());
+        }
+    });
+}
