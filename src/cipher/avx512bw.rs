@@ -6,6 +6,7 @@ use std::mem;
 use super::schedule::Schedule;
 use super::task::Task;
 use super::vector_ops::VectorOps;
+use super::walk;
 
 /// Proof that this processor has AVX-512BW.
 #[derive(Clone, Copy)]
@@ -19,6 +20,11 @@ impl Avx512Bw {
     pub(super) fn perform(self, schedule: &Schedule, task: Task, blocks: &mut [u64]) {
         // SAFETY: `self` exists only where AVX-512BW was detected.
         unsafe { perform(schedule, task, blocks) }
+    }
+
+    pub(super) fn keep_outside(self, numbers: &mut [u64], places: &mut [u16]) -> usize {
+        // SAFETY: `self` exists only where AVX-512BW was detected.
+        unsafe { keep_outside(numbers, places) }
     }
 }
 
@@ -99,4 +105,42 @@ pub(super) fn deinterleave(blocks: [u64; 32]) -> [__m512i; 4] {
         _mm512_unpacklo_epi64(cd_low, cd_high),
         _mm512_unpackhi_epi64(cd_low, cd_high),
     ]
+}
+
+/// [`walk::keep`] for numbers that lie outside, eight at a time.
+#[target_feature(enable = "avx512bw")]
+pub(super) fn keep_outside(numbers: &mut [u64], places: &mut [u16]) -> usize {
+    let mut read = 0;
+    let mut kept = 0;
+    while let Some((eight, their_places)) = numbers[read..]
+        .first_chunk::<8>()
+        .zip(places[read..].first_chunk::<8>())
+    {
+        // SAFETY: both sides are plain integers of the same size.
+        let eight = unsafe { mem::transmute::<[u64; 8], __m512i>(*eight) };
+        // SAFETY: as above.
+        let their_places = unsafe { mem::transmute::<[u16; 8], __m128i>(*their_places) };
+        let their_places = _mm512_cvtepu16_epi64(their_places);
+        // Outside are those whose highest bit is set, as the sign is.
+        let is_kept = _mm512_cmplt_epi64_mask(eight, _mm512_setzero_si512());
+        let eight = _mm512_maskz_compress_epi64(is_kept, eight);
+        let their_places = _mm512_maskz_compress_epi64(is_kept, their_places);
+        let their_places = _mm512_cvtepi64_epi16(their_places);
+        // SAFETY: as above.
+        let eight = unsafe { mem::transmute::<__m512i, [u64; 8]>(eight) };
+        // SAFETY: as above.
+        let their_places = unsafe { mem::transmute::<__m128i, [u16; 8]>(their_places) };
+        // Over what is read already, since no more are kept than were read.
+        numbers[kept..kept + 8].copy_from_slice(&eight);
+        places[kept..kept + 8].copy_from_slice(&their_places);
+        kept += is_kept.count_ones() as usize;
+        read += 8;
+    }
+    for index in read..numbers.len() {
+        let number = numbers[index];
+        numbers[kept] = number;
+        places[kept] = places[index];
+        kept += usize::from(!walk::is_inside(number));
+    }
+    kept
 }

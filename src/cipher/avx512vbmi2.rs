@@ -21,6 +21,11 @@ impl Avx512Vbmi2 {
         // SAFETY: `self` exists only where AVX-512BW and VBMI2 were detected.
         unsafe { perform(schedule, task, blocks) }
     }
+
+    pub(super) fn keep_outside(self, numbers: &mut [u64], places: &mut [u16]) -> usize {
+        // SAFETY: as above.
+        unsafe { avx512bw::keep_outside(numbers, places) }
+    }
 }
 
 #[target_feature(enable = "avx512bw,avx512vbmi2")]

@@ -20,6 +20,7 @@ use std::fmt;
 use super::portable;
 use super::schedule::Schedule;
 use super::task::Task;
+use super::walk;
 use crate::events;
 
 #[cfg(target_arch = "x86_64")]
@@ -231,6 +232,17 @@ impl Engine {
             Self::Avx512Vbmi2(avx512vbmi2) => avx512vbmi2.perform(schedule, task, blocks),
             #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
             Self::Neon(neon) => neon.perform(schedule, task, blocks),
+        }
+    }
+
+    /// [`walk::keep`] for numbers that lie outside.
+    pub(super) fn keep_outside(self, numbers: &mut [u64], places: &mut [u16]) -> usize {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Bw(avx512bw) => avx512bw.keep_outside(numbers, places),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Vbmi2(avx512vbmi2) => avx512vbmi2.keep_outside(numbers, places),
+            _ => walk::keep(numbers, places, |number| !walk::is_inside(number)),
         }
     }
 }

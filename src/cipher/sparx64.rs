@@ -7,7 +7,8 @@ use super::schedule::Schedule;
 use super::secret::Secret;
 use super::shared_words::{self, SharedWords};
 use super::task::Task;
-use super::{plain, scalar, walk};
+use super::walk::{self, Steps};
+use super::{plain, scalar};
 
 /// SPARX-64/128 under one key, on all numbers or walked onto those of 63 bits.
 #[derive(Clone)]
@@ -73,14 +74,13 @@ impl Sparx64 {
     }
 
     fn walk_section(&self, first: u64, out: &mut [u64]) {
-        walk::walk_all(
-            out,
-            |start, piece| {
-                self.encrypt_section(first + start as u64, piece);
-                |number| !walk::is_inside(number)
-            },
-            |numbers| self.perform(Task::Encrypt, numbers),
-        );
+        let steps = Steps {
+            begin: |start, piece: &mut [u64]| self.encrypt_section(first + start as u64, piece),
+            begun: |numbers: &mut [u64], places: &mut [u16]| self.keep_outside(numbers, places),
+            next: |numbers: &mut [u64]| self.perform(Task::Encrypt, numbers),
+            go_on: |numbers: &mut [u64], places: &mut [u16]| self.keep_outside(numbers, places),
+        };
+        walk::walk_all(out, &steps);
     }
 
     pub(super) fn encrypt_batch(&self, numbers: &mut [u64]) {
@@ -95,14 +95,22 @@ impl Sparx64 {
         if !self.is_positive {
             return self.perform(task, numbers);
         }
+        let steps = Steps {
+            begin: |_, _: &mut [u64]| {},
+            // What lies outside stays as it is.
+            begun: |numbers: &mut [u64], places: &mut [u16]| {
+                walk::keep(numbers, places, walk::is_inside)
+            },
+            next: |numbers: &mut [u64]| self.perform(task, numbers),
+            go_on: |numbers: &mut [u64], places: &mut [u16]| self.keep_outside(numbers, places),
+        };
         for numbers in numbers.chunks_mut(walk::MOST) {
-            walk::walk_all(
-                numbers,
-                // What lies outside stays as it is.
-                |_, _| walk::is_inside,
-                |numbers| self.perform(task, numbers),
-            );
+            walk::walk_all(numbers, &steps);
         }
+    }
+
+    fn keep_outside(&self, numbers: &mut [u64], places: &mut [u16]) -> usize {
+        self.engine.keep_outside(numbers, places)
     }
 
     fn perform(&self, task: Task, blocks: &mut [u64]) {

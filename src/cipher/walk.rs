@@ -37,7 +37,7 @@
 
 mod many;
 
-pub(super) use self::many::{MOST, walk_all};
+pub(super) use self::many::{MOST, Steps, keep, walk_all};
 
 /// Bits of the numbers in the domain of positive IDs.
 pub(super) const BITS: u32 = 63;
