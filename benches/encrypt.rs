@@ -2,17 +2,18 @@
 //!
 //! `encrypt/scalar` is the reference, called block by block; the other rows are
 //! `encrypt_run` on each backend that this processor has. Each fills the same
-//! buffer, small enough to stay in the first cache. Before a row is timed, its
-//! IDs are checked against the reference and for uniqueness.
+//! buffer, small enough to stay in the first cache. The rows of `positive` are the
+//! same for positive IDs, which take two encryptions on average. Before a row is
+//! timed, its IDs are checked against the reference and for uniqueness.
 
 use std::collections::HashSet;
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use ringflake::{Backend, Cipher, Secret};
+use ringflake::{Backend, BackendUnavailable, Cipher, Secret};
 
-/// Blocks in a run: what a timeline claims at once, and a long one.
-const RUNS: [usize; 2] = [64, 1024];
+/// Blocks in a run: what a timeline claims at least, what a fill mints at once, and a long one.
+const RUNS: [usize; 3] = [64, 1024, 4096];
 
 /// The first raw of the runs: aligned as claimed runs are, and not near the
 /// end of a section.
@@ -20,21 +21,32 @@ const FIRST: u64 = 0x1234_5678_9abc_1000;
 
 fn encrypt(criterion: &mut Criterion) {
     let secret = Secret::from_bytes(*b"0123456789abcdef");
-    let reference = Cipher::sparx64(&secret);
-    let mut group = criterion.benchmark_group("encrypt");
+    let wide = |backend| Cipher::with_backend(&secret, backend);
+    measure_all(criterion, "encrypt", &Cipher::sparx64(&secret), wide);
+    let positive = |backend| Cipher::positive_with_backend(&secret, backend);
+    measure_all(criterion, "positive", &Cipher::positive(&secret), positive);
+}
+
+fn measure_all(
+    criterion: &mut Criterion,
+    name: &str,
+    reference: &Cipher,
+    on: impl Fn(Backend) -> Result<Cipher, BackendUnavailable>,
+) {
+    let mut group = criterion.benchmark_group(name);
     for length in RUNS {
         group.throughput(Throughput::Elements(length as u64));
-        measure(&mut group, "scalar", &reference, length, |first, out| {
+        measure(&mut group, "scalar", reference, length, |first, out| {
             for (id, raw) in out.iter_mut().zip(first..) {
                 *id = reference.encrypt(raw);
             }
         });
         for backend in Backend::available() {
-            let Ok(cipher) = Cipher::with_backend(&secret, backend) else {
+            let Ok(cipher) = on(backend) else {
                 continue;
             };
             let name = backend.to_string();
-            measure(&mut group, &name, &reference, length, |first, out| {
+            measure(&mut group, &name, reference, length, |first, out| {
                 cipher.encrypt_run(first, out);
             });
         }
