@@ -108,7 +108,7 @@ mode! {
     /// A signed number with the same 64 bits, in every format: what SQL's `BIGINT` holds.
     ///
     /// Half of all IDs are negative. In JSON, JavaScript reads most of them as another
-    /// number, as it does with [`as_u64`](super::as_u64).
+    /// number, as it does with [`as_u64`].
     as_i64: Signed
 }
 
@@ -121,7 +121,7 @@ mode! {
     /// An unsigned number, in every format.
     ///
     /// JavaScript has no such numbers above 2<sup>53</sup>: its `JSON.parse` takes nearly
-    /// every ID for another one, without an error. Use [`as_text`](super::as_text) where
+    /// every ID for another one, without an error. Use [`as_text`] where
     /// a browser may read it.
     as_u64: Unsigned
 }

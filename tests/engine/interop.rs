@@ -12,7 +12,7 @@ impl ringflake::IdKind for User {
 #[cfg(feature = "uuid")]
 mod uuid {
     use proptest::prelude::*;
-    use ringflake::{Id, TypedId, UuidError};
+    use ringflake::{Id, PublicId, TypedId};
     use uuid::{Uuid, Variant, uuid};
 
     use super::User;
@@ -66,6 +66,9 @@ mod uuid {
             let typed = TypedId::<User>::from_id(id);
             prop_assert_eq!(Uuid::from(typed), uuid);
             prop_assert_eq!(TypedId::try_from(uuid), Ok(typed));
+            let public = PublicId::from_u64(number);
+            prop_assert_eq!(Uuid::from(public), uuid);
+            prop_assert_eq!(PublicId::try_from(uuid), Ok(public));
         }
 
         #[test]
