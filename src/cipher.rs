@@ -148,8 +148,8 @@ impl Cipher {
     /// the highest bit is clear (cycle-walking): twice on average, more than `n` times with a
     /// probability of 2<sup>-n</sup>. So a call takes twice as long on average as one of
     /// [`sparx64`](Self::sparx64). A run of 1,024 takes some three times as long, one of 64 nine
-    /// times, since each run waits for its longest walk. Its IDs are different ones: under the same secret the
-    /// two agree only where the first try is positive.
+    /// times, since each run waits for its longest walk. Its IDs are different ones: under the
+    /// same secret the two agree only where the first try is positive.
     ///
     /// Raws and IDs of 2<sup>63</sup> and above are outside: [`encrypt`](Self::encrypt) and
     /// [`decrypt`](Self::decrypt) give them back as they are, and
