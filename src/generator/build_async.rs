@@ -121,7 +121,8 @@ impl<G> Desk<G> {
         let mut slot = self.lock();
         if slot.is_abandoned {
             drop(slot);
-            // With the lock free: this may take as long as a store takes.
+            // Here, with the lock free: this may take as long as a store takes, and in the
+            // slot the task could be the last to let go of it.
             drop(outcome);
             return;
         }
