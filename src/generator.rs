@@ -31,9 +31,6 @@ mod take_async;
 mod weak;
 mod when_ready;
 
-#[doc = include_str!("generator/async_guide.md")]
-pub mod async_guide {}
-
 pub use self::backfill::{BackfillError, BackfillGenerator};
 pub use self::backfill_builder::BackfillGeneratorBuilder;
 pub use self::build_async::BuildAsync;

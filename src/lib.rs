@@ -30,7 +30,7 @@
 //! |---|---|
 //! | **To make IDs** | |
 //! | on one machine without any set-up | [`local`][local-fn], and [`Local`][local-type] for more choice |
-//! | in a few nanoseconds, from any thread | [`CachedGenerator::take`]; from a task: [`async_guide`] |
+//! | in a few nanoseconds, from any thread | [`CachedGenerator::take`]; from a task: [`take_async`](CachedGenerator::take_async) |
 //! | many at once | [`CachedGenerator::take_batch`] |
 //! | at the least cost, in a thread that takes often | [`CachedGenerator::handle`] |
 //! | with no threads, no memory and the exact time in each | [`DirectGenerator`] |
@@ -67,7 +67,7 @@
 //! | [`lease::guide::sizing`] | how many blocks, how long a lease, how far a horizon |
 //! | [`lease::guide::tier`] | how processes start while the store is away |
 //! | [`lease::guide::runbook`] | what to do when something is wrong, with a page for each store |
-//! | [`async_guide`] | what to call in async code, and when |
+//! | [`guide::keys`], [`guide::async_code`] | which ID where, and what a key costs a B-tree; what to call in tasks |
 //! | [`plan::guide`] | how to size a ring for a load, with pictures |
 //!
 //! # How it works
@@ -133,6 +133,7 @@ mod facade;
 mod fill;
 mod fork;
 mod generator;
+pub mod guide;
 mod id;
 mod interop;
 mod layout;
@@ -175,7 +176,7 @@ pub use self::generator::{
     BuildCheck, BuildError, CachedGenerator, CachedGeneratorBuilder, ClockPolicy, DirectGenerator,
     DirectGeneratorBuilder, FillCounts, Handle, IdSource, Inspector, Iter, LeaseCheck, LeaseSource,
     OnEmpty, RingEmpty, Shutdown, Stats, TakeAsync, TakeBatchAsync, TakeError, WeakGenerator,
-    WhenReady, async_guide, id, init,
+    WhenReady, id, init,
 };
 #[cfg(feature = "sqlite")]
 pub use self::generator::{local, local_in};
