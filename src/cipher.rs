@@ -64,10 +64,10 @@ pub use self::secret::{Secret, SecretError};
 pub use self::width::{IdWidth, IdWidthUnavailable};
 
 /// A one-to-one map between raws and IDs: SPARX-64/128, on all 64-bit numbers or on those
-/// below 2<sup>63</sup>, or none at all.
+/// below 2<sup>63</sup>; FF1, on those below 2<sup>53</sup>; or none at all.
 ///
-/// Encrypted IDs fall evenly into any number of shards, by remainder, low bits or high bits,
-/// whenever they were made; plain ones do not.
+/// IDs that SPARX encrypted fall evenly into shards, by remainder, low bits or high bits,
+/// whenever they were made, tested for 2 to 4,096 shards; plain ones do not.
 ///
 /// Every call is a pure function of the key and its arguments: no lock, no
 /// allocation, no shared state, so one `Cipher` serves any number of threads.

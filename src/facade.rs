@@ -15,7 +15,7 @@ use self::error::MAX_LABEL;
 pub use self::error::FacadeError;
 pub use self::public_id::PublicId;
 
-/// Said before the label, so that no key is that of anything else the secret is used for.
+/// Prefix of the label, so that no key is that of anything else the secret is used for.
 const DOMAIN: &[u8] = b"ringflake facade\0";
 
 /// Numbers that are turned at once.
@@ -25,7 +25,7 @@ const PIECE: usize = 256;
 ///
 /// Keys that a database counts up, and IDs that are [plain](crate::Cipher::plain), have two
 /// faces. *Inside*, in the database and between its services, they are an [`Id`]: small,
-/// sorted, good for indexes. *Outside*, in URLs, APIs and on invoices, whoever sees two of
+/// sorted, good for indexes. *Outside*, in URLs, APIs and on invoices, anybody who sees two of
 /// them learns how many customers there are, how many orders a day brings, and which number
 /// to try next. There, show the [`PublicId`] that a facade makes of them: an encrypted number
 /// that says nothing and opens to the one key that it was made of. Nothing is stored for it.

@@ -40,7 +40,7 @@ pub use self::text::ParseIdError;
 /// which keeps it out of reach of JavaScript's 53-bit numbers, and a `u64` in
 /// binary ones.
 ///
-/// In databases it is a `BIGINT` with the same 64 bits, signed: half of all IDs are
+/// In databases it is a `BIGINT` with the same 64 bits, signed: half of those of 64 bits are
 /// negative there. The features `sqlx`, `diesel`, `postgres-types` and `rusqlite` bind
 /// and read it, alone, in an `Option` and in arrays. `uuid` puts it into a UUID, and
 /// `schemars` and `utoipa` describe the string that `serde` writes.
@@ -93,7 +93,7 @@ impl Id {
         Self(number.cast_unsigned())
     }
 
-    /// The signed number with the same 64 bits; negative for half of all IDs.
+    /// The signed number with the same 64 bits; negative for half of those of 64 bits.
     #[inline]
     pub const fn to_i64(self) -> i64 {
         self.0.cast_signed()

@@ -107,7 +107,7 @@ macro_rules! mode {
 mode! {
     /// A signed number with the same 64 bits, in every format: what SQL's `BIGINT` holds.
     ///
-    /// Half of all IDs are negative. In JSON, JavaScript reads most of them as another
+    /// Half of all IDs of 64 bits are negative. In JSON, JavaScript reads most of them as another
     /// number, as it does with [`as_u64`].
     as_i64: Signed
 }

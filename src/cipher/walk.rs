@@ -1,4 +1,4 @@
-//! A permutation of more numbers than wanted, made one of those that are wanted.
+//! A permutation of the numbers below 2^63, made from one of all 64-bit numbers.
 //!
 //! SPARX-64/128 permutes all 64-bit numbers. Whoever keeps IDs as signed numbers, and wants
 //! none below zero, needs a permutation of those under 2^63, the *domain*. Cycle-walking

@@ -1,4 +1,4 @@
-//! The outer face.
+//! The encrypted number that a `Facade` shows outside.
 
 use std::fmt;
 use std::str::FromStr;

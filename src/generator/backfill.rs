@@ -37,7 +37,7 @@
 //! changes nothing.
 //!
 //! *Other runs and other machines.* Nothing is recorded outside of the process, so here the
-//! proof ends and the caller's word begins: [`StaticLease::assume_unique_past`] says what
+//! proof ends and the caller's promise begins: [`StaticLease::assume_unique_past`] says what
 //! it has to hold. The rule that follows from it is a fresh range of nodes, or of ticks, for
 //! each run, one that failed half-way included.
 //!
@@ -75,7 +75,7 @@ use crate::sync::atomic::Ordering::Relaxed;
 /// Makes IDs of past moments: for an import of rows that carry their own time, so that the ID
 /// says that time too.
 ///
-/// Its lease is a word of the caller's, for one run: nodes kept for this, and the ticks that
+/// Its lease is a promise of the caller's, for one run: nodes kept for this, and the ticks that
 /// the rows lie in. [`StaticLease::assume_unique_past`](crate::StaticLease::assume_unique_past)
 /// says what has to be true of it.
 ///

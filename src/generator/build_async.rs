@@ -93,14 +93,14 @@ type Build<G> = Box<dyn FnOnce() -> Result<G, BuildError> + Send>;
 enum State<G> {
     New(Build<G>),
     Builds {
-        desk: Arc<Desk<G>>,
+        oneshot: Arc<Oneshot<G>>,
         process: &'static Marked<()>,
     },
     Over,
 }
 
 /// Between the thread that builds and the task that waits.
-struct Desk<G>(Mutex<Slot<G>>);
+struct Oneshot<G>(Mutex<Slot<G>>);
 
 struct Slot<G> {
     /// Of the build, or its panic.
@@ -110,7 +110,7 @@ struct Slot<G> {
     is_abandoned: bool,
 }
 
-impl<G> Desk<G> {
+impl<G> Oneshot<G> {
     fn lock(&self) -> MutexGuard<'_, Slot<G>> {
         // Nothing is called under the lock, so nothing is half done.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -143,12 +143,12 @@ impl<G: Send + 'static> BuildAsync<G> {
     /// Starts the thread.
     fn start(build: Build<G>, waker: Waker) -> io::Result<State<G>> {
         let process = PROCESS.get(|_| Ok(()))?;
-        let desk = Arc::new(Desk(Mutex::new(Slot {
+        let oneshot = Arc::new(Oneshot(Mutex::new(Slot {
             outcome: None,
             waker: Some(waker),
             is_abandoned: false,
         })));
-        let this = Arc::clone(&desk);
+        let this = Arc::clone(&oneshot);
         in_a_thread(move || {
             let outcome = catch_unwind(AssertUnwindSafe(build));
             // A clock may have forked: the task is the parent's.
@@ -156,7 +156,7 @@ impl<G: Send + 'static> BuildAsync<G> {
                 this.deliver(outcome);
             }
         })?;
-        Ok(State::Builds { desk, process })
+        Ok(State::Builds { oneshot, process })
     }
 }
 
@@ -179,14 +179,14 @@ impl<G: Send + 'static> Future for BuildAsync<G> {
                 }
                 Err(error) => Poll::Ready(Err(BuildError::System(error))),
             },
-            State::Builds { desk, process } if process.is_inherited() => {
+            State::Builds { oneshot, process } if process.is_inherited() => {
                 // The thread may hold the lock, and is not here.
-                std::mem::forget(desk);
+                std::mem::forget(oneshot);
                 let error = io::Error::other("the thread that builds is that of the parent");
                 Poll::Ready(Err(BuildError::System(error)))
             }
-            State::Builds { desk, process } => {
-                let mut slot = desk.lock();
+            State::Builds { oneshot, process } => {
+                let mut slot = oneshot.lock();
                 let outcome = slot.outcome.take();
                 let replaced = match outcome {
                     None => slot.waker.replace(fresh),
@@ -196,7 +196,7 @@ impl<G: Send + 'static> Future for BuildAsync<G> {
                 wakers::discard(replaced);
                 match outcome {
                     None => {
-                        self.state = State::Builds { desk, process };
+                        self.state = State::Builds { oneshot, process };
                         Poll::Pending
                     }
                     Some(Ok(built)) => Poll::Ready(built),
@@ -210,15 +210,15 @@ impl<G: Send + 'static> Future for BuildAsync<G> {
 
 impl<G: Send + 'static> Drop for BuildAsync<G> {
     fn drop(&mut self) {
-        let State::Builds { desk, process } = std::mem::replace(&mut self.state, State::Over)
+        let State::Builds { oneshot, process } = std::mem::replace(&mut self.state, State::Over)
         else {
             return;
         };
         if process.is_inherited() {
-            std::mem::forget(desk);
+            std::mem::forget(oneshot);
             return;
         }
-        let mut slot = desk.lock();
+        let mut slot = oneshot.lock();
         slot.is_abandoned = true;
         let (outcome, waker) = (slot.outcome.take(), slot.waker.take());
         drop(slot);

@@ -63,7 +63,7 @@ several!(
 );
 several!(
     DirectGenerator,
-    "Where it fails half-way, the IDs that it had are given up: nobody gets them."
+    "Where it fails half-way, the IDs that it had are lost, and never issued again."
 );
 
 impl CachedGenerator {

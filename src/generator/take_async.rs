@@ -26,8 +26,7 @@ impl CachedGenerator {
     /// as well call that.
     ///
     /// The wait has no end of its own, whatever duration `Wait` has: a timer is a
-    /// runtime's. Put its timeout around this: see [`guide::async_code`](crate::guide::async_code).
-    /// [A guide](crate::guide::async_code) shows how.
+    /// runtime's. Put its timeout around this: [the guide](crate::guide::async_code) shows how.
     ///
     /// Cancel-safe: a take that is dropped has taken nothing, and a wake-up that was on its
     /// way to it goes on to another. A take that waits has to be polled or dropped once

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::generator::{IdSource, TakeError};
 use crate::id::Id;
 
-/// Passes on what another source gives, or fails for as long as it was told to.
+/// Returns what another source gives, or an error for as long as a test sets one.
 ///
 /// Switched by reference, so a test keeps it in an [`Arc`](std::sync::Arc) and gives a clone
 /// of that to the service. Usable from any thread; a take locks a mutex.

@@ -136,7 +136,7 @@ fn a_child_of_a_fork_is_refused_and_does_not_wait() {
     assert!(builds.iter_mut().all(|it| counting.poll(it).is_pending()));
     // A thread of the parent holds the lock for ever.
     let [first, second] = builds.each_ref().map(|build| match &build.state {
-        State::Builds { desk, .. } => Arc::clone(desk),
+        State::Builds { oneshot, .. } => Arc::clone(oneshot),
         _ => panic!("it builds"),
     });
     let locked = (first.lock(), second.lock());
