@@ -31,6 +31,9 @@
 //! assert_eq!(serde_json::from_str::<Row>(&json)?.id, row.id);
 //! # Ok::<(), serde_json::Error>(())
 //! ```
+//!
+//! A field that serde buffers, by `flatten` or in an untagged or internally tagged enum, is
+//! read back as a text is, whatever the format. In a binary one, choose a form for it.
 
 pub(crate) mod form;
 mod visitor;

@@ -262,8 +262,9 @@ impl CachedGenerator {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn wait_ready(&self, patience: Duration) -> bool {
-        let forked = self.filler.source().timeline().is_forked();
-        !forked && self.shared.leases.wait_ready(patience)
+        // Again after the last look at the clock, which may have forked.
+        let timeline = self.filler.source().timeline();
+        !timeline.is_forked() && self.shared.leases.wait_ready(patience) && !timeline.is_forked()
     }
 
     /// Gives up everything that a copy of this process may have too: the leases,

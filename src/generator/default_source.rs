@@ -84,7 +84,8 @@ impl<S> fmt::Display for AlreadyInitialised<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
             "ringflake::init was called before, and the first source stays: call it once, \
-             early in main, and ringflake::id afterwards",
+             early in main, and ringflake::id afterwards; where processes are forked, in each \
+             child alone",
         )
     }
 }

@@ -234,7 +234,8 @@ impl DirectGenerator {
     /// Waits until a lease is in force, for no longer than `patience`; see
     /// [`CachedGenerator::wait_ready`](crate::CachedGenerator::wait_ready).
     pub fn wait_ready(&self, patience: Duration) -> bool {
-        !self.is_forked() && self.shared.leases.wait_ready(patience)
+        // Again after the last look at the clock, which may have forked.
+        !self.is_forked() && self.shared.leases.wait_ready(patience) && !self.is_forked()
     }
 
     /// Releases the leases from a store, waiting for that no longer than `patience`. Every
@@ -263,7 +264,11 @@ impl DirectGenerator {
 
     /// `waits_since` is when this take first had to wait, for the bound.
     #[inline]
-    fn mint(&self, out: &mut [Id], waits_since: &mut Option<Instant>) -> Result<usize, Refused> {
+    pub(super) fn mint(
+        &self,
+        out: &mut [Id],
+        waits_since: &mut Option<Instant>,
+    ) -> Result<usize, Refused> {
         // Relaxed: a hint, in range because nothing else is ever stored.
         let lane = self.shared.active.load(Relaxed);
         match self.lanes[lane].mint(out) {

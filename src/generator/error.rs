@@ -24,6 +24,14 @@ pub enum BuildError {
     NoCipher,
     /// No lease was given, so the generator has no nodes.
     NoLease,
+    /// A lease for a backfill generator reaches into the present or the future, whose IDs
+    /// other generators make.
+    LeaseNotPast {
+        /// When the lease ends, in Unix milliseconds.
+        end_unix_ms: u64,
+        /// What the system's clock says, in Unix milliseconds.
+        now_unix_ms: u64,
+    },
     /// A layout made to fit a double would not fit it any more once encrypted to 64 bits.
     EncryptionWidens {
         /// The layout's width in bits.
@@ -251,6 +259,15 @@ impl fmt::Display for BuildError {
                 f,
                 "`local` sets what `{option}` would: leave `{option}` out, or use \
                  `lease_store` in place of `local`"
+            ),
+            Self::LeaseNotPast {
+                end_unix_ms,
+                now_unix_ms,
+            } => write!(
+                f,
+                "the lease ends at Unix time {end_unix_ms} ms, and the clock says {now_unix_ms} ms: \
+                 give a lease of past ticks alone, and take IDs of the present from a \
+                 CachedGenerator or a DirectGenerator"
             ),
             Self::EncryptionWidens { bits } => write!(
                 f,

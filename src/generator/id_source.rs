@@ -11,6 +11,7 @@ use super::direct::DirectGenerator;
 use super::empty::TakeError;
 use super::handle::Handle;
 use crate::id::Id;
+use crate::timeline::Refused;
 
 /// A source of unique IDs: what a service asks for that should also run without a ring.
 ///
@@ -54,6 +55,8 @@ pub trait IdSource {
         for (done, id) in out.iter_mut().enumerate() {
             match self.take() {
                 Ok(taken) => *id = taken,
+                // Those that it had before a clock or a hook forked are the parent's.
+                Err(error @ TakeError::Refused(Refused::Forked)) => return Err(error),
                 Err(error) if done == 0 => return Err(error),
                 Err(_) => return Ok(done),
             }

@@ -14,7 +14,8 @@ macro_rules! several {
             /// Takes exactly `N` IDs into an array, without allocating.
             ///
             /// Costs what [`take_batch`](Self::take_batch) does, and waits or makes the rest
-            /// where that gives fewer.
+            /// where that gives fewer: a wait of [`OnEmpty::Wait`](crate::OnEmpty::Wait) for
+            /// each batch.
             #[doc = $left]
             ///
             /// # Errors
@@ -29,7 +30,11 @@ macro_rules! several {
             /// Takes exactly `count` IDs into a new vector.
             ///
             /// Allocates 8 bytes for each before it takes any. Otherwise it is
-            /// [`take_array`](Self::take_array).
+            /// [`take_array`](Self::take_array). Bound a `count` that comes from outside.
+            ///
+            /// # Panics
+            ///
+            /// As `Vec` does, if so much memory can't be had.
             ///
             /// # Errors
             ///
@@ -59,7 +64,7 @@ macro_rules! several {
 
 several!(
     CachedGenerator,
-    "Where it fails half-way, the IDs that it had go back into the rings."
+    "Where it fails half-way, the IDs that it had go back into the rings, as far as there is room and none is too old."
 );
 several!(
     DirectGenerator,
@@ -69,7 +74,7 @@ several!(
 impl CachedGenerator {
     fn take_all(&self, out: &mut [Id]) -> Result<(), TakeError> {
         // Before the first take, for IDs that may have to go back.
-        let mark = self.recall_mark();
+        let mut mark = self.recall_mark();
         let mut done = 0;
         while done < out.len() {
             let (had, rest) = out.split_at_mut(done);
@@ -78,7 +83,15 @@ impl CachedGenerator {
             match self.take_batch(rest) {
                 Ok(count) => {
                     taken.keep();
+                    let had = done;
                     done += count;
+                    // It may have waited. What it had by then, and an invalidation recalled,
+                    // a copy of this process may have too.
+                    if had > 0 && !self.is_unrecalled(mark) {
+                        self.count_dropped(done);
+                        mark = self.recall_mark();
+                        done = 0;
+                    }
                 }
                 // In a forked child the rings take nothing back.
                 Err(error) => return Err(error),
@@ -91,8 +104,10 @@ impl CachedGenerator {
 impl DirectGenerator {
     fn take_all(&self, out: &mut [Id]) -> Result<(), TakeError> {
         let mut done = 0;
+        // One bound for all of its sleeps.
+        let mut waits_since = None;
         while done < out.len() {
-            done += self.take_batch(&mut out[done..])?;
+            done += self.mint(&mut out[done..], &mut waits_since)?;
         }
         Ok(())
     }

@@ -25,8 +25,8 @@ impl CachedGenerator {
     /// The answer is false in a forked child, and where no more IDs can be made: at the end
     /// of a lease that was given, or once that is [invalidated](Self::invalidate). A store
     /// that grants nothing is waited for, for as long as it takes: put a timeout of your
-    /// runtime around this. Without any producer the lease is enough, since takes then make
-    /// their own IDs.
+    /// runtime around this. Without a producer or a threshold the lease is enough, since takes
+    /// then make their own IDs.
     ///
     /// Cancel-safe, like [`take_async`](Self::take_async). Each poll reads the clock, under
     /// a lock as [`is_ready`](Self::is_ready) does.
@@ -55,7 +55,8 @@ impl CachedGenerator {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn ready(&self) -> WhenReady<'_> {
-        let filled = self.shared.producers.are_any();
+        // Without a threshold a poll has nothing to ask a producer for.
+        let filled = self.shared.producers.are_any() && self.filler.threshold() > 0;
         WhenReady {
             timeline: self.filler.source().timeline(),
             leases: &self.shared.leases,

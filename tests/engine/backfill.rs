@@ -369,3 +369,27 @@ fn encrypted_ids_of_the_past_are_told_from_none() {
     );
     assert_eq!(past.layout(), &layout);
 }
+
+#[test]
+fn a_lease_that_reaches_into_the_present_is_refused() {
+    let layout = layout(44, 8, 4);
+    let now = SystemTime::now();
+    let tick = layout.tick_of(now).unwrap();
+    let build = |ticks| {
+        let lease = StaticLease::assume_unique_past(layout, 0..1, ticks).unwrap();
+        BackfillGenerator::builder(layout)
+            .secret(&secret_of_its_own())
+            .lease(lease)
+            .build()
+    };
+    // The tick that runs, and one that may begin while this test does.
+    for end in [tick + 1, tick + 1_000] {
+        let error = build(tick - 10..end + 60).unwrap_err();
+        let BuildError::LeaseNotPast { end_unix_ms, .. } = error else {
+            panic!("{error:?}");
+        };
+        assert_eq!(end_unix_ms, layout.tick_start_unix_ms(end + 60));
+        assert!(error.to_string().contains("past ticks"), "{error}");
+    }
+    build(tick - 10..tick).unwrap();
+}

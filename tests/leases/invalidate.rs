@@ -3,11 +3,13 @@
 use std::collections::HashSet;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Mutex, mpsc};
+use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ringflake::{DirectGenerator, Handle, Id, OnEmpty, Refused, StaticLease, TakeError};
+use ringflake::{
+    DirectGenerator, Handle, Id, Lease, OnEmpty, Refused, StaticLease, TakeError, WeakGenerator,
+};
 
 use crate::rig::{EndsWhenDropped, Judge, Rig, SECOND, START, is_without_lease, one};
 use ringflake_kit::affinity::Cores;
@@ -97,6 +99,42 @@ fn s4_direct_generators_of_every_policy() {
             })
         });
     }
+}
+
+/// It goes on from batch to batch, and an invalidation comes in between.
+#[test]
+fn s4_a_vector_holds_no_id_from_before_an_invalidation() {
+    let rig = Rig::new();
+    let weak = Arc::new(OnceLock::<WeakGenerator>::new());
+    let hooked = Arc::clone(&weak);
+    let over = AtomicBool::new(false);
+    let ids = rig
+        .cached()
+        .capacity(64)
+        .stripes(1)
+        .assist_fill(None)
+        .on_empty(OnEmpty::Wait(1000 * SECOND))
+        .on_empty_hook(move |_| {
+            if let Some(ids) = hooked.get().and_then(WeakGenerator::upgrade)
+                && !over.swap(true, Relaxed)
+            {
+                ids.invalidate();
+            }
+        })
+        .build()
+        .unwrap();
+    weak.set(ids.downgrade()).unwrap();
+    let before = ids.leases();
+    eventually("the ring is full", || ids.stats().level == 64);
+    // The ring has 64, and finding no more of them calls the hook.
+    let all = ids.take_vec(200).unwrap();
+    assert_eq!(all.len(), 200);
+    for id in all {
+        let parts = ids.inspect(id).unwrap();
+        let is_old = |lease: &Lease| lease.contains(parts.node, parts.tick);
+        assert!(!before.iter().any(is_old), "of before: {parts:?}");
+    }
+    assert_eq!(ids.stats().issued, 200);
 }
 
 #[test]

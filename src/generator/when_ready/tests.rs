@@ -128,7 +128,13 @@ fn a_generator_on_a_given_lease_is_ready_once_there_is_one() {
         assert!(poll_when_woken(&counting, &mut ready));
     }
     assert!(ids.stats().level > 0);
-    // Nothing fills it.
+    // Nothing fills it again, though a producer did once.
+    let ids = given(4).threshold_fill(None);
+    let ids = ids.padding_fill(PaddingFill::InBackground).build().unwrap();
+    eventually("it is filled", || ids.stats().level == ids.capacity());
+    ids.take_vec(ids.capacity()).unwrap();
+    assert_eq!(counting.poll(&mut ids.ready()), Poll::Ready(true));
+    // Nothing fills it at all.
     let ids = given(2).threshold_fill(None).padding_fill(PaddingFill::Off);
     let ids = ids.build().unwrap();
     assert_eq!(counting.poll(&mut ids.ready()), Poll::Ready(true));
