@@ -3,7 +3,7 @@
 use ::diesel::connection::SimpleConnection;
 use ::diesel::prelude::*;
 use ringflake::{Id, TypedId};
-use ringflake_kit::server::{Postgres, Reachable};
+use ringflake_kit::server::{MariaDb, Postgres, Reachable};
 use ringflake_kit::started;
 use ringflake_types_tests::{IDS, User, in_signed_order, rows};
 
@@ -92,6 +92,13 @@ fn postgres_keeps_ids_and_arrays_of_them() {
         .get_result::<Vec<Id>>(&mut connection)
         .unwrap();
     assert_eq!(echo, IDS);
+}
+
+#[test]
+fn mysql_keeps_ids() {
+    let server = started!(MariaDb::start());
+    let mut connection = MysqlConnection::establish(&server.url()).unwrap();
+    ids_are_kept!(connection);
 }
 
 #[test]
