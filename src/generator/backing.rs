@@ -28,6 +28,8 @@ pub(super) enum LeaseBacking {
 pub(super) struct Kept {
     pub(super) store: Box<dyn LeaseStore>,
     pub(super) namespace: Namespace,
+    /// The fingerprints of its secret at all widths.
+    pub(super) same_secret: Vec<Fingerprint>,
     pub(super) plan: LeasePlan,
     pub(super) health: Arc<StoreHealth>,
     pub(super) options: LeaseOptions,
@@ -99,7 +101,9 @@ impl LeaseBacking {
         options: LeaseOptions,
         layout: &Layout,
         fingerprint: Fingerprint,
+        secret: Option<&Secret>,
     ) -> Result<Self, BuildError> {
+        let same_secret = secret.map(Fingerprint::of_all_widths);
         let namespace = options.namespace(layout, fingerprint)?;
         let plan = options.plan(&namespace)?;
         let within = options.first_lease_within;
@@ -107,6 +111,7 @@ impl LeaseBacking {
         Ok(Self::Kept(Box::new(Kept {
             store,
             namespace,
+            same_secret: same_secret.map(Vec::from).unwrap_or_default(),
             plan,
             health: Arc::default(),
             patience: (!options.detached).then_some(patience),

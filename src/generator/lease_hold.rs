@@ -93,6 +93,7 @@ impl LeaseHold {
                 let Kept {
                     store,
                     namespace,
+                    same_secret,
                     plan,
                     health,
                     options,
@@ -104,6 +105,7 @@ impl LeaseHold {
                 let started = Instant::now();
                 // A build that does not wait here asks again in the background.
                 let first = FirstLease::new(options.init_if_new, patience.unwrap_or_default())
+                    .of_secret(same_secret)
                     .lasting(options.first_lease_duration)
                     .reporting_to(options.wait_hook);
                 RenewalThread::start(store, manager, lanes, health, first, patience.is_some())

@@ -110,7 +110,8 @@ impl Setup {
                 LeaseBacking::given(lease, &layout, this.secret.as_ref(), now_unix_ms)?
             }
             (None, Some(store)) => {
-                LeaseBacking::kept(store, this.lease_options, &layout, fingerprint)?
+                let (options, secret) = (this.lease_options, this.secret.as_ref());
+                LeaseBacking::kept(store, options, &layout, fingerprint, secret)?
             }
         };
         Ok(Checked {

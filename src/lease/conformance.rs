@@ -12,6 +12,7 @@ mod damage;
 mod floor;
 mod given;
 mod renewal;
+mod secrets;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -86,6 +87,8 @@ impl<'a> Suite<'a> {
         self.checks_the_limits();
         self.refuses_another_secret_or_layout();
         self.refuses_one_secret_in_two_namespaces();
+        self.refuses_one_secret_at_two_widths();
+        self.refuses_one_secret_at_two_widths_at_once();
         self.grants_disjoint_rectangles();
         self.grants_no_more_than_there_is();
         self.checks_the_request();
@@ -177,30 +180,6 @@ impl<'a> Suite<'a> {
             });
         }
         assert_eq!(store.list(&space).unwrap(), known);
-    }
-
-    fn refuses_one_secret_in_two_namespaces(&self) {
-        let (mut store, first) = self.namespace("first-use", 5);
-        let init = Init::new(History::New, (self.now)()).with_limits(limits());
-        for layout in [Layout::RANDFLAKE, Layout::TWITTER] {
-            let second = Namespace::new("second-use", &layout, first.fingerprint()).unwrap();
-            let error = store.init(&second, &init).unwrap_err();
-            assert!(
-                matches!(&error, StoreError::SecretInUse { namespace, other }
-                    if namespace == "second-use" && other == "first-use"),
-                "{error:?}"
-            );
-            let error = store.list(&second).unwrap_err();
-            assert!(
-                matches!(error, StoreError::NotInitialised { .. }),
-                "{error}"
-            );
-        }
-        for name in ["plain", "plain-too"] {
-            let plain = Namespace::new(name, &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap();
-            store.init(&plain, &init).unwrap();
-        }
-        assert!(!store.upgrade(&first, Fingerprint::PLAIN).unwrap());
     }
 
     fn grants_disjoint_rectangles(&self) {

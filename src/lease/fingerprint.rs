@@ -36,8 +36,9 @@ impl Fingerprint {
     /// [`of`](Self::of) for [`IdWidth::Full`]; or else the first 16 bytes of
     /// HMAC-SHA256(secret, "ringflake secret, 63 bits"), or "53 bits".
     ///
-    /// A store can't know that two of them are of one secret. Don't give namespaces of
-    /// different widths the same one: their IDs would meet.
+    /// A store can't know by itself that two of them are of one secret, whose IDs would meet.
+    /// [`Init::with_secret`](super::Init::with_secret) lets it refuse that; generators, `Local`
+    /// and the command line use it.
     ///
     /// # Examples
     /// ```
@@ -56,6 +57,11 @@ impl Fingerprint {
                 Self::mac(secret, &[b"ringflake secret", width.as_bytes()])
             }
         }
+    }
+
+    /// Those of `secret` for IDs of each width.
+    pub(crate) fn of_all_widths(secret: &Secret) -> [Self; IdWidth::ALL.len()] {
+        IdWidth::ALL.map(|width| Self::of_width(secret, width))
     }
 
     /// The fingerprint of `secret` in a record of format 1, for the namespace with

@@ -1,11 +1,14 @@
 //! Requests to a store.
 
+use crate::cipher::Secret;
 use crate::lease::block::{Block, Epoch};
 use crate::lease::confirmed::Confirmed;
 use crate::lease::error::StoreError;
+use crate::lease::fingerprint::Fingerprint;
 use crate::lease::grant::Grant;
 use crate::lease::holder::Holder;
 use crate::lease::limits::StoreLimits;
+use crate::lease::namespace::Namespace;
 
 /// The maximum of blocks in one [`Acquire`]: with the namespace's record they
 /// fill a transaction of etcd, which takes 128 operations.
@@ -34,15 +37,20 @@ pub struct Init {
     pub limits: StoreLimits,
     /// The caller's time, in milliseconds since 1970.
     pub now_unix_ms: u64,
+    /// The fingerprints of the namespace's secret at all widths of IDs. No other namespace
+    /// may have one of them.
+    pub same_secret: Vec<Fingerprint>,
 }
 
 impl Init {
-    /// With the limits of [`StoreLimits::default`].
+    /// With the limits of [`StoreLimits::default`], and the namespace's own fingerprint as
+    /// all that is known of its secret.
     pub fn new(history: History, now_unix_ms: u64) -> Self {
         Self {
             history,
             limits: StoreLimits::default(),
             now_unix_ms,
+            same_secret: Vec::new(),
         }
     }
 
@@ -51,6 +59,48 @@ impl Init {
     pub fn with_limits(mut self, limits: StoreLimits) -> Self {
         self.limits = limits;
         self
+    }
+
+    /// Also refuses `secret`, the namespace's own, where another namespace has it for IDs of
+    /// another [width](crate::IdWidth): IDs of two widths under one secret meet.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::sync::Arc;
+    /// use ringflake::lease::{
+    ///     Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace, StoreError,
+    /// };
+    /// use ringflake::{Clock, IdWidth, Layout, Secret, SystemClock};
+    ///
+    /// let secret = Secret::from_bytes([7; 16]);
+    /// let init = Init::new(History::New, SystemClock.unix_ms()).with_secret(&secret);
+    /// let of = |name, layout, width| {
+    ///     Namespace::new(name, layout, Fingerprint::of_width(&secret, width))
+    /// };
+    /// let mut store = MemoryStore::new(Arc::new(SystemClock));
+    /// store.init(&of("orders", &Layout::RANDFLAKE, IdWidth::Full)?, &init)?;
+    ///
+    /// let signed = of("signed-orders", &Layout::POSITIVE, IdWidth::Positive)?;
+    /// let refused = store.init(&signed, &init);
+    /// assert!(matches!(refused, Err(StoreError::SecretInUse { other, .. }) if other == "orders"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn with_secret(mut self, secret: &Secret) -> Self {
+        self.same_secret = Fingerprint::of_all_widths(secret).to_vec();
+        self
+    }
+
+    /// The fingerprints that no other namespace may have, the namespace's own first; none
+    /// for plain IDs.
+    pub(super) fn claims(&self, namespace: &Namespace) -> Vec<Fingerprint> {
+        let own = namespace.fingerprint();
+        if own == Fingerprint::PLAIN {
+            return Vec::new();
+        }
+        let others = self.same_secret.iter().copied();
+        let others = others.filter(|&other| other != own && other != Fingerprint::PLAIN);
+        std::iter::once(own).chain(others).collect()
     }
 }
 

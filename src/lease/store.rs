@@ -43,7 +43,8 @@ use crate::lease::request::{Acquire, Floor, History, Init, Renew};
 ///   don't choose it, answer [`Fence::Quarantined`](super::Fence::Quarantined) for its
 ///   grants, pass over the evidence on it, and list it as [`Quarantined`].
 /// * Let no two namespaces have one fingerprint, but for [`Fingerprint::PLAIN`]: with
-///   one secret they could issue the same IDs, whatever their layouts.
+///   one secret they could issue the same IDs, whatever their layouts. Nor let a namespace
+///   be made where another has one of [`Init::same_secret`], also if both are made at once.
 /// * Every number that is kept is below 2^63.
 pub trait LeaseStore: Send + fmt::Debug {
     /// Makes the record of a namespace. Nothing else ever makes one, so that a

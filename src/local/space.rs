@@ -43,7 +43,8 @@ impl LocalSpace {
     }
 
     /// Makes the namespace's record by hand, with a history that somebody vouches
-    /// for. That history holds for this namespace alone.
+    /// for. That history holds for this namespace alone. The secret is this space's,
+    /// whatever `init` says.
     ///
     /// # Errors
     /// [`LocalError`]; [`StoreError::AlreadyInitialised`] if there is a record.
@@ -66,7 +67,7 @@ impl LocalSpace {
         }
         let past = store.past(&lock, self.directory.has_secret()?)?;
         self.directory.begin(&lock, past)?;
-        let record = store.init_noted(&lock, &self.namespace, init)?;
+        let record = store.init_noted(&lock, &self.namespace, &self.with_secret(init.clone()))?;
         self.directory.adopt(&lock, secret)?;
         Ok(record)
     }
@@ -121,6 +122,14 @@ impl LocalSpace {
     fn first_record(&self, lock: &Lock, history: History) -> Result<StoreRecord, LocalError> {
         let limits = Local::limits(self.namespace.layout());
         let init = Init::new(history, SystemClock.unix_ms()).with_limits(limits);
+        let init = self.with_secret(init);
         Ok(self.sqlite()?.init_noted(lock, &self.namespace, &init)?)
+    }
+
+    fn with_secret(&self, init: Init) -> Init {
+        match &self.secret {
+            Some(secret) => init.with_secret(secret),
+            None => init,
+        }
     }
 }

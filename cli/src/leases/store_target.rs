@@ -195,7 +195,11 @@ impl StoreTarget {
     }
 
     /// Makes the namespace's record.
-    pub(crate) fn init(&self, init: &Init) -> Result<StoreRecord> {
+    pub(crate) fn init(&self, mut init: Init) -> Result<StoreRecord> {
+        if let Some(secret) = self.key.secret() {
+            init = init.with_secret(secret);
+        }
+        let init = &init;
         match &self.site {
             Site::DataDir(space) => space.init(init).map_err(|error| self.advice.local(error)),
             Site::Url(_) => {

@@ -142,7 +142,7 @@ pub(super) fn run(args: &InitArgs, data_dir: &DataDir) -> Result<ExitCode> {
         .with_failover(args.failover.unwrap_or(defaults.failover()))
         .with_skew(args.skew.unwrap_or(defaults.skew()));
     let init = Init::new(history, SystemClock.unix_ms()).with_limits(limits);
-    let record = target.init(&init)?;
+    let record = target.init(init)?;
     if let Some(warning) = warning_of_a_gap(&limits, &defaults) {
         say(warning);
     }

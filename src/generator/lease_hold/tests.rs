@@ -193,7 +193,8 @@ fn a_timeline_has_room_for_grants_and_for_what_replaces_them() {
         let layout = Layout::RANDFLAKE;
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::new(layout.tick_start_unix_ms(0)));
         let backing =
-            LeaseBacking::kept(Box::new(store), options, &layout, Fingerprint::PLAIN).unwrap();
+            LeaseBacking::kept(Box::new(store), options, &layout, Fingerprint::PLAIN, None)
+                .unwrap();
         let policy = ClaimPolicy {
             borrow_limit: 0,
             follows_clock: true,

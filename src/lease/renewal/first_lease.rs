@@ -20,7 +20,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::super::{Acquire, Grant, History, Init, LeaseStore, Namespace, StoreError};
+use super::super::{Acquire, Fingerprint, Grant, History, Init, LeaseStore, Namespace, StoreError};
 use crate::unwind::catching;
 
 /// The pause before the store is asked again if it gives no advice: doubled from
@@ -48,6 +48,8 @@ impl fmt::Debug for WaitHook {
 pub(crate) struct FirstLease {
     /// The history with which a missing namespace is initialised.
     history: Option<History>,
+    /// [`Init::same_secret`] of that.
+    same_secret: Vec<Fingerprint>,
     /// How long to wait for it, and since when.
     patience: Duration,
     started: Instant,
@@ -102,6 +104,7 @@ impl FirstLease {
     pub(crate) fn new(history: Option<History>, patience: Duration) -> Self {
         Self {
             history,
+            same_secret: Vec::new(),
             patience,
             started: Instant::now(),
             pause: PAUSE[0],
@@ -114,6 +117,15 @@ impl FirstLease {
     /// Reaches so far ahead of the clock, and no further than the leases after it.
     pub(crate) fn lasting(self, duration: Option<Duration>) -> Self {
         Self { duration, ..self }
+    }
+
+    /// Lets no namespace be made whose secret another one has, of which these are the
+    /// fingerprints.
+    pub(crate) fn of_secret(self, same_secret: Vec<Fingerprint>) -> Self {
+        Self {
+            same_secret,
+            ..self
+        }
     }
 
     /// Calls the hook before each wait.
@@ -171,7 +183,9 @@ impl FirstLease {
         history: History,
         now_unix_ms: u64,
     ) -> Result<(), StoreError> {
-        let outcome = match store.init_if_new(namespace, &Init::new(history, now_unix_ms)) {
+        let mut init = Init::new(history, now_unix_ms);
+        init.same_secret.clone_from(&self.same_secret);
+        let outcome = match store.init_if_new(namespace, &init) {
             // Another process was faster.
             Ok(_) | Err(StoreError::AlreadyInitialised { .. }) => Ok(()),
             Err(error) => Err(error),

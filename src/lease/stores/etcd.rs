@@ -163,7 +163,7 @@ impl LeaseStore for EtcdStore {
         // Before anything is sent.
         init.limits.validate(namespace.layout())?;
         let deadline = self.deadline();
-        let keys = keys_with_secret(namespace);
+        let keys = keys_with_secrets(namespace, &init.claims(namespace));
         self.cluster.change("init", &keys, &deadline, |_, reply| {
             if reply.body.key_value(0)?.is_some() {
                 return Err(namespace.already_initialised());
@@ -173,7 +173,7 @@ impl LeaseStore for EtcdStore {
             let record = StoreRecord::create(namespace, init, &incarnation, reply.dated()?)?;
             let value = record::encode_record(&record, header.raft_term)?;
             Ok(Change {
-                puts: puts_with_secret(namespace, &reply.body, value)?,
+                puts: puts_with_secret(namespace, &keys, &reply.body, value)?,
                 answer: record,
             })
         })
@@ -318,7 +318,7 @@ impl LeaseStore for EtcdStore {
 
     fn upgrade(&mut self, namespace: &Namespace, former: Fingerprint) -> Result<bool, StoreError> {
         let deadline = self.deadline();
-        let keys = keys_with_secret(namespace);
+        let keys = keys_with_secrets(namespace, &[namespace.fingerprint()]);
         self.cluster
             .change("upgrade", &keys, &deadline, |_, reply| {
                 let kv = reply.body.key_value(0)?;
@@ -332,7 +332,7 @@ impl LeaseStore for EtcdStore {
                     Some(row) => {
                         let value = record::encode_row(row, raft_term)?;
                         Change {
-                            puts: puts_with_secret(namespace, &reply.body, value)?,
+                            puts: puts_with_secret(namespace, &keys, &reply.body, value)?,
                             answer: true,
                         }
                     }
@@ -354,29 +354,33 @@ impl fmt::Debug for EtcdStore {
     }
 }
 
-/// The keys of the record and, where there is one, of the namespace's secret.
-fn keys_with_secret(namespace: &Namespace) -> Vec<String> {
+/// The keys of the record and, where there is one, of the namespace's secret: for each
+/// fingerprint that no other namespace may have, its own first. A transaction compares them
+/// all, so of two that claim one secret at two widths the second finds the first.
+fn keys_with_secrets(namespace: &Namespace, claims: &[Fingerprint]) -> Vec<String> {
     let mut keys = vec![record::record_key(namespace)];
     if namespace.fingerprint() != Fingerprint::PLAIN {
-        keys.push(record::secret_key(namespace.fingerprint()));
+        keys.extend(claims.iter().map(|&claimed| record::secret_key(claimed)));
     }
     keys
 }
 
 /// Writes this value of the record, and claims the namespace's secret unless another
-/// namespace has. `reply` has what [`keys_with_secret`] names.
+/// namespace has. `reply` has these `keys` of [`keys_with_secrets`].
 fn puts_with_secret(
     namespace: &Namespace,
+    keys: &[String],
     reply: &TxnReply,
     value: String,
 ) -> Result<Vec<Value>, StoreError> {
-    let keys = keys_with_secret(namespace);
-    let mut puts = vec![wire::put(&keys[0], &value)];
-    if let Some(secret_key) = keys.get(1) {
-        let claimed = reply.key_value(1)?;
+    for place in 1..keys.len() {
+        let claimed = reply.key_value(place)?;
         let owner = claimed.map(|kv| String::from_utf8_lossy(&kv.value));
         namespace.check_secret(owner.as_deref())?;
-        puts.push(wire::put(secret_key, namespace.name()));
+    }
+    let mut puts = Vec::with_capacity(2);
+    for (key, value) in keys.iter().zip([value.as_str(), namespace.name()]) {
+        puts.push(wire::put(key, value));
     }
     Ok(puts)
 }

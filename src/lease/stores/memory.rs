@@ -214,8 +214,9 @@ impl LeaseStore for MemoryStore {
         if server.spaces.contains_key(namespace.name()) {
             return Err(namespace.already_initialised());
         }
+        let claims = init.claims(namespace);
         let mut known = server.spaces.values().map(|space| &space.record.namespace);
-        let owner = known.find(|known| known.fingerprint() == namespace.fingerprint());
+        let owner = known.find(|known| claims.contains(&known.fingerprint()));
         namespace.check_secret(owner.map(Namespace::name))?;
         let store_unix_ms = server.clock.unix_ms();
         let record = StoreRecord::create(namespace, init, &server.incarnation, store_unix_ms)?;

@@ -264,6 +264,7 @@ impl LeaseStore for RedisStore {
         };
         let mut arguments = vec![history.to_owned()];
         arguments.extend(script::fields(&RecordRow::new(&record)));
+        arguments.extend(init.claims(namespace).iter().map(Fingerprint::to_string));
         let answer = self.run(Script::Init, namespace, &arguments)?;
         match &*answer.tag {
             "made" => answer.record(),

@@ -143,12 +143,19 @@ impl<S: Session> Client<S> {
                 incarnation,
             } = present;
             let record = StoreRecord::create(namespace, init, &incarnation, unix_ms)?;
-            refuse_second_use(session, namespace)?;
-            match session.create(&RecordRow::new(&record), blocks) {
+            let claims = init.claims(namespace);
+            let (own, others) = claims.split_at(claims.len().min(1));
+            refuse_second_use(session, namespace, own)?;
+            match session.insert(&RecordRow::new(&record)) {
                 // Another one was faster, and has the name or the secret.
                 Err(Failure::Duplicate(cause)) => Err(Failure::Again(cause)),
-                created => created.map(|()| record),
-            }
+                inserted => inserted,
+            }?;
+            // No index compares these. Of two transactions at once that claim one secret at
+            // two widths, each has its row in place by now, so one of them meets the other's.
+            refuse_second_use(session, namespace, others)?;
+            session.add_blocks(namespace.name(), blocks)?;
+            Ok(record)
         })
     }
 
@@ -166,7 +173,7 @@ impl<S: Session> Client<S> {
             if session.begin_init(namespace.name())?.is_some() {
                 return Err(overtaken());
             }
-            refuse_second_use(session, namespace)?;
+            refuse_second_use(session, namespace, &[namespace.fingerprint()])?;
             match session.upgrade(&old, &new) {
                 Ok(true) => Ok(true),
                 Ok(false) => Err(overtaken()),
@@ -415,12 +422,19 @@ fn overtaken() -> Failure {
     Failure::Again("another transaction changed the same rows at that moment".into())
 }
 
-/// Refuses a secret that another namespace has. In the end an index does; this says
-/// which namespace it is.
-fn refuse_second_use<S: Session>(session: &mut S, namespace: &Namespace) -> Result<(), Failure> {
+/// Refuses a secret of which another namespace has one of these fingerprints. In the end an
+/// index does for the namespace's own; this says which namespace it is.
+fn refuse_second_use<S: Session>(
+    session: &mut S,
+    namespace: &Namespace,
+    claims: &[Fingerprint],
+) -> Result<(), Failure> {
     if namespace.fingerprint() == Fingerprint::PLAIN {
         return Ok(());
     }
-    let owner = session.namespace_of(&namespace.fingerprint().to_string())?;
-    Ok(namespace.check_secret(owner.as_deref())?)
+    for claimed in claims {
+        let owner = session.namespace_of(&claimed.to_string())?;
+        namespace.check_secret(owner.as_deref())?;
+    }
+    Ok(())
 }

@@ -214,7 +214,7 @@ impl Session for MySession {
         self.server_state().map(Some)
     }
 
-    fn create(&mut self, record: &RecordRow, blocks: u64) -> Result<(), Failure> {
+    fn insert(&mut self, record: &RecordRow) -> Result<(), Failure> {
         self.change(
             sql::CREATE_RECORD,
             (
@@ -230,12 +230,16 @@ impl Session for MySession {
                 &record.incarnation,
                 secret(record),
             ),
-        )?;
-        self.change(sql::CREATE_FIRST_BLOCK, (&record.name,))?;
+        )
+        .map(drop)
+    }
+
+    fn add_blocks(&mut self, namespace: &str, blocks: u64) -> Result<(), Failure> {
+        self.change(sql::CREATE_FIRST_BLOCK, (namespace,))?;
         // A power of two, as the nodes of every layout and block are.
         let mut made = 1;
         while made < blocks {
-            self.change(sql::DOUBLE_BLOCKS, (made, &record.name))?;
+            self.change(sql::DOUBLE_BLOCKS, (made, namespace))?;
             made *= 2;
         }
         self.end_transaction()

@@ -145,7 +145,9 @@ pub(super) const CREATE_RECORD: &str = concat!(
     ", `secret`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 );
 
-pub(super) const NAMESPACE_OF: &str = "SELECT `name` FROM ringflake_namespace WHERE `secret` = ?";
+/// The lock makes it wait for another one that has written this secret and not committed.
+pub(super) const NAMESPACE_OF: &str =
+    "SELECT `name` FROM ringflake_namespace WHERE `secret` = ? LOCK IN SHARE MODE";
 
 pub(super) const UPGRADE_RECORD: &str = "\
     UPDATE ringflake_namespace SET `format` = ?, `fingerprint` = ?, `secret` = ?

@@ -175,7 +175,7 @@ impl Session for PgSession {
         self.server_state(&present).map(Some)
     }
 
-    fn create(&mut self, record: &RecordRow, blocks: u64) -> Result<(), Failure> {
+    fn insert(&mut self, record: &RecordRow) -> Result<(), Failure> {
         let made = self.change(
             sql::CREATE_RECORD,
             &[
@@ -191,10 +191,13 @@ impl Session for PgSession {
                 (&record.incarnation, Type::TEXT),
             ],
         )?;
-        expect_rows(made, 1)?;
+        expect_rows(made, 1)
+    }
+
+    fn add_blocks(&mut self, namespace: &str, blocks: u64) -> Result<(), Failure> {
         let made = self.change(
             sql::CREATE_BLOCKS,
-            &[(&record.name, Type::TEXT), (&to_column(blocks), Type::INT8)],
+            &[(&namespace, Type::TEXT), (&to_column(blocks), Type::INT8)],
         )?;
         expect_rows(made, blocks)?;
         self.end_transaction()

@@ -71,7 +71,7 @@ pub(super) const SERVER_STATE: &str = concat!(
             AND relpersistence <> 'p')"
 );
 
-/// Lets one `init` at a time look for the tables. Freed when the transaction
+/// Lets one `init` at a time look for the tables, and for a secret in use. Freed when the transaction
 /// ends. The number is "ringflak" in ASCII.
 pub(super) const INIT_LOCK: &str = "SELECT pg_advisory_xact_lock(8244241983257469291)";
 

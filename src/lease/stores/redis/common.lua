@@ -177,8 +177,8 @@ local function open_record()
 end
 
 -- Ends in 'in_use' with the name of another namespace that has the secret.
-local function refuse_second_use()
-  local other = redis.call('HGET', SECRETS, NAMESPACE.fingerprint)
+local function refuse_second_use(fingerprint)
+  local other = redis.call('HGET', SECRETS, fingerprint)
   if NAMESPACE.fingerprint ~= PLAIN and other and other ~= NAMESPACE.name then
     answer('in_use', other)
   end

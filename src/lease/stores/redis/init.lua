@@ -1,7 +1,8 @@
 -- Makes the record: 'made', 'exists' or 'in_use'.
 --
 -- The fields come in the order of FIELDS; those for the floor and the
--- incarnation are decided here.
+-- incarnation are decided here. After them come the fingerprints that no other
+-- namespace may have.
 
 return run(function()
   if redis.call('EXISTS', RECORD) == 1 then
@@ -10,7 +11,9 @@ return run(function()
   if online < REPLICAS then
     answer('replicas')
   end
-  refuse_second_use()
+  for i = FIRST + #FIELDS + 1, #ARGV do
+    refuse_second_use(ARGV[i])
+  end
   local record = {}
   for i, field in ipairs(FIELDS) do
     record[field] = ARGV[FIRST + i]

@@ -24,7 +24,7 @@ return run(function()
   if record.format ~= format or record.fingerprint ~= former then
     answer('changed')
   end
-  refuse_second_use()
+  refuse_second_use(NAMESPACE.fingerprint)
   redis.call('HSET', RECORD, 'format', NAMESPACE.format, 'fingerprint', NAMESPACE.fingerprint)
   note_secret()
   answer('upgraded')

@@ -128,11 +128,16 @@ pub(in crate::lease::stores) trait Session: Sized {
     /// a transaction; none if the namespace is on record.
     fn begin_init(&mut self, namespace: &str) -> Result<Option<ServerState>, Failure>;
 
-    /// The namespace that has this fingerprint in the present format.
+    /// The namespace that has this fingerprint in the present format. Waits for the end of
+    /// another transaction that has written it; or there is no other since
+    /// [`begin_init`](Self::begin_init).
     fn namespace_of(&mut self, fingerprint: &str) -> Result<Option<String>, Failure>;
 
-    /// Writes the record and `blocks` rows, and commits.
-    fn create(&mut self, record: &RecordRow, blocks: u64) -> Result<(), Failure>;
+    /// Writes the record.
+    fn insert(&mut self, record: &RecordRow) -> Result<(), Failure>;
+
+    /// Writes the rows of as many blocks, and commits.
+    fn add_blocks(&mut self, namespace: &str, blocks: u64) -> Result<(), Failure>;
 
     /// Writes the format and the fingerprint of `new` if all that never changes is as
     /// in `old`, commits, and answers whether it did.

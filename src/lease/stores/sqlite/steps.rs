@@ -61,7 +61,7 @@ impl SqliteStore {
         if known.is_some() {
             return Err(namespace.already_initialised());
         }
-        refuse_second_use(connection, namespace).map_err(described)?;
+        refuse_second_use(connection, namespace, &init.claims(namespace)).map_err(described)?;
         let mut txn = self.txn(&opened, Space::new(record))?;
         if init.history == History::New {
             txn.refuse_emptied()?;
@@ -89,7 +89,8 @@ impl SqliteStore {
         let Some(upgraded) = known.upgraded(namespace, former)? else {
             return Ok(false);
         };
-        refuse_second_use(connection, namespace).map_err(described)?;
+        let claims = [namespace.fingerprint()];
+        refuse_second_use(connection, namespace, &claims).map_err(described)?;
         tables::make(connection, &opened.name, self.kind).map_err(described)?;
         tables::write_format(connection, &upgraded).map_err(described)?;
         opened.session.commit("upgrade")?;
@@ -211,12 +212,16 @@ impl SqliteStore {
 pub(in crate::lease::stores) fn refuse_second_use(
     connection: &Connection,
     namespace: &Namespace,
+    claims: &[Fingerprint],
 ) -> Result<(), StepError> {
     if namespace.fingerprint() == Fingerprint::PLAIN {
         return Ok(());
     }
-    let owner = tables::read_name(connection, namespace.fingerprint())?;
-    Ok(namespace.check_secret(owner.as_deref())?)
+    for &claimed in claims {
+        let owner = tables::read_name(connection, claimed)?;
+        namespace.check_secret(owner.as_deref())?;
+    }
+    Ok(())
 }
 
 /// The block of a grant that is to be changed.

@@ -83,7 +83,8 @@ impl SqliteStore {
         if make().map_err(described)?.is_some() {
             return Ok(());
         }
-        refuse_second_use(connection, namespace).map_err(described)?;
+        let claims = [namespace.fingerprint()];
+        refuse_second_use(connection, namespace, &claims).map_err(described)?;
         let mut txn = self.txn(&opened, Space::new(log.record.clone()))?;
         txn.adopt();
         txn.insert()
