@@ -17,8 +17,8 @@ use std::fmt;
 /// IDs of two widths under one secret come twice: half of the raws have the same ID in 63 bits
 /// as in 64, and one of 53 bits may be any ID of the others. So stores and data directories
 /// keep the width with the secret, in its [fingerprint](crate::lease::Fingerprint::of_width),
-/// and a namespace is refused with another one. For another width take a new secret and a
-/// new namespace.
+/// and a namespace is refused with another one, or a new namespace with a secret that another
+/// has. For another width take a new secret and a new namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum IdWidth {

@@ -72,6 +72,32 @@ fn a_store_in_memory_refuses_another_width() {
     check(|number| stores[number].clone());
 }
 
+#[test]
+fn a_builder_makes_no_namespace_for_a_secret_of_another_width() {
+    let mut store = MemoryStore::new(Arc::new(SystemClock));
+    let init = Init::new(History::New, SystemClock.unix_ms());
+    for [width, offered] in [WIDTHS, [IdWidth::Positive, IdWidth::Full]] {
+        let secret = secret_of_its_own();
+        let print = Fingerprint::of_width(&secret, width);
+        let name = format!("{width}-orders");
+        let orders = Namespace::new(&name, &LAYOUT, print).unwrap();
+        store.init(&orders, &init).unwrap();
+        let built = CachedGenerator::builder(LAYOUT)
+            .secret(&secret)
+            .id_width(offered)
+            .lease_store(store.clone())
+            .namespace("bills")
+            .init_if_new(History::Unknown)
+            .capacity(64)
+            .build();
+        let error = built.unwrap_err();
+        let BuildError::Store(StoreError::SecretInUse { other, .. }) = &error else {
+            panic!("{error:?}")
+        };
+        assert_eq!(*other, name);
+    }
+}
+
 #[cfg(feature = "sqlite")]
 #[test]
 fn a_sqlite_store_refuses_another_width() {

@@ -83,6 +83,14 @@ fn a_store_keeps_the_width_that_it_was_initialised_with() {
     assert!(ids.iter().all(|id| id >> 63 == 0));
     // The advice names the width as well.
     let missing = format!("{space} --id-width positive").replace("orders", "bills");
+    // Nor has another namespace the secret, at whatever width.
+    for width in ["full", "positive"] {
+        let bills = space.replace("orders", "bills");
+        let refused = home.refuse(format!(
+            "store init --history new {bills} --id-width {width}"
+        ));
+        assert_says(&refused, &["bills", "namespace orders already"]);
+    }
     let refused = home.refuse(format!("store check {missing}"));
     assert_says(&refused, &["'ringflake store init", "--id-width positive"]);
 }
