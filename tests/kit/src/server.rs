@@ -5,6 +5,7 @@ pub mod clock;
 pub mod etcd;
 mod lent;
 pub mod mariadb;
+mod port;
 pub mod postgres;
 pub mod redis;
 mod template;
@@ -13,7 +14,6 @@ use std::ffi::CStr;
 use std::fs::{self, File};
 use std::io;
 use std::mem;
-use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -27,6 +27,7 @@ pub use self::clock::Clock;
 pub use self::etcd::Etcd;
 pub use self::lent::{Lent, Reusable};
 pub use self::mariadb::MariaDb;
+pub use self::port::free_port;
 pub use self::postgres::{Postgres, Session};
 pub use self::redis::Redis;
 
@@ -133,12 +134,6 @@ pub fn locate(program: &str) -> Option<PathBuf> {
         })
         .map(|directory| directory.join(program))
         .find(|candidate| candidate.is_file())
-}
-
-/// A port of 127.0.0.1 that nobody listened on a moment ago.
-pub fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    listener.local_addr().unwrap().port()
 }
 
 /// A directory that the server's own user may enter and write.
