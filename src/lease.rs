@@ -115,7 +115,7 @@ pub use self::protocol::{
     Expiry, GrantState, GrantStatus, LeaseHealth, LeasePlan, LeaseStatus, PlanError,
 };
 pub use self::quarantine::Quarantined;
-pub use self::record::{Incarnation, StoreRecord};
+pub use self::record::{Incarnation, LowestMarks, MarkWindow, StoreRecord};
 pub use self::rectangle::{Lease, LeaseError};
 pub(crate) use self::registry::{Conflict, Rectangle, Space};
 pub(crate) use self::renewal::{

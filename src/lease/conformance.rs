@@ -11,6 +11,7 @@ mod batch;
 mod damage;
 mod floor;
 mod given;
+mod past;
 mod renewal;
 mod secrets;
 
@@ -110,6 +111,15 @@ impl<'a> Suite<'a> {
         self.keeps_namespaces_apart();
         self.lists_and_reports();
         self.serves_many_connections();
+        if self.grants_the_past() {
+            self.reaches_back_as_far_as_the_history_says();
+            self.grants_the_past_apart_from_all_else();
+            self.leaves_the_past_of_blocks_of_the_present();
+            self.takes_for_past_what_is_over_alone();
+            self.closes_the_past_below_the_floor();
+            self.fences_whoever_had_the_block_before();
+            self.closes_the_past_that_it_forgot();
+        }
         if let Some(damage) = self.damage {
             self.quarantines_a_damaged_block(damage);
             self.grants_nothing_of_damaged_blocks_alone(damage);

@@ -87,6 +87,48 @@ pub enum StoreError {
         /// renew it before that if it is alive.
         retry_after: Duration,
     },
+    /// The past ticks that were asked for begin before the namespace's floor.
+    BeforeFloor {
+        /// Their first tick.
+        start: u64,
+        /// When it begins, in milliseconds since 1970.
+        start_unix_ms: u64,
+        /// The floor, in ticks.
+        floor: u64,
+        /// When that tick begins, in milliseconds since 1970.
+        floor_unix_ms: u64,
+    },
+    /// The past ticks that were asked for are not over by the store's clock.
+    NotPast {
+        /// Their end, in ticks.
+        end: u64,
+        /// When that tick begins, in milliseconds since 1970.
+        end_unix_ms: u64,
+        /// The latest end that is allowed at present, in ticks.
+        latest: u64,
+        /// When that tick begins, in milliseconds since 1970.
+        latest_unix_ms: u64,
+    },
+    /// Of every block something was given away that ends after the first of the past ticks
+    /// that were asked for.
+    PastExhausted {
+        /// How many blocks were asked for.
+        wanted: u32,
+        /// How many blocks the namespace has.
+        blocks: u64,
+        /// The first of the ticks.
+        start: u64,
+        /// When it begins, in milliseconds since 1970.
+        start_unix_ms: u64,
+        /// When the past begins of which a block can be had, in milliseconds since 1970; it
+        /// may lie ahead. None where no block is sound.
+        lowest_mark_unix_ms: Option<u64>,
+    },
+    /// The store grants no ticks of the past.
+    PresentOnly {
+        /// Which store, without credentials.
+        store: String,
+    },
     /// The floor lies so far ahead that no grant can start there yet.
     FloorAhead {
         /// The floor, in ticks.

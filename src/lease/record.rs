@@ -1,17 +1,19 @@
 //! The rules of a store's decisions.
 
+mod choice;
+
 use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
+pub use self::choice::{LowestMarks, MarkWindow};
 use crate::layout::Layout;
 use crate::lease::block::{Block, BlockState, Epoch};
 use crate::lease::confirmed::Confirmed;
 use crate::lease::error::{Fence, StoreError};
-use crate::lease::grant::Grant;
 use crate::lease::limits::StoreLimits;
 use crate::lease::namespace::Namespace;
-use crate::lease::request::{Acquire, Floor, History, Init, Renew};
+use crate::lease::request::{Floor, History, Init, Renew};
 
 /// The identity of a store's history: of the server and of its timeline.
 ///
@@ -90,6 +92,7 @@ impl StoreRecord {
         let mut record = Self::new(namespace.clone(), init.limits, 0, incarnation.clone());
         let now = record.tick_at(store_unix_ms)?;
         record.floor = match init.history {
+            History::Unused => 0,
             History::New => now,
             History::Unknown => record.floor_over_lost_grants(now),
         };
@@ -233,12 +236,6 @@ impl StoreRecord {
             .min(self.layout().ticks())
     }
 
-    /// The first tick at which the horizon reaches past this one, so that a grant can
-    /// begin there.
-    pub(super) fn reached_from(&self, tick: u64) -> u64 {
-        tick.saturating_add(1).saturating_sub(self.horizon_ticks())
-    }
-
     /// The first tick of a grant that is made now, on a block whose mark has passed.
     pub fn earliest_start(&self, now: u64) -> u64 {
         now.max(self.floor)
@@ -250,60 +247,6 @@ impl StoreRecord {
         let start = self.earliest_start(now).max(hwm_end);
         let end = start.saturating_add(length).min(self.horizon_end(now));
         (start < end).then_some(start..end)
-    }
-
-    /// The grant of a block in this state, and the state that it leaves the block in; none
-    /// when the grant would be empty. `store_unix_ms` is the store's time in milliseconds
-    /// since 1970, from which `now` was computed.
-    pub fn granted(
-        &self,
-        now: u64,
-        store_unix_ms: u64,
-        before: &BlockState,
-        acquire: &Acquire,
-    ) -> Option<(Grant, BlockState)> {
-        let ticks = self.grant(now, before.hwm_end, acquire.length)?;
-        let mut after = BlockState::new(before.block, before.epoch.next(), ticks.end);
-        after.granted_unix_ms = Some(store_unix_ms);
-        after.holder.clone_from(&acquire.holder);
-        Some((Grant::new(after.block, after.epoch, ticks), after))
-    }
-
-    /// The first tick at which a block that was granted can be granted again, if
-    /// nobody renews it and the floor is not in the way.
-    pub fn free_from(&self, block: &BlockState) -> u64 {
-        if block.released {
-            self.reached_from(block.hwm_end)
-        } else {
-            block.hwm_end
-        }
-    }
-
-    /// The first tick at which one of these blocks can be granted again; none if there
-    /// is no block.
-    pub(super) fn first_free<'a>(
-        &self,
-        blocks: impl IntoIterator<Item = &'a BlockState>,
-    ) -> Option<u64> {
-        let free_from = |block| self.free_from(block);
-        blocks.into_iter().map(free_from).min()
-    }
-
-    /// As [`first_free`](Self::first_free), of blocks of which the store knows the lowest
-    /// mark of one that is held, and of one that was released.
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
-    pub(super) fn first_free_of_marks(
-        &self,
-        held: Option<u64>,
-        released: Option<u64>,
-    ) -> Option<u64> {
-        let block = |mark, released| BlockState {
-            released,
-            ..BlockState::new(Block::new(0), Epoch::FIRST, mark)
-        };
-        let held = held.map(|mark| block(mark, false));
-        let released = released.map(|mark| block(mark, true));
-        self.first_free(held.iter().chain(&released))
     }
 
     /// Where a grant that ends at `known_end` ends after a renewal.
@@ -401,36 +344,6 @@ impl StoreRecord {
         Err(StoreError::Fenced { block, fence })
     }
 
-    /// Why nothing could be granted, at the store's time in milliseconds since
-    /// 1970. `free_from` is the minimum of [`free_from`](Self::free_from) over the
-    /// blocks that were granted.
-    pub fn refusal(&self, store_unix_ms: u64, now: u64, wanted: u32, free_from: u64) -> StoreError {
-        let layout = self.layout();
-        let start = self.earliest_start(now);
-        let retry_after = |tick| {
-            let at = layout.tick_start_unix_ms(tick);
-            Duration::from_millis(at.saturating_sub(store_unix_ms))
-        };
-        if start >= layout.ticks() {
-            StoreError::LayoutEnded {
-                start,
-                layout_ticks: layout.ticks(),
-            }
-        } else if start >= self.horizon_end(now) {
-            StoreError::FloorAhead {
-                floor: self.floor,
-                horizon_end: self.horizon_end(now),
-                retry_after: retry_after(self.reached_from(self.floor)),
-            }
-        } else {
-            StoreError::Exhausted {
-                wanted,
-                blocks: self.namespace.blocks(),
-                retry_after: retry_after(free_from),
-            }
-        }
-    }
-
     fn layout(&self) -> &Layout {
         self.namespace.layout()
     }
@@ -444,6 +357,7 @@ impl StoreRecord {
 mod tests {
     use super::*;
     use crate::lease::fingerprint::Fingerprint;
+    use crate::lease::grant::Grant;
     use crate::lease::holder::Holder;
 
     const NOW: u64 = 1_000;
@@ -463,35 +377,6 @@ mod tests {
         state.granted_unix_ms = Some(1);
         state.holder = Some(Holder::new("before", "1"));
         state
-    }
-
-    #[test]
-    fn a_grant_begins_at_the_mark_and_leaves_the_next_one() {
-        let asked = Acquire::new(1, 100, STORE_MS).held_by(Holder::new("after", "2"));
-        for (mark, length, expected) in [
-            (0, 100, Some(1_000..1_100)),
-            (1_000, 100, Some(1_000..1_100)),
-            (1_001, 100, Some(1_001..1_101)),
-            (1_550, 100, Some(1_550..1_600)),
-            (1_000, u64::MAX, Some(1_000..1_600)),
-            (1_599, 1, Some(1_599..1_600)),
-            (1_600, 1, None),
-        ] {
-            let acquire = Acquire {
-                length,
-                ..asked.clone()
-            };
-            let granted = record().granted(NOW, STORE_MS, &state(7, mark), &acquire);
-            let expected = expected.map(|ticks: Range<u64>| {
-                let mut after = BlockState::new(BLOCK, Epoch::new(8), ticks.end);
-                after.granted_unix_ms = Some(STORE_MS);
-                after.holder = Some(Holder::new("after", "2"));
-                (Grant::new(BLOCK, Epoch::new(8), ticks), after)
-            });
-            assert_eq!(granted, expected, "{mark} {length}");
-        }
-        let fresh = record().granted(NOW, STORE_MS, &BlockState::never_granted(BLOCK), &asked);
-        assert_eq!(fresh.unwrap().0.epoch, Epoch::FIRST);
     }
 
     #[test]

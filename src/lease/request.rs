@@ -1,5 +1,7 @@
 //! Requests to a store.
 
+use std::ops::Range;
+
 use crate::cipher::Secret;
 use crate::lease::block::{Block, Epoch};
 use crate::lease::confirmed::Confirmed;
@@ -18,8 +20,11 @@ pub const MAX_ACQUIRE: u32 = 127;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum History {
+    /// No ID of this layout and secret was ever issued. Grants start at once, and those of
+    /// the [past](Acquire::past) reach back to the layout's epoch.
+    Unused,
     /// No ID of this layout and secret was ever issued with the tick that is
-    /// running or a later one. Grants start at once.
+    /// running or a later one. Grants start at once; none reaches back before that tick.
     New,
     /// IDs were issued under a record that is lost. Grants start above
     /// everything that a lost grant can reach, and so only after
@@ -110,8 +115,10 @@ impl Init {
 pub struct Acquire {
     /// How many, from 1 to [`MAX_ACQUIRE`].
     pub blocks: u32,
-    /// For how many ticks, from 1.
+    /// For how many ticks, from 1. Those of the past have their own.
     pub length: u64,
+    /// These ticks, which are over, instead of some from now on.
+    pub past: Option<Range<u64>>,
     /// The caller's time, in milliseconds since 1970.
     pub now_unix_ms: u64,
     /// The requesting process, for the listing.
@@ -127,9 +134,50 @@ impl Acquire {
         Self {
             blocks,
             length,
+            past: None,
             now_unix_ms,
             holder: None,
             evidence: Vec::new(),
+        }
+    }
+
+    /// For these ticks since the layout's epoch, half-open, which must be over: for IDs of
+    /// moments that lie in the past. The interval of each grant is all of them.
+    ///
+    /// Granted are blocks of which nothing was given away from the first of these ticks on:
+    /// those whose mark lies at or before it. The mark then moves to the end, as at each
+    /// grant. So the block is not granted for the time before it any more; and the past can
+    /// be granted of no block that serves the present. A store grants those
+    /// never granted first, so a namespace has such blocks only as long as it had fewer
+    /// grants than blocks.
+    ///
+    /// Nothing below the namespace's floor is granted. That is 0 after [`History::Unused`],
+    /// and else the tick at which the namespace was initialised, or a later one; after each
+    /// loss that the store notices it lies above the present.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::sync::Arc;
+    /// use ringflake::{Layout, ManualClock};
+    /// use ringflake::lease::{
+    ///     Acquire, Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace,
+    /// };
+    ///
+    /// let now = 1_760_000_000_000;
+    /// let mut store = MemoryStore::new(Arc::new(ManualClock::new(now)));
+    /// let orders = Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::PLAIN)?;
+    /// store.init(&orders, &Init::new(History::Unused, now))?;
+    ///
+    /// let import = store.acquire(&orders, &Acquire::past(1, 0..30_000_000, now))?.remove(0);
+    /// assert_eq!(import.ticks, 0..30_000_000);
+    /// let again = store.acquire(&orders, &Acquire::past(1, 0..30_000_000, now))?.remove(0);
+    /// assert_ne!(again.block, import.block);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn past(blocks: u32, ticks: Range<u64>, now_unix_ms: u64) -> Self {
+        Self {
+            past: Some(ticks.clone()),
+            ..Self::new(blocks, ticks.end.saturating_sub(ticks.start), now_unix_ms)
         }
     }
 
@@ -160,7 +208,17 @@ impl Acquire {
                 max: u64::from(MAX_ACQUIRE),
             });
         }
-        if self.length == 0 {
+        if let Some(past) = &self.past {
+            let min = past.start.saturating_add(1);
+            if past.end < min {
+                return Err(StoreError::Invalid {
+                    what: "the end of the past ticks",
+                    value: past.end,
+                    min,
+                    max: u64::MAX,
+                });
+            }
+        } else if self.length == 0 {
             return Err(StoreError::Invalid {
                 what: "the length in ticks",
                 value: 0,

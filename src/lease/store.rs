@@ -58,10 +58,10 @@ pub trait LeaseStore: Send + fmt::Debug {
     /// As [`init`](Self::init), for a program that gives the same `history` at
     /// each of its starts, whatever may have happened since the one before.
     ///
-    /// Such a program's [`History::New`] is known to hold only at its first start.
-    /// So this refuses it if a missing namespace may have been lost: in a store
+    /// Such a program's [`History::New`] or [`History::Unused`] is known to hold only at
+    /// its first start. So this refuses them if a missing namespace may have been lost: in a store
     /// that can lose what it has confirmed, or that has lost something. The
-    /// default implementation always refuses it.
+    /// default implementation always refuses them.
     ///
     /// # Errors
     /// [`StoreError::HistoryUnknown`], and those of [`init`](Self::init).
@@ -72,7 +72,7 @@ pub trait LeaseStore: Send + fmt::Debug {
     ) -> Result<StoreRecord, StoreError> {
         match init.history {
             History::Unknown => self.init(namespace, init),
-            History::New => Err(StoreError::HistoryUnknown {
+            History::New | History::Unused => Err(StoreError::HistoryUnknown {
                 namespace: namespace.name().to_owned(),
                 reason: "this store doesn't say whether it can lose what it has confirmed"
                     .to_owned(),
@@ -86,7 +86,11 @@ pub trait LeaseStore: Send + fmt::Debug {
     /// The store chooses the blocks, out of those whose mark lies at or before
     /// now or the floor, and, when they are used up, those released. An
     /// interval starts at `max(now, floor, hwm_end)` and has the length asked
-    /// for, or less where the horizon or the layout ends before.
+    /// for, or less where the horizon or the layout ends before. Of a request for the
+    /// [past](Acquire::past) it is the one asked for, and the blocks are those whose mark
+    /// lies at or before its start: [`StoreRecord::mark_window`] and
+    /// [`StoreRecord::granted`] have both rules. A store that grants no past answers
+    /// [`StoreError::PresentOnly`].
     ///
     /// In this order: refuse clocks that are too far apart; where the server's
     /// incarnation is not the recorded one, raise the floor over lost grants; choose.
@@ -100,7 +104,9 @@ pub trait LeaseStore: Send + fmt::Debug {
     /// [`StoreError::ClockSkew`], [`StoreError::ClockStepped`],
     /// [`StoreError::Copied`], [`StoreError::FloorAhead`],
     /// [`StoreError::Exhausted`], [`StoreError::HistoryLost`],
-    /// [`StoreError::LayoutEnded`], [`StoreError::Invalid`], and those of every method.
+    /// [`StoreError::LayoutEnded`], [`StoreError::Invalid`], and those of every method; for
+    /// the past [`StoreError::BeforeFloor`], [`StoreError::NotPast`],
+    /// [`StoreError::PastExhausted`] and [`StoreError::PresentOnly`].
     fn acquire(
         &mut self,
         namespace: &Namespace,

@@ -25,15 +25,17 @@ impl Voucher {
     ) -> Result<(), StoreError> {
         match (self, init.history, durability) {
             (Self::Person, ..) | (_, History::Unknown, _) | (_, _, Durability::Durable) => Ok(()),
-            (Self::Program, History::New, durability) => Err(StoreError::HistoryUnknown {
-                namespace: namespace.name().to_owned(),
-                reason: match durability {
-                    Durability::BestEffort { reason } => {
-                        format!("it is kept at best effort, since {reason}")
-                    }
-                    _ => "it is kept in memory, and forgotten with each process".to_owned(),
-                },
-            }),
+            (Self::Program, History::New | History::Unused, durability) => {
+                Err(StoreError::HistoryUnknown {
+                    namespace: namespace.name().to_owned(),
+                    reason: match durability {
+                        Durability::BestEffort { reason } => {
+                            format!("it is kept at best effort, since {reason}")
+                        }
+                        _ => "it is kept in memory, and forgotten with each process".to_owned(),
+                    },
+                })
+            }
         }
     }
 }

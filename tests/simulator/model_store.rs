@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use ringflake::lease::{
     Acquire, Block, BlockState, Confirmed, Durability, Epoch, Fence, Floor, Grant, Incarnation,
-    Init, LeaseStore, Listing, Namespace, Quarantined, Renew, StoreError, StoreLimits, StoreRecord,
-    StoreReport,
+    Init, LeaseStore, Listing, LowestMarks, Namespace, Quarantined, Renew, StoreError, StoreLimits,
+    StoreRecord, StoreReport,
 };
 
 use crate::mutations::Mutation;
@@ -272,9 +272,8 @@ impl LeaseStore for ModelStore {
         }
         if grants.is_empty() {
             let record = &self.state.record;
-            let free_from = self.sound().map(|block| record.free_from(block)).min();
-            let free_from = free_from.unwrap_or(now);
-            let refusal = record.refusal(self.now_unix_ms, now, acquire.blocks, free_from);
+            let lowest = LowestMarks::of(self.sound());
+            let refusal = record.refusal(self.now_unix_ms, now, acquire, lowest);
             if self.lacks(Mutation::FloorNotKept) {
                 self.state.record = before;
             }

@@ -81,6 +81,60 @@ impl fmt::Display for StoreError {
                  the first ends in {retry_after:?} if it is not renewed; \
                  hold fewer blocks a process or make blocks smaller in a new namespace"
             ),
+            Self::BeforeFloor {
+                start,
+                start_unix_ms,
+                floor,
+                floor_unix_ms,
+            } => write!(
+                f,
+                "the past ticks asked for begin at tick {start} ({}), and nothing is granted before \
+                 the namespace's floor, tick {floor} ({}), since it may have been given away without \
+                 this record: begin there or later, or give the IDs of the time before a namespace \
+                 and a secret of their own, initialised with 'ringflake store init --history unused'",
+                Utc(*start_unix_ms),
+                Utc(*floor_unix_ms),
+            ),
+            Self::NotPast {
+                end,
+                end_unix_ms,
+                latest,
+                latest_unix_ms,
+            } => write!(
+                f,
+                "the past ticks asked for end at tick {end} ({}), which is not over by the store's \
+                 clock: let them end at tick {latest} ({}) or before; IDs of the present are made by \
+                 the other generators",
+                Utc(*end_unix_ms),
+                Utc(*latest_unix_ms),
+            ),
+            Self::PastExhausted {
+                wanted,
+                blocks,
+                start,
+                start_unix_ms,
+                lowest_mark_unix_ms,
+            } => {
+                write!(
+                    f,
+                    "none of {wanted} blocks asked for is free from tick {start} ({}) on: of all \
+                     {blocks} something was given away that ends later",
+                    Utc(*start_unix_ms),
+                )?;
+                if let Some(lowest) = lowest_mark_unix_ms {
+                    write!(f, ", of one of them up to {}", Utc(*lowest))?;
+                }
+                f.write_str(
+                    "; ask for later ticks, or give these IDs a namespace and a secret of their own, \
+                     initialised with 'ringflake store init --history unused', and smaller blocks if \
+                     many imports are to come",
+                )
+            }
+            Self::PresentOnly { store } => write!(
+                f,
+                "{store} grants ticks of the present alone: ask the store behind it for those of the \
+                 past"
+            ),
             Self::FloorAhead {
                 floor,
                 horizon_end,

@@ -9,7 +9,7 @@ use crate::lease::error::StoreError;
 use crate::lease::grant::Grant;
 use crate::lease::namespace::Namespace;
 use crate::lease::quarantine::{self, Judged};
-use crate::lease::record::{Incarnation, StoreRecord};
+use crate::lease::record::{Incarnation, LowestMarks, StoreRecord};
 use crate::lease::report::{Durability, Listing, StoreReport};
 use crate::lease::request::{Acquire, Floor, Init, Renew};
 use crate::lease::store::LeaseStore;
@@ -192,16 +192,18 @@ impl Space {
     /// The state of a block before its next grant, for all that can be granted:
     /// first the fresh ones, then those whose mark has passed or that were
     /// released, the lowest mark first.
-    fn candidates(&self, now: u64, wanted: u32) -> Vec<BlockState> {
+    fn candidates(&self, now: u64, acquire: &Acquire) -> Vec<BlockState> {
         let record = &self.record;
-        let start = record.earliest_start(now);
+        let Some(window) = record.mark_window(now, acquire) else {
+            return Vec::new();
+        };
         let granted = self.blocks.len() as u64;
         let mut candidates: Vec<_> = (granted..record.namespace.blocks())
             .map(|index| BlockState::never_granted(Block::new(index)))
-            .take(wanted as usize)
+            .take(acquire.blocks as usize)
             .collect();
         let mut idle = self.sound();
-        idle.retain(|block| !block.is_held(start));
+        idle.retain(|block| !block.is_held(window.idle_until));
         idle.sort_unstable_by_key(|block| (block.hwm_end, block.block));
         candidates.extend(idle);
         candidates
@@ -269,14 +271,14 @@ impl LeaseStore for MemoryStore {
 
         let record = &space.record;
         let granted: Vec<_> = space
-            .candidates(now, acquire.blocks)
+            .candidates(now, acquire)
             .iter()
             .filter_map(|block| record.granted(now, store_unix_ms, block, acquire))
             .take(acquire.blocks as usize)
             .collect();
         if granted.is_empty() {
-            let free_from = record.first_free(&space.sound()).unwrap_or(now);
-            return Err(record.refusal(store_unix_ms, now, acquire.blocks, free_from));
+            let lowest = LowestMarks::of(&space.sound());
+            return Err(record.refusal(store_unix_ms, now, acquire, lowest));
         }
         let mut grants = Vec::with_capacity(granted.len());
         for (grant, block) in granted {

@@ -259,6 +259,7 @@ impl LeaseStore for RedisStore {
             });
         }
         let history = match init.history {
+            History::Unused => "unused",
             History::New => "new",
             History::Unknown => "unknown",
         };

@@ -214,7 +214,7 @@ impl<S: Session> Client<S> {
             }
             let refusal = match (lost, grants.as_slice()) {
                 (Some(lost), _) => Some(lost),
-                (None, []) => Some(refuse(session, &at, acquire.blocks)?),
+                (None, []) => Some(refuse(session, &at, acquire)?),
                 (None, _) => None,
             };
             if raised || refusal.is_none() {

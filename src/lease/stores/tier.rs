@@ -132,7 +132,8 @@ const SUB_GRANT: Duration = Duration::from_secs(120);
 ///
 /// # As a store
 /// [`init`](LeaseStore::init) and [`upgrade`](LeaseStore::upgrade) are the upstream
-/// store's. All else is about the machine: the listing shows sub-grants, the floor is
+/// store's. Ticks of the [past](Acquire::past) are granted by the upstream store alone:
+/// a tier refuses them with [`StoreError::PresentOnly`]. All else is about the machine: the listing shows sub-grants, the floor is
 /// that of the file. [`StoreError::Exhausted`] and [`StoreError::FloorAhead`] are
 /// answers of either. [`StoreError::Unavailable`] says that nothing is left of what the
 /// machine has, and that the upstream store can't be had.
@@ -299,6 +300,11 @@ impl LeaseStore for TierStore {
         acquire: &Acquire,
     ) -> Result<Vec<Grant>, StoreError> {
         acquire.validate()?;
+        if acquire.past.is_some() {
+            // It has upstream grants of the present, and sub-grants lie inside of them.
+            let store = "a tier of leases".to_owned();
+            return Err(StoreError::PresentOnly { store });
+        }
         let step = self.change(Operation::ACQUIRE, namespace, |log, at| {
             log.acquire(at, acquire)
         })?;

@@ -40,7 +40,7 @@ impl World {
             .and_then(|space| space.with_block_bits(16))
             .unwrap();
         let limits = StoreLimits::default().with_horizon(Duration::from_secs(HORIZON));
-        let init = Init::new(History::New, START_MS).with_limits(limits);
+        let init = Init::new(History::Unused, START_MS).with_limits(limits);
         store.init(&space, &init).unwrap();
         Self {
             space,
@@ -75,6 +75,7 @@ impl World {
                 length,
                 lost,
             } => self.acquire(blocks, length, lost),
+            Op::Past { start, length } => self.past(start, length),
             Op::Renew {
                 grant,
                 by,
@@ -115,6 +116,29 @@ impl World {
             if !lost {
                 self.grants.push(grant);
             }
+        }
+    }
+
+    fn past(&mut self, start: u64, length: u64) {
+        let past = start..start + length;
+        let ask = Acquire::past(2, past.clone(), self.clock.unix_ms());
+        let floor = self.listing().record.floor;
+        match self.store.acquire(&self.space, &ask) {
+            Ok(grants) => {
+                assert!(past.start >= floor && past.end <= self.tick(), "{past:?}");
+                for grant in grants {
+                    assert_eq!(grant.ticks, past);
+                    self.given.add(&grant);
+                    self.grants.push(grant);
+                }
+            }
+            Err(StoreError::BeforeFloor { .. }) => assert!(past.start < floor),
+            Err(StoreError::NotPast { .. }) => assert!(past.end > self.tick()),
+            Err(StoreError::PastExhausted { .. }) => {
+                let blocks = self.listing().blocks;
+                assert!(blocks.len() == 2 && blocks.iter().all(|it| it.hwm_end > past.start));
+            }
+            Err(other) => panic!("{other}"),
         }
     }
 
@@ -170,6 +194,11 @@ enum Op {
         length: u64,
         lost: bool,
     },
+    /// Of these ticks since the layout's epoch, or since the schedule began.
+    Past {
+        start: u64,
+        length: u64,
+    },
     Renew {
         grant: usize,
         by: u64,
@@ -217,8 +246,12 @@ fn op() -> impl Strategy<Value = Op> {
         Just(-200 * DAY_MS),
         Just(3650 * DAY_MS)
     ];
+    let began = LAYOUT.tick_at(START_MS).unwrap();
+    let start = prop_oneof![0..400_u64, began - 40..began + 40];
+    let past = (start, 1..20_u64).prop_map(|(start, length)| Op::Past { start, length });
     prop_oneof![
         8 => acquire,
+        4 => past,
         8 => renew,
         3 => any::<usize>().prop_map(|grant| Op::Release { grant }),
         1 => prop::option::of(0..40_u64).prop_map(|by| Op::RaiseFloor { by }),

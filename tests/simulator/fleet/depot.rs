@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use ringflake::lease::protocol::{Answer, Request};
 use ringflake::lease::{
-    Acquire, Block, BlockState, Epoch, Grant, History, Incarnation, Init, Namespace, StoreError,
-    StoreRecord,
+    Acquire, Block, BlockState, Epoch, Grant, History, Incarnation, Init, LowestMarks, Namespace,
+    StoreError, StoreRecord,
 };
 
 use crate::scenario::{LAYOUT, START_MS};
@@ -77,9 +77,11 @@ impl Depot {
             self.put(after, now);
         }
         if grants.is_empty() {
-            let free_from = self.by_mark.first().map_or(now, |(mark, _)| *mark);
-            let refusal = self.record.refusal(unix_ms, now, acquire.blocks, free_from);
-            return Err(refusal);
+            let lowest = LowestMarks {
+                held: self.by_mark.first().map(|(mark, _)| *mark),
+                released: None,
+            };
+            return Err(self.record.refusal(unix_ms, now, acquire, lowest));
         }
         Ok(grants)
     }

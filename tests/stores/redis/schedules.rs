@@ -139,6 +139,21 @@ impl Twins {
                 let result = self.call(|store, space| store.acquire(space, &ask));
                 self.grants.extend(result.into_iter().flatten());
             }
+            Op::Past {
+                blocks,
+                start,
+                length,
+            } => {
+                let now = self.space.layout().tick_at(now_ms).unwrap_or(0);
+                let start = match start {
+                    Start::Epoch(start) => start,
+                    Start::Ago(ago) => now.saturating_sub(ago),
+                };
+                let past = start..start.saturating_add(length);
+                let ask = Acquire::past(blocks, past, now_ms);
+                let result = self.call(|store, space| store.acquire(space, &ask));
+                self.grants.extend(result.into_iter().flatten());
+            }
             Op::Renew { grant, by, off } => {
                 let Some(at) = grant.checked_rem(self.grants.len()) else {
                     return;
@@ -207,6 +222,13 @@ enum Off {
     Block(u64),
 }
 
+/// In ticks after the layout's epoch, or before now.
+#[derive(Clone, Copy, Debug)]
+enum Start {
+    Epoch(u64),
+    Ago(u64),
+}
+
 #[derive(Clone, Debug)]
 enum Op {
     Init(History),
@@ -215,6 +237,12 @@ enum Op {
         length: u64,
         ahead_ms: i64,
         named: bool,
+    },
+    /// Of ticks that are over, as a rule.
+    Past {
+        blocks: u32,
+        start: Start,
+        length: u64,
     },
     Renew {
         grant: usize,
@@ -247,6 +275,14 @@ fn ticks() -> impl Strategy<Value = u64> {
     ]
 }
 
+fn history() -> impl Strategy<Value = History> {
+    prop_oneof![
+        Just(History::Unknown),
+        Just(History::New),
+        Just(History::Unused),
+    ]
+}
+
 fn op() -> impl Strategy<Value = Op> {
     let skew = SKEW_MS as i64;
     let ahead = prop_oneof![
@@ -258,6 +294,11 @@ fn op() -> impl Strategy<Value = Op> {
         1 => Just(i64::MAX),
         1 => Just(i64::MIN),
     ];
+    let start = prop_oneof![
+        2 => (0..400_u64).prop_map(Start::Epoch),
+        2 => (0..400_u64).prop_map(Start::Ago),
+        1 => ticks().prop_map(Start::Epoch),
+    ];
     let off = prop_oneof![
         10 => Just(Off::Nothing),
         1 => Just(Off::Epoch),
@@ -265,7 +306,9 @@ fn op() -> impl Strategy<Value = Op> {
         1 => ticks().prop_map(Off::Block),
     ];
     prop_oneof![
-        1 => prop_oneof![Just(History::Unknown), Just(History::New)].prop_map(Op::Init),
+        1 => history().prop_map(Op::Init),
+        6 => (1..=5_u32, start, ticks())
+            .prop_map(|(blocks, start, length)| Op::Past { blocks, start, length }),
         12 => (1..=5_u32, ticks(), ahead, any::<bool>()).prop_map(
             |(blocks, length, ahead_ms, named)| Op::Acquire { blocks, length, ahead_ms, named }
         ),
@@ -292,8 +335,10 @@ fn schedule() -> impl Strategy<Value = (usize, u32, StoreLimits, Vec<Op>)> {
             .with_skew(Duration::from_millis(SKEW_MS))
     });
     let rest = prop::collection::vec(prop_oneof![60 => op(), 1 => Just(Op::Restart)], 1..60);
-    (0..5_usize, 0..4_u32, limits, rest).prop_map(|(layout, blocks, limits, rest)| {
-        let init = vec![Op::Init(History::New)];
+    let first = prop_oneof![Just(History::New), Just(History::Unused)];
+    let schedule = (0..5_usize, 0..4_u32, limits, first, rest);
+    schedule.prop_map(|(layout, blocks, limits, first, rest)| {
+        let init = vec![Op::Init(first)];
         (layout, blocks, limits, [init, rest].concat())
     })
 }

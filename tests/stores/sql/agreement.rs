@@ -98,8 +98,9 @@ impl Pair<'_> {
         ours.ok()
     }
 
-    fn step(&mut self, random: &mut Random) -> &'static str {
-        match random.below(12) {
+    /// `early`: all blocks may still be fresh, so that there is a past to grant.
+    fn step(&mut self, random: &mut Random, early: bool) -> &'static str {
+        match if early { 12 } else { random.below(15) } {
             0..=3 => {
                 let blocks = random.pick(&[1, 1, 2, 5]);
                 let length = random.pick(&[1, 7, 30, HORIZON, 100, u64::MAX]);
@@ -109,7 +110,12 @@ impl Pair<'_> {
                 "acquire"
             }
             4..=8 if !self.grants.is_empty() => {
-                let held = random.below(self.grants.len() as u64) as usize;
+                // Those of the past are below the floor as a rule.
+                let mut held = random.below(self.grants.len() as u64) as usize;
+                let is_late = |grant: &Grant| grant.ticks.end > 1000;
+                if !is_late(&self.grants[held]) && random.below(4) > 0 {
+                    held = self.grants.iter().rposition(is_late).unwrap_or(held);
+                }
                 let mut grant = self.grants[held].clone();
                 match random.below(10) {
                     0 => grant.epoch = grant.epoch.next(),
@@ -151,6 +157,20 @@ impl Pair<'_> {
                 self.reference.set_incarnation(Incarnation::new(other));
                 "lose history"
             }
+            12..=14 => {
+                let start = random.pick(&[0, 0, 1, 300, 700, 985, 995]) + random.below(5);
+                let length = random.pick(&[1, 2, 5, 300, u64::MAX]);
+                let past = start..start.saturating_add(length);
+                let ask = Acquire::past(random.pick(&[1, 2, 5]), past, now());
+                let granted = self.both("past", |store, space| store.acquire(space, &ask));
+                let known = self.grants.len();
+                self.grants.extend(granted.into_iter().flatten());
+                if self.grants.len() > known {
+                    "past"
+                } else {
+                    "no past"
+                }
+            }
             _ => "nothing",
         }
     }
@@ -161,7 +181,7 @@ pub(crate) fn agrees_with_the_reference(server: &dyn Database) {
     let limits = StoreLimits::default()
         .with_horizon(DAY * HORIZON as u32)
         .with_failover(DAY * 2);
-    let mut renewed = 0;
+    let (mut renewed, mut past) = (0, 0);
     let seeds = ringflake_kit::short_or_long(6, 12);
     for seed in 1..=seeds {
         let name = format!("agreement-{seed}");
@@ -175,23 +195,29 @@ pub(crate) fn agrees_with_the_reference(server: &dyn Database) {
             space,
             grants: Vec::new(),
         };
-        let init = Init::new(History::New, now()).with_limits(limits);
+        let history = match seed % 3 {
+            0 => History::New,
+            _ => History::Unused,
+        };
+        let init = Init::new(history, now()).with_limits(limits);
         pair.store.init(&pair.space, &init).unwrap();
         pair.reference.init(&pair.space, &init).unwrap();
 
         let mut random = Random(0x9E37_79B9_7F4A_7C15 ^ seed);
-        for step in 0..100 {
+        for step in 0..150 {
             let ends = |pair: &Pair<'_>| -> u64 { pair.grants.iter().map(|g| g.ticks.end).sum() };
             let before = ends(&pair);
-            let did = pair.step(&mut random);
+            let did = pair.step(&mut random, step < 8);
             renewed += u32::from(did == "renew" && ends(&pair) > before);
+            past += u32::from(did == "past");
             let ours = state(pair.store.list(&pair.space).unwrap());
             let theirs = state(pair.reference.list(&pair.space).unwrap());
             assert_eq!(ours, theirs, "seed {seed}, step {step}: {did}");
         }
     }
     assert!(
-        renewed > 4 * seeds as u32,
+        renewed >= 2 * seeds as u32,
         "only {renewed} renewals moved an end"
     );
+    assert!(past > 2 * seeds as u32, "only {past} grants of the past");
 }

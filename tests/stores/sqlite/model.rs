@@ -25,6 +25,12 @@ enum Step {
         named: bool,
         off_ms: i64,
     },
+    /// From so many ticks after the layout's epoch or before now on.
+    Past {
+        blocks: u32,
+        start: Start,
+        length: u64,
+    },
     /// Of one of the grants, with an end known that may be wrong.
     Renew {
         pick: usize,
@@ -44,13 +50,25 @@ enum Step {
     },
 }
 
+#[derive(Clone, Copy, Debug)]
+enum Start {
+    Epoch(u64),
+    Ago(u64),
+}
+
 fn step() -> impl Strategy<Value = Step> {
     let length = prop_oneof![4 => 1..HORIZON, 1 => Just(u64::MAX)];
     let seldom_wrong = prop_oneof![6 => Just(0_i64), 1 => -2_i64..3];
+    let start = prop_oneof![
+        (0..400_u64).prop_map(Start::Epoch),
+        (0..60_u64).prop_map(Start::Ago),
+    ];
     let pass = prop_oneof![6 => 0_i64..40_000, 1 => -100_000_i64..200_000];
     prop_oneof![
         6 => (1_u32..4, length, any::<bool>(), prop_oneof![8 => Just(0_i64), 1 => -9_000_i64..9_000])
             .prop_map(|(blocks, length, named, off_ms)| Step::Acquire { blocks, length, named, off_ms }),
+        4 => (1_u32..4, start, prop_oneof![0..40_u64, Just(u64::MAX)])
+            .prop_map(|(blocks, start, length)| Step::Past { blocks, start, length }),
         4 => (any::<usize>(), seldom_wrong, 0..2 * HORIZON)
             .prop_map(|(pick, wrong_by, longer)| Step::Renew { pick, wrong_by, longer }),
         3 => (any::<usize>(), prop_oneof![4 => Just(0_u64), 1 => 0_u64..2])
@@ -98,6 +116,21 @@ impl Both<'_> {
                 let granted = self.ask(|store, space| store.acquire(space, &ask));
                 self.grants.extend(granted.into_iter().flatten());
             }
+            Step::Past {
+                blocks,
+                start,
+                length,
+            } => {
+                let tick = Layout::RANDFLAKE.tick_at(now).unwrap();
+                let start = match start {
+                    Start::Epoch(start) => start,
+                    Start::Ago(ago) => tick - ago,
+                };
+                let past = start..start.saturating_add(length);
+                let ask = Acquire::past(blocks, past, now);
+                let granted = self.ask(|store, space| store.acquire(space, &ask));
+                self.grants.extend(granted.into_iter().flatten());
+            }
             Step::Renew {
                 pick,
                 wrong_by,
@@ -141,6 +174,7 @@ proptest! {
     #[test]
     fn the_store_and_the_reference_give_the_same_answers(
         steps in prop::collection::vec(step(), 1..60),
+        history in prop_oneof![Just(History::New), Just(History::Unused)],
     ) {
         let place = Place::in_memory();
         let clock = ManualClock::new(START_MS);
@@ -148,7 +182,7 @@ proptest! {
         let limits = StoreLimits::default()
             .with_horizon(Duration::from_secs(HORIZON))
             .with_failover(Duration::from_secs(14));
-        let init = Init::new(History::New, START_MS).with_limits(limits);
+        let init = Init::new(history, START_MS).with_limits(limits);
 
         let mut file = place.store_at(&clock);
         let record = file.init(&space, &init).unwrap();

@@ -69,7 +69,7 @@ pub(super) fn run(
 
         let view = choice::view(namespace, &reply.body, window)?;
         let count = reply.body.range(1)?.count;
-        let chosen = view.candidates(&opened.record, now, wanted, random);
+        let chosen = view.candidates(&opened.record, now, acquire, random);
         let partial = reading == Reading::Part && !view.complete && count <= READ_WHOLE;
         if chosen.len() < wanted && partial {
             reading = Reading::Whole;
@@ -78,9 +78,8 @@ pub(super) fn run(
             continue;
         }
         if chosen.is_empty() {
-            let free_from = view.free_from(&opened.record).unwrap_or(now);
             let record = &opened.record;
-            return Err(record.refusal(date_ms, now, acquire.blocks, free_from));
+            return Err(record.refusal(date_ms, now, acquire, view.lowest_marks()));
         }
 
         let (mut compare, mut puts, mut grants) = (compare, Vec::new(), Vec::new());

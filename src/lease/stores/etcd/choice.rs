@@ -17,7 +17,8 @@ use crate::lease::block::{Block, BlockState};
 use crate::lease::error::StoreError;
 use crate::lease::namespace::Namespace;
 use crate::lease::random::SplitMix64;
-use crate::lease::record::StoreRecord;
+use crate::lease::record::{LowestMarks, StoreRecord};
+use crate::lease::request::Acquire;
 
 /// Namespaces with no more blocks are read as a whole when nothing else helps.
 pub(super) const READ_WHOLE: u64 = 16_384;
@@ -43,16 +44,18 @@ pub(super) struct View {
 }
 
 impl View {
-    /// Up to `wanted` blocks that can be granted at the store's time `now`, in
-    /// ticks, in the order in which they are to be.
+    /// Up to as many blocks as are asked for that can be granted at the store's time `now`,
+    /// in ticks, in the order in which they are to be.
     pub(super) fn candidates(
         &self,
         record: &StoreRecord,
         now: u64,
-        wanted: usize,
+        acquire: &Acquire,
         random: &mut Random,
     ) -> Vec<Candidate> {
-        let idle_until = record.earliest_start(now);
+        let Some(window) = record.mark_window(now, acquire) else {
+            return Vec::new();
+        };
         let mut fresh: Vec<_> = self
             .window
             .clone()
@@ -67,23 +70,22 @@ impl View {
             .lowest
             .iter()
             .cloned()
-            .partition(|known| known.state.hwm_end <= idle_until);
+            .partition(|known| known.state.hwm_end <= window.idle_until);
         random.shuffle(&mut idle);
-        let released = later.into_iter().filter(|known| known.state.released);
+        let released = later
+            .into_iter()
+            .filter(|known| known.state.released && known.state.hwm_end < window.released_below);
         fresh
             .into_iter()
             .chain(idle)
             .chain(released)
-            // Whether there is anything to grant does not depend on the length.
-            .filter(|known| record.grant(now, known.state.hwm_end, 1).is_some())
-            .take(wanted)
+            .take(acquire.blocks as usize)
             .collect()
     }
 
-    /// The first tick at which one of the blocks becomes free.
-    pub(super) fn free_from(&self, record: &StoreRecord) -> Option<u64> {
-        let states = self.lowest.iter().map(|known| &known.state);
-        record.first_free(states)
+    /// The lowest marks of the blocks.
+    pub(super) fn lowest_marks(&self) -> LowestMarks {
+        LowestMarks::of(self.lowest.iter().map(|known| &known.state))
     }
 }
 
@@ -170,6 +172,10 @@ mod tests {
         }
     }
 
+    fn ask(blocks: u32) -> Acquire {
+        Acquire::new(blocks, 10, 0)
+    }
+
     fn indices(candidates: &[Candidate]) -> Vec<u64> {
         let indices = candidates.iter().map(|c| c.state.block.index());
         indices.collect()
@@ -193,20 +199,29 @@ mod tests {
         };
         let mut random = Random::new();
         for _ in 0..50 {
-            let mut chosen = indices(&view.candidates(&record(), NOW, 100, &mut random));
+            let mut chosen = indices(&view.candidates(&record(), NOW, &ask(100), &mut random));
             chosen[..2].sort_unstable();
             chosen[2..4].sort_unstable();
             assert_eq!(chosen, [6, 7, 0, 1, 3, 4]);
-            let three = view.candidates(&record(), NOW, 3, &mut random);
+            let three = view.candidates(&record(), NOW, &ask(3), &mut random);
             assert_eq!(three.len(), 3);
         }
-        // The horizon ends one tick past the first that was released.
-        assert_eq!(view.free_from(&record()), Some(NOW + 1 - 660));
+        let LowestMarks { held, released } = view.lowest_marks();
+        assert_eq!((held, released), (Some(NOW - 1), Some(NOW)));
+
+        // Of the past those whose mark lies before it, and fresh ones.
+        let past = Acquire::past(100, NOW - 1..NOW, 0);
+        let mut chosen = indices(&view.candidates(&record(), NOW, &past, &mut random));
+        chosen[..2].sort_unstable();
+        assert_eq!(chosen, [6, 7, 0]);
 
         // Nothing lies within the horizon.
         let mut floor = record();
         floor.floor = horizon;
-        assert!(view.candidates(&floor, NOW, 100, &mut random).is_empty());
+        assert!(
+            view.candidates(&floor, NOW, &ask(100), &mut random)
+                .is_empty()
+        );
     }
 
     #[test]
@@ -217,7 +232,7 @@ mod tests {
             window: 0..64,
             granted: BTreeSet::new(),
         };
-        let choose = || indices(&view.candidates(&record(), NOW, 1, &mut Random::new()))[0];
+        let choose = || indices(&view.candidates(&record(), NOW, &ask(1), &mut Random::new()))[0];
         let different: BTreeSet<_> = (0..100).map(|_| choose()).collect();
         assert!(different.len() > 20, "{different:?}");
     }

@@ -298,8 +298,8 @@ impl Session for MySession {
             sql,
             (
                 search.namespace.name(),
-                to_column(search.idle_until),
-                to_column(search.horizon_end),
+                to_column(search.window.idle_until),
+                to_column(search.window.released_below),
                 search.sound,
                 to_column(search.namespace.blocks()),
                 to_column(search.namespace.layout().ticks()),

@@ -265,15 +265,15 @@ impl Session for PgSession {
             Locked::Wait => sql::CANDIDATES_WAITING,
         };
         let namespace = search.namespace;
-        let idle_until = to_column(search.idle_until);
-        let horizon_end = to_column(search.horizon_end);
+        let idle_until = to_column(search.window.idle_until);
+        let released_below = to_column(search.window.released_below);
         let limit = i64::from(search.limit);
         let rows = self.query(
             sql,
             &[
                 (&namespace.name(), Type::TEXT),
                 (&idle_until, Type::INT8),
-                (&horizon_end, Type::INT8),
+                (&released_below, Type::INT8),
                 (&limit, Type::INT8),
                 (&search.sound, Type::BOOL),
                 (&to_column(namespace.blocks()), Type::INT8),

@@ -7,17 +7,19 @@ local wanted, length = tonumber(ARGV[FIRST]), tonumber(ARGV[FIRST + 1])
 local client_ms = tonumber(ARGV[FIRST + 2])
 local has_holder = ARGV[FIRST + 3] == '1'
 local host, instance = ARGV[FIRST + 4], ARGV[FIRST + 5]
+-- Start and end of the past that is asked for; nothing otherwise.
+local past_first, past_last = tonumber(ARGV[FIRST + 6]), tonumber(ARGV[FIRST + 7])
 -- Then block, epoch and end of each grant that was confirmed to the caller.
-local EVIDENCE = FIRST + 6
+local EVIDENCE = FIRST + 8
 -- In namespaces with no more blocks one that was passed over is looked for before
 -- nothing is granted.
 local READ_WHOLE = 16384
 
 -- The blocks to grant, in this order: those never granted, by index; those whose
 -- mark lies at `from` or before, and then those released whose mark lies before
--- `horizon`, by mark and index. And what stands in the keys of those quarantined that
+-- `below`, by mark and index. And what stands in the keys of those quarantined that
 -- were met on the way.
-local function candidates(from, horizon)
+local function candidates(from, below)
   local found, met = {}, {}
   local function take(block, wished)
     if wished then
@@ -56,7 +58,7 @@ local function candidates(from, horizon)
   local granted = redis.call('ZCARD', HWM_END)
   add_fresh(granted, BLOCKS)
   add(HWM_END, '-inf', text(from))
-  add(RELEASED, '(' .. text(from), '(' .. text(horizon))
+  add(RELEASED, '(' .. text(from), '(' .. text(below))
   if #found == 0 and BLOCKS <= READ_WHOLE then
     add_fresh(0, math.min(granted, BLOCKS))
   end
@@ -106,11 +108,19 @@ return run(function()
   end
 
   check_history(record, now)
-  local from, horizon = math.max(now, record.floor), horizon_end(record, now)
-  if from >= horizon then
+  -- StoreRecord::mark_window.
+  local horizon = horizon_end(record, now)
+  local from, below = math.max(now, record.floor), horizon
+  if past_first then
+    from, below = past_first, past_first + 1
+    if past_first < record.floor or past_last > math.min(now, TICKS) then
+      answer('refused', {}, '', '')
+    end
+  end
+  if from >= below then
     answer('refused', {}, '', '')
   end
-  local found, met = candidates(from, horizon)
+  local found, met = candidates(from, below)
   if #found == 0 then
     answer('refused', met, lowest(HWM_END, false), lowest(RELEASED, true))
   end
@@ -122,7 +132,7 @@ return run(function()
   end
   for _, block in ipairs(found) do
     local first = math.max(from, block.mark or 0)
-    local last = math.min(first + length, horizon)
+    local last = past_last or math.min(first + length, horizon)
     local epoch = text((block.epoch or 0) + 1)
     names[#names + 1] = block.name
     push(marks, text(last), block.name)

@@ -10,6 +10,7 @@ use crate::lease::confirmed::Confirmed;
 use crate::lease::error::StoreError;
 use crate::lease::grant::Grant;
 use crate::lease::namespace::Namespace;
+use crate::lease::record::LowestMarks;
 use crate::lease::request::Acquire;
 
 /// The arguments of `acquire.lua` after those that every script has.
@@ -20,6 +21,12 @@ pub(super) fn arguments(namespace: &Namespace, acquire: &Acquire) -> Vec<String>
     };
     // Beyond the layout's ticks all lengths are the same.
     let length = acquire.length.min(namespace.layout().ticks());
+    // Nor are later ticks told apart: they are refused.
+    let beyond = namespace.layout().ticks().saturating_add(1);
+    let tick = |tick: u64| tick.min(beyond).to_string();
+    let past = acquire.past.as_ref();
+    let past = past.map(|past| (tick(past.start), tick(past.end)));
+    let past = past.unwrap_or_default();
     let mut arguments = [
         &*acquire.blocks.to_string(),
         &*length.to_string(),
@@ -27,6 +34,8 @@ pub(super) fn arguments(namespace: &Namespace, acquire: &Acquire) -> Vec<String>
         if acquire.holder.is_some() { "1" } else { "0" },
         host,
         instance,
+        &*past.0,
+        &*past.1,
     ]
     .map(str::to_owned)
     .to_vec();
@@ -75,9 +84,11 @@ pub(super) fn grants(
         }
         "refused" => {
             block::quarantined(answer, 0, namespace)?;
-            let (held, released) = (answer.number(1)?, answer.number(2)?);
-            let free_from = record.first_free_of_marks(held, released).unwrap_or(now);
-            Err(record.refusal(answer.unix_ms, now, acquire.blocks, free_from))
+            let lowest = LowestMarks {
+                held: answer.number(1)?,
+                released: answer.number(2)?,
+            };
+            Err(record.refusal(answer.unix_ms, now, acquire, lowest))
         }
         _ => Err(disagreement()),
     }

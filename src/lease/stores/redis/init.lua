@@ -23,7 +23,9 @@ return run(function()
   record.failover_ms = number('failover_ms', record.failover_ms)
 
   local now = tick_at_now()
-  if ARGV[FIRST] == 'new' then
+  if ARGV[FIRST] == 'unused' then
+    record.floor = 0
+  elseif ARGV[FIRST] == 'new' then
     record.floor = now
   else
     record.floor = floor_over_lost_grants(record, now)

@@ -19,16 +19,15 @@ pub(super) fn choose<S: Session>(
     acquire: &Acquire,
 ) -> Result<Vec<Grant>, Failure> {
     let Opened { record, now, .. } = at;
+    let Some(window) = record.mark_window(*now, acquire) else {
+        return Ok(Vec::new());
+    };
     let mut search = Search {
         namespace: &record.namespace,
         sound: false,
-        idle_until: record.earliest_start(*now),
-        horizon_end: record.horizon_end(*now),
+        window,
         limit: acquire.blocks,
     };
-    if search.idle_until >= search.horizon_end {
-        return Ok(Vec::new());
-    }
     let mut blocks = candidates(session, &mut search, Locked::Skip)?;
     if blocks.is_empty() {
         search.limit = 1;
@@ -91,9 +90,9 @@ pub(super) fn history_lost<S: Session>(
 pub(super) fn refuse<S: Session>(
     session: &mut S,
     at: &Opened,
-    wanted: u32,
+    acquire: &Acquire,
 ) -> Result<StoreError, Failure> {
     let marks = session.marks(at.record.namespace.name())?;
-    let free_from = marks.free_from(&at.record)?.unwrap_or(at.now);
-    Ok(at.record.refusal(at.unix_ms, at.now, wanted, free_from))
+    let lowest = marks.lowest()?;
+    Ok(at.record.refusal(at.unix_ms, at.now, acquire, lowest))
 }

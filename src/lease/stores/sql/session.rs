@@ -7,7 +7,7 @@ use crate::lease::block::{Block, BlockState, Epoch};
 use crate::lease::grant::Grant;
 use crate::lease::holder::Holder;
 use crate::lease::namespace::Namespace;
-use crate::lease::record::{Incarnation, StoreRecord};
+use crate::lease::record::{Incarnation, MarkWindow, StoreRecord};
 use crate::lease::request::Renew;
 use crate::lease::stores::durability::DurabilityGate;
 use crate::lease::stores::row::{BlockRow, Columns, RecordRow};
@@ -37,16 +37,14 @@ pub(in crate::lease::stores) struct ServerState {
     pub(in crate::lease::stores) incarnation: Incarnation,
 }
 
-/// Which blocks can be granted: those with a mark at or before `idle_until` and
-/// those released, as long as the mark is before `horizon_end`.
+/// Which blocks can be granted.
 #[derive(Clone, Debug)]
 pub(in crate::lease::stores) struct Search<'a> {
     pub(in crate::lease::stores) namespace: &'a Namespace,
     /// Without those that are quarantined, by the rule of
     /// [`fault`](crate::lease::quarantine::fault).
     pub(in crate::lease::stores) sound: bool,
-    pub(in crate::lease::stores) idle_until: u64,
-    pub(in crate::lease::stores) horizon_end: u64,
+    pub(in crate::lease::stores) window: MarkWindow,
     pub(in crate::lease::stores) limit: u32,
 }
 

@@ -16,7 +16,7 @@ use crate::lease::grant::Grant;
 use crate::lease::key::StoreKey;
 use crate::lease::namespace::Namespace;
 use crate::lease::quarantine::Quarantined;
-use crate::lease::record::{Incarnation, StoreRecord};
+use crate::lease::record::{Incarnation, LowestMarks, StoreRecord};
 use crate::lease::report::{Listing, StoreReport};
 use crate::lease::request::{Acquire, Floor, History, Init, Renew};
 use crate::lease::store::LeaseStore;
@@ -63,7 +63,7 @@ impl SqliteStore {
         }
         refuse_second_use(connection, namespace, &init.claims(namespace)).map_err(described)?;
         let mut txn = self.txn(&opened, Space::new(record))?;
-        if init.history == History::New {
+        if init.history != History::Unknown {
             txn.refuse_emptied()?;
         }
         let record = StoreRecord::create(namespace, init, &txn.identity, txn.unix_ms)?;
@@ -152,14 +152,13 @@ impl SqliteStore {
             // When it was asked, not after it has waited for the lock.
             record.check_skew(txn.arrived_unix_ms, acquire.now_unix_ms)?;
 
-            let idle_until = record.earliest_start(now);
-            let candidates = tables::candidates(
-                txn.connection,
-                namespace,
-                &blocks,
-                idle_until,
-                acquire.blocks,
-            )?;
+            let candidates = match record.mark_window(now, acquire) {
+                Some(window) => {
+                    let wanted = acquire.blocks;
+                    tables::candidates(txn.connection, namespace, &blocks, window, wanted)?
+                }
+                None => Vec::new(),
+            };
             for confirmed in &acquire.evidence {
                 let known = tables::read_block(txn.connection, namespace, confirmed.block)?;
                 if let Err(lost) = record.check_evidence(now, known.as_ref(), confirmed) {
@@ -172,8 +171,8 @@ impl SqliteStore {
             let (grants, granted): (Vec<_>, Vec<_>) = candidates.iter().filter_map(grant).unzip();
             if grants.is_empty() {
                 let lowest = tables::least_marks(txn.connection, namespace, &blocks)?;
-                let free_from = record.first_free(&lowest).unwrap_or(now);
-                let refusal = record.refusal(txn.unix_ms, now, acquire.blocks, free_from);
+                let lowest = LowestMarks::of(&lowest);
+                let refusal = record.refusal(txn.unix_ms, now, acquire, lowest);
                 return Err(refusal.into());
             }
             tables::write_blocks(txn.connection, namespace, &granted)?;

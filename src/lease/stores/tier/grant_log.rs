@@ -15,7 +15,7 @@ use crate::lease::confirmed::Confirmed;
 use crate::lease::error::{Fence, StoreError};
 use crate::lease::grant::Grant;
 use crate::lease::quarantine::Quarantined;
-use crate::lease::record::{Incarnation, StoreRecord};
+use crate::lease::record::{Incarnation, LowestMarks, StoreRecord};
 use crate::lease::request::{Acquire, Floor, Renew};
 
 /// The upstream grants of the machine, and the sub-grants of its processes.
@@ -174,8 +174,8 @@ impl GrantLog {
         offers.extend(short);
         if offers.is_empty() {
             let record = &self.record;
-            let free_from = record.first_free(self.blocks.values()).unwrap_or(now);
-            return Err(record.refusal(at.unix_ms, now, acquire.blocks, free_from));
+            let lowest = LowestMarks::of(self.blocks.values());
+            return Err(record.refusal(at.unix_ms, now, acquire, lowest));
         }
         offers.truncate(acquire.blocks as usize);
         let grants = offers.into_iter().map(|offer| {

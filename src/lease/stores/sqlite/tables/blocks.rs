@@ -9,6 +9,7 @@ use crate::lease::block::{Block, BlockState};
 use crate::lease::holder::Holder;
 use crate::lease::namespace::Namespace;
 use crate::lease::quarantine::{self, Judged, Quarantined};
+use crate::lease::record::MarkWindow;
 use crate::lease::stores::row::{BlockRow, from_column, to_column};
 use crate::lease::stores::sqlite::session::StepError;
 
@@ -71,13 +72,13 @@ pub(in crate::lease::stores) fn read_blocks(
 }
 
 /// Up to `wanted` blocks of the range that can be granted, in the order in which
-/// they should: fresh ones, those whose mark lies at or before `idle_until`, the
-/// lowest first, and those that were released before their mark.
+/// they should: fresh ones, those whose mark has passed, the lowest first, and those that
+/// were released before their mark.
 pub(in crate::lease::stores::sqlite) fn candidates(
     connection: &Connection,
     space: &Namespace,
     within: &Range<u64>,
-    idle_until: u64,
+    window: MarkWindow,
     wanted: u32,
 ) -> Result<Vec<BlockState>, StepError> {
     let wanted = wanted as usize;
@@ -102,7 +103,7 @@ pub(in crate::lease::stores::sqlite) fn candidates(
             to_column(within.start),
             to_column(within.end),
             missing as i64,
-            to_column(idle_until),
+            to_column(window.idle_until),
         ];
         let judged = blocks(connection, &sql, parameters, space)?;
         Ok::<_, StepError>(quarantine::sort(space, judged))
@@ -126,8 +127,9 @@ pub(in crate::lease::stores::sqlite) fn candidates(
         found.extend(gaps(connection, space, within.start..fresh, missing)?);
     }
     if found.len() < wanted {
-        let released = "released = 1 AND hwm_end > ?5";
-        found.extend(idle(released, wanted - found.len())?);
+        let below = to_column(window.released_below);
+        let released = format!("released = 1 AND hwm_end > ?5 AND hwm_end < {below}");
+        found.extend(idle(&released, wanted - found.len())?);
     }
     Ok(found)
 }
