@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use ringflake::{BuildError, Inspector};
+use ringflake::Inspector;
 
 use self::evidence::Evidence;
 use self::lines::{LineFault, Lines};
@@ -61,10 +61,7 @@ pub(crate) struct InspectArgs {
 
 pub(crate) fn run(args: &InspectArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let layout = args.layout.layout;
-    let (bits, width) = (layout.total_bits(), args.key.id_width);
-    if bits > width.bits() {
-        return Err(BuildError::LayoutTooWide { bits, width }.into());
-    }
+    secret::check_width(&args.key, &layout)?;
     let key = match &args.namespace {
         Some(name) if !has_store_variable() => {
             StoreTarget::key_of(name, &args.key, &layout, data_dir)?

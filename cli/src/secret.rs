@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use ringflake::lease::Fingerprint;
-use ringflake::{CachedGeneratorBuilder, Cipher, IdWidth, Layout, Local, Secret, SecretError};
+use ringflake::{
+    BuildError, CachedGeneratorBuilder, Cipher, IdWidth, Layout, Local, Secret, SecretError,
+};
 
 use crate::args::{KeyArgs, SecretArgs, path_variable};
 use crate::data_dir::DataDir;
@@ -66,6 +68,18 @@ impl Key {
             Some(secret) => builder.secret(secret),
         }
     }
+}
+
+/// Refuses a width that generators refuse for this layout.
+pub(crate) fn check_width(args: &KeyArgs, layout: &Layout) -> Result<(), BuildError> {
+    let (bits, width) = (layout.total_bits(), args.id_width);
+    if bits > width.bits() {
+        return Err(BuildError::LayoutTooWide { bits, width });
+    }
+    if !args.plain && !width.layout_bits().contains(&bits) {
+        return Err(BuildError::EncryptionWidens { bits, width });
+    }
+    Ok(())
 }
 
 /// The key to make IDs with that will be used: makes a secret and keeps it in

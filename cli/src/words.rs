@@ -37,9 +37,10 @@ fn build(error: &BuildError) -> String {
         BuildError::NoCipher => "there is no secret: give one with --secret-file, or choose \
              --plain for IDs that are sorted by time and readable by anybody"
             .to_owned(),
-        BuildError::EncryptionWidens { bits } => format!(
-            "IDs of a layout of {bits} bits fit a double, but encrypted ones have 64 bits: \
-             choose --id-width js-safe, --plain, or a wider --layout"
+        BuildError::EncryptionWidens { bits, width } => format!(
+            "IDs of a layout of {bits} bits fit a double, but encrypted ones have {} bits: \
+             choose --id-width js-safe, --plain, or a wider --layout",
+            width.bits()
         ),
         BuildError::LayoutTooWide { bits, width } => format!(
             "a --layout of {bits} bits does not fit IDs of {} bits: choose one of at most {0}, \

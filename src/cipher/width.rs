@@ -1,14 +1,15 @@
 //! How many bits encrypted IDs have.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 /// How many bits IDs have, once for all IDs under one secret.
 ///
 /// | | name | IDs | cipher | layouts |
 /// |---|---|---|---|---|
-/// | [`Full`](Self::Full) | `full` | below 2<sup>64</sup> | [`Cipher::sparx64`](crate::Cipher::sparx64) | any |
-/// | [`Positive`](Self::Positive) | `positive` | below 2<sup>63</sup>: positive as signed numbers | [`Cipher::positive`](crate::Cipher::positive) | up to 63 bits, as [`POSITIVE`](crate::Layout::POSITIVE) |
-/// | [`JsSafe`](Self::JsSafe) | `js-safe` | below 2<sup>53</sup>: exact as numbers of JavaScript | `Cipher::js_safe`, with the feature `js-safe` | up to 53 bits, as [`JS_SAFE`](crate::Layout::JS_SAFE) |
+/// | [`Full`](Self::Full) | `full` | below 2<sup>64</sup> | [`Cipher::sparx64`](crate::Cipher::sparx64) | of more than 53 bits |
+/// | [`Positive`](Self::Positive) | `positive` | below 2<sup>63</sup>: positive as signed numbers | [`Cipher::positive`](crate::Cipher::positive) | of 54 to 63 bits, as [`POSITIVE`](crate::Layout::POSITIVE) |
+/// | [`JsSafe`](Self::JsSafe) | `js-safe` | below 2<sup>53</sup>: exact as numbers of JavaScript | `Cipher::js_safe`, with the feature `js-safe` | of up to 53 bits, as [`JS_SAFE`](crate::Layout::JS_SAFE) |
 ///
 /// `Display` gives the name.
 ///
@@ -41,6 +42,27 @@ impl IdWidth {
             Self::Full => 64,
             Self::Positive => 63,
             Self::JsSafe => 53,
+        }
+    }
+
+    /// How many bits a layout may have whose IDs are encrypted to this width. No more than
+    /// the IDs; and where they are exact as doubles, encrypted ones must be as well. Plain
+    /// IDs have as many bits as the layout, and need no more than fit.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ringflake::{IdWidth, Layout};
+    ///
+    /// let bits = Layout::JS_SAFE.total_bits();
+    /// assert!(IdWidth::JsSafe.layout_bits().contains(&bits));
+    /// assert!(!IdWidth::Positive.layout_bits().contains(&bits));
+    /// assert_eq!(IdWidth::Positive.layout_bits(), 54..=63);
+    /// ```
+    pub const fn layout_bits(self) -> RangeInclusive<u32> {
+        match self {
+            Self::Full | Self::Positive => Self::JsSafe.bits() + 1..=self.bits(),
+            Self::JsSafe => 1..=self.bits(),
         }
     }
 

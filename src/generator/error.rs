@@ -11,11 +11,6 @@ use crate::lease::protocol::PlanError;
 use crate::lease::{LeaseError, NamespaceError, StoreError};
 use crate::ring::RingError;
 
-/// The narrowest layout that may be encrypted to 64 bits is one bit wider than this.
-///
-/// A layout of at most 53 bits is chosen so that its IDs fit a double exactly.
-pub(super) const DOUBLE_BITS: u32 = 53;
-
 /// Why a generator could not be built. Nothing is left running or held.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -32,10 +27,13 @@ pub enum BuildError {
         /// What the system's clock says, in Unix milliseconds.
         now_unix_ms: u64,
     },
-    /// A layout made to fit a double would not fit it any more once encrypted to 64 bits.
+    /// IDs of a layout made to fit a double would not fit it any more once encrypted to
+    /// this width.
     EncryptionWidens {
         /// The layout's width in bits.
         bits: u32,
+        /// The width of the IDs.
+        width: IdWidth,
     },
     /// The layout has more bits than IDs of the width that was chosen.
     LayoutTooWide {
@@ -129,6 +127,14 @@ pub enum BuildError {
     /// The namespace on this machine can't be used.
     #[cfg(feature = "sqlite")]
     Local(crate::local::LocalError),
+    /// The builder and its `local` name two widths of IDs.
+    #[cfg(feature = "sqlite")]
+    TwoWidths {
+        /// The builder's.
+        builder: IdWidth,
+        /// That of the [`Local`](crate::Local).
+        local: IdWidth,
+    },
     /// An option beside `local` that `local` sets itself.
     #[cfg(feature = "sqlite")]
     LocalHas {
@@ -255,6 +261,12 @@ impl fmt::Display for BuildError {
             #[cfg(feature = "sqlite")]
             Self::Local(error) => error.fmt(f),
             #[cfg(feature = "sqlite")]
+            Self::TwoWidths { builder, local } => write!(
+                f,
+                "the builder has `id_width(IdWidth::{builder:?})`, and its `local` \
+                 `id_width(IdWidth::{local:?})`: give the width once, as the namespace was made"
+            ),
+            #[cfg(feature = "sqlite")]
             Self::LocalHas { option } => write!(
                 f,
                 "`local` sets what `{option}` would: leave `{option}` out, or use \
@@ -269,11 +281,12 @@ impl fmt::Display for BuildError {
                  give a lease of past ticks alone, and take IDs of the present from a \
                  CachedGenerator or a DirectGenerator"
             ),
-            Self::EncryptionWidens { bits } => write!(
+            Self::EncryptionWidens { bits, width } => write!(
                 f,
-                "IDs of a layout of {bits} bits fit a double, but encrypted ones have 64 bits: \
-                 choose `id_width(IdWidth::JsSafe)`, `plain`, or a layout of more than \
-                 {DOUBLE_BITS} bits"
+                "IDs of a layout of {bits} bits fit a double, but encrypted ones have {} bits: \
+                 choose `id_width(IdWidth::JsSafe)`, `plain`, or a layout of more than {} bits",
+                width.bits(),
+                IdWidth::JsSafe.bits()
             ),
             Self::LayoutTooWide { bits, width } => write!(
                 f,

@@ -102,6 +102,12 @@ impl Setup {
         if self.has_secret() {
             return Err(BuildError::Local(LocalError::SecretGiven));
         }
+        match self.id_width.zip(local.width()) {
+            Some((builder, local)) if builder != local => {
+                return Err(BuildError::TwoWidths { builder, local });
+            }
+            _ => {}
+        }
         let given = [
             ("namespace", self.lease_options.namespace.is_some()),
             ("block_bits", self.lease_options.block_bits.is_some()),

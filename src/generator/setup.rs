@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::backing::LeaseBacking;
-use super::error::{BuildError, DOUBLE_BITS};
+use super::error::BuildError;
 use super::lease_options::{DEFAULT_BORROW_LIMIT, LeaseOptions, LeaseSource, STORE_BORROW_LIMIT};
 use crate::cipher::{Cipher, IdWidth, Secret};
 use crate::clock::{Clock, CoarseClock, SystemClock};
@@ -81,15 +81,15 @@ impl Setup {
         Ok((clock, now_unix_ms))
     }
 
-    /// Checks that the layout has no more bits than IDs may have, nor so few that encrypted
-    /// ones would have many more.
+    /// Checks that the layout has no more bits than IDs may have, nor so few that they would
+    /// be exact as doubles but for the encryption.
     pub(super) fn check_width(&self) -> Result<(), BuildError> {
         let (bits, width) = (self.layout.total_bits(), self.id_width());
         if bits > width.bits() {
             return Err(BuildError::LayoutTooWide { bits, width });
         }
-        if width == IdWidth::Full && bits <= DOUBLE_BITS && !self.is_plain()? {
-            return Err(BuildError::EncryptionWidens { bits });
+        if bits < *width.layout_bits().start() && !self.is_plain()? {
+            return Err(BuildError::EncryptionWidens { bits, width });
         }
         Ok(())
     }

@@ -91,8 +91,8 @@ impl Local {
         self
     }
 
-    /// The width of the IDs: [`IdWidth::Full`] unless given here or to the builder. A
-    /// namespace that was made with another one is refused.
+    /// The width of the IDs: [`IdWidth::Full`] unless given here or to the builder, which must
+    /// not name another. A namespace that was made with another one is refused.
     #[must_use]
     pub fn id_width(mut self, width: IdWidth) -> Self {
         self.width = Some(width);

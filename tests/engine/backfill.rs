@@ -294,7 +294,7 @@ fn a_backfill_that_can_not_be_is_refused_when_it_is_built() {
     let narrow = builder(Layout::JS_SAFE, 70..71, 0..9).secret(&secret_of_its_own());
     let error = narrow.build();
     assert!(
-        matches!(error, Err(BuildError::EncryptionWidens { bits: 53 })),
+        matches!(error, Err(BuildError::EncryptionWidens { bits: 53, .. })),
         "{error:?}"
     );
     let wide = builder(Layout::RANDFLAKE, 70..71, 0..9).secret(&secret_of_its_own());

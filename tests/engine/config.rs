@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use ringflake::{
-    AssistFill, BuildError, CachedGenerator, CachedGeneratorBuilder, DirectGenerator, Id, Layout,
-    LayoutError, LeaseError, LeaseSource, ManualClock, OnEmpty, PaddingFill, PolicyError,
+    AssistFill, BuildError, CachedGenerator, CachedGeneratorBuilder, DirectGenerator, Id, IdWidth,
+    Layout, LayoutError, LeaseError, LeaseSource, ManualClock, OnEmpty, PaddingFill, PolicyError,
     RingBuffer, RingError, ScheduledFill, Secret, StaticLease, ThresholdFill,
 };
 
@@ -276,7 +276,8 @@ fn encryption_of_a_layout_that_is_to_fit_a_double() {
                 continue;
             }
             let parts = [&*bits.to_string(), "64", "53", "plain"];
-            assert_refused(built, &BuildError::EncryptionWidens { bits }, &parts);
+            let width = IdWidth::Full;
+            assert_refused(built, &BuildError::EncryptionWidens { bits, width }, &parts);
         }
     }
 }

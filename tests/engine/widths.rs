@@ -210,16 +210,26 @@ fn a_layout_wider_than_the_ids_is_refused() {
 #[test]
 fn a_layout_for_doubles_is_led_to_the_width_that_keeps_it() {
     let secret = secret_of_its_own();
-    let narrow = || layout(31, 10, 12);
-    let error = refusal(narrow(), IdWidth::Full, Some(&secret)).unwrap();
-    assert!(matches!(error, BuildError::EncryptionWidens { bits: 53 }));
-    assert_says(
-        &error.to_string(),
-        &["`id_width(IdWidth::JsSafe)`", "`plain`"],
-    );
-    // Whoever asks for 63 bits knows that they are more than 53.
-    let chosen = refusal(narrow(), IdWidth::Positive, Some(&secret));
-    assert!(chosen.is_none(), "{chosen:?}");
+    for width in [IdWidth::Full, IdWidth::Positive] {
+        for time in [20, 31] {
+            let error = refusal(layout(time, 10, 12), width, Some(&secret)).unwrap();
+            assert!(
+                matches!(error, BuildError::EncryptionWidens { bits, width: of }
+                    if (bits, of) == (time + 22, width)),
+                "{error:?}"
+            );
+            let widened = format!("{} bits", width.bits());
+            assert_says(
+                &error.to_string(),
+                &[&widened, "`id_width(IdWidth::JsSafe)`", "`plain`"],
+            );
+            // Without encryption they are as long as the layout.
+            let plain = refusal(layout(time, 10, 12), width, None);
+            assert!(plain.is_none(), "{plain:?}");
+        }
+        let wider = refusal(layout(32, 10, 12), width, Some(&secret));
+        assert!(wider.is_none(), "{wider:?}");
+    }
 }
 
 #[test]

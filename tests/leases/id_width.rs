@@ -170,12 +170,9 @@ mod local {
         );
         let builder = CachedGenerator::builder(LAYOUT).id_width(IdWidth::Positive);
         builder.local(orders()).capacity(64).build().unwrap();
-        let of_builder = CachedGenerator::builder(LAYOUT).id_width(IdWidth::Full);
-        let of_builder = of_builder
-            .local(orders().id_width(IdWidth::Positive))
-            .build();
         let widths = (IdWidth::Positive, IdWidth::Full);
-        assert_other_width(of_builder, "orders", widths);
+        let of_builder = CachedGenerator::builder(LAYOUT).id_width(IdWidth::Full);
+        assert_other_width(of_builder.local(orders()).build(), "orders", widths);
         // Plain IDs have no secret, and a space of their own.
         build(orders().plain(), LAYOUT).unwrap();
         let too_wide = build(orders().id_width(IdWidth::Positive), Layout::RANDFLAKE);
@@ -183,6 +180,33 @@ mod local {
             matches!(too_wide, Err(BuildError::LayoutTooWide { bits: 64, .. })),
             "{too_wide:?}"
         );
+    }
+
+    #[test]
+    fn a_builder_and_its_local_space_agree_on_the_width() {
+        let directory = tempfile::TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let of = |builder, local| {
+            let orders = in_directory(Local::new("orders"), directory.path());
+            let generator = CachedGenerator::builder(LAYOUT).capacity(64);
+            generator.id_width(builder).local(orders.id_width(local))
+        };
+        for [builder, local] in [WIDTHS, [IdWidth::Positive, IdWidth::Full]] {
+            let checked = of(builder, local).check().map(drop);
+            let built = of(builder, local).build().map(drop);
+            for error in [checked, built].map(Result::unwrap_err) {
+                assert!(
+                    matches!(error, BuildError::TwoWidths { builder: of, local: at }
+                        if (of, at) == (builder, local)),
+                    "{error:?}"
+                );
+                let both = [builder, local].map(|width| format!("IdWidth::{width:?}"));
+                assert_says(&error.to_string(), &[&both[0], &both[1], "once"]);
+            }
+        }
+        // Nothing was made.
+        assert!(!directory.path().join("leases.db").exists());
+        let positive = of(IdWidth::Positive, IdWidth::Positive).build().unwrap();
+        assert!(positive.take().unwrap().to_i64() >= 0);
     }
 
     #[test]

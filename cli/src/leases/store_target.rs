@@ -9,7 +9,7 @@ use ringflake::lease::{
     History, Init, LeaseStore, Namespace, OpenOptions, StoreError, StoreRecord,
 };
 use ringflake::local::LocalSpace;
-use ringflake::{Layout, Local};
+use ringflake::{Layout, Local, LocalError};
 
 use super::advice::{Advice, quoted, words_of};
 use crate::args::{KeyArgs, TargetArgs};
@@ -81,6 +81,12 @@ impl StoreTarget {
     ) -> Result<Key> {
         let local = named(name, args, layout, data_dir)?;
         let advice = Advice::new(args, data_dir, format!(" --namespace {name}"), true);
+        // It is read, whatever it can lose.
+        let local = local.id_width(args.id_width).accept_best_effort(true);
+        // Whatever else is wrong with the record does not keep IDs from being read.
+        if let Err(error @ LocalError::OtherWidth { .. }) = local.find(layout) {
+            return Err(advice.local(error));
+        }
         let secret = local.secret(layout).map_err(|error| advice.local(error))?;
         Ok(Key::new(secret, args.id_width))
     }
@@ -88,6 +94,9 @@ impl StoreTarget {
     fn find(args: &TargetArgs, data_dir: &DataDir, purpose: Purpose) -> Result<Self> {
         let (store, layout) = (&args.store, &args.layout.layout);
         let options = OpenOptions::new().accept_best_effort(store.accepts_best_effort()?);
+        if purpose != Purpose::LookAfter {
+            secret::check_width(&args.key, layout)?;
+        }
         match (store.url(), &store.namespace) {
             (None, _) if store.block_bits.is_some() => Err(misuse(
                 "--block-bits is about a --store; leases.db has blocks of its own size",

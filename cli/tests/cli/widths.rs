@@ -58,6 +58,11 @@ fn a_data_directory_keeps_the_width_of_a_secret() {
         &refused,
         &["namespace orders", "63 bits", "--id-width positive"],
     );
+    let refused = home.refuse("inspect --layout positive --namespace orders 1");
+    assert_says(
+        &refused,
+        &["namespace orders", "63 bits", "--id-width positive"],
+    );
     let checked = home.print(format!("store check {positive} --namespace orders"));
     assert!(checked.contains("orders"), "{checked}");
 }
@@ -93,4 +98,19 @@ fn a_store_keeps_the_width_that_it_was_initialised_with() {
     }
     let refused = home.refuse(format!("store check {missing}"));
     assert_says(&refused, &["'ringflake store init", "--id-width positive"]);
+}
+
+#[test]
+fn no_secret_is_made_for_a_layout_that_encryption_widens() {
+    let home = Home::new();
+    for width in ["full", "positive"] {
+        for command in ["generate", "generate --namespace orders", "inspect 1"] {
+            let refused = home.refuse(format!("{command} --layout js-safe --id-width {width}"));
+            assert_says(&refused, &["--id-width js-safe", "--plain"]);
+        }
+    }
+    let init = "store init --history new --namespace orders --layout js-safe";
+    assert_says(&home.refuse(init), &["--id-width js-safe"]);
+    assert!(!home.data_dir().exists());
+    home.print(format!("{init} --plain"));
 }
