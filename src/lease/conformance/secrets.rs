@@ -1,9 +1,10 @@
 //! One secret in two namespaces.
 
+use std::fmt;
 use std::sync::Barrier;
 use std::thread;
 
-use super::super::{Fingerprint, History, Init, LeaseStore, Namespace, StoreError, StoreRecord};
+use super::super::{Fingerprint, History, Init, LeaseStore, Namespace, StoreError};
 use super::{Suite, limits};
 use crate::cipher::{IdWidth, Secret};
 use crate::layout::Layout;
@@ -26,7 +27,7 @@ fn secret(of: &str) -> Secret {
 }
 
 #[track_caller]
-fn in_use(refused: Result<StoreRecord, StoreError>, space: &Namespace, owner: &Namespace) {
+fn in_use<T: fmt::Debug>(refused: Result<T, StoreError>, space: &Namespace, owner: &Namespace) {
     match refused {
         Err(StoreError::SecretInUse { namespace, other }) => {
             assert_eq!((&*namespace, &*other), (space.name(), owner.name()));
