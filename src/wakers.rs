@@ -82,6 +82,10 @@ pub(crate) fn discard(waker: Option<Waker>) {
 
 #[cfg(test)]
 mod tests {
+    use std::panic::catch_unwind;
+    use std::sync::Arc;
+    use std::task::Wake;
+
     use super::*;
     use ringflake_kit::waking::Counting;
 
@@ -94,6 +98,7 @@ mod tests {
         for (ticket, counting) in tickets.iter_mut().zip(&all) {
             assert!(list.enter(ticket, counting.waker()).is_none());
         }
+        assert!(!list.is_empty());
         // Woken in vain, it keeps its place.
         wake(list.take_oldest());
         assert!(list.enter(&mut tickets[0], all[0].waker()).is_none());
@@ -123,6 +128,24 @@ mod tests {
         assert_eq!((old.woken(), new.woken()), (0, 1));
         assert!(list.leave(&mut ticket).is_none());
         assert!(!ticket.is_drawn());
+    }
+
+    #[test]
+    fn a_waker_that_panics_when_dropped_harms_nobody() {
+        struct Breaks;
+
+        impl Wake for Breaks {
+            fn wake(self: Arc<Self>) {}
+        }
+
+        impl Drop for Breaks {
+            fn drop(&mut self) {
+                panic!("a runtime breaks");
+            }
+        }
+
+        let waker = Waker::from(Arc::new(Breaks));
+        assert!(catch_unwind(|| discard(Some(waker))).is_ok());
     }
 
     #[test]

@@ -72,6 +72,7 @@ impl IdSource for Sequence {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cipher::Secret;
 
     #[test]
     fn a_sequence_counts_on_and_gives_each_number_once() {
@@ -81,5 +82,16 @@ mod tests {
         assert_eq!(batch.map(Id::to_u64), [1, 2, 3]);
         assert_eq!(ids.take(), Ok(Id::from_u64(4)));
         assert_eq!(Sequence::starting_at(9).take(), Ok(Id::from_u64(9)));
+    }
+
+    #[test]
+    fn an_encrypted_sequence_is_the_same_numbers() {
+        let cipher = Cipher::sparx64(&Secret::from_bytes([7; 16]));
+        let ids = Sequence::starting_at(9).encrypted_by(cipher.clone());
+        for number in 9..12 {
+            let expected = Id::from_u64(cipher.encrypt(number));
+            assert_eq!(ids.take(), Ok(expected));
+            assert_ne!(expected.to_u64(), number);
+        }
     }
 }

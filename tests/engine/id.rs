@@ -211,6 +211,7 @@ proptest! {
         let id = Id::from_u64(number);
         let fixed = id.to_fixed_text();
         prop_assert_eq!(fixed.as_str(), format!("{:0>13}", id.to_string()));
+        prop_assert_eq!(AsRef::<str>::as_ref(&fixed), fixed.as_str());
     }
 
     #[test]

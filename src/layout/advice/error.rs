@@ -153,11 +153,5 @@ impl fmt::Display for AdviceError {
     }
 }
 
-impl Error for AdviceError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Layout(error) => error.source(),
-            _ => None,
-        }
-    }
-}
+// A `LayoutError` is shown as it is, and has no source that could be this one's.
+impl Error for AdviceError {}

@@ -311,6 +311,65 @@ fn a_shorter_tick_is_chosen_where_a_second_does_not_fit() {
 }
 
 #[test]
+fn what_a_second_brings_depends_on_the_tick() {
+    for (tick_ms, ticks_a_second) in [(1_000, 1.0), (100, 10.0), (2_000, 0.5)] {
+        let needs = LayoutNeeds::new(EPOCH_UNIX_MS).nodes(4);
+        let advice = Layout::advise(&needs.tick(Duration::from_millis(tick_ms))).unwrap();
+        let best = advice.best();
+        let sustained = best.layout().sequences() as f64 * ticks_a_second;
+        assert_eq!(best.sustained_per_node(), sustained, "{tick_ms} ms");
+        assert_eq!(best.sustained(), 4.0 * sustained, "{tick_ms} ms");
+    }
+}
+
+#[test]
+fn bits_to_spare_go_where_there_is_least_room() {
+    // Ten years in seconds have a headroom of 1.7 in 29 bits, and 2 is enough. What is left
+    // is for the other two in turns, sequences first.
+    let advice = Layout::advise(&LayoutNeeds::new(EPOCH_UNIX_MS)).unwrap();
+    assert_eq!(widths(advice.best().layout()), [30, 17, 17]);
+    let narrower = advice.alternatives()[0].as_ref().unwrap();
+    assert_eq!(widths(narrower.layout()), [30, 16, 17]);
+
+    // A life of just 512 such ticks has a headroom of 1, and then of 2.
+    let tick = Duration::from_secs(61_700);
+    let needs = LayoutNeeds::new(EPOCH_UNIX_MS).years(1).tick(tick);
+    let advice = Layout::advise(&needs).unwrap();
+    assert_eq!(advice.best().headroom(LayoutField::Time), 2.0);
+}
+
+#[test]
+fn a_node_that_starts_again_needs_the_numbers_that_wait() {
+    let needs = LayoutNeeds::new(EPOCH_UNIX_MS)
+        .nodes(10)
+        .lease_duration(Duration::from_secs(3_600));
+    for (restarts, numbers) in [(0.0, 10), (24.0, 20), (25.0, 30), (48.0, 30)] {
+        let advice = Layout::advise(&needs.restarts_per_day(restarts)).unwrap();
+        assert_eq!(advice.best().nodes_needed(), numbers, "{restarts} restarts");
+    }
+}
+
+#[test]
+fn a_refusal_says_how_many_restarts_the_leases_allow() {
+    // 30 years are 30 bits, 400 IDs a tick 9, and so 25 are left: 32 numbers for each node,
+    // of which 31 can wait for the end of their leases of half an hour.
+    let needs = LayoutNeeds::new(EPOCH_UNIX_MS)
+        .years(30)
+        .nodes(1 << 20)
+        .rate((1 << 20) * 400)
+        .tick(Duration::from_secs(1))
+        .lease_duration(Duration::from_secs(1_800));
+    let error = Layout::advise(&needs.restarts_per_day(2_000.0)).unwrap_err();
+    let AdviceError::TooNarrow(short) = error else {
+        panic!("{error}");
+    };
+    assert_eq!(short.needed, [30, 26, 9]);
+    assert_eq!(short.node_numbers_that_fit, Some(1 << 25));
+    assert_eq!(short.restarts_that_fit, Some(1_488.0));
+    assert!(Layout::advise(&needs.restarts_per_day(1_488.0)).is_ok());
+}
+
+#[test]
 fn a_burst_comes_from_the_ring_and_the_borrow_limit() {
     let needs = LayoutNeeds::new(EPOCH_UNIX_MS)
         .capacity(1_000)
