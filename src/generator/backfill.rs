@@ -36,20 +36,45 @@
 //! the parent may have held at the fork. Every take of it is refused, and what it drops
 //! changes nothing.
 //!
-//! *Other runs and other machines.* Nothing is recorded outside of the process, so here the
-//! proof ends and the caller's promise begins: [`StaticLease::assume_unique_past`] says what
-//! it has to hold. The rule that follows from it is a fresh range of nodes, or of ticks, for
-//! each run, one that failed half-way included.
+//! *Other runs and other machines* are kept apart by where the lease is from: by the caller,
+//! or by a store.
 //!
-//! # Why the leases of a store don't do
+//! # A lease by the caller's word
 //!
-//! A store grants a block from its present time on. It has no record of who may use the ticks
-//! before. Those before the namespace's first floor are granted to nobody, and those between
-//! that and a block's first grant neither; but a store's record has one floor, which does not
-//! say whether it was raised, and nothing that says that a block's past was given away. And
-//! while a grant that a store forgot is overtaken by time and by the floor, a past that it
-//! forgot having given away would be given away again at any later time.
+//! Nothing is recorded outside of the process, so here the proof ends and the caller's promise
+//! begins: [`StaticLease::assume_unique_past`] says what it has to hold. The rule that follows
+//! from it is a fresh range of nodes, or of ticks, for each run, one that failed half-way
+//! included.
 //!
+//! # A lease of a store
+//!
+//! The store grants one block for all ticks `[from, to)` of the import, once ([`Acquire::past`]).
+//! It does so only if the block's mark lies at or before `from`, and moves the mark to `to`; so
+//! of this block
+//!
+//! * nothing was granted before that reaches past `from`, since each grant and renewal
+//!   left the mark at or after its end, and no mark ever falls (S1);
+//! * nothing is granted afterwards that begins before `to`, to no generator of the present and
+//!   to no import: each begins at or after the mark.
+//!
+//! So any two leases under the namespace are disjoint, whichever of them are of the past. What
+//! is left of the block's past before `from` is given up with it, by the mark alone: no record
+//! says which ticks were granted, and none is needed.
+//!
+//! *IDs from before the namespace* are of ticks below its floor, which are not granted: the
+//! floor is 0 only after [`History::Unused`], the assertion that there are none.
+//!
+//! *A store that has lost grants*, and notices it, raises the floor above the present before it
+//! grants anything (S8). That closes all of the past until then, for ever. What it doesn't
+//! notice is worse here than with leases of the present: a grant of those that was
+//! forgotten is overtaken by time, and one of the past would be granted again at any later
+//! time. So after such a loss the floor must be raised by hand before an import, however late,
+//! and not only within the horizon.
+//!
+//! *The run that is repeated* asks again, and gets another block, or this one for later ticks.
+//!
+//! [`Acquire::past`]: crate::lease::Acquire::past
+//! [`History::Unused`]: crate::lease::History::Unused
 //! [`StaticLease::assume_unique_past`]: crate::StaticLease::assume_unique_past
 
 mod counts;
@@ -75,9 +100,12 @@ use crate::sync::atomic::Ordering::Relaxed;
 /// Makes IDs of past moments: for an import of rows that carry their own time, so that the ID
 /// says that time too.
 ///
-/// Its lease is a promise of the caller's, for one run: nodes kept for this, and the ticks that
-/// the rows lie in. [`StaticLease::assume_unique_past`](crate::StaticLease::assume_unique_past)
-/// says what has to be true of it.
+/// Its lease is for one run, over the ticks that the rows lie in. A store grants it, by
+/// [`lease_store`](crate::BackfillGeneratorBuilder::lease_store): each run then has nodes that nobody
+/// else has at these moments, the generators of the present included. Or it is a promise of the
+/// caller's, of nodes kept for this:
+/// [`StaticLease::assume_unique_past`](crate::StaticLease::assume_unique_past) says what has to
+/// be true of it.
 ///
 /// Clones are cheap and share everything. Takes from several threads wait for each other, for
 /// the time of a look into a hash map; the encryption is outside of that. Each distinct tick
@@ -85,8 +113,8 @@ use crate::sync::atomic::Ordering::Relaxed;
 /// year of seconds of which each has a row takes about a gigabyte. An import goes by parts,
 /// with a lease for each, where that is too much. In a child of `fork(2)` every take fails.
 ///
-/// Neither a snapshot of the process that is resumed twice nor an import that is started
-/// twice with the same lease is noticed.
+/// A snapshot of the process that is resumed twice is not noticed, nor an import that is started
+/// twice with the same lease of the caller's.
 ///
 /// # Examples
 ///

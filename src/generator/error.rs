@@ -2,11 +2,11 @@
 
 use std::fmt;
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crate::cipher::{IdWidth, IdWidthUnavailable};
 use crate::fill::PolicyError;
-use crate::layout::{Layout, LayoutError};
+use crate::layout::{Layout, LayoutError, Moment, Utc};
 use crate::lease::protocol::PlanError;
 use crate::lease::{LeaseError, NamespaceError, StoreError};
 use crate::ring::RingError;
@@ -26,6 +26,19 @@ pub enum BuildError {
         end_unix_ms: u64,
         /// What the system's clock says, in Unix milliseconds.
         now_unix_ms: u64,
+    },
+    /// A store for a backfill generator, but no moments.
+    NoMoments,
+    /// The moments of a backfill generator are no range, or not all of the layout's time.
+    Moments {
+        /// The first.
+        from: SystemTime,
+        /// Their end, which is not among them.
+        to: SystemTime,
+        /// When the layout begins, in Unix milliseconds.
+        epoch_unix_ms: u64,
+        /// When it ends, in Unix milliseconds.
+        end_unix_ms: u64,
     },
     /// IDs of a layout made to fit a double would not fit it any more once encrypted to
     /// this width.
@@ -280,6 +293,24 @@ impl fmt::Display for BuildError {
                 "the lease ends at Unix time {end_unix_ms} ms, and the clock says {now_unix_ms} ms: \
                  give a lease of past ticks alone, and take IDs of the present from a \
                  CachedGenerator or a DirectGenerator"
+            ),
+            Self::NoMoments => f.write_str(
+                "a store was given, but no moments: say with `between` from when to when the rows \
+                 are, or give a lease with `lease`",
+            ),
+            Self::Moments {
+                from,
+                to,
+                epoch_unix_ms,
+                end_unix_ms,
+            } => write!(
+                f,
+                "there are no IDs from {} to {}: give a range that is not empty, from {} to {} at \
+                 most",
+                Moment(*from),
+                Moment(*to),
+                Utc(*epoch_unix_ms),
+                Utc(*end_unix_ms)
             ),
             Self::EncryptionWidens { bits, width } => write!(
                 f,

@@ -46,10 +46,38 @@ macro_rules! cipher_options {
     };
 }
 
+/// Adds the options about a namespace of a store to a builder with a field `setup`.
+macro_rules! namespace_options {
+    () => {
+        /// The name of the ID space that the store divides, as it was
+        /// initialised. All programs that share it must have the same layout
+        /// and secret.
+        pub fn namespace(mut self, name: impl Into<String>) -> Self {
+            self.setup.lease_options.namespace = Some(name.into());
+            self
+        }
+
+        /// The binary logarithm of the nodes in a block, as the namespace was
+        /// initialised: 5 unless given.
+        pub fn block_bits(mut self, bits: u32) -> Self {
+            self.setup.lease_options.block_bits = Some(bits);
+            self
+        }
+
+        /// The name under which the store lists the blocks; by default the
+        /// machine's name, if it is known, and the process number.
+        pub fn holder(mut self, holder: crate::lease::Holder) -> Self {
+            self.setup.lease_options.holder = Some(holder);
+            self
+        }
+    };
+}
+
 /// Adds the common options to a builder with a field `setup`.
 macro_rules! shared_options {
     () => {
         crate::generator::options::cipher_options!();
+        crate::generator::options::namespace_options!();
 
         /// The nodes and ticks to make IDs from: a [`Lease`](crate::Lease), or a
         /// [`StaticLease`](crate::StaticLease) that begins when this is built.
@@ -208,21 +236,6 @@ macro_rules! shared_options {
             self
         }
 
-        /// The name of the ID space that the store divides, as it was
-        /// initialised. All programs that share it must have the same layout
-        /// and secret.
-        pub fn namespace(mut self, name: impl Into<String>) -> Self {
-            self.setup.lease_options.namespace = Some(name.into());
-            self
-        }
-
-        /// The binary logarithm of the nodes in a block, as the namespace was
-        /// initialised: 5 unless given.
-        pub fn block_bits(mut self, bits: u32) -> Self {
-            self.setup.lease_options.block_bits = Some(bits);
-            self
-        }
-
         /// How many blocks are held at all times, from 1 (the default) to
         /// [`LeasePlan::MAX_BLOCKS`](crate::lease::LeasePlan::MAX_BLOCKS). Each
         /// gives `2^block_bits x 2^sequence_bits` IDs a tick without borrowing.
@@ -259,13 +272,6 @@ macro_rules! shared_options {
             self
         }
 
-        /// The name under which the store lists the blocks; by default the
-        /// machine's name, if it is known, and the process number.
-        pub fn holder(mut self, holder: crate::lease::Holder) -> Self {
-            self.setup.lease_options.holder = Some(holder);
-            self
-        }
-
         /// Another clock than the system's, which is
         /// [`CoarseClock`](crate::CoarseClock) for ticks of 100 ms and more, and
         /// [`SystemClock`](crate::SystemClock) for shorter ones.
@@ -276,4 +282,4 @@ macro_rules! shared_options {
     };
 }
 
-pub(super) use {cipher_options, shared_options};
+pub(super) use {cipher_options, namespace_options, shared_options};

@@ -1,7 +1,7 @@
 //! Unix milliseconds as RFC 3339 text.
 
 use std::fmt;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// 9999-12-31T23:59:59.999Z: RFC 3339 has four digits for the year.
 pub(super) const LATEST_UNIX_MS: u64 = 253_402_300_799_999;
@@ -21,6 +21,21 @@ impl fmt::Display for Utc {
             humantime::format_rfc3339_seconds(time).fmt(f)
         } else {
             humantime::format_rfc3339_millis(time).fmt(f)
+        }
+    }
+}
+
+/// Displays a moment as [`Utc`] does, to the millisecond.
+pub(crate) struct Moment(pub(crate) SystemTime);
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.duration_since(UNIX_EPOCH) {
+            Ok(age) => {
+                let unix_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
+                fmt::Display::fmt(&Utc(unix_ms), f)
+            }
+            Err(_) => f.write_str("a moment before 1970"),
         }
     }
 }

@@ -113,9 +113,11 @@ impl StaticLease {
     /// * Nodes that serve the present have had these ticks, and borrowed ones. Keep nodes for
     ///   imports alone, as the last ones of the layout.
     /// * A store leases every node of its layout, from the floor on that its namespace had
-    ///   at the beginning, which `ringflake store init` prints. Under the secret of such a
+    ///   at the beginning, which `ringflake store init` prints: tick 0 if its history was
+    ///   [`Unused`](super::History::Unused). Under the secret of such a
     ///   namespace only ticks before that floor are nobody's, and only if its history was
-    ///   [`New`](super::History::New). Rows of later moments can't be imported under it.
+    ///   [`New`](super::History::New). For all others let the store grant the lease, with
+    ///   [`lease_store`](crate::BackfillGeneratorBuilder::lease_store).
     ///
     /// # Errors
     /// When a range is empty, or reaches past the layout's nodes or ticks.

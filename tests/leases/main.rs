@@ -5,6 +5,7 @@
 //! Its server and the generators read one manual clock. The thread that keeps
 //! the leases looks at it a few times a second, so what it does is polled for.
 
+mod backfill;
 mod build;
 mod expiry;
 #[cfg(unix)]

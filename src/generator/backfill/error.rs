@@ -3,9 +3,9 @@
 use std::error::Error;
 use std::fmt;
 use std::ops::Range;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
-use crate::layout::Utc;
+use crate::layout::{Moment, Utc};
 
 /// Why a [`BackfillGenerator`](crate::BackfillGenerator) gave no ID.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,22 +42,14 @@ impl fmt::Display for BackfillError {
                 moment,
                 start_unix_ms,
                 end_unix_ms,
-            } => {
-                match moment.duration_since(UNIX_EPOCH) {
-                    Ok(age) => {
-                        let unix_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
-                        fmt::Display::fmt(&Utc(unix_ms), f)?;
-                    }
-                    Err(_) => f.write_str("a moment before 1970")?,
-                }
-                write!(
-                    f,
-                    " lies outside of the lease, which goes from {} to {}: make one over the \
-                     ticks of all moments, of nodes that no run has used at them",
-                    Utc(*start_unix_ms),
-                    Utc(*end_unix_ms)
-                )
-            }
+            } => write!(
+                f,
+                "{} lies outside of the lease, which goes from {} to {}: make one over the \
+                 ticks of all moments, of nodes that no run has used at them",
+                Moment(*moment),
+                Utc(*start_unix_ms),
+                Utc(*end_unix_ms)
+            ),
             Self::UsedUp {
                 tick_unix_ms,
                 tick_ms,

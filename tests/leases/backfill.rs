@@ -1,0 +1,415 @@
+//! Imports of the past whose nodes a store grants: no two of them, and no generator of the
+//! present, make the same ID.
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use ringflake::lease::{
+    Acquire, Block, Epoch, Fingerprint, Floor, Grant, History, Init, LeaseStore, Listing,
+    MemoryStore, Namespace, Renew, StoreError, StoreRecord, StoreReport,
+};
+use ringflake::{
+    BackfillError, BackfillGenerator, BackfillGeneratorBuilder, BuildError, Clock, DirectGenerator,
+    Id, Layout, Secret, SystemClock,
+};
+use ringflake_kit::assert_says;
+use ringflake_kit::small::{layout, secret_of_its_own};
+
+/// Of two nodes, so that a tick has 32 IDs.
+const BLOCK_BITS: u32 = 1;
+
+/// A namespace, and how to come to it.
+struct Rig {
+    layout: Layout,
+    secret: Secret,
+    space: Namespace,
+}
+
+impl Rig {
+    fn new() -> Self {
+        let layout = layout(48, 4, 4);
+        let secret = secret_of_its_own();
+        let space = Namespace::new("orders", &layout, Fingerprint::of(&secret)).unwrap();
+        Self {
+            layout,
+            secret,
+            space: space.with_block_bits(BLOCK_BITS).unwrap(),
+        }
+    }
+
+    fn init(&self, store: &mut dyn LeaseStore, history: History) {
+        let init = Init::new(history, SystemClock.unix_ms()).with_secret(&self.secret);
+        store.init(&self.space, &init).unwrap();
+    }
+
+    /// A store in memory with the namespace.
+    fn memory(&self, history: History) -> MemoryStore {
+        let mut store = MemoryStore::new(Arc::new(SystemClock));
+        self.init(&mut store, history);
+        store
+    }
+
+    fn at(&self, tick: u64) -> SystemTime {
+        UNIX_EPOCH + Duration::from_millis(self.layout.tick_start_unix_ms(tick))
+    }
+
+    fn import(&self, store: impl LeaseStore + 'static, ticks: Range<u64>) -> BackfillGenerator {
+        self.builder(store, ticks).build().unwrap()
+    }
+
+    fn builder(
+        &self,
+        store: impl LeaseStore + 'static,
+        ticks: Range<u64>,
+    ) -> BackfillGeneratorBuilder {
+        BackfillGenerator::builder(self.layout)
+            .secret(&self.secret)
+            .lease_store(store)
+            .namespace("orders")
+            .block_bits(BLOCK_BITS)
+            .between(self.at(ticks.start)..self.at(ticks.end))
+    }
+
+    fn serving(&self, store: impl LeaseStore + 'static) -> DirectGenerator {
+        DirectGenerator::builder(self.layout)
+            .secret(&self.secret)
+            .lease_store(store)
+            .namespace("orders")
+            .block_bits(BLOCK_BITS)
+            .build()
+            .unwrap()
+    }
+
+    /// All IDs of these ticks that the import has left.
+    fn drain(&self, past: &BackfillGenerator, ticks: Range<u64>, seen: &mut HashSet<Id>) -> usize {
+        let before = seen.len();
+        for tick in ticks {
+            let mut ids = [Id::default(); 100];
+            let count = past.take_batch_at(self.at(tick), &mut ids).unwrap();
+            for &id in &ids[..count] {
+                let parts = past.inspect(id).unwrap();
+                assert_eq!(parts.tick, tick);
+                assert!(past.lease().nodes().contains(&parts.node));
+                assert!(seen.insert(id), "{id} comes a second time");
+            }
+            let error = past.take_at(self.at(tick)).unwrap_err();
+            assert!(matches!(error, BackfillError::UsedUp { .. }), "{error}");
+        }
+        seen.len() - before
+    }
+}
+
+#[test]
+fn imports_of_one_range_never_make_the_same_id() {
+    let rig = Rig::new();
+    let store = rig.memory(History::Unused);
+    let mut seen = HashSet::new();
+    // Two at a time, one after another, and one whose process was killed before.
+    let first = rig.import(store.clone(), 100..104);
+    let second = rig.import(store.clone(), 102..110);
+    assert_eq!(rig.drain(&first, 100..104, &mut seen), 4 * 32);
+    assert_eq!(rig.drain(&second, 102..106, &mut seen), 4 * 32);
+    drop(first);
+    std::mem::forget(second);
+    let third = rig.import(store.clone(), 100..110);
+    assert_eq!(rig.drain(&third, 100..110, &mut seen), 10 * 32);
+    // The next part of an import can have the same block.
+    let fourth = rig.import(store.clone(), 110..112);
+    assert_eq!(rig.drain(&fourth, 110..112, &mut seen), 2 * 32);
+    assert_eq!(seen.len(), 20 * 32);
+
+    let error = rig.builder(store, 104..105).lease_store(Silent).build();
+    assert!(matches!(error, Err(BuildError::Store(_))), "{error:?}");
+}
+
+#[test]
+fn an_import_and_a_serving_generator_make_no_id_twice() {
+    let rig = Rig::new();
+    let mut store = rig.memory(History::Unused);
+    let mut seen = HashSet::new();
+    let now = rig.layout.tick_at(SystemClock.unix_ms()).unwrap();
+    let ids = rig.serving(store.clone());
+    let past = rig.import(store.clone(), now - 50..now);
+    for tick in now - 16..now {
+        let id = past.take_at(rig.at(tick)).unwrap();
+        assert!(seen.insert(id));
+        assert!(seen.insert(ids.take().unwrap()));
+    }
+    assert!(ids.leases()[0].ticks().start >= now);
+    assert_ne!(ids.leases()[0].nodes(), past.lease().nodes());
+    drop((ids, past));
+
+    // All eight blocks for the present: those of the past begin at their marks.
+    let acquire = Acquire::new(8, 10, SystemClock.unix_ms());
+    for grant in store.acquire(&rig.space, &acquire).unwrap() {
+        assert!(grant.ticks.start >= now, "{grant}");
+    }
+    // And no past is left.
+    let error = rig.builder(store, now - 50..now).build().unwrap_err();
+    let BuildError::Store(StoreError::PastExhausted { blocks: 8, .. }) = &error else {
+        panic!("{error:?}");
+    };
+    let said = ["all 8", "later ticks", "--history unused"];
+    assert_says(&error.to_string(), &said);
+}
+
+#[test]
+fn a_namespace_that_is_new_has_no_past_before_it() {
+    let rig = Rig::new();
+    let store = rig.memory(History::New);
+    let error = rig.builder(store, 100..200).build().unwrap_err();
+    let BuildError::Store(StoreError::BeforeFloor { start: 100, .. }) = &error else {
+        panic!("{error:?}");
+    };
+    assert_says(&error.to_string(), &["floor", "--history unused"]);
+}
+
+#[test]
+fn an_import_says_what_is_missing_before_it_asks_a_store() {
+    let rig = Rig::new();
+    let builder = || BackfillGenerator::builder(rig.layout).secret(&rig.secret);
+    let between = || rig.at(100)..rig.at(200);
+    let error = builder().lease_store(Silent).namespace("orders").build();
+    assert!(matches!(error, Err(BuildError::NoMoments)), "{error:?}");
+    let error = builder().lease_store(Silent).between(between()).build();
+    assert!(matches!(error, Err(BuildError::NoNamespace)), "{error:?}");
+
+    let lease = || ringflake::StaticLease::assume_unique_past(rig.layout, 0..1, 0..9).unwrap();
+    let error = builder().lease(lease()).between(between()).build();
+    assert!(
+        matches!(error, Err(BuildError::NoStore { option: "between" })),
+        "{error:?}"
+    );
+    let error = builder().lease(lease()).namespace("orders").build();
+    assert!(
+        matches!(
+            error,
+            Err(BuildError::NoStore {
+                option: "namespace"
+            })
+        ),
+        "{error:?}"
+    );
+    let error = rig.builder(Silent, 100..200).lease(lease()).build();
+    assert!(matches!(error, Err(BuildError::TwoLeases)), "{error:?}");
+
+    let nano = Duration::from_nanos(1);
+    let epoch = rig.at(0);
+    let end = rig.at(rig.layout.ticks());
+    let within = rig.at(5) + nano;
+    for moments in [
+        epoch..epoch,
+        within..rig.at(5),
+        rig.at(5)..rig.at(5),
+        epoch - nano..rig.at(3),
+        epoch..end + nano,
+    ] {
+        let error = rig.builder(Silent, 1..2).between(moments).build();
+        let error = error.unwrap_err();
+        assert!(matches!(error, BuildError::Moments { .. }), "{error:?}");
+        assert_says(&error.to_string(), &["2024-10-27", "range"]);
+    }
+    let now = SystemTime::now();
+    let error = rig.builder(Silent, 1..2).between(epoch..now + nano).build();
+    assert!(
+        matches!(error, Err(BuildError::LeaseNotPast { .. })),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn an_import_has_all_ticks_that_its_moments_lie_in() {
+    let rig = Rig::new();
+    let store = rig.memory(History::Unused);
+    let [half, nano] = [Duration::from_millis(500), Duration::from_nanos(1)];
+    for (from, to, ticks) in [
+        (rig.at(5), rig.at(7), 5..7),
+        (rig.at(5) + half, rig.at(7) + nano, 5..8),
+        (rig.at(6) - nano, rig.at(6), 5..6),
+        (rig.at(0), rig.at(0) + nano, 0..1),
+    ] {
+        let past = rig.builder(store.clone(), 1..2).between(from..to);
+        let past = past.build().unwrap();
+        assert_eq!(past.lease().ticks(), ticks);
+        past.take_at(from).unwrap();
+        past.take_at(to - nano).unwrap();
+    }
+}
+
+#[test]
+fn an_import_under_another_secret_or_block_size_is_refused() {
+    let rig = Rig::new();
+    let store = rig.memory(History::Unused);
+    let other = rig
+        .builder(store.clone(), 1..9)
+        .secret(&secret_of_its_own());
+    let error = other.build().unwrap_err();
+    assert!(
+        matches!(
+            error,
+            BuildError::Store(StoreError::FingerprintMismatch { .. })
+        ),
+        "{error:?}"
+    );
+    let error = rig.builder(store, 1..9).block_bits(2).build().unwrap_err();
+    assert!(
+        matches!(error, BuildError::Store(StoreError::LayoutMismatch { .. })),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn an_import_names_its_holder_and_leaves_its_mark() {
+    let rig = Rig::new();
+    let mut store = rig.memory(History::Unused);
+    let holder = ringflake::lease::Holder::new("importer", "7");
+    let past = rig.builder(store.clone(), 50..60).holder(holder.clone());
+    drop(past.build().unwrap());
+    let known = store.list(&rig.space).unwrap().blocks.remove(0);
+    assert_eq!((known.hwm_end, known.released), (60, false));
+    assert_eq!(known.holder, Some(holder));
+}
+
+#[test]
+fn a_store_that_knows_of_no_past_is_found_out() {
+    let rig = Rig::new();
+    let store = Forgetful(rig.memory(History::Unused));
+    let error = rig.builder(store, 50..60).build().unwrap_err();
+    assert!(
+        matches!(error, BuildError::Store(StoreError::Corrupt { .. })),
+        "{error:?}"
+    );
+    assert_says(&error.to_string(), &["50..60"]);
+}
+
+macro_rules! store {
+    ($name:ident, $acquire:expr) => {
+        impl LeaseStore for $name {
+            fn init(&mut self, _: &Namespace, _: &Init) -> Result<StoreRecord, StoreError> {
+                unreachable!()
+            }
+
+            fn acquire(
+                &mut self,
+                space: &Namespace,
+                acquire: &Acquire,
+            ) -> Result<Vec<Grant>, StoreError> {
+                $acquire(self, space, acquire)
+            }
+
+            fn renew(&mut self, _: &Namespace, _: &Renew) -> Result<u64, StoreError> {
+                unreachable!()
+            }
+
+            fn release(&mut self, _: &Namespace, _: Block, _: Epoch) -> Result<(), StoreError> {
+                unreachable!()
+            }
+
+            fn list(&mut self, _: &Namespace) -> Result<Listing, StoreError> {
+                unreachable!()
+            }
+
+            fn raise_floor(&mut self, _: &Namespace, _: Floor, _: u64) -> Result<u64, StoreError> {
+                unreachable!()
+            }
+
+            fn check(&mut self, _: &Namespace, _: u64) -> Result<StoreReport, StoreError> {
+                unreachable!()
+            }
+        }
+    };
+}
+
+/// One that is away.
+#[derive(Debug)]
+struct Silent;
+
+store!(Silent, |_: &mut Silent, _: &Namespace, _: &Acquire| Err(
+    StoreError::Unavailable {
+        source: "away".into()
+    }
+));
+
+/// One of the version before, which does not look at the past that is asked for.
+#[derive(Debug)]
+struct Forgetful(MemoryStore);
+
+store!(Forgetful, |store: &mut Forgetful,
+                   space: &Namespace,
+                   acquire: &Acquire| {
+    let mut acquire = acquire.clone();
+    acquire.past = None;
+    store.0.acquire(space, &acquire)
+});
+
+#[cfg(feature = "sqlite")]
+mod sqlite {
+    use std::fs;
+    use std::path::Path;
+
+    use ringflake::lease::{OpenOptions, open};
+
+    use super::*;
+
+    fn store(path: &Path) -> Box<dyn LeaseStore> {
+        let options = OpenOptions::new().accept_best_effort(true);
+        open(&format!("sqlite:{}", path.display()), &options).unwrap()
+    }
+
+    #[test]
+    fn imports_by_way_of_a_file_make_no_id_twice() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("leases.db");
+        let rig = Rig::new();
+        rig.init(&mut store(&path), History::Unused);
+        let now = rig.layout.tick_at(SystemClock.unix_ms()).unwrap();
+        let mut seen = HashSet::new();
+        let ids = rig.serving(store(&path));
+        // Started three times, as by a job that fails.
+        for _ in 0..3 {
+            let past = rig.import(store(&path), 100..103);
+            assert_eq!(rig.drain(&past, 100..103, &mut seen), 3 * 32);
+            assert!(seen.insert(ids.take().unwrap()));
+        }
+        let late = rig.import(store(&path), now - 3..now);
+        assert_eq!(rig.drain(&late, now - 3..now, &mut seen), 3 * 32);
+        assert_eq!(seen.len(), 3 * (96 + 1) + 96);
+    }
+
+    #[test]
+    fn a_file_that_was_put_back_gives_no_past_away_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("leases.db");
+        let [kept, copy] = ["kept.db", "copy.db"].map(|name| directory.path().join(name));
+        let rig = Rig::new();
+        rig.init(&mut store(&path), History::Unused);
+        drop(rig.import(store(&path), 10..20));
+        fs::copy(&path, &kept).unwrap();
+        let past = rig.import(store(&path), 100..110);
+        fs::copy(&path, &copy).unwrap();
+        let is_copied =
+            |error: BuildError| matches!(error, BuildError::Store(StoreError::Copied { .. }));
+        assert!(is_copied(
+            rig.builder(store(&copy), 200..210).build().unwrap_err()
+        ));
+
+        fs::copy(&kept, &path).unwrap();
+        assert!(is_copied(
+            rig.builder(store(&path), 100..110).build().unwrap_err()
+        ));
+        // Adopted, as the runbook says: the floor closes the past.
+        let now = SystemClock.unix_ms();
+        let raised = store(&path).raise_floor(&rig.space, Floor::OverLostGrants, now);
+        assert!(raised.unwrap() > rig.layout.tick_at(now).unwrap());
+        for ticks in [100..110, 200..210] {
+            let error = rig.builder(store(&path), ticks).build().unwrap_err();
+            assert!(
+                matches!(error, BuildError::Store(StoreError::BeforeFloor { .. })),
+                "{error:?}"
+            );
+        }
+        drop(past);
+    }
+}
