@@ -13,6 +13,7 @@ touched.
 import os
 import queue
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -1032,7 +1033,7 @@ def run_model(project, weakening):
         run = cargo_test(project, "--test", weakening.suite, weakening.model)
     except subprocess.TimeoutExpired:
         return "no end in sight"
-    if "SIGXCPU" in run.stderr:
+    if f"signal: {signal.SIGXCPU:d}" in run.stderr:
         return "no end in sight"
     if "could not compile" in run.stderr:
         return "does not compile:\n" + run.stderr
