@@ -163,10 +163,11 @@ impl LeaseHold {
         }
     }
 
-    /// Whether a lease is in force; if none is, `waker` is woken when that may have changed.
-    pub(super) fn poll_ready(&self, ticket: &mut Ticket, waker: &Waker) -> bool {
+    /// Whether a lease is in force. None if none is yet: `waker` is woken when that may have
+    /// changed.
+    pub(super) fn poll_ready(&self, ticket: &mut Ticket, waker: &Waker) -> Option<bool> {
         match self {
-            Self::Given(_) => true,
+            Self::Given(_) => Some(true),
             Self::Kept(renewal) => renewal.poll_ready(ticket, waker),
         }
     }

@@ -111,17 +111,13 @@ impl WhenReady<'_> {
         }
         let is_leased = self.leases.poll_ready(&mut self.ticket, cx.waker());
         let Some((filler, waiting)) = &mut self.ring else {
-            return if is_leased {
-                Poll::Ready(true)
-            } else {
-                Poll::Pending
-            };
+            return is_leased.map_or(Poll::Pending, Poll::Ready);
         };
         let filler = *filler;
-        if !is_leased {
+        if is_leased != Some(true) {
             // A wake-up for the ring is for another one now.
             *waiting = filler.waiting();
-            return Poll::Pending;
+            return is_leased.map_or(Poll::Pending, Poll::Ready);
         }
         waiting.poll(cx.waker(), || {
             if filler.level() > 0 {

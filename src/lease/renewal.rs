@@ -40,6 +40,11 @@
 //! # Forks
 //! A child has neither the threads nor the leases. The `RenewalThread`s that it has copied
 //! do nothing, and those that it starts get workers of its own.
+//!
+//! A clock, a waker, a hook, a subscriber or a store may fork on the worker's own thread,
+//! which then goes on in the child. Each call of them is followed by a look at the mark of
+//! the process. In the child the worker drops nothing and its thread ends: the connection is
+//! the parent's, and any lock may be held by a thread that is not there.
 
 mod assign;
 mod client;
@@ -66,7 +71,6 @@ pub(crate) use self::state::GrantSink;
 use self::state::{Shared, State};
 
 use super::protocol::{LeaseStatus, Manager};
-use crate::fork::WipeOnFork;
 use crate::lease::error::StoreError;
 use crate::lease::failure::StoreHealth;
 use crate::lease::store::LeaseStore;
@@ -78,8 +82,6 @@ pub(crate) struct RenewalThread {
     shared: Arc<Shared>,
     /// Taken when it ends.
     worker: Option<WorkerHandle>,
-    /// Reads false in a forked child, which has neither the thread nor the leases.
-    not_forked: WipeOnFork<bool>,
 }
 
 /// Why no leases are renewed.
@@ -105,8 +107,8 @@ impl RenewalThread {
         first: FirstLease,
         awaited: bool,
     ) -> Result<Self, RenewalStartError> {
-        let not_forked = WipeOnFork::new(true).map_err(RenewalStartError::System)?;
-        let shared = Arc::new(Shared::new(State::new(manager, sink, health)));
+        let shared = Shared::new(State::new(manager, sink, health));
+        let shared = Arc::new(shared.map_err(RenewalStartError::System)?);
         let (outcome, answer) = mpsc::channel();
         let outcome = awaited.then_some(outcome);
         let client = Client::new(Arc::clone(&shared), first, outcome);
@@ -115,7 +117,6 @@ impl RenewalThread {
         let renewal = Self {
             shared,
             worker: Some(worker),
-            not_forked,
         };
         if !awaited {
             return Ok(renewal);
@@ -144,13 +145,14 @@ impl RenewalThread {
     /// Waits until a lease is in force, for no longer than `patience`, and returns whether
     /// one is. Not for a forked child, where nobody unlocks the state.
     pub(crate) fn wait_ready(&self, patience: Duration) -> bool {
-        self.shared.wait(patience, State::is_in_force)
+        let found = self.shared.wait(patience, State::readiness);
+        found.unwrap_or(false)
     }
 
-    /// Whether a lease is in force; if none is, `waker` is woken when that may have changed.
-    /// Not for a forked child, as above.
-    pub(crate) fn poll_ready(&self, ticket: &mut Ticket, waker: &Waker) -> bool {
-        self.shared.poll(ticket, waker, State::is_in_force)
+    /// Whether a lease is in force. None if none is yet: `waker` is woken when that may have
+    /// changed. Not for a forked child, as above.
+    pub(crate) fn poll_ready(&self, ticket: &mut Ticket, waker: &Waker) -> Option<bool> {
+        self.shared.poll(ticket, waker, State::readiness)
     }
 
     /// Forgets the waker of somebody who waits no more. Not for a forked child either.
@@ -169,7 +171,7 @@ impl RenewalThread {
         let Some(worker) = self.worker.take() else {
             return false;
         };
-        if !*self.not_forked {
+        if self.shared.is_forked() {
             // The parent's; there is nothing to release. Nor to drop: another thread of the
             // parent may have been about to change the state.
             std::mem::forget((worker, Arc::clone(&self.shared)));

@@ -8,6 +8,7 @@
 mod cores;
 mod futures;
 mod inside;
+mod renewal;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Release};

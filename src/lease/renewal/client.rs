@@ -22,7 +22,11 @@
 //! as [`StoreError::Unavailable`] or [`StoreError::Denied`]: nothing was sent for this
 //! client, so nothing can have been done for it.
 //!
-//! *The end is reported once.* That is when the client is dropped, wherever that happens.
+//! *The end is reported once.* That is when the client is dropped, wherever that happens,
+//! but for a child of a fork, where nothing is.
+
+#[cfg(all(test, not(all(loom, feature = "loom"))))]
+mod tests;
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, mpsc};
@@ -65,6 +69,9 @@ pub(super) enum Action {
     Leave,
 }
 
+/// Other people's code has forked this thread, which is the child's now. The worker ends.
+pub(super) struct Forked;
+
 impl Client {
     pub(super) fn new(
         shared: Arc<Shared>,
@@ -100,23 +107,33 @@ impl Client {
         self.gone.is_some()
     }
 
-    pub(super) fn next_action(&mut self) -> Action {
+    /// To be called after other people's code, before anything that is the parent's in a
+    /// child.
+    pub(super) fn check_process(&self) -> Result<(), Forked> {
+        if self.shared.is_forked() {
+            return Err(Forked);
+        }
+        Ok(())
+    }
+
+    pub(super) fn next_action(&mut self) -> Result<Action, Forked> {
         if let Some(action) = self.held_back() {
-            return action;
+            self.check_process()?;
+            return Ok(action);
         }
         // Relaxed: the thread that sets it wakes the worker afterwards.
         self.stops = self.shared.stop.load(Relaxed);
-        let step = self.step();
+        let step = self.step()?;
         if let Step::Ask(request) = step {
-            return Action::Ask(request);
+            return Ok(Action::Ask(request));
         }
         self.conclude();
         match step {
-            Step::Wait(rest) if !self.stops && !self.is_gone() => return Action::Rest(rest),
+            Step::Wait(rest) if !self.stops && !self.is_gone() => return Ok(Action::Rest(rest)),
             Step::Done => self.gone = Some(true),
             _ => self.gone = self.gone.or(Some(false)),
         }
-        Action::Leave
+        Ok(Action::Leave)
     }
 
     /// The request that waits for its moment.
@@ -132,12 +149,15 @@ impl Client {
         Some(Action::Ask(Request::Acquire(acquire)))
     }
 
-    fn step(&self) -> Step {
+    fn step(&self) -> Result<Step, Forked> {
         let (step, events) = self.shared.state().step(self.stops);
+        self.check_process()?;
         // A step follows each answer and each rest, so waiters learn of a change by then.
         self.shared.changed();
+        self.check_process()?;
         catching(|| events.emit());
-        step
+        self.check_process()?;
+        Ok(step)
     }
 
     /// Reports the first leases, if there are any, to the builder that waits for them:
@@ -161,7 +181,11 @@ impl Client {
 
     /// Sends a request to the store. If the store panics, the outcome is
     /// unknown.
-    pub(super) fn ask(&mut self, store: &mut dyn LeaseStore, request: &Request) -> Answer {
+    pub(super) fn ask(
+        &mut self,
+        store: &mut dyn LeaseStore,
+        request: &Request,
+    ) -> Result<Answer, Forked> {
         let Self {
             shared,
             namespace,
@@ -170,12 +194,19 @@ impl Client {
         } = self;
         let answer = catching(|| match request {
             Request::Acquire(acquire) => {
-                let unix_ms = || shared.state().unix_ms();
+                let unix_ms = || {
+                    let unix_ms = shared.state().unix_ms();
+                    match shared.is_forked() {
+                        true => Err(panicked()),
+                        false => Ok(unix_ms),
+                    }
+                };
                 Answer::Acquired(first.acquire(store, namespace, acquire, unix_ms))
             }
             other => other.send(store, namespace),
         });
-        answer.unwrap_or_else(|| failed(request, panicked()))
+        self.check_process()?;
+        Ok(answer.unwrap_or_else(|| failed(request, panicked())))
     }
 
     /// Takes the answer to its request. `asked` is for the events about a request that was
@@ -185,7 +216,7 @@ impl Client {
         request: Request,
         answer: Answer,
         asked: Option<(&Throttle, Duration)>,
-    ) {
+    ) -> Result<(), Forked> {
         match (request, answer) {
             (Request::Acquire(acquire), Answer::Acquired(Err(error)))
                 if self.awaited.is_some() && !self.shared.state().had_a_lease() =>
@@ -195,9 +226,11 @@ impl Client {
             (request, answer) => {
                 if let Some((failures, took)) = asked {
                     emit(failures, &request, &answer, took);
+                    self.check_process()?;
                 }
                 let failed = error_of(&answer).is_some();
                 let events = self.shared.state().answered(answer);
+                self.check_process()?;
                 catching(|| events.emit());
                 if self.stops && failed {
                     // Releasing is optional; the blocks come free by themselves.
@@ -205,6 +238,7 @@ impl Client {
                 }
             }
         }
+        self.check_process()
     }
 
     /// The first lease was refused.
@@ -228,7 +262,7 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        self.shared.completion.complete(self.gone.unwrap_or(false));
+        self.shared.end(self.gone.unwrap_or(false));
     }
 }
 

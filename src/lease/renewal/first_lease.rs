@@ -147,13 +147,14 @@ impl FirstLease {
     }
 
     /// Asks once, and once more if the namespace is made in between. Later leases are
-    /// asked for unchanged. `unix_ms` is the sink's clock.
+    /// asked for unchanged. `unix_ms` is the sink's clock, after whose error the store is
+    /// not asked.
     pub(super) fn acquire(
         &mut self,
         store: &mut dyn LeaseStore,
         namespace: &Namespace,
         acquire: &Acquire,
-        unix_ms: impl Fn() -> u64,
+        unix_ms: impl Fn() -> Result<u64, StoreError>,
     ) -> Result<Vec<Grant>, StoreError> {
         if self.granted {
             return store.acquire(namespace, acquire);
@@ -161,8 +162,8 @@ impl FirstLease {
         let mut acquire = self.shortened(namespace, acquire);
         let answer = match (store.acquire(namespace, &acquire), self.history) {
             (Err(StoreError::NotInitialised { .. }), Some(history)) => {
-                self.init(store, namespace, history, unix_ms())?;
-                acquire.now_unix_ms = unix_ms();
+                self.init(store, namespace, history, unix_ms()?)?;
+                acquire.now_unix_ms = unix_ms()?;
                 store.acquire(namespace, &acquire)
             }
             (answer, _) => {

@@ -1,6 +1,7 @@
 //! The state that a renewal thread shares with its worker: a manager and its sink,
 //! behind one lock.
 
+use std::io;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -10,6 +11,7 @@ use super::super::protocol::{Answer, Change, Demand, Expiry, LeaseStatus, Manage
 use super::super::{Namespace, StoreFailure, StoreFailureKind, StoreHealth};
 use super::events;
 use super::shutdown::Completion;
+use crate::fork::WipeOnFork;
 use crate::unwind::catching;
 use crate::wakers::{self, Ticket, Wakers};
 
@@ -41,21 +43,39 @@ pub(super) struct Shared {
     /// Everything is to be released.
     pub(super) stop: AtomicBool,
     pub(super) completion: Completion,
+    /// Reads false in a forked child, which has neither the worker nor the leases.
+    not_forked: WipeOnFork<bool>,
 }
 
 impl Shared {
-    pub(super) fn new(state: State) -> Self {
-        Self {
+    /// # Errors
+    /// The operating system's, for the page of memory of the mark.
+    pub(super) fn new(state: State) -> io::Result<Self> {
+        Ok(Self {
             state: Mutex::new(state),
             changed: Condvar::new(),
             stop: AtomicBool::new(false),
             completion: Completion::default(),
-        }
+            not_forked: WipeOnFork::new(true)?,
+        })
+    }
+
+    /// Whether this is a child of the process that made it. Others may have held the lock
+    /// of the state at the fork.
+    pub(super) fn is_forked(&self) -> bool {
+        !*self.not_forked
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         // Nothing that runs under the lock can panic and leave the state between two steps.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The worker is done, and whether all leases were released. Nothing changes any more.
+    pub(super) fn end(&self, released: bool) {
+        self.state().over = true;
+        self.changed();
+        self.completion.complete(released);
     }
 
     /// Wakes those who wait for a change of the state.
@@ -66,18 +86,19 @@ impl Shared {
         wakers::wake(wakers);
     }
 
-    /// Whether the state `holds`; if not, `waker` is woken at the next change.
-    pub(super) fn poll(
+    /// What `look` finds in the state; if that is nothing, `waker` is woken at the next
+    /// change.
+    pub(super) fn poll<T>(
         &self,
         ticket: &mut Ticket,
         waker: &Waker,
-        holds: impl Fn(&mut State) -> bool,
-    ) -> bool {
+        look: impl Fn(&mut State) -> Option<T>,
+    ) -> Option<T> {
         // A runtime's code, as the drop of a waker is: not under the lock.
         let fresh = waker.clone();
         let mut state = self.state();
-        let held = holds(&mut state);
-        let (one, other) = if held {
+        let found = look(&mut state);
+        let (one, other) = if found.is_some() {
             (state.wakers.leave(ticket), Some(fresh))
         } else {
             (state.wakers.enter(ticket, fresh), None)
@@ -85,7 +106,7 @@ impl Shared {
         drop(state);
         wakers::discard(one);
         wakers::discard(other);
-        held
+        found
     }
 
     /// Forgets the waker of somebody who waits no more.
@@ -94,14 +115,21 @@ impl Shared {
         wakers::discard(waker);
     }
 
-    /// Waits until the state `holds`, for no longer than `patience`. Returns whether it
-    /// does.
-    pub(super) fn wait(&self, patience: Duration, holds: impl Fn(&mut State) -> bool) -> bool {
+    /// Waits until `look` finds something in the state, for no longer than `patience`.
+    pub(super) fn wait<T>(
+        &self,
+        patience: Duration,
+        look: impl Fn(&mut State) -> Option<T>,
+    ) -> Option<T> {
+        let mut found = None;
         let waited = self
             .changed
-            .wait_timeout_while(self.state(), patience, |state| !holds(state));
-        let (_desk, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-        !timeout.timed_out()
+            .wait_timeout_while(self.state(), patience, |state| {
+                found = look(state);
+                found.is_none()
+            });
+        drop(waited);
+        found
     }
 }
 
@@ -120,6 +148,8 @@ pub(super) struct State {
     last_end_unix_ms: u64,
     /// The leases have ended, and IDs made from them may not be served.
     ended: bool,
+    /// The worker is gone, and with it all changes to come.
+    over: bool,
     /// Of those who wait for a change.
     wakers: Wakers,
 }
@@ -148,6 +178,7 @@ impl State {
             health,
             last_end_unix_ms: 0,
             ended: false,
+            over: false,
             wakers: Wakers::default(),
         }
     }
@@ -161,8 +192,17 @@ impl State {
     }
 
     /// Whether the clock has not passed the end of the last lease.
-    pub(super) fn is_in_force(&mut self) -> bool {
+    fn is_in_force(&mut self) -> bool {
         self.moment().unix_ms < self.last_end_unix_ms
+    }
+
+    /// Whether the clock has not passed the end of the last lease; none if it has, and there
+    /// may be others.
+    pub(super) fn readiness(&mut self) -> Option<bool> {
+        match self.is_in_force() {
+            true => Some(true),
+            false => self.over.then_some(false),
+        }
     }
 
     pub(super) fn had_a_lease(&self) -> bool {

@@ -20,13 +20,14 @@
 //! not sent. The client whose request failed may try at once: its manager decides how long
 //! it waits. The first request that is answered ends it.
 
+use std::mem;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::super::protocol::{Answer, Request};
 use super::super::{LeaseStore, Namespace, Renew, StoreError};
-use super::client::{Action, Client, error_of, failed, panicked};
+use super::client::{Action, Client, Forked, error_of, failed, panicked};
 use super::handle::Inbox;
 use crate::events::Throttle;
 use crate::unwind::catching;
@@ -67,42 +68,59 @@ impl Worker {
         }
     }
 
-    /// The main loop of the thread.
+    /// The thread, until no client is left.
     pub(super) fn run(mut self) {
         let inbox = Arc::clone(&self.inbox);
         // Whatever happens, no client is assigned to a worker that is gone.
-        let _close = inbox.close_on_drop();
+        let close = inbox.close_on_drop();
+        match self.serve() {
+            Ok(last) => {
+                // Before the last clients learn that all is over.
+                let store = self.store;
+                catching(|| drop(store));
+                drop(last);
+            }
+            // All of it is the parent's: a connection that is closed here is closed there.
+            Err(Forked) => mem::forget((self, close)),
+        }
+    }
+
+    /// The main loop. Returns the last clients, which are gone.
+    fn serve(&mut self) -> Result<Vec<Client>, Forked> {
         loop {
-            self.clients.extend(inbox.drain());
-            let rest = self.round();
+            self.clients.extend(self.inbox.drain());
+            let rest = self.round()?;
             let gone: Vec<Client> = self
                 .clients
                 .extract_if(.., |client| client.is_gone())
                 .collect();
-            if self.clients.is_empty() && inbox.close() {
-                // Before the last clients learn that all is over.
-                let store = self.store;
-                catching(|| drop(store));
-                drop(gone);
-                return;
+            if self.clients.is_empty() && self.inbox.close() {
+                return Ok(gone);
             }
             drop(gone);
+            self.check_process()?;
             if let Some(rest) = rest
                 && !self.clients.is_empty()
             {
                 catching(|| self.store.rest(rest));
+                self.check_process()?;
                 thread::park_timeout(rest.min(LONGEST_SLEEP));
             }
         }
     }
 
+    /// As that of each client, of which all are of one process.
+    fn check_process(&self) -> Result<(), Forked> {
+        self.clients.first().map_or(Ok(()), Client::check_process)
+    }
+
     /// Serves each client once. Returns for how long there is nothing to do, if no client
     /// asked for anything.
-    fn round(&mut self) -> Option<Duration> {
+    fn round(&mut self) -> Result<Option<Duration>, Forked> {
         let mut rest = Some(Duration::MAX);
         let (mut renewals, mut others) = (Vec::new(), Vec::new());
         for (at, client) in self.clients.iter_mut().enumerate() {
-            match client.next_action() {
+            match client.next_action()? {
                 Action::Rest(wait) => rest = rest.map(|rest| rest.min(wait)),
                 Action::Leave => {}
                 Action::Ask(Request::Renew(renew)) => renewals.push((at, renew)),
@@ -114,24 +132,24 @@ impl Worker {
         }
         // First, since they keep the leases that are held.
         if !renewals.is_empty() {
-            self.renew(renewals);
+            self.renew(renewals)?;
         }
         for (at, request) in others {
-            self.ask(at, request);
+            self.ask(at, request)?;
         }
-        rest
+        Ok(rest)
     }
 
     /// Sends the renewals of these clients together.
-    fn renew(&mut self, renewals: Vec<(usize, Renew)>) {
+    fn renew(&mut self, renewals: Vec<(usize, Renew)>) -> Result<(), Forked> {
         let (put_off, sent): (Vec<_>, Vec<_>) = renewals
             .into_iter()
             .partition(|(at, _)| self.put_off(*at).is_some());
         for (at, renew) in put_off {
-            self.ask(at, Request::Renew(renew));
+            self.ask(at, Request::Renew(renew))?;
         }
         if sent.is_empty() {
-            return;
+            return Ok(());
         }
         let clients = &self.clients;
         let pairs: Vec<(&Namespace, &Renew)> = sent
@@ -141,6 +159,7 @@ impl Worker {
         let started = Instant::now();
         let answers = catching(|| self.store.renew_all(&pairs));
         let took = started.elapsed();
+        self.check_process()?;
         // If there are more or fewer answers than requests, they can't be
         // matched.
         let answers = answers.filter(|answers| answers.len() == sent.len());
@@ -153,22 +172,23 @@ impl Worker {
                 self.note(at, &answer);
             }
             let asked = Some((&self.failures, took));
-            self.clients[at].answer(Request::Renew(renew), answer, asked);
+            self.clients[at].answer(Request::Renew(renew), answer, asked)?;
         }
+        Ok(())
     }
 
     /// Sends the request of one client.
-    fn ask(&mut self, at: usize, request: Request) {
+    fn ask(&mut self, at: usize, request: Request) -> Result<(), Forked> {
         if let Some(error) = self.put_off(at) {
             let answer = failed(&request, error);
             return self.clients[at].answer(request, answer, None);
         }
         let started = Instant::now();
-        let answer = self.clients[at].ask(&mut *self.store, &request);
+        let answer = self.clients[at].ask(&mut *self.store, &request)?;
         let took = started.elapsed();
         self.note(at, &answer);
         let asked = Some((&self.failures, took));
-        self.clients[at].answer(request, answer, asked);
+        self.clients[at].answer(request, answer, asked)
     }
 
     /// The answer to a client for which the store is not asked.

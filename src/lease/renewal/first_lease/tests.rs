@@ -145,7 +145,7 @@ impl Case {
         let acquire = Acquire::new(1, 600, NOW);
         loop {
             let Self { first, store, .. } = self;
-            let error = match first.acquire(store, &self.space, &acquire, || NOW) {
+            let error = match first.acquire(store, &self.space, &acquire, || Ok(NOW)) {
                 Err(error) => error,
                 granted => return granted,
             };

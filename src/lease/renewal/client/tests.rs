@@ -1,0 +1,53 @@
+use super::*;
+use crate::layout::Layout;
+use crate::lease::fingerprint::Fingerprint;
+use crate::lease::protocol::{Change, Demand, LeasePlan, Manager};
+use crate::lease::renewal::state::{GrantSink, State};
+use crate::wakers::Ticket;
+use ringflake_kit::waking::Counting;
+
+/// It wants nothing, and its clock stands still.
+#[derive(Debug)]
+struct Idle;
+
+impl GrantSink for Idle {
+    fn unix_ms(&self) -> u64 {
+        Layout::RANDFLAKE.tick_start_unix_ms(1_000)
+    }
+
+    fn demand(&self) -> Demand {
+        Demand {
+            borrowed: Duration::ZERO,
+            borrow_limit: Duration::ZERO,
+            room: 1,
+        }
+    }
+
+    fn apply(&mut self, _: &Change) {}
+
+    fn stop_serving(&self) -> bool {
+        false
+    }
+}
+
+/// A worker that unwinds drops its clients, and nobody else says that there is none.
+#[test]
+fn those_who_wait_learn_that_their_worker_is_gone() {
+    let orders = Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap();
+    let manager = Manager::new(orders, LeasePlan::default(), 7).unwrap();
+    let state = State::new(manager, Box::new(Idle), Arc::default());
+    let shared = Arc::new(Shared::new(state).unwrap());
+    let first = FirstLease::new(None, Duration::ZERO);
+    let client = Client::new(Arc::clone(&shared), first, None);
+
+    let waker = Counting::new();
+    let mut ticket = Ticket::default();
+    let mut poll = || shared.poll(&mut ticket, &waker.waker(), State::readiness);
+    assert_eq!(poll(), None);
+    assert_eq!(shared.wait(Duration::ZERO, State::readiness), None);
+    drop(client);
+    assert_eq!(waker.woken(), 1);
+    assert_eq!(poll(), Some(false));
+    assert_eq!(shared.wait(Duration::ZERO, State::readiness), Some(false));
+    assert_eq!(shared.completion.wait(Duration::ZERO), Some(false));
+}
