@@ -104,8 +104,7 @@
 //! | `sqlx`, `sqlx-postgres`, `diesel`, `postgres-types`, `rusqlite` | [`Id`] and [`TypedId`] in queries, as `BIGINT` |
 //! | `uuid`, `schemars`, `utoipa` | these, and [`PublicId`], in a UUID, in JSON Schema, in OpenAPI |
 //! | `serde` | serialization of [`Id`], [`TypedId`], [`Layout`], [`Parts`], [`Stats`], and the forms in `serde` |
-//! | `getrandom` | [`Secret`] from the operating system's random source |
-//! | `js-safe` | encrypted IDs below 2<sup>53</sup>: [`IdWidth::JsSafe`] |
+//! | `getrandom`; `js-safe` | [`Secret`] from the operating system's random source; [`IdWidth::JsSafe`] |
 //! | `loom` | only with `--cfg loom`, for the models in `loom-tests` |
 //!
 //! # Unsafe
@@ -114,9 +113,8 @@
 //! and `generator` declare what may live there), `ring::memory` (asking for huge pages),
 //! `per_core::number` (which core a thread runs on), `clock` (reading the coarse clock), `id`
 //! (IDs seen as numbers in place), the vector backends of `cipher`, `lease::stores::sqlite`
-//! (what the system knows of a file), `lease::stores::mysql` (certificates in a file in memory,
-//! and the options of a socket), and `cipher::secret` and `lease::stores::private_file` (which
-//! user this process is).
+//! (what the system knows of a file), `lease::stores::mysql` (a file in memory, the options of a
+//! socket), and `cipher::secret` and `lease::stores::private_file` (which user this process is).
 //!
 #![cfg_attr(feature = "sqlite", doc = "[local-fn]: local()\n[local-type]: Local")]
 #![cfg_attr(

@@ -88,7 +88,7 @@ pub struct LayoutAdvice {
 
 impl LayoutAdvice {
     /// The layout of 64 bits.
-    pub fn best(&self) -> &AdvisedLayout {
+    pub const fn best(&self) -> &AdvisedLayout {
         &self.best
     }
 
@@ -108,7 +108,7 @@ pub struct AdvisedLayout {
 
 impl AdvisedLayout {
     /// The layout. It ends at [`Layout::end_unix_ms`].
-    pub fn layout(&self) -> Layout {
+    pub const fn layout(&self) -> Layout {
         self.layout
     }
 
