@@ -18,14 +18,13 @@ pub(super) const fn check(prefix: &str) {
         bytes[0].is_ascii_lowercase(),
         "`IdKind::PREFIX` begins with one of a-z"
     );
-    let mut position = 0;
-    while position < length {
-        let byte = bytes[position];
+    let mut rest = bytes;
+    while let [byte, tail @ ..] = rest {
         assert!(
-            byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_',
+            byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'_',
             "`IdKind::PREFIX` has only a-z, 0-9 and _"
         );
-        position += 1;
+        rest = tail;
     }
     assert!(
         bytes[length - 1] != b'_',

@@ -104,6 +104,45 @@ fn what_was_built_and_not_fetched_is_dropped() {
     eventually("it is dropped", || clock.strong_count() == 0);
 }
 
+/// Says which thread drops it.
+#[derive(Debug)]
+struct Leaving {
+    clock: ManualClock,
+    left: mpsc::Sender<thread::ThreadId>,
+}
+
+impl Clock for Leaving {
+    fn unix_ms(&self) -> u64 {
+        self.clock.unix_ms()
+    }
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        let _ = self.left.send(thread::current().id());
+    }
+}
+
+#[test]
+fn a_task_does_not_drop_what_was_built_itself() {
+    let (left, gone) = mpsc::channel();
+    let clock = ManualClock::new(layout().tick_start_unix_ms(1000));
+    let mut build = DirectGenerator::builder(layout())
+        .plain()
+        .lease(StaticLease::assume_unique(layout(), 2007..2008))
+        .clock(Arc::new(Leaving { clock, left }))
+        .build_async();
+    let counting = Counting::new();
+    assert!(counting.poll(&mut build).is_pending());
+    eventually_woken(&counting);
+    let State::Builds { oneshot, .. } = &build.state else {
+        panic!("it builds");
+    };
+    eventually("the thread is done", || Arc::strong_count(oneshot) == 1);
+    drop(build);
+    assert_ne!(gone.recv().unwrap(), thread::current().id());
+}
+
 #[test]
 fn a_panic_of_the_build_is_that_of_the_poll() {
     let (builder, let_go, _) = held(2004);
