@@ -15,7 +15,7 @@ mod std_impl {
     use std::time::{Duration, Instant};
 
     pub(crate) use std::sync::{Condvar, Mutex, MutexGuard, atomic};
-    pub(crate) use std::thread;
+    pub(crate) use std::{thread, thread_local};
 
     /// Whether this is a model: one process, which runs the same few steps again
     /// and again, each time from the start.
@@ -66,7 +66,7 @@ mod loom_impl {
     use std::time::Duration;
 
     pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard, atomic};
-    pub(crate) use loom::thread;
+    pub(crate) use loom::{thread, thread_local};
 
     /// Whether this is a model.
     pub(crate) const IN_A_MODEL: bool = true;

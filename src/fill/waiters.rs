@@ -68,6 +68,10 @@
 //! ring. A future that is polled without having been woken, takes an ID and leaves, does
 //! the same.
 //!
+//! *A waker may poll its future in place.* The future that leaves there wakes the next one when
+//! the waker has returned ([`wakers`]). That is later and not lost, unless the waker never
+//! returns. No stack grows with the number of those that wait.
+//!
 //! *Threads and futures don't wait for each other.* A notification wakes one of each, since
 //! nothing says how soon a runtime polls. One of the two may look in vain. The chain of
 //! either kind does not depend on the other, but on this: a future that was woken is polled
