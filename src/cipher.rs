@@ -31,6 +31,9 @@ mod arx;
 mod backend;
 #[cfg(feature = "js-safe")]
 mod ff1;
+mod kernel;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod lanes;
 mod plain;
 mod portable;
 mod scalar;
@@ -147,8 +150,9 @@ impl Cipher {
     /// For layouts of at most 63 bits, as `twitter`. It is SPARX-64/128 again, applied until
     /// the highest bit is clear (cycle-walking): twice on average, more than `n` times with a
     /// probability of 2<sup>-n</sup>. So a call takes twice as long on average as one of
-    /// [`sparx64`](Self::sparx64). A run of 1,024 takes some three times as long, one of 64 nine
-    /// times, since each run waits for its longest walk. Its IDs are different ones: under the
+    /// [`sparx64`](Self::sparx64). A run of 4,096 takes two and a half times as long, one of 64
+    /// three to six times, since each run waits for its longest walk. Those of more than 1,024
+    /// use 40 kB of the stack. Its IDs are different ones: under the
     /// same secret the two agree only where the first try is positive.
     ///
     /// Raws and IDs of 2<sup>63</sup> and above are outside: [`encrypt`](Self::encrypt) and

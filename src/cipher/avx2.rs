@@ -26,27 +26,36 @@ use std::arch::asm;
 use std::arch::x86_64::*;
 use std::mem;
 
+use super::kernel::Kernel;
+use super::lanes;
 use super::schedule::Schedule;
 use super::task::Task;
 use super::vector_ops::VectorOps;
+use super::walk::{self, Lists};
 
-/// Proof that this processor has AVX2.
+/// Proof that this processor has AVX2, and POPCNT as all that do.
 #[derive(Clone, Copy)]
 pub(super) struct Avx2(());
 
 impl Avx2 {
     pub(super) fn detect() -> Option<Self> {
-        is_x86_feature_detected!("avx2").then_some(Self(()))
+        (is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt")).then_some(Self(()))
     }
 
-    pub(super) fn perform(self, schedule: &Schedule, task: Task, blocks: &mut [u64]) {
-        // SAFETY: `self` exists only where AVX2 was detected.
-        unsafe { perform(schedule, task, blocks) }
+    pub(super) fn perform(
+        self,
+        schedule: &Schedule,
+        task: Task,
+        blocks: &mut [u64],
+        lists: Option<Lists<'_>>,
+    ) {
+        // SAFETY: `self` exists only where AVX2 and POPCNT were detected.
+        unsafe { perform(schedule, task, blocks, lists) }
     }
 }
 
-#[target_feature(enable = "avx2")]
-fn perform(schedule: &Schedule, task: Task, blocks: &mut [u64]) {
+#[target_feature(enable = "avx2,popcnt")]
+fn perform(schedule: &Schedule, task: Task, blocks: &mut [u64], lists: Option<Lists<'_>>) {
     let swapped = opaque(_mm256_broadcastsi128_si256(_mm_setr_epi8(
         1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14,
     )));
@@ -71,8 +80,19 @@ fn perform(schedule: &Schedule, task: Task, blocks: &mut [u64]) {
         swap_bytes: |v| _mm256_shuffle_epi8(v, swapped),
         interleave: |words| interleave(words, swapped),
         deinterleave: |blocks| deinterleave(blocks),
+        outside: |d| outside(d),
+        select: |bits, a, b| select(bits, a, b),
+        compress: |v, bits, to: &mut [u16; 16]| compress(v, bits, to),
+        expand: |v, bits, from: &[u16; 16]| expand(v, bits, from),
+        load: |from: &[u16; 16]| load(from),
+        store: |v| store(v),
+        pack: |words| pack(words),
+        unpack: |blocks| unpack(blocks),
     };
-    ops.perform(schedule, task, blocks);
+    match lists {
+        Some(lists) => walk::walk_in_vectors(&ops, schedule, task, blocks, lists),
+        None => ops.perform(schedule, task, blocks),
+    }
 }
 
 /// `v`, of which the compiler does not know that it is a constant.
@@ -120,4 +140,96 @@ fn deinterleave(blocks: [u64; 16]) -> [__m256i; 4] {
         _mm256_unpacklo_epi64(cd_low, cd_high),
         _mm256_unpackhi_epi64(cd_low, cd_high),
     ]
+}
+
+/// Which lanes of fourth words are of blocks outside of the domain of walks.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn outside(d: __m256i) -> u32 {
+    let signs = _mm256_slli_epi16::<8>(d);
+    let signs = _mm256_packs_epi16(signs, _mm256_setzero_si256());
+    let bits = _mm256_movemask_epi8(signs).cast_unsigned();
+    // Packing has left zeros between the halves.
+    (bits | bits >> 8) & 0xffff
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+fn select(bits: u32, a: __m256i, b: __m256i) -> __m256i {
+    let lanes = _mm256_setr_epi16(
+        1,
+        2,
+        4,
+        8,
+        16,
+        32,
+        64,
+        128,
+        256,
+        512,
+        1024,
+        2048,
+        4096,
+        8192,
+        1 << 14,
+        i16::MIN,
+    );
+    let is_set = _mm256_and_si256(_mm256_set1_epi16(bits as i16), lanes);
+    _mm256_blendv_epi8(b, a, _mm256_cmpeq_epi16(is_set, lanes))
+}
+
+/// Each half by itself, the higher one behind what the lower has written.
+#[target_feature(enable = "avx2,popcnt")]
+#[inline]
+fn compress(v: __m256i, bits: u32, to: &mut [u16; 16]) {
+    let order = bytes(lanes::compressed(bits), lanes::compressed(bits >> 8));
+    let words = store(_mm256_shuffle_epi8(v, order));
+    let lower = (bits & 0xff).count_ones() as usize;
+    to[..8].copy_from_slice(&words[..8]);
+    to[lower..lower + 8].copy_from_slice(&words[8..]);
+}
+
+#[target_feature(enable = "avx2,popcnt")]
+#[inline]
+fn expand(v: __m256i, bits: u32, from: &[u16; 16]) -> __m256i {
+    let order = bytes(lanes::expanded(bits), lanes::expanded(bits >> 8));
+    let lower = (bits & 0xff).count_ones() as usize;
+    let mut words = *from;
+    words[8..].copy_from_slice(&from[lower..lower + 8]);
+    _mm256_blendv_epi8(_mm256_shuffle_epi8(load(&words), order), v, order)
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+fn bytes(lower: &[u8; 16], higher: &[u8; 16]) -> __m256i {
+    // SAFETY: both sides are plain integers of the same size.
+    unsafe { mem::transmute::<[[u8; 16]; 2], __m256i>([*lower, *higher]) }
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+fn store(v: __m256i) -> [u16; 16] {
+    // SAFETY: both sides are plain integers of the same size.
+    unsafe { mem::transmute::<__m256i, [u16; 16]>(v) }
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+fn pack(words: [__m256i; 4]) -> [u64; 16] {
+    // SAFETY: both sides are plain integers of the same size.
+    unsafe { mem::transmute::<[__m256i; 4], [u64; 16]>(words) }
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+fn unpack(blocks: [u64; 16]) -> [__m256i; 4] {
+    // SAFETY: both sides are plain integers of the same size.
+    unsafe { mem::transmute::<[u64; 16], [__m256i; 4]>(blocks) }
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+fn load(words: &[u16; 16]) -> __m256i {
+    // SAFETY: both sides are plain integers of the same size.
+    unsafe { mem::transmute::<[u16; 16], __m256i>(*words) }
 }

@@ -3,33 +3,36 @@
 use std::arch::x86_64::*;
 use std::mem;
 
+use super::kernel::Kernel;
 use super::schedule::Schedule;
 use super::task::Task;
 use super::vector_ops::VectorOps;
-use super::walk;
+use super::walk::{self, Lists};
 
-/// Proof that this processor has AVX-512BW.
+/// Proof that this processor has AVX-512BW, and POPCNT as all that do.
 #[derive(Clone, Copy)]
 pub(super) struct Avx512Bw(());
 
 impl Avx512Bw {
     pub(super) fn detect() -> Option<Self> {
-        is_x86_feature_detected!("avx512bw").then_some(Self(()))
+        (is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("popcnt"))
+            .then_some(Self(()))
     }
 
-    pub(super) fn perform(self, schedule: &Schedule, task: Task, blocks: &mut [u64]) {
-        // SAFETY: `self` exists only where AVX-512BW was detected.
-        unsafe { perform(schedule, task, blocks) }
-    }
-
-    pub(super) fn keep_outside(self, numbers: &mut [u64], places: &mut [u16]) -> usize {
-        // SAFETY: `self` exists only where AVX-512BW was detected.
-        unsafe { keep_outside(numbers, places) }
+    pub(super) fn perform(
+        self,
+        schedule: &Schedule,
+        task: Task,
+        blocks: &mut [u64],
+        lists: Option<Lists<'_>>,
+    ) {
+        // SAFETY: `self` exists only where AVX-512BW and POPCNT were detected.
+        unsafe { perform(schedule, task, blocks, lists) }
     }
 }
 
-#[target_feature(enable = "avx512bw")]
-fn perform(schedule: &Schedule, task: Task, blocks: &mut [u64]) {
+#[target_feature(enable = "avx512bw,popcnt")]
+fn perform(schedule: &Schedule, task: Task, blocks: &mut [u64], lists: Option<Lists<'_>>) {
     let ops = VectorOps {
         order: order(),
         splat: |bits: u64| _mm512_set1_epi64(bits.cast_signed()),
@@ -48,8 +51,29 @@ fn perform(schedule: &Schedule, task: Task, blocks: &mut [u64]) {
         swap_bytes: |v| swap_bytes(v),
         interleave: |words| interleave(words),
         deinterleave: |blocks| deinterleave(blocks),
+        outside: |d| outside(d),
+        select: |bits, a, b| _mm512_mask_blend_epi16(bits, b, a),
+        compress: |v, bits: u32, to: &mut [u16; 32]| {
+            let lower = (bits & 0xffff).count_ones() as usize;
+            let lanes = store(_mm512_permutexvar_epi16(compressed(bits), v));
+            to[..16].copy_from_slice(&lanes[..16]);
+            to[lower..lower + 16].copy_from_slice(&lanes[16..]);
+        },
+        expand: |v, bits: u32, from: &[u16; 32]| {
+            let lower = (bits & 0xffff).count_ones() as usize;
+            let mut lanes = *from;
+            lanes[16..].copy_from_slice(&from[lower..lower + 16]);
+            _mm512_mask_permutexvar_epi16(v, bits, expanded(bits), load(&lanes))
+        },
+        load: |from: &[u16; 32]| load(from),
+        store: |v| store(v),
+        pack: |words| pack(words),
+        unpack: |blocks| unpack(blocks),
     };
-    ops.perform(schedule, task, blocks);
+    match lists {
+        Some(lists) => walk::walk_in_vectors(&ops, schedule, task, blocks, lists),
+        None => ops.perform(schedule, task, blocks),
+    }
 }
 
 /// The order of lanes that [`interleave`] undoes.
@@ -107,40 +131,67 @@ pub(super) fn deinterleave(blocks: [u64; 32]) -> [__m512i; 4] {
     ]
 }
 
-/// [`walk::keep`] for numbers that lie outside, eight at a time.
+/// Which lanes of fourth words are of blocks outside of the domain of walks.
 #[target_feature(enable = "avx512bw")]
-pub(super) fn keep_outside(numbers: &mut [u64], places: &mut [u16]) -> usize {
-    let mut read = 0;
-    let mut kept = 0;
-    while let Some((eight, their_places)) = numbers[read..]
-        .first_chunk::<8>()
-        .zip(places[read..].first_chunk::<8>())
-    {
-        // SAFETY: both sides are plain integers of the same size.
-        let eight = unsafe { mem::transmute::<[u64; 8], __m512i>(*eight) };
-        // SAFETY: as above.
-        let their_places = unsafe { mem::transmute::<[u16; 8], __m128i>(*their_places) };
-        let their_places = _mm512_cvtepu16_epi64(their_places);
-        // Outside are those whose highest bit is set, as the sign is.
-        let is_kept = _mm512_cmplt_epi64_mask(eight, _mm512_setzero_si512());
-        let eight = _mm512_maskz_compress_epi64(is_kept, eight);
-        let their_places = _mm512_maskz_compress_epi64(is_kept, their_places);
-        let their_places = _mm512_cvtepi64_epi16(their_places);
-        // SAFETY: as above.
-        let eight = unsafe { mem::transmute::<__m512i, [u64; 8]>(eight) };
-        // SAFETY: as above.
-        let their_places = unsafe { mem::transmute::<__m128i, [u16; 8]>(their_places) };
-        // Over what is read already, since no more are kept than were read.
-        numbers[kept..kept + 8].copy_from_slice(&eight);
-        places[kept..kept + 8].copy_from_slice(&their_places);
-        kept += is_kept.count_ones() as usize;
-        read += 8;
-    }
-    for index in read..numbers.len() {
-        let number = numbers[index];
-        numbers[kept] = number;
-        places[kept] = places[index];
-        kept += usize::from(!walk::is_inside(number));
-    }
-    kept
+#[inline]
+pub(super) fn outside(d: __m512i) -> u32 {
+    _mm512_test_epi16_mask(d, _mm512_set1_epi16(0x80))
+}
+
+/// For each half of the lanes, the places of those whose bit is set, side by side.
+#[target_feature(enable = "avx512bw")]
+#[inline]
+fn compressed(bits: u32) -> __m512i {
+    let lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    let lower = _mm512_maskz_compress_epi32(bits as u16, lanes);
+    let higher = _mm512_add_epi32(lanes, _mm512_set1_epi32(16));
+    let higher = _mm512_maskz_compress_epi32((bits >> 16) as u16, higher);
+    halves(lower, higher)
+}
+
+/// The inverse of [`compressed`].
+#[target_feature(enable = "avx512bw")]
+#[inline]
+fn expanded(bits: u32) -> __m512i {
+    let lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    let lower = _mm512_maskz_expand_epi32(bits as u16, lanes);
+    let higher = _mm512_add_epi32(lanes, _mm512_set1_epi32(16));
+    let higher = _mm512_maskz_expand_epi32((bits >> 16) as u16, higher);
+    halves(lower, higher)
+}
+
+/// Lanes of 16 bits from twice sixteen of 32 bits.
+#[target_feature(enable = "avx512bw")]
+#[inline]
+fn halves(lower: __m512i, higher: __m512i) -> __m512i {
+    let lower = _mm512_castsi256_si512(_mm512_cvtepi32_epi16(lower));
+    _mm512_inserti64x4::<1>(lower, _mm512_cvtepi32_epi16(higher))
+}
+
+#[target_feature(enable = "avx512bw")]
+#[inline]
+pub(super) fn load(words: &[u16; 32]) -> __m512i {
+    // SAFETY: both sides are plain integers of the same size.
+    unsafe { mem::transmute::<[u16; 32], __m512i>(*words) }
+}
+
+#[target_feature(enable = "avx512bw")]
+#[inline]
+pub(super) fn store(v: __m512i) -> [u16; 32] {
+    // SAFETY: both sides are plain integers of the same size.
+    unsafe { mem::transmute::<__m512i, [u16; 32]>(v) }
+}
+
+#[target_feature(enable = "avx512bw")]
+#[inline]
+pub(super) fn pack(words: [__m512i; 4]) -> [u64; 32] {
+    // SAFETY: both sides are plain integers of the same size.
+    unsafe { mem::transmute::<[__m512i; 4], [u64; 32]>(words) }
+}
+
+#[target_feature(enable = "avx512bw")]
+#[inline]
+pub(super) fn unpack(blocks: [u64; 32]) -> [__m512i; 4] {
+    // SAFETY: both sides are plain integers of the same size.
+    unsafe { mem::transmute::<[u64; 32], [__m512i; 4]>(blocks) }
 }

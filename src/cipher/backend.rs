@@ -20,7 +20,7 @@ use std::fmt;
 use super::portable;
 use super::schedule::Schedule;
 use super::task::Task;
-use super::walk;
+use super::walk::Lists;
 use crate::events;
 
 #[cfg(target_arch = "x86_64")]
@@ -218,31 +218,43 @@ impl Engine {
         }
     }
 
-    /// Does `task` to `blocks`.
+    /// Does `task` to `blocks`, once.
     pub(super) fn perform(self, schedule: &Schedule, task: Task, blocks: &mut [u64]) {
-        match self {
-            Self::Portable => portable::perform(schedule, task, blocks),
-            #[cfg(target_arch = "x86_64")]
-            Self::Sse41(sse41) => sse41.perform(schedule, task, blocks),
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2(avx2) => avx2.perform(schedule, task, blocks),
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512Bw(avx512bw) => avx512bw.perform(schedule, task, blocks),
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512Vbmi2(avx512vbmi2) => avx512vbmi2.perform(schedule, task, blocks),
-            #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-            Self::Neon(neon) => neon.perform(schedule, task, blocks),
-        }
+        self.perform_or_walk(schedule, task, blocks, None);
     }
 
-    /// [`walk::keep`] for numbers that lie outside.
-    pub(super) fn keep_outside(self, numbers: &mut [u64], places: &mut [u16]) -> usize {
+    /// Does `task` to `blocks` until they lie in the domain of walks. Those of a batch that lie
+    /// outside stay as they are; those of a run must lie inside.
+    pub(super) fn walk(
+        self,
+        schedule: &Schedule,
+        task: Task,
+        blocks: &mut [u64],
+        lists: Lists<'_>,
+    ) {
+        self.perform_or_walk(schedule, task, blocks, Some(lists));
+    }
+
+    fn perform_or_walk(
+        self,
+        schedule: &Schedule,
+        task: Task,
+        blocks: &mut [u64],
+        lists: Option<Lists<'_>>,
+    ) {
         match self {
+            Self::Portable if lists.is_some() => portable::walk(schedule, task, blocks),
+            Self::Portable => portable::perform(schedule, task, blocks),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512Bw(avx512bw) => avx512bw.keep_outside(numbers, places),
+            Self::Sse41(sse41) => sse41.perform(schedule, task, blocks, lists),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512Vbmi2(avx512vbmi2) => avx512vbmi2.keep_outside(numbers, places),
-            _ => walk::keep(numbers, places, |number| !walk::is_inside(number)),
+            Self::Avx2(avx2) => avx2.perform(schedule, task, blocks, lists),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Bw(avx512bw) => avx512bw.perform(schedule, task, blocks, lists),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Vbmi2(avx512vbmi2) => avx512vbmi2.perform(schedule, task, blocks, lists),
+            #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+            Self::Neon(neon) => neon.perform(schedule, task, blocks, lists),
         }
     }
 }

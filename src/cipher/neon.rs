@@ -2,10 +2,14 @@
 
 use std::arch::aarch64::*;
 use std::arch::is_aarch64_feature_detected;
+use std::mem;
 
+use super::kernel::Kernel;
+use super::lanes;
 use super::schedule::Schedule;
 use super::task::Task;
 use super::vector_ops::VectorOps;
+use super::walk::{self, Lists};
 
 /// Proof that this processor has NEON.
 #[derive(Clone, Copy)]
@@ -16,14 +20,20 @@ impl Neon {
         is_aarch64_feature_detected!("neon").then_some(Self(()))
     }
 
-    pub(super) fn perform(self, schedule: &Schedule, task: Task, blocks: &mut [u64]) {
+    pub(super) fn perform(
+        self,
+        schedule: &Schedule,
+        task: Task,
+        blocks: &mut [u64],
+        lists: Option<Lists<'_>>,
+    ) {
         // SAFETY: `self` exists only where NEON was detected.
-        unsafe { perform(schedule, task, blocks) }
+        unsafe { perform(schedule, task, blocks, lists) }
     }
 }
 
 #[target_feature(enable = "neon")]
-fn perform(schedule: &Schedule, task: Task, blocks: &mut [u64]) {
+fn perform(schedule: &Schedule, task: Task, blocks: &mut [u64], lists: Option<Lists<'_>>) {
     let low = vcreate_u16(0x0003_0002_0001_0000);
     let high = vcreate_u16(0x0007_0006_0005_0004);
     let ops = VectorOps {
@@ -40,8 +50,19 @@ fn perform(schedule: &Schedule, task: Task, blocks: &mut [u64]) {
         swap_bytes: |v| swap_bytes(v),
         interleave: |words| interleave(words),
         deinterleave: |blocks| deinterleave(blocks),
+        outside: |d| outside(d),
+        select: |bits, a, b| select(bits, a, b),
+        compress: |v, bits, to: &mut [u16; 8]| compress(v, bits, to),
+        expand: |v, bits, from: &[u16; 8]| expand(v, bits, from),
+        load: |from: &[u16; 8]| load(from),
+        store: |v| store(v),
+        pack: |words| pack(words),
+        unpack: |blocks| unpack(blocks),
     };
-    ops.perform(schedule, task, blocks);
+    match lists {
+        Some(lists) => walk::walk_in_vectors(&ops, schedule, task, blocks, lists),
+        None => ops.perform(schedule, task, blocks),
+    }
 }
 
 #[target_feature(enable = "neon")]
@@ -68,4 +89,80 @@ fn deinterleave(blocks: [u64; 8]) -> [uint16x8_t; 4] {
     // SAFETY: `blocks` has the 32 words that are read.
     let uint16x8x4_t(a, b, c, d) = unsafe { vld4q_u16(place) };
     [swap_bytes(a), swap_bytes(b), swap_bytes(c), swap_bytes(d)]
+}
+
+/// Which lanes of fourth words are of blocks outside of the domain of walks.
+#[target_feature(enable = "neon")]
+#[inline]
+fn outside(d: uint16x8_t) -> u32 {
+    let is_outside = vtstq_u16(d, vdupq_n_u16(0x80));
+    u32::from(vaddvq_u16(vandq_u16(is_outside, bits_of_lanes())))
+}
+
+#[target_feature(enable = "neon")]
+#[inline]
+fn select(bits: u32, a: uint16x8_t, b: uint16x8_t) -> uint16x8_t {
+    vbslq_u16(vtstq_u16(vdupq_n_u16(bits as u16), bits_of_lanes()), a, b)
+}
+
+#[target_feature(enable = "neon")]
+#[inline]
+fn bits_of_lanes() -> uint16x8_t {
+    let low = vcreate_u16(0x0008_0004_0002_0001);
+    let high = vcreate_u16(0x0080_0040_0020_0010);
+    vcombine_u16(low, high)
+}
+
+#[target_feature(enable = "neon")]
+#[inline]
+fn compress(v: uint16x8_t, bits: u32, to: &mut [u16; 8]) {
+    let order = bytes(lanes::compressed(bits));
+    *to = store(vreinterpretq_u16_u8(vqtbl1q_u8(
+        vreinterpretq_u8_u16(v),
+        order,
+    )));
+}
+
+#[target_feature(enable = "neon")]
+#[inline]
+fn expand(v: uint16x8_t, bits: u32, from: &[u16; 8]) -> uint16x8_t {
+    let order = bytes(lanes::expanded(bits));
+    let (v, from) = (vreinterpretq_u8_u16(v), vreinterpretq_u8_u16(load(from)));
+    // A byte keeps its value where the order has a place that does not exist.
+    vreinterpretq_u16_u8(vqtbx1q_u8(v, from, order))
+}
+
+#[target_feature(enable = "neon")]
+#[inline]
+fn bytes(order: &[u8; 16]) -> uint8x16_t {
+    // SAFETY: both sides are plain integers of the same size.
+    unsafe { mem::transmute::<[u8; 16], uint8x16_t>(*order) }
+}
+
+#[target_feature(enable = "neon")]
+#[inline]
+fn store(v: uint16x8_t) -> [u16; 8] {
+    // SAFETY: both sides are plain integers of the same size.
+    unsafe { mem::transmute::<uint16x8_t, [u16; 8]>(v) }
+}
+
+#[target_feature(enable = "neon")]
+#[inline]
+fn pack(words: [uint16x8_t; 4]) -> [u64; 8] {
+    // SAFETY: both sides are plain integers of the same size.
+    unsafe { mem::transmute::<[uint16x8_t; 4], [u64; 8]>(words) }
+}
+
+#[target_feature(enable = "neon")]
+#[inline]
+fn unpack(blocks: [u64; 8]) -> [uint16x8_t; 4] {
+    // SAFETY: both sides are plain integers of the same size.
+    unsafe { mem::transmute::<[u64; 8], [uint16x8_t; 4]>(blocks) }
+}
+
+#[target_feature(enable = "neon")]
+#[inline]
+fn load(words: &[u16; 8]) -> uint16x8_t {
+    // SAFETY: both sides are plain integers of the same size.
+    unsafe { mem::transmute::<[u16; 8], uint16x8_t>(*words) }
 }

@@ -10,6 +10,7 @@ use super::scalar;
 use super::schedule::{STEPS, Schedule, Subkey};
 use super::shared_words::SharedWords;
 use super::task::Task;
+use super::walk;
 
 /// Blocks in a batch. Their words take 512 bytes, well inside the first cache.
 const BATCH: usize = 64;
@@ -29,6 +30,27 @@ pub(super) fn perform(schedule: &Schedule, mut task: Task, blocks: &mut [u64]) {
             }
             Task::Encrypt => encrypt(schedule, words, batch),
             Task::Decrypt => decrypt(schedule, words, batch),
+        }
+    }
+}
+
+/// Does `task` to `blocks` until they lie in the domain of walks.
+pub(super) fn walk(schedule: &Schedule, task: Task, blocks: &mut [u64]) {
+    // As many as stay in the first cache with their lists, which are together about as long.
+    let mut room = [0; 2048 + 256];
+    match task {
+        Task::EncryptRun(_) => {
+            perform(schedule, task, blocks);
+            for blocks in blocks.chunks_mut(2048) {
+                let next = |blocks: &mut [u64]| perform(schedule, Task::Encrypt, blocks);
+                walk::walk_on(blocks, &mut room, |block| !walk::is_inside(block), &next);
+            }
+        }
+        Task::Encrypt | Task::Decrypt => {
+            let next = |blocks: &mut [u64]| perform(schedule, task, blocks);
+            for blocks in blocks.chunks_mut(1024) {
+                walk::walk_on(blocks, &mut room, walk::is_inside, &next);
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use super::schedule::Schedule;
 use super::secret::Secret;
 use super::shared_words::{self, SharedWords};
 use super::task::Task;
-use super::walk::{self, Steps};
+use super::walk;
 use super::{plain, scalar};
 
 /// SPARX-64/128 under one key, on all numbers or walked onto those of 63 bits.
@@ -60,10 +60,10 @@ impl Sparx64 {
     pub(super) fn encrypt_run(&self, first: u64, out: &mut [u64]) {
         for (first, out) in shared_words::split(first, out) {
             // A section lies inside the domain of walks as a whole, or outside.
-            match self.is_positive {
-                false => self.encrypt_section(first, out),
-                true if walk::is_inside(first) => self.walk_section(first, out),
-                true => plain::encrypt_run(first, out),
+            if self.is_positive && !walk::is_inside(first) {
+                plain::encrypt_run(first, out);
+            } else {
+                self.encrypt_section(first, out);
             }
         }
     }
@@ -73,47 +73,21 @@ impl Sparx64 {
         self.perform(Task::EncryptRun(shared), out);
     }
 
-    fn walk_section(&self, first: u64, out: &mut [u64]) {
-        let steps = Steps {
-            begin: |start, piece: &mut [u64]| self.encrypt_section(first + start as u64, piece),
-            begun: |numbers: &mut [u64], places: &mut [u16]| self.keep_outside(numbers, places),
-            next: |numbers: &mut [u64]| self.perform(Task::Encrypt, numbers),
-            go_on: |numbers: &mut [u64], places: &mut [u16]| self.keep_outside(numbers, places),
-        };
-        walk::walk_all(out, &steps);
-    }
-
     pub(super) fn encrypt_batch(&self, numbers: &mut [u64]) {
-        self.perform_batch(Task::Encrypt, numbers);
+        self.perform(Task::Encrypt, numbers);
     }
 
     pub(super) fn decrypt_batch(&self, numbers: &mut [u64]) {
-        self.perform_batch(Task::Decrypt, numbers);
-    }
-
-    fn perform_batch(&self, task: Task, numbers: &mut [u64]) {
-        if !self.is_positive {
-            return self.perform(task, numbers);
-        }
-        let steps = Steps {
-            begin: |_, _: &mut [u64]| {},
-            // What lies outside stays as it is.
-            begun: |numbers: &mut [u64], places: &mut [u16]| {
-                walk::keep(numbers, places, walk::is_inside)
-            },
-            next: |numbers: &mut [u64]| self.perform(task, numbers),
-            go_on: |numbers: &mut [u64], places: &mut [u16]| self.keep_outside(numbers, places),
-        };
-        for numbers in numbers.chunks_mut(walk::MOST) {
-            walk::walk_all(numbers, &steps);
-        }
-    }
-
-    fn keep_outside(&self, numbers: &mut [u64], places: &mut [u16]) -> usize {
-        self.engine.keep_outside(numbers, places)
+        self.perform(Task::Decrypt, numbers);
     }
 
     fn perform(&self, task: Task, blocks: &mut [u64]) {
-        self.engine.perform(&self.schedule, task, blocks);
+        if self.is_positive {
+            walk::with_lists(blocks.len(), |lists| {
+                self.engine.walk(&self.schedule, task, blocks, lists);
+            });
+        } else {
+            self.engine.perform(&self.schedule, task, blocks);
+        }
     }
 }

@@ -3,9 +3,12 @@
 use std::arch::x86_64::*;
 use std::mem;
 
+use super::kernel::Kernel;
+use super::lanes;
 use super::schedule::Schedule;
 use super::task::Task;
 use super::vector_ops::VectorOps;
+use super::walk::{self, Lists};
 
 /// Proof that this processor has SSE4.1.
 #[derive(Clone, Copy)]
@@ -16,14 +19,20 @@ impl Sse41 {
         is_x86_feature_detected!("sse4.1").then_some(Self(()))
     }
 
-    pub(super) fn perform(self, schedule: &Schedule, task: Task, blocks: &mut [u64]) {
+    pub(super) fn perform(
+        self,
+        schedule: &Schedule,
+        task: Task,
+        blocks: &mut [u64],
+        lists: Option<Lists<'_>>,
+    ) {
         // SAFETY: `self` exists only where SSE4.1 was detected.
-        unsafe { perform(schedule, task, blocks) }
+        unsafe { perform(schedule, task, blocks, lists) }
     }
 }
 
 #[target_feature(enable = "sse4.1")]
-fn perform(schedule: &Schedule, task: Task, blocks: &mut [u64]) {
+fn perform(schedule: &Schedule, task: Task, blocks: &mut [u64], lists: Option<Lists<'_>>) {
     let ops = VectorOps {
         order: _mm_setr_epi16(0, 1, 2, 3, 4, 5, 6, 7),
         splat: |bits: u64| _mm_set1_epi64x(bits.cast_signed()),
@@ -42,8 +51,19 @@ fn perform(schedule: &Schedule, task: Task, blocks: &mut [u64]) {
         swap_bytes: |v| swap_bytes(v),
         interleave: |words| interleave(words),
         deinterleave: |blocks| deinterleave(blocks),
+        outside: |d| outside(d),
+        select: |bits, a, b| select(bits, a, b),
+        compress: |v, bits, to: &mut [u16; 8]| compress(v, bits, to),
+        expand: |v, bits, from: &[u16; 8]| expand(v, bits, from),
+        load: |from: &[u16; 8]| load(from),
+        store: |v| store(v),
+        pack: |words| pack(words),
+        unpack: |blocks| unpack(blocks),
     };
-    ops.perform(schedule, task, blocks);
+    match lists {
+        Some(lists) => walk::walk_in_vectors(&ops, schedule, task, blocks, lists),
+        None => ops.perform(schedule, task, blocks),
+    }
 }
 
 #[target_feature(enable = "sse4.1")]
@@ -84,4 +104,68 @@ fn deinterleave(blocks: [u64; 8]) -> [__m128i; 4] {
         _mm_unpacklo_epi64(cd_low, cd_high),
         _mm_unpackhi_epi64(cd_low, cd_high),
     ]
+}
+
+/// Which lanes of fourth words are of blocks outside of the domain of walks.
+#[target_feature(enable = "sse4.1")]
+#[inline]
+fn outside(d: __m128i) -> u32 {
+    let signs = _mm_slli_epi16::<8>(d);
+    _mm_movemask_epi8(_mm_packs_epi16(signs, _mm_setzero_si128())).cast_unsigned()
+}
+
+#[target_feature(enable = "sse4.1")]
+#[inline]
+fn select(bits: u32, a: __m128i, b: __m128i) -> __m128i {
+    let lanes = _mm_setr_epi16(1, 2, 4, 8, 16, 32, 64, 128);
+    let is_set = _mm_and_si128(_mm_set1_epi16(bits as i16), lanes);
+    _mm_blendv_epi8(b, a, _mm_cmpeq_epi16(is_set, lanes))
+}
+
+#[target_feature(enable = "sse4.1")]
+#[inline]
+fn compress(v: __m128i, bits: u32, to: &mut [u16; 8]) {
+    *to = store(_mm_shuffle_epi8(v, bytes(lanes::compressed(bits))));
+}
+
+#[target_feature(enable = "sse4.1")]
+#[inline]
+fn expand(v: __m128i, bits: u32, from: &[u16; 8]) -> __m128i {
+    let order = bytes(lanes::expanded(bits));
+    _mm_blendv_epi8(_mm_shuffle_epi8(load(from), order), v, order)
+}
+
+#[target_feature(enable = "sse4.1")]
+#[inline]
+fn bytes(order: &[u8; 16]) -> __m128i {
+    // SAFETY: both sides are plain integers of the same size.
+    unsafe { mem::transmute::<[u8; 16], __m128i>(*order) }
+}
+
+#[target_feature(enable = "sse4.1")]
+#[inline]
+fn store(v: __m128i) -> [u16; 8] {
+    // SAFETY: both sides are plain integers of the same size.
+    unsafe { mem::transmute::<__m128i, [u16; 8]>(v) }
+}
+
+#[target_feature(enable = "sse4.1")]
+#[inline]
+fn pack(words: [__m128i; 4]) -> [u64; 8] {
+    // SAFETY: both sides are plain integers of the same size.
+    unsafe { mem::transmute::<[__m128i; 4], [u64; 8]>(words) }
+}
+
+#[target_feature(enable = "sse4.1")]
+#[inline]
+fn unpack(blocks: [u64; 8]) -> [__m128i; 4] {
+    // SAFETY: both sides are plain integers of the same size.
+    unsafe { mem::transmute::<[u64; 8], [__m128i; 4]>(blocks) }
+}
+
+#[target_feature(enable = "sse4.1")]
+#[inline]
+fn load(words: &[u16; 8]) -> __m128i {
+    // SAFETY: both sides are plain integers of the same size.
+    unsafe { mem::transmute::<[u16; 8], __m128i>(*words) }
 }

@@ -35,9 +35,13 @@
 //! Source: Black, Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002, where it is
 //! the second method.
 
+mod lists;
 mod many;
+mod vectors;
 
-pub(super) use self::many::{MOST, Steps, keep, walk_all};
+pub(super) use self::lists::{Lists, with_lists};
+pub(super) use self::many::walk_on;
+pub(super) use self::vectors::walk_in_vectors;
 
 /// Bits of the numbers in the domain of positive IDs.
 pub(super) const BITS: u32 = 63;

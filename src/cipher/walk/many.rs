@@ -1,107 +1,95 @@
 //! Many walks side by side.
 //!
-//! Backends encrypt vectors of blocks, and of each vector about half the walks end. Those that
-//! go on are moved together, with the places that they came from, so that the next encryption
-//! has full vectors again. What remains of a piece, too little to fill the vectors in flight,
-//! waits for what remains of the next.
+//! A list of numbers has been encrypted once, and about half of them lie outside, so their
+//! walks go on:
+//!
+//! 1. *Compress*: those are copied, in their order, side by side to a list of their own.
+//! 2. That list is encrypted, and if some of it lie outside, the same is done to it. Now it
+//!    has the ends of its walks.
+//! 3. *Expand*: they replace, in their order, the numbers of the first list that lie outside.
+//!
+//! # Why each end comes to its place
+//!
+//! By induction over the lists. Compressing and expanding go through the same list with the
+//! same choice, as nothing changes it meanwhile: it says itself which of its numbers lie
+//! outside. So the n-th of those goes to the n-th place of the shorter list and is replaced by
+//! what stands there after step 2, and that is the end of its walk: at once if it lies inside
+//! after the encryption, by induction if not. The numbers that lie inside are ends, and stay.
+//! No place is kept anywhere.
+//!
+//! # Why it ends
+//!
+//! As each walk does. A list need not be shorter than the one before it, and each takes some
+//! of the room: a list that is longer than what is left is taken in parts, and where nothing
+//! is left the walks are gone one by one, in their places.
+//!
+//! # What it costs
 //!
 //! Whether a walk ends is as random as the cipher is, and no processor guesses it. So nothing
-//! here branches on it: each number goes to its place and to the end of the list, and the list
-//! grows by one or by none.
+//! here branches on it. Each list is half as long as the one before, so all that follow the
+//! first have together as many numbers as that: a number is encrypted, compressed and expanded
+//! twice on average.
+//!
+//! This file does it to whole numbers, for processors without vectors that this crate knows;
+//! `vectors` does it to numbers that stay in words.
 
-/// The most numbers that can be walked from at once, since their places are of 16 bits: as many
-/// as a section has.
-pub(in crate::cipher) const MOST: usize = 1 << 15;
+use std::hint::select_unpredictable;
+use std::slice;
 
-/// Numbers that are looked at in one go. Their walks stay in the first cache.
-const PIECE: usize = 1024;
+use super::is_inside;
 
-/// As many blocks as fill the vectors in flight of any backend.
-const FULL: usize = 128;
-
-/// As many blocks as the largest vector of any backend has. What is encrypted is filled up to a
-/// multiple with whatever lies there, which costs less than a part of a vector.
-const VECTOR: usize = 32;
-
-const ROOM: usize = PIECE + FULL;
-
-/// Aligned as vectors are, so that none lies across two cache lines.
-#[repr(align(64))]
-struct Aligned<T>(T);
-
-/// What is done to many walks at once. A backend has all but `begin`.
-pub(in crate::cipher) struct Steps<Begin, Begun, Next, GoOn> {
-    /// Given each piece and the place of its first number: what walks begin from.
-    pub(in crate::cipher) begin: Begin,
-    /// [`keep`] for the numbers from which walks go on after that.
-    pub(in crate::cipher) begun: Begun,
-    /// The permutation.
-    pub(in crate::cipher) next: Next,
-    /// [`keep`] for the numbers at which walks do not end.
-    pub(in crate::cipher) go_on: GoOn,
-}
-
-/// Moves those of `numbers` that `is_kept` to the front, in their order, and their `places` with
-/// them. Returns how many they are. What lies behind them is anything.
-#[inline(always)]
-pub(in crate::cipher) fn keep(
-    numbers: &mut [u64],
-    places: &mut [u16],
-    is_kept: impl Fn(u64) -> bool,
-) -> usize {
-    let places = &mut places[..numbers.len()];
-    let mut kept = 0;
-    for index in 0..numbers.len() {
-        let number = numbers[index];
-        numbers[kept] = number;
-        places[kept] = places[index];
-        kept += usize::from(is_kept(number));
-    }
-    kept
-}
-
-/// Walks from the numbers of `out`, at most [`MOST`], to where they end.
-#[inline]
-pub(in crate::cipher) fn walk_all(
-    out: &mut [u64],
-    steps: &Steps<
-        impl Fn(usize, &mut [u64]),
-        impl Fn(&mut [u64], &mut [u16]) -> usize,
-        impl Fn(&mut [u64]),
-        impl Fn(&mut [u64], &mut [u16]) -> usize,
-    >,
+/// Replaces each number of `list` from which a walk `goes_on` by its end. `next` is the
+/// permutation; what is in `room` counts for nothing.
+pub(in crate::cipher) fn walk_on(
+    list: &mut [u64],
+    room: &mut [u64],
+    goes_on: impl Fn(u64) -> bool + Copy,
+    next: &impl Fn(&mut [u64]),
 ) {
-    // Of the walks that have not ended: numbers, and places in the output.
-    let mut numbers = Aligned([0; ROOM]);
-    let numbers = &mut numbers.0;
-    let mut places = [0; ROOM];
-    let mut len = 0;
-    let mut start = 0;
-    while start < out.len() || len > 0 {
-        let piece_len = PIECE.min(out.len() - start);
-        let piece = &mut out[start..start + piece_len];
-        (steps.begin)(start, piece);
-        let room = len..len + piece_len;
-        numbers[room.clone()].copy_from_slice(piece);
-        for (place, index) in places[room.clone()].iter_mut().zip(start..) {
-            *place = index as u16;
-        }
-        len += (steps.begun)(&mut numbers[room.clone()], &mut places[room]);
-        start += piece_len;
-
-        // What does not fill the vectors waits for the next piece, if there is one.
-        let least = if start < out.len() { FULL } else { 1 };
-        while len >= least {
-            let count = len - len % least;
-            (steps.next)(&mut numbers[..count.next_multiple_of(VECTOR)]);
-            for (&number, &place) in numbers[..count].iter().zip(&places) {
-                out[usize::from(place)] = number;
+    if room.is_empty() {
+        for number in list.iter_mut().filter(|number| goes_on(**number)) {
+            next(slice::from_mut(number));
+            while !is_inside(*number) {
+                next(slice::from_mut(number));
             }
-            let kept = (steps.go_on)(&mut numbers[..count], &mut places[..count]);
-            numbers.copy_within(count..len, kept);
-            places.copy_within(count..len, kept);
-            len -= count - kept;
         }
+        return;
+    }
+    for part in list.chunks_mut(room.len()) {
+        let len = compress(part, room, goes_on);
+        if len > 0 {
+            let (moved, room) = room.split_at_mut(len);
+            next(moved);
+            walk_on(moved, room, is_outside, next);
+            expand(part, moved, goes_on);
+        }
+    }
+}
+
+fn is_outside(number: u64) -> bool {
+    !is_inside(number)
+}
+
+/// Copies those of `numbers` that `are_moved` to the front of `to`, which is as long at least.
+/// Returns how many they are.
+fn compress(numbers: &[u64], to: &mut [u64], are_moved: impl Fn(u64) -> bool) -> usize {
+    let mut len = 0;
+    for &number in numbers {
+        to[len] = number;
+        len += usize::from(are_moved(number));
+    }
+    len
+}
+
+/// The inverse: replaces those of `numbers` that `were_moved` by all of `from`, of which there
+/// is one at least.
+fn expand(numbers: &mut [u64], from: &[u64], were_moved: impl Fn(u64) -> bool) {
+    let last = from.len() - 1;
+    let mut index = 0;
+    for number in numbers {
+        let was_moved = were_moved(*number);
+        *number = select_unpredictable(was_moved, from[last.min(index)], *number);
+        index += usize::from(was_moved);
     }
 }
 
@@ -110,7 +98,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    use super::super::{is_inside, walk};
+    use super::super::walk;
     use super::*;
 
     /// A permutation of all numbers with walks of many lengths.
@@ -136,54 +124,60 @@ mod tests {
         numbers.iter().map(one).collect()
     }
 
-    fn outside(numbers: &mut [u64], places: &mut [u16]) -> usize {
-        keep(numbers, places, |number| !is_inside(number))
-    }
-
-    /// Walks from `numbers` themselves.
-    fn walk_from(numbers: &mut [u64], next: impl Fn(u64) -> u64) {
-        let steps = Steps {
-            begin: |_, _: &mut [u64]| {},
-            begun: |numbers: &mut [u64], places: &mut [u16]| keep(numbers, places, is_inside),
-            next: each(next),
-            go_on: outside,
-        };
-        walk_all(numbers, &steps);
-    }
-
     proptest! {
         #[test]
         fn many_walks_end_where_single_ones_do(
-            mut numbers in prop_oneof![vec(any::<u64>(), 0..300), vec(any::<u64>(), 900..3000)]
+            mut numbers in prop_oneof![vec(any::<u64>(), 0..300), vec(any::<u64>(), 900..3000)],
+            room in prop_oneof![0_usize..40, 500_usize..4000],
         ) {
             let expected = single(&numbers, toy);
-            walk_from(&mut numbers, toy);
+            walk_on(&mut numbers, &mut vec![7; room], is_inside, &each(toy));
             prop_assert_eq!(numbers, expected);
         }
 
         #[test]
         fn walks_that_have_begun_end_where_single_ones_do(
-            starts in vec(0_u64..1 << 63, 0..3000)
+            starts in vec(0_u64..1 << 63, 0..3000),
+            room in prop_oneof![0_usize..40, 500_usize..4000],
         ) {
             let expected = single(&starts, toy);
-            let mut numbers = vec![0; starts.len()];
-            let begin = |start: usize, piece: &mut [u64]| {
-                piece.copy_from_slice(&starts[start..start + piece.len()]);
-                each(toy)(piece);
-            };
-            let steps = Steps { begin, begun: outside, next: each(toy), go_on: outside };
-            walk_all(&mut numbers, &steps);
+            let mut numbers = starts;
+            each(toy)(&mut numbers);
+            walk_on(&mut numbers, &mut vec![7; room], is_outside, &each(toy));
             prop_assert_eq!(numbers, expected);
+        }
+
+        #[test]
+        fn what_is_compressed_is_expanded_to_its_places(
+            mut numbers in vec(any::<u64>(), 0..200),
+            all in prop_oneof![Just(None), any::<bool>().prop_map(Some)],
+        ) {
+            let are_moved = |number: u64| all.unwrap_or(number.is_multiple_of(3));
+            let expected: Vec<_> = numbers.iter().copied().filter(|&n| are_moved(n)).collect();
+            let mut moved = vec![7; numbers.len()];
+            let len = compress(&numbers, &mut moved, are_moved);
+            prop_assert_eq!(&moved[..len], &expected);
+            if len > 0 {
+                let mut whole = numbers.clone();
+                let back: Vec<_> = expected.iter().map(|number| !number).collect();
+                expand(&mut whole, &back, are_moved);
+                for number in &mut numbers {
+                    *number = if are_moved(*number) { !*number } else { *number };
+                }
+                prop_assert_eq!(whole, numbers);
+            }
         }
     }
 
     /// Steps of which none ends a walk, before one that ends all.
     #[test]
     fn all_walks_of_all_pieces_may_go_on_together() {
-        let starts: Vec<_> = (1 << 62..(1 << 62) + MOST as u64).collect();
-        let mut numbers = starts.clone();
-        walk_from(&mut numbers, quarters);
-        assert!(numbers.iter().copied().eq(0..MOST as u64));
-        assert_eq!(numbers, single(&starts, quarters));
+        let starts: Vec<_> = (1 << 62..(1 << 62) + 5000).collect();
+        for room in [0, 1, 4999, 5000, 10_001, 15_000] {
+            let mut numbers = starts.clone();
+            walk_on(&mut numbers, &mut vec![7; room], is_inside, &each(quarters));
+            assert!(numbers.iter().copied().eq(0..5000), "{room}");
+        }
+        assert_eq!(single(&starts[..10], quarters), Vec::from_iter(0..10));
     }
 }
