@@ -102,8 +102,8 @@ impl LocalSpace {
     /// Makes the namespace's first record, under the lock.
     pub(super) fn begin(&self, lock: &Lock, mut history: History) -> Result<History, LocalError> {
         let mut made = self.first_record(lock, history);
-        if let (History::New, Err(LocalError::Store(StoreError::Copied { .. }))) = (history, &made)
-        {
+        let is_copied = matches!(made, Err(LocalError::Store(StoreError::Copied { .. })));
+        if history != History::Unknown && is_copied {
             // The file had the namespace once, and was put back to an earlier
             // state. Others were lost with it.
             self.directory.begin(lock, Past::Lost)?;

@@ -96,10 +96,12 @@ fn an_unknown_history_says_when_leases_begin() {
 #[test]
 fn a_store_in_memory_or_of_others_takes_no_word_for_new() {
     let (_, mut store) = machine();
-    let text = reason(builder(store.clone(), History::New).build());
-    assert_says(&text, &["in memory"]);
-    let text = reason(builder(Silent(store.clone()), History::New).build());
-    assert_says(&text, &["doesn't say"]);
+    for history in [History::New, History::Unused] {
+        let text = reason(builder(store.clone(), history).build());
+        assert_says(&text, &["in memory"]);
+        let text = reason(builder(Silent(store.clone()), history).build());
+        assert_says(&text, &["doesn't say"]);
+    }
     let missing = store.list(&orders()).unwrap_err();
     let is = matches!(missing, StoreError::NotInitialised { .. });
     assert!(is, "{missing}");
@@ -238,6 +240,7 @@ mod sqlite {
         assert_says(&reason(new(&path)), &["earlier state"]);
         // Every other namespace was lost with it.
         reason(attempt(&path, "invoices", History::New));
+        reason(attempt(&path, "invoices", History::Unused));
     }
 
     #[test]
@@ -250,7 +253,9 @@ mod sqlite {
             let store = SqliteStore::new(&path, &options).unwrap();
             builder(store, history).build()
         };
-        assert_says(&reason(build(History::New)), &["tmpfs"]);
+        for history in [History::New, History::Unused] {
+            assert_says(&reason(build(history)), &["tmpfs"]);
+        }
         assert!(!path.exists());
         match build(History::Unknown).unwrap_err() {
             BuildError::NoLeaseYet { error, .. } => {

@@ -27,10 +27,12 @@ use crate::usage::Misuse;
 /// --history says what is known of the time before:
 ///   new      no ID of this layout and secret was ever made with the time that
 ///            is running, or a later one. Leases start at once
+///   unused   no ID of this layout and secret was ever made. Leases start at once,
+///            and imports of past rows get leases of all the time before
 ///   unknown  IDs were made, and what was recorded of them is lost. Leases start
 ///            above all that may have been granted: after --failover, and
 ///            --horizon ahead of the clock
-/// If in doubt it is unknown: the wrong "new" makes duplicates.
+/// If in doubt it is unknown: the wrong "new" or "unused" makes duplicates.
 ///
 /// JSON: namespace, layout, block_nodes, blocks, history, horizon_ms,
 /// failover_ms, skew_limit_ms, floor with tick, unix_ms and time (RFC 3339)
@@ -60,6 +62,8 @@ pub(crate) struct InitArgs {
 enum KnownHistory {
     /// No ID was made yet
     New,
+    /// Nor was one of a time before, by whatever means
+    Unused,
     /// IDs were made, and their record is lost
     Unknown,
 }
@@ -124,6 +128,7 @@ fn words(time: Duration) -> humantime::FormattedDuration {
 pub(super) fn run(args: &InitArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let (history, word) = match args.history {
         Some(KnownHistory::New) => (History::New, "new"),
+        Some(KnownHistory::Unused) => (History::Unused, "unused"),
         Some(KnownHistory::Unknown) => (History::Unknown, "unknown"),
         None => {
             let text = "what is known of the time before? give --history new if no ID of this \

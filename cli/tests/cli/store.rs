@@ -101,7 +101,11 @@ fn row<'a>(table: &'a str, title: &str) -> &'a str {
 #[test]
 fn init_makes_a_namespace_once_and_asks_for_its_history() {
     let shared = Shared::new();
-    for (history, expected) in [("new", 0..1), ("unknown", 355_000..362_000)] {
+    for (history, expected) in [
+        ("new", 0..1),
+        ("unused", 0..1),
+        ("unknown", 355_000..362_000),
+    ] {
         let url = &shared.url;
         let init = format!(
             "store init --history {history} --store {url} --namespace by-{history} --plain \
@@ -109,6 +113,7 @@ fn init_makes_a_namespace_once_and_asks_for_its_history() {
         );
         let mut object = objects(&shared.home.print(&init)).remove(0);
         let floor = object["floor"].take();
+        assert_eq!(number(&floor["tick"]) == 0, history == "unused", "{floor}");
         let ahead = number(&floor["unix_ms"]).saturating_sub(unix_ms());
         assert!(expected.contains(&ahead), "{ahead}");
         assert_eq!(

@@ -213,8 +213,10 @@ fn an_emptied_file_is_not_taken_for_a_new_one() {
     fs::write(&place.path, "").unwrap();
     not_initialised(acquire(&mut store));
     let init = |history| Init::new(history, now());
-    let said = copied(store.init(&space(), &init(History::New)));
-    assert!(said.contains("unknown history"), "{said}");
+    for history in [History::New, History::Unused] {
+        let said = copied(store.init(&space(), &init(history)));
+        assert!(said.contains("unknown history"), "{said}");
+    }
     let record = store.init(&space(), &init(History::Unknown)).unwrap();
     assert!(record.floor > lost.ticks.end);
 }
