@@ -182,7 +182,7 @@ impl ModelStore {
     }
 
     /// The marks of what can be granted, the best first.
-    fn candidates(&self, now: u64, wanted: u32) -> Vec<BlockState> {
+    fn candidates(&self, now: u64, acquire: &Acquire) -> Vec<BlockState> {
         let State {
             record,
             blocks,
@@ -192,15 +192,20 @@ impl ModelStore {
         let fresh = |block| BlockState::new(block, Epoch::new(0), 0);
         let mut candidates: Vec<_> = (blocks.len() as u64..record.namespace.blocks())
             .map(|index| fresh(Block::new(index)))
-            .take(wanted as usize)
+            .take(acquire.blocks as usize)
             .collect();
         if self.lacks(Mutation::QuarantineIgnored) {
             candidates.extend(self.damaged().map(|known| fresh(known.block)));
         }
-        let start = record.earliest_start(now);
+        let start = match &acquire.past {
+            Some(past) => past.start,
+            None => record.earliest_start(now),
+        };
+        let ignores_mark = acquire.past.is_some() && self.lacks(Mutation::PastIgnoresMark);
         let mut idle: Vec<_> = self
             .sound()
             .filter(|known| match self.mutation {
+                _ if ignores_mark => true,
                 Some(Mutation::TimeToLive) => {
                     times_up[known.block.index() as usize] <= self.uptime_ms
                 }
@@ -209,7 +214,8 @@ impl ModelStore {
             .cloned()
             .collect();
         idle.sort_unstable_by_key(|block| (block.hwm_end, block.block));
-        if self.lacks(Mutation::AcquireIgnoresMark) || self.lacks(Mutation::TimeToLive) {
+        let ignores_mark = ignores_mark || self.lacks(Mutation::AcquireIgnoresMark);
+        if ignores_mark || self.lacks(Mutation::TimeToLive) {
             idle.iter_mut().for_each(|block| block.hwm_end = 0);
         }
         candidates.extend(idle);
@@ -254,19 +260,24 @@ impl LeaseStore for ModelStore {
         self.observe(now);
         self.check_history(now, &acquire.evidence)?;
 
-        let rules = self.rules(
-            Mutation::AcquireIgnoresFloor,
-            Mutation::AcquireIgnoresHorizon,
-        );
+        let no_floor = match acquire.past {
+            Some(_) => Mutation::PastIgnoresFloor,
+            None => Mutation::AcquireIgnoresFloor,
+        };
+        let rules = self.rules(no_floor, Mutation::AcquireIgnoresHorizon);
         let granted: Vec<_> = self
-            .candidates(now, acquire.blocks)
+            .candidates(now, acquire)
             .iter()
             .filter_map(|block| rules.granted(now, self.now_unix_ms, block, acquire))
             .take(acquire.blocks as usize)
             .collect();
         let mut grants = Vec::new();
-        for (grant, block) in granted {
+        for (grant, mut block) in granted {
             self.start_timer(block.block, now, block.hwm_end);
+            if acquire.past.is_some() && self.lacks(Mutation::PastKeepsMark) {
+                let known = self.state.blocks.get(block.block.index() as usize);
+                block.hwm_end = known.map_or(0, |known| known.hwm_end);
+            }
             self.put(block);
             grants.push(grant);
         }

@@ -83,6 +83,9 @@ mutations! {
     LossIsNotKept: "after a loss, the floor is not kept" breaks S1;
     QuarantineIgnored: "a block without a sound record is granted as a new one" breaks S1;
     RepairIgnoresHorizon: "a repair without H" breaks S1;
+    PastIgnoresMark: "a grant of the past ignores the mark" breaks S1;
+    PastIgnoresFloor: "a grant of the past ignores the floor" breaks S1;
+    PastKeepsMark: "a grant of the past does not raise the mark" breaks S1;
     // The client's side.
     BringsNoEvidence: "an acquisition without what was confirmed" breaks S1;
     AdoptsAmbiguousAcquire: "an ambiguous acquire is looked up and adopted" breaks S2;

@@ -244,6 +244,15 @@ impl Oracle {
         }
     }
 
+    /// A server gave these ticks to an import, which issues all of them.
+    pub(crate) fn import(&mut self, grant: &Grant, server: usize) -> Result<(), Violation> {
+        const IMPORT: usize = usize::MAX;
+        self.give(grant.block, grant.ticks.clone(), server)?;
+        let cells = grant.ticks.start * CELLS..grant.ticks.end * CELLS;
+        self.cells += cells.end - cells.start;
+        self.mark(IMPORT, grant.block, cells)
+    }
+
     /// Makes room for one more process.
     pub(crate) fn enter(&mut self) -> usize {
         self.processes.push(Memory::default());

@@ -57,6 +57,8 @@ pub(crate) enum Fault {
     /// Every block whose record is damaged is repaired.
     Repair,
     Impostor,
+    /// An import asks for ticks of the past, and issues all that it is granted.
+    Import,
 }
 
 /// The faults that can go together in one schedule. Servers whose clocks jump
@@ -95,9 +97,12 @@ const HISTORY: &[Fault] = &[
 /// All that go wrong by themselves or with another.
 pub(crate) fn every_fault() -> impl Iterator<Item = Fault> {
     let alone = [PROCESSES, SERVER_CLOCKS, HISTORY].concat();
-    alone
-        .into_iter()
-        .chain([Fault::Replicate, Fault::Backup, Fault::Repair])
+    alone.into_iter().chain([
+        Fault::Replicate,
+        Fault::Backup,
+        Fault::Repair,
+        Fault::Import,
+    ])
 }
 
 /// The parameters of one schedule.
@@ -120,6 +125,8 @@ pub(crate) struct Scenario {
     /// Whether what everybody's recovery needs is given, and is watched.
     pub(crate) watch_recovery: bool,
     pub(crate) loses_history: bool,
+    /// For what imports ask.
+    pub(crate) imports: SplitMix64,
 }
 
 impl Scenario {
@@ -182,6 +189,13 @@ impl Scenario {
             }
         }
         let recovery_ms = horizon * 1000 + ALIVE_MS + 14_000;
+        // In a part of the schedules, the others of which stay as they are without.
+        let mut imports = SplitMix64::new(random.clone().roll());
+        if imports.chance(40) {
+            for _ in 0..imports.between(1, 8) {
+                faults.push((imports.below(calm_ms), Fault::Import));
+            }
+        }
         let flaky = |random: &mut SplitMix64| {
             if random.chance(40) {
                 random.below(20)
@@ -207,6 +221,7 @@ impl Scenario {
             slow: flaky(random),
             watch_recovery,
             loses_history,
+            imports,
         }
     }
 }

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use ringflake::ManualClock;
 use ringflake::lease::protocol::{Answer, Request};
 use ringflake::lease::{
-    Acquire, Block, Confirmed, Fingerprint, Floor, History, Incarnation, Init, LeaseStore, Listing,
-    MemorySnapshot, MemoryStore, Namespace, StoreError,
+    Acquire, Block, Confirmed, Fingerprint, Floor, Grant, History, Incarnation, Init, LeaseStore,
+    Listing, MemorySnapshot, MemoryStore, Namespace, StoreError,
 };
 
 use crate::model_store::{ModelStore, State};
 use crate::mutations::{Mutation, Promise};
 use crate::oracle::{Oracle, Violation, Watch, broken};
 use crate::scenario::{ALIVE_MS, LAYOUT, SKEW_LIMIT_MS, SKEW_MS, START_MS, Scenario};
+use crate::split_mix::SplitMix64;
 
 /// What the servers run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -339,6 +340,42 @@ impl Service {
                 broken(Promise::S5, detail)
             }
         }
+    }
+
+    /// An import asks one of the servers for ticks that are over, as a rule, and answers what
+    /// it was granted or why it was not; none if that server is away.
+    pub(crate) fn import(
+        &mut self,
+        now_ms: u64,
+        random: &mut SplitMix64,
+        oracle: &mut Oracle,
+    ) -> Result<Option<Result<Vec<Grant>, StoreError>>, Violation> {
+        let index = random.below(self.servers.len() as u64) as usize;
+        let token = random.roll();
+        let length = random.between(1, 6);
+        let (ago, blocks) = (random.below(40), random.between(1, 2) as u32);
+        if !self.answers(index, now_ms) {
+            return Ok(None);
+        }
+        let server = &mut self.servers[index];
+        if server.lazy {
+            server.before = Some(server.store.snapshot());
+        }
+        let (store, unix_ms) = server.at(now_ms, token);
+        // By a sound clock: two that are broken can agree on the wrong time.
+        let true_ms = START_MS + now_ms;
+        let start = tick(true_ms) - ago;
+        let past = start..start + length;
+        let acquire = Acquire::past(blocks, past.clone(), true_ms);
+        let answer = store.acquire(&self.namespace, &acquire);
+        for grant in answer.iter().flatten() {
+            oracle.import(grant, index)?;
+            if oracle.watch == Watch::Promises {
+                bounded(grant.ticks.end, tick(unix_ms), Promise::S7)?;
+                assert_eq!(grant.ticks, past);
+            }
+        }
+        Ok(Some(answer))
     }
 
     /// Carries a request out, and holds the reply against the promises.

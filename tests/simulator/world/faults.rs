@@ -75,6 +75,7 @@ impl World {
                     return Ok(());
                 }
             }
+            Fault::Import => self.import()?,
             Fault::Impostor => self.service.resist(now_ms, self.oracle.watch)?,
             fault => {
                 let Some(victim) = self.victim() else {
@@ -84,6 +85,27 @@ impl World {
             }
         }
         self.tally.meet(format!("{fault:?}"));
+        Ok(())
+    }
+
+    fn import(&mut self) -> Result<(), Violation> {
+        let random = &mut self.scenario.imports;
+        let answer = self.service.import(self.now_ms, random, &mut self.oracle)?;
+        if self.trace {
+            println!("       an import is answered {answer:?}");
+        }
+        match answer {
+            Some(Ok(grants)) => {
+                self.tally.meet("past granted");
+                for grant in grants {
+                    self.mix(grant.block.index());
+                    self.mix(grant.epoch.get());
+                    self.mix(grant.ticks.start);
+                }
+            }
+            Some(Err(error)) => self.tally.refusal(&error),
+            None => {}
+        }
         Ok(())
     }
 
