@@ -47,6 +47,12 @@
 //! until [`repair`](LeaseStore::repair) has put its mark above all that can have been
 //! granted of it. The other blocks go on.
 //!
+//! A request can also be for ticks that are over, [`Acquire::past`]: for an import, whose IDs
+//! carry the time of its rows. Its grant keeps the same rules. It is given of blocks whose mark
+//! lies before it, and not below the floor, and moves the mark; so nothing on record
+//! distinguishes it. A grant of the present that a store has lost is overtaken by time; one of
+//! the past is not, and the floor must stay above it for ever.
+//!
 //! A [`TierStore`] stands between the processes of a machine and a store. It adds one
 //! rule:
 //!

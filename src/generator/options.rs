@@ -165,7 +165,9 @@ macro_rules! shared_options {
         /// namespace, or may have, is not: if that is gone then, it was lost.
         ///
         /// [`History::New`](crate::lease::History) is your assertion, at each start of
-        /// the program, that a missing namespace never existed. It is refused if the
+        /// the program, that a missing namespace never existed;
+        /// [`History::Unused`](crate::lease::History), that neither did any ID of its layout
+        /// and secret, so that imports can have the time before. Both are refused if the
         /// store may have lost it: a store at best effort, one in memory, and a SQLite
         /// file that was removed, copied, or put there by others. A server can't know
         /// of its losses through a restored backup or a dropped table, nor SQLite that
