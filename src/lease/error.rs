@@ -349,8 +349,43 @@ mod tests {
             recorded: "inode 1".into(),
             found: "inode 2".into(),
         };
+        let at = |second: u64| 1_760_000_000_000 + second * 1_000;
+        let below = StoreError::BeforeFloor {
+            start: 17,
+            start_unix_ms: at(0),
+            floor: 4711,
+            floor_unix_ms: at(1),
+        };
+        let running = StoreError::NotPast {
+            end: 17,
+            end_unix_ms: at(1),
+            latest: 16,
+            latest_unix_ms: at(0),
+        };
+        let used_up = |lowest_mark_unix_ms| StoreError::PastExhausted {
+            wanted: 3,
+            blocks: 4096,
+            start: 17,
+            start_unix_ms: at(0),
+            lowest_mark_unix_ms,
+        };
+        let (first, second) = ("2025-10-09T08:53:20Z", "2025-10-09T08:53:21Z");
+        let upstream = StoreError::PresentOnly {
+            store: "tier:/a".into(),
+        };
         for (error, numbers) in [
-            (skew, &["20000 ms", "13000 ms", "7000 ms", "5000 ms"][..]),
+            (
+                below,
+                &["17", "4711", first, second, "--history unused"][..],
+            ),
+            (running, &["tick 17", "tick 16", first, second]),
+            (
+                used_up(Some(at(1))),
+                &["none of 3", "17", "4096", first, second, "later ticks"],
+            ),
+            (used_up(None), &["smaller blocks"]),
+            (upstream, &["tier:/a", "behind it"]),
+            (skew, &["20000 ms", "13000 ms", "7000 ms", "5000 ms"]),
             (fenced, &["block 7", "160", "100"]),
             (
                 stepped,

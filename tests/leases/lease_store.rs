@@ -2,6 +2,7 @@
 //! clocks that jump and histories that are lost, and random schedules of the former.
 
 mod failover;
+mod past;
 mod schedules;
 
 use std::sync::Arc;
