@@ -60,6 +60,21 @@ fn what_a_failed_take_had_goes_back_into_the_ring() {
 }
 
 #[test]
+fn a_vector_longer_than_the_ring_keeps_each_batch() {
+    // 128 IDs, of which each batch has as many as the ring at most.
+    let ids = cached(layout(40, 8, 4), 78..79, 0..8)
+        .capacity(4)
+        .stripes(1)
+        .assist_fill(None)
+        .on_empty(OnEmpty::Wait(Duration::from_secs(60)))
+        .build()
+        .unwrap();
+    assert!(distinct(&ids.take_vec(100).unwrap()));
+    let after = ids.stats();
+    assert_eq!((after.issued, after.retired), (100, 0));
+}
+
+#[test]
 fn a_batch_that_ends_at_a_run_is_gone_on_with() {
     // Runs of 16, so each batch of the direct generator gives no more.
     let layout = layout(40, 8, 4);

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -104,37 +104,40 @@ fn s4_direct_generators_of_every_policy() {
 /// It goes on from batch to batch, and an invalidation comes in between.
 #[test]
 fn s4_a_vector_holds_no_id_from_before_an_invalidation() {
-    let rig = Rig::new();
-    let weak = Arc::new(OnceLock::<WeakGenerator>::new());
-    let hooked = Arc::clone(&weak);
-    let over = AtomicBool::new(false);
-    let ids = rig
-        .cached()
-        .capacity(64)
-        .stripes(1)
-        .assist_fill(None)
-        .on_empty(OnEmpty::Wait(1000 * SECOND))
-        .on_empty_hook(move |_| {
-            if let Some(ids) = hooked.get().and_then(WeakGenerator::upgrade)
-                && !over.swap(true, Relaxed)
-            {
-                ids.invalidate();
-            }
-        })
-        .build()
-        .unwrap();
-    weak.set(ids.downgrade()).unwrap();
-    let before = ids.leases();
-    eventually("the ring is full", || ids.stats().level == 64);
-    // The ring has 64, and finding no more of them calls the hook.
-    let all = ids.take_vec(200).unwrap();
-    assert_eq!(all.len(), 200);
-    for id in all {
-        let parts = ids.inspect(id).unwrap();
-        let is_old = |lease: &Lease| lease.contains(parts.node, parts.tick);
-        assert!(!before.iter().any(is_old), "of before: {parts:?}");
+    // In the first batch, and in one after it.
+    for batch in 0..3 {
+        let rig = Rig::new();
+        let weak = Arc::new(OnceLock::<WeakGenerator>::new());
+        let hooked = Arc::clone(&weak);
+        let calls = AtomicU32::new(0);
+        let ids = rig
+            .cached()
+            .capacity(64)
+            .stripes(1)
+            .assist_fill(None)
+            .on_empty(OnEmpty::Wait(1000 * SECOND))
+            .on_empty_hook(move |_| {
+                if calls.fetch_add(1, Relaxed) == batch
+                    && let Some(ids) = hooked.get().and_then(WeakGenerator::upgrade)
+                {
+                    ids.invalidate();
+                }
+            })
+            .build()
+            .unwrap();
+        weak.set(ids.downgrade()).unwrap();
+        let before = ids.leases();
+        eventually("the ring is full", || ids.stats().level == 64);
+        // The ring has 64, and finding no more of them calls the hook.
+        let all = ids.take_vec(300).unwrap();
+        assert_eq!(all.len(), 300);
+        for id in all {
+            let parts = ids.inspect(id).unwrap();
+            let is_old = |lease: &Lease| lease.contains(parts.node, parts.tick);
+            assert!(!before.iter().any(is_old), "of before: {parts:?}, {batch}");
+        }
+        assert_eq!(ids.stats().issued, 300, "{batch}");
     }
-    assert_eq!(ids.stats().issued, 200);
 }
 
 #[test]
