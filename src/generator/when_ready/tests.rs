@@ -1,6 +1,7 @@
 //! Waits for a generator to be ready, polled by hand.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::*;
 use crate::clock::{Clock, ManualClock};
@@ -138,6 +139,20 @@ fn a_generator_on_a_given_lease_is_ready_once_there_is_one() {
     let ids = given(2).threshold_fill(None).padding_fill(PaddingFill::Off);
     let ids = ids.build().unwrap();
     assert_eq!(counting.poll(&mut ids.ready()), Poll::Ready(true));
+}
+
+#[test]
+fn a_generator_at_its_borrow_limit_is_waited_for() {
+    let ids = given(6)
+        .borrow_limit(Duration::from_secs(1))
+        .build()
+        .unwrap();
+    // This tick's 8 and those of one that is borrowed.
+    eventually("all are taken", || {
+        while ids.take().is_ok() {}
+        ids.stats().issued == 16
+    });
+    assert!(Counting::new().poll(&mut ids.ready()).is_pending());
 }
 
 #[test]
