@@ -268,21 +268,12 @@ impl Shared {
         }
     }
 
-    /// Writes the IDs of the raws of `tick` from number `first` on.
-    fn encrypt(&self, tick: u64, first: u64, mut out: &mut [Id]) {
-        let layout = self.lease.layout();
-        let sequences = layout.sequences();
-        let mut number = first;
-        while !out.is_empty() {
-            let node = self.lease.nodes().start + number / sequences;
-            let sequence = number % sequences;
-            let of_node = usize::try_from(sequences - sequence).unwrap_or(usize::MAX);
-            let (run, rest) = out.split_at_mut(of_node.min(out.len()));
-            let raw = layout.join(tick, node, sequence);
-            self.cipher.encrypt_run(raw, Id::as_u64_slice_mut(run));
-            number += run.len() as u64;
-            out = rest;
-        }
+    /// Writes the IDs of the raws of `tick` from number `first` on. They follow each other from
+    /// node to node, as the node's bits are next to the sequence's.
+    fn encrypt(&self, tick: u64, first: u64, out: &mut [Id]) {
+        let of_tick = self.lease.layout().join(tick, self.lease.nodes().start, 0);
+        self.cipher
+            .encrypt_run(of_tick + first, Id::as_u64_slice_mut(out));
     }
 
     /// All ticks of the lease.
