@@ -65,11 +65,12 @@
 //! floor is 0 only after [`History::Unused`], the assertion that there are none.
 //!
 //! *A store that has lost grants*, and notices it, raises the floor above the present before it
-//! grants anything (S8). That closes all of the past until then, for ever. What it doesn't
-//! notice is worse here than with leases of the present: a grant of those that was
-//! forgotten is overtaken by time, and one of the past would be granted again at any later
-//! time. So after such a loss the floor must be raised by hand before an import, however late,
-//! and not only within the horizon.
+//! grants anything (S8). That closes all of the past until then, for ever. A loss that it
+//! doesn't notice is worse here than among leases of the present, where time overtakes what was
+//! forgotten: a request for the past goes back to where that lies, and would be granted it
+//! again at any later time, whether it was of the past or of the present then. So after such a
+//! loss the floor must be raised by hand before the first import that comes, however late, and
+//! not only within the horizon.
 //!
 //! *The run that is repeated* asks again, and gets another block, or this one for later ticks.
 //!

@@ -56,6 +56,9 @@ impl BackfillGeneratorBuilder {
     /// namespace has 4,096 blocks by default, and the generators of the present take those
     /// never granted as well.
     ///
+    /// If the store was ever put back to an earlier state, raise its floor before:
+    /// [`Acquire::past`] says why.
+    ///
     /// # Examples
     ///
     /// ```

@@ -153,7 +153,9 @@ impl Acquire {
     ///
     /// Nothing below the namespace's floor is granted. That is 0 after [`History::Unused`],
     /// and else the tick at which the namespace was initialised, or a later one; after each
-    /// loss that the store notices it lies above the present.
+    /// loss that the store notices it lies above the present. After one that it did not
+    /// notice, of any grants and however long ago, [raise it](super::LeaseStore::raise_floor)
+    /// before: else what was forgotten can be granted again.
     ///
     /// # Examples
     /// ```

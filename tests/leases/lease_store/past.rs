@@ -105,6 +105,27 @@ fn a_loss_that_nobody_notices_needs_a_floor_raised_by_hand() {
     below_the_floor(rig.past(0..100), raised.unwrap());
 }
 
+/// The same where nothing but a grant of the present was lost, before the first import ever.
+#[test]
+fn an_import_meets_a_forgotten_present_unless_the_floor_was_raised() {
+    let mut rig = Rig::new(History::New);
+    let before = rig.store.snapshot();
+    let lost = rig.present(50).unwrap();
+    rig.store.restore(&before);
+    rig.set(START + 1_000_000);
+    let unnoticed = rig.store.snapshot();
+    let met = rig.past(START..START + 100).unwrap();
+    assert_eq!((met.block, met.epoch), (lost.block, lost.epoch));
+    assert!(met.ticks.contains(&lost.ticks.start));
+
+    rig.store.restore(&unnoticed);
+    let now = rig.clock.unix_ms();
+    let raised = rig
+        .store
+        .raise_floor(&rig.space, Floor::OverLostGrants, now);
+    below_the_floor(rig.past(START..START + 100), raised.unwrap());
+}
+
 #[test]
 fn a_namespace_that_began_as_new_has_a_past_from_then_on() {
     let mut rig = Rig::new(History::New);
