@@ -32,7 +32,10 @@ mod backend;
 #[cfg(feature = "js-safe")]
 mod ff1;
 mod kernel;
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[cfg(any(
+    target_arch = "x86_64",
+    all(target_arch = "aarch64", target_endian = "little")
+))]
 mod lanes;
 mod plain;
 mod portable;
@@ -151,9 +154,10 @@ impl Cipher {
     /// the highest bit is clear (cycle-walking): twice on average, more than `n` times with a
     /// probability of 2<sup>-n</sup>. So a call takes twice as long on average as one of
     /// [`sparx64`](Self::sparx64). A run of 4,096 takes two and a half times as long, one of 64
-    /// three to six times, since each run waits for its longest walk. Those of more than 1,024
-    /// use 40 kB of the stack. Its IDs are different ones: under the
-    /// same secret the two agree only where the first try is positive.
+    /// three to six times, since each run waits for its longest walk. A call has lists of up to
+    /// 40 kB on the stack, and up to 11 kB for 1,024 numbers or fewer; with the portable backend
+    /// 18 kB. Its IDs are different ones: under the same secret the two agree only where the
+    /// first try is positive.
     ///
     /// Raws and IDs of 2<sup>63</sup> and above are outside: [`encrypt`](Self::encrypt) and
     /// [`decrypt`](Self::decrypt) give them back as they are, and

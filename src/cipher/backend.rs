@@ -1,6 +1,6 @@
 //! Which instruction set encrypts many blocks.
 //!
-//! The kernel in `vector_ops` is written once; a file for each instruction set gives
+//! The kernel in `kernel` is written once; a file for each instruction set gives
 //! it the vector operations, and this one chooses among them. A backend's type
 //! can be made only where its instructions were detected, so that holding an
 //! [`Engine`] is the proof that it may run.
@@ -20,7 +20,7 @@ use std::fmt;
 use super::portable;
 use super::schedule::Schedule;
 use super::task::Task;
-use super::walk::Lists;
+use super::walk::{Lists, with_lists};
 use crate::events;
 
 #[cfg(target_arch = "x86_64")]
@@ -225,7 +225,19 @@ impl Engine {
 
     /// Does `task` to `blocks` until they lie in the domain of walks. Those of a batch that lie
     /// outside stay as they are; those of a run must lie inside.
-    pub(super) fn walk(
+    pub(super) fn walk(self, schedule: &Schedule, task: Task, blocks: &mut [u64]) {
+        if self.backend() == Backend::Portable {
+            // It has memory of its own.
+            portable::walk(schedule, task, blocks);
+        } else {
+            with_lists(blocks.len(), |lists| {
+                self.walk_in(schedule, task, blocks, lists)
+            });
+        }
+    }
+
+    /// The same in this memory, if the backend needs any.
+    pub(super) fn walk_in(
         self,
         schedule: &Schedule,
         task: Task,

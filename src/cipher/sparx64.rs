@@ -83,9 +83,7 @@ impl Sparx64 {
 
     fn perform(&self, task: Task, blocks: &mut [u64]) {
         if self.is_positive {
-            walk::with_lists(blocks.len(), |lists| {
-                self.engine.walk(&self.schedule, task, blocks, lists);
-            });
+            self.engine.walk(&self.schedule, task, blocks);
         } else {
             self.engine.perform(&self.schedule, task, blocks);
         }

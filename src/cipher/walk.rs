@@ -24,7 +24,10 @@
 //! about 2^-65, and one walk in a million takes more than 20.
 //!
 //! The length of a walk depends on the raw and the secret, and so does the time it takes. Who
-//! measures that learns how many numbers lie between the two, and nothing about which.
+//! measures that learns how many numbers lie between the two, and nothing about which. Who
+//! shares a cache with it may learn which of the numbers of a run had longer walks: vectors are
+//! moved by tables, at places that depend on that. Numbers of walks, of which the key is none,
+//! are left on the stack.
 //!
 //! # Outside
 //!

@@ -106,8 +106,8 @@ impl BackfillGeneratorBuilder {
     /// and ticks, and [`BuildError::LeaseUsed`] where one did. [`BuildError::LeaseNotPast`] if
     /// some of the ticks are not over by the system's clock: generators of the present make
     /// their IDs. [`BuildError::Store`] with the store's refusal: of the past that may be
-    /// [`StoreError::BeforeFloor`](crate::lease::StoreError::BeforeFloor) or
-    /// [`StoreError::PastExhausted`](crate::lease::StoreError::PastExhausted). An error after
+    /// [`StoreError::BeforeFloor`] or
+    /// [`StoreError::PastExhausted`]. An error after
     /// the store's grant costs the block.
     pub fn build(self) -> Result<BackfillGenerator, BuildError> {
         let Self {

@@ -10,7 +10,7 @@
 //!   memory, is encrypted and otherwise ignored.
 //! * What is left over when the vectors in flight are full, goes over to the next list as it
 //!   is. It lies outside, and so it is what that list gives back.
-//! * A list shorter than a vector, and one for whose followers there is no room, is walked to
+//! * A list no longer than a vector, and one for whose followers there is no room, is walked to
 //!   the ends in registers, vector by vector: the lanes of walks that have ended keep what they
 //!   have. That needs no room and ends as each walk does, so no luck is needed to be right.
 

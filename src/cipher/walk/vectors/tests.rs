@@ -33,7 +33,7 @@ fn check(schedule: &Schedule, task: Task, numbers: &[u64], expected: &[u64]) {
         let with = |lists: Lists<'_>| {
             let room = lists.words[0].len();
             let mut numbers = numbers.to_vec();
-            engine.walk(schedule, task, &mut numbers, lists);
+            engine.walk_in(schedule, task, &mut numbers, lists);
             assert!(numbers == expected, "{backend}, room for {room}");
         };
         with(Memory::<64, 1>::new().lists());
