@@ -94,6 +94,7 @@ impl<'a> Suite<'a> {
         self.grants_no_more_than_there_is();
         self.checks_the_request();
         self.refuses_a_clock_that_is_off();
+        self.makes_nothing_by_a_clock_that_is_off();
         self.grants_up_to_the_horizon();
         self.renews_by_comparison();
         self.renews_up_to_the_horizon();
@@ -279,6 +280,33 @@ impl<'a> Suite<'a> {
             }
         }
         assert!(store.list(&space).unwrap().blocks.is_empty());
+    }
+
+    fn makes_nothing_by_a_clock_that_is_off(&self) {
+        let (mut store, known) = self.namespace("skew-known", 5);
+        let report = store.check(&known, (self.now)()).unwrap();
+        if report.store_unix_ms.is_none() {
+            return;
+        }
+        let space = space("skew-init", 5);
+        let hour = 3_600_000;
+        let at = |history, client| Init::new(history, client).with_limits(limits());
+        for history in [History::New, History::Unused, History::Unknown] {
+            for client in [(self.now)() - hour, (self.now)() + hour, 0] {
+                match store.init(&space, &at(history, client)).unwrap_err() {
+                    StoreError::ClockSkew { client_unix_ms, .. } => {
+                        assert_eq!(client_unix_ms, client);
+                    }
+                    other => panic!("{other}"),
+                }
+                let missing = store.list(&space).unwrap_err();
+                let is = matches!(missing, StoreError::NotInitialised { .. });
+                assert!(is, "{missing}");
+            }
+        }
+        // Its secret is free.
+        let again = Namespace::new("skew-again", space.layout(), space.fingerprint()).unwrap();
+        store.init(&again, &at(History::New, (self.now)())).unwrap();
     }
 
     fn grants_up_to_the_horizon(&self) {

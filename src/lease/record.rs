@@ -77,12 +77,26 @@ impl StoreRecord {
     }
 
     /// The first record of a namespace, at the store's time in milliseconds
-    /// since 1970.
+    /// since 1970. The [caller's](Init::now_unix_ms) must be near it: a floor that a wrong
+    /// clock has set lies below grants of the true time.
     ///
     /// # Errors
     /// [`StoreError::Invalid`] for a limit out of range,
-    /// [`StoreError::BeforeEpoch`].
+    /// [`StoreError::BeforeEpoch`], [`StoreError::ClockSkew`].
     pub fn create(
+        namespace: &Namespace,
+        init: &Init,
+        incarnation: &Incarnation,
+        store_unix_ms: u64,
+    ) -> Result<Self, StoreError> {
+        let record = Self::create_at(namespace, init, incarnation, store_unix_ms)?;
+        record.check_skew(store_unix_ms, init.now_unix_ms)?;
+        Ok(record)
+    }
+
+    /// As [`create`](Self::create), for a store that compares the clocks by itself: with
+    /// its time when it was asked, or where it does not know its own to the millisecond.
+    pub(super) fn create_at(
         namespace: &Namespace,
         init: &Init,
         incarnation: &Incarnation,

@@ -40,7 +40,8 @@ pub struct Init {
     pub history: History,
     /// The limits, for the life of the namespace.
     pub limits: StoreLimits,
-    /// The caller's time, in milliseconds since 1970.
+    /// The caller's time, in milliseconds since 1970. A store whose clock is further from it
+    /// than the [skew limit](StoreLimits::skew) refuses, since the floor comes from that clock.
     pub now_unix_ms: u64,
     /// The fingerprints of the namespace's secret at all widths of IDs. No other namespace
     /// may have one of them.

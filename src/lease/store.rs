@@ -52,7 +52,9 @@ pub trait LeaseStore: Send + fmt::Debug {
     ///
     /// # Errors
     /// [`StoreError::AlreadyInitialised`], [`StoreError::SecretInUse`],
-    /// [`StoreError::Invalid`] for limits out of range, and those of every method.
+    /// [`StoreError::Invalid`] for limits out of range, [`StoreError::ClockSkew`] for
+    /// clocks that are too far apart, as by [`acquire`](Self::acquire), and those of every
+    /// method. Nothing is written then.
     fn init(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError>;
 
     /// As [`init`](Self::init), for a program that gives the same `history` at

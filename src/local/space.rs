@@ -52,6 +52,7 @@ impl LocalSpace {
         self.directory.create()?;
         let mut store = self.sqlite()?;
         store.admit()?;
+        store.check_init(&self.namespace, init)?;
         let lock = self.directory.lock()?;
         let secret = self.secret.as_ref();
         match secret.map_or(Ok(()), |secret| self.directory.refuse_used(secret)) {

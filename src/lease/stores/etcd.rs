@@ -7,14 +7,13 @@ mod cluster;
 mod config;
 mod gateway;
 mod history;
+mod init;
 mod record;
 mod tls;
 mod verdict;
 mod wire;
 
 use std::fmt;
-
-use serde_json::Value;
 
 use self::choice::Random;
 use self::cluster::{Change, Cluster, Opened};
@@ -160,23 +159,8 @@ impl EtcdStore {
 
 impl LeaseStore for EtcdStore {
     fn init(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {
-        // Before anything is sent.
-        init.limits.validate(namespace.layout())?;
         let deadline = self.deadline();
-        let keys = keys_with_secrets(namespace, &init.claims(namespace));
-        self.cluster.change("init", &keys, &deadline, |_, reply| {
-            if reply.body.key_value(0)?.is_some() {
-                return Err(namespace.already_initialised());
-            }
-            let header = &reply.body.header;
-            let incarnation = history::new_incarnation(header);
-            let record = StoreRecord::create(namespace, init, &incarnation, reply.dated()?)?;
-            let value = record::encode_record(&record, header.raft_term)?;
-            Ok(Change {
-                puts: puts_with_secret(namespace, &keys, &reply.body, value)?,
-                answer: record,
-            })
-        })
+        init::run(&mut self.cluster, namespace, init, &deadline)
     }
 
     /// etcd confirms nothing that it has not written.
@@ -185,7 +169,8 @@ impl LeaseStore for EtcdStore {
         namespace: &Namespace,
         init: &Init,
     ) -> Result<StoreRecord, StoreError> {
-        self.init(namespace, init)
+        let deadline = self.deadline();
+        init::run(&mut self.cluster, namespace, init, &deadline)
     }
 
     fn acquire(
@@ -318,7 +303,8 @@ impl LeaseStore for EtcdStore {
 
     fn upgrade(&mut self, namespace: &Namespace, former: Fingerprint) -> Result<bool, StoreError> {
         let deadline = self.deadline();
-        let keys = keys_with_secrets(namespace, &[namespace.fingerprint()]);
+        let claims = init::of_own(namespace);
+        let keys = init::keys_with_secrets(namespace, &claims);
         self.cluster
             .change("upgrade", &keys, &deadline, |_, reply| {
                 let kv = reply.body.key_value(0)?;
@@ -332,7 +318,7 @@ impl LeaseStore for EtcdStore {
                     Some(row) => {
                         let value = record::encode_row(row, raft_term)?;
                         Change {
-                            puts: puts_with_secret(namespace, &keys, &reply.body, value)?,
+                            puts: init::puts(namespace, &keys, &claims, &reply.body, value)?,
                             answer: true,
                         }
                     }
@@ -352,35 +338,4 @@ impl fmt::Debug for EtcdStore {
             .field("options", &self.options)
             .finish_non_exhaustive()
     }
-}
-
-/// The keys of the record and, where there is one, of the namespace's secret: for each
-/// fingerprint that no other namespace may have, its own first. A transaction compares them
-/// all, so of two that claim one secret at two widths the second finds the first.
-fn keys_with_secrets(namespace: &Namespace, claims: &[Fingerprint]) -> Vec<String> {
-    let mut keys = vec![record::record_key(namespace)];
-    if namespace.fingerprint() != Fingerprint::PLAIN {
-        keys.extend(claims.iter().map(|&claimed| record::secret_key(claimed)));
-    }
-    keys
-}
-
-/// Writes this value of the record, and claims the namespace's secret unless another
-/// namespace has. `reply` has these `keys` of [`keys_with_secrets`].
-fn puts_with_secret(
-    namespace: &Namespace,
-    keys: &[String],
-    reply: &TxnReply,
-    value: String,
-) -> Result<Vec<Value>, StoreError> {
-    for place in 1..keys.len() {
-        let claimed = reply.key_value(place)?;
-        let owner = claimed.map(|kv| String::from_utf8_lossy(&kv.value));
-        namespace.check_secret(owner.as_deref())?;
-    }
-    let mut puts = Vec::with_capacity(2);
-    for (key, value) in keys.iter().zip([value.as_str(), namespace.name()]) {
-        puts.push(wire::put(key, value));
-    }
-    Ok(puts)
 }

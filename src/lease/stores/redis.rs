@@ -7,6 +7,7 @@ mod config;
 mod connect;
 mod connection;
 mod durability;
+mod init;
 mod script;
 mod sentinel;
 mod verdict;
@@ -23,12 +24,12 @@ use crate::lease::grant::Grant;
 use crate::lease::key::StoreKey;
 use crate::lease::namespace::Namespace;
 use crate::lease::options::{OpenError, OpenOptions};
-use crate::lease::record::{Incarnation, StoreRecord};
+use crate::lease::record::StoreRecord;
 use crate::lease::report::{Listing, StoreReport};
-use crate::lease::request::{Acquire, Floor, History, Init, Renew};
+use crate::lease::request::{Acquire, Floor, Init, Renew};
 use crate::lease::store::LeaseStore;
 use crate::lease::stores::deadline::{self, Deadline};
-use crate::lease::stores::row::{FORMAT, RecordRow, corrupt};
+use crate::lease::stores::row::{FORMAT, corrupt};
 use crate::lease::voucher::Voucher;
 
 /// Leases in a Redis, version 7 or later, or a Valkey.
@@ -243,40 +244,17 @@ impl RedisStore {
     }
 }
 
+impl RedisStore {
+    fn init_as(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {
+        let request = init::Request::new(namespace, init)?;
+        let answer = self.run(Script::Init, namespace, &request.arguments())?;
+        request.outcome(&answer)
+    }
+}
+
 impl LeaseStore for RedisStore {
     fn init(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {
-        // A time at which every layout has begun: the script looks at the clock.
-        let layout = namespace.layout();
-        let none = Incarnation::new("");
-        let record = StoreRecord::create(namespace, init, &none, layout.epoch_unix_ms())?;
-        let end = layout.end_unix_ms();
-        if end > script::LATEST_END {
-            return Err(StoreError::Invalid {
-                what: "the end of the layout in milliseconds since 1970",
-                value: end,
-                min: 0,
-                max: script::LATEST_END,
-            });
-        }
-        let history = match init.history {
-            History::Unused => "unused",
-            History::New => "new",
-            History::Unknown => "unknown",
-        };
-        let mut arguments = vec![history.to_owned()];
-        arguments.extend(script::fields(&RecordRow::new(&record)));
-        arguments.extend(init.claims(namespace).iter().map(Fingerprint::to_string));
-        let answer = self.run(Script::Init, namespace, &arguments)?;
-        match &*answer.tag {
-            "made" => answer.record(),
-            "exists" => Err(namespace.already_initialised()),
-            "in_use" => Err(answers::in_use(namespace, &answer)),
-            "before" => {
-                record.tick_at(answer.unix_ms)?;
-                Err(disagreement())
-            }
-            _ => Err(disagreement()),
-        }
+        self.init_as(namespace, init)
     }
 
     /// Looks at the server's settings on a connection of its own, which are those of
@@ -291,7 +269,7 @@ impl LeaseStore for RedisStore {
         let connection = connect::open(&self.config, &self.options, &deadline)?;
         Voucher::Program.check(namespace, init, connection.gate.durability())?;
         self.connection = Some(connection);
-        self.init(namespace, init)
+        self.init_as(namespace, init)
     }
 
     fn acquire(

@@ -134,6 +134,7 @@ impl<S: Session> Client<S> {
                 max: MAX_BLOCKS,
             });
         }
+        let asked = Instant::now();
         self.run(namespace, "init", |session| {
             let present = session.begin_init(namespace.name())?;
             let present = present.ok_or_else(|| namespace.already_initialised())?;
@@ -142,7 +143,12 @@ impl<S: Session> Client<S> {
                 unix_ms,
                 incarnation,
             } = present;
-            let record = StoreRecord::create(namespace, init, &incarnation, unix_ms)?;
+            let record = StoreRecord::create_at(namespace, init, &incarnation, unix_ms)?;
+            // When it was asked, not after it has waited for others that make tables and blocks.
+            let waited = u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let asked_unix_ms = unix_ms.saturating_sub(waited);
+            let nearest = init.now_unix_ms.clamp(asked_unix_ms, unix_ms);
+            record.check_skew(nearest, init.now_unix_ms)?;
             let claims = init.claims(namespace);
             let (own, others) = claims.split_at(claims.len().min(1));
             refuse_second_use(session, namespace, own)?;
@@ -432,7 +438,7 @@ fn refuse_second_use<S: Session>(
     if namespace.fingerprint() == Fingerprint::PLAIN {
         return Ok(());
     }
-    for claimed in claims {
+    for &claimed in claims {
         let owner = session.namespace_of(&claimed.to_string())?;
         namespace.check_secret(owner.as_deref())?;
     }

@@ -245,12 +245,13 @@ fn limits_count_in_whole_ticks_on_the_safe_side() {
     let limits = limits()
         .with_horizon(Duration::from_millis(99_999))
         .with_failover(Duration::from_millis(13_001));
-    let init = Init::new(History::Unknown, 0).with_limits(limits);
-    let record = rig.store.init(&rig.space, &init).unwrap();
+    let init = |now_unix_ms| Init::new(History::Unknown, now_unix_ms).with_limits(limits);
+    let record = rig.store.init(&rig.space, &init(within(START))).unwrap();
     assert_eq!(record.floor, START + 99 + 14 + 1);
 
-    let mut rig = Rig::empty(&Layout::TWITTER, 5, Layout::TWITTER.epoch_unix_ms() + 7);
-    let record = rig.store.init(&rig.space, &init).unwrap();
+    let now_unix_ms = Layout::TWITTER.epoch_unix_ms() + 7;
+    let mut rig = Rig::empty(&Layout::TWITTER, 5, now_unix_ms);
+    let record = rig.store.init(&rig.space, &init(now_unix_ms)).unwrap();
     assert_eq!(record.floor, 7 + 99_999 + 13_001 + 1);
 }
 

@@ -1,8 +1,12 @@
--- Makes the record: 'made', 'exists' or 'in_use'.
+-- Makes the record: 'made', 'exists', 'in_use' or 'skew'.
 --
--- The fields come in the order of FIELDS; those for the floor and the
--- incarnation are decided here. After them come the fingerprints that no other
--- namespace may have.
+-- Arguments: the history; the caller's time; the fields in the
+-- order of FIELDS, of which the floor and the incarnation are decided here; and the
+-- fingerprints that no other namespace may have.
+
+local history, client_ms = ARGV[FIRST], tonumber(ARGV[FIRST + 1])
+-- The place before the first field.
+local BEFORE = FIRST + 1
 
 return run(function()
   if redis.call('EXISTS', RECORD) == 1 then
@@ -11,21 +15,25 @@ return run(function()
   if online < REPLICAS then
     answer('replicas')
   end
-  for i = FIRST + #FIELDS + 1, #ARGV do
+  for i = BEFORE + #FIELDS + 1, #ARGV do
     refuse_second_use(ARGV[i])
   end
   local record = {}
   for i, field in ipairs(FIELDS) do
-    record[field] = ARGV[FIRST + i]
-    fields[i] = ARGV[FIRST + i]
+    record[field] = ARGV[BEFORE + i]
+    fields[i] = ARGV[BEFORE + i]
   end
   record.horizon_ms = number('horizon_ms', record.horizon_ms)
   record.failover_ms = number('failover_ms', record.failover_ms)
+  record.skew_ms = number('skew_ms', record.skew_ms)
 
   local now = tick_at_now()
-  if ARGV[FIRST] == 'unused' then
+  if math.abs(now_ms - client_ms) > record.skew_ms then
+    answer('skew')
+  end
+  if history == 'unused' then
     record.floor = 0
-  elseif ARGV[FIRST] == 'new' then
+  elseif history == 'new' then
     record.floor = now
   else
     record.floor = floor_over_lost_grants(record, now)

@@ -21,7 +21,7 @@ use super::past::{Lock, Past, lock_file};
 use super::session::unavailable;
 use crate::lease::error::StoreError;
 use crate::lease::namespace::Namespace;
-use crate::lease::record::{Incarnation, StoreRecord};
+use crate::lease::record::StoreRecord;
 use crate::lease::request::{History, Init};
 use crate::lease::store::LeaseStore;
 use crate::lease::voucher::Voucher;
@@ -34,6 +34,7 @@ impl SqliteStore {
     ) -> Result<StoreRecord, StoreError> {
         let durability = self.location.admit()?;
         Voucher::Program.check(namespace, init, durability)?;
+        self.check_init(namespace, init)?;
         if init.history == History::Unknown {
             return self.init_for_a_person(namespace, init);
         }
@@ -76,8 +77,7 @@ impl SqliteStore {
         namespace: &Namespace,
         init: &Init,
     ) -> Result<StoreRecord, StoreError> {
-        // What is out of range must not leave a file behind.
-        StoreRecord::create(namespace, init, &Incarnation::new(""), self.clock.unix_ms())?;
+        self.check_init(namespace, init)?;
         self.location.admit()?;
         let lock = self.lock()?;
         let past = match self.past(&lock, false)? {
@@ -88,7 +88,8 @@ impl SqliteStore {
         self.init_noted(&lock, namespace, init)
     }
 
-    /// Makes the record under the lock, and notes that there is one more.
+    /// Makes the record under the lock, and notes that there is one more, after
+    /// [`check_init`](Self::check_init).
     pub(crate) fn init_noted(
         &mut self,
         lock: &Lock,

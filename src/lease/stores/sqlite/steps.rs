@@ -42,7 +42,15 @@ impl SqliteStore {
         self.location.admit().map(drop)
     }
 
-    /// Makes the file unless it is there, and the namespace's record in it.
+    /// Refuses what is out of range, and a caller's clock that is far from this machine's,
+    /// before anything is written, and before locks are waited for.
+    pub(crate) fn check_init(&self, namespace: &Namespace, init: &Init) -> Result<(), StoreError> {
+        let unix_ms = self.clock.unix_ms();
+        StoreRecord::create(namespace, init, &Incarnation::new(""), unix_ms).map(drop)
+    }
+
+    /// Makes the file unless it is there, and the namespace's record in it, after
+    /// [`check_init`](Self::check_init).
     pub(crate) fn init_record(
         &mut self,
         namespace: &Namespace,
@@ -50,7 +58,7 @@ impl SqliteStore {
     ) -> Result<StoreRecord, StoreError> {
         // What is out of range must not leave a file behind.
         let unix_ms = self.clock.unix_ms();
-        let record = StoreRecord::create(namespace, init, &Incarnation::new(""), unix_ms)?;
+        let record = StoreRecord::create_at(namespace, init, &Incarnation::new(""), unix_ms)?;
         self.location.create()?;
 
         let opened = self.open(namespace, Access::Write)?;
@@ -66,7 +74,7 @@ impl SqliteStore {
         if init.history != History::Unknown {
             txn.refuse_emptied()?;
         }
-        let record = StoreRecord::create(namespace, init, &txn.identity, txn.unix_ms)?;
+        let record = StoreRecord::create_at(namespace, init, &txn.identity, txn.unix_ms)?;
         txn.space.record = record.clone();
         txn.insert().map_err(described)?;
         let writes = txn.space.writes;
