@@ -1,7 +1,7 @@
 //! The builder of a backfill generator.
 
 use std::ops::Range;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use super::backfill::BackfillGenerator;
 use super::backing::LeaseBacking;
@@ -180,12 +180,12 @@ fn granted(
 
 /// The ticks that these moments lie in.
 fn ticks_of(layout: &Layout, moments: &Range<SystemTime>) -> Result<Range<u64>, BuildError> {
-    let last = moments.end.checked_sub(Duration::from_nanos(1));
-    let last = last.filter(|last| *last >= moments.start);
+    // Not by way of the last moment before the end: how far that is depends on the platform.
     let ends = layout
         .tick_of(moments.start)
-        .zip(last.and_then(|last| layout.tick_of(last)));
-    let ticks = ends.map(|(first, last)| first..last.saturating_add(1));
+        .zip(layout.end_tick_of(moments.end));
+    let ticks = ends.map(|(first, end)| first..end);
+    let ticks = ticks.filter(|_| moments.start < moments.end);
     let ticks = ticks.filter(|ticks| ticks.end <= layout.ticks());
     ticks.ok_or_else(|| BuildError::Moments {
         from: moments.start,

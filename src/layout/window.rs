@@ -29,6 +29,13 @@ impl Layout {
         (age >= 0).then(|| u64::try_from(age / self.tick_nanos()).unwrap_or(u64::MAX))
     }
 
+    /// The first tick that begins at `time` or after it, so that ticks up to it have all
+    /// moments before `time`. `None` before the epoch; up to `u64::MAX` after the end.
+    pub(crate) fn end_tick_of(&self, time: SystemTime) -> Option<u64> {
+        let (age, tick) = (self.age_nanos(time), self.tick_nanos());
+        (age >= 0).then(|| u64::try_from((age + tick - 1) / tick).unwrap_or(u64::MAX))
+    }
+
     /// The plain IDs whose tick begins in `window`, from the first to the last, as for
     /// `WHERE id BETWEEN $1 AND $2`. `None` if there are none, and so nothing to ask for.
     ///

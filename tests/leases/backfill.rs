@@ -20,6 +20,9 @@ use ringflake_kit::small::{layout, secret_of_its_own};
 /// Of two nodes, so that a tick has 32 IDs.
 const BLOCK_BITS: u32 = 1;
 
+/// The smallest that every platform's `SystemTime` counts: Windows has units of 100 ns.
+const TIME_STEP: Duration = Duration::from_nanos(100);
+
 /// A namespace, and how to come to it.
 struct Rig {
     layout: Layout,
@@ -195,16 +198,19 @@ fn an_import_says_what_is_missing_before_it_asks_a_store() {
     let error = rig.builder(Silent, 100..200).lease(lease()).build();
     assert!(matches!(error, Err(BuildError::TwoLeases)), "{error:?}");
 
-    let nano = Duration::from_nanos(1);
+    let step = TIME_STEP;
     let epoch = rig.at(0);
     let end = rig.at(rig.layout.ticks());
-    let within = rig.at(5) + nano;
+    let within = rig.at(5) + step;
     for moments in [
         epoch..epoch,
         within..rig.at(5),
         rig.at(5)..rig.at(5),
-        epoch - nano..rig.at(3),
-        epoch..end + nano,
+        rig.at(7)..rig.at(5),
+        within..within,
+        within + step..within,
+        epoch - step..rig.at(3),
+        epoch..end + step,
     ] {
         let error = rig.builder(Silent, 1..2).between(moments).build();
         let error = error.unwrap_err();
@@ -212,7 +218,7 @@ fn an_import_says_what_is_missing_before_it_asks_a_store() {
         assert_says(&error.to_string(), &["2024-10-27", "range"]);
     }
     let now = SystemTime::now();
-    let error = rig.builder(Silent, 1..2).between(epoch..now + nano).build();
+    let error = rig.builder(Silent, 1..2).between(epoch..now + step).build();
     assert!(
         matches!(error, Err(BuildError::LeaseNotPast { .. })),
         "{error:?}"
@@ -223,18 +229,21 @@ fn an_import_says_what_is_missing_before_it_asks_a_store() {
 fn an_import_has_all_ticks_that_its_moments_lie_in() {
     let rig = Rig::new();
     let store = rig.memory(History::Unused);
-    let [half, nano] = [Duration::from_millis(500), Duration::from_nanos(1)];
+    let (half, step) = (Duration::from_millis(500), TIME_STEP);
     for (from, to, ticks) in [
         (rig.at(5), rig.at(7), 5..7),
-        (rig.at(5) + half, rig.at(7) + nano, 5..8),
-        (rig.at(6) - nano, rig.at(6), 5..6),
-        (rig.at(0), rig.at(0) + nano, 0..1),
+        // From the end of those before.
+        (rig.at(7), rig.at(9), 7..9),
+        (rig.at(5) + half, rig.at(7) + step, 5..8),
+        (rig.at(6) - step, rig.at(6), 5..6),
+        (rig.at(6) + step, rig.at(6) + step * 2, 6..7),
+        (rig.at(0), rig.at(0) + step, 0..1),
     ] {
         let past = rig.builder(store.clone(), 1..2).between(from..to);
         let past = past.build().unwrap();
         assert_eq!(past.lease().ticks(), ticks);
         past.take_at(from).unwrap();
-        past.take_at(to - nano).unwrap();
+        past.take_at(to - step).unwrap();
     }
 }
 
