@@ -4,11 +4,12 @@
 
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex};
-use std::{process, thread};
+use std::sync::{Arc, Mutex, mpsc};
+use std::{fmt, mem, process, thread};
 
 use ringflake::lease::{
-    Acquire, Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace, StoreError,
+    Acquire, Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace, OpenOptions,
+    StoreError, StoreKey,
 };
 use ringflake::{CachedGeneratorBuilder, Clock, ManualClock};
 
@@ -65,14 +66,69 @@ impl Forks {
 #[derive(Debug)]
 struct Owned {
     store: MemoryStore,
-    owner: u32,
+    owner: Owner,
+    key: Option<StoreKey>,
+    /// Done when it is to rest, and when it is closed.
+    at_rest: Todo,
+    at_close: Todo,
+}
+
+type Work = Box<dyn FnOnce() + Send>;
+
+/// What a thread does once, when another one has set it.
+#[derive(Clone, Default)]
+struct Todo(Arc<Mutex<Option<Work>>>);
+
+impl Todo {
+    fn set(&self, work: impl FnOnce() + Send + 'static) {
+        *self.0.lock().unwrap() = Some(Box::new(work));
+    }
+
+    /// For the time after the next, by when all that was done before has been seen.
+    fn set_for_the_second(&self, work: impl FnOnce() + Send + 'static) {
+        let next = self.clone();
+        self.set(move || next.set(work));
+    }
+
+    fn run(&self) {
+        let work = self.0.lock().unwrap().take();
+        if let Some(work) = work {
+            work();
+        }
+    }
+}
+
+impl fmt::Debug for Todo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Todo").finish_non_exhaustive()
+    }
+}
+
+/// A process.
+#[derive(Clone, Copy, Debug)]
+struct Owner(u32);
+
+impl Owner {
+    fn this() -> Self {
+        Self(process::id())
+    }
+
+    fn assert_owned(self, status: i32) {
+        if process::id() != self.0 {
+            // SAFETY: ends a child, which has come too far.
+            unsafe { libc::_exit(status) }
+        }
+    }
 }
 
 impl Owned {
-    fn assert_owned(&self, status: i32) {
-        if process::id() != self.owner {
-            // SAFETY: ends a child, which has come too far.
-            unsafe { libc::_exit(status) }
+    fn new(store: &MemoryStore) -> Self {
+        Self {
+            store: store.clone(),
+            owner: Owner::this(),
+            key: None,
+            at_rest: Todo::default(),
+            at_close: Todo::default(),
         }
     }
 
@@ -81,7 +137,7 @@ impl Owned {
         _: &str,
         ask: impl FnOnce(&mut MemoryStore) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        self.assert_owned(USED);
+        self.owner.assert_owned(USED);
         ask(&mut self.store)
     }
 }
@@ -97,14 +153,20 @@ impl LeaseStore for Owned {
         self.forward("init", |store| store.init_if_new(namespace, init))
     }
 
+    fn key(&self) -> Option<StoreKey> {
+        self.key.clone()
+    }
+
     fn rest(&mut self, _: Duration) {
-        self.assert_owned(USED);
+        self.owner.assert_owned(USED);
+        self.at_rest.run();
     }
 }
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        self.assert_owned(CLOSED);
+        self.owner.assert_owned(CLOSED);
+        self.at_close.run();
     }
 }
 
@@ -128,10 +190,7 @@ fn begin(forks: &Arc<Forks>) -> (MemoryStore, Namespace, CachedGeneratorBuilder)
     let builder = CachedGenerator::builder(layout)
         .plain()
         .clock(ForkingClock(clock, Arc::clone(forks)))
-        .lease_store(Owned {
-            store: store.clone(),
-            owner: process::id(),
-        })
+        .lease_store(Owned::new(&store))
         .namespace("orders")
         .block_bits(17)
         .capacity(64);
@@ -206,4 +265,125 @@ fn a_hook_that_forks_the_renewing_thread_leaves_the_store() {
         .build();
     forks.assert_over();
     ids.unwrap();
+}
+
+/// Generators whose stores have one key, and so one worker. None has a lease.
+struct Shared {
+    key: StoreKey,
+    store: MemoryStore,
+}
+
+/// Reads a clock, after something else.
+#[derive(Debug)]
+struct BusyClock(ManualClock, Todo, Owner);
+
+impl Clock for BusyClock {
+    fn unix_ms(&self) -> u64 {
+        self.2.assert_owned(USED);
+        if thread::current().name() == Some("ringflake-lease") {
+            self.1.run();
+        }
+        self.0.unix_ms()
+    }
+}
+
+impl Shared {
+    fn named(name: &str) -> Self {
+        let clock = ManualClock::new(now());
+        Self {
+            key: StoreKey::new(name, &OpenOptions::new()),
+            store: MemoryStore::new(Arc::new(clock)),
+        }
+    }
+
+    fn store(&self) -> Owned {
+        let mut store = Owned::new(&self.store);
+        store.key = Some(self.key.clone());
+        store
+    }
+
+    fn generator(&self, store: Owned, at_clock: &Todo) -> DirectGenerator {
+        let clock = BusyClock(ManualClock::new(now()), at_clock.clone(), Owner::this());
+        DirectGenerator::builder(Layout::RANDFLAKE)
+            .plain()
+            .clock(clock)
+            .lease_store(store)
+            .namespace("orders")
+            .build_detached()
+            .unwrap()
+    }
+}
+
+/// Leaves such a waker with the generator, as a task does that is never dropped.
+fn wait_forever(ids: &DirectGenerator, does: impl Fn() + Send + Sync + 'static) {
+    let mut ready = ids.ready();
+    let waker = Counting::and(does);
+    assert!(waker.poll(&mut ready).is_pending());
+    mem::forget((ready, waker));
+}
+
+#[test]
+fn a_waker_that_forks_at_the_end_leaves_other_clients() {
+    // Whether the worker goes on for another client.
+    for goes_on in [false, true] {
+        let shared = Shared::named(if goes_on { "goes on" } else { "ends" });
+        let (forks, store, idle) = (Forks::at(0), shared.store(), Todo::default());
+        let at_rest = store.at_rest.clone();
+        let one = shared.generator(store, &idle);
+        let other = shared.generator(shared.store(), &idle);
+        let last = goes_on.then(|| shared.generator(shared.store(), &idle));
+        at_rest.set_for_the_second({
+            let (forks, owner) = (Arc::clone(&forks), Owner::this());
+            move || {
+                wait_forever(&one, move || forks.turn());
+                wait_forever(&one, move || owner.assert_owned(USED));
+                wait_forever(&other, move || owner.assert_owned(USED));
+                // Both are gone after the next round.
+                drop((one, other));
+            }
+        });
+        forks.assert_over();
+        drop(last);
+    }
+}
+
+#[test]
+fn a_store_that_forks_as_it_is_closed_leaves_the_clients() {
+    let shared = Shared::named("closes");
+    let (forks, store, idle) = (Forks::at(0), shared.store(), Todo::default());
+    let (at_rest, at_close) = (store.at_rest.clone(), store.at_close.clone());
+    let ids = shared.generator(store, &idle);
+    at_close.set({
+        let forks = Arc::clone(&forks);
+        move || forks.turn()
+    });
+    at_rest.set(move || {
+        let owner = Owner::this();
+        wait_forever(&ids, move || owner.assert_owned(USED));
+        drop(ids);
+    });
+    forks.assert_over();
+}
+
+#[test]
+fn a_child_without_clients_begins_no_round_for_new_ones() {
+    let shared = Shared::named("inbox");
+    let (forks, store, at_clock) = (Forks::at(0), shared.store(), Todo::default());
+    let at_rest = store.at_rest.clone();
+    let ids = shared.generator(store, &at_clock);
+    let (send, receive) = mpsc::channel();
+    at_rest.set({
+        let forks = Arc::clone(&forks);
+        move || {
+            wait_forever(&ids, move || forks.turn());
+            drop(ids);
+            // In the round in which the only client goes.
+            at_clock.set(move || {
+                let build = move || shared.generator(shared.store(), &Todo::default());
+                send.send(thread::spawn(build).join().unwrap()).unwrap();
+            });
+        }
+    });
+    forks.assert_over();
+    drop(receive.recv().unwrap());
 }

@@ -78,7 +78,7 @@ fn start(
 ) -> io::Result<WorkerHandle> {
     let inbox = Arc::new(Inbox::new(workers));
     inbox.push(client);
-    let worker = Worker::new(Arc::clone(&inbox), store);
+    let worker = Worker::new(Arc::clone(&inbox), store)?;
     let thread = thread::Builder::new()
         .name("ringflake-lease".to_owned())
         .spawn(move || {

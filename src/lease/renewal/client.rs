@@ -28,6 +28,7 @@
 #[cfg(all(test, not(all(loom, feature = "loom"))))]
 mod tests;
 
+use std::mem;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -50,6 +51,8 @@ pub(super) struct Client {
     stops: bool,
     /// Nothing is left to do, and whether everything was released.
     gone: Option<bool>,
+    /// The end has been reported.
+    ended: bool,
 }
 
 /// The builder waits for the first leases.
@@ -90,6 +93,7 @@ impl Client {
             awaited,
             stops: false,
             gone: None,
+            ended: false,
         }
     }
 
@@ -152,9 +156,12 @@ impl Client {
     fn step(&self) -> Result<Step, Forked> {
         let (step, events) = self.shared.state().step(self.stops);
         self.check_process()?;
-        // A step follows each answer and each rest, so waiters learn of a change by then.
-        self.shared.changed();
-        self.check_process()?;
+        // A step follows each answer and each rest, so waiters learn of a change by then. A
+        // client that stops changes no more for them until its end, which no waker holds up.
+        if !self.stops {
+            self.shared.changed();
+            self.check_process()?;
+        }
         catching(|| events.emit());
         self.check_process()?;
         Ok(step)
@@ -260,9 +267,27 @@ impl Client {
     }
 }
 
+impl Client {
+    /// Reports the end and drops the client, but nothing in a child of a waker that forks.
+    pub(super) fn leave(mut self) -> Result<(), Forked> {
+        self.end();
+        if let Err(forked) = self.check_process() {
+            mem::forget(self);
+            return Err(forked);
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) {
+        if !mem::replace(&mut self.ended, true) {
+            self.shared.end(self.gone.unwrap_or(false));
+        }
+    }
+}
+
 impl Drop for Client {
     fn drop(&mut self) {
-        self.shared.end(self.gone.unwrap_or(false));
+        self.end();
     }
 }
 

@@ -72,18 +72,24 @@ impl Shared {
     }
 
     /// The worker is done, and whether all leases were released. Nothing changes any more.
+    /// Does nothing in a forked child.
     pub(super) fn end(&self, released: bool) {
+        if self.is_forked() {
+            return;
+        }
         self.state().over = true;
-        self.changed();
+        // Before wakers are called, which may wait for a thread that waits for this.
         self.completion.complete(released);
+        self.changed();
     }
 
-    /// Wakes those who wait for a change of the state.
+    /// Wakes those who wait for a change of the state. If one of their wakers forks, the
+    /// others are the parent's, which calls them.
     pub(super) fn changed(&self) {
         self.changed.notify_all();
         // The lock is free again when the first of them is woken.
         let wakers = self.state().wakers.take_all();
-        wakers::wake(wakers);
+        wakers::wake_while(wakers, || !self.is_forked());
     }
 
     /// What `look` finds in the state; if that is nothing, `waker` is woken at the next

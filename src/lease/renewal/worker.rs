@@ -20,6 +20,7 @@
 //! not sent. The client whose request failed may try at once: its manager decides how long
 //! it waits. The first request that is answered ends it.
 
+use std::io;
 use std::mem;
 use std::sync::Arc;
 use std::thread;
@@ -30,6 +31,7 @@ use super::super::{LeaseStore, Namespace, Renew, StoreError};
 use super::client::{Action, Client, Forked, error_of, failed, panicked};
 use super::handle::Inbox;
 use crate::events::Throttle;
+use crate::fork::WipeOnFork;
 use crate::unwind::catching;
 
 /// The longest that the thread sleeps: how late it notices that a clock has
@@ -46,6 +48,13 @@ pub(super) struct Worker {
     clients: Vec<Client>,
     failures: Throttle,
     failure: Option<Failure>,
+    process: Process,
+}
+
+/// The process of a worker, whether it has clients or not.
+struct Process {
+    /// Reads false in a forked child.
+    not_forked: WipeOnFork<bool>,
 }
 
 /// A request that was not carried out, or may not have been.
@@ -58,14 +67,19 @@ struct Failure {
 }
 
 impl Worker {
-    pub(super) fn new(inbox: Arc<Inbox>, store: Box<dyn LeaseStore>) -> Self {
-        Self {
+    /// # Errors
+    /// The operating system's, for the page of memory of the mark.
+    pub(super) fn new(inbox: Arc<Inbox>, store: Box<dyn LeaseStore>) -> io::Result<Self> {
+        Ok(Self {
             inbox,
             store,
             clients: Vec::new(),
             failures: Throttle::new(),
             failure: None,
-        }
+            process: Process {
+                not_forked: WipeOnFork::new(true)?,
+            },
+        })
     }
 
     /// The thread, until no client is left.
@@ -76,9 +90,11 @@ impl Worker {
         match self.serve() {
             Ok(last) => {
                 // Before the last clients learn that all is over.
-                let store = self.store;
+                let Self { store, process, .. } = self;
                 catching(|| drop(store));
-                drop(last);
+                if let Err(Forked) = process.dismiss(last) {
+                    mem::forget((process, close));
+                }
             }
             // All of it is the parent's: a connection that is closed here is closed there.
             Err(Forked) => mem::forget((self, close)),
@@ -97,21 +113,15 @@ impl Worker {
             if self.clients.is_empty() && self.inbox.close() {
                 return Ok(gone);
             }
-            drop(gone);
-            self.check_process()?;
+            self.process.dismiss(gone)?;
             if let Some(rest) = rest
                 && !self.clients.is_empty()
             {
                 catching(|| self.store.rest(rest));
-                self.check_process()?;
+                self.process.check()?;
                 thread::park_timeout(rest.min(LONGEST_SLEEP));
             }
         }
-    }
-
-    /// As that of each client, of which all are of one process.
-    fn check_process(&self) -> Result<(), Forked> {
-        self.clients.first().map_or(Ok(()), Client::check_process)
     }
 
     /// Serves each client once. Returns for how long there is nothing to do, if no client
@@ -159,7 +169,7 @@ impl Worker {
         let started = Instant::now();
         let answers = catching(|| self.store.renew_all(&pairs));
         let took = started.elapsed();
-        self.check_process()?;
+        self.process.check()?;
         // If there are more or fewer answers than requests, they can't be
         // matched.
         let answers = answers.filter(|answers| answers.len() == sent.len());
@@ -202,6 +212,29 @@ impl Worker {
     /// Remembers a failure that other clients would meet, too, or that it is over.
     fn note(&mut self, at: usize, answer: &Answer) {
         self.failure = error_of(answer).and_then(|error| Failure::of(error, self.clients[at].id()));
+    }
+}
+
+impl Process {
+    /// As that of each client, and of use without one.
+    fn check(&self) -> Result<(), Forked> {
+        self.not_forked.then_some(()).ok_or(Forked)
+    }
+
+    /// Drops clients that are gone. In a child of what runs meanwhile, or before, the rest
+    /// stays where it is.
+    fn dismiss(&self, gone: Vec<Client>) -> Result<(), Forked> {
+        let mut gone = gone.into_iter();
+        let mut checked = self.check();
+        while checked.is_ok()
+            && let Some(client) = gone.next()
+        {
+            checked = client.leave().and_then(|()| self.check());
+        }
+        if checked.is_err() {
+            mem::forget(gone);
+        }
+        checked
     }
 }
 

@@ -1,3 +1,5 @@
+use std::sync::Mutex;
+
 use super::*;
 use crate::layout::Layout;
 use crate::lease::fingerprint::Fingerprint;
@@ -30,16 +32,20 @@ impl GrantSink for Idle {
     }
 }
 
-/// A worker that unwinds drops its clients, and nobody else says that there is none.
-#[test]
-fn those_who_wait_learn_that_their_worker_is_gone() {
+fn client() -> (Arc<Shared>, Client) {
     let orders = Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap();
     let manager = Manager::new(orders, LeasePlan::default(), 7).unwrap();
     let state = State::new(manager, Box::new(Idle), Arc::default());
     let shared = Arc::new(Shared::new(state).unwrap());
     let first = FirstLease::new(None, Duration::ZERO);
     let client = Client::new(Arc::clone(&shared), first, None);
+    (shared, client)
+}
 
+/// A worker that unwinds drops its clients, and nobody else says that there is none.
+#[test]
+fn those_who_wait_learn_that_their_worker_is_gone() {
+    let (shared, client) = client();
     let waker = Counting::new();
     let mut ticket = Ticket::default();
     let mut poll = || shared.poll(&mut ticket, &waker.waker(), State::readiness);
@@ -50,4 +56,25 @@ fn those_who_wait_learn_that_their_worker_is_gone() {
     assert_eq!(poll(), Some(false));
     assert_eq!(shared.wait(Duration::ZERO, State::readiness), Some(false));
     assert_eq!(shared.completion.wait(Duration::ZERO), Some(false));
+}
+
+/// Such a waker may wait for the thread that shuts the generator down.
+#[test]
+fn a_waker_is_called_once_the_end_has_been_reported() {
+    let (shared, mut client) = client();
+    let reported = Arc::new(Mutex::new(Vec::new()));
+    let waker = Counting::and({
+        let (shared, reported) = (Arc::clone(&shared), Arc::clone(&reported));
+        move || {
+            let outcome = shared.completion.wait(Duration::ZERO);
+            reported.lock().unwrap().push(outcome);
+        }
+    });
+    let polled = shared.poll(&mut Ticket::default(), &waker.waker(), State::readiness);
+    assert_eq!(polled, None);
+    shared.stop.store(true, Relaxed);
+    assert!(matches!(client.next_action(), Ok(Action::Leave)));
+    assert!(client.leave().is_ok());
+    assert_eq!(*reported.lock().unwrap(), [Some(true)]);
+    assert_eq!(waker.woken(), 1);
 }
