@@ -45,11 +45,12 @@ pub enum StoreError {
         /// The fingerprint of the secret at hand.
         offered: Fingerprint,
     },
-    /// Another namespace of the store has this secret already.
+    /// Another namespace of the store has this secret already, or this one had it for IDs
+    /// of another width before its record was lost.
     SecretInUse {
         /// The name of the namespace that was to be made or upgraded.
         namespace: String,
-        /// The one that has it.
+        /// The one that has it; the same one where its record was lost.
         other: String,
     },
     /// The namespace is on record in a format that this version does not write.

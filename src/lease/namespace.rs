@@ -128,15 +128,23 @@ impl Namespace {
         Ok(())
     }
 
-    /// Refuses a secret that the namespace with this name has already, unless it is the
-    /// same one.
-    pub(super) fn check_secret(&self, owner: Option<&str>) -> Result<(), StoreError> {
-        let other = owner.filter(|owner| *owner != self.name);
-        match other {
-            Some(other) if self.fingerprint != Fingerprint::PLAIN => Err(StoreError::SecretInUse {
-                namespace: self.name.clone(),
-                other: other.to_owned(),
-            }),
+    /// Refuses this namespace's secret where the one named `owner` has `claimed`, one of
+    /// the fingerprints of that secret. Its own may be on record under its own name; one of
+    /// another width under that name is what a lost record has left, and IDs of both widths
+    /// meet.
+    pub(super) fn check_secret(
+        &self,
+        claimed: Fingerprint,
+        owner: Option<&str>,
+    ) -> Result<(), StoreError> {
+        let is_free = |owner: &str| claimed == self.fingerprint && owner == self.name;
+        match owner {
+            Some(owner) if self.fingerprint != Fingerprint::PLAIN && !is_free(owner) => {
+                Err(StoreError::SecretInUse {
+                    namespace: self.name.clone(),
+                    other: owner.to_owned(),
+                })
+            }
             _ => Ok(()),
         }
     }

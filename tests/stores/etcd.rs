@@ -15,6 +15,7 @@ use crate::kit::{
     HORIZON, acquire, ask, corrupt, denied, exhausted, made, now, renew, several, take, tests_on,
     unavailable,
 };
+use crate::lost;
 use crate::served::{self, Served, hasty, store, tests_of_servers};
 use crate::upgrade::upgrades_from_format_1 as upgrades;
 use ringflake_kit::server::{Etcd, Lent, Reachable as _};
@@ -61,6 +62,17 @@ fn upgrades_from_format_1() {
         etcd.ctl(0, &["put", &key, &record.to_string()]);
         etcd.ctl(0, &["del", "--prefix", "ringflake/.secret/"]);
     });
+}
+
+/// Loses the record of a namespace, and nothing else.
+fn lose(etcd: &Etcd, name: &str) {
+    etcd.ctl(0, &["del", &format!("ringflake/{name}/record")]);
+}
+
+#[test]
+fn a_lost_record_leaves_the_width_of_its_secret() {
+    let etcd = started!(Lent::<Etcd>::start());
+    lost::keeps_the_width_of_a_lost_record(&mut *etcd.store(), &|name| lose(&etcd, name));
 }
 
 #[test]

@@ -8,6 +8,8 @@ extern crate ringflake_kit;
 mod etcd;
 #[allow(dead_code, reason = "each set of features uses a part of it")]
 mod kit;
+#[cfg(any(feature = "etcd", feature = "redis"))]
+mod lost;
 #[cfg(feature = "mysql")]
 mod mysql;
 #[cfg(feature = "postgres")]

@@ -16,6 +16,7 @@ use crate::kit::{
     acquire, ask, begin, clock_skew, corrupt, denied, fenced, floor_ahead, init, invalid, made,
     not_durable, now, renew, space, take, tests_on, unavailable,
 };
+use crate::lost;
 use crate::served::{self, Served, patient, store, tests_of_servers};
 use crate::upgrade::upgrades_from_format_1 as upgrades;
 use ringflake_kit::assert_says;
@@ -71,6 +72,17 @@ fn upgrades_from_format_1() {
         redis.command(&["HSET", &record, "format", &format, "fingerprint", &former]);
         redis.command(&["DEL", "ringflake:secrets"]);
     });
+}
+
+/// Loses the record of a namespace, and nothing else.
+fn lose(redis: &Redis, name: &str) {
+    redis.command(&["DEL", &format!("ringflake:{{{name}}}:record")]);
+}
+
+#[test]
+fn a_lost_record_leaves_the_width_of_its_secret() {
+    let redis = started!(Lent::<Redis>::start());
+    lost::keeps_the_width_of_a_lost_record(&mut *redis.store(), &|name| lose(&redis, name));
 }
 
 // Restarts

@@ -234,6 +234,12 @@ impl Advice {
                  --layout and --block-bits as they were, or choose another --namespace, with a \
                  secret of its own"
             ),
+            StoreError::SecretInUse { namespace, other } if namespace == other => format!(
+                "namespace {namespace} had this secret for IDs of another width before its record \
+                 was lost, and with one secret IDs of both widths could be the same: give --id-width \
+                 as it was and '--history unknown', or another secret with --secret-file \
+                 ('ringflake keygen --out FILE' makes one)"
+            ),
             StoreError::SecretInUse { namespace, other } => format!(
                 "the secret of namespace {namespace} is that of namespace {other} already, and with \
                  one secret both could make the same IDs: {}",

@@ -34,6 +34,13 @@ impl fmt::Display for StoreError {
                  initialised with, or a namespace of its own for this secret; for another width \
                  also another secret"
             ),
+            Self::SecretInUse { namespace, other } if namespace == other => write!(
+                f,
+                "namespace {namespace:?} had this secret for IDs of another width (`id_width`) \
+                 before its record was lost, and with one secret IDs of both widths could be the \
+                 same: initialise it at the width that it had, with its history declared unknown, \
+                 or give it a secret of its own ('ringflake keygen' makes one)"
+            ),
             Self::SecretInUse { namespace, other } => write!(
                 f,
                 "the secret of namespace {namespace:?} is that of namespace {other:?} already, \

@@ -218,8 +218,9 @@ impl LeaseStore for MemoryStore {
         }
         let claims = init.claims(namespace);
         let mut known = server.spaces.values().map(|space| &space.record.namespace);
-        let owner = known.find(|known| claims.contains(&known.fingerprint()));
-        namespace.check_secret(owner.map(Namespace::name))?;
+        if let Some(owner) = known.find(|known| claims.contains(&known.fingerprint())) {
+            namespace.check_secret(owner.fingerprint(), Some(owner.name()))?;
+        }
         let store_unix_ms = server.clock.unix_ms();
         let record = StoreRecord::create(namespace, init, &server.incarnation, store_unix_ms)?;
         server.spaces.insert(

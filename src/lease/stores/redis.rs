@@ -420,7 +420,11 @@ impl LeaseStore for RedisStore {
         match &*answer.tag {
             "upgraded" => Ok(true),
             "current" => Ok(false),
-            "in_use" => Err(answers::in_use(namespace, &answer)),
+            "in_use" => Err(answers::in_use(
+                namespace,
+                &[namespace.fingerprint()],
+                &answer,
+            )),
             "changed" => {
                 answer.row()?.upgraded(namespace, former)?;
                 Err(disagreement())

@@ -440,7 +440,7 @@ fn refuse_second_use<S: Session>(
     }
     for &claimed in claims {
         let owner = session.namespace_of(&claimed.to_string())?;
-        namespace.check_secret(owner.as_deref())?;
+        namespace.check_secret(claimed, owner.as_deref())?;
     }
     Ok(())
 }

@@ -70,10 +70,10 @@ pub(super) fn puts(
     reply: &TxnReply,
     value: String,
 ) -> Result<Vec<Value>, StoreError> {
-    for place in 1..=claims.len() {
-        let owner = reply.key_value(place)?;
+    for (place, &claimed) in claims.iter().enumerate() {
+        let owner = reply.key_value(place + 1)?;
         let owner = owner.map(|kv| String::from_utf8_lossy(&kv.value));
-        namespace.check_secret(owner.as_deref())?;
+        namespace.check_secret(claimed, owner.as_deref())?;
     }
     let mut puts = Vec::with_capacity(2);
     for (key, value) in keys.iter().zip([value.as_str(), namespace.name()]) {

@@ -4,15 +4,17 @@ use super::block;
 use super::script::{self, Answer};
 use crate::lease::block::{Block, BlockState, Epoch};
 use crate::lease::error::StoreError;
+use crate::lease::fingerprint::Fingerprint;
 use crate::lease::namespace::Namespace;
 
-/// The error for a secret that another namespace has.
-pub(super) fn in_use(namespace: &Namespace, answer: &Answer) -> StoreError {
-    let owner = match answer.text(0) {
-        Ok(owner) => owner,
-        Err(error) => return error,
+/// The error for a secret that another namespace has, by one of these fingerprints.
+pub(super) fn in_use(namespace: &Namespace, claims: &[Fingerprint], answer: &Answer) -> StoreError {
+    let (owner, found) = match (answer.text(0), answer.text(1)) {
+        (Ok(owner), Ok(found)) => (owner, found),
+        (Err(error), _) | (_, Err(error)) => return error,
     };
-    let refused = namespace.check_secret(Some(owner)).err();
+    let claimed = claims.iter().find(|claimed| claimed.to_string() == found);
+    let refused = claimed.and_then(|&claimed| namespace.check_secret(claimed, Some(owner)).err());
     refused.unwrap_or_else(disagreement)
 }
 

@@ -176,11 +176,13 @@ local function open_record()
   return record
 end
 
--- Ends in 'in_use' with the name of another namespace that has the secret.
+-- Ends in 'in_use' with the name of a namespace that has the secret, and by which
+-- fingerprint: Namespace::check_secret.
 local function refuse_second_use(fingerprint)
-  local other = redis.call('HGET', SECRETS, fingerprint)
-  if NAMESPACE.fingerprint ~= PLAIN and other and other ~= NAMESPACE.name then
-    answer('in_use', other)
+  local owner = redis.call('HGET', SECRETS, fingerprint)
+  local is_own = fingerprint == NAMESPACE.fingerprint and owner == NAMESPACE.name
+  if NAMESPACE.fingerprint ~= PLAIN and owner and not is_own then
+    answer('in_use', owner, fingerprint)
   end
 end
 

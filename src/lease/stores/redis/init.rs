@@ -62,7 +62,7 @@ impl<'a> Request<'a> {
         match &*answer.tag {
             "made" => answer.record(),
             "exists" => Err(namespace.already_initialised()),
-            "in_use" => Err(answers::in_use(namespace, answer)),
+            "in_use" => Err(answers::in_use(namespace, &self.claims, answer)),
             "before" => {
                 self.record.tick_at(answer.unix_ms)?;
                 Err(disagreement())

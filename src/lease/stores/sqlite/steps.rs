@@ -226,7 +226,7 @@ pub(in crate::lease::stores) fn refuse_second_use(
     }
     for &claimed in claims {
         let owner = tables::read_name(connection, claimed)?;
-        namespace.check_secret(owner.as_deref())?;
+        namespace.check_secret(claimed, owner.as_deref())?;
     }
     Ok(())
 }

@@ -1,0 +1,36 @@
+//! Namespaces whose record alone was lost: what is left of them counts.
+
+use ringflake::lease::{Fingerprint, History, Init, LeaseStore, Namespace};
+use ringflake::{IdWidth, Layout, Secret};
+
+use crate::kit::{limits, not_initialised, now, secret_in_use};
+
+fn keyed(name: &str, secret: &Secret, width: IdWidth) -> Namespace {
+    let print = Fingerprint::of_width(secret, width);
+    let space = Namespace::new(name, &Layout::JS_SAFE, print).unwrap();
+    space.with_block_bits(10).unwrap()
+}
+
+fn begin(history: History) -> Init {
+    Init::new(history, now()).with_limits(limits())
+}
+
+/// `lose` deletes the record of this name, and nothing else.
+pub(crate) fn keeps_the_width_of_a_lost_record(store: &mut dyn LeaseStore, lose: &dyn Fn(&str)) {
+    for (byte, width) in (0x61..).zip(IdWidth::ALL) {
+        let secret = Secret::from_bytes([byte; 16]);
+        let name = format!("{width}-orders");
+        let orders = keyed(&name, &secret, width);
+        let again = || begin(History::Unknown).with_secret(&secret);
+        store
+            .init(&orders, &begin(History::New).with_secret(&secret))
+            .unwrap();
+        lose(&name);
+        for other in IdWidth::ALL.into_iter().filter(|&other| other != width) {
+            let other = keyed(&name, &secret, other);
+            secret_in_use(store.init(&other, &again())).says("of another width");
+            not_initialised(store.list(&other));
+        }
+        store.init(&orders, &again()).unwrap();
+    }
+}
