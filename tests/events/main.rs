@@ -168,13 +168,13 @@ fn take_some(ids: &CachedGenerator, count: usize) -> Vec<Id> {
 fn normal_life() -> Vec<Id> {
     let ids = four_a_tick(900)
         .capacity(256)
-        .threshold_fill(ThresholdFill::slots(160))
+        .threshold_fill(ThresholdFill::slots(100))
         .build()
         .unwrap();
     let mut handle = ids.handle().unwrap();
     let mut issued = take_some(&ids, 2);
     issued.push(handle.take().unwrap());
-    // The handle has 128, so this leaves 92.
+    // The handle has 128, so this leaves 92, the first level below the threshold.
     let mut batch = [Id::default(); 34];
     assert_eq!(ids.take_batch(&mut batch), Ok(34));
     issued.extend(batch);
@@ -491,7 +491,7 @@ fn a_normal_life_is_told_at_debug_and_trace() {
     let lease = lease(shared_layout(48, 8, 2), 0..1, 0..1000).to_string();
     assert_eq!(
         started.text(),
-        format!("DEBUG capacity=256 stripes=1 threshold=160 producers=1 leases={lease}")
+        format!("DEBUG capacity=256 stripes=1 threshold=100 producers=1 leases={lease}")
     );
 
     let fills = recording.of("ring filled");
