@@ -62,8 +62,9 @@ pub trait LeaseStore: Send + fmt::Debug {
     ///
     /// Such a program's [`History::New`] or [`History::Unused`] is known to hold only at
     /// its first start. So this refuses them if a missing namespace may have been lost: in a store
-    /// that can lose what it has confirmed, or that has lost something. The
-    /// default implementation always refuses them.
+    /// that can lose what it has confirmed, that has lost something, or that finds the note of
+    /// the namespace's secret, or its blocks, without its record. The default implementation
+    /// always refuses them.
     ///
     /// # Errors
     /// [`StoreError::HistoryUnknown`], and those of [`init`](Self::init).

@@ -76,6 +76,12 @@ fn a_lost_record_leaves_the_width_of_its_secret() {
 }
 
 #[test]
+fn a_program_is_not_believed_after_its_record_is_lost() {
+    let etcd = started!(Lent::<Etcd>::start());
+    lost::believes_no_program_after_a_loss(&mut *etcd.store(), &|name| lose(&etcd, name));
+}
+
+#[test]
 fn it_conforms_on_three_members() {
     let etcd = started!(Etcd::start_with(3, &[]));
     Suite::new(&|| etcd.store(), &now).run();

@@ -229,6 +229,7 @@ shown! {
     exhausted: Exhausted,
     fingerprint_mismatch: FingerprintMismatch,
     format_mismatch: Format,
+    history_unknown: HistoryUnknown,
     invalid: Invalid,
     not_durable: NotDurable,
     not_initialised: NotInitialised,

@@ -3,7 +3,7 @@
 use ringflake::lease::{Fingerprint, History, Init, LeaseStore, Namespace};
 use ringflake::{IdWidth, Layout, Secret};
 
-use crate::kit::{limits, not_initialised, now, secret_in_use};
+use crate::kit::{history_unknown, limits, not_initialised, now, secret_in_use, space, take};
 
 fn keyed(name: &str, secret: &Secret, width: IdWidth) -> Namespace {
     let print = Fingerprint::of_width(secret, width);
@@ -33,4 +33,30 @@ pub(crate) fn keeps_the_width_of_a_lost_record(store: &mut dyn LeaseStore, lose:
         }
         store.init(&orders, &again()).unwrap();
     }
+}
+
+/// `lose` deletes the record of this name, and nothing else.
+pub(crate) fn believes_no_program_after_a_loss(store: &mut dyn LeaseStore, lose: &dyn Fn(&str)) {
+    let secret = Secret::from_bytes([0x71; 16]);
+    let unused = keyed("unused", &secret, IdWidth::Full);
+    let (used, fresh) = (space("used"), space("fresh"));
+    for space in [&unused, &used] {
+        store.init(space, &begin(History::New)).unwrap();
+    }
+    take(store, &used, 60);
+    let left = [
+        (&unused, "its secret is noted"),
+        (&used, "there are blocks"),
+    ];
+    for (space, what) in left {
+        lose(space.name());
+        for history in [History::New, History::Unused] {
+            history_unknown(store.init_if_new(space, &begin(history))).says(what);
+            not_initialised(store.list(space));
+        }
+    }
+    store.init_if_new(&fresh, &begin(History::New)).unwrap();
+    store.init_if_new(&used, &begin(History::Unknown)).unwrap();
+    // Somebody who knows the namespace.
+    store.init(&unused, &begin(History::New)).unwrap();
 }

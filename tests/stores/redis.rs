@@ -85,6 +85,12 @@ fn a_lost_record_leaves_the_width_of_its_secret() {
     lost::keeps_the_width_of_a_lost_record(&mut *redis.store(), &|name| lose(&redis, name));
 }
 
+#[test]
+fn a_program_is_not_believed_after_its_record_is_lost() {
+    let redis = started!(Lent::<Redis>::start());
+    lost::believes_no_program_after_a_loss(&mut *redis.store(), &|name| lose(&redis, name));
+}
+
 // Restarts
 
 #[test]

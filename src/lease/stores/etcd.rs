@@ -33,6 +33,7 @@ use crate::lease::report::{Durability, Listing, StoreReport};
 use crate::lease::request::{Acquire, Floor, Init, Renew};
 use crate::lease::store::LeaseStore;
 use crate::lease::stores::deadline::Deadline;
+use crate::lease::voucher::Voucher;
 
 /// Leases in an etcd cluster, version 3.4 or later.
 ///
@@ -160,17 +161,29 @@ impl EtcdStore {
 impl LeaseStore for EtcdStore {
     fn init(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {
         let deadline = self.deadline();
-        init::run(&mut self.cluster, namespace, init, &deadline)
+        init::run(
+            &mut self.cluster,
+            namespace,
+            init,
+            Voucher::Person,
+            &deadline,
+        )
     }
 
-    /// etcd confirms nothing that it has not written.
+    /// etcd confirms nothing that it has not written. But its keys can be deleted.
     fn init_if_new(
         &mut self,
         namespace: &Namespace,
         init: &Init,
     ) -> Result<StoreRecord, StoreError> {
         let deadline = self.deadline();
-        init::run(&mut self.cluster, namespace, init, &deadline)
+        init::run(
+            &mut self.cluster,
+            namespace,
+            init,
+            Voucher::Program,
+            &deadline,
+        )
     }
 
     fn acquire(

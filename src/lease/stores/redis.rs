@@ -245,8 +245,13 @@ impl RedisStore {
 }
 
 impl RedisStore {
-    fn init_as(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {
-        let request = init::Request::new(namespace, init)?;
+    fn init_as(
+        &mut self,
+        namespace: &Namespace,
+        init: &Init,
+        voucher: Voucher,
+    ) -> Result<StoreRecord, StoreError> {
+        let request = init::Request::new(namespace, init, voucher)?;
         let answer = self.run(Script::Init, namespace, &request.arguments())?;
         request.outcome(&answer)
     }
@@ -254,7 +259,7 @@ impl RedisStore {
 
 impl LeaseStore for RedisStore {
     fn init(&mut self, namespace: &Namespace, init: &Init) -> Result<StoreRecord, StoreError> {
-        self.init_as(namespace, init)
+        self.init_as(namespace, init, Voucher::Person)
     }
 
     /// Looks at the server's settings on a connection of its own, which are those of
@@ -269,7 +274,7 @@ impl LeaseStore for RedisStore {
         let connection = connect::open(&self.config, &self.options, &deadline)?;
         Voucher::Program.check(namespace, init, connection.gate.durability())?;
         self.connection = Some(connection);
-        self.init_as(namespace, init)
+        self.init_as(namespace, init, Voucher::Program)
     }
 
     fn acquire(

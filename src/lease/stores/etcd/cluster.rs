@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::gateway::{Failure, Gateway, Reply};
 use super::history::Histories;
 use super::verdict::Verdict;
-use super::wire::{self, Header, KeyValue, MembersReply, RangeReply, StatusReply, TxnReply};
+use super::wire::{self, Header, KeyValue, MembersReply, RangeReply, Span, StatusReply, TxnReply};
 use super::{clock, record};
 use crate::lease::block::{Block, BlockState};
 use crate::lease::error::StoreError;
@@ -146,9 +146,26 @@ impl Cluster {
         operation: &'static str,
         keys: &[String],
         deadline: &Deadline,
+        decide: impl FnMut(&mut Self, &Reply<TxnReply>) -> Result<Change<T>, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.change_where(operation, keys, None, deadline, decide)
+    }
+
+    /// As [`change`](Self::change); where a span is given, its first key is read behind
+    /// `keys`, and what is decided is written only if the span has no key.
+    pub(super) fn change_where<T>(
+        &mut self,
+        operation: &'static str,
+        keys: &[String],
+        absent: Option<&Span>,
+        deadline: &Deadline,
         mut decide: impl FnMut(&mut Self, &Reply<TxnReply>) -> Result<Change<T>, StoreError>,
     ) -> Result<T, StoreError> {
-        let ops = || keys.iter().map(|key| wire::read(wire::get(key))).collect();
+        let ops = || {
+            let keys = keys.iter().map(|key| wire::get(key));
+            let span = absent.map(|span| wire::range(span, 1));
+            keys.chain(span).map(wire::read).collect()
+        };
         let mut reply = self.read(ops(), deadline)?;
         loop {
             let Change { puts, answer } = decide(self, &reply)?;
@@ -160,6 +177,7 @@ impl Cluster {
                 let revision = reply.body.key_value(place)?.map_or(0, |kv| kv.mod_revision);
                 compare.push(wire::unchanged(key, revision));
             }
+            compare.extend(absent.map(wire::absent));
             let header = &reply.body.header;
             match self.write(operation, header, compare, puts, ops(), deadline)? {
                 Written::Done => return Ok(answer),

@@ -11,18 +11,22 @@ use crate::lease::namespace::Namespace;
 use crate::lease::record::StoreRecord;
 use crate::lease::request::Init;
 use crate::lease::stores::deadline::Deadline;
+use crate::lease::voucher::{Trace, Voucher};
 
 pub(super) fn run(
     cluster: &mut Cluster,
     namespace: &Namespace,
     init: &Init,
+    voucher: Voucher,
     deadline: &Deadline,
 ) -> Result<StoreRecord, StoreError> {
     // Before anything is sent.
     init.limits.validate(namespace.layout())?;
     let claims = init.claims(namespace);
     let keys = keys_with_secrets(namespace, &claims);
-    cluster.change("init", &keys, deadline, |_, reply| {
+    let blocks = record::all_blocks(namespace);
+    let absent = voucher.is_doubtful(init).then_some(&blocks);
+    cluster.change_where("init", &keys, absent, deadline, |_, reply| {
         let body = &reply.body;
         if body.key_value(0)?.is_some() {
             return Err(namespace.already_initialised());
@@ -33,6 +37,14 @@ pub(super) fn run(
         let record = StoreRecord::create_at(namespace, init, &incarnation, date_ms)?;
         let value = record::encode_record(&record, header.raft_term)?;
         let puts = puts(namespace, &keys, &claims, body, value)?;
+        if absent.is_some() {
+            if !claims.is_empty() && body.key_value(1)?.is_some() {
+                return Err(Voucher::refusal(namespace, Trace::Secret));
+            }
+            if body.key_value(keys.len())?.is_some() {
+                return Err(Voucher::refusal(namespace, Trace::Blocks));
+            }
+        }
         let nearest = clock::nearest(date_ms, deadline.elapsed(), init.now_unix_ms);
         record.check_skew(nearest, init.now_unix_ms)?;
         Ok(Change {

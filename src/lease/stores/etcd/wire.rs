@@ -181,6 +181,17 @@ pub(super) fn unchanged(key: &str, mod_revision: i64) -> Value {
     })
 }
 
+/// That a span has no key.
+pub(super) fn absent(span: &Span) -> Value {
+    json!({
+        "key": STANDARD.encode(&span.0),
+        "range_end": STANDARD.encode(&span.1),
+        "target": "CREATE",
+        "result": "EQUAL",
+        "create_revision": "0",
+    })
+}
+
 /// A transaction. One without comparisons succeeds.
 pub(super) fn txn(compare: Vec<Value>, success: Vec<Value>, failure: Vec<Value>) -> Value {
     json!({ "compare": compare, "success": success, "failure": failure })

@@ -1,12 +1,27 @@
--- Makes the record: 'made', 'exists', 'in_use' or 'skew'.
+-- Makes the record: 'made', 'exists', 'in_use', 'skew', or 'traces' where a program's
+-- claim of no history is refuted by what is left of the namespace, 'secret' or 'blocks'.
 --
--- Arguments: the history; the caller's time; the fields in the
+-- Arguments: the history; '1' if traces refute it; the caller's time; the fields in the
 -- order of FIELDS, of which the floor and the incarnation are decided here; and the
 -- fingerprints that no other namespace may have.
 
-local history, client_ms = ARGV[FIRST], tonumber(ARGV[FIRST + 1])
+local history, is_doubtful = ARGV[FIRST], ARGV[FIRST + 1] == '1'
+local client_ms = tonumber(ARGV[FIRST + 2])
 -- The place before the first field.
-local BEFORE = FIRST + 1
+local BEFORE = FIRST + 2
+
+-- Ends in 'traces' where something is left of a lost record.
+local function refuse_traces()
+  if NAMESPACE.fingerprint ~= PLAIN
+      and redis.call('HGET', SECRETS, NAMESPACE.fingerprint) then
+    answer('traces', 'secret')
+  end
+  for _, key in ipairs({ HWM_END, RELEASED, EPOCH, GRANTED, HOST, INSTANCE }) do
+    if redis.call('EXISTS', key) == 1 then
+      answer('traces', 'blocks')
+    end
+  end
+end
 
 return run(function()
   if redis.call('EXISTS', RECORD) == 1 then
@@ -17,6 +32,9 @@ return run(function()
   end
   for i = BEFORE + #FIELDS + 1, #ARGV do
     refuse_second_use(ARGV[i])
+  end
+  if is_doubtful then
+    refuse_traces()
   end
   local record = {}
   for i, field in ipairs(FIELDS) do

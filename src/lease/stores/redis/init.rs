@@ -8,10 +8,12 @@ use crate::lease::namespace::Namespace;
 use crate::lease::record::{Incarnation, StoreRecord};
 use crate::lease::request::{History, Init};
 use crate::lease::stores::row::RecordRow;
+use crate::lease::voucher::{Trace, Voucher};
 
 pub(super) struct Request<'a> {
     namespace: &'a Namespace,
     init: &'a Init,
+    voucher: Voucher,
     claims: Vec<Fingerprint>,
     /// Without what the script adds.
     record: StoreRecord,
@@ -20,7 +22,11 @@ pub(super) struct Request<'a> {
 impl<'a> Request<'a> {
     /// # Errors
     /// [`StoreError::Invalid`] for what is out of range.
-    pub(super) fn new(namespace: &'a Namespace, init: &'a Init) -> Result<Self, StoreError> {
+    pub(super) fn new(
+        namespace: &'a Namespace,
+        init: &'a Init,
+        voucher: Voucher,
+    ) -> Result<Self, StoreError> {
         // A time at which every layout has begun: the script looks at the clock.
         let layout = namespace.layout();
         let none = Incarnation::new("");
@@ -37,6 +43,7 @@ impl<'a> Request<'a> {
         Ok(Self {
             namespace,
             init,
+            voucher,
             claims: init.claims(namespace),
             record,
         })
@@ -49,8 +56,12 @@ impl<'a> Request<'a> {
             History::New => "new",
             History::Unknown => "unknown",
         };
+        let doubt = match self.voucher.is_doubtful(self.init) {
+            true => "1",
+            false => "0",
+        };
         let client = self.init.now_unix_ms.to_string();
-        let mut arguments = vec![history.to_owned(), client];
+        let mut arguments = vec![history.to_owned(), doubt.to_owned(), client];
         arguments.extend(script::fields(&RecordRow::new(&self.record)));
         arguments.extend(self.claims.iter().map(Fingerprint::to_string));
         arguments
@@ -63,6 +74,13 @@ impl<'a> Request<'a> {
             "made" => answer.record(),
             "exists" => Err(namespace.already_initialised()),
             "in_use" => Err(answers::in_use(namespace, &self.claims, answer)),
+            "traces" => Err(Voucher::refusal(
+                namespace,
+                match answer.text(0)? {
+                    "secret" => Trace::Secret,
+                    _ => Trace::Blocks,
+                },
+            )),
             "before" => {
                 self.record.tick_at(answer.unix_ms)?;
                 Err(disagreement())
