@@ -131,3 +131,29 @@ impl Layout {
         i128::from(self.tick_ms) * NANOS_A_MILLISECOND
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn an_end_takes_the_tick_in_that_it_lies_in_and_not_the_one_it_begins() {
+        let layout = Layout::BAIDU_2026;
+        let epoch = UNIX_EPOCH + Duration::from_millis(layout.epoch_unix_ms());
+        let nano = Duration::from_nanos(100);
+        let tick = Duration::from_millis(layout.tick_ms());
+        for (time, expected) in [
+            (epoch - nano, None),
+            (epoch, Some(0)),
+            (epoch + nano, Some(1)),
+            (epoch + tick - nano, Some(1)),
+            (epoch + tick, Some(1)),
+            (epoch + tick + nano, Some(2)),
+            (epoch + 5 * tick, Some(5)),
+        ] {
+            assert_eq!(layout.end_tick_of(time), expected, "{time:?}");
+        }
+    }
+}
