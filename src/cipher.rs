@@ -22,13 +22,18 @@
 //! # Unsafe
 //!
 //! Only the files of the vector instruction sets contain it, apart from tests:
-//! `sse41`, `avx2`, `avx512bw`, `avx512vbmi2`, `neon`.
+//! `sse41`, `avx2`, `avx512bw`, `avx512vbmi2`, `neon`, and `casts` for all of them.
 
 use std::fmt;
 use std::sync::Arc;
 
 mod arx;
 mod backend;
+#[cfg(any(
+    target_arch = "x86_64",
+    all(target_arch = "aarch64", target_endian = "little")
+))]
+mod casts;
 #[cfg(feature = "js-safe")]
 mod ff1;
 mod kernel;

@@ -26,6 +26,7 @@ use std::arch::asm;
 use std::arch::x86_64::*;
 use std::mem;
 
+use super::casts::casts;
 use super::kernel::Kernel;
 use super::lanes;
 use super::schedule::Schedule;
@@ -118,20 +119,17 @@ fn interleave([a, b, c, d]: [__m256i; 4], swapped: __m256i) -> [u64; 16] {
         _mm256_shuffle_epi8(_mm256_unpacklo_epi32(ab_high, cd_high), swapped),
         _mm256_shuffle_epi8(_mm256_unpackhi_epi32(ab_high, cd_high), swapped),
     ];
-    // SAFETY: both sides are plain integers of the same size.
-    unsafe { mem::transmute::<[__m256i; 4], [u64; 16]>(blocks) }
+    pack(blocks)
 }
 
 #[target_feature(enable = "avx2")]
 #[inline]
 fn deinterleave(blocks: [u64; 16]) -> [__m256i; 4] {
-    // SAFETY: both sides are plain integers of the same size.
-    let blocks = unsafe { mem::transmute::<[u64; 16], [__m256i; 4]>(blocks) };
     // The words of two blocks side by side: two first words, two second words, ...
     let pairs = _mm256_broadcastsi128_si256(_mm_setr_epi8(
         1, 0, 9, 8, 3, 2, 11, 10, 5, 4, 13, 12, 7, 6, 15, 14,
     ));
-    let [p, q, r, s] = blocks.map(|blocks| _mm256_shuffle_epi8(blocks, pairs));
+    let [p, q, r, s] = unpack(blocks).map(|blocks| _mm256_shuffle_epi8(blocks, pairs));
     let (ab_low, cd_low) = (_mm256_unpacklo_epi32(p, q), _mm256_unpackhi_epi32(p, q));
     let (ab_high, cd_high) = (_mm256_unpacklo_epi32(r, s), _mm256_unpackhi_epi32(r, s));
     [
@@ -206,30 +204,4 @@ fn bytes(lower: &[u8; 16], higher: &[u8; 16]) -> __m256i {
     unsafe { mem::transmute::<[[u8; 16]; 2], __m256i>([*lower, *higher]) }
 }
 
-#[target_feature(enable = "avx2")]
-#[inline]
-fn store(v: __m256i) -> [u16; 16] {
-    // SAFETY: both sides are plain integers of the same size.
-    unsafe { mem::transmute::<__m256i, [u16; 16]>(v) }
-}
-
-#[target_feature(enable = "avx2")]
-#[inline]
-fn pack(words: [__m256i; 4]) -> [u64; 16] {
-    // SAFETY: both sides are plain integers of the same size.
-    unsafe { mem::transmute::<[__m256i; 4], [u64; 16]>(words) }
-}
-
-#[target_feature(enable = "avx2")]
-#[inline]
-fn unpack(blocks: [u64; 16]) -> [__m256i; 4] {
-    // SAFETY: both sides are plain integers of the same size.
-    unsafe { mem::transmute::<[u64; 16], [__m256i; 4]>(blocks) }
-}
-
-#[target_feature(enable = "avx2")]
-#[inline]
-fn load(words: &[u16; 16]) -> __m256i {
-    // SAFETY: both sides are plain integers of the same size.
-    unsafe { mem::transmute::<[u16; 16], __m256i>(*words) }
-}
+casts!("avx2", __m256i, 16);

@@ -1,8 +1,8 @@
 //! AVX-512BW: thirty-two blocks in a register.
 
 use std::arch::x86_64::*;
-use std::mem;
 
+use super::casts::casts;
 use super::kernel::Kernel;
 use super::schedule::Schedule;
 use super::task::Task;
@@ -108,19 +108,16 @@ pub(super) fn interleave([a, b, c, d]: [__m512i; 4]) -> [u64; 32] {
         swap_bytes(_mm512_unpacklo_epi32(ab_high, cd_high)),
         swap_bytes(_mm512_unpackhi_epi32(ab_high, cd_high)),
     ];
-    // SAFETY: both sides are plain integers of the same size.
-    unsafe { mem::transmute::<[__m512i; 4], [u64; 32]>(blocks) }
+    pack(blocks)
 }
 
 #[target_feature(enable = "avx512bw")]
 #[inline]
 pub(super) fn deinterleave(blocks: [u64; 32]) -> [__m512i; 4] {
-    // SAFETY: both sides are plain integers of the same size.
-    let blocks = unsafe { mem::transmute::<[u64; 32], [__m512i; 4]>(blocks) };
     // The words of two blocks side by side: two first words, two second words, ...
     let pairs = _mm_setr_epi8(1, 0, 9, 8, 3, 2, 11, 10, 5, 4, 13, 12, 7, 6, 15, 14);
     let pairs = _mm512_broadcast_i32x4(pairs);
-    let [p, q, r, s] = blocks.map(|blocks| _mm512_shuffle_epi8(blocks, pairs));
+    let [p, q, r, s] = unpack(blocks).map(|blocks| _mm512_shuffle_epi8(blocks, pairs));
     let (ab_low, cd_low) = (_mm512_unpacklo_epi32(p, q), _mm512_unpackhi_epi32(p, q));
     let (ab_high, cd_high) = (_mm512_unpacklo_epi32(r, s), _mm512_unpackhi_epi32(r, s));
     [
@@ -168,30 +165,4 @@ fn halves(lower: __m512i, higher: __m512i) -> __m512i {
     _mm512_inserti64x4::<1>(lower, _mm512_cvtepi32_epi16(higher))
 }
 
-#[target_feature(enable = "avx512bw")]
-#[inline]
-pub(super) fn load(words: &[u16; 32]) -> __m512i {
-    // SAFETY: both sides are plain integers of the same size.
-    unsafe { mem::transmute::<[u16; 32], __m512i>(*words) }
-}
-
-#[target_feature(enable = "avx512bw")]
-#[inline]
-pub(super) fn store(v: __m512i) -> [u16; 32] {
-    // SAFETY: both sides are plain integers of the same size.
-    unsafe { mem::transmute::<__m512i, [u16; 32]>(v) }
-}
-
-#[target_feature(enable = "avx512bw")]
-#[inline]
-pub(super) fn pack(words: [__m512i; 4]) -> [u64; 32] {
-    // SAFETY: both sides are plain integers of the same size.
-    unsafe { mem::transmute::<[__m512i; 4], [u64; 32]>(words) }
-}
-
-#[target_feature(enable = "avx512bw")]
-#[inline]
-pub(super) fn unpack(blocks: [u64; 32]) -> [__m512i; 4] {
-    // SAFETY: both sides are plain integers of the same size.
-    unsafe { mem::transmute::<[u64; 32], [__m512i; 4]>(blocks) }
-}
+casts!("avx512bw", __m512i, 32);

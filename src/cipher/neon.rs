@@ -4,6 +4,7 @@ use std::arch::aarch64::*;
 use std::arch::is_aarch64_feature_detected;
 use std::mem;
 
+use super::casts::casts;
 use super::kernel::Kernel;
 use super::lanes;
 use super::schedule::Schedule;
@@ -139,30 +140,4 @@ fn bytes(order: &[u8; 16]) -> uint8x16_t {
     unsafe { mem::transmute::<[u8; 16], uint8x16_t>(*order) }
 }
 
-#[target_feature(enable = "neon")]
-#[inline]
-fn store(v: uint16x8_t) -> [u16; 8] {
-    // SAFETY: both sides are plain integers of the same size.
-    unsafe { mem::transmute::<uint16x8_t, [u16; 8]>(v) }
-}
-
-#[target_feature(enable = "neon")]
-#[inline]
-fn pack(words: [uint16x8_t; 4]) -> [u64; 8] {
-    // SAFETY: both sides are plain integers of the same size.
-    unsafe { mem::transmute::<[uint16x8_t; 4], [u64; 8]>(words) }
-}
-
-#[target_feature(enable = "neon")]
-#[inline]
-fn unpack(blocks: [u64; 8]) -> [uint16x8_t; 4] {
-    // SAFETY: both sides are plain integers of the same size.
-    unsafe { mem::transmute::<[u64; 8], [uint16x8_t; 4]>(blocks) }
-}
-
-#[target_feature(enable = "neon")]
-#[inline]
-fn load(words: &[u16; 8]) -> uint16x8_t {
-    // SAFETY: both sides are plain integers of the same size.
-    unsafe { mem::transmute::<[u16; 8], uint16x8_t>(*words) }
-}
+casts!("neon", uint16x8_t, 8);

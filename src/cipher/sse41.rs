@@ -3,6 +3,7 @@
 use std::arch::x86_64::*;
 use std::mem;
 
+use super::casts::casts;
 use super::kernel::Kernel;
 use super::lanes;
 use super::schedule::Schedule;
@@ -84,18 +85,15 @@ fn interleave([a, b, c, d]: [__m128i; 4]) -> [u64; 8] {
         swap_bytes(_mm_unpacklo_epi32(ab_high, cd_high)),
         swap_bytes(_mm_unpackhi_epi32(ab_high, cd_high)),
     ];
-    // SAFETY: both sides are plain integers of the same size.
-    unsafe { mem::transmute::<[__m128i; 4], [u64; 8]>(blocks) }
+    pack(blocks)
 }
 
 #[target_feature(enable = "sse4.1")]
 #[inline]
 fn deinterleave(blocks: [u64; 8]) -> [__m128i; 4] {
-    // SAFETY: both sides are plain integers of the same size.
-    let blocks = unsafe { mem::transmute::<[u64; 8], [__m128i; 4]>(blocks) };
     // The words of two blocks side by side: two first words, two second words, ...
     let pairs = _mm_setr_epi8(1, 0, 9, 8, 3, 2, 11, 10, 5, 4, 13, 12, 7, 6, 15, 14);
-    let [p, q, r, s] = blocks.map(|blocks| _mm_shuffle_epi8(blocks, pairs));
+    let [p, q, r, s] = unpack(blocks).map(|blocks| _mm_shuffle_epi8(blocks, pairs));
     let (ab_low, cd_low) = (_mm_unpacklo_epi32(p, q), _mm_unpackhi_epi32(p, q));
     let (ab_high, cd_high) = (_mm_unpacklo_epi32(r, s), _mm_unpackhi_epi32(r, s));
     [
@@ -142,30 +140,4 @@ fn bytes(order: &[u8; 16]) -> __m128i {
     unsafe { mem::transmute::<[u8; 16], __m128i>(*order) }
 }
 
-#[target_feature(enable = "sse4.1")]
-#[inline]
-fn store(v: __m128i) -> [u16; 8] {
-    // SAFETY: both sides are plain integers of the same size.
-    unsafe { mem::transmute::<__m128i, [u16; 8]>(v) }
-}
-
-#[target_feature(enable = "sse4.1")]
-#[inline]
-fn pack(words: [__m128i; 4]) -> [u64; 8] {
-    // SAFETY: both sides are plain integers of the same size.
-    unsafe { mem::transmute::<[__m128i; 4], [u64; 8]>(words) }
-}
-
-#[target_feature(enable = "sse4.1")]
-#[inline]
-fn unpack(blocks: [u64; 8]) -> [__m128i; 4] {
-    // SAFETY: both sides are plain integers of the same size.
-    unsafe { mem::transmute::<[u64; 8], [__m128i; 4]>(blocks) }
-}
-
-#[target_feature(enable = "sse4.1")]
-#[inline]
-fn load(words: &[u16; 8]) -> __m128i {
-    // SAFETY: both sides are plain integers of the same size.
-    unsafe { mem::transmute::<[u16; 8], __m128i>(*words) }
-}
+casts!("sse4.1", __m128i, 8);

@@ -128,8 +128,20 @@ impl Namespace {
         Ok(())
     }
 
+    /// The fingerprints that no other namespace may have: its own first, and those of
+    /// `same_secret`; none for plain IDs.
+    pub(super) fn claims(&self, same_secret: &[Fingerprint]) -> Vec<Fingerprint> {
+        let own = self.fingerprint;
+        if own == Fingerprint::PLAIN {
+            return Vec::new();
+        }
+        let others = same_secret.iter().copied();
+        let others = others.filter(|&other| other != own && other != Fingerprint::PLAIN);
+        std::iter::once(own).chain(others).collect()
+    }
+
     /// Refuses this namespace's secret where the one named `owner` has `claimed`, one of
-    /// the fingerprints of that secret. Its own may be on record under its own name; one of
+    /// its [claims](Self::claims). Its own may be on record under its own name; one of
     /// another width under that name is what a lost record has left, and IDs of both widths
     /// meet.
     pub(super) fn check_secret(
@@ -139,12 +151,10 @@ impl Namespace {
     ) -> Result<(), StoreError> {
         let is_free = |owner: &str| claimed == self.fingerprint && owner == self.name;
         match owner {
-            Some(owner) if self.fingerprint != Fingerprint::PLAIN && !is_free(owner) => {
-                Err(StoreError::SecretInUse {
-                    namespace: self.name.clone(),
-                    other: owner.to_owned(),
-                })
-            }
+            Some(owner) if !is_free(owner) => Err(StoreError::SecretInUse {
+                namespace: self.name.clone(),
+                other: owner.to_owned(),
+            }),
             _ => Ok(()),
         }
     }

@@ -374,18 +374,18 @@ mod tests {
     use crate::lease::grant::Grant;
     use crate::lease::holder::Holder;
 
-    const NOW: u64 = 1_000;
-    const STORE_MS: u64 = 5_000;
-    const BLOCK: Block = Block::new(3);
+    pub(super) const NOW: u64 = 1_000;
+    pub(super) const STORE_MS: u64 = 5_000;
+    pub(super) const BLOCK: Block = Block::new(3);
 
     /// A horizon of 600 ticks, and the floor at tick 900.
-    fn record() -> StoreRecord {
+    pub(super) fn record() -> StoreRecord {
         let space = Namespace::new("a", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap();
         let limits = StoreLimits::default().with_horizon(Duration::from_secs(600));
         StoreRecord::new(space, limits, 900, Incarnation::new("x"))
     }
 
-    fn state(epoch: u64, hwm_end: u64) -> BlockState {
+    pub(super) fn state(epoch: u64, hwm_end: u64) -> BlockState {
         let mut state = BlockState::new(BLOCK, Epoch::new(epoch), hwm_end);
         state.released = true;
         state.granted_unix_ms = Some(1);

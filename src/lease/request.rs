@@ -97,16 +97,9 @@ impl Init {
         self
     }
 
-    /// The fingerprints that no other namespace may have, the namespace's own first; none
-    /// for plain IDs.
+    /// What no other namespace may have once this one is made.
     pub(super) fn claims(&self, namespace: &Namespace) -> Vec<Fingerprint> {
-        let own = namespace.fingerprint();
-        if own == Fingerprint::PLAIN {
-            return Vec::new();
-        }
-        let others = self.same_secret.iter().copied();
-        let others = others.filter(|&other| other != own && other != Fingerprint::PLAIN);
-        std::iter::once(own).chain(others).collect()
+        namespace.claims(&self.same_secret)
     }
 }
 

@@ -61,10 +61,10 @@ pub trait LeaseStore: Send + fmt::Debug {
     /// each of its starts, whatever may have happened since the one before.
     ///
     /// Such a program's [`History::New`] or [`History::Unused`] is known to hold only at
-    /// its first start. So this refuses them if a missing namespace may have been lost: in a store
-    /// that can lose what it has confirmed, that has lost something, or that finds the note of
-    /// the namespace's secret, or its blocks, without its record. The default implementation
-    /// always refuses them.
+    /// its first start. So this refuses them if a missing namespace may have been lost: in a
+    /// store that can lose what it has confirmed, that has lost something, or that finds the
+    /// note of the namespace's secret, or its blocks, without its record. The default
+    /// implementation always refuses them.
     ///
     /// # Errors
     /// [`StoreError::HistoryUnknown`], and those of [`init`](Self::init).

@@ -209,33 +209,11 @@ impl StoreRecord {
 mod tests {
     use std::ops::Range;
 
+    use super::super::tests::{BLOCK, NOW, STORE_MS, record, state};
     use super::*;
     use crate::layout::Layout;
-    use crate::lease::block::{Block, Epoch};
-    use crate::lease::fingerprint::Fingerprint;
+    use crate::lease::block::Epoch;
     use crate::lease::holder::Holder;
-    use crate::lease::limits::StoreLimits;
-    use crate::lease::namespace::Namespace;
-    use crate::lease::record::Incarnation;
-
-    const NOW: u64 = 1_000;
-    const STORE_MS: u64 = 5_000;
-    const BLOCK: Block = Block::new(3);
-
-    /// A horizon of 600 ticks, and the floor at tick 900.
-    fn record() -> StoreRecord {
-        let space = Namespace::new("a", &Layout::RANDFLAKE, Fingerprint::PLAIN).unwrap();
-        let limits = StoreLimits::default().with_horizon(Duration::from_secs(600));
-        StoreRecord::new(space, limits, 900, Incarnation::new("x"))
-    }
-
-    fn state(epoch: u64, hwm_end: u64) -> BlockState {
-        let mut state = BlockState::new(BLOCK, Epoch::new(epoch), hwm_end);
-        state.released = true;
-        state.granted_unix_ms = Some(1);
-        state.holder = Some(Holder::new("before", "1"));
-        state
-    }
 
     #[test]
     fn a_grant_begins_at_the_mark_and_leaves_the_next_one() {

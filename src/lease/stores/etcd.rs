@@ -316,7 +316,7 @@ impl LeaseStore for EtcdStore {
 
     fn upgrade(&mut self, namespace: &Namespace, former: Fingerprint) -> Result<bool, StoreError> {
         let deadline = self.deadline();
-        let claims = init::of_own(namespace);
+        let claims = namespace.claims(&[]);
         let keys = init::keys_with_secrets(namespace, &claims);
         self.cluster
             .change("upgrade", &keys, &deadline, |_, reply| {

@@ -242,9 +242,7 @@ impl RedisStore {
             _ => Ok(answer),
         }
     }
-}
 
-impl RedisStore {
     fn init_as(
         &mut self,
         namespace: &Namespace,
@@ -425,11 +423,7 @@ impl LeaseStore for RedisStore {
         match &*answer.tag {
             "upgraded" => Ok(true),
             "current" => Ok(false),
-            "in_use" => Err(answers::in_use(
-                namespace,
-                &[namespace.fingerprint()],
-                &answer,
-            )),
+            "in_use" => Err(answers::in_use(namespace, &namespace.claims(&[]), &answer)),
             "changed" => {
                 answer.row()?.upgraded(namespace, former)?;
                 Err(disagreement())

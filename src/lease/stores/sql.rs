@@ -179,7 +179,7 @@ impl<S: Session> Client<S> {
             if session.begin_init(namespace.name())?.is_some() {
                 return Err(overtaken());
             }
-            refuse_second_use(session, namespace, &[namespace.fingerprint()])?;
+            refuse_second_use(session, namespace, &namespace.claims(&[]))?;
             match session.upgrade(&old, &new) {
                 Ok(true) => Ok(true),
                 Ok(false) => Err(overtaken()),
@@ -435,9 +435,6 @@ fn refuse_second_use<S: Session>(
     namespace: &Namespace,
     claims: &[Fingerprint],
 ) -> Result<(), Failure> {
-    if namespace.fingerprint() == Fingerprint::PLAIN {
-        return Ok(());
-    }
     for &claimed in claims {
         let owner = session.namespace_of(&claimed.to_string())?;
         namespace.check_secret(claimed, owner.as_deref())?;

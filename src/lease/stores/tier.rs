@@ -133,9 +133,9 @@ const SUB_GRANT: Duration = Duration::from_secs(120);
 /// # As a store
 /// [`init`](LeaseStore::init) and [`upgrade`](LeaseStore::upgrade) are the upstream
 /// store's. Ticks of the [past](Acquire::past) are granted by the upstream store alone:
-/// a tier refuses them with [`StoreError::PresentOnly`]. All else is about the machine: the listing shows sub-grants, the floor is
-/// that of the file. [`StoreError::Exhausted`] and [`StoreError::FloorAhead`] are
-/// answers of either. [`StoreError::Unavailable`] says that nothing is left of what the
+/// a tier refuses them with [`StoreError::PresentOnly`]. All else is about the machine: the
+/// listing shows sub-grants, the floor is that of the file. [`StoreError::Exhausted`] and
+/// [`StoreError::FloorAhead`] are answers of either. [`StoreError::Unavailable`] says that nothing is left of what the
 /// machine has, and that the upstream store can't be had.
 ///
 /// # Cost

@@ -59,6 +59,15 @@ impl Rig {
     fn past(&mut self, ticks: Range<u64>) -> Result<Grant, StoreError> {
         self.acquire(&Acquire::past(1, ticks, self.clock.unix_ms()))
     }
+
+    /// As by hand, after a loss.
+    fn raise_floor(&mut self) -> u64 {
+        let now = self.clock.unix_ms();
+        let raised = self
+            .store
+            .raise_floor(&self.space, Floor::OverLostGrants, now);
+        raised.unwrap()
+    }
 }
 
 #[track_caller]
@@ -98,11 +107,8 @@ fn a_loss_that_nobody_notices_needs_a_floor_raised_by_hand() {
     assert_eq!(rig.past(0..100).unwrap(), lost);
 
     rig.store.restore(&unnoticed);
-    let now = rig.clock.unix_ms();
-    let raised = rig
-        .store
-        .raise_floor(&rig.space, Floor::OverLostGrants, now);
-    below_the_floor(rig.past(0..100), raised.unwrap());
+    let floor = rig.raise_floor();
+    below_the_floor(rig.past(0..100), floor);
 }
 
 /// The same where nothing but a grant of the present was lost, before the first import ever.
@@ -119,11 +125,8 @@ fn an_import_meets_a_forgotten_present_unless_the_floor_was_raised() {
     assert!(met.ticks.contains(&lost.ticks.start));
 
     rig.store.restore(&unnoticed);
-    let now = rig.clock.unix_ms();
-    let raised = rig
-        .store
-        .raise_floor(&rig.space, Floor::OverLostGrants, now);
-    below_the_floor(rig.past(START..START + 100), raised.unwrap());
+    let floor = rig.raise_floor();
+    below_the_floor(rig.past(START..START + 100), floor);
 }
 
 #[test]

@@ -54,15 +54,6 @@ pub(super) fn run(
     })
 }
 
-/// The claim of an upgrade.
-pub(super) fn of_own(namespace: &Namespace) -> Vec<Fingerprint> {
-    let own = namespace.fingerprint();
-    Some(own)
-        .filter(|&own| own != Fingerprint::PLAIN)
-        .into_iter()
-        .collect()
-}
-
 /// The keys of the record and, where there is one, of the namespace's secret: for each
 /// fingerprint that no other namespace may have, its own first. A transaction compares them
 /// all, so of two that claim one secret at two widths the second finds the first.

@@ -71,8 +71,8 @@ pub(super) const SERVER_STATE: &str = concat!(
             AND relpersistence <> 'p')"
 );
 
-/// Lets one `init` at a time look for the tables, and for a secret in use. Freed when the transaction
-/// ends. The number is "ringflak" in ASCII.
+/// Lets one `init` at a time look for the tables, and for a secret in use. Freed when the
+/// transaction ends. The number is "ringflak" in ASCII.
 pub(super) const INIT_LOCK: &str = "SELECT pg_advisory_xact_lock(8244241983257469291)";
 
 /// Asked first, since `CREATE TABLE IF NOT EXISTS` wants a privilege that a role

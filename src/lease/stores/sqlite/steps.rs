@@ -97,8 +97,7 @@ impl SqliteStore {
         let Some(upgraded) = known.upgraded(namespace, former)? else {
             return Ok(false);
         };
-        let claims = [namespace.fingerprint()];
-        refuse_second_use(connection, namespace, &claims).map_err(described)?;
+        refuse_second_use(connection, namespace, &namespace.claims(&[])).map_err(described)?;
         tables::make(connection, &opened.name, self.kind).map_err(described)?;
         tables::write_format(connection, &upgraded).map_err(described)?;
         opened.session.commit("upgrade")?;
@@ -221,9 +220,6 @@ pub(in crate::lease::stores) fn refuse_second_use(
     namespace: &Namespace,
     claims: &[Fingerprint],
 ) -> Result<(), StepError> {
-    if namespace.fingerprint() == Fingerprint::PLAIN {
-        return Ok(());
-    }
     for &claimed in claims {
         let owner = tables::read_name(connection, claimed)?;
         namespace.check_secret(claimed, owner.as_deref())?;

@@ -83,8 +83,7 @@ impl SqliteStore {
         if make().map_err(described)?.is_some() {
             return Ok(());
         }
-        let claims = [namespace.fingerprint()];
-        refuse_second_use(connection, namespace, &claims).map_err(described)?;
+        refuse_second_use(connection, namespace, &namespace.claims(&[])).map_err(described)?;
         let mut txn = self.txn(&opened, Space::new(log.record.clone()))?;
         txn.adopt();
         txn.insert()
