@@ -130,7 +130,7 @@ pub(crate) trait Target {
     fn revive(&mut self) {}
 
     /// Stops processes where they are, each at a moment at which it does not have
-    /// the store to itself.
+    /// the store to itself. They stand still when this returns.
     fn stop_between_operations(&self, processes: &[i32]) {
         stop(processes);
     }
@@ -147,7 +147,6 @@ pub(crate) fn go_on(processes: &[i32]) {
 
 fn signal(processes: &[i32], signal: i32) {
     for &process in processes {
-        // SAFETY: numbers only, of a child that was not waited for.
-        unsafe { libc::kill(process, signal) };
+        server::signal_child(process, signal);
     }
 }

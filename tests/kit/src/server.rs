@@ -245,18 +245,7 @@ impl Server {
     /// Sends it a signal. After `libc::SIGSTOP` all of its threads stand still when this
     /// returns: one that still ran could answer once more.
     pub fn signal(&self, signal: i32) {
-        // SAFETY: the child was not waited for, so the number is still its own.
-        let sent = unsafe { libc::kill(self.child.id() as libc::pid_t, signal) };
-        assert_eq!(sent, 0, "signal {signal}");
-        if signal == libc::SIGSTOP {
-            let mut stopped = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
-            let options = libc::WSTOPPED | libc::WNOWAIT;
-            // SAFETY: as above, and there is room for what the call writes.
-            let waited = unsafe {
-                libc::waitid(libc::P_PID, self.child.id(), stopped.as_mut_ptr(), options)
-            };
-            assert_eq!(waited, 0, "it has not stopped");
-        }
+        signal_child(self.id() as libc::pid_t, signal);
     }
 
     /// The number of its process.
@@ -288,6 +277,28 @@ impl Server {
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
+    }
+}
+
+/// Sends a signal to a child of this process that was not waited for, as
+/// [`Server::signal`] does.
+pub fn signal_child(process: libc::pid_t, signal: i32) {
+    // SAFETY: the child was not waited for, so the number is still its own.
+    let sent = unsafe { libc::kill(process, signal) };
+    assert_eq!(sent, 0, "signal {signal}");
+    if signal == libc::SIGSTOP {
+        let mut stopped = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
+        let options = libc::WSTOPPED | libc::WNOWAIT;
+        // SAFETY: as above, and there is room for what the call writes.
+        let waited = unsafe {
+            libc::waitid(
+                libc::P_PID,
+                process as libc::id_t,
+                stopped.as_mut_ptr(),
+                options,
+            )
+        };
+        assert_eq!(waited, 0, "it has not stopped");
     }
 }
 
