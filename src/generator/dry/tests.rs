@@ -1,13 +1,14 @@
 //! What a take does that finds the ring dry, where only the time that it takes shows it
 //! from outside.
 
-use std::sync::mpsc;
+use std::fmt;
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
 use super::super::grant_lanes::LeaseUser;
 use super::*;
-use crate::clock::ManualClock;
-use crate::fill::PaddingFill;
+use crate::clock::{Clock, ManualClock};
+use crate::fill::{FillCause, PaddingFill};
 use crate::generator::builder::CachedGeneratorBuilder;
 use crate::layout::Layout;
 use crate::lease::StaticLease;
@@ -99,4 +100,55 @@ fn a_generator_without_fills_has_no_producer() {
     assert_eq!(none.shared.producers.count(), 0);
     let one = builder(705, 5).build().unwrap();
     assert_eq!(one.shared.producers.count(), 1);
+}
+
+/// A clock whose next reader does something first.
+struct Meanwhile {
+    clock: ManualClock,
+    does: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl fmt::Debug for Meanwhile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.clock.fmt(f)
+    }
+}
+
+impl Clock for Meanwhile {
+    fn unix_ms(&self) -> u64 {
+        let does = self.does.lock().unwrap().take();
+        if let Some(does) = does {
+            does();
+        }
+        self.clock.unix_ms()
+    }
+}
+
+#[test]
+fn a_wait_goes_on_while_a_fill_holds_room() {
+    let layout = layout();
+    let clock = Arc::new(Meanwhile {
+        clock: ManualClock::new(layout.tick_start_unix_ms(layout.ticks() - 1)),
+        does: Mutex::default(),
+    });
+    let ids = builder(706, 0)
+        .threshold_fill(None)
+        .padding_fill(PaddingFill::Off)
+        .clock(Arc::clone(&clock))
+        .build()
+        .unwrap();
+    let fill = || ids.filler.fill(FillCause::Padding);
+    assert_eq!(fill(), Ok(8));
+    ids.take_vec(8).unwrap();
+    let attempt = |ids: &CachedGenerator| ids.attempt(&mut [Id::default()]);
+    let is_refused = |outcome| matches!(outcome, Some(Err(TakeError::Refused(_))));
+    assert!(is_refused(attempt(&ids)));
+    // Its claim may still be served, for all that a take can see.
+    let (attempted, outcome) = mpsc::channel();
+    let taker = ids.clone();
+    let during = move || attempted.send(attempt(&taker)).unwrap();
+    *clock.does.lock().unwrap() = Some(Box::new(during));
+    assert!(fill().is_err());
+    assert_eq!(outcome.try_recv(), Ok(None));
+    assert!(is_refused(attempt(&ids)));
 }

@@ -1,6 +1,8 @@
 //! Waits for a generator to be ready, polled by hand.
 
 use std::sync::Arc;
+#[cfg(unix)]
+use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 
 use super::*;
@@ -183,4 +185,43 @@ fn no_generator_is_ready_in_a_forked_child() {
     }
     init();
     assert!(poll_when_woken(&counting, &mut other));
+}
+
+/// A store's clock: whoever reads it says so, and waits until the other end is dropped.
+#[cfg(unix)]
+#[derive(Debug)]
+struct Holding(mpsc::Sender<()>, Mutex<mpsc::Receiver<()>>);
+
+#[cfg(unix)]
+impl Clock for Holding {
+    fn unix_ms(&self) -> u64 {
+        // Nobody may be there any more.
+        let _ = self.0.send(());
+        let _ = self.1.lock().unwrap().recv();
+        NOW
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_wait_that_a_child_drops_leaves_the_parent_its_waker() {
+    let (reads, read) = mpsc::channel();
+    let (let_go, holds) = mpsc::channel();
+    let clock = Holding(reads, Mutex::new(holds));
+    let ids = cached(MemoryStore::new(Arc::new(clock)), "ready-dropped")
+        .build_detached()
+        .unwrap();
+    // From here on the renewal thread wakes nobody.
+    read.recv().unwrap();
+    let counting = Counting::new();
+    let mut ready = Some(ids.ready());
+    assert!(counting.poll(ready.as_mut().unwrap()).is_pending());
+    let status = ringflake_kit::child::in_a_fork(|| {
+        drop(ready.take());
+        counting.held() as u8
+    });
+    drop(ready);
+    let held = counting.held();
+    drop(let_go);
+    assert_eq!((status, held), (Ok(1), 0));
 }
