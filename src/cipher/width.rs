@@ -137,6 +137,18 @@ mod tests {
     use crate::cipher::{Cipher, Secret};
 
     #[test]
+    fn a_width_says_its_name_and_the_bits_of_its_layouts() {
+        let said = IdWidth::ALL.map(|width| (width.to_string(), width.layout_bits()));
+        let expected = [
+            ("full", 54..=64),
+            ("positive", 54..=63),
+            ("js-safe", 1..=53),
+        ];
+        assert_eq!(said, expected.map(|(name, bits)| (name.to_owned(), bits)));
+        assert_eq!(format!("{:>5}", IdWidth::Full), " full");
+    }
+
+    #[test]
     fn a_width_has_a_cipher_of_as_many_bits() {
         let secret = Secret::from_bytes([7; 16]);
         for width in IdWidth::ALL {

@@ -194,3 +194,21 @@ fn ticks_of(layout: &Layout, moments: &Range<SystemTime>) -> Result<Range<u64>, 
         end_unix_ms: layout.end_unix_ms(),
     })
 }
+
+#[cfg(all(test, not(all(loom, feature = "loom"))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tick_is_past_from_the_millisecond_of_its_end_on() {
+        let layout = Layout::RANDFLAKE;
+        let end_unix_ms = layout.tick_start_unix_ms(7);
+        assert!(check_past(&layout, 7, end_unix_ms).is_ok());
+        let error = check_past(&layout, 7, end_unix_ms - 1).unwrap_err();
+        assert!(
+            matches!(error, BuildError::LeaseNotPast { end_unix_ms: end, now_unix_ms }
+                if (end, now_unix_ms) == (end_unix_ms, end_unix_ms - 1)),
+            "{error:?}"
+        );
+    }
+}

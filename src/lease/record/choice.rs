@@ -103,16 +103,6 @@ impl StoreRecord {
         Some((Grant::new(after.block, after.epoch, ticks), after))
     }
 
-    /// The first tick at which a block that was granted can be granted again, if
-    /// nobody renews it and the floor is not in the way.
-    pub fn free_from(&self, block: &BlockState) -> u64 {
-        if block.released {
-            self.reached_from(block.hwm_end)
-        } else {
-            block.hwm_end
-        }
-    }
-
     /// The first tick at which one of the blocks with these marks can be granted again; none
     /// if there is no block.
     fn first_free(&self, lowest: LowestMarks) -> Option<u64> {
@@ -281,6 +271,21 @@ mod tests {
         assert_eq!(window(&past(950..1_001)), None);
         let present = Acquire::new(1, 10, STORE_MS);
         assert_eq!(window(&present), Some((1_000, 1_600)));
+    }
+
+    #[test]
+    fn no_mark_will_do_where_the_floor_has_reached_the_horizon() {
+        let window = |floor| {
+            let mut record = record();
+            record.floor = floor;
+            record.mark_window(NOW, &Acquire::new(1, 10, STORE_MS))
+        };
+        let last = MarkWindow {
+            idle_until: 1_599,
+            released_below: 1_600,
+        };
+        assert_eq!(window(1_599), Some(last));
+        assert_eq!(window(1_600), None);
     }
 
     #[test]
