@@ -102,6 +102,19 @@ fn a_generator_without_fills_has_no_producer() {
     assert_eq!(one.shared.producers.count(), 1);
 }
 
+#[test]
+fn a_take_that_makes_its_own_gives_what_is_left_and_then_none() {
+    let ids = builder(707, 0)
+        .threshold_fill(None)
+        .padding_fill(PaddingFill::Off)
+        .build()
+        .unwrap();
+    let take = || ids.take_batch(&mut [Id::default(); 20]);
+    assert_eq!(take(), Ok(8));
+    let error = take().unwrap_err();
+    assert!(matches!(error, TakeError::Refused(_)), "{error:?}");
+}
+
 /// A clock whose next reader does something first.
 struct Meanwhile {
     clock: ManualClock,
