@@ -43,6 +43,14 @@ impl<const ROOM: usize, const MASKS: usize> Memory<ROOM, MASKS> {
     }
 }
 
+impl Lists<'_> {
+    /// The most numbers that are walked from at once: one vector, or as many as there are masks
+    /// for. The lists have room for them, and for a vector behind them.
+    pub(super) fn piece<const LANES: usize>(&self) -> usize {
+        (8 * self.masks.len() / LANES).max(1) * LANES
+    }
+}
+
 /// Calls `walk` with memory that suits `len` numbers: clearing it costs time, too.
 pub(in crate::cipher) fn with_lists(len: usize, walk: impl FnOnce(Lists<'_>)) {
     match len {
@@ -56,4 +64,46 @@ pub(in crate::cipher) fn with_lists(len: usize, walk: impl FnOnce(Lists<'_>)) {
 #[inline(never)]
 fn with_memory<const ROOM: usize, const MASKS: usize>(walk: impl FnOnce(Lists<'_>)) {
     walk(Memory::<ROOM, MASKS>::new().lists());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pieces(lists: &Lists<'_>) -> [usize; 3] {
+        [lists.piece::<8>(), lists.piece::<16>(), lists.piece::<32>()]
+    }
+
+    #[test]
+    fn a_run_has_memory_for_pieces_of_about_its_length() {
+        for (len, piece) in [
+            (1, 128),
+            (128, 128),
+            (129, 1024),
+            (1024, 1024),
+            (1025, 4096),
+            (1 << 20, 4096),
+        ] {
+            let mut called = false;
+            with_lists(len, |lists| {
+                assert_eq!(pieces(&lists), [piece; 3], "{len}");
+                let rooms = lists.words.each_ref().map(|words| words.len());
+                assert_eq!(rooms, [piece + piece / 8 + 64; 4], "{len}");
+                called = true;
+            });
+            assert!(called);
+        }
+    }
+
+    #[test]
+    fn the_least_memory_has_room_for_a_vector_and_one_behind_it() {
+        let mut memory = Memory::<64, 1>::new();
+        let lists = memory.lists();
+        assert_eq!(pieces(&lists), [8, 16, 32]);
+        assert!(
+            pieces(&lists)
+                .iter()
+                .all(|piece| 2 * piece <= lists.words[0].len())
+        );
+    }
 }

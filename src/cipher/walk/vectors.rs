@@ -78,6 +78,7 @@ pub(in crate::cipher) fn walk_in_vectors<const LANES: usize>(
     blocks: &mut [u64],
     lists: Lists<'_>,
 ) {
+    let piece = lists.piece::<LANES>();
     let [a, b, c, d] = lists.words;
     // Known to be equally long, so that one comparison does for the bounds of all.
     let room = a.len();
@@ -86,9 +87,7 @@ pub(in crate::cipher) fn walk_in_vectors<const LANES: usize>(
         schedule,
         words: [a, &mut b[..room], &mut c[..room], &mut d[..room]],
     };
-    // A vector more is written at the end of a list than it grows by.
-    let vectors = (8 * lists.masks.len()).min(room - LANES) / LANES;
-    for piece in blocks.chunks_mut(vectors.max(1) * LANES) {
+    for piece in blocks.chunks_mut(piece) {
         walks.walk_piece(&mut task, piece, lists.masks);
     }
 }

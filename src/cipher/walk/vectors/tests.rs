@@ -7,7 +7,7 @@ use super::super::super::backend::{Backend, Engine};
 use super::super::super::shared_words::SharedWords;
 use super::super::super::{Secret, scalar};
 use super::super::lists::Memory;
-use super::super::{BITS, is_inside, walk};
+use super::super::{is_inside, walk};
 use super::*;
 
 fn schedule(secret: [u8; 16]) -> Schedule {
@@ -46,7 +46,7 @@ fn check(schedule: &Schedule, task: Task, numbers: &[u64], expected: &[u64]) {
 
 /// Numbers of the domain from which walks of `least` steps and more begin.
 fn long_walks(schedule: &Schedule, least: usize) -> impl Iterator<Item = u64> {
-    let ends = (0..1 << BITS).step_by(0x1234_5678_9abc_def1);
+    let ends = (0_u64..).map(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 1);
     ends.filter_map(move |end| {
         let mut steps = 1;
         let mut start = scalar::decrypt(schedule, end);
@@ -126,4 +126,49 @@ fn no_walk_of_a_piece_may_go_on() {
     let expected = single(&schedule, Task::Encrypt, &numbers);
     assert_eq!(expected[333..], numbers[333..]);
     check(&schedule, Task::Encrypt, &numbers, &expected);
+}
+
+/// Vectors of walks that have ended would be encrypted for nothing otherwise.
+#[test]
+fn the_walks_of_a_piece_go_on_in_shorter_and_shorter_lists() {
+    let schedule = schedule(*b"walks go on here");
+    for backend in Backend::available() {
+        if backend == Backend::Portable {
+            continue;
+        }
+        let engine = Engine::new(backend).unwrap();
+        let used = |len| {
+            let mut memory = Memory::<4672, 512>::new();
+            let mut numbers: Vec<_> = (0..len).collect();
+            engine.walk_in(&schedule, Task::Encrypt, &mut numbers, memory.lists());
+            let used = memory.lists().words.map(|words| {
+                let last = words.iter().rposition(|&word| word != 0);
+                last.map_or(0, |last| last + 1)
+            });
+            used.into_iter().max().unwrap()
+        };
+        // A half, a quarter and so on, the last of which are walked in registers.
+        let long = used(4096);
+        assert!((3_800..4_200).contains(&long), "{backend}: {long}");
+        // Fewer than make four vectors.
+        let short = used(45);
+        assert!(short < 90, "{backend}: {short}");
+    }
+}
+
+/// As many as there is room for in a second list, and one more, whatever vectors are long.
+#[test]
+fn a_list_that_has_no_room_is_walked_in_registers() {
+    let schedule = schedule(*b"room is short...");
+    let numbers: Vec<_> = long_walks(&schedule, 5).take(128).collect();
+    let expected = single(&schedule, Task::Encrypt, &numbers);
+    for backend in Backend::available() {
+        let engine = Engine::new(backend).unwrap();
+        for len in 0..=numbers.len() {
+            let mut memory = Memory::<200, 16>::new();
+            let mut ends = numbers[..len].to_vec();
+            engine.walk_in(&schedule, Task::Encrypt, &mut ends, memory.lists());
+            assert!(ends == expected[..len], "{backend}, {len}");
+        }
+    }
 }
