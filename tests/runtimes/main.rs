@@ -123,7 +123,10 @@ fn a_timeout_of_tokio_ends_a_take_and_leaves_its_id() {
         let take = tokio::time::timeout(Duration::from_millis(1), ids.take_async());
         assert!(take.await.is_err());
         drop(handle);
-        assert_eq!(ids.stats().level, 7);
+        // A producer may be looking for IDs to fill a stripe with, which has no room meanwhile
+        // for those that come back.
+        let stats = ids.stats();
+        assert_eq!((stats.level as u64 + stats.retired, stats.issued), (7, 1));
         ids.take_async().await.unwrap();
     });
 }
