@@ -329,3 +329,33 @@ impl Drop for Server {
         let _ = self.child.wait();
     }
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_that_is_stopped_stands_still() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "while :; do :; done"]);
+        let mut child = command.spawn().unwrap();
+        let process = child.id() as libc::pid_t;
+        let state = || {
+            let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+            let (_, behind_name) = stat.rsplit_once(") ").unwrap();
+            behind_name.chars().next().unwrap()
+        };
+        // Where it is not waited for, one of these finds it running.
+        let states: Vec<char> = (0..200)
+            .map(|_| {
+                signal_child(process, libc::SIGSTOP);
+                let stopped = state();
+                signal_child(process, libc::SIGCONT);
+                stopped
+            })
+            .collect();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(states, ['T'; 200]);
+    }
+}
