@@ -1,0 +1,37 @@
+//! What one client may cost.
+
+use std::time::Duration;
+
+/// Limits of every front. Each has its bounds, which [`Limits::check`] knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Open connections, of each front.
+    pub connections: usize,
+    /// Those of one client: an address, or a user on a Unix socket.
+    pub connections_per_client: usize,
+    /// IDs that one request may ask for.
+    pub count: usize,
+    /// Bytes of one request, its head included.
+    pub request_bytes: usize,
+    /// From the first byte of a request to its last, and of its answer.
+    pub request_time: Duration,
+    /// How long a connection may be silent between requests.
+    pub idle_time: Duration,
+    /// Namespaces that clients may begin, where they may.
+    pub namespaces: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 20_000,
+            connections_per_client: 20_000,
+            count: 1 << 20,
+            request_bytes: 64 << 10,
+            request_time: Duration::from_secs(10),
+            idle_time: Duration::from_secs(300),
+            namespaces: 64,
+        }
+    }
+}
