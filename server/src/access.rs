@@ -36,3 +36,10 @@ impl fmt::Display for Role {
         f.write_str(self.name())
     }
 }
+
+/// Who may do what.
+pub(crate) trait Rights: Send + Sync {
+    /// Whether `token` has that right, or everybody where it is `None`. Takes as long for
+    /// every token of one length.
+    fn allows(&self, role: Role, token: Option<&[u8]>) -> bool;
+}
