@@ -13,6 +13,7 @@ use crate::generate::{self, GenerateArgs};
 use crate::inspect::{self, InspectArgs};
 use crate::keygen::{self, KeygenArgs};
 use crate::layout::{self, LayoutCommand};
+use crate::maelstrom::{self, MaelstromArgs};
 use crate::man::{self, ManArgs};
 use crate::store::{self, StoreCommand};
 use crate::tune::{self, TuneArgs};
@@ -42,6 +43,7 @@ pub(crate) enum Command {
     Layout(LayoutCommand),
     #[command(subcommand)]
     Store(StoreCommand),
+    Maelstrom(MaelstromArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
 }
@@ -59,6 +61,7 @@ impl Cli {
             Command::Tune(args) => tune::run(args),
             Command::Layout(args) => layout::run(args),
             Command::Store(args) => store::run(args, &data_dir),
+            Command::Maelstrom(args) => maelstrom::run(args, &data_dir),
             Command::Completions(args) => completions::run(args, Self::command()),
             Command::Man(args) => man::run(args, Self::command()),
         }

@@ -27,6 +27,7 @@ mod keygen;
 mod layout;
 mod leases;
 mod load;
+mod maelstrom;
 mod man;
 mod output;
 mod report;

@@ -9,6 +9,7 @@ mod generate;
 mod home;
 mod inspect;
 mod local;
+mod maelstrom;
 mod nodes;
 mod pages;
 mod runs;
