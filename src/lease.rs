@@ -138,6 +138,8 @@ pub use self::stores::mysql::MysqlStore;
 pub use self::stores::open::open;
 #[cfg(feature = "postgres")]
 pub use self::stores::postgres::PostgresStore;
+#[doc(hidden)]
+pub use self::stores::private_file::read as read_private_file;
 #[cfg(feature = "redis")]
 pub use self::stores::redis::RedisStore;
 #[cfg(feature = "sqlite")]

@@ -19,8 +19,26 @@
 //! could not be sent is lost, never sent to another.
 
 mod access;
+mod config;
 mod drain;
 mod front;
 mod limits;
 mod listener;
 mod namespaces;
+mod plan;
+mod server;
+mod supply;
+mod tls;
+mod tokens;
+
+pub use self::access::Role;
+pub use self::config::{
+    Config, ConfigError, FrontSettings, LimitSettings, LogFormat, LogLevel, LogSettings,
+    NamespaceSettings, Protocol, Settings, StoreUrl, TlsSettings, TokenSettings, parse_address,
+    parse_addresses, parse_mode, parse_time,
+};
+pub use self::limits::Limits;
+pub use self::listener::Address;
+pub use self::namespaces::OpenError;
+pub use self::plan::{Plan, PlannedNamespace, PlannedSocket};
+pub use self::server::{Inherited, Server, StartError, Stopped};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Limits of every front. Each has its bounds, which [`Limits::check`] knows.
+/// Limits of every front. Each has its bounds, outside of which a [`Config`](crate::Config) is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {

@@ -1,8 +1,19 @@
-//! A socket that clients connect to.
+//! Sockets that clients connect to: how they are bound, and taken away.
 
-use std::net::TcpListener;
+#[cfg(unix)]
+mod unix;
+
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
 #[cfg(unix)]
 use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+
+use socket2::{Domain, Socket, Type};
+
+#[cfg(unix)]
+pub(crate) use self::unix::SocketFile;
 
 /// A socket that is bound and listens. Whether it blocks is up to who accepts.
 #[derive(Debug)]
@@ -10,4 +21,70 @@ pub(crate) enum Listener {
     Tcp(TcpListener),
     #[cfg(unix)]
     Unix(UnixListener),
+}
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Address {
+    /// TCP.
+    Tcp(SocketAddr),
+    /// A Unix socket, by its path; empty where it has none.
+    Unix(PathBuf),
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// Connections that wait to be accepted; the system has a limit of its own.
+const BACKLOG: i32 = 1024;
+
+impl Listener {
+    /// Binds a TCP socket.
+    pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+        if address.is_ipv6() {
+            // The same address means the same on every system.
+            socket.set_only_v6(true)?;
+        }
+        #[cfg(unix)]
+        socket.set_reuse_address(true)?;
+        socket.bind(&address.into())?;
+        socket.listen(BACKLOG)?;
+        Ok(Self::Tcp(socket.into()))
+    }
+
+    pub(crate) fn address(&self) -> io::Result<Address> {
+        match self {
+            Self::Tcp(listener) => listener.local_addr().map(Address::Tcp),
+            #[cfg(unix)]
+            Self::Unix(listener) => {
+                let address = listener.local_addr()?;
+                let path = address.as_pathname().unwrap_or("".as_ref());
+                Ok(Address::Unix(path.to_owned()))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_is_bound_once() {
+        let first = Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let Address::Tcp(address) = first.address().unwrap() else {
+            panic!("{first:?}")
+        };
+        std::net::TcpStream::connect(address).unwrap();
+        let error = Listener::bind(address).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+    }
 }

@@ -2,20 +2,24 @@
 //!
 //! ```text
 //! name --get--> made already: one lookup in a map that is never changed in place
-//!      --open-> the first who asks makes the generator, outside of any lock that `get` needs;
-//!               who asks meanwhile for the same name waits for that
+//!      --open-> a slot of its own: the first who asks makes the generator, and who asks
+//!               meanwhile for that name waits for what comes of it; other names don't wait
 //! ```
 //!
-//! A namespace is never removed while the server runs: its generator has leases, and to make
-//! it again would need others.
+//! A failure is the answer to all who have waited for it, and is then forgotten: the next
+//! one who asks tries again. A namespace is not removed while the server runs: its generator
+//! has leases, and to make it again would need others.
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use ringflake::{BuildError, CachedGenerator, Shutdown};
+use ringflake::lease::{self, NamespaceError};
+use ringflake::{BuildError, CachedGenerator, LocalError, SecretError, Shutdown};
 
 /// A generator and its name.
 #[derive(Debug)]
@@ -27,18 +31,28 @@ pub(crate) struct Namespace {
 /// Builds the generator of a namespace. Blocks: it asks a store.
 pub(crate) type Build = Box<dyn Fn(&str) -> Result<CachedGenerator, OpenError> + Send + Sync>;
 
+/// What came of making a namespace.
+type Slot = Arc<OnceLock<Result<Arc<Namespace>, OpenError>>>;
+
 /// All namespaces of a server.
 pub(crate) struct Namespaces {
     made: ArcSwap<HashMap<String, Arc<Namespace>>>,
-    /// Held while one is made.
-    making: Mutex<()>,
+    /// Those that are being made. Locked for moments, and also while `made` is replaced.
+    making: Mutex<Making>,
     build: Build,
     /// How many there may be.
     most: usize,
 }
 
+#[derive(Default)]
+struct Making {
+    slots: HashMap<String, Slot>,
+    /// Whether the server ends, and nothing is made any more.
+    is_over: bool,
+}
+
 /// Why a namespace can't be had.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum OpenError {
     /// It is not among those of the configuration, and clients may not begin others.
@@ -48,8 +62,31 @@ pub enum OpenError {
         /// The limit.
         most: usize,
     },
+    /// The server ends.
+    Stopping,
+    /// It is no name of a namespace.
+    Name(NamespaceError),
     /// Its generator was refused.
-    Build(BuildError),
+    Build(Arc<BuildError>),
+    /// Its store can't be opened.
+    Store(Arc<lease::OpenError>),
+    /// Its secret can't be read.
+    Secret(Arc<SecretError>),
+    /// Its secret belongs elsewhere.
+    Local(Arc<LocalError>),
+    /// The file with the URL of its store can't be read.
+    UrlFile {
+        /// The file.
+        path: PathBuf,
+        /// The operating system's answer, or what is wrong with the file's rights.
+        source: Arc<io::Error>,
+    },
+}
+
+impl From<BuildError> for OpenError {
+    fn from(error: BuildError) -> Self {
+        Self::Build(Arc::new(error))
+    }
 }
 
 impl fmt::Display for OpenError {
@@ -64,7 +101,13 @@ impl fmt::Display for OpenError {
                 "there are {most} namespaces already, which is the limit: use one of them, or \
                  raise limits.namespaces in the configuration"
             ),
+            Self::Stopping => f.write_str("the server stops: ask another one, or this one later"),
+            Self::Name(error) => error.fmt(f),
             Self::Build(error) => error.fmt(f),
+            Self::Store(error) => error.fmt(f),
+            Self::Secret(error) => error.fmt(f),
+            Self::Local(error) => error.fmt(f),
+            Self::UrlFile { path, .. } => write!(f, "{} can't be read", path.display()),
         }
     }
 }
@@ -72,8 +115,13 @@ impl fmt::Display for OpenError {
 impl std::error::Error for OpenError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Build(error) => Some(error),
-            Self::Unknown | Self::TooMany { .. } => None,
+            Self::Name(error) => error.source(),
+            Self::Build(error) => error.source(),
+            Self::Store(error) => error.source(),
+            Self::Secret(error) => error.source(),
+            Self::Local(error) => error.source(),
+            Self::UrlFile { source, .. } => Some(source),
+            Self::Unknown | Self::TooMany { .. } | Self::Stopping => None,
         }
     }
 }
@@ -99,21 +147,66 @@ impl Namespaces {
         if let Some(found) = self.get(name) {
             return Ok(found);
         }
-        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
-        let made = self.made.load_full();
-        if let Some(found) = made.get(name) {
-            return Ok(Arc::clone(found));
+        let slot = match self.slot(name)? {
+            Ok(made) => return Ok(made),
+            Err(slot) => slot,
+        };
+        slot.get_or_init(|| {
+            let built = (self.build)(name);
+            self.settle(name, built)
+        })
+        .clone()
+    }
+
+    /// The slot in which this namespace is being made, or the namespace.
+    fn slot(&self, name: &str) -> Result<Result<Arc<Namespace>, Slot>, OpenError> {
+        let mut making = self.lock();
+        if making.is_over {
+            return Err(OpenError::Stopping);
         }
-        if made.len() >= self.most {
+        // It may have been made since.
+        let made = self.made.load();
+        if let Some(found) = made.get(name) {
+            return Ok(Ok(Arc::clone(found)));
+        }
+        if let Some(slot) = making.slots.get(name) {
+            return Ok(Err(Arc::clone(slot)));
+        }
+        if made.len() + making.slots.len() >= self.most {
             return Err(OpenError::TooMany { most: self.most });
+        }
+        let slot = Slot::default();
+        making.slots.insert(name.to_owned(), Arc::clone(&slot));
+        Ok(Err(slot))
+    }
+
+    /// Puts a generator where all find it, or makes room for the next try.
+    fn settle(
+        &self,
+        name: &str,
+        built: Result<CachedGenerator, OpenError>,
+    ) -> Result<Arc<Namespace>, OpenError> {
+        let mut making = self.lock();
+        making.slots.remove(name);
+        let generator = built.inspect_err(|error| match error {
+            // Any client can cause these.
+            OpenError::Unknown | OpenError::Name(_) => {
+                tracing::debug!(namespace = name, %error, "no such namespace");
+            }
+            error => tracing::warn!(namespace = name, %error, "a namespace could not be opened"),
+        })?;
+        if making.is_over {
+            // Its leases go as it is dropped.
+            return Err(OpenError::Stopping);
         }
         let namespace = Arc::new(Namespace {
             name: name.to_owned(),
-            generator: (self.build)(name)?,
+            generator,
         });
-        let mut more = HashMap::clone(&made);
+        let mut more = HashMap::clone(&self.made.load());
         more.insert(name.to_owned(), Arc::clone(&namespace));
         self.made.store(Arc::new(more));
+        tracing::info!(namespace = name, "a namespace is open");
         Ok(namespace)
     }
 
@@ -124,23 +217,39 @@ impl Namespaces {
         all
     }
 
-    /// Shuts all generators down side by side, once no front has one any more, and answers
-    /// what became of their leases.
-    pub(crate) fn shutdown(self, patience: Duration) -> Vec<(String, Shutdown)> {
-        let made = self.made.into_inner();
+    /// Whether each that is made has a lease.
+    pub(crate) fn are_ready(&self) -> bool {
+        let made = self.made.load();
+        made.values().all(|one| one.generator.is_ready())
+    }
+
+    /// Shuts all generators down side by side, and answers what became of their leases, by
+    /// name. One that a front still has is [`Shutdown::InUse`]. None is made any more.
+    pub(crate) fn shutdown(&self, patience: Duration) -> Vec<(String, Shutdown)> {
+        let made = {
+            let mut making = self.lock();
+            making.is_over = true;
+            self.made.swap(Arc::default())
+        };
         let end = |namespace: Arc<Namespace>| match Arc::try_unwrap(namespace) {
             Ok(Namespace { name, generator }) => (name, generator.shutdown(patience)),
             Err(namespace) => (namespace.name.clone(), Shutdown::InUse),
         };
-        // The fronts are gone, so nobody else has the map.
+        // A reader that looks something up at this moment has the map, too.
         let namespaces = Arc::try_unwrap(made).unwrap_or_else(|made| HashMap::clone(&made));
-        std::thread::scope(|scope| {
+        let mut ends: Vec<_> = std::thread::scope(|scope| {
             let ends: Vec<_> = namespaces
                 .into_values()
                 .map(|namespace| scope.spawn(move || end(namespace)))
                 .collect();
             ends.into_iter().filter_map(|end| end.join().ok()).collect()
-        })
+        });
+        ends.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        ends
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Making> {
+        self.making.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -151,3 +260,6 @@ impl fmt::Debug for Namespaces {
         f.debug_set().entries(names).finish()
     }
 }
+
+#[cfg(test)]
+mod tests;

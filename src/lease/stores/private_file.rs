@@ -22,7 +22,7 @@ use std::path::Path;
 /// # Errors
 /// Those of the file; [`io::ErrorKind::PermissionDenied`] where it is refused, with what
 /// to do.
-pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     check(&file, path)?;
     let mut contents = Vec::new();

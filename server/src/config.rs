@@ -1,0 +1,356 @@
+//! What a server is to do, out of layers of settings.
+//!
+//! ```text
+//! file < environment < command line: each a Settings, what it leaves out comes from below
+//!   --> Config: every default filled in, every number in its range
+//! ```
+//!
+//! Nothing here binds a socket, asks a store or writes a file.
+
+mod environment;
+mod error;
+mod file;
+mod limits;
+mod log;
+mod read;
+mod settings;
+mod text;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use self::error::ConfigError;
+pub use self::log::{LogFormat, LogLevel};
+pub use self::settings::{
+    FrontSettings, LimitSettings, LogSettings, NamespaceSettings, Settings, StoreUrl, TlsSettings,
+    TokenSettings,
+};
+pub use self::text::{parse_address, parse_addresses, parse_mode, parse_time};
+use crate::limits::Limits;
+
+/// A protocol that is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Protocol {
+    /// The Redis protocol.
+    Resp,
+    /// HTTP/1.1 and HTTP/2.
+    Http,
+}
+
+impl Protocol {
+    /// Both of them.
+    pub const ALL: [Self; 2] = [Self::Resp, Self::Http];
+
+    /// As it is written in the configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Resp => "resp",
+            Self::Http => "http",
+        }
+    }
+
+    /// Where it listens unless the configuration says otherwise.
+    pub const fn default_address(self) -> SocketAddr {
+        const LOCALHOST: std::net::IpAddr = std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+        let port = match self {
+            // Where clients of Redis look.
+            Self::Resp => 6379,
+            Self::Http => 7464,
+        };
+        SocketAddr::new(LOCALHOST, port)
+    }
+}
+
+impl std::fmt::Display for Protocol {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Everything that a server is to do. Made from [`Settings`], and checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// None for that of this user.
+    pub(crate) data_dir: Option<PathBuf>,
+    pub(crate) on_demand: bool,
+    pub(crate) best_effort: bool,
+    pub(crate) drain: Duration,
+    pub(crate) open: bool,
+    pub(crate) resp: FrontConfig,
+    pub(crate) http: FrontConfig,
+    pub(crate) tls: Option<TlsFiles>,
+    pub(crate) tokens: TokenSettings,
+    pub(crate) limits: Limits,
+    pub(crate) log_format: LogFormat,
+    pub(crate) log_level: LogLevel,
+    pub(crate) namespaces: BTreeMap<String, NamespaceSettings>,
+}
+
+/// Where a front listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FrontConfig {
+    pub(crate) listen: Vec<SocketAddr>,
+    /// Whether that is the default, which a socket of the service manager replaces.
+    pub(crate) is_default: bool,
+    pub(crate) unix: Option<PathBuf>,
+    pub(crate) unix_mode: u32,
+    pub(crate) workers: usize,
+}
+
+/// The files of TLS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TlsFiles {
+    pub(crate) certificate: PathBuf,
+    pub(crate) key: PathBuf,
+    pub(crate) client_ca: Option<PathBuf>,
+}
+
+/// Bounds of the time to drain.
+const DRAIN: std::ops::RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(3600);
+
+/// The most threads of a front.
+const MOST_WORKERS: usize = 1024;
+
+impl Config {
+    /// How long requests that have begun may take to end when the server stops, and then
+    /// the stores to be given the leases back.
+    pub const DEFAULT_DRAIN: Duration = Duration::from_secs(10);
+
+    /// Fills in the defaults, and checks what doesn't need the disk.
+    ///
+    /// # Errors
+    /// [`ConfigError`].
+    ///
+    /// # Examples
+    /// ```
+    /// use ringflake_server::{Config, Settings};
+    ///
+    /// let mut settings = Settings::default();
+    /// settings.resp.listen = Some(vec!["127.0.0.1:6380".parse()?]);
+    /// Config::new(settings.clone())?;
+    ///
+    /// settings.resp.listen = Some(vec!["0.0.0.0:6380".parse()?]);
+    /// let refused = Config::new(settings).unwrap_err();
+    /// assert!(refused.to_string().contains("tokens.take"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn new(settings: Settings) -> Result<Self, ConfigError> {
+        let Settings {
+            data_dir,
+            on_demand,
+            best_effort,
+            drain,
+            open_to_the_network_without_tokens_or_tls: open,
+            resp,
+            http,
+            tls,
+            tokens,
+            limits,
+            log,
+            namespaces,
+        } = settings;
+        let drain = drain.unwrap_or(Self::DEFAULT_DRAIN);
+        if !DRAIN.contains(&drain) {
+            return Err(ConfigError::value("drain", "give a time of at most 1h"));
+        }
+        for (name, namespace) in &namespaces {
+            check_namespace(name, namespace)?;
+        }
+        let config = Self {
+            data_dir,
+            on_demand: on_demand.unwrap_or(namespaces.is_empty()),
+            best_effort: best_effort.unwrap_or(false),
+            drain,
+            open: open.unwrap_or(false),
+            resp: FrontConfig::new(Protocol::Resp, resp)?,
+            http: FrontConfig::new(Protocol::Http, http)?,
+            tls: TlsFiles::new(tls)?,
+            tokens,
+            limits: limits::read(limits)?,
+            log_format: log.format.unwrap_or_default(),
+            log_level: log.level.unwrap_or_default(),
+            namespaces,
+        };
+        if !config.on_demand && config.namespaces.is_empty() {
+            return Err(ConfigError::value(
+                "on-demand",
+                "clients may begin no namespace, and none is named: name one, as \
+                 [namespaces.orders], or leave this out",
+            ));
+        }
+        for protocol in Protocol::ALL {
+            for &address in &config.front(protocol).listen {
+                config.check_exposure(address)?;
+            }
+        }
+        Ok(config)
+    }
+
+    /// Where this protocol listens.
+    pub(crate) fn front(&self, protocol: Protocol) -> &FrontConfig {
+        match protocol {
+            Protocol::Resp => &self.resp,
+            Protocol::Http => &self.http,
+        }
+    }
+
+    /// Refuses an address of the network that everybody could use.
+    pub(crate) fn check_exposure(&self, address: SocketAddr) -> Result<(), ConfigError> {
+        let (has_token, has_tls) = (self.tokens.take.is_some(), self.tls.is_some());
+        if self.open || is_local(address) || has_token && has_tls {
+            return Ok(());
+        }
+        Err(ConfigError::OpenToTheNetwork {
+            address,
+            has_token,
+            has_tls,
+        })
+    }
+
+    /// The keys with which `other` differs where only a new server can follow.
+    pub(crate) fn needs_restart(&self, other: &Self) -> Vec<&'static str> {
+        let differ = [
+            ("data-dir", self.data_dir != other.data_dir),
+            ("on-demand", self.on_demand != other.on_demand),
+            ("best-effort", self.best_effort != other.best_effort),
+            ("resp", self.resp != other.resp),
+            ("http", self.http != other.http),
+            ("tls", self.tls.is_some() != other.tls.is_some()),
+            ("limits", self.limits != other.limits),
+            ("log.format", self.log_format != other.log_format),
+            ("namespaces", self.namespaces != other.namespaces),
+        ];
+        let differ = differ.into_iter().filter(|(_, differs)| *differs);
+        differ.map(|(key, _)| key).collect()
+    }
+
+    /// How long a server that stops waits for its clients, and then for its stores.
+    pub fn drain(&self) -> Duration {
+        self.drain
+    }
+
+    /// The form of the log.
+    pub fn log_format(&self) -> LogFormat {
+        self.log_format
+    }
+
+    /// What is logged.
+    pub fn log_level(&self) -> LogLevel {
+        self.log_level
+    }
+}
+
+/// Whether only this machine can connect.
+pub(crate) fn is_local(address: SocketAddr) -> bool {
+    address.ip().to_canonical().is_loopback()
+}
+
+impl FrontConfig {
+    fn new(protocol: Protocol, settings: FrontSettings) -> Result<Self, ConfigError> {
+        let FrontSettings {
+            listen,
+            unix,
+            unix_mode,
+            workers,
+        } = settings;
+        if unix_mode.is_some() && unix.is_none() {
+            return Err(ConfigError::value(
+                format!("{protocol}.unix-mode"),
+                format!("there is no socket that it could be about: give {protocol}.unix"),
+            ));
+        }
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        let workers = workers.unwrap_or_else(|| cores().min(MOST_WORKERS));
+        if !(1..=MOST_WORKERS).contains(&workers) {
+            return Err(ConfigError::value(
+                format!("{protocol}.workers"),
+                format!("{workers} is out of range: give 1 to {MOST_WORKERS}"),
+            ));
+        }
+        let is_default = listen.is_none() && unix.is_none();
+        let listen = match listen {
+            Some(listen) => listen,
+            None if is_default => vec![protocol.default_address()],
+            None => Vec::new(),
+        };
+        Ok(Self {
+            listen,
+            is_default,
+            unix,
+            unix_mode: unix_mode.unwrap_or(0o660),
+            workers,
+        })
+    }
+}
+
+impl TlsFiles {
+    fn new(settings: TlsSettings) -> Result<Option<Self>, ConfigError> {
+        let TlsSettings {
+            certificate,
+            key,
+            client_ca,
+        } = settings;
+        let missing = match (certificate, key) {
+            (Some(certificate), Some(key)) => {
+                return Ok(Some(Self {
+                    certificate,
+                    key,
+                    client_ca,
+                }));
+            }
+            (None, None) if client_ca.is_none() => return Ok(None),
+            (Some(_), None) => "key",
+            (None, _) => "certificate",
+        };
+        Err(ConfigError::value(
+            format!("tls.{missing}"),
+            "it is missing: TLS needs both tls.certificate and tls.key",
+        ))
+    }
+}
+
+/// Refuses keys that have no meaning beside others.
+fn check_namespace(name: &str, of: &NamespaceSettings) -> Result<(), ConfigError> {
+    let refuse = |key: &str, reason: &str| {
+        Err(ConfigError::value(
+            format!("namespaces.{name}.{key}"),
+            reason,
+        ))
+    };
+    let has_store = match (&of.store, &of.store_url_file) {
+        (Some(_), Some(_)) => return refuse("store", "give it or store-url-file, not both"),
+        (None, None) => false,
+        _ => true,
+    };
+    let is_plain = of.plain == Some(true);
+    if has_store && !is_plain && of.secret_file.is_none() {
+        return refuse(
+            "secret-file",
+            "it is missing: those who share a store share a secret; 'ringflake keygen --out FILE' \
+             makes one, or choose plain = true for IDs that anybody can read",
+        );
+    }
+    if is_plain && of.secret_file.is_some() {
+        return refuse("secret-file", "plain IDs have no secret: leave out one");
+    }
+    let of_stores = [
+        ("secret-file", of.secret_file.is_some()),
+        ("block-bits", of.block_bits.is_some()),
+        ("init-if-new", of.init_if_new.is_some()),
+        ("tier", of.tier == Some(true)),
+    ];
+    if let Some((key, _)) = of_stores.iter().find(|(_, given)| *given && !has_store) {
+        return refuse(
+            key,
+            "it is about a store, and this namespace is that of the data directory: give store \
+             or store-url-file, or leave it out",
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! Values that a configuration writes as text.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+/// What a list of addresses is that is empty on purpose.
+pub(super) const OFF: &str = "off";
+
+/// A time: a whole number and its unit, such as `90s`.
+pub fn parse_time(text: &str) -> Result<Duration, String> {
+    const WRONG: &str = "give a whole number and its unit, ms, s, min or h, such as 500ms or 90s";
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let number: u32 = number.parse().map_err(|_| WRONG.to_owned())?;
+    let ms: u64 = match unit.trim_start() {
+        "ms" => 1,
+        "s" => 1000,
+        "min" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err(WRONG.to_owned()),
+    };
+    Ok(Duration::from_millis(u64::from(number) * ms))
+}
+
+/// An address of this machine with its port.
+pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    let address = match text.strip_prefix("localhost:") {
+        Some(port) => port
+            .parse()
+            .ok()
+            .map(|port: u16| (Ipv4Addr::LOCALHOST, port).into()),
+        None => text.parse().ok(),
+    };
+    address.ok_or_else(|| {
+        format!(
+            "{text:?} is no address with a port: give one such as 127.0.0.1:6379 or [::1]:6379, \
+             or {OFF} for none"
+        )
+    })
+}
+
+/// Addresses, each after a comma, or the word for none.
+pub fn parse_addresses(text: &str) -> Result<Vec<SocketAddr>, String> {
+    match text {
+        OFF => Ok(Vec::new()),
+        _ => text.split(',').map(str::trim).map(parse_address).collect(),
+    }
+}
+
+/// The mode of a socket: octal digits.
+pub fn parse_mode(text: &str) -> Result<u32, String> {
+    let is_octal = (3..=4).contains(&text.len()) && text.bytes().all(|b| (b'0'..b'8').contains(&b));
+    let mode = is_octal
+        .then(|| u32::from_str_radix(text, 8).ok())
+        .flatten();
+    mode.filter(|mode| mode & !0o666 == 0 && mode & 0o600 == 0o600)
+        .ok_or_else(|| {
+            format!(
+                "{text:?} is no mode of a socket: give 0600 for this user alone, 0660 for its \
+                 group too, or 0666 for everybody"
+            )
+        })
+}
+
+/// Yes or no.
+pub(super) fn parse_switch(text: &str) -> Result<bool, String> {
+    match text {
+        "1" | "true" => Ok(true),
+        "0" | "false" => Ok(false),
+        _ => Err(format!("{text:?} is neither 1 nor 0")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_time_has_a_unit() {
+        for (text, ms) in [
+            ("500ms", 500),
+            ("90s", 90_000),
+            ("2 min", 120_000),
+            ("0s", 0),
+        ] {
+            assert_eq!(parse_time(text), Ok(Duration::from_millis(ms)), "{text}");
+        }
+        assert_eq!(
+            parse_time("4294967295h").unwrap().as_secs(),
+            4_294_967_295 * 3600
+        );
+        for wrong in ["", "5", "s", "-5s", "1.5s", "5 lightyears", "4294967296s"] {
+            assert!(parse_time(wrong).unwrap_err().contains("90s"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_address_has_a_port() {
+        for (text, expected) in [
+            ("127.0.0.1:6379", "127.0.0.1:6379"),
+            ("localhost:1", "127.0.0.1:1"),
+            ("[::]:80", "[::]:80"),
+        ] {
+            assert_eq!(parse_address(text).unwrap().to_string(), expected);
+        }
+        for wrong in [
+            "",
+            "6379",
+            ":6379",
+            "127.0.0.1",
+            "localhost",
+            "localhost:x",
+            "a:1",
+        ] {
+            assert!(parse_address(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_list_of_addresses_may_be_off() {
+        assert_eq!(parse_addresses("off"), Ok(vec![]));
+        let two = parse_addresses("127.0.0.1:1, [::1]:2").unwrap();
+        assert_eq!(two.len(), 2);
+        assert!(parse_addresses("127.0.0.1:1,off").is_err());
+    }
+
+    #[test]
+    fn a_socket_has_a_mode_that_lets_its_owner_in() {
+        for (text, mode) in [("0600", 0o600), ("660", 0o660), ("0666", 0o666)] {
+            assert_eq!(parse_mode(text), Ok(mode));
+        }
+        for wrong in [
+            "", "0", "66", "0777", "0060", "0o660", "+660", "00660", "08",
+        ] {
+            assert!(parse_mode(wrong).unwrap_err().contains("0660"), "{wrong}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_a_parser_panic(text in ".{0,20}") {
+            let _ = (parse_time(&text), parse_addresses(&text), parse_mode(&text));
+            let _ = parse_switch(&text);
+        }
+
+        #[test]
+        fn an_address_comes_back_as_it_was_written(address: SocketAddr) {
+            // Flow information has no text.
+            let address = SocketAddr::new(address.ip(), address.port());
+            prop_assert_eq!(parse_address(&address.to_string()), Ok(address));
+        }
+    }
+}

@@ -1,0 +1,106 @@
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Barrier, mpsc};
+
+use ringflake::{Layout, StaticLease};
+
+use super::*;
+
+/// A layout that no other test has, so that nodes are nobody else's.
+fn generator() -> CachedGenerator {
+    static NODES: AtomicU32 = AtomicU32::new(0);
+    let node = u64::from(NODES.fetch_add(1, Ordering::Relaxed));
+    let layout: Layout = "28/22/13@2026-03-04T05:06:07Z/1s".parse().unwrap();
+    CachedGenerator::builder(layout)
+        .plain()
+        .lease(StaticLease::assume_unique(layout, node..node + 1))
+        .capacity(1 << 6)
+        .stripes(1)
+        .build()
+        .unwrap()
+}
+
+fn namespaces(
+    most: usize,
+    build: impl Fn(&str) -> Result<CachedGenerator, OpenError> + Send + Sync + 'static,
+) -> Namespaces {
+    Namespaces::new(Box::new(build), most)
+}
+
+#[test]
+fn a_namespace_is_made_once_for_all_who_ask() {
+    const ASKERS: usize = 4;
+    let built = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&built);
+    let all = namespaces(1, move |_| {
+        count.fetch_add(1, Ordering::Relaxed);
+        Ok(generator())
+    });
+    let start = Barrier::new(ASKERS);
+    let got: Vec<_> = std::thread::scope(|scope| {
+        let ask = || {
+            start.wait();
+            all.open("orders").unwrap()
+        };
+        let askers: Vec<_> = (0..ASKERS).map(|_| scope.spawn(ask)).collect();
+        askers
+            .into_iter()
+            .map(|asker| asker.join().unwrap())
+            .collect()
+    });
+    assert_eq!(built.load(Ordering::Relaxed), 1);
+    let first = all.get("orders").unwrap();
+    assert!(got.iter().all(|namespace| Arc::ptr_eq(namespace, &first)));
+}
+
+#[test]
+fn a_name_does_not_wait_for_another_one() {
+    let (go, wait) = mpsc::channel::<()>();
+    let wait = Mutex::new(wait);
+    let all = namespaces(2, move |name| {
+        if name == "slow" {
+            // Until the other one is there.
+            wait.lock().unwrap().recv().unwrap();
+        }
+        Ok(generator())
+    });
+    std::thread::scope(|scope| {
+        let slow = scope.spawn(|| all.open("slow").unwrap());
+        ringflake_kit::eventually("it is being made", || all.lock().slots.contains_key("slow"));
+        all.open("quick").unwrap();
+        assert!(all.get("slow").is_none());
+        // It counts already.
+        let error = all.open("third").unwrap_err();
+        assert!(matches!(error, OpenError::TooMany { most: 2 }), "{error}");
+        go.send(()).unwrap();
+        assert_eq!(slow.join().unwrap().name, "slow");
+    });
+    let names: Vec<_> = all.all().iter().map(|one| one.name.clone()).collect();
+    assert_eq!(names, ["quick", "slow"]);
+}
+
+#[test]
+fn a_failure_is_tried_again_and_leaves_room() {
+    let tries = AtomicU32::new(0);
+    let all = namespaces(1, move |_| match tries.fetch_add(1, Ordering::Relaxed) {
+        0 => Err(OpenError::Unknown),
+        _ => Ok(generator()),
+    });
+    assert!(matches!(all.open("a"), Err(OpenError::Unknown)));
+    all.open("b").unwrap();
+    assert!(matches!(all.open("a"), Err(OpenError::TooMany { most: 1 })));
+    all.open("b").unwrap();
+}
+
+#[test]
+fn an_end_is_reported_for_each_and_nothing_comes_after() {
+    let all = namespaces(3, |_| Ok(generator()));
+    let held = all.open("held").unwrap();
+    all.open("free").unwrap();
+    assert!(all.are_ready());
+    let ends = all.shutdown(Duration::from_secs(5));
+    let expected = [("free", Shutdown::Released), ("held", Shutdown::InUse)];
+    assert_eq!(ends, expected.map(|(name, end)| (name.to_owned(), end)));
+    held.generator.take().unwrap();
+    assert!(matches!(all.open("held"), Err(OpenError::Stopping)));
+    assert!(all.get("held").is_none());
+}

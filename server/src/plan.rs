@@ -1,0 +1,341 @@
+//! What a server would do, worked out without doing it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ringflake::Layout;
+use serde::Serialize;
+
+use crate::access::{Access, Right, Role};
+use crate::config::{Config, Protocol, is_local};
+use crate::listener::Address;
+use crate::server::StartError;
+use crate::supply::Supply;
+use crate::tls::Loaded;
+
+/// What a server of a [`Config`] would do. Binds nothing, asks no store, issues nothing and
+/// writes nothing; it reads the files that the configuration names. Shows no secret, no
+/// token and no URL.
+///
+/// # Examples
+/// ```
+/// use ringflake_server::{Config, Plan, Settings};
+///
+/// let plan = Plan::of(&Config::new(Settings::default())?)?;
+/// assert_eq!(plan.sockets[0].address, "127.0.0.1:6379");
+/// assert!(plan.on_demand && plan.namespaces.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Plan {
+    /// Where it would listen.
+    pub sockets: Vec<PlannedSocket>,
+    /// Who would have each role: `everybody`, `nobody`, or how many tokens.
+    pub rights: BTreeMap<&'static str, String>,
+    /// The directory of local namespaces, which need not exist; none where there is no home.
+    pub data_dir: Option<PathBuf>,
+    /// Whether clients might begin namespaces.
+    pub on_demand: bool,
+    /// Those that would be served from the start.
+    pub namespaces: Vec<PlannedNamespace>,
+    /// Each limit by its key, with times as text.
+    pub limits: BTreeMap<&'static str, String>,
+    /// How long requests have to end.
+    pub drain_ms: u64,
+    /// What somebody should know before it starts.
+    pub warnings: Vec<String>,
+}
+
+/// A socket of a [`Plan`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct PlannedSocket {
+    /// `resp` or `http`.
+    pub protocol: &'static str,
+    /// An address with its port, or `unix:` and a path.
+    pub address: String,
+    /// Whether it speaks TLS.
+    pub tls: bool,
+    /// The mode of a Unix socket, in octal.
+    pub mode: Option<String>,
+}
+
+/// A namespace of a [`Plan`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct PlannedNamespace {
+    /// Its name.
+    pub name: String,
+    /// The name or the numbers of its layout.
+    pub layout: String,
+    /// The bits of its IDs.
+    pub id_bits: u32,
+    /// Whether they are encrypted.
+    pub encrypted: bool,
+    /// The kind of the store: `local` for the data directory.
+    pub store: String,
+    /// Slots of its rings.
+    pub capacity: usize,
+    /// The number of rings.
+    pub stripes: usize,
+}
+
+impl Plan {
+    /// What a server of this configuration would do.
+    ///
+    /// # Errors
+    /// [`StartError`], for what would keep it from starting, as far as that shows.
+    pub fn of(config: &Config) -> Result<Self, StartError> {
+        if let Some(files) = &config.tls {
+            Loaded::from_files(files)?;
+        }
+        let mut all_local = true;
+        let mut sockets = Vec::new();
+        for protocol in Protocol::ALL {
+            let front = config.front(protocol);
+            for &address in &front.listen {
+                all_local &= is_local(address);
+                sockets.push(PlannedSocket {
+                    protocol: protocol.name(),
+                    address: address.to_string(),
+                    tls: config.tls.is_some(),
+                    mode: None,
+                });
+            }
+            if let Some(path) = &front.unix {
+                sockets.push(PlannedSocket {
+                    protocol: protocol.name(),
+                    address: Address::Unix(path.clone()).to_string(),
+                    tls: false,
+                    mode: Some(format!("{:04o}", front.unix_mode)),
+                });
+            }
+        }
+        let rights = Access::read(&config.tokens, all_local, config.open)?;
+        let who = |right: &Right| match right {
+            Right::Everybody => "everybody".to_owned(),
+            Right::Nobody => "nobody".to_owned(),
+            Right::Those(tokens) => match tokens.count() {
+                1 => "1 token".to_owned(),
+                count => format!("{count} tokens"),
+            },
+        };
+        let rights: BTreeMap<_, _> = Role::ALL
+            .map(Role::name)
+            .into_iter()
+            .zip(rights.iter().map(who))
+            .collect();
+        let supply = Supply::new(Arc::new(config.clone()));
+        let data_dir = match supply.data_dir() {
+            Ok(path) => Some(path),
+            Err(error) if config.on_demand => return Err(StartError::DataDir(error)),
+            Err(_) => None,
+        };
+        Ok(Self {
+            warnings: warnings(config, all_local, &sockets),
+            sockets,
+            rights,
+            data_dir,
+            on_demand: config.on_demand,
+            namespaces: namespaces(config, &supply)?,
+            limits: limits(config),
+            drain_ms: u64::try_from(config.drain.as_millis()).unwrap_or(u64::MAX),
+        })
+    }
+}
+
+fn namespaces(config: &Config, supply: &Supply) -> Result<Vec<PlannedNamespace>, StartError> {
+    let planned = config.namespaces.iter().map(|(name, settings)| {
+        let refused = |source| StartError::Namespace {
+            name: name.clone(),
+            source,
+        };
+        let check = supply.check(name).map_err(refused)?;
+        let layout = settings.layout.unwrap_or(Layout::RANDFLAKE);
+        let store = match (&settings.store, &settings.store_url_file) {
+            (Some(url), _) => url.scheme().to_owned(),
+            (None, Some(path)) => format!("the URL in {}", path.display()),
+            (None, None) => "local".to_owned(),
+        };
+        Ok(PlannedNamespace {
+            name: name.clone(),
+            layout: layout
+                .name()
+                .map_or_else(|| layout.to_string(), str::to_owned),
+            id_bits: check.id_width.bits(),
+            encrypted: settings.plain != Some(true),
+            store: match settings.tier {
+                Some(true) => format!("{store}, with a tier in the data directory"),
+                _ => store,
+            },
+            capacity: check.capacity,
+            stripes: check.stripes,
+        })
+    });
+    planned.collect()
+}
+
+fn limits(config: &Config) -> BTreeMap<&'static str, String> {
+    let limits = &config.limits;
+    BTreeMap::from([
+        ("connections", limits.connections.to_string()),
+        (
+            "connections-per-client",
+            limits.connections_per_client.to_string(),
+        ),
+        ("count", limits.count.to_string()),
+        ("request-bytes", limits.request_bytes.to_string()),
+        ("request-time", format!("{:?}", limits.request_time)),
+        ("idle-time", format!("{:?}", limits.idle_time)),
+        ("namespaces", limits.namespaces.to_string()),
+    ])
+}
+
+fn warnings(config: &Config, all_local: bool, sockets: &[PlannedSocket]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let mut warn = |holds: bool, text: &str| {
+        if holds {
+            warnings.push(text.to_owned());
+        }
+    };
+    warn(
+        !all_local && config.tokens.take.is_none(),
+        "everybody on the network can take IDs, as the configuration says: give tokens.take",
+    );
+    warn(
+        !all_local && config.tls.is_none(),
+        "everybody on the network can read along, as the configuration says: give tls",
+    );
+    warn(
+        !all_local && config.on_demand,
+        "clients of the network can begin namespaces, up to limits.namespaces: name those that \
+         are meant, or give on-demand = false",
+    );
+    warn(
+        config.tls.is_some() && sockets.iter().all(|socket| !socket.tls),
+        "there is a certificate, and no TCP socket: Unix sockets have no TLS",
+    );
+    warn(
+        config.best_effort,
+        "stores are accepted that can lose what they have confirmed, and then IDs come twice: \
+         leave out best-effort where IDs matter",
+    );
+    warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::config::Settings;
+
+    fn plan(text: &str, directory: &Path) -> Result<Plan, StartError> {
+        let settings = Settings::from_toml(text, &directory.join("serve.toml"))?;
+        Plan::of(&Config::new(settings)?)
+    }
+
+    #[test]
+    fn a_plan_shows_what_matters_and_writes_nothing() {
+        let home = tempfile::tempdir().unwrap();
+        let secret = home.path().join("a.secret");
+        std::fs::write(&secret, "00112233445566778899aabbccddeeff").unwrap();
+        ringflake_kit::tls::only_for_us(&secret);
+        let token = home.path().join("tokens");
+        std::fs::write(&token, "take-0123456789ab\nmore-0123456789ab").unwrap();
+        ringflake_kit::tls::only_for_us(&token);
+        let text = "
+            data-dir = 'data'
+            http.listen = 'off'
+            http.unix = 'h.sock'
+            resp.listen = ['127.0.0.1:1', '[::1]:1']
+            tokens.take = 'tokens'
+            limits.count = 77
+            [namespaces.plain]
+            plain = true
+            layout = 'twitter'
+            [namespaces.shared]
+            store = 'sqlite:leases.db?password=hunter2'
+            secret-file = 'a.secret'
+            id-width = 'positive'
+            layout = 'positive'
+            capacity = 1024
+            stripes = 1
+            ";
+        // A parameter that SQLite does not have.
+        let error = plan(text, home.path()).unwrap_err();
+        let StartError::Namespace { name, source } = error else {
+            panic!("{error}")
+        };
+        assert!(!source.to_string().contains("hunter2"), "{source}");
+        assert_eq!(name, "shared");
+
+        let plan = plan(&text.replace("?password=hunter2", ""), home.path()).unwrap();
+        let sockets = plan.sockets.iter().map(|socket| &*socket.address);
+        let unix = format!("unix:{}", home.path().join("h.sock").display());
+        assert_eq!(
+            sockets.collect::<Vec<_>>(),
+            ["127.0.0.1:1", "[::1]:1", &unix]
+        );
+        assert_eq!(plan.sockets[2].mode.as_deref(), Some("0660"));
+        let rights = ["take", "inspect", "lease", "admin"].map(|role| &*plan.rights[role]);
+        assert_eq!(rights, ["2 tokens", "everybody", "nobody", "nobody"]);
+        assert!(!plan.on_demand);
+        let [plain, shared] = &plan.namespaces[..] else {
+            panic!("{plan:?}")
+        };
+        assert_eq!((&*plain.store, plain.encrypted), ("local", false));
+        assert_eq!(plain.layout, "twitter");
+        assert_eq!((&*shared.store, shared.id_bits), ("sqlite", 63));
+        assert_eq!((shared.capacity, shared.stripes), (1024, 1));
+        assert_eq!(plan.limits["count"], "77");
+        assert_eq!(plan.warnings, [""; 0]);
+        assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_plan_warns_of_what_is_open_or_may_be_lost() {
+        let home = tempfile::tempdir().unwrap();
+        let open = "
+            open-to-the-network-without-tokens-or-tls = true
+            best-effort = true
+            resp.listen = '0.0.0.0:1'
+            ";
+        let warnings = plan(open, home.path()).unwrap().warnings;
+        for said in ["can take", "can read along", "can begin", "come twice"] {
+            assert!(warnings.iter().any(|text| text.contains(said)), "{said}");
+        }
+        assert_eq!(warnings.len(), 4);
+    }
+
+    #[test]
+    fn a_namespace_that_can_not_be_is_named() {
+        let home = tempfile::tempdir().unwrap();
+        for (text, said) in [
+            ("[namespaces.Orders]", "'O'"),
+            ("[namespaces.a]\ncapacity = 7", "7"),
+            (
+                "[namespaces.a]\nstore = 'ftp://me:hunter2@a'\nplain = true",
+                "ftp",
+            ),
+            (
+                "[namespaces.a]\nstore = 'sqlite:a'\nsecret-file = 'none'",
+                "none",
+            ),
+            (
+                "[namespaces.a]\nstore-url-file = 'nowhere'\nplain = true",
+                "nowhere",
+            ),
+        ] {
+            let error = plan(text, home.path()).unwrap_err();
+            let StartError::Namespace { source, .. } = error else {
+                panic!("{error}")
+            };
+            let source = source.to_string();
+            assert!(source.contains(said), "{said} is not in: {source}");
+            assert!(!source.contains("hunter2"), "{source}");
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! A server from its start to its end.
+//!
+//! ```text
+//! start: files read --> sockets bound --> generators made --> fronts accept
+//! stop:  drain: nothing is accepted, what was begun is answered --> fronts gone
+//!        --> generators shut down, leases released --> socket files removed
+//! ```
+//! Each step that fails undoes those before it. So a port that is taken costs no lease, and
+//! a server that is asked too early keeps its clients waiting in place of refusing them.
+
+mod error;
+
+use std::fmt;
+use std::net::TcpListener;
+#[cfg(unix)]
+use std::os::unix::net::UnixListener;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ringflake::Shutdown;
+
+pub use self::error::StartError;
+use crate::access::Access;
+use crate::config::{Config, ConfigError, FrontConfig, Protocol, is_local};
+use crate::drain::Drain;
+#[cfg(unix)]
+use crate::listener::SocketFile;
+use crate::listener::{Address, Listener};
+use crate::namespaces::{Namespaces, OpenError};
+use crate::supply::Supply;
+use crate::tls::{Loaded, Tls};
+
+/// A socket that was bound by somebody else, such as a service manager.
+#[derive(Debug)]
+pub struct Inherited {
+    protocol: Protocol,
+    listener: Listener,
+}
+
+impl Inherited {
+    /// A TCP socket that listens.
+    pub fn tcp(protocol: Protocol, listener: TcpListener) -> Self {
+        let listener = Listener::Tcp(listener);
+        Self { protocol, listener }
+    }
+
+    /// A Unix socket that listens.
+    #[cfg(unix)]
+    pub fn unix(protocol: Protocol, listener: UnixListener) -> Self {
+        let listener = Listener::Unix(listener);
+        Self { protocol, listener }
+    }
+}
+
+/// A server that runs.
+///
+/// It ends by [`stop`](Self::stop). Dropped without that it ends in the same way, but waits
+/// for nobody. It handles no signals and writes no log; its events go to
+/// [`tracing`](https://docs.rs/tracing).
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+/// use ringflake_server::{Config, Server, Settings};
+///
+/// let directory = tempfile::tempdir()?;
+/// let mut settings = Settings::default();
+/// settings.data_dir = Some(directory.path().to_owned());
+/// // The examples run on any file system. Leave this out.
+/// settings.best_effort = Some(true);
+/// settings.resp.listen = Some(vec!["127.0.0.1:0".parse()?]);
+/// settings.http.listen = Some(vec!["127.0.0.1:0".parse()?]);
+///
+/// let server = Server::start(Config::new(settings)?)?;
+/// for (protocol, address) in server.addresses() {
+///     println!("{protocol} on {address}");
+/// }
+/// assert!(server.is_ready());
+/// server.stop(Duration::from_secs(5));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Server {
+    config: Arc<Config>,
+    /// Whether only this machine can connect.
+    is_local: bool,
+    addresses: Vec<(Protocol, Address)>,
+    access: Arc<Access>,
+    tls: Option<Arc<Tls>>,
+    namespaces: Arc<Namespaces>,
+    drain: Drain,
+    #[cfg(unix)]
+    socket_files: Vec<SocketFile>,
+}
+
+/// Sockets that are bound, of one protocol.
+struct Bound {
+    protocol: Protocol,
+    listeners: Vec<Listener>,
+}
+
+impl Server {
+    /// Starts a server: binds its sockets, and makes the generators of all namespaces that
+    /// the configuration names. Blocks for as long as their stores do, up to the `wait` of
+    /// each.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing is left behind then.
+    pub fn start(config: Config) -> Result<Self, StartError> {
+        Self::start_on(config, Vec::new())
+    }
+
+    /// As [`start`](Self::start), also on these sockets. They take the place of a
+    /// protocol's default address, and come beside what the configuration names.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing is left behind then.
+    pub fn start_on(config: Config, inherited: Vec<Inherited>) -> Result<Self, StartError> {
+        let config = Arc::new(config);
+        let tls = config.tls.as_ref().map(Loaded::from_files).transpose()?;
+        let tls = tls.map(Tls::new).map(Arc::new);
+
+        let mut server = Self {
+            access: Arc::new(Access::new(Access::read(
+                &config.tokens,
+                true,
+                config.open,
+            )?)),
+            is_local: true,
+            addresses: Vec::new(),
+            tls,
+            namespaces: Arc::new(namespaces(&config)),
+            drain: Drain::default(),
+            #[cfg(unix)]
+            socket_files: Vec::new(),
+            config,
+        };
+        let bound = server.bind(inherited)?;
+        if !server.is_local {
+            let tokens = &server.config.tokens;
+            let rights = Access::read(tokens, false, server.config.open)?;
+            server.access.replace(rights);
+        }
+        server.open_namespaces()?;
+        server.accept(bound)?;
+        Ok(server)
+    }
+
+    /// Binds all sockets.
+    fn bind(&mut self, inherited: Vec<Inherited>) -> Result<Vec<Bound>, StartError> {
+        let config = Arc::clone(&self.config);
+        let (mut resp, mut http) = (Vec::new(), Vec::new());
+        for Inherited { protocol, listener } in inherited {
+            match protocol {
+                Protocol::Resp => resp.push(listener),
+                Protocol::Http => http.push(listener),
+            }
+        }
+        let bound = [(Protocol::Resp, resp), (Protocol::Http, http)].map(|(protocol, given)| {
+            let front = config.front(protocol);
+            let listeners = self.bind_front(protocol, front, given)?;
+            Ok(Bound {
+                protocol,
+                listeners,
+            })
+        });
+        let bound: Result<Vec<_>, StartError> = bound.into_iter().collect();
+        let bound = bound?;
+        match bound.iter().all(|bound| bound.listeners.is_empty()) {
+            true => Err(ConfigError::NoSocket.into()),
+            false => Ok(bound),
+        }
+    }
+
+    fn bind_front(
+        &mut self,
+        protocol: Protocol,
+        front: &FrontConfig,
+        inherited: Vec<Listener>,
+    ) -> Result<Vec<Listener>, StartError> {
+        let mut listeners = Vec::new();
+        let refused = |address: Address| {
+            move |source| StartError::Bind {
+                protocol,
+                address,
+                source,
+            }
+        };
+        let replaced = front.is_default && !inherited.is_empty();
+        for listener in inherited {
+            let unknown = Address::Unix(Default::default());
+            let address = listener.address().map_err(refused(unknown))?;
+            if let Address::Tcp(address) = address {
+                self.config.check_exposure(address)?;
+            }
+            self.listens(protocol, address);
+            listeners.push(listener);
+        }
+        let own = match replaced {
+            true => &[][..],
+            false => &front.listen,
+        };
+        for &address in own {
+            let named = Address::Tcp(address);
+            let listener = Listener::bind(address).map_err(refused(named.clone()))?;
+            let address = listener.address().map_err(refused(named))?;
+            self.listens(protocol, address);
+            listeners.push(listener);
+        }
+        if let Some(path) = &front.unix {
+            let address = Address::Unix(path.clone());
+            #[cfg(unix)]
+            {
+                let bound = Listener::bind_unix(path, front.unix_mode);
+                let (listener, file) = bound.map_err(refused(address.clone()))?;
+                self.socket_files.push(file);
+                self.listens(protocol, address);
+                listeners.push(listener);
+            }
+            #[cfg(not(unix))]
+            {
+                let source = std::io::ErrorKind::Unsupported.into();
+                return Err(refused(address)(source));
+            }
+        }
+        Ok(listeners)
+    }
+
+    fn listens(&mut self, protocol: Protocol, address: Address) {
+        if let Address::Tcp(address) = address {
+            self.is_local &= is_local(address);
+        }
+        tracing::info!(protocol = protocol.name(), %address, "listening");
+        self.addresses.push((protocol, address));
+    }
+
+    /// Makes the generators that the configuration names, side by side.
+    fn open_namespaces(&self) -> Result<(), StartError> {
+        if self.config.on_demand {
+            let supply = Supply::new(Arc::clone(&self.config));
+            supply.make_data_dir().map_err(StartError::DataDir)?;
+        }
+        let opened: Vec<_> = std::thread::scope(|scope| {
+            let names = self.config.namespaces.keys();
+            let threads: Vec<_> = names
+                .map(|name| (name, scope.spawn(|| self.namespaces.open(name))))
+                .collect();
+            let join = |(name, thread): (&String, std::thread::ScopedJoinHandle<'_, _>)| {
+                // A panic of one is a failure of that one.
+                let outcome = thread.join().unwrap_or(Err(OpenError::Stopping));
+                (name.clone(), outcome)
+            };
+            threads.into_iter().map(join).collect()
+        });
+        for (name, outcome) in opened {
+            outcome.map_err(|source| StartError::Namespace { name, source })?;
+        }
+        Ok(())
+    }
+
+    /// Hands the sockets to the fronts.
+    fn accept(&mut self, bound: Vec<Bound>) -> Result<(), StartError> {
+        for Bound {
+            protocol,
+            listeners,
+        } in bound
+        {
+            let _ = (protocol, listeners);
+        }
+        Ok(())
+    }
+
+    /// Where it listens. A port that was 0 is the one that the system has chosen.
+    pub fn addresses(&self) -> &[(Protocol, Address)] {
+        &self.addresses
+    }
+
+    /// Whether it can issue IDs: every namespace has a lease, and it does not stop.
+    pub fn is_ready(&self) -> bool {
+        !self.drain.has_begun() && self.namespaces.are_ready()
+    }
+
+    /// Reads tokens and certificates anew, from the files that `config` names. All of them
+    /// count from now on, or, after an error, none. Connections that are open go on as they
+    /// began. Whatever else `config` says needs a new server; the keys with which it
+    /// differs from the one that runs are returned.
+    ///
+    /// # Errors
+    /// [`ConfigError`].
+    pub fn reload(&self, config: &Config) -> Result<Vec<&'static str>, ConfigError> {
+        let rights = Access::read(&config.tokens, self.is_local, self.config.open)?;
+        for (_, address) in &self.addresses {
+            if let Address::Tcp(address) = address {
+                config.check_exposure(*address)?;
+            }
+        }
+        let loaded = match (&self.tls, &config.tls) {
+            (Some(tls), Some(files)) => Some((tls, Loaded::from_files(files)?)),
+            _ => None,
+        };
+        self.access.replace(rights);
+        if let Some((tls, loaded)) = loaded {
+            tls.replace(loaded);
+        }
+        Ok(self.config.needs_restart(config))
+    }
+
+    /// Stops: answers what was begun and accepts nothing more, for up to `patience`, and
+    /// then gives the leases back, for up to `patience` as well.
+    pub fn stop(mut self, patience: Duration) -> Stopped {
+        self.end(patience)
+    }
+
+    fn end(&mut self, patience: Duration) -> Stopped {
+        self.drain.begin();
+        let deadline = Instant::now() + patience;
+        let _ = deadline;
+        let leases = self.namespaces.shutdown(patience);
+        #[cfg(unix)]
+        self.socket_files.clear();
+        Stopped {
+            has_answered_all: true,
+            leases,
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if !self.drain.has_begun() {
+            self.end(Duration::ZERO);
+        }
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("addresses", &self.addresses)
+            .field("namespaces", &self.namespaces)
+            .field("drain", &self.drain)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What came of a server that was stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stopped {
+    /// Whether every request that was begun was answered in time.
+    pub has_answered_all: bool,
+    /// What became of the leases of each namespace, by name.
+    pub leases: Vec<(String, Shutdown)>,
+}
+
+impl Stopped {
+    /// Whether nothing was cut short and nothing is left.
+    pub fn is_clean(&self) -> bool {
+        let mut leases = self.leases.iter();
+        self.has_answered_all && leases.all(|(_, end)| *end == Shutdown::Released)
+    }
+}
+
+fn namespaces(config: &Arc<Config>) -> Namespaces {
+    let supply = Supply::new(Arc::clone(config));
+    // Those of the configuration are not counted as begun by clients.
+    let most = config.limits.namespaces + config.namespaces.len();
+    Namespaces::new(Box::new(move |name| supply.build(name)), most)
+}

@@ -1,0 +1,214 @@
+//! How the generator of a namespace is built, as the configuration says.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringflake::lease::{self, Fingerprint, OpenOptions};
+use ringflake::local::DataDir;
+use ringflake::{
+    BuildCheck, BuildError, CachedGenerator, CachedGeneratorBuilder, Layout, Local, LocalError,
+    Secret,
+};
+
+use crate::config::{Config, NamespaceSettings, StoreUrl};
+use crate::namespaces::OpenError;
+
+/// How long the start waits for a store unless the configuration says otherwise.
+const WAIT: Duration = Duration::from_secs(5);
+
+/// Builds generators.
+#[derive(Clone, Debug)]
+pub(crate) struct Supply {
+    config: Arc<Config>,
+}
+
+/// A namespace that is ready to be built. Nothing was written and no store was asked.
+struct Draft {
+    builder: CachedGeneratorBuilder,
+    /// The secret of a store, which must not make IDs elsewhere.
+    secret_of_store: Option<Secret>,
+    /// How long to wait for a store.
+    wait: Option<Duration>,
+}
+
+impl Supply {
+    pub(crate) fn new(config: Arc<Config>) -> Self {
+        Self { config }
+    }
+
+    /// Sees that local namespaces can be begun.
+    pub(crate) fn make_data_dir(&self) -> Result<DataDir, LocalError> {
+        let local = self.in_data_dir(Local::of_layout(None));
+        local.make_directory()
+    }
+
+    /// The data directory, which need not exist.
+    pub(crate) fn data_dir(&self) -> Result<PathBuf, LocalError> {
+        match &self.config.data_dir {
+            Some(path) => Ok(path.clone()),
+            None => Ok(DataDir::of_this_user()?.path().to_owned()),
+        }
+    }
+
+    /// The generator of this namespace. Waits for a store as long as the configuration
+    /// says, and then goes on without a lease, which comes once the store is back.
+    pub(crate) fn build(&self, name: &str) -> Result<CachedGenerator, OpenError> {
+        let draft = self.draft(name)?;
+        let data_dir = DataDir::new(self.data_dir().map_err(local)?);
+        let Some(wait) = draft.wait else {
+            return draft.builder.build().map_err(OpenError::from);
+        };
+        if let Some(secret) = &draft.secret_of_store {
+            beside(&data_dir, |directory| directory.refuse_used(secret))?;
+        }
+        let generator = match draft.builder.first_lease_within(wait).build() {
+            Err(BuildError::NoLeaseYet { error, .. }) => {
+                tracing::warn!(
+                    namespace = name,
+                    %error,
+                    "no lease yet: the server starts without, and goes on trying"
+                );
+                self.draft(name)?.builder.build_detached()
+            }
+            outcome => outcome,
+        }
+        .map_err(OpenError::from)?;
+        if let Some(secret) = &draft.secret_of_store {
+            beside(&data_dir, |directory| directory.give_away(secret))?;
+        }
+        Ok(generator)
+    }
+
+    /// What [`build`](Self::build) would do.
+    pub(crate) fn check(&self, name: &str) -> Result<BuildCheck, OpenError> {
+        self.draft(name)?.builder.check().map_err(OpenError::from)
+    }
+
+    fn draft(&self, name: &str) -> Result<Draft, OpenError> {
+        let given = self.config.namespaces.get(name);
+        let settings = match given {
+            Some(settings) => settings.clone(),
+            None if self.config.on_demand => NamespaceSettings::default(),
+            None => return Err(OpenError::Unknown),
+        };
+        let layout = settings.layout.unwrap_or(Layout::RANDFLAKE);
+        lease::Namespace::new(name, &layout, Fingerprint::PLAIN).map_err(OpenError::Name)?;
+        let builder = shape(CachedGenerator::builder(layout), &settings);
+        let Some(url) = self.url(name, &settings)? else {
+            let local = self.in_data_dir(Local::new(name));
+            return Ok(Draft {
+                builder: builder.local(local),
+                secret_of_store: None,
+                wait: None,
+            });
+        };
+        let options = OpenOptions::new().accept_best_effort(self.config.best_effort);
+        let store = lease::open(url.expose(), &options);
+        let store = store.map_err(|error| OpenError::Store(Arc::new(error)))?;
+        let mut builder = builder.namespace(name).lease_store(store);
+        if let Some(bits) = settings.block_bits {
+            builder = builder.block_bits(bits);
+        }
+        if let Some(history) = settings.init_if_new {
+            builder = builder.init_if_new(history);
+        }
+        let secret = settings.secret_file.as_deref().map(Secret::from_file);
+        let secret = secret.transpose();
+        let secret = secret.map_err(|error| OpenError::Secret(Arc::new(error)))?;
+        if let Some(secret) = &secret {
+            builder = builder.secret(secret);
+        }
+        Ok(Draft {
+            builder,
+            secret_of_store: secret,
+            wait: Some(settings.wait.unwrap_or(WAIT)),
+        })
+    }
+
+    /// The URL of the store, if it is not the data directory.
+    fn url(&self, name: &str, settings: &NamespaceSettings) -> Result<Option<StoreUrl>, OpenError> {
+        let url = match (&settings.store, &settings.store_url_file) {
+            (Some(url), _) => url.clone(),
+            (None, Some(path)) => read_url(path)?,
+            (None, None) => return Ok(None),
+        };
+        if settings.tier != Some(true) {
+            return Ok(Some(url));
+        }
+        let file = self.data_dir().map_err(local)?;
+        let file = file.join(format!("{name}.tier.db"));
+        let url = format!("tier:{}?upstream={}", file.display(), url.expose());
+        Ok(Some(StoreUrl::new(url)))
+    }
+
+    fn in_data_dir(&self, local: Local) -> Local {
+        let local = local.accept_best_effort(self.config.best_effort);
+        match &self.config.data_dir {
+            Some(path) => local.in_directory(path),
+            None => local,
+        }
+    }
+}
+
+fn local(error: LocalError) -> OpenError {
+    OpenError::Local(Arc::new(error))
+}
+
+/// What a namespace of either kind may have.
+fn shape(
+    mut builder: CachedGeneratorBuilder,
+    settings: &NamespaceSettings,
+) -> CachedGeneratorBuilder {
+    macro_rules! give {
+        ($($option:ident),*) => { $(
+            if let Some(value) = settings.$option {
+                builder = builder.$option(value);
+            }
+        )* };
+    }
+    give!(
+        id_width,
+        blocks,
+        widen_to,
+        lease_duration,
+        capacity,
+        stripes,
+        producers,
+        borrow_limit
+    );
+    match settings.plain {
+        Some(true) => builder.plain(),
+        _ => builder,
+    }
+}
+
+/// The URL in a file that nobody else may read.
+fn read_url(path: &Path) -> Result<StoreUrl, OpenError> {
+    let read = lease::read_private_file(path).and_then(|contents| {
+        let text = std::str::from_utf8(&contents)
+            .map_err(|_| std::io::Error::other("it is to hold a URL, and is no text"))?;
+        Ok(StoreUrl::new(text.trim()))
+    });
+    read.map_err(|error| OpenError::UrlFile {
+        path: path.to_owned(),
+        source: Arc::new(error),
+    })
+}
+
+/// Does something about the data directory that has to do with a secret of a store.
+fn beside(
+    directory: &DataDir,
+    work: impl FnOnce(&DataDir) -> Result<(), LocalError>,
+) -> Result<(), OpenError> {
+    use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    match work(directory) {
+        // This user makes no IDs there.
+        Err(LocalError::Directory { source, .. })
+            if matches!(source.kind(), PermissionDenied | ReadOnlyFilesystem) =>
+        {
+            Ok(())
+        }
+        outcome => outcome.map_err(local),
+    }
+}

@@ -1,0 +1,207 @@
+//! TLS, and how its files are read anew while the server runs.
+//!
+//! A connection keeps the settings that it began with; the next one begins with those that
+//! count then.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use rustls::RootCertStore;
+use rustls::ServerConfig;
+use rustls::crypto::ring::default_provider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+
+use crate::config::{ConfigError, Protocol, TlsFiles};
+
+/// The settings of new connections, for each protocol.
+pub(crate) struct Tls {
+    resp: Arc<ArcSwap<ServerConfig>>,
+    http: Arc<ArcSwap<ServerConfig>>,
+}
+
+/// What the files say, before it counts.
+pub(crate) struct Loaded {
+    resp: Arc<ServerConfig>,
+    http: Arc<ServerConfig>,
+}
+
+impl Tls {
+    pub(crate) fn new(loaded: Loaded) -> Self {
+        Self {
+            resp: Arc::new(ArcSwap::new(loaded.resp)),
+            http: Arc::new(ArcSwap::new(loaded.http)),
+        }
+    }
+
+    /// What new connections of this protocol are to use, at each moment.
+    pub(crate) fn of(&self, protocol: Protocol) -> Arc<ArcSwap<ServerConfig>> {
+        Arc::clone(match protocol {
+            Protocol::Resp => &self.resp,
+            Protocol::Http => &self.http,
+        })
+    }
+
+    /// Connections that begin from now on use this.
+    pub(crate) fn replace(&self, loaded: Loaded) {
+        self.resp.store(loaded.resp);
+        self.http.store(loaded.http);
+    }
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tls").finish_non_exhaustive()
+    }
+}
+
+impl Loaded {
+    /// Reads the files. The key must be nobody else's to read.
+    pub(crate) fn from_files(files: &TlsFiles) -> Result<Self, ConfigError> {
+        let refused = |path: &Path, reason: String| ConfigError::Content {
+            path: path.to_owned(),
+            reason,
+        };
+        let unreadable = |path: &Path, source| ConfigError::Unreadable {
+            path: path.to_owned(),
+            source,
+        };
+        let certificates = |path: &Path| {
+            let pem = std::fs::read(path).map_err(|error| unreadable(path, error))?;
+            let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+            match read {
+                Ok(chain) if chain.is_empty() => Err(refused(
+                    path,
+                    "there is no certificate in it, in PEM".into(),
+                )),
+                Ok(chain) => Ok(chain),
+                Err(error) => Err(refused(path, format!("it is no PEM: {error}"))),
+            }
+        };
+        let chain = certificates(&files.certificate)?;
+        let path = &files.key;
+        let pem = ringflake::lease::read_private_file(path);
+        let pem = pem.map_err(|error| unreadable(path, error))?;
+        // The error repeats nothing of the file.
+        let key = PrivateKeyDer::from_pem_slice(&pem)
+            .map_err(|_| refused(path, "there is no private key in it, in PEM".into()))?;
+
+        let provider = Arc::new(default_provider());
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| refused(path, error.to_string()))?;
+        let builder = match &files.client_ca {
+            None => builder.with_no_client_auth(),
+            Some(path) => {
+                let mut roots = RootCertStore::empty();
+                for certificate in certificates(path)? {
+                    roots
+                        .add(certificate)
+                        .map_err(|error| refused(path, error.to_string()))?;
+                }
+                let verifier =
+                    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+                let verifier = verifier.build();
+                let verifier = verifier.map_err(|error| refused(path, error.to_string()))?;
+                builder.with_client_cert_verifier(verifier)
+            }
+        };
+        let resp = builder.with_single_cert(chain, key).map_err(|error| {
+            let key = path.display();
+            let reason = format!("it can't be used with the key in {key}: {error}");
+            refused(&files.certificate, reason)
+        })?;
+        let mut http = resp.clone();
+        http.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Self {
+            resp: Arc::new(resp),
+            http: Arc::new(http),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use ringflake_kit::tls::{Identity, allow, file};
+
+    use super::*;
+
+    fn files(identity: &Identity) -> TlsFiles {
+        TlsFiles {
+            certificate: identity.certificate(),
+            key: identity.key(),
+            client_ca: None,
+        }
+    }
+
+    /// Why these files are refused, and which of them is named.
+    #[track_caller]
+    fn refusal(files: &TlsFiles) -> String {
+        match Loaded::from_files(files) {
+            Ok(_) => panic!("they are accepted"),
+            Err(error) => {
+                let source = std::error::Error::source(&error);
+                let source = source.map(ToString::to_string).unwrap_or_default();
+                format!("{error}: {source}")
+            }
+        }
+    }
+
+    #[test]
+    fn http_offers_its_versions_and_the_redis_protocol_none() {
+        let identity = Identity::new();
+        let tls = Tls::new(Loaded::from_files(&files(&identity)).unwrap());
+        let http = tls.of(Protocol::Http).load_full();
+        assert_eq!(http.alpn_protocols, [&b"h2"[..], b"http/1.1"]);
+        let resp = tls.of(Protocol::Resp);
+        assert!(resp.load().alpn_protocols.is_empty());
+
+        let before = resp.load_full();
+        tls.replace(Loaded::from_files(&files(&identity)).unwrap());
+        assert!(!Arc::ptr_eq(&before, &resp.load_full()));
+        assert!(!Arc::ptr_eq(&http, &tls.of(Protocol::Http).load_full()));
+    }
+
+    #[test]
+    fn a_file_that_is_wrong_is_refused_by_its_name() {
+        let identity = Identity::new();
+        let good = files(&identity);
+        let of_clients = TlsFiles {
+            client_ca: Some(file("ca.pem").into()),
+            ..good.clone()
+        };
+        assert!(Loaded::from_files(&of_clients).is_ok());
+
+        let other = TlsFiles {
+            certificate: file("server.pem").into(),
+            ..good.clone()
+        };
+        assert!(refusal(&other).contains("can't be used with the key"));
+        let swapped = TlsFiles {
+            certificate: good.key.clone(),
+            key: good.certificate.clone(),
+            client_ca: None,
+        };
+        assert!(refusal(&swapped).contains("no certificate"));
+        let no_key = TlsFiles {
+            key: good.certificate.clone(),
+            ..good.clone()
+        };
+        allow(&no_key.key, 0o600);
+        assert!(refusal(&no_key).contains("no private key"));
+        let no_ca = TlsFiles {
+            client_ca: Some(good.key.clone()),
+            ..good.clone()
+        };
+        assert!(refusal(&no_ca).contains("client.key: there is no certificate"));
+        allow(&good.key, 0o666);
+        assert!(refusal(&good).contains("chmod 600"));
+        fs::remove_file(&good.certificate).unwrap();
+        assert!(refusal(&good).contains("client.pem can't be read"));
+    }
+}
