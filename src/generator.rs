@@ -14,6 +14,7 @@ mod direct_builder;
 mod dry;
 mod empty;
 mod error;
+mod figures;
 #[cfg(feature = "sqlite")]
 mod from_local;
 mod grant_lanes;
@@ -49,7 +50,7 @@ pub use self::id_source::{IdSource, Iter};
 pub use self::inspector::Inspector;
 pub use self::lease_options::LeaseSource;
 pub use self::shutdown::Shutdown;
-pub use self::stats::{FillCounts, Stats};
+pub use self::stats::{FillCounts, Stats, TakeFailures};
 pub use self::take_async::{TakeAsync, TakeBatchAsync};
 pub use self::weak::WeakGenerator;
 pub use self::when_ready::WhenReady;

@@ -173,8 +173,8 @@ pub use self::generator::{
     AlreadyInitialised, BackfillError, BackfillGenerator, BackfillGeneratorBuilder, BuildAsync,
     BuildCheck, BuildError, CachedGenerator, CachedGeneratorBuilder, ClockPolicy, DirectGenerator,
     DirectGeneratorBuilder, FillCounts, Handle, IdSource, Inspector, Iter, LeaseCheck, LeaseSource,
-    OnEmpty, RingEmpty, Shutdown, Stats, TakeAsync, TakeBatchAsync, TakeError, WeakGenerator,
-    WhenReady, id, init,
+    OnEmpty, RingEmpty, Shutdown, Stats, TakeAsync, TakeBatchAsync, TakeError, TakeFailures,
+    WeakGenerator, WhenReady, id, init,
 };
 #[cfg(feature = "sqlite")]
 pub use self::generator::{local, local_in};
@@ -192,8 +192,8 @@ pub use self::local::{Local, LocalError};
 #[doc(hidden)]
 pub use self::per_core::run_on_core;
 pub use self::ring::{Permit, PushError, RingBuffer, RingError};
-pub use self::timeline::Refused;
 #[cfg(feature = "loom")]
 #[doc(hidden)]
 pub use self::timeline::model::{LeaseTimeline, ModelLane};
+pub use self::timeline::{RefusalCounts, Refused};
 pub use self::typed_id::{IdKind, ParseTypedIdError, TypedId};

@@ -18,6 +18,7 @@ mod line;
 #[cfg(feature = "loom")]
 pub(crate) mod model;
 mod policy;
+mod refusal_counts;
 mod refused;
 mod status;
 
@@ -29,6 +30,8 @@ use self::lane::{Lane, View};
 pub(crate) use self::line::Run;
 pub(crate) use self::policy::ClaimPolicy;
 use self::policy::Now;
+pub(crate) use self::refusal_counts::RefusalCounters;
+pub use self::refusal_counts::RefusalCounts;
 pub use self::refused::Refused;
 use crate::clock::Clock;
 use crate::fork::WipeOnFork;

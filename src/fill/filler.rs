@@ -26,6 +26,7 @@ use crate::per_core::PerCore;
 use crate::source::Source;
 use crate::sync;
 use crate::sync::atomic::Ordering::Relaxed;
+use crate::timeline::RefusalCounters;
 
 /// IDs made and published in one step: enough that the cost of publishing
 /// does not show (it does below 128), few enough that block and ring lines stay in the
@@ -90,6 +91,8 @@ pub(crate) struct FillCounters {
     pub(crate) given_up: AtomicU64,
     /// Fills that the timeline cut short.
     pub(crate) refusals: AtomicU64,
+    /// The same by reason.
+    pub(crate) refused: RefusalCounters,
     /// Fills that ended in a panic of a clock or a hook.
     pub(crate) panics: AtomicU64,
 }

@@ -15,13 +15,11 @@ use super::empty::{EmptyHook, OnEmpty, TakeError};
 use super::inspector::Inspector;
 use super::lease_hold::LeaseHold;
 use super::shutdown::Shutdown;
-use super::stats::{FillCounts, Stats};
 use crate::events::Throttle;
-use crate::fill::{FillCause, Filler, Producers, RecallMark, Stripe};
+use crate::fill::{Filler, Producers, RecallMark, Stripe};
 use crate::id::Id;
 use crate::layout::{Layout, LayoutError, Parts};
 use crate::lease::Lease;
-use crate::lease::protocol::LeaseStatus;
 use crate::per_core::PerCore;
 
 /// Hands out unique 64-bit IDs from rings that producer threads keep full.
@@ -84,9 +82,9 @@ pub(super) struct Shared {
     pub(super) hook: Option<EmptyHook>,
     pub(super) dry: DryCounters,
     /// IDs that handles gave back to the ring or dropped.
-    returned: AtomicU64,
+    pub(super) returned: AtomicU64,
     /// Those that were dropped.
-    dropped: AtomicU64,
+    pub(super) dropped: AtomicU64,
     pub(super) ran_dry: Throttle,
     pub(super) refused: Throttle,
     /// Stops and joins the threads when the last clone is dropped.
@@ -209,15 +207,9 @@ impl CachedGenerator {
         self.filler.source().timeline().leases()
     }
 
-    /// The status of the leases from a store; none if the lease was given.
-    pub fn lease_status(&self) -> Option<LeaseStatus> {
-        let forked = self.filler.source().timeline().is_forked();
-        // A child has a copy of the renewal state's lock, but nobody to unlock it.
-        if forked {
-            None
-        } else {
-            self.shared.leases.status()
-        }
+    /// Whether this is a forked child of the process that built it.
+    pub(crate) fn is_forked(&self) -> bool {
+        self.filler.source().timeline().is_forked()
     }
 
     /// Whether a lease from a store is in force at this moment: there is one, and the clock
@@ -263,8 +255,7 @@ impl CachedGenerator {
     /// ```
     pub fn wait_ready(&self, patience: Duration) -> bool {
         // Again after the last look at the clock, which may have forked.
-        let timeline = self.filler.source().timeline();
-        !timeline.is_forked() && self.shared.leases.wait_ready(patience) && !timeline.is_forked()
+        !self.is_forked() && self.shared.leases.wait_ready(patience) && !self.is_forked()
     }
 
     /// Gives up everything that a copy of this process may have too: the leases,
@@ -284,7 +275,7 @@ impl CachedGenerator {
     /// call this: with a store it may be asked by the thread that is to answer. Does
     /// nothing in a forked child, which has no leases anyway.
     pub fn invalidate(&self) {
-        if self.filler.source().timeline().is_forked() {
+        if self.is_forked() {
             return;
         }
         self.shared.leases.invalidate(&self.filler);
@@ -325,52 +316,6 @@ impl CachedGenerator {
         } = shared;
         drop((producers, filler));
         leases.shut_down(patience)
-    }
-
-    /// The generator's figures at this moment. Reads counters and the clock.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use ringflake::{CachedGenerator, Layout, StaticLease};
-    /// # let lease = StaticLease::assume_unique(Layout::RANDFLAKE, 0..32);
-    /// # let ids = CachedGenerator::builder(Layout::RANDFLAKE).plain().lease(lease).build()?;
-    /// ids.take()?;
-    /// let stats = ids.stats();
-    /// assert_eq!((stats.issued, stats.empties), (1, 0));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn stats(&self) -> Stats {
-        let counters = self.filler.counters();
-        let taken = self.filler.taken();
-        let timeline = self.filler.source().timeline();
-        let fills = |cause: FillCause| counters.fills[cause as usize].load(Relaxed);
-        let given_in_place = self.shared.dry.given();
-        let returned = self.shared.returned.load(Relaxed);
-        let not_issued = taken.retired + taken.moved + returned;
-        Stats {
-            level: self.filler.level(),
-            capacity: self.filler.capacity(),
-            stripes: self.filler.stripes().len(),
-            threshold: self.filler.threshold(),
-            issued: (taken.all + given_in_place).saturating_sub(not_issued),
-            in_place: self.shared.dry.in_place(),
-            fills: FillCounts {
-                padding: fills(FillCause::Padding),
-                threshold: fills(FillCause::Threshold),
-                scheduled: fills(FillCause::Scheduled),
-                assist: self.filler.assists(),
-            },
-            refusals: counters.refusals.load(Relaxed),
-            panics: counters.panics.load(Relaxed),
-            empties: self.shared.dry.empties(),
-            retired: taken.retired
-                + self.shared.dropped.load(Relaxed)
-                + counters.given_up.load(Relaxed),
-            borrowed: timeline.borrowed(),
-            borrow_limit: timeline.borrow_limit(),
-            lease_end_unix_ms: timeline.end_unix_ms(),
-        }
     }
 
     /// Slots in all stripes together: the most IDs that are ready at once. At least what

@@ -3,8 +3,11 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
+use super::empty::TakeError;
+use super::stats::TakeFailures;
 use crate::fill::MadeInPlace;
 use crate::per_core::PerCore;
+use crate::timeline::RefusalCounters;
 
 /// The counts of consumers that find all stripes dry: for each core on a line of its own,
 /// because consumers would contend only here.
@@ -16,6 +19,9 @@ struct Counts {
     empties: AtomicU64,
     in_place: AtomicU64,
     given: AtomicU64,
+    refused: RefusalCounters,
+    empty: AtomicU64,
+    timed_out: AtomicU64,
 }
 
 impl DryCounters {
@@ -36,6 +42,30 @@ impl DryCounters {
         let here = self.here();
         here.in_place.fetch_add((given + stocked) as u64, Relaxed);
         here.given.fetch_add(given as u64, Relaxed);
+    }
+
+    /// A take or a batch gave no ID.
+    pub(super) fn failed(&self, error: TakeError) {
+        let here = self.here();
+        match error {
+            TakeError::Empty => _ = here.empty.fetch_add(1, Relaxed),
+            TakeError::TimedOut { .. } => _ = here.timed_out.fetch_add(1, Relaxed),
+            TakeError::Refused(refused) => here.refused.count(refused),
+            // Not an error of a generator's.
+            TakeError::NotInitialised => {}
+        }
+    }
+
+    pub(super) fn failures(&self) -> TakeFailures {
+        let mut failures = TakeFailures {
+            empty: self.sum(|counts| &counts.empty),
+            timed_out: self.sum(|counts| &counts.timed_out),
+            ..TakeFailures::default()
+        };
+        for counts in self.0.iter() {
+            counts.refused.add_to(&mut failures.refused);
+        }
+        failures
     }
 
     pub(super) fn empties(&self) -> u64 {
@@ -64,8 +94,10 @@ impl DryCounters {
 #[cfg(test)]
 mod tests {
     use std::thread;
+    use std::time::Duration;
 
     use super::*;
+    use crate::timeline::Refused;
 
     #[test]
     fn the_sums_are_those_of_all_cores() {
@@ -77,9 +109,18 @@ mod tests {
                     given: count,
                     stocked: 0,
                 });
+                counters.failed(TakeError::Empty);
+                counters.failed(TakeError::TimedOut {
+                    waited: Duration::ZERO,
+                });
+                counters.failed(TakeError::NotInitialised);
+                counters.failed(TakeError::Refused(Refused::Invalidated));
             };
             thread::scope(|scope| _ = scope.spawn(note));
         }
         assert_eq!((counters.empties(), counters.in_place()), (500, 125_250));
+        let failures = counters.failures();
+        assert_eq!((failures.empty, failures.timed_out), (500, 500));
+        assert_eq!(failures.refused.invalidated, 500);
     }
 }

@@ -35,13 +35,13 @@ impl CachedGenerator {
     ) -> Result<usize, TakeError> {
         match self.find_dry(out, have, mark) {
             Dry::Done(outcome) => outcome,
-            Dry::Waits(timeout) => self.unless_forked(self.wait(out, timeout)),
+            Dry::Waits(timeout) => self.conclude(self.wait(out, timeout)),
         }
     }
 
     /// The same up to where it has to wait.
     pub(super) fn find_dry(&self, out: &mut [Id], have: usize, mark: RecallMark) -> Dry {
-        if self.filler.source().timeline().is_forked() {
+        if self.is_forked() {
             return Dry::Done(Err(Refused::Forked.into()));
         }
         self.shared.dry.ran_dry();
@@ -67,7 +67,7 @@ impl CachedGenerator {
             }
         };
         taken.keep();
-        Dry::Done(self.unless_forked(match outcome {
+        Dry::Done(self.conclude(match outcome {
             Ok(got) => Ok(have + got),
             Err(_) if have > 0 => Ok(have),
             Err(error) => Err(error),
@@ -75,13 +75,14 @@ impl CachedGenerator {
     }
 
     /// The outcome of a take, after its last call of a hook, a clock, a subscriber or a
-    /// waker: if one of them forked, the IDs that the take has are the parent's.
-    pub(super) fn unless_forked(
-        &self,
-        outcome: Result<usize, TakeError>,
-    ) -> Result<usize, TakeError> {
-        if self.filler.source().timeline().is_forked() {
+    /// waker: if one of them forked, the IDs that the take has are the parent's. Counts the
+    /// take if it failed.
+    pub(super) fn conclude(&self, outcome: Result<usize, TakeError>) -> Result<usize, TakeError> {
+        if self.is_forked() {
             return Err(Refused::Forked.into());
+        }
+        if let Err(error) = outcome {
+            self.shared.dry.failed(error);
         }
         outcome
     }

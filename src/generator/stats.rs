@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::timeline::RefusalCounts;
+
 /// A generator's figures at one moment.
 ///
 /// They are read one after the other, so together they may be a few takes apart.
@@ -32,6 +34,11 @@ pub struct Stats {
     pub fills: FillCounts,
     /// Fills that stopped early at the borrow limit or the end of the lease.
     pub refusals: u64,
+    /// The same by reason: why the stripes were not filled.
+    pub refused: RefusalCounts,
+    /// Takes and batches that gave no ID at all, by reason. Those that wait and are given up
+    /// by their caller are not among them.
+    pub failed: TakeFailures,
     /// Fills that ended in a panic of a clock or a hook.
     pub panics: u64,
     /// Takes and batches that found fewer IDs in all stripes together than they asked for,
@@ -46,6 +53,8 @@ pub struct Stats {
     pub borrow_limit: Duration,
     /// When the lease ends, in Unix milliseconds.
     pub lease_end_unix_ms: u64,
+    /// The clock's time, in Unix milliseconds.
+    pub now_unix_ms: u64,
 }
 
 /// Finished fills, by cause.
@@ -62,4 +71,18 @@ pub struct FillCounts {
     /// Runs of IDs that takes made for their stripe because they left very few:
     /// [`AssistFill`](crate::AssistFill).
     pub assist: u64,
+}
+
+/// Takes that failed, by reason: a count for each [`TakeError`](crate::TakeError). Those in a
+/// forked child are not among them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct TakeFailures {
+    /// No ID could be made.
+    pub refused: RefusalCounts,
+    /// [`TakeError::Empty`](crate::TakeError::Empty).
+    pub empty: u64,
+    /// [`TakeError::TimedOut`](crate::TakeError::TimedOut).
+    pub timed_out: u64,
 }

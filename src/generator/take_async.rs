@@ -125,7 +125,7 @@ impl<'a> Take<'a> {
             }
         }
         let polled = self.waiting.poll(cx.waker(), || ids.attempt(out));
-        polled.map(|outcome| ids.unless_forked(outcome))
+        polled.map(|outcome| ids.conclude(outcome))
     }
 }
 

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use ringflake::{
-    AssistFill, BuildError, CachedGenerator, CachedGeneratorBuilder, DirectGenerator, Id, IdWidth,
-    Layout, LayoutError, LeaseError, LeaseSource, ManualClock, OnEmpty, PaddingFill, PolicyError,
-    RingBuffer, RingError, ScheduledFill, Secret, StaticLease, ThresholdFill,
+    AssistFill, BuildError, CachedGenerator, CachedGeneratorBuilder, Clock, DirectGenerator, Id,
+    IdWidth, Layout, LayoutError, LeaseError, LeaseSource, ManualClock, OnEmpty, PaddingFill,
+    PolicyError, RingBuffer, RingError, ScheduledFill, Secret, StaticLease, ThresholdFill,
 };
 
 use ringflake_kit::small::{Watched, clock_at, layout, lease, secret, secret_of_its_own};
@@ -574,6 +574,7 @@ fn the_figures_are_what_happened() {
     assert_eq!(expected.borrowed, Duration::ZERO);
     assert_eq!(expected.borrow_limit, SECOND);
     assert_eq!(expected.lease_end_unix_ms, layout.tick_start_unix_ms(1_000));
+    assert_eq!(expected.now_unix_ms, clock.unix_ms());
 
     ids.take().unwrap();
     ids.take_batch(&mut [Id::default(); 3]).unwrap();
@@ -609,6 +610,7 @@ fn the_figures_are_what_happened() {
 
     clock.advance(Duration::from_secs(5));
     expected.borrowed = Duration::ZERO;
+    expected.now_unix_ms += 5_000;
     assert_eq!(ids.stats(), expected);
 }
 

@@ -211,6 +211,7 @@ impl Filler {
         match outcome {
             Err(refused) => {
                 self.counters.refusals.fetch_add(1, Relaxed);
+                self.counters.refused.count(refused);
                 events::refused(&self.throttles.refused, refused);
             }
             Ok(()) => {

@@ -2,7 +2,9 @@
 //! from outside.
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use super::super::grant_lanes::LeaseUser;
@@ -10,6 +12,7 @@ use super::*;
 use crate::clock::{Clock, ManualClock};
 use crate::fill::{FillCause, PaddingFill};
 use crate::generator::builder::CachedGeneratorBuilder;
+use crate::generator::stats::TakeFailures;
 use crate::layout::Layout;
 use crate::lease::StaticLease;
 use ringflake_kit::eventually;
@@ -164,4 +167,41 @@ fn a_wait_goes_on_while_a_fill_holds_room() {
     assert!(fill().is_err());
     assert_eq!(outcome.try_recv(), Ok(None));
     assert!(is_refused(attempt(&ids)));
+}
+
+#[test]
+fn a_take_that_fails_is_counted_by_its_reason() {
+    let no_fills = |node, on_empty| {
+        let builder = builder(node, 5).padding_fill(PaddingFill::Off);
+        builder.threshold_fill(None).on_empty(on_empty)
+    };
+    let failures = |ids: &CachedGenerator| ids.stats().failed;
+    let none = TakeFailures::default();
+
+    let ids = no_fills(716, OnEmpty::Error).build().unwrap();
+    assert_eq!(ids.take(), Err(TakeError::Empty));
+    assert!(ids.take_batch(&mut [Id::default(); 2]).is_err());
+    assert_eq!(failures(&ids), TakeFailures { empty: 2, ..none });
+
+    // Eight a tick, and nothing is borrowed.
+    let ids = no_fills(717, OnEmpty::Generate).build().unwrap();
+    assert_eq!(ids.take_batch(&mut [Id::default(); 20]), Ok(8));
+    assert_eq!(failures(&ids), none);
+    assert!(ids.take().is_err());
+    let mut expected = none;
+    expected.refused.borrow_limit = 1;
+    assert_eq!(failures(&ids), expected);
+    ids.invalidate();
+    let task = pin!(ids.take_async()).poll(&mut Context::from_waker(Waker::noop()));
+    assert!(matches!(task, Poll::Ready(Err(_))), "{task:?}");
+    expected.refused.invalidated = 1;
+    assert_eq!(failures(&ids), expected);
+}
+
+#[test]
+fn a_fill_that_is_refused_is_counted_by_its_reason() {
+    let ids = waiting(719, 5).capacity(16).build().unwrap();
+    eventually("it is refused", || ids.stats().refusals > 0);
+    eventually("with its reason", || ids.stats().refused.borrow_limit > 0);
+    assert_eq!(ids.stats().refused.lease_ended, 0);
 }
