@@ -118,12 +118,14 @@ pub use self::obstacle::Obstacle;
 pub use self::options::{OpenError, OpenOptions};
 #[doc(inline)]
 pub use self::protocol::{
-    Expiry, GrantState, GrantStatus, LeaseHealth, LeasePlan, LeaseStatus, PlanError,
+    ClockOffset, Expiry, FenceCounts, GrantState, GrantStatus, LeaseCounts, LeaseHealth, LeasePlan,
+    LeaseStatus, PlanError, RenewalCounts, RenewalOutcome,
 };
 pub use self::quarantine::Quarantined;
 pub use self::record::{Incarnation, LowestMarks, MarkWindow, StoreRecord};
 pub use self::rectangle::{Lease, LeaseError};
 pub(crate) use self::registry::{Conflict, Rectangle, Space};
+pub use self::renewal::Renewal;
 pub(crate) use self::renewal::{
     FirstLease, GrantSink, RenewalStartError, RenewalThread, WaitHook, may_succeed_later,
 };

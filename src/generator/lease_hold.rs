@@ -13,7 +13,7 @@ use super::grant_lanes::{GrantLanes, LeaseUser};
 use super::shutdown::Shutdown;
 use crate::lease::protocol::{LeaseStatus, Manager};
 use crate::lease::{
-    Claimed, FirstLease, Position, RenewalStartError, RenewalThread, may_succeed_later,
+    Claimed, FirstLease, Position, Renewal, RenewalStartError, RenewalThread, may_succeed_later,
 };
 use crate::source::Source;
 use crate::timeline::Timeline;
@@ -151,6 +151,13 @@ impl LeaseHold {
         match self {
             Self::Given(_) => None,
             Self::Kept(renewal) => Some(renewal.status()),
+        }
+    }
+
+    pub(super) fn renewals_after(&self, number: u64) -> Vec<Renewal> {
+        match self {
+            Self::Given(_) => Vec::new(),
+            Self::Kept(renewal) => renewal.renewals_after(number),
         }
     }
 

@@ -98,6 +98,7 @@
 //! time.
 
 mod agenda;
+mod counts;
 mod evidence;
 mod exchange;
 mod holding;
@@ -105,6 +106,7 @@ mod plan;
 mod reach;
 mod replies;
 mod status;
+mod tally;
 mod timing;
 mod width;
 
@@ -112,11 +114,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use self::counts::{ClockOffset, FenceCounts, LeaseCounts, RenewalCounts, RenewalOutcome};
 use self::evidence::Evidence;
 pub use self::exchange::{Answer, Change, Demand, Moment, Request, Step};
 use self::holding::Holding;
 pub use self::plan::{Expiry, LeasePlan, PlanError};
 pub use self::status::{GrantState, GrantStatus, LeaseHealth, LeaseStatus};
+use self::tally::Tally;
 use self::timing::{Backoff, Jitter, RenewTiming};
 use self::width::Width;
 use crate::layout::Layout;
@@ -204,6 +208,7 @@ pub struct Manager {
     store_failing: Option<Failing>,
     acquire_failing: Option<Failing>,
     next_attempt: Duration,
+    tally: Tally,
 }
 
 /// The mode of the manager, as the head of this file draws it.
@@ -280,6 +285,7 @@ impl Manager {
             store_failing: None,
             acquire_failing: None,
             next_attempt: Duration::ZERO,
+            tally: Tally::default(),
         })
     }
 
@@ -379,6 +385,8 @@ impl Manager {
             target: self.width.target,
             reach: self.reach,
             expired_since_unix_ms: self.expired_since_unix_ms,
+            counts: self.tally.counts,
+            clock: self.tally.clock,
             health: LeaseHealth {
                 failing_since_unix_ms: failing.map(|failing| failing.since_unix_ms),
                 last_error: failing.map(|failing| Arc::clone(&failing.error)),

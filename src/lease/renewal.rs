@@ -17,6 +17,7 @@
 //! | `worker.rs` | the thread: its rounds, and the failure that its clients share |
 //! | `handle.rs` | how a worker is reached |
 //! | `assign.rs` | which worker a client is assigned to, and when one ends |
+//! | `log.rs` | the last renewals, with how long they took |
 //! | `events.rs` | what is reported to `tracing` |
 //! | `shutdown.rs` | how long a generator that ends waits |
 //!
@@ -51,6 +52,7 @@ mod client;
 mod events;
 mod first_lease;
 mod handle;
+mod log;
 mod shutdown;
 mod state;
 mod worker;
@@ -66,6 +68,7 @@ use self::assign::assign;
 use self::client::Client;
 pub(crate) use self::first_lease::{FirstLease, WaitHook, may_succeed_later};
 use self::handle::WorkerHandle;
+pub use self::log::Renewal;
 use self::shutdown::Completion;
 pub(crate) use self::state::GrantSink;
 use self::state::{Shared, State};
@@ -130,6 +133,11 @@ impl RenewalThread {
     /// How the leases stand.
     pub(crate) fn status(&self) -> LeaseStatus {
         self.shared.state().status()
+    }
+
+    /// The renewals that were sent after that of this number, as far as they are kept.
+    pub(crate) fn renewals_after(&self, number: u64) -> Vec<Renewal> {
+        self.shared.state().renewals_after(number)
     }
 
     /// Gives up every lease at once, with all IDs made from them, and lets the

@@ -1,8 +1,8 @@
 //! What can be asked about leases.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use ringflake::lease::{GrantState, Holder, StoreError, StoreLimits};
+use ringflake::lease::{GrantState, Holder, RenewalOutcome, StoreError, StoreLimits};
 
 use crate::rig::{LEASE_DURATION, Rig, SECOND, START};
 use ringflake_kit::faulty_store::{Fault, Op};
@@ -104,6 +104,38 @@ fn a_grant_that_is_lost_drains_beside_its_successor() {
         });
         assert!(ids.take().is_ok());
     }
+}
+
+#[test]
+fn renewals_that_were_sent_are_listed_with_their_outcomes() {
+    let rig = Rig::new();
+    let ids = rig.cached().build().unwrap();
+    assert_eq!(ids.lease_renewals(0), []);
+    rig.let_them_renew(|| vec![ids.lease_status()]);
+    // Held, so that it takes a while.
+    rig.store.hold();
+    rig.store.fail_next(Op::Renew, Fault::Down);
+    rig.make_renewals_due(|| vec![ids.lease_status()]);
+    eventually("it is asked", || rig.store.held() > 0);
+    let held = Instant::now();
+    while held.elapsed() < Duration::from_millis(2) {}
+    rig.store.let_go();
+    eventually("it is tried again", || {
+        let counts = ids.lease_status().unwrap().counts.renewals;
+        (counts.renewed, counts.unavailable) == (2, 1)
+    });
+    let renewals = ids.lease_renewals(0);
+    let listed: Vec<_> = renewals.iter().map(|r| (r.number, r.outcome)).collect();
+    let expected = [
+        (1, RenewalOutcome::Renewed),
+        (2, RenewalOutcome::Unavailable),
+        (3, RenewalOutcome::Renewed),
+    ];
+    assert_eq!(listed, expected);
+    assert!(renewals[1].took >= Duration::from_millis(2), "{renewals:?}");
+    assert_eq!(ids.lease_renewals(1), renewals[1..]);
+    // And nothing else was sent.
+    assert_eq!(rig.store.calls(Op::Renew), 3);
 }
 
 #[test]

@@ -45,7 +45,7 @@ impl Tally {
             Answer::Acquired(Ok(_)) => self.meet("acquired"),
             Answer::Renewed(Ok(_)) => self.meet("renewed"),
             Answer::Released(Ok(())) => self.meet("released"),
-            Answer::Checked(Ok(())) => self.meet("checked"),
+            Answer::Checked(Ok(_)) => self.meet("checked"),
             Answer::Acquired(Err(error))
             | Answer::Renewed(Err(error))
             | Answer::Released(Err(error))

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use super::super::{
-    Acquire, Block, Epoch, Grant, LeaseStore, Namespace, Renew, StoreError, StoreReport,
-};
+use super::super::{Acquire, Block, Epoch, Grant, LeaseStore, Namespace, Renew, StoreError};
+use super::counts::ahead_ms;
 
 /// When something happens, on two clocks.
 ///
@@ -78,8 +77,11 @@ impl Request {
                 Answer::Released(store.release(namespace, *block, *epoch))
             }
             Self::Check { now_unix_ms } => {
-                let ignore = |_: StoreReport| ();
-                Answer::Checked(store.check(namespace, *now_unix_ms).map(ignore))
+                let report = store.check(namespace, *now_unix_ms);
+                Answer::Checked(report.map(|report| {
+                    let store_unix_ms = report.store_unix_ms?;
+                    Some(ahead_ms(store_unix_ms, report.client_unix_ms))
+                }))
             }
         }
     }
@@ -98,8 +100,22 @@ pub enum Answer {
     Renewed(Result<u64, StoreError>),
     /// To [`Request::Release`].
     Released(Result<(), StoreError>),
-    /// To [`Request::Check`].
-    Checked(Result<(), StoreError>),
+    /// To [`Request::Check`]: how many milliseconds the store's clock is ahead, if it has
+    /// one.
+    Checked(Result<Option<i64>, StoreError>),
+}
+
+impl Answer {
+    /// The error, if it is one.
+    pub(in super::super) fn error(&self) -> Option<&StoreError> {
+        match self {
+            Self::Acquired(Err(error))
+            | Self::Renewed(Err(error))
+            | Self::Released(Err(error))
+            | Self::Checked(Err(error)) => Some(error),
+            _ => None,
+        }
+    }
 }
 
 /// A change for the generator.

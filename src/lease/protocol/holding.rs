@@ -17,6 +17,8 @@ pub(super) struct Holding {
     pub(super) is_last: bool,
     /// Whether it is to be closed for another, once there is one.
     pub(super) out_of_reach: bool,
+    /// How many changes of the store's incarnation were known when it came.
+    pub(super) changes_before: u64,
     renew_at: Duration,
     /// Renewed at once when the wall clock leaves less than this: it was set
     /// forward, or the monotonic clock stood still.
@@ -24,12 +26,13 @@ pub(super) struct Holding {
 }
 
 impl Holding {
-    pub(super) fn new(grant: Grant) -> Self {
+    pub(super) fn new(grant: Grant, changes_before: u64) -> Self {
         Self {
             grant,
             state: GrantState::Held,
             is_last: true,
             out_of_reach: false,
+            changes_before,
             renew_at: Duration::ZERO,
             renew_below_ms: 0,
         }
@@ -112,7 +115,7 @@ mod tests {
 
     fn confirmed(left_ms: u64) -> (Holding, Duration) {
         let grant = Grant::new(Block::new(3), Epoch::FIRST, 1..10_000);
-        let mut held = Holding::new(grant);
+        let mut held = Holding::new(grant, 0);
         let (timing, mut jitter) = (RenewTiming::new(Duration::from_secs(600)), Jitter::new(1));
         let reach = held.confirmed(at(left_ms, 1000), &LAYOUT, &timing, &mut jitter);
         (held, reach)

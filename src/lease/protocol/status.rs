@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::{Grant, StoreError};
+use super::counts::{ClockOffset, LeaseCounts};
 
 /// How the leases of a process stand.
 ///
@@ -27,6 +28,10 @@ pub struct LeaseStatus {
     /// Since when the clock has passed the end of every grant, in milliseconds
     /// since 1970; none while a grant is in force.
     pub expired_since_unix_ms: Option<u64>,
+    /// How often requests went how.
+    pub counts: LeaseCounts,
+    /// How far the store's clock is ahead; none before the store has said its time.
+    pub clock: Option<ClockOffset>,
     /// How it goes with the store.
     pub health: LeaseHealth,
 }
@@ -118,6 +123,11 @@ mod tests {
             target: 2,
             reach: Duration::from_millis(1_500),
             expired_since_unix_ms: None,
+            counts: LeaseCounts::default(),
+            clock: Some(ClockOffset {
+                store_ahead_ms: -40,
+                measured_unix_ms: 6,
+            }),
             health: LeaseHealth {
                 failing_since_unix_ms: Some(7),
                 last_error: Some(Arc::new(error)),
@@ -130,6 +140,19 @@ mod tests {
             "target": 2,
             "reach": {"secs": 1, "nanos": 500_000_000},
             "expired_since_unix_ms": null,
+            "counts": {
+                "renewals": {
+                    "renewed": 0, "fenced": 0, "unavailable": 0, "denied": 0, "ambiguous": 0,
+                    "other": 0,
+                },
+                "fenced": {
+                    "never_granted": 0, "epoch": 0, "end": 0, "floor": 0, "incarnation": 0,
+                    "upstream": 0, "quarantined": 0,
+                },
+                "history_lost": 0,
+                "incarnation_changes": 0,
+            },
+            "clock": {"store_ahead_ms": -40, "measured_unix_ms": 6},
             "health": {
                 "failing_since_unix_ms": 7,
                 "last_error": says,

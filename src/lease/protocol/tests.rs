@@ -2,6 +2,7 @@
 
 mod answers;
 mod clocks;
+mod counts;
 mod edges;
 mod failures;
 mod history;

@@ -235,8 +235,11 @@ impl Client {
                     emit(failures, &request, &answer, took);
                     self.check_process()?;
                 }
-                let failed = error_of(&answer).is_some();
-                let events = self.shared.state().answered(answer);
+                let failed = answer.error().is_some();
+                let events = self
+                    .shared
+                    .state()
+                    .answered(answer, asked.map(|(_, took)| took));
                 self.check_process()?;
                 catching(|| events.emit());
                 if self.stops && failed {
@@ -309,21 +312,11 @@ pub(super) fn failed(request: &Request, error: StoreError) -> Answer {
     }
 }
 
-pub(super) fn error_of(answer: &Answer) -> Option<&StoreError> {
-    match answer {
-        Answer::Acquired(Err(error))
-        | Answer::Renewed(Err(error))
-        | Answer::Released(Err(error))
-        | Answer::Checked(Err(error)) => Some(error),
-        _ => None,
-    }
-}
-
 /// Emits the events about an answer.
 fn emit(failures: &Throttle, request: &Request, answer: &Answer, took: Duration) {
     catching(|| {
         events::store_asked(request, took);
-        let error = error_of(answer);
+        let error = answer.error();
         if let Some(error) = error {
             events::store_failed(failures, request, error);
         }

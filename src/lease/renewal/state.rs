@@ -7,9 +7,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use super::super::protocol::{Answer, Change, Demand, Expiry, LeaseStatus, Manager, Moment, Step};
+use super::super::protocol::{
+    Answer, Change, Demand, Expiry, LeaseStatus, Manager, Moment, RenewalOutcome, Step,
+};
 use super::super::{Namespace, StoreFailure, StoreFailureKind, StoreHealth};
 use super::events;
+use super::log::{Renewal, RenewalLog};
 use super::shutdown::Completion;
 use crate::fork::WipeOnFork;
 use crate::unwind::catching;
@@ -149,6 +152,7 @@ pub(super) struct State {
     unix_ms: u64,
     demand: Demand,
     health: Arc<StoreHealth>,
+    renewals: RenewalLog,
     /// When the last lease ended or will end, in milliseconds since 1970; 0
     /// before there was one, and after all were given up.
     last_end_unix_ms: u64,
@@ -182,6 +186,7 @@ impl State {
             manager,
             sink,
             health,
+            renewals: RenewalLog::default(),
             last_end_unix_ms: 0,
             ended: false,
             over: false,
@@ -191,6 +196,10 @@ impl State {
 
     pub(super) fn status(&self) -> LeaseStatus {
         self.manager.status()
+    }
+
+    pub(super) fn renewals_after(&self, number: u64) -> Vec<Renewal> {
+        self.renewals.after(number)
     }
 
     pub(super) fn namespace(&self) -> &Namespace {
@@ -252,7 +261,11 @@ impl State {
         (step, events)
     }
 
-    pub(super) fn answered(&mut self, answer: Answer) -> PendingEvents {
+    /// `took` is how long the store took, if it was asked.
+    pub(super) fn answered(&mut self, answer: Answer, took: Option<Duration>) -> PendingEvents {
+        if let (Answer::Renewed(result), Some(took)) = (&answer, took) {
+            self.renewals.push(RenewalOutcome::of(result), took);
+        }
         let moment = self.moment();
         let changes = self.manager.answer(moment, answer);
         self.apply(changes)

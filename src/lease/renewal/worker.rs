@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 use super::super::protocol::{Answer, Request};
 use super::super::{LeaseStore, Namespace, Renew, StoreError};
-use super::client::{Action, Client, Forked, error_of, failed, panicked};
+use super::client::{Action, Client, Forked, failed, panicked};
 use super::handle::Inbox;
 use crate::events::Throttle;
 use crate::fork::WipeOnFork;
@@ -211,7 +211,9 @@ impl Worker {
 
     /// Remembers a failure that other clients would meet, too, or that it is over.
     fn note(&mut self, at: usize, answer: &Answer) {
-        self.failure = error_of(answer).and_then(|error| Failure::of(error, self.clients[at].id()));
+        self.failure = answer
+            .error()
+            .and_then(|error| Failure::of(error, self.clients[at].id()));
     }
 }
 
