@@ -26,6 +26,7 @@ mod limits;
 mod listener;
 mod namespaces;
 mod plan;
+mod resp;
 mod server;
 mod supply;
 mod tls;

@@ -1,0 +1,158 @@
+//! Who has how many connections.
+//!
+//! A table of connections that one client can fill is one that it can close to all others.
+//! Each client therefore has a limit of its own, and the last sixteenth of the table is for
+//! those alone that have less than their share of it: the table, divided by the clients that
+//! there are and one more.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+
+use crate::limits::Limits;
+
+/// Whose connections are counted together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Client {
+    V4([u8; 4]),
+    /// The half of an address that a network is given.
+    V6([u8; 8]),
+    /// A user on a Unix socket, where the system says which.
+    User(Option<u32>),
+}
+
+impl From<IpAddr> for Client {
+    fn from(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V4(address) => Self::V4(address.octets()),
+            IpAddr::V6(address) => {
+                let mut network = [0; 8];
+                network.copy_from_slice(&address.octets()[..8]);
+                Self::V6(network)
+            }
+        }
+    }
+}
+
+/// The connections of all clients. Asked when one begins and when one ends.
+#[derive(Debug)]
+pub(super) struct Clients {
+    most: usize,
+    most_per_client: usize,
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    all: usize,
+    /// None is zero.
+    counts: HashMap<Client, usize>,
+}
+
+impl Clients {
+    pub(super) fn new(limits: &Limits) -> Self {
+        Self {
+            most: limits.connections,
+            most_per_client: limits.connections_per_client,
+            table: Mutex::default(),
+        }
+    }
+
+    /// Whether this client may have one more connection; then it is counted.
+    pub(super) fn enter(&self, client: Client) -> bool {
+        let mut table = self.lock();
+        let has = table.counts.get(&client).copied().unwrap_or(0);
+        let others = table.counts.len() - usize::from(has > 0);
+        let is_scarce = table.all >= self.most - self.most / 16;
+        let may = table.all < self.most
+            && has < self.most_per_client
+            && !(is_scarce && has >= self.most / (others + 2));
+        if may {
+            table.all += 1;
+            *table.counts.entry(client).or_default() += 1;
+        }
+        may
+    }
+
+    /// One of its connections has ended.
+    pub(super) fn leave(&self, client: Client) {
+        let mut table = self.lock();
+        table.all -= 1;
+        if let Some(count) = table.counts.get_mut(&client) {
+            *count -= 1;
+            if *count == 0 {
+                table.counts.remove(&client);
+            }
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(connections: usize, connections_per_client: usize) -> Clients {
+        Clients::new(&Limits {
+            connections,
+            connections_per_client,
+            ..Limits::default()
+        })
+    }
+
+    fn client(number: u32) -> Client {
+        Client::User(Some(number))
+    }
+
+    /// How many connections it gets, one after the other.
+    fn fill(clients: &Clients, client: Client) -> usize {
+        (0..1_000).take_while(|_| clients.enter(client)).count()
+    }
+
+    #[test]
+    fn a_client_has_as_many_connections_as_its_limit() {
+        let clients = table(100, 10);
+        assert_eq!(fill(&clients, client(1)), 10);
+        assert_eq!(fill(&clients, client(2)), 10);
+        clients.leave(client(1));
+        assert_eq!(fill(&clients, client(1)), 1);
+    }
+
+    #[test]
+    fn a_client_that_fills_the_table_leaves_room_for_others() {
+        let clients = table(160, 160);
+        assert_eq!(fill(&clients, client(1)), 150);
+        // Each of those that come later finds a place.
+        for late in 2..12 {
+            assert!(clients.enter(client(late)), "{late}");
+        }
+        assert!(!clients.enter(client(12)));
+        assert!(!clients.enter(client(1)));
+        clients.leave(client(1));
+        assert!(!clients.enter(client(1)));
+        assert!(clients.enter(client(12)));
+    }
+
+    #[test]
+    fn a_small_table_is_filled_to_its_last_place() {
+        let clients = table(8, 8);
+        assert_eq!(fill(&clients, client(1)), 8);
+        for _ in 0..8 {
+            clients.leave(client(1));
+        }
+        assert_eq!(clients.lock().counts.len(), 0);
+        assert_eq!(fill(&clients, client(2)), 8);
+    }
+
+    #[test]
+    fn addresses_of_one_network_are_one_client() {
+        let of = |text: &str| Client::from(text.parse::<IpAddr>().unwrap());
+        assert_eq!(of("2001:db8:0:1::1"), of("2001:db8:0:1:ffff::2"));
+        assert_ne!(of("2001:db8:0:1::1"), of("2001:db8:0:2::1"));
+        assert_eq!(of("::ffff:192.0.2.1"), of("192.0.2.1"));
+        assert_ne!(of("192.0.2.1"), of("192.0.2.2"));
+    }
+}

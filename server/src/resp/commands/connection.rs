@@ -1,0 +1,147 @@
+//! The commands about a connection itself.
+
+use super::{Call, Quoted, number};
+use crate::resp::desk::Refusal;
+use crate::resp::reply::Protocol;
+use crate::resp::session::Flow;
+
+pub(super) fn ping(call: Call<'_, '_>) -> Flow {
+    match *call.arguments {
+        [] => call.replies.simple("PONG"),
+        [message] => call.replies.bulk(message),
+        _ => return call.refuse("wrong number of arguments for 'ping' command"),
+    }
+    Flow::Done
+}
+
+pub(super) fn echo(call: Call<'_, '_>) -> Flow {
+    call.replies
+        .bulk(call.arguments.first().copied().unwrap_or(&[]));
+    Flow::Done
+}
+
+pub(super) fn ok(call: Call<'_, '_>) -> Flow {
+    call.ok()
+}
+
+pub(super) fn select(call: Call<'_, '_>) -> Flow {
+    match call.arguments.first().and_then(|index| number(index)) {
+        Some(0) => call.ok(),
+        Some(_) => call.refuse("DB index is out of range: there is 0 alone"),
+        None => call.refuse("invalid DB index"),
+    }
+}
+
+pub(super) fn quit(call: Call<'_, '_>) -> Flow {
+    call.replies.simple("OK");
+    Flow::Close
+}
+
+pub(super) fn reset(call: Call<'_, '_>) -> Flow {
+    call.session.token = None;
+    call.session.name.clear();
+    call.session.protocol = Protocol::default();
+    call.replies.protocol = Protocol::default();
+    call.replies.simple("RESET");
+    Flow::Done
+}
+
+/// The token is the password; a user's name says nothing here.
+pub(super) fn auth(call: Call<'_, '_>) -> Flow {
+    let ([token] | [_, token]) = *call.arguments else {
+        return call.refuse("wrong number of arguments for 'auth' command");
+    };
+    if call.desk.knows(Some(token)) {
+        call.session.token = Some(token.into());
+        call.ok()
+    } else {
+        wrong_token(call)
+    }
+}
+
+fn wrong_token(call: Call<'_, '_>) -> Flow {
+    call.replies.error(
+        "WRONGPASS",
+        "invalid username-password pair or user is disabled.",
+    );
+    Flow::Done
+}
+
+/// `HELLO [2|3 [AUTH user token] [SETNAME name]]`. All of it happens, or nothing.
+pub(super) fn hello(call: Call<'_, '_>) -> Flow {
+    let mut protocol = call.session.protocol;
+    let mut rest = call.arguments;
+    if let [version, more @ ..] = rest {
+        rest = more;
+        protocol = match number(version) {
+            Some(2) => Protocol::Resp2,
+            Some(3) => Protocol::Resp3,
+            _ => {
+                call.replies
+                    .error("NOPROTO", "unsupported protocol version: it is 2 or 3");
+                return Flow::Done;
+            }
+        };
+    }
+    let (mut token, mut name) = (None, None);
+    loop {
+        rest = match *rest {
+            [] => break,
+            [word, _, given, ref more @ ..] if word.eq_ignore_ascii_case(b"auth") => {
+                token = Some(given);
+                more
+            }
+            [word, given, ref more @ ..] if word.eq_ignore_ascii_case(b"setname") => {
+                name = Some(given);
+                more
+            }
+            [word, ..] => {
+                return call.refuse(format_args!(
+                    "syntax error in HELLO option {}",
+                    Quoted(word)
+                ));
+            }
+        };
+    }
+    match token {
+        Some(token) if !call.desk.knows(Some(token)) => return wrong_token(call),
+        None if !call.desk.knows(call.session.token.as_deref()) => {
+            call.replies.error(
+                Refusal::UNKNOWN.code,
+                "HELLO must be called with the client already authenticated, otherwise the HELLO \
+                 <proto> AUTH <user> <pass> option can be used to authenticate the client and \
+                 select the RESP protocol version at the same time",
+            );
+            return Flow::Done;
+        }
+        _ => {}
+    }
+    if let Some(name) = name {
+        match super::client::checked_name(name) {
+            Some(name) => call.session.name = name.to_owned(),
+            None => return call.refuse(super::client::BAD_NAME),
+        }
+    }
+    if let Some(token) = token {
+        call.session.token = Some(token.into());
+    }
+    call.session.protocol = protocol;
+    call.replies.protocol = protocol;
+    let replies = call.replies;
+    replies.map(7);
+    let mut text = |key: &str, value: &str| {
+        replies.bulk(key.as_bytes());
+        replies.bulk(value.as_bytes());
+    };
+    text("server", "ringflake");
+    text("version", env!("CARGO_PKG_VERSION"));
+    text("mode", "standalone");
+    text("role", "master");
+    replies.bulk(b"proto");
+    replies.integer(i64::from(protocol.number()));
+    replies.bulk(b"id");
+    replies.integer(call.session.number.cast_signed());
+    replies.bulk(b"modules");
+    replies.array(0);
+    Flow::Done
+}

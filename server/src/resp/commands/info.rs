@@ -1,0 +1,222 @@
+//! The commands that say what the server is and has done.
+
+use std::fmt::Write as _;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::{COMMANDS, Call, Command, Needs, Quoted, by_name};
+use crate::access::Role;
+use crate::front::FrontCounters;
+use crate::namespaces::Namespace;
+use crate::resp::desk::Desk;
+use crate::resp::reply::Replies;
+use crate::resp::session::{Flow, Missing};
+
+pub(super) fn help(call: Call<'_, '_>) -> Flow {
+    let lines = COMMANDS.iter().filter(|command| !command.usage.is_empty());
+    call.replies.array(lines.clone().count());
+    for Command { name, usage, .. } in lines {
+        let space = if usage.starts_with(':') { "" } else { " " };
+        call.replies
+            .bulk(format!("{name}{space}{usage}").as_bytes());
+    }
+    Flow::Done
+}
+
+/// What Redis's own tools ask before they begin. There is nothing to set.
+pub(super) fn config(call: Call<'_, '_>) -> Flow {
+    match *call.arguments {
+        [word, name] if word.eq_ignore_ascii_case(b"get") => {
+            let value = match name.to_ascii_lowercase().as_slice() {
+                b"save" => Some(""),
+                b"appendonly" => Some("no"),
+                _ => None,
+            };
+            call.replies.map(usize::from(value.is_some()));
+            if let Some(value) = value {
+                call.replies.bulk(name);
+                call.replies.bulk(value.as_bytes());
+            }
+            Flow::Done
+        }
+        _ => call.refuse("nothing can be set here: the server has a file for its configuration"),
+    }
+}
+
+pub(super) fn command(call: Call<'_, '_>) -> Flow {
+    let replies = call.replies;
+    match *call.arguments {
+        [] => {
+            replies.array(COMMANDS.len());
+            for command in &COMMANDS {
+                describe(command, replies);
+            }
+        }
+        [word] if word.eq_ignore_ascii_case(b"count") => replies.integer(COMMANDS.len() as i64),
+        [word, ref names @ ..] if word.eq_ignore_ascii_case(b"info") => {
+            replies.array(names.len());
+            for name in names {
+                match by_name(name) {
+                    Some(command) => describe(command, replies),
+                    None => replies.null(),
+                }
+            }
+        }
+        [word, ref names @ ..] if word.eq_ignore_ascii_case(b"docs") => {
+            let is_asked = |command: &&Command| {
+                let mut names = names.iter();
+                names.len() == 0
+                    || names.any(|name| command.name.as_bytes().eq_ignore_ascii_case(name))
+            };
+            let commands = COMMANDS.iter().filter(is_asked);
+            replies.map(commands.clone().count());
+            for command in commands {
+                replies.bulk(command.name.to_ascii_lowercase().as_bytes());
+                replies.map(2);
+                replies.bulk(b"summary");
+                replies.bulk(command.usage.as_bytes());
+                replies.bulk(b"group");
+                replies.bulk(b"generic");
+            }
+        }
+        [word, ..] => {
+            replies.error(
+                "ERR",
+                format_args!(
+                    "unknown subcommand {}: COMMAND has COUNT, INFO and DOCS here",
+                    Quoted(word)
+                ),
+            );
+        }
+    }
+    Flow::Done
+}
+
+/// As Redis 6 describes a command: what a client needs to send it to the right place.
+fn describe(command: &Command, replies: &mut Replies<'_>) {
+    let has_key = matches!(command.needs, Needs::Right(Role::Take | Role::Inspect));
+    replies.array(6);
+    replies.bulk(command.name.to_ascii_lowercase().as_bytes());
+    replies.integer(i64::from(command.arity));
+    replies.array(1);
+    replies.simple("fast");
+    for _ in ["first", "last", "step"] {
+        replies.integer(i64::from(has_key));
+    }
+}
+
+pub(super) fn info(call: Call<'_, '_>) -> Flow {
+    let sections = call.arguments;
+    let is_asked = |section: &str| {
+        let all = ["all", "everything", "default", section];
+        let is_one = |word: &&[u8]| {
+            all.iter()
+                .any(|name| word.eq_ignore_ascii_case(name.as_bytes()))
+        };
+        sections.is_empty() || sections.iter().any(is_one)
+    };
+    let mut text = String::new();
+    // Into a string, which can't fail.
+    if is_asked("server") {
+        let up = call.desk.common.started.elapsed().as_secs();
+        let _ = write!(
+            text,
+            // The protocol is what clients ask that version about.
+            "# Server\r\nredis_version:7.2.0\r\nredis_mode:standalone\r\n\
+             server_name:ringflake\r\nringflake_version:{}\r\nprocess_id:{}\r\n\
+             uptime_in_seconds:{up}\r\nloading:0\r\n\r\n",
+            env!("CARGO_PKG_VERSION"),
+            std::process::id(),
+        );
+    }
+    let may_read = call
+        .desk
+        .refusal(Role::Admin, call.session.token.as_deref());
+    if may_read.is_none() {
+        let sum = Sum(call.desk);
+        if is_asked("clients") {
+            let closed = sum.of(|count| &count.closed);
+            let open = sum.of(|count| &count.accepted).saturating_sub(closed);
+            let _ = write!(
+                text,
+                "# Clients\r\nconnected_clients:{open}\r\nmaxclients:{}\r\n\r\n",
+                call.desk.common.limits.connections,
+            );
+        }
+        if is_asked("stats") {
+            let _ = write!(
+                text,
+                "# Stats\r\ntotal_connections_received:{}\r\nrejected_connections:{}\r\n\
+                 total_commands_processed:{}\r\ntotal_error_replies:{}\r\nids_sent:{}\r\n\r\n",
+                sum.of(|count| &count.accepted),
+                sum.of(|count| &count.turned_away),
+                sum.of(|count| &count.requests),
+                sum.of(|count| &count.errors),
+                sum.of(|count| &count.ids),
+            );
+        }
+    }
+    if is_asked("replication") {
+        text.push_str("# Replication\r\nrole:master\r\nconnected_slaves:0\r\n\r\n");
+    }
+    call.replies.bulk(text.as_bytes());
+    Flow::Done
+}
+
+/// Adds counts of all workers up, each as it is at some moment meanwhile.
+struct Sum<'a>(&'a Desk);
+
+impl Sum<'_> {
+    fn of(&self, count: impl Fn(&FrontCounters) -> &AtomicU64) -> u64 {
+        let counters = &self.0.common.counters;
+        counters.iter().fold(0, |sum, counters| {
+            // Figures, which order nothing.
+            sum.wrapping_add(count(counters).load(Relaxed))
+        })
+    }
+}
+
+pub(super) fn stats(call: Call<'_, '_>) -> Flow {
+    match *call.arguments {
+        [] => {
+            let all = call.desk.all();
+            call.replies.map(all.len());
+            for namespace in &all {
+                call.replies.bulk(namespace.name.as_bytes());
+                figures(namespace, call.replies);
+            }
+        }
+        [name] => match call.session.find(name, call.desk) {
+            Ok(namespace) => figures(call.desk.namespace(namespace), call.replies),
+            Err(Missing::Open(name)) => return Flow::Open(name),
+            Err(Missing::Failed(failure)) => call.replies.error(failure.code(), &failure),
+        },
+        _ => return call.refuse("wrong number of arguments for 'ringflake.stats' command"),
+    }
+    Flow::Done
+}
+
+fn figures(namespace: &Namespace, replies: &mut Replies<'_>) {
+    let stats = namespace.generator.stats();
+    let milliseconds =
+        |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let figures = [
+        ("level", stats.level as u64),
+        ("capacity", stats.capacity as u64),
+        ("issued", stats.issued),
+        ("in_place", stats.in_place),
+        ("empties", stats.empties),
+        ("refusals", stats.refusals),
+        ("retired", stats.retired),
+        ("borrowed_ms", milliseconds(stats.borrowed)),
+        ("borrow_limit_ms", milliseconds(stats.borrow_limit)),
+        ("lease_end_unix_ms", stats.lease_end_unix_ms),
+    ];
+    replies.map(figures.len() + 1);
+    for (name, figure) in figures {
+        replies.bulk(name.as_bytes());
+        replies.integer(i64::try_from(figure).unwrap_or(i64::MAX));
+    }
+    replies.bulk(b"ready");
+    replies.integer(i64::from(namespace.generator.is_ready()));
+}

@@ -1,0 +1,232 @@
+//! Replies as bytes.
+
+use std::fmt::{self, Write as _};
+
+use ringflake::Id;
+
+/// Which version of the protocol a client speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Protocol {
+    #[default]
+    Resp2,
+    Resp3,
+}
+
+impl Protocol {
+    pub(super) const fn number(self) -> u8 {
+        match self {
+            Self::Resp2 => 2,
+            Self::Resp3 => 3,
+        }
+    }
+}
+
+/// How an ID is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Form {
+    /// A string of decimal digits: the signed number that `INCR` answers.
+    #[default]
+    Decimal,
+    /// A string of decimal digits, never negative.
+    Unsigned,
+    /// Base32hex, as `Id` is displayed.
+    Text,
+    /// The protocol's integer.
+    Integer,
+}
+
+impl Form {
+    pub(super) fn by_name(name: &[u8]) -> Option<Self> {
+        [
+            (&b"decimal"[..], Self::Decimal),
+            (b"unsigned", Self::Unsigned),
+            (b"text", Self::Text),
+            (b"integer", Self::Integer),
+        ]
+        .into_iter()
+        .find_map(|(known, form)| name.eq_ignore_ascii_case(known).then_some(form))
+    }
+
+    /// The ID that is written so.
+    pub(super) fn read(self, text: &[u8]) -> Option<Id> {
+        let text = std::str::from_utf8(text).ok()?;
+        match self {
+            Self::Text => text.parse().ok(),
+            // A signed number, and above its range an unsigned one: none is both.
+            Self::Decimal | Self::Unsigned | Self::Integer => {
+                let signed = text.parse().ok().map(Id::from_i64);
+                signed.or_else(|| text.parse().ok().map(Id::from_u64))
+            }
+        }
+    }
+}
+
+/// Where replies go, one after the other.
+#[derive(Debug)]
+pub(super) struct Replies<'a> {
+    pub(super) bytes: &'a mut Vec<u8>,
+    pub(super) protocol: Protocol,
+    /// Errors among them.
+    pub(super) errors: u64,
+}
+
+impl Replies<'_> {
+    pub(super) fn simple(&mut self, text: &str) {
+        self.bytes.push(b'+');
+        self.line(text);
+    }
+
+    /// `code` first, and then why.
+    pub(super) fn error(&mut self, code: &str, why: impl fmt::Display) {
+        self.errors += 1;
+        let from = self.bytes.len();
+        // Writing to a vector can't fail, and a `Display` that does has said less.
+        let _ = write!(Text(self.bytes), "-{code} {why}");
+        // The reply is one line, whatever a client has put into its request.
+        for byte in &mut self.bytes[from..] {
+            if byte.is_ascii_control() {
+                *byte = b' ';
+            }
+        }
+        self.end();
+    }
+
+    pub(super) fn integer(&mut self, number: i64) {
+        self.bytes.push(b':');
+        push_i64(self.bytes, number);
+        self.end();
+    }
+
+    pub(super) fn bulk(&mut self, string: &[u8]) {
+        self.header(b'$', string.len());
+        self.bytes.extend_from_slice(string);
+        self.end();
+    }
+
+    pub(super) fn null(&mut self) {
+        self.bytes.extend_from_slice(match self.protocol {
+            Protocol::Resp2 => b"$-1\r\n",
+            Protocol::Resp3 => b"_\r\n",
+        });
+    }
+
+    pub(super) fn array(&mut self, length: usize) {
+        self.header(b'*', length);
+    }
+
+    /// Of so many keys, each followed by its value.
+    pub(super) fn map(&mut self, length: usize) {
+        match self.protocol {
+            Protocol::Resp2 => self.header(b'*', 2 * length),
+            Protocol::Resp3 => self.header(b'%', length),
+        }
+    }
+
+    pub(super) fn id(&mut self, id: Id, form: Form) {
+        let mut digits = Digits::default();
+        let string = match form {
+            Form::Integer => return self.integer(id.to_i64()),
+            Form::Decimal => digits.signed(id.to_i64()),
+            Form::Unsigned => digits.unsigned(id.to_u64()),
+            Form::Text => {
+                let from = self.bytes.len();
+                let _ = write!(Text(self.bytes), "$00\r\n{id}\r\n");
+                let length = self.bytes.len() - from - 7;
+                self.bytes[from + 1] += (length / 10) as u8;
+                self.bytes[from + 2] += (length % 10) as u8;
+                return;
+            }
+        };
+        // Two digits at most: no further number is written.
+        let head = [b'$', b'0' + (string.len() / 10) as u8];
+        let skip = usize::from(string.len() < 10);
+        self.bytes.extend_from_slice(&head[..2 - skip]);
+        self.bytes.push(b'0' + (string.len() % 10) as u8);
+        self.end();
+        self.bytes.extend_from_slice(string);
+        self.end();
+    }
+
+    fn header(&mut self, kind: u8, length: usize) {
+        self.bytes.push(kind);
+        self.bytes
+            .extend_from_slice(Digits::default().unsigned(length as u64));
+        self.end();
+    }
+
+    fn line(&mut self, text: &str) {
+        self.bytes.extend_from_slice(text.as_bytes());
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.bytes.extend_from_slice(b"\r\n");
+    }
+}
+
+/// Text into a vector of bytes.
+struct Text<'a>(&'a mut Vec<u8>);
+
+impl fmt::Write for Text<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.extend_from_slice(text.as_bytes());
+        Ok(())
+    }
+}
+
+fn push_i64(bytes: &mut Vec<u8>, number: i64) {
+    bytes.extend_from_slice(Digits::default().signed(number));
+}
+
+/// Room for the digits of any number and its sign.
+#[derive(Default)]
+struct Digits([u8; 20]);
+
+/// `00` to `99`.
+static PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[0; 2]; 100];
+    let mut number = 0;
+    while number < 100 {
+        pairs[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
+        number += 1;
+    }
+    pairs
+};
+
+impl Digits {
+    fn signed(&mut self, number: i64) -> &[u8] {
+        let mut from = self.write(number.unsigned_abs());
+        if number < 0 {
+            // 19 digits at most stand behind it.
+            from -= 1;
+            self.0[from] = b'-';
+        }
+        &self.0[from..]
+    }
+
+    fn unsigned(&mut self, number: u64) -> &[u8] {
+        let from = self.write(number);
+        &self.0[from..]
+    }
+
+    /// Where its digits begin.
+    fn write(&mut self, mut number: u64) -> usize {
+        let mut from = self.0.len();
+        while number >= 100 {
+            from -= 2;
+            self.0[from..from + 2].copy_from_slice(&PAIRS[(number % 100) as usize]);
+            number /= 100;
+        }
+        if number >= 10 {
+            from -= 2;
+            self.0[from..from + 2].copy_from_slice(&PAIRS[number as usize]);
+        } else {
+            from -= 1;
+            self.0[from] = b'0' + number as u8;
+        }
+        from
+    }
+}
+
+#[cfg(test)]
+mod tests;
