@@ -202,9 +202,8 @@ impl Front {
     }
 
     /// Waits until all clients have their answers and are gone, after the drain has begun.
-    /// At `deadline` those that are left are closed. Says whether all of the front is gone,
-    /// and with it what it had of the namespaces: a store that does not answer may hold one
-    /// that is being opened.
+    /// At `deadline` those that are left are closed. Says whether there were none, and
+    /// nothing of the front is left: a thread whose store does not answer may be.
     pub(crate) fn join(self, deadline: Instant) -> bool {
         let mut aborted = false;
         for thread in self.threads.iter().rev() {
@@ -223,7 +222,7 @@ impl Front {
             // One that panicked is gone as well.
             let _ = thread.join();
         }
-        true
+        !aborted
     }
 
     fn abort(&self) {

@@ -20,13 +20,14 @@ use std::time::{Duration, Instant};
 use ringflake::Shutdown;
 
 pub use self::error::StartError;
-use crate::access::Access;
+use crate::access::{Access, Rights};
 use crate::config::{Config, ConfigError, FrontConfig, Protocol, is_local};
 use crate::drain::Drain;
 #[cfg(unix)]
 use crate::listener::SocketFile;
 use crate::listener::{Address, Listener};
 use crate::namespaces::{Namespaces, OpenError};
+use crate::resp;
 use crate::supply::Supply;
 use crate::tls::{Loaded, Tls};
 
@@ -88,6 +89,7 @@ pub struct Server {
     tls: Option<Arc<Tls>>,
     namespaces: Arc<Namespaces>,
     drain: Drain,
+    resp: Option<resp::Front>,
     #[cfg(unix)]
     socket_files: Vec<SocketFile>,
 }
@@ -130,6 +132,7 @@ impl Server {
             tls,
             namespaces: Arc::new(namespaces(&config)),
             drain: Drain::default(),
+            resp: None,
             #[cfg(unix)]
             socket_files: Vec::new(),
             config,
@@ -264,7 +267,25 @@ impl Server {
             listeners,
         } in bound
         {
-            let _ = (protocol, listeners);
+            if listeners.is_empty() {
+                continue;
+            }
+            match protocol {
+                Protocol::Resp => {
+                    let front = resp::Front::start(resp::Options {
+                        listeners,
+                        namespaces: Arc::clone(&self.namespaces),
+                        rights: Arc::clone(&self.access) as Arc<dyn Rights>,
+                        tls: self.tls.as_ref().map(|tls| tls.of(protocol)),
+                        limits: self.config.limits.clone(),
+                        workers: self.config.front(protocol).workers,
+                        drain: self.drain.clone(),
+                    });
+                    let refused = |source| StartError::Front { protocol, source };
+                    self.resp = Some(front.map_err(refused)?);
+                }
+                Protocol::Http => {}
+            }
         }
         Ok(())
     }
@@ -313,12 +334,13 @@ impl Server {
     fn end(&mut self, patience: Duration) -> Stopped {
         self.drain.begin();
         let deadline = Instant::now() + patience;
-        let _ = deadline;
+        let resp = self.resp.take().map(|front| front.join(deadline));
+        let has_answered_all = resp.unwrap_or(true);
         let leases = self.namespaces.shutdown(patience);
         #[cfg(unix)]
         self.socket_files.clear();
         Stopped {
-            has_answered_all: true,
+            has_answered_all,
             leases,
         }
     }

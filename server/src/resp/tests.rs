@@ -3,7 +3,7 @@
 pub(super) mod kit;
 
 use std::collections::HashSet;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::time::Duration;
 
 use redis_protocol::resp2::types::OwnedFrame;
@@ -237,6 +237,19 @@ fn a_drain_answers_what_has_come_and_closes() {
     assert!(busy.is_closed());
     assert!(idle.is_closed());
     assert!(setup.end());
+}
+
+#[test]
+fn a_drain_leaves_a_deaf_client_at_its_deadline() {
+    let setup = Setup::new().start();
+    let mut deaf = setup.connect(true);
+    deaf.send(&request(&["LPOP", "orders", "500000"]));
+    let mut first = [0; 9];
+    deaf.stream.read_exact(&mut first).unwrap();
+    assert_eq!(&first, b"*500000\r\n");
+    assert!(!setup.end_within(Duration::from_millis(20)));
+    // It has a part, and then the end.
+    assert!(deaf.read_to_end().len() < 500_000 * 20);
 }
 
 #[test]
