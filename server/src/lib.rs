@@ -22,6 +22,7 @@ mod access;
 mod config;
 mod drain;
 mod front;
+mod http;
 mod limits;
 mod listener;
 mod namespaces;

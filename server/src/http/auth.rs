@@ -1,0 +1,116 @@
+//! The rights of a request, by its token.
+
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
+
+use super::problem::{Kind, Problem};
+use crate::access::{Rights, Role};
+
+/// That the request has this right: 401 if its token is none or unknown, 403 if it is one
+/// with other rights.
+pub(super) fn require(rights: &dyn Rights, headers: &HeaderMap, role: Role) -> Result<(), Problem> {
+    let token = token(headers);
+    if rights.allows(role, token.ok().flatten()) {
+        return Ok(());
+    }
+    match token {
+        Ok(Some(token)) if is_known(rights, token) => Err(Problem::new(
+            Kind::FORBIDDEN,
+            format!("the token has not the right {role}: use one that has it"),
+        )
+        .challenge("Bearer realm=\"ringflake\", error=\"insufficient_scope\"")),
+        Ok(Some(_)) | Err(()) => Err(Problem::new(
+            Kind::UNAUTHENTICATED,
+            format!(
+                "the token is not known here: send one that has the right {role}, as in \
+                 Authorization: Bearer TOKEN"
+            ),
+        )
+        .challenge("Bearer realm=\"ringflake\", error=\"invalid_token\"")),
+        Ok(None) => Err(Problem::new(
+            Kind::UNAUTHENTICATED,
+            format!(
+                "this needs a token with the right {role}: send it as in Authorization: Bearer \
+                 TOKEN"
+            ),
+        )
+        .challenge("Bearer realm=\"ringflake\"")),
+    }
+}
+
+/// Whether any right that not everybody has comes with it.
+fn is_known(rights: &dyn Rights, token: &[u8]) -> bool {
+    Role::ALL
+        .into_iter()
+        .any(|role| !rights.allows(role, None) && rights.allows(role, Some(token)))
+}
+
+/// The token, if there is one; an error if there is another kind of credentials.
+fn token(headers: &HeaderMap) -> Result<Option<&[u8]>, ()> {
+    let mut all = headers.get_all(AUTHORIZATION).iter();
+    let value = match (all.next(), all.next()) {
+        (None, _) => return Ok(None),
+        (Some(value), None) => value.as_bytes(),
+        (Some(_), Some(_)) => return Err(()),
+    };
+    let (scheme, token) = value.split_at_checked(b"Bearer ".len()).ok_or(())?;
+    if scheme.eq_ignore_ascii_case(b"Bearer ") {
+        Ok(Some(token.trim_ascii()))
+    } else {
+        Err(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    /// Takes with `t`, inspects with `i`; the rest is everybody's.
+    struct Two;
+
+    impl Rights for Two {
+        fn allows(&self, role: Role, token: Option<&[u8]>) -> bool {
+            match role {
+                Role::Take => token == Some(b"t"),
+                Role::Inspect => token == Some(b"i"),
+                _ => true,
+            }
+        }
+    }
+
+    fn required(role: Role, values: &[&'static str]) -> Result<(), Kind> {
+        let values = values.iter().map(|value| HeaderValue::from_static(value));
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(AUTHORIZATION, value);
+        }
+        require(&Two, &headers, role).map_err(|problem| problem.kind)
+    }
+
+    #[test]
+    fn a_token_gives_its_own_right_only() {
+        assert_eq!(required(Role::Take, &["Bearer t"]), Ok(()));
+        assert_eq!(required(Role::Take, &["bearer  t "]), Ok(()));
+        assert_eq!(required(Role::Inspect, &["Bearer t"]), Err(Kind::FORBIDDEN));
+        assert_eq!(required(Role::Admin, &[]), Ok(()));
+        assert_eq!(required(Role::Admin, &["Basic x"]), Ok(()));
+    }
+
+    #[test]
+    fn who_is_unknown_is_asked_who_it_is() {
+        let unknown = Err(Kind::UNAUTHENTICATED);
+        for values in [
+            &[][..],
+            &["Bearer x"],
+            &["Bearer "],
+            &["Bearer"],
+            &["Basic t"],
+            &["Bearer t", "Bearer t"],
+            &["t"],
+        ] {
+            assert_eq!(required(Role::Take, values), unknown, "{values:?}");
+        }
+    }
+}

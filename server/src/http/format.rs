@@ -1,0 +1,256 @@
+//! IDs as they are written into an answer, and read from a path.
+
+use std::io::Write;
+
+use ringflake::Id;
+use serde::Deserialize;
+
+use super::negotiate::Shape;
+use super::problem::Problem;
+
+/// How an ID is written as text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Format {
+    /// The signed number, as `BIGINT` has it.
+    #[default]
+    Decimal,
+    /// The unsigned number.
+    Unsigned,
+    /// Base 32 with the digits 0-9a-v.
+    Text,
+    /// The same with 13 digits, which sorts as the number does.
+    Fixed,
+}
+
+impl Format {
+    pub(super) const ALL: [Self; 4] = [Self::Decimal, Self::Unsigned, Self::Text, Self::Fixed];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Decimal => "decimal",
+            Self::Unsigned => "unsigned",
+            Self::Text => "text",
+            Self::Fixed => "fixed",
+        }
+    }
+
+    /// The format of this name.
+    pub(super) fn named(name: &str) -> Result<Self, Problem> {
+        let found = Self::ALL.into_iter().find(|format| format.name() == name);
+        found.ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            Problem::invalid(format!(
+                "format is none of {names}: give one of these, or none"
+            ))
+        })
+    }
+
+    pub(super) fn write(self, id: Id, out: &mut Vec<u8>) {
+        // Writing to memory does not fail.
+        let _ = match self {
+            Self::Decimal => write!(out, "{}", id.to_i64()),
+            Self::Unsigned => write!(out, "{}", id.to_u64()),
+            Self::Text => write!(out, "{id}"),
+            Self::Fixed => out.write_all(id.to_fixed_text().as_str().as_bytes()),
+        };
+    }
+
+    /// The ID that is written so: each in one way only.
+    pub(super) fn read(self, text: &str) -> Result<Id, Problem> {
+        let id = match self {
+            Self::Decimal => text.parse().ok().map(Id::from_i64),
+            Self::Unsigned => text.parse().ok().map(Id::from_u64),
+            Self::Text => text.parse().ok(),
+            Self::Fixed => Id::from_fixed_text(text).ok(),
+        };
+        let is_as_written = |id: &Id| {
+            let mut written = Vec::new();
+            self.write(*id, &mut written);
+            written == text.as_bytes()
+        };
+        id.filter(is_as_written).ok_or_else(|| {
+            let allowed = match self {
+                Self::Decimal => "a signed number of 64 bits in decimal digits",
+                Self::Unsigned => "an unsigned number of 64 bits in decimal digits",
+                Self::Text => "1 to 13 of the digits 0-9a-v, for 64 bits, without leading zeros",
+                Self::Fixed => "13 of the digits 0-9a-v, for 64 bits",
+            };
+            Problem::invalid(format!(
+                "the ID is not written as format={} has it: give {allowed}, or the format that \
+                 it is in",
+                self.name()
+            ))
+        })
+    }
+}
+
+/// Writes answers in parts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Writer {
+    pub(super) shape: Shape,
+    pub(super) format: Format,
+}
+
+impl Writer {
+    /// What comes before the first ID. The namespace's name has no character that JSON
+    /// escapes.
+    pub(super) fn head(self, namespace: &str, out: &mut Vec<u8>) {
+        if self.shape == Shape::Json {
+            out.extend_from_slice(b"{\"namespace\":\"");
+            out.extend_from_slice(namespace.as_bytes());
+            out.extend_from_slice(b"\",\"ids\":[");
+        }
+    }
+
+    /// IDs, of which the first is the first of the answer or is not.
+    pub(super) fn ids(self, ids: &[Id], mut is_first: bool, out: &mut Vec<u8>) {
+        match self.shape {
+            Shape::Binary => {
+                let start = out.len();
+                out.resize(start + 8 * ids.len(), 0);
+                let (places, _) = out[start..].as_chunks_mut::<8>();
+                for (place, id) in places.iter_mut().zip(ids) {
+                    *place = id.to_le_bytes();
+                }
+            }
+            Shape::Text => {
+                for &id in ids {
+                    self.format.write(id, out);
+                    out.push(b'\n');
+                }
+            }
+            Shape::Json => {
+                for &id in ids {
+                    out.extend_from_slice(if is_first { b"\"" } else { b",\"" });
+                    is_first = false;
+                    self.format.write(id, out);
+                    out.push(b'"');
+                }
+            }
+        }
+    }
+
+    /// What comes after the last.
+    pub(super) fn tail(self) -> &'static [u8] {
+        match self.shape {
+            Shape::Json => b"]}\n",
+            Shape::Text | Shape::Binary => b"",
+        }
+    }
+
+    /// The most bytes of an ID.
+    pub(super) const fn most_bytes(self) -> usize {
+        match self.shape {
+            Shape::Binary => 8,
+            // 20 digits or a sign and 19; a line's end, or quotes and a comma.
+            Shape::Text => 21,
+            Shape::Json => 23,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn written(writer: Writer, ids: &[Id]) -> Vec<u8> {
+        let mut out = Vec::new();
+        writer.head("orders", &mut out);
+        for (at, id) in ids.iter().enumerate() {
+            writer.ids(&[*id], at == 0, &mut out);
+        }
+        out.extend_from_slice(writer.tail());
+        out
+    }
+
+    proptest! {
+        #[test]
+        fn an_id_is_read_as_it_is_written(number in any::<u64>(), bits in 0_u32..64) {
+            let id = Id::from_u64(number >> bits);
+            for format in Format::ALL {
+                let mut text = Vec::new();
+                format.write(id, &mut text);
+                let text = String::from_utf8(text).unwrap();
+                prop_assert_eq!(format.read(&text), Ok(id));
+                let writer = Writer { shape: Shape::Json, format };
+                prop_assert!(text.len() + 3 <= writer.most_bytes(), "{}", text);
+            }
+        }
+
+        #[test]
+        fn an_id_has_one_text_in_each_format(text in "[-+]?[0-9a-v]{0,20}") {
+            for format in Format::ALL {
+                if let Ok(id) = format.read(&text) {
+                    let mut again = Vec::new();
+                    format.write(id, &mut again);
+                    prop_assert_eq!(again, text.clone().into_bytes());
+                }
+            }
+        }
+
+        #[test]
+        fn the_parts_of_an_answer_make_one(numbers in proptest::collection::vec(any::<u64>(), 0..9)) {
+            let ids: Vec<Id> = numbers.iter().copied().map(Id::from_u64).collect();
+            let writer = |shape| Writer { shape, format: Format::Decimal };
+            let texts: Vec<String> = ids.iter().map(|id| id.to_i64().to_string()).collect();
+
+            let json: serde_json::Value = serde_json::from_slice(&written(writer(Shape::Json), &ids)).unwrap();
+            prop_assert_eq!(json, serde_json::json!({ "namespace": "orders", "ids": texts }));
+
+            let lines = String::from_utf8(written(writer(Shape::Text), &ids)).unwrap();
+            prop_assert_eq!(lines.lines().collect::<Vec<_>>(), texts);
+            prop_assert!(lines.is_empty() || lines.ends_with('\n'));
+
+            let bytes = written(writer(Shape::Binary), &ids);
+            let again: Vec<u64> = bytes.as_chunks().0.iter().map(|&id| u64::from_le_bytes(id)).collect();
+            prop_assert_eq!(again, numbers);
+            prop_assert_eq!(bytes.len(), 8 * ids.len());
+        }
+    }
+
+    #[test]
+    fn other_spellings_are_refused() {
+        for (format, texts) in [
+            (
+                Format::Decimal,
+                ["", "+1", "007", "-0", "9223372036854775808", "a"],
+            ),
+            (
+                Format::Unsigned,
+                ["", "+1", "007", "-1", "18446744073709551616", "a"],
+            ),
+            (
+                Format::Text,
+                ["", "01", "A", "w", "g000000000000", "10000000000000"],
+            ),
+            (
+                Format::Fixed,
+                [
+                    "",
+                    "1",
+                    "000000000000A",
+                    "g000000000000",
+                    "00000000000000",
+                    "-",
+                ],
+            ),
+        ] {
+            for text in texts {
+                assert!(format.read(text).is_err(), "{format:?} {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_format_has_one_name() {
+        for format in Format::ALL {
+            assert_eq!(Format::named(format.name()), Ok(format));
+            let named = format!("{:?}", format.name());
+            assert_eq!(serde_json::from_str::<Format>(&named).unwrap(), format);
+        }
+        assert!(Format::named("Decimal").is_err());
+    }
+}

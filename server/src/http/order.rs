@@ -1,0 +1,303 @@
+//! What a client asks for: from the query, and from the body, whose members count where
+//! both have one.
+
+use axum::body::Bytes;
+use axum::http::HeaderMap;
+use axum::http::header::CONTENT_TYPE;
+use ringflake::Layout;
+use ringflake::lease::{Fingerprint, Namespace};
+use serde::{Deserialize, Deserializer};
+
+use super::format::Format;
+use super::negotiate::Shape;
+use super::problem::{Kind, Problem};
+
+/// A request for IDs, complete and within its limits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Order {
+    pub(super) namespace: String,
+    pub(super) count: usize,
+    pub(super) format: Format,
+}
+
+/// How many times as many IDs a binary answer may have: it costs the server little.
+pub(super) const BINARY_FACTOR: usize = 16;
+
+/// The most IDs of one answer.
+pub(super) fn most(shape: Shape, limit: usize) -> usize {
+    match shape {
+        Shape::Binary => limit.saturating_mul(BINARY_FACTOR),
+        Shape::Json | Shape::Text => limit,
+    }
+}
+
+/// The members of a body.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Form {
+    #[serde(default, deserialize_with = "given")]
+    namespace: Option<String>,
+    #[serde(default, deserialize_with = "given")]
+    count: Option<u64>,
+    #[serde(default, deserialize_with = "given")]
+    format: Option<Format>,
+}
+
+/// A member that is there has a value: null is none.
+fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(from).map(Some)
+}
+
+impl Order {
+    /// Puts query and body together.
+    pub(super) fn read(
+        query: Option<&str>,
+        headers: &HeaderMap,
+        body: &Bytes,
+        shape: Shape,
+        limit: usize,
+    ) -> Result<Self, Problem> {
+        let query = Query::read(query, &["namespace", "count", "format"])?;
+        let form = Form::read(headers, body)?;
+        let namespace = match form.namespace {
+            Some(name) => name,
+            None => query.get("namespace").map(str::to_owned).ok_or_else(|| {
+                Problem::invalid(
+                    "there is no namespace: give it in the query, as in ?namespace=orders, or in \
+                     a JSON body, as in {\"namespace\":\"orders\"}",
+                )
+            })?,
+        };
+        let most = most(shape, limit);
+        let not_a_count = || Problem::invalid(format!("count is not allowed: give 1 to {most}"));
+        let count = match (form.count, query.get("count")) {
+            (Some(count), _) => count,
+            (None, Some(text)) if is_digits(text) => text.parse().map_err(|_| not_a_count())?,
+            (None, Some(_)) => return Err(not_a_count()),
+            (None, None) => 1,
+        };
+        let count = usize::try_from(count).map_err(|_| not_a_count())?;
+        if !(1..=most).contains(&count) {
+            return Err(not_a_count());
+        }
+        let format = match (form.format, query.get("format")) {
+            (Some(format), _) => Some(format),
+            (None, Some(name)) => Some(Format::named(name)?),
+            (None, None) => None,
+        };
+        check_name(&namespace)?;
+        Ok(Self {
+            namespace,
+            count,
+            format: format.unwrap_or_default(),
+        })
+    }
+}
+
+/// That a namespace can have this name.
+pub(super) fn check_name(name: &str) -> Result<(), Problem> {
+    let checked = Namespace::new(name, &Layout::RANDFLAKE, Fingerprint::PLAIN);
+    checked
+        .map(drop)
+        .map_err(|error| Problem::invalid(error.to_string()))
+}
+
+fn is_digits(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+impl Form {
+    fn read(headers: &HeaderMap, body: &Bytes) -> Result<Self, Problem> {
+        // A client that has nothing to say may call it what it likes, as curl does.
+        if body.is_empty() {
+            return Ok(Self::default());
+        }
+        let content_type = headers
+            .get(CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok());
+        let is_json = content_type.is_some_and(|value| {
+            let media_type = value.split(';').next().unwrap_or_default();
+            media_type.trim().eq_ignore_ascii_case("application/json")
+        });
+        if !is_json {
+            return Err(Problem::new(
+                Kind::UNSUPPORTED_MEDIA_TYPE,
+                "the body is not application/json: send JSON with that Content-Type, or no body \
+                 and the parameters in the query",
+            ));
+        }
+        // An array would do for serde, too.
+        if body.trim_ascii_start().first() != Some(&b'{')
+            && serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok()
+        {
+            return Err(Problem::invalid(
+                "the body is no JSON object: send one, as in {\"namespace\":\"orders\"}",
+            ));
+        }
+        serde_json::from_slice(body).map_err(|error| {
+            let (line, column) = (error.line(), error.column());
+            if error.is_data() {
+                Problem::invalid(format!(
+                    "the body is not allowed at line {line}, column {column}: its members are \
+                     namespace (a text), count (a whole number) and format (one of {}), each at \
+                     most once",
+                    Format::ALL.map(Format::name).join(", ")
+                ))
+            } else {
+                Problem::malformed(format!(
+                    "the body is not JSON at line {line}, column {column}: send an object, as in \
+                     {{\"namespace\":\"orders\"}}"
+                ))
+            }
+        })
+    }
+}
+
+/// The parameters of a query.
+#[derive(Debug)]
+pub(super) struct Query(Vec<(&'static str, String)>);
+
+impl Query {
+    /// Each of these names at most once, and no other.
+    pub(super) fn read(query: Option<&str>, names: &[&'static str]) -> Result<Self, Problem> {
+        let mut found: Vec<(&'static str, String)> = Vec::new();
+        for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+            let Some(&known) = names.iter().find(|known| **known == name) else {
+                let names = names.join(", ");
+                return Err(Problem::invalid(format!(
+                    "the query has another parameter than these, which are allowed: {names}"
+                )));
+            };
+            if found.iter().any(|(own, _)| *own == known) {
+                return Err(Problem::invalid(format!(
+                    "the query has {known} twice: give it once"
+                )));
+            }
+            found.push((known, value.into_owned()));
+        }
+        Ok(Self(found))
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(own, _)| *own == name);
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const LIMIT: usize = 1000;
+
+    fn order(query: &str, body: &str, shape: Shape) -> Result<Order, Kind> {
+        let json = HeaderValue::from_static("Application/JSON; charset=utf-8");
+        let headers = HeaderMap::from_iter([(CONTENT_TYPE, json)]);
+        let body = Bytes::from(body.to_owned());
+        Order::read(Some(query), &headers, &body, shape, LIMIT).map_err(|problem| problem.kind)
+    }
+
+    fn of(namespace: &str, count: usize, format: Format) -> Result<Order, Kind> {
+        let namespace = namespace.to_owned();
+        Ok(Order {
+            namespace,
+            count,
+            format,
+        })
+    }
+
+    #[test]
+    fn a_query_or_a_body_will_do() {
+        let wanted = of("orders", 7, Format::Text);
+        assert_eq!(
+            order("namespace=orders&count=7&format=text", "", Shape::Text),
+            wanted
+        );
+        let body = r#"{"namespace":"orders","count":7,"format":"text"}"#;
+        assert_eq!(order("", body, Shape::Json), wanted);
+        assert_eq!(
+            order("namespace=others&count=8&format=fixed", body, Shape::Json),
+            wanted
+        );
+        assert_eq!(
+            order(
+                "namespace=orders&count=7",
+                r#"{"format":"text"}"#,
+                Shape::Json
+            ),
+            wanted
+        );
+        assert_eq!(
+            order("namespace=%6Frders", "", Shape::Json),
+            of("orders", 1, Format::Decimal)
+        );
+    }
+
+    #[test]
+    fn a_count_has_its_limits() {
+        let counted = |count: usize, shape| {
+            let in_query = order(&format!("namespace=a&count={count}"), "", shape);
+            let in_body = order("namespace=a", &format!(r#"{{"count":{count}}}"#), shape);
+            assert_eq!(in_query, in_body);
+            in_query.is_ok()
+        };
+        for shape in [Shape::Json, Shape::Text] {
+            assert!(counted(1, shape) && counted(LIMIT, shape));
+            assert!(!counted(0, shape) && !counted(LIMIT + 1, shape));
+        }
+        assert!(counted(LIMIT * BINARY_FACTOR, Shape::Binary));
+        assert!(!counted(LIMIT * BINARY_FACTOR + 1, Shape::Binary));
+        assert_eq!(most(Shape::Binary, usize::MAX), usize::MAX);
+    }
+
+    #[test]
+    fn what_is_wrong_is_refused_for_what_it_is() {
+        for (query, body, kind) in [
+            ("", "", Kind::INVALID),
+            ("namespace=", "", Kind::INVALID),
+            ("namespace=Orders", "", Kind::INVALID),
+            ("namespace=a&namespace=a", "", Kind::INVALID),
+            ("namespace=a&number=1", "", Kind::INVALID),
+            ("namespace=a&count=", "", Kind::INVALID),
+            ("namespace=a&count=%2B1", "", Kind::INVALID),
+            ("namespace=a&count=99999999999999999999", "", Kind::INVALID),
+            ("namespace=a&format=hex", "", Kind::INVALID),
+            ("namespace=a", "{", Kind::MALFORMED),
+            ("namespace=a", "{}{}", Kind::MALFORMED),
+            ("namespace=a", "nothing", Kind::MALFORMED),
+            ("namespace=a", "[]", Kind::INVALID),
+            ("namespace=a", "null", Kind::INVALID),
+            ("namespace=a", r#"["a", 1, "text"]"#, Kind::INVALID),
+            ("namespace=a", r#"{"number":1}"#, Kind::INVALID),
+            ("namespace=a", r#"{"count":-1}"#, Kind::INVALID),
+            ("namespace=a", r#"{"count":"1"}"#, Kind::INVALID),
+            ("namespace=a", r#"{"count":1,"count":1}"#, Kind::INVALID),
+            ("namespace=a", r#"{"namespace":7}"#, Kind::INVALID),
+            ("namespace=a", r#"{"count":null}"#, Kind::INVALID),
+        ] {
+            assert_eq!(order(query, body, Shape::Json), Err(kind), "{query} {body}");
+        }
+        let body = Bytes::from_static(b"{}");
+        let untyped = Order::read(
+            Some("namespace=a"),
+            &HeaderMap::new(),
+            &body,
+            Shape::Json,
+            LIMIT,
+        );
+        assert_eq!(untyped.unwrap_err().kind, Kind::UNSUPPORTED_MEDIA_TYPE);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_sent_is_read_or_refused(query in ".*", body in ".*") {
+            if let Ok(order) = order(&query, &body, Shape::Json) {
+                prop_assert!((1..=LIMIT).contains(&order.count));
+                prop_assert!(check_name(&order.namespace).is_ok());
+            }
+        }
+    }
+}

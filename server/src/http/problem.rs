@@ -1,0 +1,218 @@
+//! Errors, as `application/problem+json` of RFC 9457.
+//!
+//! Each says what was wrong, what is allowed and what to do next. None quotes a token or an
+//! ID.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use ringflake::TakeError;
+use serde::Serialize;
+
+/// The media type of all errors.
+pub(super) const PROBLEM_JSON: &str = "application/problem+json";
+
+/// A kind of error: programs tell them apart by its name, which never changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Kind {
+    pub(super) name: &'static str,
+    pub(super) status: StatusCode,
+    pub(super) title: &'static str,
+}
+
+macro_rules! kinds {
+    ($($NAME:ident: $status:ident $name:literal $title:literal,)+) => {
+        impl Kind {
+            $(pub(super) const $NAME: Self = Self {
+                name: $name,
+                status: StatusCode::$status,
+                title: $title,
+            };)+
+
+            pub(super) const ALL: &[Self] = &[$(Self::$NAME),+];
+        }
+    };
+}
+
+kinds! {
+    MALFORMED: BAD_REQUEST "malformed" "The request can't be read",
+    UNAUTHENTICATED: UNAUTHORIZED "unauthenticated" "A token is needed",
+    FORBIDDEN: FORBIDDEN "forbidden" "The token has not this right",
+    NOT_FOUND: NOT_FOUND "not-found" "There is nothing at this path",
+    UNKNOWN_NAMESPACE: NOT_FOUND "unknown-namespace" "There is no such namespace",
+    FOREIGN_ID: NOT_FOUND "foreign-id" "The ID was not made in this namespace",
+    METHOD_NOT_ALLOWED: METHOD_NOT_ALLOWED "method-not-allowed" "The path has not this method",
+    NOT_ACCEPTABLE: NOT_ACCEPTABLE "not-acceptable" "There is no answer of this type",
+    TIMEOUT: REQUEST_TIMEOUT "timeout" "The request took too long to arrive",
+    TOO_MANY_NAMESPACES: CONFLICT "too-many-namespaces" "There are too many namespaces",
+    BODY_TOO_LARGE: PAYLOAD_TOO_LARGE "body-too-large" "The body is too large",
+    URI_TOO_LONG: URI_TOO_LONG "uri-too-long" "The URI is too long",
+    UNSUPPORTED_MEDIA_TYPE: UNSUPPORTED_MEDIA_TYPE "unsupported-media-type" "The body is of a type that is not read here",
+    INVALID: UNPROCESSABLE_ENTITY "invalid" "A value is not allowed",
+    HEAD_TOO_LARGE: REQUEST_HEADER_FIELDS_TOO_LARGE "head-too-large" "The header is too large",
+    CANNOT_ISSUE: SERVICE_UNAVAILABLE "cannot-issue" "No ID can be issued at the moment",
+    BUSY: SERVICE_UNAVAILABLE "busy" "The server is busy",
+    CANNOT_OPEN: SERVICE_UNAVAILABLE "cannot-open" "The namespace can't be opened at the moment",
+}
+
+impl Kind {
+    /// The name, as the whole world has it.
+    pub(super) fn urn(self) -> String {
+        format!("urn:ringflake:problem:{}", self.name)
+    }
+}
+
+/// An error, before it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Problem {
+    pub(super) kind: Kind,
+    detail: String,
+    retry_after: Option<Duration>,
+    challenge: Option<&'static str>,
+}
+
+/// As it is written.
+#[derive(Serialize)]
+struct Written<'a> {
+    r#type: String,
+    title: &'a str,
+    status: u16,
+    detail: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after_ms: Option<u64>,
+}
+
+impl Problem {
+    pub(super) fn new(kind: Kind, detail: impl Into<String>) -> Self {
+        Self {
+            kind,
+            detail: detail.into(),
+            retry_after: None,
+            challenge: None,
+        }
+    }
+
+    /// The same request may succeed after this.
+    pub(super) fn retry_after(mut self, wait: Duration) -> Self {
+        self.retry_after = Some(wait);
+        self
+    }
+
+    /// What is wrong with the token, as RFC 6750 has it.
+    pub(super) fn challenge(mut self, challenge: &'static str) -> Self {
+        self.challenge = Some(challenge);
+        self
+    }
+
+    pub(super) fn invalid(detail: impl Into<String>) -> Self {
+        Self::new(Kind::INVALID, detail)
+    }
+
+    pub(super) fn malformed(detail: impl Into<String>) -> Self {
+        Self::new(Kind::MALFORMED, detail)
+    }
+
+    /// Its body.
+    pub(super) fn to_json(&self) -> Vec<u8> {
+        let written = Written {
+            r#type: self.kind.urn(),
+            title: self.kind.title,
+            status: self.kind.status.as_u16(),
+            detail: &self.detail,
+            retry_after_ms: self.retry_after.map(whole_milliseconds),
+        };
+        // Texts and numbers can always be written.
+        serde_json::to_vec(&written).unwrap_or_default()
+    }
+}
+
+/// Rounded up: who waits for less would come too early.
+fn whole_milliseconds(wait: Duration) -> u64 {
+    let milliseconds = wait.as_nanos().div_ceil(1_000_000);
+    u64::try_from(milliseconds).unwrap_or(u64::MAX)
+}
+
+/// For `Retry-After`, which has no smaller unit.
+fn whole_seconds(wait: Duration) -> u64 {
+    whole_milliseconds(wait).div_ceil(1000).max(1)
+}
+
+impl From<TakeError> for Problem {
+    fn from(error: TakeError) -> Self {
+        let problem = Self::new(Kind::CANNOT_ISSUE, error.to_string());
+        match error.retry_after() {
+            Some(wait) => problem.retry_after(wait),
+            None => problem,
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = Response::new(Body::from(self.to_json()));
+        *response.status_mut() = self.kind.status;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
+        if let Some(wait) = self.retry_after {
+            headers.insert(RETRY_AFTER, whole_seconds(wait).into());
+        }
+        if let Some(challenge) = self.challenge {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+        }
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringflake::Refused;
+
+    use super::*;
+
+    #[test]
+    fn a_kind_has_a_name_of_its_own() {
+        for (at, kind) in Kind::ALL.iter().enumerate() {
+            let same = Kind::ALL[..at].iter().find(|other| other.name == kind.name);
+            assert_eq!(same, None, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn a_take_that_may_succeed_later_says_when() {
+        let limit = Duration::from_secs(60);
+        for (wait, seconds, milliseconds) in [
+            (1, "1", 1),
+            (1_000_000, "1", 1),
+            (1_000_001, "1", 2),
+            (1_001_000_000, "2", 1001),
+        ] {
+            let retry_after = Duration::from_nanos(wait);
+            let refused = Refused::BorrowLimit { retry_after, limit };
+            let problem = Problem::from(TakeError::from(refused));
+            let written: serde_json::Value = serde_json::from_slice(&problem.to_json()).unwrap();
+            assert_eq!(written["retry_after_ms"], milliseconds);
+            let response = problem.into_response();
+            assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+            assert_eq!(response.headers()[RETRY_AFTER], seconds);
+        }
+    }
+
+    #[test]
+    fn a_take_that_never_will_does_not_ask_for_another() {
+        let problem = Problem::from(TakeError::from(Refused::Invalidated));
+        assert!(
+            !problem
+                .clone()
+                .into_response()
+                .headers()
+                .contains_key(RETRY_AFTER)
+        );
+        let written: serde_json::Value = serde_json::from_slice(&problem.to_json()).unwrap();
+        assert_eq!(written["type"], "urn:ringflake:problem:cannot-issue");
+        assert_eq!(written["status"], 503);
+        assert_eq!(written.get("retry_after_ms"), None);
+    }
+}
