@@ -47,8 +47,12 @@
 //! begun are answered. [`Front::join`] waits for that until its deadline, closes what is
 //! left, and returns when no task has a generator any more.
 
+mod activity;
 mod auth;
+mod bulk;
+mod clients;
 mod format;
 mod negotiate;
 mod order;
 mod problem;
+mod watched;

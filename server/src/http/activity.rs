@@ -1,0 +1,257 @@
+//! The deadlines of a connection.
+//!
+//! ```text
+//! silent --first byte--> head --request is read--> requests (several in HTTP/2)
+//!    ^                                                |
+//!    +----------------- the last has been answered ---+
+//! ```
+//!
+//! The connection's task looks at all deadlines at once, at the earliest of them, but at
+//! least once in the shorter of both times: a deadline that is set meanwhile is at least that
+//! far away. So setting one needs no timer and wakes nobody.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What goes on in a connection.
+#[derive(Debug)]
+pub(super) struct Activity {
+    state: Mutex<State>,
+    request_time: Duration,
+    idle_time: Duration,
+}
+
+#[derive(Debug)]
+struct State {
+    /// The deadlines of requests that have no whole answer yet, by their number.
+    requests: Vec<(u64, Instant)>,
+    next: u64,
+    /// Since when a request's head is on its way.
+    head_since: Option<Instant>,
+    /// Since when there is no request.
+    silent_since: Instant,
+    /// HTTP/2, whose first bytes are no request's.
+    http2: bool,
+    /// Since when the client reads nothing of what is sent.
+    blocked_since: Option<Instant>,
+}
+
+/// The result of a look at the deadlines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    /// All is well. Look again then.
+    Again(Instant),
+    /// It was silent for too long.
+    Idle,
+    /// The client is too slow.
+    Overdue,
+}
+
+impl Activity {
+    pub(super) fn new(request_time: Duration, idle_time: Duration, now: Instant) -> Self {
+        Self {
+            state: Mutex::new(State {
+                requests: Vec::new(),
+                next: 0,
+                // Who connects has a request.
+                head_since: Some(now),
+                silent_since: now,
+                http2: false,
+                blocked_since: None,
+            }),
+            request_time,
+            idle_time,
+        }
+    }
+
+    /// Bytes have come.
+    pub(super) fn received(&self, bytes: &[u8]) {
+        let mut state = self.lock();
+        if state.next == 0 && bytes.starts_with(b"PRI ") {
+            state.http2 = true;
+            state.head_since = None;
+        }
+        if state.requests.is_empty() && state.head_since.is_none() && !state.http2 {
+            state.head_since = Some(Instant::now());
+        }
+    }
+
+    /// Bytes wait for the client, or do so no longer.
+    pub(super) fn blocked(&self, since: Option<Instant>) {
+        self.lock().blocked_since = since;
+    }
+
+    /// A request's head has been read.
+    pub(super) fn begin(self: &Arc<Self>, now: Instant) -> InFlight {
+        let mut state = self.lock();
+        let number = state.next;
+        state.next += 1;
+        state.head_since = None;
+        // To read it, and to answer it.
+        state.requests.push((number, now + 2 * self.request_time));
+        InFlight {
+            activity: Arc::clone(self),
+            number,
+            reading_until: now + self.request_time,
+        }
+    }
+
+    pub(super) fn look(&self, now: Instant) -> Look {
+        let state = self.lock();
+        let blocked_until = state.blocked_since.map(|since| since + self.request_time);
+        if blocked_until.is_some_and(|until| until <= now) {
+            return Look::Overdue;
+        }
+        let next = match state.requests.iter().map(|&(_, deadline)| deadline).min() {
+            Some(deadline) if deadline <= now => return Look::Overdue,
+            Some(deadline) => deadline,
+            None => match state.head_since {
+                Some(since) if since + self.request_time <= now => return Look::Overdue,
+                Some(since) => since + self.request_time,
+                None if state.silent_since + self.idle_time <= now => return Look::Idle,
+                None => state.silent_since + self.idle_time,
+            },
+        };
+        let next = blocked_until.map_or(next, |until| next.min(until));
+        Look::Again(next.min(self.next_look(now)))
+    }
+
+    /// No deadline that is set from now on comes before this.
+    pub(super) fn next_look(&self, now: Instant) -> Instant {
+        now + self.request_time.min(self.idle_time)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request that has no whole answer yet.
+#[derive(Debug)]
+pub(super) struct InFlight {
+    activity: Arc<Activity>,
+    number: u64,
+    reading_until: Instant,
+}
+
+impl InFlight {
+    /// When the whole request must have come.
+    pub(super) fn reading_until(&self) -> Instant {
+        self.reading_until
+    }
+
+    /// The answer begins, and has so many bytes; returns its deadline.
+    pub(super) fn answer_begins(&self, bytes: u64, now: Instant) -> Instant {
+        /// The least that a client has to read in a second.
+        const BYTES_PER_SECOND: u64 = 1 << 20;
+
+        let more = Duration::from_secs(bytes / BYTES_PER_SECOND);
+        let deadline = now + self.activity.request_time + more;
+        let mut state = self.activity.lock();
+        let number = self.number;
+        if let Some(own) = state.requests.iter_mut().find(|own| own.0 == number) {
+            own.1 = deadline;
+        }
+        deadline
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        let mut state = self.activity.lock();
+        state.requests.retain(|own| own.0 != self.number);
+        if state.requests.is_empty() {
+            state.silent_since = Instant::now();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REQUEST: Duration = Duration::from_secs(10);
+    const IDLE: Duration = Duration::from_secs(300);
+
+    fn activity(now: Instant) -> Arc<Activity> {
+        Arc::new(Activity::new(REQUEST, IDLE, now))
+    }
+
+    #[test]
+    fn a_client_that_sends_no_head_is_overdue() {
+        let now = Instant::now();
+        let activity = activity(now);
+        assert_eq!(activity.look(now), Look::Again(now + REQUEST));
+        // Neither do single bytes move the deadline.
+        activity.received(b"P");
+        activity.received(b"O");
+        assert_eq!(activity.look(now + REQUEST), Look::Overdue);
+    }
+
+    #[test]
+    fn a_head_after_silence_has_its_own_deadline() {
+        let now = Instant::now();
+        let activity = activity(now);
+        drop(activity.begin(now));
+        let later = Instant::now();
+        assert_eq!(activity.look(later), Look::Again(later + REQUEST));
+        assert_eq!(
+            activity.look(later + REQUEST),
+            Look::Again(later + 2 * REQUEST)
+        );
+        assert_eq!(activity.look(later + IDLE), Look::Idle);
+        activity.received(b"G");
+        assert_eq!(activity.look(later + IDLE), Look::Overdue);
+    }
+
+    #[test]
+    fn the_preface_of_http2_is_no_head() {
+        let now = Instant::now();
+        let activity = activity(now);
+        activity.received(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+        activity.received(b"a ping");
+        assert_eq!(activity.look(now + IDLE - REQUEST), Look::Again(now + IDLE));
+        assert_eq!(activity.look(now + IDLE), Look::Idle);
+    }
+
+    #[test]
+    fn no_deadline_comes_before_the_next_look() {
+        let now = Instant::now();
+        let short = Duration::from_secs(1);
+        for (request_time, idle_time) in [(short, IDLE), (REQUEST, short)] {
+            let activity = Arc::new(Activity::new(request_time, idle_time, now));
+            assert_eq!(activity.look(now), Look::Again(now + short));
+            assert_eq!(activity.next_look(now), now + short);
+        }
+    }
+
+    #[test]
+    fn a_client_that_reads_nothing_is_overdue() {
+        let now = Instant::now();
+        let activity = activity(now);
+        let request = activity.begin(now);
+        request.answer_begins(100 << 20, now);
+        activity.blocked(Some(now));
+        assert_eq!(activity.look(now), Look::Again(now + REQUEST));
+        assert_eq!(activity.look(now + REQUEST), Look::Overdue);
+        activity.blocked(None);
+        assert_ne!(activity.look(now + REQUEST), Look::Overdue);
+    }
+
+    #[test]
+    fn the_slowest_request_counts() {
+        let now = Instant::now();
+        let activity = activity(now);
+        let (slow, quick) = (activity.begin(now), activity.begin(now));
+        assert_eq!(quick.reading_until(), now + REQUEST);
+        let deadline = quick.answer_begins(100 << 20, now);
+        assert_eq!(deadline, now + REQUEST + Duration::from_secs(100));
+        let at = now + 2 * REQUEST;
+        assert_eq!(activity.look(at), Look::Overdue, "the slow one");
+        drop(slow);
+        assert_eq!(activity.look(at), Look::Again(at + REQUEST));
+        assert_eq!(activity.look(deadline), Look::Overdue, "the quick one");
+        drop(quick);
+        assert_ne!(activity.look(deadline), Look::Overdue);
+    }
+}
