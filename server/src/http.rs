@@ -48,11 +48,145 @@
 //! left, and returns when no task has a generator any more.
 
 mod activity;
+mod app;
 mod auth;
 mod bulk;
+mod call;
 mod clients;
+mod connection;
 mod format;
+mod health;
+mod inspect;
+mod listen;
+mod metrics;
 mod negotiate;
+mod openapi;
 mod order;
 mod problem;
+mod stream;
+mod take;
 mod watched;
+
+use std::convert::Infallible;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{mpsc, watch};
+
+use self::app::App;
+use self::bulk::Bulk;
+use self::listen::Listening;
+use crate::access::Rights;
+use crate::drain::Drain;
+use crate::front::FrontCounters;
+use crate::limits::Limits;
+use crate::listener::Listener;
+use crate::namespaces::Namespaces;
+
+/// The settings of TLS at this moment: certificates change while the server runs.
+pub(crate) type TlsConfig = Arc<dyn Fn() -> Arc<rustls::ServerConfig> + Send + Sync>;
+
+/// What the front needs.
+pub(crate) struct Setup {
+    pub(crate) listeners: Vec<Listener>,
+    pub(crate) namespaces: Arc<Namespaces>,
+    pub(crate) rights: Arc<dyn Rights>,
+    /// For all TCP listeners; those of Unix sockets have none.
+    pub(crate) tls: Option<TlsConfig>,
+    pub(crate) limits: Limits,
+    /// Threads; as many as there are cores if none is given.
+    pub(crate) workers: Option<usize>,
+    pub(crate) drain: Drain,
+    /// The counters of the other fronts, by the front's name, for `/metrics`.
+    pub(crate) others: Vec<(&'static str, Arc<FrontCounters>)>,
+}
+
+/// The front, running.
+pub(crate) struct Front {
+    runtime: Runtime,
+    /// Each task has a sender; when all are gone, this ends.
+    tasks: mpsc::Receiver<Infallible>,
+    counters: Arc<FrontCounters>,
+}
+
+impl Front {
+    /// Begins to accept.
+    ///
+    /// # Errors
+    ///
+    /// When no thread can be had, or a listener can't be used without blocking.
+    pub(crate) fn start(setup: Setup) -> io::Result<Self> {
+        let workers = match setup.workers {
+            Some(workers) => workers,
+            None => std::thread::available_parallelism()?.get(),
+        };
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(workers)
+            .thread_name_fn(thread_name)
+            // Beside long answers, which are always ready to go on, sockets are looked at
+            // this often, counted in turns.
+            .event_interval(8)
+            .enable_io()
+            .enable_time()
+            .build()?;
+        let (ends, draining) = watch::channel(false);
+        setup.drain.on_begin(move || {
+            ends.send_replace(true);
+        });
+        let (task, tasks) = mpsc::channel(1);
+        let app = Arc::new(App::new(&setup, workers));
+        let counters = Arc::clone(&app.counters);
+        let listening = Listening::new(&setup, app, draining, Bulk::of_one(workers), task);
+        {
+            let _in_runtime = runtime.enter();
+            for listener in setup.listeners {
+                let accepting = listening.clone().accept_from(listener)?;
+                runtime.spawn(accepting);
+            }
+        }
+        Ok(Self {
+            runtime,
+            tasks,
+            counters,
+        })
+    }
+
+    /// Its counters, which may be kept.
+    pub(crate) fn counters(&self) -> &Arc<FrontCounters> {
+        &self.counters
+    }
+
+    /// Waits until all connections have ended after [`Drain::begin`], but no longer than
+    /// this; then ends those that have not. Answers whether all ended by themselves.
+    pub(crate) fn join(self, deadline: Instant) -> bool {
+        let Self {
+            runtime, mut tasks, ..
+        } = self;
+        let ended = runtime.block_on(async {
+            let all = tasks.recv();
+            tokio::time::timeout_at(deadline.into(), all).await.is_ok()
+        });
+        // A namespace that is being opened can't be interrupted.
+        runtime.shutdown_timeout(LAST_PATIENCE);
+        ended
+    }
+}
+
+/// How long the end waits for threads that are blocked by a store.
+const LAST_PATIENCE: Duration = Duration::from_secs(2);
+
+fn thread_name() -> String {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    // Only a number for a name.
+    format!("ringflake-http-{}", NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+impl fmt::Debug for Front {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Front").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,150 @@
+//! What all requests share, and the way from a path to what answers it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::http::{Method, Request, Uri};
+use axum::routing::{get, post};
+use tokio::sync::Semaphore;
+
+use super::activity::InFlight;
+use super::bulk::Bulk;
+use super::problem::{Kind, Problem};
+use super::{Setup, health, inspect, metrics, openapi, take};
+use crate::access::Rights;
+use crate::drain::Drain;
+use crate::front::FrontCounters;
+use crate::limits::Limits;
+use crate::namespaces::{Namespace, Namespaces, OpenError};
+
+/// What all requests share.
+pub(super) struct App {
+    pub(super) namespaces: Arc<Namespaces>,
+    pub(super) rights: Arc<dyn Rights>,
+    pub(super) limits: Limits,
+    pub(super) drain: Drain,
+    pub(super) bulk: Bulk,
+    pub(super) counters: Arc<FrontCounters>,
+    /// The counters of all fronts, this one among them, by name.
+    pub(super) fronts: Vec<(&'static str, Arc<FrontCounters>)>,
+    pub(super) openapi: Bytes,
+}
+
+impl App {
+    pub(super) fn new(setup: &Setup, workers: usize) -> Self {
+        let counters = Arc::new(FrontCounters::default());
+        let mut fronts = setup.others.clone();
+        fronts.push(("http", Arc::clone(&counters)));
+        Self {
+            namespaces: Arc::clone(&setup.namespaces),
+            rights: Arc::clone(&setup.rights),
+            limits: setup.limits.clone(),
+            drain: setup.drain.clone(),
+            bulk: Bulk::new(workers),
+            counters,
+            fronts,
+            openapi: openapi::document(&setup.limits).into(),
+        }
+    }
+
+    /// The way from a path to what answers it.
+    pub(super) fn router(self: Arc<Self>) -> Router {
+        Router::new()
+            .route("/v1/ids", post(take::take))
+            .route("/v1/ids/{id}", get(inspect::inspect))
+            .route("/livez", get(health::livez))
+            .route("/readyz", get(health::readyz))
+            .route("/metrics", get(metrics::metrics))
+            .route("/openapi.json", get(openapi::openapi))
+            .fallback(not_found)
+            .method_not_allowed_fallback(method_not_allowed)
+            .with_state(self)
+    }
+
+    /// The namespace of this name, opened if that is allowed.
+    pub(super) async fn namespace(
+        &self,
+        name: &str,
+        context: &Context,
+    ) -> Result<Arc<Namespace>, Problem> {
+        if let Some(namespace) = self.namespaces.get(name) {
+            return Ok(namespace);
+        }
+        let opening = tokio::task::spawn_blocking({
+            let namespaces = Arc::clone(&self.namespaces);
+            let name = name.to_owned();
+            move || namespaces.open(&name)
+        });
+        let until = context.request.reading_until();
+        match tokio::time::timeout_at(until.into(), opening).await {
+            Ok(Ok(Ok(namespace))) => Ok(namespace),
+            Ok(Ok(Err(error))) => Err(refused(&error)),
+            // It goes on, and the next request may find it.
+            Err(_) => Err(cannot_open("its store takes long to answer")),
+            Ok(Err(_)) => Err(cannot_open("it failed")),
+        }
+    }
+}
+
+/// When a store may answer again.
+const SOON: Duration = Duration::from_secs(1);
+
+fn cannot_open(why: &str) -> Problem {
+    let detail = format!(
+        "the namespace can't be opened: {why}. Try again; if it lasts, the log of the server \
+         has more"
+    );
+    Problem::new(Kind::CANNOT_OPEN, detail).retry_after(SOON)
+}
+
+fn refused(error: &OpenError) -> Problem {
+    match error {
+        OpenError::Unknown => Problem::new(Kind::UNKNOWN_NAMESPACE, error.to_string()),
+        OpenError::Name(_) => Problem::invalid(error.to_string()),
+        OpenError::TooMany { .. } => Problem::new(Kind::TOO_MANY_NAMESPACES, error.to_string()),
+        OpenError::Stopping => Problem::new(Kind::BUSY, error.to_string()).retry_after(SOON),
+        // The rest names files and servers, which are not the client's business. It is logged.
+        _ => cannot_open("it was refused"),
+    }
+}
+
+/// What a request knows of its connection.
+#[derive(Clone, Debug)]
+pub(super) struct Context {
+    pub(super) request: Arc<InFlight>,
+    /// The client's places for long answers.
+    pub(super) bulk: Arc<Semaphore>,
+}
+
+impl Context {
+    /// That of this request, which `call` has put there.
+    pub(super) fn of<B>(request: &Request<B>) -> Result<Self, Problem> {
+        let context = request.extensions().get().cloned();
+        context.ok_or_else(|| Problem::new(Kind::BUSY, "the connection ends: try again"))
+    }
+}
+
+/// Counts on one more thread than its own.
+pub(super) fn count(count: &std::sync::atomic::AtomicU64, more: u64) {
+    // A figure, which orders nothing.
+    count.fetch_add(more, Ordering::Relaxed);
+}
+
+async fn not_found() -> Problem {
+    Problem::new(
+        Kind::NOT_FOUND,
+        "there is nothing at this path: ask for /openapi.json, which says what there is",
+    )
+}
+
+async fn method_not_allowed(method: Method, uri: Uri) -> Problem {
+    let detail = if uri.path() == "/v1/ids" && method == Method::GET {
+        "a take uses IDs up, and an answer to GET may be repeated by caches: use POST"
+    } else {
+        "the path has not this method: use one of those in the field Allow"
+    };
+    Problem::new(Kind::METHOD_NOT_ALLOWED, detail)
+}

@@ -1,0 +1,132 @@
+//! A request, from its connection to its answer.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{self, Poll};
+use std::time::Instant;
+
+use axum::Router;
+use axum::body::{Body, Bytes, HttpBody};
+use axum::http::header::{CACHE_CONTROL, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderValue, Request};
+use axum::response::{IntoResponse, Response};
+use hyper::body::{Frame, Incoming, SizeHint};
+use tokio::sync::Semaphore;
+use tower::Service;
+
+use super::activity::{Activity, InFlight};
+use super::app::{App, Context, count};
+use super::problem::{Kind, Problem};
+
+/// The most bytes of a request's URI and header fields.
+pub(super) const HEAD_BYTES: usize = 16 << 10;
+/// Of its URI alone.
+pub(super) const URI_BYTES: usize = 8 << 10;
+
+/// What answers the requests of one connection.
+#[derive(Clone)]
+pub(super) struct Calls {
+    pub(super) app: Arc<App>,
+    pub(super) router: Router,
+    pub(super) activity: Arc<Activity>,
+    pub(super) bulk: Arc<Semaphore>,
+}
+
+impl hyper::service::Service<Request<Incoming>> for Calls {
+    type Response = axum::http::Response<Answer>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let in_flight = Arc::new(self.activity.begin(Instant::now()));
+        let app = Arc::clone(&self.app);
+        let context = Context {
+            request: Arc::clone(&in_flight),
+            bulk: Arc::clone(&self.bulk),
+        };
+        let mut router = self.router.clone();
+        Box::pin(async move {
+            let mut response = match check_head(&request) {
+                Err(problem) => problem.into_response(),
+                Ok(()) => {
+                    let mut request = request.map(Body::new);
+                    request.extensions_mut().insert(context);
+                    // A router is always ready.
+                    let Ok(response) = router.call(request).await;
+                    response
+                }
+            };
+            finish(&mut response);
+            count(&app.counters.requests, 1);
+            if response.status().is_client_error() || response.status().is_server_error() {
+                count(&app.counters.errors, 1);
+            }
+            Ok(response.map(|body| Answer {
+                body,
+                _in_flight: in_flight,
+            }))
+        })
+    }
+}
+
+/// What every answer has.
+fn finish(response: &mut Response) {
+    let headers = response.headers_mut();
+    // An ID that a cache repeats is one that comes twice.
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+}
+
+/// That the head is within its limits.
+fn check_head<B>(request: &Request<B>) -> Result<(), Problem> {
+    let uri = request.uri();
+    let query = uri.query().map_or(0, |query| query.len() + 1);
+    let uri_bytes = uri.path().len() + query;
+    if uri_bytes > URI_BYTES {
+        let detail = format!(
+            "the URI is longer than {URI_BYTES} bytes, which is the limit: give a shorter one, or \
+             a JSON body"
+        );
+        return Err(Problem::new(Kind::URI_TOO_LONG, detail));
+    }
+    let fields = request.headers().iter();
+    // As they are counted in HTTP/2: a field has 32 bytes besides its name and value.
+    let field_bytes = fields.map(|(name, value)| name.as_str().len() + value.len() + 32);
+    if uri_bytes + field_bytes.sum::<usize>() > HEAD_BYTES {
+        let detail = format!(
+            "the URI and the header fields have more than {HEAD_BYTES} bytes, which is the \
+             limit, each field with 32 bytes besides its name and value: send fewer or shorter \
+             ones"
+        );
+        return Err(Problem::new(Kind::HEAD_TOO_LARGE, detail));
+    }
+    Ok(())
+}
+
+/// The body of an answer, whose request is in flight until it has been handed over.
+pub(super) struct Answer {
+    body: Body,
+    _in_flight: Arc<InFlight>,
+}
+
+impl HttpBody for Answer {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut task::Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

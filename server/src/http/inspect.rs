@@ -1,0 +1,108 @@
+//! `GET /v1/ids/{id}`.
+
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::Request;
+use axum::response::{IntoResponse, Response};
+use ringflake::Parts;
+use serde::Serialize;
+
+use super::app::App;
+use super::format::Format;
+use super::order::{Query, check_name};
+use super::problem::{Kind, Problem};
+use super::{auth, negotiate};
+use crate::access::Role;
+
+/// What an ID consists of.
+#[derive(Serialize)]
+struct Inspected<'a> {
+    namespace: &'a str,
+    id: &'a str,
+    /// None after the year 9999, which has no such text.
+    time: Option<String>,
+    unix_ms: u64,
+    tick: u64,
+    node: u64,
+    sequence: u64,
+}
+
+/// Answers with the parts of an ID.
+pub(super) async fn inspect(
+    State(app): State<Arc<App>>,
+    request: Request<Body>,
+) -> Result<Response, Problem> {
+    let (head, _) = request.into_parts();
+    auth::require(&*app.rights, &head.headers, Role::Inspect)?;
+    negotiate::require(&head.headers, "application/json")?;
+    let query = Query::read(head.uri.query(), &["namespace", "format"])?;
+    let name = query.get("namespace").ok_or_else(|| {
+        Problem::invalid("there is no namespace: give it in the query, as in ?namespace=orders")
+    })?;
+    check_name(name)?;
+    let format = query
+        .get("format")
+        .map_or(Ok(Format::default()), Format::named)?;
+    // As it stands there: an ID has no character that is escaped.
+    let text = head.uri.path().rsplit('/').next().unwrap_or_default();
+    let id = format.read(text)?;
+    // A look does not begin a namespace.
+    let namespace = app.namespaces.get(name).ok_or_else(|| {
+        let detail = "no namespace of this name is in use: take an ID of it first, or give \
+                      another";
+        Problem::new(Kind::UNKNOWN_NAMESPACE, detail)
+    })?;
+    let parts = namespace.generator.inspect(id).map_err(|_| {
+        let detail = "the ID is none of this namespace's: give the namespace and the format that \
+                      it was taken with";
+        Problem::new(Kind::FOREIGN_ID, detail)
+    })?;
+    let Parts {
+        tick,
+        node,
+        sequence,
+        unix_ms,
+        ..
+    } = parts;
+    let inspected = Inspected {
+        namespace: name,
+        id: text,
+        time: time(unix_ms),
+        unix_ms,
+        tick,
+        node,
+        sequence,
+    };
+    Ok(Json(inspected).into_response())
+}
+
+/// As RFC 3339 has it.
+fn time(unix_ms: u64) -> Option<String> {
+    /// The first millisecond of the year 10,000.
+    const END: u64 = 253_402_300_800_000;
+
+    let time = (unix_ms < END).then(|| UNIX_EPOCH + Duration::from_millis(unix_ms))?;
+    Some(humantime::format_rfc3339_millis(time).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_written_as_rfc_3339_has_it() {
+        let text = |unix_ms| time(unix_ms);
+        assert_eq!(text(0).unwrap(), "1970-01-01T00:00:00.000Z");
+        assert_eq!(text(1_730_000_000_007).unwrap(), "2024-10-27T03:33:20.007Z");
+        assert_eq!(
+            text(253_402_300_799_999).unwrap(),
+            "9999-12-31T23:59:59.999Z"
+        );
+        assert_eq!(text(253_402_300_800_000), None);
+        assert_eq!(text(u64::MAX), None);
+    }
+}

@@ -1,0 +1,200 @@
+//! Accepting connections.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+#[cfg(unix)]
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{mpsc, watch};
+use tokio_rustls::TlsAcceptor;
+
+use super::app::{App, count};
+#[cfg(unix)]
+use super::clients::Client;
+use super::clients::{Clients, Seat};
+use super::connection::{Protocol, Shared, serve};
+use super::problem::{Kind, PROBLEM_JSON, Problem};
+use super::{Setup, TlsConfig};
+use crate::listener::Listener;
+
+/// How long to wait after an error of the system, most often that it has no more files.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// What all listeners share.
+#[derive(Clone)]
+pub(super) struct Listening {
+    shared: Shared,
+    clients: Arc<Clients>,
+    tls: Option<TlsConfig>,
+    /// Held by every task until its end.
+    task: mpsc::Sender<Infallible>,
+}
+
+impl Listening {
+    pub(super) fn new(
+        setup: &Setup,
+        app: Arc<App>,
+        draining: watch::Receiver<bool>,
+        bulk_of_one: usize,
+        task: mpsc::Sender<Infallible>,
+    ) -> Self {
+        let limits = &setup.limits;
+        Self {
+            clients: Arc::new(Clients::new(
+                limits.connections,
+                limits.connections_per_client,
+                bulk_of_one,
+            )),
+            shared: Shared {
+                router: Arc::clone(&app).router(),
+                app,
+                protocol: Protocol::new(),
+                draining,
+            },
+            tls: setup.tls.clone(),
+            task,
+        }
+    }
+
+    /// Accepts from this listener until the server drains, and closes it then.
+    ///
+    /// # Errors
+    ///
+    /// When it can't be used without blocking.
+    pub(super) fn accept_from(
+        self,
+        listener: Listener,
+    ) -> io::Result<Pin<Box<dyn Future<Output = ()> + Send>>> {
+        match listener {
+            Listener::Tcp(listener) => {
+                listener.set_nonblocking(true)?;
+                let listener = TcpListener::from_std(listener)?;
+                Ok(Box::pin(self.accept_tcp(listener)))
+            }
+            #[cfg(unix)]
+            Listener::Unix(listener) => {
+                listener.set_nonblocking(true)?;
+                let listener = UnixListener::from_std(listener)?;
+                Ok(Box::pin(self.accept_unix(listener)))
+            }
+        }
+    }
+
+    async fn accept_tcp(self, listener: TcpListener) {
+        while let Some((stream, from)) = self.next(|| listener.accept()).await {
+            // Answers are whole when they are written.
+            let _ = stream.set_nodelay(true);
+            match self.clients.admit(from.ip().into()) {
+                Some(seat) => self.spawn(tcp(self.clone(), stream, seat)),
+                None => {
+                    self.count_turned_away();
+                    if self.tls.is_none() {
+                        turn_away(|answer| stream.try_write(answer));
+                    }
+                }
+            }
+        }
+    }
+
+    #[cfg(unix)]
+    async fn accept_unix(self, listener: UnixListener) {
+        while let Some((stream, _)) = self.next(|| listener.accept()).await {
+            // Who can't be known is nobody in particular.
+            let user = stream.peer_cred().map_or(u32::MAX, |peer| peer.uid());
+            match self.clients.admit(Client::User(user)) {
+                Some(seat) => self.spawn(unix(self.clone(), stream, seat)),
+                None => {
+                    self.count_turned_away();
+                    turn_away(|answer| stream.try_write(answer));
+                }
+            }
+        }
+    }
+
+    /// The next connection; none when the server drains.
+    async fn next<T, F>(&self, accept: impl Fn() -> F) -> Option<T>
+    where
+        F: Future<Output = io::Result<T>>,
+    {
+        let mut draining = self.shared.draining.clone();
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                _ = draining.wait_for(|is_draining| *is_draining) => return None,
+                accepted = accept() => accepted,
+            };
+            match accepted {
+                Ok(accepted) => return Some(accepted),
+                Err(error) if is_of_connection(&error) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "no connection can be accepted");
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    fn spawn(&self, connection: impl Future<Output = ()> + Send + 'static) {
+        let counters = &self.shared.app.counters;
+        count(&counters.accepted, 1);
+        let (task, counters) = (self.task.clone(), Arc::clone(counters));
+        tokio::spawn(async move {
+            connection.await;
+            count(&counters.closed, 1);
+            drop(task);
+        });
+    }
+
+    fn count_turned_away(&self) {
+        count(&self.shared.app.counters.turned_away, 1);
+    }
+}
+
+/// Whether only the connection that came is lost.
+fn is_of_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    matches!(
+        error.kind(),
+        ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted
+    )
+}
+
+async fn tcp(listening: Listening, stream: TcpStream, seat: Seat) {
+    let Some(tls) = &listening.tls else {
+        return serve(stream, seat, listening.shared).await;
+    };
+    let handshake = TlsAcceptor::from(tls()).accept(stream);
+    let most = listening.shared.app.limits.request_time;
+    // One that fails or takes too long is no connection yet.
+    if let Ok(Ok(stream)) = tokio::time::timeout(most, handshake).await {
+        serve(stream, seat, listening.shared).await;
+    }
+}
+
+#[cfg(unix)]
+async fn unix(listening: Listening, stream: UnixStream, seat: Seat) {
+    serve(stream, seat, listening.shared).await;
+}
+
+/// Says in few words, which fit into any socket's buffer, that there is no place.
+fn turn_away(write: impl FnOnce(&[u8]) -> io::Result<usize>) {
+    let detail = "there are as many connections as there may be, of all clients or of this one: \
+                  close some, or try again";
+    let body = Problem::new(Kind::BUSY, detail)
+        .retry_after(Duration::from_secs(1))
+        .to_json();
+    let mut answer = format!(
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: {PROBLEM_JSON}\r\ncontent-length: {}\r\n\
+         retry-after: 1\r\ncache-control: no-store\r\nconnection: close\r\n\r\n",
+        body.len()
+    )
+    .into_bytes();
+    answer.extend_from_slice(&body);
+    // Whoever does not read it sees the end of the connection.
+    let _ = write(&answer);
+}

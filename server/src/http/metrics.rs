@@ -1,0 +1,100 @@
+//! `GET /metrics`: the figures of the server, as Prometheus reads them.
+
+use std::fmt::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+
+use super::app::App;
+use super::problem::Problem;
+use super::{auth, negotiate};
+use crate::access::Role;
+use crate::front::FrontCounters;
+
+/// The text format of Prometheus.
+const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// A counter of fronts: its name, what it counts, and where it is.
+type Counter = (&'static str, &'static str, fn(&FrontCounters) -> &AtomicU64);
+
+const COUNTERS: [Counter; 6] = [
+    (
+        "connections_accepted",
+        "Connections that were accepted.",
+        |of| &of.accepted,
+    ),
+    (
+        "connections_turned_away",
+        "Connections that were closed at once, since there were too many.",
+        |of| &of.turned_away,
+    ),
+    (
+        "connections_closed",
+        "Connections that have ended, of the accepted.",
+        |of| &of.closed,
+    ),
+    ("requests", "Requests that were answered.", |of| {
+        &of.requests
+    }),
+    (
+        "request_errors",
+        "Requests that were answered with an error.",
+        |of| &of.errors,
+    ),
+    ("ids", "IDs that were sent.", |of| &of.ids),
+];
+
+/// Answers with all figures.
+pub(super) async fn metrics(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    auth::require(&*app.rights, &headers, Role::Admin)?;
+    negotiate::require(&headers, "text/plain")?;
+    let mut text = String::new();
+    of_fronts(&app.fronts, &mut text);
+    Ok(([(CONTENT_TYPE, TEXT)], text).into_response())
+}
+
+/// The counters of the fronts.
+fn of_fronts(fronts: &[(&'static str, Arc<FrontCounters>)], text: &mut String) {
+    for (name, help, counter) in COUNTERS {
+        let name = format!("ringflake_server_{name}_total");
+        // Writing to a text does not fail.
+        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} counter");
+        for (front, counters) in fronts {
+            let value = counter(counters).load(Ordering::Relaxed);
+            let _ = writeln!(text, "{name}{{front=\"{front}\"}} {value}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_is_given_for_each_front() {
+        let (http, resp) = (FrontCounters::default(), FrontCounters::default());
+        http.ids.store(7, Ordering::Relaxed);
+        resp.errors.store(8, Ordering::Relaxed);
+        let mut text = String::new();
+        of_fronts(&[("http", http.into()), ("resp", resp.into())], &mut text);
+        for line in [
+            "# TYPE ringflake_server_ids_total counter",
+            "ringflake_server_ids_total{front=\"http\"} 7",
+            "ringflake_server_ids_total{front=\"resp\"} 0",
+            "ringflake_server_request_errors_total{front=\"resp\"} 8",
+        ] {
+            assert!(
+                text.lines().any(|own| own == line),
+                "{line} is not in\n{text}"
+            );
+        }
+        assert_eq!(text.lines().count(), COUNTERS.len() * 4);
+    }
+}

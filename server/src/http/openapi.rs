@@ -1,0 +1,351 @@
+//! `GET /openapi.json`.
+
+mod schemas;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value, json};
+
+use super::app::App;
+use super::negotiate;
+use super::order::BINARY_FACTOR;
+use super::problem::{Kind, PROBLEM_JSON, Problem};
+use crate::limits::Limits;
+
+/// Answers with the description of all this.
+pub(super) async fn openapi(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    negotiate::require(&headers, "application/json")?;
+    let content_type = [(CONTENT_TYPE, "application/json")];
+    Ok((content_type, app.openapi.clone()).into_response())
+}
+
+/// The description, with the limits of this server.
+pub(super) fn document(limits: &Limits) -> Vec<u8> {
+    let document = json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "ringflake",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Unique 64-bit IDs. An ID is given out once, whatever becomes of the \
+                            answer: one that does not arrive is lost, never sent again. Every \
+                            error is application/problem+json (RFC 9457); what is no HTTP at all \
+                            is answered with 400, and a head beyond all limits with 431, both \
+                            without a body.",
+            "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
+        },
+        // That of this document.
+        "servers": [{ "url": "/" }],
+        "paths": {
+            "/v1/ids": { "post": take(limits) },
+            "/v1/ids/{id}": { "get": inspect() },
+            "/livez": { "get": livez() },
+            "/readyz": { "get": readyz() },
+            "/metrics": { "get": metrics() },
+            "/openapi.json": { "get": this() },
+        },
+        "components": schemas::components(limits),
+    });
+    // Texts, numbers and maps of them can always be written.
+    serde_json::to_vec(&document).unwrap_or_default()
+}
+
+fn take(limits: &Limits) -> Value {
+    let large = limits.count.saturating_mul(BINARY_FACTOR);
+    json!({
+        "operationId": "take",
+        "summary": "Takes IDs",
+        "description": format!(
+            "Give the namespace in the query or in the body; the body's members count where both \
+             have one. An answer of application/octet-stream may have up to {large} IDs, and an \
+             answer in HTTP/1.0 as text up to 1024. A long answer is made while it is sent. If it \
+             can't be finished, it ends early: application/octet-stream before its \
+             Content-Length, another type without the last chunk, and in HTTP/2 the stream is \
+             reset. The IDs of such an answer are used up as well. The format is that of text; \
+             application/octet-stream has none."
+        ),
+        "security": [{ "token": [] }, {}],
+        "parameters": [
+            query("namespace", false, "#/components/schemas/Namespace", "orders"),
+            query("count", false, "#/components/schemas/Count", 1),
+            query("format", false, "#/components/schemas/Format", "decimal"),
+        ],
+        "requestBody": {
+            "required": false,
+            "content": { "application/json": {
+                "schema": { "$ref": "#/components/schemas/Order" },
+                "example": { "namespace": "orders", "count": 2 },
+            } },
+        },
+        "responses": responses(
+            json!({
+                "description": "The IDs, as many as were asked for.",
+                "headers": headers(),
+                "content": {
+                    "application/json": { "schema": { "$ref": "#/components/schemas/Ids" } },
+                    "text/plain": { "schema": {
+                        "type": "string",
+                        "description": "One ID a line.",
+                    } },
+                    "application/octet-stream": { "schema": {
+                        "type": "string",
+                        "format": "binary",
+                        "description": "8 bytes an ID: its number, little-endian.",
+                    } },
+                },
+                "links": { "inspect": {
+                    "operationId": "inspect",
+                    "parameters": {
+                        "path.id": "$response.body#/ids/0",
+                        "query.namespace": "$response.body#/namespace",
+                    },
+                } },
+            }),
+            &[
+                Kind::MALFORMED, Kind::UNAUTHENTICATED, Kind::FORBIDDEN, Kind::UNKNOWN_NAMESPACE,
+                Kind::METHOD_NOT_ALLOWED, Kind::NOT_ACCEPTABLE, Kind::TIMEOUT,
+                Kind::TOO_MANY_NAMESPACES, Kind::BODY_TOO_LARGE, Kind::URI_TOO_LONG,
+                Kind::UNSUPPORTED_MEDIA_TYPE, Kind::INVALID, Kind::HEAD_TOO_LARGE,
+                Kind::CANNOT_ISSUE, Kind::BUSY, Kind::CANNOT_OPEN,
+            ],
+        ),
+    })
+}
+
+fn inspect() -> Value {
+    json!({
+        "operationId": "inspect",
+        "summary": "Takes an ID apart",
+        "security": [{ "token": [] }, {}],
+        "parameters": [
+            {
+                "name": "id",
+                "in": "path",
+                "required": true,
+                "description": "The ID, in the format that the query names.",
+                "schema": { "$ref": "#/components/schemas/Id" },
+            },
+            query("namespace", true, "#/components/schemas/Namespace", "orders"),
+            query("format", false, "#/components/schemas/Format", "decimal"),
+        ],
+        "responses": responses(
+            json!({
+                "description": "Its parts.",
+                "headers": headers(),
+                "content": { "application/json": {
+                    "schema": { "$ref": "#/components/schemas/Inspected" },
+                } },
+            }),
+            &[
+                Kind::UNAUTHENTICATED, Kind::FORBIDDEN, Kind::UNKNOWN_NAMESPACE, Kind::FOREIGN_ID,
+                Kind::METHOD_NOT_ALLOWED, Kind::NOT_ACCEPTABLE, Kind::URI_TOO_LONG, Kind::INVALID,
+                Kind::HEAD_TOO_LARGE,
+            ],
+        ),
+    })
+}
+
+/// What every operation without parameters may answer.
+const OF_ALL: [Kind; 4] = [
+    Kind::METHOD_NOT_ALLOWED,
+    Kind::NOT_ACCEPTABLE,
+    Kind::URI_TOO_LONG,
+    Kind::HEAD_TOO_LARGE,
+];
+
+fn livez() -> Value {
+    json!({
+        "operationId": "livez",
+        "summary": "Whether the server runs",
+        "responses": responses(text("The server runs."), &OF_ALL),
+    })
+}
+
+fn readyz() -> Value {
+    let answer = |description: &str| {
+        json!({
+            "description": description,
+            "headers": headers(),
+            "content": { "application/json": {
+                "schema": { "$ref": "#/components/schemas/Readiness" },
+            } },
+        })
+    };
+    let mut responses = responses(answer("All namespaces can issue IDs."), &OF_ALL);
+    responses["503"] = answer("One can't, or the server is about to end.");
+    json!({
+        "operationId": "readyz",
+        "summary": "Whether IDs can be issued, and for how long if no store answers",
+        "description": "Only a client that may read the figures of all namespaces sees each by \
+                        itself.",
+        "security": [{ "token": [] }, {}],
+        "responses": responses,
+    })
+}
+
+fn metrics() -> Value {
+    let mut kinds = vec![Kind::UNAUTHENTICATED, Kind::FORBIDDEN];
+    kinds.extend(OF_ALL);
+    json!({
+        "operationId": "metrics",
+        "summary": "The figures of the server, in the text format of Prometheus",
+        "security": [{ "token": [] }, {}],
+        "responses": responses(text("The figures."), &kinds),
+    })
+}
+
+fn this() -> Value {
+    json!({
+        "operationId": "openapi",
+        "summary": "This document",
+        "responses": responses(
+            json!({
+                "description": "This document.",
+                "headers": headers(),
+                "content": { "application/json": { "schema": { "type": "object" } } },
+            }),
+            &OF_ALL,
+        ),
+    })
+}
+
+fn text(description: &str) -> Value {
+    json!({
+        "description": description,
+        "headers": headers(),
+        "content": { "text/plain": { "schema": { "type": "string" } } },
+    })
+}
+
+fn query(name: &str, required: bool, schema: &str, example: impl Into<Value>) -> Value {
+    let example: Value = example.into();
+    json!({
+        "name": name,
+        "in": "query",
+        "required": required,
+        "schema": { "$ref": schema },
+        "example": example,
+    })
+}
+
+/// What every answer has.
+fn headers() -> Value {
+    json!({
+        "Cache-Control": { "$ref": "#/components/headers/CacheControl" },
+        "X-Content-Type-Options": { "$ref": "#/components/headers/ContentTypeOptions" },
+    })
+}
+
+/// The answers of an operation: 200, and these errors.
+fn responses(ok: Value, kinds: &[Kind]) -> Value {
+    let mut by_status: BTreeMap<u16, Vec<Kind>> = BTreeMap::new();
+    for kind in kinds {
+        by_status
+            .entry(kind.status.as_u16())
+            .or_default()
+            .push(*kind);
+    }
+    let mut responses = Map::from_iter([("200".to_owned(), ok)]);
+    for (status, kinds) in by_status {
+        responses.insert(status.to_string(), error(&kinds));
+    }
+    responses.into()
+}
+
+/// The answer with one of these errors, which have one status.
+fn error(kinds: &[Kind]) -> Value {
+    let titles: Vec<&str> = kinds.iter().map(|kind| kind.title).collect();
+    let names: Vec<String> = kinds.iter().map(|kind| kind.urn()).collect();
+    let mut headers = headers();
+    for kind in kinds {
+        for (name, reference) in kind.headers() {
+            headers[name] = json!({ "$ref": reference });
+        }
+    }
+    json!({
+        "description": format!("{}.", titles.join("; or: ")),
+        "headers": headers,
+        "content": { PROBLEM_JSON: { "schema": {
+            "allOf": [
+                { "$ref": "#/components/schemas/Problem" },
+                { "properties": { "type": { "enum": names } } },
+            ],
+        } } },
+    })
+}
+
+impl Kind {
+    /// The header fields of such an error, and where they are described.
+    fn headers(self) -> Vec<(&'static str, &'static str)> {
+        match self.status.as_u16() {
+            401 | 403 => vec![("WWW-Authenticate", "#/components/headers/WwwAuthenticate")],
+            405 => vec![("Allow", "#/components/headers/Allow")],
+            503 => vec![("Retry-After", "#/components/headers/RetryAfter")],
+            _ => Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read() -> Value {
+        let limits = Limits {
+            count: 1000,
+            ..Limits::default()
+        };
+        serde_json::from_slice(&document(&limits)).unwrap()
+    }
+
+    /// Calls `each` for every reference below.
+    fn references(value: &Value, each: &mut impl FnMut(&str)) {
+        match value {
+            Value::Object(members) => {
+                if let Some(Value::String(reference)) = members.get("$ref") {
+                    each(reference);
+                }
+                members.values().for_each(|value| references(value, each));
+            }
+            Value::Array(items) => items.iter().for_each(|value| references(value, each)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn every_reference_leads_somewhere() {
+        let document = read();
+        let mut count = 0;
+        references(&document, &mut |reference| {
+            count += 1;
+            let pointer = reference.strip_prefix('#').unwrap();
+            assert!(document.pointer(pointer).is_some(), "{reference}");
+        });
+        assert!(count > 20, "{count}");
+    }
+
+    #[test]
+    fn every_kind_of_error_is_described() {
+        let text = read().to_string();
+        for kind in Kind::ALL {
+            // What has no path can't be described with one.
+            let is_there = text.contains(&format!("\"{}\"", kind.urn()));
+            assert_eq!(is_there, *kind != Kind::NOT_FOUND, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn the_limits_are_those_of_the_server() {
+        let document = read();
+        assert_eq!(document["components"]["schemas"]["Count"]["maximum"], 1000);
+        let description = document["paths"]["/v1/ids"]["post"]["description"].to_string();
+        assert!(description.contains("16000"), "{description}");
+    }
+}
