@@ -65,6 +65,8 @@ mod order;
 mod problem;
 mod stream;
 mod take;
+#[cfg(test)]
+mod tests;
 mod watched;
 
 use std::convert::Infallible;

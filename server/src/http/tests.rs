@@ -1,0 +1,11 @@
+//! The front over sockets, each test with one of its own.
+
+mod drain;
+mod errors;
+mod http2;
+mod limits;
+mod quiet;
+mod served;
+mod slow;
+mod takes;
+mod wire;

@@ -1,0 +1,208 @@
+//! Each error, as a client sees it.
+
+use std::sync::Arc;
+
+use super::super::call::{HEAD_BYTES, URI_BYTES};
+use super::served::{Tokens, serve};
+
+#[test]
+fn an_error_says_what_it_is() {
+    let served = serve(|setup| {
+        setup.limits.count = 10;
+        setup.limits.request_bytes = 1000;
+    });
+    let json = "content-type: application/json";
+    let long = format!("/v1/ids?namespace={}", "a".repeat(URI_BYTES));
+    let many: Vec<String> = (0..32)
+        .map(|n| format!("x-{n}: {}", "a".repeat(HEAD_BYTES / 32)))
+        .collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let large = format!("{{\"namespace\":\"{}\"}}", "a".repeat(1000));
+    for (method, path, headers, body, status, kind) in [
+        ("GET", "/", &[][..], "", 404, "not-found"),
+        ("POST", "/v1/ids/", &[], "", 404, "not-found"),
+        ("GET", "/v1/ids", &[], "", 405, "method-not-allowed"),
+        (
+            "DELETE",
+            "/v1/ids/7?namespace=orders",
+            &[],
+            "",
+            405,
+            "method-not-allowed",
+        ),
+        ("POST", "/metrics", &[], "", 405, "method-not-allowed"),
+        (
+            "POST",
+            "/v1/ids?namespace=orders",
+            &["accept: image/png"],
+            "",
+            406,
+            "not-acceptable",
+        ),
+        (
+            "GET",
+            "/livez",
+            &["accept: image/png"],
+            "",
+            406,
+            "not-acceptable",
+        ),
+        (
+            "GET",
+            "/readyz",
+            &["accept: text/plain"],
+            "",
+            406,
+            "not-acceptable",
+        ),
+        (
+            "POST",
+            "/v1/ids?namespace=orders",
+            &[json],
+            &large,
+            413,
+            "body-too-large",
+        ),
+        ("POST", &long, &[], "", 414, "uri-too-long"),
+        (
+            "POST",
+            "/v1/ids?namespace=orders",
+            &[],
+            "{}",
+            415,
+            "unsupported-media-type",
+        ),
+        (
+            "POST",
+            "/v1/ids?namespace=orders",
+            &[json],
+            "{",
+            400,
+            "malformed",
+        ),
+        ("POST", "/v1/ids", &[], "", 422, "invalid"),
+        (
+            "POST",
+            "/v1/ids?namespace=orders&count=0",
+            &[],
+            "",
+            422,
+            "invalid",
+        ),
+        (
+            "POST",
+            "/v1/ids?namespace=orders&count=11",
+            &[],
+            "",
+            422,
+            "invalid",
+        ),
+        ("POST", "/v1/ids?namespace=Orders", &[], "", 422, "invalid"),
+        (
+            "POST",
+            "/v1/ids?namespace=nobody",
+            &[],
+            "",
+            404,
+            "unknown-namespace",
+        ),
+        (
+            "GET",
+            "/v1/ids/7?namespace=orders",
+            &[],
+            "",
+            404,
+            "unknown-namespace",
+        ),
+        ("GET", "/v1/ids/7", &[], "", 422, "invalid"),
+        (
+            "GET",
+            "/v1/ids/%37?namespace=orders",
+            &[],
+            "",
+            422,
+            "invalid",
+        ),
+        ("GET", "/livez", &many, "", 431, "head-too-large"),
+    ] {
+        let reply = served.connect().request(method, path, headers, body);
+        let found = (reply.status, reply.problem());
+        assert_eq!(found, (status, kind.to_owned()), "{method} {path}");
+        assert_eq!(
+            reply.headers["cache-control"], "no-store",
+            "{method} {path}"
+        );
+        assert_eq!(
+            reply.headers.contains_key("allow"),
+            status == 405,
+            "{method} {path}"
+        );
+    }
+    let reply = served.connect().get("/v1/ids");
+    assert_eq!(reply.headers["allow"], "POST");
+}
+
+#[test]
+fn a_chunked_body_has_its_limit_too() {
+    let served = serve(|setup| setup.limits.request_bytes = 1000);
+    let mut wire = served.connect();
+    wire.send("POST /v1/ids HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n");
+    wire.send(format!("7d0\r\n{}\r\n0\r\n\r\n", "a".repeat(2000)));
+    assert_eq!(wire.reply().problem(), "body-too-large");
+}
+
+#[test]
+fn a_token_gives_its_own_right_only() {
+    let served = serve(|setup| setup.rights = Arc::new(Tokens(true)));
+    let mut wire = served.connect();
+    let (take, inspect) = (
+        "authorization: Bearer take",
+        "authorization: Bearer inspect",
+    );
+    let admin = "authorization: Bearer admin";
+    let post = "/v1/ids?namespace=orders&format=text";
+    let reply = wire.post(post, &[take]);
+    let id = reply.json()["ids"][0].as_str().unwrap().to_owned();
+    let get = format!("/v1/ids/{id}?namespace=orders&format=text");
+    for (method, path, right, other) in [
+        ("POST", post, take, inspect),
+        ("GET", &get, inspect, take),
+        ("GET", "/metrics", admin, take),
+    ] {
+        assert_eq!(
+            wire.request(method, path, &[right], "").status,
+            200,
+            "{path}"
+        );
+        let reply = wire.request(method, path, &[other], "");
+        assert_eq!(
+            (reply.status, &*reply.problem()),
+            (403, "forbidden"),
+            "{path}"
+        );
+        for headers in [&[][..], &["authorization: Bearer nobody"]] {
+            let reply = wire.request(method, path, headers, "");
+            assert_eq!(
+                (reply.status, &*reply.problem()),
+                (401, "unauthenticated"),
+                "{path}"
+            );
+            assert!(reply.headers["www-authenticate"].starts_with("Bearer realm="));
+        }
+    }
+    // Whether it lives and is ready is everybody's to know, and the names are not.
+    assert_eq!(wire.get("/livez").status, 200);
+    assert_eq!(wire.get("/readyz").json().get("namespaces"), None);
+    let all = wire.request("GET", "/readyz", &[admin], "").json();
+    assert_eq!(all["namespaces"][0]["namespace"], "orders");
+}
+
+#[test]
+fn an_id_of_another_namespace_is_foreign() {
+    // The layout of a plain one has fewer than 64 bits, which shows.
+    let served = super::served::serve_few(1024, |_| {});
+    let mut wire = served.connect();
+    wire.post("/v1/ids?namespace=few", &[]);
+    let reply = wire.get("/v1/ids/-1?namespace=few");
+    assert_eq!((reply.status, &*reply.problem()), (404, "foreign-id"));
+}

@@ -1,0 +1,173 @@
+//! HTTP/2, by prior knowledge and by ALPN, with another implementation's client.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{Request, Version};
+use hyper::client::conn::http2::{SendRequest, handshake};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use ringflake_kit::{eventually, tls};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
+
+use super::served::{Served, serve};
+
+fn runtime() -> Runtime {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.worker_threads(1).enable_all().build().unwrap()
+}
+
+/// A client on this stream, and its connection, which ends when the server says so.
+async fn client(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+) -> (SendRequest<Body>, JoinHandle<hyper::Result<()>>) {
+    let (client, connection) = handshake(TokioExecutor::new(), TokioIo::new(stream))
+        .await
+        .unwrap();
+    (client, tokio::spawn(connection))
+}
+
+fn post(served: &Served, query: &str) -> Request<Body> {
+    let uri = format!("http://{}/v1/ids?{query}", served.at);
+    let request = Request::post(uri).header("accept", "application/octet-stream");
+    request.body(Body::empty()).unwrap()
+}
+
+/// The bytes of the answer, which is of HTTP/2.
+async fn bytes(
+    client: &mut SendRequest<Body>,
+    request: Request<Body>,
+) -> Result<Vec<u8>, axum::Error> {
+    let response = client.send_request(request).await.unwrap();
+    assert_eq!(response.version(), Version::HTTP_2);
+    assert_eq!(response.status(), 200);
+    let bytes = axum::body::to_bytes(Body::new(response.into_body()), usize::MAX).await?;
+    Ok(bytes.to_vec())
+}
+
+#[test]
+fn many_requests_share_a_connection() {
+    let served = serve(|_| {});
+    let mut ids: Vec<[u8; 8]> = runtime().block_on(async {
+        let stream = TcpStream::connect(served.at).await.unwrap();
+        let (client, _connection) = client(stream).await;
+        let answers: Vec<_> = (0..100)
+            .map(|number| {
+                let (mut client, count) =
+                    (client.clone(), if number % 10 == 0 { 20_000 } else { 3 });
+                let request = post(&served, &format!("namespace=orders&count={count}"));
+                tokio::spawn(async move { bytes(&mut client, request).await.unwrap() })
+            })
+            .collect();
+        let mut ids = Vec::new();
+        for answer in answers {
+            ids.extend_from_slice(answer.await.unwrap().as_chunks().0);
+        }
+        ids
+    });
+    let count = ids.len();
+    assert_eq!(count, 10 * 20_000 + 90 * 3);
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), count, "an ID came twice");
+    assert_eq!(served.counters().accepted.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn an_answer_that_can_t_be_finished_is_reset() {
+    let served = super::served::serve_few(100 << 10, |_| {});
+    runtime().block_on(async {
+        let stream = TcpStream::connect(served.at).await.unwrap();
+        let (mut client, _connection) = client(stream).await;
+        let request = post(&served, "namespace=few&count=200000");
+        assert!(bytes(&mut client, request).await.is_err());
+    });
+}
+
+#[test]
+fn the_end_is_said_by_goaway() {
+    let served = serve(|_| {});
+    let runtime = runtime();
+    let connection = runtime.block_on(async {
+        let stream = TcpStream::connect(served.at).await.unwrap();
+        let (mut client, connection) = client(stream).await;
+        bytes(&mut client, post(&served, "namespace=orders"))
+            .await
+            .unwrap();
+        // The client itself stays open.
+        std::mem::forget(client);
+        connection
+    });
+    assert!(served.end(Duration::from_secs(60)));
+    eventually("the client has seen it", || connection.is_finished());
+    runtime
+        .block_on(connection)
+        .unwrap()
+        .expect("it is no error");
+}
+
+#[test]
+fn tls_agrees_on_http2() {
+    let config = Arc::new(server_config());
+    let served = serve(|setup| setup.tls = Some(Arc::new(move || Arc::clone(&config))));
+    runtime().block_on(async {
+        let stream = TcpStream::connect(served.at).await.unwrap();
+        let connector = tokio_rustls::TlsConnector::from(Arc::new(client_config()));
+        let name = ServerName::try_from("localhost").unwrap();
+        let stream = connector.connect(name, stream).await.unwrap();
+        assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
+        let (mut client, _connection) = client(stream).await;
+        let ids = bytes(&mut client, post(&served, "namespace=orders&count=20000"))
+            .await
+            .unwrap();
+        assert_eq!(ids.len(), 160_000);
+    });
+}
+
+#[test]
+fn a_handshake_that_never_ends_is_closed() {
+    let config = Arc::new(server_config());
+    let served = serve(|setup| {
+        setup.tls = Some(Arc::new(move || Arc::clone(&config)));
+        setup.limits.request_time = Duration::from_millis(300);
+    });
+    let mut wire = served.connect();
+    wire.send([22]);
+    wire.assert_closed();
+}
+
+fn provider() -> Arc<rustls::crypto::CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
+}
+
+fn server_config() -> rustls::ServerConfig {
+    let chain = CertificateDer::pem_file_iter(tls::file("server.pem")).unwrap();
+    let chain = chain.collect::<Result<Vec<_>, _>>().unwrap();
+    let key = PrivateKeyDer::from_pem_file(tls::file("server.key")).unwrap();
+    let builder = rustls::ServerConfig::builder_with_provider(provider());
+    let builder = builder.with_safe_default_protocol_versions().unwrap();
+    let mut config = builder
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .unwrap();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    config
+}
+
+fn client_config() -> rustls::ClientConfig {
+    let mut roots = rustls::RootCertStore::empty();
+    roots
+        .add(CertificateDer::from_pem_file(tls::file("ca.pem")).unwrap())
+        .unwrap();
+    let builder = rustls::ClientConfig::builder_with_provider(provider());
+    let builder = builder.with_safe_default_protocol_versions().unwrap();
+    let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    config
+}

@@ -1,0 +1,83 @@
+//! Connections, and what a full table does.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::atomic::Ordering;
+
+use ringflake_kit::eventually;
+use socket2::{Domain, Socket, Type};
+
+use super::served::serve;
+use super::wire::Wire;
+use crate::listener::Listener;
+
+#[test]
+fn a_full_table_turns_away_and_recovers() {
+    let served = serve(|setup| setup.limits.connections = 2);
+    let (mut one, two) = (served.connect(), served.connect());
+    // Both are seated once one is answered after the other was accepted.
+    let mut third = served.connect();
+    let reply = third.reply();
+    assert_eq!((reply.status, &*reply.problem()), (503, "busy"));
+    assert_eq!(reply.headers["retry-after"], "1");
+    assert_eq!(reply.headers["connection"], "close");
+    third.assert_closed();
+    // Who has a place is served as before.
+    let metrics = one.get("/metrics").text();
+    let away = "ringflake_server_connections_turned_away_total{front=\"http\"} 1\n";
+    assert!(metrics.contains(away), "{metrics}");
+    drop(two);
+    eventually("the place is free again", || {
+        let mut wire = served.connect();
+        wire.send("GET /livez HTTP/1.1\r\nhost: x\r\n\r\n");
+        wire.try_reply().is_ok_and(|reply| reply.status == 200)
+    });
+}
+
+/// From this address of the machine itself.
+fn connect_from(from: [u8; 4], to: SocketAddr) -> Wire {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    let from = SocketAddr::from((Ipv4Addr::from(from), 0));
+    socket.bind(&from.into()).unwrap();
+    socket.connect(&to.into()).unwrap();
+    Wire::new(TcpStream::from(socket))
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn one_client_leaves_room_for_another() {
+    let served = serve(|setup| setup.limits.connections_per_client = 1);
+    let mut one = connect_from([127, 0, 0, 1], served.at);
+    assert_eq!(one.get("/livez").status, 200);
+    let mut again = connect_from([127, 0, 0, 1], served.at);
+    assert_eq!(again.reply().problem(), "busy");
+    let mut other = connect_from([127, 0, 0, 2], served.at);
+    assert_eq!(other.get("/livez").status, 200);
+    assert_eq!(one.get("/livez").status, 200);
+}
+
+#[test]
+fn a_unix_socket_is_served_as_well() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let path = directory.path().join("http.sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    let served = serve(|setup| {
+        setup.listeners.push(Listener::Unix(listener));
+        setup.limits.connections_per_client = 1;
+    });
+    let mut one = Wire::new(UnixStream::connect(&path).unwrap());
+    assert_eq!(one.post("/v1/ids?namespace=orders", &[]).status, 200);
+    // Its user is a client of its own.
+    let mut again = Wire::new(UnixStream::connect(&path).unwrap());
+    assert_eq!(again.reply().problem(), "busy");
+    assert_eq!(served.connect().get("/livez").status, 200);
+}
+
+#[test]
+fn two_listeners_are_one_front() {
+    let second = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = second.local_addr().unwrap();
+    let served = serve(|setup| setup.listeners.push(Listener::Tcp(second)));
+    assert_eq!(Wire::connect(at).get("/livez").status, 200);
+    assert_eq!(served.counters().accepted.load(Ordering::Relaxed), 1);
+}

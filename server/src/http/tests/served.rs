@@ -1,0 +1,139 @@
+//! A front, its namespaces and its address.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use ringflake::{CachedGenerator, Shutdown};
+use ringflake_kit::eventually;
+use ringflake_kit::small;
+use tempfile::TempDir;
+
+use super::super::{Front, Setup};
+use super::wire::Wire;
+use crate::access::{Rights, Role};
+use crate::drain::Drain;
+use crate::front::FrontCounters;
+use crate::limits::Limits;
+use crate::listener::Listener;
+use crate::namespaces::{Namespaces, OpenError};
+
+/// A token for each right, which is the right's name; or none for all.
+pub(super) struct Tokens(pub(super) bool);
+
+impl Rights for Tokens {
+    fn allows(&self, role: Role, token: Option<&[u8]>) -> bool {
+        !self.0 || token == Some(role.name().as_bytes())
+    }
+}
+
+/// A front that runs.
+pub(super) struct Served {
+    pub(super) drain: Drain,
+    pub(super) namespaces: Arc<Namespaces>,
+    pub(super) at: SocketAddr,
+    front: Option<Front>,
+    _directory: TempDir,
+}
+
+/// With `orders` and `others`, which are local, and those of [`finite`]; and with this
+/// changed.
+pub(super) fn serve(change: impl FnOnce(&mut Setup)) -> Served {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().to_owned();
+    serve_namespaces(directory, change, move |name| match name {
+        "orders" | "others" => Ok(ringflake::local_in(&path, name)?),
+        _ => Err(OpenError::Unknown),
+    })
+}
+
+/// With one namespace, `few`, that has so many IDs and no more.
+pub(super) fn serve_few(ids: u64, change: impl FnOnce(&mut Setup)) -> Served {
+    let generator = finite(ids);
+    serve_namespaces(TempDir::new().unwrap(), change, move |name| match name {
+        "few" => Ok(generator.clone()),
+        _ => Err(OpenError::Unknown),
+    })
+}
+
+/// A generator of so many IDs, by the thousand.
+fn finite(ids: u64) -> CachedGenerator {
+    let layout = small::layout(20, 2, 10);
+    let ticks = ids.div_ceil(layout.sequences());
+    let clock = ringflake::ManualClock::new(layout.epoch_unix_ms());
+    CachedGenerator::builder(layout)
+        .plain()
+        .lease(small::lease(layout, 1..2, 0..ticks))
+        .clock(clock)
+        .borrow_limit(Duration::from_secs(ticks))
+        .build()
+        .unwrap()
+}
+
+fn serve_namespaces(
+    directory: TempDir,
+    change: impl FnOnce(&mut Setup),
+    build: impl Fn(&str) -> Result<CachedGenerator, OpenError> + Send + Sync + 'static,
+) -> Served {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap();
+    let (drain, namespaces) = (Drain::default(), Namespaces::new(Box::new(build), 8));
+    let namespaces = Arc::new(namespaces);
+    let mut setup = Setup {
+        listeners: vec![Listener::Tcp(listener)],
+        namespaces: Arc::clone(&namespaces),
+        rights: Arc::new(Tokens(false)),
+        tls: None,
+        limits: Limits::default(),
+        workers: Some(2),
+        drain: drain.clone(),
+        others: Vec::new(),
+    };
+    change(&mut setup);
+    let front = Some(Front::start(setup).unwrap());
+    Served {
+        drain,
+        namespaces,
+        at,
+        front,
+        _directory: directory,
+    }
+}
+
+impl Served {
+    pub(super) fn connect(&self) -> Wire {
+        Wire::connect(self.at)
+    }
+
+    /// What the front has counted.
+    pub(super) fn counters(&self) -> &FrontCounters {
+        self.front.as_ref().unwrap().counters()
+    }
+
+    /// Waits until so many connections have been accepted, and so many of them have ended.
+    pub(super) fn until(&self, accepted: u64, closed: u64) {
+        eventually("so many connections came and went", || {
+            let counters = self.counters();
+            let seen = |count: &AtomicU64| count.load(Ordering::Relaxed);
+            (seen(&counters.accepted), seen(&counters.closed)) == (accepted, closed)
+        });
+    }
+
+    /// Ends it; answers whether all connections ended by themselves.
+    pub(super) fn end(mut self, patience: Duration) -> bool {
+        self.drain.begin();
+        let front = self.front.take().unwrap();
+        let ended = front.join(Instant::now() + patience);
+        let Self { namespaces, .. } = self;
+        // Nothing of the front has them any more.
+        let namespaces = Arc::into_inner(namespaces).expect("the front let go of them");
+        for (name, shutdown) in namespaces.shutdown(Duration::from_secs(60)) {
+            // The finite one is the test's, too.
+            if name != "few" {
+                assert_eq!(shutdown, Shutdown::Released, "{name}");
+            }
+        }
+        ended
+    }
+}

@@ -1,0 +1,98 @@
+//! Clients that take their time. Each is ended by the server, whatever the test does.
+
+use std::io::Write;
+use std::thread;
+use std::time::Duration;
+
+use super::served::{Served, serve};
+use super::wire::Wire;
+use std::sync::atomic::Ordering;
+
+const SOON: Duration = Duration::from_millis(300);
+const NEVER: Duration = Duration::from_secs(3600);
+
+/// Requests have little time, and silence has all.
+fn impatient() -> Served {
+    serve(|setup| {
+        setup.limits.request_time = SOON;
+        setup.limits.idle_time = NEVER;
+    })
+}
+
+/// Sends single bytes for as long as somebody is there.
+fn trickle(wire: &Wire) -> thread::JoinHandle<()> {
+    let mut stream = wire.stream.try_clone().unwrap();
+    thread::spawn(move || {
+        while stream.write_all(b"a").is_ok() {
+            thread::sleep(Duration::from_millis(10));
+        }
+    })
+}
+
+#[test]
+fn a_connection_that_asks_for_nothing_is_closed() {
+    let served = impatient();
+    served.connect().assert_closed();
+}
+
+#[test]
+fn a_head_that_never_ends_is_closed() {
+    let served = impatient();
+    for start in ["G", "GET /livez HTTP/1.1\r\nhost: x\r\nx: "] {
+        let mut wire = served.connect();
+        wire.send(start);
+        let trickling = trickle(&wire);
+        wire.assert_closed();
+        trickling.join().unwrap();
+    }
+}
+
+#[test]
+fn a_second_head_has_no_more_time_than_the_first() {
+    let served = impatient();
+    let mut wire = served.connect();
+    assert_eq!(wire.get("/livez").status, 200);
+    wire.send("GET /livez HTTP/1.1\r\nx: ");
+    let trickling = trickle(&wire);
+    wire.assert_closed();
+    trickling.join().unwrap();
+}
+
+#[test]
+fn a_body_that_never_ends_is_refused_in_time() {
+    let served = impatient();
+    for start in [
+        "POST /v1/ids HTTP/1.1\r\nhost: x\r\ncontent-length: 60000\r\n\r\n{",
+        "POST /v1/ids HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n9c40\r\n{",
+    ] {
+        let mut wire = served.connect();
+        wire.send(start);
+        let trickling = trickle(&wire);
+        let reply = wire.reply();
+        assert_eq!((reply.status, &*reply.problem()), (408, "timeout"));
+        wire.assert_closed();
+        trickling.join().unwrap();
+    }
+    assert_eq!(served.counters().ids.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn an_answer_that_nobody_reads_ends() {
+    let served = impatient();
+    let mut wire = served.connect();
+    // More than fits into the buffers of two sockets.
+    wire.send("POST /v1/ids?namespace=orders&count=16000000 HTTP/1.1\r\nhost: x\r\naccept: application/octet-stream\r\ncontent-length: 0\r\n\r\n");
+    served.until(1, 1);
+    assert!(!wire.reply().is_whole);
+}
+
+#[test]
+fn silence_between_requests_ends() {
+    let served = serve(|setup| {
+        setup.limits.request_time = NEVER;
+        setup.limits.idle_time = SOON;
+    });
+    let mut wire = served.connect();
+    assert_eq!(wire.get("/livez").status, 200);
+    wire.assert_closed();
+}

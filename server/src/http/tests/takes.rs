@@ -1,0 +1,167 @@
+//! IDs, in each shape.
+
+use std::collections::HashSet;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use ringflake::Id;
+use serde_json::json;
+
+use super::served::{Served, serve, serve_few};
+
+const BINARY: &str = "accept: application/octet-stream";
+const TEXT: &str = "accept: text/plain";
+
+/// That IDs are of the namespace, and none is there twice.
+#[track_caller]
+fn assert_distinct(served: &Served, namespace: &str, ids: impl IntoIterator<Item = u64>) {
+    let generator = &served.namespaces.get(namespace).unwrap().generator;
+    let mut seen = HashSet::new();
+    for id in ids {
+        let parts = generator.inspect(Id::from_u64(id)).unwrap();
+        let raw = (parts.tick, parts.node, parts.sequence);
+        assert!(seen.insert(raw), "twice: {parts:?}");
+    }
+}
+
+#[test]
+fn an_id_comes_as_a_signed_number_in_json() {
+    let served = serve(|_| {});
+    let mut wire = served.connect();
+    let reply = wire.post_json("/v1/ids", r#"{"namespace":"orders"}"#);
+    assert_eq!(reply.status, 200);
+    assert_eq!(reply.headers["cache-control"], "no-store");
+    let json = reply.json();
+    let id = json["ids"][0].as_str().unwrap();
+    assert_eq!(json, json!({ "namespace": "orders", "ids": [id] }));
+    let id: i64 = id.parse().unwrap();
+
+    // On the same connection.
+    let inspected = wire.get(&format!("/v1/ids/{id}?namespace=orders")).json();
+    let parts = {
+        let namespace = served.namespaces.get("orders").unwrap();
+        namespace.generator.inspect(Id::from_i64(id)).unwrap()
+    };
+    assert_eq!(inspected["id"], id.to_string());
+    assert_eq!(inspected["tick"], parts.tick);
+    assert_eq!(inspected["node"], parts.node);
+    assert_eq!(inspected["sequence"], parts.sequence);
+    assert_eq!(inspected["unix_ms"], parts.unix_ms);
+    let time = inspected["time"].as_str().unwrap();
+    assert_eq!(humantime::parse_rfc3339(time).unwrap(), parts.time());
+    assert!(served.end(Duration::from_secs(60)));
+}
+
+#[test]
+fn no_id_comes_twice_in_whatever_shape() {
+    let served = serve(|_| {});
+    let mut wire = served.connect();
+    let mut ids = Vec::new();
+    // Short answers, and long ones of one part and of several.
+    for count in [1, 2, 1024, 1025, 3000, 50_000] {
+        let path = format!("/v1/ids?namespace=orders&count={count}");
+        let binary = wire.post(&path, &[BINARY]);
+        assert_eq!(binary.headers["content-length"], (8 * count).to_string());
+        assert_eq!(binary.headers["content-type"], "application/octet-stream");
+        ids.push(binary.ids());
+
+        let text = wire.post(&(path.clone() + "&format=fixed"), &[TEXT]);
+        assert_eq!(text.headers["content-type"], "text/plain; charset=utf-8");
+        let of_text = text.text();
+        let of_text = of_text.lines().map(|id| Id::from_fixed_text(id).unwrap());
+        ids.push(of_text.map(Id::to_u64).collect());
+
+        let json = wire.post(&(path + "&format=text"), &[]).json();
+        let of_json = json["ids"].as_array().unwrap().iter();
+        let of_json = of_json.map(|id| id.as_str().unwrap().parse::<Id>().unwrap());
+        ids.push(of_json.map(Id::to_u64).collect());
+        assert!(ids.iter().rev().take(3).all(|ids| ids.len() == count));
+    }
+    let count: usize = ids.iter().map(Vec::len).sum();
+    assert_distinct(&served, "orders", ids.into_iter().flatten());
+    assert_eq!(served.counters().ids.load(Ordering::Relaxed), count as u64);
+}
+
+#[test]
+fn two_namespaces_are_apart() {
+    let served = serve(|_| {});
+    let mut wire = served.connect();
+    for namespace in ["orders", "others"] {
+        let reply = wire.post(&format!("/v1/ids?namespace={namespace}&count=9"), &[BINARY]);
+        assert_distinct(&served, namespace, reply.ids());
+    }
+    let names: Vec<String> = served
+        .namespaces
+        .all()
+        .iter()
+        .map(|n| n.name.clone())
+        .collect();
+    assert_eq!(names, ["orders", "others"]);
+}
+
+#[test]
+fn an_answer_that_can_t_be_finished_is_cut_short() {
+    for (header, format) in [
+        (BINARY, "decimal"),
+        (TEXT, "text"),
+        ("accept: */*", "unsigned"),
+    ] {
+        let served = serve_few(100 << 10, |_| {});
+        let mut wire = served.connect();
+        let path = format!("/v1/ids?namespace=few&count=200000&format={format}");
+        let reply = wire.post(&path, &[header]);
+        assert_eq!(reply.status, 200);
+        assert!(!reply.is_whole, "{header}");
+        assert!(reply.body.len() > 64 << 10, "{header}: it had begun");
+        wire.assert_closed();
+
+        // Before its begin it is an error, and no other take will succeed.
+        let reply = served.connect().post(&path, &[header]);
+        assert_eq!((reply.status, &*reply.problem()), (503, "cannot-issue"));
+        assert!(!reply.headers.contains_key("retry-after"));
+    }
+}
+
+#[test]
+fn http_1_0_has_no_long_text() {
+    let served = serve(|_| {});
+    let ask = |count: usize, header: &str| {
+        let mut wire = served.connect();
+        wire.send(format!(
+            "POST /v1/ids?namespace=orders&count={count} HTTP/1.0\r\n{header}\r\n\r\n"
+        ));
+        wire.reply()
+    };
+    assert_eq!(ask(1024, TEXT).text().lines().count(), 1024);
+    assert_eq!(ask(1025, TEXT).problem(), "invalid");
+    assert_eq!(ask(5000, BINARY).ids().len(), 5000);
+}
+
+#[test]
+fn a_health_check_says_for_how_long() {
+    let served = serve(|_| {});
+    let mut wire = served.connect();
+    assert_eq!(wire.get("/livez").text(), "live\n");
+    let none = json!({ "ready": true, "draining": false, "seconds": null, "namespaces": [] });
+    assert_eq!(wire.get("/readyz").json(), none);
+    wire.post("/v1/ids?namespace=orders", &[]);
+    let ready = wire.get("/readyz");
+    assert_eq!(ready.status, 200);
+    let ready = ready.json();
+    assert!(ready["seconds"].as_u64().unwrap() > 0, "{ready}");
+    assert_eq!(ready["namespaces"][0]["namespace"], "orders");
+    assert_eq!(ready["namespaces"][0]["seconds"], ready["seconds"]);
+}
+
+#[test]
+fn what_has_no_lease_any_more_is_not_ready() {
+    let served = serve_few(1024, |_| {});
+    let mut wire = served.connect();
+    wire.post("/v1/ids?namespace=few", &[]);
+    let ready = wire.get("/readyz");
+    // Its lease lies in the past of the system's clock.
+    assert_eq!(ready.status, 503);
+    assert_eq!(ready.json()["namespaces"][0]["ready"], false);
+    assert_eq!(ready.json()["seconds"], 0);
+    assert_eq!(wire.get("/livez").status, 200);
+}

@@ -1,0 +1,215 @@
+//! A client that sends what a test wants and says what it got.
+
+use std::collections::HashMap;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// A hang becomes a failure after this.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A connection.
+pub(super) struct Wire<S = TcpStream> {
+    pub(super) stream: S,
+    /// Bytes that were read and belong to what comes next.
+    rest: Vec<u8>,
+}
+
+/// An answer.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) status: u16,
+    pub(super) headers: HashMap<String, String>,
+    pub(super) body: Vec<u8>,
+    /// Whether the body is as long as it should be.
+    pub(super) is_whole: bool,
+}
+
+impl Reply {
+    pub(super) fn text(&self) -> String {
+        String::from_utf8(self.body.clone()).unwrap()
+    }
+
+    #[track_caller]
+    pub(super) fn json(&self) -> serde_json::Value {
+        assert_eq!(self.headers["content-type"], "application/json", "{self:?}");
+        serde_json::from_slice(&self.body).unwrap()
+    }
+
+    /// The kind of error, checked to be one.
+    #[track_caller]
+    pub(super) fn problem(&self) -> String {
+        assert_eq!(
+            self.headers["content-type"], "application/problem+json",
+            "{self:?}"
+        );
+        let problem: serde_json::Value = serde_json::from_slice(&self.body).unwrap();
+        assert_eq!(problem["status"], self.status);
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains(':'), "what to do next: {detail}");
+        let kind = problem["type"].as_str().unwrap();
+        kind.strip_prefix("urn:ringflake:problem:")
+            .unwrap()
+            .to_owned()
+    }
+
+    /// The IDs of a binary body.
+    pub(super) fn ids(&self) -> Vec<u64> {
+        let (ids, rest) = self.body.as_chunks();
+        assert!(rest.is_empty());
+        ids.iter().map(|id| u64::from_le_bytes(*id)).collect()
+    }
+}
+
+impl Wire {
+    pub(super) fn connect(to: SocketAddr) -> Self {
+        let stream = TcpStream::connect(to).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        Self::new(stream)
+    }
+}
+
+impl<S: Read + Write> Wire<S> {
+    pub(super) fn new(stream: S) -> Self {
+        Self {
+            stream,
+            rest: Vec::new(),
+        }
+    }
+
+    pub(super) fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.stream.write_all(bytes.as_ref()).unwrap();
+    }
+
+    pub(super) fn get(&mut self, path: &str) -> Reply {
+        self.request("GET", path, &[], "")
+    }
+
+    pub(super) fn post(&mut self, path: &str, headers: &[&str]) -> Reply {
+        self.request("POST", path, headers, "")
+    }
+
+    pub(super) fn post_json(&mut self, path: &str, body: &str) -> Reply {
+        self.request("POST", path, &["content-type: application/json"], body)
+    }
+
+    pub(super) fn request(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[&str],
+        body: &str,
+    ) -> Reply {
+        let headers: String = headers
+            .iter()
+            .map(|header| format!("{header}\r\n"))
+            .collect();
+        let length = body.len();
+        self.send(format!(
+            "{method} {path} HTTP/1.1\r\nhost: x\r\n{headers}content-length: {length}\r\n\r\n{body}"
+        ));
+        self.reply()
+    }
+
+    /// The next answer.
+    pub(super) fn reply(&mut self) -> Reply {
+        self.try_reply().unwrap()
+    }
+
+    pub(super) fn try_reply(&mut self) -> io::Result<Reply> {
+        let head = self.until(b"\r\n\r\n")?;
+        let head = String::from_utf8(head).unwrap();
+        let mut lines = head.split("\r\n");
+        let status = lines.next().unwrap().split(' ').nth(1).unwrap();
+        let headers: HashMap<String, String> = lines
+            .filter_map(|line| line.split_once(": "))
+            .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
+            .collect();
+        let (mut body, mut is_whole) = (Vec::new(), true);
+        if let Some(length) = headers.get("content-length") {
+            let length = length.parse().unwrap();
+            is_whole = self.take(length, &mut body)?;
+        } else if headers.contains_key("transfer-encoding") {
+            is_whole = self.chunks(&mut body)?;
+        }
+        Ok(Reply {
+            status: status.parse().unwrap(),
+            headers,
+            body,
+            is_whole,
+        })
+    }
+
+    fn chunks(&mut self, body: &mut Vec<u8>) -> io::Result<bool> {
+        loop {
+            let Ok(line) = self.until(b"\r\n") else {
+                return Ok(false);
+            };
+            let digits = str::from_utf8(&line).unwrap().trim_end();
+            let length = usize::from_str_radix(digits, 16).unwrap();
+            if !self.take(length, body)? {
+                return Ok(false);
+            }
+            if self.until(b"\r\n").is_err() {
+                return Ok(false);
+            }
+            if length == 0 {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// The bytes up to the end of this.
+    fn until(&mut self, end: &[u8]) -> io::Result<Vec<u8>> {
+        loop {
+            if let Some(at) = self
+                .rest
+                .windows(end.len())
+                .position(|window| window == end)
+            {
+                return Ok(self.rest.drain(..at + end.len()).collect());
+            }
+            if !self.more()? {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+    }
+
+    /// So many bytes; false if the connection ends before.
+    fn take(&mut self, count: usize, out: &mut Vec<u8>) -> io::Result<bool> {
+        while self.rest.len() < count {
+            if !self.more()? {
+                out.append(&mut self.rest);
+                return Ok(false);
+            }
+        }
+        let rest = self.rest.split_off(count);
+        out.append(&mut std::mem::replace(&mut self.rest, rest));
+        Ok(true)
+    }
+
+    /// Reads more; false at the end. A reset is an end, too.
+    fn more(&mut self) -> io::Result<bool> {
+        let mut buffer = vec![0; 256 << 10];
+        match self.stream.read(&mut buffer) {
+            Ok(count) => {
+                self.rest.extend_from_slice(&buffer[..count]);
+                Ok(count > 0)
+            }
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// That the server has closed the connection, and sent nothing more.
+    #[track_caller]
+    pub(super) fn assert_closed(&mut self) {
+        assert!(
+            !self.more().unwrap(),
+            "{:?}",
+            String::from_utf8_lossy(&self.rest)
+        );
+        assert!(self.rest.is_empty());
+    }
+}
