@@ -15,6 +15,8 @@ use crate::keygen::{self, KeygenArgs};
 use crate::layout::{self, LayoutCommand};
 use crate::maelstrom::{self, MaelstromArgs};
 use crate::man::{self, ManArgs};
+#[cfg(all(unix, feature = "serve"))]
+use crate::serve::{self, ServeArgs};
 use crate::store::{self, StoreCommand};
 use crate::tune::{self, TuneArgs};
 use crate::verify::{self, VerifyArgs};
@@ -43,6 +45,8 @@ pub(crate) enum Command {
     Layout(LayoutCommand),
     #[command(subcommand)]
     Store(StoreCommand),
+    #[cfg(all(unix, feature = "serve"))]
+    Serve(ServeArgs),
     Maelstrom(MaelstromArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
@@ -61,6 +65,8 @@ impl Cli {
             Command::Tune(args) => tune::run(args),
             Command::Layout(args) => layout::run(args),
             Command::Store(args) => store::run(args, &data_dir),
+            #[cfg(all(unix, feature = "serve"))]
+            Command::Serve(args) => serve::run(args, &data_dir),
             Command::Maelstrom(args) => maelstrom::run(args, &data_dir),
             Command::Completions(args) => completions::run(args, Self::command()),
             Command::Man(args) => man::run(args, Self::command()),

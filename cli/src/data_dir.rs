@@ -18,6 +18,12 @@ impl DataDir {
         Self { given }
     }
 
+    /// The directory that the command line names.
+    #[cfg(all(unix, feature = "serve"))]
+    pub(crate) fn given(&self) -> Option<&PathBuf> {
+        self.given.as_ref()
+    }
+
     /// The directory. It need not exist.
     pub(crate) fn find(&self) -> Result<local::DataDir> {
         self.try_find().context(

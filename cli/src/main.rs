@@ -32,6 +32,8 @@ mod man;
 mod output;
 mod report;
 mod secret;
+#[cfg(all(unix, feature = "serve"))]
+mod serve;
 mod store;
 mod stripes;
 mod threads;

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ringflake::Layout;
 use serde::Serialize;
 
 use crate::access::{Access, Right, Role};
 use crate::config::{Config, Protocol, is_local};
+use crate::limits::Limits;
 use crate::listener::Address;
 use crate::server::StartError;
 use crate::supply::Supply;
@@ -40,8 +42,8 @@ pub struct Plan {
     pub on_demand: bool,
     /// Those that would be served from the start.
     pub namespaces: Vec<PlannedNamespace>,
-    /// Each limit by its key, with times as text.
-    pub limits: BTreeMap<&'static str, String>,
+    /// Each limit by its key; times in milliseconds, with `-ms` at the end.
+    pub limits: BTreeMap<&'static str, u64>,
     /// How long requests have to end.
     pub drain_ms: u64,
     /// What somebody should know before it starts.
@@ -141,7 +143,7 @@ impl Plan {
             on_demand: config.on_demand,
             namespaces: namespaces(config, &supply)?,
             limits: limits(config),
-            drain_ms: u64::try_from(config.drain.as_millis()).unwrap_or(u64::MAX),
+            drain_ms: in_ms(config.drain),
         })
     }
 }
@@ -177,20 +179,30 @@ fn namespaces(config: &Config, supply: &Supply) -> Result<Vec<PlannedNamespace>,
     planned.collect()
 }
 
-fn limits(config: &Config) -> BTreeMap<&'static str, String> {
-    let limits = &config.limits;
+fn limits(config: &Config) -> BTreeMap<&'static str, u64> {
+    let Limits {
+        connections,
+        connections_per_client,
+        count,
+        request_bytes,
+        request_time,
+        idle_time,
+        namespaces,
+    } = config.limits;
+    let number = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
     BTreeMap::from([
-        ("connections", limits.connections.to_string()),
-        (
-            "connections-per-client",
-            limits.connections_per_client.to_string(),
-        ),
-        ("count", limits.count.to_string()),
-        ("request-bytes", limits.request_bytes.to_string()),
-        ("request-time", format!("{:?}", limits.request_time)),
-        ("idle-time", format!("{:?}", limits.idle_time)),
-        ("namespaces", limits.namespaces.to_string()),
+        ("connections", number(connections)),
+        ("connections-per-client", number(connections_per_client)),
+        ("count", number(count)),
+        ("request-bytes", number(request_bytes)),
+        ("request-time-ms", in_ms(request_time)),
+        ("idle-time-ms", in_ms(idle_time)),
+        ("namespaces", number(namespaces)),
     ])
+}
+
+fn in_ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn warnings(config: &Config, all_local: bool, sockets: &[PlannedSocket]) -> Vec<String> {
@@ -290,7 +302,10 @@ mod tests {
         assert_eq!(plain.layout, "twitter");
         assert_eq!((&*shared.store, shared.id_bits), ("sqlite", 63));
         assert_eq!((shared.capacity, shared.stripes), (1024, 1));
-        assert_eq!(plan.limits["count"], "77");
+        assert_eq!(
+            (plan.limits["count"], plan.limits["idle-time-ms"]),
+            (77, 300_000)
+        );
         assert_eq!(plan.warnings, [""; 0]);
         assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 2);
     }

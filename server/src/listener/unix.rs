@@ -92,12 +92,6 @@ fn id_of(path: &Path) -> io::Result<(u64, u64)> {
     Ok((found.dev(), found.ino()))
 }
 
-impl SocketFile {
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-}
-
 impl Drop for SocketFile {
     fn drop(&mut self) {
         if id_of(&self.path).is_ok_and(|id| id == self.id) {

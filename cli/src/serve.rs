@@ -1,0 +1,176 @@
+//! `ringflake serve`: a server's life as a process.
+//!
+//! ```text
+//! file < environment < options --> Config --> Server
+//! SIGHUP:          the same again; tokens, certificates and the level of the log count
+//! SIGTERM, SIGINT: drain, release, exit with 0; a second one ends at once
+//! ```
+
+mod args;
+mod log;
+mod manager;
+mod show;
+mod signals;
+mod sockets;
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use ringflake_server::{Config, Plan, Server, Settings};
+
+pub(crate) use self::args::ServeArgs;
+use self::log::Log;
+use self::manager::ServiceManager;
+use self::signals::{Signal, Signals};
+use crate::args::path_variable;
+use crate::data_dir::DataDir;
+use crate::interrupt::Interrupt;
+
+pub(crate) fn run(args: &ServeArgs, data_dir: &DataDir) -> Result<ExitCode> {
+    let config = read(args, data_dir)?;
+    if args.check {
+        show::show(&Plan::of(&config)?, args.format.format)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let log = Log::install(&config)?;
+    let no_handler = "signals can't be handled";
+    // Ends the process at the second signal.
+    let _interrupt = Interrupt::listen().context(no_handler)?;
+    let signals = Signals::listen().context(no_handler)?;
+    let manager = ServiceManager::default();
+
+    let started = Instant::now();
+    let server = Server::start_on(config.clone(), sockets::inherited()?)?;
+    tracing::info!(
+        took_ms = in_ms(started.elapsed()),
+        version = env!("CARGO_PKG_VERSION"),
+        "serving"
+    );
+    let mut life = Life {
+        args,
+        data_dir,
+        log,
+        manager,
+        server,
+        config,
+        was_ready: None,
+    };
+    life.run(&signals);
+    life.end();
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The settings of the file, the environment and the command line.
+fn read(args: &ServeArgs, data_dir: &DataDir) -> Result<Config> {
+    let file = args.config.clone();
+    let file = file.or_else(|| path_variable("RINGFLAKE_SERVE_CONFIG"));
+    let file = file.map(Settings::from_file).transpose()?;
+    let environment = Settings::from_environment(|name| std::env::var_os(name))?;
+    let settings = args.settings(data_dir).over(environment);
+    Ok(Config::new(settings.over(file.unwrap_or_default()))?)
+}
+
+fn in_ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A server that runs, and all that it answers to.
+#[derive(Debug)]
+struct Life<'a> {
+    args: &'a ServeArgs,
+    data_dir: &'a DataDir,
+    log: Log,
+    manager: ServiceManager,
+    server: Server,
+    config: Config,
+    /// None before the first look.
+    was_ready: Option<bool>,
+}
+
+impl Life<'_> {
+    /// Until it is asked to end.
+    fn run(&mut self, signals: &Signals) {
+        loop {
+            self.look();
+            match signals.wait(self.pause()) {
+                Some(Signal::End(name)) => {
+                    tracing::info!(signal = name, "stopping");
+                    return;
+                }
+                Some(Signal::Reload) => self.reload(),
+                None => {}
+            }
+        }
+    }
+
+    /// How long until the next look.
+    fn pause(&self) -> Duration {
+        const WHILE_UNREADY: Duration = Duration::from_millis(50);
+        const WHILE_READY: Duration = Duration::from_secs(1);
+        let pause = match self.was_ready {
+            Some(true) => WHILE_READY,
+            _ => WHILE_UNREADY,
+        };
+        // Twice in the time that the manager waits.
+        let watchdog = self.manager.watchdog();
+        watchdog.map_or(pause, |patience| pause.min(patience / 2))
+    }
+
+    /// Says what has changed, and that somebody looks.
+    fn look(&mut self) {
+        let is_ready = self.server.is_ready();
+        match (self.was_ready.replace(is_ready), is_ready) {
+            (Some(true), true) | (Some(false), false) => {}
+            (_, true) => {
+                tracing::info!("ready");
+                self.manager.ready();
+            }
+            (_, false) => tracing::warn!("not ready: a namespace has no lease"),
+        }
+        self.manager.is_alive();
+    }
+
+    /// Reads everything anew; what can't be read changes nothing.
+    fn reload(&mut self) {
+        self.manager.reloading();
+        let reloaded = read(self.args, self.data_dir).and_then(|config| {
+            let waits = self.server.reload(&config)?;
+            self.log.set_level(config.log_level())?;
+            Ok((config, waits))
+        });
+        match reloaded {
+            Ok((config, waits)) => {
+                self.config = config;
+                // Left out of the line where there are none.
+                let needs_restart = (!waits.is_empty()).then(|| waits.join(", "));
+                tracing::info!(needs_restart, "reloaded");
+            }
+            Err(error) => {
+                let error = crate::report::one_line(&error);
+                tracing::error!(error, "not reloaded: what was read before counts");
+            }
+        }
+        self.manager.ready_again(self.was_ready == Some(true));
+    }
+
+    fn end(self) {
+        self.manager.stopping();
+        let started = Instant::now();
+        let stopped = self.server.stop(self.config.drain());
+        for (namespace, end) in &stopped.leases {
+            if *end != ringflake::Shutdown::Released {
+                tracing::warn!(
+                    namespace,
+                    "its leases were not released, and come free when they have ended"
+                );
+            }
+        }
+        tracing::info!(
+            took_ms = in_ms(started.elapsed()),
+            answered_all = stopped.has_answered_all,
+            clean = stopped.is_clean(),
+            "stopped"
+        );
+    }
+}

@@ -1,0 +1,159 @@
+//! The options of `serve`, as the layer of settings above all others.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use ringflake_server::{LogFormat, LogLevel, Settings, parse_addresses};
+
+use crate::args::time;
+use crate::data_dir::DataDir;
+use crate::format::FormatArgs;
+
+/// Serve unique IDs to every language: the Redis protocol and HTTP
+///
+/// Without options, clients of this machine take IDs with 'redis-cli INCR orders' and
+/// 'curl localhost:7464/v1/orders'. Each name is a namespace of the data directory, begun
+/// when it is first asked for, with a secret of its own.
+///
+/// Settings come from a file, from variables RINGFLAKE_SERVE_... and from these options; the
+/// last of them counts. SIGHUP reads tokens, certificates and the level of the log again.
+/// SIGTERM answers what was begun, gives the leases back, and exits with 0.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// A file with settings, in TOML [env: RINGFLAKE_SERVE_CONFIG]
+    #[arg(long, value_name = "FILE")]
+    pub(super) config: Option<PathBuf>,
+    /// Where to serve the Redis protocol, or off
+    /// [env: RINGFLAKE_SERVE_RESP] [default: 127.0.0.1:6379]
+    #[arg(long, value_name = "ADDR")]
+    resp: Vec<Addresses>,
+    /// The same on a Unix socket [env: RINGFLAKE_SERVE_RESP_UNIX]
+    #[arg(long, value_name = "PATH")]
+    resp_unix: Option<PathBuf>,
+    /// Where to serve HTTP, or off [env: RINGFLAKE_SERVE_HTTP] [default: 127.0.0.1:7464]
+    #[arg(long, value_name = "ADDR")]
+    http: Vec<Addresses>,
+    /// The same on a Unix socket [env: RINGFLAKE_SERVE_HTTP_UNIX]
+    #[arg(long, value_name = "PATH")]
+    http_unix: Option<PathBuf>,
+    /// Serve an address that is not this machine's own though everybody there can then take
+    /// IDs, or read along
+    #[arg(long)]
+    open_to_the_network_without_tokens_or_tls: bool,
+    /// Accept a data directory or a store that can lose what it has confirmed; if it does,
+    /// IDs may come twice [env: RINGFLAKE_BEST_EFFORT=1]
+    #[arg(long)]
+    best_effort: bool,
+    /// How long requests have to end after SIGTERM, and then stores to take the leases back
+    /// [env: RINGFLAKE_SERVE_DRAIN] [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    drain: Option<Duration>,
+    /// How the log on stderr is written: text or json
+    /// [env: RINGFLAKE_SERVE_LOG_FORMAT] [default: text]
+    #[arg(long, value_name = "FORMAT", hide_possible_values = true, value_parser = log_format())]
+    log_format: Option<LogFormat>,
+    /// What is logged: off, error, warn, info, debug or trace
+    /// [env: RINGFLAKE_SERVE_LOG_LEVEL] [default: info]
+    #[arg(long, value_name = "LEVEL", hide_possible_values = true, value_parser = log_level())]
+    log_level: Option<LogLevel>,
+    /// Print what it would do, and do nothing
+    #[arg(long)]
+    pub(super) check: bool,
+    #[command(flatten)]
+    pub(super) format: FormatArgs,
+}
+
+fn log_format() -> impl TypedValueParser<Value = LogFormat> {
+    PossibleValuesParser::new(LogFormat::ALL.map(LogFormat::name))
+        .try_map(|name| LogFormat::from_name(&name))
+}
+
+fn log_level() -> impl TypedValueParser<Value = LogLevel> {
+    PossibleValuesParser::new(LogLevel::ALL.map(LogLevel::name))
+        .try_map(|name| LogLevel::from_name(&name))
+}
+
+/// Addresses with commas between, or none.
+#[derive(Clone, Debug)]
+struct Addresses(Vec<SocketAddr>);
+
+impl FromStr for Addresses {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        parse_addresses(text).map(Self)
+    }
+}
+
+impl ServeArgs {
+    /// What the command line says.
+    pub(super) fn settings(&self, data_dir: &DataDir) -> Settings {
+        let switch = |given: bool| given.then_some(true);
+        let listen = |given: &[Addresses]| {
+            let all = given.iter().flat_map(|Addresses(list)| list).copied();
+            (!given.is_empty()).then(|| all.collect())
+        };
+        let mut settings = Settings::default();
+        settings.data_dir = data_dir.given().cloned();
+        settings.best_effort = switch(self.best_effort);
+        settings.drain = self.drain;
+        settings.open_to_the_network_without_tokens_or_tls =
+            switch(self.open_to_the_network_without_tokens_or_tls);
+        settings.resp.listen = listen(&self.resp);
+        settings.resp.unix.clone_from(&self.resp_unix);
+        settings.http.listen = listen(&self.http);
+        settings.http.unix.clone_from(&self.http_unix);
+        settings.log.format = self.log_format;
+        settings.log.level = self.log_level;
+        settings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: ServeArgs,
+    }
+
+    fn settings(line: &str) -> Settings {
+        let line = format!("x {line}");
+        let line = Line::try_parse_from(line.split_whitespace()).unwrap();
+        line.args.settings(&DataDir::new(None))
+    }
+
+    #[test]
+    fn a_line_without_options_says_nothing() {
+        assert_eq!(settings(""), Settings::default());
+    }
+
+    #[test]
+    fn each_option_has_its_place() {
+        let settings = settings(
+            "--resp localhost:1 --resp [::1]:2 --http off --resp-unix a --http-unix b --drain 3s \
+             --open-to-the-network-without-tokens-or-tls --best-effort --log-format json \
+             --log-level warn",
+        );
+        assert_eq!(settings.resp.listen.unwrap().len(), 2);
+        assert_eq!(settings.http.listen, Some(vec![]));
+        assert_eq!(settings.resp.unix, Some("a".into()));
+        assert_eq!(settings.http.unix, Some("b".into()));
+        assert_eq!(settings.drain, Some(Duration::from_secs(3)));
+        assert_eq!(settings.best_effort, Some(true));
+        assert_eq!(
+            settings.open_to_the_network_without_tokens_or_tls,
+            Some(true)
+        );
+        assert_eq!(settings.log.format, Some(LogFormat::Json));
+        assert_eq!(settings.log.level, Some(LogLevel::Warn));
+    }
+}

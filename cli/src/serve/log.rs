@@ -1,0 +1,88 @@
+//! The log of a server: one line on stderr for each event.
+
+use std::io;
+
+use anyhow::{Context, Result};
+use ringflake_server::{Config, LogFormat, LogLevel};
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::prelude::*;
+use tracing_subscriber::{Registry, fmt, reload};
+
+/// The log, whose level can be changed.
+#[derive(Debug)]
+pub(super) struct Log(reload::Handle<Targets, Registry>);
+
+impl Log {
+    /// From now on events are logged.
+    pub(super) fn install(config: &Config) -> Result<Self> {
+        let (filter, handle) = reload::Layer::new(targets(config.log_level()));
+        let registry = tracing_subscriber::registry().with(filter);
+        let lines = fmt::layer().with_writer(io::stderr).with_ansi(false);
+        let installed = match config.log_format() {
+            LogFormat::Json => {
+                let lines = lines.json().flatten_event(true);
+                registry
+                    .with(lines.with_span_list(false).with_current_span(false))
+                    .try_init()
+            }
+            _ => registry.with(lines).try_init(),
+        };
+        installed.context("the log can't be set up")?;
+        Ok(Self(handle))
+    }
+
+    pub(super) fn set_level(&self, level: LogLevel) -> Result<()> {
+        let changed = self.0.reload(targets(level));
+        changed.context("the level of the log can't be changed")
+    }
+}
+
+/// Events of this level; those of libraries only where something is wrong.
+fn targets(level: LogLevel) -> Targets {
+    let level = match level {
+        LogLevel::Off => LevelFilter::OFF,
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Trace => LevelFilter::TRACE,
+        _ => LevelFilter::INFO,
+    };
+    Targets::new()
+        .with_default(level.min(LevelFilter::WARN))
+        .with_target("ringflake", level)
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing::Level;
+
+    use super::*;
+
+    #[test]
+    fn a_level_is_that_of_this_project() {
+        for (level, ours, theirs) in [
+            (LogLevel::Off, None, None),
+            (LogLevel::Error, Some(Level::ERROR), Some(Level::ERROR)),
+            (LogLevel::Info, Some(Level::INFO), Some(Level::WARN)),
+            (LogLevel::Trace, Some(Level::TRACE), Some(Level::WARN)),
+        ] {
+            let targets = targets(level);
+            let all = [
+                Level::ERROR,
+                Level::WARN,
+                Level::INFO,
+                Level::DEBUG,
+                Level::TRACE,
+            ];
+            let most = |target: &str| {
+                let enabled = all.iter().filter(|at| targets.would_enable(target, at));
+                enabled.max().copied()
+            };
+            for target in ["ringflake", "ringflake_server::server"] {
+                assert_eq!(most(target), ours, "{level} {target}");
+            }
+            assert_eq!(most("hyper"), theirs, "{level}");
+        }
+    }
+}

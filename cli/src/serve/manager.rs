@@ -1,0 +1,64 @@
+//! What a service manager such as systemd is told, if there is one.
+
+use std::time::Duration;
+
+use sd_notify::NotifyState;
+
+/// The manager that started this process; often none.
+#[derive(Debug)]
+pub(super) struct ServiceManager {
+    /// How long it waits for a sign of life.
+    watchdog: Option<Duration>,
+}
+
+impl Default for ServiceManager {
+    fn default() -> Self {
+        Self {
+            watchdog: sd_notify::watchdog_enabled().filter(|patience| !patience.is_zero()),
+        }
+    }
+}
+
+impl ServiceManager {
+    pub(super) fn watchdog(&self) -> Option<Duration> {
+        self.watchdog
+    }
+
+    pub(super) fn ready(&self) {
+        notify(&[NotifyState::Ready, NotifyState::Status("ready")]);
+    }
+
+    pub(super) fn reloading(&self) {
+        match NotifyState::monotonic_usec_now() {
+            Ok(now) => notify(&[NotifyState::Reloading, now]),
+            Err(_) => notify(&[NotifyState::Reloading]),
+        }
+    }
+
+    /// The reload is over.
+    pub(super) fn ready_again(&self, is_ready: bool) {
+        match is_ready {
+            true => self.ready(),
+            // It waits for this word, and was told before that the server is ready, or will
+            // be told.
+            false => notify(&[NotifyState::Ready, NotifyState::Status("no lease")]),
+        }
+    }
+
+    pub(super) fn stopping(&self) {
+        notify(&[NotifyState::Stopping]);
+    }
+
+    pub(super) fn is_alive(&self) {
+        if self.watchdog.is_some() {
+            notify(&[NotifyState::Watchdog]);
+        }
+    }
+}
+
+/// Does nothing where no manager listens.
+fn notify(states: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(states) {
+        tracing::warn!(%error, "the service manager can't be told");
+    }
+}
