@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The counts of one thread of a front, which alone writes them.
+/// The counts of one thread of a front, which alone writes them by [`add`], or of several,
+/// which write them by [`add_shared`].
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct FrontCounters {
@@ -26,4 +27,10 @@ pub(crate) fn add(count: &AtomicU64, more: u64) {
         count.load(Ordering::Relaxed).wrapping_add(more),
         Ordering::Relaxed,
     );
+}
+
+/// Adds to a count that other threads write, too.
+pub(crate) fn add_shared(count: &AtomicU64, more: u64) {
+    // A figure, which orders nothing.
+    count.fetch_add(more, Ordering::Relaxed);
 }

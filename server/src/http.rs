@@ -76,6 +76,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwap;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, watch};
 
@@ -89,8 +90,8 @@ use crate::limits::Limits;
 use crate::listener::Listener;
 use crate::namespaces::Namespaces;
 
-/// The settings of TLS at this moment: certificates change while the server runs.
-pub(crate) type TlsConfig = Arc<dyn Fn() -> Arc<rustls::ServerConfig> + Send + Sync>;
+/// The settings of TLS of new connections: certificates change while the server runs.
+pub(crate) type TlsConfig = Arc<ArcSwap<rustls::ServerConfig>>;
 
 /// What the front needs.
 pub(crate) struct Setup {
@@ -100,11 +101,11 @@ pub(crate) struct Setup {
     /// For all TCP listeners; those of Unix sockets have none.
     pub(crate) tls: Option<TlsConfig>,
     pub(crate) limits: Limits,
-    /// Threads; as many as there are cores if none is given.
-    pub(crate) workers: Option<usize>,
+    /// Threads; 0 for one on each core.
+    pub(crate) workers: usize,
     pub(crate) drain: Drain,
     /// The counters of the other fronts, by the front's name, for `/metrics`.
-    pub(crate) others: Vec<(&'static str, Arc<FrontCounters>)>,
+    pub(crate) others: Vec<(&'static str, Vec<Arc<FrontCounters>>)>,
 }
 
 /// The front, running.
@@ -112,6 +113,7 @@ pub(crate) struct Front {
     runtime: Runtime,
     /// Each task has a sender; when all are gone, this ends.
     tasks: mpsc::Receiver<Infallible>,
+    #[cfg(test)]
     counters: Arc<FrontCounters>,
 }
 
@@ -123,8 +125,8 @@ impl Front {
     /// When no thread can be had, or a listener can't be used without blocking.
     pub(crate) fn start(setup: Setup) -> io::Result<Self> {
         let workers = match setup.workers {
-            Some(workers) => workers,
-            None => std::thread::available_parallelism()?.get(),
+            0 => std::thread::available_parallelism()?.get(),
+            workers => workers,
         };
         let runtime = Builder::new_multi_thread()
             .worker_threads(workers)
@@ -141,6 +143,7 @@ impl Front {
         });
         let (task, tasks) = mpsc::channel(1);
         let app = Arc::new(App::new(&setup, workers));
+        #[cfg(test)]
         let counters = Arc::clone(&app.counters);
         let listening = Listening::new(&setup, app, draining, Bulk::of_one(workers), task);
         {
@@ -153,12 +156,14 @@ impl Front {
         Ok(Self {
             runtime,
             tasks,
+            #[cfg(test)]
             counters,
         })
     }
 
-    /// Its counters, which may be kept.
-    pub(crate) fn counters(&self) -> &Arc<FrontCounters> {
+    /// Its counters.
+    #[cfg(test)]
+    pub(crate) fn counters(&self) -> &FrontCounters {
         &self.counters
     }
 

@@ -23,6 +23,7 @@ pub use self::error::StartError;
 use crate::access::{Access, Rights};
 use crate::config::{Config, ConfigError, FrontConfig, Protocol, is_local};
 use crate::drain::Drain;
+use crate::http;
 #[cfg(unix)]
 use crate::listener::SocketFile;
 use crate::listener::{Address, Listener};
@@ -90,6 +91,7 @@ pub struct Server {
     namespaces: Arc<Namespaces>,
     drain: Drain,
     resp: Option<resp::Front>,
+    http: Option<http::Front>,
     #[cfg(unix)]
     socket_files: Vec<SocketFile>,
 }
@@ -133,6 +135,7 @@ impl Server {
             namespaces: Arc::new(namespaces(&config)),
             drain: Drain::default(),
             resp: None,
+            http: None,
             #[cfg(unix)]
             socket_files: Vec::new(),
             config,
@@ -284,7 +287,23 @@ impl Server {
                     let refused = |source| StartError::Front { protocol, source };
                     self.resp = Some(front.map_err(refused)?);
                 }
-                Protocol::Http => {}
+                Protocol::Http => {
+                    let resp = self.resp.iter().map(|front| front.counters().to_vec());
+                    let front = http::Front::start(http::Setup {
+                        listeners,
+                        namespaces: Arc::clone(&self.namespaces),
+                        rights: Arc::clone(&self.access) as Arc<dyn Rights>,
+                        tls: self.tls.as_ref().map(|tls| tls.of(protocol)),
+                        limits: self.config.limits.clone(),
+                        workers: self.config.front(protocol).workers,
+                        drain: self.drain.clone(),
+                        others: resp
+                            .map(|counters| (Protocol::Resp.name(), counters))
+                            .collect(),
+                    });
+                    let refused = |source| StartError::Front { protocol, source };
+                    self.http = Some(front.map_err(refused)?);
+                }
             }
         }
         Ok(())
@@ -335,7 +354,8 @@ impl Server {
         self.drain.begin();
         let deadline = Instant::now() + patience;
         let resp = self.resp.take().map(|front| front.join(deadline));
-        let has_answered_all = resp.unwrap_or(true);
+        let http = self.http.take().map(|front| front.join(deadline));
+        let has_answered_all = resp.unwrap_or(true) && http.unwrap_or(true);
         let leases = self.namespaces.shutdown(patience);
         #[cfg(unix)]
         self.socket_files.clear();

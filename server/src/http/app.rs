@@ -1,7 +1,6 @@
 //! What all requests share, and the way from a path to what answers it.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::Router;
@@ -29,7 +28,7 @@ pub(super) struct App {
     pub(super) bulk: Bulk,
     pub(super) counters: Arc<FrontCounters>,
     /// The counters of all fronts, this one among them, by name.
-    pub(super) fronts: Vec<(&'static str, Arc<FrontCounters>)>,
+    pub(super) fronts: Vec<(&'static str, Vec<Arc<FrontCounters>>)>,
     pub(super) openapi: Bytes,
 }
 
@@ -37,7 +36,7 @@ impl App {
     pub(super) fn new(setup: &Setup, workers: usize) -> Self {
         let counters = Arc::new(FrontCounters::default());
         let mut fronts = setup.others.clone();
-        fronts.push(("http", Arc::clone(&counters)));
+        fronts.push(("http", vec![Arc::clone(&counters)]));
         Self {
             namespaces: Arc::clone(&setup.namespaces),
             rights: Arc::clone(&setup.rights),
@@ -125,12 +124,6 @@ impl Context {
         let context = request.extensions().get().cloned();
         context.ok_or_else(|| Problem::new(Kind::BUSY, "the connection ends: try again"))
     }
-}
-
-/// Counts on one more thread than its own.
-pub(super) fn count(count: &std::sync::atomic::AtomicU64, more: u64) {
-    // A figure, which orders nothing.
-    count.fetch_add(more, Ordering::Relaxed);
 }
 
 async fn not_found() -> Problem {

@@ -17,8 +17,9 @@ use tokio::sync::Semaphore;
 use tower::Service;
 
 use super::activity::{Activity, InFlight};
-use super::app::{App, Context, count};
+use super::app::{App, Context};
 use super::problem::{Kind, Problem};
+use crate::front::add_shared;
 
 /// The most bytes of a request's URI and header fields.
 pub(super) const HEAD_BYTES: usize = 16 << 10;
@@ -59,9 +60,9 @@ impl hyper::service::Service<Request<Incoming>> for Calls {
                 }
             };
             finish(&mut response);
-            count(&app.counters.requests, 1);
+            add_shared(&app.counters.requests, 1);
             if response.status().is_client_error() || response.status().is_server_error() {
-                count(&app.counters.errors, 1);
+                add_shared(&app.counters.errors, 1);
             }
             Ok(response.map(|body| Answer {
                 body,

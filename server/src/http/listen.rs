@@ -13,13 +13,14 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, watch};
 use tokio_rustls::TlsAcceptor;
 
-use super::app::{App, count};
+use super::app::App;
 #[cfg(unix)]
 use super::clients::Client;
 use super::clients::{Clients, Seat};
 use super::connection::{Protocol, Shared, serve};
 use super::problem::{Kind, PROBLEM_JSON, Problem};
 use super::{Setup, TlsConfig};
+use crate::front::add_shared;
 use crate::listener::Listener;
 
 /// How long to wait after an error of the system, most often that it has no more files.
@@ -141,17 +142,17 @@ impl Listening {
 
     fn spawn(&self, connection: impl Future<Output = ()> + Send + 'static) {
         let counters = &self.shared.app.counters;
-        count(&counters.accepted, 1);
+        add_shared(&counters.accepted, 1);
         let (task, counters) = (self.task.clone(), Arc::clone(counters));
         tokio::spawn(async move {
             connection.await;
-            count(&counters.closed, 1);
+            add_shared(&counters.closed, 1);
             drop(task);
         });
     }
 
     fn count_turned_away(&self) {
-        count(&self.shared.app.counters.turned_away, 1);
+        add_shared(&self.shared.app.counters.turned_away, 1);
     }
 }
 
@@ -168,7 +169,7 @@ async fn tcp(listening: Listening, stream: TcpStream, seat: Seat) {
     let Some(tls) = &listening.tls else {
         return serve(stream, seat, listening.shared).await;
     };
-    let handshake = TlsAcceptor::from(tls()).accept(stream);
+    let handshake = TlsAcceptor::from(tls.load_full()).accept(stream);
     let most = listening.shared.app.limits.request_time;
     // One that fails or takes too long is no connection yet.
     if let Ok(Ok(stream)) = tokio::time::timeout(most, handshake).await {

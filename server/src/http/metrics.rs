@@ -61,13 +61,14 @@ pub(super) async fn metrics(
 }
 
 /// The counters of the fronts.
-fn of_fronts(fronts: &[(&'static str, Arc<FrontCounters>)], text: &mut String) {
+fn of_fronts(fronts: &[(&'static str, Vec<Arc<FrontCounters>>)], text: &mut String) {
     for (name, help, counter) in COUNTERS {
         let name = format!("ringflake_server_{name}_total");
         // Writing to a text does not fail.
         let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} counter");
         for (front, counters) in fronts {
-            let value = counter(counters).load(Ordering::Relaxed);
+            let each = counters.iter().map(|counters| counter(counters));
+            let value: u64 = each.map(|count| count.load(Ordering::Relaxed)).sum();
             let _ = writeln!(text, "{name}{{front=\"{front}\"}} {value}");
         }
     }
@@ -79,11 +80,13 @@ mod tests {
 
     #[test]
     fn a_counter_is_given_for_each_front() {
-        let (http, resp) = (FrontCounters::default(), FrontCounters::default());
+        let resp: Vec<Arc<FrontCounters>> = vec![Arc::default(), Arc::default()];
+        resp[0].errors.store(3, Ordering::Relaxed);
+        resp[1].errors.store(5, Ordering::Relaxed);
+        let http = Arc::new(FrontCounters::default());
         http.ids.store(7, Ordering::Relaxed);
-        resp.errors.store(8, Ordering::Relaxed);
         let mut text = String::new();
-        of_fronts(&[("http", http.into()), ("resp", resp.into())], &mut text);
+        of_fronts(&[("http", vec![http]), ("resp", resp)], &mut text);
         for line in [
             "# TYPE ringflake_server_ids_total counter",
             "ringflake_server_ids_total{front=\"http\"} 7",

@@ -32,6 +32,7 @@ macro_rules! kinds {
                 title: $title,
             };)+
 
+            #[cfg(test)]
             pub(super) const ALL: &[Self] = &[$(Self::$NAME),+];
         }
     };

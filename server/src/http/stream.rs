@@ -22,11 +22,10 @@ use axum::body::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use ringflake::{Id, TakeError};
 
-use super::app::count;
 use super::bulk::Place;
 use super::format::Writer;
 use super::negotiate::Shape;
-use crate::front::FrontCounters;
+use crate::front::{FrontCounters, add_shared};
 use crate::namespaces::Namespace;
 
 /// Bytes of a part, about: large enough for few turns and calls, small enough for a cache.
@@ -40,6 +39,9 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 
 /// The memory of a batch.
 type Batch = Box<[Id; BATCH]>;
+
+/// A batch with so many IDs in it, or the reason why there is none.
+type Taken = (Batch, Result<usize, TakeError>);
 
 /// The body of a long answer.
 pub(super) struct IdStream {
@@ -60,7 +62,7 @@ enum Stage {
     /// With room for a batch.
     Taking(Batch),
     /// A take that waits for IDs, or for a refusal to pass.
-    Waiting(Pin<Box<dyn Future<Output = (Batch, Result<usize, TakeError>)> + Send>>),
+    Waiting(Pin<Box<dyn Future<Output = Taken> + Send>>),
     /// A part was sent just now.
     Sent(Batch),
     Ended,
@@ -118,7 +120,7 @@ impl IdStream {
         self.writer.ids(ids, self.is_first, &mut self.part);
         self.is_first = false;
         self.left -= ids.len();
-        count(&self.counters.ids, ids.len() as u64);
+        add_shared(&self.counters.ids, ids.len() as u64);
     }
 
     /// Adds a batch to the part.
@@ -173,7 +175,7 @@ async fn take_later(
     wanted: usize,
     mut refused: Option<TakeError>,
     deadline: Instant,
-) -> (Batch, Result<usize, TakeError>) {
+) -> Taken {
     loop {
         if let Some(error) = refused {
             let pause = error.retry_after().map(|wait| wait.max(SHORTEST_PAUSE));

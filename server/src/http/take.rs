@@ -10,7 +10,7 @@ use axum::http::{HeaderValue, Request, Version};
 use axum::response::Response;
 use ringflake::{Id, TakeError};
 
-use super::app::{App, Context, count};
+use super::app::{App, Context};
 use super::auth;
 use super::format::Writer;
 use super::negotiate::Shape;
@@ -18,6 +18,7 @@ use super::order::Order;
 use super::problem::{Kind, Problem};
 use super::stream::IdStream;
 use crate::access::Role;
+use crate::front::add_shared;
 use crate::namespaces::Namespace;
 
 /// The most IDs that are taken before the answer begins: with more of them it is long.
@@ -43,7 +44,7 @@ pub(super) async fn take(
 
     let body = if order.count <= AT_ONCE {
         let body = at_once(&namespace, order.count, writer, &context).await?;
-        count(&app.counters.ids, order.count as u64);
+        add_shared(&app.counters.ids, order.count as u64);
         Body::from(body)
     } else {
         if head.version < Version::HTTP_11 && shape != Shape::Binary {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use axum::body::Body;
 use axum::http::{Request, Version};
 use hyper::client::conn::http2::{SendRequest, handshake};
@@ -16,6 +17,7 @@ use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
+use super::super::TlsConfig;
 use super::served::{Served, serve};
 
 fn runtime() -> Runtime {
@@ -94,15 +96,14 @@ fn an_answer_that_can_t_be_finished_is_reset() {
 fn the_end_is_said_by_goaway() {
     let served = serve(|_| {});
     let runtime = runtime();
-    let connection = runtime.block_on(async {
+    let (_client, connection) = runtime.block_on(async {
         let stream = TcpStream::connect(served.at).await.unwrap();
         let (mut client, connection) = client(stream).await;
         bytes(&mut client, post(&served, "namespace=orders"))
             .await
             .unwrap();
         // The client itself stays open.
-        std::mem::forget(client);
-        connection
+        (client, connection)
     });
     assert!(served.end(Duration::from_secs(60)));
     eventually("the client has seen it", || connection.is_finished());
@@ -114,8 +115,7 @@ fn the_end_is_said_by_goaway() {
 
 #[test]
 fn tls_agrees_on_http2() {
-    let config = Arc::new(server_config());
-    let served = serve(|setup| setup.tls = Some(Arc::new(move || Arc::clone(&config))));
+    let served = serve(|setup| setup.tls = Some(server_config()));
     runtime().block_on(async {
         let stream = TcpStream::connect(served.at).await.unwrap();
         let connector = tokio_rustls::TlsConnector::from(Arc::new(client_config()));
@@ -132,9 +132,8 @@ fn tls_agrees_on_http2() {
 
 #[test]
 fn a_handshake_that_never_ends_is_closed() {
-    let config = Arc::new(server_config());
     let served = serve(|setup| {
-        setup.tls = Some(Arc::new(move || Arc::clone(&config)));
+        setup.tls = Some(server_config());
         setup.limits.request_time = Duration::from_millis(300);
     });
     let mut wire = served.connect();
@@ -146,7 +145,7 @@ fn provider() -> Arc<rustls::crypto::CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-fn server_config() -> rustls::ServerConfig {
+fn server_config() -> TlsConfig {
     let chain = CertificateDer::pem_file_iter(tls::file("server.pem")).unwrap();
     let chain = chain.collect::<Result<Vec<_>, _>>().unwrap();
     let key = PrivateKeyDer::from_pem_file(tls::file("server.key")).unwrap();
@@ -157,7 +156,7 @@ fn server_config() -> rustls::ServerConfig {
         .with_single_cert(chain, key)
         .unwrap();
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    config
+    Arc::new(ArcSwap::from_pointee(config))
 }
 
 fn client_config() -> rustls::ClientConfig {

@@ -86,7 +86,7 @@ fn serve_namespaces(
         rights: Arc::new(Tokens(false)),
         tls: None,
         limits: Limits::default(),
-        workers: Some(2),
+        workers: 2,
         drain: drain.clone(),
         others: Vec::new(),
     };
