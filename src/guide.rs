@@ -1,10 +1,11 @@
-//! Which ID to use where: in a database, in JavaScript, in a URL, in async code. This module
-//! holds only text.
+//! Which ID to use where: in a database, in JavaScript, in a URL, in async code; and what to monitor.
+//! This module holds only text.
 //!
 //! | you | read |
 //! |---|---|
 //! | choose the shape, type and text of an ID | [`keys`] |
 //! | write async code | [`async_code`] |
+//! | monitor generators and their leases | [`metrics`] |
 //!
 //! More pages are beside what they are about: [leases](crate::lease::guide), and
 //! [the size of a ring](crate::plan::guide).
@@ -17,3 +18,6 @@ pub mod keys {}
 
 #[doc = include_str!("guide/async_code.md")]
 pub mod async_code {}
+
+#[doc = include_str!("guide/metrics.md")]
+pub mod metrics {}

@@ -35,8 +35,7 @@
 //! | at the least cost, in a thread that takes often | [`CachedGenerator::handle`] |
 //! | with no threads, no memory and the exact time in each | [`DirectGenerator`] |
 //! | of past moments, for an import | [`BackfillGenerator`] |
-//! | from whichever source a caller has | [`IdSource`] |
-//! | anywhere in a program, from one generator | [`init()`], [`id()`] |
+//! | from whichever source a caller has; anywhere in a program, from one generator | [`IdSource`]; [`init()`], [`id()`] |
 //! | from a configuration that is checked first | [`CachedGeneratorBuilder::check`] |
 //! | **To read and write IDs** | |
 //! | as text, and as a signed number | [`Id`] |
@@ -64,11 +63,10 @@
 //! | guide | answers |
 //! |---|---|
 //! | [`lease::guide::promises`] | what is promised, and on which conditions |
-//! | [`lease::guide::sizing`] | how many blocks, how long a lease, how far a horizon |
-//! | [`lease::guide::tier`] | how processes start while the store is away |
+//! | [`lease::guide::sizing`]; [`lease::guide::tier`] | how many blocks, how long a lease, how far a horizon; how processes start while the store is away |
 //! | [`lease::guide::runbook`] | what to do when something is wrong, with a page for each store |
 //! | [`guide::keys`], [`guide::async_code`] | which ID where, and what a key costs a B-tree; what to call in tasks |
-//! | [`plan::guide`] | how to size a ring for a load, with pictures |
+//! | [`plan::guide`]; [`guide::metrics`] | how to size a ring for a load, with pictures; what to monitor, and when to wake somebody |
 //!
 //! # How it works
 //!
@@ -104,7 +102,7 @@
 //! | `sqlx`, `sqlx-postgres`, `diesel`, `postgres-types`, `rusqlite` | [`Id`] and [`TypedId`] in queries, as `BIGINT` |
 //! | `uuid`, `schemars`, `utoipa` | these, and [`PublicId`], in a UUID, in JSON Schema, in OpenAPI |
 //! | `serde` | serialization of [`Id`], [`TypedId`], [`Layout`], [`Parts`], [`Stats`], and the forms in `serde` |
-//! | `getrandom`; `js-safe` | [`Secret`] from the operating system's random source; [`IdWidth::JsSafe`] |
+//! | `getrandom`; `js-safe`; `metrics` | [`Secret`] from the operating system's random source; [`IdWidth::JsSafe`]; [`Stats`] and what is known of leases for the facade `metrics` |
 //! | `loom` | only with `--cfg loom`, for the models in `loom-tests` |
 //!
 //! # Unsafe
@@ -138,6 +136,8 @@ mod layout;
 pub mod lease;
 #[cfg(feature = "sqlite")]
 pub mod local;
+#[cfg(feature = "metrics")]
+pub mod metrics;
 mod per_core;
 #[cfg(test)]
 mod placement;

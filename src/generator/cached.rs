@@ -15,6 +15,8 @@ use super::empty::{EmptyHook, OnEmpty, TakeError};
 use super::inspector::Inspector;
 use super::lease_hold::LeaseHold;
 use super::shutdown::Shutdown;
+#[cfg(feature = "metrics")]
+use crate::cipher::Backend;
 use crate::events::Throttle;
 use crate::fill::{Filler, Producers, RecallMark, Stripe};
 use crate::id::Id;
@@ -193,6 +195,12 @@ impl CachedGenerator {
     /// The layout of the IDs.
     pub fn layout(&self) -> &Layout {
         self.filler.source().timeline().layout()
+    }
+
+    /// The backend of its cipher.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn backend(&self) -> Backend {
+        self.filler.source().cipher().backend()
     }
 
     /// An inspector for this generator's IDs, for use elsewhere.

@@ -1,0 +1,62 @@
+//! The figures of a generator, for the [`metrics`](https://docs.rs/metrics) facade: whichever
+//! recorder the program has installed, for Prometheus or another system, gets them.
+//!
+//! [`guide::metrics`](crate::guide::metrics) has the table of all metrics, and says at which
+//! values to wake somebody.
+//!
+//! ```
+//! use std::time::Duration;
+//! use ringflake::metrics::Publisher;
+//! # use ringflake::{CachedGenerator, Layout, StaticLease};
+//! # let lease = StaticLease::assume_unique(Layout::RANDFLAKE, 910..911);
+//! # let ids = CachedGenerator::builder(Layout::RANDFLAKE).plain().lease(lease).build()?;
+//!
+//! // Once, at the start, beside the recorder of the program.
+//! let publishing = Publisher::new(&ids)
+//!     .with_labels([("namespace", "orders")])
+//!     .publish_every(Duration::from_secs(10))?;
+//!
+//! // At the end, before `ids.shutdown()`.
+//! drop(publishing);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Design
+//! *Nothing on the way of a take.* A [`Publisher`] reads
+//! [`stats`](crate::CachedGenerator::stats), [`lease_status`](crate::CachedGenerator::lease_status)
+//! and [`lease_renewals`](crate::CachedGenerator::lease_renewals), which stay the truth, and
+//! hands their values on. The generator knows nothing of it.
+//!
+//! *Counters are absolute.* Each is set to what the generator has counted since it was built,
+//! with [`Counter::absolute`](::metrics::Counter::absolute), which never lowers one. So a
+//! publisher that is made anew, or a second one, counts nothing twice, and what happened
+//! between two publications is in the next one. `Stats::issued` goes down when a handle is
+//! dropped that has IDs left; what is published stays until it is exceeded.
+//!
+//! *The histogram is not.* Durations of renewals are read from a list of the last 512, by
+//! their numbers, and a publisher records once each that comes after its making. One is lost
+//! to the histogram where more than 512 come between two publications, or while there is no
+//! publisher. None is lost to `ringflake_lease_renewals_total`, which is absolute, so that
+//! the difference shows. Two publishers at a time for one recorder would record each
+//! duration twice.
+//!
+//! *Not a strong reference.* A publisher holds a [`WeakGenerator`](crate::WeakGenerator). It
+//! has the generator for the microseconds in which it reads, and not while it calls the
+//! recorder.
+//!
+//! *Other people's code.* A recorder may panic: that goes to the caller of
+//! [`publish`](Publisher::publish), and the thread of
+//! [`publish_every`](Publisher::publish_every) drops it and goes on. No lock is held while it
+//! is called.
+//!
+//! *A fork.* A child publishes nothing: the figures, and the thread, are its parent's. Where
+//! the clock or the recorder forks the thread, it ends in the child.
+
+mod catalogue;
+mod publisher;
+mod report;
+mod snapshot;
+mod thread;
+
+pub use self::publisher::Publisher;
+pub use self::thread::PublisherThread;

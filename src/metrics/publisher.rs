@@ -1,0 +1,129 @@
+//! Publishes the figures of one generator.
+
+use std::fmt;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use ::metrics::Label;
+
+use super::catalogue;
+use super::report::Report;
+use super::snapshot::Snapshot;
+use crate::generator::{CachedGenerator, WeakGenerator};
+
+/// Publishes the figures of one generator to the recorder of the program.
+///
+/// It does not keep the generator alive. See the [module](crate::metrics) for a use, and for
+/// what it promises.
+pub struct Publisher {
+    ids: WeakGenerator,
+    labels: Vec<Label>,
+    is_described: AtomicBool,
+    /// The most IDs issued that were read.
+    issued: AtomicU64,
+    /// The number of the last renewal whose duration was recorded.
+    renewals: AtomicU64,
+}
+
+impl Publisher {
+    /// A publisher of `ids`, one for each recorder. Reads the number of the last renewal, and
+    /// keeps a reference that is [not counted](WeakGenerator).
+    pub fn new(ids: &CachedGenerator) -> Self {
+        Self {
+            ids: ids.downgrade(),
+            labels: Vec::new(),
+            is_described: AtomicBool::new(false),
+            issued: AtomicU64::new(0),
+            renewals: AtomicU64::new(last_renewal(ids)),
+        }
+    }
+
+    /// With labels that all its metrics get, beside those that it got before.
+    ///
+    /// Where a program has several generators, each publisher needs labels of its own, or
+    /// they write over each other. The names `cause`, `reason`, `state`, `outcome`, `fence`,
+    /// `version`, `backend` and `layout` are taken.
+    #[must_use]
+    pub fn with_labels<K, V>(mut self, labels: impl IntoIterator<Item = (K, V)>) -> Self
+    where
+        K: Into<String>,
+        V: Into<String>,
+    {
+        let labels = labels.into_iter();
+        let label = |(name, value): (K, V)| Label::new(name.into(), value.into());
+        self.labels.extend(labels.map(label));
+        self
+    }
+
+    /// Publishes once, to the recorder of this thread, and returns whether the generator is
+    /// still there. Nothing is published once it is gone, nor in a forked child.
+    ///
+    /// For a server that shows its figures when it is asked: then they are as of that moment.
+    /// Any thread may call it, some at once too. It reads the generator's counters and its
+    /// clock, takes the lock of [`lease_status`](CachedGenerator::lease_status) for
+    /// microseconds, and hands some fifty values to the recorder, with an allocation or two
+    /// for each. The first time it describes each metric.
+    ///
+    /// # Examples
+    ///
+    /// Into a registry of one's own, here one that keeps nothing:
+    ///
+    /// ```
+    /// use metrics::{NoopRecorder, with_local_recorder};
+    /// use ringflake::metrics::Publisher;
+    /// # use ringflake::{CachedGenerator, Layout, StaticLease};
+    /// # let lease = StaticLease::assume_unique(Layout::RANDFLAKE, 911..912);
+    /// # let ids = CachedGenerator::builder(Layout::RANDFLAKE).plain().lease(lease).build()?;
+    /// let publisher = Publisher::new(&ids).with_labels([("namespace", "orders")]);
+    /// let registry = NoopRecorder;
+    /// assert!(with_local_recorder(&registry, || publisher.publish()));
+    /// drop(ids);
+    /// assert!(!publisher.publish());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn publish(&self) -> bool {
+        // Relaxed, here and below: each of these words decides alone.
+        let after = self.renewals.load(Relaxed);
+        let Some(mut snapshot) = self.read(after) else {
+            return false;
+        };
+        if let Some(last) = snapshot.renewals.last() {
+            let swapped = self
+                .renewals
+                .compare_exchange(after, last.number, Relaxed, Relaxed);
+            if swapped.is_err() {
+                // Another call records them, and what it has missed comes the next time.
+                snapshot.renewals.clear();
+            }
+        }
+        let read = snapshot.stats.issued;
+        let issued = self.issued.fetch_max(read, Relaxed).max(read);
+        ::metrics::with_recorder(|recorder| {
+            if !self.is_described.swap(true, Relaxed) {
+                catalogue::describe(recorder);
+            }
+            let labels = &self.labels;
+            Report { recorder, labels }.all(&snapshot, issued);
+        });
+        true
+    }
+
+    /// Has the generator no longer than this takes.
+    fn read(&self, after: u64) -> Option<Snapshot> {
+        Snapshot::of(&self.ids.upgrade()?, after)
+    }
+}
+
+/// The number of the last renewal, or 0.
+fn last_renewal(ids: &CachedGenerator) -> u64 {
+    let renewals = ids.lease_renewals(0);
+    renewals.last().map_or(0, |last| last.number)
+}
+
+impl fmt::Debug for Publisher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Publisher")
+            .field("labels", &self.labels)
+            .finish_non_exhaustive()
+    }
+}
