@@ -8,6 +8,8 @@
 mod cores;
 mod futures;
 mod inside;
+#[cfg(feature = "metrics")]
+mod publishing;
 mod renewal;
 
 use std::sync::atomic::AtomicBool;

@@ -18,6 +18,8 @@ mod invalidate;
 mod lease_store;
 #[cfg(all(unix, feature = "sqlite"))]
 mod local;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod outage;
 mod reuse;
 mod rig;

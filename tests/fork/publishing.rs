@@ -1,0 +1,107 @@
+//! A child publishes none of its parent's figures.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
+
+use metrics::{
+    Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit,
+    with_local_recorder,
+};
+use ringflake::metrics::Publisher;
+use ringflake_kit::child::wait_for;
+use ringflake_kit::eventually;
+
+use super::*;
+
+/// Counts what is reported, and may do something first.
+#[derive(Default)]
+struct Counting {
+    reported: AtomicU64,
+    first: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl Recorder for Counting {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn register_counter(&self, _: &Key, _: &Metadata<'_>) -> Counter {
+        self.reported.fetch_add(1, Relaxed);
+        Counter::noop()
+    }
+
+    fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
+        self.reported.fetch_add(1, Relaxed);
+        let first = self.first.lock().unwrap().take();
+        if let Some(first) = first {
+            first();
+        }
+        Gauge::noop()
+    }
+
+    fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
+        Histogram::noop()
+    }
+}
+
+#[test]
+fn a_child_publishes_nothing_and_its_parent_goes_on() {
+    let ids = generator(layout(40, 8, 3), OnEmpty::Generate);
+    let publisher = Publisher::new(&ids);
+    let recorder = Counting::default();
+    let published = || {
+        let before = recorder.reported.load(Relaxed);
+        let is_there = with_local_recorder(&recorder, || publisher.publish());
+        (is_there, recorder.reported.load(Relaxed) - before)
+    };
+    let (is_there, series) = published();
+    assert!(is_there && series > 20, "{series}");
+    let status = in_a_fork(|| {
+        let mut checks = Checks::new();
+        checks.check(published() == (false, 0));
+        checks.check(published() == (false, 0));
+        checks.failed
+    });
+    assert_eq!(status, Ok(0));
+    assert_eq!(published(), (true, series));
+}
+
+#[test]
+fn a_child_drops_the_thread_of_its_parent_without_waiting() {
+    let ids = generator(layout(40, 8, 3), OnEmpty::Generate);
+    let publishing = Publisher::new(&ids).publish_every(HOUR).unwrap();
+    let mut publishing = Some(publishing);
+    let status = in_a_fork(|| {
+        drop(publishing.take());
+        0
+    });
+    assert_eq!(status, Ok(0));
+    // Nor is it the child's to end.
+    drop(publishing);
+}
+
+#[test]
+fn a_recorder_that_forks_the_thread_ends_it_in_the_child() {
+    let status = Arc::new(Mutex::new(None));
+    let in_parent = Arc::clone(&status);
+    let recorder = Counting {
+        first: Mutex::new(Some(Box::new(move || {
+            // SAFETY: the child goes on with the thread, which ends.
+            match unsafe { libc::fork() } {
+                0 => {}
+                pid => *in_parent.lock().unwrap() = Some(wait_for(pid)),
+            }
+        }))),
+        ..Counting::default()
+    };
+    // No other test of this process uses the global one.
+    assert!(metrics::set_global_recorder(recorder).is_ok());
+    let ids = generator(layout(40, 8, 3), OnEmpty::Generate);
+    let publishing = Publisher::new(&ids).publish_every(HOUR).unwrap();
+    eventually("a fork, and its end", || status.lock().unwrap().is_some());
+    assert_eq!(*status.lock().unwrap(), Some(Ok(0)));
+    drop(publishing);
+}

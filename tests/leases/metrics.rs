@@ -1,0 +1,480 @@
+//! What a publisher hands to a recorder: the figures of the generator, each under the name
+//! that the guide gives it.
+
+mod registry;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use metrics::{Unit, with_local_recorder};
+use ringflake::lease::RenewalOutcome;
+use ringflake::metrics::Publisher;
+use ringflake::{CachedGenerator, Clock, OnEmpty, PaddingFill};
+use ringflake_kit::eventually;
+use ringflake_kit::faulty_store::{Fault, Op};
+
+use self::registry::Registry;
+use crate::rig::{LEASE_DURATION, Rig, SECOND, START, is_without_lease};
+
+const GUIDE: &str = include_str!("../../src/guide/metrics.md");
+
+/// A registry of one's own, and a publisher to it.
+struct Published {
+    registry: Registry,
+    publisher: Publisher,
+}
+
+impl Published {
+    fn new(ids: &CachedGenerator) -> Self {
+        Self {
+            registry: Registry::default(),
+            publisher: Publisher::new(ids),
+        }
+    }
+
+    fn publish(&self) -> &Registry {
+        assert!(with_local_recorder(&self.registry, || self
+            .publisher
+            .publish()));
+        &self.registry
+    }
+}
+
+/// A generator that has met everything that a metric is about.
+fn eventful(rig: &Rig) -> CachedGenerator {
+    let ids = rig.cached().blocks(2).widen_to(2).build().unwrap();
+    // A lost reply, after which the store is asked for its state.
+    rig.store.fail_next(Op::Renew, Fault::Cut);
+    rig.make_renewals_due(|| vec![ids.lease_status()]);
+    eventually("the store says its time", || {
+        ids.lease_status().unwrap().clock.is_some()
+    });
+    ids.take_vec(100).unwrap();
+    ids
+}
+
+/// The rows of the guide's table: by name the type, the unit, and the values of each label.
+type Labels = BTreeMap<String, BTreeSet<String>>;
+fn rows() -> BTreeMap<String, (String, String, Labels)> {
+    let code = |cell: &str| -> Vec<String> {
+        let parts = cell.split('`').skip(1).step_by(2);
+        parts.map(str::to_owned).collect()
+    };
+    let mut rows: BTreeMap<String, (String, String, Labels)> = BTreeMap::new();
+    let mut last: BTreeSet<String> = BTreeSet::new();
+    let section = GUIDE
+        .split("\n# ")
+        .find(|section| section.starts_with("The metrics\n"));
+    for row in section
+        .unwrap()
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+    {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let mut labels = Labels::new();
+        if let Some((label, values)) = cells[4].split_once(':') {
+            let mut values_there: BTreeSet<String> = code(values).into_iter().collect();
+            if values.trim_start().starts_with("these") {
+                values_there.extend(last);
+            }
+            last = values_there.clone();
+            labels.insert(code(label).remove(0), values_there);
+        } else {
+            let names = code(cells[4]).into_iter();
+            labels.extend(names.map(|name| (name, BTreeSet::new())));
+        }
+        let name = code(cells[1]).remove(0);
+        let row = (cells[2].to_owned(), cells[3].to_owned(), labels);
+        assert!(rows.insert(name, row).is_none(), "twice");
+    }
+    rows
+}
+
+/// The same of what was exported, the values of a label only where there are several.
+fn exported(registry: &Registry) -> BTreeMap<String, Labels> {
+    let mut all: BTreeMap<String, Labels> = BTreeMap::new();
+    for series in registry.series() {
+        let (name, labels) = series.split_once('{').unwrap_or((&series, "}"));
+        let entry = all.entry(name.to_owned()).or_default();
+        for label in labels
+            .trim_end_matches('}')
+            .split(',')
+            .filter(|l| !l.is_empty())
+        {
+            let (label, value) = label.split_once('=').unwrap();
+            let value = value.trim_matches('"').to_owned();
+            entry.entry(label.to_owned()).or_default().insert(value);
+        }
+    }
+    all
+}
+
+#[test]
+fn the_guide_names_exactly_the_metrics_that_are_exported() {
+    let rig = Rig::new();
+    let ids = eventful(&rig);
+    let published = Published::new(&ids);
+    rig.make_renewals_due(|| vec![ids.lease_status()]);
+    eventually("a renewal", || {
+        published.publish();
+        let renewed = r#"ringflake_lease_renew_duration_seconds{outcome="renewed"}"#;
+        !published.registry.values(renewed).is_empty()
+    });
+    let (rows, exported) = (rows(), exported(&published.registry));
+    let names = |names: Vec<&String>| names.into_iter().cloned().collect::<BTreeSet<_>>();
+    assert_eq!(
+        names(rows.keys().collect()),
+        names(exported.keys().collect())
+    );
+    let described = published.registry.described();
+    assert_eq!(
+        names(rows.keys().collect()),
+        names(described.keys().collect())
+    );
+    for (name, (kind, unit, labels)) in rows {
+        let is_time = described[&name][0].1 == Some(Unit::Seconds);
+        assert_eq!(is_time, unit == "seconds", "{name}");
+        assert_eq!(is_time, name.ends_with("_seconds"), "{name}");
+        // Once, however often it is published.
+        assert_eq!(described[&name].len(), 1, "{name}");
+        assert_eq!(described[&name][0].0, kind, "{name}");
+        assert_eq!(kind == "counter", name.ends_with("_total"), "{name}");
+        let found = &exported[&name];
+        assert!(labels.keys().eq(found.keys()), "{name}: {found:?}");
+        for (label, values) in labels {
+            // A histogram has those that occurred.
+            let found = &found[&label];
+            match kind.as_str() {
+                "histogram" => assert!(found.is_subset(&values), "{name}: {found:?}"),
+                _ if !values.is_empty() => assert_eq!(*found, values, "{name}"),
+                _ => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn each_metric_has_the_value_of_the_figures() {
+    let rig = Rig::new();
+    let ids = eventful(&rig);
+    eventually("nothing goes on", || {
+        let status = ids.lease_status().unwrap();
+        status.grants.len() == 3 && ids.stats().level == ids.capacity()
+    });
+    let published = Published::new(&ids);
+    let is =
+        |series: &str, value: f64| assert_eq!(published.registry.value(series), value, "{series}");
+    // Between two looks at the figures that are the same.
+    let (stats, status) = loop {
+        let before = (ids.stats(), ids.lease_status().unwrap());
+        published.publish();
+        let after = (ids.stats(), ids.lease_status().unwrap());
+        if before.0 == after.0 && format!("{before:?}") == format!("{after:?}") {
+            break after;
+        }
+    };
+    assert!(stats.issued == 100 && stats.fills.padding == 1, "{stats:?}");
+    is("ringflake_ids_issued_total", 100.0);
+    for (cause, count) in [
+        ("padding", stats.fills.padding),
+        ("threshold", stats.fills.threshold),
+        ("scheduled", stats.fills.scheduled),
+        ("assist", stats.fills.assist),
+    ] {
+        is(
+            &format!("ringflake_refills_total{{cause={cause:?}}}"),
+            count as f64,
+        );
+    }
+    is("ringflake_empties_total", stats.empties as f64);
+    is("ringflake_in_place_total", stats.in_place as f64);
+    assert!(stats.empties > 0 && stats.in_place > 0);
+    is("ringflake_retired_total", stats.retired as f64);
+    is("ringflake_producer_panics_total", 0.0);
+    is("ringflake_level", 64.0);
+    is("ringflake_capacity", 64.0);
+    is("ringflake_fill_ratio", 1.0);
+    is("ringflake_borrowed_seconds", stats.borrowed.as_secs_f64());
+    assert!(stats.borrowed >= SECOND);
+    is("ringflake_borrow_limit_seconds", 60.0);
+    let left_ms = stats.lease_end_unix_ms - rig.clock.unix_ms();
+    is("ringflake_lease_remaining_seconds", left_ms as f64 / 1e3);
+    let layout_left = rig.layout.remaining_lifetime(rig.clock.unix_ms());
+    is(
+        "ringflake_layout_remaining_seconds",
+        layout_left.as_secs_f64(),
+    );
+    let info = format!(
+        "ringflake_build_info{{backend=\"{}\",layout=\"{}\",version=\"{}\"}}",
+        ringflake::Cipher::sparx64(&ringflake_kit::small::secret()).backend(),
+        rig.layout,
+        env!("CARGO_PKG_VERSION"),
+    );
+    is(&info, 1.0);
+
+    is("ringflake_lease_blocks{state=\"held\"}", 2.0);
+    is("ringflake_lease_blocks{state=\"draining\"}", 1.0);
+    is("ringflake_lease_blocks{state=\"lapsing\"}", 0.0);
+    is("ringflake_lease_blocks_target", f64::from(status.target));
+    is("ringflake_lease_store_failing_seconds", 0.0);
+    let renewed = status.counts.renewals.renewed;
+    is(
+        "ringflake_lease_renewals_total{outcome=\"renewed\"}",
+        renewed as f64,
+    );
+    is("ringflake_lease_renewals_total{outcome=\"ambiguous\"}", 1.0);
+    is("ringflake_history_lost_total", 0.0);
+    is("ringflake_store_incarnation_changes_total", 0.0);
+    is("ringflake_clock_skew_seconds", 0.0);
+}
+
+#[test]
+fn what_is_refused_is_exported_by_its_reason() {
+    let rig = Rig::new();
+    let ids = rig.in_place().build().unwrap();
+    let published = Published::new(&ids);
+    rig.store.fail(Fault::Down);
+    ids.invalidate();
+    assert!(is_without_lease(&ids.take()));
+    assert!(is_without_lease(&ids.take()));
+    let registry = published.publish();
+    let failed = |reason| {
+        registry.value(&format!(
+            "ringflake_failed_takes_total{{reason={reason:?}}}"
+        ))
+    };
+    assert_eq!((failed("no_lease"), failed("borrow_limit")), (2.0, 0.0));
+    assert_eq!(registry.value("ringflake_lease_remaining_seconds"), 0.0);
+    rig.store.heal();
+    assert!(ids.wait_ready(Duration::from_secs(60)));
+
+    // Its minute of borrowing, and no more.
+    while ids.take().is_ok() {}
+    let registry = published.publish();
+    let failed = |reason| {
+        registry.value(&format!(
+            "ringflake_failed_takes_total{{reason={reason:?}}}"
+        ))
+    };
+    assert_eq!((failed("no_lease"), failed("borrow_limit")), (2.0, 1.0));
+
+    let empty = rig
+        .cached()
+        .padding_fill(PaddingFill::Off)
+        .threshold_fill(None);
+    let empty = empty.on_empty(OnEmpty::Error).build().unwrap();
+    let published = Published::new(&empty);
+    assert!(empty.take().is_err());
+    let registry = published.publish();
+    assert_eq!(
+        registry.value("ringflake_failed_takes_total{reason=\"empty\"}"),
+        1.0
+    );
+
+    let fills = rig.cached().capacity(1 << 12).build().unwrap();
+    eventually("a fill is refused", || {
+        fills.stats().refused.borrow_limit > 0
+    });
+    let published = Published::new(&fills);
+    let registry = published.publish();
+    let refused = registry.value("ringflake_refusals_total{reason=\"borrow_limit\"}");
+    assert!(refused >= 1.0 && refused <= fills.stats().refusals as f64);
+}
+
+#[test]
+fn renewals_that_fail_show_their_outcome_and_how_long_it_took() {
+    let rig = Rig::new();
+    let ids = rig.cached().build().unwrap();
+    let published = Published::new(&ids);
+    let counts = || ids.lease_status().unwrap().counts.renewals;
+    for (fault, outcome) in [
+        (Fault::Down, RenewalOutcome::Unavailable),
+        (Fault::Fence, RenewalOutcome::Fenced),
+    ] {
+        rig.store.fail_next(Op::Renew, fault);
+        rig.make_renewals_due(|| vec![ids.lease_status()]);
+        let happened = |outcome| ids.lease_renewals(0).iter().any(|r| r.outcome == outcome);
+        eventually("it fails", || happened(outcome));
+        // Between two failures none is under way.
+        eventually("it recovers", || {
+            let status = ids.lease_status().unwrap();
+            status.health.failing_since_unix_ms.is_none() && crate::rig::all_held(&status)
+        });
+    }
+    let registry = published.publish();
+    let total = |outcome| {
+        registry.value(&format!(
+            "ringflake_lease_renewals_total{{outcome={outcome:?}}}"
+        ))
+    };
+    let took = |outcome| {
+        registry.values(&format!(
+            "ringflake_lease_renew_duration_seconds{{outcome={outcome:?}}}"
+        ))
+    };
+    assert_eq!((total("unavailable"), total("fenced")), (1.0, 1.0));
+    assert_eq!(total("renewed"), counts().renewed as f64);
+    let of = |outcome| -> Vec<f64> {
+        let renewals = ids.lease_renewals(0).into_iter();
+        let renewals = renewals.filter(|renewal| renewal.outcome == outcome);
+        renewals.map(|renewal| renewal.took.as_secs_f64()).collect()
+    };
+    assert_eq!(took("unavailable"), of(RenewalOutcome::Unavailable));
+    assert_eq!(took("fenced"), of(RenewalOutcome::Fenced));
+    assert_eq!(took("renewed"), of(RenewalOutcome::Renewed));
+    assert_eq!(took("unavailable").len(), 1);
+    // The fence of the kit's store.
+    let fenced: Vec<_> = registry
+        .series()
+        .into_iter()
+        .filter(|s| s.starts_with("ringflake_fenced_total{"))
+        .collect();
+    assert_eq!(
+        fenced
+            .iter()
+            .map(|series| registry.value(series))
+            .sum::<f64>(),
+        1.0
+    );
+
+    // Each once, also by a publisher that takes over.
+    published.publish();
+    assert_eq!(took("unavailable").len(), 1);
+    let next = Publisher::new(&ids);
+    assert!(with_local_recorder(&published.registry, || next.publish()));
+    assert_eq!(took("unavailable").len(), 1);
+    assert_eq!((total("unavailable"), total("fenced")), (1.0, 1.0));
+}
+
+#[test]
+fn a_store_that_fails_shows_for_how_long() {
+    let rig = Rig::new();
+    let ids = rig.cached().build().unwrap();
+    let published = Published::new(&ids);
+    rig.store.fail(Fault::Down);
+    rig.set_tick(START + 300);
+    let failing = || ids.lease_status().unwrap().health.failing_since_unix_ms;
+    eventually("a renewal fails", || {
+        failing() == Some(rig.unix_ms(START + 300))
+    });
+    rig.set_tick(START + 420);
+    let registry = published.publish();
+    assert_eq!(
+        registry.value("ringflake_lease_store_failing_seconds"),
+        120.0
+    );
+    let left = (LEASE_DURATION - 420) as f64;
+    assert_eq!(registry.value("ringflake_lease_remaining_seconds"), left);
+    rig.set_tick(START + LEASE_DURATION + 5);
+    assert_eq!(
+        published
+            .publish()
+            .value("ringflake_lease_remaining_seconds"),
+        0.0
+    );
+}
+
+#[test]
+fn a_counter_never_goes_down() {
+    let rig = Rig::new();
+    let ids = rig.cached().build().unwrap();
+    let published = Published::new(&ids);
+    let mut handle = ids.handle().unwrap();
+    handle.take().unwrap();
+    published.publish();
+    let issued = ids.stats().issued;
+    assert_eq!(issued, 64);
+    drop(handle);
+    assert!(ids.stats().issued < issued);
+    published.publish();
+    ids.take_vec(100).unwrap();
+    published.publish();
+    let values = published.registry.values("ringflake_ids_issued_total");
+    let expected = [64.0, 64.0, ids.stats().issued as f64];
+    assert_eq!(values, expected);
+    for series in published.registry.series() {
+        if series.contains("_total") {
+            let values = published.registry.values(&series);
+            assert!(values.is_sorted(), "{series}: {values:?}");
+        }
+    }
+}
+
+#[test]
+fn labels_go_with_every_metric() {
+    let rig = Rig::new();
+    let ids = rig.cached().build().unwrap();
+    let publisher = Publisher::new(&ids)
+        .with_labels([("namespace", "orders")])
+        .with_labels(vec![("zone".to_owned(), String::from("b"))]);
+    let registry = Registry::default();
+    with_local_recorder(&registry, || publisher.publish());
+    let series = registry.series();
+    assert!(series.len() > 40);
+    for series in series {
+        assert!(series.contains("namespace=\"orders\""), "{series}");
+        assert!(series.contains("zone=\"b\""), "{series}");
+    }
+}
+
+#[test]
+fn a_lease_that_was_given_has_no_metrics_of_a_store() {
+    use ringflake::{Layout, StaticLease};
+    let lease = StaticLease::assume_unique(Layout::RANDFLAKE, 920..921);
+    let builder = CachedGenerator::builder(Layout::RANDFLAKE).plain();
+    let ids = builder.lease(lease).build().unwrap();
+    let published = Published::new(&ids);
+    let series = published.publish().series().join("\n");
+    for missing in [
+        "lease_blocks",
+        "renew",
+        "fenced",
+        "history",
+        "store",
+        "skew",
+    ] {
+        assert!(!series.contains(missing), "{missing}");
+    }
+    assert!(
+        published
+            .registry
+            .value("ringflake_lease_remaining_seconds")
+            > 1e6
+    );
+}
+
+/// What the threads of this process publish to.
+fn global() -> &'static Registry {
+    static GLOBAL: OnceLock<Registry> = OnceLock::new();
+    GLOBAL.get_or_init(|| {
+        let registry = Registry::default();
+        metrics::set_global_recorder(registry.clone()).unwrap();
+        registry
+    })
+}
+
+#[test]
+fn a_thread_publishes_until_it_is_dropped_and_then_once_more() {
+    let registry = global();
+    let rig = Rig::new();
+    let ids = rig.cached().build().unwrap();
+    let issued = || registry.values("ringflake_ids_issued_total{test=\"thread\"}");
+    let publisher = || Publisher::new(&ids).with_labels([("test", "thread")]);
+
+    let hourly = publisher()
+        .publish_every(Duration::from_secs(3600))
+        .unwrap();
+    eventually("it publishes at once", || issued() == [0.0]);
+    ids.take_vec(5).unwrap();
+    drop(hourly);
+    assert_eq!(issued(), [0.0, 5.0]);
+
+    let often = publisher().publish_every(Duration::ZERO).unwrap();
+    eventually("it publishes again", || issued().len() > 5);
+    drop(often);
+    let published = issued().len();
+    ids.take_vec(5).unwrap();
+    assert_eq!(issued().len(), published);
+    assert!(issued().iter().all(|&value| value <= 5.0));
+}
