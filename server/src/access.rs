@@ -57,6 +57,8 @@ pub(crate) trait Rights: Send + Sync {
 /// | take, inspect | everybody has it where only this machine can connect, or the configuration says that the network may without tokens |
 /// | admin | everybody has it where only this machine can connect, and no role has tokens |
 /// | lease | nobody has it |
+///
+/// A token that is none of any role gives no right at all, where there are tokens.
 pub(crate) struct Access(ArcSwap<Table>);
 
 /// By role, in the order of [`Role::ALL`].
@@ -113,12 +115,26 @@ impl Access {
 
 impl Rights for Access {
     fn allows(&self, role: Role, token: Option<&[u8]>) -> bool {
-        match &self.0.load()[role as usize] {
-            Right::Everybody => true,
+        let rights = self.0.load();
+        match &rights[role as usize] {
+            // A wrong token is an error also where none is needed.
+            Right::Everybody => token.is_none_or(|token| knows(&rights, token)),
             Right::Nobody => false,
             Right::Those(tokens) => token.is_some_and(|token| tokens.contain(token)),
         }
     }
+}
+
+/// Whether the token is one of some role, or there are none. Looks at all of them.
+fn knows(rights: &Table, token: &[u8]) -> bool {
+    let (mut are_there, mut is_known) = (false, false);
+    for right in rights {
+        if let Right::Those(tokens) = right {
+            are_there = true;
+            is_known |= tokens.contain(token);
+        }
+    }
+    is_known || !are_there
 }
 
 impl fmt::Debug for Access {
@@ -179,7 +195,8 @@ mod tests {
         let local = access(&files, true, false);
         assert_eq!(roles(&local, None), ["inspect"]);
         assert_eq!(roles(&local, Some(TAKE)), ["take", "inspect"]);
-        assert_eq!(roles(&local, Some(ADMIN)), ["inspect"]);
+        // No token at all is better than a wrong one.
+        assert_eq!(roles(&local, Some(ADMIN)), [""; 0]);
 
         files.admin = file(&directory, ADMIN);
         let network = access(&files, false, false);

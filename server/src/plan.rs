@@ -226,6 +226,11 @@ fn warnings(config: &Config, all_local: bool, sockets: &[PlannedSocket]) -> Vec<
          are meant, or give on-demand = false",
     );
     warn(
+        sockets.is_empty(),
+        "there is no socket but those that a service manager hands over: give resp.listen or \
+         http.listen if none does",
+    );
+    warn(
         config.tls.is_some() && sockets.iter().all(|socket| !socket.tls),
         "there is a certificate, and no TCP socket: Unix sockets have no TLS",
     );
@@ -323,6 +328,10 @@ mod tests {
             assert!(warnings.iter().any(|text| text.contains(said)), "{said}");
         }
         assert_eq!(warnings.len(), 4);
+        let warned = |text: &str| plan(text, home.path()).unwrap().warnings;
+        let none = warned("resp.listen = 'off'\nhttp.listen = 'off'");
+        assert!(none[0].contains("no socket"), "{none:?}");
+        assert_eq!(warned(""), [""; 0]);
     }
 
     #[test]

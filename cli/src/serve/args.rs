@@ -16,8 +16,8 @@ use crate::format::FormatArgs;
 /// Serve unique IDs to every language: the Redis protocol and HTTP
 ///
 /// Without options, clients of this machine take IDs with 'redis-cli INCR orders' and
-/// 'curl localhost:7464/v1/orders'. Each name is a namespace of the data directory, begun
-/// when it is first asked for, with a secret of its own.
+/// 'curl -X POST localhost:7464/v1/ids?namespace=orders'. Each name is a namespace of the
+/// data directory, begun when it is first asked for, with a secret of its own.
 ///
 /// Settings come from a file, from variables RINGFLAKE_SERVE_... and from these options; the
 /// last of them counts. SIGHUP reads tokens, certificates and the level of the log again.

@@ -14,6 +14,7 @@ mod nodes;
 mod pages;
 mod runs;
 mod secret;
+mod serve;
 mod store;
 mod tune;
 mod verify;

@@ -1,0 +1,460 @@
+//! `ringflake serve` as a process: its start, its signals and its end.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use ringflake_kit::server::free_port;
+use ringflake_kit::{assert_says, eventually};
+
+use crate::home::{Home, mode, signal};
+
+const TOKEN: &str = "take-0123456789abcdef";
+const OTHER_TOKEN: &str = "take-fedcba9876543210";
+
+/// A hang becomes a failure after this.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A server that runs, and its log so far.
+struct Serving {
+    child: Child,
+    lines: Arc<Mutex<Vec<String>>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Serving {
+    /// The server with these options and no other sockets, once it is ready.
+    fn start(home: &Home, options: &str) -> Self {
+        let serving = Self::spawn(home.command(format!("serve {options}")));
+        serving.wait_for("ready");
+        serving
+    }
+
+    fn spawn(mut command: Command) -> Self {
+        let command = command.env_remove("NOTIFY_SOCKET").stderr(Stdio::piped());
+        Self::spawn_as_it_is(command)
+    }
+
+    fn spawn_as_it_is(command: &mut Command) -> Self {
+        let mut child = command.spawn().unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&lines);
+        let reader = thread::spawn(move || {
+            for line in stderr.lines() {
+                log.lock().unwrap().push(line.unwrap());
+            }
+        });
+        Self {
+            child,
+            lines,
+            reader: Some(reader),
+        }
+    }
+
+    fn log(&self) -> String {
+        self.lines.lock().unwrap().join("\n")
+    }
+
+    /// Waits for a line that says this; lines that an event had before don't count twice.
+    #[track_caller]
+    fn wait_for(&self, said: &str) {
+        self.wait_for_times(said, 1);
+    }
+
+    #[track_caller]
+    fn wait_for_times(&self, said: &str, times: usize) {
+        eventually(said, || {
+            let reader = self.reader.as_ref().unwrap();
+            let ended = reader.is_finished();
+            let log = self.log();
+            let found = log.lines().filter(|line| line.contains(said)).count();
+            assert!(found >= times || !ended, "it has ended:\n{log}");
+            found >= times
+        });
+    }
+
+    fn signal(&self, number: i32) {
+        signal(&self.child, number);
+    }
+
+    /// Its whole log, once it has ended with this status.
+    #[track_caller]
+    fn wait(mut self, status: i32) -> String {
+        let ended = self.child.wait().unwrap();
+        self.reader.take().unwrap().join().unwrap();
+        let log = self.log();
+        assert_eq!(ended.code(), Some(status), "{log}");
+        log
+    }
+
+    /// Ends it as a service manager does.
+    #[track_caller]
+    fn stop(self) -> String {
+        self.signal(libc::SIGTERM);
+        self.wait(0)
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // Of a test that has failed.
+        if self.reader.is_some() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// A client of the Redis protocol.
+struct Client<S> {
+    stream: BufReader<S>,
+}
+
+impl Client<TcpStream> {
+    fn connect(port: u16) -> Self {
+        let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let stream = BufReader::new(stream);
+        Self { stream }
+    }
+}
+
+impl<S: Read + Write> Client<S> {
+    /// The answer to a command, unless the server has closed the connection.
+    fn try_ask(&mut self, command: &str) -> Option<String> {
+        let mut request = format!("*{}\r\n", command.split_whitespace().count());
+        for word in command.split_whitespace() {
+            request += &format!("${}\r\n{word}\r\n", word.len());
+        }
+        self.stream.get_mut().write_all(request.as_bytes()).ok()?;
+        let mut line = String::new();
+        self.stream.read_line(&mut line).ok()?;
+        // One that ends in the middle is none.
+        Some(line.strip_suffix("\r\n")?.to_owned())
+    }
+
+    #[track_caller]
+    fn ask(&mut self, command: &str) -> String {
+        let answer = self.try_ask(command);
+        answer.unwrap_or_else(|| panic!("no answer to {command:?}"))
+    }
+
+    #[track_caller]
+    fn take(&mut self) -> String {
+        let answer = self.ask("INCR orders");
+        assert!(answer.starts_with(':'), "{answer}");
+        answer
+    }
+}
+
+/// IDs that are taken by several clients until the server ends.
+struct Load(Vec<JoinHandle<(Vec<String>, String)>>);
+
+impl Load {
+    const CLIENTS: usize = 3;
+
+    fn start(port: u16, before: &'static str) -> Self {
+        let client = move || {
+            let mut client = Client::connect(port);
+            if !before.is_empty() {
+                assert_eq!(client.ask(before), "+OK");
+            }
+            let mut taken = vec![client.take()];
+            loop {
+                match client.try_ask("INCR orders") {
+                    Some(answer) if answer.starts_with(':') => taken.push(answer),
+                    last => return (taken, last.unwrap_or_default()),
+                }
+            }
+        };
+        Self((0..Self::CLIENTS).map(|_| thread::spawn(client)).collect())
+    }
+
+    /// That no client got what another had, and each this in the end: nothing where its
+    /// connection was closed.
+    #[track_caller]
+    fn end(self, last: &str) {
+        let mut all = Vec::new();
+        for client in self.0 {
+            let (taken, refused) = client.join().unwrap();
+            assert!(refused.starts_with(last), "{refused}");
+            assert_eq!(refused.is_empty(), last.is_empty(), "{refused}");
+            all.extend(taken);
+        }
+        let distinct: HashSet<_> = all.iter().collect();
+        assert_eq!(distinct.len(), all.len());
+    }
+}
+
+/// No socket but this one.
+fn on(port: u16) -> String {
+    format!("--http off --resp 127.0.0.1:{port}")
+}
+
+/// How many blocks are held: a line is about each.
+fn held_blocks(home: &Home) -> usize {
+    let list = home.print("store ls --namespace orders --format json");
+    list.lines().count()
+}
+
+#[test]
+fn a_server_that_ends_under_load_gives_its_leases_back() {
+    let home = Home::new();
+    let port = free_port();
+    for round in 0..2 {
+        let serving = Serving::start(&home, &on(port));
+        let load = Load::start(port, "");
+        let mut client = Client::connect(port);
+        client.take();
+        assert_ne!(held_blocks(&home), 0, "{round}");
+        let log = serving.stop();
+        load.end("");
+        assert_eq!(held_blocks(&home), 0, "{log}");
+        assert_says(&log, &["stopping signal=\"SIGTERM\"", "clean=true"]);
+    }
+}
+
+#[test]
+fn tokens_are_changed_under_load_by_a_signal() {
+    let home = Home::new();
+    let port = free_port();
+    let tokens = home.write_secret("tokens", TOKEN);
+    let config = home.file("serve.toml");
+    fs::write(&config, format!("tokens.take = '{tokens}'\n")).unwrap();
+    let options = format!("{} --config {}", on(port), config.display());
+    let serving = Serving::start(&home, &options);
+    let reload = |text: &str, times| {
+        home.write_secret("tokens", text);
+        serving.signal(libc::SIGHUP);
+        serving.wait_for_times("serve: reloaded", times);
+    };
+    let auth = |token: &str| Client::connect(port).ask(&format!("AUTH {token}"));
+    let refused = Client::connect(port).ask("INCR orders");
+    assert!(refused.starts_with("-NOAUTH"), "{refused}");
+    assert!(auth(OTHER_TOKEN).starts_with("-WRONGPASS"));
+    let load = Load::start(port, "AUTH take-0123456789abcdef");
+    let mut client = Client::connect(port);
+    assert_eq!(client.ask(&format!("AUTH {TOKEN}")), "+OK");
+
+    reload(&format!("{TOKEN}\n{OTHER_TOKEN}\n"), 1);
+    assert_eq!(
+        (auth(TOKEN), auth(OTHER_TOKEN)),
+        ("+OK".into(), "+OK".into())
+    );
+    client.take();
+
+    // One that can't be read changes nothing.
+    home.write_secret("tokens", "short");
+    serving.signal(libc::SIGHUP);
+    serving.wait_for("not reloaded");
+    client.take();
+
+    // One that is taken away counts no more, not even where it did.
+    reload(OTHER_TOKEN, 2);
+    assert!(auth(TOKEN).starts_with("-WRONGPASS"));
+    assert_eq!(auth(OTHER_TOKEN), "+OK");
+    load.end("-NOPERM");
+
+    // The rest of the file needs a new server, and the line says so; the level does not.
+    let tokens = format!("tokens.take = '{tokens}'\n");
+    fs::write(&config, format!("{tokens}limits.count = 5\n")).unwrap();
+    serving.signal(libc::SIGHUP);
+    serving.wait_for("reloaded needs_restart=\"limits\"");
+    fs::write(&config, format!("{tokens}log.level = 'error'\n")).unwrap();
+    serving.signal(libc::SIGHUP);
+    // It counts before the line would be written.
+    home.write_secret("tokens", TOKEN);
+    serving.signal(libc::SIGHUP);
+    eventually("the tokens are read once more", || auth(TOKEN) == "+OK");
+    let log = serving.stop();
+    for secret in [TOKEN, OTHER_TOKEN, "short"] {
+        assert!(!log.contains(secret), "{log}");
+    }
+    assert!(!log.contains("stopped"), "{log}");
+}
+
+#[test]
+fn a_start_that_can_not_be_is_refused_on_one_line() {
+    let home = Home::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = listener.local_addr().unwrap();
+    let config = home.file("serve.toml");
+    let at = config.display();
+    let taken = format!("--resp {taken} --http off");
+    for (text, options, said, shows_in_a_check) in [
+        ("", &*taken, "it is in use, maybe by another server", false),
+        ("", "--resp off --http off", "no socket to listen on", false),
+        (
+            "",
+            "--resp 0.0.0.0:1",
+            "--open-to-the-network-without",
+            true,
+        ),
+        ("port = 5", "", "line 1: unknown field `port`", true),
+        ("\n[resp\n", "", "line 2", true),
+        ("tokens.take = 'none'", "", "none can't be read", true),
+        (
+            "tls.key = 'none'",
+            "",
+            "tls.certificate: it is missing",
+            true,
+        ),
+        (
+            "[namespaces.a]\nstore = 'redis://:hunter2@a/x'\nplain = true",
+            "",
+            "namespace \"a\" can't be opened",
+            true,
+        ),
+    ] {
+        fs::write(&config, text).unwrap();
+        // The default ports may be in use here.
+        let ports = match options {
+            "" => "--resp 127.0.0.1:0 --http off",
+            options => options,
+        };
+        let line = format!("serve --log-level off --config {at} {ports}");
+        let message = home.refuse(&line);
+        assert_says(&message, &[said]);
+        assert!(!message.contains("hunter2"), "{message}");
+        let check = home.run(format!("{line} --check"));
+        let expected = i32::from(shows_in_a_check);
+        assert_eq!(check.status.code(), Some(expected), "{text} {options}");
+    }
+    assert!(!home.data_dir().join("leases.db").exists());
+}
+
+#[test]
+fn a_killed_servers_socket_is_used_again_and_a_living_ones_is_not() {
+    let home = Home::new();
+    let socket = home.file("resp.sock");
+    let options = format!("--http off --resp-unix {}", socket.display());
+    let connect = || Client {
+        stream: BufReader::new(UnixStream::connect(&socket).unwrap()),
+    };
+    let killed = Serving::start(&home, &options);
+    connect().take();
+    assert_eq!(mode(&socket), 0o660);
+    killed.signal(libc::SIGKILL);
+    drop(killed);
+    assert!(socket.exists());
+
+    let serving = Serving::start(&home, &options);
+    connect().take();
+    let refused = home.refuse(format!("serve --log-level error {options}"));
+    assert_says(&refused, &["another server listens there"]);
+    connect().take();
+    serving.stop();
+    assert!(!socket.exists());
+}
+
+#[test]
+fn the_service_manager_is_told_of_each_turn() {
+    let home = Home::new();
+    let path = home.file("notify");
+    let manager = UnixDatagram::bind(&path).unwrap();
+    manager.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut command = home.command(format!("serve {}", on(free_port())));
+    let command = command
+        .env("NOTIFY_SOCKET", &path)
+        .env("WATCHDOG_USEC", "200000");
+    let serving = Serving::spawn_as_it_is(command.stderr(Stdio::piped()));
+    let next = || {
+        let mut buffer = [0; 512];
+        let length = manager.recv(&mut buffer).unwrap();
+        String::from_utf8(buffer[..length].to_vec()).unwrap()
+    };
+    // Signs of life come in between.
+    let told = |word: &str| loop {
+        let message = next();
+        if message.lines().any(|line| line == word) {
+            return message;
+        }
+        assert_eq!(message, "WATCHDOG=1\n", "before {word}");
+    };
+    told("READY=1");
+    assert_eq!(told("WATCHDOG=1"), "WATCHDOG=1\n");
+    serving.signal(libc::SIGHUP);
+    assert_says(&told("RELOADING=1"), &["MONOTONIC_USEC="]);
+    told("READY=1");
+    serving.signal(libc::SIGTERM);
+    told("STOPPING=1");
+    serving.wait(0);
+}
+
+#[test]
+fn sockets_of_the_service_manager_are_served() {
+    let home = Home::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let fd = listener.as_raw_fd();
+    let mut plain = home.command("serve --http off");
+    // The number of the process is known when it runs.
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", "LISTEN_PID=$$ exec \"$@\"", "sh"])
+        .arg(plain.get_program())
+        .args(plain.get_args())
+        .envs(
+            plain
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .envs([("LISTEN_FDS", "1"), ("LISTEN_FDNAMES", "resp")])
+        .stdin(Stdio::null());
+    plain.env_clear();
+    // SAFETY: one system call, which allocates nothing and takes no lock. The listener
+    // outlives the start of the child.
+    let command = unsafe {
+        command.pre_exec(move || match libc::dup2(fd, 3) {
+            -1 => Err(std::io::Error::last_os_error()),
+            _ => Ok(()),
+        })
+    };
+    let serving = Serving::spawn_as_it_is(command.stderr(Stdio::piped()));
+    serving.wait_for("ready");
+    Client::connect(port).take();
+    let log = serving.stop();
+    assert_says(&log, &[&format!("127.0.0.1:{port}")]);
+    // In place of the default.
+    assert!(!log.contains(":6379"), "{log}");
+}
+
+#[test]
+fn the_log_is_an_object_on_each_line() {
+    let home = Home::new();
+    let port = free_port();
+    let serving = Serving::start(&home, &format!("{} --log-format json", on(port)));
+    let mut client = Client::connect(port);
+    let id = client.take();
+    // What a client makes up is one value of one line.
+    client.ask("INCR No\"name\u{7}");
+    let log = serving.stop();
+    let messages: Vec<_> = log
+        .lines()
+        .map(|line| {
+            let event: serde_json::Value = serde_json::from_str(line).unwrap();
+            assert!(event["level"].is_string() && event["timestamp"].is_string());
+            event["message"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    assert_says(
+        &messages.join("\n"),
+        &[
+            "listening",
+            "serving\nready",
+            "a namespace is open",
+            "stopping",
+            "stopped",
+        ],
+    );
+    assert!(!log.contains(&id[1..]), "an ID is in the log");
+}
