@@ -6,7 +6,7 @@ use ringflake::Id;
 use serde::Deserialize;
 
 use super::negotiate::Shape;
-use super::problem::Problem;
+use super::problem::{Kind, Problem};
 
 /// How an ID is written as text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -76,11 +76,12 @@ impl Format {
                 Self::Text => "1 to 13 of the digits 0-9a-v, for 64 bits, without leading zeros",
                 Self::Fixed => "13 of the digits 0-9a-v, for 64 bits",
             };
-            Problem::invalid(format!(
+            let detail = format!(
                 "the ID is not written as format={} has it: give {allowed}, or the format that \
                  it is in",
                 self.name()
-            ))
+            );
+            Problem::new(Kind::NO_ID, detail)
         })
     }
 }

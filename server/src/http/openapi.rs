@@ -144,7 +144,7 @@ fn inspect() -> Value {
                 } },
             }),
             &[
-                Kind::UNAUTHENTICATED, Kind::FORBIDDEN, Kind::UNKNOWN_NAMESPACE, Kind::FOREIGN_ID,
+                Kind::UNAUTHENTICATED, Kind::FORBIDDEN, Kind::UNKNOWN_NAMESPACE, Kind::NO_ID, Kind::FOREIGN_ID,
                 Kind::METHOD_NOT_ALLOWED, Kind::NOT_ACCEPTABLE, Kind::URI_TOO_LONG, Kind::INVALID,
                 Kind::HEAD_TOO_LARGE,
             ],

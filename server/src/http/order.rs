@@ -59,33 +59,33 @@ impl Order {
     ) -> Result<Self, Problem> {
         let query = Query::read(query, &["namespace", "count", "format"])?;
         let form = Form::read(headers, body)?;
-        let namespace = match form.namespace {
-            Some(name) => name,
-            None => query.get("namespace").map(str::to_owned).ok_or_else(|| {
-                Problem::invalid(
-                    "there is no namespace: give it in the query, as in ?namespace=orders, or in \
-                     a JSON body, as in {\"namespace\":\"orders\"}",
-                )
-            })?,
-        };
-        let most = most(shape, limit);
-        let not_a_count = || Problem::invalid(format!("count is not allowed: give 1 to {most}"));
-        let count = match (form.count, query.get("count")) {
-            (Some(count), _) => count,
-            (None, Some(text)) if is_digits(text) => text.parse().map_err(|_| not_a_count())?,
-            (None, Some(_)) => return Err(not_a_count()),
-            (None, None) => 1,
-        };
-        let count = usize::try_from(count).map_err(|_| not_a_count())?;
-        if !(1..=most).contains(&count) {
-            return Err(not_a_count());
+        // What the query says is checked even where the body says otherwise.
+        let in_query = query.get("namespace").map(str::to_owned);
+        for name in form.namespace.iter().chain(&in_query) {
+            check_name(name)?;
         }
-        let format = match (form.format, query.get("format")) {
-            (Some(format), _) => Some(format),
-            (None, Some(name)) => Some(Format::named(name)?),
-            (None, None) => None,
+        let namespace = form.namespace.or(in_query).ok_or_else(|| {
+            Problem::invalid(
+                "there is no namespace: give it in the query, as in ?namespace=orders, or in a \
+                 JSON body, as in {\"namespace\":\"orders\"}",
+            )
+        })?;
+        let most = most(shape, limit);
+        let checked = |count: u64| {
+            let count = usize::try_from(count).ok();
+            let count = count.filter(|count| (1..=most).contains(count));
+            count.ok_or_else(|| Problem::invalid(format!("count is not allowed: give 1 to {most}")))
         };
-        check_name(&namespace)?;
+        // What is no number is out of range.
+        let in_query = query.get("count").map(|text| match is_digits(text) {
+            true => text.parse().unwrap_or(0),
+            false => 0,
+        });
+        let in_query = in_query.map(checked).transpose()?;
+        let in_body = form.count.map(checked).transpose()?;
+        let count = in_body.or(in_query).unwrap_or(1);
+        let in_query = query.get("format").map(Format::named).transpose()?;
+        let format = form.format.or(in_query);
         Ok(Self {
             namespace,
             count,
@@ -265,6 +265,13 @@ mod tests {
             ("namespace=a&count=%2B1", "", Kind::INVALID),
             ("namespace=a&count=99999999999999999999", "", Kind::INVALID),
             ("namespace=a&format=hex", "", Kind::INVALID),
+            ("namespace=A", r#"{"namespace":"a"}"#, Kind::INVALID),
+            ("namespace=a&count=0", r#"{"count":1}"#, Kind::INVALID),
+            (
+                "namespace=a&format=hex",
+                r#"{"format":"text"}"#,
+                Kind::INVALID,
+            ),
             ("namespace=a", "{", Kind::MALFORMED),
             ("namespace=a", "{}{}", Kind::MALFORMED),
             ("namespace=a", "nothing", Kind::MALFORMED),

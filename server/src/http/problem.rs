@@ -44,6 +44,7 @@ kinds! {
     FORBIDDEN: FORBIDDEN "forbidden" "The token has not this right",
     NOT_FOUND: NOT_FOUND "not-found" "There is nothing at this path",
     UNKNOWN_NAMESPACE: NOT_FOUND "unknown-namespace" "There is no such namespace",
+    NO_ID: NOT_FOUND "no-id" "The path has no ID of this format",
     FOREIGN_ID: NOT_FOUND "foreign-id" "The ID was not made in this namespace",
     METHOD_NOT_ALLOWED: METHOD_NOT_ALLOWED "method-not-allowed" "The path has not this method",
     NOT_ACCEPTABLE: NOT_ACCEPTABLE "not-acceptable" "There is no answer of this type",

@@ -115,14 +115,7 @@ fn an_error_says_what_it_is() {
             "unknown-namespace",
         ),
         ("GET", "/v1/ids/7", &[], "", 422, "invalid"),
-        (
-            "GET",
-            "/v1/ids/%37?namespace=orders",
-            &[],
-            "",
-            422,
-            "invalid",
-        ),
+        ("GET", "/v1/ids/%37?namespace=orders", &[], "", 404, "no-id"),
         ("GET", "/livez", &many, "", 431, "head-too-large"),
     ] {
         let reply = served.connect().request(method, path, headers, body);
