@@ -131,9 +131,9 @@ impl Front {
         let runtime = Builder::new_multi_thread()
             .worker_threads(workers)
             .thread_name_fn(thread_name)
-            // Beside long answers, which are always ready to go on, sockets are looked at
-            // this often, counted in turns.
-            .event_interval(8)
+            // Sockets are looked at after each turn: beside long answers, which are always
+            // ready to go on, a short one would wait for several of their parts otherwise.
+            .event_interval(1)
             .enable_io()
             .enable_time()
             .build()?;
@@ -142,7 +142,7 @@ impl Front {
             ends.send_replace(true);
         });
         let (task, tasks) = mpsc::channel(1);
-        let app = Arc::new(App::new(&setup, workers));
+        let app = Arc::new(App::new(&setup, workers)?);
         #[cfg(test)]
         let counters = Arc::clone(&app.counters);
         let listening = Listening::new(&setup, app, draining, Bulk::of_one(workers), task);

@@ -1,5 +1,6 @@
 //! What all requests share, and the way from a path to what answers it.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use tokio::sync::Semaphore;
 
 use super::activity::InFlight;
 use super::bulk::Bulk;
+use super::metrics::Figures;
 use super::problem::{Kind, Problem};
 use super::{Setup, health, inspect, metrics, openapi, take};
 use crate::access::Rights;
@@ -29,15 +31,19 @@ pub(super) struct App {
     pub(super) counters: Arc<FrontCounters>,
     /// The counters of all fronts, this one among them, by name.
     pub(super) fronts: Vec<(&'static str, Vec<Arc<FrontCounters>>)>,
+    pub(super) figures: Figures,
     pub(super) openapi: Bytes,
 }
 
 impl App {
-    pub(super) fn new(setup: &Setup, workers: usize) -> Self {
+    /// # Errors
+    ///
+    /// When the recorder of the figures can't be made.
+    pub(super) fn new(setup: &Setup, workers: usize) -> io::Result<Self> {
         let counters = Arc::new(FrontCounters::default());
         let mut fronts = setup.others.clone();
         fronts.push(("http", vec![Arc::clone(&counters)]));
-        Self {
+        Ok(Self {
             namespaces: Arc::clone(&setup.namespaces),
             rights: Arc::clone(&setup.rights),
             limits: setup.limits.clone(),
@@ -45,8 +51,9 @@ impl App {
             bulk: Bulk::new(workers),
             counters,
             fronts,
+            figures: Figures::new().map_err(io::Error::other)?,
             openapi: openapi::document(&setup.limits).into(),
-        }
+        })
     }
 
     /// The way from a path to what answers it.

@@ -1,5 +1,7 @@
 //! `GET /metrics`: the figures of the server, as Prometheus reads them.
 
+mod figures;
+
 use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,6 +11,7 @@ use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 
+pub(super) use self::figures::Figures;
 use super::app::App;
 use super::problem::Problem;
 use super::{auth, negotiate};
@@ -55,7 +58,7 @@ pub(super) async fn metrics(
 ) -> Result<Response, Problem> {
     auth::require(&*app.rights, &headers, Role::Admin)?;
     negotiate::require(&headers, "text/plain")?;
-    let mut text = String::new();
+    let mut text = app.figures.render(&app.namespaces.all());
     of_fronts(&app.fronts, &mut text);
     Ok(([(CONTENT_TYPE, TEXT)], text).into_response())
 }

@@ -1,5 +1,6 @@
 //! The front over sockets, each test with one of its own.
 
+mod curl;
 mod drain;
 mod errors;
 mod http2;

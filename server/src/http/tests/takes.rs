@@ -154,6 +154,35 @@ fn a_health_check_says_for_how_long() {
 }
 
 #[test]
+fn the_figures_of_each_namespace_are_given() {
+    let served = serve(|_| {});
+    let mut wire = served.connect();
+    wire.post("/v1/ids?namespace=orders&count=5", &[]);
+    wire.post("/v1/ids?namespace=others&count=7", &[]);
+    for _ in 0..2 {
+        let reply = wire.get("/metrics");
+        let content_type = &reply.headers["content-type"];
+        assert_eq!(content_type, "text/plain; version=0.0.4; charset=utf-8");
+        let text = reply.text();
+        for line in [
+            "# TYPE ringflake_ids_issued_total counter",
+            "ringflake_ids_issued_total{namespace=\"orders\"} 5",
+            "ringflake_ids_issued_total{namespace=\"others\"} 7",
+            "ringflake_server_ids_total{front=\"http\"} 12",
+        ] {
+            assert_eq!(
+                text.lines().filter(|own| *own == line).count(),
+                1,
+                "{line}\n{text}"
+            );
+        }
+        assert!(text.contains("ringflake_lease_remaining_seconds{namespace=\"orders\"} "));
+    }
+    // Nobody is kept from its end.
+    assert!(served.end(Duration::from_secs(60)));
+}
+
+#[test]
 fn what_has_no_lease_any_more_is_not_ready() {
     let served = serve_few(1024, |_| {});
     let mut wire = served.connect();

@@ -1,0 +1,56 @@
+//! The figures of all namespaces, in a recorder of the server's own.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use metrics_exporter_prometheus::{
+    BuildError, Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder,
+};
+use ringflake::metrics::Publisher;
+
+use crate::namespaces::Namespace;
+
+/// How long a store takes to renew, in seconds: from a file to one that is far away and busy.
+const RENEW_SECONDS: [f64; 9] = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0];
+
+/// A recorder that nobody else writes to, and who writes to it.
+pub(in crate::http) struct Figures {
+    recorder: PrometheusRecorder,
+    handle: PrometheusHandle,
+    /// By namespace. Held while all are published, so that each renewal is recorded once.
+    publishers: Mutex<HashMap<String, Publisher>>,
+}
+
+impl Figures {
+    pub(in crate::http) fn new() -> Result<Self, BuildError> {
+        let durations = Matcher::Suffix("_duration_seconds".to_owned());
+        let builder = PrometheusBuilder::new();
+        let builder = builder.set_buckets_for_metric(durations, &RENEW_SECONDS)?;
+        let recorder = builder.build_recorder();
+        Ok(Self {
+            handle: recorder.handle(),
+            recorder,
+            publishers: Mutex::default(),
+        })
+    }
+
+    /// The figures of these namespaces at this moment, as Prometheus reads them.
+    pub(in crate::http) fn render(&self, namespaces: &[Arc<Namespace>]) -> String {
+        let publishers = self.publishers.lock();
+        let mut publishers = publishers.unwrap_or_else(PoisonError::into_inner);
+        for namespace in namespaces {
+            let name = namespace.name.as_str();
+            if !publishers.contains_key(name) {
+                let publisher = Publisher::new(&namespace.generator);
+                let publisher = publisher.with_labels([("namespace", name)]);
+                publishers.insert(name.to_owned(), publisher);
+            }
+        }
+        metrics::with_local_recorder(&self.recorder, || {
+            for publisher in publishers.values() {
+                publisher.publish();
+            }
+        });
+        self.handle.render()
+    }
+}
