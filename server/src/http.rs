@@ -65,7 +65,7 @@ mod order;
 mod problem;
 mod stream;
 mod take;
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests;
 mod watched;
 
@@ -113,7 +113,7 @@ pub(crate) struct Front {
     runtime: Runtime,
     /// Each task has a sender; when all are gone, this ends.
     tasks: mpsc::Receiver<Infallible>,
-    #[cfg(test)]
+    #[cfg(all(test, unix))]
     counters: Arc<FrontCounters>,
 }
 
@@ -143,7 +143,7 @@ impl Front {
         });
         let (task, tasks) = mpsc::channel(1);
         let app = Arc::new(App::new(&setup, workers)?);
-        #[cfg(test)]
+        #[cfg(all(test, unix))]
         let counters = Arc::clone(&app.counters);
         let listening = Listening::new(&setup, app, draining, Bulk::of_one(workers), task);
         {
@@ -156,13 +156,13 @@ impl Front {
         Ok(Self {
             runtime,
             tasks,
-            #[cfg(test)]
+            #[cfg(all(test, unix))]
             counters,
         })
     }
 
     /// Its counters.
-    #[cfg(test)]
+    #[cfg(all(test, unix))]
     pub(crate) fn counters(&self) -> &FrontCounters {
         &self.counters
     }
