@@ -162,6 +162,13 @@ mod tests {
         Role::ALL.into_iter().filter(has).map(Role::name).collect()
     }
 
+    fn take_from(file: Option<std::path::PathBuf>) -> TokenSettings {
+        TokenSettings {
+            take: file,
+            ..TokenSettings::default()
+        }
+    }
+
     fn access(files: &TokenSettings, is_local: bool, is_open: bool) -> Access {
         Access::new(Access::read(files, is_local, is_open).unwrap())
     }
@@ -190,8 +197,7 @@ mod tests {
     #[test]
     fn a_role_with_tokens_is_theirs_alone() {
         let directory = tempfile::tempdir().unwrap();
-        let mut files = TokenSettings::default();
-        files.take = file(&directory, TAKE);
+        let mut files = take_from(file(&directory, TAKE));
         let local = access(&files, true, false);
         assert_eq!(roles(&local, None), ["inspect"]);
         assert_eq!(roles(&local, Some(TAKE)), ["take", "inspect"]);
@@ -210,8 +216,7 @@ mod tests {
     #[test]
     fn rights_are_replaced_as_a_whole() {
         let directory = tempfile::tempdir().unwrap();
-        let mut files = TokenSettings::default();
-        files.take = file(&directory, TAKE);
+        let mut files = take_from(file(&directory, TAKE));
         let access = access(&files, false, false);
         files.take = file(&directory, ADMIN);
         access.replace(Access::read(&files, false, false).unwrap());
@@ -223,8 +228,7 @@ mod tests {
     #[test]
     fn a_file_that_others_may_read_is_refused() {
         let directory = tempfile::tempdir().unwrap();
-        let mut files = TokenSettings::default();
-        files.take = file(&directory, TAKE);
+        let files = take_from(file(&directory, TAKE));
         ringflake_kit::tls::allow(files.take.as_ref().unwrap(), 0o644);
         // Root's files may be read by others: root decides who they are.
         let us = std::os::unix::fs::MetadataExt::uid(&fs::metadata(directory.path()).unwrap());

@@ -20,12 +20,19 @@ fn read(path: &Path) -> Option<String> {
     std::fs::read_to_string(root.join(path)).ok()
 }
 
-/// The library and the command line, whose rows begin with its name.
-fn both() -> &'static [Crate; 2] {
-    static CRATES: OnceLock<[Crate; 2]> = OnceLock::new();
+/// The packages beside the library, whose rows begin with their names.
+const BESIDE: [&str; 2] = ["cli", "server"];
+
+/// The library, and then the others.
+fn all() -> &'static [Crate; 3] {
+    static CRATES: OnceLock<[Crate; 3]> = OnceLock::new();
     CRATES.get_or_init(|| {
-        [(None, "src/lib.rs"), (Some("cli"), "cli/src/main.rs")]
-            .map(|(name, root)| Crate::read(name, Path::new(root), &read))
+        [
+            (None, "src/lib.rs"),
+            (Some(BESIDE[0]), "cli/src/main.rs"),
+            (Some(BESIDE[1]), "server/src/lib.rs"),
+        ]
+        .map(|(name, root)| Crate::read(name, Path::new(root), &read))
     })
 }
 
@@ -36,10 +43,20 @@ fn fail_with(faults: &[String]) {
 #[test]
 fn a_module_uses_those_alone_that_the_table_allows() {
     let table = parse_table(&read(Path::new("ARCHITECTURE.md")).unwrap(), HEADING);
-    let is_cli = |row: &(String, _)| row.0.starts_with("cli::");
-    let (cli, library): (Table, Table) = table.into_iter().partition(is_cli);
+    let is_of = |row: &str, package: &str| {
+        let rest = row.strip_prefix(package);
+        rest.is_some_and(|rest| rest.starts_with("::"))
+    };
+    let tables = [None, Some(BESIDE[0]), Some(BESIDE[1])].map(|package| -> Table {
+        let rows = table.iter().filter(|(row, _)| match package {
+            None => !BESIDE.iter().any(|package| is_of(row, package)),
+            Some(package) => is_of(row, package),
+        });
+        rows.map(|(row, uses)| (row.clone(), uses.clone()))
+            .collect()
+    });
     let mut faults = Vec::new();
-    for (tree, table) in both().iter().zip([library, cli]) {
+    for (tree, table) in all().iter().zip(tables) {
         assert!(!table.is_empty(), "no rows under '{HEADING}'");
         faults.extend(tree.outside_of_table(&table));
     }
@@ -49,7 +66,7 @@ fn a_module_uses_those_alone_that_the_table_allows() {
 #[test]
 fn no_file_uses_itself_by_way_of_others() {
     let mut faults = Vec::new();
-    for circle in both().iter().flat_map(Crate::circles) {
+    for circle in all().iter().flat_map(Crate::circles) {
         faults.push(format!("{} files in a circle:", circle.files.len()));
         faults.extend(circle.arrows);
     }
@@ -58,7 +75,7 @@ fn no_file_uses_itself_by_way_of_others() {
 
 #[test]
 fn what_the_root_exports_is_for_users_alone() {
-    fail_with(&both()[0].facade_imports());
+    fail_with(&all()[0].facade_imports());
 }
 
 /// A made-up tree: its root, and the files beside it.

@@ -45,6 +45,13 @@ fn a_layout_is_found_and_shown_with_its_numbers() {
 }
 
 #[test]
+fn a_server_is_checked_without_a_trace() {
+    let home = Home::new();
+    run(&home, "serve.trycmd");
+    assert!(!home.data_dir().exists());
+}
+
+#[test]
 fn a_failure_exits_with_1_and_one_line() {
     let home = Home::new();
     let file = home.write_secret("a-file", "");

@@ -411,14 +411,16 @@ fn sockets_of_the_service_manager_are_served() {
         .envs([("LISTEN_FDS", "1"), ("LISTEN_FDNAMES", "resp")])
         .stdin(Stdio::null());
     plain.env_clear();
-    // SAFETY: one system call, which allocates nothing and takes no lock. The listener
-    // outlives the start of the child.
-    let command = unsafe {
-        command.pre_exec(move || match libc::dup2(fd, 3) {
+    // The first number that is handed over.
+    let hand_over = move || {
+        // SAFETY: two numbers; the listener outlives the start of the child.
+        match unsafe { libc::dup2(fd, 3) } {
             -1 => Err(std::io::Error::last_os_error()),
             _ => Ok(()),
-        })
+        }
     };
+    // SAFETY: it makes one system call, allocates nothing and takes no lock.
+    unsafe { command.pre_exec(hand_over) };
     let serving = Serving::spawn_as_it_is(command.stderr(Stdio::piped()));
     serving.wait_for("ready");
     Client::connect(port).take();

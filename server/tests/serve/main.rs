@@ -1,0 +1,281 @@
+//! A server inside of a program: what its start leaves behind when it fails, what a reload
+//! changes, and what its end gives back.
+
+#![cfg(unix)]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use ringflake::Shutdown;
+use ringflake_server::{Address, Config, Protocol, Server, Settings, StartError, Stopped};
+use rustls::pki_types::CertificateDer;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use tempfile::TempDir;
+
+/// A hang becomes a failure after this.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A directory, and settings that stay in it.
+struct Home(TempDir);
+
+impl Home {
+    fn new() -> Self {
+        let home = ringflake_kit::server::data_directory();
+        // A secret must lie where nobody else could put one.
+        ringflake_kit::tls::allow(home.path(), 0o700);
+        Self(home)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Writes a file that nobody else may read.
+    fn write(&self, name: &str, contents: &str) -> PathBuf {
+        let path = self.file(name);
+        fs::write(&path, contents).unwrap();
+        ringflake_kit::tls::only_for_us(&path);
+        path
+    }
+
+    /// On ports of the system's choice, and as the file says.
+    fn config(&self, text: &str) -> Config {
+        let below = "
+            best-effort = true
+            data-dir = 'data'
+            resp.listen = '127.0.0.1:0'
+            http.listen = '127.0.0.1:0'
+            ";
+        let read = |text| Settings::from_toml(text, &self.file("serve.toml")).unwrap();
+        Config::new(read(text).over(read(below))).unwrap()
+    }
+}
+
+fn port(server: &Server, protocol: Protocol) -> SocketAddr {
+    let mut all = server.addresses().iter();
+    let found = all.find_map(|(of, address)| match address {
+        Address::Tcp(address) if *of == protocol => Some(*address),
+        _ => None,
+    });
+    found.unwrap()
+}
+
+fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+/// The answer to `INCR orders`, unless the connection was closed.
+fn take<S: Read + Write>(stream: &mut BufReader<S>) -> Option<String> {
+    let request = b"*2\r\n$4\r\nINCR\r\n$6\r\norders\r\n";
+    stream.get_mut().write_all(request).ok()?;
+    stream.get_mut().flush().ok()?;
+    let mut line = String::new();
+    stream.read_line(&mut line).ok()?;
+    Some(line.strip_suffix("\r\n")?.to_owned())
+}
+
+/// A certificate for `localhost` and its key, as files have them.
+struct Identity {
+    certificate: CertificateDer<'static>,
+    pem: String,
+    key: String,
+}
+
+impl Identity {
+    fn new() -> Self {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        Self {
+            certificate: made.cert.der().clone(),
+            pem: made.cert.pem(),
+            key: made.signing_key.serialize_pem(),
+        }
+    }
+
+    fn write(&self, home: &Home) {
+        home.write("server.pem", &self.pem);
+        home.write("server.key", &self.key);
+    }
+}
+
+type TlsStream = StreamOwned<ClientConnection, TcpStream>;
+
+/// A connection over TLS that trusts these.
+fn connect_tls(address: SocketAddr, trusted: &[&Identity], alpn: &[&[u8]]) -> TlsStream {
+    let mut roots = RootCertStore::empty();
+    for identity in trusted {
+        roots.add(identity.certificate.clone()).unwrap();
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider);
+    let config = config.with_safe_default_protocol_versions().unwrap();
+    let mut config = config.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
+    let name = "localhost".try_into().unwrap();
+    let mut session = ClientConnection::new(Arc::new(config), name).unwrap();
+    let mut stream = connect(address);
+    session.complete_io(&mut stream).unwrap();
+    StreamOwned::new(session, stream)
+}
+
+fn certificate(stream: &TlsStream) -> CertificateDer<'static> {
+    stream.conn.peer_certificates().unwrap()[0].clone()
+}
+
+#[test]
+fn a_certificate_is_changed_while_connections_go_on() {
+    let home = Home::new();
+    let (first, second) = (Identity::new(), Identity::new());
+    first.write(&home);
+    let config = home.config("tls.certificate = 'server.pem'\ntls.key = 'server.key'");
+    let server = Server::start(config.clone()).unwrap();
+    let address = port(&server, Protocol::Resp);
+    let connect = || connect_tls(address, &[&first, &second], &[]);
+
+    let (over, going_on) = (AtomicBool::new(false), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let stream = connect();
+        assert_eq!(certificate(&stream), first.certificate);
+        let (going_on, is_over) = (&going_on, &over);
+        let load = scope.spawn(move || {
+            let mut stream = BufReader::new(stream);
+            let mut taken = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                let answer = take(&mut stream).unwrap();
+                assert!(answer.starts_with(':'), "{answer}");
+                taken += 1;
+                going_on.store(true, Ordering::Relaxed);
+            }
+            // Once more after all that came meanwhile.
+            assert!(take(&mut stream).is_some());
+            taken
+        });
+        let goes_on = || {
+            going_on.store(false, Ordering::Relaxed);
+            ringflake_kit::eventually("it goes on", || going_on.load(Ordering::Relaxed));
+        };
+        goes_on();
+
+        second.write(&home);
+        assert_eq!(server.reload(&config).unwrap(), [""; 0]);
+        assert_eq!(certificate(&connect()), second.certificate);
+        goes_on();
+
+        // A pair that does not match changes nothing.
+        home.write("server.pem", &first.pem);
+        let error = server.reload(&config).unwrap_err().to_string();
+        assert!(error.contains("can't be used with the key"), "{error}");
+        let stream = connect();
+        assert_eq!(certificate(&stream), second.certificate);
+        assert!(take(&mut BufReader::new(stream)).unwrap().starts_with(':'));
+
+        // HTTP has the same certificate, and says which versions it speaks.
+        let http = port(&server, Protocol::Http);
+        let stream = connect_tls(http, &[&first, &second], &[b"h2", b"http/1.1"]);
+        assert_eq!(certificate(&stream), second.certificate);
+        assert_eq!(stream.conn.alpn_protocol(), Some(&b"h2"[..]));
+        goes_on();
+        over.store(true, Ordering::Relaxed);
+        assert!(load.join().unwrap() > 0);
+    });
+    let Stopped { leases, .. } = server.stop(PATIENCE);
+    assert_eq!(leases, [("orders".to_owned(), Shutdown::Released)]);
+}
+
+#[test]
+fn a_start_that_fails_leaves_nothing() {
+    let home = Home::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = listener.local_addr().unwrap();
+    let free = ringflake_kit::server::free_port();
+    let config = home.config(&format!(
+        "resp.listen = '127.0.0.1:{free}'\nresp.unix = 'resp.sock'\nhttp.listen = '{taken}'"
+    ));
+    let error = Server::start(config).unwrap_err();
+    let StartError::Bind {
+        protocol, address, ..
+    } = &error
+    else {
+        panic!("{error}")
+    };
+    assert_eq!((*protocol, address), (Protocol::Http, &Address::Tcp(taken)));
+    let names = fs::read_dir(home.0.path()).unwrap().count();
+    assert_eq!(names, 0, "neither a socket nor a data directory");
+    TcpListener::bind(("127.0.0.1", free)).unwrap();
+}
+
+#[test]
+fn a_namespace_that_waits_out_its_past_is_served_later() {
+    let home = Home::new();
+    let config = home.config(
+        "
+        [namespaces.orders]
+        store = 'sqlite:STORE'
+        plain = true
+        init-if-new = 'unknown'
+        wait = '10ms'
+        "
+        .replace("STORE", home.file("leases.db").to_str().unwrap())
+        .as_str(),
+    );
+    let server = Server::start(config).unwrap();
+    assert!(!server.is_ready());
+    let mut stream = BufReader::new(connect(port(&server, Protocol::Resp)));
+    let answer = take(&mut stream).unwrap();
+    assert!(answer.starts_with('-'), "{answer}");
+    server.stop(PATIENCE);
+}
+
+#[test]
+fn a_namespace_that_is_refused_keeps_the_server_from_starting() {
+    let home = Home::new();
+    let secret = home.write("secret", "00112233445566778899aabbccddeeff");
+    let text = |history: &str| {
+        format!(
+            "
+            [namespaces.orders]
+            store = 'sqlite:{}'
+            secret-file = '{}'
+            {history}
+            [namespaces.local]
+            ",
+            home.file("leases.db").display(),
+            secret.display(),
+        )
+    };
+    let error = Server::start(home.config(&text(""))).unwrap_err();
+    let StartError::Namespace { name, .. } = &error else {
+        panic!("{error}")
+    };
+    assert_eq!(name, "orders");
+
+    // The file is at best effort, where there must be a record; so make it once.
+    let url = format!("sqlite:{}", home.file("leases.db").display());
+    init(&url, &secret);
+    let server = Server::start(home.config(&text(""))).unwrap();
+    assert!(server.is_ready());
+    let resp = port(&server, Protocol::Resp);
+    let mut stream = BufReader::new(connect(resp));
+    assert!(take(&mut stream).unwrap().starts_with(':'));
+    let stopped = server.stop(PATIENCE);
+    let released = |name: &str| (name.to_owned(), Shutdown::Released);
+    assert_eq!(stopped.leases, [released("local"), released("orders")]);
+}
+
+/// Makes the record of `orders`.
+fn init(url: &str, secret: &Path) {
+    use ringflake::lease::{Fingerprint, History, Init, Namespace, OpenOptions, open};
+    use ringflake::{Clock, Layout, Secret, SystemClock};
+    let secret = Secret::from_file(secret).unwrap();
+    let print = Fingerprint::of_width(&secret, Default::default());
+    let orders = Namespace::new("orders", &Layout::RANDFLAKE, print).unwrap();
+    let options = OpenOptions::new().accept_best_effort(true);
+    let init = Init::new(History::New, SystemClock.unix_ms()).with_secret(&secret);
+    open(url, &options).unwrap().init(&orders, &init).unwrap();
+}
