@@ -19,10 +19,6 @@ impl Snapshot {
     /// With the renewals after that of this number. None in a forked child, also where the
     /// generator's clock has just forked it.
     pub(super) fn of(ids: &CachedGenerator, after: u64) -> Option<Self> {
-        if ids.is_forked() {
-            return None;
-        }
-        // The one call that runs the user's code: of a clock.
         let stats = ids.stats();
         let snapshot = Self {
             lease: ids.lease_status(),
@@ -32,6 +28,7 @@ impl Snapshot {
             backend: ids.backend().to_string(),
             stats,
         };
+        // After the one call that runs the user's code, that of the clock.
         (!ids.is_forked()).then_some(snapshot)
     }
 }

@@ -9,8 +9,10 @@ use metrics::{
     with_local_recorder,
 };
 use ringflake::metrics::Publisher;
+use ringflake::{Clock, ManualClock};
 use ringflake_kit::child::wait_for;
 use ringflake_kit::eventually;
+use ringflake_kit::small::clock_at;
 
 use super::*;
 
@@ -104,4 +106,51 @@ fn a_recorder_that_forks_the_thread_ends_it_in_the_child() {
     eventually("a fork, and its end", || status.lock().unwrap().is_some());
     assert_eq!(*status.lock().unwrap(), Some(Ok(0)));
     drop(publishing);
+}
+
+/// A clock that forks once it is to, and what became of that.
+#[derive(Debug)]
+struct Forking {
+    clock: ManualClock,
+    forks: AtomicBool,
+    is_child: AtomicBool,
+    status: Mutex<Option<Result<u8, String>>>,
+}
+
+impl Clock for Forking {
+    fn unix_ms(&self) -> u64 {
+        if self.forks.swap(false, Relaxed) {
+            // SAFETY: the child publishes, and exits.
+            match unsafe { libc::fork() } {
+                0 => self.is_child.store(true, Relaxed),
+                pid => *self.status.lock().unwrap() = Some(wait_for(pid)),
+            }
+        }
+        self.clock.unix_ms()
+    }
+}
+
+#[test]
+fn a_clock_that_forks_while_it_is_read_publishes_once() {
+    let layout = layout(40, 8, 3);
+    let clock = Arc::new(Forking {
+        clock: clock_at(layout, 0),
+        forks: AtomicBool::new(false),
+        is_child: AtomicBool::new(false),
+        status: Mutex::default(),
+    });
+    let builder = cached(layout, 0..8, 0..400).threshold_fill(None);
+    let ids = builder.clock(Arc::clone(&clock)).build().unwrap();
+    let publisher = Publisher::new(&ids);
+    let recorder = Counting::default();
+    clock.forks.store(true, Relaxed);
+    let is_published = with_local_recorder(&recorder, || publisher.publish());
+    if clock.is_child.load(Relaxed) {
+        let reported = recorder.reported.load(Relaxed);
+        let status = i32::from(is_published || reported > 0);
+        // SAFETY: ends the child without running anything of the parent's.
+        unsafe { libc::_exit(status) };
+    }
+    assert!(is_published);
+    assert_eq!(*clock.status.lock().unwrap(), Some(Ok(0)));
 }
