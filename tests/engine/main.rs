@@ -5,6 +5,7 @@ mod adaptive;
 mod backfill;
 mod cipher;
 mod config;
+mod deploy;
 mod direct;
 mod facade;
 mod fills;

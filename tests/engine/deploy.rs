@@ -1,0 +1,129 @@
+//! The alerts and the dashboard of `deploy/` speak of metrics that are exported: those in the
+//! table of the guide, which `tests/leases/metrics.rs` holds against a publisher.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+const GUIDE: &str = include_str!("../../src/guide/metrics.md");
+const RULES: &str = include_str!("../../deploy/prometheus/ringflake.rules.yml");
+const RULES_TESTS: &str = include_str!("../../deploy/prometheus/ringflake.test.yml");
+const DASHBOARD: &str = include_str!("../../deploy/grafana/ringflake.json");
+
+/// What stands between backticks.
+fn code(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+/// By name whether a metric is a histogram, and all that its row says of labels.
+fn metrics() -> BTreeMap<&'static str, (bool, BTreeSet<&'static str>)> {
+    let mut sections = GUIDE.split("\n# ");
+    let section = sections.find(|section| section.starts_with("The metrics\n"));
+    let rows = section
+        .unwrap()
+        .lines()
+        .filter(|row| row.starts_with("| `"));
+    let metrics: BTreeMap<_, _> = rows
+        .map(|row| {
+            let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+            let name = code(cells[1]).next().unwrap();
+            (name, (cells[2] == "histogram", code(cells[4]).collect()))
+        })
+        .collect();
+    assert!(metrics.len() > 20);
+    metrics
+}
+
+/// The names of metrics in a text, as Prometheus has them.
+fn names(text: &str) -> BTreeSet<&str> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let words = text.split(|c| !is_name(c));
+    words
+        .filter(|word| word.starts_with("ringflake_"))
+        .collect()
+}
+
+/// Whether a name is that of a metric, or of a part of a histogram.
+fn is_exported(name: &str) -> bool {
+    let metrics = metrics();
+    let mut parts = ["_sum", "_count", "_bucket"].iter();
+    metrics
+        .get(name)
+        .is_some_and(|(is_histogram, _)| !is_histogram)
+        || parts
+            .find_map(|part| name.strip_suffix(part))
+            .and_then(|name| metrics.get(name))
+            .is_some_and(|(is_histogram, _)| *is_histogram)
+}
+
+#[test]
+fn alerts_and_dashboard_name_only_metrics_that_are_exported() {
+    for text in [RULES, RULES_TESTS, DASHBOARD] {
+        let names = names(text);
+        assert!(names.len() >= 15, "{names:?}");
+        for name in names {
+            assert!(is_exported(name), "{name}");
+        }
+    }
+}
+
+#[test]
+fn alerts_select_by_labels_and_values_that_are_exported() {
+    let metrics = metrics();
+    let mut selected = 0;
+    for text in [RULES, RULES_TESTS] {
+        for (at, _) in text.match_indices('{') {
+            let before = &text[..at];
+            let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            let name = &before[before.trim_end_matches(is_name).len()..];
+            let Some((_, known)) = metrics.get(name) else {
+                continue;
+            };
+            let inside = text[at + 1..].split_once('}').unwrap().0;
+            for matcher in inside.split(',') {
+                // Whichever of the four operators is between.
+                let (label, values) = matcher.split_at(matcher.find(['=', '!']).unwrap());
+                if label == "instance" {
+                    continue;
+                }
+                assert!(known.contains(label), "{name}: {label}");
+                selected += 1;
+                for value in values.trim_matches(['=', '!', '~', '"']).split('|') {
+                    // Of those that a row takes over from the one above it.
+                    let (_, above) = &metrics["ringflake_refusals_total"];
+                    assert!(
+                        known.contains(value) || above.contains(value),
+                        "{name}: {value}"
+                    );
+                }
+            }
+        }
+    }
+    assert!(selected > 10, "{selected}");
+}
+
+#[test]
+fn each_alert_has_a_test_and_a_section_of_the_guide() {
+    let alerts: Vec<_> = RULES.split("- alert: ").skip(1).collect();
+    assert!(alerts.len() >= 10);
+    let headings = GUIDE.lines().filter(|line| line.starts_with('#'));
+    let anchors: BTreeSet<_> = headings
+        .map(|line| {
+            line.trim_start_matches(['#', ' '])
+                .to_lowercase()
+                .replace(' ', "-")
+        })
+        .collect();
+    for alert in alerts {
+        let name = alert.lines().next().unwrap();
+        let fires = format!("alertname=\"{name}\"");
+        assert!(RULES_TESTS.contains(&fires), "{name} has no test");
+        for part in ["summary: ", "description: ", "severity: "] {
+            assert!(alert.contains(part), "{name} has no {part}");
+        }
+        let page = "runbook: https://docs.rs/ringflake/latest/ringflake/guide/metrics/index.html#";
+        let (_, rest) = alert
+            .split_once(page)
+            .unwrap_or_else(|| panic!("{name}: no runbook"));
+        let anchor = rest.lines().next().unwrap();
+        assert!(anchors.contains(anchor), "{name}: {anchor}");
+    }
+}
