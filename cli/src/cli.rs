@@ -18,6 +18,8 @@ use crate::man::{self, ManArgs};
 #[cfg(all(unix, feature = "serve"))]
 use crate::serve::{self, ServeArgs};
 use crate::store::{self, StoreCommand};
+#[cfg(all(unix, feature = "serve"))]
+use crate::top::{self, TopArgs};
 use crate::tune::{self, TuneArgs};
 use crate::verify::{self, VerifyArgs};
 
@@ -47,6 +49,8 @@ pub(crate) enum Command {
     Store(StoreCommand),
     #[cfg(all(unix, feature = "serve"))]
     Serve(ServeArgs),
+    #[cfg(all(unix, feature = "serve"))]
+    Top(TopArgs),
     Maelstrom(MaelstromArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
@@ -67,6 +71,8 @@ impl Cli {
             Command::Store(args) => store::run(args, &data_dir),
             #[cfg(all(unix, feature = "serve"))]
             Command::Serve(args) => serve::run(args, &data_dir),
+            #[cfg(all(unix, feature = "serve"))]
+            Command::Top(args) => top::run(args),
             Command::Maelstrom(args) => maelstrom::run(args, &data_dir),
             Command::Completions(args) => completions::run(args, Self::command()),
             Command::Man(args) => man::run(args, Self::command()),

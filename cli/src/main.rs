@@ -39,6 +39,8 @@ mod stripes;
 mod threads;
 mod threshold;
 mod timestamp;
+#[cfg(all(unix, feature = "serve"))]
+mod top;
 mod tune;
 mod units;
 mod usage;

@@ -62,6 +62,7 @@ mod metrics;
 mod negotiate;
 mod openapi;
 mod order;
+mod page;
 mod problem;
 mod stream;
 mod take;

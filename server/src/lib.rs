@@ -29,6 +29,7 @@ mod namespaces;
 mod plan;
 mod resp;
 mod server;
+mod status;
 mod supply;
 mod tls;
 mod tokens;

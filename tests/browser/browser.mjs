@@ -7,7 +7,7 @@ import { chromium } from "playwright-core";
 
 export const THEMES = ["light", "dark"];
 
-// Runs `check` with a page for each case, { name, file, theme, width }, and exits.
+// Runs `check` with a page for each case, { name, file or url, theme, width }, and exits.
 export async function run(screenshots, cases, check) {
   mkdirSync(screenshots, { recursive: true });
   const browser = await chromium.launch({
@@ -16,11 +16,11 @@ export async function run(screenshots, cases, check) {
     args: ["--no-sandbox", "--disable-dev-shm-usage"],
   });
   let failures = 0;
-  for (const { name, file, theme, width } of cases) {
+  for (const { name, file, url, theme, width } of cases) {
     const context = await browser.newContext({ colorScheme: theme, viewport: { width, height: 900 } });
     await context.addInitScript({ path: resolve(import.meta.dirname, "measure.js") });
     try {
-      const address = pathToFileURL(resolve(file)).href;
+      const address = url ?? pathToFileURL(resolve(file)).href;
       await check(await context.newPage(), { name, address, file, theme });
       console.log(`ok    ${name}`);
     } catch (error) {

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Bytes;
@@ -14,7 +14,7 @@ use super::activity::InFlight;
 use super::bulk::Bulk;
 use super::metrics::Figures;
 use super::problem::{Kind, Problem};
-use super::{Setup, health, inspect, metrics, openapi, take};
+use super::{Setup, health, inspect, metrics, openapi, page, take};
 use crate::access::Rights;
 use crate::drain::Drain;
 use crate::front::FrontCounters;
@@ -33,6 +33,7 @@ pub(super) struct App {
     pub(super) fronts: Vec<(&'static str, Vec<Arc<FrontCounters>>)>,
     pub(super) figures: Figures,
     pub(super) openapi: Bytes,
+    pub(super) started: Instant,
 }
 
 impl App {
@@ -53,14 +54,17 @@ impl App {
             fronts,
             figures: Figures::new().map_err(io::Error::other)?,
             openapi: openapi::document(&setup.limits).into(),
+            started: Instant::now(),
         })
     }
 
     /// The way from a path to what answers it.
     pub(super) fn router(self: Arc<Self>) -> Router {
         Router::new()
+            .route("/", get(page::page))
             .route("/v1/ids", post(take::take))
             .route("/v1/ids/{id}", get(inspect::inspect))
+            .route("/v1/status", get(page::status))
             .route("/livez", get(health::livez))
             .route("/readyz", get(health::readyz))
             .route("/metrics", get(metrics::metrics))

@@ -46,6 +46,8 @@ pub(super) fn document(limits: &Limits) -> Vec<u8> {
         "paths": {
             "/v1/ids": { "post": take(limits) },
             "/v1/ids/{id}": { "get": inspect() },
+            "/v1/status": { "get": status() },
+            "/": { "get": page() },
             "/livez": { "get": livez() },
             "/readyz": { "get": readyz() },
             "/metrics": { "get": metrics() },
@@ -198,6 +200,40 @@ fn metrics() -> Value {
         "summary": "The figures of the server, in the text format of Prometheus",
         "security": [{ "token": [] }, {}],
         "responses": responses(text("The figures."), &kinds),
+    })
+}
+
+fn status() -> Value {
+    let mut kinds = vec![Kind::UNAUTHENTICATED, Kind::FORBIDDEN];
+    kinds.extend(OF_ALL);
+    json!({
+        "operationId": "status",
+        "summary": "How the server and each namespace stand, as the page at / shows it",
+        "description": "For people: members may be added and go. Programs read /metrics.",
+        "security": [{ "token": [] }, {}],
+        "responses": responses(
+            json!({
+                "description": "All of it.",
+                "headers": headers(),
+                "content": { "application/json": { "schema": { "type": "object" } } },
+            }),
+            &kinds,
+        ),
+    })
+}
+
+fn page() -> Value {
+    json!({
+        "operationId": "page",
+        "summary": "A page that shows how the server stands",
+        "responses": responses(
+            json!({
+                "description": "The page.",
+                "headers": headers(),
+                "content": { "text/html": { "schema": { "type": "string" } } },
+            }),
+            &OF_ALL,
+        ),
     })
 }
 

@@ -1,0 +1,97 @@
+//! `GET /`: the page that shows how the server stands; and `GET /v1/status`, which it asks.
+//!
+//! One file, which asks nobody but its own server for anything: the policy in its head names
+//! the very script and the style that are in it, by their digests. It has no figure itself,
+//! so everybody may have it; what it asks for is for who may read the figures of all.
+
+use std::sync::{Arc, OnceLock};
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_FRAME_OPTIONS};
+use axum::response::{IntoResponse, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hmac_sha256::Hash;
+
+use super::app::App;
+use super::problem::Problem;
+use super::{auth, negotiate};
+use crate::access::Role;
+use crate::status::{Front, Status};
+
+const PAGE: &str = include_str!("page.html");
+
+/// Answers with the page.
+pub(super) async fn page(headers: HeaderMap) -> Result<Response, Problem> {
+    negotiate::require(&headers, "text/html")?;
+    let headers = [
+        (CONTENT_TYPE, "text/html; charset=utf-8"),
+        (CONTENT_SECURITY_POLICY, policy()),
+        (REFERRER_POLICY, "no-referrer"),
+        (X_FRAME_OPTIONS, "DENY"),
+    ];
+    Ok((headers, PAGE).into_response())
+}
+
+/// What the page may do: run its own script, and ask its own server.
+fn policy() -> &'static str {
+    static POLICY: OnceLock<String> = OnceLock::new();
+    POLICY.get_or_init(|| {
+        let digest = |element| STANDARD.encode(Hash::hash(inside(element).as_bytes()));
+        format!(
+            "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; \
+             connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+            digest("script"),
+            digest("style")
+        )
+    })
+}
+
+/// What stands in the one element of the page that has this name.
+fn inside(element: &str) -> &'static str {
+    let [opens, closes] = [format!("<{element}>"), format!("</{element}>")];
+    let inside = PAGE.split_once(&opens).map(|(_, rest)| rest);
+    let inside = inside.and_then(|rest| rest.split_once(&closes));
+    inside.map_or("", |(inside, _)| inside)
+}
+
+/// Answers with all that the page shows.
+pub(super) async fn status(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    auth::require(&*app.rights, &headers, Role::Admin)?;
+    negotiate::require(&headers, "application/json")?;
+    let fronts = app.fronts.iter().map(|(name, counters)| {
+        let threads = counters.iter().map(|counters| &**counters);
+        Front::of(name, threads)
+    });
+    let status = Status::now(
+        &app.namespaces.all(),
+        fronts.collect(),
+        app.started.elapsed(),
+        app.drain.has_begun(),
+    );
+    Ok(Json(status).into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_policy_names_the_script_and_the_style_of_the_page() {
+        assert_eq!(PAGE.matches("<script").count(), 1);
+        assert_eq!(PAGE.matches("<style").count(), 1);
+        assert!(inside("script").contains("fetch(\"v1/status\""));
+        assert!(inside("style").contains("prefers-color-scheme"));
+        assert!(
+            !PAGE.contains("style=") && !PAGE.contains("onclick="),
+            "the policy forbids it"
+        );
+        let digest = STANDARD.encode(Hash::hash(inside("script").as_bytes()));
+        assert!(policy().contains(&format!("script-src 'sha256-{digest}'")));
+    }
+}

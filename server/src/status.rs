@@ -1,0 +1,155 @@
+//! How the server stands at one moment, for people: the page in a browser, and the terminal.
+//!
+//! Figures for graphs and alarms are the metrics. This is one document with all of it: what
+//! each namespace has and has done, which leases it holds until when, and in words what
+//! somebody ought to know. Whoever shows it asks again after a second, and makes rates out
+//! of two answers.
+
+mod alerts;
+mod leases;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use ringflake::Stats;
+use ringflake::lease::LeaseHealth;
+use serde::Serialize;
+
+use self::alerts::Alert;
+use self::leases::Hold;
+use crate::front::FrontCounters;
+use crate::namespaces::Namespace;
+
+/// All of it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Status {
+    /// Of this program.
+    version: &'static str,
+    /// When this was written, in Unix milliseconds.
+    unix_ms: u64,
+    /// How long the server runs.
+    uptime_ms: u64,
+    /// Whether it is about to end.
+    draining: bool,
+    fronts: Vec<Front>,
+    namespaces: Vec<OfNamespace>,
+}
+
+/// What a front has done.
+#[derive(Debug, Serialize)]
+pub(crate) struct Front {
+    name: &'static str,
+    /// Connections at this moment.
+    open: u64,
+    accepted: u64,
+    turned_away: u64,
+    requests: u64,
+    errors: u64,
+    ids: u64,
+}
+
+/// A namespace and its generator.
+#[derive(Debug, Serialize)]
+pub(crate) struct OfNamespace {
+    name: String,
+    /// As text that a builder reads.
+    layout: String,
+    /// When the last tick of the layout is over, in Unix milliseconds.
+    layout_end_unix_ms: u64,
+    /// Whether it can issue IDs.
+    ready: bool,
+    /// What it sustains on the leases that it has, in IDs a second.
+    ceiling: f64,
+    stats: Stats,
+    /// None where the lease was given, and not by a store.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    health: Option<LeaseHealth>,
+    holds: Vec<Hold>,
+    alerts: Vec<Alert>,
+}
+
+impl Status {
+    /// As it is now. Reads counters, the clock, and leases under a lock that is held for
+    /// microseconds.
+    pub(crate) fn now(
+        namespaces: &[Arc<Namespace>],
+        fronts: Vec<Front>,
+        uptime: Duration,
+        draining: bool,
+    ) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let unix_ms = now.map_or(0, |now| now.as_millis() as u64);
+        let of = |namespace: &Arc<Namespace>| OfNamespace::at(namespace, unix_ms);
+        Self {
+            version: env!("CARGO_PKG_VERSION"),
+            unix_ms,
+            uptime_ms: uptime.as_millis() as u64,
+            draining,
+            fronts,
+            namespaces: namespaces.iter().map(of).collect(),
+        }
+    }
+}
+
+impl OfNamespace {
+    fn at(namespace: &Namespace, unix_ms: u64) -> Self {
+        let generator = &namespace.generator;
+        let layout = generator.layout();
+        let leases = generator.lease_status();
+        let holds = match &leases {
+            Some(status) => Hold::of_grants(status, layout),
+            None => Hold::of_leases(&generator.leases(), layout),
+        };
+        let stats = generator.stats();
+        let ready = generator.is_ready();
+        let alerts = alerts::of(&alerts::Facts {
+            unix_ms,
+            ready,
+            stats: &stats,
+            leases: leases.as_ref(),
+            layout_end_unix_ms: layout.end_unix_ms(),
+        });
+        let nodes: f64 = generator.leases().iter().map(leases::nodes).sum();
+        let of_a_node = 2_f64.powi(layout.sequence_bits() as i32);
+        Self {
+            name: namespace.name.clone(),
+            layout: layout.to_string(),
+            layout_end_unix_ms: layout.end_unix_ms(),
+            ready,
+            ceiling: nodes * of_a_node * 1000.0 / layout.tick_ms() as f64,
+            stats,
+            health: leases.map(|status| status.health),
+            holds,
+            alerts,
+        }
+    }
+}
+
+impl Front {
+    /// Of the counts of all threads of a front.
+    pub(crate) fn of<'a>(
+        name: &'static str,
+        threads: impl Iterator<Item = &'a FrontCounters> + Clone,
+    ) -> Self {
+        let sum = |count: fn(&FrontCounters) -> &AtomicU64| {
+            let each = threads.clone().map(|of| count(of).load(Ordering::Relaxed));
+            each.fold(0_u64, u64::wrapping_add)
+        };
+        // In this order: one that ends between the two is counted as open at most.
+        let closed = sum(|of| &of.closed);
+        let accepted = sum(|of| &of.accepted);
+        Self {
+            name,
+            open: accepted.saturating_sub(closed),
+            accepted,
+            turned_away: sum(|of| &of.turned_away),
+            requests: sum(|of| &of.requests),
+            errors: sum(|of| &of.errors),
+            ids: sum(|of| &of.ids),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

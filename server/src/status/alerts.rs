@@ -1,0 +1,276 @@
+//! What somebody ought to know, in words.
+//!
+//! Each alert says what is the matter, what will happen if nothing is done, and what to do.
+//! They are of this moment: what is over is in the log and in the metrics.
+
+use std::time::Duration;
+
+use ringflake::Stats;
+use ringflake::lease::LeaseStatus;
+use serde::Serialize;
+
+/// How urgent an alert is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Severity {
+    /// It may explain something.
+    Note,
+    /// Somebody should look at it today.
+    Warning,
+    /// No ID is issued, or soon none will be.
+    Critical,
+}
+
+/// One of them.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Alert {
+    severity: Severity,
+    text: String,
+}
+
+/// What they are drawn from.
+pub(super) struct Facts<'a> {
+    pub(super) unix_ms: u64,
+    pub(super) ready: bool,
+    pub(super) stats: &'a Stats,
+    /// None where the lease was given.
+    pub(super) leases: Option<&'a LeaseStatus>,
+    pub(super) layout_end_unix_ms: u64,
+}
+
+/// A layout that ends within this time has to be replaced in time.
+const LAYOUT_ENDS_SOON: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// The alerts of a namespace, the most urgent first.
+pub(super) fn of(facts: &Facts<'_>) -> Vec<Alert> {
+    let all = [
+        no_lease(facts),
+        store_away(facts),
+        at_the_borrow_limit(facts),
+        panicked(facts),
+        layout_ends(facts),
+        draining_grants(facts),
+        ran_dry(facts),
+    ];
+    let mut all: Vec<_> = all.into_iter().flatten().collect();
+    all.sort_by_key(|alert| std::cmp::Reverse(alert.severity));
+    all
+}
+
+fn alert(severity: Severity, text: impl Into<String>) -> Option<Alert> {
+    let text = text.into();
+    Some(Alert { severity, text })
+}
+
+fn no_lease(facts: &Facts<'_>) -> Option<Alert> {
+    if facts.ready {
+        return None;
+    }
+    let since = facts.leases.and_then(|it| it.expired_since_unix_ms);
+    let since = since.map_or(String::new(), |since| {
+        format!(" since {}", ago(facts.unix_ms, since))
+    });
+    alert(
+        Severity::Critical,
+        format!(
+            "No lease is in force{since}: no ID is issued. The store has to be reached, and to \
+             have a block that is free."
+        ),
+    )
+}
+
+fn store_away(facts: &Facts<'_>) -> Option<Alert> {
+    let since = facts.leases?.health.failing_since_unix_ms?;
+    let left = facts.stats.lease_end_unix_ms.saturating_sub(facts.unix_ms);
+    let severity = if left < 60_000 {
+        Severity::Critical
+    } else {
+        Severity::Warning
+    };
+    alert(
+        severity,
+        format!(
+            "Requests to the store have failed since {}. IDs can be issued for {} more.",
+            ago(facts.unix_ms, since),
+            span(left)
+        ),
+    )
+}
+
+fn at_the_borrow_limit(facts: &Facts<'_>) -> Option<Alert> {
+    let Stats {
+        borrowed,
+        borrow_limit,
+        ..
+    } = facts.stats;
+    let is_near = *borrowed * 10 >= *borrow_limit * 9;
+    if borrow_limit.is_zero() || *borrow_limit == Duration::MAX || !is_near {
+        return None;
+    }
+    alert(
+        Severity::Warning,
+        format!(
+            "IDs are made {} ahead of the clock, of the {} that may be borrowed: more are taken \
+             than the leases sustain, or the clock was set back. Takes wait or fail at the limit. \
+             More blocks raise what is sustained.",
+            span(borrowed.as_millis() as u64),
+            span(borrow_limit.as_millis() as u64)
+        ),
+    )
+}
+
+fn panicked(facts: &Facts<'_>) -> Option<Alert> {
+    let panics = facts.stats.panics;
+    if panics == 0 {
+        return None;
+    }
+    alert(
+        Severity::Warning,
+        format!("{panics} fills ended in a panic, which is a bug: the log has its text."),
+    )
+}
+
+fn layout_ends(facts: &Facts<'_>) -> Option<Alert> {
+    let left = facts.layout_end_unix_ms.saturating_sub(facts.unix_ms);
+    if u128::from(left) >= LAYOUT_ENDS_SOON.as_millis() {
+        return None;
+    }
+    alert(
+        Severity::Warning,
+        format!(
+            "The layout has no more ticks in {}. Begin a namespace with another layout before \
+             that.",
+            span(left)
+        ),
+    )
+}
+
+fn draining_grants(facts: &Facts<'_>) -> Option<Alert> {
+    let given_up =
+        |it: &&ringflake::lease::GrantStatus| it.state == ringflake::lease::GrantState::Draining;
+    let count = facts.leases?.grants.iter().filter(given_up).count();
+    if count == 0 {
+        return None;
+    }
+    alert(
+        Severity::Note,
+        format!(
+            "{count} blocks are given up: the store refused to renew them, or its reply was lost. \
+             What was confirmed of them is used; others have taken their place."
+        ),
+    )
+}
+
+fn ran_dry(facts: &Facts<'_>) -> Option<Alert> {
+    let Stats {
+        empties, issued, ..
+    } = *facts.stats;
+    // One in a thousand, of enough to say so.
+    if issued < 1_000_000 || empties < issued / 1000 {
+        return None;
+    }
+    alert(
+        Severity::Note,
+        format!(
+            "{empties} takes found the ring empty, and made IDs in place. A larger capacity \
+             spares them that microsecond."
+        ),
+    )
+}
+
+/// How long ago that was.
+fn ago(now_unix_ms: u64, then_unix_ms: u64) -> String {
+    span(now_unix_ms.saturating_sub(then_unix_ms)) + " ago"
+}
+
+/// A span of time in its largest unit, or two.
+pub(super) fn span(ms: u64) -> String {
+    let secs = ms / 1000;
+    match secs {
+        0 => format!("{ms} ms"),
+        1..60 => format!("{secs} s"),
+        60..3600 => format!("{} min {} s", secs / 60, secs % 60),
+        3600..86_400 => format!("{} h {} min", secs / 3600, secs / 60 % 60),
+        _ => format!("{} days", secs / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: u64 = 1_800_000_000_000;
+    const YEAR: u64 = 365 * 24 * 3600 * 1000;
+
+    fn healthy() -> Stats {
+        let mut stats = Stats::default();
+        stats.lease_end_unix_ms = NOW + 120_000;
+        stats.borrow_limit = Duration::from_secs(10);
+        stats
+    }
+
+    fn severities(ready: bool, stats: &Stats, layout_end_unix_ms: u64) -> Vec<Severity> {
+        let facts = Facts {
+            unix_ms: NOW,
+            ready,
+            stats,
+            leases: None,
+            layout_end_unix_ms,
+        };
+        of(&facts).iter().map(|alert| alert.severity).collect()
+    }
+
+    #[test]
+    fn a_healthy_namespace_has_no_alerts() {
+        assert_eq!(severities(true, &healthy(), NOW + YEAR), []);
+    }
+
+    #[test]
+    fn each_alert_has_its_limit() {
+        use Severity::{Critical, Note, Warning};
+        assert_eq!(severities(false, &healthy(), NOW + YEAR), [Critical]);
+        assert_eq!(severities(true, &healthy(), NOW + YEAR - 1), [Warning]);
+
+        let mut near = healthy();
+        near.borrowed = Duration::from_secs(9);
+        assert_eq!(severities(true, &near, NOW + YEAR), [Warning]);
+        near.borrowed = Duration::from_millis(8_999);
+        assert_eq!(severities(true, &near, NOW + YEAR), []);
+        near.borrow_limit = Duration::ZERO;
+        assert_eq!(severities(true, &near, NOW + YEAR), []);
+
+        let mut panicked = healthy();
+        panicked.panics = 1;
+        assert_eq!(severities(true, &panicked, NOW + YEAR), [Warning]);
+
+        let mut dry = healthy();
+        (dry.issued, dry.empties) = (1_000_000, 1_000);
+        assert_eq!(severities(true, &dry, NOW + YEAR), [Note]);
+        dry.empties = 999;
+        assert_eq!(severities(true, &dry, NOW + YEAR), []);
+        (dry.issued, dry.empties) = (999_999, 999_999);
+        assert_eq!(severities(true, &dry, NOW + YEAR), []);
+    }
+
+    #[test]
+    fn the_most_urgent_comes_first() {
+        let mut stats = healthy();
+        (stats.issued, stats.empties, stats.panics) = (1_000_000, 1_000, 1);
+        let expected = [Severity::Critical, Severity::Warning, Severity::Note];
+        assert_eq!(severities(false, &stats, NOW + YEAR), expected);
+    }
+
+    #[test]
+    fn a_span_has_its_largest_units() {
+        for (ms, text) in [
+            (999, "999 ms"),
+            (1_000, "1 s"),
+            (59_999, "59 s"),
+            (61_000, "1 min 1 s"),
+            (3_660_000, "1 h 1 min"),
+            (172_800_000, "2 days"),
+        ] {
+            assert_eq!(span(ms), text);
+        }
+    }
+}
