@@ -5,14 +5,14 @@
 //! Config --> Server: listeners, Namespaces (a generator each), Access
 //!
 //!   resp: a thread and an event loop for each core --+
-//!                                                     +--> Namespaces --> take --> bytes
-//!   http: axum on a runtime of its own            --+
+//!                                                    +--> Namespaces --> take --> bytes
+//!   http: axum on a runtime of its own --------------+
 //! ```
 //!
 //! A connection belongs to one front, and a front knows nothing of the other. Both ask
-//! [`Namespaces`] for a generator by name, and [`Access`] for what a client may do. Where
+//! `Namespaces` for a generator by name, and `Access` for what a client may do. Where
 //! sockets come from, when the server is ready and how it ends is decided in one place,
-//! and fronts learn of it through [`Drain`].
+//! and fronts see it in `Drain`.
 //!
 //! An ID is unique because the generator of its namespace has leases that nobody else has;
 //! nothing here adds to that proof, and nothing here takes from it: an ID that was taken and
