@@ -26,7 +26,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use ratatui::crossterm::event::{self, Event, KeyEvent, KeyEventKind};
 
-use self::figures::Snapshot;
+use self::figures::Reading;
 use self::scrape::{Scraper, Target};
 use self::screen::Screen;
 use crate::args;
@@ -69,9 +69,6 @@ fn interval(text: &str) -> Result<Duration> {
 
 /// How often the keyboard is looked at while nothing else happens.
 const LOOK: Duration = Duration::from_millis(100);
-
-/// An answer, or why there is none.
-type Reading = Result<Snapshot, String>;
 
 pub(crate) fn run(args: &TopArgs) -> Result<ExitCode> {
     let token = args.token_file.as_deref().map(scrape::read_token);

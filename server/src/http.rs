@@ -54,6 +54,7 @@ mod bulk;
 mod call;
 mod clients;
 mod connection;
+mod figures;
 mod format;
 mod health;
 mod inspect;
@@ -64,6 +65,8 @@ mod openapi;
 mod order;
 mod page;
 mod problem;
+mod routes;
+mod setup;
 mod stream;
 mod take;
 #[cfg(all(test, unix))]
@@ -77,37 +80,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use arc_swap::ArcSwap;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, watch};
 
 use self::app::App;
 use self::bulk::Bulk;
 use self::listen::Listening;
-use crate::access::Rights;
-use crate::drain::Drain;
+pub(crate) use self::setup::Setup;
+#[cfg(all(test, unix))]
 use crate::front::FrontCounters;
-use crate::limits::Limits;
-use crate::listener::Listener;
-use crate::namespaces::Namespaces;
-
-/// The settings of TLS of new connections: certificates change while the server runs.
-pub(crate) type TlsConfig = Arc<ArcSwap<rustls::ServerConfig>>;
-
-/// What the front needs.
-pub(crate) struct Setup {
-    pub(crate) listeners: Vec<Listener>,
-    pub(crate) namespaces: Arc<Namespaces>,
-    pub(crate) rights: Arc<dyn Rights>,
-    /// For all TCP listeners; those of Unix sockets have none.
-    pub(crate) tls: Option<TlsConfig>,
-    pub(crate) limits: Limits,
-    /// Threads; 0 for one on each core.
-    pub(crate) workers: usize,
-    pub(crate) drain: Drain,
-    /// The counters of the other fronts, by the front's name, for `/metrics`.
-    pub(crate) others: Vec<(&'static str, Vec<Arc<FrontCounters>>)>,
-}
 
 /// The front, running.
 pub(crate) struct Front {

@@ -5,6 +5,9 @@ use std::time::Instant;
 
 use super::exposition::Sample;
 
+/// An answer, or why there is none.
+pub(super) type Reading = Result<Snapshot, String>;
+
 /// All figures of a process at one moment.
 #[derive(Clone, Debug)]
 pub(super) struct Snapshot {

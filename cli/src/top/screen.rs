@@ -10,8 +10,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Cell, Paragraph, Row, Sparkline, Table, TableState};
 
-use super::Reading;
-use super::figures::{Figures, Snapshot};
+use super::figures::{Figures, Reading, Snapshot};
 use crate::units;
 
 /// Looks that the curve keeps.

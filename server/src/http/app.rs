@@ -1,20 +1,17 @@
-//! What all requests share, and the way from a path to what answers it.
+//! What all requests share. It knows none of those that answer them.
 
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::Router;
-use axum::body::Bytes;
-use axum::http::{Method, Request, Uri};
-use axum::routing::{get, post};
+use axum::http::Request;
 use tokio::sync::Semaphore;
 
 use super::activity::InFlight;
 use super::bulk::Bulk;
-use super::metrics::Figures;
+use super::figures::Figures;
 use super::problem::{Kind, Problem};
-use super::{Setup, health, inspect, metrics, openapi, page, take};
+use super::setup::Setup;
 use crate::access::Rights;
 use crate::drain::Drain;
 use crate::front::FrontCounters;
@@ -32,7 +29,6 @@ pub(super) struct App {
     /// The counters of all fronts, this one among them, by name.
     pub(super) fronts: Vec<(&'static str, Vec<Arc<FrontCounters>>)>,
     pub(super) figures: Figures,
-    pub(super) openapi: Bytes,
     pub(super) started: Instant,
 }
 
@@ -53,25 +49,8 @@ impl App {
             counters,
             fronts,
             figures: Figures::new().map_err(io::Error::other)?,
-            openapi: openapi::document(&setup.limits).into(),
             started: Instant::now(),
         })
-    }
-
-    /// The way from a path to what answers it.
-    pub(super) fn router(self: Arc<Self>) -> Router {
-        Router::new()
-            .route("/", get(page::page))
-            .route("/v1/ids", post(take::take))
-            .route("/v1/ids/{id}", get(inspect::inspect))
-            .route("/v1/status", get(page::status))
-            .route("/livez", get(health::livez))
-            .route("/readyz", get(health::readyz))
-            .route("/metrics", get(metrics::metrics))
-            .route("/openapi.json", get(openapi::openapi))
-            .fallback(not_found)
-            .method_not_allowed_fallback(method_not_allowed)
-            .with_state(self)
     }
 
     /// The namespace of this name, opened if that is allowed.
@@ -135,20 +114,4 @@ impl Context {
         let context = request.extensions().get().cloned();
         context.ok_or_else(|| Problem::new(Kind::BUSY, "the connection ends: try again"))
     }
-}
-
-async fn not_found() -> Problem {
-    Problem::new(
-        Kind::NOT_FOUND,
-        "there is nothing at this path: ask for /openapi.json, which says what there is",
-    )
-}
-
-async fn method_not_allowed(method: Method, uri: Uri) -> Problem {
-    let detail = if uri.path() == "/v1/ids" && method == Method::GET {
-        "a take uses IDs up, and an answer to GET may be repeated by caches: use POST"
-    } else {
-        "the path has not this method: use one of those in the field Allow"
-    };
-    Problem::new(Kind::METHOD_NOT_ALLOWED, detail)
 }

@@ -19,7 +19,8 @@ use super::clients::Client;
 use super::clients::{Clients, Seat};
 use super::connection::{Protocol, Shared, serve};
 use super::problem::{Kind, PROBLEM_JSON, Problem};
-use super::{Setup, TlsConfig};
+use super::routes;
+use super::setup::{Setup, TlsConfig};
 use crate::front::add_shared;
 use crate::listener::Listener;
 
@@ -52,7 +53,7 @@ impl Listening {
                 bulk_of_one,
             )),
             shared: Shared {
-                router: Arc::clone(&app).router(),
+                router: routes::router(Arc::clone(&app)),
                 app,
                 protocol: Protocol::new(),
                 draining,

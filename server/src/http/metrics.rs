@@ -1,7 +1,5 @@
 //! `GET /metrics`: the figures of the server, as Prometheus reads them.
 
-mod figures;
-
 use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +9,6 @@ use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 
-pub(super) use self::figures::Figures;
 use super::app::App;
 use super::problem::Problem;
 use super::{auth, negotiate};

@@ -3,28 +3,27 @@
 mod schemas;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
+use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
-use super::app::App;
 use super::negotiate;
 use super::order::BINARY_FACTOR;
 use super::problem::{Kind, PROBLEM_JSON, Problem};
 use crate::limits::Limits;
 
-/// Answers with the description of all this.
+/// Answers with the description of all this, which is its state.
 pub(super) async fn openapi(
-    State(app): State<Arc<App>>,
+    State(document): State<Bytes>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     negotiate::require(&headers, "application/json")?;
     let content_type = [(CONTENT_TYPE, "application/json")];
-    Ok((content_type, app.openapi.clone()).into_response())
+    Ok((content_type, document).into_response())
 }
 
 /// The description, with the limits of this server.

@@ -19,7 +19,7 @@ fn an_error_says_what_it_is() {
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     let large = format!("{{\"namespace\":\"{}\"}}", "a".repeat(1000));
     for (method, path, headers, body, status, kind) in [
-        ("GET", "/", &[][..], "", 404, "not-found"),
+        ("GET", "/v1", &[][..], "", 404, "not-found"),
         ("POST", "/v1/ids/", &[], "", 404, "not-found"),
         ("GET", "/v1/ids", &[], "", 405, "method-not-allowed"),
         (

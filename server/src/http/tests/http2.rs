@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
-use super::super::TlsConfig;
+use super::super::setup::TlsConfig;
 use super::served::{Served, serve};
 
 fn runtime() -> Runtime {

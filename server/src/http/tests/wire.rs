@@ -1,6 +1,7 @@
 //! A client that sends what a test wants and says what it got.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -16,13 +17,30 @@ pub(super) struct Wire<S = TcpStream> {
 }
 
 /// An answer.
-#[derive(Debug)]
 pub(super) struct Reply {
     pub(super) status: u16,
     pub(super) headers: HashMap<String, String>,
     pub(super) body: Vec<u8>,
     /// Whether the body is as long as it should be.
     pub(super) is_whole: bool,
+}
+
+/// The most characters of a body that a failure shows.
+const SHOWN: usize = 300;
+
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let body = match str::from_utf8(&self.body) {
+            Ok(text) => text.chars().take(SHOWN).collect(),
+            Err(_) => format!("{} bytes that are no text", self.body.len()),
+        };
+        f.debug_struct("Reply")
+            .field("status", &self.status)
+            .field("headers", &self.headers)
+            .field("body", &body)
+            .field("is_whole", &self.is_whole)
+            .finish()
+    }
 }
 
 impl Reply {

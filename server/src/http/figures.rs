@@ -14,7 +14,7 @@ use crate::namespaces::Namespace;
 const RENEW_SECONDS: [f64; 9] = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0];
 
 /// A recorder that nobody else writes to, and who writes to it.
-pub(in crate::http) struct Figures {
+pub(super) struct Figures {
     recorder: PrometheusRecorder,
     handle: PrometheusHandle,
     /// By namespace. Held while all are published, so that each renewal is recorded once.
@@ -22,7 +22,7 @@ pub(in crate::http) struct Figures {
 }
 
 impl Figures {
-    pub(in crate::http) fn new() -> Result<Self, BuildError> {
+    pub(super) fn new() -> Result<Self, BuildError> {
         let durations = Matcher::Suffix("_duration_seconds".to_owned());
         let builder = PrometheusBuilder::new();
         let builder = builder.set_buckets_for_metric(durations, &RENEW_SECONDS)?;
@@ -35,7 +35,7 @@ impl Figures {
     }
 
     /// The figures of these namespaces at this moment, as Prometheus reads them.
-    pub(in crate::http) fn render(&self, namespaces: &[Arc<Namespace>]) -> String {
+    pub(super) fn render(&self, namespaces: &[Arc<Namespace>]) -> String {
         let publishers = self.publishers.lock();
         let mut publishers = publishers.unwrap_or_else(PoisonError::into_inner);
         for namespace in namespaces {
