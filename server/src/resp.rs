@@ -60,15 +60,18 @@
 //! only progress moves, and that wait has one that is answered.
 
 mod accept;
+mod answer;
 mod clients;
 mod commands;
 mod connection;
 mod decode;
 mod desk;
+mod inbox;
 mod opener;
 mod reply;
 mod session;
 mod stream;
+mod turn;
 mod worker;
 
 use std::io;
@@ -83,7 +86,7 @@ use self::accept::Acceptor;
 pub(crate) use self::accept::Tls;
 use self::clients::Clients;
 use self::desk::{Common, Desk};
-use self::opener::Inbox;
+use self::inbox::Inbox;
 use self::worker::{LISTENERS, WAKER, Worker};
 use crate::access::Rights;
 use crate::drain::Drain;

@@ -13,8 +13,8 @@ use mio::{Interest, Registry, Token};
 use rustls::ServerConfig;
 
 use super::clients::{Client, Clients};
+use super::inbox::Accepted;
 use super::stream::Stream;
-use super::worker::Accepted;
 use crate::front::{FrontCounters, add};
 use crate::listener::Listener;
 

@@ -1,59 +1,18 @@
 //! The commands, each with its name, its arguments and the right that it needs.
 
+mod call;
 mod client;
 mod connection;
 mod ids;
 mod info;
 
+pub(super) use self::call::Flow;
+use self::call::{Call, Command, Needs, Quoted, by_name, command};
 use super::decode::Words;
 use super::desk::{Desk, Refusal};
 use super::reply::Replies;
-use super::session::{Flow, Session};
+use super::session::Session;
 use crate::access::Role;
-
-/// What a command is given.
-pub(super) struct Call<'a, 'r> {
-    pub(super) session: &'a mut Session,
-    /// Those after the command's name.
-    pub(super) arguments: &'a [&'a [u8]],
-    pub(super) desk: &'a mut Desk,
-    pub(super) replies: &'a mut Replies<'r>,
-}
-
-/// What a client needs for a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Needs {
-    Nothing,
-    /// Some right, whichever.
-    AnyRight,
-    Right(Role),
-}
-
-struct Command {
-    name: &'static str,
-    /// As Redis counts: with the name, and negative where more may follow.
-    arity: i8,
-    needs: Needs,
-    /// What follows the name, and what it is for; empty for what clients do on their own.
-    usage: &'static str,
-    run: fn(Call<'_, '_>) -> Flow,
-}
-
-const fn command(
-    name: &'static str,
-    arity: i8,
-    needs: Needs,
-    usage: &'static str,
-    run: fn(Call<'_, '_>) -> Flow,
-) -> Command {
-    Command {
-        name,
-        arity,
-        needs,
-        usage,
-        run,
-    }
-}
 
 const TAKE: Needs = Needs::Right(Role::Take);
 const INSPECT: Needs = Needs::Right(Role::Inspect);
@@ -83,16 +42,6 @@ static COMMANDS: [Command; 20] = [
     command("READWRITE", 1, Needs::AnyRight, "", connection::ok),
 ];
 
-/// Text of a client in an error, without what would end its line, and not all of a long one.
-struct Quoted<'a>(&'a [u8]);
-
-impl std::fmt::Display for Quoted<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let shown = &self.0[..self.0.len().min(64)];
-        write!(f, "'{}'", shown.escape_ascii())
-    }
-}
-
 pub(super) fn run(
     session: &mut Session,
     words: &Words<'_>,
@@ -100,7 +49,7 @@ pub(super) fn run(
     replies: &mut Replies<'_>,
 ) -> Flow {
     let (name, arguments) = words.split();
-    let Some(command) = by_name(name) else {
+    let Some(command) = by_name(&COMMANDS, name) else {
         replies.error(
             "ERR",
             format_args!(
@@ -138,31 +87,8 @@ pub(super) fn run(
     (command.run)(Call {
         session,
         arguments,
+        commands: &COMMANDS,
         desk,
         replies,
     })
-}
-
-fn by_name(name: &[u8]) -> Option<&'static Command> {
-    COMMANDS
-        .iter()
-        .find(|command| command.name.as_bytes().eq_ignore_ascii_case(name))
-}
-
-impl Call<'_, '_> {
-    /// An answer of one error.
-    fn refuse(self, why: impl std::fmt::Display) -> Flow {
-        self.replies.error("ERR", why);
-        Flow::Done
-    }
-
-    fn ok(self) -> Flow {
-        self.replies.simple("OK");
-        Flow::Done
-    }
-}
-
-/// A number as Redis reads one.
-fn number(text: &[u8]) -> Option<i64> {
-    std::str::from_utf8(text).ok()?.parse().ok()
 }

@@ -4,8 +4,9 @@ use std::io::{self, ErrorKind, Read, Write};
 
 use super::clients::Client;
 use super::desk::Desk;
-use super::session::{Next, Session};
+use super::session::Session;
 use super::stream::Stream;
+use super::turn::Next;
 
 /// Bytes that are read at once.
 pub(super) const READ: usize = 64 << 10;

@@ -126,6 +126,20 @@ pub(super) enum Malformed {
     Http,
 }
 
+impl std::fmt::Display for Malformed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Protocol error: ")?;
+        match *self {
+            Self::ArrayLength => f.write_str("invalid multibulk length"),
+            Self::BulkLength => f.write_str("invalid bulk length"),
+            Self::NotBulk(byte) => write!(f, "expected '$', got '{}'", byte.escape_ascii()),
+            Self::BulkEnd => f.write_str("a string does not end where its length says"),
+            Self::TooLong { most } => write!(f, "a request has at most {most} bytes"),
+            Self::Http => f.write_str("this is not HTTP, but the protocol of Redis"),
+        }
+    }
+}
+
 /// What is known of a request that is not there as a whole.
 #[derive(Debug)]
 pub(super) struct Decoder {

@@ -7,7 +7,6 @@ use std::time::Instant;
 
 use ringflake::{Id, TakeError};
 
-use super::session::STEP;
 use crate::access::{Rights, Role};
 use crate::front::{FrontCounters, add};
 use crate::limits::Limits;
@@ -15,6 +14,9 @@ use crate::namespaces::{Namespace, Namespaces, OpenError};
 
 /// A namespace's name is no longer.
 const NAME_BYTES: usize = 255;
+
+/// IDs that are taken or written in one step. Some 50 KiB of replies.
+pub(super) const STEP: usize = 2_048;
 
 /// IDs that answers in steps may hold in each worker: 32 MiB, or one request's.
 const HELD: usize = 4 << 20;

@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use mio::{Events, Interest, Poll, Token};
 
 use super::accept::Acceptor;
-use super::clients::{Client, Clients};
+use super::clients::Clients;
 use super::connection::{Connection, Phase, Scratch, Wants};
 use super::desk::{Desk, OpenFailure};
-use super::opener::{Inbox, Message, Order};
+use super::inbox::{Accepted, Inbox, Message};
+use super::opener::Order;
 use super::session::Session;
-use super::stream::Stream;
 use crate::drain::Drain;
 use crate::front::{FrontCounters, add};
 use crate::limits::Limits;
@@ -32,15 +32,6 @@ const LINGER: Duration = Duration::from_millis(500);
 
 /// Sockets that the event loop reports at once.
 const EVENTS: usize = 256;
-
-/// A connection that has no worker yet.
-#[derive(Debug)]
-pub(super) struct Accepted {
-    pub(super) stream: Stream,
-    pub(super) client: Client,
-    pub(super) peer: String,
-    pub(super) number: u64,
-}
 
 pub(super) struct Worker {
     pub(super) index: usize,

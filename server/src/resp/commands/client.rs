@@ -1,7 +1,6 @@
 //! `CLIENT`, as far as clients send it on their own.
 
-use super::{Call, Quoted};
-use crate::resp::session::Flow;
+use super::call::{Call, Flow, Quoted};
 
 pub(super) const BAD_NAME: &str =
     "Client names cannot contain spaces, newlines or special characters, or more than 64 bytes.";

@@ -1,9 +1,9 @@
 //! The commands about a connection itself.
 
-use super::{Call, Quoted, number};
+use super::call::{Call, Flow, Quoted, number};
+use super::client;
 use crate::resp::desk::Refusal;
 use crate::resp::reply::Protocol;
-use crate::resp::session::Flow;
 
 pub(super) fn ping(call: Call<'_, '_>) -> Flow {
     match *call.arguments {
@@ -117,9 +117,9 @@ pub(super) fn hello(call: Call<'_, '_>) -> Flow {
         _ => {}
     }
     if let Some(name) = name {
-        match super::client::checked_name(name) {
+        match client::checked_name(name) {
             Some(name) => call.session.name = name.to_owned(),
-            None => return call.refuse(super::client::BAD_NAME),
+            None => return call.refuse(client::BAD_NAME),
         }
     }
     if let Some(token) = token {

@@ -1,8 +1,10 @@
 //! The commands that give IDs, and the one that takes an ID apart.
 
-use super::{Call, Quoted, number};
+use super::call::{Call, Flow, Quoted, number};
+use crate::resp::answer::{Answer, refuse_take};
+use crate::resp::desk::STEP;
 use crate::resp::reply::Form;
-use crate::resp::session::{Answer, Flow, Missing, STEP, refuse_take};
+use crate::resp::session::Missing;
 
 /// `INCR name` and `INCRBY name 1` are takes of a run, so what comes here is refused.
 pub(super) fn incr(call: Call<'_, '_>) -> Flow {

@@ -4,16 +4,19 @@ use std::fmt::Write as _;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{COMMANDS, Call, Command, Needs, Quoted, by_name};
+use super::call::{Call, Command, Flow, Needs, Quoted, by_name};
 use crate::access::Role;
 use crate::front::FrontCounters;
 use crate::namespaces::Namespace;
 use crate::resp::desk::Desk;
 use crate::resp::reply::Replies;
-use crate::resp::session::{Flow, Missing};
+use crate::resp::session::Missing;
 
 pub(super) fn help(call: Call<'_, '_>) -> Flow {
-    let lines = COMMANDS.iter().filter(|command| !command.usage.is_empty());
+    let lines = call
+        .commands
+        .iter()
+        .filter(|command| !command.usage.is_empty());
     call.replies.array(lines.clone().count());
     for Command { name, usage, .. } in lines {
         let space = if usage.starts_with(':') { "" } else { " " };
@@ -44,19 +47,19 @@ pub(super) fn config(call: Call<'_, '_>) -> Flow {
 }
 
 pub(super) fn command(call: Call<'_, '_>) -> Flow {
-    let replies = call.replies;
+    let (commands, replies) = (call.commands, call.replies);
     match *call.arguments {
         [] => {
-            replies.array(COMMANDS.len());
-            for command in &COMMANDS {
+            replies.array(commands.len());
+            for command in commands {
                 describe(command, replies);
             }
         }
-        [word] if word.eq_ignore_ascii_case(b"count") => replies.integer(COMMANDS.len() as i64),
+        [word] if word.eq_ignore_ascii_case(b"count") => replies.integer(commands.len() as i64),
         [word, ref names @ ..] if word.eq_ignore_ascii_case(b"info") => {
             replies.array(names.len());
             for name in names {
-                match by_name(name) {
+                match by_name(commands, name) {
                     Some(command) => describe(command, replies),
                     None => replies.null(),
                 }
@@ -68,9 +71,9 @@ pub(super) fn command(call: Call<'_, '_>) -> Flow {
                 names.len() == 0
                     || names.any(|name| command.name.as_bytes().eq_ignore_ascii_case(name))
             };
-            let commands = COMMANDS.iter().filter(is_asked);
-            replies.map(commands.clone().count());
-            for command in commands {
+            let asked = commands.iter().filter(is_asked);
+            replies.map(asked.clone().count());
+            for command in asked {
                 replies.bulk(command.name.to_ascii_lowercase().as_bytes());
                 replies.map(2);
                 replies.bulk(b"summary");

@@ -9,7 +9,7 @@ use super::*;
 use crate::access::Rights;
 use crate::limits::Limits;
 use crate::namespaces::Namespaces;
-use crate::resp::desk::Common;
+use crate::resp::desk::{Common, STEP};
 use crate::resp::tests::kit::{ByName, Everything, generator};
 
 /// A session without a socket.

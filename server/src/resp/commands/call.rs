@@ -1,0 +1,101 @@
+//! What all commands are given and answer. No command is known here.
+
+use crate::access::Role;
+use crate::resp::answer::Answer;
+use crate::resp::desk::Desk;
+use crate::resp::reply::Replies;
+use crate::resp::session::Session;
+
+/// What a command is given.
+pub(super) struct Call<'a, 'r> {
+    pub(super) session: &'a mut Session,
+    /// Those after the command's name.
+    pub(super) arguments: &'a [&'a [u8]],
+    /// All commands that there are.
+    pub(super) commands: &'static [Command],
+    pub(super) desk: &'a mut Desk,
+    pub(super) replies: &'a mut Replies<'r>,
+}
+
+/// What a client needs for a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Needs {
+    Nothing,
+    /// Some right, whichever.
+    AnyRight,
+    Right(Role),
+}
+
+pub(super) struct Command {
+    pub(super) name: &'static str,
+    /// As Redis counts: with the name, and negative where more may follow.
+    pub(super) arity: i8,
+    pub(super) needs: Needs,
+    /// What follows the name, and what it is for; empty for what clients do on their own.
+    pub(super) usage: &'static str,
+    pub(super) run: fn(Call<'_, '_>) -> Flow,
+}
+
+pub(super) const fn command(
+    name: &'static str,
+    arity: i8,
+    needs: Needs,
+    usage: &'static str,
+    run: fn(Call<'_, '_>) -> Flow,
+) -> Command {
+    Command {
+        name,
+        arity,
+        needs,
+        usage,
+        run,
+    }
+}
+
+/// What a command has come to.
+#[derive(Debug)]
+pub(in crate::resp) enum Flow {
+    /// It is answered.
+    Done,
+    /// It can't be answered before this is opened.
+    Open(String),
+    /// It will be answered in steps.
+    Answer(Box<Answer>),
+    /// It is answered, and nothing after it will be.
+    Close,
+}
+
+/// The command of that name, in whichever case.
+pub(super) fn by_name(commands: &'static [Command], name: &[u8]) -> Option<&'static Command> {
+    commands
+        .iter()
+        .find(|command| command.name.as_bytes().eq_ignore_ascii_case(name))
+}
+
+/// Text of a client in an error, without what would end its line, and not all of a long one.
+pub(super) struct Quoted<'a>(pub(super) &'a [u8]);
+
+impl std::fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let shown = &self.0[..self.0.len().min(64)];
+        write!(f, "'{}'", shown.escape_ascii())
+    }
+}
+
+impl Call<'_, '_> {
+    /// An answer of one error.
+    pub(super) fn refuse(self, why: impl std::fmt::Display) -> Flow {
+        self.replies.error("ERR", why);
+        Flow::Done
+    }
+
+    pub(super) fn ok(self) -> Flow {
+        self.replies.simple("OK");
+        Flow::Done
+    }
+}
+
+/// A number as Redis reads one.
+pub(super) fn number(text: &[u8]) -> Option<i64> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}

@@ -1,0 +1,243 @@
+//! One client's requests, in order, as bytes in and bytes out. No socket is here.
+//!
+//! ```text
+//!           +----------------------------------------------------------------+
+//!           v                                                                |
+//! input --> decode --> a take of the run's name and form: one more in the run|
+//!              |       anything else: the run is taken as one batch, then it |
+//!              |                                                             |
+//!              +--> the turn's budget is spent, or no request is there as a whole
+//!                       the run is taken, and the turn ends
+//! ```
+//!
+//! A *run* is what a client has pipelined: takes of one namespace, one after the other. All
+//! of them cost one `take_batch`, and their replies stand in the order of the requests,
+//! since nothing else is answered before the run is.
+//!
+//! A reply of more IDs than a turn may write is an [`Answer`](super::answer), a step a turn.
+
+use super::answer::refuse_take;
+use super::commands::{self, Flow};
+use super::decode::{Arguments, Decoded};
+use super::desk::Desk;
+use super::reply::{Form, Replies};
+use super::session::{Missing, Session};
+use crate::access::Role;
+
+/// Requests that a client has answered in one turn; then it is the next one's.
+pub(super) const REQUESTS: usize = 512;
+
+/// Bytes of replies, after which a turn ends.
+pub(super) const REPLY_BYTES: usize = 64 << 10;
+
+/// What a turn has come to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// All requests that are there as a whole are answered.
+    Input,
+    /// There may be more to answer.
+    Turn,
+    /// The request in front needs this namespace, which is to be opened.
+    Open(String),
+    /// The client is to be left once it has these replies.
+    Close,
+}
+
+/// Takes that follow each other.
+struct Run {
+    /// Where the first of them begins in the input.
+    from: usize,
+    /// The namespace's name in the input.
+    name: (usize, usize),
+    form: Form,
+    count: usize,
+}
+
+impl Session {
+    /// Answers requests in the front of `input`, as many as are due in one turn. Says how
+    /// many bytes are done with; the others are to be there again in the next call.
+    pub(super) fn turn(
+        &mut self,
+        input: &[u8],
+        desk: &mut Desk,
+        output: &mut Vec<u8>,
+    ) -> (usize, Next) {
+        let mut replies = Replies {
+            bytes: output,
+            protocol: self.protocol,
+            errors: 0,
+        };
+        let ended = self.requests(input, desk, &mut replies);
+        desk.count_errors(replies.errors);
+        ended
+    }
+
+    fn requests(
+        &mut self,
+        input: &[u8],
+        desk: &mut Desk,
+        replies: &mut Replies<'_>,
+    ) -> (usize, Next) {
+        if let Some(answer) = &mut self.answer {
+            if !answer.step(replies, desk) {
+                return (0, Next::Turn);
+            }
+            self.end(desk);
+        }
+        let mut at = 0;
+        let mut run: Option<Run> = None;
+        let mut budget = REQUESTS;
+        let next = loop {
+            if budget == 0 || replies.bytes.len() >= REPLY_BYTES {
+                break Next::Turn;
+            }
+            budget -= 1;
+            let rest = &input[at..];
+            match self.decoder.decode(rest) {
+                Ok(Decoded::Request(arguments, used)) => {
+                    let plain = plain_take(&arguments, rest);
+                    if let Some((name, form)) = plain {
+                        let name = (at + name.0, at + name.1);
+                        if let Some(run) = &mut run
+                            && run.form == form
+                            && input[run.name.0..run.name.1] == input[name.0..name.1]
+                        {
+                            run.count += 1;
+                            at += used;
+                            continue;
+                        }
+                        if let Some(stop) = self.take_run(&mut run, input, desk, replies) {
+                            return stop;
+                        }
+                        run = Some(Run {
+                            from: at,
+                            name,
+                            form,
+                            count: 1,
+                        });
+                        at += used;
+                        continue;
+                    }
+                    if let Some(stop) = self.take_run(&mut run, input, desk, replies) {
+                        return stop;
+                    }
+                    match self.command(&arguments, &rest[..used], desk, replies) {
+                        Flow::Done => at += used,
+                        Flow::Open(name) => break Next::Open(name),
+                        Flow::Answer(answer) => {
+                            at += used;
+                            self.answer = Some(answer);
+                            break Next::Turn;
+                        }
+                        Flow::Close => {
+                            at += used;
+                            break Next::Close;
+                        }
+                    }
+                }
+                Ok(Decoded::Nothing(used)) => at += used,
+                Ok(Decoded::Part) => break Next::Input,
+                Err(malformed) => {
+                    if let Some(stop) = self.take_run(&mut run, input, desk, replies) {
+                        return stop;
+                    }
+                    desk.count_requests(1);
+                    replies.error("ERR", malformed);
+                    return (input.len(), Next::Close);
+                }
+            }
+        };
+        match self.take_run(&mut run, input, desk, replies) {
+            Some(stop) => stop,
+            None => (at, next),
+        }
+    }
+
+    /// Takes the run, if there is one. If its namespace is to be opened first, the turn ends
+    /// with that.
+    fn take_run(
+        &mut self,
+        run: &mut Option<Run>,
+        input: &[u8],
+        desk: &mut Desk,
+        replies: &mut Replies<'_>,
+    ) -> Option<(usize, Next)> {
+        let run = run.take()?;
+        let name = &input[run.name.0..run.name.1];
+        if let Some(refusal) = desk.refusal(Role::Take, self.token.as_deref()) {
+            for _ in 0..run.count {
+                replies.error(refusal.code, refusal.why);
+            }
+            desk.count_requests(run.count);
+            return None;
+        }
+        let namespace = match self.find(name, desk) {
+            Ok(namespace) => namespace,
+            Err(Missing::Open(name)) => {
+                // What was decoded behind it is decoded again.
+                self.decoder.forget();
+                return Some((run.from, Next::Open(name)));
+            }
+            Err(Missing::Failed(failure)) => {
+                for _ in 0..run.count {
+                    replies.error(failure.code(), &failure);
+                }
+                desk.count_requests(run.count);
+                return None;
+            }
+        };
+        let (ids, error) = desk.take(namespace, run.count);
+        for &id in ids {
+            replies.id(id, run.form);
+        }
+        let answered = ids.len();
+        if let Some(error) = error {
+            for _ in answered..run.count {
+                refuse_take(replies, error);
+            }
+        }
+        desk.count_requests(run.count);
+        None
+    }
+
+    fn command(
+        &mut self,
+        arguments: &Arguments,
+        request: &[u8],
+        desk: &mut Desk,
+        replies: &mut Replies<'_>,
+    ) -> Flow {
+        let flow = commands::run(self, &arguments.of(request), desk, replies);
+        if !matches!(flow, Flow::Open(_)) {
+            desk.count_requests(1);
+        }
+        flow
+    }
+}
+
+/// The place of the name and the form, if a request takes one ID.
+fn plain_take(arguments: &Arguments, request: &[u8]) -> Option<((usize, usize), Form)> {
+    let word = |index| {
+        let (from, to) = arguments.place(index)?;
+        Some(&request[from..to])
+    };
+    let form = match arguments.len() {
+        2 => {
+            let command = word(0)?;
+            if command.eq_ignore_ascii_case(b"incr") {
+                Form::Integer
+            } else if command.eq_ignore_ascii_case(b"lpop") {
+                Form::Decimal
+            } else {
+                return None;
+            }
+        }
+        // As some clients write an `INCR`.
+        3 if word(0)?.eq_ignore_ascii_case(b"incrby") && word(2)? == b"1" => Form::Integer,
+        _ => return None,
+    };
+    Some((arguments.place(1)?, form))
+}
+
+#[cfg(test)]
+mod tests;
