@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringflake::lease::{self, Fingerprint, OpenOptions};
+use ringflake::lease::{self, Fingerprint, OpenOptions, StoreError};
 use ringflake::local::DataDir;
 use ringflake::{
     BuildCheck, BuildError, CachedGenerator, CachedGeneratorBuilder, Layout, Local, LocalError,
@@ -63,7 +63,11 @@ impl Supply {
             beside(&data_dir, |directory| directory.refuse_used(secret))?;
         }
         let generator = match draft.builder.first_lease_within(wait).build() {
-            Err(BuildError::NoLeaseYet { error, .. }) => {
+            // Of a lease whose grant is not known, a block lies idle until its end.
+            Err(
+                BuildError::NoLeaseYet { error, .. }
+                | BuildError::Store(error @ StoreError::Ambiguous { .. }),
+            ) => {
                 tracing::warn!(
                     namespace = name,
                     %error,

@@ -1,0 +1,134 @@
+//! Servers that are killed under load, and started again at once.
+
+use std::fs;
+use std::path::Path;
+
+use ringflake::Secret;
+use ringflake_kit::server::{Postgres, Reachable};
+use ringflake_kit::tls::allow;
+use ringflake_kit::{assert_says, short_or_long, started};
+
+use crate::load::Load;
+use crate::marks::Marks;
+use crate::process::{Home, Serve};
+use crate::wire::Resp;
+
+/// IDs that clients have got before each kill.
+const BEFORE_A_KILL: usize = 10_000;
+
+/// Kills the servers in turns. The others serve on, and in the end all do.
+fn kill_in_turns(home: &Home, servers: &mut [Serve], rounds: usize, mut marks: Marks) {
+    let mut loads: Vec<_> = servers
+        .iter()
+        .map(|server| Some(Load::start(server)))
+        .collect();
+    for round in 0..rounds {
+        let killed = round % servers.len();
+        let load = loads[killed].take().unwrap();
+        load.wait_for(BEFORE_A_KILL);
+        servers[killed].kill();
+        for taken in load.join() {
+            assert!(taken.end.is_some(), "it was not the end");
+            marks.add(taken.ids);
+        }
+        servers[killed].start(home);
+        loads[killed] = Some(Load::start(&servers[killed]));
+    }
+    for (load, server) in loads.into_iter().flatten().zip(servers) {
+        load.wait_for(BEFORE_A_KILL);
+        load.end()
+            .into_iter()
+            .for_each(|taken| marks.add(taken.ids));
+        marks.check_with(&mut Resp::connect(server.resp));
+        server.stop();
+    }
+    assert!(marks.count() > rounds * BEFORE_A_KILL);
+    marks.check();
+}
+
+#[test]
+fn no_id_comes_twice_when_a_server_is_killed_under_load() {
+    let home = Home::new();
+    let server = Serve::local(&home);
+    let marks = Marks::local(&home);
+    kill_in_turns(&home, &mut [server], short_or_long(6, 60), marks);
+}
+
+#[test]
+fn no_id_comes_twice_from_two_servers_on_one_directory() {
+    let home = Home::new();
+    let mut servers = ["one", "two"].map(|name| Serve::new(&home, name, "[namespaces.orders]\n"));
+    servers.iter_mut().for_each(|server| server.start(&home));
+    let marks = Marks::local(&home);
+    kill_in_turns(&home, &mut servers, short_or_long(4, 40), marks);
+}
+
+#[test]
+fn no_id_comes_twice_from_two_servers_on_one_store() {
+    let store = started!(Postgres::start());
+    let home = Home::new();
+    let (settings, marks) = of_a_store(&home, &store.url());
+    let mut servers = ["one", "two"].map(|name| Serve::new(&home, name, &settings));
+    servers.iter_mut().for_each(|server| server.start(&home));
+    kill_in_turns(&home, &mut servers, short_or_long(4, 40), marks);
+}
+
+/// Settings for `orders` in this store, and the marks of its IDs.
+pub(crate) fn of_a_store(home: &Home, url: &str) -> (String, Marks) {
+    const SECRET: &str = "00112233445566778899aabbccddeeff";
+    let secret = home.write("secret", SECRET);
+    let url = home.write("url", url);
+    let settings = format!(
+        "[namespaces.orders]\nstore-url-file = '{}'\nsecret-file = '{}'\n\
+         init-if-new = 'new'\nlease-duration = '10s'\n",
+        url.display(),
+        secret.display()
+    );
+    let marks = Marks::new(&Secret::from_hex(SECRET).unwrap());
+    (settings, marks)
+}
+
+#[test]
+fn a_data_directory_that_was_put_back_is_refused() {
+    let home = Home::new();
+    let mut server = Serve::local(&home);
+    let mut marks = Marks::local(&home);
+    let take = |server: &Serve, marks: &mut Marks| {
+        let load = Load::start(server);
+        load.wait_for(BEFORE_A_KILL);
+        load.end()
+            .into_iter()
+            .for_each(|taken| marks.add(taken.ids));
+    };
+    take(&server, &mut marks);
+    copy(&home.data_dir(), &home.file("backup"));
+    take(&server, &mut marks);
+    server.kill();
+
+    // As a backup is put back: by its name it is the same.
+    fs::rename(home.data_dir(), home.file("original")).unwrap();
+    fs::rename(home.file("backup"), home.data_dir()).unwrap();
+    let log = server.refuse_to_start(&home);
+    let last = log.lines().last().unwrap();
+    assert_says(last, &["namespace \"orders\" can't be opened", "copy"]);
+
+    fs::rename(home.data_dir(), home.file("backup")).unwrap();
+    fs::rename(home.file("original"), home.data_dir()).unwrap();
+    server.start(&home);
+    take(&server, &mut marks);
+    marks.check();
+}
+
+/// A directory and the files in it.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    allow(to, 0o700);
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &to),
+            false => drop(fs::copy(entry.path(), to).unwrap()),
+        }
+    }
+}

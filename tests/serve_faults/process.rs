@@ -1,0 +1,273 @@
+//! Servers as processes, with their settings, their data and their logs.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+
+use ringflake_kit::server::{Clock, data_directory, free_port, signal_child};
+use ringflake_kit::tls::{allow, only_for_us};
+use ringflake_kit::{assert_says, eventually};
+use tempfile::TempDir;
+
+use crate::wire::{Http, Resp};
+
+/// Where servers keep what they have, which goes with the test.
+pub(crate) struct Home(TempDir);
+
+impl Home {
+    pub(crate) fn new() -> Self {
+        let directory = data_directory();
+        // A secret must lie where nobody else could put one.
+        allow(directory.path(), 0o700);
+        Self(directory)
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Writes a file that nobody else may read.
+    pub(crate) fn write(&self, name: &str, contents: &str) -> PathBuf {
+        let path = self.file(name);
+        fs::write(&path, contents).unwrap();
+        only_for_us(&path);
+        path
+    }
+
+    pub(crate) fn data_dir(&self) -> PathBuf {
+        self.file("data")
+    }
+
+    /// What every server here is started with.
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ringflake"));
+        command
+            .args(words)
+            .env_remove("RINGFLAKE_SECRET_FILE")
+            .env_remove("RINGFLAKE_BACKEND")
+            .env_remove("RINGFLAKE_STORE")
+            .env_remove("NOTIFY_SOCKET")
+            // It may lie in memory.
+            .env("RINGFLAKE_BEST_EFFORT", "1")
+            .env("RINGFLAKE_DATA_DIR", self.data_dir())
+            .stdin(Stdio::null());
+        command
+    }
+}
+
+/// A server that can be started, ended and started again, on ports and with settings of its
+/// own.
+pub(crate) struct Serve {
+    config: PathBuf,
+    pub(crate) resp: u16,
+    pub(crate) http: u16,
+    running: Option<Running>,
+    clock: Option<Clock>,
+}
+
+/// A process, and its log so far.
+struct Running {
+    child: Child,
+    log: Arc<Mutex<Vec<String>>>,
+    reader: JoinHandle<()>,
+}
+
+impl Serve {
+    /// One with these settings, which does not run yet.
+    pub(crate) fn new(home: &Home, name: &str, settings: &str) -> Self {
+        let config = home.write(&format!("{name}.toml"), settings);
+        let (resp, http) = (free_port(), free_port());
+        Self {
+            config,
+            resp,
+            http,
+            running: None,
+            clock: None,
+        }
+    }
+
+    /// The one that most tests need: a namespace of the data directory, ready to serve.
+    pub(crate) fn local(home: &Home) -> Self {
+        let mut serve = Self::new(home, "serve", "[namespaces.orders]\n");
+        serve.start(home);
+        serve
+    }
+
+    /// With a calendar clock that the test sets.
+    pub(crate) fn with_clock(mut self, clock: Clock) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        self.clock.as_ref().expect("it has one")
+    }
+
+    pub(crate) fn config(&self) -> &Path {
+        &self.config
+    }
+
+    /// Starts it, and waits until it serves every namespace.
+    #[track_caller]
+    pub(crate) fn start(&mut self, home: &Home) {
+        self.start_unready(home);
+        self.wait_for_times("ready", 1);
+    }
+
+    /// Starts it, and waits until it listens.
+    #[track_caller]
+    pub(crate) fn start_unready(&mut self, home: &Home) {
+        self.spawn(home);
+        self.wait_for_times("serving", 1);
+    }
+
+    /// Starts it, which must fail with 1, and gives its log.
+    #[track_caller]
+    pub(crate) fn refuse_to_start(&mut self, home: &Home) -> String {
+        self.spawn(home);
+        self.wait_with(1)
+    }
+
+    fn spawn(&mut self, home: &Home) {
+        assert!(self.running.is_none(), "it runs");
+        let mut command = home.command(&["serve"]);
+        command
+            .arg("--config")
+            .arg(&self.config)
+            .args(["--resp", &format!("127.0.0.1:{}", self.resp)])
+            .args(["--http", &format!("127.0.0.1:{}", self.http)])
+            .stderr(Stdio::piped());
+        if let Some(clock) = &self.clock {
+            clock.preload(&mut command);
+        }
+        let mut child = command.spawn().unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let lines = Arc::clone(&log);
+        let reader = thread::spawn(move || {
+            for line in stderr.lines() {
+                lines.lock().unwrap().push(line.unwrap());
+            }
+        });
+        self.running = Some(Running { child, log, reader });
+    }
+
+    fn running(&self) -> &Running {
+        self.running.as_ref().expect("it runs")
+    }
+
+    pub(crate) fn log(&self) -> String {
+        self.running().log.lock().unwrap().join("\n")
+    }
+
+    /// How many lines of the log so far say this.
+    pub(crate) fn times(&self, said: &str) -> usize {
+        let log = self.running().log.lock().unwrap();
+        log.iter().filter(|line| line.contains(said)).count()
+    }
+
+    /// Waits until so many lines have said this.
+    #[track_caller]
+    pub(crate) fn wait_for_times(&self, said: &str, times: usize) {
+        eventually(said, || {
+            let ended = self.running().reader.is_finished();
+            let found = self.times(said);
+            assert!(found >= times || !ended, "it has ended:\n{}", self.log());
+            found >= times
+        });
+    }
+
+    pub(crate) fn signal(&self, number: i32) {
+        signal_child(self.running().child.id() as libc::pid_t, number);
+    }
+
+    /// As a machine that fails: it ends at once, and writes nothing down.
+    pub(crate) fn kill(&mut self) {
+        let mut running = self.running.take().expect("it runs");
+        running.child.kill().unwrap();
+        running.child.wait().unwrap();
+        running.reader.join().unwrap();
+    }
+
+    /// Waits for its end, which must be a good one, and gives its whole log.
+    #[track_caller]
+    pub(crate) fn wait(&mut self) -> String {
+        self.wait_with(0)
+    }
+
+    #[track_caller]
+    fn wait_with(&mut self, expected: i32) -> String {
+        let Running {
+            mut child,
+            log,
+            reader,
+        } = self.running.take().expect("it runs");
+        let status = child.wait().unwrap();
+        reader.join().unwrap();
+        let log = log.lock().unwrap().join("\n");
+        assert_eq!(status.code(), Some(expected), "{log}");
+        log
+    }
+
+    /// Ends it as a service manager does.
+    #[track_caller]
+    pub(crate) fn stop(&mut self) -> String {
+        self.signal(libc::SIGTERM);
+        self.wait()
+    }
+
+    /// What `GET /readyz` answers: the status, and for how long IDs can be issued.
+    pub(crate) fn readiness(&self) -> (u16, Option<u64>) {
+        let answer = Http::connect(self.http).get("/readyz").unwrap();
+        let body: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
+        (answer.status, body["seconds"].as_u64())
+    }
+
+    #[track_caller]
+    pub(crate) fn wait_until_ready(&self, ready: bool) {
+        let status = if ready { 200 } else { 503 };
+        eventually("readiness", || self.readiness().0 == status);
+    }
+
+    /// That it refuses takes on both protocols with words, and says when to come again.
+    #[track_caller]
+    pub(crate) fn assert_can_not_issue(&self) {
+        // What it has noticed of the clock may be older than the answer to a probe.
+        eventually("takes are refused", || {
+            let reply = Resp::connect(self.resp).ask("INCR orders");
+            reply.starts_with("-TRYAGAIN no lease is in force")
+        });
+        let answer = Http::connect(self.http).take(3, "").unwrap();
+        assert_eq!(answer.status, 503, "{}", answer.head);
+        assert_says(&answer.head, &["\r\nretry-after: "]);
+        let body = String::from_utf8(answer.body).unwrap();
+        assert_says(
+            &body,
+            &["urn:ringflake:problem:cannot-issue", "no lease is in force"],
+        );
+        // Only its death would be a reason to start it again.
+        assert_eq!(Http::connect(self.http).get("/livez").unwrap().status, 200);
+    }
+
+    /// A figure of `/proc/PID/status` in KiB, such as `VmRSS`.
+    pub(crate) fn kib(&self, name: &str) -> u64 {
+        let path = format!("/proc/{}/status", self.running().child.id());
+        let status = fs::read_to_string(path).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        let figure = line.unwrap().trim_matches(|c: char| !c.is_ascii_digit());
+        figure.parse().unwrap()
+    }
+}
+
+impl Drop for Serve {
+    fn drop(&mut self) {
+        // Of a test that has failed, or has no more questions.
+        if let Some(running) = &mut self.running {
+            let _ = running.child.kill();
+            let _ = running.child.wait();
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! A store that goes away and comes back.
+
+use ringflake_kit::proxy::{Fault, Proxy, Then};
+use ringflake_kit::server::{Postgres, Reachable, TestServer};
+use ringflake_kit::{short_or_long, started};
+
+use crate::kills::of_a_store;
+use crate::load::{Load, Way};
+use crate::process::{Home, Serve};
+
+/// IDs that clients get between two faults.
+const BETWEEN: usize = 5000;
+
+#[test]
+fn a_store_that_goes_away_and_comes_back_costs_time_alone() {
+    let mut store = started!(Postgres::start());
+    let proxy = Proxy::to(store.port());
+    let home = Home::new();
+    let (settings, mut marks) = of_a_store(&home, &store.url_through(proxy.port()));
+    let mut server = Serve::new(&home, "serve", &settings);
+    server.start(&home);
+    // It goes on for as long as the leases do.
+    let few = [
+        Way::Incr(1),
+        Way::Incr(8),
+        Way::Pop(10),
+        Way::Text(5),
+        Way::Json(5),
+        Way::Binary(20),
+    ];
+    let load = Load::with(&server, &few, "");
+    for round in 0..short_or_long(2, 6) {
+        load.wait_for(BETWEEN);
+        let (status, seconds) = server.readiness();
+        assert_eq!(status, 200);
+        // What it holds does not end with the store.
+        assert!((1..=10).contains(&seconds.unwrap()), "{seconds:?}");
+        match round % 2 {
+            0 => proxy.set(Fault::Cut),
+            _ => store.stop(),
+        }
+        server.wait_until_ready(false);
+        assert_eq!(server.readiness(), (503, Some(0)));
+        server.assert_can_not_issue();
+        match round % 2 {
+            0 => proxy.set(Fault::None),
+            _ => store.restart(),
+        }
+        server.wait_until_ready(true);
+    }
+    load.wait_for(BETWEEN);
+    // No connection has ended.
+    for taken in load.end() {
+        assert_ne!(taken.refused.len(), 0, "it was not refused");
+        for refused in taken.refused {
+            let known = ["-TRYAGAIN no lease", "503 with Retry-After"];
+            assert!(
+                known.iter().any(|known| refused.starts_with(known)),
+                "{refused}"
+            );
+        }
+        marks.add(taken.ids);
+    }
+    marks.check();
+    server.stop();
+}
+
+#[test]
+fn a_server_starts_without_its_store_and_serves_later() {
+    let store = started!(Postgres::start());
+    // As many answers as it gets: the store is lost at every point of the start.
+    let mut without = 0;
+    for after in 0.. {
+        let proxy = Proxy::to(store.port());
+        let home = Home::new();
+        let (settings, mut marks) = of_a_store(&home, &store.url_through(proxy.port()));
+        let settings = format!("{settings}wait = '200ms'\n");
+        let mut server = Serve::new(&home, "serve", &settings);
+        proxy.set(Fault::LoseReplies {
+            after,
+            then: Then::Close,
+        });
+        server.start_unready(&home);
+        let is_whole = proxy.lost() == 0;
+        without += usize::from(server.readiness().0 == 503);
+        proxy.set(Fault::None);
+        server.wait_until_ready(true);
+        let load = Load::start(&server);
+        load.wait_for(500);
+        load.end()
+            .into_iter()
+            .for_each(|taken| marks.add(taken.ids));
+        marks.check();
+        server.stop();
+        if is_whole {
+            break;
+        }
+    }
+    assert_ne!(without, 0);
+}
