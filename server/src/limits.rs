@@ -20,6 +20,10 @@ pub struct Limits {
     pub idle_time: Duration,
     /// Namespaces that clients may begin, where they may.
     pub namespaces: usize,
+    /// Leases that one request may ask for, each of a block of nodes.
+    pub leases: usize,
+    /// Leases that are given out in a minute, of each namespace. That many may come at once.
+    pub leases_per_minute: usize,
 }
 
 impl Default for Limits {
@@ -32,6 +36,8 @@ impl Default for Limits {
             request_time: Duration::from_secs(10),
             idle_time: Duration::from_secs(300),
             namespaces: 64,
+            leases: 16,
+            leases_per_minute: 60,
         }
     }
 }

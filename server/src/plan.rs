@@ -188,6 +188,8 @@ fn limits(config: &Config) -> BTreeMap<&'static str, u64> {
         request_time,
         idle_time,
         namespaces,
+        leases,
+        leases_per_minute,
     } = config.limits;
     let number = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
     BTreeMap::from([
@@ -198,6 +200,8 @@ fn limits(config: &Config) -> BTreeMap<&'static str, u64> {
         ("request-time-ms", in_ms(request_time)),
         ("idle-time-ms", in_ms(idle_time)),
         ("namespaces", number(namespaces)),
+        ("leases", number(leases)),
+        ("leases-per-minute", number(leases_per_minute)),
     ])
 }
 

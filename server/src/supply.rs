@@ -7,12 +7,13 @@ use std::time::Duration;
 use ringflake::lease::{self, Fingerprint, OpenOptions, StoreError};
 use ringflake::local::DataDir;
 use ringflake::{
-    BuildCheck, BuildError, CachedGenerator, CachedGeneratorBuilder, Layout, Local, LocalError,
-    Secret,
+    BuildCheck, BuildError, CachedGenerator, CachedGeneratorBuilder, Layout, LeaseStore, Local,
+    LocalError, Secret,
 };
 
 use crate::config::{Config, NamespaceSettings, StoreUrl};
 use crate::namespaces::OpenError;
+use crate::sublease::Origin;
 
 /// How long the start waits for a store unless the configuration says otherwise.
 const WAIT: Duration = Duration::from_secs(5);
@@ -89,15 +90,66 @@ impl Supply {
         self.draft(name)?.builder.check().map_err(OpenError::from)
     }
 
-    fn draft(&self, name: &str) -> Result<Draft, OpenError> {
-        let given = self.config.namespaces.get(name);
-        let settings = match given {
+    /// The store that this namespace's generator has its leases from, for leases of clients.
+    /// The namespace has been used before: nothing is made, and nobody asked.
+    pub(crate) fn origin(&self, name: &str) -> Result<Origin, OpenError> {
+        let (settings, layout) = self.settings(name)?;
+        let id_width = settings.id_width.unwrap_or_default();
+        let is_plain = settings.plain == Some(true);
+        let Some(url) = self.url(name, &settings)? else {
+            let mut place = self.in_data_dir(Local::new(name)).id_width(id_width);
+            if is_plain {
+                place = place.plain();
+            }
+            let space = match place.find(&layout) {
+                Err(LocalError::NoSecret { .. }) => return Err(OpenError::Unknown),
+                space => space.map_err(local)?,
+            };
+            return Ok(Origin {
+                store: Box::new(space.sqlite().map_err(local)?),
+                namespace: space.namespace,
+                secret: space.secret,
+                id_width,
+            });
+        };
+        let secret = secret_of(&settings)?.filter(|_| !is_plain);
+        let fingerprint = secret.as_ref().map_or(Fingerprint::PLAIN, |secret| {
+            Fingerprint::of_width(secret, id_width)
+        });
+        let namespace = lease::Namespace::new(name, &layout, fingerprint);
+        let mut namespace = namespace.map_err(OpenError::Name)?;
+        if let Some(bits) = settings.block_bits {
+            let shaped = namespace.with_block_bits(bits);
+            namespace = shaped.map_err(OpenError::Name)?;
+        }
+        Ok(Origin {
+            store: self.open_store(&url)?,
+            namespace,
+            secret,
+            id_width,
+        })
+    }
+
+    /// The settings of this namespace, and its layout.
+    fn settings(&self, name: &str) -> Result<(NamespaceSettings, Layout), OpenError> {
+        let settings = match self.config.namespaces.get(name) {
             Some(settings) => settings.clone(),
             None if self.config.on_demand => NamespaceSettings::default(),
             None => return Err(OpenError::Unknown),
         };
         let layout = settings.layout.unwrap_or(Layout::RANDFLAKE);
         lease::Namespace::new(name, &layout, Fingerprint::PLAIN).map_err(OpenError::Name)?;
+        Ok((settings, layout))
+    }
+
+    fn open_store(&self, url: &StoreUrl) -> Result<Box<dyn LeaseStore>, OpenError> {
+        let options = OpenOptions::new().accept_best_effort(self.config.best_effort);
+        let store = lease::open(url.expose(), &options);
+        store.map_err(|error| OpenError::Store(Arc::new(error)))
+    }
+
+    fn draft(&self, name: &str) -> Result<Draft, OpenError> {
+        let (settings, layout) = self.settings(name)?;
         let builder = shape(CachedGenerator::builder(layout), &settings);
         let Some(url) = self.url(name, &settings)? else {
             let local = self.in_data_dir(Local::new(name));
@@ -107,9 +159,7 @@ impl Supply {
                 wait: None,
             });
         };
-        let options = OpenOptions::new().accept_best_effort(self.config.best_effort);
-        let store = lease::open(url.expose(), &options);
-        let store = store.map_err(|error| OpenError::Store(Arc::new(error)))?;
+        let store = self.open_store(&url)?;
         let mut builder = builder.namespace(name).lease_store(store);
         if let Some(bits) = settings.block_bits {
             builder = builder.block_bits(bits);
@@ -117,9 +167,7 @@ impl Supply {
         if let Some(history) = settings.init_if_new {
             builder = builder.init_if_new(history);
         }
-        let secret = settings.secret_file.as_deref().map(Secret::from_file);
-        let secret = secret.transpose();
-        let secret = secret.map_err(|error| OpenError::Secret(Arc::new(error)))?;
+        let secret = secret_of(&settings)?;
         if let Some(secret) = &secret {
             builder = builder.secret(secret);
         }
@@ -153,6 +201,13 @@ impl Supply {
             None => local,
         }
     }
+}
+
+/// The secret of a namespace whose leases come from a store.
+fn secret_of(settings: &NamespaceSettings) -> Result<Option<Secret>, OpenError> {
+    let secret = settings.secret_file.as_deref().map(Secret::from_file);
+    let secret = secret.transpose();
+    secret.map_err(|error| OpenError::Secret(Arc::new(error)))
 }
 
 fn local(error: LocalError) -> OpenError {

@@ -3,6 +3,8 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use ringflake::lease::MAX_ACQUIRE;
+
 use super::error::ConfigError;
 use super::settings::LimitSettings;
 use crate::limits::Limits;
@@ -17,6 +19,11 @@ const COUNT: RangeInclusive<usize> = 1..=1 << 24;
 /// Each has rings and threads of its own.
 const NAMESPACES: RangeInclusive<usize> = 1..=4096;
 
+/// As many as a store gives in one step.
+const LEASES: RangeInclusive<usize> = 1..=MAX_ACQUIRE as usize;
+
+const LEASES_PER_MINUTE: RangeInclusive<usize> = 1..=1 << 20;
+
 const TIME: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(86_400);
 
 /// The default, where `settings` say nothing.
@@ -29,6 +36,8 @@ pub(super) fn read(settings: LimitSettings) -> Result<Limits, ConfigError> {
         request_time,
         idle_time,
         namespaces,
+        leases,
+        leases_per_minute,
     } = settings;
     let default = Limits::default();
     let connections = number(
@@ -56,6 +65,12 @@ pub(super) fn read(settings: LimitSettings) -> Result<Limits, ConfigError> {
             "namespaces",
             namespaces.unwrap_or(default.namespaces),
             NAMESPACES,
+        )?,
+        leases: number("leases", leases.unwrap_or(default.leases), LEASES)?,
+        leases_per_minute: number(
+            "leases-per-minute",
+            leases_per_minute.unwrap_or(default.leases_per_minute),
+            LEASES_PER_MINUTE,
         )?,
     })
 }

@@ -180,6 +180,10 @@ layers! {
         pub idle_time: Option<Duration>,
         /// Namespaces that clients may begin.
         pub namespaces: Option<usize>,
+        /// Leases that one request may ask for.
+        pub leases: Option<usize>,
+        /// Leases that are given out in a minute.
+        pub leases_per_minute: Option<usize>,
     }
 
     /// What is logged, and how.

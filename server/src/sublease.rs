@@ -1,0 +1,273 @@
+//! Leases for generators that are no part of this server: in Go, in Java, in whatever speaks
+//! HTTP.
+//!
+//! # A lease
+//! It is a rectangle: nodes `[start, end)` and ticks `[from, until)`. Its holder may issue
+//! any ID with a node and a tick out of it, each once, and nothing else. It needs no clock
+//! for that: a tick that it chooses to issue in is one of the rectangle, or it is none.
+//!
+//! ```text
+//!              acquire                     renew: [from, until) becomes [from, later)
+//! (nothing) ------------> held <---------------------------------------------+
+//!                          | |                                               |
+//!                          | +-----------------------------------------------+
+//!                          |
+//!                          +-- release, or renew answers "lost" --> ended: issues nothing
+//!                          +-- no answer --> held as before, up to the `until` that it knows
+//! ```
+//! A lease that reaches its `until` has no ticks left. It may still be renewed for as long as
+//! its block was not given to another.
+//!
+//! # What the server keeps of it
+//! Nothing. A lease is a grant of the namespace's own [`LeaseStore`], acquired, renewed and
+//! released there as a generator does it, in one call for each request. The client keeps the
+//! rest, in the [text](text) that names the lease: block, epoch, and the end as the store
+//! confirmed it. So a server can crash, start again, or be another one before the same store.
+//!
+//! # Why no ID comes twice
+//! 1. Two leases of clients, or one and one of any generator, are grants of one store. Those
+//!    are disjoint (S1, S6), below a tier as well (S9). Each call compares layout, size of
+//!    blocks and fingerprint with those on record in its own step (S5), so that the rectangle
+//!    means the same to all.
+//! 2. A client knows a rectangle only from a positive answer (S2), and each answer of the
+//!    store goes into one answer of the server: calls are never repeated, and answers never
+//!    kept. One that can't be handed over is nobody's; [`give_back`](Subleases::give_back)
+//!    releases it.
+//! 3. A renewal is the store's compare-and-set on epoch and known end, and moves that end. So
+//!    of all that name one text, copies of a client and repetitions included, one at most is
+//!    given the ticks after it. The others lose the lease, and keep what they had of it,
+//!    which only a copied memory (S4) has twice.
+//! 4. A release leaves the mark: what follows begins at the end of what was given. A client
+//!    that goes on after it, against the rules, still issues its own ticks.
+//! 5. A text that is old, or made up, names an epoch or an end that is not on record and is
+//!    refused there; one that happens to be right gets what rule 3 gives. Nothing rests on the
+//!    tag but that a client keeps its lease.
+//! 6. A store that lost its history shows it by an incarnation, or by a client's evidence
+//!    (S8): the texts of leases that it had, given to the next acquisition. The tag says that
+//!    the store confirmed them.
+//!
+//! What is left to the client are S3 and S4: each raw once, in one memory.
+//!
+//! # Bounds
+//! | of | by | then |
+//! |---|---|---|
+//! | blocks of one request | `Limits::leases` | refused |
+//! | blocks given away in a minute, of each namespace | `Limits::leases_per_minute` | refused, with the time to wait |
+//! | calls that wait for one store | `LINE` | refused |
+//! | how far a lease reaches | the namespace's horizon (S7) | it ends there |
+
+mod budget;
+mod desk;
+mod terms;
+mod text;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use ringflake::Clock;
+use ringflake::lease::{Acquire, Grant, Holder, Renew, StoreError};
+
+use self::desk::{Desk, lock};
+pub(crate) use self::terms::{
+    DEFAULT_DURATION, Given, MOST_DURATION, MOST_HAD, Origin, Refusal, Shape, Size, Sublease,
+    Wanted,
+};
+use crate::limits::Limits;
+use crate::namespaces::OpenError;
+
+/// Opens the store of a namespace that has been used before. Asks no server.
+pub(crate) type Open = Box<dyn Fn(&str) -> Result<Origin, OpenError> + Send + Sync>;
+
+/// Gives leases to clients. Its methods block for as long as a store does.
+pub(crate) struct Subleases {
+    open: Open,
+    clock: Arc<dyn Clock>,
+    most_blocks: u32,
+    per_minute: u32,
+    /// Locked for moments.
+    desks: Mutex<HashMap<String, Arc<Desk>>>,
+    counts: Counts,
+}
+
+/// What was given, renewed, released and refused since the start.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) given: AtomicU64,
+    pub(crate) renewed: AtomicU64,
+    pub(crate) released: AtomicU64,
+    pub(crate) refused: AtomicU64,
+}
+
+impl Subleases {
+    pub(crate) fn new(open: Open, clock: Arc<dyn Clock>, limits: &Limits) -> Self {
+        let number = |limit: usize| u32::try_from(limit).unwrap_or(u32::MAX);
+        Self {
+            open,
+            clock,
+            most_blocks: number(limits.leases),
+            per_minute: number(limits.leases_per_minute),
+            desks: Mutex::default(),
+            counts: Counts::default(),
+        }
+    }
+
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Leases of this namespace, one for each block; fewer than wanted where the store has no
+    /// more, but one at least.
+    pub(crate) fn acquire(&self, name: &str, wanted: &Wanted) -> Result<Given, Refusal> {
+        let given = self.desk(name).and_then(|desk| {
+            let grants = self.grants(&desk, wanted)?;
+            Ok(self.given(&desk, grants))
+        });
+        self.count(given, |given| (&self.counts.given, given.leases.len()))
+    }
+
+    fn grants(&self, desk: &Desk, wanted: &Wanted) -> Result<Vec<Grant>, Refusal> {
+        let blocks = desk.blocks(wanted.size, self.most_blocks)?;
+        let evidence = desk.evidence(&wanted.had)?;
+        let _place = desk.stand_in_line()?;
+        lock(&desk.budget)
+            .take(blocks, Instant::now())
+            .map_err(Refusal::OverBudget)?;
+        let via = Holder::this_process();
+        let holder = Holder::new(
+            wanted.holder.as_deref().unwrap_or("a client"),
+            format!("via {via}"),
+        );
+        let mut store = lock(&desk.store);
+        let now = self.clock.unix_ms();
+        let length = desk.ticks(wanted.duration);
+        let acquire = Acquire::new(blocks, length, now)
+            .held_by(holder)
+            .with_evidence(evidence);
+        let outcome = store.acquire(&desk.namespace, &acquire);
+        drop(store);
+        let unused = match &outcome {
+            Ok(grants) => blocks.saturating_sub(u32::try_from(grants.len()).unwrap_or(blocks)),
+            // They may have been granted.
+            Err(StoreError::Ambiguous { .. }) => 0,
+            Err(_) => blocks,
+        };
+        lock(&desk.budget).put_back(unused);
+        Ok(outcome?)
+    }
+
+    /// The lease with this text, up to `duration` ahead of the clock or to where it ends
+    /// already, if that is later.
+    pub(crate) fn renew(&self, text: &str, duration: Duration) -> Result<Given, Refusal> {
+        let given = self.find(text).and_then(|(desk, mut grant)| {
+            let _place = desk.stand_in_line()?;
+            let mut store = lock(&desk.store);
+            let now = self.clock.unix_ms();
+            let layout = desk.namespace.layout();
+            let tick = layout.tick_at(now).ok_or(StoreError::BeforeEpoch {
+                unix_ms: now,
+                epoch_unix_ms: layout.epoch_unix_ms(),
+            })?;
+            let end = tick.saturating_add(desk.ticks(duration));
+            let renew = Renew::new(&grant, end.max(grant.ticks.end), now);
+            grant.ticks.end = store.renew(&desk.namespace, &renew)?;
+            drop(store);
+            Ok(self.given(&desk, vec![grant]))
+        });
+        self.count(given, |_| (&self.counts.renewed, 1))
+    }
+
+    /// Ends the lease with this text, so that the store can give its block to others. They
+    /// begin where it would have ended.
+    pub(crate) fn release(&self, text: &str) -> Result<Given, Refusal> {
+        let given = self.find(text).and_then(|(desk, grant)| {
+            let _place = desk.stand_in_line()?;
+            let mut store = lock(&desk.store);
+            store.release(&desk.namespace, grant.block, grant.epoch)?;
+            drop(store);
+            Ok(self.given(&desk, vec![grant]))
+        });
+        self.count(given, |_| (&self.counts.released, 1))
+    }
+
+    /// Releases leases that were acquired, but whose client is gone: nobody has their texts.
+    pub(crate) fn give_back(&self, given: &Given) {
+        let Ok(desk) = self.desk(&given.shape.namespace) else {
+            return;
+        };
+        let mut store = lock(&desk.store);
+        for Sublease { grant, .. } in &given.leases {
+            // Optional: the blocks come free by themselves.
+            if let Err(error) = store.release(&desk.namespace, grant.block, grant.epoch) {
+                tracing::debug!(%error, "a lease that nobody received was not released");
+            }
+        }
+    }
+
+    /// The lease that a text names, and its namespace.
+    fn find(&self, text: &str) -> Result<(Arc<Desk>, Grant), Refusal> {
+        let unproven = text::read(text).ok_or(Refusal::Unknown)?;
+        let desk = self
+            .desk(unproven.namespace())
+            .map_err(|refusal| match refusal {
+                // Any text can name any namespace.
+                Refusal::Open(OpenError::Unknown | OpenError::Name(_)) => Refusal::Unknown,
+                refusal => refusal,
+            })?;
+        let grant = unproven.prove(&desk.key).ok_or(Refusal::Unknown)?;
+        Ok((desk, grant))
+    }
+
+    fn desk(&self, name: &str) -> Result<Arc<Desk>, Refusal> {
+        if let Some(desk) = lock(&self.desks).get(name) {
+            return Ok(Arc::clone(desk));
+        }
+        let desk = (self.open)(name).map_err(Refusal::Open)?;
+        let desk = Arc::new(Desk::new(desk, self.per_minute));
+        // Of two that were opened at once one stays.
+        let mut desks = lock(&self.desks);
+        Ok(Arc::clone(desks.entry(name.to_owned()).or_insert(desk)))
+    }
+
+    fn given(&self, desk: &Desk, grants: Vec<Grant>) -> Given {
+        let name = desk.namespace.name();
+        let leases = grants.into_iter().map(|grant| Sublease {
+            text: text::write(&desk.key, name, &grant),
+            nodes: desk.namespace.nodes_of(grant.block),
+            ticks: grant.ticks.clone(),
+            grant,
+        });
+        Given {
+            shape: desk.shape.clone(),
+            leases: leases.collect(),
+            unix_ms: self.clock.unix_ms(),
+        }
+    }
+
+    fn count<'a>(
+        &'a self,
+        given: Result<Given, Refusal>,
+        success: impl FnOnce(&Given) -> (&'a AtomicU64, usize),
+    ) -> Result<Given, Refusal> {
+        let (count, more) = match &given {
+            Ok(given) => success(given),
+            Err(_) => (&self.counts.refused, 1),
+        };
+        // A figure, which orders nothing.
+        count.fetch_add(more as u64, Ordering::Relaxed);
+        given
+    }
+}
+
+impl fmt::Debug for Subleases {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subleases")
+            .field("counts", &self.counts)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,584 @@
+//! Leases of clients on stores in memory, whose clock is the tests'; and on a data directory.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use proptest::prelude::*;
+use ringflake::lease::{
+    Confirmed, Fence, Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace, StoreLimits,
+};
+use ringflake::{CachedGenerator, Cipher, IdWidth, Layout, ManualClock, Secret};
+use ringflake_kit::eventually;
+use ringflake_kit::faulty_store::{Fault, Faulty, Op};
+
+use super::desk::LINE;
+use super::text::Key;
+use super::*;
+use crate::config::{Config, Settings};
+use crate::supply::Supply;
+
+const NOW: u64 = 1_760_000_000_000;
+const HORIZON: Duration = Duration::from_secs(600);
+const SECRET: Secret = Secret::from_bytes(*b"leases of others");
+
+/// A namespace of few blocks, and the servers before its store.
+struct Site {
+    clock: ManualClock,
+    store: Faulty,
+    namespace: Namespace,
+    limits: Limits,
+}
+
+impl Site {
+    /// With 2^`bits` blocks.
+    fn new(bits: u32) -> Self {
+        let clock = ManualClock::new(NOW);
+        let layout = Layout::RANDFLAKE;
+        let namespace = Namespace::new("orders", &layout, Fingerprint::of(&SECRET)).unwrap();
+        let namespace = namespace.with_block_bits(17 - bits).unwrap();
+        let mut store = MemoryStore::new(Arc::new(clock.clone()));
+        let limits = StoreLimits::default().with_horizon(HORIZON);
+        let init = Init::new(History::New, NOW).with_limits(limits);
+        store.init(&namespace, &init).unwrap();
+        Self {
+            clock,
+            store: Faulty::new(store),
+            namespace,
+            limits: Limits {
+                leases_per_minute: 1000,
+                ..Limits::default()
+            },
+        }
+    }
+
+    /// A server; also one that is started again, as a server keeps nothing.
+    fn server(&self) -> Subleases {
+        let (store, namespace) = (self.store.clone(), self.namespace.clone());
+        let open = move |name: &str| match name == namespace.name() {
+            true => Ok(Origin {
+                namespace: namespace.clone(),
+                secret: Some(SECRET),
+                id_width: IdWidth::Full,
+                store: Box::new(store.clone()),
+            }),
+            false => Err(OpenError::Unknown),
+        };
+        Subleases::new(Box::new(open), Arc::new(self.clock.clone()), &self.limits)
+    }
+
+    fn now(&self) -> u64 {
+        let layout = self.namespace.layout();
+        layout.tick_at(self.clock.unix_ms()).unwrap()
+    }
+
+    fn pass(&self, seconds: u64) {
+        self.clock.advance(Duration::from_secs(seconds));
+    }
+}
+
+fn wanted(blocks: u64, seconds: u64) -> Wanted {
+    Wanted {
+        size: Size::Blocks(blocks),
+        duration: Duration::from_secs(seconds),
+        holder: None,
+        had: Vec::new(),
+    }
+}
+
+fn one(given: Result<Given, Refusal>) -> Sublease {
+    let mut leases = given.unwrap().leases;
+    assert_eq!(leases.len(), 1);
+    leases.remove(0)
+}
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn fence(refused: Result<Given, Refusal>) -> Fence {
+    match refused {
+        Err(Refusal::Lost(StoreError::Fenced { fence, .. })) => fence,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// All that was issued: by clients every tick of each rectangle at once, and by a generator ID
+/// by ID.
+#[derive(Default)]
+struct Issued {
+    /// Blocks and ticks.
+    of_clients: HashSet<(u64, u64)>,
+    of_generators: HashSet<(u64, u64)>,
+    raws: HashSet<u64>,
+}
+
+impl Issued {
+    fn by_client(&mut self, block: u64, ticks: Range<u64>) {
+        for cell in ticks.map(|tick| (block, tick)) {
+            assert!(self.of_clients.insert(cell), "two clients have {cell:?}");
+            let is_ours = self.of_generators.contains(&cell);
+            assert!(!is_ours, "a client has a generator's {cell:?}");
+        }
+    }
+
+    fn by_generator(
+        &mut self,
+        namespace: &Namespace,
+        ids: impl IntoIterator<Item = ringflake::Id>,
+    ) {
+        let cipher = Cipher::sparx64(&SECRET);
+        for id in ids {
+            let raw = cipher.decrypt(id.to_u64());
+            assert!(self.raws.insert(raw), "{raw} comes twice");
+            let parts = namespace.layout().unpack(raw).unwrap();
+            let cell = (namespace.block_of(parts.node).index(), parts.tick);
+            let is_a_clients = self.of_clients.contains(&cell);
+            assert!(!is_a_clients, "a generator has a client's {cell:?}");
+            self.of_generators.insert(cell);
+        }
+    }
+}
+
+/// What happens next; the first number chooses a client.
+#[derive(Clone, Debug)]
+enum Step {
+    Acquire(u64, u64),
+    Renew(usize, u64),
+    /// With the text from before its last renewal.
+    RenewAgain(usize, u64),
+    Release(usize),
+    Take,
+    Pass(u64),
+    Restart,
+    /// The answer to the next call is lost.
+    Cut(bool),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        4 => (1..4_u64, 1..700_u64).prop_map(|(blocks, long)| Step::Acquire(blocks, long)),
+        4 => (any::<usize>(), 1..700_u64).prop_map(|(which, long)| Step::Renew(which, long)),
+        2 => (any::<usize>(), 1..700_u64).prop_map(|(which, long)| Step::RenewAgain(which, long)),
+        2 => any::<usize>().prop_map(Step::Release),
+        3 => Just(Step::Take),
+        3 => (0..300_u64).prop_map(Step::Pass),
+        1 => Just(Step::Restart),
+        1 => any::<bool>().prop_map(Step::Cut),
+    ];
+    prop::collection::vec(step, 1..60)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_two_have_a_tick_of_a_node_whatever_happens(steps in steps()) {
+        let site = Site::new(3);
+        let generator = || {
+            CachedGenerator::builder(*site.namespace.layout())
+                .secret(&SECRET)
+                .namespace("orders")
+                .block_bits(site.namespace.block_bits())
+                .lease_store(site.store.clone())
+                .capacity(1024)
+                .stripes(1)
+                .clock(site.clock.clone())
+                .build_detached()
+                .unwrap()
+        };
+        let (mut server, mut ours) = (site.server(), generator());
+        let mut issued = Issued::default();
+        // Each with its text from before.
+        let mut clients: Vec<(Sublease, String)> = Vec::new();
+        for step in steps {
+            match step {
+                Step::Acquire(blocks, long) => {
+                    let Ok(given) = server.acquire("orders", &wanted(blocks, long)) else { continue };
+                    for lease in given.leases {
+                        issued.by_client(lease.grant.block.index(), lease.ticks.clone());
+                        clients.push((lease.clone(), lease.text));
+                    }
+                }
+                Step::Renew(which, long) if !clients.is_empty() => {
+                    let which = which % clients.len();
+                    let (lease, before) = &mut clients[which];
+                    match server.renew(&lease.text, seconds(long)) {
+                        Ok(given) => {
+                            let renewed = &given.leases[0];
+                            assert_eq!(renewed.nodes, lease.nodes);
+                            let more = lease.ticks.end..renewed.ticks.end;
+                            issued.by_client(renewed.grant.block.index(), more);
+                            *before = std::mem::replace(lease, renewed.clone()).text;
+                        }
+                        Err(Refusal::Lost(_)) => drop(clients.swap_remove(which)),
+                        // It keeps what it knows of.
+                        Err(_) => {}
+                    }
+                }
+                Step::RenewAgain(which, long) if !clients.is_empty() => {
+                    let (lease, before) = &clients[which % clients.len()];
+                    // A copy of the client, or one that did not get the answer.
+                    if *before != lease.text {
+                        assert!(server.renew(before, seconds(long)).is_err());
+                    }
+                }
+                Step::Release(which) if !clients.is_empty() => {
+                    let (lease, _) = clients.swap_remove(which % clients.len());
+                    let _ = server.release(&lease.text);
+                }
+                Step::Take => issued.by_generator(&site.namespace, ours.take()),
+                Step::Pass(long) => site.pass(long),
+                Step::Restart => {
+                    ours = generator();
+                    server = site.server();
+                }
+                Step::Cut(acquire) => {
+                    let op = if acquire { Op::Acquire } else { Op::Renew };
+                    site.store.fail_next(op, Fault::Cut);
+                }
+                Step::Renew(..) | Step::RenewAgain(..) | Step::Release(_) => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn a_lease_is_a_rectangle_of_the_stores_namespace() {
+    let site = Site::new(12);
+    let mut wanted = wanted(1, 60);
+    wanted.size = Size::Nodes(33);
+    let given = site.server().acquire("orders", &wanted).unwrap();
+    assert_eq!(given.shape.layout, Layout::RANDFLAKE);
+    assert_eq!(given.unix_ms, NOW);
+    // Blocks of 32.
+    assert_eq!(given.leases.len(), 2);
+    for lease in &given.leases {
+        assert_eq!(lease.nodes, site.namespace.nodes_of(lease.grant.block));
+        assert_eq!(lease.ticks, site.now()..site.now() + 60);
+    }
+}
+
+#[test]
+fn sizes_out_of_range_are_refused() {
+    let server = Site::new(12).server();
+    for size in [
+        Size::Blocks(0),
+        Size::Blocks(17),
+        Size::Nodes(0),
+        Size::Nodes(16 * 32 + 1),
+        Size::Nodes(u64::MAX),
+    ] {
+        let mut wanted = wanted(1, 60);
+        wanted.size = size;
+        let refused = server.acquire("orders", &wanted).unwrap_err();
+        let Refusal::Invalid(reason) = refused else {
+            panic!("{refused:?}")
+        };
+        assert!(
+            reason.contains("1 to 16") && reason.contains("1 to 512"),
+            "{reason}"
+        );
+    }
+}
+
+#[test]
+fn a_text_is_renewed_once() {
+    let site = Site::new(1);
+    let server = site.server();
+    let first = one(server.acquire("orders", &wanted(1, 60)));
+    site.pass(30);
+    // By a server that never saw it.
+    let second = one(site.server().renew(&first.text, seconds(60)));
+    assert_eq!(second.ticks, first.ticks.start..first.ticks.end + 30);
+    site.pass(10);
+    let fence = fence(server.renew(&first.text, seconds(60)));
+    let (known, recorded) = (first.ticks.end, second.ticks.end);
+    assert_eq!(fence, Fence::End { known, recorded });
+    assert!(server.renew(&second.text, seconds(60)).is_ok());
+}
+
+#[test]
+fn a_renewal_reaches_the_horizon_and_never_falls() {
+    let site = Site::new(1);
+    let server = site.server();
+    let first = one(server.acquire("orders", &wanted(1, 100)));
+    let same = one(server.renew(&first.text, seconds(1)));
+    assert_eq!(same, first);
+    let far = one(server.renew(&first.text, MOST_DURATION));
+    assert_eq!(far.ticks.end, site.now() + HORIZON.as_secs());
+}
+
+#[test]
+fn a_lease_that_ended_is_renewed_until_another_has_the_block() {
+    let site = Site::new(0);
+    let server = site.server();
+    let first = one(server.acquire("orders", &wanted(1, 60)));
+    site.pass(1000);
+    let again = one(server.renew(&first.text, seconds(60)));
+    assert_eq!(again.ticks, first.ticks.start..site.now() + 60);
+    site.pass(1000);
+    let others = one(server.acquire("orders", &wanted(1, 60)));
+    assert!(others.ticks.start >= again.ticks.end);
+    assert!(matches!(
+        fence(server.renew(&again.text, seconds(60))),
+        Fence::Epoch { .. }
+    ));
+    assert!(matches!(
+        fence(server.release(&again.text)),
+        Fence::Epoch { .. }
+    ));
+}
+
+#[test]
+fn a_released_block_goes_on_where_it_would_have_ended() {
+    let site = Site::new(0);
+    let server = site.server();
+    let first = one(server.acquire("orders", &wanted(1, 300)));
+    let exhausted = server.acquire("orders", &wanted(1, 60));
+    assert!(matches!(
+        exhausted,
+        Err(Refusal::Store(StoreError::Exhausted { .. }))
+    ));
+    for _ in 0..2 {
+        assert_eq!(one(server.release(&first.text)).ticks, first.ticks);
+    }
+    let next = one(server.acquire("orders", &wanted(1, 60)));
+    assert_eq!(next.ticks, first.ticks.end..first.ticks.end + 60);
+    assert!(matches!(
+        fence(server.renew(&first.text, seconds(600))),
+        Fence::Epoch { .. }
+    ));
+}
+
+#[test]
+fn a_text_that_is_made_up_is_unknown() {
+    let site = Site::new(1);
+    let server = site.server();
+    let lease = one(server.acquire("orders", &wanted(1, 60)));
+    let key = Key::of(Some(&Secret::from_bytes([0; 16])));
+    let forged = [
+        text::write(&key, "orders", &lease.grant),
+        text::write(&Key::of(Some(&SECRET)), "others", &lease.grant),
+        String::new(),
+        "x".repeat(10_000),
+    ];
+    for text in forged {
+        let refused = server.renew(&text, seconds(60));
+        assert!(matches!(refused, Err(Refusal::Unknown)), "{refused:?}");
+        let refused = server.release(&text);
+        assert!(matches!(refused, Err(Refusal::Unknown)), "{refused:?}");
+        let mut wanted = wanted(1, 60);
+        wanted.had = vec![text];
+        let refused = server.acquire("orders", &wanted);
+        assert!(matches!(refused, Err(Refusal::Invalid(_))), "{refused:?}");
+    }
+    assert!(server.renew(&lease.text, seconds(60)).is_ok());
+}
+
+#[test]
+fn a_store_that_forgot_is_found_out_by_what_a_client_had() {
+    let site = Site::new(0);
+    let server = site.server();
+    let before = site.store.inner.snapshot();
+    let lost = one(server.acquire("orders", &wanted(1, 600)));
+    site.store.inner.restore(&before);
+    assert_eq!(
+        fence(server.renew(&lost.text, seconds(600))),
+        Fence::NeverGranted
+    );
+
+    let mut wanted = wanted(1, 60);
+    wanted.had = vec![lost.text];
+    let refused = server.acquire("orders", &wanted);
+    assert!(
+        matches!(refused, Err(Refusal::Store(StoreError::HistoryLost { .. }))),
+        "{refused:?}"
+    );
+    site.pass(StoreLimits::default().failover().as_secs() + 2);
+    let next = one(server.acquire("orders", &wanted));
+    assert!(next.ticks.start > lost.ticks.end, "{next:?}");
+}
+
+#[test]
+fn the_latest_of_a_block_is_its_evidence() {
+    let site = Site::new(0);
+    let server = site.server();
+    let first = one(server.acquire("orders", &wanted(1, 60)));
+    let later = one(server.renew(&first.text, seconds(90)));
+    let desk = server.desk("orders").unwrap();
+    let expected = [Confirmed::new(
+        later.grant.block,
+        later.grant.epoch,
+        later.ticks.end,
+    )];
+    for had in [[&first, &later], [&later, &first]] {
+        let had = had.map(|lease| lease.text.clone());
+        assert_eq!(desk.evidence(&had).unwrap(), expected);
+    }
+    let too_many = vec![first.text; MOST_HAD + 1];
+    assert!(matches!(desk.evidence(&too_many), Err(Refusal::Invalid(_))));
+}
+
+#[test]
+fn an_answer_that_is_lost_costs_the_lease_and_no_more() {
+    let site = Site::new(1);
+    let server = site.server();
+    site.store.fail_next(Op::Acquire, Fault::Cut);
+    let refused = server.acquire("orders", &wanted(1, 60));
+    assert!(matches!(
+        refused,
+        Err(Refusal::Store(StoreError::Ambiguous { .. }))
+    ));
+    let held = one(server.acquire("orders", &wanted(1, 60)));
+    site.pass(30);
+    site.store.fail_next(Op::Renew, Fault::Cut);
+    let refused = server.renew(&held.text, seconds(60));
+    assert!(matches!(
+        refused,
+        Err(Refusal::Store(StoreError::Ambiguous { .. }))
+    ));
+    assert!(matches!(
+        fence(server.renew(&held.text, seconds(60))),
+        Fence::End { .. }
+    ));
+    let mut inner = site.store.inner.clone();
+    assert_eq!(inner.list(&site.namespace).unwrap().blocks.len(), 2);
+}
+
+#[test]
+fn a_store_that_is_away_costs_nothing() {
+    let mut site = Site::new(1);
+    site.limits.leases_per_minute = 1;
+    let server = site.server();
+    let unavailable = |refused: Result<Given, Refusal>| {
+        assert!(
+            matches!(refused, Err(Refusal::Store(StoreError::Unavailable { .. }))),
+            "{refused:?}"
+        );
+    };
+    site.store.fail(Fault::Down);
+    unavailable(server.acquire("orders", &wanted(1, 60)));
+    site.store.heal();
+    let lease = one(server.acquire("orders", &wanted(1, 60)));
+    site.store.fail(Fault::Down);
+    unavailable(server.renew(&lease.text, seconds(60)));
+    unavailable(server.release(&lease.text));
+    site.store.heal();
+    assert!(server.renew(&lease.text, seconds(60)).is_ok());
+    assert!(server.release(&lease.text).is_ok());
+    let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
+    let counts = server.counts();
+    let counts = [
+        &counts.given,
+        &counts.renewed,
+        &counts.released,
+        &counts.refused,
+    ]
+    .map(count);
+    assert_eq!(counts, [1, 1, 1, 3]);
+}
+
+#[test]
+fn blocks_are_given_away_at_a_limited_rate() {
+    let mut site = Site::new(3);
+    site.limits.leases_per_minute = 4;
+    let server = site.server();
+    assert!(server.acquire("orders", &wanted(4, 60)).is_ok());
+    let refused = server.acquire("orders", &wanted(1, 60));
+    let Err(Refusal::OverBudget(wait)) = refused else {
+        panic!("{refused:?}")
+    };
+    assert!(wait <= seconds(15) && wait > seconds(10), "{wait:?}");
+}
+
+#[test]
+fn fewer_blocks_than_wanted_cost_no_more_than_they_are() {
+    let mut site = Site::new(1);
+    site.limits.leases_per_minute = 5;
+    let server = site.server();
+    let given = server.acquire("orders", &wanted(4, 60)).unwrap();
+    assert_eq!(given.leases.len(), 2);
+    site.pass(100);
+    assert!(server.acquire("orders", &wanted(3, 60)).is_ok());
+}
+
+#[test]
+fn a_lease_that_nobody_received_is_given_to_another() {
+    let site = Site::new(0);
+    let server = site.server();
+    let given = server.acquire("orders", &wanted(1, 60)).unwrap();
+    server.give_back(&given);
+    let next = one(server.acquire("orders", &wanted(1, 60)));
+    assert_eq!(next.ticks.start, given.leases[0].ticks.end);
+}
+
+#[test]
+fn no_more_wait_for_a_store_than_there_are_places() {
+    let site = Site::new(6);
+    let server = site.server();
+    let desk = server.desk("orders").unwrap();
+    site.store.hold();
+    std::thread::scope(|scope| {
+        let ask = || server.acquire("orders", &wanted(1, 60));
+        let waiting: Vec<_> = (0..LINE).map(|_| scope.spawn(ask)).collect();
+        eventually("all places are taken", || {
+            desk.line.load(Ordering::Relaxed) == LINE
+        });
+        assert!(matches!(ask(), Err(Refusal::Busy)));
+        site.store.let_go();
+        for one in waiting {
+            assert!(one.join().unwrap().is_ok());
+        }
+    });
+    assert!(server.acquire("orders", &wanted(1, 60)).is_ok());
+}
+
+/// The servers of a data directory, one after the other, with generators of their own.
+#[test]
+fn servers_of_a_data_directory_give_disjoint_leases() {
+    let directory = ringflake_kit::server::data_directory();
+    ringflake_kit::tls::allow(directory.path(), 0o700);
+    let settings = Settings {
+        data_dir: Some(directory.path().to_owned()),
+        best_effort: Some(true),
+        ..Settings::default()
+    };
+    let config = Arc::new(Config::new(settings).unwrap());
+    let mut cells = HashSet::new();
+    let mut last: Option<Sublease> = None;
+    // Killed, as it were: they give nothing back.
+    let mut killed = Vec::new();
+    for _ in 0..3 {
+        let supply = Supply::new(Arc::clone(&config));
+        assert!(matches!(supply.origin("others"), Err(OpenError::Unknown)));
+        let generator = supply.build("orders").unwrap();
+        let server = Subleases::new(
+            Box::new(move |name| supply.origin(name)),
+            Arc::new(ringflake::SystemClock),
+            &config.limits,
+        );
+        let given = server.acquire("orders", &wanted(3, 60)).unwrap();
+        let mut added: Vec<_> = given
+            .leases
+            .iter()
+            .map(|lease| (lease.nodes.clone(), lease.ticks.clone()))
+            .collect();
+        // The one from before the restart.
+        if let Some(last) = last.replace(given.leases[0].clone()) {
+            let renewed = one(server.renew(&last.text, seconds(100)));
+            added.push((renewed.nodes, last.ticks.end..renewed.ticks.end));
+        }
+        for (nodes, ticks) in added {
+            for node in nodes {
+                for tick in ticks.clone() {
+                    assert!(cells.insert((node, tick)), "{node} has {tick} twice");
+                }
+            }
+        }
+        for _ in 0..1000 {
+            let parts = generator.inspect(generator.take().unwrap()).unwrap();
+            assert!(!cells.contains(&(parts.node, parts.tick)), "{parts:?}");
+        }
+        killed.push(generator);
+    }
+}
