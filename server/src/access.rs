@@ -48,6 +48,12 @@ pub(crate) trait Rights: Send + Sync {
     /// Whether `token` has that right, or everybody where it is `None`. Takes as long for
     /// every token of one length.
     fn allows(&self, role: Role, token: Option<&[u8]>) -> bool;
+
+    /// Whether there is anybody who has it.
+    fn is_anybodys(&self, role: Role) -> bool {
+        let _ = role;
+        true
+    }
 }
 
 /// The rights of a server's clients.
@@ -122,6 +128,10 @@ impl Rights for Access {
             Right::Nobody => false,
             Right::Those(tokens) => token.is_some_and(|token| tokens.contain(token)),
         }
+    }
+
+    fn is_anybodys(&self, role: Role) -> bool {
+        self.0.load()[role as usize] != Right::Nobody
     }
 }
 

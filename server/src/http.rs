@@ -20,6 +20,7 @@
 //! | silence between requests | `Limits::idle_time` | the connection is closed, with GOAWAY in HTTP/2 |
 //! | requests at once on a connection of HTTP/2 | `STREAMS` | they are refused by HTTP/2 |
 //! | IDs of a request | `Limits::count`, and `BINARY_FACTOR` times that in binary | 422 |
+//! | calls of a store for leases at once | the server's `Subleases` | 503 |
 //! | long answers at once, all and of one client | `Bulk`, whose queues are fair | they wait, then 503 |
 //!
 //! A client that trickles bytes is closed as well as one that sends none: a deadline is that
@@ -50,6 +51,7 @@
 mod activity;
 mod app;
 mod auth;
+mod body;
 mod bulk;
 mod call;
 mod clients;
@@ -58,6 +60,7 @@ mod figures;
 mod format;
 mod health;
 mod inspect;
+mod leases;
 mod listen;
 mod metrics;
 mod negotiate;

@@ -30,8 +30,6 @@ mod plan;
 mod resp;
 mod server;
 mod status;
-// Until a front gives them.
-#[allow(dead_code, unused_imports)]
 mod sublease;
 mod supply;
 mod tls;

@@ -17,7 +17,7 @@ use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ringflake::Shutdown;
+use ringflake::{Shutdown, SystemClock};
 
 pub use self::error::StartError;
 use crate::access::{Access, Rights};
@@ -29,6 +29,7 @@ use crate::listener::SocketFile;
 use crate::listener::{Address, Listener};
 use crate::namespaces::{Namespaces, OpenError};
 use crate::resp;
+use crate::sublease::Subleases;
 use crate::supply::Supply;
 use crate::tls::{Loaded, Tls};
 
@@ -292,6 +293,7 @@ impl Server {
                     let front = http::Front::start(http::Setup {
                         listeners,
                         namespaces: Arc::clone(&self.namespaces),
+                        subleases: Arc::new(subleases(&self.config)),
                         rights: Arc::clone(&self.access) as Arc<dyn Rights>,
                         tls: self.tls.as_ref().map(|tls| tls.of(protocol)),
                         limits: self.config.limits.clone(),
@@ -407,4 +409,10 @@ fn namespaces(config: &Arc<Config>) -> Namespaces {
     // Those of the configuration are not counted as begun by clients.
     let most = config.limits.namespaces + config.namespaces.len();
     Namespaces::new(Box::new(move |name| supply.build(name)), most)
+}
+
+fn subleases(config: &Arc<Config>) -> Subleases {
+    let supply = Supply::new(Arc::clone(config));
+    let open = Box::new(move |name: &str| supply.origin(name));
+    Subleases::new(open, Arc::new(SystemClock), &config.limits)
 }

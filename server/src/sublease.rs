@@ -72,9 +72,9 @@ use ringflake::lease::{Acquire, Grant, Holder, Renew, StoreError};
 
 use self::desk::{Desk, lock};
 pub(crate) use self::terms::{
-    DEFAULT_DURATION, Given, MOST_DURATION, MOST_HAD, Origin, Refusal, Shape, Size, Sublease,
-    Wanted,
+    DEFAULT_DURATION, Given, MOST_DURATION, MOST_HAD, Origin, Refusal, Size, Sublease, Wanted,
 };
+pub(crate) use self::text::MOST_BYTES as MOST_TEXT;
 use crate::limits::Limits;
 use crate::namespaces::OpenError;
 

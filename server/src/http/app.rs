@@ -17,10 +17,12 @@ use crate::drain::Drain;
 use crate::front::FrontCounters;
 use crate::limits::Limits;
 use crate::namespaces::{Namespace, Namespaces, OpenError};
+use crate::sublease::Subleases;
 
 /// What all requests share.
 pub(super) struct App {
     pub(super) namespaces: Arc<Namespaces>,
+    pub(super) subleases: Arc<Subleases>,
     pub(super) rights: Arc<dyn Rights>,
     pub(super) limits: Limits,
     pub(super) drain: Drain,
@@ -42,6 +44,7 @@ impl App {
         fronts.push(("http", vec![Arc::clone(&counters)]));
         Ok(Self {
             namespaces: Arc::clone(&setup.namespaces),
+            subleases: Arc::clone(&setup.subleases),
             rights: Arc::clone(&setup.rights),
             limits: setup.limits.clone(),
             drain: setup.drain.clone(),
@@ -79,7 +82,7 @@ impl App {
 }
 
 /// When a store may answer again.
-const SOON: Duration = Duration::from_secs(1);
+pub(super) const SOON: Duration = Duration::from_secs(1);
 
 fn cannot_open(why: &str) -> Problem {
     let detail = format!(
@@ -89,7 +92,8 @@ fn cannot_open(why: &str) -> Problem {
     Problem::new(Kind::CANNOT_OPEN, detail).retry_after(SOON)
 }
 
-fn refused(error: &OpenError) -> Problem {
+/// What a client is told of it.
+pub(super) fn refused(error: &OpenError) -> Problem {
     match error {
         OpenError::Unknown => Problem::new(Kind::UNKNOWN_NAMESPACE, error.to_string()),
         OpenError::Name(_) => Problem::invalid(error.to_string()),

@@ -7,11 +7,19 @@ use super::problem::{Kind, Problem};
 use crate::access::{Rights, Role};
 
 /// That the request has this right: 401 if its token is none or unknown, 403 if it is one
-/// with other rights.
+/// with other rights, or nobody has this one.
 pub(super) fn require(rights: &dyn Rights, headers: &HeaderMap, role: Role) -> Result<(), Problem> {
     let token = token(headers);
     if rights.allows(role, token.ok().flatten()) {
         return Ok(());
+    }
+    if !rights.is_anybodys(role) {
+        let detail = format!(
+            "nobody has the right {role} here: name a file of tokens as tokens.{role} in the \
+             server's configuration, and send one of them"
+        );
+        return Err(Problem::new(Kind::FORBIDDEN, detail)
+            .challenge("Bearer realm=\"ringflake\", error=\"insufficient_scope\""));
     }
     match token {
         Ok(Some(token)) if is_known(rights, token) => Err(Problem::new(
@@ -67,7 +75,7 @@ mod tests {
 
     use super::*;
 
-    /// Takes with `t`, inspects with `i`; the rest is everybody's.
+    /// Takes with `t`, inspects with `i`; nobody is given leases, and the rest is everybody's.
     struct Two;
 
     impl Rights for Two {
@@ -75,8 +83,13 @@ mod tests {
             match role {
                 Role::Take => token == Some(b"t"),
                 Role::Inspect => token == Some(b"i"),
+                Role::Lease => false,
                 _ => true,
             }
+        }
+
+        fn is_anybodys(&self, role: Role) -> bool {
+            role != Role::Lease
         }
     }
 
@@ -96,6 +109,14 @@ mod tests {
         assert_eq!(required(Role::Inspect, &["Bearer t"]), Err(Kind::FORBIDDEN));
         assert_eq!(required(Role::Admin, &[]), Ok(()));
         assert_eq!(required(Role::Admin, &["Basic x"]), Ok(()));
+    }
+
+    #[test]
+    fn what_is_nobodys_is_forbidden_to_all() {
+        for values in [&[][..], &["Bearer t"], &["Bearer x"]] {
+            let refused = required(Role::Lease, values);
+            assert_eq!(refused, Err(Kind::FORBIDDEN), "{values:?}");
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ use super::problem::Problem;
 use super::{auth, negotiate};
 use crate::access::Role;
 use crate::front::FrontCounters;
+use crate::sublease::Counts;
 
 /// The text format of Prometheus.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -57,6 +58,7 @@ pub(super) async fn metrics(
     negotiate::require(&headers, "text/plain")?;
     let mut text = app.figures.render(&app.namespaces.all());
     of_fronts(&app.fronts, &mut text);
+    of_leases(app.subleases.counts(), &mut text);
     Ok(([(CONTENT_TYPE, TEXT)], text).into_response())
 }
 
@@ -71,6 +73,31 @@ fn of_fronts(fronts: &[(&'static str, Vec<Arc<FrontCounters>>)], text: &mut Stri
             let value: u64 = each.map(|count| count.load(Ordering::Relaxed)).sum();
             let _ = writeln!(text, "{name}{{front=\"{front}\"}} {value}");
         }
+    }
+}
+
+/// What became of the leases of clients.
+fn of_leases(counts: &Counts, text: &mut String) {
+    for (name, help, count) in [
+        ("given", "Leases that were given to clients.", &counts.given),
+        ("renewed", "Renewals of leases of clients.", &counts.renewed),
+        (
+            "released",
+            "Leases that clients have given back.",
+            &counts.released,
+        ),
+        (
+            "refused",
+            "Requests about leases that were not done.",
+            &counts.refused,
+        ),
+    ] {
+        let name = format!("ringflake_server_leases_{name}_total");
+        let count = count.load(Ordering::Relaxed);
+        let _ = writeln!(
+            text,
+            "# HELP {name} {help}\n# TYPE {name} counter\n{name} {count}"
+        );
     }
 }
 

@@ -1,19 +1,20 @@
 //! `GET /openapi.json`.
 
+mod answers;
+mod leases;
 mod schemas;
-
-use std::collections::BTreeMap;
 
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use self::answers::{headers, query, responses, text};
 use super::negotiate;
 use super::order::BINARY_FACTOR;
-use super::problem::{Kind, PROBLEM_JSON, Problem};
+use super::problem::{Kind, Problem};
 use crate::limits::Limits;
 
 /// Answers with the description of all this, which is its state.
@@ -28,6 +29,8 @@ pub(super) async fn openapi(
 
 /// The description, with the limits of this server.
 pub(super) fn document(limits: &Limits) -> Vec<u8> {
+    let mut components = schemas::components(limits);
+    leases::describe(&mut components["schemas"], limits);
     let document = json!({
         "openapi": "3.1.0",
         "info": {
@@ -45,6 +48,9 @@ pub(super) fn document(limits: &Limits) -> Vec<u8> {
         "paths": {
             "/v1/ids": { "post": take(limits) },
             "/v1/ids/{id}": { "get": inspect() },
+            "/v1/leases": { "post": leases::acquire(limits) },
+            "/v1/leases/renew": { "post": leases::renew() },
+            "/v1/leases/release": { "post": leases::release() },
             "/v1/status": { "get": status() },
             "/": { "get": page() },
             "/livez": { "get": livez() },
@@ -52,7 +58,7 @@ pub(super) fn document(limits: &Limits) -> Vec<u8> {
             "/metrics": { "get": metrics() },
             "/openapi.json": { "get": this() },
         },
-        "components": schemas::components(limits),
+        "components": components,
     });
     // Texts, numbers and maps of them can always be written.
     serde_json::to_vec(&document).unwrap_or_default()
@@ -249,83 +255,6 @@ fn this() -> Value {
             &OF_ALL,
         ),
     })
-}
-
-fn text(description: &str) -> Value {
-    json!({
-        "description": description,
-        "headers": headers(),
-        "content": { "text/plain": { "schema": { "type": "string" } } },
-    })
-}
-
-fn query(name: &str, required: bool, schema: &str, example: impl Into<Value>) -> Value {
-    let example: Value = example.into();
-    json!({
-        "name": name,
-        "in": "query",
-        "required": required,
-        "schema": { "$ref": schema },
-        "example": example,
-    })
-}
-
-/// What every answer has.
-fn headers() -> Value {
-    json!({
-        "Cache-Control": { "$ref": "#/components/headers/CacheControl" },
-        "X-Content-Type-Options": { "$ref": "#/components/headers/ContentTypeOptions" },
-    })
-}
-
-/// The answers of an operation: 200, and these errors.
-fn responses(ok: Value, kinds: &[Kind]) -> Value {
-    let mut by_status: BTreeMap<u16, Vec<Kind>> = BTreeMap::new();
-    for kind in kinds {
-        by_status
-            .entry(kind.status.as_u16())
-            .or_default()
-            .push(*kind);
-    }
-    let mut responses = Map::from_iter([("200".to_owned(), ok)]);
-    for (status, kinds) in by_status {
-        responses.insert(status.to_string(), error(&kinds));
-    }
-    responses.into()
-}
-
-/// The answer with one of these errors, which have one status.
-fn error(kinds: &[Kind]) -> Value {
-    let titles: Vec<&str> = kinds.iter().map(|kind| kind.title).collect();
-    let names: Vec<String> = kinds.iter().map(|kind| kind.urn()).collect();
-    let mut headers = headers();
-    for kind in kinds {
-        for (name, reference) in kind.headers() {
-            headers[name] = json!({ "$ref": reference });
-        }
-    }
-    json!({
-        "description": format!("{}.", titles.join("; or: ")),
-        "headers": headers,
-        "content": { PROBLEM_JSON: { "schema": {
-            "allOf": [
-                { "$ref": "#/components/schemas/Problem" },
-                { "properties": { "type": { "enum": names } } },
-            ],
-        } } },
-    })
-}
-
-impl Kind {
-    /// The header fields of such an error, and where they are described.
-    fn headers(self) -> Vec<(&'static str, &'static str)> {
-        match self.status.as_u16() {
-            401 | 403 => vec![("WWW-Authenticate", "#/components/headers/WwwAuthenticate")],
-            405 => vec![("Allow", "#/components/headers/Allow")],
-            503 => vec![("Retry-After", "#/components/headers/RetryAfter")],
-            _ => Vec::new(),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -3,14 +3,14 @@
 
 use axum::body::Bytes;
 use axum::http::HeaderMap;
-use axum::http::header::CONTENT_TYPE;
 use ringflake::Layout;
 use ringflake::lease::{Fingerprint, Namespace};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
+use super::body;
 use super::format::Format;
 use super::negotiate::Shape;
-use super::problem::{Kind, Problem};
+use super::problem::Problem;
 
 /// A request for IDs, complete and within its limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,17 +35,12 @@ pub(super) fn most(shape: Shape, limit: usize) -> usize {
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Form {
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "body::given")]
     namespace: Option<String>,
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "body::given")]
     count: Option<u64>,
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "body::given")]
     format: Option<Format>,
-}
-
-/// A member that is there has a value: null is none.
-fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
-    T::deserialize(from).map(Some)
 }
 
 impl Order {
@@ -112,44 +107,11 @@ impl Form {
         if body.is_empty() {
             return Ok(Self::default());
         }
-        let content_type = headers
-            .get(CONTENT_TYPE)
-            .and_then(|value| value.to_str().ok());
-        let is_json = content_type.is_some_and(|value| {
-            let media_type = value.split(';').next().unwrap_or_default();
-            media_type.trim().eq_ignore_ascii_case("application/json")
-        });
-        if !is_json {
-            return Err(Problem::new(
-                Kind::UNSUPPORTED_MEDIA_TYPE,
-                "the body is not application/json: send JSON with that Content-Type, or no body \
-                 and the parameters in the query",
-            ));
-        }
-        // An array would do for serde, too.
-        if body.trim_ascii_start().first() != Some(&b'{')
-            && serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok()
-        {
-            return Err(Problem::invalid(
-                "the body is no JSON object: send one, as in {\"namespace\":\"orders\"}",
-            ));
-        }
-        serde_json::from_slice(body).map_err(|error| {
-            let (line, column) = (error.line(), error.column());
-            if error.is_data() {
-                Problem::invalid(format!(
-                    "the body is not allowed at line {line}, column {column}: its members are \
-                     namespace (a text), count (a whole number) and format (one of {}), each at \
-                     most once",
-                    Format::ALL.map(Format::name).join(", ")
-                ))
-            } else {
-                Problem::malformed(format!(
-                    "the body is not JSON at line {line}, column {column}: send an object, as in \
-                     {{\"namespace\":\"orders\"}}"
-                ))
-            }
-        })
+        let members = format!(
+            "namespace (a text), count (a whole number) and format (one of {})",
+            Format::ALL.map(Format::name).join(", ")
+        );
+        body::object(headers, body, &members, "{\"namespace\":\"orders\"}")
     }
 }
 
@@ -187,8 +149,10 @@ impl Query {
 #[cfg(test)]
 mod tests {
     use axum::http::HeaderValue;
+    use axum::http::header::CONTENT_TYPE;
     use proptest::prelude::*;
 
+    use super::super::problem::Kind;
     use super::*;
 
     const LIMIT: usize = 1000;

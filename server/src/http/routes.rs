@@ -9,7 +9,7 @@ use axum::routing::{get, post};
 
 use super::app::App;
 use super::problem::{Kind, Problem};
-use super::{health, inspect, metrics, openapi, page, take};
+use super::{health, inspect, leases, metrics, openapi, page, take};
 
 /// All paths, with the methods that they have.
 pub(super) fn router(app: Arc<App>) -> Router {
@@ -18,6 +18,9 @@ pub(super) fn router(app: Arc<App>) -> Router {
         .route("/", get(page::page))
         .route("/v1/ids", post(take::take))
         .route("/v1/ids/{id}", get(inspect::inspect))
+        .route("/v1/leases", post(leases::acquire))
+        .route("/v1/leases/renew", post(leases::renew))
+        .route("/v1/leases/release", post(leases::release))
         .route("/v1/status", get(page::status))
         .route("/livez", get(health::livez))
         .route("/readyz", get(health::readyz))

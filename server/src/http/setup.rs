@@ -10,6 +10,7 @@ use crate::front::FrontCounters;
 use crate::limits::Limits;
 use crate::listener::Listener;
 use crate::namespaces::Namespaces;
+use crate::sublease::Subleases;
 
 /// The settings of TLS of new connections: certificates change while the server runs.
 pub(crate) type TlsConfig = Arc<ArcSwap<rustls::ServerConfig>>;
@@ -18,6 +19,7 @@ pub(crate) type TlsConfig = Arc<ArcSwap<rustls::ServerConfig>>;
 pub(crate) struct Setup {
     pub(crate) listeners: Vec<Listener>,
     pub(crate) namespaces: Arc<Namespaces>,
+    pub(crate) subleases: Arc<Subleases>,
     pub(crate) rights: Arc<dyn Rights>,
     /// For all TCP listeners; those of Unix sockets have none.
     pub(crate) tls: Option<TlsConfig>,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::body::{Body, Bytes, HttpBody};
+use axum::body::Body;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, Request, Version};
@@ -11,12 +11,12 @@ use axum::response::Response;
 use ringflake::{Id, TakeError};
 
 use super::app::{App, Context};
-use super::auth;
 use super::format::Writer;
 use super::negotiate::Shape;
 use super::order::Order;
 use super::problem::{Kind, Problem};
 use super::stream::IdStream;
+use super::{auth, body};
 use crate::access::Role;
 use crate::front::add_shared;
 use crate::namespaces::Namespace;
@@ -33,7 +33,7 @@ pub(super) async fn take(
     let (head, body) = request.into_parts();
     auth::require(&*app.rights, &head.headers, Role::Take)?;
     let shape = Shape::accepted(&head.headers)?;
-    let body = read(body, app.limits.request_bytes, &context).await?;
+    let body = body::read(body, app.limits.request_bytes, &context).await?;
     let query = head.uri.query();
     let order = Order::read(query, &head.headers, &body, shape, app.limits.count)?;
     let namespace = app.namespace(&order.namespace, &context).await?;
@@ -104,42 +104,4 @@ async fn at_once(
     }
     out.extend_from_slice(writer.tail());
     Ok(out)
-}
-
-/// The whole body, which has its limits in bytes and in time.
-async fn read(body: Body, most: usize, context: &Context) -> Result<Bytes, Problem> {
-    let too_large = || {
-        let detail = format!("the body is larger than {most} bytes, which is the limit: send less");
-        Problem::new(Kind::BODY_TOO_LARGE, detail)
-    };
-    if body.size_hint().lower() > most as u64 {
-        return Err(too_large());
-    }
-    if body.is_end_stream() {
-        return Ok(Bytes::new());
-    }
-    let until = context.request.reading_until();
-    let read = axum::body::to_bytes(body, most);
-    match tokio::time::timeout_at(until.into(), read).await {
-        Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(error)) if is_length_limit(&error) => Err(too_large()),
-        Ok(Err(_)) => Err(Problem::malformed(
-            "the body ended before its length, or its parts can't be read: send it again",
-        )),
-        Err(_) => Err(Problem::new(
-            Kind::TIMEOUT,
-            "the body did not come in time: send it again, without a pause",
-        )),
-    }
-}
-
-fn is_length_limit(error: &axum::Error) -> bool {
-    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(error) = source {
-        if error.is::<http_body_util::LengthLimitError>() {
-            return true;
-        }
-        source = error.source();
-    }
-    false
 }

@@ -4,6 +4,7 @@ mod curl;
 mod drain;
 mod errors;
 mod http2;
+mod leases;
 mod limits;
 mod quiet;
 mod served;

@@ -1,4 +1,4 @@
-//! What the operations have in common.
+//! What requests and answers consist of.
 
 use serde_json::{Value, json};
 

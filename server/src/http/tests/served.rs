@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use ringflake::{CachedGenerator, Shutdown};
+use ringflake::{CachedGenerator, IdWidth, Layout, Local, Shutdown};
 use ringflake_kit::eventually;
 use ringflake_kit::small;
 use tempfile::TempDir;
@@ -18,6 +18,7 @@ use crate::front::FrontCounters;
 use crate::limits::Limits;
 use crate::listener::Listener;
 use crate::namespaces::{Namespaces, OpenError};
+use crate::sublease::{Origin, Subleases};
 
 /// A token for each right, which is the right's name; or none for all.
 pub(super) struct Tokens(pub(super) bool);
@@ -57,6 +58,24 @@ pub(super) fn serve_few(ids: u64, change: impl FnOnce(&mut Setup)) -> Served {
     })
 }
 
+/// Gives leases of the namespaces in this directory.
+fn leases_of(directory: &TempDir) -> Arc<Subleases> {
+    let path = directory.path().to_owned();
+    let open = move |name: &str| {
+        let local = Local::new(name).in_directory(&path);
+        let space = local.find(&Layout::RANDFLAKE);
+        let space = space.map_err(|_| OpenError::Unknown)?;
+        Ok(Origin {
+            store: Box::new(space.sqlite().map_err(|_| OpenError::Unknown)?),
+            namespace: space.namespace,
+            secret: space.secret,
+            id_width: IdWidth::Full,
+        })
+    };
+    let clock = Arc::new(ringflake::SystemClock);
+    Arc::new(Subleases::new(Box::new(open), clock, &Limits::default()))
+}
+
 /// A generator of so many IDs, by the thousand.
 fn finite(ids: u64) -> CachedGenerator {
     let layout = small::layout(20, 2, 10);
@@ -83,6 +102,7 @@ fn serve_namespaces(
     let mut setup = Setup {
         listeners: vec![Listener::Tcp(listener)],
         namespaces: Arc::clone(&namespaces),
+        subleases: leases_of(&directory),
         rights: Arc::new(Tokens(false)),
         tls: None,
         limits: Limits::default(),

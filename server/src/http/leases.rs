@@ -1,0 +1,332 @@
+//! `POST /v1/leases`, `/v1/leases/renew` and `/v1/leases/release`: nodes and ticks for
+//! generators of other languages.
+//!
+//! Each request is one call of a store, on a thread that may block. A call that takes longer
+//! than its request may goes on by itself: leases that it then acquires go back to the store,
+//! since nobody has their texts.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::request;
+use axum::http::{HeaderValue, Request};
+use axum::response::Response;
+use ringflake::lease::StoreError;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use super::app::{self, App, Context};
+use super::order::check_name;
+use super::problem::{Kind, Problem};
+use super::{auth, body, negotiate};
+use crate::access::Role;
+use crate::sublease::{
+    DEFAULT_DURATION, Given, MOST_DURATION, Refusal, Size, Sublease, Subleases, Wanted,
+};
+
+/// The most characters of a holder's name.
+pub(super) const HOLDER: usize = 64;
+
+/// What is asked for by `acquire`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Acquiring {
+    namespace: String,
+    #[serde(default, deserialize_with = "body::given")]
+    nodes: Option<u64>,
+    #[serde(default, deserialize_with = "body::given")]
+    blocks: Option<u64>,
+    #[serde(default, deserialize_with = "body::given")]
+    duration_s: Option<u64>,
+    #[serde(default, deserialize_with = "body::given")]
+    holder: Option<String>,
+    #[serde(default)]
+    had: Vec<String>,
+}
+
+/// By `renew`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Renewing {
+    lease: String,
+    #[serde(default, deserialize_with = "body::given")]
+    duration_s: Option<u64>,
+}
+
+/// By `release`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Releasing {
+    lease: String,
+}
+
+/// Gives leases.
+pub(super) async fn acquire(
+    State(app): State<Arc<App>>,
+    request: Request<Body>,
+) -> Result<Response, Problem> {
+    let (context, head, body) = admit(&app, request).await?;
+    let Acquiring {
+        namespace: name,
+        nodes,
+        blocks,
+        duration_s,
+        holder,
+        had,
+    } = body::object(
+        &head.headers,
+        &body,
+        "namespace (a text), nodes or blocks (whole numbers), duration_s (a whole number), holder \
+         (a text) and had (a list of texts)",
+        "{\"namespace\":\"orders\",\"nodes\":32}",
+    )?;
+    check_name(&name)?;
+    let size = match (nodes, blocks) {
+        (None, None) => Size::Blocks(1),
+        (None, Some(blocks)) => Size::Blocks(blocks),
+        (Some(nodes), None) => Size::Nodes(nodes),
+        (Some(_), Some(_)) => {
+            let detail = "nodes and blocks are both there: give one of them";
+            return Err(Problem::invalid(detail));
+        }
+    };
+    let is_name = |name: &String| {
+        let is_printable = name.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+        is_printable && (1..=HOLDER).contains(&name.len())
+    };
+    if holder.as_ref().is_some_and(|name| !is_name(name)) {
+        return Err(Problem::invalid(format!(
+            "holder is not allowed: give 1 to {HOLDER} printable characters of ASCII"
+        )));
+    }
+    let wanted = Wanted {
+        size,
+        duration: duration(duration_s)?,
+        holder,
+        had,
+    };
+    // Makes it if need be, and says why it can't be made.
+    app.namespace(&name, &context).await?;
+    let work = move |subleases: &Subleases| subleases.acquire(&name, &wanted);
+    let given = ask(&app, &context, work, Subleases::give_back).await?;
+    Ok(written(&given))
+}
+
+/// Lets a lease end later.
+pub(super) async fn renew(
+    State(app): State<Arc<App>>,
+    request: Request<Body>,
+) -> Result<Response, Problem> {
+    let (context, head, body) = admit(&app, request).await?;
+    let Renewing { lease, duration_s } = body::object(
+        &head.headers,
+        &body,
+        "lease (a text) and duration_s (a whole number)",
+        "{\"lease\":\"...\"}",
+    )?;
+    let duration = duration(duration_s)?;
+    let work = move |subleases: &Subleases| subleases.renew(&lease, duration);
+    let given = ask(&app, &context, work, |_, _| {}).await?;
+    Ok(written(&given))
+}
+
+/// Ends a lease.
+pub(super) async fn release(
+    State(app): State<Arc<App>>,
+    request: Request<Body>,
+) -> Result<Response, Problem> {
+    let (context, head, body) = admit(&app, request).await?;
+    let members = "lease (a text)";
+    let example = "{\"lease\":\"...\"}";
+    let Releasing { lease } = body::object(&head.headers, &body, members, example)?;
+    let work = move |subleases: &Subleases| subleases.release(&lease);
+    let given = ask(&app, &context, work, |_, _| {}).await?;
+    let ended = given
+        .leases
+        .iter()
+        .map(|lease| json!({ "nodes": nodes(lease), "ticks": ticks(lease) }));
+    let ended: Vec<Value> = ended.collect();
+    Ok(answer(
+        &json!({ "namespace": given.shape.namespace, "released": ended }),
+    ))
+}
+
+/// What each of these requests needs: the right, no query, and a body.
+async fn admit(
+    app: &App,
+    request: Request<Body>,
+) -> Result<(Context, request::Parts, Bytes), Problem> {
+    let context = Context::of(&request)?;
+    let (head, body) = request.into_parts();
+    auth::require(&*app.rights, &head.headers, Role::Lease)?;
+    negotiate::require(&head.headers, "application/json")?;
+    if head.uri.query().is_some_and(|query| !query.is_empty()) {
+        let detail = "there is a query, and none is read here: put all into the JSON body";
+        return Err(Problem::invalid(detail));
+    }
+    let body = body::read(body, app.limits.request_bytes, &context).await?;
+    Ok((context, head, body))
+}
+
+fn duration(seconds: Option<u64>) -> Result<Duration, Problem> {
+    let Some(seconds) = seconds else {
+        return Ok(DEFAULT_DURATION);
+    };
+    let most = MOST_DURATION.as_secs();
+    match (1..=most).contains(&seconds) {
+        true => Ok(Duration::from_secs(seconds)),
+        false => Err(Problem::invalid(format!(
+            "duration_s is not allowed: give 1 to {most}"
+        ))),
+    }
+}
+
+/// Does `work` on a thread that may block. If nobody waits for it any more when it has
+/// succeeded, `undo` has the last word.
+async fn ask(
+    app: &App,
+    context: &Context,
+    work: impl FnOnce(&Subleases) -> Result<Given, Refusal> + Send + 'static,
+    undo: impl FnOnce(&Subleases, &Given) + Send + 'static,
+) -> Result<Given, Problem> {
+    let (sender, mut receiver) = oneshot::channel();
+    let subleases = Arc::clone(&app.subleases);
+    tokio::task::spawn_blocking(move || {
+        if let Err(Ok(given)) = sender.send(work(&subleases)) {
+            undo(&subleases, &given);
+        }
+    });
+    let until = context.request.reading_until();
+    let outcome = match tokio::time::timeout_at(until.into(), &mut receiver).await {
+        Ok(outcome) => outcome.ok(),
+        Err(_) => {
+            // It may have come at this moment; from here on it can't.
+            receiver.close();
+            let outcome = receiver.try_recv();
+            Some(outcome.map_err(|_| store_away("the store takes long to answer"))?)
+        }
+    };
+    let outcome = outcome.ok_or_else(|| store_away("it failed"))?;
+    outcome.map_err(|refusal| problem(&refusal))
+}
+
+fn store_away(why: &str) -> Problem {
+    let detail = format!(
+        "{why}, and whether it was done is unknown: issue no more than you know of, and try \
+         again; if it lasts, the log of the server has more"
+    );
+    Problem::new(Kind::NO_LEASE, detail).retry_after(app::SOON)
+}
+
+fn problem(refusal: &Refusal) -> Problem {
+    let lost = match refusal {
+        Refusal::Invalid(reason) => return Problem::invalid(reason.as_str()),
+        Refusal::Open(error) => return app::refused(error),
+        Refusal::Store(error) => return of_store(error),
+        Refusal::Busy => {
+            let detail = "as many wait for the store as may at once: try again";
+            return Problem::new(Kind::BUSY, detail).retry_after(app::SOON);
+        }
+        Refusal::OverBudget(wait) => {
+            let detail = "as many leases were given out as may be in a minute: keep and renew those \
+                          that you have, or raise limits.leases-per-minute in the server's \
+                          configuration";
+            return Problem::new(Kind::TOO_MANY_LEASES, detail).retry_after(*wait);
+        }
+        Refusal::Unknown => {
+            let detail = "the text is none that was given here for a lease: issue nothing from it, \
+                          and ask for another one at /v1/leases";
+            return Problem::new(Kind::LEASE_LOST, detail);
+        }
+        Refusal::Lost(error) => error,
+    };
+    let why = match lost {
+        StoreError::Fenced { fence, .. } => fence.to_string(),
+        error => error.to_string(),
+    };
+    let detail = format!(
+        "the lease is not yours any more: {why}. Issue nothing more from it, and ask for another \
+         one at /v1/leases, with this one in had"
+    );
+    Problem::new(Kind::LEASE_LOST, detail)
+}
+
+fn of_store(error: &StoreError) -> Problem {
+    match error {
+        StoreError::Exhausted { retry_after, .. }
+        | StoreError::FloorAhead { retry_after, .. }
+        | StoreError::ClockStepped { retry_after, .. } => {
+            Problem::new(Kind::NO_LEASE, error.to_string()).retry_after(*retry_after)
+        }
+        StoreError::HistoryLost { .. } => {
+            Problem::new(Kind::NO_LEASE, error.to_string()).retry_after(app::SOON)
+        }
+        StoreError::LayoutEnded { .. } => Problem::new(Kind::NO_LEASE, error.to_string()),
+        StoreError::Ambiguous { .. } => store_away("the store was cut off before it had answered"),
+        error => {
+            // It names servers and files, which are not the client's business.
+            tracing::warn!(%error, "a store refused what a client's lease needs");
+            let detail = "the store refused, or can't be reached, and nothing was done: issue no \
+                          more than you know of, and try again; if it lasts, the log of the server \
+                          has more";
+            Problem::new(Kind::NO_LEASE, detail).retry_after(app::SOON)
+        }
+    }
+}
+
+/// What a generator has to know.
+fn written(given: &Given) -> Response {
+    let Given {
+        shape,
+        leases,
+        unix_ms,
+    } = given;
+    let layout = &shape.layout;
+    let leases: Vec<Value> = leases
+        .iter()
+        .map(|lease| {
+            let until_unix_ms = layout.tick_start_unix_ms(lease.ticks.end);
+            json!({
+                "lease": lease.text,
+                "nodes": nodes(lease),
+                "ticks": ticks(lease),
+                "from_unix_ms": layout.tick_start_unix_ms(lease.ticks.start),
+                "until_unix_ms": until_unix_ms,
+                // Half of what is left: the other half is for a store that is away.
+                "renew_after_s": until_unix_ms.saturating_sub(*unix_ms) / 2000,
+            })
+        })
+        .collect();
+    answer(&json!({
+        "namespace": shape.namespace,
+        "layout": {
+            "epoch_unix_ms": layout.epoch_unix_ms(),
+            "tick_ms": layout.tick_ms(),
+            "time_bits": layout.time_bits(),
+            "node_bits": layout.node_bits(),
+            "sequence_bits": layout.sequence_bits(),
+        },
+        "id_bits": shape.id_width.bits(),
+        "encrypted": shape.is_encrypted,
+        "leases": leases,
+    }))
+}
+
+fn nodes(lease: &Sublease) -> Value {
+    json!({ "start": lease.nodes.start, "end": lease.nodes.end })
+}
+
+fn ticks(lease: &Sublease) -> Value {
+    json!({ "from": lease.ticks.start, "until": lease.ticks.end })
+}
+
+fn answer(value: &Value) -> Response {
+    let mut response = Response::new(Body::from(value.to_string()));
+    let content_type = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, content_type);
+    response
+}

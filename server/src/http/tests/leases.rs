@@ -1,0 +1,340 @@
+//! Leases of clients, as a client sees them.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringflake::lease::{Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace};
+use ringflake::{IdWidth, Layout, Secret, SystemClock};
+use ringflake_kit::eventually;
+use ringflake_kit::faulty_store::Faulty;
+use serde_json::{Value, json};
+
+use super::served::{Served, Tokens, serve};
+use super::wire::{Reply, Wire};
+use crate::limits::Limits;
+use crate::sublease::{Origin, Subleases};
+
+const ACQUIRE: &str = "/v1/leases";
+const RENEW: &str = "/v1/leases/renew";
+const RELEASE: &str = "/v1/leases/release";
+
+fn ask(wire: &mut Wire, path: &str, body: &Value) -> Reply {
+    wire.post_json(path, &body.to_string())
+}
+
+#[test]
+fn a_lease_is_given_and_renewed_and_released() {
+    let served = serve(|_| {});
+    let mut wire = served.connect();
+    let body = json!({ "namespace": "orders", "nodes": 33, "duration_s": 60, "holder": "java-1" });
+    let given = ask(&mut wire, ACQUIRE, &body).json();
+    assert_eq!(given["namespace"], "orders");
+    let layout = json!({
+        "epoch_unix_ms": 1_730_000_000_000_u64,
+        "tick_ms": 1000,
+        "time_bits": 30,
+        "node_bits": 17,
+        "sequence_bits": 17,
+    });
+    assert_eq!(given["layout"], layout);
+    assert_eq!(
+        (&given["id_bits"], &given["encrypted"]),
+        (&json!(64), &json!(true))
+    );
+    let leases = given["leases"].as_array().unwrap();
+    let nodes = |lease: &Value| {
+        let nodes = &lease["nodes"];
+        nodes["start"].as_u64().unwrap()..nodes["end"].as_u64().unwrap()
+    };
+    let all: HashSet<u64> = leases.iter().flat_map(nodes).collect();
+    assert!(all.len() >= 33, "{leases:?}");
+    for lease in leases {
+        let (from, until) = (&lease["ticks"]["from"], &lease["ticks"]["until"]);
+        let (from, until) = (from.as_u64().unwrap(), until.as_u64().unwrap());
+        assert_eq!(until - from, 60);
+        assert_eq!(lease["from_unix_ms"], (1_730_000_000 + from) * 1000);
+        assert_eq!(lease["until_unix_ms"], (1_730_000_000 + until) * 1000);
+        assert!(lease["renew_after_s"].as_u64().unwrap() <= 30, "{lease}");
+    }
+
+    let renewed = ask(
+        &mut wire,
+        RENEW,
+        &json!({ "lease": leases[0]["lease"], "duration_s": 100 }),
+    );
+    let renewed = renewed.json();
+    let lease = &renewed["leases"][0];
+    assert_eq!(lease["nodes"], leases[0]["nodes"]);
+    assert_eq!(lease["ticks"]["from"], leases[0]["ticks"]["from"]);
+    assert!(
+        lease["ticks"]["until"].as_u64()
+            >= leases[0]["ticks"]["until"].as_u64().map(|until| until + 40)
+    );
+    let released = ask(&mut wire, RELEASE, &json!({ "lease": lease["lease"] })).json();
+    let expected = json!([{ "nodes": lease["nodes"], "ticks": lease["ticks"] }]);
+    assert_eq!(
+        released,
+        json!({ "namespace": "orders", "released": expected })
+    );
+
+    // The text before the renewal is good for nothing any more.
+    let old = json!({ "lease": leases[0]["lease"], "duration_s": 110 });
+    let reply = ask(&mut wire, RENEW, &old);
+    assert_eq!((reply.status, &*reply.problem()), (409, "lease-lost"));
+    assert!(
+        reply.text().contains("Issue nothing more from it"),
+        "{}",
+        reply.text()
+    );
+
+    let figures = wire.get("/metrics").text();
+    for line in [
+        format!("ringflake_server_leases_given_total {}", leases.len()),
+        "ringflake_server_leases_renewed_total 1".to_owned(),
+        "ringflake_server_leases_released_total 1".to_owned(),
+        "ringflake_server_leases_refused_total 1".to_owned(),
+    ] {
+        assert!(figures.lines().any(|own| own == line), "{line}");
+    }
+    assert!(served.end(Duration::from_secs(60)));
+}
+
+#[test]
+fn what_is_wrong_with_a_request_for_a_lease_is_said() {
+    let served = serve(|_| {});
+    let mut wire = served.connect();
+    for (path, body, status, kind, says) in [
+        (ACQUIRE, "", 400, "malformed", "an object"),
+        (ACQUIRE, "[]", 422, "invalid", "no JSON object"),
+        (ACQUIRE, "{}", 422, "invalid", "namespace (a text)"),
+        (ACQUIRE, r#"{"namespace":"Orders"}"#, 422, "invalid", "a-z"),
+        (
+            ACQUIRE,
+            r#"{"namespace":"none"}"#,
+            404,
+            "unknown-namespace",
+            "no such",
+        ),
+        (
+            ACQUIRE,
+            r#"{"namespace":"orders","nodes":null}"#,
+            422,
+            "invalid",
+            "whole numbers",
+        ),
+        (
+            ACQUIRE,
+            r#"{"namespace":"orders","nodes":0}"#,
+            422,
+            "invalid",
+            "1 to 16",
+        ),
+        (
+            ACQUIRE,
+            r#"{"namespace":"orders","blocks":17}"#,
+            422,
+            "invalid",
+            "1 to 16",
+        ),
+        (
+            ACQUIRE,
+            r#"{"namespace":"orders","blocks":1,"nodes":1}"#,
+            422,
+            "invalid",
+            "one of",
+        ),
+        (
+            ACQUIRE,
+            r#"{"namespace":"orders","duration_s":0}"#,
+            422,
+            "invalid",
+            "1 to 604800",
+        ),
+        (
+            ACQUIRE,
+            r#"{"namespace":"orders","duration_s":604801}"#,
+            422,
+            "invalid",
+            "1 to 604800",
+        ),
+        (
+            ACQUIRE,
+            r#"{"namespace":"orders","holder":""}"#,
+            422,
+            "invalid",
+            "1 to 64",
+        ),
+        (
+            ACQUIRE,
+            r#"{"namespace":"orders","holder":"\n"}"#,
+            422,
+            "invalid",
+            "1 to 64",
+        ),
+        (
+            ACQUIRE,
+            r#"{"namespace":"orders","had":["x"]}"#,
+            422,
+            "invalid",
+            "leave it out",
+        ),
+        (
+            ACQUIRE,
+            r#"{"namespace":"orders","more":1}"#,
+            422,
+            "invalid",
+            "its members are",
+        ),
+        (
+            RENEW,
+            r#"{"lease":"x"}"#,
+            409,
+            "lease-lost",
+            "ask for another",
+        ),
+        (RENEW, r#"{"lease":7}"#, 422, "invalid", "lease (a text)"),
+        (
+            RENEW,
+            r#"{"lease":"x","duration_s":0}"#,
+            422,
+            "invalid",
+            "1 to 604800",
+        ),
+        (
+            RELEASE,
+            r#"{"lease":"x"}"#,
+            409,
+            "lease-lost",
+            "ask for another",
+        ),
+        (
+            "/v1/leases?x=1",
+            r#"{"namespace":"orders"}"#,
+            422,
+            "invalid",
+            "a query",
+        ),
+    ] {
+        let reply = wire.post_json(path, body);
+        assert_eq!(
+            (reply.status, &*reply.problem()),
+            (status, kind),
+            "{path} {body}"
+        );
+        assert!(reply.text().contains(says), "{body}: {}", reply.text());
+    }
+    assert_eq!(wire.post(ACQUIRE, &[]).problem(), "unsupported-media-type");
+    let accept = ["content-type: application/json", "accept: text/plain"];
+    let reply = wire.request("POST", ACQUIRE, &accept, r#"{"namespace":"orders"}"#);
+    assert_eq!(reply.problem(), "not-acceptable");
+    let reply = wire.get(ACQUIRE);
+    assert_eq!((reply.status, &*reply.headers["allow"]), (405, "POST"));
+    assert!(served.end(Duration::from_secs(60)));
+}
+
+#[test]
+fn a_lease_needs_a_token_of_its_own_right() {
+    let served = serve(|setup| setup.rights = Arc::new(Tokens(true)));
+    let mut wire = served.connect();
+    for path in [ACQUIRE, RENEW, RELEASE] {
+        let json = "content-type: application/json";
+        let reply = wire.request("POST", path, &[json], "{}");
+        assert_eq!(
+            (reply.status, &*reply.problem()),
+            (401, "unauthenticated"),
+            "{path}"
+        );
+        let reply = wire.request("POST", path, &[json, "authorization: Bearer take"], "{}");
+        assert_eq!(
+            (reply.status, &*reply.problem()),
+            (403, "forbidden"),
+            "{path}"
+        );
+        let reply = wire.request("POST", path, &[json, "authorization: Bearer lease"], "{}");
+        assert_eq!(
+            (reply.status, &*reply.problem()),
+            (422, "invalid"),
+            "{path}"
+        );
+    }
+    assert!(served.end(Duration::from_secs(60)));
+}
+
+/// `orders` with a store of one block, whose server waits no longer than this for it.
+fn serve_store(limits: &Limits, request_time: Duration) -> (Served, Faulty, Namespace) {
+    let secret = Secret::from_bytes([9; 16]);
+    let namespace = Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::of(&secret)).unwrap();
+    let namespace = namespace.with_block_bits(17).unwrap();
+    let mut store = MemoryStore::new(Arc::new(SystemClock));
+    let now = ringflake::Clock::unix_ms(&SystemClock);
+    store
+        .init(&namespace, &Init::new(History::New, now))
+        .unwrap();
+    let store = Faulty::new(store);
+    let (of_server, to_server) = (store.clone(), namespace.clone());
+    let open = move |_: &str| {
+        Ok(Origin {
+            namespace: to_server.clone(),
+            secret: Some(secret.clone()),
+            id_width: IdWidth::Full,
+            store: Box::new(of_server.clone()),
+        })
+    };
+    let subleases = Subleases::new(Box::new(open), Arc::new(SystemClock), limits);
+    let served = serve(move |setup| {
+        setup.subleases = Arc::new(subleases);
+        setup.limits.request_time = request_time;
+    });
+    // What it is asked for is the store's answer, not how long a generator takes to begin.
+    served.namespaces.open("orders").unwrap();
+    (served, store, namespace)
+}
+
+#[test]
+fn leases_that_come_too_late_go_back_to_the_store() {
+    let (served, store, namespace) = serve_store(&Limits::default(), Duration::from_secs(1));
+    store.hold();
+    let body = json!({ "namespace": "orders" });
+    let reply = ask(&mut served.connect(), ACQUIRE, &body);
+    assert_eq!((reply.status, &*reply.problem()), (503, "no-lease"));
+    assert_eq!(reply.headers["retry-after"], "1");
+    store.let_go();
+    let mut inner = store.inner.clone();
+    eventually("the block is released", || {
+        let blocks = inner.list(&namespace).unwrap().blocks;
+        blocks.iter().any(|block| block.released)
+    });
+    let given = ask(&mut served.connect(), ACQUIRE, &body).json();
+    assert_eq!(given["leases"].as_array().unwrap().len(), 1);
+    assert!(served.end(Duration::from_secs(60)));
+}
+
+#[test]
+fn a_lease_that_can_be_had_later_says_when() {
+    let limits = Limits {
+        leases_per_minute: 2,
+        ..Limits::default()
+    };
+    let (served, store, _) = serve_store(&limits, Duration::from_secs(60));
+    let mut wire = served.connect();
+    let body = json!({ "namespace": "orders", "duration_s": 300 });
+    store.fail(ringflake_kit::faulty_store::Fault::Down);
+    let reply = ask(&mut wire, ACQUIRE, &body);
+    assert_eq!((reply.status, &*reply.problem()), (503, "no-lease"));
+    assert!(reply.headers.contains_key("retry-after"));
+    store.heal();
+    let first = ask(&mut wire, ACQUIRE, &body).json();
+    let reply = ask(&mut wire, ACQUIRE, &body);
+    assert_eq!((reply.status, &*reply.problem()), (503, "no-lease"));
+    assert!(reply.headers["retry-after"].parse::<u64>().unwrap() > 200);
+
+    let lease = json!({ "lease": first["leases"][0]["lease"] });
+    assert_eq!(ask(&mut wire, RELEASE, &lease).status, 200);
+    assert_eq!(ask(&mut wire, ACQUIRE, &body).status, 200);
+    let reply = ask(&mut wire, ACQUIRE, &body);
+    assert_eq!((reply.status, &*reply.problem()), (429, "too-many-leases"));
+    let wait = reply.headers["retry-after"].parse::<u64>().unwrap();
+    assert!((1..=30).contains(&wait), "{wait}");
+    assert!(served.end(Duration::from_secs(60)));
+}
