@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Called once, when the server begins to drain.
 type Callback = Box<dyn FnOnce() + Send>;
 
-/// Whether the server drains: it takes no new connections, answers what it has begun to
-/// read, and closes. It goes one way.
+/// Whether the server drains: it takes no new connections, answers the requests that have come
+/// as a whole, and closes. It goes one way.
 #[derive(Clone, Default)]
 pub(crate) struct Drain(Arc<Inner>);
 

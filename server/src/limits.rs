@@ -26,6 +26,10 @@ pub struct Limits {
     pub leases_per_minute: usize,
 }
 
+/// The least that a client has to read of a long answer in a second, beside the time of its
+/// request.
+pub(crate) const LEAST_BYTES_PER_SECOND: u64 = 1 << 20;
+
 impl Default for Limits {
     fn default() -> Self {
         Self {

@@ -57,7 +57,8 @@
 //! connections a client may have is [`clients`]' part.
 //!
 //! *Everything ends.* Each phase but a request's wait for its namespace has a deadline that
-//! only progress moves, and that wait has one that is answered.
+//! only progress moves, and that wait has one that is answered. A long reply has one more
+//! for all of its steps, so that nobody keeps what is set aside for it by reading slowly.
 
 mod accept;
 mod answer;

@@ -15,7 +15,7 @@ use subtle::{Choice, ConstantTimeEq};
 use crate::config::ConfigError;
 
 /// The bytes of a token: as many as nobody guesses, and no more than a header holds.
-const LENGTH: std::ops::RangeInclusive<usize> = 16..=512;
+pub(crate) const LENGTH: std::ops::RangeInclusive<usize> = 16..=512;
 
 /// All of them are compared with, each time.
 const MOST: usize = 64;

@@ -13,6 +13,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::limits::LEAST_BYTES_PER_SECOND;
+
 /// What goes on in a connection.
 #[derive(Debug)]
 pub(super) struct Activity {
@@ -142,10 +144,7 @@ impl InFlight {
 
     /// The answer begins, and has so many bytes; returns its deadline.
     pub(super) fn answer_begins(&self, bytes: u64, now: Instant) -> Instant {
-        /// The least that a client has to read in a second.
-        const BYTES_PER_SECOND: u64 = 1 << 20;
-
-        let more = Duration::from_secs(bytes / BYTES_PER_SECOND);
+        let more = Duration::from_secs(bytes / LEAST_BYTES_PER_SECOND);
         let deadline = now + self.activity.request_time + more;
         let mut state = self.activity.lock();
         let number = self.number;

@@ -8,6 +8,9 @@ use ringflake::{Id, TakeError};
 use super::desk::{Desk, Met, STEP};
 use super::reply::{Form, Replies};
 
+/// An ID in a reply, with its length and the ends of its lines, has no more bytes.
+const ID_BYTES: usize = 27;
+
 /// A reply of many IDs.
 #[derive(Debug)]
 pub(super) struct Answer {
@@ -18,8 +21,10 @@ pub(super) struct Answer {
     left: usize,
     /// How many were written; `None` before the header.
     written: Option<usize>,
-    /// What was set aside in [`Desk::held`].
+    /// What was set aside by [`Desk::may_hold`].
     pub(super) held: usize,
+    /// When it has to be with the client as a whole, in the worker's ticks.
+    due: Option<u32>,
 }
 
 impl Answer {
@@ -31,7 +36,15 @@ impl Answer {
             left: count,
             written: None,
             held: count,
+            due: None,
         })
+    }
+
+    /// When it has to be with the client as a whole: as `at` says of its bytes when it is
+    /// asked for the first time.
+    pub(super) fn due(&mut self, at: impl FnOnce(usize) -> u32) -> u32 {
+        let bytes = self.held * ID_BYTES;
+        *self.due.get_or_insert_with(|| at(bytes))
     }
 
     /// Takes some of its IDs or writes some, and says whether that was all.

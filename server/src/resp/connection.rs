@@ -2,7 +2,6 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 
-use super::clients::Client;
 use super::desk::Desk;
 use super::session::Session;
 use super::stream::Stream;
@@ -61,7 +60,6 @@ impl Scratch {
 pub(super) struct Connection {
     pub(super) stream: Stream,
     pub(super) session: Session,
-    pub(super) client: Client,
     pub(super) phase: Phase,
     /// Bytes that were read and not answered. Has memory only while there are any.
     input: Vec<u8>,
@@ -85,11 +83,10 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(stream: Stream, session: Session, client: Client) -> Self {
+    pub(super) fn new(stream: Stream, session: Session) -> Self {
         Self {
             stream,
             session,
-            client,
             phase: Phase::Serving,
             input: Vec::new(),
             needs_input: true,
@@ -111,6 +108,11 @@ impl Connection {
             && self.output.is_empty()
             && !self.session.is_answering()
             && !self.stream.is_handshaking()
+    }
+
+    /// Whether there are replies that the socket did not take.
+    pub(super) fn has_output(&self) -> bool {
+        !self.output.is_empty() || self.stream.holds_output()
     }
 
     /// One turn: writes what waits, reads once, answers what is due in a turn, writes once.
@@ -280,4 +282,62 @@ impl Connection {
 
 fn is_later(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Instant;
+
+    use super::super::clients::Client;
+    use super::super::desk::Common;
+    use super::super::tests::kit::{Everything, generator};
+    use super::*;
+    use crate::limits::Limits;
+    use crate::namespaces::Namespaces;
+
+    #[test]
+    fn replies_in_front_of_an_opening_go_on_being_sent() {
+        let namespaces = Arc::new(Namespaces::new(Box::new(|_| Ok(generator())), 2));
+        namespaces.open("made").unwrap();
+        let common = Arc::new(Common {
+            rights: Arc::new(Everything),
+            limits: Limits::default(),
+            started: Instant::now(),
+            counters: vec![Arc::default()],
+        });
+        let counters = Arc::clone(&common.counters[0]);
+        let mut desk = Desk::new(common, counters, namespaces);
+        let mut scratch = Scratch::new(4_096);
+        let (near, mut far) = mio::net::UnixStream::pair().unwrap();
+        // Little room, and most of it is taken.
+        let mut filled = 0;
+        let mut stream = Stream::Unix(near);
+        while let Ok(more) = stream.write(&[b'x'; 100]) {
+            filled += more;
+        }
+        let session = Session::new(1, String::new(), Client::User(None), 4_096);
+        let mut connection = Connection::new(stream, session);
+        let mut few = [0; 100];
+        far.read_exact(&mut few).unwrap();
+        far.write_all(b"LPOP made 2000\r\nINCR fresh\r\n").unwrap();
+        let wants = connection.turn(&mut desk, &mut scratch, false);
+        assert_eq!(wants, Wants::Namespace("fresh".to_owned()));
+        assert!(
+            connection.has_output(),
+            "so the loop reports that it can be written"
+        );
+        // It is written while it is parked.
+        let mut read = few.len();
+        let mut room = vec![0; 1 << 16];
+        while connection.has_output() {
+            read += far.read(&mut room).unwrap();
+            connection.turn(&mut desk, &mut scratch, false);
+        }
+        assert_eq!(connection.phase, Phase::Parked("fresh".to_owned()));
+        while let Ok(more) = far.read(&mut room) {
+            read += more;
+        }
+        assert!(read > filled + 2_000 * 20);
+    }
 }

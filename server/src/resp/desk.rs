@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use ringflake::{Id, TakeError};
 
+use super::clients::Client;
 use crate::access::{Rights, Role};
 use crate::front::{FrontCounters, add};
 use crate::limits::Limits;
@@ -18,8 +19,11 @@ const NAME_BYTES: usize = 255;
 /// IDs that are taken or written in one step. Some 50 KiB of replies.
 pub(super) const STEP: usize = 2_048;
 
-/// IDs that answers in steps may hold in each worker: 32 MiB, or one request's.
+/// IDs that answers in steps may hold in each worker: 32 MiB, or two requests'.
 const HELD: usize = 4 << 20;
+
+/// A token has no more bytes.
+const TOKEN_BYTES: usize = *crate::tokens::LENGTH.end();
 
 /// What all workers of a front share.
 pub(super) struct Common {
@@ -41,8 +45,9 @@ pub(super) struct Desk {
     /// The one that was asked for last.
     last: usize,
     ids: Box<[Id]>,
-    /// IDs that answers have or may take.
-    pub(super) held: usize,
+    /// IDs that answers have or may take, and how many of them are each client's.
+    held: usize,
+    held_by: HashMap<Client, usize>,
 }
 
 /// A namespace that a worker has met.
@@ -62,6 +67,8 @@ pub(super) enum Lookup<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum OpenFailure {
     Name,
+    /// It was not begun, and this does not begin it.
+    NotInUse,
     /// In the words of the error, which name nothing of the server's inside.
     Refused(String),
     /// The server's log has more.
@@ -85,7 +92,7 @@ impl From<&OpenError> for OpenFailure {
 impl OpenFailure {
     pub(super) const fn code(&self) -> &'static str {
         match self {
-            Self::Name | Self::Refused(_) => "ERR",
+            Self::Name | Self::NotInUse | Self::Refused(_) => "ERR",
             Self::Build | Self::Ends => "TRYAGAIN",
         }
     }
@@ -98,6 +105,9 @@ impl fmt::Display for OpenFailure {
                 f,
                 "a namespace's name has 1 to {NAME_BYTES} bytes and is UTF-8"
             ),
+            Self::NotInUse => {
+                f.write_str("no namespace of this name is in use: take an ID of it first")
+            }
             Self::Refused(why) => f.write_str(why),
             Self::Build => f.write_str(
                 "the namespace can't be opened at the moment, and the server's log says why: \
@@ -137,6 +147,7 @@ impl Desk {
             last: 0,
             ids: vec![Id::default(); STEP].into_boxed_slice(),
             held: 0,
+            held_by: HashMap::new(),
         }
     }
 
@@ -193,14 +204,28 @@ impl Desk {
         (&self.ids[..taken], error)
     }
 
-    /// Whether an answer may hold so many IDs.
-    pub(super) fn may_hold(&mut self, count: usize) -> bool {
-        let most = HELD.max(self.common.limits.count);
-        let fits = self.held + count <= most;
+    /// Whether an answer to this client may hold so many IDs; then they are set aside. One
+    /// client has half of what there is at most, so that others find room.
+    pub(super) fn may_hold(&mut self, client: Client, count: usize) -> bool {
+        let most = HELD.max(2 * self.common.limits.count);
+        let own = self.held_by.get(&client).copied().unwrap_or(0);
+        let fits = self.held + count <= most && own + count <= most / 2;
         if fits {
             self.held += count;
+            self.held_by.insert(client, own + count);
         }
         fits
+    }
+
+    /// Gives back what was set aside.
+    pub(super) fn release(&mut self, client: Client, count: usize) {
+        self.held -= count;
+        if let Some(own) = self.held_by.get_mut(&client) {
+            *own -= count;
+            if *own == 0 {
+                self.held_by.remove(&client);
+            }
+        }
     }
 
     /// Why a client with this token may not do that.
@@ -224,6 +249,10 @@ impl Desk {
 
     /// Whether a client with this token may do anything at all.
     pub(super) fn knows(&self, token: Option<&[u8]>) -> bool {
+        // It is kept for as long as its connection, so it has a limit.
+        if token.is_some_and(|token| token.len() > TOKEN_BYTES) {
+            return false;
+        }
         let rights = &self.common.rights;
         Role::ALL.into_iter().any(|role| rights.allows(role, token))
     }

@@ -21,6 +21,8 @@ pub(super) struct Accepted {
 /// What a worker is sent.
 pub(super) enum Message {
     Accepted(Box<Accepted>),
+    /// There are no more of those.
+    AllAccepted,
     /// A namespace is open, or why it is not.
     Opened {
         slot: usize,

@@ -1,6 +1,7 @@
 //! What is known of a client from one request to the next.
 
 use super::answer::Answer;
+use super::clients::Client;
 use super::decode::Decoder;
 use super::desk::{Desk, Lookup, Met, OpenFailure};
 use super::reply::Protocol;
@@ -10,6 +11,7 @@ use super::reply::Protocol;
 pub(super) struct Session {
     pub(super) number: u64,
     pub(super) peer: String,
+    pub(super) client: Client,
     pub(super) protocol: Protocol,
     pub(super) token: Option<Box<[u8]>>,
     pub(super) name: String,
@@ -21,10 +23,11 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(number: u64, peer: String, request_bytes: usize) -> Self {
+    pub(super) fn new(number: u64, peer: String, client: Client, request_bytes: usize) -> Self {
         Self {
             number,
             peer,
+            client,
             protocol: Protocol::default(),
             token: None,
             name: String::new(),
@@ -48,7 +51,7 @@ impl Session {
     /// Gives up what is set aside for it. What was taken for it is lost.
     pub(super) fn end(&mut self, desk: &mut Desk) {
         if let Some(answer) = self.answer.take() {
-            desk.held -= answer.held;
+            desk.release(self.client, answer.held);
         }
     }
 
@@ -61,6 +64,15 @@ impl Session {
                 Some((_, failure)) => Err(Missing::Failed(failure)),
                 None => Err(Missing::Open(name.to_owned())),
             },
+        }
+    }
+
+    /// The namespace of a request that begins none.
+    pub(super) fn find_made(&self, name: &[u8], desk: &mut Desk) -> Result<Met, OpenFailure> {
+        match desk.find(name) {
+            Lookup::Made(namespace) => Ok(namespace),
+            Lookup::Impossible(failure) => Err(failure),
+            Lookup::Unknown(_) => Err(OpenFailure::NotInUse),
         }
     }
 }

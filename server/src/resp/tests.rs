@@ -149,6 +149,34 @@ fn half_a_request_ends_at_its_deadline() {
 }
 
 #[test]
+fn a_silence_is_not_counted_to_the_request_after_it() {
+    let limits = Limits {
+        request_time: Duration::from_secs(2),
+        ..Limits::default()
+    };
+    let setup = Setup::new().workers(1).limits(limits).start();
+    let [mut half, mut fresh, mut other] = [(); 3].map(|()| setup.connect(true));
+    for client in [&mut half, &mut fresh, &mut other] {
+        client.send(&incr("orders"));
+        integers(&client.replies(1));
+    }
+    std::thread::sleep(Duration::from_millis(2_100));
+    let request = incr("orders");
+    half.send(&request[..10]);
+    for _ in 0..3 {
+        // Turns of the event loop, which has the half meanwhile.
+        other.send(&incr("orders"));
+        integers(&other.replies(1));
+    }
+    half.send(&request[10..]);
+    integers(&half.replies(1));
+    // As is one that waits for its namespace.
+    fresh.send(&incr("fresh"));
+    integers(&fresh.replies(1));
+    assert!(setup.end());
+}
+
+#[test]
 fn a_silent_client_ends_at_its_deadline() {
     let limits = Limits {
         idle_time: Duration::from_millis(100),

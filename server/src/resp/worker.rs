@@ -18,7 +18,7 @@ use super::opener::Order;
 use super::session::Session;
 use crate::drain::Drain;
 use crate::front::{FrontCounters, add};
-use crate::limits::Limits;
+use crate::limits::{LEAST_BYTES_PER_SECOND, Limits};
 
 /// The tokens of everything that is no connection.
 pub(super) const WAKER: Token = Token(usize::MAX);
@@ -69,6 +69,8 @@ struct Loop {
     slots: Slots,
     scratch: Scratch,
     drains: bool,
+    /// No connection comes any more from the worker that accepts them.
+    has_all: bool,
     /// Which worker the next connection is for.
     next: usize,
     started: Instant,
@@ -91,6 +93,7 @@ impl Worker {
                 ..Slots::default()
             },
             drains: false,
+            has_all: false,
             next: 0,
             started: Instant::now(),
             now: 0,
@@ -105,6 +108,11 @@ fn ticks(time: Duration) -> u32 {
     let ticks = time.as_millis().div_ceil(TICK.as_millis());
     // Some six years at most.
     u32::try_from(ticks).unwrap_or(NEVER).min(NEVER / 2)
+}
+
+/// As long as a client may need to read so many bytes.
+fn reading_ticks(bytes: usize) -> u32 {
+    ticks(Duration::from_secs(bytes as u64 / LEAST_BYTES_PER_SECOND))
 }
 
 impl Loop {
@@ -166,6 +174,7 @@ impl Loop {
         for message in self.worker.inboxes[self.worker.index].take() {
             match message {
                 Message::Accepted(accepted) => self.insert(*accepted),
+                Message::AllAccepted => self.has_all = true,
                 Message::Opened {
                     slot,
                     session,
@@ -176,7 +185,12 @@ impl Loop {
         }
         if self.worker.drain.has_begun() && !self.drains {
             self.drains = true;
-            self.worker.acceptor = None;
+            if self.worker.acceptor.take().is_some() {
+                // After all that were accepted, so none of them is left in an inbox.
+                for inbox in self.worker.inboxes.iter() {
+                    inbox.send(Message::AllAccepted);
+                }
+            }
             for slot in 0..self.slots.connections.len() {
                 if let Some(connection) = self.slots.get(slot) {
                     // What has come and was not read is answered, too.
@@ -190,7 +204,8 @@ impl Loop {
     /// Whether there is nothing more to do, ever.
     fn ends(&mut self) -> bool {
         // Pairs with the `Release` in `Front::join`, after which this loop is woken.
-        self.worker.aborts.load(Ordering::Acquire) || self.drains && self.slots.are_empty()
+        self.worker.aborts.load(Ordering::Acquire)
+            || self.drains && self.has_all && self.slots.are_empty()
     }
 
     fn accept(&mut self) {
@@ -230,8 +245,8 @@ impl Loop {
             add(&self.worker.counters.closed, 1);
             return;
         }
-        let session = Session::new(number, peer, self.worker.limits.request_bytes);
-        let mut connection = Box::new(Connection::new(stream, session, client));
+        let session = Session::new(number, peer, client, self.worker.limits.request_bytes);
+        let mut connection = Box::new(Connection::new(stream, session));
         // The event loop reports what there is to read.
         connection.is_readable = self.drains;
         connection.since = self.now;
@@ -250,8 +265,11 @@ impl Loop {
             return;
         };
         connection.is_queued = false;
+        let was_idle = connection.is_idle();
         let wants = connection.turn(&mut self.worker.desk, &mut self.scratch, self.drains);
-        if std::mem::take(&mut connection.has_moved) {
+        // The time of a request begins with its first byte, not with the silence before it.
+        let begins = was_idle && !connection.is_idle();
+        if std::mem::take(&mut connection.has_moved) || begins {
             connection.since = self.now;
         }
         let ticks = match connection.phase {
@@ -259,8 +277,13 @@ impl Loop {
             Phase::Serving if connection.is_idle() => self.idle_ticks,
             _ => self.request_ticks,
         };
-        let deadline = connection.since.saturating_add(ticks);
-        let reports = matches!(wants, Wants::Write);
+        let mut deadline = connection.since.saturating_add(ticks);
+        if let Some(answer) = &mut connection.session.answer {
+            // However it is read, bit by bit or not at all.
+            let now = self.now.saturating_add(self.request_ticks);
+            deadline = deadline.min(answer.due(|bytes| now.saturating_add(reading_ticks(bytes))));
+        }
+        let reports = connection.has_output();
         if connection.reports_writable != reports && wants != Wants::Close {
             let interest = if reports {
                 Interest::READABLE | Interest::WRITABLE
@@ -310,6 +333,9 @@ impl Loop {
         if let Some(failure) = failure {
             connection.session.open_failed(name, failure);
         }
+        // The deadline at which it was parked may be over before its turn.
+        let deadline = self.now.saturating_add(self.request_ticks);
+        self.slots.set_deadline(slot, deadline);
         self.slots.queue(slot);
     }
 
@@ -329,8 +355,6 @@ impl Loop {
                 // Its client waits for an answer, and may have one.
                 Phase::Parked(name) => {
                     let (session, name) = (connection.session.number, name.clone());
-                    self.slots
-                        .set_deadline(slot, self.now.saturating_add(self.request_ticks));
                     self.unpark(slot, session, name, Some(OpenFailure::Build));
                 }
                 _ => self.close(slot),
@@ -351,7 +375,7 @@ impl Loop {
             .deregister(&mut connection.stream);
         self.slots.deadlines[slot] = NEVER;
         self.slots.free.push(slot);
-        self.worker.clients.leave(connection.client);
+        self.worker.clients.leave(connection.session.client);
         add(&self.worker.counters.closed, 1);
     }
 }

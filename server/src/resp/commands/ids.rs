@@ -67,7 +67,7 @@ fn take_many(call: Call<'_, '_>, name: &[u8], count: &[u8], form: Form) -> Flow 
         }
     };
     if count > STEP {
-        if desk.may_hold(count) {
+        if desk.may_hold(session.client, count) {
             return Flow::Answer(Answer::new(namespace, form, count));
         }
         replies.error(
@@ -114,10 +114,10 @@ pub(super) fn inspect(call: Call<'_, '_>) -> Flow {
         replies,
         ..
     } = call;
-    let namespace = match session.find(name, desk) {
+    // A look does not begin a namespace.
+    let namespace = match session.find_made(name, desk) {
         Ok(namespace) => namespace,
-        Err(Missing::Open(name)) => return Flow::Open(name),
-        Err(Missing::Failed(failure)) => {
+        Err(failure) => {
             replies.error(failure.code(), &failure);
             return Flow::Done;
         }

@@ -10,7 +10,6 @@ use crate::front::FrontCounters;
 use crate::namespaces::Namespace;
 use crate::resp::desk::Desk;
 use crate::resp::reply::Replies;
-use crate::resp::session::Missing;
 
 pub(super) fn help(call: Call<'_, '_>) -> Flow {
     let lines = call
@@ -189,10 +188,9 @@ pub(super) fn stats(call: Call<'_, '_>) -> Flow {
                 figures(namespace, call.replies);
             }
         }
-        [name] => match call.session.find(name, call.desk) {
+        [name] => match call.session.find_made(name, call.desk) {
             Ok(namespace) => figures(call.desk.namespace(namespace), call.replies),
-            Err(Missing::Open(name)) => return Flow::Open(name),
-            Err(Missing::Failed(failure)) => call.replies.error(failure.code(), &failure),
+            Err(failure) => call.replies.error(failure.code(), &failure),
         },
         _ => return call.refuse("wrong number of arguments for 'ringflake.stats' command"),
     }

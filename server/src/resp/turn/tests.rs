@@ -9,8 +9,12 @@ use super::*;
 use crate::access::Rights;
 use crate::limits::Limits;
 use crate::namespaces::Namespaces;
+use crate::resp::clients::Client;
 use crate::resp::desk::{Common, STEP};
 use crate::resp::tests::kit::{ByName, Everything, generator};
+
+const ME: Client = Client::User(Some(1));
+const OTHER: Client = Client::User(Some(2));
 
 /// A session without a socket.
 struct Bench {
@@ -34,7 +38,7 @@ impl Bench {
         });
         let counters = Arc::clone(&common.counters[0]);
         Self {
-            session: Session::new(7, "192.0.2.1:5".to_owned(), 4_096),
+            session: Session::new(7, "192.0.2.1:5".to_owned(), ME, 4_096),
             desk: Desk::new(common, counters, Arc::clone(&namespaces)),
             namespaces,
             opened: Vec::new(),
@@ -216,14 +220,18 @@ fn a_long_reply_comes_in_steps_and_is_whole() {
     ids.sort();
     ids.dedup();
     assert_eq!(ids.len(), 10_000);
-    assert_eq!(bench.desk.held, 0);
+    assert!(
+        bench.desk.may_hold(ME, 2 << 20),
+        "nothing is set aside any more"
+    );
 }
 
 #[test]
 fn ids_that_are_on_their_way_have_a_limit() {
     let mut bench = Bench::new(Everything);
     bench.line("INCR ns");
-    assert!(bench.desk.may_hold((4 << 20) - 5_000));
+    assert!(bench.desk.may_hold(OTHER, 2 << 20));
+    assert!(bench.desk.may_hold(ME, (2 << 20) - 5_000));
     assert!(bench.error("LPOP ns 5001").starts_with("TRYAGAIN "));
     assert_eq!(texts(&bench.line("LPOP ns 5000")).len(), 5_000);
     // One that is given up makes room as well.
@@ -233,7 +241,76 @@ fn ids_that_are_on_their_way_have_a_limit() {
         .turn(b"LPOP ns 5000\r\n", &mut bench.desk, &mut output);
     assert!(bench.session.is_answering());
     bench.session.end(&mut bench.desk);
-    assert_eq!(bench.desk.held, (4 << 20) - 5_000);
+    assert!(!bench.desk.may_hold(ME, 5_001));
+    assert!(bench.desk.may_hold(ME, 5_000));
+}
+
+#[test]
+fn one_client_has_half_of_what_may_be_on_its_way() {
+    let mut bench = Bench::new(Everything);
+    bench.line("INCR ns");
+    assert!(bench.desk.may_hold(OTHER, 2 << 20));
+    assert!(!bench.desk.may_hold(OTHER, 1));
+    assert_eq!(
+        texts(&bench.line("LPOP ns 5000")).len(),
+        5_000,
+        "not its half"
+    );
+    bench.desk.release(OTHER, 1);
+    assert!(!bench.desk.may_hold(OTHER, 2));
+    assert!(bench.desk.may_hold(OTHER, 1));
+}
+
+#[test]
+fn a_long_reply_has_one_deadline_for_all_of_its_steps() {
+    let mut bench = Bench::new(Everything);
+    bench.line("INCR ns");
+    let mut sent = 0;
+    let mut turn = |bench: &mut Bench, input: &[u8]| {
+        let mut output = Vec::new();
+        bench.session.turn(input, &mut bench.desk, &mut output);
+        sent += output.len();
+        let answer = bench.session.answer.as_mut();
+        answer.map(|answer| answer.due(|bytes| bytes as u32))
+    };
+    let first = turn(&mut bench, b"LPOP ns 10000\r\n").unwrap();
+    for _ in 0..3 {
+        turn(&mut bench, b"");
+        let later = bench.session.answer.as_mut().unwrap().due(|_| u32::MAX);
+        assert_eq!(later, first);
+    }
+    while turn(&mut bench, b"").is_some() {}
+    let other = turn(&mut bench, b"LPOP ns 5000\r\n").unwrap();
+    assert_eq!(other, first / 2, "it has its own");
+    assert!((sent..2 * sent).contains(&(first as usize)), "{first}");
+}
+
+#[test]
+fn a_look_begins_no_namespace() {
+    let mut bench = Bench::new(Everything);
+    for line in ["RINGFLAKE.INSPECT never 5", "RINGFLAKE.STATS never"] {
+        let error = bench.error(line);
+        assert!(
+            error.starts_with("ERR no namespace of this name is in use"),
+            "{error}"
+        );
+    }
+    assert!(bench.opened.is_empty());
+}
+
+#[test]
+fn a_token_that_is_too_long_to_be_one_is_wrong() {
+    let mut bench = Bench::new(Everything);
+    let longest = "t".repeat(512);
+    for line in [
+        format!("AUTH {longest}t"),
+        format!("HELLO 3 AUTH u {longest}t"),
+    ] {
+        assert!(bench.error(&line).starts_with("WRONGPASS "));
+        assert_eq!(bench.session.token, None);
+    }
+    bench.line(&format!("AUTH {longest}"));
+    assert_eq!(bench.session.token.as_deref(), Some(longest.as_bytes()));
 }
 
 #[test]
