@@ -383,6 +383,7 @@ impl Manager {
                 })
                 .collect(),
             target: self.width.target,
+            lease_duration: self.plan.lease_duration,
             reach: self.reach,
             expired_since_unix_ms: self.expired_since_unix_ms,
             counts: self.tally.counts,

@@ -72,6 +72,8 @@ metrics! {
         "Blocks of nodes that are leased from the store, by state.",
     LEASE_BLOCKS_TARGET Gauge Count "ringflake_lease_blocks_target"
         "Blocks that are wanted.",
+    LEASE_DURATION Gauge Seconds "ringflake_lease_duration_seconds"
+        "How far ahead of the clock renewals ask for.",
     LEASE_STORE_FAILING Gauge Seconds "ringflake_lease_store_failing_seconds"
         "For how long requests to the store have failed; 0 while they succeed.",
     LEASE_RENEWALS Counter Count "ringflake_lease_renewals_total"

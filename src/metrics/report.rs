@@ -90,6 +90,7 @@ impl Report<'_> {
             self.set(&metric::LEASE_BLOCKS, &[label], count as f64);
         }
         self.gauge(&metric::LEASE_BLOCKS_TARGET, lease.target.into());
+        self.seconds(&metric::LEASE_DURATION, lease.lease_duration);
         let since = lease.health.failing_since_unix_ms;
         // A clock that was set back meanwhile makes it 0, as if it had begun now.
         let failing_ms = since.map_or(0, |since| now_unix_ms.saturating_sub(since));

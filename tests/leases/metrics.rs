@@ -217,6 +217,7 @@ fn each_metric_has_the_value_of_the_figures() {
     is("ringflake_lease_blocks{state=\"draining\"}", 1.0);
     is("ringflake_lease_blocks{state=\"lapsing\"}", 0.0);
     is("ringflake_lease_blocks_target", f64::from(status.target));
+    is("ringflake_lease_duration_seconds", 600.0);
     is("ringflake_lease_store_failing_seconds", 0.0);
     let renewed = status.counts.renewals.renewed;
     is(
@@ -428,6 +429,7 @@ fn a_lease_that_was_given_has_no_metrics_of_a_store() {
     let series = published.publish().series().join("\n");
     for missing in [
         "lease_blocks",
+        "lease_duration",
         "renew",
         "fenced",
         "history",

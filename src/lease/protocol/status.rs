@@ -21,6 +21,8 @@ pub struct LeaseStatus {
     /// How many blocks are wanted at present. Fewer that are
     /// [`Held`](GrantState::Held) mean that more are asked for.
     pub target: u32,
+    /// The plan's: how far ahead of the clock each renewal asks for.
+    pub lease_duration: Duration,
     /// How far ahead of the clock the last positive reply carried, at most the
     /// plan's lease duration. Persistently less means that the store's horizon is shorter
     /// than the lease duration, or that the clocks are apart.
@@ -121,6 +123,7 @@ mod tests {
                 state: GrantState::Draining,
             }],
             target: 2,
+            lease_duration: Duration::from_secs(2),
             reach: Duration::from_millis(1_500),
             expired_since_unix_ms: None,
             counts: LeaseCounts::default(),
@@ -138,6 +141,7 @@ mod tests {
         let mut expected = json!({
             "grants": [{"grant": grant, "state": "draining"}],
             "target": 2,
+            "lease_duration": {"secs": 2, "nanos": 0},
             "reach": {"secs": 1, "nanos": 500_000_000},
             "expired_since_unix_ms": null,
             "counts": {
