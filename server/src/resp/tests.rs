@@ -1,6 +1,7 @@
 //! The front with sockets, and what its tests share.
 
 pub(super) mod kit;
+mod tls;
 
 use std::collections::HashSet;
 use std::io::{Read as _, Write as _};

@@ -51,6 +51,8 @@ struct Run {
     name: (usize, usize),
     form: Form,
     count: usize,
+    /// The last of them in the input.
+    last: (usize, usize),
 }
 
 impl Session {
@@ -93,6 +95,15 @@ impl Session {
             }
             budget -= 1;
             let rest = &input[at..];
+            // A pipeline is often one request again and again, and is decoded once then.
+            if let Some(run) = &mut run
+                && let last = &input[run.last.0..run.last.1]
+                && rest.starts_with(last)
+            {
+                run.count += 1;
+                at += last.len();
+                continue;
+            }
             match self.decoder.decode(rest) {
                 Ok(Decoded::Request(arguments, used)) => {
                     let plain = plain_take(&arguments, rest);
@@ -103,6 +114,7 @@ impl Session {
                             && input[run.name.0..run.name.1] == input[name.0..name.1]
                         {
                             run.count += 1;
+                            run.last = (at, at + used);
                             at += used;
                             continue;
                         }
@@ -114,6 +126,7 @@ impl Session {
                             name,
                             form,
                             count: 1,
+                            last: (at, at + used),
                         });
                         at += used;
                         continue;

@@ -8,9 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwap;
 use redis_protocol::resp2::decode::decode;
 use redis_protocol::resp2::types::OwnedFrame;
 use ringflake::{CachedGenerator, Layout, StaticLease};
+use rustls::crypto::ring::default_provider;
+use rustls::pki_types::CertificateDer;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, StreamOwned};
 
 use crate::access::{Rights, Role};
 use crate::drain::Drain;
@@ -18,7 +22,7 @@ use crate::front::FrontCounters;
 use crate::limits::Limits;
 use crate::listener::Listener;
 use crate::namespaces::{Namespaces, OpenError};
-use crate::resp::{Front, Options};
+use crate::resp::{Front, Options, Tls};
 
 /// Far longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -56,6 +60,7 @@ impl Rights for ByName {
 pub(super) struct Setup {
     limits: Limits,
     workers: usize,
+    tls: Option<(Tls, CertificateDer<'static>)>,
 }
 
 impl Setup {
@@ -63,7 +68,23 @@ impl Setup {
         Self {
             limits: Limits::default(),
             workers: 2,
+            tls: None,
         }
+    }
+
+    /// TLS on TCP, with a certificate of its own.
+    pub(super) fn tls(mut self) -> Self {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let certificate = made.cert.der().clone();
+        let key = made.signing_key.serialize_der().try_into().unwrap();
+        let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.clone()], key)
+            .unwrap();
+        self.tls = Some((Arc::new(ArcSwap::from_pointee(config)), certificate));
+        self
     }
 
     pub(super) fn limits(mut self, limits: Limits) -> Self {
@@ -92,11 +113,12 @@ impl Setup {
         let address = tcp.local_addr().unwrap();
         let unix = UnixListener::bind(&path).unwrap();
         let drain = Drain::default();
+        let (tls, certificate) = self.tls.unzip();
         let front = Front::start(Options {
             listeners: vec![Listener::Tcp(tcp), Listener::Unix(unix)],
             namespaces: Arc::clone(&namespaces),
             rights: Arc::new(Everything),
-            tls: None,
+            tls,
             limits: self.limits,
             workers: self.workers,
             drain: drain.clone(),
@@ -107,6 +129,7 @@ impl Setup {
             drain,
             address,
             path,
+            certificate,
             fails,
             _directory: directory,
         }
@@ -119,6 +142,7 @@ pub(super) struct Running {
     pub(super) drain: Drain,
     address: SocketAddr,
     path: PathBuf,
+    certificate: Option<CertificateDer<'static>>,
     fails: Arc<AtomicBool>,
     _directory: tempfile::TempDir,
 }
@@ -143,11 +167,24 @@ impl Running {
             stream.set_read_timeout(Some(PATIENCE)).unwrap();
             Stream::Unix(stream)
         };
-        Client {
-            stream,
-            input: Vec::new(),
-            at: 0,
-        }
+        Client::new(stream)
+    }
+
+    /// A client of [`Setup::tls`].
+    pub(super) fn connect_tls(&self) -> Client {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.certificate.clone().unwrap()).unwrap();
+        let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let name = "localhost".try_into().unwrap();
+        let session = ClientConnection::new(Arc::new(config), name).unwrap();
+        let Stream::Tcp(socket) = self.connect(true).stream else {
+            unreachable!("it is TCP");
+        };
+        Client::new(Stream::Tls(Box::new(StreamOwned::new(session, socket))))
     }
 
     pub(super) fn fail_builds(&self, fails: bool) {
@@ -184,6 +221,8 @@ impl Running {
 pub(super) enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
+    /// What is written at once is a record of its own.
+    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
 }
 
 impl Read for Stream {
@@ -191,6 +230,7 @@ impl Read for Stream {
         match self {
             Self::Tcp(stream) => stream.read(into),
             Self::Unix(stream) => stream.read(into),
+            Self::Tls(stream) => stream.read(into),
         }
     }
 }
@@ -200,11 +240,15 @@ impl Write for Stream {
         match self {
             Self::Tcp(stream) => stream.write(bytes),
             Self::Unix(stream) => stream.write(bytes),
+            Self::Tls(stream) => stream.write(bytes),
         }
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
+        match self {
+            Self::Tls(stream) => stream.flush(),
+            Self::Tcp(_) | Self::Unix(_) => Ok(()),
+        }
     }
 }
 
@@ -216,14 +260,24 @@ pub(super) struct Client {
 }
 
 impl Client {
+    fn new(stream: Stream) -> Self {
+        Self {
+            stream,
+            input: Vec::new(),
+            at: 0,
+        }
+    }
+
     pub(super) fn send(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).unwrap();
+        self.stream.flush().unwrap();
     }
 
     pub(super) fn end_output(&self) {
         let _ = match &self.stream {
             Stream::Tcp(stream) => stream.shutdown(Shutdown::Write),
             Stream::Unix(stream) => stream.shutdown(Shutdown::Write),
+            Stream::Tls(stream) => stream.sock.shutdown(Shutdown::Write),
         };
     }
 

@@ -193,6 +193,18 @@ fn a_pipeline_of_takes_is_one_batch() {
 }
 
 #[test]
+fn a_request_behind_an_empty_line_is_decoded_anew() {
+    let mut bench = Bench::new(Everything);
+    // The bytes before the second one are an end of the first, with the empty line.
+    let replies = bench.lines("INCR ns\n\nCR ns\n");
+    assert!(matches!(replies[0], OwnedFrame::Integer(_)), "{replies:?}");
+    let OwnedFrame::Error(error) = &replies[1] else {
+        panic!("{replies:?}")
+    };
+    assert!(error.contains("unknown command 'CR'"), "{error}");
+}
+
+#[test]
 fn a_turn_ends_at_its_budget() {
     let mut bench = Bench::new(Everything);
     let many = "PING\r\n".repeat(3 * REQUESTS);

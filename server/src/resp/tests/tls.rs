@@ -1,0 +1,80 @@
+//! TLS on the TCP socket.
+
+use std::collections::HashSet;
+use std::io::Write as _;
+
+use redis_protocol::resp2::types::OwnedFrame;
+
+use super::integers;
+use super::kit::{Setup, incr, request};
+
+#[test]
+fn requests_may_be_cut_by_records_anywhere() {
+    let setup = Setup::new().tls().start();
+    let mut client = setup.connect_tls();
+    let mut ids = Vec::new();
+    // A byte a record, some bytes, and a pipeline of several records.
+    for (requests, bytes) in [(3, 1), (50, 7), (2_000, 100_000)] {
+        for piece in incr("orders").repeat(requests).chunks(bytes) {
+            client.send(piece);
+        }
+        ids.extend(integers(&client.replies(requests)));
+    }
+    let distinct: HashSet<_> = ids.iter().collect();
+    assert_eq!((ids.len(), distinct.len()), (2_053, 2_053));
+    assert!(setup.end());
+}
+
+#[test]
+fn a_reply_of_many_records_is_whole() {
+    let setup = Setup::new().tls().start();
+    let mut client = setup.connect_tls();
+    // Several times what the sockets have room for, and asked for before any of it is read.
+    client.send(&request(&["LPOP", "orders", "200000"]).repeat(4));
+    client.send(&request(&["ECHO", "end"]));
+    let mut seen = HashSet::new();
+    for reply in client.replies(4) {
+        let OwnedFrame::Array(ids) = reply else {
+            panic!("{reply:?}")
+        };
+        assert!(!ids.is_empty());
+        for id in ids {
+            let OwnedFrame::BulkString(id) = id else {
+                panic!("{id:?}")
+            };
+            assert!(seen.insert(id));
+        }
+    }
+    assert_eq!(client.replies(1), [OwnedFrame::BulkString(b"end".to_vec())]);
+    assert!(setup.end());
+}
+
+#[test]
+fn a_connection_ends_with_the_goodbye_of_tls() {
+    let setup = Setup::new().tls().start();
+    let mut client = setup.connect_tls();
+    client.send(&request(&["QUIT"]));
+    // Without it the end of file would be an error, as anybody on the way can cause one.
+    assert_eq!(client.read_to_end(), b"+OK\r\n");
+    assert!(setup.end());
+}
+
+#[test]
+fn without_tls_there_is_no_reply_where_it_is_due() {
+    let setup = Setup::new().tls().start();
+    let mut plain = setup.connect(true);
+    // Long enough for a header of TLS, which it is not.
+    plain.send(&incr("orders"));
+    plain.end_output();
+    let end = plain.read_to_end();
+    assert!(!end.starts_with(b":"), "{}", end.escape_ascii());
+    assert_eq!(setup.counts().requests, 0);
+    // One whose handshake goes on until the drain stops nobody.
+    let mut silent = setup.connect(true);
+    silent.stream.write_all(&[22, 3, 1]).unwrap();
+    // On the Unix socket there is none.
+    let mut local = setup.connect(false);
+    local.send(&incr("orders"));
+    integers(&local.replies(1));
+    assert!(setup.end());
+}
