@@ -11,7 +11,7 @@
 #
 #     benches/serve.sh [ROUNDS]
 #
-# Medians of all rounds, of which each takes some 40 seconds. RINGFLAKE and LOADER name
+# Medians of all rounds, of which each takes some 20 seconds. RINGFLAKE and LOADER name
 # binaries that are there already.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -51,8 +51,8 @@ start() {
 }
 start ringflake "$RINGFLAKE" serve --best-effort --data-dir "$work/data" --http off \
     --resp "127.0.0.1:${port[ringflake]}" --resp-unix "$work/ringflake"
-start redis redis-server --port "${port[redis]}" --unixsocket "$work/redis" --save '' \
-    --appendonly no --dir "$work"
+start redis redis-server --bind 127.0.0.1 --port "${port[redis]}" \
+    --unixsocket "$work/redis" --save '' --appendonly no --dir "$work"
 start null "$LOADER" null "127.0.0.1:${port[null]}" "$work/null"
 for server in "${servers[@]}"; do
     for _ in $(seq 100); do

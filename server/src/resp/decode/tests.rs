@@ -176,6 +176,23 @@ fn a_request_is_no_longer_than_the_limit() {
 }
 
 #[test]
+fn a_line_is_no_longer_than_the_limit() {
+    let of = |length: usize| {
+        let line = [vec![b'x'; length - 2], b"\r\n".to_vec()].concat();
+        decode_all(&line).malformed
+    };
+    assert_eq!(of(MOST), None);
+    assert_eq!(of(MOST + 1), Some(Malformed::TooLong { most: MOST }));
+}
+
+#[test]
+fn an_array_has_no_more_strings_than_fit() {
+    let of = |length: usize| Decoder::new(MOST).decode(format!("*{length}\r\n").as_bytes());
+    assert_eq!(of(MOST / 5), Ok(Decoded::Part));
+    assert_eq!(of(MOST / 5 + 1), Err(Malformed::TooLong { most: MOST }));
+}
+
+#[test]
 fn more_arguments_than_are_kept_are_counted() {
     let arguments = vec![b"x".to_vec(); KEPT + 5];
     let outcome = decode_all(&encode_request(&arguments));
