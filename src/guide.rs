@@ -6,6 +6,7 @@
 //! | choose the shape, type and text of an ID | [`keys`] |
 //! | write async code | [`async_code`] |
 //! | monitor generators and their leases | [`metrics`] |
+//! | run the server, `ringflake serve`, or write a client of it | [`serve`] |
 //!
 //! More pages are beside what they are about: [leases](crate::lease::guide), and
 //! [the size of a ring](crate::plan::guide).
@@ -21,3 +22,5 @@ pub mod async_code {}
 
 #[doc = include_str!("guide/metrics.md")]
 pub mod metrics {}
+
+pub mod serve;
