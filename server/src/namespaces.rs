@@ -66,6 +66,8 @@ pub enum OpenError {
     Stopping,
     /// It is no name of a namespace.
     Name(NamespaceError),
+    /// The data directory keeps such names for itself, or it is too long there.
+    LocalName(Arc<LocalError>),
     /// Its generator was refused.
     Build(Arc<BuildError>),
     /// Its store can't be opened.
@@ -85,7 +87,12 @@ pub enum OpenError {
 
 impl From<BuildError> for OpenError {
     fn from(error: BuildError) -> Self {
-        Self::Build(Arc::new(error))
+        match error {
+            BuildError::Local(
+                error @ (LocalError::ReservedName { .. } | LocalError::NameLength { .. }),
+            ) => Self::LocalName(Arc::new(error)),
+            error => Self::Build(Arc::new(error)),
+        }
     }
 }
 
@@ -106,7 +113,7 @@ impl fmt::Display for OpenError {
             Self::Build(error) => error.fmt(f),
             Self::Store(error) => error.fmt(f),
             Self::Secret(error) => error.fmt(f),
-            Self::Local(error) => error.fmt(f),
+            Self::LocalName(error) | Self::Local(error) => error.fmt(f),
             Self::UrlFile { path, .. } => write!(f, "{} can't be read", path.display()),
         }
     }
@@ -119,7 +126,7 @@ impl std::error::Error for OpenError {
             Self::Build(error) => error.source(),
             Self::Store(error) => error.source(),
             Self::Secret(error) => error.source(),
-            Self::Local(error) => error.source(),
+            Self::LocalName(error) | Self::Local(error) => error.source(),
             Self::UrlFile { source, .. } => Some(source),
             Self::Unknown | Self::TooMany { .. } | Self::Stopping => None,
         }
@@ -190,7 +197,7 @@ impl Namespaces {
         making.slots.remove(name);
         let generator = built.inspect_err(|error| match error {
             // Any client can cause these.
-            OpenError::Unknown | OpenError::Name(_) => {
+            OpenError::Unknown | OpenError::Name(_) | OpenError::LocalName(_) => {
                 tracing::debug!(namespace = name, %error, "no such namespace");
             }
             error => tracing::warn!(namespace = name, %error, "a namespace could not be opened"),

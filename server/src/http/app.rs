@@ -96,7 +96,7 @@ fn cannot_open(why: &str) -> Problem {
 pub(super) fn refused(error: &OpenError) -> Problem {
     match error {
         OpenError::Unknown => Problem::new(Kind::UNKNOWN_NAMESPACE, error.to_string()),
-        OpenError::Name(_) => Problem::invalid(error.to_string()),
+        OpenError::Name(_) | OpenError::LocalName(_) => Problem::invalid(error.to_string()),
         OpenError::TooMany { .. } => Problem::new(Kind::TOO_MANY_NAMESPACES, error.to_string()),
         OpenError::Stopping => Problem::new(Kind::BUSY, error.to_string()).retry_after(SOON),
         // The rest names files and servers, which are not the client's business. It is logged.

@@ -80,9 +80,10 @@ pub(super) enum OpenFailure {
 impl From<&OpenError> for OpenFailure {
     fn from(error: &OpenError) -> Self {
         match error {
-            OpenError::Unknown | OpenError::TooMany { .. } | OpenError::Name(_) => {
-                Self::Refused(error.to_string())
-            }
+            OpenError::Unknown
+            | OpenError::TooMany { .. }
+            | OpenError::Name(_)
+            | OpenError::LocalName(_) => Self::Refused(error.to_string()),
             OpenError::Stopping => Self::Ends,
             _ => Self::Build,
         }
