@@ -216,6 +216,10 @@ impl Config {
             ("data-dir", self.data_dir != other.data_dir),
             ("on-demand", self.on_demand != other.on_demand),
             ("best-effort", self.best_effort != other.best_effort),
+            (
+                "open-to-the-network-without-tokens-or-tls",
+                self.open != other.open,
+            ),
             ("resp", self.resp != other.resp),
             ("http", self.http != other.http),
             ("tls", self.tls.is_some() != other.tls.is_some()),

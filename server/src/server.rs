@@ -329,10 +329,16 @@ impl Server {
     /// # Errors
     /// [`ConfigError`].
     pub fn reload(&self, config: &Config) -> Result<Vec<&'static str>, ConfigError> {
-        let rights = Access::read(&config.tokens, self.is_local, self.config.open)?;
+        // The sockets stay as they are, so what protects them is checked as it will be.
+        let effective = Config {
+            open: self.config.open,
+            tls: self.config.tls.clone(),
+            ..config.clone()
+        };
+        let rights = Access::read(&effective.tokens, self.is_local, effective.open)?;
         for (_, address) in &self.addresses {
             if let Address::Tcp(address) = address {
-                config.check_exposure(*address)?;
+                effective.check_exposure(*address)?;
             }
         }
         let loaded = match (&self.tls, &config.tls) {

@@ -189,6 +189,36 @@ fn a_certificate_is_changed_while_connections_go_on() {
 }
 
 #[test]
+fn a_reload_is_checked_against_the_sockets_that_stay() {
+    const OPEN: &str = "open-to-the-network-without-tokens-or-tls";
+    let home = Home::new();
+    Identity::new().write(&home);
+    home.write("tokens", "take-0123456789abcdef");
+    let tls = "tls.certificate = 'server.pem'\ntls.key = 'server.key'";
+    let take = "tokens.take = 'tokens'";
+    let config = |lines: &[&str]| {
+        let network = "http.listen = 'off'\nresp.listen = '0.0.0.0:0'";
+        home.config(&[&[network], lines].concat().join("\n"))
+    };
+    let open = &*format!("{OPEN} = true");
+
+    let server = Server::start(config(&[tls, take])).unwrap();
+    let reloaded = server.reload(&config(&[tls, take, open])).unwrap();
+    assert_eq!(reloaded, [OPEN]);
+    let error = server.reload(&config(&[tls, open])).unwrap_err();
+    assert!(error.to_string().contains(OPEN), "{error}");
+    // It has TLS until its end.
+    let reloaded = server.reload(&config(&[take, open])).unwrap();
+    assert_eq!(reloaded, [OPEN, "tls"]);
+    server.stop(PATIENCE);
+
+    let server = Server::start(config(&[open])).unwrap();
+    let reloaded = server.reload(&config(&[tls, take])).unwrap();
+    assert_eq!(reloaded, [OPEN, "tls"], "the socket stays open");
+    server.stop(PATIENCE);
+}
+
+#[test]
 fn a_start_that_fails_leaves_nothing() {
     let home = Home::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
