@@ -9,12 +9,15 @@ use sd_notify::NotifyState;
 pub(super) struct ServiceManager {
     /// How long it waits for a sign of life.
     watchdog: Option<Duration>,
+    /// Whether it knows that the start is over.
+    has_started: bool,
 }
 
 impl Default for ServiceManager {
     fn default() -> Self {
         Self {
             watchdog: sd_notify::watchdog_enabled().filter(|patience| !patience.is_zero()),
+            has_started: false,
         }
     }
 }
@@ -24,11 +27,16 @@ impl ServiceManager {
         self.watchdog
     }
 
-    pub(super) fn ready(&self) {
-        notify(&[NotifyState::Ready, NotifyState::Status("ready")]);
+    pub(super) fn ready(&mut self) {
+        self.has_started = true;
+        notify_ready();
     }
 
+    /// A reload begins. During the start it is a part of that.
     pub(super) fn reloading(&self) {
+        if !self.has_started {
+            return;
+        }
         match NotifyState::monotonic_usec_now() {
             Ok(now) => notify(&[NotifyState::Reloading, now]),
             Err(_) => notify(&[NotifyState::Reloading]),
@@ -37,11 +45,12 @@ impl ServiceManager {
 
     /// The reload is over.
     pub(super) fn ready_again(&self, is_ready: bool) {
-        match is_ready {
-            true => self.ready(),
-            // It waits for this word, and was told before that the server is ready, or will
-            // be told.
-            false => notify(&[NotifyState::Ready, NotifyState::Status("no lease")]),
+        match (self.has_started, is_ready) {
+            // The word would end the start, and others begin who need the server.
+            (false, _) => {}
+            (true, true) => notify_ready(),
+            // It waits for this word.
+            (true, false) => notify(&[NotifyState::Ready, NotifyState::Status("no lease")]),
         }
     }
 
@@ -54,6 +63,10 @@ impl ServiceManager {
             notify(&[NotifyState::Watchdog]);
         }
     }
+}
+
+fn notify_ready() {
+    notify(&[NotifyState::Ready, NotifyState::Status("ready")]);
 }
 
 /// Does nothing where no manager listens.

@@ -356,30 +356,92 @@ fn a_killed_servers_socket_is_used_again_and_a_living_ones_is_not() {
     assert!(!socket.exists());
 }
 
+/// A service manager, as far as a server notifies it.
+struct Manager(UnixDatagram);
+
+impl Manager {
+    /// The server with these options, started by it. With a watchdog, the messages have to
+    /// be read all the time.
+    fn start(home: &Home, options: &str, watchdog: bool) -> (Self, Serving) {
+        let path = home.file("notify");
+        let socket = UnixDatagram::bind(&path).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut command = home.command(format!("serve {options}"));
+        let command = command.env("NOTIFY_SOCKET", &path).stderr(Stdio::piped());
+        if watchdog {
+            command.env("WATCHDOG_USEC", "200000");
+        }
+        let serving = Serving::spawn_as_it_is(command);
+        (Self(socket), serving)
+    }
+
+    /// The next message, which has this line; signs of life may come before it.
+    #[track_caller]
+    fn next(&self, word: &str) -> String {
+        loop {
+            let mut buffer = [0; 512];
+            let length = self.0.recv(&mut buffer).unwrap();
+            let message = String::from_utf8(buffer[..length].to_vec()).unwrap();
+            if message.lines().any(|line| line == word) {
+                return message;
+            }
+            assert_eq!(message, "WATCHDOG=1\n", "before {word}");
+        }
+    }
+}
+
+#[test]
+fn a_reload_before_the_first_lease_is_not_ready() {
+    let home = Home::new();
+    let config = home.file("serve.toml");
+    // Its past has to be waited out first.
+    let text = "
+        [namespaces.orders]
+        store = 'sqlite:STORE'
+        plain = true
+        init-if-new = 'unknown'
+        wait = '10ms'
+        ";
+    let text = text.replace("STORE", &home.path("waiting.db"));
+    fs::write(&config, text).unwrap();
+    let options = format!("{} --config {}", on(free_port()), config.display());
+    let (manager, serving) = Manager::start(&home, &options, false);
+    serving.wait_for("not ready");
+    serving.signal(libc::SIGHUP);
+    serving.wait_for("serve: reloaded");
+    serving.signal(libc::SIGTERM);
+    manager.next("STOPPING=1");
+    serving.wait(0);
+}
+
+#[test]
+fn a_name_that_can_not_be_is_the_clients_fault() {
+    let home = Home::new();
+    let (resp, http) = (free_port(), free_port());
+    let options = format!("--resp 127.0.0.1:{resp} --http 127.0.0.1:{http}");
+    let serving = Serving::start(&home, &options);
+    let mut client = Client::connect(resp);
+    let long = "x".repeat(59);
+    for (name, said) in [("orders-plain", "ends in -plain"), (&*long, "give 1 to 58")] {
+        let answer = client.ask(&format!("INCR {name}"));
+        assert!(answer.starts_with("-ERR "), "{answer}");
+        assert_says(&answer, &[said]);
+        let mut stream = Client::connect(http).stream;
+        let request = format!("POST /v1/ids?namespace={name} HTTP/1.0\r\n\r\n");
+        stream.get_mut().write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert_says(&answer, &[" 422 ", said]);
+    }
+    let log = serving.stop();
+    assert!(!log.contains("could not be opened"), "{log}");
+}
+
 #[test]
 fn the_service_manager_is_told_of_each_turn() {
     let home = Home::new();
-    let path = home.file("notify");
-    let manager = UnixDatagram::bind(&path).unwrap();
-    manager.set_read_timeout(Some(PATIENCE)).unwrap();
-    let mut command = home.command(format!("serve {}", on(free_port())));
-    let command = command
-        .env("NOTIFY_SOCKET", &path)
-        .env("WATCHDOG_USEC", "200000");
-    let serving = Serving::spawn_as_it_is(command.stderr(Stdio::piped()));
-    let next = || {
-        let mut buffer = [0; 512];
-        let length = manager.recv(&mut buffer).unwrap();
-        String::from_utf8(buffer[..length].to_vec()).unwrap()
-    };
-    // Signs of life come in between.
-    let told = |word: &str| loop {
-        let message = next();
-        if message.lines().any(|line| line == word) {
-            return message;
-        }
-        assert_eq!(message, "WATCHDOG=1\n", "before {word}");
-    };
+    let (manager, serving) = Manager::start(&home, &on(free_port()), true);
+    let told = |word: &str| manager.next(word);
     told("READY=1");
     assert_eq!(told("WATCHDOG=1"), "WATCHDOG=1\n");
     serving.signal(libc::SIGHUP);
