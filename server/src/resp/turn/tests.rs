@@ -1,9 +1,10 @@
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use redis_protocol::resp2::decode::decode;
 use redis_protocol::resp2::types::OwnedFrame;
+use ringflake::{CachedGenerator, Layout, StaticLease};
 
 use super::*;
 use crate::access::Rights;
@@ -26,7 +27,11 @@ struct Bench {
 
 impl Bench {
     fn new(rights: impl Rights + 'static) -> Self {
-        let namespaces = Arc::new(Namespaces::new(Box::new(|_| Ok(generator())), 8));
+        Self::of(rights, generator)
+    }
+
+    fn of(rights: impl Rights + 'static, build: fn() -> CachedGenerator) -> Self {
+        let namespaces = Arc::new(Namespaces::new(Box::new(move |_| Ok(build())), 8));
         let common = Arc::new(Common {
             rights: Arc::new(rights),
             limits: Limits {
@@ -202,6 +207,72 @@ fn a_request_behind_an_empty_line_is_decoded_anew() {
         panic!("{replies:?}")
     };
     assert!(error.contains("unknown command 'CR'"), "{error}");
+}
+
+#[test]
+fn takes_of_two_forms_are_answered_each_in_its_own() {
+    let mut bench = Bench::new(Everything);
+    let replies = bench.lines("INCR ns\nLPOP ns\nLPOP ns\nINCR ns");
+    let is_integer = |reply: &OwnedFrame| matches!(reply, OwnedFrame::Integer(_));
+    let integers: Vec<_> = replies.iter().map(is_integer).collect();
+    assert_eq!(integers, [true, false, false, true], "{replies:?}");
+}
+
+#[test]
+fn a_name_that_begins_another_is_a_name_of_its_own() {
+    let mut bench = Bench::new(Everything);
+    bench.lines("INCR orders\nINCR order\nINCR orders2\nINCR order");
+    assert_eq!(bench.opened, ["orders", "order", "orders2"]);
+}
+
+#[test]
+fn a_command_gets_all_of_its_arguments_or_none() {
+    let mut bench = Bench::new(Everything);
+    let docs = |count| format!("COMMAND DOCS{}", " x".repeat(count));
+    let most = crate::resp::decode::KEPT - 2;
+    assert_eq!(bench.line(&docs(most)), OwnedFrame::Array(Vec::new()));
+    let error = bench.error(&docs(most + 1));
+    assert!(error.contains("wrong number of arguments"), "{error}");
+}
+
+/// A generator of 16 IDs a second, and ten seconds ahead of the clock at most.
+fn slow() -> CachedGenerator {
+    let layout = Layout::builder().bits(46, 14, 4).build().unwrap();
+    CachedGenerator::builder(layout)
+        .plain()
+        .lease(StaticLease::assume_unique(layout, 9_001..9_002))
+        .capacity(64)
+        .borrow_limit(Duration::from_secs(10))
+        .build()
+        .unwrap()
+}
+
+#[test]
+fn takes_that_get_nothing_are_refused_one_by_one() {
+    let mut bench = Bench::of(Everything, slow);
+    bench.line("INCR ns");
+    let replies = bench.lines(&["INCR ns"; REQUESTS].join("\n"));
+    assert_eq!(replies.len(), REQUESTS);
+    let is_refused = |reply: &OwnedFrame| match reply {
+        OwnedFrame::Integer(_) => false,
+        OwnedFrame::Error(error) => error.starts_with("TRYAGAIN "),
+        other => panic!("{other:?}"),
+    };
+    // Those in front have what there was.
+    let first = replies.iter().position(is_refused).unwrap();
+    assert!(replies[first..].iter().all(is_refused), "{replies:?}");
+}
+
+#[test]
+fn half_a_request_behind_a_take_waits_with_it() {
+    let mut bench = Bench::new(Everything);
+    // The take's namespace is to be opened when half of the next request is decoded.
+    let pieces = [&b"INCR new\r\n*2\r\n$4\r\nECHO\r\n$2\r\n"[..], b"ab\r\n"];
+    let (output, goes_on) = bench.answer(&pieces);
+    assert!(goes_on);
+    let replies = frames(&output);
+    assert!(matches!(replies[0], OwnedFrame::Integer(_)), "{replies:?}");
+    assert_eq!(replies[1..], [OwnedFrame::BulkString(b"ab".to_vec())]);
 }
 
 #[test]
