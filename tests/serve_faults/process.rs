@@ -200,6 +200,7 @@ impl Serve {
 
     #[track_caller]
     fn wait_with(&mut self, expected: i32) -> String {
+        eventually("its end", || self.running().reader.is_finished());
         let Running {
             mut child,
             log,

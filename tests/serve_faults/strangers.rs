@@ -222,11 +222,13 @@ fn clients_that_wait_for_ever_end_and_slow_nobody() {
     server.start(&home);
     let mut marks = Marks::local(&home);
     let load = Load::start(&server);
-    let beginnings: [(u16, &[u8]); 7] = [
+    let beginnings: [(u16, &[u8]); 9] = [
         (server.resp, b""),
+        (server.resp, b"PING\r\n"),
         (server.resp, b"*2\r\n$4\r\nIN"),
         (server.resp, b"INCR ord"),
         (server.http, b""),
+        (server.http, b"GET /livez HTTP/1.1\r\nhost: a\r\n\r\n"),
         (server.http, b"POST /v1/ids HTTP/1.1\r\nhos"),
         (
             server.http,

@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# How much memory does `ringflake serve` have after hours of full load, and what do idle
+# connections cost?
+#
+# Loaders of both protocols take IDs without a pause, at the lowest priority. The resident
+# set is printed once a minute; the script fails if it has grown by more than 8 MiB since
+# the end of the warm-up, the first sixth of the time. In the end the load stops, and
+# thousands of connections are opened that do nothing: the script fails if all together cost
+# 200 MiB or more.
+#
+#     benches/serve_soak.sh [SECONDS [CONNECTIONS]]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+seconds=${1:-3600} connections=${2:-10000}
+most_growth=$((8 << 10)) most_idle=$((200 << 10))
+if [ -z "${RINGFLAKE:-}" ]; then
+    cargo build --release --package ringflake-cli
+    RINGFLAKE=${CARGO_TARGET_DIR:-target}/release/ringflake
+fi
+# Half of the connections on each protocol, and one of each for every loader and probe.
+ulimit -n $((connections + 1000))
+work=$(mktemp --directory)
+pids=()
+trap 'kill "${pids[@]}" 2>/dev/null || true; rm -rf "$work"' EXIT
+
+free_port() {
+    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+resp=$(free_port) http=$(free_port)
+cat >"$work/serve.toml" <<SETTINGS
+best-effort = true
+data-dir = 'data'
+resp.listen = '127.0.0.1:$resp'
+http.listen = '127.0.0.1:$http'
+limits.idle-time = '24h'
+limits.connections = $((connections + 100))
+[namespaces.bench]
+blocks = 16
+widen-to = 16
+SETTINGS
+"$RINGFLAKE" serve --config "$work/serve.toml" 2>"$work/log" &
+server=$!
+pids+=("$server")
+for _ in $(seq 100); do
+    redis-cli -p "$resp" INCR bench >/dev/null 2>&1 && break
+    sleep 0.1
+done
+
+# What Linux says of the server, in KiB.
+kib() { awk -v "name=$1:" '$1 == name { print $2 }' "/proc/$server/status"; }
+issued() {
+    curl --silent "localhost:$http/metrics" |
+        awk '/^ringflake_ids_issued_total\{/ { sum += $2 } END { printf "%d", sum }'
+}
+
+# Each ends by itself, even where this script is killed.
+load() {
+    timeout "$seconds" nice -n 19 "$@" >/dev/null 2>&1 &
+    pids+=("$!")
+}
+take="http://localhost:$http/v1/ids?namespace=bench"
+load redis-benchmark -p "$resp" -c 50 -P 64 -l -n 1000000 INCR bench
+load redis-benchmark -p "$resp" -c 8 -P 4 -l -n 1000000 LPOP bench 100
+# shellcheck disable=SC2016
+load bash -c 'while curl --fail --silent --request POST --header "accept: application/octet-stream" \
+    "$0&count=1048576" --next --silent --request POST "$0&count=5000"; do :; done' "$take"
+
+began=$SECONDS warm=
+while [ $((SECONDS - began)) -lt "$seconds" ]; do
+    left=$((seconds - (SECONDS - began)))
+    sleep $((left < 60 ? left : 60))
+    if ! kill -0 "$server" 2>/dev/null; then
+        tail -3 "$work/log"
+        exit 1
+    fi
+    now=$(kib VmRSS)
+    printf '%5d s: %7d KiB, %s IDs issued\n' $((SECONDS - began)) "$now" "$(issued)"
+    if [ $((6 * (SECONDS - began))) -ge "$seconds" ]; then
+        warm=${warm:-$now}
+    fi
+done
+end=$(kib VmRSS)
+echo "memory: $warm KiB after the warm-up, $end KiB in the end, $(kib VmHWM) KiB at most"
+[ $((end - warm)) -le $most_growth ] || { echo "it has grown" >&2; exit 1; }
+
+# Until the loaders have gone.
+for pid in "${pids[@]:1}"; do wait "$pid" || true; done
+sleep 2
+before=$(kib VmRSS)
+python3 - "$connections" "$resp" "$http" <<'CLIENTS' >"$work/opened" &
+import socket, sys, time
+count, *ports = map(int, sys.argv[1:])
+# From several addresses of the loopback device: one has too few ports.
+held = [
+    socket.create_connection(("127.0.0.1", ports[n % 2]), source_address=(f"127.0.0.{2 + n % 8}", 0))
+    for n in range(count)
+]
+# Each has asked for an ID, and so has all that a connection has.
+for n, client in enumerate(held):
+    client.sendall(
+        b"*2\r\n$4\r\nINCR\r\n$5\r\nbench\r\n" if n % 2 == 0 else
+        b"POST /v1/ids?namespace=bench HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n"
+    )
+answered = sum(client.recv(4096)[:1] in (b":", b"H") for client in held)
+print(answered, flush=True)
+time.sleep(600)
+CLIENTS
+clients=$!
+pids+=("$clients")
+for _ in $(seq 600); do
+    [ -s "$work/opened" ] && break
+    sleep 0.1
+done
+after=$(kib VmRSS)
+echo "idle: $(cat "$work/opened") connections, half of each protocol, cost $((after - before)) KiB"
+[ "$(cat "$work/opened")" = "$connections" ] || { echo "not all were answered" >&2; exit 1; }
+[ $((after - before)) -lt $most_idle ] || { echo "they cost too much" >&2; exit 1; }
+
+kill "$server"
+wait "$server"
+tail -1 "$work/log"
