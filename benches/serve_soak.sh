@@ -5,8 +5,8 @@
 # Loaders of both protocols take IDs without a pause, at the lowest priority. The resident
 # set is printed once a minute; the script fails if it has grown by more than 8 MiB since
 # the end of the warm-up, the first sixth of the time. In the end the load stops, and
-# thousands of connections are opened that do nothing: the script fails if all together cost
-# 200 MiB or more.
+# thousands of connections are opened, which ask for one ID and then do nothing: the script
+# fails if those of a protocol together cost 200 MiB or more.
 #
 #     benches/serve_soak.sh [SECONDS [CONNECTIONS]]
 set -euo pipefail
@@ -18,7 +18,6 @@ if [ -z "${RINGFLAKE:-}" ]; then
     cargo build --release --package ringflake-cli
     RINGFLAKE=${CARGO_TARGET_DIR:-target}/release/ringflake
 fi
-# Half of the connections on each protocol, and one of each for every loader and probe.
 ulimit -n $((connections + 1000))
 work=$(mktemp --directory)
 pids=()
@@ -34,18 +33,27 @@ data-dir = 'data'
 resp.listen = '127.0.0.1:$resp'
 http.listen = '127.0.0.1:$http'
 limits.idle-time = '24h'
+limits.request-time = '10m'
 limits.connections = $((connections + 100))
 [namespaces.bench]
 blocks = 16
 widen-to = 16
 SETTINGS
-"$RINGFLAKE" serve --config "$work/serve.toml" 2>"$work/log" &
-server=$!
-pids+=("$server")
-for _ in $(seq 100); do
-    redis-cli -p "$resp" INCR bench >/dev/null 2>&1 && break
-    sleep 0.1
-done
+start() {
+    "$RINGFLAKE" serve --config "$work/serve.toml" 2>"$work/log" &
+    server=$!
+    pids+=("$server")
+    for _ in $(seq 100); do
+        redis-cli -p "$resp" INCR bench >/dev/null 2>&1 && break
+        sleep 0.1
+    done
+}
+stop() {
+    kill "$server"
+    wait "$server"
+    tail -1 "$work/log"
+}
+start
 
 # What Linux says of the server, in KiB.
 kib() { awk -v "name=$1:" '$1 == name { print $2 }' "/proc/$server/status"; }
@@ -84,39 +92,43 @@ end=$(kib VmRSS)
 echo "memory: $warm KiB after the warm-up, $end KiB in the end, $(kib VmHWM) KiB at most"
 [ $((end - warm)) -le $most_growth ] || { echo "it has grown" >&2; exit 1; }
 
-# Until the loaders have gone.
-for pid in "${pids[@]:1}"; do wait "$pid" || true; done
-sleep 2
-before=$(kib VmRSS)
-python3 - "$connections" "$resp" "$http" <<'CLIENTS' >"$work/opened" &
+# Other servers for these, which have no memory left over.
+for protocol in resp http; do
+    # Those of the load have gone with their time.
+    stop
+    start
+    before=$(kib VmRSS)
+    python3 - "$connections" "$protocol" "${!protocol}" <<'CLIENTS' >"$work/opened" &
 import socket, sys, time
-count, *ports = map(int, sys.argv[1:])
+count, protocol, port = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 # From several addresses of the loopback device: one has too few ports.
 held = [
-    socket.create_connection(("127.0.0.1", ports[n % 2]), source_address=(f"127.0.0.{2 + n % 8}", 0))
+    socket.create_connection(("127.0.0.1", port), source_address=(f"127.0.0.{2 + n % 8}", 0))
     for n in range(count)
 ]
 # Each has asked for an ID, and so has all that a connection has.
-for n, client in enumerate(held):
-    client.sendall(
-        b"*2\r\n$4\r\nINCR\r\n$5\r\nbench\r\n" if n % 2 == 0 else
-        b"POST /v1/ids?namespace=bench HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n"
-    )
-answered = sum(client.recv(4096)[:1] in (b":", b"H") for client in held)
+request = {
+    "resp": b"*2\r\n$4\r\nINCR\r\n$5\r\nbench\r\n",
+    "http": b"POST /v1/ids?namespace=bench HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n",
+}[protocol]
+answered = 0
+for client in held:
+    client.sendall(request)
+    answered += client.recv(4096).startswith((b":", b"HTTP/1.1 200 "))
 print(answered, flush=True)
 time.sleep(600)
 CLIENTS
-clients=$!
-pids+=("$clients")
-for _ in $(seq 600); do
-    [ -s "$work/opened" ] && break
-    sleep 0.1
+    clients=$!
+    pids+=("$clients")
+    for _ in $(seq 600); do
+        [ -s "$work/opened" ] && break
+        sleep 0.1
+    done
+    cost=$(($(kib VmRSS) - before))
+    opened=$(cat "$work/opened")
+    kill "$clients"
+    echo "idle: $opened connections of $protocol cost $cost KiB"
+    [ "$opened" = "$connections" ] || { echo "not all were answered" >&2; exit 1; }
+    [ $cost -lt $most_idle ] || { echo "they cost too much" >&2; exit 1; }
 done
-after=$(kib VmRSS)
-echo "idle: $(cat "$work/opened") connections, half of each protocol, cost $((after - before)) KiB"
-[ "$(cat "$work/opened")" = "$connections" ] || { echo "not all were answered" >&2; exit 1; }
-[ $((after - before)) -lt $most_idle ] || { echo "they cost too much" >&2; exit 1; }
-
-kill "$server"
-wait "$server"
-tail -1 "$work/log"
+stop

@@ -268,3 +268,26 @@ fn clients_that_wait_for_ever_end_and_slow_nobody() {
     marks.check();
     server.stop();
 }
+
+#[test]
+fn idle_connections_of_http_cost_little() {
+    const MANY: u64 = 2000;
+    let home = Home::new();
+    let settings = "limits.request-time = '1h'\n[namespaces.orders]\n";
+    let mut server = Serve::new(&home, "serve", settings);
+    server.start(&home);
+    assert_eq!(Http::connect(server.http).take(1, "").unwrap().status, 200);
+    let before = server.kib("VmRSS:");
+    let mut idle: Vec<_> = (0..MANY).map(|_| Http::connect(server.http)).collect();
+    // It is behind all others in the queue.
+    assert_eq!(Http::connect(server.http).take(1, "").unwrap().status, 200);
+    let opened = server.kib("VmRSS:") - before;
+    for client in &mut idle {
+        assert_eq!(client.take(1, "").unwrap().status, 200);
+    }
+    let asked = server.kib("VmRSS:") - before;
+    // Two buffers of 8 KiB are what hyper has for each that has asked.
+    assert!(opened < 8 * MANY, "{opened} KiB of {MANY} connections");
+    assert!(asked < 24 * MANY, "{asked} KiB of {MANY} connections");
+    server.stop();
+}

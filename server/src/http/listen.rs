@@ -145,6 +145,8 @@ impl Listening {
         let counters = &self.shared.app.counters;
         add_shared(&counters.accepted, 1);
         let (task, counters) = (self.task.clone(), Arc::clone(counters));
+        // The block below would have room for it twice: as it comes, and as it is awaited.
+        let connection = Box::pin(connection);
         tokio::spawn(async move {
             connection.await;
             add_shared(&counters.closed, 1);
@@ -170,11 +172,17 @@ async fn tcp(listening: Listening, stream: TcpStream, seat: Seat) {
     let Some(tls) = &listening.tls else {
         return serve(stream, seat, listening.shared).await;
     };
-    let handshake = TlsAcceptor::from(tls.load_full()).accept(stream);
-    let most = listening.shared.app.limits.request_time;
+    let acceptor = TlsAcceptor::from(tls.load_full());
+    // It is larger by far, and a connection without TLS has no room for it.
+    Box::pin(tcp_with_tls(acceptor, stream, seat, listening.shared)).await;
+}
+
+async fn tcp_with_tls(acceptor: TlsAcceptor, stream: TcpStream, seat: Seat, shared: Shared) {
+    let most = shared.app.limits.request_time;
     // One that fails or takes too long is no connection yet.
-    if let Ok(Ok(stream)) = tokio::time::timeout(most, handshake).await {
-        serve(stream, seat, listening.shared).await;
+    let handshake = tokio::time::timeout(most, acceptor.accept(stream)).await;
+    if let Ok(Ok(stream)) = handshake {
+        Box::pin(serve(stream, seat, shared)).await;
     }
 }
 
