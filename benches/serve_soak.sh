@@ -33,7 +33,7 @@ data-dir = 'data'
 resp.listen = '127.0.0.1:$resp'
 http.listen = '127.0.0.1:$http'
 limits.idle-time = '24h'
-limits.request-time = '10m'
+limits.request-time = '10min'
 limits.connections = $((connections + 100))
 [namespaces.bench]
 blocks = 16
