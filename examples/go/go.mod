@@ -1,0 +1,3 @@
+module ringflake.example/leases
+
+go 1.19
