@@ -27,7 +27,7 @@ pub use self::settings::{
     FrontSettings, LimitSettings, LogSettings, NamespaceSettings, Settings, StoreUrl, TlsSettings,
     TokenSettings,
 };
-pub use self::text::{parse_address, parse_addresses, parse_mode, parse_time};
+pub use self::text::{parse_address, parse_addresses, parse_hosts, parse_mode, parse_time};
 use crate::limits::Limits;
 
 /// A protocol that is served.
@@ -98,6 +98,8 @@ pub(crate) struct FrontConfig {
     pub(crate) unix: Option<PathBuf>,
     pub(crate) unix_mode: u32,
     pub(crate) workers: usize,
+    /// Names of the server, in lower case.
+    pub(crate) hosts: Vec<String>,
 }
 
 /// The files of TLS.
@@ -259,6 +261,7 @@ impl FrontConfig {
             unix,
             unix_mode,
             workers,
+            hosts,
         } = settings;
         if unix_mode.is_some() && unix.is_none() {
             return Err(ConfigError::value(
@@ -274,6 +277,15 @@ impl FrontConfig {
                 format!("{workers} is out of range: give 1 to {MOST_WORKERS}"),
             ));
         }
+        if hosts.is_some() && protocol != Protocol::Http {
+            return Err(ConfigError::value(
+                format!("{protocol}.hosts"),
+                "only requests of HTTP have names: give http.hosts, or leave it out",
+            ));
+        }
+        let hosts = hosts.unwrap_or_default();
+        let hosts = hosts.iter().map(|name| text::read_host(name));
+        let hosts: Result<Vec<_>, _> = hosts.collect();
         let is_default = listen.is_none() && unix.is_none();
         let listen = match listen {
             Some(listen) => listen,
@@ -286,6 +298,8 @@ impl FrontConfig {
             unix,
             unix_mode: unix_mode.unwrap_or(0o660),
             workers,
+            hosts: hosts
+                .map_err(|reason| ConfigError::value(format!("{protocol}.hosts"), reason))?,
         })
     }
 }

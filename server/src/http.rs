@@ -70,6 +70,7 @@ mod page;
 mod problem;
 mod routes;
 mod setup;
+mod sites;
 mod stream;
 mod take;
 #[cfg(all(test, unix))]

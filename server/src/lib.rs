@@ -39,7 +39,7 @@ pub use self::access::Role;
 pub use self::config::{
     Config, ConfigError, FrontSettings, LimitSettings, LogFormat, LogLevel, LogSettings,
     NamespaceSettings, Protocol, Settings, StoreUrl, TlsSettings, TokenSettings, parse_address,
-    parse_addresses, parse_mode, parse_time,
+    parse_addresses, parse_hosts, parse_mode, parse_time,
 };
 pub use self::limits::Limits;
 pub use self::listener::Address;

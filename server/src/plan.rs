@@ -34,6 +34,8 @@ use crate::tls::Loaded;
 pub struct Plan {
     /// Where it would listen.
     pub sockets: Vec<PlannedSocket>,
+    /// Names that requests of HTTP may use besides those that always may.
+    pub hosts: Vec<String>,
     /// Who would have each role: `everybody`, `nobody`, or how many tokens.
     pub rights: BTreeMap<&'static str, String>,
     /// The directory of local namespaces, which need not exist; none where there is no home.
@@ -138,6 +140,7 @@ impl Plan {
         Ok(Self {
             warnings: warnings(config, all_local, &sockets),
             sockets,
+            hosts: config.http.hosts.clone(),
             rights,
             data_dir,
             on_demand: config.on_demand,
@@ -271,6 +274,7 @@ mod tests {
             data-dir = 'data'
             http.listen = 'off'
             http.unix = 'h.sock'
+            http.hosts = ['Ids.example']
             resp.listen = ['127.0.0.1:1', '[::1]:1']
             tokens.take = 'tokens'
             limits.count = 77
@@ -300,6 +304,7 @@ mod tests {
             sockets.collect::<Vec<_>>(),
             ["127.0.0.1:1", "[::1]:1", &unix]
         );
+        assert_eq!(plan.hosts, ["ids.example"]);
         assert_eq!(plan.sockets[2].mode.as_deref(), Some("0660"));
         let rights = ["take", "inspect", "lease", "admin"].map(|role| &*plan.rights[role]);
         assert_eq!(rights, ["2 tokens", "everybody", "nobody", "nobody"]);

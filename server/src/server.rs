@@ -296,6 +296,7 @@ impl Server {
                         subleases: Arc::new(subleases(&self.config)),
                         rights: Arc::clone(&self.access) as Arc<dyn Rights>,
                         tls: self.tls.as_ref().map(|tls| tls.of(protocol)),
+                        hosts: self.config.front(protocol).hosts.clone(),
                         limits: self.config.limits.clone(),
                         workers: self.config.front(protocol).workers,
                         drain: self.drain.clone(),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use ringflake_server::{LogFormat, LogLevel, Settings, parse_addresses};
+use ringflake_server::{LogFormat, LogLevel, Settings, parse_addresses, parse_hosts};
 
 use crate::args::time;
 use crate::data_dir::DataDir;
@@ -40,6 +40,10 @@ pub(crate) struct ServeArgs {
     /// The same on a Unix socket [env: RINGFLAKE_SERVE_HTTP_UNIX]
     #[arg(long, value_name = "PATH")]
     http_unix: Option<PathBuf>,
+    /// A name of the server, such as ids.example.com, that requests of HTTP without a token
+    /// may use [env: RINGFLAKE_SERVE_HTTP_HOSTS]
+    #[arg(long, value_name = "NAME", value_parser = hosts)]
+    http_hosts: Vec<Hosts>,
     /// Serve an address that is not this machine's own though everybody there can then take
     /// IDs, or read along
     #[arg(long)]
@@ -65,6 +69,13 @@ pub(crate) struct ServeArgs {
     pub(super) check: bool,
     #[command(flatten)]
     pub(super) format: FormatArgs,
+}
+
+/// Names with commas between.
+type Hosts = Box<[String]>;
+
+fn hosts(text: &str) -> Result<Hosts, String> {
+    parse_hosts(text).map(Vec::into_boxed_slice)
 }
 
 fn log_format() -> impl TypedValueParser<Value = LogFormat> {
@@ -107,6 +118,7 @@ impl ServeArgs {
         settings.resp.unix.clone_from(&self.resp_unix);
         settings.http.listen = listen(&self.http);
         settings.http.unix.clone_from(&self.http_unix);
+        settings.http.hosts = (!self.http_hosts.is_empty()).then(|| self.http_hosts.concat());
         settings.log.format = self.log_format;
         settings.log.level = self.log_level;
         settings
@@ -140,6 +152,7 @@ mod tests {
     fn each_option_has_its_place() {
         let settings = settings(
             "--resp localhost:1 --resp [::1]:2 --http off --resp-unix a --http-unix b --drain 3s \
+             --http-hosts a.example,b.example --http-hosts c.example \
              --open-to-the-network-without-tokens-or-tls --best-effort --log-format json \
              --log-level warn",
         );
@@ -147,6 +160,8 @@ mod tests {
         assert_eq!(settings.http.listen, Some(vec![]));
         assert_eq!(settings.resp.unix, Some("a".into()));
         assert_eq!(settings.http.unix, Some("b".into()));
+        let hosts = ["a.example", "b.example", "c.example"].map(str::to_owned);
+        assert_eq!(settings.http.hosts, Some(hosts.to_vec()));
         assert_eq!(settings.drain, Some(Duration::from_secs(3)));
         assert_eq!(settings.best_effort, Some(true));
         assert_eq!(

@@ -20,6 +20,9 @@ fn rows(plan: &Plan) -> Vec<(&str, String)> {
         let tls = if socket.tls { ", TLS" } else { "" };
         rows.push((socket.protocol, format!("{}{mode}{tls}", socket.address)));
     }
+    for host in &plan.hosts {
+        rows.push(("host", host.clone()));
+    }
     for (role, who) in &plan.rights {
         rows.push((role, who.clone()));
     }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::error::ConfigError;
 use super::log::{LogFormat, LogLevel};
 use super::settings::Settings;
-use super::text::{parse_addresses, parse_mode, parse_switch, parse_time};
+use super::text::{parse_addresses, parse_hosts, parse_mode, parse_switch, parse_time};
 
 impl Settings {
     /// The settings of the environment, whose variables `get` returns. An empty one counts
@@ -21,6 +21,7 @@ impl Settings {
     /// | `RINGFLAKE_SERVE_RESP`, `RINGFLAKE_SERVE_HTTP` | `resp.listen`, `http.listen`; several with commas, or `off` |
     /// | `RINGFLAKE_SERVE_RESP_UNIX`, `RINGFLAKE_SERVE_HTTP_UNIX` | `resp.unix`, `http.unix` |
     /// | `RINGFLAKE_SERVE_RESP_UNIX_MODE`, `RINGFLAKE_SERVE_HTTP_UNIX_MODE` | `resp.unix-mode`, `http.unix-mode` |
+    /// | `RINGFLAKE_SERVE_HTTP_HOSTS` | `http.hosts`, with commas |
     /// | `RINGFLAKE_SERVE_TLS_CERTIFICATE`, `_TLS_KEY`, `_TLS_CLIENT_CA` | `tls.certificate`, `tls.key`, `tls.client-ca` |
     /// | `RINGFLAKE_SERVE_TAKE_TOKENS`, also `INSPECT`, `LEASE`, `ADMIN` | `tokens.take` and the others: the path of a file |
     /// | `RINGFLAKE_SERVE_LOG_FORMAT`, `RINGFLAKE_SERVE_LOG_LEVEL` | `log.format`, `log.level` |
@@ -57,6 +58,7 @@ impl Settings {
         settings.http.listen = read!("RINGFLAKE_SERVE_HTTP", parse_addresses);
         settings.http.unix = path("RINGFLAKE_SERVE_HTTP_UNIX");
         settings.http.unix_mode = read!("RINGFLAKE_SERVE_HTTP_UNIX_MODE", parse_mode);
+        settings.http.hosts = read!("RINGFLAKE_SERVE_HTTP_HOSTS", parse_hosts);
         settings.tls.certificate = path("RINGFLAKE_SERVE_TLS_CERTIFICATE");
         settings.tls.key = path("RINGFLAKE_SERVE_TLS_KEY");
         settings.tls.client_ca = path("RINGFLAKE_SERVE_TLS_CLIENT_CA");

@@ -73,6 +73,7 @@ layers! {
     /// unix = "/run/ringflake/resp.sock"
     /// unix-mode = "0660"
     /// workers = 2
+    /// # hosts = ["ids.example.com"]   # only of [http]: names that requests may use
     ///
     /// [tls]                             # on every TCP socket
     /// certificate = "server.pem"
@@ -138,6 +139,10 @@ layers! {
         pub unix_mode: Option<u32>,
         /// Threads, by default one for each core.
         pub workers: Option<usize>,
+        /// Of HTTP: names of the server with a dot, which requests without a token may use on
+        /// TCP without TLS. Addresses, names without a dot and those of localhost always
+        /// may; a page of the internet can't have one of them.
+        pub hosts: Option<Vec<String>>,
     }
 
     /// Files in PEM.

@@ -21,6 +21,7 @@ workers = 2
 [http]
 listen = "off"
 unix = "http.sock"
+hosts = ["Ids.example.com"]
 
 [tls]
 certificate = "server.pem"
@@ -256,6 +257,7 @@ fn the_environment_lies_over_the_file() {
         ("RINGFLAKE_SERVE_HTTP", "localhost:3"),
         ("RINGFLAKE_SERVE_HTTP_UNIX", "b"),
         ("RINGFLAKE_SERVE_HTTP_UNIX_MODE", "0660"),
+        ("RINGFLAKE_SERVE_HTTP_HOSTS", "a.example,b.example"),
         ("RINGFLAKE_SERVE_TLS_CERTIFICATE", "c"),
         ("RINGFLAKE_SERVE_TLS_KEY", "d"),
         ("RINGFLAKE_SERVE_TLS_CLIENT_CA", "e"),
@@ -283,6 +285,7 @@ fn the_environment_lies_over_the_file() {
     assert_eq!(config.resp.workers, 2);
     assert_eq!(config.http.listen, ["127.0.0.1:3".parse().unwrap()]);
     assert_eq!(config.http.unix, Some("b".into()));
+    assert_eq!(config.http.hosts, ["a.example", "b.example"]);
     let files = config.tokens;
     let files = [files.take, files.inspect, files.lease, files.admin];
     assert_eq!(
@@ -306,6 +309,7 @@ fn a_wrong_variable_is_refused_by_its_name() {
         ("RINGFLAKE_SERVE_RESP", "6379"),
         ("RINGFLAKE_SERVE_LOG_LEVEL", "loud"),
         ("RINGFLAKE_SERVE_DRAIN", "5"),
+        ("RINGFLAKE_SERVE_HTTP_HOSTS", "a:1"),
     ] {
         let get = |asked: &str| (asked == name).then(|| value.into());
         let said = Settings::from_environment(get).unwrap_err().to_string();

@@ -47,6 +47,24 @@ pub fn parse_addresses(text: &str) -> Result<Vec<SocketAddr>, String> {
     }
 }
 
+/// Names of a server, each after a comma.
+pub fn parse_hosts(text: &str) -> Result<Vec<String>, String> {
+    text.split(',').map(str::trim).map(read_host).collect()
+}
+
+/// The name of a server, in lower case.
+pub(super) fn read_host(text: &str) -> Result<String, String> {
+    let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    let is_label = |label: &str| (1..=63).contains(&label.len()) && label.bytes().all(is_of_name);
+    match text.len() <= 253 && text.split('.').all(is_label) {
+        true => Ok(text.to_ascii_lowercase()),
+        false => Err(format!(
+            "{text:?} is no name of a server: give one such as ids.example.com, without a port \
+             and without *"
+        )),
+    }
+}
+
 /// The mode of a socket: octal digits.
 pub fn parse_mode(text: &str) -> Result<u32, String> {
     let is_octal = (3..=4).contains(&text.len()) && text.bytes().all(|b| (b'0'..b'8').contains(&b));
@@ -138,11 +156,39 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_name_of_a_server_has_no_port_and_no_star() {
+        assert_eq!(
+            parse_hosts("IDs.example.com, my_ids"),
+            Ok(vec!["ids.example.com".to_owned(), "my_ids".to_owned()])
+        );
+        let label = "a".repeat(64);
+        let name = ["a"; 128].join(".");
+        for wrong in [
+            "",
+            "ids.example.com:7464",
+            "*.example.com",
+            "ids.example.com.",
+            "http://ids",
+            "[::1]",
+            "a,",
+            &label,
+            &name,
+        ] {
+            assert!(
+                parse_hosts(wrong).unwrap_err().contains("ids.example.com"),
+                "{wrong}"
+            );
+        }
+        assert!(parse_hosts(&name[2..]).is_ok(), "253 bytes are allowed");
+        assert!(parse_hosts(&label[1..]).is_ok(), "63 bytes are allowed");
+    }
+
     proptest! {
         #[test]
         fn no_text_makes_a_parser_panic(text in ".{0,20}") {
             let _ = (parse_time(&text), parse_addresses(&text), parse_mode(&text));
-            let _ = parse_switch(&text);
+            let _ = (parse_switch(&text), parse_hosts(&text));
         }
 
         #[test]

@@ -1,15 +1,21 @@
-//! The rights of a request, by its token.
+//! The rights of a request, by its token, or where it needs none by where it comes from.
 
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
+use axum::http::request::Parts;
 
 use super::problem::{Kind, Problem};
+use super::sites;
 use crate::access::{Rights, Role};
 
 /// That the request has this right: 401 if its token is none or unknown, 403 if it is one
-/// with other rights, or nobody has this one.
-pub(super) fn require(rights: &dyn Rights, headers: &HeaderMap, role: Role) -> Result<(), Problem> {
-    let token = token(headers);
+/// with other rights, or nobody has this one. Where it needs no token, that no page of another
+/// site has sent it.
+pub(super) fn require(rights: &dyn Rights, head: &Parts, role: Role) -> Result<(), Problem> {
+    if rights.allows(role, None) {
+        sites::check(head)?;
+    }
+    let token = token(&head.headers);
     if rights.allows(role, token.ok().flatten()) {
         return Ok(());
     }
@@ -71,7 +77,7 @@ fn token(headers: &HeaderMap) -> Result<Option<&[u8]>, ()> {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::HeaderValue;
+    use axum::http::{HeaderValue, Request};
 
     use super::*;
 
@@ -95,11 +101,11 @@ mod tests {
 
     fn required(role: Role, values: &[&'static str]) -> Result<(), Kind> {
         let values = values.iter().map(|value| HeaderValue::from_static(value));
-        let mut headers = HeaderMap::new();
+        let (mut head, ()) = Request::new(()).into_parts();
         for value in values {
-            headers.append(AUTHORIZATION, value);
+            head.headers.append(AUTHORIZATION, value);
         }
-        require(&Two, &headers, role).map_err(|problem| problem.kind)
+        require(&Two, &head, role).map_err(|problem| problem.kind)
     }
 
     #[test]

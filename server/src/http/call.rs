@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody};
-use axum::http::header::{CACHE_CONTROL, X_CONTENT_TYPE_OPTIONS};
-use axum::http::{HeaderValue, Request};
+use axum::http::header::{CACHE_CONTROL, HOST, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderValue, Request, Version};
 use axum::response::{IntoResponse, Response};
 use hyper::body::{Frame, Incoming, SizeHint};
 use tokio::sync::Semaphore;
@@ -19,6 +19,7 @@ use tower::Service;
 use super::activity::{Activity, InFlight};
 use super::app::{App, Context};
 use super::problem::{Kind, Problem};
+use super::sites::Hosts;
 use crate::front::add_shared;
 
 /// The most bytes of a request's URI and header fields.
@@ -33,6 +34,7 @@ pub(super) struct Calls {
     pub(super) router: Router,
     pub(super) activity: Arc<Activity>,
     pub(super) bulk: Arc<Semaphore>,
+    pub(super) hosts: Hosts,
 }
 
 impl hyper::service::Service<Request<Incoming>> for Calls {
@@ -47,13 +49,14 @@ impl hyper::service::Service<Request<Incoming>> for Calls {
             request: Arc::clone(&in_flight),
             bulk: Arc::clone(&self.bulk),
         };
-        let mut router = self.router.clone();
+        let (mut router, hosts) = (self.router.clone(), self.hosts.clone());
         Box::pin(async move {
             let mut response = match check_head(&request) {
                 Err(problem) => problem.into_response(),
                 Ok(()) => {
                     let mut request = request.map(Body::new);
                     request.extensions_mut().insert(context);
+                    request.extensions_mut().insert(hosts);
                     // A router is always ready.
                     let Ok(response) = router.call(request).await;
                     response
@@ -80,7 +83,7 @@ fn finish(response: &mut Response) {
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
 }
 
-/// That the head is within its limits.
+/// That the head is within its limits, and has a host as RFC 9112 wants it.
 fn check_head<B>(request: &Request<B>) -> Result<(), Problem> {
     let uri = request.uri();
     let query = uri.query().map_or(0, |query| query.len() + 1);
@@ -103,7 +106,16 @@ fn check_head<B>(request: &Request<B>) -> Result<(), Problem> {
         );
         return Err(Problem::new(Kind::HEAD_TOO_LARGE, detail));
     }
-    Ok(())
+    match (
+        request.version(),
+        request.headers().get_all(HOST).iter().count(),
+    ) {
+        (Version::HTTP_11, 0) | (_, 2..) => Err(Problem::malformed(
+            "the field Host is missing, or there are several: send one, with the name that the \
+             request is for",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// The body of an answer, whose request is in flight until it has been handed over.

@@ -16,8 +16,9 @@ use super::call::{Calls, HEAD_BYTES};
 use super::clients::Seat;
 use super::watched::Watched;
 
-/// The most requests at once on a connection of HTTP/2.
-const STREAMS: u32 = 64;
+/// The most requests at once on a connection of HTTP/2. Clients send as many before they know,
+/// and RFC 9113 advises against fewer.
+const STREAMS: u32 = 100;
 
 /// The most header fields of HTTP/1.
 const FIELDS: usize = 64;
@@ -57,6 +58,17 @@ pub(super) struct Shared {
     pub(super) router: Router,
     pub(super) protocol: Protocol,
     pub(super) draining: watch::Receiver<bool>,
+    pub(super) hosts: super::sites::Hosts,
+}
+
+impl Shared {
+    /// For a connection on a Unix socket.
+    pub(super) fn of_unix(self) -> Self {
+        Self {
+            hosts: super::sites::Hosts::All,
+            ..self
+        }
+    }
 }
 
 /// Serves the connection until its end.
@@ -69,6 +81,7 @@ where
         router,
         protocol,
         mut draining,
+        hosts,
     } = shared;
     let (request_time, idle_time) = (app.limits.request_time, app.limits.idle_time);
     let now = Instant::now();
@@ -80,6 +93,7 @@ where
         router,
         activity: Arc::clone(&activity),
         bulk: Arc::clone(&seat.bulk),
+        hosts,
     };
     let mut connection = pin!(protocol.0.serve_connection(io, calls));
     let mut look = pin!(tokio::time::sleep_until(first_look.into()));

@@ -5,6 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -69,11 +70,8 @@ impl Readiness {
 }
 
 /// 200 if all namespaces can issue IDs, and 503 else, with the same figures.
-pub(super) async fn readyz(
-    State(app): State<Arc<App>>,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    negotiate::require(&headers, "application/json")?;
+pub(super) async fn readyz(State(app): State<Arc<App>>, head: Parts) -> Result<Response, Problem> {
+    negotiate::require(&head.headers, "application/json")?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now_unix_ms = now.map_or(0, |now| now.as_millis() as u64);
     let namespaces = app.namespaces.all();
@@ -81,7 +79,7 @@ pub(super) async fn readyz(
         .iter()
         .map(|namespace| OfNamespace::of(namespace, now_unix_ms))
         .collect();
-    let sees_all = auth::require(&*app.rights, &headers, Role::Admin).is_ok();
+    let sees_all = auth::require(&*app.rights, &head, Role::Admin).is_ok();
     let readiness = Readiness::of(each, app.drain.has_begun(), sees_all);
     let status = if readiness.ready {
         StatusCode::OK

@@ -37,7 +37,7 @@ pub(super) async fn inspect(
     request: Request<Body>,
 ) -> Result<Response, Problem> {
     let (head, _) = request.into_parts();
-    auth::require(&*app.rights, &head.headers, Role::Inspect)?;
+    auth::require(&*app.rights, &head, Role::Inspect)?;
     negotiate::require(&head.headers, "application/json")?;
     let query = Query::read(head.uri.query(), &["namespace", "format"])?;
     let name = query.get("namespace").ok_or_else(|| {

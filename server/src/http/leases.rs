@@ -162,7 +162,7 @@ async fn admit(
 ) -> Result<(Context, request::Parts, Bytes), Problem> {
     let context = Context::of(&request)?;
     let (head, body) = request.into_parts();
-    auth::require(&*app.rights, &head.headers, Role::Lease)?;
+    auth::require(&*app.rights, &head, Role::Lease)?;
     negotiate::require(&head.headers, "application/json")?;
     if head.uri.query().is_some_and(|query| !query.is_empty()) {
         let detail = "there is a query, and none is read here: put all into the JSON body";

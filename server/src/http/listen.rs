@@ -57,6 +57,7 @@ impl Listening {
                 app,
                 protocol: Protocol::new(),
                 draining,
+                hosts: setup.known_hosts(),
             },
             tls: setup.tls.clone(),
             task,
@@ -188,7 +189,7 @@ async fn tcp_with_tls(acceptor: TlsAcceptor, stream: TcpStream, seat: Seat, shar
 
 #[cfg(unix)]
 async fn unix(listening: Listening, stream: UnixStream, seat: Seat) {
-    serve(stream, seat, listening.shared).await;
+    serve(stream, seat, listening.shared.of_unix()).await;
 }
 
 /// Says in few words, which fit into any socket's buffer, that there is no place.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 
 use super::app::App;
@@ -50,12 +50,9 @@ const COUNTERS: [Counter; 6] = [
 ];
 
 /// Answers with all figures.
-pub(super) async fn metrics(
-    State(app): State<Arc<App>>,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    auth::require(&*app.rights, &headers, Role::Admin)?;
-    negotiate::require(&headers, "text/plain")?;
+pub(super) async fn metrics(State(app): State<Arc<App>>, head: Parts) -> Result<Response, Problem> {
+    auth::require(&*app.rights, &head, Role::Admin)?;
+    negotiate::require(&head.headers, "text/plain")?;
     let mut text = app.figures.render(&app.namespaces.all());
     of_fronts(&app.fronts, &mut text);
     of_leases(app.subleases.counts(), &mut text);

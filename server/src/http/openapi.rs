@@ -116,7 +116,7 @@ fn take(limits: &Limits) -> Value {
                 } },
             }),
             &[
-                Kind::MALFORMED, Kind::UNAUTHENTICATED, Kind::FORBIDDEN, Kind::UNKNOWN_NAMESPACE,
+                Kind::MALFORMED, Kind::UNAUTHENTICATED, Kind::FORBIDDEN, Kind::CROSS_SITE, Kind::UNKNOWN_HOST, Kind::UNKNOWN_NAMESPACE,
                 Kind::METHOD_NOT_ALLOWED, Kind::NOT_ACCEPTABLE, Kind::TIMEOUT,
                 Kind::TOO_MANY_NAMESPACES, Kind::BODY_TOO_LARGE, Kind::URI_TOO_LONG,
                 Kind::UNSUPPORTED_MEDIA_TYPE, Kind::INVALID, Kind::HEAD_TOO_LARGE,
@@ -151,7 +151,7 @@ fn inspect() -> Value {
                 } },
             }),
             &[
-                Kind::UNAUTHENTICATED, Kind::FORBIDDEN, Kind::UNKNOWN_NAMESPACE, Kind::NO_ID, Kind::FOREIGN_ID,
+                Kind::MALFORMED, Kind::UNAUTHENTICATED, Kind::FORBIDDEN, Kind::CROSS_SITE, Kind::UNKNOWN_HOST, Kind::UNKNOWN_NAMESPACE, Kind::NO_ID, Kind::FOREIGN_ID,
                 Kind::METHOD_NOT_ALLOWED, Kind::NOT_ACCEPTABLE, Kind::URI_TOO_LONG, Kind::INVALID,
                 Kind::HEAD_TOO_LARGE,
             ],
@@ -160,7 +160,8 @@ fn inspect() -> Value {
 }
 
 /// What every operation without parameters may answer.
-const OF_ALL: [Kind; 4] = [
+const OF_ALL: [Kind; 5] = [
+    Kind::MALFORMED,
     Kind::METHOD_NOT_ALLOWED,
     Kind::NOT_ACCEPTABLE,
     Kind::URI_TOO_LONG,
@@ -198,7 +199,12 @@ fn readyz() -> Value {
 }
 
 fn metrics() -> Value {
-    let mut kinds = vec![Kind::UNAUTHENTICATED, Kind::FORBIDDEN];
+    let mut kinds = vec![
+        Kind::UNAUTHENTICATED,
+        Kind::FORBIDDEN,
+        Kind::CROSS_SITE,
+        Kind::UNKNOWN_HOST,
+    ];
     kinds.extend(OF_ALL);
     json!({
         "operationId": "metrics",
@@ -209,7 +215,12 @@ fn metrics() -> Value {
 }
 
 fn status() -> Value {
-    let mut kinds = vec![Kind::UNAUTHENTICATED, Kind::FORBIDDEN];
+    let mut kinds = vec![
+        Kind::UNAUTHENTICATED,
+        Kind::FORBIDDEN,
+        Kind::CROSS_SITE,
+        Kind::UNKNOWN_HOST,
+    ];
     kinds.extend(OF_ALL);
     json!({
         "operationId": "status",

@@ -10,6 +10,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_FRAME_OPTIONS};
+use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -58,12 +59,9 @@ fn inside(element: &str) -> &'static str {
 }
 
 /// Answers with all that the page shows.
-pub(super) async fn status(
-    State(app): State<Arc<App>>,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    auth::require(&*app.rights, &headers, Role::Admin)?;
-    negotiate::require(&headers, "application/json")?;
+pub(super) async fn status(State(app): State<Arc<App>>, head: Parts) -> Result<Response, Problem> {
+    auth::require(&*app.rights, &head, Role::Admin)?;
+    negotiate::require(&head.headers, "application/json")?;
     let fronts = app.fronts.iter().map(|(name, counters)| {
         let threads = counters.iter().map(|counters| &**counters);
         Front::of(name, threads)

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
+use super::sites::Hosts;
 use crate::access::Rights;
 use crate::drain::Drain;
 use crate::front::FrontCounters;
@@ -23,10 +24,22 @@ pub(crate) struct Setup {
     pub(crate) rights: Arc<dyn Rights>,
     /// For all TCP listeners; those of Unix sockets have none.
     pub(crate) tls: Option<TlsConfig>,
+    /// The server's names, in lower case, beside addresses and those of this machine.
+    pub(crate) hosts: Vec<String>,
     pub(crate) limits: Limits,
     /// Threads; 0 for one on each core.
     pub(crate) workers: usize,
     pub(crate) drain: Drain,
     /// The counters of the other fronts, by the front's name, for `/metrics`.
     pub(crate) others: Vec<(&'static str, Vec<Arc<FrontCounters>>)>,
+}
+
+impl Setup {
+    /// Of connections of TCP.
+    pub(super) fn known_hosts(&self) -> Hosts {
+        match self.tls {
+            Some(_) => Hosts::All,
+            None => Hosts::Known(self.hosts.clone().into()),
+        }
+    }
 }

@@ -31,7 +31,7 @@ pub(super) async fn take(
 ) -> Result<Response, Problem> {
     let context = Context::of(&request)?;
     let (head, body) = request.into_parts();
-    auth::require(&*app.rights, &head.headers, Role::Take)?;
+    auth::require(&*app.rights, &head, Role::Take)?;
     let shape = Shape::accepted(&head.headers)?;
     let body = body::read(body, app.limits.request_bytes, &context).await?;
     let query = head.uri.query();

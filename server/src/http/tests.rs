@@ -8,6 +8,7 @@ mod leases;
 mod limits;
 mod quiet;
 mod served;
+mod sites;
 mod slow;
 mod takes;
 mod wire;

@@ -75,7 +75,8 @@ impl Kind {
     /// The header fields of such an error, and where they are described.
     fn headers(self) -> Vec<(&'static str, &'static str)> {
         match self.status.as_u16() {
-            401 | 403 => vec![("WWW-Authenticate", "#/components/headers/WwwAuthenticate")],
+            401 => vec![("WWW-Authenticate", "#/components/headers/WwwAuthenticate")],
+            403 => vec![("WWW-Authenticate", "#/components/headers/OfToken")],
             405 => vec![("Allow", "#/components/headers/Allow")],
             429 | 503 => vec![("Retry-After", "#/components/headers/RetryAfter")],
             _ => Vec::new(),

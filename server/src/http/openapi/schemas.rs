@@ -29,6 +29,10 @@ pub(super) fn components(limits: &Limits) -> Value {
                 "required": true,
                 "schema": { "type": "string" },
             },
+            "OfToken": {
+                "description": "What is wrong with the token (RFC 6750), if it is the token.",
+                "schema": { "type": "string" },
+            },
             "Allow": {
                 "description": "The methods that the path has.",
                 "required": true,

@@ -36,7 +36,11 @@ async fn client(
 }
 
 fn post(served: &Served, query: &str) -> Request<Body> {
-    let uri = format!("http://{}/v1/ids?{query}", served.at);
+    post_at(&served.at.to_string(), query)
+}
+
+fn post_at(authority: &str, query: &str) -> Request<Body> {
+    let uri = format!("http://{authority}/v1/ids?{query}");
     let request = Request::post(uri).header("accept", "application/octet-stream");
     request.body(Body::empty()).unwrap()
 }
@@ -79,6 +83,62 @@ fn many_requests_share_a_connection() {
     ids.dedup();
     assert_eq!(ids.len(), count, "an ID came twice");
     assert_eq!(served.counters().accepted.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn the_authority_is_a_name_that_leads_here_alone() {
+    let served = serve(|_| {});
+    runtime().block_on(async {
+        let stream = TcpStream::connect(served.at).await.unwrap();
+        let (mut client, _connection) = client(stream).await;
+        for (authority, status) in [
+            ("evil.example:7464", 421),
+            ("localhost:7464", 200),
+            ("[::1]", 200),
+        ] {
+            let request = post_at(authority, "namespace=orders");
+            let response = client.send_request(request).await.unwrap();
+            assert_eq!(response.status(), status, "{authority}");
+        }
+    });
+}
+
+#[test]
+fn as_many_requests_as_clients_send_at_first_are_begun() {
+    const COUNT: u32 = 100;
+
+    let served = serve(|_| {});
+    let mut wire = served.connect();
+    let frame = |kind: u8, flags: u8, stream: u32, payload: &[u8]| {
+        let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+        let head = [&length[1..], &[kind, flags], &stream.to_be_bytes()].concat();
+        [&head, payload].concat()
+    };
+    // POST, http, and a path and an authority that are spelled out (RFC 7541).
+    let (path, host) = (&b"/v1/ids"[..], &b"localhost"[..]);
+    let mut fields = vec![0x83, 0x86, 0x04, 7];
+    fields.extend_from_slice(path);
+    fields.extend_from_slice(&[0x01, 9]);
+    fields.extend_from_slice(host);
+    let mut sent = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    sent.extend(frame(4, 0, 0, &[]));
+    let streams = || (0..COUNT).map(|number| 2 * number + 1);
+    for stream in streams() {
+        // Its body is to come, so that it stays open.
+        sent.extend(frame(1, 4, stream, &fields));
+    }
+    // Answered after all of them were read.
+    sent.extend(frame(6, 0, 0, &[7; 8]));
+    wire.send(sent);
+    let mut refused = 0;
+    loop {
+        match wire.frame() {
+            (6, 1, _) => break,
+            (3, _, _) => refused += 1,
+            _ => {}
+        }
+    }
+    assert_eq!(refused, 0, "of {COUNT}");
 }
 
 #[test]
@@ -127,6 +187,9 @@ fn tls_agrees_on_http2() {
             .await
             .unwrap();
         assert_eq!(ids.len(), 160_000);
+        // A browser would not have gone on: the certificate is not for this name.
+        let request = post_at("evil.example", "namespace=orders");
+        bytes(&mut client, request).await.unwrap();
     });
 }
 

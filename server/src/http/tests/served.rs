@@ -105,6 +105,7 @@ fn serve_namespaces(
         subleases: leases_of(&directory),
         rights: Arc::new(Tokens(false)),
         tls: None,
+        hosts: Vec::new(),
         limits: Limits::default(),
         workers: 2,
         drain: drain.clone(),

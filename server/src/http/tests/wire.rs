@@ -130,6 +130,12 @@ impl<S: Read + Write> Wire<S> {
         self.reply()
     }
 
+    /// A request without a body, and with these fields alone.
+    pub(super) fn exactly(&mut self, method: &str, target: &str, fields: &[&str]) {
+        let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
+        self.send(format!("{method} {target} HTTP/1.1\r\n{fields}\r\n"));
+    }
+
     /// The next answer.
     pub(super) fn reply(&mut self) -> Reply {
         self.try_reply().unwrap()
@@ -157,6 +163,18 @@ impl<S: Read + Write> Wire<S> {
             body,
             is_whole,
         })
+    }
+
+    /// The kind, the flags and the stream of the next frame of HTTP/2.
+    pub(super) fn frame(&mut self) -> (u8, u8, u32) {
+        let mut head = Vec::new();
+        assert!(self.take(9, &mut head).unwrap(), "the connection ended");
+        let head: [u8; 9] = head.try_into().unwrap();
+        let [a, b, c, kind, flags, stream @ ..] = head;
+        let length = u32::from_be_bytes([0, a, b, c]);
+        let mut payload = Vec::new();
+        assert!(self.take(length as usize, &mut payload).unwrap(), "cut off");
+        (kind, flags, u32::from_be_bytes(stream))
     }
 
     fn chunks(&mut self, body: &mut Vec<u8>) -> io::Result<bool> {

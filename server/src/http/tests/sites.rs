@@ -1,0 +1,191 @@
+//! Browsers that the page of another site has made to send something.
+
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tempfile::TempDir;
+
+use super::served::{Served, Tokens, serve};
+use super::wire::{Reply, Wire};
+use crate::listener::Listener;
+
+const EVIL: &str = "host: evil.example:7464";
+const TAKE: &str = "/v1/ids?namespace=orders";
+
+/// What needs no right, and is the same for everybody.
+const OF_ALL: [&str; 4] = ["/", "/livez", "/readyz", "/openapi.json"];
+
+/// Every operation that the server describes.
+fn operations(served: &Served) -> Vec<(String, String)> {
+    let document = served.connect().get("/openapi.json").json();
+    let paths = document["paths"].as_object().unwrap();
+    let of_path = |(path, methods): (&String, &serde_json::Value)| {
+        let methods = methods.as_object().unwrap();
+        let (path, methods) = (path.replace("{id}", "7"), methods.keys());
+        let each = methods.map(move |method| (method.to_ascii_uppercase(), path.clone()));
+        each.collect::<Vec<_>>()
+    };
+    paths.iter().flat_map(of_path).collect()
+}
+
+/// The answer to exactly these fields, on a connection of its own.
+fn ask(served: &Served, method: &str, path: &str, fields: &[&str]) -> Reply {
+    let mut wire = served.connect();
+    wire.exactly(method, path, fields);
+    wire.reply()
+}
+
+/// That nothing lets another site read it.
+#[track_caller]
+fn assert_no_cors(reply: &Reply) {
+    let mut names = reply.headers.keys();
+    assert!(
+        !names.any(|name| name.starts_with("access-control")),
+        "{reply:?}"
+    );
+}
+
+#[track_caller]
+fn assert_none_taken(served: &Served) {
+    assert_eq!(served.counters().ids.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn a_page_whose_name_leads_here_is_not_served() {
+    let served = serve(|_| {});
+    let operations = operations(&served);
+    assert!(operations.len() > OF_ALL.len() + 3, "{operations:?}");
+    for (method, path) in operations {
+        let reply = ask(&served, &method, &path, &[EVIL, "accept: */*"]);
+        assert_no_cors(&reply);
+        if OF_ALL.contains(&&*path) {
+            assert_eq!(reply.status, 200, "{path}");
+        } else {
+            let found = (reply.status, &*reply.problem());
+            assert_eq!(found, (421, "unknown-host"), "{method} {path}");
+            assert!(reply.text().contains("http.hosts"), "{reply:?}");
+        }
+    }
+    assert_none_taken(&served);
+}
+
+#[test]
+fn a_page_whose_name_leads_here_sees_no_namespaces() {
+    let served = serve(|_| {});
+    served.connect().post(TAKE, &[]);
+    let names = |host| ask(&served, "GET", "/readyz", &[host]).json();
+    assert_eq!(names(EVIL).get("namespaces"), None);
+    assert!(names("host: localhost").get("namespaces").is_some());
+}
+
+#[test]
+fn a_target_with_a_name_counts_beside_the_host() {
+    let served = serve(|_| {});
+    let target = format!("http://evil.example{TAKE}");
+    let reply = ask(&served, "POST", &target, &["host: localhost"]);
+    assert_eq!((reply.status, &*reply.problem()), (421, "unknown-host"));
+    let target = format!("http://localhost{TAKE}");
+    assert_eq!(
+        ask(&served, "POST", &target, &["host: localhost"]).status,
+        200
+    );
+}
+
+#[test]
+fn the_page_of_another_site_makes_nobody_take() {
+    let served = serve(|_| {});
+    let own = format!("host: {}", served.at);
+    let form = "content-type: text/plain";
+    let other_port = format!("origin: http://{}:1", served.at.ip());
+    for field in [
+        "origin: http://evil.example",
+        "origin: null",
+        &other_port,
+        "sec-fetch-site: cross-site",
+        "sec-fetch-site: same-site",
+    ] {
+        for (method, path) in [("POST", TAKE), ("GET", "/v1/status"), ("GET", "/metrics")] {
+            let reply = ask(&served, method, path, &[&own, form, field]);
+            let found = (reply.status, &*reply.problem());
+            assert_eq!(found, (403, "cross-site"), "{method} {path}, {field}");
+            assert_no_cors(&reply);
+        }
+    }
+    assert_none_taken(&served);
+    // What a browser asks before it sends a request that is none of a form.
+    let origin = "origin: http://evil.example";
+    let method = "access-control-request-method: POST";
+    let reply = ask(&served, "OPTIONS", TAKE, &[&own, origin, method]);
+    assert_eq!(reply.status, 405);
+    assert_no_cors(&reply);
+}
+
+#[test]
+fn its_own_page_and_programs_are_served() {
+    let served = serve(|setup| setup.hosts = vec!["ids.example.com".to_owned()]);
+    let port = served.at.port();
+    for host in [
+        "127.0.0.1",
+        "[::1]",
+        "localhost",
+        "a.localhost",
+        "ringflake",
+        "ids.example.com",
+    ] {
+        for authority in [host.to_owned(), format!("{host}:{port}")] {
+            let own = format!("host: {authority}");
+            let origin = format!("origin: http://{authority}");
+            for fields in [
+                &[&*own][..],
+                &[&own, &origin],
+                &[&own, "sec-fetch-site: same-origin"],
+                &[&own, "sec-fetch-site: none"],
+            ] {
+                let reply = ask(&served, "POST", TAKE, fields);
+                assert_eq!(reply.status, 200, "{fields:?}: {reply:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_request_of_http_1_1_has_one_host() {
+    let served = serve(|_| {});
+    for fields in [&[][..], &["host: localhost", "host: localhost"]] {
+        for path in ["/livez", "/v1/status"] {
+            let reply = ask(&served, "GET", path, fields);
+            let found = (reply.status, &*reply.problem());
+            assert_eq!(found, (400, "malformed"), "{path} {fields:?}");
+        }
+    }
+    let mut wire = served.connect();
+    wire.send("GET /v1/status HTTP/1.0\r\n\r\n");
+    assert_eq!(wire.reply().status, 200, "no browser");
+}
+
+#[test]
+fn where_a_token_is_needed_it_is_enough() {
+    let served = serve(|setup| setup.rights = Arc::new(Tokens(true)));
+    let token = "authorization: Bearer take";
+    let site = "sec-fetch-site: cross-site";
+    assert_eq!(ask(&served, "POST", TAKE, &[EVIL, site, token]).status, 200);
+    let reply = ask(&served, "POST", TAKE, &[EVIL, site]);
+    assert_eq!((reply.status, &*reply.problem()), (401, "unauthenticated"));
+}
+
+#[test]
+fn a_unix_socket_is_asked_by_any_name() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("http.sock");
+    let (listener, _file) = Listener::bind_unix(&path, 0o600).unwrap();
+    let _served = serve(|setup| setup.listeners.push(listener));
+    let status = |fields: &[&str]| {
+        let mut wire = Wire::new(UnixStream::connect(&path).unwrap());
+        wire.exactly("POST", TAKE, fields);
+        wire.reply().status
+    };
+    assert_eq!(status(&[EVIL]), 200);
+    // Of a browser, by way of a proxy.
+    assert_eq!(status(&[EVIL, "sec-fetch-site: cross-site"]), 403);
+}
