@@ -251,6 +251,22 @@ fn malformed_bytes_get_an_error_and_the_end() {
 }
 
 #[test]
+fn a_browser_is_closed_before_its_body_is_read() {
+    let setup = Setup::new().start();
+    for (line, count) in [("POST", 1), ("GET", 2), ("PUT", 2)] {
+        let mut client = setup.connect(true);
+        let head = format!("{line} / HTTP/1.1\r\nHost: localhost:6379\r\n\r\n");
+        client.send(&[head.as_bytes(), &incr("orders"), b"INCR orders\r\n"].concat());
+        let replies = client.replies(count);
+        let last = error(&replies[count - 1]);
+        assert!(last.contains("not HTTP"), "{line}: {last}");
+        assert!(client.is_closed(), "{line}");
+    }
+    assert_eq!(setup.counts().ids, 0);
+    assert!(setup.end());
+}
+
+#[test]
 fn a_drain_answers_what_has_come_and_closes() {
     let setup = Setup::new().start();
     let mut idle = setup.connect(false);

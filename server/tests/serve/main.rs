@@ -3,6 +3,8 @@
 
 #![cfg(unix)]
 
+mod quiet;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

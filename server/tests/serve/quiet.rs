@@ -1,0 +1,249 @@
+//! Nothing that a server is given or gives goes into its log.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, Read, Write as _};
+use std::sync::{Arc, Mutex};
+
+use ringflake::Id;
+use ringflake_kit::events::{Fields, OnEvent};
+use ringflake_server::{Protocol, Server};
+
+use super::{Home, PATIENCE, connect, init, port};
+
+const SECRET: &str = "5d1e77aa90c34b6f8e2213f4b7a6c9d0";
+/// The same as base64.
+const SECRET_BASE64: &str = "XR53qpDDS2+OIhP0t6bJ0A";
+const TAKE: &str = "take-token-that-nobody-logs";
+const INSPECT: &str = "inspect-token-that-nobody-logs";
+const LATER: &str = "later-token-that-nobody-logs";
+const WRONG: &str = "wrong-token-that-nobody-logs";
+
+/// All that any library says, in lower case.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<String>>);
+
+impl Log {
+    /// Of the whole process, as a server has threads of its own.
+    fn of_all() -> Self {
+        let log = Self::default();
+        let lines = log.clone();
+        let subscriber = OnEvent(move |event: &tracing::Event<'_>| {
+            let line = format!("{} {}\n", event.metadata().target(), Fields::of(event));
+            lines.0.lock().unwrap().push_str(&line.to_lowercase());
+        });
+        tracing::subscriber::set_global_default(subscriber).expect("the only one of these tests");
+        log
+    }
+
+    #[track_caller]
+    fn assert_without(&self, secret: &str) {
+        let (log, secret) = (self.0.lock().unwrap(), secret.to_lowercase());
+        // All at once, as there are many to look for.
+        let lines = if log.contains(&secret) { &**log } else { "" };
+        let found = lines.lines().find(|line| line.contains(&secret));
+        assert_eq!(found, None, "{secret}");
+    }
+}
+
+/// A client of the Redis protocol.
+fn redis(server: &Server, lines: &[String]) -> Vec<String> {
+    let mut stream = BufReader::new(connect(port(server, Protocol::Resp)));
+    for line in lines {
+        stream.get_mut().write_all(line.as_bytes()).unwrap();
+    }
+    stream
+        .get_ref()
+        .shutdown(std::net::Shutdown::Write)
+        .unwrap();
+    let replies = stream.lines().map(Result::unwrap);
+    replies.collect()
+}
+
+/// The body of an answer of HTTP/1.1, or its status where that is not 200.
+fn http(server: &Server, target: &str, token: &str, accept: &str) -> Result<Vec<u8>, u16> {
+    let mut stream = connect(port(server, Protocol::Http));
+    let request = format!(
+        "{target} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n\
+         accept: {accept}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut reply = Vec::new();
+    stream.read_to_end(&mut reply).unwrap();
+    let end = reply.windows(4).position(|it| it == b"\r\n\r\n").unwrap();
+    let status = str::from_utf8(&reply[9..12]).unwrap().parse().unwrap();
+    match status {
+        200 => Ok(reply.split_off(end + 4)),
+        _ => Err(status),
+    }
+}
+
+fn texts(body: Vec<u8>) -> Vec<String> {
+    let body = String::from_utf8(body).unwrap();
+    body.lines().map(str::to_owned).collect()
+}
+
+/// A request of HTTP/2 with this token, whose answer is read to its end.
+fn http2(server: &Server, token: &str) {
+    let mut stream = connect(port(server, Protocol::Http));
+    let frame = |kind: u8, flags: u8, stream: u8, payload: &[u8]| {
+        let length = u8::try_from(payload.len()).unwrap();
+        [&[0, 0, length, kind, flags, 0, 0, 0, stream], payload].concat()
+    };
+    // POST and http; then a path, an authority and a token that are spelled out (RFC 7541).
+    let mut fields = vec![0x83, 0x86];
+    for (name, value) in [
+        (&[0x04][..], "/v1/ids?namespace=orders"),
+        (&[0x01], "localhost"),
+        (&[0x0f, 0x08], &format!("Bearer {token}")),
+    ] {
+        fields.extend_from_slice(name);
+        fields.push(u8::try_from(value.len()).unwrap());
+        fields.extend_from_slice(value.as_bytes());
+    }
+    let mut sent = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    sent.extend(frame(4, 0, 0, &[]));
+    sent.extend(frame(1, 5, 1, &fields));
+    stream.write_all(&sent).unwrap();
+    loop {
+        let mut head = [0; 9];
+        stream.read_exact(&mut head).unwrap();
+        let [a, b, c, kind, flags, ..] = head;
+        let mut payload = vec![0; u32::from_be_bytes([0, a, b, c]) as usize];
+        stream.read_exact(&mut payload).unwrap();
+        // The end of the stream, with its fields or its bytes.
+        if kind <= 1 && flags & 1 == 1 {
+            return;
+        }
+    }
+}
+
+/// As a log could write it.
+fn forms(id: Id) -> [String; 5] {
+    let number = id.to_u64();
+    [
+        number.to_string(),
+        id.to_i64().to_string(),
+        format!("{number:016x}"),
+        id.to_string(),
+        id.to_fixed_text().as_str().to_owned(),
+    ]
+}
+
+#[test]
+fn no_secret_no_token_and_no_id_is_logged() {
+    let log = Log::of_all();
+    let home = Home::new();
+    let secret = home.write("secret", SECRET);
+    home.write("take.tokens", TAKE);
+    home.write("inspect.tokens", INSPECT);
+    let url = format!("sqlite:{}", home.file("leases.db").display());
+    init(&url, &secret);
+    let text = format!(
+        "
+        tokens.take = 'take.tokens'
+        tokens.inspect = 'inspect.tokens'
+        [namespaces.orders]
+        store = '{url}'
+        secret-file = 'secret'
+        [namespaces.local]
+        "
+    );
+    let config = home.config(&text);
+    let server = Server::start(config.clone()).unwrap();
+
+    let mut ids = HashSet::new();
+    let auth = format!("AUTH {TAKE}\r\n");
+    for form in ["decimal", "unsigned", "text", "integer"] {
+        let take = format!("RINGFLAKE.TAKE orders 20 FORMAT {form}\r\n");
+        let replies = redis(&server, &[auth.clone(), take]);
+        let given = replies
+            .iter()
+            .filter(|line| !line.starts_with(['+', '$', '*']));
+        let before = ids.len();
+        for given in given.map(|line| line.trim_start_matches(':')) {
+            ids.insert(match form {
+                "text" => given.parse().unwrap(),
+                "unsigned" => Id::from_u64(given.parse().unwrap()),
+                _ => Id::from_i64(given.parse().unwrap()),
+            });
+        }
+        assert_eq!(ids.len(), before + 20, "{replies:?}");
+    }
+    for format in ["decimal", "unsigned", "text", "fixed"] {
+        let target = format!("POST /v1/ids?namespace=orders&count=20&format={format}");
+        let body = http(&server, &target, TAKE, "text/plain").unwrap();
+        let before = ids.len();
+        for given in texts(body) {
+            let path = format!("GET /v1/ids/{given}?namespace=orders&format={format}");
+            http(&server, &path, INSPECT, "*/*").unwrap();
+            ids.insert(match format {
+                "decimal" => Id::from_i64(given.parse().unwrap()),
+                "unsigned" => Id::from_u64(given.parse().unwrap()),
+                "text" => given.parse().unwrap(),
+                _ => Id::from_fixed_text(&given).unwrap(),
+            });
+        }
+        assert_eq!(ids.len(), before + 20, "{format}");
+    }
+    let target = "POST /v1/ids?namespace=local&count=2000";
+    let bytes = http(&server, target, TAKE, "application/octet-stream").unwrap();
+    ids.extend(bytes.as_chunks().0.iter().map(|id| Id::from_le_bytes(*id)));
+    http2(&server, TAKE);
+
+    let id = *ids.iter().next().unwrap();
+    let inspect = format!(
+        "AUTH {INSPECT}\r\nRINGFLAKE.INSPECT orders {}\r\n",
+        id.to_i64()
+    );
+    redis(&server, &[inspect]);
+    // Wrong, malformed, and cut off.
+    assert_eq!(http(&server, target, WRONG, "*/*"), Err(401));
+    http2(&server, WRONG);
+    redis(&server, &[format!("AUTH {WRONG}\r\nINCR orders\r\n")]);
+    redis(&server, &[format!("*2\r\n$x\r\n{WRONG}\r\n")]);
+    redis(
+        &server,
+        &[format!(
+            "{auth}RINGFLAKE.INSPECT none {id}\r\nNONE {id}\r\n"
+        )],
+    );
+    let path = format!("GET /v1/ids/{id}x?namespace=orders&format=text");
+    assert_eq!(http(&server, &path, INSPECT, "*/*"), Err(404));
+    let mut cut = connect(port(&server, Protocol::Http));
+    write!(
+        cut,
+        "GET /v1/ids/{id} HTTP/1.1\r\nauthorization: Bearer {TAKE}"
+    )
+    .unwrap();
+    drop(cut);
+
+    home.write("take.tokens", &format!("{LATER}\nshort"));
+    server.reload(&config).unwrap_err();
+    home.write("take.tokens", LATER);
+    server.reload(&config).unwrap();
+    assert_eq!(http(&server, target, TAKE, "*/*"), Err(401));
+    http(&server, target, LATER, "*/*").unwrap();
+    assert!(server.stop(PATIENCE).is_clean());
+
+    {
+        let log = log.0.lock().unwrap();
+        let mut about = String::new();
+        for said in ["listening", "generator started"] {
+            let _ = write!(about, "{said}: {}; ", log.contains(said));
+        }
+        assert!(
+            !about.contains("false"),
+            "that this shows something: {about}"
+        );
+    }
+    for secret in [SECRET, SECRET_BASE64, "that-nobody-logs"] {
+        log.assert_without(secret);
+    }
+    assert!(ids.len() > 2100);
+    for id in ids {
+        for form in forms(id).iter().filter(|form| form.len() >= 10) {
+            log.assert_without(form);
+        }
+    }
+}
