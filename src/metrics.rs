@@ -27,18 +27,21 @@
 //! and [`lease_renewals`](crate::CachedGenerator::lease_renewals), which stay the truth, and
 //! hands their values on. The generator knows nothing of it.
 //!
-//! *Counters are absolute.* Each is set to what the generator has counted since it was built,
-//! with [`Counter::absolute`](::metrics::Counter::absolute), which never lowers one. So a
-//! publisher that is made anew, or a second one, counts nothing twice, and what happened
-//! between two publications is in the next one. `Stats::issued` goes down when a handle is
-//! dropped that has IDs left; what is published stays until it is exceeded.
+//! *Counters add up.* A publisher adds to each what its generator has counted since the last
+//! publication, and at first since it was built. So a generator that is built anew under the
+//! labels of one that has ended goes on where that stopped, and what happened between two
+//! publications is in the next one. `Stats::issued` goes down when a handle is dropped that
+//! has IDs left; what is published stays until it is exceeded. A second publisher of one
+//! generator to one recorder would count all of it again: keep the first one.
 //!
-//! *The histogram is not.* Durations of renewals are read from a list of the last 512, by
-//! their numbers, and a publisher records once each that comes after its making. One is lost
-//! to the histogram where more than 512 come between two publications, or while there is no
-//! publisher. None is lost to `ringflake_lease_renewals_total`, which is absolute, so that
-//! the difference shows. Two publishers at a time for one recorder would record each
-//! duration twice.
+//! *The histogram has only what is new.* Durations of renewals are read from a list of the
+//! last 512, by their numbers, and a publisher records once each that comes after its making.
+//! One is lost to the histogram where more than 512 come between two publications, or while
+//! there is no publisher. None is lost to `ringflake_lease_renewals_total`, so that the
+//! difference shows.
+//!
+//! *Gauges stay.* Those of a generator that has ended keep their last values in the recorder,
+//! until another generator is published under the same labels.
 //!
 //! *Not a strong reference.* A publisher holds a [`WeakGenerator`](crate::WeakGenerator). It
 //! has the generator for the microseconds in which it reads, and not while it calls the
@@ -53,6 +56,7 @@
 //! the clock or the recorder forks the thread, it ends in the child.
 
 mod catalogue;
+mod counters;
 mod publisher;
 mod report;
 mod snapshot;

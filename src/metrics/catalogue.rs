@@ -88,6 +88,8 @@ metrics! {
         "How often the store was found to be another one than before.",
     CLOCK_SKEW Gauge Seconds "ringflake_clock_skew_seconds"
         "How far the store's clock was ahead when it last said its time.",
+    CLOCK_SKEW_AGE Gauge Seconds "ringflake_clock_skew_age_seconds"
+        "How long ago that was.",
 }
 
 /// Describes each metric to a recorder.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use ::metrics::Label;
 
 use super::catalogue;
+use super::counters::Published;
 use super::report::Report;
 use super::snapshot::Snapshot;
 use crate::generator::{CachedGenerator, WeakGenerator};
@@ -19,29 +20,30 @@ pub struct Publisher {
     ids: WeakGenerator,
     labels: Vec<Label>,
     is_described: AtomicBool,
-    /// The most IDs issued that were read.
-    issued: AtomicU64,
+    published: Published,
     /// The number of the last renewal whose duration was recorded.
     renewals: AtomicU64,
 }
 
 impl Publisher {
-    /// A publisher of `ids`, one for each recorder. Reads the number of the last renewal, and
+    /// A publisher of `ids`: the only one for its recorder, as long as the generator lives,
+    /// or its counts are added up twice. Reads the number of the last renewal, and
     /// keeps a reference that is [not counted](WeakGenerator).
     pub fn new(ids: &CachedGenerator) -> Self {
         Self {
             ids: ids.downgrade(),
             labels: Vec::new(),
             is_described: AtomicBool::new(false),
-            issued: AtomicU64::new(0),
+            published: Published::nothing(),
             renewals: AtomicU64::new(last_renewal(ids)),
         }
     }
 
     /// With labels that all its metrics get, beside those that it got before.
     ///
-    /// Where a program has several generators, each publisher needs labels of its own, or
-    /// they write over each other. The names `cause`, `reason`, `state`, `outcome`, `fence`,
+    /// Where a program has several generators at a time, each publisher needs labels of its
+    /// own, or their gauges write over each other. A generator that takes the place of one
+    /// that has ended may have the labels of that: its counts are added up. The names `cause`, `reason`, `state`, `outcome`, `fence`,
     /// `version`, `backend` and `layout` are taken.
     #[must_use]
     pub fn with_labels<K, V>(mut self, labels: impl IntoIterator<Item = (K, V)>) -> Self
@@ -63,6 +65,9 @@ impl Publisher {
     /// clock, takes the lock of [`lease_status`](CachedGenerator::lease_status) for
     /// microseconds, and hands some fifty values to the recorder, with an allocation or two
     /// for each. The first time it describes each metric.
+    ///
+    /// # Panics
+    /// If the recorder does.
     ///
     /// # Examples
     ///
@@ -96,14 +101,12 @@ impl Publisher {
                 snapshot.renewals.clear();
             }
         }
-        let read = snapshot.stats.issued;
-        let issued = self.issued.fetch_max(read, Relaxed).max(read);
         ::metrics::with_recorder(|recorder| {
             if !self.is_described.swap(true, Relaxed) {
                 catalogue::describe(recorder);
             }
             let labels = &self.labels;
-            Report { recorder, labels }.all(&snapshot, issued);
+            Report { recorder, labels }.all(&snapshot, &self.published);
         });
         true
     }

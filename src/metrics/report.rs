@@ -5,10 +5,10 @@ use std::time::Duration;
 use ::metrics::{Key, Label, Level, Metadata, Recorder};
 
 use super::catalogue::{self as metric, Metric};
+use super::counters::{self, Counted, Published, name_of};
 use super::snapshot::Snapshot;
 use crate::generator::Stats;
-use crate::lease::{FenceCounts, GrantState, LeaseStatus, Renewal, RenewalCounts, RenewalOutcome};
-use crate::timeline::RefusalCounts;
+use crate::lease::{GrantState, LeaseStatus, Renewal};
 
 static METADATA: Metadata<'static> =
     Metadata::new("ringflake", Level::INFO, Some("ringflake::metrics"));
@@ -20,40 +20,18 @@ pub(super) struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// `issued` is what is published of IDs that were issued.
-    pub(super) fn all(&self, snapshot: &Snapshot, issued: u64) {
-        self.stripes(&snapshot.stats, issued);
+    /// Adds to the counters what was not `published` yet, and sets the gauges.
+    pub(super) fn all(&self, snapshot: &Snapshot, published: &Published) {
+        self.counters(published.more(&counters::counted(snapshot)));
+        self.stripes(&snapshot.stats);
         self.limits(snapshot);
         if let Some(lease) = &snapshot.lease {
             self.lease(lease, snapshot.stats.now_unix_ms);
-            self.requests(lease);
         }
         self.durations(&snapshot.renewals);
     }
 
-    fn stripes(&self, stats: &Stats, issued: u64) {
-        self.counter(&metric::IDS_ISSUED, issued);
-        let fills = stats.fills;
-        for (cause, count) in [
-            ("padding", fills.padding),
-            ("threshold", fills.threshold),
-            ("scheduled", fills.scheduled),
-            ("assist", fills.assist),
-        ] {
-            self.counter_of(&metric::REFILLS, ("cause", cause), count);
-        }
-        self.counter(&metric::EMPTIES, stats.empties);
-        self.counter(&metric::IN_PLACE, stats.in_place);
-        for (reason, count) in by_reason(stats.refused) {
-            self.counter_of(&metric::REFUSALS, ("reason", reason), count);
-        }
-        let failed = stats.failed;
-        let others = [("empty", failed.empty), ("timed_out", failed.timed_out)];
-        for (reason, count) in by_reason(failed.refused).into_iter().chain(others) {
-            self.counter_of(&metric::FAILED_TAKES, ("reason", reason), count);
-        }
-        self.counter(&metric::RETIRED, stats.retired);
-        self.counter(&metric::PRODUCER_PANICS, stats.panics);
+    fn stripes(&self, stats: &Stats) {
         let (level, capacity) = (stats.level as f64, stats.capacity as f64);
         self.gauge(&metric::LEVEL, level);
         self.gauge(&metric::CAPACITY, capacity);
@@ -100,19 +78,9 @@ impl Report<'_> {
         );
         if let Some(clock) = lease.clock {
             self.gauge(&metric::CLOCK_SKEW, clock.store_ahead_ms as f64 / 1e3);
+            let age_ms = now_unix_ms.saturating_sub(clock.measured_unix_ms);
+            self.seconds(&metric::CLOCK_SKEW_AGE, Duration::from_millis(age_ms));
         }
-    }
-
-    fn requests(&self, lease: &LeaseStatus) {
-        let counts = lease.counts;
-        for (outcome, count) in by_outcome(counts.renewals) {
-            self.counter_of(&metric::LEASE_RENEWALS, ("outcome", outcome), count);
-        }
-        for (fence, count) in by_fence(counts.fenced) {
-            self.counter_of(&metric::FENCED, ("fence", fence), count);
-        }
-        self.counter(&metric::HISTORY_LOST, counts.history_lost);
-        self.counter(&metric::INCARNATION_CHANGES, counts.incarnation_changes);
     }
 
     fn durations(&self, renewals: &[Renewal]) {
@@ -124,20 +92,15 @@ impl Report<'_> {
         }
     }
 
-    fn counter(&self, metric: &Metric, count: u64) {
-        self.absolute(metric, &[], count);
-    }
-
-    fn counter_of(&self, metric: &Metric, label: (&'static str, &'static str), count: u64) {
-        let label = Label::from_static_parts(label.0, label.1);
-        self.absolute(metric, &[label], count);
-    }
-
-    fn absolute(&self, metric: &Metric, labels: &[Label], count: u64) {
-        let key = self.key(metric, labels);
-        self.recorder
-            .register_counter(&key, &METADATA)
-            .absolute(count);
+    fn counters<'a>(&self, more: impl Iterator<Item = (&'a Counted, u64)>) {
+        for (counted, more) in more {
+            let part = counted.part;
+            let part = part.map(|(name, value)| Label::from_static_parts(name, value));
+            let key = self.key(counted.metric, part.as_slice());
+            let counter = self.recorder.register_counter(&key, &METADATA);
+            // By nothing too: then it is there.
+            counter.increment(more);
+        }
     }
 
     fn gauge(&self, metric: &Metric, value: f64) {
@@ -156,47 +119,4 @@ impl Report<'_> {
     fn key(&self, metric: &Metric, labels: &[Label]) -> Key {
         Key::from_parts(metric.name, [self.labels, labels].concat())
     }
-}
-
-fn by_reason(counts: RefusalCounts) -> [(&'static str, u64); 4] {
-    [
-        ("borrow_limit", counts.borrow_limit),
-        ("lease_ended", counts.lease_ended),
-        ("no_lease", counts.no_lease),
-        ("invalidated", counts.invalidated),
-    ]
-}
-
-fn by_outcome(counts: RenewalCounts) -> [(&'static str, u64); 6] {
-    [
-        (name_of(RenewalOutcome::Renewed), counts.renewed),
-        (name_of(RenewalOutcome::Fenced), counts.fenced),
-        (name_of(RenewalOutcome::Unavailable), counts.unavailable),
-        (name_of(RenewalOutcome::Denied), counts.denied),
-        (name_of(RenewalOutcome::Ambiguous), counts.ambiguous),
-        (name_of(RenewalOutcome::Other), counts.other),
-    ]
-}
-
-fn name_of(outcome: RenewalOutcome) -> &'static str {
-    match outcome {
-        RenewalOutcome::Renewed => "renewed",
-        RenewalOutcome::Fenced => "fenced",
-        RenewalOutcome::Unavailable => "unavailable",
-        RenewalOutcome::Denied => "denied",
-        RenewalOutcome::Ambiguous => "ambiguous",
-        RenewalOutcome::Other => "other",
-    }
-}
-
-fn by_fence(counts: FenceCounts) -> [(&'static str, u64); 7] {
-    [
-        ("never_granted", counts.never_granted),
-        ("epoch", counts.epoch),
-        ("end", counts.end),
-        ("floor", counts.floor),
-        ("incarnation", counts.incarnation),
-        ("upstream", counts.upstream),
-        ("quarantined", counts.quarantined),
-    ]
 }

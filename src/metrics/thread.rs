@@ -23,7 +23,8 @@ const SHORTEST: Duration = Duration::from_millis(10);
 
 /// A thread that publishes a generator's figures. Dropping it publishes them once more and
 /// ends it: before a [`shutdown`](crate::CachedGenerator::shutdown), which would find the
-/// generator in use for the moment in which the thread reads its figures.
+/// generator in use for the moment in which the thread reads its figures. Dropping it waits
+/// for the recorder, and so does not return while that hangs.
 #[must_use = "dropping it ends the thread; `detach` lets it go on"]
 pub struct PublisherThread {
     shared: Arc<Shared>,

@@ -82,7 +82,7 @@ fn alerts_select_by_labels_and_values_that_are_exported() {
                 // Whichever of the four operators is between.
                 let (label, values) = matcher.split_at(matcher.find(['=', '!']).unwrap());
                 // Those of whoever scrapes, and of the publisher.
-                if ["instance", "namespace"].contains(&label) {
+                if ["instance", "job", "namespace"].contains(&label) {
                     continue;
                 }
                 assert!(known.contains(label), "{name}: {label}");
@@ -99,6 +99,38 @@ fn alerts_select_by_labels_and_values_that_are_exported() {
         }
     }
     assert!(selected > 10, "{selected}");
+}
+
+/// Values of a key in the dashboard.
+fn values(key: &str) -> Vec<&'static str> {
+    let parts = DASHBOARD.split(key).skip(1);
+    parts.map(|part| part.split('\n').next().unwrap()).collect()
+}
+
+#[test]
+fn alerts_and_dashboard_say_which_namespace_they_are_about() {
+    for alert in RULES.split("- alert: ").skip(1) {
+        let of_processes = ["RingflakeGone", "RingflakeAbsent"];
+        let name = alert.lines().next().unwrap();
+        let (_, summary) = alert.split_once("summary: ").unwrap();
+        let summary = summary.lines().next().unwrap();
+        let says = ["$labels.instance", "$labels.namespace"].map(|it| summary.contains(it));
+        assert!(says == [true; 2] || of_processes.contains(&name), "{name}");
+    }
+    let queries = values("\"expr\": ");
+    assert!(queries.len() > 20);
+    let chosen = "{job=~\\\"$job\\\",instance=~\\\"$instance\\\",namespace=~\\\"$namespace\\\"}";
+    for query in queries {
+        let selectors = query.matches('{').count();
+        assert!(
+            selectors > 0 && selectors == query.matches(chosen).count(),
+            "{query}"
+        );
+    }
+    for legend in values("\"legendFormat\": ") {
+        let parts = ["{{instance}}", "{{namespace}}"].map(|it| legend.contains(it));
+        assert_eq!(parts[0], parts[1], "{legend}");
+    }
 }
 
 #[test]

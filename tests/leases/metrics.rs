@@ -228,6 +228,12 @@ fn each_metric_has_the_value_of_the_figures() {
     is("ringflake_history_lost_total", 0.0);
     is("ringflake_store_incarnation_changes_total", 0.0);
     is("ringflake_clock_skew_seconds", 0.0);
+    let measured_unix_ms = status.clock.unwrap().measured_unix_ms;
+    rig.set_tick(rig.layout.tick_at(rig.clock.unix_ms()).unwrap() + 30);
+    published.publish();
+    let age_ms = rig.clock.unix_ms() - measured_unix_ms;
+    assert!(age_ms > 0);
+    is("ringflake_clock_skew_age_seconds", age_ms as f64 / 1e3);
 }
 
 #[test]
@@ -339,13 +345,37 @@ fn renewals_that_fail_show_their_outcome_and_how_long_it_took() {
         1.0
     );
 
-    // Each once, also by a publisher that takes over.
+    // Each once, its duration also by a publisher that takes over.
     published.publish();
     assert_eq!(took("unavailable").len(), 1);
+    assert_eq!((total("unavailable"), total("fenced")), (1.0, 1.0));
     let next = Publisher::new(&ids);
     assert!(with_local_recorder(&published.registry, || next.publish()));
     assert_eq!(took("unavailable").len(), 1);
-    assert_eq!((total("unavailable"), total("fenced")), (1.0, 1.0));
+}
+
+#[test]
+fn counts_of_a_generator_that_is_built_anew_are_added() {
+    let rig = Rig::new();
+    let registry = Registry::default();
+    let issued = || registry.values("ringflake_ids_issued_total");
+    let failed = || registry.value("ringflake_failed_takes_total{reason=\"no_lease\"}");
+    for (ids_taken, failures) in [(9, 3), (5, 2)] {
+        let ids = rig.in_place().build().unwrap();
+        let publisher = Publisher::new(&ids);
+        let publish = || assert!(with_local_recorder(&registry, || publisher.publish()));
+        ids.take_vec(ids_taken).unwrap();
+        publish();
+        rig.store.fail(Fault::Down);
+        ids.invalidate();
+        for _ in 0..failures {
+            assert!(is_without_lease(&ids.take()));
+        }
+        publish();
+        rig.store.heal();
+    }
+    assert_eq!(issued(), [9.0, 9.0, 14.0, 14.0]);
+    assert_eq!(failed(), 5.0);
 }
 
 #[test]
@@ -461,10 +491,11 @@ fn a_thread_publishes_until_it_is_dropped_and_then_once_more() {
     let registry = global();
     let rig = Rig::new();
     let ids = rig.cached().build().unwrap();
-    let issued = || registry.values("ringflake_ids_issued_total{test=\"thread\"}");
-    let publisher = || Publisher::new(&ids).with_labels([("test", "thread")]);
+    let of = |test: &str| registry.values(&format!("ringflake_ids_issued_total{{test={test:?}}}"));
+    let publisher = |test| Publisher::new(&ids).with_labels([("test", test)]);
+    let issued = || of("hourly");
 
-    let hourly = publisher()
+    let hourly = publisher("hourly")
         .publish_every(Duration::from_secs(3600))
         .unwrap();
     eventually("it publishes at once", || issued() == [0.0]);
@@ -472,7 +503,8 @@ fn a_thread_publishes_until_it_is_dropped_and_then_once_more() {
     drop(hourly);
     assert_eq!(issued(), [0.0, 5.0]);
 
-    let often = publisher().publish_every(Duration::ZERO).unwrap();
+    let issued = || of("often");
+    let often = publisher("often").publish_every(Duration::ZERO).unwrap();
     eventually("it publishes again", || issued().len() > 5);
     drop(often);
     let published = issued().len();

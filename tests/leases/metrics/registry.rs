@@ -24,7 +24,7 @@ struct Kept {
     series: BTreeMap<Series, Arc<Values>>,
 }
 
-/// What one series was set to, in order. A counter is never set below its highest.
+/// What one series came to, in order.
 #[derive(Debug, Default)]
 struct Values(Mutex<Vec<f64>>);
 
@@ -35,12 +35,14 @@ impl Values {
 }
 
 impl CounterFn for Values {
-    fn increment(&self, _: u64) {
-        panic!("a counter is set absolutely");
+    fn increment(&self, more: u64) {
+        let mut values = self.0.lock().unwrap();
+        let before = values.last().copied().unwrap_or(0.0);
+        values.push(before + more as f64);
     }
 
-    fn absolute(&self, value: u64) {
-        self.push(value as f64);
+    fn absolute(&self, _: u64) {
+        panic!("a counter is added to");
     }
 }
 
