@@ -34,7 +34,8 @@ resp.listen = '127.0.0.1:$resp'
 http.listen = '127.0.0.1:$http'
 limits.idle-time = '24h'
 limits.request-time = '10min'
-limits.connections = $((connections + 100))
+# Where they are scarce, one client has not all of them.
+limits.connections = $((2 * connections))
 [namespaces.bench]
 blocks = 16
 widen-to = 16
@@ -98,6 +99,7 @@ for protocol in resp http; do
     stop
     start
     before=$(kib VmRSS)
+    rm -f "$work/opened"
     python3 - "$connections" "$protocol" "${!protocol}" <<'CLIENTS' >"$work/opened" &
 import socket, sys, time
 count, protocol, port = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
