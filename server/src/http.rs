@@ -3,7 +3,7 @@
 //! ```text
 //! listen ----> connection ----> call --------> routes -----> take, inspect, health, ...
 //! a place      handshake,       a deadline,    axum          a body whose parts are made
-//! in Clients   Activity         the head's                   when the client has read those
+//! in Seats     Activity         the head's                   when the client has read those
 //!                               size                         before (stream)
 //! ```
 //!
@@ -11,7 +11,7 @@
 //!
 //! | of | by | then |
 //! |---|---|---|
-//! | open connections, all and of one client | `Clients` | 503, and the connection is closed |
+//! | open connections, all and of one client | `Clients`, which keeps the last sixteenth for others | 503, and the connection is closed |
 //! | a handshake, a request's head | `Limits::request_time`, `Activity` | the connection is closed |
 //! | a request's body, in time | `Limits::request_time` | 408 |
 //! | its head and its body, in bytes | `HEAD_BYTES`, `Limits::request_bytes` | 431 or 414, and 413 |
@@ -54,7 +54,6 @@ mod auth;
 mod body;
 mod bulk;
 mod call;
-mod clients;
 mod connection;
 mod figures;
 mod format;
@@ -69,6 +68,7 @@ mod order;
 mod page;
 mod problem;
 mod routes;
+mod seats;
 mod setup;
 mod sites;
 mod stream;

@@ -62,7 +62,6 @@
 
 mod accept;
 mod answer;
-mod clients;
 mod commands;
 mod connection;
 mod decode;
@@ -85,11 +84,11 @@ use mio::{Poll, Waker};
 
 use self::accept::Acceptor;
 pub(crate) use self::accept::Tls;
-use self::clients::Clients;
 use self::desk::{Common, Desk};
 use self::inbox::Inbox;
 use self::worker::{LISTENERS, WAKER, Worker};
 use crate::access::Rights;
+use crate::clients::Clients;
 use crate::drain::Drain;
 use crate::front::FrontCounters;
 use crate::limits::Limits;

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use super::activity::{Activity, Look};
 use super::app::App;
 use super::call::{Calls, HEAD_BYTES};
-use super::clients::Seat;
+use super::seats::Seat;
 use super::watched::Watched;
 
 /// The most requests at once on a connection of HTTP/2. Clients send as many before they know,

@@ -14,13 +14,13 @@ use tokio::sync::{mpsc, watch};
 use tokio_rustls::TlsAcceptor;
 
 use super::app::App;
-#[cfg(unix)]
-use super::clients::Client;
-use super::clients::{Clients, Seat};
 use super::connection::{Protocol, Shared, serve};
 use super::problem::{Kind, PROBLEM_JSON, Problem};
 use super::routes;
+use super::seats::{Seat, Seats};
 use super::setup::{Setup, TlsConfig};
+#[cfg(unix)]
+use crate::clients::Client;
 use crate::front::add_shared;
 use crate::listener::Listener;
 
@@ -31,7 +31,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 #[derive(Clone)]
 pub(super) struct Listening {
     shared: Shared,
-    clients: Arc<Clients>,
+    seats: Arc<Seats>,
     tls: Option<TlsConfig>,
     /// Held by every task until its end.
     task: mpsc::Sender<Infallible>,
@@ -45,13 +45,8 @@ impl Listening {
         bulk_of_one: usize,
         task: mpsc::Sender<Infallible>,
     ) -> Self {
-        let limits = &setup.limits;
         Self {
-            clients: Arc::new(Clients::new(
-                limits.connections,
-                limits.connections_per_client,
-                bulk_of_one,
-            )),
+            seats: Arc::new(Seats::new(&setup.limits, bulk_of_one)),
             shared: Shared {
                 router: routes::router(Arc::clone(&app)),
                 app,
@@ -92,7 +87,7 @@ impl Listening {
         while let Some((stream, from)) = self.next(|| listener.accept()).await {
             // Answers are whole when they are written.
             let _ = stream.set_nodelay(true);
-            match self.clients.admit(from.ip().into()) {
+            match self.seats.admit(from.ip().into()) {
                 Some(seat) => self.spawn(tcp(self.clone(), stream, seat)),
                 None => {
                     self.count_turned_away();
@@ -107,9 +102,8 @@ impl Listening {
     #[cfg(unix)]
     async fn accept_unix(self, listener: UnixListener) {
         while let Some((stream, _)) = self.next(|| listener.accept()).await {
-            // Who can't be known is nobody in particular.
-            let user = stream.peer_cred().map_or(u32::MAX, |peer| peer.uid());
-            match self.clients.admit(Client::User(user)) {
+            let user = stream.peer_cred().ok().map(|peer| peer.uid());
+            match self.seats.admit(Client::User(user)) {
                 Some(seat) => self.spawn(unix(self.clone(), stream, seat)),
                 None => {
                     self.count_turned_away();

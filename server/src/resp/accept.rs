@@ -12,9 +12,9 @@ use mio::net::{UnixListener, UnixStream};
 use mio::{Interest, Registry, Token};
 use rustls::ServerConfig;
 
-use super::clients::{Client, Clients};
 use super::inbox::Accepted;
 use super::stream::Stream;
+use crate::clients::{Client, Clients};
 use crate::front::{FrontCounters, add};
 use crate::listener::Listener;
 

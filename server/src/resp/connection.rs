@@ -289,10 +289,10 @@ mod tests {
     use std::sync::Arc;
     use std::time::Instant;
 
-    use super::super::clients::Client;
     use super::super::desk::Common;
     use super::super::tests::kit::{Everything, generator};
     use super::*;
+    use crate::clients::Client;
     use crate::limits::Limits;
     use crate::namespaces::Namespaces;
 

@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use ringflake::{Id, TakeError};
 
-use super::clients::Client;
 use crate::access::{Rights, Role};
+use crate::clients::Client;
 use crate::front::{FrontCounters, add};
 use crate::limits::Limits;
 use crate::namespaces::{Namespace, Namespaces, OpenError};

@@ -5,9 +5,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mio::Waker;
 
-use super::clients::Client;
 use super::desk::OpenFailure;
 use super::stream::Stream;
+use crate::clients::Client;
 
 /// A connection that has no worker yet.
 #[derive(Debug)]

@@ -1,10 +1,10 @@
 //! What is known of a client from one request to the next.
 
 use super::answer::Answer;
-use super::clients::Client;
 use super::decode::Decoder;
 use super::desk::{Desk, Lookup, Met, OpenFailure};
 use super::reply::Protocol;
+use crate::clients::Client;
 
 /// What a client has said of itself, and what it waits for.
 #[derive(Debug)]

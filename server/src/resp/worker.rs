@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use mio::{Events, Interest, Poll, Token};
 
 use super::accept::Acceptor;
-use super::clients::Clients;
 use super::connection::{Connection, Phase, Scratch, Wants};
 use super::desk::{Desk, OpenFailure};
 use super::inbox::{Accepted, Inbox, Message};
 use super::opener::Order;
 use super::session::Session;
+use crate::clients::Clients;
 use crate::drain::Drain;
 use crate::front::{FrontCounters, add};
 use crate::limits::{LEAST_BYTES_PER_SECOND, Limits};

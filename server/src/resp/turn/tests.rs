@@ -8,9 +8,9 @@ use ringflake::{CachedGenerator, Layout, StaticLease};
 
 use super::*;
 use crate::access::Rights;
+use crate::clients::Client;
 use crate::limits::Limits;
 use crate::namespaces::Namespaces;
-use crate::resp::clients::Client;
 use crate::resp::desk::{Common, STEP};
 use crate::resp::tests::kit::{ByName, Everything, generator};
 

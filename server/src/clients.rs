@@ -1,4 +1,4 @@
-//! Who has how many connections.
+//! Who has how many connections of a front.
 //!
 //! A table of connections that one client can fill is one that it can close to all others.
 //! Each client therefore has a limit of its own, and the last sixteenth of the table is for
@@ -13,7 +13,7 @@ use crate::limits::Limits;
 
 /// Whose connections are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Client {
+pub(crate) enum Client {
     V4([u8; 4]),
     /// The half of an address that a network is given.
     V6([u8; 8]),
@@ -36,7 +36,7 @@ impl From<IpAddr> for Client {
 
 /// The connections of all clients. Asked when one begins and when one ends.
 #[derive(Debug)]
-pub(super) struct Clients {
+pub(crate) struct Clients {
     most: usize,
     most_per_client: usize,
     table: Mutex<Table>,
@@ -50,7 +50,7 @@ struct Table {
 }
 
 impl Clients {
-    pub(super) fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &Limits) -> Self {
         Self {
             most: limits.connections,
             most_per_client: limits.connections_per_client,
@@ -59,7 +59,7 @@ impl Clients {
     }
 
     /// Whether this client may have one more connection; then it is counted.
-    pub(super) fn enter(&self, client: Client) -> bool {
+    pub(crate) fn enter(&self, client: Client) -> bool {
         let mut table = self.lock();
         let has = table.counts.get(&client).copied().unwrap_or(0);
         let others = table.counts.len() - usize::from(has > 0);
@@ -75,7 +75,7 @@ impl Clients {
     }
 
     /// One of its connections has ended.
-    pub(super) fn leave(&self, client: Client) {
+    pub(crate) fn leave(&self, client: Client) {
         let mut table = self.lock();
         table.all -= 1;
         if let Some(count) = table.counts.get_mut(&client) {
