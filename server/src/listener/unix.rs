@@ -3,12 +3,18 @@
 //! A socket is bound in a directory that only this user may enter, is given its mode there,
 //! and then gets its name, in place of one that a server left that has died. So nobody can
 //! connect who may not, and nobody finds the name without a server.
+//!
+//! From the look at the name until it is taken or removed, the directory is locked: of two
+//! servers that start or end at once, none takes the name from the other.
 
-use std::fs::{self, DirBuilder, Permissions};
+use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use socket2::{Domain, SockAddr, Socket, Type};
 
 use super::Listener;
 
@@ -23,9 +29,10 @@ pub(crate) struct SocketFile {
 impl Listener {
     /// Binds a Unix socket of this mode.
     pub(crate) fn bind_unix(path: &Path, mode: u32) -> io::Result<(Self, SocketFile)> {
-        // One without a name at the end has no directory to be in.
-        let parent = path.parent().filter(|parent| *parent != Path::new(""));
-        let parent = parent.unwrap_or(Path::new("."));
+        // Longer ones could be given their name, and nobody could connect.
+        SockAddr::unix(path)?;
+        let parent = parent_of(path);
+        let _locked = lock(parent)?;
         refuse_used(path)?;
         let private = make_private(parent)?;
         let bound = Self::bind_in(&private, path, mode);
@@ -37,12 +44,66 @@ impl Listener {
 
     fn bind_in(private: &Path, path: &Path, mode: u32) -> io::Result<(Self, SocketFile)> {
         let hidden = private.join(NAME);
-        let listener = UnixListener::bind(&hidden)?;
+        let listener = bind_hidden(private, &hidden)?;
         fs::set_permissions(&hidden, Permissions::from_mode(mode))?;
         let id = id_of(&hidden)?;
         fs::rename(&hidden, path)?;
         let path = path.to_owned();
         Ok((Self::Unix(listener), SocketFile { path, id }))
+    }
+}
+
+/// Binds a socket in a directory whose path may be too long for one.
+fn bind_hidden(private: &Path, hidden: &Path) -> io::Result<UnixListener> {
+    if SockAddr::unix(hidden).is_ok() {
+        return UnixListener::bind(hidden);
+    }
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::fd::AsRawFd;
+        let directory = File::open(private)?;
+        let short = format!("/proc/self/fd/{}/{NAME}", directory.as_raw_fd());
+        UnixListener::bind(short)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = private;
+        Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "the path is too long for a socket, with a directory beside it: give a shorter one",
+        ))
+    }
+}
+
+/// The directory of this path. One without a name at the end has none to be in.
+fn parent_of(path: &Path) -> &Path {
+    let parent = path.parent().filter(|parent| *parent != Path::new(""));
+    parent.unwrap_or(Path::new("."))
+}
+
+/// Locks a directory until the file is dropped.
+fn lock(directory: &Path) -> io::Result<File> {
+    /// Far longer than a server has it. Anybody who may read the directory can lock it.
+    const PATIENCE: Duration = Duration::from_secs(5);
+    const PAUSE: Duration = Duration::from_millis(5);
+
+    let file = File::open(directory)?;
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
+                std::thread::sleep(PAUSE);
+            }
+            Err(TryLockError::WouldBlock) => {
+                return Err(io::Error::new(
+                    io::ErrorKind::WouldBlock,
+                    "another process keeps the directory locked: end it, or name another \
+                     directory",
+                ));
+            }
+        }
     }
 }
 
@@ -79,11 +140,15 @@ fn refuse_used(path: &Path) -> io::Result<()> {
             "there is a file of that name which is no socket: name another, or move it away",
         ));
     }
-    match UnixStream::connect(path) {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+    use io::ErrorKind::{AddrInUse, ConnectionRefused, NotFound, WouldBlock};
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    match socket.connect(&SockAddr::unix(path)?) {
+        Err(error) if matches!(error.kind(), ConnectionRefused | NotFound) => Ok(()),
+        // As many wait already as the living server lets.
+        Err(error) if error.kind() == WouldBlock => Err(AddrInUse.into()),
         Err(error) => Err(error),
-        Ok(_) => Err(io::ErrorKind::AddrInUse.into()),
+        Ok(()) => Err(AddrInUse.into()),
     }
 }
 
@@ -94,6 +159,8 @@ fn id_of(path: &Path) -> io::Result<(u64, u64)> {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
+        // Without the lock it is tried as well: the file is to go.
+        let _locked = lock(parent_of(&self.path));
         if id_of(&self.path).is_ok_and(|id| id == self.id) {
             // Nobody could do anything about a failure.
             let _ = fs::remove_file(&self.path);
@@ -103,6 +170,9 @@ impl Drop for SocketFile {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::sync::{Barrier, mpsc};
+
     use super::*;
 
     fn names(directory: &Path) -> Vec<String> {
@@ -144,6 +214,82 @@ mod tests {
         UnixStream::connect(&path).unwrap();
         drop(next_file);
         assert_eq!(names(home.path()), [""; 0]);
+    }
+
+    #[test]
+    fn of_servers_that_start_at_once_one_gets_the_name() {
+        const SERVERS: usize = 4;
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("socket");
+        for round in 0..50 {
+            if round % 2 == 1 {
+                // With a dead one's in the way.
+                drop(UnixListener::bind(&path).unwrap());
+            }
+            let start = Barrier::new(SERVERS);
+            let bound: Vec<_> = std::thread::scope(|scope| {
+                let bind = || {
+                    start.wait();
+                    Listener::bind_unix(&path, 0o600)
+                };
+                let threads: Vec<_> = (0..SERVERS).map(|_| scope.spawn(bind)).collect();
+                let bound = threads.into_iter().map(|thread| thread.join().unwrap());
+                bound.collect()
+            });
+            for error in bound.iter().filter_map(|bound| bound.as_ref().err()) {
+                assert_eq!(error.kind(), io::ErrorKind::AddrInUse, "{error}");
+            }
+            assert_eq!(bound.iter().filter(|bound| bound.is_ok()).count(), 1);
+            UnixStream::connect(&path).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_server_that_accepts_nobody_lives_all_the_same() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("socket");
+        let address = SockAddr::unix(&path).unwrap();
+        let unix = || Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
+        let living = unix();
+        living.bind(&address).unwrap();
+        living.listen(1).unwrap();
+        let mut waiting = Vec::new();
+        let is_full = (0..100).any(|_| {
+            let socket = unix();
+            socket.set_nonblocking(true).unwrap();
+            let connected = socket.connect(&address);
+            waiting.push(socket);
+            connected.is_err()
+        });
+        assert!(is_full);
+        let (send, result) = mpsc::channel();
+        let server = std::thread::spawn(move || {
+            send.send(Listener::bind_unix(&path, 0o600)).unwrap();
+        });
+        let bound = result.recv_timeout(Duration::from_secs(20));
+        // Nobody waits for it any more.
+        drop((living, waiting));
+        server.join().unwrap();
+        let error = bound.expect("it does not wait").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse, "{error}");
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_path_is_as_long_as_a_socket_can_have() {
+        const LONGEST: usize = 107;
+        let home = tempfile::tempdir().unwrap();
+        let rest = LONGEST - home.path().as_os_str().len() - 1;
+        let deep = home.path().join("d".repeat(rest - 2));
+        fs::create_dir(&deep).unwrap();
+        let path = deep.join("s");
+        let (_listener, file) = Listener::bind_unix(&path, 0o600).unwrap();
+        UnixStream::connect(&path).unwrap();
+        drop(file);
+        assert_eq!(names(&deep), [""; 0]);
+        let error = Listener::bind_unix(&deep.join("ss"), 0o600).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{error}");
+        assert_eq!(names(&deep), [""; 0]);
     }
 
     #[test]
