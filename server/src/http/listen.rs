@@ -174,8 +174,13 @@ async fn tcp(listening: Listening, stream: TcpStream, seat: Seat) {
 
 async fn tcp_with_tls(acceptor: TlsAcceptor, stream: TcpStream, seat: Seat, shared: Shared) {
     let most = shared.app.limits.request_time;
+    let mut draining = shared.draining.clone();
+    let handshake = tokio::select! {
+        done = tokio::time::timeout(most, acceptor.accept(stream)) => done,
+        // No request was begun.
+        _ = draining.wait_for(|is_draining| *is_draining) => return,
+    };
     // One that fails or takes too long is no connection yet.
-    let handshake = tokio::time::timeout(most, acceptor.accept(stream)).await;
     if let Ok(Ok(stream)) = handshake {
         Box::pin(serve(stream, seat, shared)).await;
     }

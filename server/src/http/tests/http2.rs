@@ -204,6 +204,19 @@ fn a_handshake_that_never_ends_is_closed() {
     wire.assert_closed();
 }
 
+#[test]
+fn a_handshake_that_never_ends_does_not_hold_the_end_up() {
+    let served = serve(|setup| {
+        setup.tls = Some(server_config());
+        setup.limits.request_time = Duration::from_secs(3600);
+    });
+    let mut wire = served.connect();
+    wire.send([22]);
+    served.until(1, 0);
+    assert!(served.end(Duration::from_secs(20)));
+    wire.assert_closed();
+}
+
 fn provider() -> Arc<rustls::crypto::CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
