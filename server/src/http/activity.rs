@@ -25,8 +25,8 @@ pub(super) struct Activity {
 
 #[derive(Debug)]
 struct State {
-    /// The deadlines of requests that have no whole answer yet, by their number.
-    requests: Vec<(u64, Instant)>,
+    /// The requests that have no whole answer yet.
+    requests: Vec<Unanswered>,
     next: u64,
     /// Since when a request's head is on its way.
     head_since: Option<Instant>,
@@ -36,6 +36,21 @@ struct State {
     http2: bool,
     /// Since when the client reads nothing of what is sent.
     blocked_since: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Unanswered {
+    number: u64,
+    deadline: Instant,
+    /// Since when a part of the answer is there for the client, who has not asked for more.
+    offered: Option<Instant>,
+}
+
+impl Unanswered {
+    fn deadline(&self, request_time: Duration) -> Instant {
+        let offered = self.offered.map(|since| since + request_time);
+        offered.map_or(self.deadline, |until| until.min(self.deadline))
+    }
 }
 
 /// The result of a look at the deadlines.
@@ -90,7 +105,11 @@ impl Activity {
         state.next += 1;
         state.head_since = None;
         // To read it, and to answer it.
-        state.requests.push((number, now + 2 * self.request_time));
+        state.requests.push(Unanswered {
+            number,
+            deadline: now + 2 * self.request_time,
+            offered: None,
+        });
         InFlight {
             activity: Arc::clone(self),
             number,
@@ -104,7 +123,9 @@ impl Activity {
         if blocked_until.is_some_and(|until| until <= now) {
             return Look::Overdue;
         }
-        let next = match state.requests.iter().map(|&(_, deadline)| deadline).min() {
+        let requests = state.requests.iter();
+        let deadlines = requests.map(|request| request.deadline(self.request_time));
+        let next = match deadlines.min() {
             Some(deadline) if deadline <= now => return Look::Overdue,
             Some(deadline) => deadline,
             None => match state.head_since {
@@ -146,19 +167,30 @@ impl InFlight {
     pub(super) fn answer_begins(&self, bytes: u64, now: Instant) -> Instant {
         let more = Duration::from_secs(bytes / LEAST_BYTES_PER_SECOND);
         let deadline = now + self.activity.request_time + more;
+        self.change(|own| own.deadline = deadline);
+        deadline
+    }
+
+    /// A part of the answer is there since then, or the next one is being made: only the
+    /// former waits for the client. In HTTP/2 a client that grants no room for more blocks
+    /// no socket, so that this alone shows.
+    pub(super) fn offered(&self, since: Option<Instant>) {
+        self.change(|own| own.offered = since);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Unanswered)) {
         let mut state = self.activity.lock();
         let number = self.number;
-        if let Some(own) = state.requests.iter_mut().find(|own| own.0 == number) {
-            own.1 = deadline;
+        if let Some(own) = state.requests.iter_mut().find(|own| own.number == number) {
+            change(own);
         }
-        deadline
     }
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
         let mut state = self.activity.lock();
-        state.requests.retain(|own| own.0 != self.number);
+        state.requests.retain(|own| own.number != self.number);
         if state.requests.is_empty() {
             state.silent_since = Instant::now();
         }
@@ -235,6 +267,21 @@ mod tests {
         assert_eq!(activity.look(now + REQUEST), Look::Overdue);
         activity.blocked(None);
         assert_ne!(activity.look(now + REQUEST), Look::Overdue);
+    }
+
+    #[test]
+    fn a_part_that_nobody_takes_is_overdue() {
+        let now = Instant::now();
+        let activity = activity(now);
+        let request = activity.begin(now);
+        request.answer_begins(100 << 20, now);
+        let later = now + 2 * REQUEST;
+        request.offered(Some(later));
+        assert_eq!(activity.look(later), Look::Again(later + REQUEST));
+        assert_eq!(activity.look(later + REQUEST), Look::Overdue);
+        // The next one takes time to be made, which is not the client's fault.
+        request.offered(None);
+        assert_ne!(activity.look(later + REQUEST), Look::Overdue);
     }
 
     #[test]

@@ -67,10 +67,7 @@ impl hyper::service::Service<Request<Incoming>> for Calls {
             if response.status().is_client_error() || response.status().is_server_error() {
                 add_shared(&app.counters.errors, 1);
             }
-            Ok(response.map(|body| Answer {
-                body,
-                _in_flight: in_flight,
-            }))
+            Ok(response.map(|body| Answer { body, in_flight }))
         })
     }
 }
@@ -121,7 +118,7 @@ fn check_head<B>(request: &Request<B>) -> Result<(), Problem> {
 /// The body of an answer, whose request is in flight until it has been handed over.
 pub(super) struct Answer {
     body: Body,
-    _in_flight: Arc<InFlight>,
+    in_flight: Arc<InFlight>,
 }
 
 impl HttpBody for Answer {
@@ -132,7 +129,9 @@ impl HttpBody for Answer {
         mut self: Pin<&mut Self>,
         cx: &mut task::Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        self.in_flight.offered(polled.is_ready().then(Instant::now));
+        polled
     }
 
     fn is_end_stream(&self) -> bool {

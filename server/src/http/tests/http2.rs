@@ -153,6 +153,22 @@ fn an_answer_that_can_t_be_finished_is_reset() {
 }
 
 #[test]
+fn an_answer_for_which_a_client_has_no_room_ends() {
+    let served = serve(|setup| setup.limits.request_time = Duration::from_secs(2));
+    served.namespaces.open("orders").unwrap();
+    runtime().block_on(async {
+        let stream = TcpStream::connect(served.at).await.unwrap();
+        let (mut client, _connection) = client(stream).await;
+        // At the least rate that is allowed it would take two minutes.
+        let request = post(&served, "namespace=orders&count=16000000");
+        let response = client.send_request(request).await.unwrap();
+        assert_eq!(response.status(), 200);
+        // It answers pings, and reads as little as its windows let come.
+        served.until(1, 1);
+    });
+}
+
+#[test]
 fn the_end_is_said_by_goaway() {
     let served = serve(|_| {});
     let runtime = runtime();
