@@ -45,8 +45,9 @@
 //!
 //! When the server drains, listeners are closed first. Then each connection is asked to end:
 //! HTTP/1 by `Connection: close` in its last answer, HTTP/2 by GOAWAY. Requests that were
-//! begun are answered. [`Front::join`] waits for that until its deadline, closes what is
-//! left, and returns when no task has a generator any more.
+//! begun are answered; a connection of which too little has been read to know its version is
+//! closed unanswered, and no ID is lost by that. [`Front::join`] waits for the answers until
+//! its deadline, closes what is left, and returns when no task has a generator any more.
 
 mod activity;
 mod app;
