@@ -77,13 +77,18 @@ struct Message<B> {
     body: B,
 }
 
+/// What is read of any body.
+#[derive(Debug, Default, Deserialize)]
+struct Numbered {
+    /// Sent back as it came.
+    msg_id: Option<Box<RawValue>>,
+}
+
 /// What is read of a request before its type is known.
 #[derive(Debug, Deserialize)]
 struct Request {
     #[serde(rename = "type")]
     kind: String,
-    /// Sent back as it came.
-    msg_id: Option<Box<RawValue>>,
     /// In `init`.
     node_id: Option<String>,
 }
@@ -139,10 +144,12 @@ impl<T: FnMut() -> Result<i64, E>, E: std::fmt::Display> Node<T> {
                 return None;
             }
         };
-        let request: Result<Request, _> = serde_json::from_str(message.body.get());
-        let (payload, msg_id) = match request {
-            Ok(request) => (self.decide(&request), request.msg_id),
-            Err(error) => (malformed(error), None),
+        let body = message.body.get();
+        // By itself: who waits is answered, whatever is wrong with the rest.
+        let Numbered { msg_id } = serde_json::from_str(body).unwrap_or_default();
+        let payload = match serde_json::from_str(body) {
+            Ok(request) => self.decide(&request),
+            Err(error) => malformed(error),
         };
         let answer = Message {
             // Before `init` it has whichever name it is called by.
@@ -253,9 +260,11 @@ mod tests {
         let generate = from_client(r#"{"type":"generate","msg_id":5}"#);
         let echo = from_client(r#"{"type":"echo","msg_id":5}"#);
         let typeless = from_client(r#"{"msg_id":5}"#);
+        let misnamed = from_client(r#"{"type":"generate","msg_id":9,"node_id":7}"#);
+        let bodyless = from_client("3");
         let lines = [
             "no JSON", "[]", &generate, &nameless, &init, &init, &renamed, &echo, &typeless,
-            &generate,
+            &generate, &misnamed, &bodyless,
         ];
         let answers = answers(&lines);
         let codes: Vec<_> = answers
@@ -271,8 +280,16 @@ mod tests {
             Some(10),
             Some(12),
             None,
+            Some(12),
+            Some(12),
         ];
         assert_eq!(codes, expected, "{answers:?}");
+        let numbers: Vec<_> = answers
+            .iter()
+            .map(|it| it["body"]["in_reply_to"].as_u64())
+            .collect();
+        let expected = [5, 1, 1, 1, 1, 5, 5, 5, 9].map(Some).into_iter();
+        assert_eq!(numbers, expected.chain([None]).collect::<Vec<_>>());
         assert_eq!(answers[7]["body"]["id"], i64::MIN.to_string());
     }
 }

@@ -16,8 +16,12 @@ mod once;
 mod scrape;
 mod screen;
 
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
@@ -25,6 +29,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use ratatui::crossterm::event::{self, Event, KeyEvent, KeyEventKind};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
 
 use self::figures::Reading;
 use self::scrape::{Scraper, Target};
@@ -80,7 +86,7 @@ pub(crate) fn run(args: &TopArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Until a key ends it.
+/// Until a key or a signal ends it.
 fn watch(scraper: Scraper, interval: Duration) -> Result<()> {
     let mut screen = Screen::new(scraper.target().to_string());
     let (sender, readings) = mpsc::channel();
@@ -88,8 +94,13 @@ fn watch(scraper: Scraper, interval: Duration) -> Result<()> {
     let (_until, ends) = mpsc::channel();
     let watcher = thread::Builder::new().name("ringflake-top".to_owned());
     watcher.spawn(move || read_on(&scraper, interval, &sender, &ends))?;
+    // Before the terminal is another one than it was.
+    let interrupt = Arc::new(AtomicBool::new(false));
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
+        flag::register(signal, Arc::clone(&interrupt))?;
+    }
     let mut terminal = ratatui::try_init().context("this is no terminal: give --once")?;
-    let shown = show(&mut terminal, &mut screen, &readings);
+    let shown = show(&mut terminal, &mut screen, &readings, &interrupt);
     ratatui::restore();
     shown
 }
@@ -109,13 +120,15 @@ fn show(
     terminal: &mut ratatui::DefaultTerminal,
     screen: &mut Screen,
     readings: &Receiver<Reading>,
+    interrupt: &AtomicBool,
 ) -> Result<()> {
-    loop {
+    // Relaxed: nothing is read that was written before the signal.
+    while !interrupt.load(Relaxed) {
         for reading in readings.try_iter() {
             screen.take(reading);
         }
         terminal.draw(|frame| screen.draw(frame))?;
-        if event::poll(LOOK)?
+        if poll()?
             && let Event::Key(KeyEvent {
                 code,
                 modifiers,
@@ -126,5 +139,14 @@ fn show(
         {
             return Ok(());
         }
+    }
+    Ok(())
+}
+
+/// Waits for a key, a little while; a signal ends that too.
+fn poll() -> Result<bool> {
+    match event::poll(LOOK) {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
+        polled => Ok(polled?),
     }
 }

@@ -21,15 +21,15 @@ pub(super) struct Snapshot {
 /// Those of a namespace.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Figures {
-    pub(super) issued: f64,
-    pub(super) refills: f64,
-    pub(super) failed_takes: f64,
-    pub(super) level: f64,
-    pub(super) capacity: f64,
-    pub(super) borrowed: f64,
-    pub(super) borrow_limit: f64,
-    pub(super) lease_remaining: f64,
-    pub(super) store_failing: f64,
+    issued: Option<f64>,
+    refills: Option<f64>,
+    failed_takes: Option<f64>,
+    level: Option<f64>,
+    capacity: Option<f64>,
+    borrowed: Option<f64>,
+    borrow_limit: Option<f64>,
+    lease_remaining: Option<f64>,
+    store_failing: Option<f64>,
 }
 
 /// Labels that say which part of a figure it is, and not whose.
@@ -54,7 +54,7 @@ impl Snapshot {
 
     fn take(&mut self, name: &str, sample: &Sample) {
         if name == "build_info" {
-            self.version = sample.labels.get("version").cloned();
+            self.version = sample.labels.get("version").map(|it| printable(it));
             return;
         }
         // Only what is shown makes a namespace.
@@ -62,9 +62,21 @@ impl Snapshot {
             return;
         }
         let figures = self.namespaces.entry(owner(sample)).or_default();
-        if let Some(figure) = figures.figure(name) {
-            // Parts of one figure add up.
-            *figure += sample.value;
+        let value = sample.value;
+        // Whoever writes that has nothing to say.
+        if let Some(figure) = figures.figure(name).filter(|_| value.is_finite()) {
+            *figure = Some(match (*figure, name) {
+                (None, _) => value,
+                // Of several generators the worst one.
+                (Some(other), "lease_remaining_seconds" | "borrow_limit_seconds") => {
+                    other.min(value)
+                }
+                (Some(other), "borrowed_seconds" | "lease_store_failing_seconds") => {
+                    other.max(value)
+                }
+                // Parts of one figure add up, and so do the rings.
+                (Some(other), _) => other + value,
+            });
         }
     }
 
@@ -91,9 +103,23 @@ impl Snapshot {
     }
 }
 
+macro_rules! read {
+    ($($figure:ident)*) => { $(
+        /// Zero while there is none.
+        pub(super) fn $figure(&self) -> f64 {
+            self.$figure.unwrap_or(0.0)
+        }
+    )* };
+}
+
 impl Figures {
+    read! {
+        issued refills failed_takes level capacity borrowed borrow_limit lease_remaining
+        store_failing
+    }
+
     /// That of a metric, named without the program's part.
-    fn figure(&mut self, name: &str) -> Option<&mut f64> {
+    fn figure(&mut self, name: &str) -> Option<&mut Option<f64>> {
         Some(match name {
             "ids_issued_total" => &mut self.issued,
             "refills_total" => &mut self.refills,
@@ -109,13 +135,13 @@ impl Figures {
     }
 
     pub(super) fn is_ready(&self) -> bool {
-        self.lease_remaining > 0.0
+        self.lease_remaining() > 0.0
     }
 
     /// The level as a part of the capacity.
     pub(super) fn fill(&self) -> f64 {
-        match self.capacity > 0.0 {
-            true => (self.level / self.capacity).clamp(0.0, 1.0),
+        match self.capacity() > 0.0 {
+            true => (self.level() / self.capacity()).clamp(0.0, 1.0),
             false => 0.0,
         }
     }
@@ -124,14 +150,19 @@ impl Figures {
 /// Whose a sample is: its namespace, or all labels that say so.
 fn owner(sample: &Sample) -> String {
     if let Some(namespace) = sample.labels.get("namespace") {
-        return namespace.clone();
+        return printable(namespace);
     }
     let labels = sample.labels.iter();
     let labels = labels.filter(|(name, _)| !PARTS.contains(&name.as_str()));
     let texts: Vec<_> = labels
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
-    texts.join(" ")
+    printable(&texts.join(" "))
+}
+
+/// Without what a terminal would obey.
+fn printable(text: &str) -> String {
+    text.escape_debug().collect()
 }
 
 #[cfg(test)]
@@ -158,10 +189,61 @@ mod tests {
         let found = snapshot(Instant::now(), text);
         let names: Vec<_> = found.namespaces.keys().map(String::as_str).collect();
         assert_eq!(names, ["", "a", "pod=x zone=y"]);
-        assert_eq!(found.namespaces["a"].refills, 7.0);
-        assert_eq!(found.namespaces["pod=x zone=y"].level, 5.0);
+        assert_eq!(found.namespaces["a"].refills(), 7.0);
+        assert_eq!(found.namespaces["pod=x zone=y"].level(), 5.0);
         assert_eq!(found.version.as_deref(), Some("1.2.3"));
         assert!(found.namespaces[""].is_ready() && !found.is_ready());
+    }
+
+    #[test]
+    fn of_several_generators_the_worst_one_is_shown() {
+        let text = |figure: &str, x: &str, y: &str| {
+            format!(
+                "ringflake_{figure}{{namespace=\"a\",instance=\"x\"}} {x}\n\
+                 ringflake_{figure}{{namespace=\"a\",instance=\"y\"}} {y}\n"
+            )
+        };
+        let found = |figure: &str, x, y| {
+            let found = snapshot(Instant::now(), &text(figure, x, y));
+            found.namespaces["a"].clone()
+        };
+        let remaining = found("lease_remaining_seconds", "0", "500");
+        assert!(!remaining.is_ready(), "{remaining:?}");
+        assert_eq!(
+            found("lease_remaining_seconds", "9", "5").lease_remaining(),
+            5.0
+        );
+        assert_eq!(
+            found("borrow_limit_seconds", "60", "30").borrow_limit(),
+            30.0
+        );
+        assert_eq!(found("borrowed_seconds", "7", "3").borrowed(), 7.0);
+        assert_eq!(
+            found("lease_store_failing_seconds", "0", "3").store_failing(),
+            3.0
+        );
+        assert_eq!(found("level", "5", "6").level(), 11.0);
+        assert_eq!(found("ids_issued_total", "5", "6").issued(), 11.0);
+    }
+
+    #[test]
+    fn what_is_no_number_is_left_out() {
+        for odd in ["NaN", "+Inf", "-Inf"] {
+            let text = format!("ringflake_level 3\nringflake_level{{le=\"1\"}} {odd}\n");
+            let found = snapshot(Instant::now(), &text);
+            assert_eq!(found.namespaces[""].level(), 3.0, "{odd}");
+        }
+    }
+
+    #[test]
+    fn names_keep_nothing_that_a_terminal_obeys() {
+        let text = "ringflake_level{namespace=\"a\u{1b}[2J\u{e4}\"} 3\n\
+                    ringflake_level{pod=\"x\u{7}\"} 3\n\
+                    ringflake_build_info{version=\"1\u{1b}c\"} 1\n";
+        let found = snapshot(Instant::now(), text);
+        let names: Vec<_> = found.namespaces.keys().map(String::as_str).collect();
+        assert_eq!(names, ["a\\u{1b}[2J\u{e4}", "pod=x\\u{7}"]);
+        assert_eq!(found.version.as_deref(), Some("1\\u{1b}c"));
     }
 
     #[test]
@@ -170,7 +252,7 @@ mod tests {
         let issued = |n: u32| format!("ringflake_ids_issued_total{{namespace=\"a\"}} {n}\n");
         let first = snapshot(start, &issued(100));
         let second = snapshot(start + Duration::from_secs(2), &issued(400));
-        let of = |it: &Figures| it.issued;
+        let of = Figures::issued;
         assert_eq!(second.rate(Some(&first), "a", of), 150.0);
         assert_eq!(first.rate(Some(&second), "a", of), 0.0);
         assert_eq!(second.rate(Some(&first), "b", of), 0.0);

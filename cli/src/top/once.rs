@@ -24,17 +24,17 @@ fn text(snapshot: &Snapshot) -> String {
     }
     let line = |(name, it): (&String, &Figures)| {
         let state = match it.is_ready() {
-            true => format!("ready for {}", units::time(it.lease_remaining)),
+            true => format!("ready for {}", units::time(it.lease_remaining())),
             false => "not ready: no lease is in force".to_owned(),
         };
         let name = if name.is_empty() { "-" } else { name };
         format!(
             "{name}: {state}; {} issued, {} of {} in the ring, {} borrowed of {}\n",
-            units::short(it.issued),
-            units::short(it.level),
-            units::short(it.capacity),
-            units::time(it.borrowed),
-            units::time(it.borrow_limit)
+            units::short(it.issued()),
+            units::short(it.level()),
+            units::short(it.capacity()),
+            units::time(it.borrowed()),
+            units::time(it.borrow_limit())
         )
     };
     snapshot.namespaces.iter().map(line).collect()

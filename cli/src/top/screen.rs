@@ -24,7 +24,8 @@ pub(super) struct Screen {
     before: Option<Snapshot>,
     /// Why the last look failed.
     failure: Option<String>,
-    chosen: usize,
+    /// The first one until another is chosen, or while it is missing.
+    chosen: Option<String>,
     /// IDs a second of the chosen one, the newest first.
     rates: VecDeque<u64>,
 }
@@ -48,7 +49,7 @@ impl Screen {
             last: None,
             before: None,
             failure: None,
-            chosen: 0,
+            chosen: None,
             rates: VecDeque::new(),
         }
     }
@@ -59,9 +60,13 @@ impl Screen {
             Ok(snapshot) => {
                 self.failure = None;
                 self.before = self.last.replace(snapshot);
+                let name = self.chosen_name();
+                if name != self.chosen {
+                    self.choose(name);
+                }
                 let rate = self
                     .chosen_name()
-                    .map_or(0.0, |name| self.rate(&name, |it| it.issued));
+                    .map_or(0.0, |name| self.rate(&name, Figures::issued));
                 self.rates.push_front(rate as u64);
                 self.rates.truncate(KEPT);
             }
@@ -71,25 +76,46 @@ impl Screen {
 
     /// Does what a key asks for; says whether that is the end.
     pub(super) fn press(&mut self, key: KeyCode, modifiers: KeyModifiers) -> bool {
-        let count = self.last.as_ref().map_or(0, |it| it.namespaces.len());
-        let chosen = match key {
+        let at = self.chosen_at();
+        let at = match key {
             KeyCode::Char('q') | KeyCode::Esc => return true,
             KeyCode::Char('c') if modifiers.contains(KeyModifiers::CONTROL) => return true,
-            KeyCode::Up | KeyCode::Char('k') => self.chosen.saturating_sub(1),
-            KeyCode::Down | KeyCode::Char('j') => (self.chosen + 1).min(count.saturating_sub(1)),
+            KeyCode::Up | KeyCode::Char('k') => at.saturating_sub(1),
+            KeyCode::Down | KeyCode::Char('j') => at + 1,
             _ => return false,
         };
-        if chosen != self.chosen {
-            self.chosen = chosen;
-            // The curve is of another one.
-            self.rates.clear();
+        if let Some(name) = self.name_at(at)
+            && self.chosen.as_ref() != Some(&name)
+        {
+            self.choose(Some(name));
         }
         false
     }
 
-    fn chosen_name(&self) -> Option<String> {
+    fn choose(&mut self, name: Option<String>) {
+        self.chosen = name;
+        // The curve is of another one.
+        self.rates.clear();
+    }
+
+    /// The row of the chosen one, or the first.
+    fn chosen_at(&self) -> usize {
+        let chosen = || {
+            let names = &self.last.as_ref()?.namespaces;
+            names
+                .keys()
+                .position(|name| Some(name) == self.chosen.as_ref())
+        };
+        chosen().unwrap_or(0)
+    }
+
+    fn name_at(&self, at: usize) -> Option<String> {
         let names = &self.last.as_ref()?.namespaces;
-        names.keys().nth(self.chosen).cloned()
+        names.keys().nth(at).cloned()
+    }
+
+    fn chosen_name(&self) -> Option<String> {
+        self.name_at(self.chosen_at())
     }
 
     fn rate(&self, name: &str, of: impl Fn(&Figures) -> f64) -> f64 {
@@ -151,7 +177,7 @@ impl Screen {
         let table = Table::new(rows, widths)
             .header(Row::new(HEADS).style(Modifier::DIM))
             .row_highlight_style(Modifier::REVERSED);
-        let mut state = TableState::new().with_selected(self.chosen);
+        let mut state = TableState::new().with_selected(self.chosen_at());
         frame.render_stateful_widget(table, area, &mut state);
     }
 
@@ -165,24 +191,24 @@ impl Screen {
             };
             Cell::from(text).style(style)
         };
-        let near_limit = it.borrow_limit > 0.0 && it.borrowed >= 0.9 * it.borrow_limit;
+        let near_limit = it.borrow_limit() > 0.0 && it.borrowed() >= 0.9 * it.borrow_limit();
         let shown = if name.is_empty() { "-" } else { name };
         Row::new([
             Cell::from(shown.to_owned()),
-            Cell::from(rate(|it| it.issued)),
+            Cell::from(rate(Figures::issued)),
             Cell::from(format!("{:.0} %", 100.0 * it.fill())),
-            Cell::from(units::short(it.level)),
-            warn(units::time(it.borrowed), near_limit),
-            Cell::from(units::time(it.borrow_limit)),
+            Cell::from(units::short(it.level())),
+            warn(units::time(it.borrowed()), near_limit),
+            Cell::from(units::time(it.borrow_limit())),
             // Also while its store can't be reached, and it lives on what it has.
             warn(
-                units::time(it.lease_remaining),
-                !it.is_ready() || it.store_failing > 0.0,
+                units::time(it.lease_remaining()),
+                !it.is_ready() || it.store_failing() > 0.0,
             ),
-            Cell::from(rate(|it| it.refills)),
+            Cell::from(rate(Figures::refills)),
             warn(
-                rate(|it| it.failed_takes),
-                self.rate(name, |it| it.failed_takes) > 0.0,
+                rate(Figures::failed_takes),
+                self.rate(name, Figures::failed_takes) > 0.0,
             ),
         ])
     }

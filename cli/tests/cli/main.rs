@@ -16,6 +16,8 @@ mod runs;
 mod secret;
 mod serve;
 mod store;
+#[cfg(feature = "serve")]
+mod top;
 mod tune;
 mod verify;
 mod widths;

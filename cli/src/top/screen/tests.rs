@@ -87,3 +87,30 @@ fn a_small_terminal_is_no_failure() {
         assert_eq!(lines(&after_two_looks(90), width).len(), 12);
     }
 }
+
+#[test]
+fn a_choice_stays_when_a_namespace_comes_before_it() {
+    let start = Instant::now();
+    let look = |seconds: u64, names: &[&str]| {
+        let text = |name: &&str| {
+            let issued = 100 * seconds;
+            format!("ringflake_ids_issued_total{{namespace=\"{name}\"}} {issued}\n")
+        };
+        let text: String = names.iter().map(text).collect();
+        Snapshot::new(start + Duration::from_secs(seconds), samples(&text))
+    };
+    let mut screen = Screen::new("host:1".to_owned());
+    screen.take(Ok(look(0, &["m", "x"])));
+    assert!(!screen.press(KeyCode::Down, KeyModifiers::NONE));
+    screen.take(Ok(look(1, &["m", "x"])));
+    screen.take(Ok(look(2, &["a", "m", "x"])));
+    assert_eq!(screen.chosen_name().as_deref(), Some("x"));
+    assert_eq!(screen.rates, [100, 100]);
+    // It stays the last one.
+    screen.press(KeyCode::Down, KeyModifiers::NONE);
+    assert_eq!(screen.chosen_name().as_deref(), Some("x"));
+    // One that has gone takes its curve along.
+    screen.take(Ok(look(3, &["a", "m"])));
+    assert_eq!(screen.chosen_name().as_deref(), Some("a"));
+    assert_eq!(screen.rates, [100]);
+}
