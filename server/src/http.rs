@@ -154,7 +154,7 @@ impl Front {
         &self.counters
     }
 
-    /// Waits until all connections have ended after [`Drain::begin`], but no longer than
+    /// Waits until all connections have ended after the drain has begun, but no longer than
     /// this; then ends those that have not. Answers whether all ended by themselves.
     pub(crate) fn join(self, deadline: Instant) -> bool {
         let Self {

@@ -54,7 +54,7 @@
 //! *No client starves another.* A turn is bounded, in requests, in bytes and in IDs, and
 //! between two turns of one connection all others that are ready have theirs. New ones are
 //! accepted some at a time, between turns. What blocks is done by the openers. How many
-//! connections a client may have is [`clients`]' part.
+//! connections a client may have is `clients`' part.
 //!
 //! *Everything ends.* Each phase but a request's wait for its namespace has a deadline that
 //! only progress moves, and that wait has one that is answered. A long reply has one more

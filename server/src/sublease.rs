@@ -19,9 +19,9 @@
 //! its block was not given to another.
 //!
 //! # What the server keeps of it
-//! Nothing. A lease is a grant of the namespace's own [`LeaseStore`], acquired, renewed and
+//! Nothing. A lease is a grant of the namespace's own `LeaseStore`, acquired, renewed and
 //! released there as a generator does it, in one call for each request. The client keeps the
-//! rest, in the [text](text) that names the lease: block, epoch, and the end as the store
+//! rest, in the [text] that names the lease: block, epoch, and the end as the store
 //! confirmed it. So a server can crash, start again, or be another one before the same store.
 //!
 //! # Why no ID comes twice
