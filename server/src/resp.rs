@@ -56,6 +56,8 @@
 //! accepted some at a time, between turns. What blocks is done by the openers. How many
 //! connections a client may have is `clients`' part.
 //!
+//! *A busy worker does not sleep at once.* It looks for requests once more: `looks` has when.
+//!
 //! *Everything ends.* Each phase but a request's wait for its namespace has a deadline that
 //! only progress moves, and that wait has one that is answered. A long reply has one more
 //! for all of its steps, so that nobody keeps what is set aside for it by reading slowly.
@@ -67,6 +69,7 @@ mod connection;
 mod decode;
 mod desk;
 mod inbox;
+mod looks;
 mod opener;
 mod reply;
 mod session;

@@ -13,6 +13,7 @@ use super::accept::Acceptor;
 use super::connection::{Connection, Phase, Scratch, Wants};
 use super::desk::{Desk, OpenFailure};
 use super::inbox::{Accepted, Inbox, Message};
+use super::looks::{LOOK, Looks};
 use super::opener::Order;
 use super::session::Session;
 use crate::clients::Clients;
@@ -68,6 +69,7 @@ struct Loop {
     worker: Worker,
     slots: Slots,
     scratch: Scratch,
+    looks: Looks,
     drains: bool,
     /// No connection comes any more from the worker that accepts them.
     has_all: bool,
@@ -92,6 +94,7 @@ impl Worker {
                 due: NEVER,
                 ..Slots::default()
             },
+            looks: Looks::default(),
             drains: false,
             has_all: false,
             next: 0,
@@ -120,10 +123,8 @@ impl Loop {
         let mut events = Events::with_capacity(EVENTS);
         loop {
             let timeout = self.timeout();
-            match self.worker.poll.poll(&mut events, timeout) {
-                Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error),
+            if timeout == Some(Duration::ZERO) || !self.looks.is_due() || !self.look(&mut events)? {
+                self.poll(&mut events, timeout)?;
             }
             self.now = (self.started.elapsed().as_millis() / TICK.as_millis()) as u32;
             for event in &events {
@@ -156,6 +157,31 @@ impl Loop {
             if self.ends() {
                 return Ok(());
             }
+        }
+    }
+
+    /// Waits for events. There may be none, even before the timeout.
+    fn poll(&mut self, events: &mut Events, timeout: Option<Duration>) -> io::Result<()> {
+        match self.worker.poll.poll(events, timeout) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                events.clear();
+                Ok(())
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Looks for events for some moments, and says whether there are any.
+    fn look(&mut self, events: &mut Events) -> io::Result<bool> {
+        let until = Instant::now() + LOOK;
+        loop {
+            self.poll(events, Some(Duration::ZERO))?;
+            let found = !events.is_empty();
+            if found || Instant::now() >= until {
+                self.looks.found(found);
+                return Ok(found);
+            }
+            std::hint::spin_loop();
         }
     }
 
