@@ -455,6 +455,13 @@ fn one(grants: Result<Vec<Grant>, StoreError>) -> Grant {
     grants.remove(0)
 }
 
+/// A block that is none of these: which blocks are granted is chance.
+fn none_of(grants: &[Grant]) -> Block {
+    let mut blocks = (0..).map(Block::new);
+    let is_other = |block: &Block| grants.iter().all(|grant| grant.block != *block);
+    blocks.find(is_other).expect("there are few grants")
+}
+
 #[track_caller]
 fn fenced<T: std::fmt::Debug>(result: Result<T, StoreError>, expected: &Fence) {
     match result {

@@ -1,9 +1,7 @@
 //! Several renewals in one call.
 
-use super::super::{
-    Block, Fence, Fingerprint, Floor, Grant, MAX_ACQUIRE, Namespace, Renew, StoreError,
-};
-use super::{Damage, NODE_BITS, Suite, fenced, limits, one};
+use super::super::{Fence, Fingerprint, Floor, Grant, MAX_ACQUIRE, Namespace, Renew, StoreError};
+use super::{Damage, NODE_BITS, Suite, fenced, limits, none_of, one};
 use crate::layout::Layout;
 
 /// The requests as a call wants them.
@@ -86,11 +84,16 @@ impl Suite<'_> {
             change(&mut grant);
             Renew::new(&grant, grants[index].ticks.end + 5, now)
         };
+        let mut never_granted = grants[3].clone();
+        never_granted.block = none_of(&grants);
         let wanted = [
             (&space, longer(|_| {}, 0)),
             (&space, longer(|grant| grant.epoch = grant.epoch.next(), 1)),
             (&space, longer(|grant| grant.ticks.end -= 1, 2)),
-            (&space, longer(|grant| grant.block = Block::new(4000), 3)),
+            (
+                &space,
+                Renew::new(&never_granted, grants[3].ticks.end + 5, now),
+            ),
             (&missing, longer(|_| {}, 3)),
             (&below, Renew::new(&low, low.ticks.end + 5, now)),
             (&space, Renew::new(&grants[4], grants[4].ticks.end - 1, now)),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::{Block, Confirmed, Fence, Floor, Grant, History, Init, Renew, StoreError};
-use super::{NODE_BITS, Suite, fenced, limits, one, space};
+use super::{NODE_BITS, Suite, fenced, limits, none_of, one, space};
 impl Suite<'_> {
     pub(super) fn starts_at_the_floor(&self) {
         let (mut store, space) = self.namespace("floor", 5);
@@ -135,10 +135,10 @@ impl Suite<'_> {
     }
 
     pub(super) fn refuses_where_it_knows_less(&self) {
-        let changes: [fn(&mut Confirmed); 3] = [
-            |it| it.end += 1,
-            |it| it.epoch = it.epoch.next(),
-            |it| it.block = Block::new(4000),
+        let changes: [fn(&mut Confirmed, Block); 3] = [
+            |it, _| it.end += 1,
+            |it, _| it.epoch = it.epoch.next(),
+            |it, other| it.block = other,
         ];
         for (name, change) in ["lost-end", "lost-epoch", "lost-block"].iter().zip(changes) {
             let (mut store, space) = self.namespace(name, 5);
@@ -147,7 +147,7 @@ impl Suite<'_> {
             let confirmed =
                 |grant: &Grant| Confirmed::new(grant.block, grant.epoch, grant.ticks.end);
             let mut evidence: Vec<_> = grants.iter().map(confirmed).collect();
-            change(&mut evidence[1]);
+            change(&mut evidence[1], none_of(&grants));
             let ask = self.ask(1, 10).with_evidence(evidence.clone());
             match store.acquire(&space, &ask) {
                 Err(StoreError::HistoryLost { confirmed, .. }) => {
