@@ -14,6 +14,7 @@ mod limits;
 mod log;
 mod read;
 mod settings;
+mod store_url;
 mod text;
 
 use std::collections::BTreeMap;
@@ -24,9 +25,10 @@ use std::time::Duration;
 pub use self::error::ConfigError;
 pub use self::log::{LogFormat, LogLevel};
 pub use self::settings::{
-    FrontSettings, LimitSettings, LogSettings, NamespaceSettings, Settings, StoreUrl, TlsSettings,
+    FrontSettings, LimitSettings, LogSettings, NamespaceSettings, Settings, TlsSettings,
     TokenSettings,
 };
+pub use self::store_url::StoreUrl;
 pub use self::text::{parse_address, parse_addresses, parse_hosts, parse_mode, parse_time};
 use crate::limits::Limits;
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use ringflake_kit::eventually;
 
+use crate::marks::Marks;
 use crate::process::Serve;
 use crate::wire::{Http, Resp, base32, decimal};
 
@@ -132,6 +133,15 @@ impl Load {
             assert!(taken.end.is_none(), "{:?}", taken.end);
         }
         all
+    }
+
+    /// As [`end`](Self::end), with all IDs added to `marks`; nobody was refused any.
+    #[track_caller]
+    pub(crate) fn end_unrefused(self, marks: &mut Marks) {
+        for taken in self.end() {
+            assert!(taken.refused.is_empty(), "{:?}", taken.refused);
+            marks.add(taken.ids);
+        }
     }
 }
 

@@ -144,10 +144,7 @@ fn malformed_requests_of_both_protocols_cost_nothing() {
     );
 
     load.wait_for(1000);
-    for taken in load.end() {
-        assert!(taken.refused.is_empty(), "{:?}", taken.refused);
-        marks.add(taken.ids);
-    }
+    load.end_unrefused(&mut marks);
     marks.check();
     let log = server.stop();
     assert!(!log.contains("panicked"), "{log}");
@@ -206,10 +203,7 @@ fn a_full_table_refuses_with_words_and_serves_on() {
         load.wait_for(500);
         drop((resp, http));
     }
-    for taken in load.end() {
-        assert!(taken.refused.is_empty(), "{:?}", taken.refused);
-        marks.add(taken.ids);
-    }
+    load.end_unrefused(&mut marks);
     marks.check();
     server.stop();
 }
@@ -261,10 +255,7 @@ fn clients_that_wait_for_ever_end_and_slow_nobody() {
         );
     }
     load.wait_for(2000);
-    for taken in load.end() {
-        assert!(taken.refused.is_empty(), "{:?}", taken.refused);
-        marks.add(taken.ids);
-    }
+    load.end_unrefused(&mut marks);
     marks.check();
     server.stop();
 }

@@ -8,7 +8,7 @@ use ringflake::{IdWidth, Layout};
 use serde::de::{Deserialize, Deserializer, Error};
 
 use super::log::{LogFormat, LogLevel};
-use super::settings::StoreUrl;
+use super::store_url::StoreUrl;
 use super::text;
 
 /// A function that reads a text with `parse`.

@@ -15,7 +15,7 @@ use serde::Serialize;
 /// The media type of all errors.
 pub(super) const PROBLEM_JSON: &str = "application/problem+json";
 
-/// A kind of error: programs tell them apart by its name, which never changes.
+/// A kind of error: programs distinguish them by its name, which never changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Kind {
     pub(super) name: &'static str,
