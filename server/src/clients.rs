@@ -66,7 +66,7 @@ impl Clients {
         let is_scarce = table.all >= self.most - self.most / 16;
         let may = table.all < self.most
             && has < self.most_per_client
-            && !(is_scarce && has >= self.most / (others + 2));
+            && !(is_scarce && has >= (self.most / (others + 2)).max(1));
         if may {
             table.all += 1;
             *table.counts.entry(client).or_default() += 1;
@@ -134,6 +134,15 @@ mod tests {
         clients.leave(client(1));
         assert!(!clients.enter(client(1)));
         assert!(clients.enter(client(12)));
+    }
+
+    #[test]
+    fn the_last_place_is_for_whoever_has_none() {
+        let clients = table(32, 32);
+        for number in 0..32 {
+            assert!(clients.enter(client(number)), "{number}");
+        }
+        assert!(!clients.enter(client(32)));
     }
 
     #[test]

@@ -20,9 +20,11 @@ pub struct Limits {
     pub idle_time: Duration,
     /// Namespaces that clients may begin, where they may.
     pub namespaces: usize,
-    /// Leases that one request may ask for, each of a block of nodes.
+    /// Leases that one request may ask for, each of a block of nodes; never more than those of
+    /// a minute.
     pub leases: usize,
-    /// Leases that are given out in a minute, of each namespace. That many may come at once.
+    /// Leases that are given out in a minute, of each namespace, on the average. After a silence
+    /// that many may come at once.
     pub leases_per_minute: usize,
 }
 

@@ -40,11 +40,12 @@
 //! 4. A release leaves the mark: what follows begins at the end of what was given. A client
 //!    that goes on after it, against the rules, still issues its own ticks.
 //! 5. A text that is old, or made up, names an epoch or an end that is not on record and is
-//!    refused there; one that happens to be right gets what rule 3 gives. Nothing rests on the
-//!    tag but that a client keeps its lease.
+//!    refused there; one that happens to be right gets what rule 3 gives: ticks after the end
+//!    on record. The tag keeps a client its lease, and keeps `from`, which is not on record, as
+//!    the store gave it; who makes a text up is given nothing that a lease does not have.
 //! 6. A store that lost its history shows it by an incarnation, or by a client's evidence
 //!    (S8): the texts of leases that it had, given to the next acquisition. The tag says that
-//!    the store confirmed them.
+//!    the store confirmed them; without a secret it says nothing, and they are not looked at.
 //!
 //! What is left to the client are S3 and S4: each raw once, in one memory.
 //!
@@ -53,7 +54,7 @@
 //! |---|---|---|
 //! | blocks of one request | `Limits::leases` | refused |
 //! | blocks given away in a minute, of each namespace | `Limits::leases_per_minute` | refused, with the time to wait |
-//! | calls that wait for one store | `LINE` | refused |
+//! | calls that wait for one store, but for those that give back | `LINE` | refused |
 //! | how far a lease reaches | the namespace's horizon (S7) | it ends there |
 
 mod budget;
@@ -107,7 +108,8 @@ impl Subleases {
         Self {
             open,
             clock,
-            most_blocks: number(limits.leases),
+            // More than there are in a minute could never be paid.
+            most_blocks: number(limits.leases.min(limits.leases_per_minute)),
             per_minute: number(limits.leases_per_minute),
             desks: Mutex::default(),
             counts: Counts::default(),

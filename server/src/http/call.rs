@@ -115,10 +115,24 @@ fn check_head<B>(request: &Request<B>) -> Result<(), Problem> {
     }
 }
 
-/// The body of an answer, whose request is in flight until it has been handed over.
+/// The body of an answer, whose request is in flight until all of it has been handed over, and
+/// no part of it waits for room any more.
 pub(super) struct Answer {
     body: Body,
     in_flight: Arc<InFlight>,
+}
+
+/// A part of it. HTTP/2 keeps parts for which a client has no room after it has let go of the
+/// body.
+struct Part {
+    bytes: Bytes,
+    _in_flight: Arc<InFlight>,
+}
+
+impl AsRef<[u8]> for Part {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 impl HttpBody for Answer {
@@ -131,7 +145,14 @@ impl HttpBody for Answer {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let polled = Pin::new(&mut self.body).poll_frame(cx);
         self.in_flight.offered(polled.is_ready().then(Instant::now));
-        polled
+        polled.map_ok(|frame| {
+            frame.map_data(|bytes| {
+                Bytes::from_owner(Part {
+                    bytes,
+                    _in_flight: Arc::clone(&self.in_flight),
+                })
+            })
+        })
     }
 
     fn is_end_stream(&self) -> bool {

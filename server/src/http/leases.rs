@@ -185,33 +185,54 @@ fn duration(seconds: Option<u64>) -> Result<Duration, Problem> {
     }
 }
 
-/// Does `work` on a thread that may block. If nobody waits for it any more when it has
-/// succeeded, `undo` has the last word.
+/// Does `work` on a thread that may block. If nobody gets what has come of it, `undo` has the
+/// last word.
 async fn ask(
     app: &App,
     context: &Context,
     work: impl FnOnce(&Subleases) -> Result<Given, Refusal> + Send + 'static,
-    undo: impl FnOnce(&Subleases, &Given) + Send + 'static,
+    undo: fn(&Subleases, &Given),
 ) -> Result<Given, Problem> {
-    let (sender, mut receiver) = oneshot::channel();
+    let (sender, receiver) = oneshot::channel();
     let subleases = Arc::clone(&app.subleases);
     tokio::task::spawn_blocking(move || {
-        if let Err(Ok(given)) = sender.send(work(&subleases)) {
-            undo(&subleases, &given);
-        }
+        let outcome = work(&subleases).map(|given| Unclaimed {
+            given: Some(given),
+            subleases,
+            undo,
+        });
+        // Where it can't be sent it is dropped, as when nobody looks at what was sent.
+        let _ = sender.send(outcome);
     });
     let until = context.request.reading_until();
-    let outcome = match tokio::time::timeout_at(until.into(), &mut receiver).await {
-        Ok(outcome) => outcome.ok(),
-        Err(_) => {
-            // It may have come at this moment; from here on it can't.
-            receiver.close();
-            let outcome = receiver.try_recv();
-            Some(outcome.map_err(|_| store_away("the store takes long to answer"))?)
+    let outcome = tokio::time::timeout_at(until.into(), receiver).await;
+    let outcome = outcome.map_err(|_| store_away("the store takes long to answer"))?;
+    match outcome.map_err(|_| store_away("it failed"))? {
+        Ok(mut unclaimed) => unclaimed
+            .given
+            .take()
+            .ok_or_else(|| store_away("it failed")),
+        Err(refusal) => Err(problem(&refusal)),
+    }
+}
+
+/// What was given. It is undone if it is dropped before somebody has taken it.
+struct Unclaimed {
+    given: Option<Given>,
+    subleases: Arc<Subleases>,
+    undo: fn(&Subleases, &Given),
+}
+
+impl Drop for Unclaimed {
+    fn drop(&mut self) {
+        // A runtime that ends does nothing more: blocks come free by themselves.
+        if let Some(given) = self.given.take()
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            let (subleases, undo) = (Arc::clone(&self.subleases), self.undo);
+            runtime.spawn_blocking(move || undo(&subleases, &given));
         }
-    };
-    let outcome = outcome.ok_or_else(|| store_away("it failed"))?;
-    outcome.map_err(|refusal| problem(&refusal))
+    }
 }
 
 fn store_away(why: &str) -> Problem {

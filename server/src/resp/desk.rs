@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use ringflake::{Id, TakeError};
+use ringflake::{Id, TakeError, lease};
 
 use crate::access::{Rights, Role};
 use crate::clients::Client;
@@ -14,7 +14,7 @@ use crate::limits::Limits;
 use crate::namespaces::{Namespace, Namespaces, OpenError};
 
 /// A namespace's name is no longer.
-const NAME_BYTES: usize = 255;
+const NAME_BYTES: usize = lease::Namespace::MAX_NAME;
 
 /// IDs that are taken or written in one step. Some 50 KiB of replies.
 pub(super) const STEP: usize = 2_048;

@@ -19,7 +19,8 @@ pub(super) struct Order {
     pub(super) name: String,
 }
 
-/// Namespaces that are opened at once: one whose store does not answer stops no other.
+/// Namespaces that are opened at once. Requests for one that takes long hold no others up until
+/// they are as many.
 const THREADS: usize = 4;
 
 /// Begins the threads, which end when nobody can send them orders any more.

@@ -71,12 +71,16 @@ impl Desk {
         })
     }
 
-    /// What the store has confirmed of these, the latest of each block.
+    /// What the store has confirmed of these, the latest of each block. Nothing where there
+    /// is no secret: anybody can write a text then, and what is evidence stops a namespace.
     pub(super) fn evidence(&self, texts: &[String]) -> Result<Vec<Confirmed>, Refusal> {
         if texts.len() > MOST_HAD {
             return Err(Refusal::Invalid(format!(
                 "so many leases in had are not allowed: give the last {MOST_HAD} at most"
             )));
+        }
+        if !self.shape.is_encrypted {
+            return Ok(Vec::new());
         }
         let mut latest: Vec<Confirmed> = Vec::new();
         for text in texts {

@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use proptest::prelude::*;
 use ringflake::lease::{
-    Confirmed, Fence, Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace, StoreLimits,
+    Block, Confirmed, Epoch, Fence, Fingerprint, History, Init, LeaseStore, MemoryStore, Namespace,
+    StoreLimits,
 };
 use ringflake::{CachedGenerator, Cipher, IdWidth, Layout, ManualClock, Secret};
 use ringflake_kit::eventually;
@@ -443,6 +444,39 @@ fn an_answer_that_is_lost_costs_the_lease_and_no_more() {
     ));
     let mut inner = site.store.inner.clone();
     assert_eq!(inner.list(&site.namespace).unwrap().blocks.len(), 2);
+}
+
+#[test]
+fn what_anybody_can_write_is_no_evidence() {
+    let site = Site::new(0);
+    let origin = Origin {
+        namespace: site.namespace.clone(),
+        secret: None,
+        id_width: IdWidth::Full,
+        store: Box::new(site.store.clone()),
+    };
+    let desk = Desk::new(origin, 1);
+    let made_up = Grant::new(Block::new(0), Epoch::FIRST, 0..site.now() + 100);
+    let text = text::write(&desk.key, "orders", &made_up);
+    assert!(text::read(&text).unwrap().prove(&desk.key).is_some());
+    assert_eq!(desk.evidence(&[text]).unwrap(), []);
+}
+
+#[test]
+fn a_request_is_for_a_minutes_worth_at_most() {
+    let mut site = Site::new(3);
+    site.limits.leases_per_minute = 2;
+    let server = site.server();
+    let refused = server.acquire("orders", &wanted(3, 60));
+    assert!(matches!(refused, Err(Refusal::Invalid(_))), "{refused:?}");
+    assert_eq!(
+        server
+            .acquire("orders", &wanted(2, 60))
+            .unwrap()
+            .leases
+            .len(),
+        2
+    );
 }
 
 #[test]

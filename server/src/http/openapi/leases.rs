@@ -173,7 +173,7 @@ pub(super) fn describe(schemas: &mut Value, limits: &Limits) {
                 "type": "array",
                 "description": "Leases of this namespace that the client had and lost, the last \
                                 text of each: a store that was put back to an earlier state is \
-                                found out by them.",
+                                found out by them. Not looked at where a namespace has no secret.",
                 "items": named("Lease"),
                 "maxItems": MOST_HAD,
             },

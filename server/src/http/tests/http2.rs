@@ -169,6 +169,24 @@ fn an_answer_for_which_a_client_has_no_room_ends() {
 }
 
 #[test]
+fn a_short_answer_for_which_a_client_has_no_room_ends() {
+    let served = serve(|setup| setup.limits.request_time = Duration::from_secs(2));
+    served.namespaces.open("orders").unwrap();
+    runtime().block_on(async {
+        let stream = TcpStream::connect(served.at).await.unwrap();
+        let mut builder = hyper::client::conn::http2::Builder::new(TokioExecutor::new());
+        builder.initial_stream_window_size(1);
+        let (mut client, connection) = builder.handshake(TokioIo::new(stream)).await.unwrap();
+        let _connection = tokio::spawn(connection);
+        let request = post(&served, "namespace=orders");
+        let response = client.send_request(request).await.unwrap();
+        assert_eq!(response.status(), 200);
+        // It is made as a whole, and its rest waits for room.
+        served.until(1, 1);
+    });
+}
+
+#[test]
 fn the_end_is_said_by_goaway() {
     let served = serve(|_| {});
     let runtime = runtime();
