@@ -33,6 +33,8 @@ pub(crate) fn run(args: &ServeArgs, data_dir: &DataDir) -> Result<ExitCode> {
         show::show(&Plan::of(&config)?, args.format.format)?;
         return Ok(ExitCode::SUCCESS);
     }
+    // By their numbers, before anything else here can have those.
+    let inherited = sockets::inherited()?;
     let log = Log::install(&config)?;
     let no_handler = "signals can't be handled";
     // Ends the process at the second signal.
@@ -41,7 +43,7 @@ pub(crate) fn run(args: &ServeArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let manager = ServiceManager::default();
 
     let started = Instant::now();
-    let server = Server::start_on(config.clone(), sockets::inherited()?)?;
+    let server = Server::start_on(config.clone(), inherited)?;
     tracing::info!(
         took_ms = in_ms(started.elapsed()),
         version = env!("CARGO_PKG_VERSION"),

@@ -1,5 +1,6 @@
 //! Sockets that clients connect to: how they are bound, and taken away.
 
+mod failures;
 #[cfg(unix)]
 mod unix;
 
@@ -12,6 +13,7 @@ use std::path::PathBuf;
 
 use socket2::{Domain, Socket, Type};
 
+pub(crate) use self::failures::AcceptFailures;
 #[cfg(unix)]
 pub(crate) use self::unix::SocketFile;
 
@@ -60,6 +62,28 @@ impl Listener {
         Ok(Self::Tcp(socket.into()))
     }
 
+    /// Sees that a socket which somebody else has bound listens, where the system says that.
+    ///
+    /// # Errors
+    /// It does not, such as one connection that a service manager has accepted itself.
+    pub(crate) fn check_listens(&self) -> io::Result<()> {
+        #[cfg(target_os = "linux")]
+        {
+            let listens = match self {
+                Self::Tcp(listener) => rustix::net::sockopt::socket_acceptconn(listener),
+                Self::Unix(listener) => rustix::net::sockopt::socket_acceptconn(listener),
+            };
+            if !listens? {
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidInput,
+                    "the socket that was handed over is not one that listens: say Accept=no in \
+                     its unit, and hand over what is bound and listens",
+                ));
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) fn address(&self) -> io::Result<Address> {
         match self {
             Self::Tcp(listener) => listener.local_addr().map(Address::Tcp),
@@ -76,6 +100,25 @@ impl Listener {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn only_what_listens_is_taken_over() {
+        let tcp = Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        tcp.check_listens().unwrap();
+        let Address::Tcp(address) = tcp.address().unwrap() else {
+            panic!("{tcp:?}")
+        };
+        let client = std::net::TcpStream::connect(address).unwrap();
+        let (here, _there) = std::os::unix::net::UnixStream::pair().unwrap();
+        for wrong in [
+            Listener::Tcp(Socket::from(client).into()),
+            Listener::Unix(Socket::from(here).into()),
+        ] {
+            let error = wrong.check_listens().unwrap_err().to_string();
+            assert!(error.contains("Accept=no"), "{error}");
+        }
+    }
 
     #[test]
     fn a_port_is_bound_once() {

@@ -196,6 +196,8 @@ impl Server {
         for listener in inherited {
             let unknown = Address::Unix(Default::default());
             let address = listener.address().map_err(refused(unknown))?;
+            let listens = listener.check_listens();
+            listens.map_err(refused(address.clone()))?;
             if let Address::Tcp(address) = address {
                 self.config.check_exposure(address)?;
             }

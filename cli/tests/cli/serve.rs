@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -452,13 +452,16 @@ fn the_service_manager_is_told_of_each_turn() {
     serving.wait(0);
 }
 
-#[test]
-fn sockets_of_the_service_manager_are_served() {
-    let home = Home::new();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let fd = listener.as_raw_fd();
-    let mut plain = home.command("serve --http off");
+/// `ringflake serve`, with this socket as the one of a service manager.
+fn serve_on(home: &Home, socket: &impl AsFd) -> Command {
+    // By a number that is not the one at which it is handed over, and so is closed there.
+    let socket = socket.as_fd().as_raw_fd();
+    // SAFETY: numbers.
+    let socket = unsafe { libc::fcntl(socket, libc::F_DUPFD_CLOEXEC, 10) };
+    assert_ne!(socket, -1, "{}", std::io::Error::last_os_error());
+    // SAFETY: nobody else knows it.
+    let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+    let plain = home.command("serve --http off");
     // The number of the process is known when it runs.
     let mut command = Command::new("sh");
     command
@@ -472,24 +475,71 @@ fn sockets_of_the_service_manager_are_served() {
         )
         .envs([("LISTEN_FDS", "1"), ("LISTEN_FDNAMES", "resp")])
         .stdin(Stdio::null());
-    plain.env_clear();
     // The first number that is handed over.
     let hand_over = move || {
-        // SAFETY: two numbers; the listener outlives the start of the child.
-        match unsafe { libc::dup2(fd, 3) } {
+        // SAFETY: two numbers; the command has the socket.
+        match unsafe { libc::dup2(socket.as_raw_fd(), 3) } {
             -1 => Err(std::io::Error::last_os_error()),
             _ => Ok(()),
         }
     };
     // SAFETY: it makes one system call, allocates nothing and takes no lock.
     unsafe { command.pre_exec(hand_over) };
-    let serving = Serving::spawn_as_it_is(command.stderr(Stdio::piped()));
+    command.stderr(Stdio::piped());
+    command
+}
+
+#[test]
+fn sockets_of_the_service_manager_are_served() {
+    let home = Home::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let serving = Serving::spawn_as_it_is(&mut serve_on(&home, &listener));
     serving.wait_for("ready");
     Client::connect(port).take();
     let log = serving.stop();
     assert_says(&log, &[&format!("127.0.0.1:{port}")]);
     // In place of the default.
     assert!(!log.contains(":6379"), "{log}");
+}
+
+#[test]
+fn a_connection_of_the_service_manager_is_no_socket_to_listen_on() {
+    let home = Home::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let serving = Serving::spawn_as_it_is(&mut serve_on(&home, &client));
+    serving.wait_for("Accept=no");
+    serving.wait(1);
+}
+
+#[test]
+fn without_files_left_it_says_so_once_and_goes_on_when_there_are_some() {
+    let home = Home::new();
+    let (resp, http) = (free_port(), free_port());
+    let plain = home.command(format!(
+        "serve --resp 127.0.0.1:{resp} --http 127.0.0.1:{http}"
+    ));
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n 64 && exec \"$@\"", "sh"]);
+    command.arg(plain.get_program()).args(plain.get_args());
+    let envs = plain.get_envs();
+    command.envs(envs.filter_map(|(name, value)| Some((name, value?))));
+    let serving = Serving::spawn(command);
+    serving.wait_for("ready");
+    for (protocol, port) in [("resp", resp), ("http", http)] {
+        let said = format!("be accepted at the moment; it is tried again protocol=\"{protocol}\"");
+        let connect = |_| TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let waiting: Vec<_> = (0..80).map(connect).collect();
+        serving.wait_for(&said);
+        drop(waiting);
+        // Among others.
+        let waiting: Vec<_> = (0..80).map(connect).collect();
+        drop(waiting);
+        Client::connect(resp).take();
+        assert_eq!(serving.log().matches(&said).count(), 1);
+    }
+    serving.stop();
 }
 
 #[test]

@@ -22,7 +22,7 @@ use super::setup::{Setup, TlsConfig};
 #[cfg(unix)]
 use crate::clients::Client;
 use crate::front::add_shared;
-use crate::listener::Listener;
+use crate::listener::{AcceptFailures, Listener};
 
 /// How long to wait after an error of the system, most often that it has no more files.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -84,7 +84,8 @@ impl Listening {
     }
 
     async fn accept_tcp(self, listener: TcpListener) {
-        while let Some((stream, from)) = self.next(|| listener.accept()).await {
+        let mut failures = AcceptFailures::default();
+        while let Some((stream, from)) = self.next(|| listener.accept(), &mut failures).await {
             // Answers are whole when they are written.
             let _ = stream.set_nodelay(true);
             match self.seats.admit(from.ip().into()) {
@@ -101,7 +102,8 @@ impl Listening {
 
     #[cfg(unix)]
     async fn accept_unix(self, listener: UnixListener) {
-        while let Some((stream, _)) = self.next(|| listener.accept()).await {
+        let mut failures = AcceptFailures::default();
+        while let Some((stream, _)) = self.next(|| listener.accept(), &mut failures).await {
             let user = stream.peer_cred().ok().map(|peer| peer.uid());
             match self.seats.admit(Client::User(user)) {
                 Some(seat) => self.spawn(unix(self.clone(), stream, seat)),
@@ -114,7 +116,7 @@ impl Listening {
     }
 
     /// The next connection; none when the server drains.
-    async fn next<T, F>(&self, accept: impl Fn() -> F) -> Option<T>
+    async fn next<T, F>(&self, accept: impl Fn() -> F, failures: &mut AcceptFailures) -> Option<T>
     where
         F: Future<Output = io::Result<T>>,
     {
@@ -129,7 +131,7 @@ impl Listening {
                 Ok(accepted) => return Some(accepted),
                 Err(error) if is_of_connection(&error) => {}
                 Err(error) => {
-                    tracing::warn!(%error, "no connection can be accepted");
+                    failures.warn("http", &error);
                     tokio::time::sleep(PAUSE).await;
                 }
             }

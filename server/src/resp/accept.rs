@@ -16,7 +16,7 @@ use super::inbox::Accepted;
 use super::stream::Stream;
 use crate::clients::{Client, Clients};
 use crate::front::{FrontCounters, add};
-use crate::listener::Listener;
+use crate::listener::{AcceptFailures, Listener};
 
 /// The certificate and the rest of TLS, as they are at the moment.
 pub(crate) type Tls = Arc<ArcSwap<ServerConfig>>;
@@ -46,6 +46,7 @@ pub(super) struct Acceptor {
     /// Which sockets may have connections to accept.
     ready: Vec<bool>,
     paused_until: Option<Instant>,
+    failures: AcceptFailures,
 }
 
 impl Acceptor {
@@ -83,6 +84,7 @@ impl Acceptor {
             clients,
             next: 1,
             paused_until: None,
+            failures: AcceptFailures::default(),
         })
     }
 
@@ -125,7 +127,7 @@ impl Acceptor {
                     }
                     Err(error) if is_of_one_connection(&error) => {}
                     Err(error) => {
-                        tracing::warn!(%error, "no connection can be accepted at the moment");
+                        self.failures.warn("resp", &error);
                         self.paused_until = Some(Instant::now() + PAUSE);
                         return;
                     }
