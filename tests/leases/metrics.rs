@@ -158,14 +158,24 @@ fn the_guide_names_exactly_the_metrics_that_are_exported() {
 fn each_metric_has_the_value_of_the_figures() {
     let rig = Rig::new();
     let ids = eventful(&rig);
-    eventually("nothing goes on", || {
+    let mut issued = 100;
+    // How far it has borrowed, and whether it ran dry, is up to when its producer came.
+    loop {
+        let stats = ids.stats();
+        if stats.borrowed >= SECOND && stats.empties > 0 && stats.in_place > 0 {
+            break;
+        }
+        ids.take_vec(100).unwrap();
+        issued += 100;
+    }
+    eventually("it has leases of all kinds, and IDs", || {
         let status = ids.lease_status().unwrap();
-        status.grants.len() == 3 && ids.stats().level == ids.capacity()
+        status.grants.len() == 3 && ids.stats().level > 0
     });
     let published = Published::new(&ids);
     let is =
         |series: &str, value: f64| assert_eq!(published.registry.value(series), value, "{series}");
-    // Between two looks at the figures that are the same.
+    // Between two looks at the figures that are the same, as they are once nothing goes on.
     let (stats, status) = loop {
         let before = (ids.stats(), ids.lease_status().unwrap());
         published.publish();
@@ -174,8 +184,11 @@ fn each_metric_has_the_value_of_the_figures() {
             break after;
         }
     };
-    assert!(stats.issued == 100 && stats.fills.padding == 1, "{stats:?}");
-    is("ringflake_ids_issued_total", 100.0);
+    assert!(
+        stats.issued == issued && stats.fills.padding == 1,
+        "{stats:?}"
+    );
+    is("ringflake_ids_issued_total", issued as f64);
     for (cause, count) in [
         ("padding", stats.fills.padding),
         ("threshold", stats.fills.threshold),
@@ -189,14 +202,12 @@ fn each_metric_has_the_value_of_the_figures() {
     }
     is("ringflake_empties_total", stats.empties as f64);
     is("ringflake_in_place_total", stats.in_place as f64);
-    assert!(stats.empties > 0 && stats.in_place > 0);
     is("ringflake_retired_total", stats.retired as f64);
     is("ringflake_producer_panics_total", 0.0);
-    is("ringflake_level", 64.0);
+    is("ringflake_level", stats.level as f64);
     is("ringflake_capacity", 64.0);
-    is("ringflake_fill_ratio", 1.0);
+    is("ringflake_fill_ratio", stats.level as f64 / 64.0);
     is("ringflake_borrowed_seconds", stats.borrowed.as_secs_f64());
-    assert!(stats.borrowed >= SECOND);
     is("ringflake_borrow_limit_seconds", 60.0);
     let left_ms = stats.lease_end_unix_ms - rig.clock.unix_ms();
     is("ringflake_lease_remaining_seconds", left_ms as f64 / 1e3);
