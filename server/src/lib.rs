@@ -19,6 +19,7 @@
 //! could not be sent is lost, never sent to another.
 
 mod access;
+mod causes;
 mod clients;
 mod config;
 mod drain;

@@ -21,6 +21,8 @@ use arc_swap::ArcSwap;
 use ringflake::lease::{self, NamespaceError};
 use ringflake::{BuildError, CachedGenerator, LocalError, SecretError, Shutdown};
 
+use crate::causes::Causes;
+
 /// A generator and its name.
 #[derive(Debug)]
 pub(crate) struct Namespace {
@@ -200,7 +202,11 @@ impl Namespaces {
             OpenError::Unknown | OpenError::Name(_) | OpenError::LocalName(_) => {
                 tracing::debug!(namespace = name, %error, "no such namespace");
             }
-            error => tracing::warn!(namespace = name, %error, "a namespace could not be opened"),
+            error => tracing::warn!(
+                namespace = name,
+                error = %Causes(error),
+                "a namespace could not be opened"
+            ),
         })?;
         if making.is_over {
             // Its leases go as it is dropped.

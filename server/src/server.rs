@@ -89,6 +89,7 @@ pub struct Server {
     addresses: Vec<(Protocol, Address)>,
     access: Arc<Access>,
     tls: Option<Arc<Tls>>,
+    supply: Arc<Supply>,
     namespaces: Arc<Namespaces>,
     drain: Drain,
     resp: Option<resp::Front>,
@@ -123,6 +124,7 @@ impl Server {
         let config = Arc::new(config);
         let tls = config.tls.as_ref().map(Loaded::from_files).transpose()?;
         let tls = tls.map(Tls::new).map(Arc::new);
+        let supply = Arc::new(Supply::new(Arc::clone(&config)));
 
         let mut server = Self {
             access: Arc::new(Access::new(Access::read(
@@ -133,7 +135,8 @@ impl Server {
             is_local: true,
             addresses: Vec::new(),
             tls,
-            namespaces: Arc::new(namespaces(&config)),
+            namespaces: Arc::new(namespaces(&supply, &config)),
+            supply,
             drain: Drain::default(),
             resp: None,
             http: None,
@@ -244,9 +247,11 @@ impl Server {
 
     /// Makes the generators that the configuration names, side by side.
     fn open_namespaces(&self) -> Result<(), StartError> {
-        if self.config.on_demand {
-            let supply = Supply::new(Arc::clone(&self.config));
-            supply.make_data_dir().map_err(StartError::DataDir)?;
+        let mut settings = self.config.namespaces.values();
+        // A tier has its file there.
+        if self.config.on_demand || settings.any(|settings| settings.tier == Some(true)) {
+            let made = self.supply.make_data_dir();
+            made.map_err(StartError::DataDir)?;
         }
         let opened: Vec<_> = std::thread::scope(|scope| {
             let names = self.config.namespaces.keys();
@@ -295,7 +300,7 @@ impl Server {
                     let front = http::Front::start(http::Setup {
                         listeners,
                         namespaces: Arc::clone(&self.namespaces),
-                        subleases: Arc::new(subleases(&self.config)),
+                        subleases: Arc::new(subleases(&self.supply, &self.config)),
                         rights: Arc::clone(&self.access) as Arc<dyn Rights>,
                         tls: self.tls.as_ref().map(|tls| tls.of(protocol)),
                         hosts: self.config.front(protocol).hosts.clone(),
@@ -327,7 +332,8 @@ impl Server {
     /// Reads tokens and certificates anew, from the files that `config` names. All of them
     /// count from now on, or, after an error, none. Connections that are open go on as they
     /// began. Whatever else `config` says needs a new server; the keys with which it
-    /// differs from the one that runs are returned.
+    /// differs from the one that runs are returned, and those of files that say something
+    /// else than when a namespace was opened, which goes on as it began.
     ///
     /// # Errors
     /// [`ConfigError`].
@@ -352,7 +358,9 @@ impl Server {
         if let Some((tls, loaded)) = loaded {
             tls.replace(loaded);
         }
-        Ok(self.config.needs_restart(config))
+        let mut waits = self.config.needs_restart(config);
+        waits.extend(self.supply.changed_files());
+        Ok(waits)
     }
 
     /// Stops: answers what was begun and accepts nothing more, for up to `patience`, and
@@ -413,15 +421,15 @@ impl Stopped {
     }
 }
 
-fn namespaces(config: &Arc<Config>) -> Namespaces {
-    let supply = Supply::new(Arc::clone(config));
+fn namespaces(supply: &Arc<Supply>, config: &Config) -> Namespaces {
+    let supply = Arc::clone(supply);
     // Those of the configuration are not counted as begun by clients.
     let most = config.limits.namespaces + config.namespaces.len();
     Namespaces::new(Box::new(move |name| supply.build(name)), most)
 }
 
-fn subleases(config: &Arc<Config>) -> Subleases {
-    let supply = Supply::new(Arc::clone(config));
+fn subleases(supply: &Arc<Supply>, config: &Config) -> Subleases {
+    let supply = Arc::clone(supply);
     let open = Box::new(move |name: &str| supply.origin(name));
     Subleases::new(open, Arc::new(SystemClock), &config.limits)
 }

@@ -76,6 +76,7 @@ pub(crate) use self::terms::{
     DEFAULT_DURATION, Given, MOST_DURATION, MOST_HAD, Origin, Refusal, Size, Sublease, Wanted,
 };
 pub(crate) use self::text::MOST_BYTES as MOST_TEXT;
+use crate::causes::Causes;
 use crate::limits::Limits;
 use crate::namespaces::OpenError;
 
@@ -226,7 +227,14 @@ impl Subleases {
         if let Some(desk) = lock(&self.desks).get(name) {
             return Ok(Arc::clone(desk));
         }
-        let desk = (self.open)(name).map_err(Refusal::Open)?;
+        let desk = (self.open)(name).map_err(|error| {
+            // Any client can name what is not there.
+            if !matches!(error, OpenError::Unknown | OpenError::Name(_)) {
+                let error = Causes(&error);
+                tracing::warn!(namespace = name, %error, "a store of leases could not be opened");
+            }
+            Refusal::Open(error)
+        })?;
         let desk = Arc::new(Desk::new(desk, self.per_minute));
         // Of two that were opened at once one stays.
         let mut desks = lock(&self.desks);

@@ -1,5 +1,7 @@
 //! How the generator of a namespace is built, as the configuration says.
 
+mod stores;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +13,8 @@ use ringflake::{
     LocalError, Secret,
 };
 
+use self::stores::{Stores, Upstream};
+use crate::causes::Causes;
 use crate::config::{Config, NamespaceSettings, StoreUrl};
 use crate::namespaces::OpenError;
 use crate::sublease::Origin;
@@ -19,23 +23,25 @@ use crate::sublease::Origin;
 const WAIT: Duration = Duration::from_secs(5);
 
 /// Builds generators.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Supply {
     config: Arc<Config>,
+    stores: Stores,
 }
 
 /// A namespace that is ready to be built. Nothing was written and no store was asked.
 struct Draft {
     builder: CachedGeneratorBuilder,
-    /// The secret of a store, which must not make IDs elsewhere.
-    secret_of_store: Option<Secret>,
-    /// How long to wait for a store.
-    wait: Option<Duration>,
+    /// Its store, and how long to wait for that; none for the data directory.
+    upstream: Option<(Upstream, Duration)>,
 }
 
 impl Supply {
     pub(crate) fn new(config: Arc<Config>) -> Self {
-        Self { config }
+        Self {
+            config,
+            stores: Stores::default(),
+        }
     }
 
     /// Sees that local namespaces can be begun.
@@ -56,14 +62,31 @@ impl Supply {
     /// says, and then goes on without a lease, which comes once the store is back.
     pub(crate) fn build(&self, name: &str) -> Result<CachedGenerator, OpenError> {
         let draft = self.draft(name)?;
-        let data_dir = DataDir::new(self.data_dir().map_err(local)?);
-        let Some(wait) = draft.wait else {
+        let Some((upstream, wait)) = draft.upstream else {
             return draft.builder.build().map_err(OpenError::from);
         };
-        if let Some(secret) = &draft.secret_of_store {
+        self.stores.keep(name, upstream.clone());
+        let built = self.build_upstream(name, draft.builder, &upstream, wait);
+        if built.is_err() {
+            // The next try reads its files again.
+            self.stores.forget(name);
+        }
+        built
+    }
+
+    fn build_upstream(
+        &self,
+        name: &str,
+        builder: CachedGeneratorBuilder,
+        upstream: &Upstream,
+        wait: Duration,
+    ) -> Result<CachedGenerator, OpenError> {
+        let data_dir = DataDir::new(self.data_dir().map_err(local)?);
+        // It must not make IDs elsewhere.
+        if let Some(secret) = &upstream.secret {
             beside(&data_dir, |directory| directory.refuse_used(secret))?;
         }
-        let generator = match draft.builder.first_lease_within(wait).build() {
+        let generator = match builder.first_lease_within(wait).build() {
             // Of a lease whose grant is not known, a block lies idle until its end.
             Err(
                 BuildError::NoLeaseYet { error, .. }
@@ -71,7 +94,7 @@ impl Supply {
             ) => {
                 tracing::warn!(
                     namespace = name,
-                    %error,
+                    error = %Causes(&error),
                     "no lease yet: the server starts without, and goes on trying"
                 );
                 self.draft(name)?.builder.build_detached()
@@ -79,7 +102,7 @@ impl Supply {
             outcome => outcome,
         }
         .map_err(OpenError::from)?;
-        if let Some(secret) = &draft.secret_of_store {
+        if let Some(secret) = &upstream.secret {
             beside(&data_dir, |directory| directory.give_away(secret))?;
         }
         Ok(generator)
@@ -96,7 +119,7 @@ impl Supply {
         let (settings, layout) = self.settings(name)?;
         let id_width = settings.id_width.unwrap_or_default();
         let is_plain = settings.plain == Some(true);
-        let Some(url) = self.url(name, &settings)? else {
+        let Some(upstream) = self.upstream(name, &settings)? else {
             let mut place = self.in_data_dir(Local::new(name)).id_width(id_width);
             if is_plain {
                 place = place.plain();
@@ -112,7 +135,8 @@ impl Supply {
                 id_width,
             });
         };
-        let secret = secret_of(&settings)?.filter(|_| !is_plain);
+        let Upstream { url, secret } = self.stores.keep(name, upstream);
+        let secret = secret.filter(|_| !is_plain);
         let fingerprint = secret.as_ref().map_or(Fingerprint::PLAIN, |secret| {
             Fingerprint::of_width(secret, id_width)
         });
@@ -151,15 +175,14 @@ impl Supply {
     fn draft(&self, name: &str) -> Result<Draft, OpenError> {
         let (settings, layout) = self.settings(name)?;
         let builder = shape(CachedGenerator::builder(layout), &settings);
-        let Some(url) = self.url(name, &settings)? else {
+        let Some(upstream) = self.upstream(name, &settings)? else {
             let local = self.in_data_dir(Local::new(name));
             return Ok(Draft {
                 builder: builder.local(local),
-                secret_of_store: None,
-                wait: None,
+                upstream: None,
             });
         };
-        let store = self.open_store(&url)?;
+        let store = self.open_store(&upstream.url)?;
         let mut builder = builder.namespace(name).lease_store(store);
         if let Some(bits) = settings.block_bits {
             builder = builder.block_bits(bits);
@@ -167,15 +190,47 @@ impl Supply {
         if let Some(history) = settings.init_if_new {
             builder = builder.init_if_new(history);
         }
-        let secret = secret_of(&settings)?;
-        if let Some(secret) = &secret {
+        if let Some(secret) = &upstream.secret {
             builder = builder.secret(secret);
         }
         Ok(Draft {
             builder,
-            secret_of_store: secret,
-            wait: Some(settings.wait.unwrap_or(WAIT)),
+            upstream: Some((upstream, settings.wait.unwrap_or(WAIT))),
         })
+    }
+
+    /// The keys of the configuration whose files say something else now than when a generator
+    /// was made, which goes on with what they said then.
+    pub(crate) fn changed_files(&self) -> Vec<&'static str> {
+        self.stores.changed(|name| {
+            let (settings, _) = self.settings(name)?;
+            self.read_upstream(name, &settings)
+        })
+    }
+
+    /// The store of this namespace, if it is not the data directory: the one that its generator
+    /// has, if it has one.
+    fn upstream(
+        &self,
+        name: &str,
+        settings: &NamespaceSettings,
+    ) -> Result<Option<Upstream>, OpenError> {
+        match self.stores.kept(name) {
+            Some(kept) => Ok(Some(kept)),
+            None => self.read_upstream(name, settings),
+        }
+    }
+
+    fn read_upstream(
+        &self,
+        name: &str,
+        settings: &NamespaceSettings,
+    ) -> Result<Option<Upstream>, OpenError> {
+        let Some(url) = self.url(name, settings)? else {
+            return Ok(None);
+        };
+        let secret = secret_of(settings)?;
+        Ok(Some(Upstream { url, secret }))
     }
 
     /// The URL of the store, if it is not the data directory.

@@ -24,6 +24,7 @@ use super::order::check_name;
 use super::problem::{Kind, Problem};
 use super::{auth, body, negotiate};
 use crate::access::Role;
+use crate::causes::Causes;
 use crate::sublease::{
     DEFAULT_DURATION, Given, MOST_DURATION, Refusal, Size, Sublease, Subleases, Wanted,
 };
@@ -206,7 +207,10 @@ async fn ask(
     });
     let until = context.request.reading_until();
     let outcome = tokio::time::timeout_at(until.into(), receiver).await;
-    let outcome = outcome.map_err(|_| store_away("the store takes long to answer"))?;
+    let outcome = outcome.map_err(|_| {
+        tracing::warn!("a store takes longer than the request of a client's lease may");
+        store_away("the store takes long to answer")
+    })?;
     match outcome.map_err(|_| store_away("it failed"))? {
         Ok(mut unclaimed) => unclaimed
             .given
@@ -287,9 +291,14 @@ fn of_store(error: &StoreError) -> Problem {
             Problem::new(Kind::NO_LEASE, error.to_string()).retry_after(app::SOON)
         }
         StoreError::LayoutEnded { .. } => Problem::new(Kind::NO_LEASE, error.to_string()),
-        StoreError::Ambiguous { .. } => store_away("the store was cut off before it had answered"),
+        StoreError::Ambiguous { .. } => {
+            let error = Causes(error);
+            tracing::warn!(%error, "what came of a client's lease is unknown");
+            store_away("the store was cut off before it had answered")
+        }
         error => {
             // It names servers and files, which are not the client's business.
+            let error = Causes(error);
             tracing::warn!(%error, "a store refused what a client's lease needs");
             let detail = "the store refused, or can't be reached, and nothing was done: issue no \
                           more than you know of, and try again; if it lasts, the log of the server \

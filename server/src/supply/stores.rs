@@ -1,0 +1,90 @@
+//! Which store a namespace has, and with which secret.
+//!
+//! ```text
+//! nothing --keep--> kept: its files are not read any more
+//!    ^                |
+//!    +----forget------+   the generator was refused
+//! ```
+//! A generator and the leases of clients make IDs of one namespace, which are unique if their
+//! leases come from one store. So what the files say when a generator is made counts for as
+//! long as the server runs, whatever they say later.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use ringflake::Secret;
+
+use crate::config::StoreUrl;
+
+/// The store of a namespace.
+#[derive(Clone)]
+pub(super) struct Upstream {
+    pub(super) url: StoreUrl,
+    /// None where IDs are plain.
+    pub(super) secret: Option<Secret>,
+}
+
+impl Upstream {
+    /// The keys of the files that say something else in `other`.
+    fn differs(&self, other: &Self) -> impl Iterator<Item = &'static str> {
+        let secret = self.secret.as_ref().map(Secret::expose);
+        let differ = [
+            ("store-url-file", self.url != other.url),
+            (
+                "secret-file",
+                secret != other.secret.as_ref().map(Secret::expose),
+            ),
+        ];
+        differ
+            .into_iter()
+            .filter_map(|(key, differs)| differs.then_some(key))
+    }
+}
+
+/// Those that generators have.
+#[derive(Default)]
+pub(super) struct Stores(Mutex<HashMap<String, Upstream>>);
+
+impl Stores {
+    pub(super) fn kept(&self, namespace: &str) -> Option<Upstream> {
+        self.lock().get(namespace).cloned()
+    }
+
+    /// Keeps this one, unless there is one; which of them counts.
+    pub(super) fn keep(&self, namespace: &str, upstream: Upstream) -> Upstream {
+        let mut kept = self.lock();
+        kept.entry(namespace.to_owned()).or_insert(upstream).clone()
+    }
+
+    pub(super) fn forget(&self, namespace: &str) {
+        self.lock().remove(namespace);
+    }
+
+    /// The keys of files that say something else than what is kept. One that can't be read
+    /// says nothing.
+    pub(super) fn changed<E>(
+        &self,
+        read: impl Fn(&str) -> Result<Option<Upstream>, E>,
+    ) -> Vec<&'static str> {
+        let kept = self.lock().clone();
+        let mut changed: Vec<_> = kept
+            .iter()
+            .filter_map(|(namespace, kept)| Some((kept, read(namespace).ok()??)))
+            .flat_map(|(kept, now)| kept.differs(&now).collect::<Vec<_>>())
+            .collect();
+        changed.sort_unstable();
+        changed.dedup();
+        changed
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Upstream>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Stores {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kept = self.lock();
+        f.debug_set().entries(kept.keys()).finish()
+    }
+}
