@@ -30,8 +30,6 @@ resp=$(free_port) http=$(free_port)
 cat >"$work/serve.toml" <<SETTINGS
 best-effort = true
 data-dir = 'data'
-resp.listen = '127.0.0.1:$resp'
-http.listen = '127.0.0.1:$http'
 limits.idle-time = '24h'
 limits.request-time = '10min'
 # Where they are scarce, one client has not all of them.
@@ -40,12 +38,17 @@ limits.connections = $((2 * connections))
 blocks = 16
 widen-to = 16
 SETTINGS
+# Serves these protocols, and not the other one, with which it would divide its files.
 start() {
-    "$RINGFLAKE" serve --config "$work/serve.toml" 2>"$work/log" &
+    local resp_at=off http_at=off
+    [[ "$*" != *resp* ]] || resp_at=127.0.0.1:$resp
+    [[ "$*" != *http* ]] || http_at=127.0.0.1:$http
+    "$RINGFLAKE" serve --config "$work/serve.toml" --resp "$resp_at" --http "$http_at" \
+        2>"$work/log" &
     server=$!
     pids+=("$server")
     for _ in $(seq 100); do
-        redis-cli -p "$resp" INCR bench >/dev/null 2>&1 && break
+        grep -q ' ready$' "$work/log" && break
         sleep 0.1
     done
 }
@@ -54,7 +57,7 @@ stop() {
     wait "$server"
     tail -1 "$work/log"
 }
-start
+start resp http
 
 # What Linux says of the server, in KiB.
 kib() { awk -v "name=$1:" '$1 == name { print $2 }' "/proc/$server/status"; }
@@ -97,7 +100,7 @@ echo "memory: $warm KiB after the warm-up, $end KiB in the end, $(kib VmHWM) KiB
 for protocol in resp http; do
     # Those of the load have gone with their time.
     stop
-    start
+    start "$protocol"
     before=$(kib VmRSS)
     rm -f "$work/opened"
     python3 - "$connections" "$protocol" "${!protocol}" <<'CLIENTS' >"$work/opened" &

@@ -7,6 +7,7 @@
 //! ```
 
 mod args;
+mod descriptors;
 mod log;
 mod manager;
 mod show;
@@ -36,6 +37,7 @@ pub(crate) fn run(args: &ServeArgs, data_dir: &DataDir) -> Result<ExitCode> {
     // By their numbers, before anything else here can have those.
     let inherited = sockets::inherited()?;
     let log = Log::install(&config)?;
+    descriptors::raise();
     let no_handler = "signals can't be handled";
     // Ends the process at the second signal.
     let _interrupt = Interrupt::listen().context(no_handler)?;

@@ -22,6 +22,7 @@ mod access;
 mod causes;
 mod clients;
 mod config;
+mod descriptors;
 mod drain;
 mod front;
 mod http;

@@ -22,6 +22,7 @@ use ringflake::{Shutdown, SystemClock};
 pub use self::error::StartError;
 use crate::access::{Access, Rights};
 use crate::config::{Config, ConfigError, FrontConfig, Protocol, is_local};
+use crate::descriptors;
 use crate::drain::Drain;
 use crate::http;
 #[cfg(unix)]
@@ -273,6 +274,12 @@ impl Server {
 
     /// Hands the sockets to the fronts.
     fn accept(&mut self, bound: Vec<Bound>) -> Result<(), StartError> {
+        let fronts = bound.iter().filter(|bound| !bound.listeners.is_empty());
+        let namespaces = self.config.namespaces.len();
+        let (limits, fewer) = descriptors::limited(&self.config.limits, fronts.count(), namespaces);
+        if let Some(fewer) = fewer {
+            tracing::warn!("{fewer}");
+        }
         for Bound {
             protocol,
             listeners,
@@ -288,7 +295,7 @@ impl Server {
                         namespaces: Arc::clone(&self.namespaces),
                         rights: Arc::clone(&self.access) as Arc<dyn Rights>,
                         tls: self.tls.as_ref().map(|tls| tls.of(protocol)),
-                        limits: self.config.limits.clone(),
+                        limits: limits.clone(),
                         workers: self.config.front(protocol).workers,
                         drain: self.drain.clone(),
                     });
@@ -304,7 +311,7 @@ impl Server {
                         rights: Arc::clone(&self.access) as Arc<dyn Rights>,
                         tls: self.tls.as_ref().map(|tls| tls.of(protocol)),
                         hosts: self.config.front(protocol).hosts.clone(),
-                        limits: self.config.limits.clone(),
+                        limits: limits.clone(),
                         workers: self.config.front(protocol).workers,
                         drain: self.drain.clone(),
                         others: resp

@@ -513,20 +513,84 @@ fn a_connection_of_the_service_manager_is_no_socket_to_listen_on() {
     serving.wait(1);
 }
 
-#[test]
-fn without_files_left_it_says_so_once_and_goes_on_when_there_are_some() {
-    let home = Home::new();
-    let (resp, http) = (free_port(), free_port());
-    let plain = home.command(format!(
-        "serve --resp 127.0.0.1:{resp} --http 127.0.0.1:{http}"
-    ));
+/// `ringflake serve`, whose process may have so many files open.
+fn serve_with_files(home: &Home, limit: &str, options: &str) -> Serving {
+    let plain = home.command(format!("serve {options}"));
     let mut command = Command::new("sh");
-    command.args(["-c", "ulimit -n 64 && exec \"$@\"", "sh"]);
+    let script = format!("ulimit {limit} && exec \"$@\"");
+    command.args(["-c", &script, "sh"]);
     command.arg(plain.get_program()).args(plain.get_args());
     let envs = plain.get_envs();
     command.envs(envs.filter_map(|(name, value)| Some((name, value?))));
     let serving = Serving::spawn(command);
     serving.wait_for("ready");
+    serving
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn it_may_have_as_many_files_open_as_it_may_ask_for() {
+    let home = Home::new();
+    let serving = serve_with_files(&home, "-Sn 64", &on(free_port()));
+    let limits = fs::read_to_string(format!("/proc/{}/limits", serving.child.id())).unwrap();
+    let files = limits
+        .lines()
+        .find(|line| line.starts_with("Max open files"));
+    let files: Vec<_> = files.unwrap().split_whitespace().collect();
+    assert_eq!(files[3], files[4], "{limits}");
+    assert_ne!(files[3], "64", "{limits}");
+    serving.stop();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn connections_leave_files_for_stores() {
+    let home = Home::new();
+    let (resp, http) = (free_port(), free_port());
+    let options = format!("--resp 127.0.0.1:{resp} --http 127.0.0.1:{http}");
+    let serving = serve_with_files(&home, "-n 128", &options);
+    serving.wait_for("there are 32 connections of each protocol");
+    let mut first = Client::connect(resp);
+    let connect = |port| TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let mut others: Vec<_> = (0..100)
+        .flat_map(|_| [connect(resp), connect(http)])
+        .collect();
+    // All have been accepted, or turned away, once the last one was.
+    let mut answer = String::new();
+    others
+        .last_mut()
+        .unwrap()
+        .set_read_timeout(Some(PATIENCE))
+        .unwrap();
+    others
+        .last_mut()
+        .unwrap()
+        .read_to_string(&mut answer)
+        .unwrap();
+    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    // The namespace is made now, and its leases have a file.
+    first.take();
+    let log = serving.stop();
+    assert!(!log.contains("can be accepted"), "{log}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn without_files_left_it_says_so_once_and_goes_on_when_there_are_some() {
+    let home = Home::new();
+    let (resp, http) = (free_port(), free_port());
+    let serving = Serving::start(
+        &home,
+        &format!("--resp 127.0.0.1:{resp} --http 127.0.0.1:{http}"),
+    );
+    let few = libc::rlimit {
+        rlim_cur: 64,
+        rlim_max: 64,
+    };
+    let process = libc::pid_t::try_from(serving.child.id()).unwrap();
+    // SAFETY: it reads a number of this process, and asks for no old ones.
+    let done = unsafe { libc::prlimit(process, libc::RLIMIT_NOFILE, &few, std::ptr::null_mut()) };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
     for (protocol, port) in [("resp", resp), ("http", http)] {
         let said = format!("be accepted at the moment; it is tried again protocol=\"{protocol}\"");
         let connect = |_| TcpStream::connect(("127.0.0.1", port)).unwrap();
