@@ -16,7 +16,8 @@ pub struct Limits {
     pub request_bytes: usize,
     /// From the first byte of a request to its last, and of its answer.
     pub request_time: Duration,
-    /// How long a connection may be silent between requests.
+    /// How long a connection may be silent between requests, and a plain one of the Redis
+    /// protocol before its first.
     pub idle_time: Duration,
     /// Namespaces that clients may begin, where they may.
     pub namespaces: usize,

@@ -59,8 +59,11 @@
 //! *A busy worker does not sleep at once.* It looks for requests once more: `looks` has when.
 //!
 //! *Everything ends.* Each phase but a request's wait for its namespace has a deadline that
-//! only progress moves, and that wait has one that is answered. A long reply has one more
-//! for all of its steps, so that nobody keeps what is set aside for it by reading slowly.
+//! only progress moves, and that wait has one that is answered. A client that has sent
+//! nothing yet is idle, as one that has all of its replies is: both cost a place, which
+//! `clients` counts, and no buffer. A handshake of TLS has the time of a request. A long
+//! reply has one more for all of its steps, so that nobody keeps what is set aside for it by
+//! reading slowly.
 
 mod accept;
 mod answer;

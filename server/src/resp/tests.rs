@@ -5,7 +5,7 @@ mod tls;
 
 use std::collections::HashSet;
 use std::io::{Read as _, Write as _};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use redis_protocol::resp2::types::OwnedFrame;
 
@@ -189,6 +189,37 @@ fn a_silent_client_ends_at_its_deadline() {
     silent.replies(1);
     assert!(silent.is_closed());
     wait_for(|| setup.counts().closed == 1);
+    assert!(setup.end());
+}
+
+#[test]
+fn a_client_that_has_sent_nothing_yet_may_be_silent_as_any_other() {
+    let limits = Limits {
+        request_time: Duration::from_millis(50),
+        idle_time: Duration::from_secs(1),
+        ..Limits::default()
+    };
+    let setup = Setup::new().limits(limits).start();
+    let (mut silent, start) = (setup.connect(true), Instant::now());
+    let mut late = setup.connect(false);
+    std::thread::sleep(Duration::from_millis(300));
+    late.send(&request(&["PING"]));
+    late.replies(1);
+    assert!(silent.is_closed());
+    assert!(
+        start.elapsed() >= Duration::from_millis(900),
+        "{:?}",
+        start.elapsed()
+    );
+    // From the first byte on, it is a request.
+    let (mut half, start) = (setup.connect(true), Instant::now());
+    half.send(b"*");
+    assert!(half.is_closed());
+    assert!(
+        start.elapsed() < Duration::from_millis(900),
+        "{:?}",
+        start.elapsed()
+    );
     assert!(setup.end());
 }
 

@@ -276,8 +276,12 @@ impl Loop {
         // The event loop reports what there is to read.
         connection.is_readable = self.drains;
         connection.since = self.now;
+        // Its silence is that of any client, but for one from whom a handshake is due.
+        let ticks = match connection.is_idle() {
+            true => self.idle_ticks,
+            false => self.request_ticks,
+        };
         self.slots.connections[slot] = Some(connection);
-        let ticks = self.request_ticks.min(self.idle_ticks);
         self.slots
             .set_deadline(slot, self.now.saturating_add(ticks));
         if self.drains {

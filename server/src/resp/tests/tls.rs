@@ -2,11 +2,13 @@
 
 use std::collections::HashSet;
 use std::io::Write as _;
+use std::time::{Duration, Instant};
 
 use redis_protocol::resp2::types::OwnedFrame;
 
 use super::integers;
 use super::kit::{Setup, incr, request};
+use crate::limits::Limits;
 
 #[test]
 fn requests_may_be_cut_by_records_anywhere() {
@@ -56,6 +58,30 @@ fn a_connection_ends_with_the_goodbye_of_tls() {
     client.send(&request(&["QUIT"]));
     // Without it the end of file would be an error, as anybody on the way can cause one.
     assert_eq!(client.read_to_end(), b"+OK\r\n");
+    assert!(setup.end());
+}
+
+#[test]
+fn a_handshake_has_the_time_of_a_request() {
+    let limits = Limits {
+        request_time: Duration::from_millis(100),
+        ..Limits::default()
+    };
+    let setup = Setup::new().tls().limits(limits).start();
+    // Without its first byte, and without its last. It would be idle for 300 s.
+    for first in [&b""[..], &[22, 3, 1]] {
+        let (mut client, start) = (setup.connect(true), Instant::now());
+        client.send(first);
+        assert!(client.is_closed());
+        assert!(start.elapsed() < Duration::from_secs(30));
+    }
+    // Behind it there is silence as anywhere.
+    let mut client = setup.connect_tls();
+    client.send(&incr("orders"));
+    integers(&client.replies(1));
+    std::thread::sleep(Duration::from_millis(300));
+    client.send(&incr("orders"));
+    integers(&client.replies(1));
     assert!(setup.end());
 }
 
