@@ -48,8 +48,9 @@
 //! *A connection's memory is bounded.* Its input is at most a request and one read, since
 //! nothing is read while a request is there as a whole. Its output is at most one turn's,
 //! since nothing is answered before that is written. IDs of replies in steps count towards
-//! a limit of their worker. An idle connection has no buffers: both belong to the worker,
-//! and a connection has memory of its own only for what a turn leaves over.
+//! a limit of their worker until they are written, a step each time. An idle connection has
+//! no buffers: both belong to the worker, and a connection has memory of its own only for
+//! what a turn leaves over.
 //!
 //! *No client starves another.* A turn is bounded, in requests, in bytes and in IDs, and
 //! between two turns of one connection all others that are ready have theirs. New ones are

@@ -50,8 +50,8 @@ impl Session {
 
     /// Gives up what is set aside for it. What was taken for it is lost.
     pub(super) fn end(&mut self, desk: &mut Desk) {
-        if let Some(answer) = self.answer.take() {
-            desk.release(self.client, answer.held);
+        if let Some(mut answer) = self.answer.take() {
+            answer.end(desk);
         }
     }
 

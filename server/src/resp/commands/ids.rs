@@ -68,7 +68,7 @@ fn take_many(call: Call<'_, '_>, name: &[u8], count: &[u8], form: Form) -> Flow 
     };
     if count > STEP {
         if desk.may_hold(session.client, count) {
-            return Flow::Answer(Answer::new(namespace, form, count));
+            return Flow::Answer(Answer::new(session.client, namespace, form, count));
         }
         replies.error(
             "TRYAGAIN",

@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
@@ -237,10 +238,13 @@ fn a_command_gets_all_of_its_arguments_or_none() {
 
 /// A generator of 16 IDs a second, and ten seconds ahead of the clock at most.
 fn slow() -> CachedGenerator {
+    // A node that no other of this process has.
+    static NEXT: AtomicU64 = AtomicU64::new(9_000);
+    let node = NEXT.fetch_add(1, Relaxed);
     let layout = Layout::builder().bits(46, 14, 4).build().unwrap();
     CachedGenerator::builder(layout)
         .plain()
-        .lease(StaticLease::assume_unique(layout, 9_001..9_002))
+        .lease(StaticLease::assume_unique(layout, node..node + 1))
         .capacity(64)
         .borrow_limit(Duration::from_secs(10))
         .build()
@@ -326,6 +330,50 @@ fn ids_that_are_on_their_way_have_a_limit() {
     bench.session.end(&mut bench.desk);
     assert!(!bench.desk.may_hold(ME, 5_001));
     assert!(bench.desk.may_hold(ME, 5_000));
+}
+
+#[test]
+fn what_is_written_of_a_long_reply_is_set_aside_no_more() {
+    let mut bench = Bench::new(Everything);
+    bench.line("INCR ns");
+    assert!(bench.desk.may_hold(ME, (2 << 20) - 10_000));
+    let mut output = Vec::new();
+    let mut turn = |bench: &mut Bench, input: &[u8]| {
+        output.clear();
+        bench.session.turn(input, &mut bench.desk, &mut output);
+        !output.is_empty()
+    };
+    turn(&mut bench, b"LPOP ns 10000\r\n");
+    while !turn(&mut bench, b"") {
+        assert!(bench.session.is_answering());
+        assert!(!bench.desk.may_hold(ME, 1), "nothing of it is written");
+    }
+    // One step is.
+    assert!(!bench.desk.may_hold(ME, STEP + 1));
+    assert!(bench.desk.may_hold(ME, STEP));
+    assert!(!bench.desk.may_hold(ME, 1));
+    turn(&mut bench, b"");
+    assert!(bench.desk.may_hold(ME, STEP));
+    // One that is given up has no more than the rest of its own.
+    bench.session.end(&mut bench.desk);
+    assert!(!bench.desk.may_hold(ME, 10_000 - 2 * STEP + 1));
+    assert!(bench.desk.may_hold(ME, 10_000 - 2 * STEP));
+}
+
+#[test]
+fn what_a_long_reply_can_not_take_is_set_aside_no_more() {
+    let mut bench = Bench::of(Everything, slow);
+    bench.line("INCR ns");
+    assert!(bench.desk.may_hold(ME, (2 << 20) - 10_000));
+    let mut output = Vec::new();
+    let mut input = &b"LPOP ns 10000\r\n"[..];
+    while output.is_empty() {
+        bench.session.turn(input, &mut bench.desk, &mut output);
+        input = b"";
+    }
+    // It is dry after a few.
+    assert!(output.starts_with(b"*"), "{}", output.escape_ascii());
+    assert!(bench.desk.may_hold(ME, 10_000 - STEP));
 }
 
 #[test]
