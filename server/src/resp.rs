@@ -39,6 +39,9 @@
 //! before anything else is written to it. What can't be sent is dropped with its connection,
 //! and nobody else gets it.
 //!
+//! *No ID is taken for a transaction.* There are none. A session remembers a `MULTI`, which it
+//! has refused, and refuses all up to its end before a run or a command sees it.
+//!
 //! *No reply is lost or out of order.* Requests are decoded from the front of one buffer, and
 //! each is answered or left in it: a turn says how many bytes are done with, and the next one
 //! begins behind those. A run of takes is answered before anything behind it is. A reply in

@@ -5,6 +5,7 @@ mod client;
 mod connection;
 mod ids;
 mod info;
+mod transaction;
 
 pub(super) use self::call::Flow;
 use self::call::{Call, Command, Needs, Quoted, by_name, command};
@@ -49,6 +50,9 @@ pub(super) fn run(
     replies: &mut Replies<'_>,
 ) -> Flow {
     let (name, arguments) = words.split();
+    if let Some(flow) = transaction::refuse(session, name, desk, replies) {
+        return flow;
+    }
     let Some(command) = by_name(&COMMANDS, name) else {
         replies.error(
             "ERR",

@@ -18,6 +18,8 @@ pub(super) struct Session {
     pub(super) library: [String; 2],
     pub(super) decoder: Decoder,
     pub(super) answer: Option<Box<Answer>>,
+    /// Behind a `MULTI`, which was refused as all up to its end will be.
+    pub(super) is_in_transaction: bool,
     /// The namespace that was to be opened for the request in front.
     failed: Option<(String, OpenFailure)>,
 }
@@ -34,6 +36,7 @@ impl Session {
             library: Default::default(),
             decoder: Decoder::new(request_bytes),
             answer: None,
+            is_in_transaction: false,
             failed: None,
         }
     }

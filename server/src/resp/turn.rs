@@ -6,6 +6,8 @@
 //! input --> decode --> a take of the run's name and form: one more in the run|
 //!              |       anything else: the run is taken as one batch, then it |
 //!              |                                                             |
+//!              |       in a transaction, which is refused: no take, but a command
+//!              |
 //!              +--> the turn's budget is spent, or no request is there as a whole
 //!                       the run is taken, and the turn ends
 //! ```
@@ -106,7 +108,12 @@ impl Session {
             }
             match self.decoder.decode(rest) {
                 Ok(Decoded::Request(arguments, used)) => {
-                    let plain = plain_take(&arguments, rest);
+                    // What is in a transaction takes nothing. No run reaches into one, since
+                    // it is taken before the command that begins it.
+                    let plain = match self.is_in_transaction {
+                        false => plain_take(&arguments, rest),
+                        true => None,
+                    };
                     if let Some((name, form)) = plain {
                         let name = (at + name.0, at + name.1);
                         if let Some(run) = &mut run

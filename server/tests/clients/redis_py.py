@@ -33,6 +33,10 @@ def parts(client, number):
     return {name(key): value for key, value in answer.items()}
 
 
+def ids_sent(client):
+    return client.info("stats")["ids_sent"]
+
+
 def take_all(client, ids):
     ids.append(client.incr("redis-py"))
     ids.append(int(client.lpop("redis-py")))
@@ -54,9 +58,17 @@ def main():
         assert client.info()["server_name"] == "ringflake"
         assert "no such" not in refused(redis.ResponseError, lambda: client.get("x"))
         assert "LPOP name count" in refused(redis.ResponseError, lambda: client.incr("redis-py", 5))
-        transaction = client.pipeline()
-        transaction.incr("redis-py")
-        assert "unknown command" in refused(redis.ResponseError, transaction.execute)
+        # The default pipeline is a transaction. It takes nothing, and says what to do.
+        for words in ("there are no transactions here", "redis-py: pipeline(transaction=False)"):
+            before = ids_sent(client)
+            transaction = client.pipeline()
+            transaction.incr("redis-py").lpop("redis-py", 5)
+            assert words in refused(redis.ResponseError, transaction.execute)
+            assert ids_sent(client) == before
+            watched = lambda: client.transaction(lambda pipeline: pipeline.multi(), "redis-py")
+            assert words in refused(redis.ResponseError, watched)
+        # The connection is as good as before.
+        assert isinstance(client.incr("redis-py"), int)
         for _ in range(2):
             own = []
             ids.append(own)

@@ -40,6 +40,7 @@ pub(super) fn quit(call: Call<'_, '_>) -> Flow {
 pub(super) fn reset(call: Call<'_, '_>) -> Flow {
     call.session.token = None;
     call.session.name.clear();
+    call.session.is_in_transaction = false;
     call.session.protocol = Protocol::default();
     call.replies.protocol = Protocol::default();
     call.replies.simple("RESET");

@@ -613,7 +613,6 @@ fn everything_else_is_refused_with_words() {
     for line in [
         "GET x",
         "SET x 1",
-        "MULTI",
         "SUBSCRIBE x",
         "EVAL x 0",
         "MGET a b c d",
@@ -655,12 +654,123 @@ fn everything_else_is_refused_with_words() {
     assert_eq!(frames(&reply).len(), 1);
 }
 
+/// What a refused transaction says.
+fn no_transactions(reply: &OwnedFrame, code: &str) {
+    let OwnedFrame::Error(error) = reply else {
+        panic!("{reply:?}")
+    };
+    let why = error
+        .strip_prefix(code)
+        .unwrap_or_else(|| panic!("{error}"));
+    assert!(
+        why.starts_with(" there are no transactions here"),
+        "{error}"
+    );
+    assert!(
+        why.contains("redis-py: pipeline(transaction=False)"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_transaction_is_refused_as_a_whole_and_takes_nothing() {
+    for end in ["EXEC", "discard"] {
+        let mut bench = Bench::new(Everything);
+        bench.line("INCR ns");
+        let taken = bench.desk.common.counters[0].ids.load(Relaxed);
+        let within = [
+            "INCR ns",
+            "LPOP ns",
+            "incrby ns 1",
+            "LPOP ns 5",
+            "RINGFLAKE.TAKE ns 3",
+        ];
+        let lines = [
+            &["MULTI", "MULTI", "PING", "SET a b"],
+            &within[..],
+            &["INCR"; 1],
+        ]
+        .concat();
+        let replies = bench.lines(&[&lines[..], &[end]].concat().join("\n"));
+        assert_eq!(replies.len(), lines.len() + 1);
+        for reply in &replies[..lines.len()] {
+            no_transactions(reply, "ERR");
+        }
+        no_transactions(
+            &replies[lines.len()],
+            if end == "EXEC" { "EXECABORT" } else { "ERR" },
+        );
+        assert_eq!(bench.desk.common.counters[0].ids.load(Relaxed), taken);
+        // It is over, and what comes is answered.
+        assert!(
+            matches!(bench.line("INCR ns"), OwnedFrame::Integer(_)),
+            "{end}"
+        );
+    }
+}
+
+#[test]
+fn a_refused_transaction_outlasts_turns_and_begins_no_namespace() {
+    let mut bench = Bench::new(Everything);
+    let many = 3 * REQUESTS;
+    // Takes in front of it are answered, though their namespace is to be opened first.
+    let mut sent = b"INCR before\r\nMULTI\r\n".to_vec();
+    sent.extend("INCR ns\r\n".repeat(many).into_bytes());
+    sent.extend(b"EXEC\r\nINCR after\r\n");
+    let pieces: Vec<_> = sent.chunks(1_000).collect();
+    let replies = frames(&bench.answer(&pieces).0);
+    assert_eq!(replies.len(), many + 4);
+    assert!(matches!(replies[0], OwnedFrame::Integer(_)));
+    for reply in &replies[1..many + 2] {
+        no_transactions(reply, "ERR");
+    }
+    no_transactions(&replies[many + 2], "EXECABORT");
+    assert!(matches!(replies[many + 3], OwnedFrame::Integer(_)));
+    assert_eq!(bench.opened, ["before", "after"]);
+}
+
+#[test]
+fn what_belongs_to_transactions_is_refused_without_one() {
+    let mut bench = Bench::new(Everything);
+    for line in ["EXEC", "DISCARD", "WATCH a b", "UNWATCH"] {
+        no_transactions(&bench.line(line), "ERR");
+        assert!(
+            matches!(bench.line("INCR ns"), OwnedFrame::Integer(_)),
+            "{line}"
+        );
+    }
+    // As nothing of it is a command here, it is not said to be one.
+    assert_eq!(
+        bench.line("COMMAND INFO multi"),
+        OwnedFrame::Array(vec![OwnedFrame::Null])
+    );
+}
+
+#[test]
+fn a_refused_transaction_ends_with_a_reset_and_a_quit() {
+    let mut bench = Bench::new(Everything);
+    no_transactions(&bench.line("MULTI"), "ERR");
+    assert_eq!(
+        bench.line("RESET"),
+        OwnedFrame::SimpleString(b"RESET".to_vec())
+    );
+    assert!(matches!(bench.line("INCR ns"), OwnedFrame::Integer(_)));
+    assert_eq!(bench.answer(&[b"MULTI\r\nQUIT\r\n"]).1, false);
+    // Who may do nothing begins none, and can give its token.
+    let mut bench = Bench::new(ByName);
+    assert!(bench.error("MULTI").starts_with("NOAUTH "));
+    assert_eq!(bench.line("AUTH take"), ok());
+    assert!(matches!(bench.line("INCR ns"), OwnedFrame::Integer(_)));
+}
+
 /// Requests without IDs in their replies, so that these are the same each time.
 fn requests() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         "ECHO [a-z]{1,9}\r\n",
         "PING\r\n",
         "LPOP ns 0\r\n",
+        "MULTI\r\n",
+        "EXEC\r\n",
         "SET a b\r\n",
         Just("*2\r\n$4\r\nECHO\r\n$3\r\na\r\n\r\n".to_owned()),
         Just("*1\r\n$4\r\nPING\r\n".to_owned()),
