@@ -1,19 +1,35 @@
 //! `CLIENT`, as far as clients send it on their own.
 
-use super::call::{Call, Flow, Quoted};
+use super::call::{Call, Flow, Quoted, number};
 
 pub(super) const BAD_NAME: &str =
-    "Client names cannot contain spaces, newlines or special characters, or more than 64 bytes.";
+    "Client names cannot contain spaces, newlines or special characters.";
 
-/// A name is kept for as long as its connection, so it has a limit.
+/// A name is kept for as long as its connection, and no more of it than this.
 const NAME_BYTES: usize = 64;
 
+/// What is kept of a name. A long one is cut and not refused: Redis has no limit, and for the
+/// sake of its name no client is to fail.
 pub(super) fn checked_name(name: &[u8]) -> Option<&str> {
-    let printable = name.iter().all(u8::is_ascii_graphic);
-    if printable && name.len() <= NAME_BYTES {
-        std::str::from_utf8(name).ok()
-    } else {
-        None
+    let is_printable = name.iter().all(u8::is_ascii_graphic);
+    let kept = &name[..name.len().min(NAME_BYTES)];
+    is_printable.then(|| std::str::from_utf8(kept).ok())?
+}
+
+/// Whether these are the options of `CLIENT TRACKING ON`.
+fn are_of_tracking(mut options: &[&[u8]]) -> bool {
+    let is = |word: &[u8], expected: &[&str]| {
+        let mut expected = expected.iter();
+        expected.any(|expected| word.eq_ignore_ascii_case(expected.as_bytes()))
+    };
+    loop {
+        options = match *options {
+            [] => return true,
+            [word, ref rest @ ..] if is(word, &["bcast", "optin", "optout", "noloop"]) => rest,
+            [word, _, ref rest @ ..] if is(word, &["prefix"]) => rest,
+            [word, id, ref rest @ ..] if is(word, &["redirect"]) && number(id).is_some() => rest,
+            _ => return false,
+        };
     }
 }
 
@@ -74,9 +90,20 @@ pub(super) fn client(call: Call<'_, '_>) -> Flow {
             call.ok()
         }
         [word, switch] if is(word, "reply") && is(switch, "on") => call.ok(),
-        [word, switch] if is(word, "tracking") && is(switch, "off") => call.ok(),
+        // Nothing that is read here may be cached, so nothing is ever to be said of it.
+        [word, switch, ref options @ ..]
+            if is(word, "tracking")
+                && (is(switch, "on") || is(switch, "off"))
+                && are_of_tracking(options) =>
+        {
+            call.ok()
+        }
+        [word, switch] if is(word, "caching") && (is(switch, "yes") || is(switch, "no")) => {
+            call.ok()
+        }
         [word, ..] => call.refuse(format_args!(
-            "unknown subcommand {}: CLIENT has ID, GETNAME, SETNAME, SETINFO, INFO and LIST here",
+            "unknown subcommand or wrong arguments of {}: CLIENT has ID, GETNAME, SETNAME, \
+             SETINFO, INFO, LIST, TRACKING and CACHING here",
             Quoted(word)
         )),
         [] => Flow::Done,

@@ -575,6 +575,10 @@ fn what_clients_send_on_their_own_is_answered() {
         "CLIENT NO-TOUCH off",
         "CLIENT REPLY ON",
         "CLIENT TRACKING OFF",
+        "CLIENT TRACKING ON",
+        "CLIENT TRACKING on optin noloop prefix a redirect 5",
+        "CLIENT CACHING YES",
+        "CLIENT CACHING no",
         "SELECT 0",
         "READONLY",
         "AUTH default secret",
@@ -643,6 +647,10 @@ fn everything_else_is_refused_with_words() {
         "CONFIG SET save x",
         "CLIENT KILL x",
         "CLIENT REPLY OFF",
+        "CLIENT TRACKING",
+        "CLIENT TRACKING ON WHAT",
+        "CLIENT TRACKING ON REDIRECT x",
+        "CLIENT CACHING MAYBE",
         "COMMAND GETKEYS x",
         "SELECT 1",
     ] {
@@ -761,6 +769,31 @@ fn a_refused_transaction_ends_with_a_reset_and_a_quit() {
     assert!(bench.error("MULTI").starts_with("NOAUTH "));
     assert_eq!(bench.line("AUTH take"), ok());
     assert!(matches!(bench.line("INCR ns"), OwnedFrame::Integer(_)));
+}
+
+#[test]
+fn a_long_name_is_cut_and_a_name_with_spaces_is_refused() {
+    let mut bench = Bench::new(Everything);
+    let long = "n".repeat(65);
+    let (reply, _) = bench.answer(&[format!("HELLO 3 SETNAME {long}\r\n").as_bytes()]);
+    assert!(reply.starts_with(b"%7\r\n"), "{}", reply.escape_ascii());
+    bench.answer(&[b"HELLO 2\r\n"]);
+    assert_eq!(bench.line("CLIENT GETNAME"), string(&long[..64]));
+    assert_eq!(bench.line(&format!("CLIENT SETNAME m{long}")), ok());
+    assert_eq!(bench.line(&format!("CLIENT SETINFO lib-name {long}")), ok());
+    assert_eq!(bench.session.name.len(), 64);
+    assert_eq!(bench.session.library[0].len(), 64);
+    for name in ["a b".to_owned(), format!("{long}\n")] {
+        let request = format!(
+            "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n${}\r\n{name}\r\n",
+            name.len()
+        );
+        let (reply, _) = bench.answer(&[request.as_bytes()]);
+        assert!(
+            reply.starts_with(b"-ERR Client names cannot contain spaces"),
+            "{name}"
+        );
+    }
 }
 
 /// Requests without IDs in their replies, so that these are the same each time.
