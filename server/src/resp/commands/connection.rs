@@ -1,7 +1,7 @@
 //! The commands about a connection itself.
 
 use super::call::{Call, Flow, Quoted, number};
-use super::client;
+use super::{REDIS_VERSION, client};
 use crate::resp::desk::Refusal;
 use crate::resp::reply::Protocol;
 
@@ -135,7 +135,7 @@ pub(super) fn hello(call: Call<'_, '_>) -> Flow {
         replies.bulk(value.as_bytes());
     };
     text("server", "ringflake");
-    text("version", env!("CARGO_PKG_VERSION"));
+    text("version", REDIS_VERSION);
     text("mode", "standalone");
     text("role", "master");
     replies.bulk(b"proto");

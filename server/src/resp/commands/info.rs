@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
+use super::REDIS_VERSION;
 use super::call::{Call, Command, Flow, Needs, Quoted, by_name};
 use crate::access::Role;
 use crate::front::FrontCounters;
@@ -28,14 +29,17 @@ pub(super) fn help(call: Call<'_, '_>) -> Flow {
 /// What Redis's own tools ask before they begin. There is nothing to set.
 pub(super) fn config(call: Call<'_, '_>) -> Flow {
     match *call.arguments {
-        [word, name] if word.eq_ignore_ascii_case(b"get") => {
-            let value = match name.to_ascii_lowercase().as_slice() {
-                b"save" => Some(""),
-                b"appendonly" => Some("no"),
-                _ => None,
-            };
-            call.replies.map(usize::from(value.is_some()));
-            if let Some(value) = value {
+        [word, ref names @ ..] if !names.is_empty() && word.eq_ignore_ascii_case(b"get") => {
+            let known = names.iter().filter_map(|&name| {
+                let value = match name.to_ascii_lowercase().as_slice() {
+                    b"save" => "",
+                    b"appendonly" => "no",
+                    _ => return None,
+                };
+                Some((name, value))
+            });
+            call.replies.map(known.clone().count());
+            for (name, value) in known {
                 call.replies.bulk(name);
                 call.replies.bulk(value.as_bytes());
             }
@@ -123,8 +127,7 @@ pub(super) fn info(call: Call<'_, '_>) -> Flow {
         let up = call.desk.common.started.elapsed().as_secs();
         let _ = write!(
             text,
-            // The protocol is what clients ask that version about.
-            "# Server\r\nredis_version:7.2.0\r\nredis_mode:standalone\r\n\
+            "# Server\r\nredis_version:{REDIS_VERSION}\r\nredis_mode:standalone\r\n\
              server_name:ringflake\r\nringflake_version:{}\r\nprocess_id:{}\r\n\
              uptime_in_seconds:{up}\r\nloading:0\r\n\r\n",
             env!("CARGO_PKG_VERSION"),

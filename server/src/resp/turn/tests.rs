@@ -597,6 +597,10 @@ fn what_clients_send_on_their_own_is_answered() {
         bench.line("CONFIG GET maxmemory"),
         OwnedFrame::Array(Vec::new())
     );
+    assert_eq!(
+        texts(&bench.line("CONFIG GET appendonly maxmemory SAVE")),
+        ["appendonly", "no", "SAVE", ""]
+    );
     assert_eq!(bench.line("COMMAND COUNT"), OwnedFrame::Integer(20));
     assert!(matches!(bench.line("COMMAND"), OwnedFrame::Array(all) if all.len() == 20));
     assert!(matches!(bench.line("COMMAND DOCS incr"), OwnedFrame::Array(all) if all.len() == 2));
@@ -794,6 +798,25 @@ fn a_long_name_is_cut_and_a_name_with_spaces_is_refused() {
             "{name}"
         );
     }
+}
+
+#[test]
+fn hello_and_info_say_one_version() {
+    let mut bench = Bench::new(Everything);
+    let OwnedFrame::BulkString(info) = bench.line("INFO server") else {
+        panic!()
+    };
+    let info = String::from_utf8(info).unwrap();
+    let version = info
+        .lines()
+        .find_map(|line| line.strip_prefix("redis_version:"))
+        .unwrap();
+    let (hello, _) = bench.answer(&[b"HELLO 2\r\n"]);
+    let expected = format!("\r\nversion\r\n${}\r\n{version}\r\n", version.len());
+    assert!(
+        String::from_utf8(hello).unwrap().contains(&expected),
+        "{version}"
+    );
 }
 
 /// Requests without IDs in their replies, so that these are the same each time.
