@@ -19,9 +19,10 @@
 //! | an answer that nobody reads | `Limits::request_time` | the connection is closed |
 //! | silence between requests | `Limits::idle_time` | the connection is closed, with GOAWAY in HTTP/2 |
 //! | requests at once on a connection of HTTP/2 | `STREAMS` | they are refused by HTTP/2 |
+//! | answers that are made and not read, of a connection | `Rooms`, small ones apart | they wait, then 503 |
 //! | IDs of a request | `Limits::count`, and `BINARY_FACTOR` times that in binary | 422 |
 //! | calls of a store for leases at once | the server's `Subleases` | 503 |
-//! | long answers at once, all and of one client | `Bulk`, whose queues are fair | they wait, then 503 |
+//! | parts of long answers that are made at once, all and of one client | `Bulk`, whose queues are fair | they wait, the first of an answer for `Limits::request_time`, then 503 |
 //!
 //! A client that trickles bytes is closed as well as one that sends none: a deadline is that
 //! of the whole head, body or answer, and no byte moves it. The one task of a connection
@@ -30,9 +31,10 @@
 //! # Fairness
 //!
 //! An answer of more than `AT_ONCE` IDs is long: it is made in parts of `PART_BYTES`, and
-//! each part is a turn of its own in the runtime's queue, so that a short request waits for
-//! one part of each long answer at most. A client never has more than half of the places for
-//! long answers, whatever number of connections it opens.
+//! each part is a turn of its own in the runtime's queue, for which there are a few places:
+//! a short request waits for as many parts at most, whatever number of long answers there is.
+//! A client never has more than half of the places, whatever number of connections it opens,
+//! and nobody has one while a part waits to be read.
 //!
 //! # No ID twice
 //!
@@ -68,6 +70,7 @@ mod openapi;
 mod order;
 mod page;
 mod problem;
+mod room;
 mod routes;
 mod seats;
 mod setup;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::http::Request;
-use tokio::sync::Semaphore;
 
 use super::activity::InFlight;
-use super::bulk::Bulk;
+use super::bulk::{Bulk, Turns};
 use super::figures::Figures;
 use super::problem::{Kind, Problem};
+use super::room::Room;
 use super::setup::Setup;
 use crate::access::Rights;
 use crate::drain::Drain;
@@ -108,8 +108,8 @@ pub(super) fn refused(error: &OpenError) -> Problem {
 #[derive(Clone, Debug)]
 pub(super) struct Context {
     pub(super) request: Arc<InFlight>,
-    /// The client's places for long answers.
-    pub(super) bulk: Arc<Semaphore>,
+    /// The queues of its connection for what is not short.
+    pub(super) turns: Arc<Turns>,
 }
 
 impl Context {
@@ -117,5 +117,16 @@ impl Context {
     pub(super) fn of<B>(request: &Request<B>) -> Result<Self, Problem> {
         let context = request.extensions().get().cloned();
         context.ok_or_else(|| Problem::new(Kind::BUSY, "the connection ends: try again"))
+    }
+
+    /// Room for an answer that is not small.
+    pub(super) async fn room(&self) -> Result<Room, Problem> {
+        let until = self.request.reading_until();
+        let room = self.turns.rooms.enter_until(until).await;
+        room.ok_or_else(|| {
+            let detail = "this connection has as many answers that were not read as there may be: \
+                          read them";
+            Problem::new(Kind::BUSY, detail).retry_after(SOON)
+        })
     }
 }

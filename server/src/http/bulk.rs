@@ -1,22 +1,52 @@
-//! Places for long answers.
+//! Turns of long answers.
 //!
-//! A long answer keeps a core busy for as long as its client reads. There are a few places,
-//! and a client has no more than half of them, so that nobody who comes alone waits for
-//! somebody who came in numbers. Both queues are first in, first out: a client waits in its
-//! own first, and takes one place in the common one at a time for each of its own.
+//! A long answer keeps a core busy for as long as its client reads. So each part of it is made
+//! in a turn of its own, which is a place and [`Room`]. There are a few places, two for each
+//! thread, and a client has no more than half of them, so that nobody who comes alone waits for
+//! somebody who came in numbers. Both queues are first in, first out: a client waits in its own
+//! first, and takes one place in the common one at a time for each of its own.
+//!
+//! ```text
+//! room of the connection --> place of the client --> place of all --> the part is made
+//! kept until it is sent      +-------- both are kept until then -------+
+//! ```
+//!
+//! A place is held by who computes, and by nobody who waits: it is given back when the part is
+//! made, before its client reads it, and while there are no IDs. So however slowly clients
+//! read, and however many they are, all queues for places move; and parts of as many long
+//! answers as there are places, and of no more, are before a short request in the threads'
+//! queues. Room is the connection's own, and is taken first: who waits for its own client has
+//! no place, and who has a place waits for nobody.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::room::{Room, Rooms};
+
 /// The places of all clients.
 #[derive(Debug)]
 pub(super) struct Bulk(Arc<Semaphore>);
 
+/// The queues of a connection.
+#[derive(Debug)]
+pub(super) struct Turns {
+    pub(super) rooms: Rooms,
+    of_client: Arc<Semaphore>,
+    of_all: Arc<Semaphore>,
+}
+
+/// A turn: room for a part, and a place to make it.
+#[derive(Debug)]
+pub(super) struct Turn {
+    room: Room,
+    _place: Place,
+}
+
 /// A place, given back when it is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+struct Place {
     _of_client: OwnedSemaphorePermit,
     _of_all: OwnedSemaphorePermit,
 }
@@ -31,19 +61,48 @@ impl Bulk {
         Self(Arc::new(Semaphore::new(2 * Self::of_one(workers))))
     }
 
-    /// A place; none if there was none until then.
-    pub(super) async fn enter(&self, of_client: &Arc<Semaphore>, until: Instant) -> Option<Place> {
-        let enter = async {
-            // Neither is ever closed.
-            let of_client = Arc::clone(of_client).acquire_owned().await.ok()?;
-            let of_all = Arc::clone(&self.0).acquire_owned().await.ok()?;
-            Some(Place {
-                _of_client: of_client,
-                _of_all: of_all,
-            })
+    /// The queues of a connection of the client who has these places.
+    pub(super) fn turns(&self, of_client: Arc<Semaphore>) -> Turns {
+        Turns {
+            rooms: Rooms::new(),
+            of_client,
+            of_all: Arc::clone(&self.0),
+        }
+    }
+}
+
+impl Turns {
+    /// The next turn. None of the queues is ever closed, so that it comes.
+    pub(super) async fn next(&self) -> Option<Turn> {
+        let room = self.rooms.enter().await?;
+        self.again(room).await
+    }
+
+    /// None if it did not come until then.
+    pub(super) async fn next_until(&self, until: Instant) -> Option<Turn> {
+        let next = tokio::time::timeout_at(until.into(), self.next()).await;
+        next.ok().flatten()
+    }
+
+    /// A turn for a part that has room.
+    pub(super) async fn again(&self, room: Room) -> Option<Turn> {
+        let of_client = Arc::clone(&self.of_client).acquire_owned().await.ok()?;
+        let of_all = Arc::clone(&self.of_all).acquire_owned().await.ok()?;
+        let place = Place {
+            _of_client: of_client,
+            _of_all: of_all,
         };
-        let entered = tokio::time::timeout_at(until.into(), enter).await;
-        entered.ok().flatten()
+        Some(Turn {
+            room,
+            _place: place,
+        })
+    }
+}
+
+impl Turn {
+    /// Gives the place back, and keeps the room.
+    pub(super) fn leave(self) -> Room {
+        self.room
     }
 }
 
@@ -52,8 +111,8 @@ mod tests {
     use std::future::Future;
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
-    use std::time::Duration;
 
+    use super::super::room::ROOMS;
     use super::*;
 
     /// The first poll of each that waits, in order.
@@ -63,24 +122,21 @@ mod tests {
 
     #[test]
     fn a_client_in_numbers_leaves_a_place_to_others() {
-        let runtime = tokio::runtime::Builder::new_current_thread();
-        let runtime = { runtime }.enable_time().build().unwrap();
-        let _in_runtime = runtime.enter();
-        let (bulk, until) = (Bulk::new(1), Instant::now() + Duration::from_secs(3600));
-        let client = || Arc::new(Semaphore::new(Bulk::of_one(1)));
+        let bulk = Bulk::new(1);
+        let client = || bulk.turns(Arc::new(Semaphore::new(Bulk::of_one(1))));
         let (many, one, two) = (client(), client(), client());
 
-        let mut first = pin!(bulk.enter(&many, until));
+        let mut first = pin!(many.next());
         let Poll::Ready(Some(first)) = poll(first.as_mut()) else {
             panic!("all places are free");
         };
-        let mut second = pin!(bulk.enter(&many, until));
+        let mut second = pin!(many.next());
         assert!(poll(second.as_mut()).is_pending(), "it has its half");
-        let mut other = pin!(bulk.enter(&one, until));
+        let mut other = pin!(one.next());
         let Poll::Ready(Some(other)) = poll(other.as_mut()) else {
             panic!("the other half is free, whoever waits");
         };
-        let mut third = pin!(bulk.enter(&two, until));
+        let mut third = pin!(two.next());
         assert!(poll(third.as_mut()).is_pending(), "all are taken");
 
         // Who came alone is before the second of who came in numbers.
@@ -98,8 +154,28 @@ mod tests {
     fn a_wait_for_a_place_has_an_end() {
         let runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = { runtime }.enable_time().build().unwrap();
-        let client = Arc::new(Semaphore::new(0));
-        let place = runtime.block_on(Bulk::new(1).enter(&client, Instant::now()));
-        assert!(place.is_none());
+        let turns = Bulk::new(1).turns(Arc::new(Semaphore::new(0)));
+        let turn = runtime.block_on(turns.next_until(Instant::now()));
+        assert!(turn.is_none());
+    }
+
+    #[test]
+    fn who_waits_for_its_client_has_no_place() {
+        let bulk = Bulk::new(1);
+        let client = Arc::new(Semaphore::new(Bulk::of_one(1)));
+        let (slow, other) = (bulk.turns(Arc::clone(&client)), bulk.turns(client));
+        let mut parts = Vec::new();
+        for _ in 0..ROOMS {
+            let Poll::Ready(Some(turn)) = poll(pin!(slow.next())) else {
+                panic!("nobody has a place");
+            };
+            parts.push(turn.leave().hold("a part"));
+        }
+        let mut next = pin!(slow.next());
+        assert!(poll(next.as_mut()).is_pending(), "it has no room");
+        // Another connection of the same client has.
+        assert!(matches!(poll(pin!(other.next())), Poll::Ready(Some(_))));
+        parts.pop();
+        assert!(matches!(poll(next.as_mut()), Poll::Ready(Some(_))));
     }
 }

@@ -13,11 +13,11 @@ use axum::http::header::{CACHE_CONTROL, HOST, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderValue, Request, Version};
 use axum::response::{IntoResponse, Response};
 use hyper::body::{Frame, Incoming, SizeHint};
-use tokio::sync::Semaphore;
 use tower::Service;
 
 use super::activity::{Activity, InFlight};
 use super::app::{App, Context};
+use super::bulk::Turns;
 use super::problem::{Kind, Problem};
 use super::sites::Hosts;
 use crate::front::add_shared;
@@ -33,7 +33,7 @@ pub(super) struct Calls {
     pub(super) app: Arc<App>,
     pub(super) router: Router,
     pub(super) activity: Arc<Activity>,
-    pub(super) bulk: Arc<Semaphore>,
+    pub(super) turns: Arc<Turns>,
     pub(super) hosts: Hosts,
 }
 
@@ -47,7 +47,7 @@ impl hyper::service::Service<Request<Incoming>> for Calls {
         let app = Arc::clone(&self.app);
         let context = Context {
             request: Arc::clone(&in_flight),
-            bulk: Arc::clone(&self.bulk),
+            turns: Arc::clone(&self.turns),
         };
         let (mut router, hosts) = (self.router.clone(), self.hosts.clone());
         Box::pin(async move {

@@ -88,11 +88,12 @@ where
     let activity = Arc::new(Activity::new(request_time, idle_time, now));
     let first_look = activity.next_look(now);
     let io = TokioIo::new(Watched::new(stream, Arc::clone(&activity)));
+    let turns = Arc::new(app.bulk.turns(Arc::clone(&seat.bulk)));
     let calls = Calls {
         app,
         router,
         activity: Arc::clone(&activity),
-        bulk: Arc::clone(&seat.bulk),
+        turns,
         hosts,
     };
     let mut connection = pin!(protocol.0.serve_connection(io, calls));

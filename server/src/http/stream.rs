@@ -1,18 +1,23 @@
 //! A long answer: a body whose parts are made when the client has read those before.
 //!
 //! ```text
-//!         a part is there          it is left to others
-//! taking ---------------> sending ---------------------> taking ... -> tail -> end
-//!   |  ^
-//!   |  +-- after a refusal that passes, within the deadline
-//!   +----> broken: after any other; the body ends before its length
+//!           its turn comes         a part is there        others had their turn
+//! waiting -----------------> making ---------------> sent ---------------------> waiting
+//!  | |  ^                      | |
+//!  | |  +--- there is no ID ---+ +--> tail --> end
+//!  | |       now
+//!  | +---- takes again after a refusal that passes, within the deadline
+//!  +----> broken: after any other; the body ends before its length
 //! ```
+//!
+//! Only who makes a part has a place among long answers: who waits for IDs gives it back, and
+//! waits for it again when they are there. The room of the part is kept, and goes with it.
 //!
 //! A broken body shows to the client: a binary one is shorter than its `Content-Length`, and
 //! one of another shape lacks its last chunk in HTTP/1.1; in HTTP/2 the stream is reset.
 
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -22,7 +27,7 @@ use axum::body::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use ringflake::{Id, TakeError};
 
-use super::bulk::Place;
+use super::bulk::{Turn, Turns};
 use super::format::Writer;
 use super::negotiate::Shape;
 use crate::front::{FrontCounters, add_shared};
@@ -40,8 +45,8 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 /// The memory of a batch.
 type Batch = Box<[Id; BATCH]>;
 
-/// A batch with so many IDs in it, or the reason why there is none.
-type Taken = (Batch, Result<usize, TakeError>);
+/// A turn, and a batch with so many IDs in it.
+type Next = Result<(Turn, Batch, usize), TakeError>;
 
 /// The body of a long answer.
 pub(super) struct IdStream {
@@ -55,16 +60,16 @@ pub(super) struct IdStream {
     is_first: bool,
     deadline: Instant,
     counters: Arc<FrontCounters>,
-    _place: Place,
+    turns: Arc<Turns>,
 }
 
 enum Stage {
-    /// With room for a batch.
-    Taking(Batch),
-    /// A take that waits for IDs, or for a refusal to pass.
-    Waiting(Pin<Box<dyn Future<Output = Taken> + Send>>),
+    /// For a turn, perhaps after a take that waits for IDs or for a refusal to pass.
+    Waiting(Pin<Box<dyn Future<Output = Next> + Send>>),
+    /// With memory for a batch.
+    Making(Turn, Batch),
     /// A part was sent just now.
-    Sent(Batch),
+    Sent,
     Ended,
 }
 
@@ -81,22 +86,33 @@ impl fmt::Display for Broken {
 impl std::error::Error for Broken {}
 
 impl IdStream {
-    /// With its first IDs, so that an error there can still be the answer.
+    /// With its first IDs, so that an error there can still be the answer. The body has to be
+    /// polled at once, since it has a place.
     pub(super) async fn begin(
         namespace: Arc<Namespace>,
         count: usize,
         writer: Writer,
         deadline: Instant,
-        place: Place,
+        turns: Arc<Turns>,
+        mut turn: Turn,
         counters: Arc<FrontCounters>,
     ) -> Result<Self, TakeError> {
-        let mut batch = Box::new([Id::default(); BATCH]);
-        let wanted = &mut batch[..count.min(BATCH)];
-        let taking = namespace.generator.take_batch_async(wanted);
-        let taken = match tokio::time::timeout_at(deadline.into(), taking).await {
-            Ok(taken) => taken?,
-            Err(_) => return Err(TakeError::Empty),
+        let mut batch = empty_batch();
+        let taken = {
+            let wanted = &mut batch[..count.min(BATCH)];
+            let taking = namespace.generator.take_batch_async(wanted);
+            let mut taking = pin!(tokio::time::timeout_at(deadline.into(), taking));
+            match poll_fn(|cx| Poll::Ready(taking.as_mut().poll(cx))).await {
+                Poll::Ready(taken) => taken,
+                Poll::Pending => {
+                    let room = turn.leave();
+                    let taken = taking.await;
+                    turn = turns.again(room).await.ok_or(TakeError::Empty)?;
+                    taken
+                }
+            }
         };
+        let taken = taken.unwrap_or(Err(TakeError::Empty))?;
         let mut part = Vec::with_capacity(PART_BYTES);
         writer.head(&namespace.name, &mut part);
         let mut stream = Self {
@@ -108,10 +124,10 @@ impl IdStream {
             is_first: true,
             deadline,
             counters,
-            _place: place,
+            turns,
         };
         stream.add(&batch[..taken]);
-        stream.stage = Stage::Taking(batch);
+        stream.stage = Stage::Making(turn, batch);
         Ok(stream)
     }
 
@@ -123,17 +139,17 @@ impl IdStream {
         add_shared(&self.counters.ids, ids.len() as u64);
     }
 
-    /// Adds a batch to the part.
-    fn poll_take(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TakeError>> {
+    /// Adds a batch to the part, or begins one.
+    fn poll_make(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TakeError>> {
         let wanted = self.left.min(BATCH);
         // Ended, should a take panic.
-        let (batch, taken) = match std::mem::replace(&mut self.stage, Stage::Ended) {
-            Stage::Taking(mut batch) | Stage::Sent(mut batch) => {
+        let (turn, batch, taken) = match std::mem::replace(&mut self.stage, Stage::Ended) {
+            Stage::Making(turn, mut batch) => {
                 let generator = &self.namespace.generator;
                 // In the first poll it takes what there is.
                 let taken = pin!(generator.take_batch_async(&mut batch[..wanted])).poll(cx);
                 match taken {
-                    Poll::Ready(Ok(taken)) => (batch, Ok(taken)),
+                    Poll::Ready(Ok(taken)) => (turn, batch, taken),
                     refused => {
                         let refused = match refused {
                             Poll::Ready(Err(error)) => Some(error),
@@ -141,23 +157,31 @@ impl IdStream {
                         };
                         let namespace = Arc::clone(&self.namespace);
                         let later = take_later(namespace, batch, wanted, refused, self.deadline);
-                        self.stage = Stage::Waiting(Box::pin(later));
-                        return self.poll_take(cx);
+                        let turns = Arc::clone(&self.turns);
+                        let room = turn.leave();
+                        self.stage = Stage::Waiting(Box::pin(async move {
+                            let (batch, taken) = later.await?;
+                            let turn = turns.again(room).await.ok_or(TakeError::Empty)?;
+                            Ok((turn, batch, taken))
+                        }));
+                        return self.poll_make(cx);
                     }
                 }
             }
             Stage::Waiting(mut waiting) => match waiting.as_mut().poll(cx) {
-                Poll::Ready(taken) => taken,
+                Poll::Ready(next) => next?,
                 Poll::Pending => {
                     self.stage = Stage::Waiting(waiting);
                     return Poll::Pending;
                 }
             },
-            Stage::Ended => return Poll::Ready(Ok(())),
+            Stage::Sent | Stage::Ended => return Poll::Ready(Ok(())),
         };
-        let taken = taken?;
+        // A part that has no room yet has no memory either.
+        self.part
+            .reserve(PART_BYTES - self.part.len().min(PART_BYTES));
         self.add(&batch[..taken]);
-        self.stage = Stage::Taking(batch);
+        self.stage = Stage::Making(turn, batch);
         Poll::Ready(Ok(()))
     }
 
@@ -165,6 +189,16 @@ impl IdStream {
     fn has_room(&self) -> bool {
         self.part.len() + BATCH * self.writer.most_bytes() <= PART_BYTES
     }
+}
+
+fn empty_batch() -> Batch {
+    Box::new([Id::default(); BATCH])
+}
+
+/// The next turn, with memory for a batch.
+async fn next_turn(turns: Arc<Turns>) -> Next {
+    let turn = turns.next().await.ok_or(TakeError::Empty)?;
+    Ok((turn, empty_batch(), 0))
 }
 
 /// Takes once `refused` has passed, and again until there are IDs, the reason does not pass
@@ -175,21 +209,21 @@ async fn take_later(
     wanted: usize,
     mut refused: Option<TakeError>,
     deadline: Instant,
-) -> Taken {
+) -> Result<(Batch, usize), TakeError> {
     loop {
         if let Some(error) = refused {
             let pause = error.retry_after().map(|wait| wait.max(SHORTEST_PAUSE));
             let again = pause.and_then(|pause| Instant::now().checked_add(pause));
             let Some(again) = again.filter(|again| *again < deadline) else {
-                return (batch, Err(error));
+                return Err(error);
             };
             tokio::time::sleep_until(again.into()).await;
         }
         let taking = namespace.generator.take_batch_async(&mut batch[..wanted]);
         refused = match tokio::time::timeout_at(deadline.into(), taking).await {
-            Ok(Ok(taken)) => return (batch, Ok(taken)),
+            Ok(Ok(taken)) => return Ok((batch, taken)),
             Ok(Err(error)) => Some(error),
-            Err(_) => return (batch, Err(TakeError::Empty)),
+            Err(_) => return Err(TakeError::Empty),
         };
     }
 }
@@ -203,30 +237,36 @@ impl Body for IdStream {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         let this = self.get_mut();
-        match std::mem::replace(&mut this.stage, Stage::Ended) {
+        match this.stage {
             Stage::Ended => return Poll::Ready(None),
-            Stage::Sent(batch) => {
+            Stage::Sent => {
                 // Everybody else comes first.
-                this.stage = Stage::Taking(batch);
+                this.stage = Stage::Waiting(Box::pin(next_turn(Arc::clone(&this.turns))));
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            stage => this.stage = stage,
+            Stage::Making(..) | Stage::Waiting(_) => {}
         }
         while this.left > 0 && this.has_room() {
-            if let Err(error) = ready!(this.poll_take(cx)) {
+            if let Err(error) = ready!(this.poll_make(cx)) {
                 this.stage = Stage::Ended;
                 return Poll::Ready(Some(Err(Broken(error))));
             }
         }
-        if this.left == 0 {
-            this.part.extend_from_slice(this.writer.tail());
-            this.stage = Stage::Ended;
-        } else if let Stage::Taking(batch) = std::mem::replace(&mut this.stage, Stage::Ended) {
-            this.stage = Stage::Sent(batch);
-        }
-        let part = std::mem::replace(&mut this.part, Vec::with_capacity(PART_BYTES));
-        Poll::Ready(Some(Ok(Frame::data(part.into()))))
+        let stage = match this.left {
+            0 => {
+                this.part.extend_from_slice(this.writer.tail());
+                Stage::Ended
+            }
+            _ => Stage::Sent,
+        };
+        let part = std::mem::take(&mut this.part);
+        let part = match std::mem::replace(&mut this.stage, stage) {
+            // Its place ends here, and its room when all of it has gone to the socket.
+            Stage::Making(turn, _) => turn.leave().hold(part),
+            Stage::Waiting(_) | Stage::Sent | Stage::Ended => part.into(),
+        };
+        Poll::Ready(Some(Ok(Frame::data(part))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -266,30 +306,38 @@ mod tests {
         }
     }
 
-    fn stream(count: usize, shape: Shape) -> IdStream {
-        let layout = small::layout(20, 2, 17);
+    /// Of a client with one place, and a generator of so many IDs at a time.
+    fn stream_of(at_once: u64, count: usize, shape: Shape) -> IdStream {
+        let layout = small::layout(20, 2, 10);
+        let ticks = at_once.div_ceil(layout.sequences());
         let generator = CachedGenerator::builder(layout)
             .plain()
-            .lease(small::lease(layout, 0..4, 0..10))
+            .lease(small::lease(layout, 1..2, 0..2 * ticks))
             .clock(ringflake::ManualClock::new(layout.epoch_unix_ms()))
+            .borrow_limit(Duration::from_secs(ticks))
             .build()
             .unwrap();
         let namespace = Arc::new(Namespace {
             name: "orders".to_owned(),
             generator,
         });
+        let deadline = Instant::now() + Duration::from_secs(3600);
+        let turns = Arc::new(Bulk::new(1).turns(Arc::new(Semaphore::new(1))));
+        let format = Format::Fixed;
+        let writer = Writer { shape, format };
+        let counters = Arc::default();
         let runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = { runtime }.enable_time().build().unwrap();
         runtime.block_on(async {
-            let deadline = Instant::now() + Duration::from_secs(3600);
-            let one = Arc::new(Semaphore::new(1));
-            let place = Bulk::new(1).enter(&one, deadline).await.unwrap();
-            let format = Format::Fixed;
-            let writer = Writer { shape, format };
-            let counters = Arc::default();
-            let begin = IdStream::begin(namespace, count, writer, deadline, place, counters);
-            begin.await.unwrap()
+            let turn = turns.next().await.unwrap();
+            IdStream::begin(namespace, count, writer, deadline, turns, turn, counters)
+                .await
+                .unwrap()
         })
+    }
+
+    fn stream(count: usize, shape: Shape) -> IdStream {
+        stream_of(1 << 17, count, shape)
     }
 
     #[test]
@@ -320,6 +368,30 @@ mod tests {
         assert_eq!((bytes, turns), (8 * count, 6));
         assert_eq!(woken.0.load(Ordering::Relaxed), 5);
         assert!(stream.is_end_stream());
+    }
+
+    #[test]
+    fn a_part_that_waits_for_ids_has_no_place() {
+        let runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = { runtime }.enable_time().build().unwrap();
+        let _in_runtime = runtime.enter();
+        // Its first part has no end for now.
+        let mut stream = stream_of(4 << 10, PART_BYTES, Shape::Binary);
+        let turns = Arc::clone(&stream.turns);
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(pin!(turns.next()).poll(&mut cx).is_pending(), "it has one");
+        assert!(Pin::new(&mut stream).poll_frame(&mut cx).is_pending());
+        assert!(pin!(turns.next()).poll(&mut cx).is_ready());
+    }
+
+    #[test]
+    fn a_part_that_waits_for_its_client_has_no_place() {
+        let mut stream = stream(PART_BYTES, Shape::Binary);
+        let turns = Arc::clone(&stream.turns);
+        let mut cx = Context::from_waker(Waker::noop());
+        let part = Pin::new(&mut stream).poll_frame(&mut cx);
+        assert!(part.is_ready());
+        assert!(pin!(turns.next()).poll(&mut cx).is_ready());
     }
 
     #[test]

@@ -15,6 +15,7 @@ use super::format::Writer;
 use super::negotiate::Shape;
 use super::order::Order;
 use super::problem::{Kind, Problem};
+use super::room::ROOMLESS;
 use super::stream::IdStream;
 use super::{auth, body};
 use crate::access::Role;
@@ -43,9 +44,17 @@ pub(super) async fn take(
     };
 
     let body = if order.count <= AT_ONCE {
+        let room = if order.count <= ROOMLESS {
+            None
+        } else {
+            Some(context.room().await?)
+        };
         let body = at_once(&namespace, order.count, writer, &context).await?;
         add_shared(&app.counters.ids, order.count as u64);
-        Body::from(body)
+        Body::from(match room {
+            None => body.into(),
+            Some(room) => room.hold(body),
+        })
     } else {
         if head.version < Version::HTTP_11 && shape != Shape::Binary {
             // The end of such an answer is the end of its connection, whether it is whole
@@ -56,7 +65,7 @@ pub(super) async fn take(
             )));
         }
         let until = context.request.reading_until();
-        let Some(place) = app.bulk.enter(&context.bulk, until).await else {
+        let Some(turn) = context.turns.next_until(until).await else {
             let detail = "there are as many long answers as there may be at once: try again, or \
                           ask for fewer IDs";
             let wait = app.limits.request_time;
@@ -65,8 +74,16 @@ pub(super) async fn take(
         let most_bytes = order.count as u64 * writer.most_bytes() as u64;
         let deadline = context.request.answer_begins(most_bytes, Instant::now());
         // The first part is taken now, so that an error can still be one.
-        let counters = Arc::clone(&app.counters);
-        let begin = IdStream::begin(namespace, order.count, writer, deadline, place, counters);
+        let (turns, counters) = (Arc::clone(&context.turns), Arc::clone(&app.counters));
+        let begin = IdStream::begin(
+            namespace,
+            order.count,
+            writer,
+            deadline,
+            turns,
+            turn,
+            counters,
+        );
         Body::new(begin.await?)
     };
     let mut response = Response::new(body);

@@ -17,6 +17,7 @@ use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
+use super::super::room::ROOMS;
 use super::super::setup::TlsConfig;
 use super::served::{Served, serve};
 
@@ -103,25 +104,37 @@ fn the_authority_is_a_name_that_leads_here_alone() {
     });
 }
 
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// A frame, by its kind and its flags.
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    let head = [&length[1..], &[kind, flags], &stream.to_be_bytes()].concat();
+    [&head, payload].concat()
+}
+
+/// POST, http, and a path and an authority that are spelled out (RFC 7541).
+fn fields(path: &str) -> Vec<u8> {
+    let (path, host) = (path.as_bytes(), &b"localhost"[..]);
+    let spelled = |text: &[u8]| [&[u8::try_from(text.len()).unwrap()], text].concat();
+    [
+        &[0x83, 0x86, 0x04],
+        &*spelled(path),
+        &[0x01],
+        &*spelled(host),
+    ]
+    .concat()
+}
+
 #[test]
 fn as_many_requests_as_clients_send_at_first_are_begun() {
     const COUNT: u32 = 100;
 
     let served = serve(|_| {});
     let mut wire = served.connect();
-    let frame = |kind: u8, flags: u8, stream: u32, payload: &[u8]| {
-        let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
-        let head = [&length[1..], &[kind, flags], &stream.to_be_bytes()].concat();
-        [&head, payload].concat()
-    };
-    // POST, http, and a path and an authority that are spelled out (RFC 7541).
-    let (path, host) = (&b"/v1/ids"[..], &b"localhost"[..]);
-    let mut fields = vec![0x83, 0x86, 0x04, 7];
-    fields.extend_from_slice(path);
-    fields.extend_from_slice(&[0x01, 9]);
-    fields.extend_from_slice(host);
-    let mut sent = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    let mut sent = PREFACE.to_vec();
     sent.extend(frame(4, 0, 0, &[]));
+    let fields = fields("/v1/ids");
     let streams = || (0..COUNT).map(|number| 2 * number + 1);
     for stream in streams() {
         // Its body is to come, so that it stays open.
@@ -184,6 +197,77 @@ fn a_short_answer_for_which_a_client_has_no_room_ends() {
         // It is made as a whole, and its rest waits for room.
         served.until(1, 1);
     });
+}
+
+#[test]
+fn answers_that_a_client_has_no_room_for_have_a_bound() {
+    /// Of each kind, more than fits.
+    const COUNT: u64 = 50;
+    const LARGE: u64 = 1024;
+    const SMALL: u64 = 64;
+
+    let served = serve(|_| {});
+    served.namespaces.open("orders").unwrap();
+    let mut wire = served.connect();
+    let mut sent = PREFACE.to_vec();
+    // Windows of no bytes.
+    sent.extend(frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]));
+    for number in 0..2 * COUNT {
+        let count = if number < COUNT { LARGE } else { SMALL };
+        let fields = fields(&format!("/v1/ids?namespace=orders&count={count}"));
+        sent.extend(frame(1, 5, 2 * number as u32 + 1, &fields));
+    }
+    wire.send(sent);
+    let ids = || served.counters().ids.load(Ordering::Relaxed);
+    let begun = COUNT * SMALL + ROOMS as u64 * LARGE;
+    let mut answered = 0;
+    while answered < COUNT + ROOMS as u64 {
+        // The head of an answer.
+        answered += u64::from(wire.frame().0 == 1);
+    }
+    // Those that wait came before the last of these.
+    assert_eq!(ids(), begun);
+
+    // With windows for all of it, all of it comes.
+    let mut sent = frame(4, 0, 0, &[0, 4, 0, 0xf, 0xff, 0xff]);
+    sent.extend(frame(8, 0, 0, &0x0fff_ffff_u32.to_be_bytes()));
+    wire.send(sent);
+    let mut ended = 0;
+    while ended < 2 * COUNT {
+        let (kind, flags, stream) = wire.frame();
+        ended += u64::from(kind == 0 && flags & 1 == 1 && stream > 0);
+    }
+    assert_eq!(ids(), COUNT * (SMALL + LARGE));
+}
+
+#[test]
+fn figures_that_a_client_has_no_room_for_have_a_bound() {
+    let served = serve(|_| {});
+    let mut wire = served.connect();
+    let mut sent = PREFACE.to_vec();
+    sent.extend(frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]));
+    for number in 0..100 {
+        let mut fields = fields(["/metrics", "/readyz", "/v1/status"][number % 3]);
+        // GET.
+        fields[0] = 0x82;
+        sent.extend(frame(1, 5, 2 * number as u32 + 1, &fields));
+    }
+    wire.send(sent);
+    let mut answered = 0;
+    while answered < ROOMS {
+        answered += usize::from(wire.frame().0 == 1);
+    }
+    // By the second answer to this all of them could have been made.
+    for _ in 0..2 {
+        wire.send(frame(6, 0, 0, &[7; 8]));
+        loop {
+            match wire.frame() {
+                (6, 1, _) => break,
+                (kind, _, _) => answered += usize::from(kind == 1),
+            }
+        }
+    }
+    assert_eq!(answered, ROOMS);
 }
 
 #[test]

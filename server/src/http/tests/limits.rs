@@ -1,5 +1,6 @@
 //! Connections, and what a full table does.
 
+use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::atomic::Ordering;
@@ -54,6 +55,40 @@ fn one_client_leaves_room_for_another() {
     let mut other = connect_from([127, 0, 0, 2], served.at);
     assert_eq!(other.get("/livez").status, 200);
     assert_eq!(one.get("/livez").status, 200);
+}
+
+/// A long answer that was begun, and of which nobody reads the rest.
+fn begun(mut wire: Wire) -> Wire {
+    wire.send(
+        "POST /v1/ids?namespace=orders&count=16000000 HTTP/1.1\r\nhost: x\r\n\
+         accept: application/octet-stream\r\n\r\n",
+    );
+    wire.stream.read_exact(&mut [0]).unwrap();
+    wire
+}
+
+#[test]
+fn long_answers_that_wait_for_their_clients_leave_their_places() {
+    let served = serve(|_| {});
+    // More than there are places, of one client and of all.
+    let slow: Vec<_> = (0..5).map(|_| begun(served.connect())).collect();
+    let reply = served
+        .connect()
+        .post("/v1/ids?namespace=orders&count=2000", &[]);
+    assert_eq!(reply.status, 200);
+    assert!(reply.is_whole);
+    let closed = served.counters().closed.load(Ordering::Relaxed);
+    assert!(closed <= 1, "the others go on");
+    drop(slow);
+}
+
+#[test]
+fn a_client_that_is_gone_stops_its_answer() {
+    let served = serve(|_| {});
+    drop(begun(served.connect()));
+    served.until(1, 1);
+    let ids = served.counters().ids.load(Ordering::Relaxed);
+    assert!(ids < 16_000_000, "{ids}");
 }
 
 #[test]
