@@ -38,6 +38,9 @@ impl Protocol {
             .http1()
             .max_headers(FIELDS)
             .max_buf_size(BUFFER_BYTES)
+            // Who sends no more may still read; who does not is found out by `Activity`, and
+            // who is gone when something is sent.
+            .half_close(true)
             // `Activity` has all deadlines.
             .header_read_timeout(None)
             .timer(TokioTimer::new());

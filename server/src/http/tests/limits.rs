@@ -1,7 +1,7 @@
 //! Connections, and what a full table does.
 
 use std::io::Read;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::atomic::Ordering;
 
@@ -89,6 +89,26 @@ fn a_client_that_is_gone_stops_its_answer() {
     served.until(1, 1);
     let ids = served.counters().ids.load(Ordering::Relaxed);
     assert!(ids < 16_000_000, "{ids}");
+}
+
+#[test]
+fn a_client_that_sends_no_more_is_answered() {
+    let served = serve(|_| {});
+    for count in [1, 1024, 100_000] {
+        for end in ["", "connection: close\r\n"] {
+            for _ in 0..20 {
+                let mut wire = served.connect();
+                wire.send(format!(
+                    "POST /v1/ids?namespace=orders&count={count} HTTP/1.1\r\nhost: x\r\n{end}\r\n"
+                ));
+                wire.stream.shutdown(Shutdown::Write).unwrap();
+                let reply = wire.reply();
+                assert_eq!((reply.status, reply.is_whole), (200, true), "{count}");
+                assert_eq!(reply.json()["ids"].as_array().unwrap().len(), count);
+                wire.assert_closed();
+            }
+        }
+    }
 }
 
 #[test]

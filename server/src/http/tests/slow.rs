@@ -87,6 +87,17 @@ fn an_answer_that_nobody_reads_ends() {
 }
 
 #[test]
+fn an_answer_that_nobody_reads_ends_for_a_client_that_sends_no_more() {
+    let served = impatient();
+    let mut wire = served.connect();
+    wire.send("POST /v1/ids?namespace=orders&count=16000000 HTTP/1.1\r\nhost: x\r\naccept: application/octet-stream\r\n\r\n");
+    wire.stream.shutdown(std::net::Shutdown::Write).unwrap();
+    served.until(1, 1);
+    let reply = wire.reply();
+    assert_eq!((reply.status, reply.is_whole), (200, false));
+}
+
+#[test]
 fn silence_between_requests_ends() {
     let served = serve(|setup| {
         setup.limits.request_time = NEVER;
