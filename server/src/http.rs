@@ -23,6 +23,7 @@
 //! | IDs of a request | `Limits::count`, and `BINARY_FACTOR` times that in binary | 422 |
 //! | calls of a store for leases at once | the server's `Subleases` | 503 |
 //! | parts of long answers that are made at once, all and of one client | `Bulk`, whose queues are fair | they wait, the first of an answer for `Limits::request_time`, then 503 |
+//! | a connection without a request when the server drains | half a second | it is closed |
 //!
 //! A client that trickles bytes is closed as well as one that sends none: a deadline is that
 //! of the whole head, body or answer, and no byte moves it. The one task of a connection
@@ -48,7 +49,9 @@
 //! When the server drains, listeners are closed first. Then each connection is asked to end:
 //! HTTP/1 by `Connection: close` in its last answer, HTTP/2 by GOAWAY. Requests that were
 //! begun are answered; a connection of which too little has been read to know its version is
-//! closed unanswered, and no ID is lost by that. [`Front::join`] waits for the answers until
+//! closed unanswered, and no ID is lost by that. One that has no request half a second later,
+//! or after its last answer, is closed as well, whether its client has seen the end or is
+//! gone: all was answered. [`Front::join`] waits for the answers until
 //! its deadline, closes what is left, and returns when no task has a generator any more.
 
 mod activity;

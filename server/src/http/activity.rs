@@ -6,6 +6,10 @@
 //!    +----------------- the last has been answered ---+
 //! ```
 //!
+//! When the server drains, a silent client, and one whose head is on its way, has half a second
+//! more: to close, or to send what it has begun. A request that has come is answered in its own
+//! time.
+//!
 //! The connection's task looks at all deadlines at once, at the earliest of them, but at
 //! least once in the shorter of both times: a deadline that is set meanwhile is at least that
 //! far away. So setting one needs no timer and wakes nobody.
@@ -14,6 +18,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::limits::LEAST_BYTES_PER_SECOND;
+
+/// How long a client without a request may take to close when the server drains.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// What goes on in a connection.
 #[derive(Debug)]
@@ -32,10 +39,38 @@ struct State {
     head_since: Option<Instant>,
     /// Since when there is no request.
     silent_since: Instant,
-    /// HTTP/2, whose first bytes are no request's.
-    http2: bool,
+    preface: Preface,
+    /// Since when the server drains.
+    draining_since: Option<Instant>,
     /// Since when the client reads nothing of what is sent.
     blocked_since: Option<Instant>,
+}
+
+/// The first bytes of a connection, which are no request's in HTTP/2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Preface {
+    /// So many of them were as in HTTP/2.
+    Begun(usize),
+    Http1,
+    Http2,
+}
+
+/// As no method of HTTP/1 begins.
+const PREFACE: &[u8] = b"PRI ";
+
+impl Preface {
+    /// After these bytes, however they were cut.
+    fn after(self, bytes: &[u8]) -> Self {
+        let Self::Begun(count) = self else {
+            return self;
+        };
+        let expected = &PREFACE[count..];
+        match bytes.get(..expected.len()) {
+            Some(bytes) if bytes == expected => Self::Http2,
+            None if expected.starts_with(bytes) => Self::Begun(count + bytes.len()),
+            _ => Self::Http1,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -73,7 +108,8 @@ impl Activity {
                 // Who connects has a request.
                 head_since: Some(now),
                 silent_since: now,
-                http2: false,
+                preface: Preface::Begun(0),
+                draining_since: None,
                 blocked_since: None,
             }),
             request_time,
@@ -84,11 +120,15 @@ impl Activity {
     /// Bytes have come.
     pub(super) fn received(&self, bytes: &[u8]) {
         let mut state = self.lock();
-        if state.next == 0 && bytes.starts_with(b"PRI ") {
-            state.http2 = true;
-            state.head_since = None;
+        if let Preface::Begun(_) = state.preface {
+            state.preface = state.preface.after(bytes);
+            if state.preface == Preface::Http2 {
+                // Silent since it began.
+                state.head_since = None;
+            }
         }
-        if state.requests.is_empty() && state.head_since.is_none() && !state.http2 {
+        let is_http2 = state.preface == Preface::Http2;
+        if state.requests.is_empty() && state.head_since.is_none() && !is_http2 {
             state.head_since = Some(Instant::now());
         }
     }
@@ -96,6 +136,12 @@ impl Activity {
     /// Bytes wait for the client, or do so no longer.
     pub(super) fn blocked(&self, since: Option<Instant>) {
         self.lock().blocked_since = since;
+    }
+
+    /// The server drains, and the client is asked to close. Returns when to look again.
+    pub(super) fn drain(&self, now: Instant) -> Instant {
+        self.lock().draining_since.get_or_insert(now);
+        now + LAST_WORDS
     }
 
     /// A request's head has been read.
@@ -128,6 +174,14 @@ impl Activity {
         let next = match deadlines.min() {
             Some(deadline) if deadline <= now => return Look::Overdue,
             Some(deadline) => deadline,
+            None if state.draining_since.is_some() && state.blocked_since.is_none() => {
+                let since = state.draining_since.max(Some(state.silent_since));
+                let until = since.map_or(now, |since| since + LAST_WORDS);
+                if until <= now {
+                    return Look::Idle;
+                }
+                until
+            }
             None => match state.head_since {
                 Some(since) if since + self.request_time <= now => return Look::Overdue,
                 Some(since) => since + self.request_time,
@@ -136,10 +190,14 @@ impl Activity {
             },
         };
         let next = blocked_until.map_or(next, |until| next.min(until));
+        let next = match state.draining_since {
+            Some(_) => next.min(now + LAST_WORDS),
+            None => next,
+        };
         Look::Again(next.min(self.next_look(now)))
     }
 
-    /// No deadline that is set from now on comes before this.
+    /// No deadline that is set from now on comes before this, unless the server drains.
     pub(super) fn next_look(&self, now: Instant) -> Instant {
         now + self.request_time.min(self.idle_time)
     }
@@ -243,6 +301,53 @@ mod tests {
         activity.received(b"a ping");
         assert_eq!(activity.look(now + IDLE - REQUEST), Look::Again(now + IDLE));
         assert_eq!(activity.look(now + IDLE), Look::Idle);
+    }
+
+    #[test]
+    fn a_client_without_a_request_does_not_hold_the_end_up() {
+        let now = Instant::now();
+        let activity = activity(now);
+        let request = activity.begin(now);
+        assert_eq!(activity.drain(now), now + LAST_WORDS);
+        let at = now + REQUEST;
+        assert_eq!(activity.look(at), Look::Again(at + LAST_WORDS));
+        drop(request);
+        // The answer is made, and its client has yet to read it.
+        let since = Instant::now();
+        activity.blocked(Some(since));
+        let at = since + 2 * LAST_WORDS;
+        assert_eq!(activity.look(at), Look::Again(at + LAST_WORDS));
+        activity.blocked(None);
+        assert_eq!(activity.look(at), Look::Idle);
+        assert!(matches!(activity.look(now), Look::Again(_)));
+    }
+
+    #[test]
+    fn the_preface_of_http2_may_come_in_pieces() {
+        let now = Instant::now();
+        for at in 1..8 {
+            let activity = activity(now);
+            let (first, second) = b"PRI * HTTP/2.0".split_at(at);
+            activity.received(first);
+            activity.received(second);
+            drop(activity.begin(now));
+            let later = Instant::now();
+            // In HTTP/1 this would be a head.
+            activity.received(b"a ping");
+            assert_eq!(activity.look(later + IDLE), Look::Idle, "{at}");
+        }
+        for other in [
+            &["P", "OST "][..],
+            &["PR", "OP"],
+            &["OPRI "],
+            &["PRI", "X", "PRI "],
+        ] {
+            let activity = activity(now);
+            for bytes in other {
+                activity.received(bytes.as_bytes());
+            }
+            assert_eq!(activity.look(now + REQUEST), Look::Overdue, "{other:?}");
+        }
     }
 
     #[test]

@@ -101,14 +101,16 @@ where
     };
     let mut connection = pin!(protocol.0.serve_connection(io, calls));
     let mut look = pin!(tokio::time::sleep_until(first_look.into()));
-    let mut is_ending = false;
+    let (mut is_ending, mut is_draining) = (false, false);
     loop {
         tokio::select! {
             // However it ended, it ended.
             _ = connection.as_mut() => return,
-            _ = draining.wait_for(|is_draining| *is_draining), if !is_ending => {
-                is_ending = true;
+            _ = draining.wait_for(|now| *now), if !is_draining => {
+                (is_ending, is_draining) = (true, true);
                 connection.as_mut().graceful_shutdown();
+                let next = activity.drain(Instant::now());
+                look.as_mut().reset(next.into());
             }
             () = look.as_mut() => {
                 let next = match activity.look(Instant::now()) {

@@ -271,6 +271,19 @@ fn figures_that_a_client_has_no_room_for_have_a_bound() {
 }
 
 #[test]
+fn a_peer_that_says_nothing_does_not_hold_the_end_up() {
+    let served = serve(|_| {});
+    let mut wire = served.connect();
+    let mut sent = PREFACE.to_vec();
+    sent.extend(frame(4, 0, 0, &[]));
+    sent.extend(frame(1, 5, 1, &fields("/v1/ids?namespace=orders")));
+    wire.send(sent);
+    while wire.frame().0 != 0 {}
+    // It will not say that it has seen the end come.
+    assert!(served.end(Duration::from_secs(20)));
+}
+
+#[test]
 fn the_end_is_said_by_goaway() {
     let served = serve(|_| {});
     let runtime = runtime();
