@@ -1,9 +1,11 @@
 //! The body of a request, and its members.
 
+use std::fmt;
+
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
-use serde::de::DeserializeOwned;
+use serde::de::{self, DeserializeOwned, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::app::Context;
@@ -99,4 +101,34 @@ pub(super) fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     from: D,
 ) -> Result<Option<T>, D::Error> {
     T::deserialize(from).map(Some)
+}
+
+/// A member that is a whole number, as JSON Schema has it: without a fraction, however it is
+/// written.
+pub(super) fn whole<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    struct Whole;
+
+    impl Visitor<'_> for Whole {
+        type Value = u64;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a whole number")
+        }
+
+        fn visit_u64<E: de::Error>(self, value: u64) -> Result<u64, E> {
+            Ok(value)
+        }
+
+        fn visit_f64<E: de::Error>(self, value: f64) -> Result<u64, E> {
+            /// All whole numbers up to this one are exact.
+            const MOST: f64 = (1_u64 << f64::MANTISSA_DIGITS) as f64;
+            if value.fract() == 0.0 && (0.0..=MOST).contains(&value) {
+                Ok(value as u64)
+            } else {
+                Err(E::invalid_value(de::Unexpected::Float(value), &self))
+            }
+        }
+    }
+
+    from.deserialize_u64(Whole).map(Some)
 }

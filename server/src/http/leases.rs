@@ -37,11 +37,11 @@ pub(super) const HOLDER: usize = 64;
 #[serde(deny_unknown_fields)]
 struct Acquiring {
     namespace: String,
-    #[serde(default, deserialize_with = "body::given")]
+    #[serde(default, deserialize_with = "body::whole")]
     nodes: Option<u64>,
-    #[serde(default, deserialize_with = "body::given")]
+    #[serde(default, deserialize_with = "body::whole")]
     blocks: Option<u64>,
-    #[serde(default, deserialize_with = "body::given")]
+    #[serde(default, deserialize_with = "body::whole")]
     duration_s: Option<u64>,
     #[serde(default, deserialize_with = "body::given")]
     holder: Option<String>,
@@ -54,7 +54,7 @@ struct Acquiring {
 #[serde(deny_unknown_fields)]
 struct Renewing {
     lease: String,
-    #[serde(default, deserialize_with = "body::given")]
+    #[serde(default, deserialize_with = "body::whole")]
     duration_s: Option<u64>,
 }
 

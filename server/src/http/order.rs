@@ -37,7 +37,7 @@ pub(super) fn most(shape: Shape, limit: usize) -> usize {
 struct Form {
     #[serde(default, deserialize_with = "body::given")]
     namespace: Option<String>,
-    #[serde(default, deserialize_with = "body::given")]
+    #[serde(default, deserialize_with = "body::whole")]
     count: Option<u64>,
     #[serde(default, deserialize_with = "body::given")]
     format: Option<Format>,
@@ -194,6 +194,8 @@ mod tests {
             ),
             wanted
         );
+        let body = r#"{"count":7.0,"format":"text"}"#;
+        assert_eq!(order("namespace=orders", body, Shape::Json), wanted);
         assert_eq!(
             order("namespace=%6Frders", "", Shape::Json),
             of("orders", 1, Format::Decimal)
@@ -245,6 +247,9 @@ mod tests {
             ("namespace=a", r#"{"number":1}"#, Kind::INVALID),
             ("namespace=a", r#"{"count":-1}"#, Kind::INVALID),
             ("namespace=a", r#"{"count":"1"}"#, Kind::INVALID),
+            ("namespace=a", r#"{"count":1.5}"#, Kind::INVALID),
+            ("namespace=a", r#"{"count":-1.0}"#, Kind::INVALID),
+            ("namespace=a", r#"{"count":1e300}"#, Kind::INVALID),
             ("namespace=a", r#"{"count":1,"count":1}"#, Kind::INVALID),
             ("namespace=a", r#"{"namespace":7}"#, Kind::INVALID),
             ("namespace=a", r#"{"count":null}"#, Kind::INVALID),
