@@ -31,6 +31,7 @@
 //! | lease store asked | trace | request, micros | by that thread, after each operation |
 //! | lease store failed | warn | request, error, cause, suppressed | by that thread |
 //! | lease store recovered | info | since_unix_ms | by that thread, at the first good answer |
+//! | lease history lost | error | | by that thread, or a tier for the machine: a store knew less than it had confirmed |
 //! | upstream lease store failed | warn | error, cause, suppressed | by a tier, for the machine; its processes go on |
 //! | upstream lease store recovered | info | since_unix_ms | by a tier, at the first requests to its upstream store that succeed |
 //! | machine's blocks given up | warn | store, recorded, found | by a tier whose file is a copy or was put back |

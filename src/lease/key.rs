@@ -31,6 +31,7 @@ pub struct StoreKey {
     url: Hidden,
     timeout: Duration,
     best_effort: bool,
+    for_others: bool,
     ask: Option<Ask>,
 }
 
@@ -42,6 +43,7 @@ impl StoreKey {
             url: Hidden::new(url),
             timeout: options.operation_timeout(),
             best_effort: options.accepts_best_effort(),
+            for_others: options.grants_for_others(),
             ask: options.password().cloned(),
         }
     }
@@ -69,6 +71,7 @@ mod tests {
             StoreKey::new("postgres://ids@db.example.com/orders", &options),
             StoreKey::new(URL, &options.clone().timeout(Duration::from_secs(1))),
             StoreKey::new(URL, &options.clone().accept_best_effort(true)),
+            StoreKey::new(URL, &options.clone().grant_for_others(true)),
             StoreKey::new(URL, &asks()),
         ] {
             assert_ne!(key, other);

@@ -249,6 +249,32 @@ fn a_block_of_a_process_that_was_killed_is_free_where_it_ends() {
     exhausted(process.acquire(&whole, &ask()));
 }
 
+/// Those who have its grants go on.
+#[test]
+fn a_block_of_others_outlives_the_process_that_was_killed() {
+    let whole = space().with_block_bits(17).unwrap();
+    let ask = || Acquire::new(1, 60, now());
+    let for_others = options().grant_for_others(true);
+    if let Some(directory) = given_path() {
+        let mut process = open(&urls(&directory).0, &for_others).unwrap();
+        process.acquire(&whole, &ask()).unwrap();
+        std::process::abort();
+    }
+    let directory = data_directory();
+    let mut process = open(&urls(directory.path()).0, &options()).unwrap();
+    kit::init(&mut *process, &whole);
+    let output = child(directory.path()).output().unwrap();
+    assert!(!output.status.success(), "{output:?}");
+    exhausted(process.acquire(&whole, &ask()));
+    let known = process.list(&whole).unwrap().blocks.remove(0);
+    let grant = Grant::new(known.block, known.epoch, 0..known.hwm_end);
+    let mut next = open(&urls(directory.path()).0, &for_others).unwrap();
+    assert_eq!(
+        next.renew(&whole, &longer(&grant)).unwrap(),
+        known.hwm_end + 1
+    );
+}
+
 /// Containers that have no machine ID in common share a file. Each would give up what the
 /// other has, and take more blocks, for ever.
 #[test]

@@ -46,10 +46,16 @@
 //! until then is twice. [`raise_floor`](LeaseStore::raise_floor) on the tier, run before
 //! anything else, prevents that.
 //!
+//! *A process that has ended* has its sub-grants released, which is a release like any other:
+//! what follows begins at the mark. Those that it passed on ([`grant_for_others`]) bear no sign
+//! of its life, and end where they were granted or renewed to: inside the upstream grant, as all.
+//!
 //! *A process that dies between a reply and its transaction* leaves an upstream grant
 //! shorter on record than it is, or unknown. Nobody uses the difference.
 //!
 //! *Clocks* decide nothing but where a sub-grant starts, which is never below the mark.
+//!
+//! [`grant_for_others`]: crate::lease::options::OpenOptions::grant_for_others
 
 #[cfg(feature = "sqlite")]
 mod alive;
@@ -109,7 +115,10 @@ const SUB_GRANT: Duration = Duration::from_secs(120);
 /// what a long one costs on the day on which the upstream store loses its history.
 ///
 /// A process that starts while one that was killed still had a block need not wait: a
-/// file beside the tier's, in `PATH.alive`, is locked for as long as a process lives.
+/// file beside the tier's, in `PATH.alive`, is locked for as long as a process lives. Not
+/// so with [`grant_for_others`](crate::lease::OpenOptions::grant_for_others): what is granted
+/// or renewed then lasts to its end, whatever becomes of the process, and each process on the
+/// tier can renew it.
 ///
 /// A sub-grant reaches two minutes ahead at most, whatever the generator asks for;
 /// [`with_sub_grants`](Self::with_sub_grants) sets another length. That is how far
@@ -174,6 +183,8 @@ pub struct TierStore {
     storage: TierStorage,
     upstream: Box<dyn LeaseStore>,
     sub_grant: Duration,
+    /// Sub-grants bear no sign of life of this process.
+    for_others: bool,
     failures: Throttle,
     /// None unless a URL says all there is to say.
     key: Option<StoreKey>,
@@ -191,7 +202,9 @@ impl TierStore {
         options: &OpenOptions,
     ) -> Result<Self, OpenError> {
         let file = SqliteStore::of_kind(Kind::Tier, path.as_ref(), options)?;
-        Ok(Self::at(TierStorage::File(Box::new(file)), upstream))
+        let mut tier = Self::at(TierStorage::File(Box::new(file)), upstream);
+        tier.for_others = options.grants_for_others();
+        Ok(tier)
     }
 
     /// With this key, of a tier of which a URL says all there is to say.
@@ -220,6 +233,7 @@ impl TierStore {
             storage,
             upstream,
             sub_grant: SUB_GRANT,
+            for_others: false,
             failures: Throttle::new(),
             key: None,
         }
@@ -242,6 +256,11 @@ impl TierStore {
         namespace: &Namespace,
         mut step: impl FnMut(&mut GrantLog, &Caller) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
+        let for_others = self.for_others;
+        let mut step = |log: &mut GrantLog, at: &Caller| match for_others {
+            true => step(log, &at.for_others()),
+            false => step(log, at),
+        };
         match self.storage.change(operation, namespace, &mut step) {
             Err(StoreError::NotInitialised { .. }) => {
                 let now_unix_ms = self.storage.unix_ms();

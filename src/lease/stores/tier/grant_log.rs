@@ -45,7 +45,8 @@ pub(crate) struct UpstreamGrant {
     pub(crate) epoch: Epoch,
     /// The end is the last that was confirmed.
     pub(crate) ticks: Range<u64>,
-    /// The sign of life of the process that has, or had, a sub-grant of it.
+    /// The sign of life of the process that has, or had, a sub-grant of it; none if that
+    /// does not end with a process.
     pub(crate) used_by: Option<String>,
     pub(crate) standing: Standing,
 }
@@ -64,13 +65,24 @@ pub(crate) enum Standing {
 /// When a step happens, and where.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
-    /// The sign of life of the process whose step it is.
+    /// The sign of life of the process whose step it is; none if it has none, or grants for
+    /// others.
     pub(crate) user: Option<String>,
     /// The machine's clock before the grant log was waited for, in milliseconds since
     /// 1970.
     pub(crate) arrived_unix_ms: u64,
     /// The machine's clock now, in milliseconds since 1970.
     pub(crate) unix_ms: u64,
+}
+
+impl Caller {
+    /// The same, of a step whose sub-grants do not end with the process.
+    pub(super) fn for_others(&self) -> Self {
+        Self {
+            user: None,
+            ..self.clone()
+        }
+    }
 }
 
 /// How a request for sub-grants stands.

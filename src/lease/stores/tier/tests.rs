@@ -251,6 +251,51 @@ fn s9_a_sub_grant_ends_with_its_upstream_grant() {
     assert_eq!(grant.ticks.end, rig.tick() + SUB);
 }
 
+/// Who has it knows nothing of the process that asked for it.
+#[test]
+fn what_is_granted_for_others_outlives_the_process() {
+    let mut rig = Rig::new();
+    let for_others = |rig: &Rig| {
+        let mut process = rig.process();
+        process.for_others = true;
+        process
+    };
+    let mut granted = rig.acquire(&mut for_others(&rig)).unwrap();
+    let mut renewed = {
+        let mut own = rig.process();
+        let mut grant = rig.acquire(&mut own).unwrap();
+        rig.clock.advance(SECOND);
+        rig.renew(&mut for_others(&rig), &mut grant).unwrap();
+        grant
+    };
+    let of_its_own = rig.acquire(&mut rig.process()).unwrap();
+    let mut next = rig.process();
+    let taken: Vec<_> = (0..3).map(|_| rig.acquire(&mut next).unwrap()).collect();
+    let blocks = taken.iter().map(|grant| grant.block);
+    let blocks: Vec<_> = blocks.collect();
+    assert!(blocks.contains(&of_its_own.block), "{blocks:?}");
+    for grant in [&mut granted, &mut renewed] {
+        assert!(!blocks.contains(&grant.block), "{blocks:?}");
+        rig.clock.advance(SECOND);
+        rig.renew(&mut for_others(&rig), grant).unwrap();
+    }
+    // Nobody waits for longer than to their ends.
+    rig.clock.advance(SUB as u32 * SECOND);
+    let found = rig.machine.list(&rig.space).unwrap().blocks;
+    assert!(found.iter().all(|block| !block.is_held(rig.tick() + 1)));
+}
+
+#[cfg(feature = "sqlite")]
+#[test]
+fn the_options_say_that_a_tier_grants_for_others() {
+    for for_others in [false, true] {
+        let options = OpenOptions::new().grant_for_others(for_others);
+        let upstream = MemoryStore::new(Arc::new(crate::clock::SystemClock));
+        let tier = TierStore::new("tier.db", Box::new(upstream), &options).unwrap();
+        assert_eq!(tier.for_others, for_others);
+    }
+}
+
 #[test]
 fn processes_come_and_go_while_the_upstream_store_is_away() {
     let mut rig = Rig::new();
