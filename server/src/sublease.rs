@@ -24,6 +24,13 @@
 //! rest, in the [text] that names the lease: block, epoch, and the end as the store
 //! confirmed it. So a server can crash, start again, or be another one before the same store.
 //!
+//! Where the store is a tier, it is the same store to the servers on its file alone, and they
+//! alone renew and release the leases below it. Epochs count in one record, that of the
+//! namespace or that of a tier, and the text names the tier's. A lease from another record than
+//! this server's is neither lost nor known here: it is refused as that, and its holder keeps it
+//! to its end. Leases also outlive the server, which a tier would not let them: the store is
+//! opened as one that [grants for others](ringflake::lease::OpenOptions::grant_for_others).
+//!
 //! # Why no ID comes twice
 //! 1. Two leases of clients, or one and one of any generator, are grants of one store. Those
 //!    are disjoint (S1, S6), below a tier as well (S9). Each call compares layout, size of
@@ -45,7 +52,9 @@
 //!    the store gave it; who makes a text up is given nothing that a lease does not have.
 //! 6. A store that lost its history shows it by an incarnation, or by a client's evidence
 //!    (S8): the texts of leases that it had, given to the next acquisition. The tag says that
-//!    the store confirmed them; without a secret it says nothing, and they are not looked at.
+//!    a store confirmed them, and the record that it was this one; those from another record
+//!    prove nothing about this, and are passed over. Without a secret the tag says nothing, and
+//!    none are looked at.
 //!
 //! What is left to the client are S3 and S4: each raw once, in one memory.
 //!
@@ -76,6 +85,7 @@ pub(crate) use self::terms::{
     DEFAULT_DURATION, Given, MOST_DURATION, MOST_HAD, Origin, Refusal, Size, Sublease, Wanted,
 };
 pub(crate) use self::text::MOST_BYTES as MOST_TEXT;
+use self::text::Record;
 use crate::causes::Causes;
 use crate::limits::Limits;
 use crate::namespaces::OpenError;
@@ -125,15 +135,20 @@ impl Subleases {
     /// more, but one at least.
     pub(crate) fn acquire(&self, name: &str, wanted: &Wanted) -> Result<Given, Refusal> {
         let given = self.desk(name).and_then(|desk| {
-            let grants = self.grants(&desk, wanted)?;
-            Ok(self.given(&desk, grants))
+            let (record, grants) = self.grants(&desk, wanted)?;
+            Ok(self.given(&desk, record, grants))
         });
         self.count(given, |given| (&self.counts.given, given.leases.len()))
     }
 
-    fn grants(&self, desk: &Desk, wanted: &Wanted) -> Result<Vec<Grant>, Refusal> {
+    /// Grants, and the record that they are from.
+    fn grants(
+        &self,
+        desk: &Desk,
+        wanted: &Wanted,
+    ) -> Result<(Option<Record>, Vec<Grant>), Refusal> {
         let blocks = desk.blocks(wanted.size, self.most_blocks)?;
-        let evidence = desk.evidence(&wanted.had)?;
+        let had = desk.leases(&wanted.had)?;
         let _place = desk.stand_in_line()?;
         lock(&desk.budget)
             .take(blocks, Instant::now())
@@ -146,13 +161,30 @@ impl Subleases {
         let mut store = lock(&desk.store);
         let now = self.clock.unix_ms();
         let length = desk.ticks(wanted.duration);
-        let acquire = Acquire::new(blocks, length, now)
-            .held_by(holder)
-            .with_evidence(evidence);
-        let outcome = store.acquire(&desk.namespace, &acquire);
+        let outcome = desk
+            .evidence(&had, &mut **store, now)
+            .and_then(|evidence| {
+                let acquire = Acquire::new(blocks, length, now)
+                    .held_by(holder)
+                    .with_evidence(evidence);
+                store.acquire(&desk.namespace, &acquire)
+            })
+            // Only now is there a record for certain: a tier's file is made by its first grant.
+            .and_then(|grants| match desk.record(&mut **store, now) {
+                Ok(record) => Ok((record, grants)),
+                Err(error) => {
+                    desk.give_back(&mut **store, &grants);
+                    Err(error)
+                }
+            });
         drop(store);
+        if let Err(error @ StoreError::HistoryLost { .. }) = &outcome {
+            // As of a generator.
+            let namespace = &desk.shape.namespace;
+            tracing::error!(target: "ringflake", namespace, %error, "lease history lost");
+        }
         let unused = match &outcome {
-            Ok(grants) => blocks.saturating_sub(u32::try_from(grants.len()).unwrap_or(blocks)),
+            Ok((_, grants)) => blocks.saturating_sub(u32::try_from(grants.len()).unwrap_or(blocks)),
             // They may have been granted.
             Err(StoreError::Ambiguous { .. }) => 0,
             Err(_) => blocks,
@@ -164,10 +196,11 @@ impl Subleases {
     /// The lease with this text, up to `duration` ahead of the clock or to where it ends
     /// already, if that is later.
     pub(crate) fn renew(&self, text: &str, duration: Duration) -> Result<Given, Refusal> {
-        let given = self.find(text).and_then(|(desk, mut grant)| {
+        let given = self.find(text).and_then(|(desk, record, mut grant)| {
             let _place = desk.stand_in_line()?;
             let mut store = lock(&desk.store);
             let now = self.clock.unix_ms();
+            desk.refuse_others(record, &mut **store, now)?;
             let layout = desk.namespace.layout();
             let tick = layout.tick_at(now).ok_or(StoreError::BeforeEpoch {
                 unix_ms: now,
@@ -177,7 +210,7 @@ impl Subleases {
             let renew = Renew::new(&grant, end.max(grant.ticks.end), now);
             grant.ticks.end = store.renew(&desk.namespace, &renew)?;
             drop(store);
-            Ok(self.given(&desk, vec![grant]))
+            Ok(self.given(&desk, record, vec![grant]))
         });
         self.count(given, |_| (&self.counts.renewed, 1))
     }
@@ -185,12 +218,13 @@ impl Subleases {
     /// Ends the lease with this text, so that the store can give its block to others. They
     /// begin where it would have ended.
     pub(crate) fn release(&self, text: &str) -> Result<Given, Refusal> {
-        let given = self.find(text).and_then(|(desk, grant)| {
+        let given = self.find(text).and_then(|(desk, record, grant)| {
             let _place = desk.stand_in_line()?;
             let mut store = lock(&desk.store);
+            desk.refuse_others(record, &mut **store, self.clock.unix_ms())?;
             store.release(&desk.namespace, grant.block, grant.epoch)?;
             drop(store);
-            Ok(self.given(&desk, vec![grant]))
+            Ok(self.given(&desk, record, vec![grant]))
         });
         self.count(given, |_| (&self.counts.released, 1))
     }
@@ -200,17 +234,12 @@ impl Subleases {
         let Ok(desk) = self.desk(&given.shape.namespace) else {
             return;
         };
-        let mut store = lock(&desk.store);
-        for Sublease { grant, .. } in &given.leases {
-            // Optional: the blocks come free by themselves.
-            if let Err(error) = store.release(&desk.namespace, grant.block, grant.epoch) {
-                tracing::debug!(%error, "a lease that nobody received was not released");
-            }
-        }
+        let grants = given.leases.iter().map(|lease| &lease.grant);
+        desk.give_back(&mut **lock(&desk.store), grants);
     }
 
-    /// The lease that a text names, and its namespace.
-    fn find(&self, text: &str) -> Result<(Arc<Desk>, Grant), Refusal> {
+    /// The namespace of the lease that a text names, the record that it is from, and its grant.
+    fn find(&self, text: &str) -> Result<(Arc<Desk>, Option<Record>, Grant), Refusal> {
         let unproven = text::read(text).ok_or(Refusal::Unknown)?;
         let desk = self
             .desk(unproven.namespace())
@@ -220,7 +249,7 @@ impl Subleases {
                 refusal => refusal,
             })?;
         let grant = unproven.prove(&desk.key).ok_or(Refusal::Unknown)?;
-        Ok((desk, grant))
+        Ok((desk, unproven.record(), grant))
     }
 
     fn desk(&self, name: &str) -> Result<Arc<Desk>, Refusal> {
@@ -241,10 +270,10 @@ impl Subleases {
         Ok(Arc::clone(desks.entry(name.to_owned()).or_insert(desk)))
     }
 
-    fn given(&self, desk: &Desk, grants: Vec<Grant>) -> Given {
-        let name = desk.namespace.name();
+    fn given(&self, desk: &Desk, record: Option<Record>, grants: Vec<Grant>) -> Given {
+        let name = &desk.shape.namespace;
         let leases = grants.into_iter().map(|grant| Sublease {
-            text: text::write(&desk.key, name, &grant),
+            text: text::write(&desk.key, name, record, &grant),
             nodes: desk.namespace.nodes_of(grant.block),
             ticks: grant.ticks.clone(),
             grant,

@@ -129,6 +129,8 @@ impl Supply {
                 space => space.map_err(local)?,
             };
             return Ok(Origin {
+                name: name.to_owned(),
+                is_tier: false,
                 store: Box::new(space.sqlite().map_err(local)?),
                 namespace: space.namespace,
                 secret: space.secret,
@@ -147,7 +149,9 @@ impl Supply {
             namespace = shaped.map_err(OpenError::Name)?;
         }
         Ok(Origin {
-            store: self.open_store(&url)?,
+            name: name.to_owned(),
+            is_tier: url.expose().starts_with("tier:"),
+            store: self.open_for_clients(&url)?,
             namespace,
             secret,
             id_width,
@@ -167,9 +171,16 @@ impl Supply {
     }
 
     fn open_store(&self, url: &StoreUrl) -> Result<Box<dyn LeaseStore>, OpenError> {
-        let options = OpenOptions::new().accept_best_effort(self.config.best_effort);
-        let store = lease::open(url.expose(), &options);
-        store.map_err(|error| OpenError::Store(Arc::new(error)))
+        open(url, &self.options())
+    }
+
+    /// The same store, whose leases last when this server has ended.
+    fn open_for_clients(&self, url: &StoreUrl) -> Result<Box<dyn LeaseStore>, OpenError> {
+        open(url, &self.options().grant_for_others(true))
+    }
+
+    fn options(&self) -> OpenOptions {
+        OpenOptions::new().accept_best_effort(self.config.best_effort)
     }
 
     fn draft(&self, name: &str) -> Result<Draft, OpenError> {
@@ -256,6 +267,11 @@ impl Supply {
             None => local,
         }
     }
+}
+
+fn open(url: &StoreUrl, options: &OpenOptions) -> Result<Box<dyn LeaseStore>, OpenError> {
+    let store = lease::open(url.expose(), options);
+    store.map_err(|error| OpenError::Store(Arc::new(error)))
 }
 
 /// The secret of a namespace whose leases come from a store.

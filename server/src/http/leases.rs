@@ -267,6 +267,12 @@ fn problem(refusal: &Refusal) -> Problem {
                           and ask for another one at /v1/leases";
             return Problem::new(Kind::LEASE_LOST, detail);
         }
+        Refusal::Elsewhere => {
+            let detail = "the lease is another server's, and can't be renewed or released here: \
+                          leases below a tier belong to the server of that tier. It is good up \
+                          to its until. Ask that server, or here for another one at /v1/leases";
+            return Problem::new(Kind::LEASE_ELSEWHERE, detail);
+        }
         Refusal::Lost(error) => error,
     };
     let why = match lost {

@@ -4,19 +4,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use ringflake::lease::{Confirmed, LeaseStore, Namespace};
+use ringflake::lease::{Confirmed, Grant, LeaseStore, Namespace, StoreError};
 
 use super::budget::Budget;
 use super::terms::{MOST_HAD, Origin, Refusal, Shape, Size};
-use super::text::{self, Key};
+use super::text::{self, Key, Record};
 
 /// How many calls may wait for a store of one namespace, that of the one who has it included.
 pub(super) const LINE: usize = 32;
 
 /// One namespace.
 pub(super) struct Desk {
+    /// With the name that it is served by, as in texts.
     pub(super) shape: Shape,
+    /// As the store has it.
     pub(super) namespace: Namespace,
+    is_tier: bool,
     pub(super) key: Key,
     pub(super) store: Mutex<Box<dyn LeaseStore>>,
     pub(super) budget: Mutex<Budget>,
@@ -27,19 +30,22 @@ pub(super) struct Desk {
 impl Desk {
     pub(super) fn new(origin: Origin, per_minute: u32) -> Self {
         let Origin {
+            name,
             namespace,
+            is_tier,
             secret,
             id_width,
             store,
         } = origin;
         Self {
             shape: Shape {
-                namespace: namespace.name().to_owned(),
+                namespace: name,
                 layout: *namespace.layout(),
                 id_width,
                 is_encrypted: secret.is_some(),
             },
             namespace,
+            is_tier,
             key: Key::of(secret.as_ref()),
             store: Mutex::new(store),
             budget: Mutex::new(Budget::new(per_minute, Instant::now())),
@@ -71,9 +77,24 @@ impl Desk {
         })
     }
 
-    /// What the store has confirmed of these, the latest of each block. Nothing where there
-    /// is no secret: anybody can write a text then, and what is evidence stops a namespace.
-    pub(super) fn evidence(&self, texts: &[String]) -> Result<Vec<Confirmed>, Refusal> {
+    /// The record that this store's epochs count in; none for the one that all servers of the
+    /// namespace share. Below a tier it is the file's, which is looked at each time: the one
+    /// after a file that was lost is another, and so is a copy. That costs a read, and no sync.
+    pub(super) fn record(
+        &self,
+        store: &mut dyn LeaseStore,
+        now_unix_ms: u64,
+    ) -> Result<Option<Record>, StoreError> {
+        if !self.is_tier {
+            return Ok(None);
+        }
+        let found = store.check(&self.namespace, now_unix_ms)?.record;
+        Ok(Some(Record::of(&self.key, &found.incarnation)))
+    }
+
+    /// The leases with these texts, each with the record that it is from. None where there is
+    /// no secret: anybody can write a text then, and what is evidence stops a namespace.
+    pub(super) fn leases(&self, texts: &[String]) -> Result<Vec<(Option<Record>, Grant)>, Refusal> {
         if texts.len() > MOST_HAD {
             return Err(Refusal::Invalid(format!(
                 "so many leases in had are not allowed: give the last {MOST_HAD} at most"
@@ -82,16 +103,60 @@ impl Desk {
         if !self.shape.is_encrypted {
             return Ok(Vec::new());
         }
+        let lease = |text: &String| {
+            let unproven = text::read(text)?;
+            let is_of_this = unproven.namespace() == self.shape.namespace;
+            let grant = unproven.prove(&self.key).filter(|_| is_of_this)?;
+            Some((unproven.record(), grant))
+        };
+        let leases = texts.iter().map(lease).collect::<Option<_>>();
+        leases.ok_or_else(|| {
+            Refusal::Invalid(
+                "had names what is no lease of this namespace: leave it out".to_owned(),
+            )
+        })
+    }
+
+    /// Refuses a lease that is from another record than this store's.
+    pub(super) fn refuse_others(
+        &self,
+        record: Option<Record>,
+        store: &mut dyn LeaseStore,
+        now_unix_ms: u64,
+    ) -> Result<(), Refusal> {
+        match self.record(store, now_unix_ms)? == record {
+            true => Ok(()),
+            false => Err(Refusal::Elsewhere),
+        }
+    }
+
+    /// Releases grants that nobody has. Optional: the blocks come free by themselves.
+    pub(super) fn give_back<'a>(
+        &self,
+        store: &mut dyn LeaseStore,
+        grants: impl IntoIterator<Item = &'a Grant>,
+    ) {
+        for grant in grants {
+            if let Err(error) = store.release(&self.namespace, grant.block, grant.epoch) {
+                tracing::debug!(%error, "a lease that nobody received was not released");
+            }
+        }
+    }
+
+    /// What the store has confirmed of these leases, the latest of each block. Those of
+    /// another record than the store's it never had: they prove nothing.
+    pub(super) fn evidence(
+        &self,
+        leases: &[(Option<Record>, Grant)],
+        store: &mut dyn LeaseStore,
+        now_unix_ms: u64,
+    ) -> Result<Vec<Confirmed>, StoreError> {
         let mut latest: Vec<Confirmed> = Vec::new();
-        for text in texts {
-            let unproven = text::read(text);
-            let of_this = unproven.filter(|own| own.namespace() == self.namespace.name());
-            let grant = of_this.and_then(|unproven| unproven.prove(&self.key));
-            let grant = grant.ok_or_else(|| {
-                Refusal::Invalid(
-                    "had names what is no lease of this namespace: leave it out".to_owned(),
-                )
-            })?;
+        if leases.is_empty() {
+            return Ok(latest);
+        }
+        let record = self.record(store, now_unix_ms)?;
+        for (_, grant) in leases.iter().filter(|(of, _)| *of == record) {
             let confirmed = Confirmed::new(grant.block, grant.epoch, grant.ticks.end);
             match latest.iter_mut().find(|own| own.block == confirmed.block) {
                 Some(own) if (own.epoch, own.end) < (confirmed.epoch, confirmed.end) => {

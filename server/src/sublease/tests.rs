@@ -1,5 +1,7 @@
 //! Leases of clients on stores in memory, whose clock is the tests'; and on a data directory.
 
+mod tiers;
+
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -15,7 +17,7 @@ use ringflake_kit::faulty_store::{Fault, Faulty, Op};
 use super::desk::LINE;
 use super::text::Key;
 use super::*;
-use crate::config::{Config, Settings};
+use crate::config::{Config, NamespaceSettings, Settings};
 use crate::supply::Supply;
 
 const NOW: u64 = 1_760_000_000_000;
@@ -57,6 +59,8 @@ impl Site {
         let (store, namespace) = (self.store.clone(), self.namespace.clone());
         let open = move |name: &str| match name == namespace.name() {
             true => Ok(Origin {
+                name: name.to_owned(),
+                is_tier: false,
                 namespace: namespace.clone(),
                 secret: Some(SECRET),
                 id_width: IdWidth::Full,
@@ -358,8 +362,8 @@ fn a_text_that_is_made_up_is_unknown() {
     let lease = one(server.acquire("orders", &wanted(1, 60)));
     let key = Key::of(Some(&Secret::from_bytes([0; 16])));
     let forged = [
-        text::write(&key, "orders", &lease.grant),
-        text::write(&Key::of(Some(&SECRET)), "others", &lease.grant),
+        text::write(&key, "orders", None, &lease.grant),
+        text::write(&Key::of(Some(&SECRET)), "others", None, &lease.grant),
         String::new(),
         "x".repeat(10_000),
     ];
@@ -414,10 +418,12 @@ fn the_latest_of_a_block_is_its_evidence() {
     )];
     for had in [[&first, &later], [&later, &first]] {
         let had = had.map(|lease| lease.text.clone());
-        assert_eq!(desk.evidence(&had).unwrap(), expected);
+        let had = desk.leases(&had).unwrap();
+        let found = desk.evidence(&had, &mut **lock(&desk.store), NOW);
+        assert_eq!(found.unwrap(), expected);
     }
     let too_many = vec![first.text; MOST_HAD + 1];
-    assert!(matches!(desk.evidence(&too_many), Err(Refusal::Invalid(_))));
+    assert!(matches!(desk.leases(&too_many), Err(Refusal::Invalid(_))));
 }
 
 #[test]
@@ -450,6 +456,8 @@ fn an_answer_that_is_lost_costs_the_lease_and_no_more() {
 fn what_anybody_can_write_is_no_evidence() {
     let site = Site::new(0);
     let origin = Origin {
+        name: "orders".to_owned(),
+        is_tier: false,
         namespace: site.namespace.clone(),
         secret: None,
         id_width: IdWidth::Full,
@@ -457,9 +465,9 @@ fn what_anybody_can_write_is_no_evidence() {
     };
     let desk = Desk::new(origin, 1);
     let made_up = Grant::new(Block::new(0), Epoch::FIRST, 0..site.now() + 100);
-    let text = text::write(&desk.key, "orders", &made_up);
+    let text = text::write(&desk.key, "orders", None, &made_up);
     assert!(text::read(&text).unwrap().prove(&desk.key).is_some());
-    assert_eq!(desk.evidence(&[text]).unwrap(), []);
+    assert_eq!(desk.leases(&[text]).unwrap(), []);
 }
 
 #[test]
@@ -615,4 +623,45 @@ fn servers_of_a_data_directory_give_disjoint_leases() {
         }
         killed.push(generator);
     }
+}
+
+/// Its record is `orders-plain` in the data directory, and it is served as `orders`.
+#[test]
+fn a_lease_of_a_local_plain_namespace_is_renewed_and_released() {
+    let directory = ringflake_kit::server::data_directory();
+    ringflake_kit::tls::allow(directory.path(), 0o700);
+    let plain = NamespaceSettings {
+        plain: Some(true),
+        ..NamespaceSettings::default()
+    };
+    let settings = Settings {
+        data_dir: Some(directory.path().to_owned()),
+        best_effort: Some(true),
+        namespaces: [("orders".to_owned(), plain)].into(),
+        ..Settings::default()
+    };
+    let config = Arc::new(Config::new(settings).unwrap());
+    let supply = Supply::new(Arc::clone(&config));
+    let _generator = supply.build("orders").unwrap();
+    let server = Subleases::new(
+        Box::new(move |name| supply.origin(name)),
+        Arc::new(ringflake::SystemClock),
+        &config.limits,
+    );
+    let given = server.acquire("orders", &wanted(1, 60)).unwrap();
+    assert_eq!(given.shape.namespace, "orders");
+    let lease = one(Ok(given.clone()));
+    let lease = one(server.renew(&lease.text, seconds(90)));
+    assert!(lease.ticks.end > given.leases[0].ticks.end);
+    let released = server.release(&lease.text).unwrap();
+    assert_eq!(released.shape.namespace, "orders");
+
+    let given = server.acquire("orders", &wanted(1, 60)).unwrap();
+    server.give_back(&given);
+    let desk = server.desk("orders").unwrap();
+    assert_eq!(desk.namespace.name(), "orders-plain");
+    let blocks = lock(&desk.store).list(&desk.namespace).unwrap().blocks;
+    let block = given.leases[0].grant.block;
+    let back = blocks.iter().find(|known| known.block == block);
+    assert!(back.is_some_and(|block| block.released), "{blocks:?}");
 }

@@ -9,7 +9,7 @@ use crate::limits::Limits;
 use crate::sublease::{DEFAULT_DURATION, MOST_DURATION, MOST_HAD, MOST_TEXT};
 
 /// What each of them may answer.
-const KINDS: [Kind; 15] = [
+const KINDS: [Kind; 16] = [
     Kind::MALFORMED,
     Kind::UNAUTHENTICATED,
     Kind::FORBIDDEN,
@@ -17,6 +17,7 @@ const KINDS: [Kind; 15] = [
     Kind::NOT_ACCEPTABLE,
     Kind::TIMEOUT,
     Kind::LEASE_LOST,
+    Kind::LEASE_ELSEWHERE,
     Kind::BODY_TOO_LARGE,
     Kind::URI_TOO_LONG,
     Kind::UNSUPPORTED_MEDIA_TYPE,
@@ -29,7 +30,7 @@ const KINDS: [Kind; 15] = [
 
 pub(super) fn acquire(limits: &Limits) -> Value {
     let mut kinds = KINDS.to_vec();
-    kinds.retain(|kind| *kind != Kind::LEASE_LOST);
+    kinds.retain(|kind| ![Kind::LEASE_LOST, Kind::LEASE_ELSEWHERE].contains(kind));
     kinds.extend([
         Kind::UNKNOWN_NAMESPACE,
         Kind::TOO_MANY_NAMESPACES,
@@ -58,8 +59,9 @@ pub(super) fn renew() -> Value {
         "renew",
         "Lets a lease end later",
         "The answer has another text for the same lease, which the next renewal must name; each \
-         text is good for one. After lease-lost issue nothing more from it. After no answer, or \
-         one of 503, issue up to the until that you know, and try again.",
+         text is good for one. After lease-lost issue nothing more from it. After \
+         lease-elsewhere issue up to the until that you know, and ask the server that gave it, or \
+         for another lease. After no answer, or one of 503, issue up to that until, and try again.",
         json!({ "lease": "AQZvcmRlcnMAAAAAAAAAAw", "duration_s": 120 }),
         "Renewing",
         "Leases",
@@ -173,7 +175,8 @@ pub(super) fn describe(schemas: &mut Value, limits: &Limits) {
                 "type": "array",
                 "description": "Leases of this namespace that the client had and lost, the last \
                                 text of each: a store that was put back to an earlier state is \
-                                found out by them. Not looked at where a namespace has no secret.",
+                                found out by them. Not looked at where a namespace has no secret, \
+                                nor those that another server gave below its tier.",
                 "items": named("Lease"),
                 "maxItems": MOST_HAD,
             },

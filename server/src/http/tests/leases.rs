@@ -263,6 +263,14 @@ fn a_lease_needs_a_token_of_its_own_right() {
 
 /// `orders` with a store of one block, whose server waits no longer than this for it.
 fn serve_store(limits: &Limits, request_time: Duration) -> (Served, Faulty, Namespace) {
+    serve_store_or_tier(limits, request_time, false)
+}
+
+fn serve_store_or_tier(
+    limits: &Limits,
+    request_time: Duration,
+    is_tier: bool,
+) -> (Served, Faulty, Namespace) {
     let secret = Secret::from_bytes([9; 16]);
     let namespace = Namespace::new("orders", &Layout::RANDFLAKE, Fingerprint::of(&secret)).unwrap();
     let namespace = namespace.with_block_bits(17).unwrap();
@@ -275,6 +283,8 @@ fn serve_store(limits: &Limits, request_time: Duration) -> (Served, Faulty, Name
     let (of_server, to_server) = (store.clone(), namespace.clone());
     let open = move |_: &str| {
         Ok(Origin {
+            name: "orders".to_owned(),
+            is_tier,
             namespace: to_server.clone(),
             secret: Some(secret.clone()),
             id_width: IdWidth::Full,
@@ -337,4 +347,35 @@ fn a_lease_that_can_be_had_later_says_when() {
     let wait = reply.headers["retry-after"].parse::<u64>().unwrap();
     assert!((1..=30).contains(&wait), "{wait}");
     assert!(served.end(Duration::from_secs(60)));
+}
+
+#[test]
+fn a_lease_of_another_server_is_not_called_lost() {
+    let [below_tier, without] = [true, false].map(|is_tier| {
+        let (served, ..) =
+            serve_store_or_tier(&Limits::default(), Duration::from_secs(60), is_tier);
+        served
+    });
+    let given = ask(
+        &mut below_tier.connect(),
+        ACQUIRE,
+        &json!({ "namespace": "orders" }),
+    )
+    .json();
+    let lease = json!({ "lease": given["leases"][0]["lease"] });
+    let mut wire = without.connect();
+    for path in [RENEW, RELEASE] {
+        let reply = ask(&mut wire, path, &lease);
+        assert_eq!((reply.status, &*reply.problem()), (409, "lease-elsewhere"));
+        assert!(
+            reply.text().contains("good up to its until"),
+            "{}",
+            reply.text()
+        );
+    }
+    let body = json!({ "namespace": "orders", "had": [lease["lease"]] });
+    assert_eq!(ask(&mut wire, ACQUIRE, &body).status, 200);
+    assert_eq!(ask(&mut below_tier.connect(), RENEW, &lease).status, 200);
+    assert!(below_tier.end(Duration::from_secs(60)));
+    assert!(without.end(Duration::from_secs(60)));
 }
