@@ -79,6 +79,8 @@ func (g *Generator) Next() (uint64, error) {
 // another kind of generator.
 func (g *Generator) Run(ctx context.Context) error {
 	var had []string
+	// The lease can't be renewed, and is used until there is another.
+	isElsewhere := false
 	wait := time.Duration(0)
 	for {
 		select {
@@ -89,7 +91,7 @@ func (g *Generator) Run(ctx context.Context) error {
 		}
 		lease := g.current()
 		var err error
-		if lease == nil {
+		if lease == nil || isElsewhere {
 			var leases *Leases
 			leases, err = g.client.Acquire(ctx, g.namespace, g.holder, g.duration, had)
 			if err == nil {
@@ -97,6 +99,7 @@ func (g *Generator) Run(ctx context.Context) error {
 					g.release(&leases.Leases[0])
 					return err
 				}
+				isElsewhere = false
 			}
 		} else {
 			var leases *Leases
@@ -106,14 +109,20 @@ func (g *Generator) Run(ctx context.Context) error {
 			}
 		}
 		var problem *Problem
+		isProblem := errors.As(err, &problem)
 		switch {
 		case err == nil:
 			wait = time.Duration(g.current().RenewAfterS) * time.Second
 			if wait == 0 {
 				wait = time.Second / 2
 			}
-		case lease != nil && errors.As(err, &problem) && problem.IsLost():
-			// Rule 4.
+		case lease != nil && isProblem && problem.IsElsewhere():
+			// Rule 4 as well: it is ours up to its end.
+			log.Print(err)
+			isElsewhere = true
+			wait = 0
+		case lease != nil && !isElsewhere && isProblem && problem.IsLost():
+			// Rule 4: nothing more is issued from it.
 			log.Print(err)
 			g.take()
 			had = []string{lease.Text}
@@ -122,10 +131,10 @@ func (g *Generator) Run(ctx context.Context) error {
 			// Rule 5: what is known of the lease stays ours.
 			log.Print(err)
 			wait = time.Second
-			if problem != nil && problem.Status == http.StatusUnprocessableEntity {
+			if isProblem && problem.Status == http.StatusUnprocessableEntity {
 				had = nil
 			}
-			if problem != nil && problem.RetryAfter() > 0 {
+			if isProblem && problem.RetryAfter() > 0 {
 				wait = problem.RetryAfter()
 			}
 		}
