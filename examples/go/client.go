@@ -30,11 +30,12 @@ type Layout struct {
 }
 
 // TickAt returns the tick of a time, if it is not before the first.
-func (layout Layout) TickAt(unixMs uint64) (uint64, bool) {
-	if unixMs < layout.EpochUnixMs {
+func (layout Layout) TickAt(unixMs int64) (uint64, bool) {
+	// A clock may stand before 1970 as well.
+	if unixMs < 0 || uint64(unixMs) < layout.EpochUnixMs {
 		return 0, false
 	}
-	return (unixMs - layout.EpochUnixMs) / layout.TickMs, true
+	return (uint64(unixMs) - layout.EpochUnixMs) / layout.TickMs, true
 }
 
 // Pack puts a raw number together.

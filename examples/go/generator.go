@@ -51,10 +51,15 @@ func (g *Generator) Next() (uint64, error) {
 	if lease == nil {
 		return 0, ErrNoLease
 	}
-	// Rules 1 and 2: the clock moves the tick forward, and nothing moves it back.
-	if tick, ok := g.layout.TickAt(uint64(g.now().UnixMilli())); ok && tick > g.tick {
+	// Rules 1 and 2: the clock moves the tick forward, and nothing moves it back. So it moves
+	// to ticks of the lease alone: a clock that is wrong for a moment costs that moment.
+	if tick, ok := g.layout.TickAt(g.now().UnixMilli()); ok && tick > g.tick {
+		if tick >= lease.Ticks.Until {
+			return 0, ErrNoLease
+		}
 		g.tick, g.node, g.sequence = tick, lease.Nodes.Start, 0
 	}
+	// Used up, ahead of the clock.
 	if g.tick >= lease.Ticks.Until {
 		return 0, ErrNoLease
 	}

@@ -117,6 +117,69 @@ func TestALeaseOfAnotherServerIsUsedUntilThereIsOneOfThisOne(t *testing.T) {
 	<-ended
 }
 
+func TestAClockThatIsWrongForAMomentCostsThatMoment(t *testing.T) {
+	for name, wrong := range map[string]time.Time{
+		"a day ahead":      time.UnixMilli(int64(small.EpochUnixMs)).Add(24 * time.Hour),
+		"the largest":      time.UnixMilli(1<<63 - 1),
+		"before the epoch": time.UnixMilli(int64(small.EpochUnixMs) - 1),
+		"before 1970":      time.UnixMilli(-1),
+		"the smallest":     time.UnixMilli(-1 << 63),
+	} {
+		g := NewGenerator(nil, "orders", "", time.Second, nil)
+		clock := uint64(12)
+		right := at(&clock)
+		g.now = right
+		if err := g.begin(answer("a", [2]uint64{4, 6}, [2]uint64{12, 132}, 1)); err != nil {
+			t.Fatal(err)
+		}
+		seen := map[uint64]bool{}
+		take := func(tick uint64) {
+			t.Helper()
+			id, err := g.Next()
+			if err != nil || id>>10 != tick || seen[id] {
+				t.Fatalf("%s: tick %d in place of %d, or again: %v", name, id>>10, tick, err)
+			}
+			seen[id] = true
+		}
+		take(12)
+		g.now = func() time.Time { return wrong }
+		if id, err := g.Next(); err == nil {
+			// Of a clock that is behind, the tick stays.
+			if id>>10 != 12 || seen[id] {
+				t.Fatalf("%s: tick %d", name, id>>10)
+			}
+			seen[id] = true
+		} else if wrong.UnixMilli() < 0 {
+			t.Fatalf("%s: %v", name, err)
+		}
+		// It is right again, and goes on as if nothing had been, on a lease that is renewed.
+		g.now = right
+		take(12)
+		for clock = 13; clock < 2000; clock += 60 {
+			if err := g.extend(answer("a", [2]uint64{4, 6}, [2]uint64{12, clock + 120}, 1)); err != nil {
+				t.Fatal(err)
+			}
+			take(clock)
+		}
+	}
+}
+
+func TestARateIsWhatItSays(t *testing.T) {
+	for _, rate := range []int{1, 10, 99, 100, 101, 10000} {
+		pace, seconds, count := pace{rate: rate}, 7, 0
+		for i := 0; i < seconds*portions; i++ {
+			next := pace.next()
+			if next > rate/portions+1 {
+				t.Fatalf("%d at once, of %d a second", next, rate)
+			}
+			count += next
+		}
+		if count != seconds*rate {
+			t.Fatalf("%d in %d s, of %d a second", count, seconds, rate)
+		}
+	}
+}
+
 func TestALeaseThatIsLostIsReplaced(t *testing.T) {
 	asked := make(chan map[string]any, 16)
 	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {

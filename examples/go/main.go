@@ -26,6 +26,9 @@ func main() {
 	count := flag.Int("n", 0, "how many IDs; 0 for no end")
 	rate := flag.Int("rate", 10000, "how many a second")
 	flag.Parse()
+	if *rate < 1 {
+		log.Fatal("-rate has to be at least 1")
+	}
 
 	token, err := os.ReadFile(*tokenFile)
 	if err != nil {
@@ -61,20 +64,39 @@ func main() {
 	}
 }
 
+// portions is how many there are in a second.
+const portions = 100
+
+// pace says how many IDs each portion has.
+type pace struct {
+	// How many a second.
+	rate int
+	// What no portion had yet, in hundredths of an ID.
+	due int
+}
+
+// next returns how many IDs the next portion has: over a second they are the rate.
+func (pace *pace) next() int {
+	pace.due += pace.rate
+	count := pace.due / portions
+	pace.due %= portions
+	return count
+}
+
 // print writes so many IDs, in portions, as the signed numbers that databases keep.
 func print(ctx context.Context, generator *Generator, count, rate int) error {
-	const portions = 100
 	out := bufio.NewWriter(os.Stdout)
 	defer out.Flush()
 	portion := time.NewTicker(time.Second / portions)
 	defer portion.Stop()
+	pace := pace{rate: rate}
 	for printed := 0; ; {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-portion.C:
 		}
-		for i := 0; i <= rate/portions; i++ {
+		for i := pace.next(); i > 0; i-- {
 			id, err := generator.Next()
 			if err == ErrNoLease {
 				break

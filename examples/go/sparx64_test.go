@@ -41,7 +41,7 @@ func TestTheAnswersAreThoseOfTheReference(t *testing.T) {
 			t.Fatal(err)
 		}
 		layout := Layout{EpochUnixMs: 1730000000000, TickMs: 1000, TimeBits: 30, NodeBits: 17, SequenceBits: 17}
-		tick, _ := layout.TickAt(number("timestamp_unix_s") * 1000)
+		tick, _ := layout.TickAt(int64(number("timestamp_unix_s") * 1000))
 		raw := layout.Pack(tick, number("node"), number("sequence"))
 		if raw != number("raw_u64") {
 			t.Fatalf("the raw number is %d, in row %v", raw, row)
