@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use ringflake_server::{Config, Plan, Server, Settings};
+use ringflake_server::{Config, Obstacle, Plan, Server, Settings};
 
 pub(crate) use self::args::ServeArgs;
 use self::log::Log;
@@ -59,6 +59,7 @@ pub(crate) fn run(args: &ServeArgs, data_dir: &DataDir) -> Result<ExitCode> {
         server,
         config,
         was_ready: None,
+        was_unready: Vec::new(),
     };
     life.run(&signals);
     life.end();
@@ -90,6 +91,8 @@ struct Life<'a> {
     config: Config,
     /// None before the first look.
     was_ready: Option<bool>,
+    /// What was in the way of which namespaces.
+    was_unready: Vec<(String, Obstacle)>,
 }
 
 impl Life<'_> {
@@ -123,14 +126,20 @@ impl Life<'_> {
 
     /// Says what has changed, and that somebody looks.
     fn look(&mut self) {
-        let is_ready = self.server.is_ready();
-        match (self.was_ready.replace(is_ready), is_ready) {
-            (Some(true), true) | (Some(false), false) => {}
-            (_, true) => {
-                tracing::info!("ready");
-                self.manager.ready();
-            }
-            (_, false) => tracing::warn!("not ready: a namespace has no lease"),
+        let unready = self.server.unready();
+        let kind = |(name, obstacle): &(String, Obstacle)| {
+            (name.clone(), std::mem::discriminant(obstacle))
+        };
+        // Once for each, and not at every look: how long it takes changes all the time.
+        let known: Vec<_> = self.was_unready.iter().map(kind).collect();
+        for (namespace, obstacle) in unready.iter().filter(|it| !known.contains(&kind(it))) {
+            tracing::warn!(namespace, "not ready: {obstacle}");
+        }
+        let is_ready = unready.is_empty();
+        self.was_unready = unready;
+        if self.was_ready.replace(is_ready) != Some(true) && is_ready {
+            tracing::info!("ready");
+            self.manager.ready();
         }
         self.manager.is_alive();
     }

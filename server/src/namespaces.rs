@@ -22,12 +22,20 @@ use ringflake::lease::{self, NamespaceError};
 use ringflake::{BuildError, CachedGenerator, LocalError, SecretError, Shutdown};
 
 use crate::causes::Causes;
+use crate::readiness::{self, Obstacle};
 
 /// A generator and its name.
 #[derive(Debug)]
 pub(crate) struct Namespace {
     pub(crate) name: String,
     pub(crate) generator: CachedGenerator,
+}
+
+impl Namespace {
+    /// For how long it can issue IDs though no store answers, or why it can issue none.
+    pub(crate) fn readiness(&self) -> Result<Duration, Obstacle> {
+        readiness::of(&self.generator)
+    }
 }
 
 /// Builds the generator of a namespace. Blocks: it asks a store.
@@ -230,10 +238,11 @@ impl Namespaces {
         all
     }
 
-    /// Whether each that is made has a lease.
-    pub(crate) fn are_ready(&self) -> bool {
-        let made = self.made.load();
-        made.values().all(|one| one.generator.is_ready())
+    /// Those that are made and can issue no ID at present, by name, and why.
+    pub(crate) fn unready(&self) -> Vec<(String, Obstacle)> {
+        let all = self.all().into_iter();
+        all.filter_map(|one| Some((one.name.clone(), one.readiness().err()?)))
+            .collect()
     }
 
     /// Shuts all generators down side by side, and answers what became of their leases, by

@@ -29,6 +29,7 @@ use crate::http;
 use crate::listener::SocketFile;
 use crate::listener::{Address, Listener};
 use crate::namespaces::{Namespaces, OpenError};
+use crate::readiness::Obstacle;
 use crate::resp;
 use crate::sublease::Subleases;
 use crate::supply::Supply;
@@ -331,9 +332,15 @@ impl Server {
         &self.addresses
     }
 
-    /// Whether it can issue IDs: every namespace has a lease, and it does not stop.
+    /// Whether it can issue IDs: every namespace can, and it does not stop.
     pub fn is_ready(&self) -> bool {
-        !self.drain.has_begun() && self.namespaces.are_ready()
+        !self.drain.has_begun() && self.unready().is_empty()
+    }
+
+    /// The namespaces that can issue no ID at present, by name, and why. Such as one whose
+    /// lease begins later than may be borrowed, as it does where the past has to be waited out.
+    pub fn unready(&self) -> Vec<(String, Obstacle)> {
+        self.namespaces.unready()
     }
 
     /// Reads tokens and certificates anew, from the files that `config` names. All of them

@@ -59,6 +59,8 @@ pub(crate) struct OfNamespace {
     layout_end_unix_ms: u64,
     /// Whether it can issue IDs.
     ready: bool,
+    /// For how long, though no store answers, in milliseconds.
+    can_go_on_ms: u64,
     /// What it sustains on the leases that it has, in IDs a second.
     ceiling: f64,
     stats: Stats,
@@ -102,10 +104,10 @@ impl OfNamespace {
             None => Hold::of_leases(&generator.leases(), layout),
         };
         let stats = generator.stats();
-        let ready = generator.is_ready();
+        let readiness = namespace.readiness();
         let alerts = alerts::of(&alerts::Facts {
             unix_ms,
-            ready,
+            readiness,
             stats: &stats,
             leases: leases.as_ref(),
             layout_end_unix_ms: layout.end_unix_ms(),
@@ -116,7 +118,8 @@ impl OfNamespace {
             name: namespace.name.clone(),
             layout: layout.to_string(),
             layout_end_unix_ms: layout.end_unix_ms(),
-            ready,
+            ready: readiness.is_ok(),
+            can_go_on_ms: readiness.map_or(0, |lasts| lasts.as_millis() as u64),
             ceiling: nodes * of_a_node * 1000.0 / layout.tick_ms() as f64,
             stats,
             health: leases.map(|status| status.health),

@@ -50,7 +50,7 @@ impl ServiceManager {
             (false, _) => {}
             (true, true) => notify_ready(),
             // It waits for this word.
-            (true, false) => notify(&[NotifyState::Ready, NotifyState::Status("no lease")]),
+            (true, false) => notify(&[NotifyState::Ready, NotifyState::Status("not ready")]),
         }
     }
 

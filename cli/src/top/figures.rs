@@ -30,6 +30,7 @@ pub(super) struct Figures {
     borrow_limit: Option<f64>,
     lease_remaining: Option<f64>,
     store_failing: Option<f64>,
+    server_ready: Option<f64>,
 }
 
 /// Labels that say which part of a figure it is, and not whose.
@@ -68,9 +69,10 @@ impl Snapshot {
             *figure = Some(match (*figure, name) {
                 (None, _) => value,
                 // Of several generators the worst one.
-                (Some(other), "lease_remaining_seconds" | "borrow_limit_seconds") => {
-                    other.min(value)
-                }
+                (
+                    Some(other),
+                    "lease_remaining_seconds" | "borrow_limit_seconds" | "server_ready",
+                ) => other.min(value),
                 (Some(other), "borrowed_seconds" | "lease_store_failing_seconds") => {
                     other.max(value)
                 }
@@ -130,11 +132,18 @@ impl Figures {
             "borrow_limit_seconds" => &mut self.borrow_limit,
             "lease_remaining_seconds" => &mut self.lease_remaining,
             "lease_store_failing_seconds" => &mut self.store_failing,
+            "server_ready" => &mut self.server_ready,
             _ => return None,
         })
     }
 
+    /// A server says it itself: its lease may begin later.
     pub(super) fn is_ready(&self) -> bool {
+        self.lease_remaining() > 0.0 && self.server_ready.is_none_or(|ready| ready > 0.0)
+    }
+
+    /// Whether a lease is in force, though perhaps of no use yet.
+    pub(super) fn has_lease(&self) -> bool {
         self.lease_remaining() > 0.0
     }
 

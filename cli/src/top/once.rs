@@ -25,6 +25,7 @@ fn text(snapshot: &Snapshot) -> String {
     let line = |(name, it): (&String, &Figures)| {
         let state = match it.is_ready() {
             true => format!("ready for {}", units::time(it.lease_remaining())),
+            false if it.has_lease() => "not ready: its next ID lies too far ahead".to_owned(),
             false => "not ready: no lease is in force".to_owned(),
         };
         let name = if name.is_empty() { "-" } else { name };
@@ -54,12 +55,16 @@ mod tests {
         let found = snapshot(
             "ringflake_lease_remaining_seconds{namespace=\"a\"} 90\n\
              ringflake_ids_issued_total{namespace=\"a\"} 1500\n\
-             ringflake_level{namespace=\"b\"} 10\n",
+             ringflake_level{namespace=\"b\"} 10\n\
+             ringflake_lease_remaining_seconds{namespace=\"c\"} 90\n\
+             ringflake_server_ready{namespace=\"c\"} 0\n",
         );
         assert_eq!(
             text(&found),
             "a: ready for 90 s; 1.5 k issued, 0 of 0 in the ring, 0 ns borrowed of 0 ns\n\
              b: not ready: no lease is in force; 0 issued, 10 of 0 in the ring, \
+             0 ns borrowed of 0 ns\n\
+             c: not ready: its next ID lies too far ahead; 0 issued, 0 of 0 in the ring, \
              0 ns borrowed of 0 ns\n"
         );
     }

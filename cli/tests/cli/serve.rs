@@ -415,6 +415,47 @@ fn a_reload_before_the_first_lease_is_not_ready() {
 }
 
 #[test]
+fn a_lease_that_begins_later_is_not_ready() {
+    let home = Home::new();
+    let store = format!("sqlite:{}", home.path("later.db"));
+    home.print(format!(
+        "store init --store {store} --namespace orders --plain --history unknown --horizon 1h \
+         --failover 100ms --skew 10ms"
+    ));
+    let config = home.file("serve.toml");
+    let text = "
+        [namespaces.orders]
+        store = 'STORE'
+        plain = true
+        wait = '10ms'
+        ";
+    fs::write(&config, text.replace("STORE", &store)).unwrap();
+    let port = free_port();
+    let options = format!(
+        "--resp off --http 127.0.0.1:{port} --config {}",
+        config.display()
+    );
+    let (manager, serving) = Manager::start(&home, &options, false);
+    // It is granted from an hour on, and may borrow minutes.
+    serving.wait_for("not ready: the next ID lies further ahead");
+    let once = home.run(format!("top --once http://127.0.0.1:{port}"));
+    assert_eq!(once.status.code(), Some(1), "{once:?}");
+    let said = String::from_utf8(once.stdout).unwrap();
+    assert!(
+        said.starts_with("orders: not ready: its next ID lies too far ahead"),
+        "{said}"
+    );
+    serving.signal(libc::SIGTERM);
+    // Nothing before that.
+    assert_eq!(
+        manager.next("STOPPING=1").lines().next(),
+        Some("STOPPING=1")
+    );
+    let log = serving.wait(0);
+    assert!(!log.lines().any(|line| line.ends_with(" ready")), "{log}");
+}
+
+#[test]
 fn a_name_that_can_not_be_is_the_clients_fault() {
     let home = Home::new();
     let (resp, http) = (free_port(), free_port());

@@ -1,7 +1,7 @@
 //! `GET /livez` and `GET /readyz`.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -14,7 +14,7 @@ use super::app::App;
 use super::problem::Problem;
 use super::{auth, negotiate};
 use crate::access::Role;
-use crate::namespaces::Namespace;
+use crate::readiness::{Obstacle, whole_seconds};
 
 /// 200 for as long as requests are answered at all.
 pub(super) async fn livez(headers: HeaderMap) -> Result<Response, Problem> {
@@ -32,6 +32,12 @@ struct Readiness {
     /// For how long all can issue IDs though no store answers, in whole seconds; none if there
     /// is no namespace yet.
     seconds: Option<u64>,
+    /// When all can issue IDs, in whole seconds from now, if it is the clock that they wait for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ready_in_seconds: Option<u64>,
+    /// What keeps one of them from it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
     /// Each by itself; only for who may read the figures of all.
     #[serde(skip_serializing_if = "Option::is_none")]
     namespaces: Option<Vec<OfNamespace>>,
@@ -42,28 +48,40 @@ struct OfNamespace {
     namespace: String,
     ready: bool,
     seconds: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ready_in_seconds: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
 }
 
 impl OfNamespace {
-    fn of(namespace: &Namespace, now_unix_ms: u64) -> Self {
-        let generator = &namespace.generator;
-        let end_unix_ms = generator.stats().lease_end_unix_ms;
-        let left_ms = end_unix_ms.saturating_sub(now_unix_ms);
-        let ready = generator.is_ready() && left_ms > 0;
+    fn of(namespace: &str, readiness: Result<Duration, Obstacle>) -> Self {
+        let ready_in_seconds = match readiness {
+            Err(Obstacle::Ahead { retry_after }) => Some(whole_seconds(retry_after)),
+            _ => None,
+        };
         Self {
-            namespace: namespace.name.clone(),
-            ready,
-            seconds: if ready { left_ms / 1000 } else { 0 },
+            namespace: namespace.to_owned(),
+            ready: readiness.is_ok(),
+            seconds: readiness.map_or(0, |lasts| lasts.as_secs()),
+            ready_in_seconds,
+            detail: readiness.err().map(|obstacle| obstacle.to_string()),
         }
     }
 }
 
 impl Readiness {
     fn of(each: Vec<OfNamespace>, draining: bool, sees_all: bool) -> Self {
+        let unready = || each.iter().filter(|of_one| !of_one.ready);
+        let known = |of_one: &OfNamespace| of_one.ready_in_seconds.is_some();
+        // The last one to come, unless one waits for something else than the clock.
+        let waits_longest = unready().max_by_key(|it| (!known(it), it.ready_in_seconds));
         Self {
-            ready: !draining && each.iter().all(|of_one| of_one.ready),
+            ready: !draining && unready().next().is_none(),
             draining,
             seconds: each.iter().map(|of_one| of_one.seconds).min(),
+            ready_in_seconds: waits_longest.and_then(|it| it.ready_in_seconds),
+            detail: waits_longest.and_then(|it| it.detail.clone()),
             namespaces: sees_all.then_some(each),
         }
     }
@@ -72,12 +90,10 @@ impl Readiness {
 /// 200 if all namespaces can issue IDs, and 503 else, with the same figures.
 pub(super) async fn readyz(State(app): State<Arc<App>>, head: Parts) -> Result<Response, Problem> {
     negotiate::require(&head.headers, "application/json")?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let now_unix_ms = now.map_or(0, |now| now.as_millis() as u64);
     let namespaces = app.namespaces.all();
     let each: Vec<OfNamespace> = namespaces
         .iter()
-        .map(|namespace| OfNamespace::of(namespace, now_unix_ms))
+        .map(|namespace| OfNamespace::of(&namespace.name, namespace.readiness()))
         .collect();
     let sees_all = auth::require(&*app.rights, &head, Role::Admin).is_ok();
     let readiness = Readiness::of(each, app.drain.has_begun(), sees_all);
@@ -93,31 +109,62 @@ pub(super) async fn readyz(State(app): State<Arc<App>>, head: Parts) -> Result<R
 mod tests {
     use super::*;
 
-    fn of(seconds: &[u64]) -> Vec<OfNamespace> {
-        let of_one = |&seconds: &u64| OfNamespace {
-            namespace: "orders".to_owned(),
-            ready: seconds > 0,
-            seconds,
+    const NO_LEASE: Result<u64, Option<u64>> = Err(None);
+
+    /// Ready for so many seconds, or in so many, or nobody knows when.
+    fn of(each: &[Result<u64, Option<u64>>]) -> Vec<OfNamespace> {
+        let of_one = |&it: &Result<u64, Option<u64>>| {
+            let ahead = |seconds: u64| Obstacle::Ahead {
+                retry_after: Duration::from_secs(seconds),
+            };
+            let readiness = it
+                .map(Duration::from_secs)
+                .map_err(|wait| wait.map_or(Obstacle::NoLease, ahead));
+            OfNamespace::of("orders", readiness)
         };
-        seconds.iter().map(of_one).collect()
+        each.iter().map(of_one).collect()
     }
 
     #[test]
     fn the_first_to_end_decides() {
-        for (seconds, ready, shortest) in [
+        for (each, ready, shortest) in [
             (&[][..], true, None),
-            (&[7, 5, 9], true, Some(5)),
-            (&[7, 0, 9], false, Some(0)),
+            (&[Ok(7), Ok(5), Ok(9)], true, Some(5)),
+            // What is left in a ring.
+            (&[Ok(7), Ok(0)], true, Some(0)),
+            (&[Ok(7), NO_LEASE, Ok(9)], false, Some(0)),
         ] {
-            let readiness = Readiness::of(of(seconds), false, true);
+            let readiness = Readiness::of(of(each), false, true);
             assert_eq!((readiness.ready, readiness.seconds), (ready, shortest));
+            assert_eq!(readiness.detail.is_none(), ready);
             assert!(readiness.namespaces.is_some());
         }
     }
 
     #[test]
+    fn the_last_to_come_decides() {
+        for (each, wait, detail) in [
+            (
+                &[Err(Some(7)), Err(Some(9)), Ok(3)][..],
+                Some(9),
+                "issued in 9 s",
+            ),
+            (
+                &[Err(Some(7)), NO_LEASE, Ok(3)],
+                None,
+                "no lease is in force",
+            ),
+        ] {
+            let readiness = Readiness::of(of(each), false, false);
+            assert_eq!(readiness.ready_in_seconds, wait);
+            let said = readiness.detail.unwrap();
+            assert!(said.ends_with(detail), "{said}");
+        }
+    }
+
+    #[test]
     fn who_drains_is_not_ready() {
-        let readiness = Readiness::of(of(&[7]), true, false);
+        let readiness = Readiness::of(of(&[Ok(7)]), true, false);
         assert!(!readiness.ready && readiness.draining);
         assert_eq!(readiness.seconds, Some(7));
         assert!(readiness.namespaces.is_none(), "not everybody's to see");

@@ -14,6 +14,7 @@ use super::problem::Problem;
 use super::{auth, negotiate};
 use crate::access::Role;
 use crate::front::FrontCounters;
+use crate::namespaces::Namespace;
 use crate::sublease::Counts;
 
 /// The text format of Prometheus.
@@ -53,10 +54,26 @@ const COUNTERS: [Counter; 6] = [
 pub(super) async fn metrics(State(app): State<Arc<App>>, head: Parts) -> Result<Response, Problem> {
     auth::require(&*app.rights, &head, Role::Admin)?;
     negotiate::require(&head.headers, "text/plain")?;
-    let mut text = app.figures.render(&app.namespaces.all());
+    let namespaces = app.namespaces.all();
+    let mut text = app.figures.render(&namespaces);
+    of_readiness(&namespaces, &mut text);
     of_fronts(&app.fronts, &mut text);
     of_leases(app.subleases.counts(), &mut text);
     Ok(([(CONTENT_TYPE, TEXT)], text).into_response())
+}
+
+/// Which namespaces can issue IDs.
+fn of_readiness(namespaces: &[Arc<Namespace>], text: &mut String) {
+    let name = "ringflake_server_ready";
+    // Writing to a text does not fail. A name of a namespace needs no escape.
+    let _ = writeln!(
+        text,
+        "# HELP {name} Whether IDs can be issued at this moment.\n# TYPE {name} gauge"
+    );
+    for namespace in namespaces {
+        let ready = u8::from(namespace.readiness().is_ok());
+        let _ = writeln!(text, "{name}{{namespace=\"{}\"}} {ready}", namespace.name);
+    }
 }
 
 /// The counters of the fronts.

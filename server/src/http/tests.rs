@@ -3,6 +3,7 @@
 mod curl;
 mod drain;
 mod errors;
+mod health;
 mod http2;
 mod leases;
 mod limits;

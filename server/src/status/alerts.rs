@@ -9,6 +9,8 @@ use ringflake::Stats;
 use ringflake::lease::LeaseStatus;
 use serde::Serialize;
 
+use crate::readiness::Obstacle;
+
 /// How urgent an alert is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -31,7 +33,8 @@ pub(super) struct Alert {
 /// What they are drawn from.
 pub(super) struct Facts<'a> {
     pub(super) unix_ms: u64,
-    pub(super) ready: bool,
+    /// For how long it can issue IDs though no store answers, or why it can issue none.
+    pub(super) readiness: Result<Duration, Obstacle>,
     pub(super) stats: &'a Stats,
     /// None where the lease was given.
     pub(super) leases: Option<&'a LeaseStatus>,
@@ -45,6 +48,7 @@ const LAYOUT_ENDS_SOON: Duration = Duration::from_secs(365 * 24 * 3600);
 pub(super) fn of(facts: &Facts<'_>) -> Vec<Alert> {
     let all = [
         no_lease(facts),
+        ahead_of_the_clock(facts),
         store_away(facts),
         at_the_borrow_limit(facts),
         panicked(facts),
@@ -63,7 +67,7 @@ fn alert(severity: Severity, text: impl Into<String>) -> Option<Alert> {
 }
 
 fn no_lease(facts: &Facts<'_>) -> Option<Alert> {
-    if facts.ready {
+    if facts.readiness != Err(Obstacle::NoLease) {
         return None;
     }
     let since = facts.leases.and_then(|it| it.expired_since_unix_ms);
@@ -79,9 +83,24 @@ fn no_lease(facts: &Facts<'_>) -> Option<Alert> {
     )
 }
 
+fn ahead_of_the_clock(facts: &Facts<'_>) -> Option<Alert> {
+    let Err(Obstacle::Ahead { retry_after }) = facts.readiness else {
+        return None;
+    };
+    alert(
+        Severity::Critical,
+        format!(
+            "The next ID lies further ahead of the clock than may be borrowed: no ID is issued \
+             for {} more. The lease begins later, as after a start with an unknown past, or the \
+             clock was set back. Wait, or take from another server.",
+            span(retry_after.as_millis() as u64)
+        ),
+    )
+}
+
 fn store_away(facts: &Facts<'_>) -> Option<Alert> {
     let since = facts.leases?.health.failing_since_unix_ms?;
-    let left = facts.stats.lease_end_unix_ms.saturating_sub(facts.unix_ms);
+    let left = facts.readiness.map_or(0, |lasts| lasts.as_millis() as u64);
     let severity = if left < 60_000 {
         Severity::Critical
     } else {
@@ -209,10 +228,19 @@ mod tests {
         stats
     }
 
-    fn severities(ready: bool, stats: &Stats, layout_end_unix_ms: u64) -> Vec<Severity> {
+    const LASTS: Result<Duration, Obstacle> = Ok(Duration::from_secs(120));
+    const AHEAD: Result<Duration, Obstacle> = Err(Obstacle::Ahead {
+        retry_after: Duration::from_secs(61),
+    });
+
+    fn severities(
+        readiness: Result<Duration, Obstacle>,
+        stats: &Stats,
+        layout_end_unix_ms: u64,
+    ) -> Vec<Severity> {
         let facts = Facts {
             unix_ms: NOW,
-            ready,
+            readiness,
             stats,
             leases: None,
             layout_end_unix_ms,
@@ -222,34 +250,38 @@ mod tests {
 
     #[test]
     fn a_healthy_namespace_has_no_alerts() {
-        assert_eq!(severities(true, &healthy(), NOW + YEAR), []);
+        assert_eq!(severities(LASTS, &healthy(), NOW + YEAR), []);
     }
 
     #[test]
     fn each_alert_has_its_limit() {
         use Severity::{Critical, Note, Warning};
-        assert_eq!(severities(false, &healthy(), NOW + YEAR), [Critical]);
-        assert_eq!(severities(true, &healthy(), NOW + YEAR - 1), [Warning]);
+        assert_eq!(
+            severities(Err(Obstacle::NoLease), &healthy(), NOW + YEAR),
+            [Critical]
+        );
+        assert_eq!(severities(AHEAD, &healthy(), NOW + YEAR), [Critical]);
+        assert_eq!(severities(LASTS, &healthy(), NOW + YEAR - 1), [Warning]);
 
         let mut near = healthy();
         near.borrowed = Duration::from_secs(9);
-        assert_eq!(severities(true, &near, NOW + YEAR), [Warning]);
+        assert_eq!(severities(LASTS, &near, NOW + YEAR), [Warning]);
         near.borrowed = Duration::from_millis(8_999);
-        assert_eq!(severities(true, &near, NOW + YEAR), []);
+        assert_eq!(severities(LASTS, &near, NOW + YEAR), []);
         near.borrow_limit = Duration::ZERO;
-        assert_eq!(severities(true, &near, NOW + YEAR), []);
+        assert_eq!(severities(LASTS, &near, NOW + YEAR), []);
 
         let mut panicked = healthy();
         panicked.panics = 1;
-        assert_eq!(severities(true, &panicked, NOW + YEAR), [Warning]);
+        assert_eq!(severities(LASTS, &panicked, NOW + YEAR), [Warning]);
 
         let mut dry = healthy();
         (dry.issued, dry.empties) = (1_000_000, 1_000);
-        assert_eq!(severities(true, &dry, NOW + YEAR), [Note]);
+        assert_eq!(severities(LASTS, &dry, NOW + YEAR), [Note]);
         dry.empties = 999;
-        assert_eq!(severities(true, &dry, NOW + YEAR), []);
+        assert_eq!(severities(LASTS, &dry, NOW + YEAR), []);
         (dry.issued, dry.empties) = (999_999, 999_999);
-        assert_eq!(severities(true, &dry, NOW + YEAR), []);
+        assert_eq!(severities(LASTS, &dry, NOW + YEAR), []);
     }
 
     #[test]
@@ -257,7 +289,10 @@ mod tests {
         let mut stats = healthy();
         (stats.issued, stats.empties, stats.panics) = (1_000_000, 1_000, 1);
         let expected = [Severity::Critical, Severity::Warning, Severity::Note];
-        assert_eq!(severities(false, &stats, NOW + YEAR), expected);
+        assert_eq!(
+            severities(Err(Obstacle::NoLease), &stats, NOW + YEAR),
+            expected
+        );
     }
 
     #[test]

@@ -140,7 +140,18 @@ pub(super) fn components(limits: &Limits) -> Value {
                         "type": ["integer", "null"],
                         "minimum": 0,
                         "description": "For how long all can issue IDs if no store answers; none \
-                                        if there is no namespace yet.",
+                                        if there is no namespace yet, and 0 if one has only \
+                                        what is left in its ring.",
+                    },
+                    "ready_in_seconds": {
+                        "type": "integer",
+                        "minimum": 1,
+                        "description": "When all can issue IDs, if it is the clock that they \
+                                        wait for.",
+                    },
+                    "detail": {
+                        "type": "string",
+                        "description": "What keeps one from issuing IDs.",
                     },
                     "namespaces": {
                         "type": "array",
@@ -152,6 +163,8 @@ pub(super) fn components(limits: &Limits) -> Value {
                                 "namespace": { "$ref": "#/components/schemas/Namespace" },
                                 "ready": { "type": "boolean" },
                                 "seconds": { "type": "integer", "minimum": 0 },
+                                "ready_in_seconds": { "type": "integer", "minimum": 1 },
+                                "detail": { "type": "string" },
                             },
                         },
                     },

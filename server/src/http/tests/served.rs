@@ -1,11 +1,12 @@
 //! A front, its namespaces and its address.
 
 use std::net::{SocketAddr, TcpListener};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use ringflake::{CachedGenerator, IdWidth, Layout, Local, Shutdown};
+use ringflake::{CachedGenerator, IdWidth, Layout, Local, ManualClock, PaddingFill, Shutdown};
 use ringflake_kit::eventually;
 use ringflake_kit::small;
 use tempfile::TempDir;
@@ -56,6 +57,33 @@ pub(super) fn serve_few(ids: u64, change: impl FnOnce(&mut Setup)) -> Served {
         "few" => Ok(generator.clone()),
         _ => Err(OpenError::Unknown),
     })
+}
+
+/// With one namespace, `ahead`, on the lease of these ticks of a second, by this clock, which
+/// begins 100 s into the layout; 10 s may be borrowed, and no ID waits in the ring.
+pub(super) fn serve_ahead(ticks: Range<u64>) -> (Served, ManualClock) {
+    let layout = small::layout(20, 2, 10);
+    let clock = small::clock_at(layout, 100);
+    let generator = CachedGenerator::builder(layout)
+        .plain()
+        .lease(small::lease(layout, 1..2, ticks))
+        .clock(clock.clone())
+        .borrow_limit(Duration::from_secs(10))
+        .padding_fill(PaddingFill::Off)
+        .threshold_fill(None)
+        .assist_fill(None)
+        .build()
+        .unwrap();
+    let served = serve_namespaces(
+        TempDir::new().unwrap(),
+        |_| {},
+        move |name| match name {
+            "ahead" => Ok(generator.clone()),
+            _ => Err(OpenError::Unknown),
+        },
+    );
+    served.namespaces.open("ahead").unwrap();
+    (served, clock)
 }
 
 /// Gives leases of the namespaces in this directory.
@@ -152,8 +180,8 @@ impl Served {
         // Nothing of the front has them any more.
         let namespaces = Arc::into_inner(namespaces).expect("the front let go of them");
         for (name, shutdown) in namespaces.shutdown(Duration::from_secs(60)) {
-            // The finite one is the test's, too.
-            if name != "few" {
+            // Those of the test are the test's, too.
+            if name != "few" && name != "ahead" {
                 assert_eq!(shutdown, Shutdown::Released, "{name}");
             }
         }

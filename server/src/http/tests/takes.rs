@@ -138,22 +138,6 @@ fn http_1_0_has_no_long_text() {
 }
 
 #[test]
-fn a_health_check_says_for_how_long() {
-    let served = serve(|_| {});
-    let mut wire = served.connect();
-    assert_eq!(wire.get("/livez").text(), "live\n");
-    let none = json!({ "ready": true, "draining": false, "seconds": null, "namespaces": [] });
-    assert_eq!(wire.get("/readyz").json(), none);
-    wire.post("/v1/ids?namespace=orders", &[]);
-    let ready = wire.get("/readyz");
-    assert_eq!(ready.status, 200);
-    let ready = ready.json();
-    assert!(ready["seconds"].as_u64().unwrap() > 0, "{ready}");
-    assert_eq!(ready["namespaces"][0]["namespace"], "orders");
-    assert_eq!(ready["namespaces"][0]["seconds"], ready["seconds"]);
-}
-
-#[test]
 fn the_figures_of_each_namespace_are_given() {
     let served = serve(|_| {});
     let mut wire = served.connect();
@@ -180,17 +164,4 @@ fn the_figures_of_each_namespace_are_given() {
     }
     // Nobody is kept from its end.
     assert!(served.end(Duration::from_secs(60)));
-}
-
-#[test]
-fn what_has_no_lease_any_more_is_not_ready() {
-    let served = serve_few(1024, |_| {});
-    let mut wire = served.connect();
-    wire.post("/v1/ids?namespace=few", &[]);
-    let ready = wire.get("/readyz");
-    // Its lease lies in the past of the system's clock.
-    assert_eq!(ready.status, 503);
-    assert_eq!(ready.json()["namespaces"][0]["ready"], false);
-    assert_eq!(ready.json()["seconds"], 0);
-    assert_eq!(wire.get("/livez").status, 200);
 }

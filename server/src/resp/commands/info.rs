@@ -222,5 +222,5 @@ fn figures(namespace: &Namespace, replies: &mut Replies<'_>) {
         replies.integer(i64::try_from(figure).unwrap_or(i64::MAX));
     }
     replies.bulk(b"ready");
-    replies.integer(i64::from(namespace.generator.is_ready()));
+    replies.integer(i64::from(namespace.readiness().is_ok()));
 }

@@ -1,0 +1,132 @@
+//! Whether a server can issue IDs, and for how long.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::served::{Served, serve, serve_ahead};
+
+#[test]
+fn a_health_check_says_for_how_long() {
+    let served = serve(|_| {});
+    let mut wire = served.connect();
+    assert_eq!(wire.get("/livez").text(), "live\n");
+    let none = json!({ "ready": true, "draining": false, "seconds": null, "namespaces": [] });
+    assert_eq!(wire.get("/readyz").json(), none);
+    wire.post("/v1/ids?namespace=orders", &[]);
+    let ready = wire.get("/readyz");
+    assert_eq!(ready.status, 200);
+    let ready = ready.json();
+    assert!(ready["seconds"].as_u64().unwrap() > 0, "{ready}");
+    assert_eq!(ready["namespaces"][0]["namespace"], "orders");
+    assert_eq!(ready["namespaces"][0]["seconds"], ready["seconds"]);
+}
+
+/// The status of `/readyz`, its `seconds`, when it is ready, and what keeps it from that.
+fn readiness(served: &Served) -> (u16, u64, Option<u64>, Option<String>) {
+    let answer = served.connect().get("/readyz");
+    let status = answer.status;
+    let all = answer.json();
+    let one = &all["namespaces"][0];
+    for figure in ["ready", "seconds", "ready_in_seconds", "detail"] {
+        assert_eq!(
+            all.get(figure),
+            one.get(figure),
+            "{figure} of one and of all: {all}"
+        );
+    }
+    assert_eq!(all["ready"], status == 200, "{all}");
+    let detail = all
+        .get("detail")
+        .map(|text| text.as_str().unwrap().to_owned());
+    let in_seconds = all.get("ready_in_seconds").map(|it| it.as_u64().unwrap());
+    (status, all["seconds"].as_u64().unwrap(), in_seconds, detail)
+}
+
+/// That a take is answered with this status, and that the status says so, too.
+#[track_caller]
+fn assert_takes(served: &Served, status: u16) {
+    let mut wire = served.connect();
+    assert_eq!(wire.post("/v1/ids?namespace=ahead", &[]).status, status);
+    let now = wire.get("/v1/status").json();
+    let one = &now["namespaces"][0];
+    assert_eq!(one["ready"], status == 200, "{now}");
+    assert_eq!(
+        one["can_go_on_ms"].as_u64() > Some(0),
+        status == 200,
+        "{now}"
+    );
+    let figure = format!(
+        "ringflake_server_ready{{namespace=\"ahead\"}} {}",
+        u8::from(status == 200)
+    );
+    let metrics = wire.get("/metrics").text();
+    assert!(
+        metrics.lines().any(|line| line == figure),
+        "{figure}\n{metrics}"
+    );
+}
+
+#[test]
+fn a_lease_that_begins_later_than_may_be_borrowed_is_not_ready() {
+    let (served, clock) = serve_ahead(4_000..4_500);
+    // It begins in 3,900 s, of which 10 may be borrowed.
+    let (status, seconds, in_seconds, detail) = readiness(&served);
+    assert_eq!((status, seconds, in_seconds), (503, 0, Some(3_890)));
+    let detail = detail.unwrap();
+    assert!(detail.contains("in 3890 s"), "{detail}");
+    assert_takes(&served, 503);
+
+    clock.advance(Duration::from_millis(3_889_999));
+    assert_eq!(readiness(&served).0, 503);
+    assert_takes(&served, 503);
+    clock.advance(Duration::from_millis(1));
+    assert_eq!(readiness(&served), (200, 510, None, None));
+    assert_takes(&served, 200);
+    clock.advance(Duration::from_secs(509));
+    assert_eq!(readiness(&served), (200, 1, None, None));
+    clock.advance(Duration::from_secs(1));
+    let (status, seconds, in_seconds, detail) = readiness(&served);
+    assert_eq!((status, seconds, in_seconds), (503, 0, None));
+    assert_eq!(detail.unwrap(), "no lease is in force");
+    assert_eq!(served.connect().get("/livez").status, 200);
+}
+
+#[test]
+fn a_clock_that_was_set_back_is_not_ready() {
+    let (served, clock) = serve_ahead(100..4_500);
+    clock.advance(Duration::from_secs(2_000));
+    assert_takes(&served, 200);
+    clock.step_back(Duration::from_secs(1_000));
+    // What was made in place for later takes lies in the ring.
+    let rest = served
+        .namespaces
+        .get("ahead")
+        .unwrap()
+        .generator
+        .stats()
+        .level;
+    assert_eq!(readiness(&served), (200, 0, None, None));
+    served
+        .connect()
+        .post(&format!("/v1/ids?namespace=ahead&count={rest}"), &[]);
+    let (status, seconds, in_seconds, _) = readiness(&served);
+    assert_eq!((status, seconds, in_seconds), (503, 0, Some(990)));
+    assert_takes(&served, 503);
+}
+
+#[test]
+fn who_takes_up_to_the_borrow_limit_is_ready() {
+    let (served, _) = serve_ahead(100..4_500);
+    let mut wire = served.connect();
+    // 1,024 a second, for this one and the ten that may be borrowed.
+    for _ in 0..11 {
+        assert_eq!(
+            wire.post("/v1/ids?namespace=ahead&count=1024", &[]).status,
+            200
+        );
+    }
+    assert_eq!(wire.post("/v1/ids?namespace=ahead", &[]).status, 503);
+    // Another second, and there are more.
+    assert_eq!(readiness(&served), (200, 4_400, None, None));
+}

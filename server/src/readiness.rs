@@ -1,0 +1,186 @@
+//! Whether a generator can issue IDs at this moment, and for how long: the one place that says.
+//!
+//! ```text
+//! no lease, or none that lasts ----------------------------------------> Obstacle::NoLease
+//! one begins within the borrow limit, and the last ID lies within it --> ready, until its end
+//! else, with IDs in the ring -------------------------------------------> ready, for those
+//! else -----------------------------------------------------------------> Obstacle::Ahead
+//! ```
+//!
+//! A lease can be in force and of no use yet: where a store has to grant above all that may
+//! have been granted before, it begins up to a horizon ahead of the clock, and no ID of it is
+//! made until the borrow limit reaches its first tick. The same holds of what lies ahead of a
+//! clock that was set back. Who takes more than the leases sustain stands at the limit, not
+//! beyond it: there the next tick brings more, so that is ready.
+
+use std::fmt;
+use std::ops::Range;
+use std::time::Duration;
+
+use ringflake::{CachedGenerator, Stats};
+
+/// Why a namespace can issue no ID at present.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Obstacle {
+    /// No lease is in force.
+    NoLease,
+    /// The next ID lies further ahead of the clock than may be borrowed: the lease begins
+    /// later, or the clock was set back.
+    Ahead {
+        /// About how long until it can be issued.
+        retry_after: Duration,
+    },
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoLease => f.write_str("no lease is in force"),
+            Self::Ahead { retry_after } => write!(
+                f,
+                "the next ID lies further ahead of the clock than may be borrowed, and can be \
+                 issued in {} s",
+                whole_seconds(*retry_after)
+            ),
+        }
+    }
+}
+
+/// As many seconds as it takes at most.
+pub(crate) fn whole_seconds(time: Duration) -> u64 {
+    time.as_secs() + u64::from(time.subsec_nanos() > 0)
+}
+
+/// For how long the generator can issue IDs from now on though no store answers; zero if it
+/// has some in its ring and can make none at present. Or why it can issue none.
+///
+/// Reads counters and the clock, and takes a lock that is held for microseconds.
+pub(crate) fn of(generator: &CachedGenerator) -> Result<Duration, Obstacle> {
+    if !generator.is_ready() {
+        return Err(Obstacle::NoLease);
+    }
+    let layout = generator.layout();
+    // A lease without an end ends with its layout.
+    let start = |tick: u64| layout.tick_start_unix_ms(tick.min(layout.ticks()));
+    let leases = generator.leases();
+    let ticks = leases.iter().map(|lease| lease.ticks());
+    let spans = ticks.map(|ticks| start(ticks.start)..start(ticks.end));
+    judge(&generator.stats(), spans.collect())
+}
+
+/// The same of leases that last from when to when, in Unix milliseconds.
+fn judge(stats: &Stats, mut leases: Vec<Range<u64>>) -> Result<Duration, Obstacle> {
+    let now = stats.now_unix_ms;
+    // Whole ticks, so the limit reaches the first tick of a lease at this very millisecond.
+    let limit_ms = u64::try_from(stats.borrow_limit.as_millis()).unwrap_or(u64::MAX);
+    let within_reach = |lease: &Range<u64>| lease.start.saturating_sub(limit_ms);
+    leases.retain(|lease| lease.end > now);
+    leases.sort_unstable_by_key(|lease| lease.start);
+    let Some(first) = leases.first() else {
+        return Err(Obstacle::NoLease);
+    };
+    let until_begin = Duration::from_millis(within_reach(first).saturating_sub(now));
+    let until_last = stats.borrowed.saturating_sub(stats.borrow_limit);
+    let retry_after = until_begin.max(until_last);
+    if !retry_after.is_zero() {
+        return match stats.level {
+            0 => Err(Obstacle::Ahead { retry_after }),
+            _ => Ok(Duration::ZERO),
+        };
+    }
+    // One that comes within reach only after the others have ended is for later.
+    let end = leases.iter().fold(now, |end, lease| {
+        if within_reach(lease) <= end {
+            end.max(lease.end)
+        } else {
+            end
+        }
+    });
+    Ok(Duration::from_millis(end - now))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: u64 = 1_800_000_000_000;
+    const LIMIT: u64 = 10_000;
+
+    fn stats(level: usize, borrowed_ms: u64) -> Stats {
+        let mut stats = Stats::default();
+        stats.now_unix_ms = NOW;
+        stats.borrow_limit = Duration::from_millis(LIMIT);
+        (stats.level, stats.borrowed) = (level, Duration::from_millis(borrowed_ms));
+        stats
+    }
+
+    /// Of leases whose times are counted from now.
+    fn judged(stats: &Stats, leases: &[(i64, i64)]) -> Result<Duration, Obstacle> {
+        let at = |ms: i64| NOW.checked_add_signed(ms).unwrap();
+        let spans = leases.iter().map(|&(from, to)| at(from)..at(to));
+        judge(stats, spans.collect())
+    }
+
+    fn ahead(ms: u64) -> Result<Duration, Obstacle> {
+        let retry_after = Duration::from_millis(ms);
+        Err(Obstacle::Ahead { retry_after })
+    }
+
+    #[test]
+    fn what_has_ended_is_no_lease() {
+        for leases in [&[][..], &[(-9, 0)]] {
+            assert_eq!(judged(&stats(7, 0), leases), Err(Obstacle::NoLease));
+        }
+    }
+
+    #[test]
+    fn a_lease_counts_from_where_the_borrow_limit_reaches_it() {
+        let empty = stats(0, 0);
+        let for_ms = |ms| Ok(Duration::from_millis(ms));
+        assert_eq!(judged(&empty, &[(-5, 700)]), for_ms(700));
+        assert_eq!(judged(&empty, &[(10_000, 70_000)]), for_ms(70_000));
+        assert_eq!(judged(&empty, &[(10_001, 70_000)]), ahead(1));
+        assert_eq!(
+            judged(&empty, &[(90_000, 95_000), (30_000, 70_000)]),
+            ahead(20_000)
+        );
+        // What waits in the ring can be taken.
+        assert_eq!(judged(&stats(1, 0), &[(30_000, 70_000)]), for_ms(0));
+    }
+
+    #[test]
+    fn the_last_id_may_lie_at_the_limit_and_not_beyond_it() {
+        let lease = [(-5, 70_000)];
+        let whole = Ok(Duration::from_millis(70_000));
+        assert_eq!(judged(&stats(0, LIMIT), &lease), whole);
+        assert_eq!(judged(&stats(0, LIMIT + 3), &lease), ahead(3));
+        assert_eq!(judged(&stats(1, LIMIT + 3), &lease), Ok(Duration::ZERO));
+    }
+
+    #[test]
+    fn it_goes_on_over_leases_that_follow_each_other() {
+        let for_ms = |ms| Ok(Duration::from_millis(ms));
+        let empty = stats(0, 0);
+        assert_eq!(
+            judged(&empty, &[(15_000, 40_000), (-5, 5_000)]),
+            for_ms(40_000)
+        );
+        assert_eq!(
+            judged(&empty, &[(15_001, 40_000), (-5, 5_000)]),
+            for_ms(5_000)
+        );
+    }
+
+    #[test]
+    fn a_part_of_a_second_is_one_to_wait_for() {
+        for (ms, seconds) in [(0, 0), (1, 1), (1_000, 1), (1_001, 2)] {
+            assert_eq!(whole_seconds(Duration::from_millis(ms)), seconds);
+        }
+        let text = Obstacle::Ahead {
+            retry_after: Duration::from_millis(1_001),
+        }
+        .to_string();
+        assert!(text.ends_with("issued in 2 s"), "{text}");
+    }
+}
