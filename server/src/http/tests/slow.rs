@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::served::{Served, serve};
-use super::wire::Wire;
+use super::wire::{Reply, Wire};
 use std::sync::atomic::Ordering;
 
 const SOON: Duration = Duration::from_millis(300);
@@ -76,24 +76,34 @@ fn a_body_that_never_ends_is_refused_in_time() {
     assert_eq!(served.counters().ids.load(Ordering::Relaxed), 0);
 }
 
+/// The reply to a long answer that is begun, and that nobody has read by its end.
+fn unread(after: impl Fn(&mut Wire)) -> Reply {
+    let served = impatient();
+    served.namespaces.open("orders").unwrap();
+    // Beside other work the first part may take longer than a request may.
+    for attempt in 1..100 {
+        let mut wire = served.connect();
+        // More than fits into the buffers of two sockets.
+        wire.send("POST /v1/ids?namespace=orders&count=16000000 HTTP/1.1\r\nhost: x\r\naccept: application/octet-stream\r\nconnection: close\r\n\r\n");
+        after(&mut wire);
+        served.until(attempt, attempt);
+        match wire.try_reply() {
+            Ok(reply) if reply.status != 503 => return reply,
+            _ => {}
+        }
+    }
+    panic!("no answer is ever begun");
+}
+
 #[test]
 fn an_answer_that_nobody_reads_ends() {
-    let served = impatient();
-    let mut wire = served.connect();
-    // More than fits into the buffers of two sockets.
-    wire.send("POST /v1/ids?namespace=orders&count=16000000 HTTP/1.1\r\nhost: x\r\naccept: application/octet-stream\r\ncontent-length: 0\r\n\r\n");
-    served.until(1, 1);
-    assert!(!wire.reply().is_whole);
+    let reply = unread(|_| {});
+    assert_eq!((reply.status, reply.is_whole), (200, false));
 }
 
 #[test]
 fn an_answer_that_nobody_reads_ends_for_a_client_that_sends_no_more() {
-    let served = impatient();
-    let mut wire = served.connect();
-    wire.send("POST /v1/ids?namespace=orders&count=16000000 HTTP/1.1\r\nhost: x\r\naccept: application/octet-stream\r\n\r\n");
-    wire.stream.shutdown(std::net::Shutdown::Write).unwrap();
-    served.until(1, 1);
-    let reply = wire.reply();
+    let reply = unread(|wire| wire.stream.shutdown(std::net::Shutdown::Write).unwrap());
     assert_eq!((reply.status, reply.is_whole), (200, false));
 }
 
