@@ -15,10 +15,6 @@ use super::reply::Replies;
 use super::session::Session;
 use crate::access::Role;
 
-/// The Redis whose protocol this is. `HELLO` and `INFO` say it, since clients choose by it what
-/// they send; the server's own version is `ringflake_version` of `INFO`.
-const REDIS_VERSION: &str = "7.2.0";
-
 const TAKE: Needs = Needs::Right(Role::Take);
 const INSPECT: Needs = Needs::Right(Role::Inspect);
 const ADMIN: Needs = Needs::Right(Role::Admin);

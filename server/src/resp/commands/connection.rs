@@ -1,7 +1,8 @@
 //! The commands about a connection itself.
 
 use super::call::{Call, Flow, Quoted, number};
-use super::{REDIS_VERSION, client};
+use super::client;
+use super::info::REDIS_VERSION;
 use crate::resp::desk::Refusal;
 use crate::resp::reply::Protocol;
 

@@ -4,13 +4,16 @@ use std::fmt::Write as _;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::REDIS_VERSION;
 use super::call::{Call, Command, Flow, Needs, Quoted, by_name};
 use crate::access::Role;
 use crate::front::FrontCounters;
 use crate::namespaces::Namespace;
 use crate::resp::desk::Desk;
 use crate::resp::reply::Replies;
+
+/// The Redis whose protocol this is. `HELLO` and `INFO` say it, since clients choose by it what
+/// they send; the server's own version is `ringflake_version` of `INFO`.
+pub(super) const REDIS_VERSION: &str = "7.2.0";
 
 pub(super) fn help(call: Call<'_, '_>) -> Flow {
     let lines = call
