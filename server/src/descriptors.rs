@@ -41,7 +41,7 @@ fn within(
         return (limits, None);
     };
     let kept = OF_A_PROCESS + OF_A_NAMESPACE * namespaces as u64;
-    // Where there are hardly any, most of them, as nothing works well then.
+    // A quarter where there are hardly any: nothing works well then.
     let left = files.saturating_sub(kept).max(files / 4);
     let each = usize::try_from(left / fronts.max(1) as u64).unwrap_or(usize::MAX);
     if each >= limits.connections {
@@ -51,9 +51,9 @@ fn within(
     limits.connections = each.max(1);
     limits.connections_per_client = limits.connections_per_client.min(limits.connections);
     let text = format!(
-        "there are {} connections of each protocol, not limits.connections = {wanted}: this process may have \
-         {files} files open, and stores need some; raise LimitNOFILE or ulimit -n to {}, or lower \
-         limits.connections",
+        "there are {} connections of each protocol, not limits.connections = {wanted}: this \
+         process may have {files} files open, and stores need some; raise LimitNOFILE or ulimit -n \
+         to {}, or lower limits.connections",
         limits.connections,
         (wanted as u64)
             .saturating_mul(fronts as u64)

@@ -65,28 +65,13 @@ impl Supply {
         let Some((upstream, wait)) = draft.upstream else {
             return draft.builder.build().map_err(OpenError::from);
         };
-        self.stores.keep(name, upstream.clone());
-        let built = self.build_upstream(name, draft.builder, &upstream, wait);
-        if built.is_err() {
-            // The next try reads its files again.
-            self.stores.forget(name);
-        }
-        built
-    }
-
-    fn build_upstream(
-        &self,
-        name: &str,
-        builder: CachedGeneratorBuilder,
-        upstream: &Upstream,
-        wait: Duration,
-    ) -> Result<CachedGenerator, OpenError> {
+        let upstream = self.stores.keep(name, upstream);
         let data_dir = DataDir::new(self.data_dir().map_err(local)?);
         // It must not make IDs elsewhere.
         if let Some(secret) = &upstream.secret {
             beside(&data_dir, |directory| directory.refuse_used(secret))?;
         }
-        let generator = match builder.first_lease_within(wait).build() {
+        let generator = match draft.builder.first_lease_within(wait).build() {
             // Of a lease whose grant is not known, a block lies idle until its end.
             Err(
                 BuildError::NoLeaseYet { error, .. }

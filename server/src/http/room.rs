@@ -1,9 +1,9 @@
 //! Room for answers that are made and not sent.
 //!
-//! A client of HTTP/2 asks for a hundred answers at once, and need not read any of them. Short
-//! ones are small; others, and the figures of all namespaces, are made when their connection has room for one more, and keep
-//! it until their last byte has gone to the socket. So before an ID is taken there is room for
-//! it. What a connection keeps is bounded by
+//! A client of HTTP/2 asks for a hundred answers at once, and need not read any of them. Those
+//! of few IDs are small; others, and the figures of all namespaces, are made when their
+//! connection has room for one more, and keep it until their last byte has gone to the socket.
+//! So before an ID is taken there is room for it. What a connection keeps is bounded by
 //!
 //! ```text
 //! ROOMS x (PART_BYTES, or an answer as a whole) + STREAMS x (an answer of ROOMLESS IDs)

@@ -1,13 +1,9 @@
 //! Which store a namespace has, and with which secret.
 //!
-//! ```text
-//! nothing --keep--> kept: its files are not read any more
-//!    ^                |
-//!    +----forget------+   the generator was refused
-//! ```
 //! A generator and the leases of clients make IDs of one namespace, which are unique if their
-//! leases come from one store. So what the files say when a generator is made counts for as
-//! long as the server runs, whatever they say later.
+//! leases come from one store. So what the files say when a namespace is opened counts for as
+//! long as the server runs, whatever they say later. One that can't be opened keeps the server
+//! from starting, so nothing is ever to be forgotten.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -54,10 +50,6 @@ impl Stores {
     pub(super) fn keep(&self, namespace: &str, upstream: Upstream) -> Upstream {
         let mut kept = self.lock();
         kept.entry(namespace.to_owned()).or_insert(upstream).clone()
-    }
-
-    pub(super) fn forget(&self, namespace: &str) {
-        self.lock().remove(namespace);
     }
 
     /// The keys of files that say something else than what is kept. One that can't be read
