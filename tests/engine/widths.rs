@@ -7,9 +7,9 @@ use ringflake::{
     Secret, TakeError,
 };
 
-use ringflake_kit::assert_says;
 use ringflake_kit::oracle::Oracle;
 use ringflake_kit::small::{clock_at, layout, lease, secret_of_its_own};
+use ringflake_kit::{assert_says, eventually};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -42,6 +42,7 @@ fn exhaust(width: IdWidth, layout: Layout, nodes: u64, ticks: u64) {
     let inspector = ids.inspector();
     let mut batch = [Id::default(); 1024];
     let mut last = Id::default();
+    let all = nodes * ticks * layout.sequences();
     loop {
         match ids.take_batch(&mut batch) {
             Ok(count) => {
@@ -55,11 +56,14 @@ fn exhaust(width: IdWidth, layout: Layout, nodes: u64, ticks: u64) {
                     last = id;
                 }
             }
-            Err(TakeError::Refused(_)) => break,
+            Err(TakeError::Refused(_)) if oracle.marked() == all => break,
+            // A producer has claimed the last ones, and is about to bring them.
+            Err(TakeError::Refused(_)) => {
+                eventually("the last IDs come", || ids.stats().level > 0);
+            }
             Err(error) => panic!("{error}"),
         }
     }
-    let all = nodes * ticks * layout.sequences();
     assert_eq!(oracle.marked(), all, "{width}");
     assert_eq!(ids.stats().issued, all, "{width}");
     // By the cipher that the width promises.
