@@ -3,7 +3,8 @@
 //! ```text
 //! file < environment < options --> Config --> Server
 //! SIGHUP:          the same again; tokens, certificates and the level of the log count
-//! SIGTERM, SIGINT: drain, release, exit with 0; a second one ends at once
+//! SIGTERM, SIGINT: drain, release, exit with 0; another one a second later, or after that,
+//!                  ends at once
 //! ```
 
 mod args;
@@ -39,7 +40,7 @@ pub(crate) fn run(args: &ServeArgs, data_dir: &DataDir) -> Result<ExitCode> {
     let log = Log::install(&config)?;
     descriptors::raise();
     let no_handler = "signals can't be handled";
-    // Ends the process at the second signal.
+    // Ends the process at a signal that insists.
     let _interrupt = Interrupt::listen().context(no_handler)?;
     let signals = Signals::listen().context(no_handler)?;
     let manager = ServiceManager::default();

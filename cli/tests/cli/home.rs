@@ -135,6 +135,8 @@ impl Home {
             caught.is_some_and(|mask| mask & SIGTERM != 0)
         });
         signal(&child, libc::SIGINT);
+        // For the same end, as where a process and its group are both sent one.
+        signal(&child, libc::SIGTERM);
         child.wait_with_output().unwrap()
     }
 

@@ -207,6 +207,42 @@ fn held_blocks(home: &Home) -> usize {
 }
 
 #[test]
+fn two_signals_for_one_end_are_no_hurry() {
+    let home = Home::new();
+    let port = free_port();
+    let serving = Serving::start(&home, &on(port));
+    Client::connect(port).take();
+    // As `timeout` does: its child, and then its group.
+    serving.signal(libc::SIGINT);
+    serving.signal(libc::SIGTERM);
+    let log = serving.wait(0);
+    assert_says(&log, &["clean=true"]);
+    assert_eq!(held_blocks(&home), 0, "{log}");
+}
+
+#[test]
+fn who_insists_need_not_wait_for_the_drain() {
+    let home = Home::new();
+    let (resp, http) = (free_port(), free_port());
+    let options = format!("--resp 127.0.0.1:{resp} --http 127.0.0.1:{http} --drain 1h");
+    let mut serving = Serving::start(&home, &options);
+    let mut client = Client::connect(http);
+    // A request whose body does not come holds the end up, for as long as it may take.
+    let request = b"POST /v1/ids HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\nContent-Type: application/json\r\nExpect: 100-continue\r\n\r\n";
+    client.stream.get_mut().write_all(request).unwrap();
+    let mut line = String::new();
+    client.stream.read_line(&mut line).unwrap();
+    assert_says(&line, &["100 Continue"]);
+    eventually("it ends", || {
+        serving.signal(libc::SIGTERM);
+        serving.child.try_wait().unwrap().is_some()
+    });
+    let log = serving.wait(130);
+    assert_says(&log, &["stopping"]);
+    assert!(!log.contains("stopped"), "{log}");
+}
+
+#[test]
 fn a_server_that_ends_under_load_gives_its_leases_back() {
     let home = Home::new();
     let port = free_port();
