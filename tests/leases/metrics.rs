@@ -10,7 +10,7 @@ use std::time::Duration;
 use metrics::{Unit, with_local_recorder};
 use ringflake::lease::RenewalOutcome;
 use ringflake::metrics::Publisher;
-use ringflake::{CachedGenerator, Clock, OnEmpty, PaddingFill};
+use ringflake::{CachedGenerator, Clock, ManualClock, OnEmpty, PaddingFill};
 use ringflake_kit::eventually;
 use ringflake_kit::faulty_store::{Fault, Op};
 
@@ -245,6 +245,21 @@ fn each_metric_has_the_value_of_the_figures() {
     let age_ms = rig.clock.unix_ms() - measured_unix_ms;
     assert!(age_ms > 0);
     is("ringflake_clock_skew_age_seconds", age_ms as f64 / 1e3);
+}
+
+#[test]
+fn how_far_the_store_is_ahead_is_exported_in_seconds() {
+    let rig = Rig::new();
+    let behind = ManualClock::new(rig.clock.unix_ms() - 2_500);
+    // A lost reply, after which the store is asked for its state, with its time.
+    rig.store.fail_next(Op::Acquire, Fault::Cut);
+    let ids = rig.cached().clock(behind).build_detached().unwrap();
+    eventually("the store says its time", || {
+        ids.lease_status().unwrap().clock.is_some()
+    });
+    let published = Published::new(&ids);
+    let skew = published.publish().value("ringflake_clock_skew_seconds");
+    assert_eq!(skew, 2.5);
 }
 
 #[test]
