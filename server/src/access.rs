@@ -172,6 +172,16 @@ mod tests {
         Role::ALL.into_iter().filter(has).map(Role::name).collect()
     }
 
+    /// The roles that somebody has.
+    fn given(access: &Access) -> Vec<&'static str> {
+        let given = |role: &Role| access.is_anybodys(*role);
+        Role::ALL
+            .into_iter()
+            .filter(given)
+            .map(Role::name)
+            .collect()
+    }
+
     fn take_from(file: Option<std::path::PathBuf>) -> TokenSettings {
         TokenSettings {
             take: file,
@@ -191,6 +201,14 @@ mod tests {
     }
 
     #[test]
+    fn a_role_is_shown_by_its_name() {
+        assert_eq!(
+            Role::ALL.map(|role| role.to_string()),
+            Role::ALL.map(Role::name)
+        );
+    }
+
+    #[test]
     fn without_tokens_this_machine_may_all_but_lease() {
         let none = TokenSettings::default();
         for (is_local, is_open, expected) in [
@@ -201,6 +219,7 @@ mod tests {
             let access = access(&none, is_local, is_open);
             assert_eq!(roles(&access, None), expected);
             assert_eq!(roles(&access, Some(TAKE)), expected);
+            assert_eq!(given(&access), expected);
         }
     }
 
@@ -209,6 +228,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let mut files = take_from(file(&directory, TAKE));
         let local = access(&files, true, false);
+        assert_eq!(given(&local), ["take", "inspect"]);
         assert_eq!(roles(&local, None), ["inspect"]);
         assert_eq!(roles(&local, Some(TAKE)), ["take", "inspect"]);
         // No token at all is better than a wrong one.
@@ -216,6 +236,7 @@ mod tests {
 
         files.admin = file(&directory, ADMIN);
         let network = access(&files, false, false);
+        assert_eq!(given(&network), ["take", "admin"]);
         assert_eq!(roles(&network, None), [""; 0]);
         assert_eq!(roles(&network, Some(TAKE)), ["take"]);
         assert_eq!(roles(&network, Some(ADMIN)), ["admin"]);

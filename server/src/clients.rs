@@ -137,6 +137,17 @@ mod tests {
     }
 
     #[test]
+    fn the_last_places_are_for_those_below_their_share() {
+        let clients = table(160, 160);
+        assert_eq!((0..100).filter(|_| clients.enter(client(1))).count(), 100);
+        // Of three, one of which has not come yet: 53 places.
+        assert_eq!(fill(&clients, client(2)), 53);
+        assert_eq!(fill(&clients, client(1)), 0);
+        // And of four.
+        assert_eq!(fill(&clients, client(3)), 7);
+    }
+
+    #[test]
     fn the_last_place_is_for_whoever_has_none() {
         let clients = table(32, 32);
         for number in 0..32 {

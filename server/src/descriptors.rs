@@ -93,6 +93,24 @@ mod tests {
         assert_eq!(connections(Some(3), 2, 0), (1, 1, true));
     }
 
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_files_are_those_of_this_process() {
+        let all = std::fs::read_to_string("/proc/self/limits").unwrap();
+        let row = all
+            .lines()
+            .find_map(|row| row.strip_prefix("Max open files"));
+        // No number where there is no limit.
+        let files = row.unwrap().split_whitespace().next().unwrap().parse().ok();
+        assert_eq!(most(), files);
+        let limits = Limits {
+            connections: usize::MAX,
+            ..Limits::default()
+        };
+        assert_eq!(limited(&limits, 2, 3), within(&limits, files, 2, 3));
+        assert_eq!(limited(&limits, 2, 3).1.is_some(), files.is_some());
+    }
+
     #[test]
     fn what_is_said_has_the_number_that_suffices() {
         let limits = Limits::default();

@@ -85,4 +85,22 @@ mod tests {
         drain.on_begin(call());
         assert_eq!(calls.load(Ordering::Relaxed), 2);
     }
+
+    #[test]
+    fn nobody_is_called_under_the_lock() {
+        let (drain, calls) = (Drain::default(), Arc::new(AtomicU32::new(0)));
+        // What is called may register something itself.
+        let call = || {
+            let (drain, calls) = (drain.clone(), Arc::clone(&calls));
+            move || {
+                let is_free = drain.0.callbacks.try_lock().is_ok();
+                calls.fetch_add(is_free.into(), Ordering::Relaxed);
+            }
+        };
+        drain.on_begin(call());
+        drain.begin();
+        assert_eq!(calls.load(Ordering::Relaxed), 1);
+        drain.on_begin(call());
+        assert_eq!(calls.load(Ordering::Relaxed), 2);
+    }
 }

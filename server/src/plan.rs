@@ -344,6 +344,47 @@ mod tests {
     }
 
     #[test]
+    fn a_certificate_is_for_tcp() {
+        let home = tempfile::tempdir().unwrap();
+        let identity = ringflake_kit::tls::Identity::new();
+        let tls = format!(
+            "tls.certificate = '{}'\ntls.key = '{}'\nhttp.listen = 'off'\n",
+            identity.certificate().display(),
+            identity.key().display(),
+        );
+        let tcp = plan(&tls, home.path()).unwrap();
+        assert!(tcp.sockets[0].tls);
+        assert_eq!(tcp.warnings, [""; 0]);
+
+        let unix = format!("{tls}resp.listen = 'off'\nresp.unix = 'r.sock'");
+        let unix = plan(&unix, home.path()).unwrap();
+        assert!(!unix.sockets[0].tls);
+        let [warning] = &unix.warnings[..] else {
+            panic!("{:?}", unix.warnings)
+        };
+        assert!(warning.contains("no TCP socket"), "{warning}");
+
+        // It is read, so that a start does not fail at it.
+        let missing = "tls.certificate = 'no.pem'\ntls.key = 'no.key'";
+        let error = plan(missing, home.path()).unwrap_err();
+        assert!(error.to_string().contains("no.pem"), "{error}");
+    }
+
+    #[test]
+    fn a_tier_is_said_beside_its_store() {
+        let home = tempfile::tempdir().unwrap();
+        let text = "
+            data-dir = 'data'
+            [namespaces.a]
+            store = 'sqlite:leases.db'
+            plain = true
+            tier = true
+            ";
+        let store = &plan(text, home.path()).unwrap().namespaces[0].store;
+        assert_eq!(store, "sqlite, with a tier in the data directory");
+    }
+
+    #[test]
     fn a_namespace_that_can_not_be_is_named() {
         let home = tempfile::tempdir().unwrap();
         for (text, said) in [

@@ -256,7 +256,7 @@ fn the_environment_lies_over_the_file() {
         ("RINGFLAKE_SERVE_RESP_UNIX_MODE", "0666"),
         ("RINGFLAKE_SERVE_HTTP", "localhost:3"),
         ("RINGFLAKE_SERVE_HTTP_UNIX", "b"),
-        ("RINGFLAKE_SERVE_HTTP_UNIX_MODE", "0660"),
+        ("RINGFLAKE_SERVE_HTTP_UNIX_MODE", "0666"),
         ("RINGFLAKE_SERVE_HTTP_HOSTS", "a.example,b.example"),
         ("RINGFLAKE_SERVE_TLS_CERTIFICATE", "c"),
         ("RINGFLAKE_SERVE_TLS_KEY", "d"),
@@ -279,13 +279,17 @@ fn the_environment_lies_over_the_file() {
     let config = Config::new(whole).unwrap();
     assert_eq!(config.data_dir, Some("relative".into()));
     assert!(!config.best_effort && !config.on_demand);
-    assert_eq!(config.drain, Duration::from_secs(4));
+    assert_eq!(config.drain(), Duration::from_secs(4));
     assert_eq!(config.resp.listen.len(), 2);
+    assert_eq!(config.resp.unix, Some("a".into()));
     assert_eq!(config.resp.unix_mode, 0o666);
     assert_eq!(config.resp.workers, 2);
     assert_eq!(config.http.listen, ["127.0.0.1:3".parse().unwrap()]);
     assert_eq!(config.http.unix, Some("b".into()));
+    assert_eq!(config.http.unix_mode, 0o666);
     assert_eq!(config.http.hosts, ["a.example", "b.example"]);
+    assert_eq!(config.log_format(), LogFormat::Text);
+    assert_eq!(config.log_level(), LogLevel::Warn);
     let files = config.tokens;
     let files = [files.take, files.inspect, files.lease, files.admin];
     assert_eq!(
@@ -298,7 +302,6 @@ fn the_environment_lies_over_the_file() {
         files.map(Option::unwrap),
         ["c", "d", "e"].map(PathBuf::from)
     );
-    assert_eq!(config.log_level, LogLevel::Warn);
     assert_eq!(config.limits.count, 1000);
 }
 

@@ -277,3 +277,98 @@ impl fmt::Debug for Desk {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resp::tests::kit::{Everything, generator};
+
+    const ME: Client = Client::User(Some(1));
+    const OTHER: Client = Client::User(Some(2));
+
+    fn desk(count: usize) -> Desk {
+        let namespaces = Namespaces::new(Box::new(|_| Ok(generator())), 3);
+        let common = Common {
+            rights: Arc::new(Everything),
+            limits: Limits {
+                count,
+                ..Limits::default()
+            },
+            started: Instant::now(),
+            counters: vec![Arc::default()],
+        };
+        let counters = Arc::clone(&common.counters[0]);
+        Desk::new(Arc::new(common), counters, Arc::new(namespaces))
+    }
+
+    #[test]
+    fn a_namespace_is_met_once() {
+        let mut desk = desk(1);
+        let found = |desk: &mut Desk, name: &str| match desk.find(name.as_bytes()) {
+            Lookup::Made(Met(index)) => Some(index),
+            _ => None,
+        };
+        assert_eq!(found(&mut desk, "a"), None);
+        for name in ["a", "b", "not-met"] {
+            desk.namespaces.open(name).unwrap();
+        }
+        for round in 0..3 {
+            for (index, name) in ["a", "a", "b", "b"].into_iter().enumerate() {
+                assert_eq!(found(&mut desk, name), Some(index / 2), "{round}");
+                // That is the one that is looked at first.
+                assert_eq!(desk.last, index / 2);
+                assert_eq!(desk.namespace(Met(index / 2)).name, name);
+            }
+        }
+        assert_eq!(desk.met.len(), 2);
+        let all: Vec<_> = desk.all().iter().map(|one| one.name.clone()).collect();
+        assert_eq!(all, ["a", "b", "not-met"]);
+    }
+
+    #[test]
+    fn one_client_holds_half_of_what_there_is() {
+        // There is room for two requests, however large they may be.
+        for (count, half) in [(1, HELD / 2), (3 * HELD, 3 * HELD)] {
+            let mut desk = desk(count);
+            assert!(!desk.may_hold(ME, half + 1));
+            assert!(desk.may_hold(ME, half));
+            assert!(!desk.may_hold(ME, 1));
+            assert!(!desk.may_hold(OTHER, half + 1));
+            assert!(desk.may_hold(OTHER, half));
+            assert!(!desk.may_hold(Client::User(None), 1));
+            desk.release(ME, half);
+            desk.release(OTHER, half - 1);
+            assert_eq!((desk.held, desk.held_by.len()), (1, 1));
+            desk.release(OTHER, 1);
+            assert_eq!((desk.held, desk.held_by.len()), (0, 0));
+        }
+    }
+
+    #[test]
+    fn a_client_knows_of_a_failure_what_it_can_do() {
+        for (error, code, said) in [
+            (OpenError::Unknown, "ERR", OpenError::Unknown.to_string()),
+            (
+                OpenError::Stopping,
+                "TRYAGAIN",
+                OpenFailure::Ends.to_string(),
+            ),
+            (
+                OpenError::TooMany { most: 7 },
+                "ERR",
+                OpenError::TooMany { most: 7 }.to_string(),
+            ),
+            (
+                OpenError::UrlFile {
+                    path: "private".into(),
+                    source: std::io::Error::other("inside").into(),
+                },
+                "TRYAGAIN",
+                OpenFailure::Build.to_string(),
+            ),
+        ] {
+            let failure = OpenFailure::from(&error);
+            assert_eq!((failure.code(), failure.to_string()), (code, said));
+        }
+    }
+}
