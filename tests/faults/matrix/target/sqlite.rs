@@ -12,10 +12,11 @@ use super::{PutBack, Target, with_impossible_mark};
 use crate::matrix::{Outcome, text};
 use ringflake_kit::server;
 
-/// A connection that waits for the lock.
+/// A connection that waits for the lock, for long: the workers, who stand in line for it, are
+/// many, and this one asks now and then.
 fn patient(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(path)?;
-    connection.busy_timeout(Duration::from_secs(20))?;
+    connection.busy_timeout(Duration::from_secs(120))?;
     Ok(connection)
 }
 
