@@ -323,6 +323,15 @@ mod tests {
     }
 
     #[test]
+    fn a_client_that_never_asked_has_time_for_its_last_words() {
+        let now = Instant::now();
+        let activity = activity(now);
+        let end = activity.drain(now);
+        assert_eq!(activity.look(now), Look::Again(end));
+        assert_eq!(activity.look(end), Look::Idle);
+    }
+
+    #[test]
     fn the_preface_of_http2_may_come_in_pieces() {
         let now = Instant::now();
         for at in 1..8 {
@@ -341,6 +350,7 @@ mod tests {
             &["PR", "OP"],
             &["OPRI "],
             &["PRI", "X", "PRI "],
+            &["X", "RI "],
         ] {
             let activity = activity(now);
             for bytes in other {

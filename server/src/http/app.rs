@@ -130,3 +130,44 @@ impl Context {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use axum::http::header::RETRY_AFTER;
+    use axum::response::IntoResponse as _;
+
+    use super::*;
+
+    #[test]
+    fn a_client_learns_of_a_failure_what_it_can_do() {
+        let file = OpenError::UrlFile {
+            path: "private".into(),
+            source: io::Error::other("inside").into(),
+        };
+        let most = OpenError::TooMany { most: 7 };
+        for (error, kind, said, comes_back) in [
+            (
+                OpenError::Unknown,
+                Kind::UNKNOWN_NAMESPACE,
+                "namespace",
+                false,
+            ),
+            (most, Kind::TOO_MANY_NAMESPACES, "7", false),
+            (OpenError::Stopping, Kind::BUSY, "stop", true),
+            (file, Kind::CANNOT_OPEN, "the log of the server", true),
+        ] {
+            let problem = refused(&error);
+            assert_eq!(problem.kind, kind, "{error}");
+            let text = String::from_utf8(problem.to_json()).unwrap();
+            assert!(text.contains(said), "{text}");
+            assert!(
+                !text.contains("private") && !text.contains("inside"),
+                "{text}"
+            );
+            let response = problem.into_response();
+            assert_eq!(response.headers().contains_key(RETRY_AFTER), comes_back);
+        }
+    }
+}

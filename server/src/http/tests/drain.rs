@@ -1,13 +1,16 @@
 //! The end: what was begun is finished, and nothing else is begun.
 
 use std::net::TcpStream;
+use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
 use ringflake_kit::eventually;
+use tempfile::TempDir;
 
-use super::served::{Served, serve};
+use super::served::{Served, serve, serve_namespaces};
 use super::wire::Wire;
+use crate::namespaces::OpenError;
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -46,6 +49,48 @@ fn a_request_that_never_ends_is_ended_at_the_deadline() {
     let mut begun = begun(&served);
     assert!(!served.end(Duration::from_millis(50)));
     begun.assert_closed();
+}
+
+#[test]
+fn a_store_that_does_not_answer_does_not_hold_the_end_up() {
+    let (asked, waits) = mpsc::channel();
+    let (answer, never) = mpsc::channel::<()>();
+    let channels = Mutex::new((asked, never));
+    let mut served = serve_namespaces(
+        TempDir::new().unwrap(),
+        |_| {},
+        move |_| {
+            let (asked, never) = &*channels.lock().unwrap();
+            asked.send(()).unwrap();
+            never.recv().unwrap_err();
+            Err(OpenError::Unknown)
+        },
+    );
+    let mut wire = served.connect();
+    wire.exactly("POST", "/v1/ids?namespace=orders", &["host: x"]);
+    waits.recv_timeout(LONG).unwrap();
+    let (ended, ends) = mpsc::channel();
+    let ending = thread::spawn(move || ended.send(served.end_front(Duration::ZERO)));
+    // Not by itself.
+    assert_eq!(ends.recv_timeout(LONG), Ok(false));
+    wire.assert_closed();
+    drop(answer);
+    ending.join().unwrap().unwrap();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn its_threads_have_its_name() {
+    let _served = serve(|_| {});
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    // It has room for fifteen bytes, and threads of other tests come and go.
+    let names =
+        tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+    assert!(
+        names
+            .into_iter()
+            .any(|name| name.trim_end() == "ringflake-http-")
+    );
 }
 
 #[test]

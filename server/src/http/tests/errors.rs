@@ -145,6 +145,17 @@ fn a_chunked_body_has_its_limit_too() {
 }
 
 #[test]
+fn a_chunked_body_that_can_not_be_read_is_malformed() {
+    let served = serve(|_| {});
+    let mut wire = served.connect();
+    wire.send("POST /v1/ids HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n");
+    wire.send("no number\r\n{}\r\n0\r\n\r\n");
+    let reply = wire.reply();
+    assert_eq!((reply.status, &*reply.problem()), (400, "malformed"));
+    wire.assert_closed();
+}
+
+#[test]
 fn a_token_gives_its_own_right_only() {
     let served = serve(|setup| setup.rights = Arc::new(Tokens(true)));
     let mut wire = served.connect();

@@ -120,7 +120,8 @@ fn finite(ids: u64) -> CachedGenerator {
         .unwrap()
 }
 
-fn serve_namespaces(
+/// With those that `build` makes.
+pub(super) fn serve_namespaces(
     directory: TempDir,
     change: impl FnOnce(&mut Setup),
     build: impl Fn(&str) -> Result<CachedGenerator, OpenError> + Send + Sync + 'static,
@@ -171,11 +172,16 @@ impl Served {
         });
     }
 
-    /// Ends it; answers whether all connections ended by themselves.
-    pub(super) fn end(mut self, patience: Duration) -> bool {
+    /// Ends the front; answers whether all connections ended by themselves.
+    pub(super) fn end_front(&mut self, patience: Duration) -> bool {
         self.drain.begin();
         let front = self.front.take().unwrap();
-        let ended = front.join(Instant::now() + patience);
+        front.join(Instant::now() + patience)
+    }
+
+    /// The same, after which nobody has its namespaces.
+    pub(super) fn end(mut self, patience: Duration) -> bool {
+        let ended = self.end_front(patience);
         let Self { namespaces, .. } = self;
         // Nothing of the front has them any more.
         let namespaces = Arc::into_inner(namespaces).expect("the front let go of them");
